@@ -240,7 +240,6 @@ func (d *Detector) Process(pcm []byte) []Activity {
 	return d.found
 }
 
-// hear processes one frame of PCM.
 func (d *Detector) hear(frame []byte) {
 	level := d.meter.measure(frame)
 	d.decide(level, d.wantsPitch(level) && d.meter.pitched())
@@ -269,7 +268,6 @@ func (d *Detector) decide(level float64, pitched bool) {
 	}
 }
 
-// listenForStart looks back from a loud frame.
 func (d *Detector) listenForStart() {
 	window := d.need + slackFrames
 	counted, pitched, top := 0, 0, minLevel
@@ -317,7 +315,6 @@ func (d *Detector) listenForStart() {
 	d.recent = [maxRunFrames]frameMark{}
 }
 
-// sounds counts a loud frame of the present speech.
 func (d *Detector) sounds(pitched bool) {
 	if d.sustain == 0 || d.sustained {
 		return
@@ -352,7 +349,6 @@ func (d *Detector) decaying(i, window int) bool {
 	return false
 }
 
-// ago returns the frame i frames before the newest one, i below maxRunFrames.
 func (d *Detector) ago(i int) *frameMark {
 	return &d.recent[(d.frames-int64(i)+maxRunFrames)%maxRunFrames]
 }
@@ -382,7 +378,6 @@ func (d *Detector) ceiling() float64 {
 	return maxFloor
 }
 
-// report adds a change that was decided at the end of this frame.
 func (d *Detector) report(a Activity) {
 	a.AtMS = d.ms(d.frames)
 	d.found = append(d.found, a)

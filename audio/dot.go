@@ -33,7 +33,6 @@ type four struct {
 	out  [4]int16
 }
 
-// samplesGo computes them one by one.
 func (f *four) samplesGo() {
 	for i := range f.out {
 		f.out[i] = round16(dot(f.c[i], f.x[i]))

@@ -35,7 +35,6 @@ type filter struct {
 	table []float32
 }
 
-// phase returns the coefficients of one phase.
 func (f *filter) phase(i int) []float32 {
 	return f.table[i*f.taps : (i+1)*f.taps]
 }

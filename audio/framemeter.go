@@ -61,7 +61,6 @@ func (m *frameMeter) measure(pcm []byte) float64 {
 	return decibel(energy * m.scale)
 }
 
-// slowDown adds filtered samples to slow.
 func (m *frameMeter) slowDown(samples []float64) {
 	if m.slowLen+len(samples) > len(m.slow) {
 		m.slowLen = copy(m.slow[:], m.slow[m.slowLen-pitchSpan:m.slowLen])
@@ -91,7 +90,6 @@ func (m *frameMeter) slowDown(samples []float64) {
 	m.slowSum, m.slowCount, m.slowLen = sum, count, at
 }
 
-// pitched reports whether the latest sound repeats itself as a voice does.
 func (m *frameMeter) pitched() bool {
 	span := m.slow[m.slowLen-pitchSpan : m.slowLen]
 	now := span[maxLag:]
@@ -116,7 +114,6 @@ func (m *frameMeter) pitched() bool {
 	return false
 }
 
-// energyOf returns the sum of the squares of x.
 func energyOf(x []float32) (sum float64) {
 	for _, v := range x {
 		sum += float64(v) * float64(v)

@@ -61,13 +61,11 @@ func newHighPass(rate int, hz float64) (f highPass, gain float64) {
 	return f, gain1 * gain2
 }
 
-// next computes one step of the recursion.
 func (p *quad) next(y *quad, u float64) float64 {
 	*y = quad{y[1], y[2], y[3], u - p[3]*y[0] - p[2]*y[1] - p[1]*y[2] - p[0]*y[3]}
 	return y[3]
 }
 
-// filter filters pcm, at most chunkSamples, into out, and returns the sum of the squares.
 func (f *highPass) filter(pcm []byte, out []float64) (energy float64) {
 	var room [pastBytes + chunkSamples*BytesPerSample]byte
 	copy(room[:], f.past[:])

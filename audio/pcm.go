@@ -61,12 +61,10 @@ func MS(rate, n int) int64 {
 	return int64(n/BytesPerSample) * 1000 / int64(rate)
 }
 
-// sampleAt returns the sample that begins at byte i.
 func sampleAt(pcm []byte, i int) int16 {
 	return int16(uint16(pcm[i]) | uint16(pcm[i+1])<<8)
 }
 
-// appendSample appends one sample.
 func appendSample(dst []byte, s int16) []byte {
 	return append(dst, byte(s), byte(uint16(s)>>8))
 }

@@ -193,7 +193,6 @@ func (f wavFormat) supported() bool {
 	return false
 }
 
-// readWAVData reads the content of a data chunk and returns it as PCM.
 func readWAVData(r io.Reader, f wavFormat, size uint32, limit int64) ([]byte, error) {
 	want := int64(size)
 	if size == 0 || size == wavStreamed {
@@ -222,7 +221,6 @@ func readWAVData(r io.Reader, f wavFormat, size uint32, limit int64) ([]byte, er
 	return pcm, nil
 }
 
-// appendPCM appends whole frames of data as mono PCM.
 func (f wavFormat) appendPCM(dst, data []byte) []byte {
 	if f.channels == 1 && f.tag == wavPCM && f.size == BytesPerSample {
 		return append(dst, data...)

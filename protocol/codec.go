@@ -289,7 +289,6 @@ func checkContext(m *InputContext) error {
 	return nil
 }
 
-// checkImage rejects data that isn't an image of a supported type.
 func checkImage(m *InputImage) error {
 	if m.MIME != "image/jpeg" && m.MIME != "image/png" {
 		return invalid("mime", "input.image: the field mime must be \"image/jpeg\" or \"image/png\", not %s.", quoted(m.MIME))
@@ -300,7 +299,6 @@ func checkImage(m *InputImage) error {
 	return nil
 }
 
-// checkResult rejects a result without a call, and one with both result and error.
 func checkResult(m *ToolResult) error {
 	switch {
 	case m.CallID == "":
@@ -425,7 +423,6 @@ func checkLength(typ, field, text string) error {
 	return nil
 }
 
-// quoted quotes at most 40 characters of the peer's text.
 func quoted(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		s = string(r[:40]) + "…"

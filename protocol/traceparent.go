@@ -49,7 +49,6 @@ func ParseTraceParent(text string) (p TraceParent, ok bool) {
 	return p, true
 }
 
-// lowerHex decodes lower-case hexadecimal digits.
 func lowerHex(to []byte, text string) bool {
 	for _, c := range []byte(text) {
 		if c >= 'A' && c <= 'F' {

@@ -146,7 +146,6 @@ func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	return a, nil
 }
 
-// takePlace takes a session's place after session.start, or returns the refusal.
 func (a *Admission) takePlace() *Cause {
 	m := a.m
 	m.mu.Lock()
@@ -173,7 +172,6 @@ func (a *Admission) trim() {
 	a.Arrival, a.ctx, a.cancel, a.guest.Evict = nil, nil, nil, nil
 }
 
-// evict makes the connection leave, unless a session runs over it.
 func (a *Admission) evict(why error) {
 	a.m.mu.Lock()
 	cancel := a.cancel

@@ -128,7 +128,6 @@ func (m *Manager) Agent() string { return m.options().Agent.Name }
 // HasAgent reports whether a session may begin with that agent; an empty name means the default.
 func (m *Manager) HasAgent(name string) bool { return m.options().agent(name) != nil }
 
-// checkAgent refuses an agent that does not exist.
 func (o *Options) checkAgent(start *startMessage) *Cause {
 	if o.agent(start.Agent) == nil {
 		return o.noAgent(start.Agent)
@@ -148,7 +147,6 @@ func (o *Options) noAgent(name string) *Cause {
 	return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
 }
 
-// choose sets the requested agent.
 func (g *startup) choose() *Cause {
 	m := g.m
 	a := m.options().agent(g.start.Agent)
@@ -183,7 +181,6 @@ func (o *Options) toolsFor(a *Agent, tools *registry.Snapshot, s registry.Sessio
 	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: o.Live, SwitchTo: there})
 }
 
-// providerOf returns the requested provider, or the agent's.
 func (o *Options) providerOf(w *modelRequest) string {
 	provider := cmp.Or(w.start.Provider, w.agent.Provider, o.Provider)
 	if o.Transports[provider] == nil {

@@ -128,7 +128,6 @@ func (a *attachment) detach(cause *Cause) {
 	s.client.leaving.Go(func() { dismiss(a.conn, cause) })
 }
 
-// dismiss closes a connection, at once if the client is gone.
 func dismiss(c Client, cause *Cause) {
 	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()
@@ -152,7 +151,6 @@ func (c *clientSide) lagged() {
 // attachment returns the session's attachment; nil while the client is absent.
 func (c *clientSide) attachment() *attachment { return c.attached.Load() }
 
-// confirmToken records that the client has received its session.started.
 func (a *attachment) confirmToken() {
 	s := a.s
 	s.mu.Lock()

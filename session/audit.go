@@ -39,7 +39,6 @@ func (s *session) addRecord(r *audit.Record) {
 // this process dies, the next one writes them from the checkpoint.
 const auditWait = 5 * time.Second
 
-// waitForAudit waits until the session's records are written, at most for limit.
 func (s *session) waitForAudit(limit time.Duration) {
 	if left := s.records.unwritten.Wait(limit); left > 0 {
 		s.log().Warn("the session leaves this gateway before the audit log has written its last records", "records", left)

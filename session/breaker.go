@@ -21,7 +21,6 @@ type breaker struct {
 	until  time.Time  // all are refused before
 }
 
-// open reports whether the provider counts as unreachable, and for how long.
 func (b *breaker) open(now time.Time) (left time.Duration, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,7 +43,6 @@ func (b *breaker) allows(now time.Time) bool {
 	return true
 }
 
-// report records whether the provider was reached.
 func (b *breaker) report(reached bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -150,7 +150,6 @@ var (
 		Code: protocol.CodeInternal, Message: "Something went wrong in the gateway; start again."}
 )
 
-// causes lists the table for Reasons and the test.
 func causes() []*Cause {
 	return []*Cause{
 		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving,
@@ -162,7 +161,6 @@ func causes() []*Cause {
 	}
 }
 
-// refusal returns a cause for a session that did not begin.
 func refusal(close websocket.StatusCode, code, format string, args ...any) *Cause {
 	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -181,7 +179,6 @@ func blocked(until time.Time) *Cause {
 	return &c
 }
 
-// causeOf returns the Cause that err wraps, or causeInternal.
 func causeOf(err error) *Cause {
 	var c *Cause
 	if errors.As(err, &c) {
@@ -190,7 +187,6 @@ func causeOf(err error) *Cause {
 	return causeInternal
 }
 
-// unreachable returns the cause for a session whose model could not be reached.
 func unreachable(kind transport.Kind) *Cause {
 	f := kind.Failure()
 	c := *causeUnavailable
@@ -203,7 +199,6 @@ func unreachable(kind transport.Kind) *Cause {
 	return &c
 }
 
-// lostBy returns the cause for a session whose connection was lost and could not be replaced.
 func lostBy(kind transport.Kind) *Cause {
 	switch f := kind.Failure(); {
 	case kind == transport.KindExpired:
@@ -219,7 +214,6 @@ func lostBy(kind transport.Kind) *Cause {
 	}
 }
 
-// endCause returns the cause for the orchestrator's end.
 func (e *ending) endCause(a orchestrator.End) *Cause {
 	if until := e.blockedUntil.Load(); a.Reason == orchestrator.EndTool && until != nil {
 		return blocked(*until)
@@ -227,7 +221,6 @@ func (e *ending) endCause(a orchestrator.End) *Cause {
 	return endCause(a)
 }
 
-// endCause maps the orchestrator's reasons to causes.
 func endCause(a orchestrator.End) *Cause {
 	switch a.Reason {
 	case orchestrator.EndHungUp:

@@ -19,7 +19,6 @@ import (
 // maxDeclared bounds the names, descriptions and schemas of declared tools, in bytes.
 const maxDeclared = 32 << 10
 
-// declare adds the client's declared tools to the agents' set.
 func (g *startup) declare() *Cause {
 	m := g.m
 	list := g.start.Tools
@@ -57,7 +56,6 @@ func (g *startup) declare() *Cause {
 	return nil
 }
 
-// declared returns the tool of the i-th declaration.
 func declared(i int, d protocol.ClientTool) (*registry.Tool, *Cause) {
 	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly, TimeoutMS: d.TimeoutMS}
 	t, problems := registry.Declare(what)
@@ -117,7 +115,6 @@ func (c *clientCall) message(again bool) *protocol.ToolCall {
 		TimeoutMS: max(time.Until(c.until).Milliseconds(), 1), Again: again}
 }
 
-// readResult returns the client's answer.
 func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 	switch {
 	case r.Error != nil:

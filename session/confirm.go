@@ -112,7 +112,6 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 	return env, r
 }
 
-// auditStored writes a record about a question of a session that is not here.
 func (m *Manager) auditStored(c store.Confirmation, r audit.Record) {
 	if m.options().Audit != nil {
 		r.SessionID, r.UserID, r.ConversationID, r.Agent = c.Session, c.User, c.Conversation, c.Agent

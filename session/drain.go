@@ -29,7 +29,6 @@ const (
 	PhaseSettling Phase = "settling" // waiting for its tools and its handback
 )
 
-// setPhase records the phase of a session.
 func (a *Admission) setPhase(phase Phase, id string) {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()

@@ -151,12 +151,10 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bo
 	return m.options().Cluster.Carry(a.ctx(), a.visitor(start), c)
 }
 
-// visitor describes a client for other nodes.
 func (a *Admission) visitor(start *startMessage) Visitor {
 	return Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, Principal: a.Principal}
 }
 
-// clientID returns the client's name for its user at the session's beginning.
 func clientID(start *startMessage) string {
 	if start.Client == nil {
 		return ""
@@ -164,10 +162,8 @@ func clientID(start *startMessage) string {
 	return start.Client.ID
 }
 
-// movable reports whether another node could continue the session.
 func movable(p Place) bool { return p != noPlace{} }
 
-// record returns the session's first entry in the directory.
 func (s *session) record() store.SessionRecord {
 	info, who := s.model.link().info(), s.principal.Value()
 	r := store.SessionRecord{

@@ -50,7 +50,6 @@ func (e *ending) whenDone(f func()) {
 	e.after = f
 }
 
-// isOver reports whether the session has ended.
 func (e *ending) isOver() bool {
 	select {
 	case <-e.done:
@@ -67,7 +66,6 @@ func (e *ending) cause() *Cause {
 	return e.why
 }
 
-// context returns a context that ends with the session.
 func (e *ending) context() context.Context { return untilOver{e} }
 
 // untilOver implements context.Context.

@@ -36,7 +36,6 @@ const (
 	errorIsFlood
 )
 
-// pass counts an error and decides whether the client gets it.
 func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +60,6 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	return errorSent, false
 }
 
-// clientsFault reports whether a running session's client causes errors with that code.
 func clientsFault(code string) bool {
 	switch code {
 	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer,

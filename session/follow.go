@@ -50,12 +50,10 @@ type Step struct {
 	Event Event
 }
 
-// faulty reports whether a session failed to begin through no fault of its client.
 func (c *Cause) faulty() bool {
 	return c.Close == protocol.CloseProviderUnavailable || c.Close == protocol.CloseInternal
 }
 
-// followRefused reports a session that could not begin, if that was not the client's fault.
 func (g *startup) followRefused(cause *Cause) {
 	if cause.faulty() {
 		g.follow(g.provider, "", cause.Reason)

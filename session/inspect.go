@@ -38,7 +38,6 @@ func (i *inspector) state(s *session) {
 	})
 }
 
-// call sends the details of a finished call to an inspecting client.
 func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
 	if !s.inspect {
 		return
@@ -51,7 +50,6 @@ func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
 	s.send(m)
 }
 
-// intent logs a refused intent, and sends every intent to an inspecting client.
 func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 	if a.Why != "" {
 		s.log().Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
@@ -67,7 +65,6 @@ func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 	s.send(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
 }
 
-// identified adds the session's identity to an audit record.
 func (s *session) identified(r audit.Record) audit.Record {
 	r.SessionID, r.UserID = s.id, s.user.String()
 	r.ConversationID = s.start.ConversationID

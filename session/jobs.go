@@ -71,7 +71,6 @@ func (m *Manager) JobProgressed(j store.Job) {
 	}
 }
 
-// ended reports the end of a job to the model, or records that it was reported.
 func (r *jobReports) ended(s *session, id string, from Jobs) {
 	ctx, cancel := context.WithTimeout(s.context(), jobTime)
 	defer cancel()

@@ -175,7 +175,6 @@ func (l *link) own(id string) (theirs string, ok bool) {
 	return rest, gen == l.gen
 }
 
-// splitID returns the link of a session's id, and the model's id.
 func splitID(id string) (gen int, theirs string) {
 	head, rest, ok := strings.Cut(id, ".")
 	if !ok || len(head) < 2 || len(head) > 10 || head[0] != 'l' {
@@ -188,7 +187,6 @@ func splitID(id string) (gen int, theirs string) {
 	return gen, rest
 }
 
-// looksNamed reports whether a model's id has the form of a session's id.
 func looksNamed(id string) bool {
 	_, theirs := splitID(id)
 	return len(theirs) < len(id)

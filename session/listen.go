@@ -25,7 +25,6 @@ type listener struct {
 // dispatcher takes steps; *session implements it.
 type dispatcher interface{ dispatch(in orchestrator.Input) }
 
-// newDetector returns a speech detector for the audio that goes to the session's model.
 func (s *session) newDetector() *audio.Detector {
 	return audio.NewDetector(audio.DetectorOptions{Rate: s.model.link().info().InputRate, SilenceMS: s.opts.SilenceMS,
 		PrefixMS:  s.opts.PrefixMS,

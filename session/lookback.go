@@ -79,7 +79,6 @@ func (l *lookback) sent(pcm []byte, again bool) {
 	l.add(&l.sound, pcm, maxLookOnset, maxLookNoise)
 }
 
-// loud reports whether a frame may contain speech.
 func loud(pcm []byte) bool {
 	for i := 0; i+1 < len(pcm); i += audio.BytesPerSample {
 		if v := int(int16(binary.LittleEndian.Uint16(pcm[i:]))); v >= lookLevel || v <= -lookLevel {
@@ -192,7 +191,6 @@ func (l *lookback) forget() {
 	l.speaking = false
 }
 
-// resample converts the kept audio to another rate.
 func (l *lookback) resample(r *audio.Resampler, rate int) {
 	if l == nil {
 		return

@@ -56,7 +56,6 @@ func (m *Manager) EndLost(ctx context.Context) {
 	}
 }
 
-// endLost ends the expired lost sessions, and returns when the others were lost.
 func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[lostKey]time.Time {
 	lost, err := m.options().Cluster.Lost(ctx)
 	if err != nil {
@@ -86,7 +85,6 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 	return left
 }
 
-// has reports whether a part of the session is left on this node.
 func (m *Manager) has(id string) bool {
 	if m.Holds(id) {
 		return true
@@ -141,7 +139,6 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 	return nil
 }
 
-// endTaken restores a taken session and ends it.
 func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session, error) {
 	m := g.m
 	at, caps, err := g.prepare(ctx, t)
@@ -172,7 +169,6 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 	return s, nil
 }
 
-// end ends a session that another process has run.
 func (at *restoring) end(s *session, cause *Cause) {
 	s.inbound.Lock()
 	defer s.inbound.Unlock()

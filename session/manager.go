@@ -118,7 +118,6 @@ func (m *Manager) Start(a *Admission, c Client) {
 	}()
 }
 
-// concludeWhenDone concludes a session after its end.
 func (m *Manager) concludeWhenDone(a *Admission, s *session, g *startup) {
 	a.setPhase(PhaseRunning, g.SessionID)
 	a.trim()
@@ -181,7 +180,6 @@ func (g *startup) begin(a *Admission, c Client) *session {
 	return s
 }
 
-// enroll publishes a session whose client may resume, and returns its token.
 func (m *Manager) enroll(s *session) (token string) {
 	if s.opts.Policy.ResumeGrace <= 0 {
 		return ""
@@ -195,12 +193,10 @@ func (m *Manager) enroll(s *session) (token string) {
 	return token
 }
 
-// redialer returns the opener of later connections to the model.
 func (g *startup) redialer() redialer {
 	return redialer{m: g.m, provider: g.provider, modelRequest: g.modelRequest}
 }
 
-// publish adds a session to the roster, and ends it when this node loses it.
 func (m *Manager) publish(s *session, g *startup) {
 	m.roster.add(s)
 	if ctx := m.ctx(); ctx.Err() != nil {
@@ -215,7 +211,6 @@ func (m *Manager) publish(s *session, g *startup) {
 	}
 }
 
-// conclude ends a session that is over, and waits until nothing of it is left.
 func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry) {
 	a.setPhase(PhaseEnding, s.id)
 	cause := s.finish()
@@ -256,7 +251,6 @@ func (o *Options) snapshot() *registry.Snapshot {
 	return o.Tools()
 }
 
-// endAll ends all present and future sessions.
 func (m *Manager) endAll(cause *Cause) {
 	m.cancel(cause)
 	all := m.roster.all()
@@ -265,7 +259,6 @@ func (m *Manager) endAll(cause *Cause) {
 	}
 }
 
-// clientName returns the client's name for itself, for the log.
 func clientName(start *startMessage) string {
 	if start.Client == nil {
 		return ""
@@ -273,5 +266,4 @@ func clientName(start *startMessage) string {
 	return strings.TrimSpace(clip(start.Client.Name) + " " + clip(start.Client.Version))
 }
 
-// clip bounds a client's text for the log.
 func clip(s string) string { return textutil.Shorten(s, 64) }

@@ -27,7 +27,6 @@ type microphone struct {
 	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first; guarded by the session's mu
 }
 
-// send passes audio at the client's rate to the uplink and to the speech detector.
 func (m *microphone) send(s *session, pcm []byte) {
 	again := m.again > 0
 	m.again = max(m.again-len(pcm), 0)
@@ -117,7 +116,6 @@ func (m *microphone) rest(has *protocol.ResumeInput) bool {
 // sends the missing audio late (docs/clients.md); that still belongs to the phrase.
 const pauseAfter = 2 * time.Second
 
-// audioFlows records that audio has arrived.
 func (m *microphone) audioFlows(s *session) {
 	if m.flows.Load() {
 		return
@@ -134,7 +132,6 @@ func (m *microphone) audioFlows(s *session) {
 	}
 }
 
-// watchPause checks whether audio still arrives.
 func (m *microphone) watchPause(s *session) {
 	if s.isOver() {
 		return

@@ -134,7 +134,6 @@ func (s *session) finalCause() *Cause {
 	return cause
 }
 
-// resumeSteps takes the steps that waited for the handover.
 func (s *session) resumeSteps() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,10 +168,8 @@ func (s *session) voiceLost() {
 	s.end(causeVoiceLost)
 }
 
-// continues reports whether another process continues the session, or may.
 func (c *Cause) continues() bool { return c == causeMoving || c == causeTaken || c == causeUnreached }
 
-// movingReason returns the reason in session.moving.
 func (c *Cause) movingReason() string {
 	switch c {
 	case causeTaken:

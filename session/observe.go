@@ -31,7 +31,6 @@ const (
 	EntryTakeover Entry = "takeover" // another process ran the session before
 )
 
-// entryOf returns the Entry of a client without a ticket.
 func entryOf(p auth.Principal) Entry {
 	switch p.Kind {
 	case auth.KindKey, auth.KindOperator, auth.KindConsole:
@@ -159,7 +158,6 @@ const (
 	refusedUnreachable = "provider_unavailable"
 )
 
-// notAdmitted returns the reason for an error of Admit.
 func notAdmitted(err error) string {
 	switch {
 	case errors.Is(err, ErrDraining):
@@ -178,7 +176,6 @@ func discardEvent(Event) {}
 
 func noObserver(string, string) func(Event) { return discardEvent }
 
-// watchers returns the receivers of each provider's default model.
 func (o *Options) watchers() map[string]func(Event) {
 	all := make(map[string]func(Event), len(o.Transports))
 	for name, t := range o.Transports {
@@ -195,7 +192,6 @@ type watcher struct {
 	nudges   int32     // already reported
 }
 
-// event reports an event of the session.
 func (s *session) event(e Event) { s.model.link().observe(e) }
 
 // observe reports a step. The caller must hold mu.

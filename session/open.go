@@ -60,7 +60,6 @@ func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
 	return g.connect(m.ctx())
 }
 
-// readStart waits for session.start and checks its contents.
 func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	m := g.m
 	ctx, cancel := context.WithTimeout(a.ctx(), m.options().Limits.StartTimeout)
@@ -117,7 +116,6 @@ func (a *Admission) userOf(start *startMessage) (who user.User, known bool, caus
 	return who, false, nil
 }
 
-// startCause returns why waiting for session.start ended.
 func startCause(ctx context.Context) *Cause {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return causeStartTimeout
@@ -125,7 +123,6 @@ func startCause(ctx context.Context) *Cause {
 	return causeOf(context.Cause(ctx))
 }
 
-// checkStart refuses unknown agents and providers, and resuming if it is disabled.
 func (g *startup) checkStart(start *startMessage) *Cause {
 	m := g.m
 	if start.Resume != nil {
@@ -145,7 +142,6 @@ func (g *startup) checkStart(start *startMessage) *Cause {
 	return nil
 }
 
-// setup returns the setup of a connection to a provider's model.
 func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 	instructions := w.agent.Instructions
 	if o.Instructions != nil {
@@ -223,7 +219,6 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	}
 }
 
-// dial makes one attempt to connect, and reports it to the observer.
 func (m *Manager) dial(ctx context.Context, provider string, setup transport.Setup, how orchestrator.LinkHow) (transport.Conn, error) {
 	began := time.Now()
 	conn, err := m.options().Transports[provider].Connect(ctx, setup)
@@ -235,7 +230,6 @@ func (m *Manager) dial(ctx context.Context, provider string, setup transport.Set
 	return conn, err
 }
 
-// refuse sends a client the reason for its refusal, and closes its connection.
 func refuse(c Client, cause *Cause) {
 	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()

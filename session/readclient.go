@@ -49,7 +49,6 @@ func (a *attachment) tooMany() {
 		"units; this one was dropped.", controlRate)
 }
 
-// gone returns the cause for an error of the client's connection.
 func gone(err error) *Cause {
 	switch protocol.CloseStatus(err) {
 	case protocol.CloseDone:

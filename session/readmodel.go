@@ -38,18 +38,15 @@ func (l *link) hear() {
 	}
 }
 
-// markOver records that nothing more comes from the connection.
 func (l *link) markOver() {
 	l.isOver.Store(true)
 	l.over.Done()
 }
 
-// reportSkipped reports the number of unknown and malformed messages, once.
 func (l *link) reportSkipped() {
 	l.skipped.Do(func() { l.observe(Skipped{l.conn.Stats()}) })
 }
 
-// finish ends the current item if the link was replaced.
 func (l *link) finish() {
 	l.s.mu.Lock()
 	gone := l.replaced && !l.s.isOver()
@@ -120,7 +117,6 @@ type draft struct {
 // word would be quadratic in its length.
 const draftStep = 128
 
-// worthTelling reports whether a transcript is passed on: it is final, short or has grown enough.
 func (l *link) worthTelling(ev transport.Transcript) bool {
 	d := &l.userDraft
 	if ev.Role == transport.RoleAssistant {
@@ -188,7 +184,6 @@ func (l *link) soundsAt(rate int) (err error) {
 	return err
 }
 
-// flushResampler queues the resampler's rest of the current item.
 func (l *link) flushResampler() {
 	if l.resampleOut == nil || l.item == "" {
 		return

@@ -20,7 +20,6 @@ type clientState struct {
 // maxRecalled bounds the kept utterances of two turns.
 const maxRecalled = 16
 
-// update applies an action that the client learns of.
 func (r *clientState) update(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
@@ -62,7 +61,6 @@ func (r *clientState) message(m protocol.ServerMessage) {
 	}
 }
 
-// messages returns copies of the messages, which can be encoded again.
 func (r *clientState) messages() []protocol.ServerMessage {
 	var all []protocol.ServerMessage
 	if r.turn != nil {

@@ -19,7 +19,6 @@ type redialer struct {
 	modelRequest
 }
 
-// setup returns the setup of a new connection to that provider.
 func (r *redialer) setup(provider string) transport.Setup {
 	return r.m.options().setup(&r.modelRequest, provider)
 }
@@ -28,7 +27,6 @@ func (r *redialer) setup(provider string) transport.Setup {
 var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled",
 	Err: errors.New("the model accepted no data for too long")}
 
-// breakOf returns the event for a connection that ended with err.
 func breakOf(err error) Broken {
 	b := Broken{Kind: transport.KindRetry}
 	if te, ok := errors.AsType[*transport.Error](err); ok {
@@ -69,7 +67,6 @@ func (l *link) lost(op string, err error) {
 	}
 }
 
-// lossOf returns the kind of an error and the provider's requested delay.
 func lossOf(err error) (transport.Kind, time.Duration) {
 	if te, ok := errors.AsType[*transport.Error](err); ok {
 		return te.Kind, te.RetryAfter
@@ -77,7 +74,6 @@ func lossOf(err error) (transport.Kind, time.Duration) {
 	return transport.KindRetry, 0
 }
 
-// levelOf returns the log level for a model's error.
 func levelOf(err error) slog.Level {
 	kind, _ := lossOf(err)
 	return kind.Failure().Level
@@ -192,7 +188,6 @@ func (w *relink) run() {
 	}
 }
 
-// failed handles a failed attempt and reports whether another one follows.
 func (w *relink) failed(err error) (again bool) {
 	s := w.s
 	kind, after := lossOf(err)
@@ -221,7 +216,6 @@ var errHandover = errors.New("the session is being handed over")
 // errOtherAgent: the connection was opened for another agent.
 var errOtherAgent = errors.New("the agent has changed")
 
-// attempt makes one attempt to replace the link.
 func (w *relink) attempt() error {
 	s := w.s
 	ctx, cancel := context.WithCancel(s.context())
@@ -251,7 +245,6 @@ func (w *relink) attempt() error {
 	return w.leavingOr(err)
 }
 
-// leavingOr returns errHandover during a handover, otherwise err.
 func (w *relink) leavingOr(err error) error {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -261,7 +254,6 @@ func (w *relink) leavingOr(err error) error {
 	return err
 }
 
-// wait pauses before an attempt, and changes the provider if the step decided that.
 func (w *relink) wait(ctx context.Context, next orchestrator.Redial) error {
 	if next.Other {
 		if other := w.s.model.otherProvider(w.s.opts, w.provider); other != "" {
@@ -282,7 +274,6 @@ func (w *relink) wait(ctx context.Context, next orchestrator.Redial) error {
 	}
 }
 
-// agentsProvider returns the provider to connect to: the last one, or the agent's own after a change of agent.
 func (m *modelSide) agentsProvider(o *Options, why orchestrator.LinkReason) string {
 	own, last := m.redial.Load().provider, m.link().info().Provider
 	if _, ok := o.Transports[last]; !ok || why == orchestrator.LinkAgent {
@@ -346,7 +337,6 @@ func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orch
 	return conn, how, err
 }
 
-// reduce drops the handle or the history after a refusal, and reports whether it did.
 func (w *relink) reduce(err error) bool {
 	var te *transport.Error
 	if !errors.As(err, &te) {
@@ -366,7 +356,6 @@ func (w *relink) reduce(err error) bool {
 	return false
 }
 
-// use makes conn the session's link.
 func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 	s := w.s
 	l := new(link)

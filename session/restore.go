@@ -36,7 +36,6 @@ const (
 	linksPerEpoch = 1000
 )
 
-// startOf returns a session.start made from the session's record, for a returning client.
 func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 	start := &startMessage{
 		Provider: r.Provider, Agent: r.Agent, Voice: r.Voice, InputRate: r.InputRate, OutputRate: r.OutputRate,
@@ -53,7 +52,6 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 	return start
 }
 
-// restore gives a new session the state of one that another process has run, without a connection to a model.
 func (at *restoring) restore(s *session) {
 	r, c := at.taken.Record, at.taken.Checkpoint
 	s.startedAt, s.elsewhere = r.StartedAt, time.Since(r.StartedAt)
@@ -116,7 +114,6 @@ func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Me
 	return m
 }
 
-// hear cuts the transcript where the client's reception ended, so that the model repeats the rest.
 func (at *restoring) hear(story *handoff.Transcript) {
 	has := orchestrator.Received{Seq: at.resume.LastSeq}
 	if a := at.resume.Audio; a != nil {
@@ -254,7 +251,6 @@ func (at *restoring) begin(s *session) {
 	a.start()
 }
 
-// returnSession hands a taken session over again, once, if this node cannot reach its model.
 func (w *relink) returnSession(why orchestrator.Loss) bool {
 	s := w.s
 	s.mu.Lock()

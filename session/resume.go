@@ -55,7 +55,6 @@ func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Ca
 	return nil, cause
 }
 
-// resume makes c the client of a local session.
 func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage) *Cause {
 	s.inbound.Lock()
 	s.mu.Lock()
@@ -207,12 +206,10 @@ func mayComeBack(visitor, in auth.Principal, who string) bool {
 	}
 }
 
-// sameCredentials reports whether a visitor has the session's credentials: the same key, or a token of the same user.
 func sameCredentials(visitor, in auth.Principal) bool {
 	return visitor.ID == in.ID && visitor.Kind == in.Kind && auth.SameMark(visitor.Mark, in.Mark)
 }
 
-// fits refuses a client whose parameters don't fit the session.
 func (b *comeback) fits() *Cause {
 	s, start := b.s, b.start
 	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {

@@ -39,7 +39,6 @@ func (r *roster) visit(id string) *session {
 	return s
 }
 
-// all returns the sessions in no order.
 func (r *roster) all() []*session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +58,6 @@ func (r *roster) remove(s *session) {
 	delete(r.sessions, s.id)
 }
 
-// away returns the sessions whose client is absent.
 func (r *roster) away() []*session {
 	return slices.DeleteFunc(r.all(), func(s *session) bool { return s.client.attachment() != nil })
 }
@@ -91,7 +89,6 @@ func (r *roster) setLost(n int) {
 	r.lost = n
 }
 
-// expectsClients reports whether a client is absent whose session this node runs or could take.
 func (r *roster) expectsClients() bool {
 	r.mu.Lock()
 	lost := r.lost

@@ -169,7 +169,6 @@ const (
 	awayBacklog = 30 * time.Second
 )
 
-// partHeader returns the session's part of its conversation, without entries.
 func (s *session) partHeader() handoff.Part {
 	said := handoff.Part{SessionID: s.id, Agent: s.agent.Load().Name, User: s.user, Epoch: s.epoch}
 	if s.opts.Handoffs != nil {
@@ -201,7 +200,6 @@ func resampler(from, to int) (*audio.Resampler, error) {
 	return audio.NewResampler(from, to)
 }
 
-// manual reports whether the client detects its user's speech.
 func manual(start *startMessage) bool { return start.TurnDetection == protocol.TurnDetectionClient }
 
 // begin starts the conversation and both reading pumps. token lets the client resume; empty if it cannot.
@@ -234,7 +232,6 @@ func (s *session) finish() *Cause {
 	return cause
 }
 
-// settle waits for the tools, the handback and the audit log.
 func (s *session) settle() {
 	s.visitors.Wait()
 	s.calls.Wait()
@@ -279,7 +276,6 @@ func (s *session) queuedMS(item string) int64 {
 	return audio.MS(s.start.OutputRate, int(s.down.ItemBytes(item)))
 }
 
-// closeClient sends the reason of the end to the client and closes its connection.
 func (s *session) closeClient(cause *Cause) {
 	if !cause.continues() { // otherwise the next process gives it to the model
 		s.mu.Lock()
@@ -389,7 +385,6 @@ func (s *session) dispatchFrom(l *link, in orchestrator.Input) {
 	}
 }
 
-// reportSent reports the audio sent to the client to the orchestrator.
 func (s *session) reportSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -441,7 +436,6 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	}
 }
 
-// send queues a message for the client.
 func (s *session) send(m protocol.ServerMessage) {
 	s.checkQueue(s.down.PushMessage(m))
 }
@@ -449,7 +443,6 @@ func (s *session) send(m protocol.ServerMessage) {
 // log returns a logger with the session's id. It is made on demand because most sessions log nothing for hours.
 func (s *session) log() *slog.Logger { return s.opts.Logger.With("session_id", s.id) }
 
-// checkQueue ends the session if the client's queue is full.
 func (s *session) checkQueue(ok bool, err error) {
 	if err != nil {
 		s.log().Error("encoding a message", "error", err)

@@ -22,7 +22,6 @@ type usage struct {
 	guessed   cost.Amount // counted by estimate since the last step
 }
 
-// usageOwner returns the user and key that the usage counts for.
 func (g *startup) usageOwner() meter.Who {
 	return meter.Who{User: g.User.String(), Key: g.principal.ID}
 }
@@ -53,7 +52,6 @@ func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 	return no
 }
 
-// limited returns the cause for a limit that refuses a session.
 func limited(no *meter.Refusal) *Cause {
 	is := causeCrowd
 	if no.Day() {
@@ -66,7 +64,6 @@ func limited(no *meter.Refusal) *Cause {
 	return &c
 }
 
-// used counts reported usage, also of a replaced link.
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
 	l.reports.Store(true)
@@ -109,7 +106,6 @@ func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspe
 	}
 }
 
-// auditCost writes this process's usage of a session that is over or continues elsewhere.
 func (m *Manager) auditCost(s *session, since time.Time, cause *Cause) cost.Sum {
 	s.mu.Lock()
 	sum := s.usage.sum

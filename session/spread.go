@@ -113,7 +113,6 @@ func (p *drainPlan) plan(now time.Time) {
 	}
 }
 
-// slot returns when the i-th of n leaves.
 func (p *drainPlan) slot(now time.Time, i, n int, later time.Duration) time.Time {
 	if !p.first {
 		return now.Add(later)
@@ -121,7 +120,6 @@ func (p *drainPlan) slot(now time.Time, i, n int, later time.Duration) time.Time
 	return p.began.Add(p.whole / moveWithin * time.Duration(i) / time.Duration(max(n, 1)))
 }
 
-// move asks sessions to move whose time has come or whose client is absent.
 func (p *drainPlan) move(now time.Time) {
 	for s, at := range p.due {
 		if at.After(now) && s.client.attachment() != nil {

@@ -68,7 +68,6 @@ type startup struct {
 // ticketTime bounds a call of Handoffs for a new session.
 const ticketTime = 5 * time.Second
 
-// identify determines the user and the conversation, from the ticket or, if none is needed, from session.start.
 func (g *startup) identify(a *Admission) *Cause {
 	m := g.m
 	secret := cmp.Or(g.start.Ticket, a.Ticket)
@@ -131,7 +130,6 @@ func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Caus
 	return m.options().checkAgent(g.start)
 }
 
-// enter continues a conversation without a ticket.
 func (g *startup) enter(ctx context.Context) *Cause {
 	m := g.m
 	id := g.start.ConversationID
@@ -162,7 +160,6 @@ func (g *startup) enter(ctx context.Context) *Cause {
 	}
 }
 
-// started returns the event for a session that begins now.
 func (g *startup) started() Started {
 	now := time.Now()
 	if g.entry == EntryTakeover {
@@ -172,10 +169,8 @@ func (g *startup) started() Started {
 		Connected: now.Sub(g.knownAt), Total: now.Sub(g.arrivedAt)}
 }
 
-// leave releases the ticket's lease and the meter.
 func (g *startup) leave() { g.leaving()() }
 
-// leaving returns leave without a reference to g.
 func (g *startup) leaving() func() {
 	account, over := g.account, g.Over
 	return func() {
@@ -195,7 +190,6 @@ type Credentials interface {
 	Lapses(p auth.Principal) time.Time
 }
 
-// stillIn reports whether the principal of a session would be admitted now.
 func (o *Options) stillIn(p auth.Principal) bool {
 	return o.Credentials == nil || o.Credentials.Admits(p, time.Now())
 }
@@ -208,7 +202,6 @@ func (s *session) lapses() time.Time {
 	return s.opts.Credentials.Lapses(s.principal.Value())
 }
 
-// watchLapse schedules the session's end with its client's credentials.
 func (s *session) watchLapse() {
 	s.mu.Lock()
 	at := s.lapses()

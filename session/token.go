@@ -117,14 +117,12 @@ func newToken() string {
 	return token
 }
 
-// received records that the client has the newest token, and reports whether that invalidates the previous one.
 func (t *tokens) received() bool {
 	was := t.before != nil
 	t.before = nil
 	return was
 }
 
-// keys returns the keys of the tokens that are valid now or next.
 func (t *tokens) keys() []sealKey {
 	keys := []sealKey{t.newestKey, keyOf(t.spare)}
 	if t.before != nil {
@@ -144,7 +142,6 @@ func (t *tokens) writeTo(r *store.SessionRecord) {
 	}
 }
 
-// valid reports whether a client may resume with token.
 func (t *tokens) valid(token string, now time.Time) bool {
 	hash := sha256.Sum256([]byte(token))
 	newest := subtle.ConstantTimeCompare(hash[:], t.newest[:]) == 1

@@ -19,7 +19,6 @@ import (
 // toolHost connects the session's tools with it. Results become steps, on goroutines of the executor.
 type toolHost struct{ s *session }
 
-// conversation returns the conversation in which the session's tools run.
 func (h toolHost) conversation() execute.Conversation {
 	s := h.s
 	var caps []any
@@ -43,14 +42,12 @@ func (h toolHost) conversation() execute.Conversation {
 	}
 }
 
-// describe adds the session's present state for a call.
 func (h toolHost) describe(to *registry.Session) {
 	v := locked(h.s, func() orchestrator.View { return h.s.state.View() })
 	to.Phase = string(v.Phase)
 	to.Suppressed = registry.Suppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff}
 }
 
-// audit writes the record of something that a running tool did, such as a nested call.
 func (h toolHost) audit(r audit.Record) {
 	s := h.s
 	s.mu.Lock()
@@ -90,7 +87,6 @@ func (s *session) persist(ctx context.Context) error {
 	return s.place.Keep(ctx) //nolint:wrapcheck // it names the store
 }
 
-// declarations returns the tools of a mode in the form that a model gets.
 func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bool) []transport.Tool {
 	if tools == nil {
 		return nil
@@ -111,7 +107,6 @@ func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bo
 	return out
 }
 
-// confirmAction declares calls.ConfirmAction.
 func confirmAction(form transport.SchemaForm) transport.Tool {
 	params := `{"type":"object","properties":{"reference":{"type":"string","description":"` +
 		prompts.ConfirmActionReference + `"},"approved":{"type":"boolean","description":"` + prompts.ConfirmActionApproved +

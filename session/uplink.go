@@ -69,7 +69,6 @@ func (u *uplink) claim() bool {
 	return true
 }
 
-// release ends a claim.
 func (u *uplink) release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -147,7 +146,6 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	return u.waiting <= maxCommands && u.commandBytes <= maxCommandBytes
 }
 
-// dropRecords passes the records of entries that are never sent to unsent.
 func (u *uplink) dropRecords(entries []upEntry) {
 	for _, e := range entries {
 		if e.record != nil && u.unsent != nil {
@@ -235,7 +233,6 @@ func (u *uplink) waitStopped() {
 	u.mu.Unlock()
 }
 
-// beginFront puts the commands that are pushed before resume ahead of all queued entries.
 func (u *uplink) beginFront() {
 	u.mu.Lock()
 	u.inFront, u.front = true, 0
@@ -277,7 +274,6 @@ func (u *uplink) queued() (bytes int) {
 	return bytes
 }
 
-// resample converts the queued audio to another rate and sets its bounds.
 func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

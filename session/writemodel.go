@@ -58,7 +58,6 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 	return true, err
 }
 
-// stalled handles a model that accepts no data.
 func (l *link) stalled() {
 	if l.s.opts.Policy.Relink && orchestrator.Replaceable(l.info().Capabilities) {
 		l.lost("send", errStalled)

@@ -35,13 +35,10 @@ func (h *Budget) take() bool {
 	return true
 }
 
-// give returns chunks.
 func (h *Budget) give(chunks int) { h.keptChunks.Add(-int64(chunks)) }
 
-// full reports whether the limit is exceeded.
 func (h *Budget) full() bool { return h.waiting.Load()+h.keptChunks.Load()*chunkSize > h.all }
 
-// leave records that the client of d is absent.
 func (h *Budget) leave(d *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +59,6 @@ func (h *Budget) join(d *Queue) {
 	}
 }
 
-// shrink drops queued audio of absent clients, longest absent first, until the limit is met.
 func (h *Budget) shrink() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -92,7 +92,6 @@ func (d *Queue) charge() {
 	d.charged = now
 }
 
-// shed drops the audio that waits for an absent client.
 func (d *Queue) shed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,7 +141,6 @@ func (d *Queue) boundWaiting() {
 	d.charge()
 }
 
-// droppable reports whether a snapshot can replace e.
 func (e Entry) droppable() bool { return e.Frame == nil && e.end == nil && e.kind == plain }
 
 func (d *Queue) removeMessage(i int) {
@@ -298,7 +296,6 @@ func (w *rewinder) rewind(back *Resumed) (less int64) {
 	return less
 }
 
-// message queues a message that the client lacks.
 func (w *rewinder) message(e sentEntry) {
 	if w.replay.snapshot || e.seq < w.replay.from {
 		return
@@ -388,7 +385,6 @@ func (d *Queue) insertEnd(at int, item string, turn int, ms int64) {
 	d.count(e)
 }
 
-// audio queues a part of an item.
 func (w *rewinder) audio(it *heldItem, from, to int64) {
 	for from < to {
 		n := min(int64(w.d.most.Frame), to-from)
@@ -401,7 +397,6 @@ func (w *rewinder) audio(it *heldItem, from, to int64) {
 	}
 }
 
-// announcement returns the message that states where the audio of a known item continues.
 func (w *rewinder) announcement(item string, turn int, from int64) []byte {
 	w.current = item
 	m := &protocol.AudioStart{Header: protocol.Header{Turn: turn}, ItemID: item, FromMS: from / w.d.perMS()}
@@ -432,7 +427,6 @@ func (w *rewinder) announceOpen(waiting []Entry, gone []string) {
 	w.add(Entry{Text: w.announcement(item, it.turn, it.end), kind: lead})
 }
 
-// lastOf marks the last frame of an item.
 func (w *rewinder) lastOf(item string) {
 	for i := len(w.entries) - 1; i >= 0; i-- {
 		if w.entries[i].item == item && w.entries[i].Frame != nil {

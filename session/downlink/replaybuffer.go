@@ -51,7 +51,6 @@ type heldItem struct {
 	chunks           []*chunk
 }
 
-// on reports whether the buffer keeps anything.
 func (h *replayBuffer) on() bool { return h.budget != nil }
 
 // message keeps a message that is being sent. item is the item it announces, if any.
@@ -75,7 +74,6 @@ func (h *replayBuffer) message(seq int64, text []byte, item string, turn int) {
 	}
 }
 
-// dropMessage drops the oldest message.
 func (h *replayBuffer) dropMessage() {
 	i := slices.IndexFunc(h.sent, func(e sentEntry) bool { return e.text != nil })
 	h.lost = max(h.lost, h.sent[i].seq)
@@ -94,7 +92,6 @@ func (h *replayBuffer) item(id string) *heldItem {
 	return nil
 }
 
-// audio keeps a copy of audio that is being sent.
 func (h *replayBuffer) audio(item string, pcm []byte) {
 	it := h.item(item)
 	if it == nil {
@@ -137,7 +134,6 @@ func (h *replayBuffer) grow(it *heldItem) bool {
 	return true
 }
 
-// oldest returns the oldest item that has a chunk.
 func (h *replayBuffer) oldest() *heldItem {
 	for _, it := range h.items {
 		if len(it.chunks) > 0 {
@@ -147,7 +143,6 @@ func (h *replayBuffer) oldest() *heldItem {
 	return nil
 }
 
-// dropChunk removes and returns the item's first chunk.
 func (it *heldItem) dropChunk() *chunk {
 	c := it.chunks[0]
 	n := copy(it.chunks, it.chunks[1:])
@@ -173,7 +168,6 @@ func (it *heldItem) read(pcm []byte, from, to int64) []byte {
 	return pcm
 }
 
-// received releases an item's audio up to a position.
 func (h *replayBuffer) received(item string, to int64) {
 	it := h.item(item)
 	if it == nil {
@@ -192,7 +186,6 @@ func (h *replayBuffer) free(c *chunk) {
 	h.budget.give(1)
 }
 
-// letGo forgets the items for which over returns true.
 func (h *replayBuffer) letGo(over func(item string) bool) {
 	if len(h.items) == 0 {
 		return
@@ -209,7 +202,6 @@ func (h *replayBuffer) letGo(over func(item string) bool) {
 	h.tidy(0)
 }
 
-// tidy removes messages up to seq, and items without audio.
 func (h *replayBuffer) tidy(seq int64) {
 	h.sent = slices.DeleteFunc(h.sent, func(e sentEntry) bool {
 		if e.text == nil {
@@ -229,7 +221,6 @@ func (h *replayBuffer) tidy(seq int64) {
 	}
 }
 
-// clear forgets everything.
 func (h *replayBuffer) clear() {
 	if h.on() {
 		h.letGo(func(string) bool { return true })
@@ -237,7 +228,6 @@ func (h *replayBuffer) clear() {
 	}
 }
 
-// known reports whether a client that has everything up to seq knows the item.
 func (it *heldItem) known(seq int64) bool { return it.started <= seq }
 
 // positionOf returns the index of the item that the client names and the bytes the client has of it. The client has all
@@ -254,14 +244,12 @@ func (h *replayBuffer) positionOf(has *protocol.ResumeAudio, last, perMS int64) 
 	return index, min(has.ReceivedMS, it.end/perMS) * perMS
 }
 
-// endedWith records the seq of an item's audio.end.
 func (h *replayBuffer) endedWith(item string, seq int64) {
 	if it := h.item(item); it != nil {
 		it.ended, it.whole = seq, it.end
 	}
 }
 
-// endedLast records that the newest message is the end of an item.
 func (h *replayBuffer) endedLast(m *protocol.AudioEnd) {
 	if n := len(h.sent); n > 0 && h.on() {
 		h.sent[n-1].end = m

@@ -154,7 +154,6 @@ func (d *Handoffs) storeRequest(ctx context.Context, r registry.VoiceRequest) er
 	return err
 }
 
-// begin makes the conversation if it is new, and reports whether it was.
 func (d *Handoffs) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
 	c, rev, err := d.talks.Load(ctx, id)
 	switch {
@@ -172,7 +171,6 @@ func (d *Handoffs) begin(ctx context.Context, id string, in Invitation) (fresh b
 	return err == nil, err
 }
 
-// owned returns ErrTaken for another user's conversation.
 func owned(c *conversation.Conversation, who user.User) error {
 	if !c.OwnedBy(who) {
 		return ErrTaken

@@ -67,7 +67,6 @@ func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Pa
 	return past
 }
 
-// entriesOf returns the entries of utterances, with their heard texts.
 func entriesOf(utterances []*utterance) (entries []conversation.Entry) {
 	for _, s := range utterances {
 		one := *s
@@ -77,7 +76,6 @@ func entriesOf(utterances []*utterance) (entries []conversation.Entry) {
 	return entries
 }
 
-// past returns an utterance in a model's form.
 func (s *utterance) past(own prompts.Mark) (past []transport.Past) {
 	one := *s
 	one.cutText()

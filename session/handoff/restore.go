@@ -130,7 +130,6 @@ func quoted(output json.RawMessage) json.RawMessage {
 	return text
 }
 
-// unquoted undoes quoted.
 func unquoted(envelope json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(envelope, &text) == nil {

@@ -57,7 +57,6 @@ func (k *Saver) Save(part Part) {
 	}
 }
 
-// write writes until nothing is left.
 func (k *Saver) write(busy chan struct{}) {
 	defer close(busy)
 	for {
@@ -83,7 +82,6 @@ func (k *Saver) write(busy chan struct{}) {
 	}
 }
 
-// finish ends Save, and reports whether it has written anything.
 func (k *Saver) finish() (wrote bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +90,6 @@ func (k *Saver) finish() (wrote bool) {
 	return k.wrote
 }
 
-// wait waits until no write runs, or ctx ends.
 func (k *Saver) wait(ctx context.Context) {
 	k.mu.Lock()
 	busy := k.busy

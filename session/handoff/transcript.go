@@ -87,7 +87,6 @@ func (y *Transcript) SoFar(spent cost.Amount) Part {
 	return y.Part(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
-// spent records a turn's cost and latency.
 func (y *Transcript) spent(a orchestrator.TurnEnded) {
 	y.Costs(a.Turn, a.Cost)
 	if at := y.lasting(a.Turn); at != nil && a.Latency != nil {
@@ -109,13 +108,11 @@ func (y *Transcript) Costs(turn int, more cost.Amount) bool {
 	return true
 }
 
-// charge adds to an entry's cost.
 func charge(e *conversation.Entry, more cost.Amount) {
 	e.CostUSDMicros += int64(more.Micros)
 	e.Unpriced += more.Unpriced
 }
 
-// costOf returns an entry's cost.
 func costOf(e conversation.Entry) cost.Amount {
 	return cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced}
 }
@@ -178,7 +175,6 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 	}
 }
 
-// message takes a message to the client about a call or a question.
 func (y *Transcript) message(m protocol.ServerMessage, at time.Time) {
 	switch a := m.(type) {
 	case *protocol.ToolStarted:
@@ -191,14 +187,12 @@ func (y *Transcript) message(m protocol.ServerMessage, at time.Time) {
 	}
 }
 
-// played takes the client's report of the heard part of an interrupted item.
 func (y *Transcript) played(in orchestrator.Played) {
 	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // sentMS is zero before a flush
 		s.heardMS = min(max(in.MS, 0), s.sentMS)
 	}
 }
 
-// stop records that the user heard heardMS of it and no more.
 func (s *utterance) stop(heardMS, queuedMS int64) {
 	s.cut, s.heardMS, s.text = true, heardMS, len(s.entry.Text)
 	if !s.ended {
@@ -220,7 +214,6 @@ func (y *Transcript) find(id string, role conversation.Role) *utterance {
 	return nil
 }
 
-// transcript takes an utterance's whole text so far.
 func (y *Transcript) transcript(a orchestrator.Transcript) {
 	role := conversation.RoleUser
 	if a.Role == transport.RoleAssistant {
@@ -242,7 +235,6 @@ func (y *Transcript) transcript(a orchestrator.Transcript) {
 	y.bound()
 }
 
-// called records a call, in one entry with the previous calls of its turn.
 func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
 	if n := len(y.utterances); n > 0 && y.utterances[n-1].entry.Turn == a.Turn && y.utterances[n-1].entry.Calls != nil &&
@@ -259,7 +251,6 @@ func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 // maxCallsTogether bounds the calls of one entry.
 const maxCallsTogether = 32
 
-// answered records a call's result.
 func (y *Transcript) answered(a orchestrator.ToolEnded) {
 	for _, s := range slices.Backward(y.utterances) {
 		for i := range s.entry.Calls {
@@ -275,7 +266,6 @@ func (y *Transcript) answered(a orchestrator.ToolEnded) {
 	}
 }
 
-// newest updates until.
 func (y *Transcript) newest(s *utterance) {
 	if s.entry.At.After(y.until) {
 		y.until = s.entry.At
@@ -289,7 +279,6 @@ func (y *Transcript) add(s *utterance) {
 	y.bound()
 }
 
-// bound drops the oldest utterances beyond a conversation's bounds.
 func (y *Transcript) bound() {
 	for len(y.utterances) > 1 && (len(y.utterances) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
 		y.bytes -= len(y.utterances[0].entry.Text)
@@ -325,7 +314,6 @@ type timed struct {
 	item string
 }
 
-// entries returns the timeline in the order of the beginnings.
 func (y *Transcript) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
 	var out []conversation.Entry
 	for _, e := range y.timeline(sounding) {
@@ -334,7 +322,6 @@ func (y *Transcript) entries(sounding func(item string) (heardMS, queuedMS int64
 	return out
 }
 
-// timeline is entries with the items.
 func (y *Transcript) timeline(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []timed {
 	var out []timed
 	for _, s := range y.utterances {

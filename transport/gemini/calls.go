@@ -48,7 +48,6 @@ type answer struct {
 	Scheduling string `json:"scheduling,omitempty"`
 }
 
-// add remembers a call and gives it a name.
 func (b *callBook) add(id, name string, batch int, waits bool) (call string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +89,6 @@ func (b *callBook) index(call string) int {
 	return slices.IndexFunc(b.open, func(c *openCall) bool { return slices.Contains(c.calls, call) })
 }
 
-// cancel forgets the calls with these ids and returns our names for them.
 func (b *callBook) cancel(ids []string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,14 +139,12 @@ func (b *callBook) result(call string, output json.RawMessage, scheduling string
 	return ready
 }
 
-// unanswered says whether a call has no result yet, whether the model waits for it or not.
 func (b *callBook) unanswered() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.open, func(c *openCall) bool { return !c.answered })
 }
 
-// waiting reports whether the model waits for a tool's result.
 func (b *callBook) waiting() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +184,6 @@ func (p *pairing) twin(place int, c functionCall) (first announced, ok bool) {
 	return first, false
 }
 
-// note adds a call whose other half may follow.
 func (p *pairing) note(a announced) {
 	if len(*p) < maxPairs {
 		*p = append(*p, a)
@@ -204,7 +199,6 @@ func (c functionCall) same(other functionCall) bool {
 	return c.Name == other.Name && sameJSON(c.Args, other.Args)
 }
 
-// sameJSON reports whether two texts are the same JSON, however they are written.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

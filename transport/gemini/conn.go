@@ -299,7 +299,6 @@ func (c *conn) watch(heard bool) {
 	}
 }
 
-// bePatient restarts the timer.
 func (c *conn) bePatient() {
 	wait := turnPatience
 	if c.stalling == stallGenerated {
@@ -347,7 +346,6 @@ func (c *conn) closeWith(ctx context.Context) func() bool {
 
 func noWatch() bool { return true }
 
-// readError classifies the error with which the connection ended.
 func (c *conn) readError(ctx context.Context, op string, err error) *transport.Error {
 	var closed websocket.CloseError
 	switch {
@@ -381,7 +379,6 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// malformedMessage counts a message, or a part, that could not be read.
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
 		c.t.log.Warn("the provider sent an unreadable message; it and later ones are skipped and counted",

@@ -412,7 +412,6 @@ var turnKeys = map[string]bool{
 	"toolCallCancellation": true, "usageMetadata": true,
 }
 
-// decodeRest handles the keys that do not belong to a turn, and counts unknown ones.
 func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		switch raw := keys[key]; key {
@@ -445,7 +444,6 @@ func (c *conn) decodeGoAway(raw json.RawMessage) {
 	c.dialog.emit(transport.GoAway{TimeLeft: time.Duration(m.TimeLeft)})
 }
 
-// decodeActivity handles a report of speech.
 func (c *conn) decodeActivity(raw json.RawMessage) {
 	var m voiceActivity
 	if !c.parse(raw, &m) {
@@ -461,13 +459,11 @@ func (c *conn) decodeActivity(raw json.RawMessage) {
 	c.activity(start, end, offset.Milliseconds(), false)
 }
 
-// activityNow emits a report of speech that states no position.
 func (c *conn) activityNow(start, end bool) { c.activity(start, end, c.heardMS(), true) }
 
 // heardMS is the position on the audio clock of a report that states none.
 func (c *conn) heardMS() int64 { return c.sent.Load() / bytesPerMS }
 
-// activity emits a report of speech.
 func (c *conn) activity(start, end bool, ms int64, late bool) {
 	if start || end {
 		c.dialog.activity(start, ms, late)

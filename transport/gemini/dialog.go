@@ -105,7 +105,6 @@ func (d *dialog) begin() {
 	}
 }
 
-// content is begin for anything that proves that the model is at work.
 func (d *dialog) content() {
 	d.begin()
 	d.spoken = true
@@ -162,7 +161,6 @@ func (d *dialog) stalling() stall {
 	}
 }
 
-// giveUp ends a response that has stalled too long.
 func (d *dialog) giveUp() {
 	if d.response == "" {
 		return
@@ -175,7 +173,6 @@ func (d *dialog) giveUp() {
 	d.owed = true
 }
 
-// end ends the response.
 func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.showWritten()
 	if !d.interrupted {
@@ -283,7 +280,6 @@ func (d *dialog) written(text string) {
 	d.plain = appendText(d.plain, []byte(text))
 }
 
-// showWritten emits the plain text if the answer has nothing else.
 func (d *dialog) showWritten() {
 	if d.sounds > 0 || d.heardText || d.interrupted || len(bytes.TrimSpace(d.plain)) == 0 {
 		return
@@ -292,7 +288,6 @@ func (d *dialog) showWritten() {
 	d.text = append(d.text, d.plain...)
 }
 
-// heardUser takes a piece of the transcript of the user's speech.
 func (d *dialog) heardUser(text string, finished bool) {
 	if text != "" {
 		if d.utterance == "" {
@@ -380,7 +375,6 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason, waits bool) {
 	d.end(status, err)
 }
 
-// turnStatus returns the meaning of a turnCompleteReason.
 func turnStatus(reason genai.TurnCompleteReason) transport.ResponseStatus {
 	switch reason {
 	case "", genai.TurnCompleteReasonUnspecified, genai.TurnCompleteReasonNeedMoreInput:
@@ -392,7 +386,6 @@ func turnStatus(reason genai.TurnCompleteReason) transport.ResponseStatus {
 	}
 }
 
-// call handles one function call of the batch d.batches.
 func (d *dialog) call(place int, c functionCall) {
 	if len(c.Args) == 0 || string(c.Args) == "null" {
 		c.Args = []byte("{}")

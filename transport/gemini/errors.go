@@ -72,7 +72,6 @@ func closeKind(code websocket.StatusCode, reason string, ready, away bool) trans
 	return transport.KindOfClose(int(code), ready)
 }
 
-// scrub removes the credential from text that came from outside.
 func scrub(secret, text string) string {
 	if secret == "" {
 		return text

@@ -43,7 +43,6 @@ func pastOf(r *row, setup transport.Setup) []transport.Past {
 	}
 }
 
-// take adds an entry.
 func (c *clientContent) addPast(p transport.Past) {
 	switch p := p.(type) {
 	case transport.PastUser:
@@ -57,7 +56,6 @@ func (c *clientContent) addPast(p transport.Past) {
 	}
 }
 
-// add adds a text: to the last turn, if that is of the same role.
 func (c *clientContent) add(role, text string) {
 	if n := len(c.Turns); n > 0 && c.Turns[n-1].Role == role {
 		c.Turns[n-1].Parts = append(c.Turns[n-1].Parts, textPart{text})
@@ -66,7 +64,6 @@ func (c *clientContent) add(role, text string) {
 	c.Turns = append(c.Turns, textTurn{Role: role, Parts: []textPart{{text}}})
 }
 
-// pastTool returns the line about a tool call.
 func pastTool(p transport.PastTool) string {
 	outcome := ""
 	if !p.OK {

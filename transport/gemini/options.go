@@ -110,7 +110,6 @@ func New(opts Options) (*Transport, error) {
 	return t, nil
 }
 
-// endpoint returns the URL of the service's method and decides whether it is Vertex.
 func (o *Options) endpoint() (string, error) {
 	u, err := url.Parse(cmp.Or(o.BaseURL, developerURL))
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -165,7 +164,6 @@ func (o *Options) modelOr(name string) string {
 	}
 }
 
-// resource returns the model's name in the form that setup expects.
 func (o *Options) resource(model string) string {
 	if o.vertex || strings.HasPrefix(model, "models/") {
 		return model

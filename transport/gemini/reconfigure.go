@@ -57,14 +57,12 @@ func (c *conn) reconfigured(r transport.Reconfigure) {
 	c.ws.Nudge()
 }
 
-// confirm emits the Reconfigured of the updates that were sent.
 func (c *conn) confirm() {
 	for range c.updates.Swap(0) {
 		c.dialog.emit(transport.Reconfigured{})
 	}
 }
 
-// appendItem appends an entry of the conversation, without asking for an answer.
 func (c *conn) appendItem(dst []byte, item transport.Past) ([]byte, error) {
 	var content clientContent
 	content.addPast(item)

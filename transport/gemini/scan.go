@@ -50,7 +50,6 @@ func (s *scanner) space() {
 	}
 }
 
-// open skips white space and the one character c.
 func (s *scanner) open(c byte) bool {
 	if s.i < len(s.b) && s.b[s.i] == c {
 		s.i++
@@ -98,7 +97,6 @@ func (s *scanner) payload() ([]byte, bool) {
 	return str, true
 }
 
-// text skips a string without escapes and returns its value.
 func (s *scanner) text() ([]byte, bool) {
 	str, ok := s.raw()
 	if !ok {
@@ -114,7 +112,6 @@ func (s *scanner) text() ([]byte, bool) {
 	return str, ascii || utf8.Valid(str)
 }
 
-// key skips the key name and its colon.
 func (s *scanner) key(name string) bool {
 	str, ok := s.raw()
 	return ok && string(str) == name && s.open(':')
@@ -210,7 +207,6 @@ type likeness struct {
 	rate       int // the sample rate that head or tail states, in Hz
 }
 
-// learn remembers the shape of a message in which scanAudio found audio and no text.
 func (l *likeness) learn(msg, data []byte) {
 	at := cap(msg) - cap(data) // data is a slice of msg
 	l.head = append(l.head[:0], msg[:at]...)

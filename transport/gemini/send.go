@@ -65,7 +65,6 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	return nil
 }
 
-// appendAudio appends the message for a piece of speech to dst.
 func appendAudio(dst, pcm []byte) []byte {
 	dst = append(dst, audioHead...)
 	dst = audio.AppendBase64(dst, pcm)
@@ -126,7 +125,6 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	return dst, nil
 }
 
-// appendActivity appends a pause, start or end of the user's speech, if the service expects it.
 func (c *conn) appendActivity(dst []byte, cmd transport.Command) []byte {
 	switch cmd.(type) {
 	case transport.AudioPause:
@@ -204,7 +202,6 @@ func responseObject(output json.RawMessage) json.RawMessage {
 	return b
 }
 
-// appendJSON appends {"key": value} to dst.
 func appendJSON(dst []byte, key string, value any) ([]byte, error) {
 	b, err := json.Marshal(map[string]any{key: value})
 	return append(dst, b...), err

@@ -130,7 +130,6 @@ func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 	return []functionTool{{FunctionDeclarations: list}}, nil
 }
 
-// asyncTools returns the names of the tools during which the model continues.
 func asyncTools(r *row, tools []transport.Tool) map[string]bool {
 	var async map[string]bool // nil for most: it is kept as long as the connection
 	for _, tool := range tools {

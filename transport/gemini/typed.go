@@ -47,7 +47,6 @@ func (c *conn) hold(turn textTurn, asks bool) (bool, error) {
 	return true, nil
 }
 
-// sendTyped sends the held text, if the model accepts it now.
 func (c *conn) sendTyped() error {
 	c.typed.mu.Lock()
 	defer c.typed.mu.Unlock()

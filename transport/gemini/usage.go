@@ -61,7 +61,6 @@ type meter struct {
 	seen    transport.Tokens
 }
 
-// add takes a report and returns the increase.
 func (m *meter) add(now transport.Tokens) transport.Tokens {
 	if !m.running {
 		return now

@@ -17,7 +17,6 @@ const (
 	maxAppend = 1 << 20
 )
 
-// appendAudio appends the append event for pcm to dst.
 func appendAudio(dst, pcm []byte) []byte {
 	dst = append(dst, appendPrefix...)
 	dst = audio.AppendBase64(dst, pcm)
@@ -76,7 +75,6 @@ func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict
 	return ev, s, v
 }
 
-// newSpoken notes the first audio of an item.
 func (c *conn) newSpoken(id, response string) *spokenItem {
 	c.mu.Lock()
 	it := c.items.add(id, response)
@@ -92,7 +90,6 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 	return it
 }
 
-// endAudio emits the AudioDone of an item, once.
 func (c *conn) endAudio(it *spokenItem) {
 	if it.closed {
 		return

@@ -37,7 +37,6 @@ var modelRows = []modelRow{
 	{"gpt-realtime-2.1-mini", 0, true, sourceDocs + sourceReasons},
 }
 
-// rowOf returns the row of the nearest family: the longest matching prefix, or else the row of DefaultModel.
 func rowOf(model string) modelRow {
 	var best, fallback modelRow
 	for _, row := range modelRows {

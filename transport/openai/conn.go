@@ -182,7 +182,6 @@ func (c *conn) watchUse(ctx context.Context, op string) func() bool {
 	})
 }
 
-// providerText is the provider's error message, for the log.
 func (t *Transport) providerText(kind, message, param string) error {
 	s := kind + ": " + message
 	if param != "" {
@@ -204,7 +203,6 @@ func (c *conn) write(frame []byte) error {
 	return c.ws.Write(websocket.MessageText, frame)
 }
 
-// readError turns a failed read into the error that ends the connection.
 func (c *conn) readError(op string, err error) *transport.Error {
 	c.mu.Lock()
 	cause, doom := c.cause, c.doom

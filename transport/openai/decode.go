@@ -166,7 +166,6 @@ func (f *audioFormat) UnmarshalJSON(b []byte) error {
 // servers use for it.
 var pcmTypes = []string{"", "audio/pcm", "pcm16", "pcm24", "pcm"}
 
-// hz returns the sample rate that a format announces, or standard if it announces none.
 func (f audioFormat) hz(standard int) (int, error) {
 	if f == (audioFormat{}) {
 		return standard, nil

@@ -66,7 +66,6 @@ var dialects = []dialect{
 	},
 }
 
-// dialectOf returns the row for an address.
 func dialectOf(host, path string) *dialect {
 	for i := range dialects {
 		if dialects[i].is(strings.ToLower(host), path) {
@@ -149,7 +148,6 @@ func xaiSession(setup transport.Setup, _ *Options) any {
 	return s
 }
 
-// update encodes the setup as session.update.
 func (d *dialect) update(event string, setup transport.Setup, o *Options) ([]byte, error) {
 	if d.session == nil {
 		return sessionUpdate(event, setup, o)

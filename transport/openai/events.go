@@ -27,7 +27,6 @@ type eventRow struct {
 // handler handles the events of a connection.
 type handler struct{ *conn }
 
-// decode makes a handler from a function on a concrete event type.
 func decode[T any](take func(handler, *T) *transport.Error) eventRow {
 	return eventRow{handle: func(c handler, eventType string, frame []byte) *transport.Error {
 		var ev T
@@ -194,7 +193,6 @@ func (c *conn) itemOr(id, response string) string {
 	return "item of " + response
 }
 
-// changed informs the sequencer of new input to answer.
 func (c *conn) changed() {
 	c.mu.Lock()
 	c.seq.changed()
@@ -214,7 +212,6 @@ func (c handler) onCommitted(ev *event) *transport.Error {
 	return nil
 }
 
-// truncated records that a truncation has its answer.
 func (c *conn) truncated() {
 	if n := c.truncates.Load(); n > 0 {
 		c.truncates.CompareAndSwap(n, n-1) // a new one that Send has just counted is not lost
@@ -238,7 +235,6 @@ func (c handler) onUserDone(ev *event) *transport.Error {
 	return nil
 }
 
-// onUserFailed makes the item's text so far final, so that nothing waits for the rest.
 func (c handler) onUserFailed(ev *event) *transport.Error {
 	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
 	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.fault("recv", transport.KindRefused, ev.Error.Code,
@@ -251,13 +247,11 @@ func (c handler) onAssistantDelta(ev *event) *transport.Error {
 	return nil
 }
 
-// onAssistantDone handles the complete text of an answer, spoken or written.
 func (c handler) onAssistantDone(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, cmp.Or(ev.Transcript, ev.Text), true)
 	return nil
 }
 
-// speak is transcribe for the model's words, unless its response is hidden from the caller.
 func (c handler) speak(response, item string, part int64, text string, final bool) {
 	response = cmp.Or(response, c.response.answering)
 	if !c.response.isMuted(response) {
@@ -265,7 +259,6 @@ func (c handler) speak(response, item string, part int64, text string, final boo
 	}
 }
 
-// transcribe takes a delta, or the final text of one content part, and emits the whole text of the item.
 func (c handler) transcribe(item string, role transport.Role, part int64, text string, final bool) {
 	var whole string
 	var ok bool
@@ -281,7 +274,6 @@ func (c handler) transcribe(item string, role transport.Role, part int64, text s
 	c.events.add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
-// onAudioDelta is the slow path of audio: for frames in a form that the scanner does not handle.
 func (c handler) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
 	response := cmp.Or(ev.ResponseID, c.response.answering)

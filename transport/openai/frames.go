@@ -27,7 +27,6 @@ const (
 	opAdded    = "added"
 )
 
-// opOf returns the purpose of the client event.
 func opOf(eventID string) string {
 	op, _, _ := strings.Cut(eventID, "_")
 	return op
@@ -73,7 +72,6 @@ func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, err
 	return append(frame, `,"type":"session.update"}`...), nil
 }
 
-// sessionOf converts the setup into the provider's terms.
 func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreateRequestParam {
 	pcm := realtime.RealtimeAudioFormatsUnionParam{
 		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
@@ -106,7 +104,6 @@ func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreat
 	return session
 }
 
-// turnDetection turns the provider's speech detection on or off.
 func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetectionUnionParam {
 	if setup.ManualActivity {
 		off := param.NullStruct[realtime.RealtimeAudioInputTurnDetectionServerVadParam]()
@@ -179,7 +176,6 @@ func truncateFrame(event, item string, audioMS int64) ([]byte, error) {
 	})
 }
 
-// textFrame encodes a turn that the user typed.
 func textFrame(event, text string) ([]byte, error) {
 	content := []realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(text)}}
 	return json.Marshal(realtime.ConversationItemCreateEventParam{
@@ -188,7 +184,6 @@ func textFrame(event, text string) ([]byte, error) {
 	})
 }
 
-// imageFrame encodes a still image that the user shows.
 func imageFrame(event string, image transport.Image) ([]byte, error) {
 	url := "data:" + image.MIME + ";base64," + base64.StdEncoding.EncodeToString(image.Data)
 	return json.Marshal(realtime.ConversationItemCreateEventParam{

@@ -45,7 +45,6 @@ func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	return chain.items, nil
 }
 
-// take adds the items of one entry.
 func (c *chain) take(p transport.Past, d *dialect) error {
 	switch p := p.(type) {
 	case transport.PastUser:
@@ -142,7 +141,6 @@ func (c *chain) answer(p transport.PastAssistant, kind string) {
 	c.keep(id, frame, err)
 }
 
-// tool adds a call and its output.
 func (c *chain) tool(p transport.PastTool) {
 	c.calls++
 	id := c.prefix + "call_" + strconv.Itoa(c.calls)

@@ -92,7 +92,6 @@ func (t *texts) part(item string, index int64) (*[maxParts]string, *string) {
 	return parts, &parts[index]
 }
 
-// add appends delta and returns the whole text of the item.
 func (t *texts) add(item string, index int64, delta string) (string, bool) {
 	parts, p := t.part(item, index)
 	if p == nil {
@@ -102,7 +101,6 @@ func (t *texts) add(item string, index int64, delta string) (string, bool) {
 	return whole(parts), true
 }
 
-// set replaces the text of one part with its final form and returns the item's whole text.
 func (t *texts) set(item string, index int64, text string) (string, bool) {
 	parts, p := t.part(item, index)
 	if p == nil {
@@ -112,7 +110,6 @@ func (t *texts) set(item string, index int64, text string) (string, bool) {
 	return whole(parts), true
 }
 
-// get returns the text known so far for item.
 func (t *texts) get(item string) string {
 	if parts := t.byID[item]; parts != nil {
 		return whole(parts)
@@ -177,14 +174,12 @@ func (b *callBook) first(f finishedCall) bool {
 	return true
 }
 
-// over forgets the calls of the response that has ended.
 func (b *callBook) over() {
 	clear(b.unfinished)
 	clear(b.given)
 	b.unfinished, b.held, b.given = b.unfinished[:0], 0, b.given[:0]
 }
 
-// name makes the adapter's own name for a call.
 func (b *callBook) name() string {
 	b.count++
 	return "c" + strconv.Itoa(b.count)

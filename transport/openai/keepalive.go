@@ -21,7 +21,6 @@ type keepalive struct {
 	at    time.Time // time of that change
 }
 
-// start pings until stop.
 func (k *keepalive) start(c *conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -87,7 +87,6 @@ type endpoint struct {
 	version string // api-version; empty if the address has no version
 }
 
-// withDefaults returns o with its defaults, or an error for an invalid option.
 func (o Options) withDefaults(ep endpoint) (Options, error) {
 	o.Name = cmp.Or(o.Name, defaultName)
 	o.TranscriptionModel = cmp.Or(o.TranscriptionModel, DefaultTranscriptionModel)
@@ -110,7 +109,6 @@ var efforts = []string{
 	string(realtime.RealtimeReasoningEffortXhigh),
 }
 
-// checkReasoning returns an error if Reasoning cannot be used.
 func (o Options) checkReasoning() error {
 	switch {
 	case o.Reasoning == "":
@@ -137,7 +135,6 @@ func checkKey(key string) error {
 	return nil
 }
 
-// parseBaseURL makes the endpoint from Options.BaseURL.
 func parseBaseURL(base string) (endpoint, error) {
 	base = cmp.Or(base, DefaultBaseURL)
 	u, err := url.Parse(strings.TrimSpace(base))
@@ -188,7 +185,6 @@ func (ep endpoint) plainText() bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// address returns the URL to dial for model.
 func (ep endpoint) address(model string) string {
 	u := ep.url
 	query := url.Values{ep.dialect.modelParam: {model}}

@@ -30,7 +30,6 @@ const pcmBufKeep = 256 << 10 // larger buffers are not kept, in bytes
 // pcmPool is shared by all connections: a buffer is taken only for a frame with audio.
 var pcmPool = sync.Pool{New: func() any { return &pcmBuf{} }}
 
-// release returns the audio buffer of the current frame to the pool.
 func (d *pcmDecoder) release() {
 	if d.buf == nil {
 		return

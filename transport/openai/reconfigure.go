@@ -42,7 +42,6 @@ func (d *dialect) updateFrame(event string, r transport.Reconfigure) ([]byte, er
 	return frame, nil
 }
 
-// reconfigure sends an update, which then waits for its confirmation.
 func (c *conn) reconfigure(cmd transport.Reconfigure) error {
 	if c.info.Capabilities.Reconfigure != transport.ReconfigureLive {
 		return nil
@@ -56,7 +55,6 @@ func (c *conn) reconfigure(cmd transport.Reconfigure) error {
 	return c.write(frame)
 }
 
-// expectUpdate remembers that the update with that event_id waits for its confirmation.
 func (c *conn) expectUpdate(event string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +87,6 @@ func (c handler) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
-// updateRefused reports whether an error with that event_id is the answer to an update, which then no longer waits.
 func (c *conn) updateRefused(eventID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +98,6 @@ func (c *conn) updateRefused(eventID string) bool {
 	return true
 }
 
-// addItem adds an entry at the end of the conversation.
 func (c *conn) addItem(cmd transport.AddItem) error {
 	if c.info.Capabilities.AddItem == transport.AddItemNone {
 		return nil

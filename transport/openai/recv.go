@@ -66,7 +66,6 @@ func (c *conn) Recv() (transport.Event, error) {
 	}
 }
 
-// dispatch passes the frame to the handler in its type's row.
 func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 	var row eventRow
 	var known bool
@@ -85,7 +84,6 @@ func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 	return row.handle(handler{c}, row.name, frame)
 }
 
-// skip counts a frame that is ignored.
 func (c *conn) skip(frame []byte, known bool) {
 	if known {
 		if !json.Valid(frame) {
@@ -102,7 +100,6 @@ func (c *conn) skip(frame []byte, known bool) {
 	c.logUnknown(eventType)
 }
 
-// logUnknown logs an unknown type once.
 func (c *conn) logUnknown(eventType string) {
 	if _, again := c.unknown[eventType]; again || len(c.unknown) >= maxUnknownLogged {
 		return

@@ -91,7 +91,6 @@ func (c handler) onOutputItemAdded(ev *event) *transport.Error {
 	return nil
 }
 
-// thought reports that the model no longer thinks.
 func (c handler) thought() {
 	if c.response.thinks {
 		c.response.thinks = false
@@ -125,7 +124,6 @@ func (c handler) onArgumentsDone(ev *event) *transport.Error {
 	return nil
 }
 
-// giveCall emits a call, unless it was emitted before.
 func (c handler) giveCall(call finishedCall) {
 	if !c.seenCalls.first(call) {
 		return
@@ -191,7 +189,6 @@ func (c handler) onResponseDone(ev *responseEvent) *transport.Error {
 	return nil
 }
 
-// giveOwedCalls emits the calls of a completed response for which no output_item.done came.
 func (c handler) giveOwedCalls(output []outputItem) {
 	for _, whole := range []bool{true, false} { // a call with missing fields may be the same as a whole one
 		for i := range output {

@@ -18,7 +18,6 @@ type responseState struct {
 // unnamedPrefix is the prefix of made-up ids, for responses without a readable id from the provider.
 const unnamedPrefix = "unnamed_"
 
-// start makes a response the active one and returns its id for the caller.
 func (r *responseState) start(id string) string {
 	if id == "" {
 		r.unnamed++
@@ -41,7 +40,6 @@ func (r *responseState) endOf(id string) (reported, began string) {
 	}
 }
 
-// mute hides the later events of a response from the caller.
 func (r *responseState) mute(id string) {
 	if len(r.muted) == maxMuted {
 		r.muted = slices.Delete(r.muted, 0, 1)

@@ -94,7 +94,6 @@ func scanFrame(frame []byte) (s scanned, v verdict) {
 	return s, scanAudio
 }
 
-// member reads the value of key at i and returns the offset of its end.
 func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 	var field *[]byte
 	var bit uint8
@@ -203,7 +202,6 @@ func specialBytes(w uint64) uint64 {
 	return found & tops
 }
 
-// skipScalar skips a plain string, a whole number without sign or leading zeros, or a literal.
 func skipScalar(b []byte, i int) (int, bool) {
 	if i >= len(b) {
 		return i, false
@@ -245,7 +243,6 @@ type likeness struct {
 	head, mid, tail []byte
 }
 
-// learn remembers the shape of a frame for which scanFrame returned scanAudio.
 func (l *likeness) learn(it *spokenItem, frame []byte, s *scanned) {
 	from := 0
 	l.head = l.head[:0]

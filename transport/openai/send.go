@@ -34,7 +34,6 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	return c.readError("send", err)
 }
 
-// sendControl encodes and writes every command except audio.
 func (c *conn) sendControl(cmd transport.Command) error {
 	switch cmd := cmd.(type) {
 	case transport.AudioPause:
@@ -64,13 +63,11 @@ func (c *conn) sendControl(cmd transport.Command) error {
 	}
 }
 
-// eventID names a client event from Send.
 func (c *conn) eventID(op string) string {
 	c.upEvents++
 	return op + "_" + strconv.Itoa(c.upEvents)
 }
 
-// writeFrame writes an encoder's result.
 func (c *conn) writeFrame(frame []byte, err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errEncode, err)
@@ -78,7 +75,6 @@ func (c *conn) writeFrame(frame []byte, err error) error {
 	return c.write(frame)
 }
 
-// sendText stops the running answer and requests an answer to the user's typed text.
 func (c *conn) sendText(text string) error {
 	if err := c.cancel(); err != nil {
 		return err
@@ -131,7 +127,6 @@ func (c *conn) endActivity(cmd transport.ActivityEnd) error {
 // minCommitMS is the shortest audio that the provider commits.
 const minCommitMS = 100
 
-// cancel stops the running answer and withdraws the request that waits for its end.
 func (c *conn) cancel() error {
 	c.mu.Lock()
 	id, running := c.seq.withdraw(time.Now())
@@ -143,7 +138,6 @@ func (c *conn) cancel() error {
 	return c.writeFrame(cancelFrame(c.eventID(opCancel), id))
 }
 
-// truncate reports the heard part of an item to the provider.
 func (c *conn) truncate(cmd transport.Truncate) error {
 	c.mu.Lock()
 	ms, ok := c.items.audible(cmd.Item, cmd.AudioMS)
@@ -169,7 +163,6 @@ func (c *conn) sendResult(cmd transport.ToolResult) error {
 	return c.writeFrame(resultFrame(c.eventID(opResult), id, cmd.Output))
 }
 
-// respond requests an answer when the sequencer allows it.
 func (c *conn) respond(r request) error {
 	c.mu.Lock()
 	send := c.seq.ask(r, time.Now(), c.progress.Load())

@@ -127,7 +127,6 @@ func (s *sequencer) ask(r request, now time.Time, progress int64) *create {
 	return s.next(now)
 }
 
-// next returns the waiting request if it may be sent.
 func (s *sequencer) next(now time.Time) *create {
 	if s.busy || s.sent != nil || s.wait == nil {
 		return nil
@@ -177,7 +176,6 @@ func (s *sequencer) expire(now time.Time) {
 	}
 }
 
-// giveUp stops waiting for the request that was sent.
 func (s *sequencer) giveUp() {
 	if len(s.late) == maxLate {
 		s.late = slices.Delete(s.late, 0, 1)
@@ -186,7 +184,6 @@ func (s *sequencer) giveUp() {
 	s.sent = nil
 }
 
-// abandon stops waiting for the end of the active response.
 func (s *sequencer) abandon() {
 	if s.active != "" {
 		if len(s.abandoned) == maxAbandoned {
@@ -197,7 +194,6 @@ func (s *sequencer) abandon() {
 	s.busy, s.active, s.cancel, s.last = false, "", false, nil
 }
 
-// changed records that the conversation has new input: the answers to requests given up before are no longer wanted.
 func (s *sequencer) changed() {
 	s.input = true
 	s.outdate()
@@ -318,7 +314,6 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 	return s.next(now), false
 }
 
-// nothingActive records that a cancel found no active response.
 func (s *sequencer) nothingActive() {
 	s.cancel = false
 	if s.sent != nil && s.sent.withdrawn {
@@ -330,7 +325,6 @@ func (s *sequencer) nothingActive() {
 	}
 }
 
-// again makes a refused request wait for the end of the active response.
 func (s *sequencer) again(r request, now time.Time) {
 	if s.wait != nil {
 		r = r.join(*s.wait)

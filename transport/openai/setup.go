@@ -30,7 +30,6 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	return err
 }
 
-// awaits records the event that the setup waits for, to name it in an error.
 func (c *conn) awaits(event string) { c.awaited.Store(&event) }
 
 func (c *conn) exchange(update []byte) *transport.Error {
@@ -59,7 +58,6 @@ func (c *conn) exchange(update []byte) *transport.Error {
 // codeAudioFormat is the code of a failure about an announced format of audio.
 const codeAudioFormat = "audio_format"
 
-// soundsAs takes over the rates that the server announces at the end of the setup.
 func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	in, out, err := ev.rates(sampleRate, sampleRate)
 	if err != nil {
@@ -109,7 +107,6 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 		fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
 }
 
-// updated takes over a session.created or session.updated.
 func (c *conn) updated(eventType string, frame []byte) bool {
 	var ev sessionEvent
 	if !c.parse(eventType, frame, &ev) {
@@ -119,7 +116,6 @@ func (c *conn) updated(eventType string, frame []byte) bool {
 	return true
 }
 
-// adopt stores the server's report about the session.
 func (c *conn) adopt(ev *sessionEvent) {
 	s := &ev.Session
 	if s.ID != "" {
@@ -146,7 +142,6 @@ func (c *conn) setupRefused(e *errorValue) *transport.Error {
 	return c.t.reported("setup", kind, e)
 }
 
-// reported makes the error that an error object of the provider describes.
 func (t *Transport) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {
 	err := t.fault(op, kind, e.Code, t.providerText(e.Type, e.Message, e.Param))
 	err.RetryAfter = transport.WaitIn(e.Message)

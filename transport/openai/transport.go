@@ -133,7 +133,6 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return c, nil
 }
 
-// fault makes a transport.Error without the key.
 func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
 	return &transport.Error{
 		Provider: t.opts.Name, Op: op, Kind: kind,
@@ -141,7 +140,6 @@ func (t *Transport) fault(op string, kind transport.Kind, code string, err error
 	}
 }
 
-// dial makes the handshake.
 func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 	socket, resp, err := ws.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
 		HTTPClient:      t.client,
@@ -163,7 +161,6 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 	return t.fault("dial", transport.KindRetry, "", err)
 }
 
-// refusedHandshake classifies an HTTP response that is not an upgrade.
 func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 	var body struct {
 		Error struct{ Code, Message string }
