@@ -27,3 +27,116 @@ const (
 	CloseUnknownTarget       = websocket.StatusCode(4505)
 	CloseResumedElsewhere    = websocket.StatusCode(4506)
 )
+
+// Values of Error.Code.
+const (
+	CodeInvalidMessage      = "invalid_message"
+	CodeUnknownType         = "unknown_type"
+	CodeInvalidAudio        = "invalid_audio"
+	CodeAudioTooFast        = "audio_too_fast"
+	CodeNotStarted          = "not_started"
+	CodeAlreadyStarted      = "already_started"
+	CodeNotAvailable        = "not_available"
+	CodeUnknownProvider     = "unknown_provider"
+	CodeUnknownAgent        = "unknown_agent"
+	CodeUnknownConversation = "unknown_conversation"
+	CodeTicketMissing       = "ticket_missing"
+	CodeTicketWrong         = "ticket_wrong"
+	CodeTicketOrigin        = "ticket_origin"
+	CodeTicketUsed          = "ticket_used"
+	CodeTicketExpired       = "ticket_expired"
+	CodeVoiceActive         = "voice_active"
+	CodeVoiceLost           = "voice_lost"
+	CodeResumeRefused       = "resume_refused"
+	CodeStartTimeout        = "start_timeout"
+	CodeProviderUnavailable = "provider_unavailable"
+	CodeProviderLost        = "provider_lost"
+	CodeProviderError       = "provider_error"
+	CodeTranscriptionFailed = "transcription_failed"
+	CodeProviderAuth        = "provider_auth"
+	CodeProviderBusy        = "provider_busy"
+	CodeProviderQuota       = "provider_quota"
+	CodeProviderAnswer      = "provider_answer"
+	CodeTooLong             = "too_long"
+	CodeContentFilter       = "content_filter"
+	CodeRefused             = "refused"
+	CodeSettingRefused      = "setting_refused"
+	CodeNoAnswer            = "no_answer"
+	CodeNoSpeech            = "no_speech"
+	CodeFlooding            = "flooding"
+	CodeLimit               = "limit"
+	CodeBudget              = "budget"
+	CodeBlocked             = "blocked"
+	CodeConfirmationUnknown = "confirmation_unknown"
+	CodeConfirmationUsed    = "confirmation_used"
+	CodeConfirmationExpired = "confirmation_expired"
+	CodeStoreUnavailable    = "store_unavailable"
+	CodeUnsent              = "unsent"
+	CodeSessionEnding       = "session_ending"
+	CodeDraining            = "draining"
+	CodeInternal            = "internal"
+)
+
+// Retry classifies a code by whether the same request may succeed later.
+type Retry int
+
+const (
+	// RetryNever means that the same request fails again.
+	RetryNever Retry = iota + 1
+	// RetryLater means that the same request may succeed later.
+	RetryLater
+	// RetryDepends means that the answer depends on the cause: see the error message.
+	RetryDepends
+)
+
+// retries has all codes. A test compares it with docs/protocol.md.
+var retries = map[string]Retry{
+	CodeInvalidMessage:      RetryNever,
+	CodeUnknownType:         RetryNever,
+	CodeInvalidAudio:        RetryNever,
+	CodeAudioTooFast:        RetryLater,
+	CodeNotStarted:          RetryNever,
+	CodeAlreadyStarted:      RetryNever,
+	CodeNotAvailable:        RetryNever,
+	CodeUnknownProvider:     RetryNever,
+	CodeUnknownAgent:        RetryNever,
+	CodeUnknownConversation: RetryNever,
+	CodeTicketMissing:       RetryNever,
+	CodeTicketWrong:         RetryNever,
+	CodeTicketOrigin:        RetryNever,
+	CodeTicketUsed:          RetryNever,
+	CodeTicketExpired:       RetryNever,
+	CodeVoiceActive:         RetryLater,
+	CodeVoiceLost:           RetryLater,
+	CodeResumeRefused:       RetryNever,
+	CodeStartTimeout:        RetryNever,
+	CodeProviderUnavailable: RetryDepends,
+	CodeProviderLost:        RetryLater,
+	CodeProviderError:       RetryDepends,
+	CodeTranscriptionFailed: RetryNever,
+	CodeProviderAuth:        RetryNever,
+	CodeProviderBusy:        RetryLater,
+	CodeProviderQuota:       RetryNever,
+	CodeProviderAnswer:      RetryNever,
+	CodeTooLong:             RetryNever,
+	CodeContentFilter:       RetryNever,
+	CodeRefused:             RetryNever,
+	CodeSettingRefused:      RetryNever,
+	CodeNoAnswer:            RetryLater,
+	CodeNoSpeech:            RetryNever,
+	CodeFlooding:            RetryLater,
+	CodeLimit:               RetryLater,
+	CodeBudget:              RetryLater,
+	CodeBlocked:             RetryNever,
+	CodeConfirmationUnknown: RetryNever,
+	CodeConfirmationUsed:    RetryNever,
+	CodeConfirmationExpired: RetryNever,
+	CodeStoreUnavailable:    RetryLater,
+	CodeUnsent:              RetryLater,
+	CodeSessionEnding:       RetryNever,
+	CodeDraining:            RetryLater,
+	CodeInternal:            RetryLater,
+}
+
+// RetryOf returns a code's entry, or zero if it is unknown.
+func RetryOf(code string) Retry { return retries[code] }

@@ -2,9 +2,12 @@ package protocol
 
 import (
 	"bytes"
+	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -438,3 +441,145 @@ var knownClientTypes = func() string {
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }()
+
+// subprotocols returns the client's offered subprotocols in order (RFC 6455 section 11.3.4: comma-separated, possibly
+// in several headers).
+func subprotocols(h http.Header) []string {
+	var out []string
+	for _, line := range h.Values("Sec-WebSocket-Protocol") {
+		for part := range strings.SplitSeq(line, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// ticketPrefix marks a ticket in the list of subprotocols, keyPrefix a console's key. In a handshake, browsers can
+// send a secret only there or in the URL, which is visible.
+const (
+	ticketPrefix = "voicegw.ticket."
+	keyPrefix    = "voicegw.key."
+)
+
+// TicketSubprotocol is the subprotocol with a ticket.
+func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
+
+// resumeSubprotocol marks a connection that resumes a session.
+const resumeSubprotocol = "voicegw.resume"
+
+// ComesBack reports whether a request resumes a session. A full gateway accepts such connections, and refuses others
+// with 503 in the handshake.
+func ComesBack(h http.Header) bool { return slices.Contains(subprotocols(h), resumeSubprotocol) }
+
+// secretOf returns the secret in a subprotocol with that prefix, if any. ok is false if several differ or one is too
+// long.
+func secretOf(offered []string, prefix string) (secret string, ok bool) {
+	for _, o := range offered {
+		t, found := strings.CutPrefix(o, prefix)
+		switch {
+		case !found:
+		case len(t) > MaxTicketBytes || secret != "" && t != secret:
+			return "", false
+		default:
+			secret = t
+		}
+	}
+	return secret, true
+}
+
+// OfferedKey returns the unverified console key in a request's subprotocols; empty if there is none, or several. It
+// is a secret.
+func OfferedKey(h http.Header) string {
+	key, _ := secretOf(subprotocols(h), keyPrefix)
+	return key
+}
+
+// OffersTicket reports whether a request has a ticket in its subprotocols.
+func OffersTicket(h http.Header) bool {
+	ticket, ok := secretOf(subprotocols(h), ticketPrefix)
+	return ok && ticket != ""
+}
+
+// TraceHeader is the request header of W3C Trace Context,
+// https://www.w3.org/TR/trace-context-1/#traceparent-header (Recommendation of 2021-11-23).
+const TraceHeader = "Traceparent"
+
+// TraceParent is the caller's span. The zero value means none. Compare with ==.
+type TraceParent struct {
+	Trace [16]byte
+	Span  [8]byte
+	// Sampled reports whether the caller records the trace.
+	Sampled bool
+}
+
+// IsZero reports whether p is empty: there is no parent.
+func (p TraceParent) IsZero() bool { return p.Trace == [16]byte{} }
+
+// Layout: version "-" trace "-" span "-" flags.
+const (
+	headerLength = 55
+	traceAt      = 3
+	spanAt       = 36
+	flagsAt      = 53
+	flagSampled  = 1 // the only flag that is read
+)
+
+// ParseTraceParent parses a header. Callers ignore invalid ones (ok is false). Later versions may append
+// parts (section 3.2.4).
+func ParseTraceParent(text string) (p TraceParent, ok bool) {
+	if len(text) < headerLength || text[2] != '-' || text[spanAt-1] != '-' || text[flagsAt-1] != '-' {
+		return TraceParent{}, false
+	}
+	version, flags := [1]byte{}, [1]byte{}
+	if !lowerHex(version[:], text[:2]) || !lowerHex(p.Trace[:], text[traceAt:spanAt-1]) ||
+		!lowerHex(p.Span[:], text[spanAt:flagsAt-1]) || !lowerHex(flags[:], text[flagsAt:headerLength]) {
+		return TraceParent{}, false
+	}
+	switch {
+	case version[0] == 0xff, version[0] == 0 && len(text) != headerLength, len(text) > headerLength && text[headerLength] != '-',
+		p.Trace == [16]byte{}, p.Span == [8]byte{}:
+		return TraceParent{}, false
+	}
+	p.Sampled = flags[0]&flagSampled != 0
+	return p, true
+}
+
+func lowerHex(to []byte, text string) bool {
+	for _, c := range []byte(text) {
+		if c >= 'A' && c <= 'F' {
+			return false
+		}
+	}
+	_, err := hex.Decode(to, []byte(text))
+	return err == nil
+}
+
+// String returns the header value, or "" for none.
+func (p TraceParent) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	flags := "-00"
+	if p.Sampled {
+		flags = "-01"
+	}
+	return "00-" + hex.EncodeToString(p.Trace[:]) + "-" + hex.EncodeToString(p.Span[:]) + flags
+}
+
+type traceParentKey struct{}
+
+// WithTraceParent returns a context with the caller's span.
+func WithTraceParent(ctx context.Context, p TraceParent) context.Context {
+	if p.IsZero() {
+		return ctx
+	}
+	return context.WithValue(ctx, traceParentKey{}, p)
+}
+
+// TraceParentFrom returns the span set by WithTraceParent, or none.
+func TraceParentFrom(ctx context.Context) TraceParent {
+	p, _ := ctx.Value(traceParentKey{}).(TraceParent)
+	return p
+}

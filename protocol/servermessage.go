@@ -2,9 +2,13 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
+
+	"voicegw/internal/textutil"
 )
 
 // ServerMessage is a message from the gateway in a text frame, with a Header. The set is closed.
@@ -428,4 +432,193 @@ func Clone(m ServerMessage) ServerMessage {
 	to := reflect.New(of.Type())
 	to.Elem().Set(of)
 	return to.Interface().(ServerMessage)
+}
+
+// Messages of a text conversation, streamed by POST /v1/chat. Tools, confirmations, timeouts and errors use the same
+// messages as voice.
+
+// TextDelta is the next piece of the agent's answer.
+type TextDelta struct {
+	Header
+	ItemID string `json:"item_id"`
+	Text   string `json:"text"`
+}
+
+// TextDone is the complete text of an answer. A turn may contain several, with tools between them.
+type TextDone struct {
+	Header
+	ItemID string `json:"item_id"`
+	Text   string `json:"text"`
+	// Cut means that the answer ended at the model's length limit.
+	Cut bool `json:"cut,omitempty"`
+	// Refused means that the model or a filter declined to answer. The text explains it, or ends where the filter
+	// stopped it.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// VoiceSessionStart invites the client to continue by voice: it connects to URL with Ticket, which works once until
+// ExpiresAt.
+type VoiceSessionStart struct {
+	Header
+	SessionID      string `json:"sessionId"`
+	PendingRequest string `json:"pendingRequest"`
+	Ticket         string `json:"ticket"`
+	URL            string `json:"url"`
+	ExpiresAt      Time   `json:"expires_at"`
+}
+
+// UIImage shows a tool's image. URL is the image's path on the gateway, valid until ExpiresAt.
+type UIImage struct {
+	Header
+	ID     string `json:"id"`
+	URL    string `json:"url"`
+	Prompt string `json:"prompt"`
+	// Width and Height are in pixels.
+	Width     int  `json:"width"`
+	Height    int  `json:"height"`
+	ExpiresAt Time `json:"expires_at"`
+}
+
+// TurnUsage counts the tokens of the whole turn.
+type TurnUsage struct {
+	Header
+	Usage
+}
+
+// Done is the last message of a stream. Its Status is DoneCompleted or DoneFailed.
+type Done struct {
+	Header
+	ConversationID string `json:"conversation_id"`
+	Status         string `json:"status"`
+}
+
+// Values of a final status.
+const (
+	DoneCompleted = "completed"
+	DoneFailed    = "failed"
+)
+
+// ToolCall asks the client to run one of its own tools. In text it ends the turn, and the client sends the result
+// with its next request; by voice the client sends a ToolResult.
+type ToolCall struct {
+	Header
+	// CallID identifies the call in the client's result.
+	CallID string          `json:"call_id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	// TimeoutMS is how long the gateway waits, by voice.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// Again means that the client got the call on an earlier connection: it may be running or done.
+	Again bool `json:"again,omitempty"`
+}
+
+func (*ToolCall) serverType() string          { return "tool.call" }
+func (*TextDelta) serverType() string         { return "text.delta" }
+func (*TextDone) serverType() string          { return "text.done" }
+func (*VoiceSessionStart) serverType() string { return "voice_session_start" }
+func (*UIImage) serverType() string           { return "ui.image" }
+func (*TurnUsage) serverType() string         { return "usage" }
+func (*Done) serverType() string              { return "done" }
+
+// Messages for people who build or operate agents. Sessions must request them in Start, and SessionStarted grants
+// them, because they contain arguments, answers and records that users may not see.
+
+// InspectCall describes a finished call. It follows the call's ToolEnded.
+type InspectCall struct {
+	Header
+	CallID string `json:"call_id"`
+	Tool   string `json:"tool"`
+	// QueuedMS is the time from the model's call to the handler's start; zero if no handler ran.
+	QueuedMS int64 `json:"queued_ms"`
+	// RunMS is the handler's duration.
+	RunMS int64 `json:"run_ms"`
+	// Record is the call's audit record, without arguments.
+	Record json.RawMessage `json:"record"`
+	// Args are the arguments of the handler: with defaults, and reduced to what is allowed.
+	// If no handler ran they are the requested ones, as a string if they were invalid JSON.
+	Args json.RawMessage `json:"args"`
+	// Envelope is the complete answer to the model.
+	Envelope json.RawMessage `json:"envelope"`
+}
+
+// InspectIntent reports whether a tool's intent was applied.
+type InspectIntent struct {
+	Header
+	// Intent is an object with a type and its fields.
+	Intent  json.RawMessage `json:"intent"`
+	Applied bool            `json:"applied"`
+	// Why explains a refused intent.
+	Why string `json:"why,omitempty"`
+}
+
+// InspectState is the session's state, sent after changes, at most once per moment.
+type InspectState struct {
+	Header
+	// Phase is connecting, active, ending or ended.
+	Phase string `json:"phase"`
+	// Speaking: the user speaks. Responding: the model is producing an answer.
+	Speaking   bool `json:"speaking"`
+	Responding bool `json:"responding"`
+	// Awaiting counts the calls that the model waits for, Questions the open approval requests, and Notices the
+	// messages for the next turn.
+	Awaiting  int `json:"awaiting"`
+	Questions int `json:"questions"`
+	// Muted: the user's audio is ignored.
+	Muted      bool              `json:"muted"`
+	Suppressed InspectSuppressed `json:"suppressed"`
+	// Budget is the used part of the turn's budget, as in InspectCall.Record.
+	Budget  json.RawMessage `json:"budget,omitempty"`
+	Notices int             `json:"notices"`
+	// Cost is the session's total cost so far.
+	Cost Cost `json:"cost"`
+}
+
+// InspectSuppressed is output that a tool has disabled.
+type InspectSuppressed struct {
+	Audio      bool `json:"audio"`
+	Transcript bool `json:"transcript"`
+}
+
+func (*InspectCall) serverType() string   { return "inspect.call" }
+func (*InspectIntent) serverType() string { return "inspect.intent" }
+func (*InspectState) serverType() string  { return "inspect.state" }
+
+// DrainProgress is the response of GET and POST /v1/drain.
+type DrainProgress struct {
+	// Draining means that the drain has begun, Done that nothing is left.
+	Draining bool `json:"draining"`
+	Done     bool `json:"done"`
+	// Until is when the drain ends the rest; zero before the drain.
+	Until time.Time `json:"until,omitzero"`
+	// Sessions is the number of local voice sessions, and Away those with a disconnected client.
+	Sessions int `json:"sessions"`
+	Away     int `json:"away"`
+	// Moved is the number of sessions released to other gateways since the drain began.
+	Moved int `json:"moved"`
+	// Carried is the number of clients that this gateway relays to other gateways' sessions.
+	Carried int `json:"carried"`
+	// Messages is the number of text messages being answered.
+	Messages int `json:"messages"`
+}
+
+// String formats the progress as one line, without the remaining time.
+func (p DrainProgress) String() string {
+	if !p.Draining {
+		return "not draining"
+	}
+	left := []string{textutil.Count(p.Sessions, "session")}
+	if p.Away > 0 {
+		left[0] += fmt.Sprintf(" (%d without a client)", p.Away)
+	}
+	if p.Carried > 0 {
+		left = append(left, textutil.Count(p.Carried, "client")+" of other gateways")
+	}
+	if p.Messages > 0 {
+		left = append(left, textutil.Count(p.Messages, "text message"))
+	}
+	what := "draining"
+	if p.Done {
+		what = "drained"
+	}
+	return fmt.Sprintf("%s: %s moved, %s left", what, textutil.Count(p.Moved, "session"), strings.Join(left, ", "))
 }

@@ -1,6 +1,12 @@
 package session
 
 import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"voicegw/internal/audit"
+	"voicegw/internal/auth"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -162,4 +168,195 @@ func latency(l *orchestrator.Latency) *protocol.Latency {
 	}
 	known, answered, all := l.Detection.Milliseconds(), (l.Detection + l.Provider).Milliseconds(), l.Total.Milliseconds()
 	return &protocol.Latency{SpeechEndToFirstAudioMS: all, DetectionMS: known, ProviderMS: answered - known, GatewayMS: all - answered}
+}
+
+// auditTrail is the session's unfinished audit records. The session's mu guards it.
+type auditTrail struct {
+	unwritten audit.Unwritten // records that the audit log may not have written; used concurrently
+	telling   *audit.Record   // the record that the next command makes true; nil without one
+}
+
+// auditDecision writes an audit record, at once or when its answer is sent, and settles the approved action of the
+// record. The caller must hold mu.
+func (s *session) auditDecision(a orchestrator.Audit) {
+	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
+		s.calls.Settle(a.Record.Reference)
+	}
+	s.addRecord(&a.Record)
+	if a.Told {
+		s.records.telling = &a.Record
+		return
+	}
+	s.audit(a.Record)
+}
+
+// addRecord keeps a record until the audit log has written it. The caller must hold mu.
+func (s *session) addRecord(r *audit.Record) {
+	if s.opts.Audit != nil && s.records.unwritten.Add(r) > orchestrator.MaxUnsent {
+		s.log().Warn("the audit log is slow: the session's oldest unwritten record is lost if this gateway dies now",
+			"records", orchestrator.MaxUnsent)
+	}
+}
+
+// auditWait is how long an ended session stays in the directory for records that the audit log has not written: if
+// this process dies, the next one writes them from the checkpoint.
+const auditWait = 5 * time.Second
+
+func (s *session) waitForAudit(limit time.Duration) {
+	if left := s.records.unwritten.Wait(limit); left > 0 {
+		s.log().Warn("the session leaves this gateway before the audit log has written its last records", "records", left)
+	}
+}
+
+// audit writes a record. It may be called concurrently.
+func (s *session) audit(r audit.Record) {
+	if s.opts.Audit != nil {
+		s.opts.Audit(s.identified(r))
+	}
+}
+
+// undelivered returns the record of an answer that will not reach the model, because the connection broke or the
+// session is over.
+func undelivered(r *audit.Record) audit.Record {
+	u := *r
+	u.Delivered, u.NotDelivered = false, "not_sent"
+	return u
+}
+
+// mayInspect reports whether a client may see its session's inner state: it has asked to, and its connection or its
+// ticket allows it.
+func (g *startup) mayInspect(a *Admission, ticket bool) bool {
+	return g.start.Inspect && (a.Principal.May(auth.ScopeInspect) || ticket)
+}
+
+// inspector shows the session's inner state to a client that inspects it. The session's mu guards it.
+type inspector struct {
+	shown *orchestrator.View // the last view sent; nil before the first
+}
+
+// state sends the session's state to an inspecting client if it has changed. The caller must hold mu.
+func (i *inspector) state(s *session) {
+	if !s.inspect {
+		return
+	}
+	v := s.state.View()
+	if i.shown != nil && v == *i.shown {
+		return
+	}
+	i.shown = &v
+	s.send(&protocol.InspectState{
+		Header: inTurn(v.Turn), Phase: string(v.Phase), Speaking: v.Speaking, Responding: v.Responding,
+		Awaiting: v.Awaiting, Questions: v.Questions, Muted: v.Muted,
+		Suppressed: protocol.InspectSuppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff},
+		Budget:     v.Budget(), Notices: v.Notices, Cost: protocol.Cost{USDMicros: int64(v.Spent.Micros), Unpriced: v.Spent.Unpriced},
+	})
+}
+
+func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
+	if !s.inspect {
+		return
+	}
+	m, err := a.Inside(s.identified(a.Record))
+	if err != nil {
+		s.log().Error("a record cannot be shown", "call_id", a.Call, "error", err)
+		return
+	}
+	s.send(m)
+}
+
+func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
+	if a.Why != "" {
+		s.log().Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
+	}
+	if !s.inspect {
+		return
+	}
+	intent, err := json.Marshal(a.Intent)
+	if err != nil {
+		s.log().Error("an intent cannot be shown", "intent", string(a.Intent.Type), "error", err)
+		return
+	}
+	s.send(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
+}
+
+func (s *session) identified(r audit.Record) audit.Record {
+	r.SessionID, r.UserID = s.id, s.user.String()
+	r.ConversationID = s.start.ConversationID
+	if r.Agent == "" {
+		r.Agent, r.AgentVersion = s.agent.Load().Name, s.agent.Load().Version
+	}
+	return r
+}
+
+// clientState is the state that a returning client needs after messages were dropped, as the messages that reported
+// it.
+type clientState struct {
+	turn        *protocol.TurnStarted           // nil between turns
+	transcripts []*protocol.Transcript          // the newest of each utterance of the last two turns
+	questions   []*protocol.ConfirmationRequest // the open ones
+	calls       []*protocol.ToolStarted         // of running calls
+}
+
+// maxRecalled bounds the kept utterances of two turns.
+const maxRecalled = 16
+
+func (r *clientState) update(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.TurnStarted:
+		r.turn = &protocol.TurnStarted{Header: inTurn(a.Turn)}
+		r.transcripts = slices.DeleteFunc(r.transcripts, func(m *protocol.Transcript) bool { return m.Turn < a.Turn-1 })
+	case orchestrator.TurnEnded:
+		r.turn = nil
+	case orchestrator.Transcript:
+		r.transcript(message(a).(*protocol.Transcript))
+	case orchestrator.ToolEnded:
+		r.calls = slices.DeleteFunc(r.calls, func(m *protocol.ToolStarted) bool { return m.CallID == a.Call })
+	case orchestrator.AboutCall:
+		if told, ok := a.Do.(calls.ToClient); ok {
+			r.message(told.Message)
+		}
+	}
+}
+
+func (r *clientState) transcript(m *protocol.Transcript) {
+	same := func(other *protocol.Transcript) bool { return other.ID == m.ID && other.Role == m.Role }
+	if i := slices.IndexFunc(r.transcripts, same); i >= 0 {
+		r.transcripts[i] = m
+		return
+	}
+	if len(r.transcripts) == maxRecalled {
+		r.transcripts = slices.Delete(r.transcripts, 0, 1)
+	}
+	r.transcripts = append(r.transcripts, m)
+}
+
+func (r *clientState) message(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		r.calls = append(r.calls, m)
+	case *protocol.ConfirmationRequest:
+		r.questions = append(r.questions, m)
+	case *protocol.ConfirmationEnded:
+		r.questions = slices.DeleteFunc(r.questions, func(q *protocol.ConfirmationRequest) bool { return q.Token == m.Token })
+	}
+}
+
+func (r *clientState) messages() []protocol.ServerMessage {
+	var all []protocol.ServerMessage
+	if r.turn != nil {
+		all = append(all, r.turn)
+	}
+	for _, m := range r.transcripts {
+		all = append(all, m)
+	}
+	for _, m := range r.calls {
+		all = append(all, m)
+	}
+	for _, m := range r.questions {
+		all = append(all, m)
+	}
+	for i, m := range all {
+		all[i] = protocol.Clone(m)
+	}
+	return all
 }

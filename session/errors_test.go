@@ -190,13 +190,13 @@ func TestProtocolPageSaysWhatMayHelpLater(t *testing.T) {
 			}
 		}
 	}
-	source, err := os.ReadFile("../protocol/errcode.go")
+	source, err := os.ReadFile("../protocol/closecode.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, code := range regexp.MustCompile(`(?m)^\t\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		if !seen[code[1]] || protocol.RetryOf(code[1]) == 0 {
-			t.Errorf("%s is missing in docs/protocol.md or in the table of protocol/retry.go", code[1])
+			t.Errorf("%s is missing in docs/protocol.md or in the table of protocol/closecode.go", code[1])
 		}
 		delete(seen, code[1])
 	}

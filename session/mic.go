@@ -1,10 +1,12 @@
 package session
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"voicegw/audio"
+	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/transport"
 )
@@ -147,4 +149,287 @@ func (m *microphone) watchPause(s *session) {
 	m.flows.Store(false) // a frame that arrives now may be missed; the next one is not
 	s.command(transport.AudioPause{}, nil)
 	s.ear.pause(&m.clock, s)
+}
+
+// listener is the gateway's own speech detector. It hears all of the user's audio, with every model: it supplies
+// the events that a model does not report, and it finds the user's last sound in the same way for all models.
+type listener struct {
+	mu         sync.Mutex      // guards the following fields; taken before the session's mu
+	detector   *audio.Detector // nil before the first audio
+	from       int64           // where the detector's clock began, ms
+	speechFrom int64           // where the detector heard the speech begin, ms
+	reportedMS int64           // where the model last reported the beginning of speech, ms
+	heardAt    time.Time       // when the orchestrator last learned that the user still speaks
+	// modelHears: the model reports where the user speaks, by its capabilities or because it has done so.
+	modelHears bool
+}
+
+// dispatcher takes steps; *session implements it.
+type dispatcher interface{ dispatch(in orchestrator.Input) }
+
+func (s *session) newDetector() *audio.Detector {
+	return audio.NewDetector(audio.DetectorOptions{Rate: s.model.link().info().InputRate, SilenceMS: s.opts.SilenceMS,
+		PrefixMS:  s.opts.PrefixMS,
+		SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
+}
+
+// hear takes a piece of the user's audio. fresh makes the detector.
+func (e *listener) hear(pcm []byte, clock *audioClock, to dispatcher, fresh func() *audio.Detector) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detector == nil {
+		e.detector = fresh()
+	}
+	for _, a := range e.detector.Process(pcm) {
+		e.report(a, clock, to)
+	}
+	if now := time.Now(); e.detector.Speaking() && now.Sub(e.heardAt) >= orchestrator.HeardEvery {
+		e.heardAt = now
+		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms()})
+	}
+}
+
+// report passes an activity on. The caller must hold mu.
+func (e *listener) report(a audio.Activity, clock *audioClock, to dispatcher) {
+	if a.Sustained {
+		e.heardAt = time.Now()
+		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms(), Sustained: true})
+		return
+	}
+	edge, report := e.from+a.EdgeMS, e.from+a.ReportMS
+	at := clock.when(edge, time.Now())
+	if a.Started {
+		e.speechFrom = edge
+	}
+	switch {
+	case a.Started && !e.modelHears:
+		to.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: at})
+	case a.Started:
+	case e.modelHears:
+		to.dispatch(orchestrator.UserQuiet{EndAt: at})
+	default:
+		to.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndMS: edge, EndAt: at, SpeechMS: edge - e.speechFrom})
+	}
+}
+
+// pause ends the speech that the detector hears, because the client has paused its audio.
+func (e *listener) pause(clock *audioClock, to dispatcher) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detector == nil {
+		return
+	}
+	speaking, end := e.detector.Speaking(), e.detector.ClockMS()
+	last, _ := e.detector.LastMS()
+	e.detector.Reset()
+	if speaking {
+		e.report(audio.Activity{EdgeMS: last, ReportMS: end}, clock, to)
+	}
+	e.from += end
+}
+
+// startAt sets where the client's audio begins, in ms.
+func (e *listener) startAt(ms int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.from = ms
+}
+
+// relinked adapts to another connection to a model. resampled: its audio has another rate.
+func (e *listener) relinked(modelHears, resampled bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.modelHears = modelHears
+	if resampled && e.detector != nil {
+		e.from += e.detector.ClockMS()
+		e.detector = nil
+	}
+}
+
+// speechStart returns where on the client's audio clock the speech began that the model reports, on a link whose
+// clock began at offsetMS. From now on the model counts as one that reports speech, whatever its capabilities say,
+// and the length of that speech counts from now.
+func (e *listener) speechStart(offsetMS int64, ev transport.SpeechStarted) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ms := offsetMS + ev.AudioMS
+	if e.detector != nil {
+		if last, _ := e.detector.LastMS(); ev.Late && e.detector.Speaking() {
+			ms = min(ms, e.from+last) // a short word may be over before its report comes
+		}
+		e.detector.Recount()
+	}
+	e.modelHears, e.reportedMS = true, ms
+	return ms
+}
+
+// edgeSlack is by how many ms two detectors may differ about the end of the same sound.
+const edgeSlack = 100
+
+// speechEnd interprets the model's report of the end of speech, on a link whose clock began at offsetMS. The user's
+// last sound is where the gateway's detector heard it, because models report the end late and include the silence
+// that they waited for. Speech that the detector did not hear ended where the model says.
+func (e *listener) speechEnd(offsetMS int64, ev transport.SpeechStopped, clock *audioClock) orchestrator.UserSpeechStopped {
+	in := orchestrator.UserSpeechStopped{
+		Item: ev.Item, AudioMS: offsetMS + ev.AudioMS, EndMS: offsetMS + ev.EndMS, Unsure: ev.EndMS == ev.AudioMS,
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detector != nil {
+		ms, spoke := e.detector.LastMS()
+		if ms += e.from; spoke && ms >= e.reportedMS {
+			in.Unsure = false
+			if ms <= in.AudioMS+edgeSlack { // a later sound is one that the model does not take for speech
+				in.EndMS = min(ms, in.AudioMS)
+			}
+		}
+	}
+	in.EndAt = clock.when(in.EndMS, time.Now())
+	return in
+}
+
+// audioClock records when each sample of a client's audio reached the gateway.
+type audioClock struct {
+	rate int // Hz; fixed
+
+	mu     sync.Mutex // guards the following fields
+	bytes  int64
+	start  time.Time      // when the first sample came, moved later by each pause longer than maxBurst
+	until  time.Time      // nothing counts as a pause before: audio for a late reader is in transit
+	origin time.Time      // when the first sample was read; marks count from it
+	marks  *[80]clockMark // a ring, allocated with the first sample
+	again  time.Duration  // how much may come at once, first
+	next   int            // index of the next mark
+	count  int            // number of marks
+}
+
+// clockMark: the audio up to ms had arrived at since after the clock's origin. A session keeps 80 marks; a time.Time
+// would double their size.
+type clockMark struct {
+	ms    int64
+	since time.Duration
+}
+
+// markEvery is the distance between marks in ms: 80 of them cover more than 6 s. A sample's time is known to a tenth
+// of a second.
+const markEvery = 100
+
+// If a reader is late by more than lateReader, the socket is full, and the client continues to send once its audio has
+// been read. That takes as long as the reader was late, but at most longestLate, which is also the most that a client
+// can have buffered.
+const (
+	lateReader  = time.Second
+	longestLate = 2 * time.Minute
+)
+
+// maxBurst is how much audio, recorded during a network outage, a client may send at once, in addition to what may run
+// ahead. Over the whole session it still sends no more than that beyond real time.
+const maxBurst = 15 * time.Second
+
+// minGap is the shortest outage whose audio may come as a burst.
+const minGap = 500 * time.Millisecond
+
+// add records n bytes that arrived after since (now if zero), unless the client's audio would then be more than most
+// ahead of real time. It returns how far ahead it is or would be. Audio that waited for a late reader counts as if it
+// had been read in time, so the delay is not taken for a pause.
+func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since.IsZero() || since.After(now) {
+		since = now
+	}
+	since = later(since, now.Add(-longestLate))
+	if late := now.Sub(since); late > lateReader {
+		c.until = later(c.until, now.Add(late))
+	}
+	if c.marks == nil {
+		c.start, c.origin, c.marks = since.Add(-audio.Duration(c.rate, int(c.bytes))-c.again), now, new([80]clockMark)
+		if c.again > 0 {
+			c.until = later(c.until, now.Add(c.again))
+		}
+	}
+	ahead = audio.Duration(c.rate, int(c.bytes)+n) - now.Sub(c.start)
+	if ahead > most {
+		return ahead, false
+	}
+	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n) - maxBurst; pause > 0 && !now.Before(c.until) {
+		// A long pause, as of a muted microphone, does not allow a longer burst.
+		c.start = c.start.Add(pause)
+	}
+	ahead = max(ahead, 0)
+	c.bytes += int64(n)
+	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), since: now.Sub(c.origin)})
+	return ahead, true
+}
+
+// startAt sets the clock of a session that another process has run, before any audio: it starts at ms, and the next
+// audio, of length again, was recorded earlier and may come at any speed.
+func (c *audioClock) startAt(ms int64, again time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes, c.again = int64(audio.Bytes(c.rate, time.Duration(ms)*time.Millisecond)), again
+}
+
+// mark keeps the newest mark, and one for each markEvery ms before it. The caller must hold mu.
+func (c *audioClock) mark(m clockMark) {
+	if c.count >= 2 && m.ms-c.back(2).ms < markEvery {
+		*c.back(1) = m
+		return
+	}
+	c.marks[c.next] = m
+	c.next = (c.next + 1) % len(c.marks)
+	c.count = min(c.count+1, len(c.marks))
+}
+
+// back returns the i-th newest mark, counted from 1. The caller must hold mu.
+func (c *audioClock) back(i int) *clockMark {
+	return &c.marks[(c.next-i+len(c.marks))%len(c.marks)]
+}
+
+// ms returns how much audio has arrived, in ms.
+func (c *audioClock) ms() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return audio.MS(c.rate, int(c.bytes))
+}
+
+// newest returns when the newest audio arrived; zero before any.
+func (c *audioClock) newest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count == 0 {
+		return time.Time{}
+	}
+	return c.origin.Add(c.back(1).since)
+}
+
+// when returns the time at which the sample at ms reached the gateway: now for a future sample, the earliest known
+// time for one that is too old.
+func (c *audioClock) when(ms int64, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := now
+	for i := 1; i <= c.count; i++ {
+		m := c.back(i)
+		if m.ms <= ms {
+			// The samples between two marks came one after another.
+			return earlier(at, c.origin.Add(m.since+time.Duration(ms-m.ms)*time.Millisecond))
+		}
+		at = c.origin.Add(m.since)
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -10,6 +11,7 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
+	"voicegw/session/downlink"
 )
 
 // frame handles one frame, which arrived after since; zero means now. The caller must hold inbound.
@@ -159,4 +161,144 @@ func price(m protocol.ClientMessage) int {
 		return 4
 	}
 	return 1
+}
+
+// Errors to a client are limited, because a client's flood would cause another one. More than floodErrors errors
+// within floodWindow, or sessionErrors in all, are a flood. Errors that are not the client's fault are limited to one
+// every faultEvery after the first floodErrors.
+const (
+	floodErrors   = 20
+	floodWindow   = 10 * time.Second
+	sessionErrors = 200
+	faultEvery    = 10 * time.Second
+)
+
+// errorGate limits the errors to a running session's client. It may be used concurrently.
+type errorGate struct {
+	mu      sync.Mutex // guards the following fields
+	recent  []time.Time
+	faults  *rate.Limiter // limits other errors; nil before the first
+	own     int32         // the client's own errors so far
+	leftOut bool          // some errors were left out
+}
+
+type verdict int
+
+const (
+	errorSent verdict = iota
+	errorLeftOut
+	errorIsFlood
+)
+
+func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !clientsFault(code) {
+		if g.faults == nil {
+			g.faults = rate.NewLimiter(rate.Every(faultEvery), floodErrors)
+		}
+		if g.faults.AllowN(now, 1) {
+			return errorSent, false
+		}
+		first, g.leftOut = !g.leftOut, true
+		return errorLeftOut, first
+	}
+	g.own++
+	for len(g.recent) > 0 && now.Sub(g.recent[0]) > floodWindow {
+		g.recent = g.recent[1:]
+	}
+	g.recent = append(g.recent, now)
+	if len(g.recent) > floodErrors || g.own > sessionErrors {
+		return errorIsFlood, false
+	}
+	return errorSent, false
+}
+
+func clientsFault(code string) bool {
+	switch code {
+	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer,
+		protocol.CodeProviderUnavailable, protocol.CodeContentFilter,
+		protocol.CodeProviderError, protocol.CodeTranscriptionFailed, protocol.CodeNoAnswer, protocol.CodeStoreUnavailable:
+		return false
+	}
+	return true
+}
+
+// sendError sends an error to the client, within the limits. After the session's end, only the error that explains it
+// is sent.
+func (s *session) sendError(m *protocol.Error) {
+	if s.isOver() {
+		return
+	}
+	if clientsFault(m.Code) {
+		s.event(Rejected{m.Code})
+	}
+	switch v, first := s.client.errors.pass(m.Code, time.Now()); v {
+	case errorIsFlood:
+		s.end(causeFlood)
+		return
+	case errorLeftOut:
+		if first {
+			s.log().Warn("too many errors: the client does not get all of them", "code", m.Code)
+		}
+		return
+	}
+	if r := protocol.RetryOf(m.Code); r != protocol.RetryDepends {
+		m.Retryable = r == protocol.RetryLater
+	}
+	s.send(m)
+}
+
+// writeClient writes the downlink's entries to an attachment; it runs while something is queued.
+func (s *session) writeClient(gen int) {
+	a := s.client.attachment()
+	if a == nil || a.gen != gen {
+		return // it was lost before the start
+	}
+	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { a.lost(causeSlow) })
+	defer stuck.Stop()
+	for {
+		e, ok := s.down.Pop(gen)
+		if !ok {
+			return
+		}
+		stuck.Reset(s.opts.Limits.SlowClient)
+		if err := a.writeEntry(e); err != nil {
+			a.cannotWrite(err) // the next Pop fails
+		}
+	}
+}
+
+func (a *attachment) writeEntry(e downlink.Entry) error {
+	s := a.s
+	if e.Text != nil {
+		if err := a.conn.WriteText(e.Text); err != nil {
+			return err
+		}
+	}
+	if e.Frame != nil {
+		if err := a.conn.WriteAudio(e.Frame.PCM); err != nil {
+			return err
+		}
+		s.down.Written(a.gen, e)
+		e.Frame.Free()
+	}
+	if e.Reported() {
+		s.reportSent()
+	}
+	return nil
+}
+
+// writeDirect writes audio on the goroutine that read it, which saves a hop, if nothing is queued and the network
+// accepts it at once. It reports whether it did. One frame of audio can then not be flushed.
+func (a *attachment) writeDirect(item string, pcm []byte) bool {
+	if a == nil || !a.conn.Ready() || !a.s.down.Claim(a.gen, item, pcm) {
+		return false
+	}
+	err := a.conn.WriteAudio(pcm) // the connection buffers the rest
+	if err != nil {
+		a.cannotWrite(err)
+	}
+	a.s.down.Release(a.gen, item, len(pcm))
+	return true
 }

@@ -1,10 +1,13 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
+	"time"
 )
 
 // Kind is the cause of a failure of a model. Adapters find it by close code, HTTP status or error code;
@@ -213,4 +216,140 @@ func KindOfClose(code int, ready bool) Kind {
 		}
 	}
 	return KindRetry
+}
+
+// Error is the type of every error that an adapter returns.
+type Error struct {
+	Provider string
+	// Op is the failed operation: "dial", "setup", "history", "send", "recv", "response", or the refused command in
+	// the adapter's words ("truncate").
+	Op   string
+	Kind Kind
+	// Code is the provider's code: a close code, an HTTP status or an error code. It is safe for logs and metrics.
+	Code string
+	// RetryAfter is the wait that the provider asks for; zero without one.
+	RetryAfter time.Duration
+	// Err is the cause. It contains no credential; its text may come from the provider and is for the log only.
+	Err error
+}
+
+// Error returns all fields, for the log.
+func (e *Error) Error() string {
+	s := e.Provider + ": " + e.Op + ": " + e.Kind.String()
+	if e.Code != "" {
+		s += " (" + e.Code + ")"
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the first [*Error] in err's tree, or zero.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return 0
+}
+
+// ModelEnd is the announced end of a model.
+type ModelEnd struct {
+	// Date is the first day without the model, such as 2027-01-20.
+	Date string `json:"date"`
+	// Successor is the recommended replacement.
+	Successor string `json:"successor"`
+	// Source is the announcement and the date of reading.
+	Source string `json:"source"`
+}
+
+// Past reports whether the day of the end has begun.
+func (e ModelEnd) Past(now time.Time) bool { return now.UTC().Format(time.DateOnly) >= e.Date }
+
+// The sources of the rows.
+const (
+	openaiPage = "developers.openai.com/api/docs/deprecations, read 2026-11-23"
+	googlePage = "ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23"
+)
+
+// modelEnds are the announced ends of models for voice, transcription, chat, images and embeddings. A name includes
+// its dated releases. A release with another end has its own row, before its family's.
+var modelEnds = []struct {
+	names string // patterns, separated by blanks
+	ModelEnd
+}{
+	{`gpt-realtime gpt-4o-realtime-preview`, ModelEnd{"2027-01-20", "gpt-realtime-2.1", openaiPage}},
+	{`gpt-realtime-mini gpt-4o-mini-realtime-preview`, ModelEnd{"2027-01-20", "gpt-realtime-2.1-mini", openaiPage}},
+	{`whisper-1 gpt-4o-transcribe gpt-4o-mini-transcribe gpt-4o-transcribe-diarize`,
+		ModelEnd{"2027-02-26", "gpt-live-transcribe", openaiPage}},
+	{`gpt-image-1`, ModelEnd{"2026-10-23", "gpt-image-2.6-flare", openaiPage}},
+	{`gpt-image-1-mini gpt-image-1\.5 chatgpt-image-latest`, ModelEnd{"2026-12-01", "gpt-image-2.6-flare", openaiPage}},
+	{`gpt-5`, ModelEnd{"2026-12-11", "gpt-6.1-sol", openaiPage}},
+	{`gpt-5-mini`, ModelEnd{"2026-12-11", "gpt-6.1-terra", openaiPage}},
+	{`gpt-4o gpt-4o-mini gpt-4\.1 gpt-4\.1-mini`, ModelEnd{"2027-01-14", "gpt-6-luna", openaiPage}},
+
+	{`gemini-2\.0-flash-live-001 gemini-live-2\.5-flash-preview`, ModelEnd{"2025-12-09", "gemini-3.8-live", googlePage}},
+	{`gemini-2\.5-pro`, ModelEnd{"2026-12-01", "gemini-3.8-flash", googlePage}},
+	{`gemini-2\.5-flash`, ModelEnd{"2026-12-01", "gemini-3.5-flash-lite", googlePage}},
+	{`gemini-2\.5-flash-image`, ModelEnd{"2026-10-02", "gemini-3.1-flash-image", googlePage}},
+	{`imagen-[34]\.0-[a-z]+-[0-9]+ imagen-[34]\.0-[a-z]+-generate-[0-9]+`, ModelEnd{"2026-06-24", "gemini-3.1-flash-image", googlePage}},
+	{`text-embedding-004`, ModelEnd{"2026-01-14", "gemini-embedding-001", googlePage}},
+}
+
+// pattern matches the whole name of a row's models, with or without a release's date.
+var patterns = func() []*regexp.Regexp {
+	list := make([]*regexp.Regexp, len(modelEnds))
+	for i, r := range modelEnds {
+		list[i] = regexp.MustCompile(`^(?:` + strings.ReplaceAll(r.names, " ", "|") + `)(?:-\d{4}-\d{2}-\d{2})?$`)
+	}
+	return list
+}()
+
+// EndOfModel returns the announced end of a model, by its name with or without a path (models/…, projects/…).
+func EndOfModel(model string) (ModelEnd, bool) {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	for i, p := range patterns {
+		if p.MatchString(name) {
+			return modelEnds[i].ModelEnd, true
+		}
+	}
+	return ModelEnd{}, false
+}
+
+// waitWords finds the wait in a provider's message: "Please try again in 1.2s", "retry in 6m0s",
+// "Retry after 20 seconds".
+var waitWords = regexp.MustCompile(`(?i)\b(?:try again|retry|retry after|try again after) (?:in )?((?:\d+(?:\.\d+)?\s*(?:ms|` +
+	`milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)\b\s*)+|(?:\d+(?:\.\d+)?(?:h|m|s|ms))+)`)
+
+// waitPart is one number with its unit.
+var waitPart = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)`)
+
+// longestHint limits a hint.
+const longestHint = time.Hour
+
+// WaitIn returns the wait in a provider's error message, at most an hour; zero without one.
+func WaitIn(message string) time.Duration {
+	found := waitWords.FindStringSubmatch(message)
+	if found == nil {
+		return 0
+	}
+	var total time.Duration
+	for _, part := range waitPart.FindAllStringSubmatch(found[1], 4) {
+		unit := strings.ToLower(part[2])
+		switch {
+		case strings.HasPrefix(unit, "ms"), strings.HasPrefix(unit, "mill"):
+			unit = "ms"
+		default:
+			unit = unit[:1]
+		}
+		d, err := time.ParseDuration(part[1] + unit)
+		if err != nil || d > longestHint {
+			return longestHint // the number is too large for a duration
+		}
+		total += d
+	}
+	return min(total, longestHint)
 }

@@ -11,6 +11,8 @@ package transport
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -151,3 +153,156 @@ type Stats struct {
 	// SlowPath counts audio events that needed the typed decoder.
 	SlowPath int64
 }
+
+// Wire is a protocol of providers: a row of the table in package wires. Several configured providers may use the same
+// one. A Wire is immutable.
+type Wire struct {
+	// Name is the value of providers.<name>.wire, in lower case.
+	Name string
+
+	// KeyVariables are the environment variables of the provider's own clients for the key; the last one set wins.
+	// The key is used only for the provider with the wire's name.
+	KeyVariables []string
+
+	// Settings are the wire's own settings in addition to those of [Provider], as in the configuration file
+	// ("transcription_model").
+	Settings []string
+
+	// Simulated means that the simulator speaks this wire.
+	Simulated bool
+
+	// New makes the Transport of a configured provider. An error names the wrong setting and its fix, and contains no
+	// credential.
+	New func(Provider) (Transport, error)
+}
+
+// Provider is a configured provider.
+type Provider struct {
+	// Name is returned by Transport.Name and appears in errors and logs.
+	Name string
+	// APIKey is the credential. BaseURL replaces the provider's address if not empty.
+	APIKey, BaseURL string
+	// Model and Voice are the defaults of a Setup; may be empty.
+	Model, Voice string
+	// NoInterrupt drops the command Interrupt.
+	NoInterrupt bool
+	// Settings are the wire's own settings by name.
+	Settings map[string]string
+	// Simulated means that BaseURL is the simulator's, which accepts the same models.
+	Simulated bool
+	// HTTPClient makes the connections and is not modified. Nil means the adapter's own client, with a goroutine for
+	// each connection.
+	HTTPClient *http.Client
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// Capabilities describes a model. Every adapter has a table with one row per model and the row's source. Code outside
+// the adapters depends on this record, never on a model's name.
+type Capabilities struct {
+	// SpeechEvents: the model reports the start and end of the user's speech. Otherwise the caller must detect
+	// speech.
+	SpeechEvents bool
+
+	// InterruptNotice: the model reports interruptions (Interrupted). Otherwise the start of speech is the
+	// interruption.
+	InterruptNotice bool
+
+	// Truncate: the model needs to know how much of an interrupted answer was heard.
+	Truncate bool
+
+	// Cancel: the model supports Interrupt.
+	Cancel bool
+
+	// RespondNeeded: after tool results and typed turns the model answers only on Respond. Otherwise Respond does
+	// nothing.
+	RespondNeeded bool
+
+	// ToolsOff: one answer can be requested with tools switched off.
+	ToolsOff bool
+
+	// ToolCancelNotice: the model withdraws calls that an interruption made pointless.
+	ToolCancelNotice bool
+
+	Reconfigure ReconfigureForm
+
+	Tools ToolWaiting
+
+	// ToolSchemas is the form of a tool's parameters.
+	ToolSchemas SchemaForm
+
+	// Scheduling: a late tool result may say when the model should speak about it.
+	Scheduling bool
+
+	// Resume: the model provides handles to continue a conversation on a new connection.
+	Resume bool
+
+	AddItem AddItemForm
+
+	// AddItemBeside: a model with AddItemIdle takes entries during calls that it does not pause for.
+	AddItemBeside bool
+
+	// Images: the model takes still images (Image).
+	Images bool
+
+	// UsageCumulative: the provider reports totals, which the adapter turns into deltas. For information only.
+	UsageCumulative bool
+
+	// History is how the model takes the earlier conversation.
+	History HistoryForm
+
+	// ConnectionLife is the maximum duration of a connection; zero if unknown.
+	ConnectionLife time.Duration
+
+	// Source documents the row.
+	Source string
+}
+
+// ToolWaiting is a model's behaviour while a tool runs.
+type ToolWaiting string
+
+// Values of ToolWaiting.
+const (
+	// ToolsBlock: the model is silent until it has the result.
+	ToolsBlock ToolWaiting = "block"
+	// ToolsDeclared: blocking or not is declared with each tool.
+	ToolsDeclared ToolWaiting = "declared"
+	// ToolsAsync: the model always continues while tools run.
+	ToolsAsync ToolWaiting = "async"
+)
+
+// SchemaForm is a dialect in which tool parameters are declared.
+type SchemaForm string
+
+// Values of SchemaForm.
+const (
+	// SchemaJSON is unchanged JSON Schema.
+	SchemaJSON SchemaForm = ""
+	// SchemaOpenAPI is the subset of OpenAPI 3.0 schemas that Gemini accepts.
+	SchemaOpenAPI SchemaForm = "openapi"
+)
+
+// ReconfigureForm is how a model takes other instructions and tools.
+type ReconfigureForm uint8
+
+// Values of ReconfigureForm.
+const (
+	// ReconfigureReconnect: only on a new connection. The command Reconfigure is dropped.
+	ReconfigureReconnect ReconfigureForm = iota
+	// ReconfigureLive: by the command Reconfigure.
+	ReconfigureLive
+)
+
+// AddItemForm is how a model takes the command AddItem.
+type AddItemForm uint8
+
+// Values of AddItemForm.
+const (
+	// AddItemNone: the command is dropped.
+	AddItemNone AddItemForm = iota
+	// AddItemLive: at any time; the current answer continues without it.
+	AddItemLive
+	// AddItemIdle: it ends the current answer, so send it only while the model is silent and no call waits for a
+	// result; but see Capabilities.AddItemBeside.
+	AddItemIdle
+)

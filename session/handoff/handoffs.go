@@ -5,14 +5,17 @@ package handoff
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
-
-	"voicegw/protocol"
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/user"
+	"voicegw/prompts"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -188,4 +191,247 @@ func (d *Handoffs) Conversations(ctx context.Context, q store.Query) (store.Page
 func (d *Handoffs) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {
 	c, _, err := d.talks.Load(ctx, id)
 	return c, err
+}
+
+// undelivered returns the news for a conversation: approvals with unreported outcomes, left by a gateway that was
+// killed, and finished jobs.
+func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
+	if open, err = d.approvals.OpenIn(ctx, id, time.Now()); err != nil {
+		return nil, nil, err
+	}
+	open = slices.DeleteFunc(open, func(a store.Approval) bool { return a.Told || !conversation.Owned(a.User, id, who) })
+	if d.jobs == nil {
+		return open, nil, nil
+	}
+	ended, err = d.jobs.OwedTo(ctx, id)
+	return open, slices.DeleteFunc(ended, func(j store.Job) bool { return !conversation.Owned(j.User, id, who) }), err
+}
+
+// deliverNotices writes a notice into a conversation, once, for each unreported approval and job. It returns the
+// notices.
+func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User) (notices []string, err error) {
+	open, ended, err := d.undelivered(ctx, id, who)
+	if err != nil || len(open)+len(ended) == 0 {
+		return nil, err
+	}
+	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
+		if err := owned(c, who); err != nil {
+			return err
+		}
+		c.User, c.Agent = who.String(), cmp.Or(c.Agent, d.agent)
+		notices = nil
+		note := func(text string) {
+			notices = append(notices, text)
+			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice,
+				Role: conversation.RoleNotice, Text: text, System: true})
+		}
+		for _, j := range ended {
+			if !c.HasOutcome(j.ID) {
+				note(prompts.JobNotice(j.Name, j.Tool, j.ID, j.Result))
+			}
+		}
+		for _, a := range open {
+			if c.HasOutcome(a.Reference) {
+				continue
+			}
+			text := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+			if a.Result != nil {
+				text = prompts.ApprovedNotice(a.Tool, a.Reference, a.Result)
+			}
+			note(text)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range ended {
+		if _, err := d.jobs.Told(ctx, j.ID); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range open {
+		if err := d.approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {
+			return nil, err
+		}
+	}
+	return notices, nil
+}
+
+// Decided writes the outcome of an API answer into the question's conversation, once. result is the envelope of an
+// approved call, nil if the call was declined. It writes nothing if the conversation is not stored and its first turn
+// is not running.
+func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
+	if c.Conversation == "" {
+		return nil
+	}
+	who, err := user.Stored(c.User)
+	if err != nil {
+		return fmt.Errorf("a question to an invalid user: %w", err)
+	}
+	text := prompts.DeclinedNotice(c.Tool, c.Reference)
+	if result != nil {
+		text = prompts.ApprovedNotice(c.Tool, c.Reference, result)
+	}
+	side := conversation.SideText
+	if strings.HasPrefix(c.Session, "voice-") {
+		side = conversation.SideVoice
+	}
+	return untilStored(ctx, func() error {
+		if kept, err := d.isStored(ctx, c.Conversation); err != nil || !kept {
+			return err
+		}
+		return d.talks.Update(ctx, c.Conversation, func(talk *conversation.Conversation) error {
+			if err := owned(talk, who); err != nil {
+				return err
+			}
+			if talk.HasOutcome(c.Reference) {
+				return nil // an unacknowledged earlier try wrote it
+			}
+			talk.User, talk.Agent = cmp.Or(talk.User, who.String()), cmp.Or(talk.Agent, c.Agent, d.agent)
+			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text,
+				System: true, Turn: talk.Turns})
+			return nil
+		})
+	})
+}
+
+// isStored reports whether a conversation is stored here, or will be because its first turn is running. Otherwise its
+// client keeps it, or it has expired.
+func (d *Handoffs) isStored(ctx context.Context, id string) (bool, error) {
+	for range 2 {
+		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {
+			return err == nil, err
+		}
+		held, err := d.talks.Lease(ctx, id, leaseLife)
+		if errors.Is(err, store.ErrBusy) {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		held.Release() // no turn is running; one may have ended since Load
+	}
+	return false, nil
+}
+
+// Ticket is a redeemed ticket: the user of its session, and the conversation to continue.
+type Ticket struct {
+	// SessionID is the session's id, and User its user. Both are set.
+	SessionID string
+	User      user.User
+	// Vouched: a trusted caller named the user. Scopes are the granted ones.
+	Vouched bool
+	Scopes  []string
+	// Agent speaks with the user; empty for the default.
+	Agent string
+	// ConversationID is the conversation to continue; empty without one.
+	ConversationID string
+	// PendingRequest is answered first; Context is the conversation before.
+	PendingRequest, Context string
+	// Inspect allows the client to see the session's inner state on request.
+	Inspect bool
+	// Guarantor is the principal that made the ticket.
+	Guarantor registry.Guarantor
+	// Parent is the ticket's span in the traces; it may be zero.
+	Parent protocol.TraceParent
+	// Over must be called once, after the session's end and handback. It may be nil.
+	Over func()
+	// WhenLost calls f, on any goroutine, when the session must end because another one of its conversation may begin,
+	// even if that is already so. Nil means that none can begin.
+	WhenLost func(f func())
+}
+
+// Redeem uses a ticket for a page of that origin; empty for other clients. The error wraps store.ErrUnknown,
+// ErrOrigin, ErrUsed, ErrExpired or ErrBusy, or reports that the ticket could not be looked up.
+func (d *Handoffs) Redeem(ctx context.Context, secret, origin string) (Ticket, error) {
+	t, held, err := d.voice.Redeem(ctx, secret, origin, time.Now())
+	if err != nil {
+		return Ticket{}, err
+	}
+	who, err := user.Stored(t.User)
+	if err != nil {
+		held.Release()
+		return Ticket{}, fmt.Errorf("a ticket of an invalid user: %w", err)
+	}
+	above, _ := protocol.ParseTraceParent(t.Trace) // gateways without traces leave it out
+	out := Ticket{
+		SessionID: t.SessionID, User: who, Vouched: t.Vouched, Scopes: t.Scopes, Agent: t.Agent, ConversationID: t.Conversation,
+		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect,
+		Guarantor: registry.Guarantor{ID: t.Principal, Mark: t.Mark, Expires: t.PrincipalExpires},
+		Parent:    above, Over: held.Release, WhenLost: held.WhenLost,
+	}
+	if out.ConversationID == "" {
+		return out, nil
+	}
+	// The ticket is used, so its user is admitted even if the conversation cannot be read.
+	if out.Context != "" {
+		if notices, err := d.deliverNotices(ctx, t.Conversation, who); err == nil {
+			out.Context = strings.Join(append([]string{out.Context}, notices...), "\n"+prompts.GatewayLine)
+		}
+		return out, nil
+	}
+	// It is read now, because the text conversation may have continued since the ticket was made.
+	if before, err := d.Enter(ctx, t.Conversation, who); err == nil {
+		out.Context = before
+	}
+	return out, nil
+}
+
+// Enter lets a user continue a conversation without a ticket, and returns the conversation before. The error wraps
+// store.ErrUnknown if the conversation belongs to another user.
+func (d *Handoffs) Enter(ctx context.Context, id string, who user.User) (before string, err error) {
+	_, err = d.deliverNotices(ctx, id, who)
+	switch {
+	case errors.Is(err, ErrTaken):
+		return "", store.ErrUnknown // does not reveal that it exists
+	case err != nil:
+		return "", err
+	}
+	c, _, err := d.talks.Load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return "", nil // the conversation begins now
+	case err != nil:
+		return "", err
+	case owned(c, who) != nil:
+		return "", store.ErrUnknown
+	}
+	return c.Brief(ContextChars), nil
+}
+
+// Adopted is the conversation of a session that another node ran before.
+type Adopted struct {
+	// Entries are the session's, in the order of time.
+	Entries []conversation.Entry
+	// Over and WhenLost are those of a Ticket.
+	Over     func()
+	WhenLost func(f func())
+}
+
+// Adopt makes this node the writer of a session into its conversation, at that epoch of the session. The error wraps
+// store.ErrFenced if a later owner exists, store.ErrVoiceActive if another session of the conversation runs, ErrTaken,
+// or another error of the store.
+func (d *Handoffs) Adopt(ctx context.Context, session string, epoch uint64, id string, who user.User) (Adopted, error) {
+	held, err := d.voice.Adopt(ctx, session, epoch, who.String(), id)
+	if err != nil {
+		return Adopted{}, err
+	}
+	a := Adopted{Over: held.Release, WhenLost: held.WhenLost}
+	c, _, err := d.talks.Load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return a, nil // no entry was written yet
+	case err == nil:
+		err = owned(c, who)
+	}
+	if err != nil {
+		held.Release()
+		return Adopted{}, err
+	}
+	for _, e := range c.Entries {
+		if e.SessionID == session {
+			a.Entries = append(a.Entries, e)
+		}
+	}
+	return a, nil
 }

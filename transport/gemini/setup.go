@@ -2,10 +2,16 @@ package gemini
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/coder/websocket"
 	"google.golang.org/genai"
 
 	"voicegw/transport"
@@ -141,4 +147,151 @@ func asyncTools(r *row, tools []transport.Tool) map[string]bool {
 		}
 	}
 	return async
+}
+
+// contextUpdate is genai.LiveClientContextUpdate with our own type for the tools. The wrapper
+// distinguishes tools that are cleared, {}, from tools that stay (genai v1.77.0, types.go).
+type contextUpdate struct {
+	SystemInstruction *genai.Content `json:"systemInstruction"`
+	Tools             updatedTools   `json:"tools"`
+}
+
+type updatedTools struct {
+	Tools []functionTool `json:"tools,omitempty"`
+}
+
+// appendUpdate appends a contextUpdate, which the service handles in order with the other input
+// and does not confirm (doc comment of LiveClientContextUpdate; "Update system instructions and
+// tools during a session with Gemini 3.8 Live", read 2026-11-24).
+func (c *conn) appendUpdate(dst []byte, r transport.Reconfigure) ([]byte, error) {
+	tools, err := declareTools(c.row, r.Tools)
+	if err != nil {
+		return dst, err
+	}
+	said := &genai.Content{} // no instructions
+	if r.Instructions != "" {
+		said = genai.NewContentFromText(r.Instructions, genai.RoleUser)
+	}
+	return appendJSON(dst, "contextUpdate", contextUpdate{SystemInstruction: said, Tools: updatedTools{tools}})
+}
+
+// reconfigured makes Recv return a Reconfigured, because later commands follow the update. A call made before it
+// keeps the behaviour of its tool.
+func (c *conn) reconfigured(r transport.Reconfigure) {
+	if c.row.caps.Reconfigure != transport.ReconfigureLive {
+		return
+	}
+	declared := asyncTools(c.row, r.Tools)
+	async := maps.Clone(declared)
+	for name := range c.declared {
+		if !slices.ContainsFunc(r.Tools, func(t transport.Tool) bool { return t.Name == name }) {
+			if async == nil {
+				async = make(map[string]bool)
+			}
+			async[name] = true
+		}
+	}
+	c.declared = declared
+	c.async.Store(&async)
+	c.updates.Add(1)
+	c.ws.Nudge()
+}
+
+func (c *conn) confirm() {
+	for range c.updates.Swap(0) {
+		c.dialog.emit(transport.Reconfigured{})
+	}
+}
+
+func (c *conn) appendItem(dst []byte, item transport.Past) ([]byte, error) {
+	var content clientContent
+	content.addPast(item)
+	for _, turn := range content.Turns {
+		if held, err := c.hold(turn, false); held || err != nil {
+			return dst, err
+		}
+	}
+	return appendJSON(dst, "clientContent", content)
+}
+
+// maxPastTool bounds the line about one tool call in a history, in bytes.
+const maxPastTool = 2 << 10
+
+// historyFrame encodes the setup's history as one clientContent; nil without a history. A call becomes a line of
+// text, because no report says that a history may hold function calls. The caller's instruction comes last, which
+// also gives 2.5 the user turn that it needs at the end.
+//
+// A model with the history in its setup waits for its end: turnComplete does not ask it to answer (doc comment of
+// HistoryConfig in genai v1.77.0). For any other model turnComplete would be a question.
+func historyFrame(r *row, setup transport.Setup) ([]byte, error) {
+	past := pastOf(r, setup)
+	if len(past) == 0 {
+		return nil, nil
+	}
+	content := clientContent{TurnComplete: r.historyInSetup}
+	for _, p := range past {
+		content.addPast(p)
+	}
+	return appendJSON(nil, "clientContent", content)
+}
+
+// pastOf returns the history for the model; nil if it resumes a conversation.
+func pastOf(r *row, setup transport.Setup) []transport.Past {
+	switch past := setup.History; {
+	case setup.ResumeHandle != "" && r.caps.Resume:
+		return nil
+	case setup.Reanchor != "":
+		return append(past[:len(past):len(past)], transport.PastNote{Text: setup.Reanchor})
+	default:
+		return past
+	}
+}
+
+func (c *clientContent) addPast(p transport.Past) {
+	switch p := p.(type) {
+	case transport.PastUser:
+		c.add("user", p.Text)
+	case transport.PastNote:
+		c.add("user", p.Text)
+	case transport.PastAssistant:
+		c.add("model", p.Text)
+	case transport.PastTool:
+		c.add("user", pastTool(p))
+	}
+}
+
+func (c *clientContent) add(role, text string) {
+	if n := len(c.Turns); n > 0 && c.Turns[n-1].Role == role {
+		c.Turns[n-1].Parts = append(c.Turns[n-1].Parts, textPart{text})
+		return
+	}
+	c.Turns = append(c.Turns, textTurn{Role: role, Parts: []textPart{{text}}})
+}
+
+func pastTool(p transport.PastTool) string {
+	outcome := ""
+	if !p.OK {
+		outcome = " failed"
+	}
+	line := "[tool " + p.Name + " " + string(p.Args) + outcome + " -> " + string(p.Output)
+	if len(line) >= maxPastTool {
+		cut := maxPastTool - len("…]")
+		for cut > 0 && !utf8.RuneStart(line[cut]) {
+			cut--
+		}
+		line = line[:cut] + "…"
+	}
+	return strings.ToValidUTF8(line, "") + "]"
+}
+
+// remember sends the history. The provider does not confirm it, but it reads in order.
+func (c *conn) remember(ctx context.Context, history []byte) error {
+	if history == nil {
+		return nil
+	}
+	defer c.closeWith(ctx)()
+	if err := c.ws.Write(websocket.MessageText, history); err != nil {
+		return c.readError(ctx, transport.OpHistory, err)
+	}
+	return nil
 }

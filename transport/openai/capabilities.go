@@ -26,7 +26,7 @@ const (
 )
 
 // modelRows lists the models of the Realtime API as of 2026-11-23; the provider recommends gpt-realtime-2.1 and its
-// mini. transport/modelend.go has the announced end dates. On Azure the model is the name of a deployment: it matches
+// mini. transport/failures.go has the announced end dates. On Azure the model is the name of a deployment: it matches
 // these rows if it is named after its model, as most deployments are.
 var modelRows = []modelRow{
 	{"gpt-realtime", 200, false, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
