@@ -13,26 +13,22 @@ const (
 
 // DetectorOptions configure a Detector. The zero value is usable.
 type DetectorOptions struct {
-	// Rate of the PCM in Hz, 8000 to 192000; other rates are raised or lowered to the nearer
-	// bound. Zero means 16000.
+	// Rate of the PCM in Hz, 8000 to 192000; other rates are raised or lowered to the nearer bound. Zero means 16000.
 	Rate int
-	// PrefixMS is how much earlier than the onset a start is reported, so that
-	// a listener who begins there misses nothing. Zero means 300, negative
-	// means 0.
+	// PrefixMS is how much earlier than the onset a start is reported, so that a listener who begins there misses
+	// nothing. Zero means 300, negative means 0.
 	PrefixMS int
 	// SilenceMS is how long silence must last for a stop. Zero means 500.
 	SilenceMS int
 	// MinSpeechMS is how long a sound must last to be speech, rounded up to
 	// 10 ms, at most 200. It is also the delay of the decision. Zero means 60.
 	MinSpeechMS int
-	// Threshold is how much a sound must stand out, from 0 to 1, like the
-	// threshold of OpenAI's server_vad: a higher one needs louder speech. Zero means
-	// 0.5, at which speech must be 12 dB above the background and above -50 dBFS;
+	// Threshold is how much a sound must stand out, from 0 to 1, like the threshold of OpenAI's server_vad: a higher
+	// one needs louder speech. Zero means 0.5, at which speech must be 12 dB above the background and above -50 dBFS;
 	// each 0.1 moves both by 2 dB.
 	Threshold float64
-	// SustainMS is how much sound speech must have before it is reported as Sustained, rounded up
-	// to 10 ms. A cough or a short noise has less, and most of a cough has no pitch. Zero reports
-	// none.
+	// SustainMS is how much sound speech must have before it is reported as Sustained, rounded up to 10 ms. A cough or
+	// a short noise has less, and most of a cough has no pitch. Zero reports none.
 	SustainMS int
 }
 
@@ -53,8 +49,7 @@ type Activity struct {
 	AtMS int64
 }
 
-// withDefaults returns the options with zero values replaced and the others
-// brought into range.
+// withDefaults returns the options with zero values replaced and the others brought into range.
 func (o DetectorOptions) withDefaults() DetectorOptions {
 	o.Rate = orDefault(o.Rate, defaultDetectorRate)
 	o.Rate = min(max(o.Rate, minRate), maxRate)
@@ -75,24 +70,20 @@ func orDefault(v, def int) int {
 	return v
 }
 
-// The parameters of the decision. Levels are of frames after the high-pass filter of
-// frameMeter, in dB.
+// The parameters of the decision. Levels are of frames after the high-pass filter of frameMeter, in dB.
 const (
-	// Above the background by startMargin and over minStartLevel, both at
-	// Threshold 0.5, a frame is loud; thresholdSpan is added over the whole range
-	// of Threshold.
+	// Above the background by startMargin and over minStartLevel, both at Threshold 0.5, a frame is loud; thresholdSpan
+	// is added over the whole range of Threshold.
 	startMargin   = 12.0
 	minStartLevel = -50.0
 	thresholdSpan = 20.0
 	// Once speech has started, a level that is lower by this much continues it.
 	stopMargin = 6.0
 
-	// FaintestSpeech is the level of the faintest speech that a Detector at Threshold 0.5 follows once it
-	// has started.
+	// FaintestSpeech is the level of the faintest speech that a Detector at Threshold 0.5 follows once it has started.
 	FaintestSpeech = minStartLevel - stopMargin
 
-	// Half of the frames must have a pitch, or a third if one of them is this
-	// far above the threshold.
+	// Half of the frames must have a pitch, or a third if one of them is this far above the threshold.
 	clearMargin = 15.0
 
 	// A frame counts only if it is not further than this below an earlier one of the
@@ -104,21 +95,17 @@ const (
 	sustainPitch = 3
 	sustainGap   = 15
 
-	// maxRunFrames is how far a start can look back, and the longest
-	// MinSpeechMS.
+	// maxRunFrames is how far a start can look back, and the longest MinSpeechMS.
 	maxRunFrames = 20
-	// maxGapFrames is how many frames within the onset may be quiet, as between a plosive and
-	// its vowel.
+	// maxGapFrames is how many frames within the onset may be quiet, as between a plosive and its vowel.
 	maxGapFrames = 2
 	// slackFrames is how many frames of the onset's window need not count.
 	slackFrames = 1
-	// keepFrames is how many frames in a row must be loud to continue speech: a click in the
-	// silence does not.
+	// keepFrames is how many frames in a row must be loud to continue speech: a click in the silence does not.
 	keepFrames = 3
 
-	// voiceMargin is how far below the voice the background must at least be while
-	// there is a voice; peakDecay, in dB a frame, is how fast the voice's level
-	// follows a speaker who turns away.
+	// voiceMargin is how far below the voice the background must at least be while there is a voice; peakDecay, in dB a
+	// frame, is how fast the voice's level follows a speaker who turns away.
 	voiceMargin = 25.0
 	peakDecay   = 0.05
 )
@@ -281,8 +268,7 @@ func (d *Detector) listenForStart() {
 			}
 		}
 	}
-	// Noise has a pitch by chance now and then. A sound that is loud enough to
-	// interrupt needs less proof.
+	// Noise has a pitch by chance now and then. A sound that is loud enough to interrupt needs less proof.
 	parts := 2
 	if top > d.threshold()+clearMargin {
 		parts = 3
@@ -337,8 +323,7 @@ func (d *Detector) sounds(pitched bool) {
 // threshold returns the level that a loud frame must exceed.
 func (d *Detector) threshold() float64 { return max(d.floor.level+d.margin, d.minLevel) }
 
-// decaying reports whether the frame i frames ago is far below an earlier one
-// within the window.
+// decaying reports whether the frame i frames ago is far below an earlier one within the window.
 func (d *Detector) decaying(i, window int) bool {
 	level := d.ago(i).level
 	for j := i + 1; j < window; j++ {

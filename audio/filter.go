@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// The low-pass filter of every conversion, relative to the lower of the two
-// rates: flat up to passEdge (3440 Hz of 8 kHz, the telephone band), stopping
-// from stopEdge on, which is the Nyquist frequency, so that nothing aliases.
+// The low-pass filter of every conversion, relative to the lower of the two rates: flat up to passEdge (3440 Hz of 8
+// kHz, the telephone band), stopping from stopEdge on, which is the Nyquist frequency, so that nothing aliases.
 const (
 	passEdge    = 0.43
 	stopEdge    = 0.50
@@ -17,8 +16,7 @@ const (
 	// tapAlign: the number of taps is a multiple of it, as dot requires.
 	tapAlign = 8
 
-	// maxTable bounds one filter to 4 MiB. Only pairs of rates with almost no common divisor
-	// reach it.
+	// maxTable bounds one filter to 4 MiB. Only pairs of rates with almost no common divisor reach it.
 	maxTable = 1 << 20
 
 	minRate = MinRate
@@ -39,9 +37,8 @@ func (f *filter) phase(i int) []float32 {
 	return f.table[i*f.taps : (i+1)*f.taps]
 }
 
-// newFilter designs a windowed sinc with a Kaiser window. The length and beta
-// follow Kaiser's formulas (J. F. Kaiser, "Nonrecursive digital filter design
-// using the I0-sinh window function", 1974).
+// newFilter designs a windowed sinc with a Kaiser window. The length and beta follow Kaiser's formulas (J. F. Kaiser,
+// "Nonrecursive digital filter design using the I0-sinh window function", 1974).
 func newFilter(up, down int) (*filter, error) {
 	// All frequencies are in cycles per input sample.
 	lower := min(1, float64(up)/float64(down))
@@ -66,8 +63,7 @@ func newFilter(up, down int) (*filter, error) {
 			row[k] = 2 * cutoff * sinc(2*cutoff*at) * kaiser(at/half, beta)
 			sum += row[k]
 		}
-		// Every phase passes a constant unchanged, so that the phases do
-		// not modulate it.
+		// Every phase passes a constant unchanged, so that the phases do not modulate it.
 		for k, v := range row {
 			f.table[p*taps+k] = float32(v / sum)
 		}
@@ -143,9 +139,8 @@ func (c *filterCache) entry(key ratio) *filterEntry {
 	return e
 }
 
-// dotGo returns the sum of the products of c and x, which have the same length, a
-// multiple of tapAlign. Eight partial sums keep the processor's adders busy;
-// the explicit conversions keep the compiler from fusing multiply and add, so
+// dotGo returns the sum of the products of c and x, which have the same length, a multiple of tapAlign. Eight partial
+// sums keep the processor's adders busy; the explicit conversions keep the compiler from fusing multiply and add, so
 // that every platform computes the same bits.
 func dotGo(c, x []float32) float32 {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
@@ -165,10 +160,9 @@ func dotGo(c, x []float32) float32 {
 	return (s0 + s2) + (s1 + s3)
 }
 
-// four describes four samples at once: out[i] is the dot product of c[i] and x[i], which all
-// have the same length, a multiple of tapAlign, rounded to a sample by round16. Vector code adds
-// up four results with few more instructions than one, and has four sums to work on while it
-// waits for an adder.
+// four describes four samples at once: out[i] is the dot product of c[i] and x[i], which all have the same length, a
+// multiple of tapAlign, rounded to a sample by round16. Vector code adds up four results with few more instructions
+// than one, and has four sums to work on while it waits for an adder.
 type four struct {
 	c, x [4][]float32
 	out  [4]int16

@@ -20,8 +20,7 @@ type frameMeter struct {
 }
 
 const (
-	// highPassHz removes 50 and 60 Hz hum, its strongest harmonic and the thump
-	// of a knock; a voice's harmonics pass.
+	// highPassHz removes 50 and 60 Hz hum, its strongest harmonic and the thump of a knock; a voice's harmonics pass.
 	highPassHz = 200.0
 
 	slowRate = 4000
@@ -54,8 +53,7 @@ func (m *frameMeter) measure(pcm []byte) float64 {
 		pcm = pcm[n:]
 	}
 	if energy < 1e-30 {
-		// In digital silence, end the filter's ringing before its values get so small that the
-		// processor becomes slow.
+		// In digital silence, end the filter's ringing before its values get so small that the processor becomes slow.
 		m.filter.last = quad{}
 	}
 	return decibel(energy * m.scale)
@@ -121,10 +119,9 @@ func energyOf(x []float32) (sum float64) {
 	return sum
 }
 
-// A noiseFloor follows the level of the background, in dB, by its minimum over
-// the last floorSpans*spanFrames frames (R. Martin, "Noise power spectral
-// density estimation based on optimal smoothing and minimum statistics", 2001,
-// in its simplest form): speech has dips in every second, noise does not.
+// A noiseFloor follows the level of the background, in dB, by its minimum over the last floorSpans*spanFrames frames
+// (R. Martin, "Noise power spectral density estimation based on optimal smoothing and minimum statistics", 2001, in its
+// simplest form): speech has dips in every second, noise does not.
 type noiseFloor struct {
 	level float64 // the estimate
 
@@ -146,9 +143,8 @@ const (
 
 	// floorBias is how far the minimum of a smoothed noise is below its mean.
 	floorBias = 1.0
-	// slowRise is how fast the floor rises above the ceiling of update, in dB a
-	// frame: a vowel may be held for nine seconds, and louder noise that begins
-	// during speech is recognised in the end.
+	// slowRise is how fast the floor rises above the ceiling of update, in dB a frame: a vowel may be held for nine
+	// seconds, and louder noise that begins during speech is recognised in the end.
 	slowRise = 0.02
 )
 
@@ -159,8 +155,7 @@ func (f *noiseFloor) reset() {
 	}
 }
 
-// update processes the level of one more frame. Up to ceiling the estimate may jump,
-// above it only creep.
+// update processes the level of one more frame. Up to ceiling the estimate may jump, above it only creep.
 func (f *noiseFloor) update(level, ceiling float64) {
 	f.smooth += (level - f.smooth) * 0.25
 	if f.frames == 0 || f.smooth < f.spans[f.span] {

@@ -2,9 +2,8 @@ package audio
 
 import "slices"
 
-// G.711 carries one sample in one byte, on a logarithmic scale of 8 segments
-// of 16 steps each (ITU-T Recommendation G.711, 11/1988, tables 1 and 2). It
-// is usually used at 8000 Hz, but nothing here depends on the rate.
+// G.711 carries one sample in one byte, on a logarithmic scale of 8 segments of 16 steps each (ITU-T Recommendation
+// G.711, 11/1988, tables 1 and 2). It is usually used at 8000 Hz, but nothing here depends on the rate.
 const (
 	ulawBias = 0x84  // added so that each segment is one power of two
 	ulawClip = 32635 // the largest magnitude that does not overflow with the bias
@@ -20,9 +19,8 @@ func AppendULaw(dst, pcm []byte) []byte {
 	return dst
 }
 
-// AppendFromULaw appends G.711 mu-law as PCM, two bytes for each of ulaw. It
-// allocates nothing if dst has enough capacity. dst's free capacity and ulaw must not
-// overlap.
+// AppendFromULaw appends G.711 mu-law as PCM, two bytes for each of ulaw. It allocates nothing if dst has enough
+// capacity. dst's free capacity and ulaw must not overlap.
 func AppendFromULaw(dst, ulaw []byte) []byte {
 	dst = slices.Grow(dst, len(ulaw)*BytesPerSample)
 	for _, b := range ulaw {
@@ -41,9 +39,8 @@ func AppendALaw(dst, pcm []byte) []byte {
 	return dst
 }
 
-// AppendFromALaw appends G.711 A-law as PCM, two bytes for each of alaw. It
-// allocates nothing if dst has enough capacity. dst's free capacity and alaw must not
-// overlap.
+// AppendFromALaw appends G.711 A-law as PCM, two bytes for each of alaw. It allocates nothing if dst has enough
+// capacity. dst's free capacity and alaw must not overlap.
 func AppendFromALaw(dst, alaw []byte) []byte {
 	dst = slices.Grow(dst, len(alaw)*BytesPerSample)
 	for _, b := range alaw {
@@ -61,8 +58,7 @@ var fromULaw, fromALaw = func() (u, a [256]int16) {
 	return u, a
 }()
 
-// encodeULaw returns the complement of sign, segment and step, as G.711 sends
-// it.
+// encodeULaw returns the complement of sign, segment and step, as G.711 sends it.
 func encodeULaw(s int16) byte {
 	v, sign := int32(s), byte(0)
 	if v < 0 {
@@ -96,8 +92,7 @@ func encodeALaw(s int16) byte {
 	if v < 0 {
 		v, sign = ^v, 0
 	}
-	// v has 11 bits: the first 32 steps have the same width, and each segment above
-	// is twice as coarse.
+	// v has 11 bits: the first 32 steps have the same width, and each segment above is twice as coarse.
 	segment := 0
 	for v > 0x1F {
 		v >>= 1

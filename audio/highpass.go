@@ -20,8 +20,7 @@ type quad [4]float64
 // block is the recursion solved for eight outputs, so that vector code can compute them at once.
 type block struct {
 	early, late [4]quad // what each of the last four outputs adds to the next four, and to those after
-	// echo is what a difference adds to the output of the same sample and to the next seven,
-	// after three zeros.
+	// echo is what a difference adds to the output of the same sample and to the next seven, after three zeros.
 	echo [3 + eight]float64
 }
 
@@ -31,9 +30,8 @@ const (
 	chunkSamples = 160                // the maximum input of filter
 )
 
-// newHighPass designs the filter by the bilinear transform (R. Bristow-Johnson, "Cookbook
-// formulae for audio EQ biquad filter coefficients"), as a product of two sections. It also
-// returns the gain that the filter leaves out.
+// newHighPass designs the filter by the bilinear transform (R. Bristow-Johnson, "Cookbook formulae for audio EQ biquad
+// filter coefficients"), as a product of two sections. It also returns the gain that the filter leaves out.
 func newHighPass(rate int, hz float64) (f highPass, gain float64) {
 	sin, cos := math.Sincos(2 * math.Pi * hz / float64(rate))
 	section := func(q float64) (a, b, gain float64) {

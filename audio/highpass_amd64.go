@@ -4,8 +4,7 @@ package audio
 
 import "golang.org/x/sys/cpu"
 
-// hasFMA says that the processor has vectors of four with fused multiply and add, as nearly
-// every amd64 processor does.
+// hasFMA says that the processor has vectors of four with fused multiply and add, as nearly every amd64 processor does.
 var hasFMA = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
 // blocks filters the samples of in after the first four into out, as far as they are whole

@@ -1,10 +1,9 @@
 // Package audio implements the gateway's audio processing: PCM arithmetic,
 // sample rate conversion, G.711, base64, WAV files, levels and voice activity.
 //
-// PCM means 16-bit signed little-endian mono samples in a []byte, unless a
-// function says otherwise. Lengths are in bytes, rates in Hz (samples a
-// second), times in milliseconds of the audio itself: nothing in this package
-// reads a clock, starts a goroutine, logs, or keeps state between callers.
+// PCM means 16-bit signed little-endian mono samples in a []byte, unless a function says otherwise. Lengths are in
+// bytes, rates in Hz (samples a second), times in milliseconds of the audio itself: nothing in this package reads a
+// clock, starts a goroutine, logs, or keeps state between callers.
 //
 // Functions may be called from any goroutine. A Resampler and a Detector hold
 // the state of one stream and belong to one goroutine at a time.
@@ -57,8 +56,7 @@ func Bytes(rate int, d time.Duration) int {
 	return int(samples) * BytesPerSample
 }
 
-// MS returns how many whole milliseconds n bytes of PCM last at rate Hz. The result is
-// 0 if rate or n is not positive.
+// MS returns how many whole milliseconds n bytes of PCM last at rate Hz. The result is 0 if rate or n is not positive.
 func MS(rate, n int) int64 {
 	if rate <= 0 || n <= 0 {
 		return 0
@@ -74,8 +72,7 @@ func appendSample(dst []byte, s int16) []byte {
 	return append(dst, byte(s), byte(uint16(s)>>8))
 }
 
-// clip16 rounds to the nearest sample, halves away from zero, and clips at
-// full scale. NaN becomes silence.
+// clip16 rounds to the nearest sample, halves away from zero, and clips at full scale. NaN becomes silence.
 func clip16(v float64) int16 {
 	switch {
 	case v >= math.MaxInt16:
@@ -141,11 +138,9 @@ var (
 	ErrRate = errors.New("unsupported sample rate")
 	// ErrBase64 says that the input is not base64.
 	ErrBase64 = errors.New("invalid base64")
-	// ErrOddPCM says that PCM has an odd number of bytes, so that its last
-	// sample is cut in half.
+	// ErrOddPCM says that PCM has an odd number of bytes, so that its last sample is cut in half.
 	ErrOddPCM = errors.New("pcm with an odd number of bytes")
-	// ErrNotWAV says that the input is not a RIFF/WAVE file, or one without
-	// the chunks that every WAVE file must have.
+	// ErrNotWAV says that the input is not a RIFF/WAVE file, or one without the chunks that every WAVE file must have.
 	ErrNotWAV = errors.New("not a wav file")
 	// ErrWAVFormat says that the file is a WAVE file in an encoding, rate or
 	// channel layout that this package does not read.
@@ -154,9 +149,8 @@ var (
 	ErrWAVTooLarge = errors.New("wav data too large")
 )
 
-// AppendBase64 appends src in base64 with the standard alphabet and padding
-// (RFC 4648 section 4) to dst. It allocates nothing if dst has enough capacity. dst's free
-// capacity and src must not overlap.
+// AppendBase64 appends src in base64 with the standard alphabet and padding (RFC 4648 section 4) to dst. It allocates
+// nothing if dst has enough capacity. dst's free capacity and src must not overlap.
 func AppendBase64(dst, src []byte) []byte {
 	n := base64.StdEncoding.EncodedLen(len(src))
 	dst = slices.Grow(dst, n)
@@ -166,24 +160,20 @@ func AppendBase64(dst, src []byte) []byte {
 	return dst
 }
 
-// AppendFromBase64 decodes src and appends the result to dst. It accepts the standard and
-// the URL-safe alphabet (RFC 4648 sections 4 and 5), also mixed, each with full
-// padding or none, and ignores the value of left-over bits, as encoding/base64
-// does. For any other input, including line breaks, it returns ErrBase64 and dst unchanged.
+// AppendFromBase64 decodes src and appends the result to dst. It accepts the standard and the URL-safe alphabet (RFC
+// 4648 sections 4 and 5), also mixed, each with full padding or none, and ignores the value of left-over bits, as
+// encoding/base64 does. For any other input, including line breaks, it returns ErrBase64 and dst unchanged.
 //
-// It allocates nothing if dst has enough capacity. dst may be src[:0]: src is then
-// decoded in place, and is lost even if an error is returned. Any other
-// overlap of dst's free capacity and src is not allowed.
+// It allocates nothing if dst has enough capacity. dst may be src[:0]: src is then decoded in place, and is lost even
+// if an error is returned. Any other overlap of dst's free capacity and src is not allowed.
 //
-// The standard alphabet is the fast one; URL-safe input is decoded byte by
-// byte.
+// The standard alphabet is the fast one; URL-safe input is decoded byte by byte.
 func AppendFromBase64(dst, src []byte) ([]byte, error) {
 	body, err := trimPadding(src)
 	if err != nil {
 		return dst, err
 	}
-	// Decoding in place destroys the input of a second attempt, so the
-	// alphabet must be known before.
+	// Decoding in place destroys the input of a second attempt, so the alphabet must be known before.
 	inPlace := len(body) > 0 && cap(dst) > len(dst) && &dst[:len(dst)+1][len(dst)] == &body[0]
 	n := len(body)/4*3 + max(len(body)%4-1, 0)
 	grown := slices.Grow(dst, n)
@@ -206,8 +196,7 @@ func AppendFromBase64(dst, src []byte) ([]byte, error) {
 	return grown[:len(dst)+n], nil
 }
 
-// trimPadding returns src without its padding, if the padding and the length are
-// valid.
+// trimPadding returns src without its padding, if the padding and the length are valid.
 func trimPadding(src []byte) ([]byte, error) {
 	body := src
 	for len(src)-len(body) < 2 && len(body) > 0 && body[len(body)-1] == '=' {
@@ -235,9 +224,8 @@ var decodeTable = func() (t [256]byte) {
 	return t
 }()
 
-// decodeAny decodes src, which has no padding, into out, which has the exact
-// size and may begin where src begins. It returns the position of the first
-// character outside both alphabets, or -1.
+// decodeAny decodes src, which has no padding, into out, which has the exact size and may begin where src begins. It
+// returns the position of the first character outside both alphabets, or -1.
 func decodeAny(out, src []byte) int {
 	at := 0
 	for len(src)-at >= 4 {

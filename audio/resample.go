@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// blockSamples is how many input samples a Resampler processes at once: 20 ms at
-// 48 kHz.
+// blockSamples is how many input samples a Resampler processes at once: 20 ms at 48 kHz.
 const blockSamples = 960
 
 // Resampler converts one stream of PCM from one rate to another.
 //
-// Output is aligned with the input: output sample n is the input at the time
-// n/outRate, and a stream of n samples becomes ceil(n*outRate/inRate) once it
-// is flushed. Because the filter looks ahead, Process withholds the last
-// Latency of the input until more follows or Flush is called. How the input is
-// split into calls makes no difference to the output.
+// Output is aligned with the input: output sample n is the input at the time n/outRate, and a stream of n samples
+// becomes ceil(n*outRate/inRate) once it is flushed. Because the filter looks ahead, Process withholds the last Latency
+// of the input until more follows or Flush is called. How the input is split into calls makes no difference to the
+// output.
 //
 // A Resampler belongs to one goroutine at a time. The filter's coefficients
 // are shared by all Resamplers with the same ratio.
@@ -32,10 +30,9 @@ type Resampler struct {
 	owed  int64     // the length of the stream so far, in output samples times filter.down
 }
 
-// NewResampler returns a Resampler from inRate to outRate, in Hz. Both must be
-// between 8000 and 192000. It returns ErrRate otherwise, or if the two have so
-// small a common divisor that no filter of reasonable size converts between them
-// (all usual rates, 11025 Hz and its multiples included, are supported).
+// NewResampler returns a Resampler from inRate to outRate, in Hz. Both must be between 8000 and 192000. It returns
+// ErrRate otherwise, or if the two have so small a common divisor that no filter of reasonable size converts between
+// them (all usual rates, 11025 Hz and its multiples included, are supported).
 func NewResampler(inRate, outRate int) (*Resampler, error) {
 	for _, rate := range []int{inRate, outRate} {
 		if rate < minRate || rate > maxRate {
@@ -68,8 +65,7 @@ func (r *Resampler) Reset() {
 	r.pos, r.phase, r.owed = 0, 0, 0
 }
 
-// Latency returns how much of the input Process withholds. It is zero if the
-// rates are equal.
+// Latency returns how much of the input Process withholds. It is zero if the rates are equal.
 func (r *Resampler) Latency() time.Duration {
 	if r.filter == nil {
 		return 0
@@ -77,8 +73,7 @@ func (r *Resampler) Latency() time.Duration {
 	return Duration(r.inRate, r.filter.taps/2*BytesPerSample)
 }
 
-// MaxOut returns the maximum number of bytes that one Process of n bytes and a Flush after
-// it append together.
+// MaxOut returns the maximum number of bytes that one Process of n bytes and a Flush after it append together.
 func (r *Resampler) MaxOut(n int) int {
 	samples := max(n, 0) / BytesPerSample
 	if r.filter == nil {
@@ -89,9 +84,8 @@ func (r *Resampler) MaxOut(n int) int {
 	return int(out+1) * BytesPerSample
 }
 
-// Process appends src at the output rate to dst, and returns it.
-// src is PCM; a trailing half sample is ignored. If the rates are equal, src is copied
-// unchanged. It allocates nothing if dst has MaxOut(len(src)) bytes of free capacity.
+// Process appends src at the output rate to dst, and returns it. src is PCM; a trailing half sample is ignored. If the
+// rates are equal, src is copied unchanged. It allocates nothing if dst has MaxOut(len(src)) bytes of free capacity.
 // dst's free capacity and src must not overlap.
 func (r *Resampler) Process(dst, src []byte) []byte {
 	src = src[:len(src)&^1]
@@ -131,8 +125,7 @@ func (r *Resampler) Flush(dst []byte) []byte {
 	return dst
 }
 
-// room drops samples that no output needs any more and returns how many samples fit
-// after the rest.
+// room drops samples that no output needs any more and returns how many samples fit after the rest.
 func (r *Resampler) room() int {
 	if used := min(r.pos, len(r.buf)); used > 0 {
 		r.buf = r.buf[:copy(r.buf, r.buf[used:])]

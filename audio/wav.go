@@ -20,9 +20,8 @@ type Clip struct {
 // Duration returns how long the clip lasts.
 func (c Clip) Duration() time.Duration { return Duration(c.Rate, len(c.PCM)) }
 
-// Resample returns the clip at another rate, with the same duration to the sample.
-// At the clip's own rate it returns the clip itself, sharing its PCM. The error
-// is ErrRate, as for NewResampler.
+// Resample returns the clip at another rate, with the same duration to the sample. At the clip's own rate it returns
+// the clip itself, sharing its PCM. The error is ErrRate, as for NewResampler.
 func (c Clip) Resample(rate int) (Clip, error) {
 	if rate == c.Rate {
 		return c, nil
@@ -35,9 +34,8 @@ func (c Clip) Resample(rate int) (Clip, error) {
 	return Clip{Rate: rate, PCM: r.Flush(out)}, nil
 }
 
-// The supported format tags (RFC 2361 appendix A, "WAVE and AVI Codec
-// Registries"; extensible: Microsoft, "Multiple Channel Audio Data and WAVE
-// Files").
+// The supported format tags (RFC 2361 appendix A, "WAVE and AVI Codec Registries"; extensible: Microsoft, "Multiple
+// Channel Audio Data and WAVE Files").
 const (
 	wavPCM        = 0x0001
 	wavFloat      = 0x0003
@@ -77,9 +75,8 @@ func (f wavFormat) String() string {
 // chunk of 16 bytes and the data chunk's head.
 const wavHeader = 44
 
-// WriteWAV writes pcm as a mono 16-bit RIFF/WAVE file. The errors are ErrRate
-// (rate not positive or over 384000 Hz), ErrOddPCM, ErrWAVTooLarge (over 4 GiB)
-// and those of w.
+// WriteWAV writes pcm as a mono 16-bit RIFF/WAVE file. The errors are ErrRate (rate not positive or over 384000 Hz),
+// ErrOddPCM, ErrWAVTooLarge (over 4 GiB) and those of w.
 func WriteWAV(w io.Writer, rate int, pcm []byte) error {
 	switch {
 	case rate <= 0 || rate > maxWAVRate:
@@ -113,8 +110,7 @@ func WriteWAV(w io.Writer, rate int, pcm []byte) error {
 }
 
 const (
-	// DefaultWAVLimit is how many bytes of audio data ReadWAV accepts: more
-	// than an hour and a half of 48 kHz stereo.
+	// DefaultWAVLimit is how many bytes of audio data ReadWAV accepts: more than an hour and a half of 48 kHz stereo.
 	DefaultWAVLimit = 512 << 20
 
 	minWAVRate     = 4000
@@ -129,16 +125,13 @@ const (
 	maxFmtChunk = 4096
 )
 
-// ReadWAV reads a RIFF/WAVE file (Microsoft and IBM, "Multimedia Programming
-// Interface and Data Specifications 1.0", August 1991, chapter 3) up to the end
-// of its audio and mixes its channels down to one.
+// ReadWAV reads a RIFF/WAVE file (Microsoft and IBM, "Multimedia Programming Interface and Data Specifications 1.0",
+// August 1991, chapter 3) up to the end of its audio and mixes its channels down to one.
 //
-// It reads 8, 16, 24 and 32-bit integers, 32 and 64-bit floats and G.711, plain
-// or in WAVE_FORMAT_EXTENSIBLE, at 4000 to 384000 Hz with 1 to 8 channels. The
-// clip keeps the file's rate. Unknown chunks are skipped. A data chunk of size
-// 0 or 0xFFFFFFFF, as written by a streaming program, is read to the end of r;
-// a truncated one is read to its end. Mono 16-bit samples are
-// returned bit by bit.
+// It reads 8, 16, 24 and 32-bit integers, 32 and 64-bit floats and G.711, plain or in WAVE_FORMAT_EXTENSIBLE, at 4000
+// to 384000 Hz with 1 to 8 channels. The clip keeps the file's rate. Unknown chunks are skipped. A data chunk of size 0
+// or 0xFFFFFFFF, as written by a streaming program, is read to the end of r; a truncated one is read to its end. Mono
+// 16-bit samples are returned bit by bit.
 //
 // The errors are ErrNotWAV, ErrWAVFormat, ErrWAVTooLarge (over
 // DefaultWAVLimit) and any error of r except io.EOF and io.ErrUnexpectedEOF.
@@ -209,8 +202,7 @@ func ReadWAVLimit(r io.Reader, limit int64) (Clip, error) {
 	}
 }
 
-// padded returns the size of a chunk's content in the file: chunks begin at even
-// offsets.
+// padded returns the size of a chunk's content in the file: chunks begin at even offsets.
 func padded(size uint32) int64 { return int64(size) + int64(size&1) }
 
 // readWAVPart fills b; the end of the file before that is an error.
@@ -225,8 +217,7 @@ func readWAVPart(r io.Reader, b []byte, what string) error {
 	return nil
 }
 
-// skipWAV skips n bytes. The end of the file is not an error here: the next
-// read finds it and reports the missing part.
+// skipWAV skips n bytes. The end of the file is not an error here: the next read finds it and reports the missing part.
 func skipWAV(r io.Reader, n int64) error {
 	if _, err := io.CopyN(io.Discard, r, n); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("skip a chunk: %w", err)
@@ -272,8 +263,7 @@ func readWAVFormat(r io.Reader, size uint32) (wavFormat, error) {
 	if f.channels < 1 || f.channels > maxWAVChannels {
 		return f, fmt.Errorf("%w: %d channels, want 1 to %d", ErrWAVFormat, f.channels, maxWAVChannels)
 	}
-	// Samples that do not fill their bytes are padded at the low end, so only the
-	// bytes matter.
+	// Samples that do not fill their bytes are padded at the low end, so only the bytes matter.
 	f.size = (f.bits + 7) / 8
 	if !f.supported() || align != f.frameSize() {
 		return f, fmt.Errorf("%w: %v, %d bytes a frame; want PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, A-law or "+

@@ -224,8 +224,7 @@ func (c *Conn) Abort() {
 	_ = c.ws.CloseNow()
 }
 
-// Reset drops the connection like a failing network: without a close frame, and with RST if possible. It is for
-// tests.
+// Reset drops the connection like a failing network: without a close frame, and with RST if possible. It is for tests.
 func (c *Conn) Reset() {
 	_ = c.ws.Reset() // it may already be closed
 }
@@ -238,8 +237,7 @@ func (c *Conn) GoAway() {
 // CloseStatus returns the close code in err's tree, or -1.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
 
-// Flooded reports whether a read failed because the peer sent too many frames. The connection is still open for
-// Close.
+// Flooded reports whether a read failed because the peer sent too many frames. The connection is still open for Close.
 func Flooded(err error) bool { return errors.Is(err, ws.ErrFlood) }
 
 // TooBig reports whether the connection failed because the peer sent too large a message.

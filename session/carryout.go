@@ -288,8 +288,7 @@ func (s *session) identified(r audit.Record) audit.Record {
 	return r
 }
 
-// clientState is the state that a returning client needs after messages were dropped, as the messages that reported
-// it.
+// clientState is the state that a returning client needs after messages were dropped, as the messages that reported it.
 type clientState struct {
 	turn        *protocol.TurnStarted           // nil between turns
 	transcripts []*protocol.Transcript          // the newest of each utterance of the last two turns

@@ -49,8 +49,7 @@ type Taken struct {
 	Checkpoint store.Checkpoint
 }
 
-// Place is a session's entry in the directory. Its methods may be called concurrently; only Keep, Give and Return
-// wait.
+// Place is a session's entry in the directory. Its methods may be called concurrently; only Keep, Give and Return wait.
 type Place interface {
 	// Update calls change at once; the result is written soon, in the order of the calls.
 	Update(change func(*store.SessionRecord))

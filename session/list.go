@@ -190,8 +190,7 @@ func (m *Manager) Prompt(id string) (Prompt, error) {
 type Jobs interface {
 	// Job returns a job with its result.
 	Job(ctx context.Context, id string) (store.Job, error)
-	// Told records that the conversation was informed of the job's end. Only the first of concurrent callers gets
-	// true.
+	// Told records that the conversation was informed of the job's end. Only the first of concurrent callers gets true.
 	Told(ctx context.Context, id string) (first bool, err error)
 }
 

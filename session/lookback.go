@@ -21,8 +21,7 @@ const (
 	maxLookAll    = 64 << 20
 )
 
-// maxLookNoise is the part of maxLookAll for sound without detected speech, so that noisy rooms do not displace
-// speech.
+// maxLookNoise is the part of maxLookAll for sound without detected speech, so that noisy rooms do not displace speech.
 const maxLookNoise = maxLookAll / 2
 
 // lookLevel is the minimum peak of a frame that may contain speech. A word may begin with a consonant that is

@@ -364,8 +364,7 @@ const (
 	// WebSocket ping. It is well below the 60 s after which nginx closes a silent connection
 	// (proxy_read_timeout, https://nginx.org/en/docs/http/ngx_http_proxy_module.html, read 2026-11-29).
 	pingAfter = 25 * time.Second
-	// lostAfter is how long a client may send nothing, not even a pong, before its connection counts
-	// as lost.
+	// lostAfter is how long a client may send nothing, not even a pong, before its connection counts as lost.
 	lostAfter = 60 * time.Second
 )
 

@@ -337,8 +337,7 @@ func (w *watcher) event(e Event) {
 // Lifecycle reports the begin or the final end of a session. A move to another process is neither.
 type Lifecycle struct {
 	SessionID, ConversationID string
-	// User is the user's name; empty for an anonymous one. Principal is the ID of the principal that let the client
-	// in.
+	// User is the user's name; empty for an anonymous one. Principal is the ID of the principal that let the client in.
 	User, Principal        string
 	Entry                  Entry
 	Agent, Provider, Model string

@@ -28,8 +28,7 @@ import (
 	"voicegw/transport"
 )
 
-// Options configure a Manager. Transports and Provider are required; the zero value of every other
-// field is usable.
+// Options configure a Manager. Transports and Provider are required; the zero value of every other field is usable.
 type Options struct {
 	// Transports are the available providers, by name.
 	Transports map[string]transport.Transport

@@ -1,7 +1,6 @@
-// Package transport defines a realtime voice model as the gateway sees it: a
-// [Transport] opens a connection, a [Conn] carries [Command] values to the model and
-// [Event] values back, and a [Capabilities] record describes what the model can do. The
-// package names no provider and knows nothing about the gateway's clients.
+// Package transport defines a realtime voice model as the gateway sees it: a [Transport] opens a connection, a [Conn]
+// carries [Command] values to the model and [Event] values back, and a [Capabilities] record describes what the model
+// can do. The package names no provider and knows nothing about the gateway's clients.
 //
 // Each package below it speaks one wire protocol.
 //
@@ -200,8 +199,7 @@ type Provider struct {
 // Capabilities describes a model. Every adapter has a table with one row per model and the row's source. Code outside
 // the adapters depends on this record, never on a model's name.
 type Capabilities struct {
-	// SpeechEvents: the model reports the start and end of the user's speech. Otherwise the caller must detect
-	// speech.
+	// SpeechEvents: the model reports the start and end of the user's speech. Otherwise the caller must detect speech.
 	SpeechEvents bool
 
 	// InterruptNotice: the model reports interruptions (Interrupted). Otherwise the start of speech is the

@@ -47,8 +47,7 @@ type heldItem struct {
 	ended   int64 // seq of its audio.end; zero if that was not sent yet
 	whole   int64 // its length, once its audio.end was sent
 	tail    int64 // where the last frame that was sent of it began
-	// The audio from position base to position end is held; first is the position of the first
-	// byte of chunks.
+	// The audio from position base to position end is held; first is the position of the first byte of chunks.
 	first, base, end int64
 	chunks           []*chunk
 }

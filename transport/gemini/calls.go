@@ -151,9 +151,8 @@ func (b *callBook) waiting() bool {
 	return slices.ContainsFunc(b.open, func(c *openCall) bool { return c.waits && !c.answered })
 }
 
-// pairing distinguishes a call that comes both in serverContent and in toolCall (seen in
-// practice: every tool ran twice) from a call that the provider repeats. It holds the calls of
-// one turn whose other half has not come.
+// pairing distinguishes a call that comes both in serverContent and in toolCall (seen in practice: every tool ran
+// twice) from a call that the provider repeats. It holds the calls of one turn whose other half has not come.
 type pairing []announced
 
 // announced is a call as it came in one place.

@@ -1,6 +1,5 @@
-// Package gemini speaks Gemini Live (BidiGenerateContent) with its own wire code: the
-// Developer API, its ephemeral tokens, and Vertex AI. It implements
-// transport.Transport.
+// Package gemini speaks Gemini Live (BidiGenerateContent) with its own wire code: the Developer API, its ephemeral
+// tokens, and Vertex AI. It implements transport.Transport.
 //
 // Sources for the wire: ai.google.dev/api/live and the Live guides, read 2026-11-20,
 // the types of google.golang.org/genai v1.77, and recorded sessions. Where recordings
@@ -8,22 +7,19 @@
 //
 // # How the wire becomes events
 //
-// A response begins with the first content of a model turn (a part of any kind, a
-// tool call, a transcription of speech) and ends with turnComplete. If a turn was
-// interrupted and turnComplete does not follow within 3 s, or new content begins
-// first, the response ends then. One response spans a whole exchange with tools.
+// A response begins with the first content of a model turn (a part of any kind, a tool call, a transcription of speech)
+// and ends with turnComplete. If a turn was interrupted and turnComplete does not follow within 3 s, or new content
+// begins first, the response ends then. One response spans a whole exchange with tools.
 //
-// The wire has no names for spoken answers, so this package makes them: item_1, item_2
-// and so on. An item begins with the first speech or transcription of a turn. A new
-// one begins when the model speaks again after a tool that it waited for, or after
-// its audio had ended. AudioDone comes once for each item that had audio: at
-// generationComplete, interrupted, turnComplete, at a call of a tool that the model
-// waits for, or before the next item. The user's utterances are user_1, user_2.
+// The wire has no names for spoken answers, so this package makes them: item_1, item_2 and so on. An item begins with
+// the first speech or transcription of a turn. A new one begins when the model speaks again after a tool that it waited
+// for, or after its audio had ended. AudioDone comes once for each item that had audio: at generationComplete,
+// interrupted, turnComplete, at a call of a tool that the model waits for, or before the next item. The user's
+// utterances are user_1, user_2.
 //
-// Pieces of a transcript are joined unchanged, because leading spaces count. A transcript is
-// Final at turnComplete, at interrupted, when the provider reports it finished, or when the
-// next item begins; text that arrives even later is sent again as Final. A user's
-// utterance that began after an interruption belongs to the following turn.
+// Pieces of a transcript are joined unchanged, because leading spaces count. A transcript is Final at turnComplete, at
+// interrupted, when the provider reports it finished, or when the next item begins; text that arrives even later is
+// sent again as Final. A user's utterance that began after an interruption belongs to the following turn.
 package gemini
 
 import (
@@ -59,8 +55,7 @@ const (
 
 	// turnPatience is how long a turn may stall before its response is ended.
 	turnPatience = 3 * time.Second
-	// endPatience is how long turnComplete may take after the answer's audio has had time
-	// to play.
+	// endPatience is how long turnComplete may take after the answer's audio has had time to play.
 	endPatience = 30 * time.Second
 	// outputBytesPerMS is the size of 1 ms of AudioOut.
 	outputBytesPerMS = outputRate * 2 / 1000
@@ -71,9 +66,8 @@ type errorText string
 
 func (e errorText) Error() string { return string(e) }
 
-// frame is one message and the audio in it. raw belongs to the connection and is valid until
-// the next read. scan points into raw: an idle connection must not keep it, or it keeps the block
-// that the message was read into.
+// frame is one message and the audio in it. raw belongs to the connection and is valid until the next read. scan points
+// into raw: an idle connection must not keep it, or it keeps the block that the message was read into.
 type frame struct {
 	raw, pcm []byte
 	scan     scanner
@@ -175,8 +169,7 @@ func (t *Transport) newConn(socket *ws.Conn, r *row, key, model string, setup tr
 	return c
 }
 
-// open sends the setup and waits until the provider has accepted it. Events that come
-// before are kept for Recv.
+// open sends the setup and waits until the provider has accepted it. Events that come before are kept for Recv.
 func (c *conn) open(ctx context.Context, first []byte) error {
 	defer c.closeWith(ctx)()
 	if err := c.ws.Write(websocket.MessageText, first); err != nil {
@@ -272,8 +265,7 @@ func (c *conn) Recv() (transport.Event, error) {
 	}
 }
 
-// release returns the buffers to the pool. Only unusually large ones are left to the
-// garbage collector.
+// release returns the buffers to the pool. Only unusually large ones are left to the garbage collector.
 func (c *conn) release() {
 	if c.held == nil {
 		return
@@ -386,8 +378,7 @@ func (c *conn) malformedMessage(err error) {
 	}
 }
 
-// maxTold bounds how many unknown keys one connection logs, maxKey how many bytes of a key
-// it shows.
+// maxTold bounds how many unknown keys one connection logs, maxKey how many bytes of a key it shows.
 const (
 	maxTold = 16
 	maxKey  = 64

@@ -18,13 +18,11 @@ import (
 	"voicegw/transport"
 )
 
-// outputRate is the sample rate of a model's speech, in Hz, unless a message states another one. Vertex
-// states none.
+// outputRate is the sample rate of a model's speech, in Hz, unless a message states another one. Vertex states none.
 const outputRate = 24000
 
-// The parts of genai.LiveServerMessage that this package decodes itself: a call's
-// arguments must stay as the model wrote them (the SDK's map would round large numbers),
-// and audio may use either base64 alphabet.
+// The parts of genai.LiveServerMessage that this package decodes itself: a call's arguments must stay as the model
+// wrote them (the SDK's map would round large numbers), and audio may use either base64 alphabet.
 type (
 	serverContent struct {
 		ModelTurn *struct {
@@ -144,8 +142,7 @@ func (c *conn) decodeAudio(pcm, data []byte) ([]byte, bool) {
 	return pcm, err == nil
 }
 
-// emitAudio emits pcm at rate Hz as out, without a last byte that is half a sample: that byte waits
-// for the next piece.
+// emitAudio emits pcm at rate Hz as out, without a last byte that is half a sample: that byte waits for the next piece.
 func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte, rate int) {
 	whole := len(pcm) &^ 1
 	item := c.dialog.audioItem(whole > 0)
@@ -215,9 +212,8 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 		c.malformedMessage(err)
 		return nil
 	}
-	// A message may be empty: 3.8 models send empty messages as signs of life.
-	// Keys are decoded one at a time, so that an unreadable one does not spoil the
-	// others, and in the order in which they make sense together.
+	// A message may be empty: 3.8 models send empty messages as signs of life. Keys are decoded one at a time, so that
+	// an unreadable one does not spoil the others, and in the order in which they make sense together.
 	if raw, ok := keys["error"]; ok {
 		return c.serverError(raw)
 	}
@@ -308,8 +304,7 @@ func (c *conn) decodeSetup(keys map[string]json.RawMessage) {
 
 // decodeContent handles serverContent except turnComplete, which must come after the other keys.
 func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
-	// The user's words come before the answer to them, but after the interruption
-	// that they caused.
+	// The user's words come before the answer to them, but after the interruption that they caused.
 	if !m.Interrupted {
 		c.decodeInput(m.InputTranscription)
 	}
@@ -372,8 +367,7 @@ func (c *conn) decodeParts(parts []part) {
 	}
 }
 
-// decodeBlob decodes audio on the slow path. Each piece gets its own memory, because one
-// message may hold several.
+// decodeBlob decodes audio on the slow path. Each piece gets its own memory, because one message may hold several.
 func (c *conn) decodeBlob(mimeType, data string) {
 	rate := speechRate(mimeType)
 	if rate == 0 {

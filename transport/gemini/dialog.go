@@ -10,13 +10,11 @@ import (
 	"voicegw/transport"
 )
 
-// maxTranscript bounds one item's transcript, in bytes. Text beyond it is
-// dropped.
+// maxTranscript bounds one item's transcript, in bytes. Text beyond it is dropped.
 const maxTranscript = 64 << 10
 
-// dialog turns the wire's messages into events: it is the one place that decides where
-// responses, items and utterances begin and end. It does no input or output and
-// uses no clock. Owned by Recv.
+// dialog turns the wire's messages into events: it is the one place that decides where responses, items and utterances
+// begin and end. It does no input or output and uses no clock. Owned by Recv.
 type dialog struct {
 	// Fixed after Connect.
 	provider string // the provider's name, for errors
@@ -39,8 +37,7 @@ type dialog struct {
 	plain       []byte // its plain text
 	// owed: a response was ended here without its turnComplete, which may still come.
 	owed bool
-	// passed: a turnComplete was taken for the one owed. If that was wrong, no other
-	// will come.
+	// passed: a turnComplete was taken for the one owed. If that was wrong, no other will come.
 	passed bool
 
 	// The item that is or was being spoken.
@@ -90,9 +87,8 @@ func (d *dialog) next() transport.Event {
 	return d.queue[d.head-1]
 }
 
-// begin notes that the model says or does something: a response is active from now on.
-// Content after an interruption belongs to the next turn, because the service discards
-// everything that it had not sent.
+// begin notes that the model says or does something: a response is active from now on. Content after an interruption
+// belongs to the next turn, because the service discards everything that it had not sent.
 func (d *dialog) begin() {
 	if d.interrupted && d.response != "" {
 		d.end(transport.ResponseInterrupted, nil)
@@ -126,16 +122,14 @@ func (d *dialog) content() {
 //	                          | it in the same message          | deadline; a new connection forgets
 //	setupComplete             | itself, maxBeforeSetup messages | Connect's context ends it
 //
-// The service does not acknowledge a typed turn, a truncation or an activity, and nothing
-// waits for an acknowledgement.
+// The service does not acknowledge a typed turn, a truncation or an activity, and nothing waits for an acknowledgement.
 type stall uint8
 
 const (
 	stallNone stall = iota
 	// stallInterrupted: its turnComplete is due.
 	stallInterrupted
-	// stallUnspoken: it has only a transcript so far, which may be the late end of
-	// an earlier turn's transcript.
+	// stallUnspoken: it has only a transcript so far, which may be the late end of an earlier turn's transcript.
 	stallUnspoken
 	// stallPassed: its turnComplete may have been mistaken for another response's.
 	stallPassed
@@ -196,8 +190,7 @@ func (d *dialog) audioItem(sounds bool) string {
 		d.called, d.finished = false, false // the model goes on after its tools' results
 	}
 	if d.finished && !d.called && d.sounds > 0 && !d.interrupted {
-		// The previous answer lacks only its turnComplete, which was lost, so this audio
-		// belongs to the next answer.
+		// The previous answer lacks only its turnComplete, which was lost, so this audio belongs to the next answer.
 		d.end(transport.ResponseCompleted, nil)
 		d.owed = true
 	}
@@ -248,8 +241,7 @@ func (d *dialog) transcribe() {
 	}
 }
 
-// heard takes a piece of the transcript of the model's speech, which may come
-// before or after the audio.
+// heard takes a piece of the transcript of the model's speech, which may come before or after the audio.
 func (d *dialog) heard(text []byte, finished bool) {
 	if len(text) == 0 {
 		if finished && d.item != "" && !d.final {
@@ -453,9 +445,8 @@ type usageMetadata struct {
 	CandidatesTokenDetails []*genai.ModalityTokenCount `json:"candidatesTokensDetails"`
 }
 
-// tokens converts the counts into the gateway's form. The totals are the provider's:
-// they include more than the details list, and the difference is not attributed.
-// The response's count does not include thoughts.
+// tokens converts the counts into the gateway's form. The totals are the provider's: they include more than the details
+// list, and the difference is not attributed. The response's count does not include thoughts.
 func (u *usageMetadata) tokens() transport.Tokens {
 	t := transport.Tokens{
 		Input:         int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),

@@ -32,11 +32,10 @@ var (
 // sessionKinds are the close codes that mean something else here, once the setup is accepted, than in
 // [transport.KindOfClose].
 //
-// Seen with 1007: "Request contains an invalid argument.", a schema that breaks the rules, an unknown
-// field, later an exhausted context. With 1008: "models/X is not found", "session not found" (a bad
-// handle), later "The operation was aborted." and, at random after tool answers, "Operation is not
-// implemented, or supported, or enabled.". With 1011: "Internal error encountered.", "Deadline expired
-// before operation could complete.".
+// Seen with 1007: "Request contains an invalid argument.", a schema that breaks the rules, an unknown field, later an
+// exhausted context. With 1008: "models/X is not found", "session not found" (a bad handle), later "The operation was
+// aborted." and, at random after tool answers, "Operation is not implemented, or supported, or enabled.". With 1011:
+// "Internal error encountered.", "Deadline expired before operation could complete.".
 var sessionKinds = map[websocket.StatusCode]transport.Kind{websocket.StatusProtocolError: transport.KindRetry}
 
 // reasonKinds are the beginnings of close reasons whose code is that of other failures too (seen in
@@ -79,8 +78,7 @@ func scrub(secret, text string) string {
 	return strings.ReplaceAll(text, secret, "[key]")
 }
 
-// fail makes the package's error. It removes the credential from the cause, wherever
-// it came from.
+// fail makes the package's error. It removes the credential from the cause, wherever it came from.
 func (t *Transport) fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
 	if cause != nil {
 		if text := scrub(secret, cause.Error()); text != cause.Error() {

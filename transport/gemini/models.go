@@ -22,9 +22,8 @@ type row struct {
 	// typed is how a typed turn is sent: as clientContent, or as realtimeInput.text
 	// for models that document clientContent only for a conversation's history.
 	typedAsContent bool
-	// deafInCall means that the service closes the connection (1008, "Operation is not
-	// implemented, or supported, or enabled") on client content while it waits for the
-	// result of a blocking call: seen with 2.5.
+	// deafInCall means that the service closes the connection (1008, "Operation is not implemented, or supported, or
+	// enabled") on client content while it waits for the result of a blocking call: seen with 2.5.
 	deafInCall bool
 	// historyInSetup means that the setup must announce a history. Other models take a history
 	// unannounced; 2.5 is reported not to use it in its first answer to speech (pipecat's
@@ -38,8 +37,7 @@ type row struct {
 
 // thinking describes a model's generationConfig.thinkingConfig.
 type thinking struct {
-	// levels are the values of thinkingLevel. Without levels and budget the model
-	// refuses any thinkingConfig.
+	// levels are the values of thinkingLevel. Without levels and budget the model refuses any thinkingConfig.
 	levels []string
 	// budget means that thinkingBudget, a number of tokens, is accepted.
 	budget bool
@@ -55,10 +53,9 @@ var family25 = transport.Capabilities{
 	AddItem: transport.AddItemIdle,
 }
 
-// The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8
-// figure is one connection measured to the second. Cancel: clientContent{turnComplete:true}
-// alone stops the model; Options.NoInterrupt is for services where it does not. SpeechEvents
-// is false in all rows: the service reports speech only if an allow list or Vertex's explicit
+// The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8 figure is one connection measured to
+// the second. Cancel: clientContent{turnComplete:true} alone stops the model; Options.NoInterrupt is for services where
+// it does not. SpeechEvents is false in all rows: the service reports speech only if an allow list or Vertex's explicit
 // signal enables it, and then the events are passed on anyway.
 var (
 	native25 = &row{
@@ -221,9 +218,8 @@ func (t *Transport) Refuses(model string) bool {
 	return t.opts.google && otherModels.MatchString(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]))
 }
 
-// liveVoices are the prebuilt voices of the Live API, the default one first
-// (docs.cloud.google.com, Live API, "Configure language and voice", and
-// ai.google.dev/gemini-api/docs/speech-generation, read 2026-11-20).
+// liveVoices are the prebuilt voices of the Live API, the default one first (docs.cloud.google.com, Live API,
+// "Configure language and voice", and ai.google.dev/gemini-api/docs/speech-generation, read 2026-11-20).
 var liveVoices = []string{
 	"Puck", "Zephyr", "Charon", "Kore", "Fenrir", "Leda", "Orus", "Aoede", "Callirrhoe", "Autonoe", "Enceladus", "Iapetus",
 	"Umbriel", "Algieba", "Despina", "Erinome", "Algenib", "Rasalgethi", "Laomedeia", "Achernar", "Alnilam", "Schedar",

@@ -24,8 +24,7 @@ const (
 	tokenPrefix = "auth_tokens/"
 )
 
-// Options configure how to reach the provider. With only APIKey set they mean the
-// Developer API.
+// Options configure how to reach the provider. With only APIKey set they mean the Developer API.
 type Options struct {
 	// Name is returned by Transport.Name and appears in errors. Empty means "gemini".
 	Name string
@@ -56,9 +55,8 @@ type Options struct {
 	// Simulated means that BaseURL is the simulator's.
 	Simulated bool
 
-	// HTTPClient makes the handshake. Its CheckRedirect is not used, because redirects
-	// are refused: they would carry the key elsewhere. Nil means a client that honours the
-	// usual proxy variables.
+	// HTTPClient makes the handshake. Its CheckRedirect is not used, because redirects are refused: they would carry
+	// the key elsewhere. Nil means a client that honours the usual proxy variables.
 	HTTPClient *http.Client
 
 	// Logger receives what an operator should know. Nil disables logging.
@@ -171,8 +169,7 @@ func (o *Options) resource(model string) string {
 	return "models/" + model
 }
 
-// header returns the header with the credential. The key is never part of a URL, because
-// URLs end up in logs.
+// header returns the header with the credential. The key is never part of a URL, because URLs end up in logs.
 func (o *Options) header(key string) http.Header {
 	h := http.Header{}
 	switch {
@@ -196,8 +193,7 @@ func noRedirects(c *http.Client) *http.Client {
 	return &own
 }
 
-// Wire is this package's row in the table of wires. Its only own setting is thinking:
-// [Options.Thinking].
+// Wire is this package's row in the table of wires. Its only own setting is thinking: [Options.Thinking].
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name: defaultName,

@@ -13,17 +13,15 @@ type audioFrame struct {
 	hasText bool
 }
 
-// scanAudio reads a message that holds one piece of speech and nothing else but,
-// perhaps, its transcript:
+// scanAudio reads a message that holds one piece of speech and nothing else but, perhaps, its transcript:
 //
 //	{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":…,"data":…}}],"role":…},
 //	                  "outputTranscription":{"text":…}}}
 //
-// The order of keys and white space do not matter. For anything else (another key,
-// a duplicate, a second part, an escape, text that is not UTF-8) it returns false: the
-// message then takes the slow path, which alone decides whether it is well formed.
-// Data and MIME type are not checked here: decoding the one and comparing the other
-// reveals errors in them. The result is in s.out until the next call.
+// The order of keys and white space do not matter. For anything else (another key, a duplicate, a second part, an
+// escape, text that is not UTF-8) it returns false: the message then takes the slow path, which alone decides whether
+// it is well formed. Data and MIME type are not checked here: decoding the one and comparing the other reveals errors
+// in them. The result is in s.out until the next call.
 func (s *scanner) scanAudio(msg []byte) bool {
 	*s = scanner{b: msg}
 	ok := s.open('{') && s.key("serverContent") && s.content() && s.open('}')

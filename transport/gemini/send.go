@@ -120,8 +120,7 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 			return appendImage(dst, cmd), nil
 		}
 	case transport.Truncate, transport.Respond:
-		// The service assumes that its audio is played in real time, and answers
-		// automatically.
+		// The service assumes that its audio is played in real time, and answers automatically.
 	}
 	return dst, nil
 }
@@ -184,9 +183,8 @@ func (c *conn) appendResult(dst []byte, r transport.ToolResult) ([]byte, error) 
 	}{answers})
 }
 
-// responseObject returns output if it is an object. Any other value is put under
-// "output", as the service documents: a wrong shape would end the connection
-// with 1007.
+// responseObject returns output if it is an object. Any other value is put under "output", as the service documents: a
+// wrong shape would end the connection with 1007.
 func responseObject(output json.RawMessage) json.RawMessage {
 	trimmed := bytes.TrimSpace(output)
 	if len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {

@@ -49,10 +49,9 @@ const (
 // scanFrame reads one frame without allocating, with its keys in any order. It
 // finds the type of any event, and of an audio event item_id, response_id and delta.
 //
-// It returns scanAudio only for an object whose members are plain strings, whole
-// numbers or literals, and for which encoding/json would find the same. It returns scanUnsure
-// for an escape, a control character, a byte outside ASCII, a duplicate key, a key that
-// differs only in case from a known one, nesting, or bytes after the object.
+// It returns scanAudio only for an object whose members are plain strings, whole numbers or literals, and for which
+// encoding/json would find the same. It returns scanUnsure for an escape, a control character, a byte outside ASCII, a
+// duplicate key, a key that differs only in case from a known one, nesting, or bytes after the object.
 func scanFrame(frame []byte) (s scanned, v verdict) {
 	i := skipSpace(frame, 0)
 	if i >= len(frame) || frame[i] != '{' {

@@ -65,9 +65,8 @@ type lateCreate struct {
 	stale bool
 }
 
-// sequencer sends one response.create at a time: never while a response is active
-// and never while an earlier one is unconfirmed. Whatever it holds back has a way
-// out that does not depend on the provider:
+// sequencer sends one response.create at a time: never while a response is active and never while an earlier one is
+// unconfirmed. Whatever it holds back has a way out that does not depend on the provider:
 //
 //	held                     | until                                        | or, without it
 //	a request that was sent  | response.created with its label, or without  | after createPatience
@@ -84,15 +83,13 @@ type lateCreate struct {
 //	all of it                | the connection's end: a new one has its own  |
 //	                         | sequencer                                    |
 //
-// An interruption (withdraw) drops the waiting request. A request that was given up may be
-// answered late. If nothing has happened since, that is the answer, and a repeat of the
-// request is dropped; otherwise the response is cancelled and hidden from the caller, and so
-// is a second answer to one request.
+// An interruption (withdraw) drops the waiting request. A request that was given up may be answered late. If nothing
+// has happened since, that is the answer, and a repeat of the request is dropped; otherwise the response is cancelled
+// and hidden from the caller, and so is a second answer to one request.
 //
-// The provider also starts responses itself (speech detection), so one of our requests may
-// still be refused with conversation_already_has_active_response; it then waits for the end
-// of that response like any other request. The methods are called with conn.mu held; their
-// results are to be written after mu is released.
+// The provider also starts responses itself (speech detection), so one of our requests may still be refused with
+// conversation_already_has_active_response; it then waits for the end of that response like any other request. The
+// methods are called with conn.mu held; their results are to be written after mu is released.
 type sequencer struct {
 	busy     bool
 	cancel   bool      // the active response was cancelled

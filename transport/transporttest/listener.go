@@ -10,8 +10,7 @@ import (
 	"voicegw/transport"
 )
 
-// Listener reads a connection for a test: unlike the connection's own Recv, its Recv waits.
-// Make one with [Listen].
+// Listener reads a connection for a test: unlike the connection's own Recv, its Recv waits. Make one with [Listen].
 type Listener struct {
 	transport.Conn
 	more chan struct{} // wakes Recv when there is something; capacity 1, never closed
