@@ -15,13 +15,11 @@ const (
 type DetectorOptions struct {
 	// Rate of the PCM in Hz, 8000 to 192000; other rates are raised or lowered to the nearer bound. Zero means 16000.
 	Rate int
-	// PrefixMS is how much earlier than the onset a start is reported, so that a listener who begins there misses
-	// nothing. Zero means 300, negative means 0.
+	// PrefixMS is how much earlier than the onset a start is reported. Zero means 300, negative means 0.
 	PrefixMS int
 	// SilenceMS is how long silence must last for a stop. Zero means 500.
 	SilenceMS int
-	// MinSpeechMS is how long a sound must last to be speech, rounded up to
-	// 10 ms, at most 200. It is also the delay of the decision. Zero means 60.
+	// MinSpeechMS is how long a sound must last, rounded up to 10 ms, at most 200; the decision's delay. Zero means 60.
 	MinSpeechMS int
 	// Threshold is how much a sound must stand out, from 0 to 1, like the threshold of OpenAI's server_vad: a higher
 	// one needs louder speech. Zero means 0.5, at which speech must be 12 dB above the background and above -50 dBFS;
@@ -37,8 +35,7 @@ type DetectorOptions struct {
 type Activity struct {
 	// Started is true if speech begins. If Started and Sustained are false, it ends.
 	Started bool
-	// Sustained is true if the present speech has lasted for SustainMS. It comes once at most,
-	// between the start and the end.
+	// Sustained is true if the speech has lasted for SustainMS: once at most, between the start and the end.
 	Sustained bool
 	// EdgeMS is when the sound itself begins or ends. If Sustained is set, it is the beginning.
 	EdgeMS int64
@@ -72,8 +69,7 @@ func orDefault(v, def int) int {
 
 // The parameters of the decision. Levels are of frames after the high-pass filter of frameMeter, in dB.
 const (
-	// Above the background by startMargin and over minStartLevel, both at Threshold 0.5, a frame is loud; thresholdSpan
-	// is added over the whole range of Threshold.
+	// A frame is loud startMargin above the background and over minStartLevel, plus thresholdSpan at the full Threshold.
 	startMargin   = 12.0
 	minStartLevel = -50.0
 	thresholdSpan = 20.0
@@ -86,12 +82,10 @@ const (
 	// Half of the frames must have a pitch, or a third if one of them is this far above the threshold.
 	clearMargin = 15.0
 
-	// A frame counts only if it is not further than this below an earlier one of the
-	// run: a knock is loud, too, but it dies away.
+	// A frame counts only if it is not further than this below an earlier one of the run: a knock dies away.
 	maxDecay = 9.0
 
-	// Of the sound of sustained speech, at least one frame in sustainPitch must have a pitch, and
-	// no pause in it is longer than sustainGap frames: each cough of a fit counts alone.
+	// Sustained speech has a pitch in one of sustainPitch loud frames and no longer pause than sustainGap: unlike coughs.
 	sustainPitch = 3
 	sustainGap   = 15
 
@@ -104,8 +98,7 @@ const (
 	// keepFrames is how many frames in a row must be loud to continue speech: a click in the silence does not.
 	keepFrames = 3
 
-	// voiceMargin is how far below the voice the background must at least be while there is a voice; peakDecay, in dB a
-	// frame, is how fast the voice's level follows a speaker who turns away.
+	// voiceMargin is the least distance of background and voice; peakDecay, in dB a frame, how fast the voice's level falls.
 	voiceMargin = 25.0
 	peakDecay   = 0.05
 )
@@ -138,8 +131,7 @@ type Detector struct {
 	talking bool
 	// In silence: the last frames, the newest at index frames%maxRunFrames.
 	recent [maxRunFrames]frameMark
-	// During speech: the number of loud frames in a row up to now, and the end of the last one
-	// that continued the speech, in frames.
+	// During speech: the loud frames in a row up to now, and the end of the last one that continued the speech, in frames.
 	loudRun int
 	lastEnd int64
 	// Of speech that is not sustained yet: where it began and when it was last loud, in frames,
@@ -205,8 +197,7 @@ func (d *Detector) ClockMS() int64 {
 	return (d.frames*int64(d.frame) + int64(len(d.part)/BytesPerSample)) * 1000 / int64(d.opt.Rate)
 }
 
-// Process returns the changes within pcm, in order. The slice is valid until the next call. A trailing half sample is
-// ignored. It allocates nothing in the steady state.
+// Process returns the changes within pcm, valid until the next call. It drops a half sample. It does not allocate.
 func (d *Detector) Process(pcm []byte) []Activity {
 	d.found = d.found[:0]
 	pcm = pcm[:len(pcm)&^1]
@@ -354,8 +345,7 @@ func (d *Detector) listenForEnd(level float64) {
 	}
 }
 
-// ceiling returns the highest level to which the floor may jump: the voice itself, as in a
-// long vowel, is not the background.
+// The voice itself, as in a long vowel, is not the background.
 func (d *Detector) ceiling() float64 {
 	if d.talking {
 		return d.peak - voiceMargin

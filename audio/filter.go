@@ -23,8 +23,7 @@ const (
 	maxRate = MaxRate
 )
 
-// filter is the polyphase filter of one pair of rates. It never changes, and
-// every stream with that ratio uses the same one.
+// filter is the polyphase filter of one pair of rates. It never changes and is shared by all streams with that ratio.
 type filter struct {
 	up, down int // the rate ratio out:in in lowest terms
 	taps     int // of one phase, a multiple of tapAlign
@@ -97,12 +96,10 @@ func bessel0(x float64) float64 {
 	return sum
 }
 
-// maxFilters bounds the cache. Clients choose from five rates and providers
-// from two; only files can bring others, which are then computed each time.
+// maxFilters bounds the cache: only files have other rates than clients and providers, and compute theirs each time.
 const maxFilters = 64
 
-// filters caches the filters by ratio: a server has thousands of streams with
-// a handful of ratios, and a filter may take a megabyte.
+// filters caches the filters by ratio: a filter may take a megabyte.
 var filters = filterCache{entries: map[ratio]*filterEntry{}}
 
 type ratio struct{ up, down int }
@@ -118,8 +115,7 @@ type filterCache struct {
 	entries map[ratio]*filterEntry
 }
 
-// get returns the filter of a ratio in lowest terms; the first caller
-// designs it. Concurrent callers for the same ratio wait.
+// The first caller designs the filter of a ratio in lowest terms; concurrent ones wait.
 func (c *filterCache) get(up, down int) (*filter, error) {
 	e := c.entry(ratio{up, down})
 	e.once.Do(func() { e.filter, e.err = newFilter(up, down) })
@@ -174,8 +170,7 @@ func (f *four) samplesGo() {
 	}
 }
 
-// round16 rounds to the nearest sample, halves to the even one, and clips at full scale. v
-// must be far inside the range of an int32.
+// round16 rounds halves to the even sample and clips at full scale. v must be far inside the range of an int32.
 func round16(v float32) int16 {
 	return int16(min(max(int32(math.RoundToEven(float64(v))), math.MinInt16), math.MaxInt16))
 }

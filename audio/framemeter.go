@@ -2,8 +2,7 @@ package audio
 
 import "math"
 
-// frameMeter measures the frames of a Detector: their level without rumble and
-// hum, and on demand whether they have the pitch of a voice.
+// frameMeter measures the level of frames without rumble and hum, and whether they have the pitch of a voice.
 type frameMeter struct {
 	// Fixed after reset.
 	scale    float64 // turns the energy of a filtered frame into a power relative to full scale
@@ -11,8 +10,7 @@ type frameMeter struct {
 
 	filter highPass
 
-	// slow is the filtered sound at about 4 kHz, which is enough for pitch and the first
-	// formant, at any scale: the last slowLen samples, at least pitchSpan, newest last.
+	// slow is the sound at about 4 kHz, at any scale: the last slowLen samples, at least pitchSpan, newest last.
 	slow      [2 * pitchSpan]float32
 	slowLen   int
 	slowSum   float64
@@ -29,8 +27,7 @@ const (
 	minLag      = slowRate / 500
 	maxLag      = slowRate / 70
 	pitchSpan   = pitchWindow + maxLag
-	// pitchMatch is how similar two periods must be, as a correlation: it is at most 0.3
-	// for noise, and at least 0.8 for a voice.
+	// pitchMatch is the least correlation of two periods: it is at most 0.3 for noise, and at least 0.8 for a voice.
 	pitchMatch = 0.55
 )
 
@@ -135,8 +132,7 @@ const (
 	floorSpans = 8
 	spanFrames = 20
 
-	// quietRoom is assumed until enough audio was processed; a voice that is there from
-	// the first sample is not taken for the background.
+	// quietRoom is assumed until enough audio was processed.
 	quietRoom = -60.0
 	minFloor  = -70.0
 	maxFloor  = -20.0

@@ -9,8 +9,7 @@ const (
 	ulawClip = 32635 // the largest magnitude that does not overflow with the bias
 )
 
-// AppendULaw appends pcm as G.711 mu-law, one byte a sample. A trailing half
-// sample is ignored. It allocates nothing if dst has enough capacity.
+// AppendULaw appends pcm as G.711 mu-law, one byte a sample, without a half sample at its end.
 func AppendULaw(dst, pcm []byte) []byte {
 	dst = slices.Grow(dst, len(pcm)/BytesPerSample)
 	for i := 0; i+1 < len(pcm); i += BytesPerSample {
@@ -19,8 +18,7 @@ func AppendULaw(dst, pcm []byte) []byte {
 	return dst
 }
 
-// AppendFromULaw appends G.711 mu-law as PCM, two bytes for each of ulaw. It allocates nothing if dst has enough
-// capacity. dst's free capacity and ulaw must not overlap.
+// AppendFromULaw appends G.711 mu-law as PCM. dst's free capacity and ulaw must not overlap.
 func AppendFromULaw(dst, ulaw []byte) []byte {
 	dst = slices.Grow(dst, len(ulaw)*BytesPerSample)
 	for _, b := range ulaw {
@@ -29,8 +27,7 @@ func AppendFromULaw(dst, ulaw []byte) []byte {
 	return dst
 }
 
-// AppendALaw appends pcm as G.711 A-law, one byte a sample. A trailing half
-// sample is ignored. It allocates nothing if dst has enough capacity.
+// AppendALaw appends pcm as G.711 A-law, one byte a sample, without a half sample at its end.
 func AppendALaw(dst, pcm []byte) []byte {
 	dst = slices.Grow(dst, len(pcm)/BytesPerSample)
 	for i := 0; i+1 < len(pcm); i += BytesPerSample {
@@ -39,8 +36,7 @@ func AppendALaw(dst, pcm []byte) []byte {
 	return dst
 }
 
-// AppendFromALaw appends G.711 A-law as PCM, two bytes for each of alaw. It allocates nothing if dst has enough
-// capacity. dst's free capacity and alaw must not overlap.
+// AppendFromALaw appends G.711 A-law as PCM. dst's free capacity and alaw must not overlap.
 func AppendFromALaw(dst, alaw []byte) []byte {
 	dst = slices.Grow(dst, len(alaw)*BytesPerSample)
 	for _, b := range alaw {
@@ -85,8 +81,7 @@ func decodeULaw(b byte) int16 {
 // alawMask inverts every second bit of the transmitted byte (G.711 section 3.2).
 const alawMask = 0x55
 
-// encodeALaw sets the sign bit for positive values. Negative ones are
-// complemented, not negated, so that -1 is the smallest negative value.
+// Negative values are complemented, not negated, so that -1 is the smallest negative value.
 func encodeALaw(s int16) byte {
 	v, sign := int32(s)>>4, byte(0x80)
 	if v < 0 {

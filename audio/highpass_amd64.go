@@ -7,8 +7,7 @@ import "golang.org/x/sys/cpu"
 // hasFMA says that the processor has vectors of four with fused multiply and add, as nearly every amd64 processor does.
 var hasFMA = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// blocks filters the samples of in after the first four into out, as far as they are whole
-// blocks. It returns the number of samples, and the sum of their squares.
+// blocks filters whole blocks after the first four samples. It returns their number and the sum of the squares.
 func (f *highPass) blocks(in []byte, out []float64) (done int, energy float64) {
 	n := (len(in)/BytesPerSample - 4) / eight
 	if n == 0 || !hasFMA {

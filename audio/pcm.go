@@ -33,8 +33,7 @@ const (
 // BytesPerSample is the size of one PCM sample.
 const BytesPerSample = 2
 
-// Duration returns how long n bytes of PCM last at rate Hz. A trailing half
-// sample does not count. The result is 0 if rate or n is not positive.
+// Duration returns how long n bytes of PCM last at rate Hz, without a half sample; 0 if rate or n is not positive.
 func Duration(rate, n int) time.Duration {
 	if rate <= 0 || n <= 0 {
 		return 0
@@ -45,8 +44,7 @@ func Duration(rate, n int) time.Duration {
 	return time.Duration(samples/r)*time.Second + time.Duration(samples%r*int64(time.Second)/r)
 }
 
-// Bytes returns the size of the PCM that lasts d at rate Hz: the whole samples
-// that fit into d. The result is 0 if rate or d is not positive.
+// Bytes returns the size of the whole samples that fit into d at rate Hz; 0 if rate or d is not positive.
 func Bytes(rate int, d time.Duration) int {
 	if rate <= 0 || d <= 0 {
 		return 0
@@ -88,8 +86,7 @@ func clip16(v float64) int16 {
 // Frame is a pooled buffer of PCM audio that waits in a queue.
 type Frame struct{ PCM []byte }
 
-// FrameCap is the capacity of a pooled frame in bytes: 100 ms at 48 kHz, the longest frame sent to a client. A longer
-// frame from a client gets a larger buffer.
+// FrameCap is the capacity of a pooled frame in bytes: 100 ms at 48 kHz. Longer frames get a larger buffer.
 const FrameCap = 9600
 
 var frames = sync.Pool{New: func() any { return &Frame{PCM: make([]byte, 0, FrameCap)} }}
@@ -101,8 +98,7 @@ func NewFrame(pcm []byte) *Frame {
 	return f
 }
 
-// Extend appends pcm to a waiting frame unless the frame would exceed limit bytes, so that small pieces share a buffer.
-// It reports whether it did. f may be nil.
+// Extend appends pcm to a waiting frame unless it would exceed limit bytes, and reports whether it did. f may be nil.
 func (f *Frame) Extend(pcm []byte, limit int) bool {
 	if f == nil || len(f.PCM)+len(pcm) > limit {
 		return false
@@ -142,8 +138,7 @@ var (
 	ErrOddPCM = errors.New("pcm with an odd number of bytes")
 	// ErrNotWAV says that the input is not a RIFF/WAVE file, or one without the chunks that every WAVE file must have.
 	ErrNotWAV = errors.New("not a wav file")
-	// ErrWAVFormat says that the file is a WAVE file in an encoding, rate or
-	// channel layout that this package does not read.
+	// ErrWAVFormat says that this package does not read the file's encoding, rate or channel layout.
 	ErrWAVFormat = errors.New("unsupported wav format")
 	// ErrWAVTooLarge says that the audio exceeds the limit.
 	ErrWAVTooLarge = errors.New("wav data too large")
@@ -224,8 +219,7 @@ var decodeTable = func() (t [256]byte) {
 	return t
 }()
 
-// decodeAny decodes src, which has no padding, into out, which has the exact size and may begin where src begins. It
-// returns the position of the first character outside both alphabets, or -1.
+// decodeAny decodes src, without padding, into out of that size. It returns where an invalid character is, or -1.
 func decodeAny(out, src []byte) int {
 	at := 0
 	for len(src)-at >= 4 {

@@ -107,8 +107,7 @@ func (r *Resampler) Process(dst, src []byte) []byte {
 	return dst
 }
 
-// Flush appends what Process has withheld, as if silence followed, and resets
-// the Resampler. A stream without samples appends nothing.
+// Flush appends what Process has withheld, as if silence followed, and resets the Resampler.
 func (r *Resampler) Flush(dst []byte) []byte {
 	if r.filter == nil {
 		return dst
@@ -134,8 +133,7 @@ func (r *Resampler) room() int {
 	return cap(r.buf) - len(r.buf)
 }
 
-// filterInto appends every output whose taps are within the first n samples of
-// buf and for which the stream is long enough.
+// filterInto appends every output whose taps are within the first n samples of buf and the length of the stream.
 func (r *Resampler) filterInto(dst []byte, n int) []byte {
 	f := r.filter
 	whole, part := f.down/f.up, f.down%f.up

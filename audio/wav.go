@@ -71,8 +71,7 @@ func (f wavFormat) String() string {
 	return fmt.Sprintf("%s, %d bits in %d bytes, %d channels, %d Hz", name, f.bits, f.size, f.channels, f.rate)
 }
 
-// wavHeader is the size of everything before the samples: the RIFF header, a fmt
-// chunk of 16 bytes and the data chunk's head.
+// wavHeader is the size of all before the samples: the RIFF header, a fmt chunk of 16 bytes and the data chunk's head.
 const wavHeader = 44
 
 // WriteWAV writes pcm as a mono 16-bit RIFF/WAVE file. The errors are ErrRate (rate not positive or over 384000 Hz),
@@ -117,8 +116,7 @@ const (
 	maxWAVRate     = 384000
 	maxWAVChannels = 8
 
-	// wavStreamed is the data size written by programs that cannot seek back
-	// to fill it in; others write 0. Both mean "until the end".
+	// wavStreamed is the data size from programs that cannot seek back; others write 0. Both mean "until the end".
 	wavStreamed = 0xFFFFFFFF
 
 	// maxFmtChunk is far above the 40 bytes of the longest fmt chunk known.
@@ -155,8 +153,7 @@ func NonEmpty(clip Clip, err error) (Clip, error) {
 	return clip, err
 }
 
-// ReadWAVLimit is ReadWAV with another limit on the bytes of audio data in the
-// file. Zero or less means DefaultWAVLimit.
+// ReadWAVLimit is ReadWAV with a limit on the bytes of audio data; zero or less means DefaultWAVLimit.
 func ReadWAVLimit(r io.Reader, limit int64) (Clip, error) {
 	if limit <= 0 {
 		limit = DefaultWAVLimit
@@ -225,8 +222,7 @@ func skipWAV(r io.Reader, n int64) error {
 	return nil
 }
 
-// extensibleGUID is the tail of every sub-format whose first two bytes are a
-// format tag (KSDATAFORMAT_SUBTYPE_WAVEFORMATEX).
+// extensibleGUID is the tail of sub-formats that begin with a format tag (KSDATAFORMAT_SUBTYPE_WAVEFORMATEX).
 const extensibleGUID = "\x00\x00\x00\x00\x10\x00\x80\x00\x00\xAA\x00\x38\x9B\x71"
 
 // readWAVFormat reads a fmt chunk:
@@ -327,8 +323,7 @@ func (f wavFormat) appendPCM(dst, data []byte) []byte {
 	return dst
 }
 
-// sample returns the first sample of b on the scale of 16 bits. Float samples
-// are clipped to full scale, so that one bad channel cannot silence the rest.
+// sample is on the scale of 16 bits. Floats are clipped, so that one bad channel cannot silence the rest.
 func (f wavFormat) sample(b []byte) float64 {
 	le := binary.LittleEndian
 	switch {

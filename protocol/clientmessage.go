@@ -27,8 +27,7 @@ type Start struct {
 	// InputRate and OutputRate are in Hz; see InputRates and OutputRates.
 	InputRate  int `json:"input_rate"`
 	OutputRate int `json:"output_rate"`
-	// TurnDetection is "server" (the default: the model detects when the user stops)
-	// or "client" (the client reports it with input.activity: push-to-talk).
+	// TurnDetection is "server" (the default) or "client": the client reports speech with input.activity (push-to-talk).
 	TurnDetection  string `json:"turn_detection,omitempty"`
 	PendingRequest string `json:"pending_request,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
@@ -39,8 +38,7 @@ type Start struct {
 	Client *ClientInfo `json:"client,omitempty"`
 	// TimeZone is the user's IANA time zone, such as Europe/Berlin; empty if unknown.
 	TimeZone string `json:"time_zone,omitempty"`
-	// Tools are tools that the client runs; see ToolCall. With Resume they count only if another gateway continues
-	// the session.
+	// Tools are run by the client; see ToolCall. With Resume they count only if another gateway continues the session.
 	Tools []ClientTool `json:"tools,omitempty"`
 }
 
@@ -69,8 +67,7 @@ type Resume struct {
 	Input *ResumeInput `json:"input,omitempty"`
 }
 
-// ResumeInput is a range of the client's recorded audio, sent or not, up to the latest, in ms on the session's input
-// clock: see SessionStarted.InputMS.
+// ResumeInput is the audio that the client has kept, in ms on the input clock: see SessionStarted.InputMS.
 type ResumeInput struct {
 	FromMS int64 `json:"from_ms"`
 	ToMS   int64 `json:"to_ms"`
@@ -131,8 +128,7 @@ func (m *InputImage) File() ([]byte, error) {
 	return file, nil
 }
 
-// InputContext gives the model information from the page without a turn, such as the page that the user is looking
-// at. The model gets it with its next answer. It doesn't count as the user's words.
+// InputContext tells the model something about the page, without a turn, with its next answer. It is no user's words.
 type InputContext struct {
 	// Text has at most MaxContextBytes.
 	Text string `json:"text"`
@@ -156,8 +152,7 @@ type Playback struct {
 	PlayedMS int64 `json:"played_ms"`
 	// Done means that the rest of the item won't be played, because it ended or was flushed.
 	Done bool `json:"done,omitempty"`
-	// ReceivedMS is the received part of the item in whole ms, rounded down, which the gateway may drop; zero if
-	// unreported.
+	// ReceivedMS is the received part of the item in whole ms, which the gateway may drop; zero if unreported.
 	ReceivedMS int64 `json:"received_ms,omitempty"`
 	// Seq is the highest received seq, up to which the gateway may drop messages; zero if unreported.
 	Seq int64 `json:"seq,omitempty"`

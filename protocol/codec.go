@@ -116,8 +116,7 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	return m, nil
 }
 
-// plainType returns the constructor for a text frame's type, or nil if the whole frame must be parsed. It saves
-// parsing frequent frames twice, such as playback reports, which start with their type.
+// plainType saves parsing frequent frames twice; nil if the whole frame must be parsed.
 func plainType(data []byte) func() ClientMessage {
 	rest, plain := bytes.CutPrefix(data, []byte(`{"type":"`))
 	end := bytes.IndexByte(rest, '"')
@@ -133,8 +132,7 @@ func plainType(data []byte) func() ClientMessage {
 	return clientTypes[string(rest[:end])]
 }
 
-// ParseServer parses a gateway's text frame, for clients. Messages of unknown types become *Unknown. The error is a
-// *MessageError.
+// ParseServer parses a gateway's text frame. Unknown types become *Unknown. The error is a *MessageError.
 func ParseServer(data []byte) (ServerMessage, error) {
 	typ, err := messageType(data)
 	if err != nil {
@@ -280,8 +278,7 @@ func check(m ClientMessage, data []byte) error {
 	return nil
 }
 
-// checkContext rejects an empty or long text. The limit is in bytes, because texts are buffered until the model is
-// silent.
+// The limit is in bytes, because texts are buffered until the model is silent.
 func checkContext(m *InputContext) error {
 	if textutil.IsBlank(m.Text) {
 		return invalid("text", "input.context: the field text is empty.")
@@ -442,8 +439,7 @@ var knownClientTypes = func() string {
 	return strings.Join(names, ", ")
 }()
 
-// subprotocols returns the client's offered subprotocols in order (RFC 6455 section 11.3.4: comma-separated, possibly
-// in several headers).
+// subprotocols returns what the client offers, in order (RFC 6455 section 11.3.4), maybe in several headers.
 func subprotocols(h http.Header) []string {
 	var out []string
 	for _, line := range h.Values("Sec-WebSocket-Protocol") {
@@ -469,12 +465,10 @@ func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
 // resumeSubprotocol marks a connection that resumes a session.
 const resumeSubprotocol = "voicegw.resume"
 
-// ComesBack reports whether a request resumes a session. A full gateway accepts such connections, and refuses others
-// with 503 in the handshake.
+// ComesBack reports whether a request resumes a session. A full gateway refuses others with 503.
 func ComesBack(h http.Header) bool { return slices.Contains(subprotocols(h), resumeSubprotocol) }
 
-// secretOf returns the secret in a subprotocol with that prefix, if any. ok is false if several differ or one is too
-// long.
+// secretOf returns the secret after that prefix, if any. ok is false if several differ or one is too long.
 func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	for _, o := range offered {
 		t, found := strings.CutPrefix(o, prefix)
@@ -489,8 +483,7 @@ func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	return secret, true
 }
 
-// OfferedKey returns the unverified console key in a request's subprotocols; empty if there is none, or several. It
-// is a secret.
+// OfferedKey returns the unverified console key in a request's subprotocols, a secret; empty unless there is one.
 func OfferedKey(h http.Header) string {
 	key, _ := secretOf(subprotocols(h), keyPrefix)
 	return key
@@ -526,8 +519,7 @@ const (
 	flagSampled  = 1 // the only flag that is read
 )
 
-// ParseTraceParent parses a header. Callers ignore invalid ones (ok is false). Later versions may append
-// parts (section 3.2.4).
+// ParseTraceParent parses a header. Callers ignore invalid ones. Later versions may append parts (section 3.2.4).
 func ParseTraceParent(text string) (p TraceParent, ok bool) {
 	if len(text) < headerLength || text[2] != '-' || text[spanAt-1] != '-' || text[flagsAt-1] != '-' {
 		return TraceParent{}, false

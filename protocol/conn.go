@@ -42,8 +42,7 @@ type Frame struct {
 type AcceptOptions struct {
 	// AnyOrigin means that the caller has checked the page. Otherwise requests with an Origin header are refused.
 	AnyOrigin bool
-	// MaxMessageBytes limits messages; a larger one closes the connection with 1009. Zero means the constant
-	// MaxMessageBytes.
+	// MaxMessageBytes limits messages; a larger one closes the connection with 1009. Zero means the default.
 	MaxMessageBytes int
 }
 
@@ -160,8 +159,7 @@ func (c *Conn) Read() (Frame, error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
 }
 
-// CaughtUp returns a time before which everything that arrived has been read; zero if unknown. Only Notify's function
-// may call it.
+// CaughtUp returns a time before which all that arrived was read; zero if unknown. Only Notify's function may call it.
 func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
 
 // Notify registers f, which is called when there may be a frame, and once after the connection closes; see
@@ -169,8 +167,7 @@ func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
 // TryRead until there is no frame.
 func (c *Conn) Notify(f func()) { c.ws.Notify(f) }
 
-// TryRead is a nonblocking Read. ok is false if there is no frame, or if f has reached its limit and will be called
-// again. Only f may call it.
+// TryRead is a nonblocking Read; ok is false without a frame, or at f's limit: f is called again. Only f may call it.
 func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	typ, data, ok, err := c.ws.TryRead()
 	if err != nil {
@@ -179,12 +176,10 @@ func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, ok, nil
 }
 
-// Ready reports whether a write of audio probably won't block, because earlier data has been sent; false if unknown.
-// It is safe for concurrent use.
+// Ready reports whether a write of audio probably won't block; false if unknown. It is safe for concurrent use.
 func (c *Conn) Ready() bool { return c.ws.Ready() }
 
-// Gone reports whether the kernel knows that the peer has closed or reset the connection; received data may still be
-// unread. It is safe for concurrent use.
+// Gone reports whether the peer has closed or reset; data may still be unread. It is safe for concurrent use.
 func (c *Conn) Gone() bool { return c.ws.Gone() }
 
 // KeepAlive keeps a silent connection open, and reports whether the peer still responds. Call it at a fixed interval

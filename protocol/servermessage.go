@@ -75,8 +75,7 @@ type SessionStarted struct {
 	Snapshot bool `json:"snapshot,omitempty"`
 	// InputMS is the position of the client's next audio on the session's input clock, in ms.
 	InputMS int64 `json:"input_ms,omitempty"`
-	// InputAgain asks the client to resend its buffered audio from InputMS to ResumeInput.ToMS first, as fast as it
-	// can: the gateway that had it is gone.
+	// InputAgain asks the client to resend its audio from InputMS to ResumeInput.ToMS first, as fast as it can.
 	InputAgain bool `json:"input_again,omitempty"`
 	// Voice is the model's voice as chosen by the client or the operator; empty means the provider's default.
 	Voice string `json:"voice,omitempty"`
@@ -248,8 +247,7 @@ type ToolMessage struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// JobProgress reports the progress of a background job that an earlier call of the conversation has started, on any
-// gateway. It belongs to no turn.
+// JobProgress reports the progress of a background job of an earlier call, on any gateway. It belongs to no turn.
 type JobProgress struct {
 	Header
 	// JobID is from the answer of the call; Tool started the job, and Name is its name.
@@ -261,8 +259,7 @@ type JobProgress struct {
 	Fraction *float64 `json:"fraction,omitempty"`
 }
 
-// ConfirmationRequest asks the user to approve a tool call with exactly these arguments. The client answers with
-// ConfirmationResolve.
+// ConfirmationRequest asks the user to approve a call with exactly these arguments, by ConfirmationResolve.
 type ConfirmationRequest struct {
 	Header
 	// Token identifies the request in the answer; it works once.
@@ -309,8 +306,7 @@ type Timeout struct {
 	Message         string `json:"message"`
 }
 
-// SessionMoving announces that the session leaves this gateway. The client should reconnect and resume the session,
-// which any gateway of the cluster then serves.
+// SessionMoving announces that the session leaves this gateway. The client should reconnect and resume it anywhere.
 type SessionMoving struct {
 	Header
 	// Reason is draining, taken_over or provider_unavailable; clients may ignore it.
@@ -339,8 +335,7 @@ type ProviderReconnected struct {
 	Header
 	Reason string `json:"reason"`
 	LostMS int64  `json:"lost_ms"`
-	// How is "resumed" if the provider remembers the conversation, "replayed" if the gateway sent it again, and
-	// "fresh" if the provider lost it.
+	// How is "resumed" if the provider remembers the conversation, "replayed" if it got it again, "fresh" if it lost it.
 	How string `json:"how"`
 }
 
@@ -434,8 +429,7 @@ func Clone(m ServerMessage) ServerMessage {
 	return to.Interface().(ServerMessage)
 }
 
-// Messages of a text conversation, streamed by POST /v1/chat. Tools, confirmations, timeouts and errors use the same
-// messages as voice.
+// Messages of POST /v1/chat. Tools, confirmations, timeouts and errors use the same messages as voice.
 
 // TextDelta is the next piece of the agent's answer.
 type TextDelta struct {
@@ -451,13 +445,11 @@ type TextDone struct {
 	Text   string `json:"text"`
 	// Cut means that the answer ended at the model's length limit.
 	Cut bool `json:"cut,omitempty"`
-	// Refused means that the model or a filter declined to answer. The text explains it, or ends where the filter
-	// stopped it.
+	// Refused means that the model or a filter declined to answer. The text explains it, or ends there.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// VoiceSessionStart invites the client to continue by voice: it connects to URL with Ticket, which works once until
-// ExpiresAt.
+// VoiceSessionStart invites the client to connect to URL with Ticket, which works once until ExpiresAt.
 type VoiceSessionStart struct {
 	Header
 	SessionID      string `json:"sessionId"`
@@ -559,8 +551,7 @@ type InspectState struct {
 	// Speaking: the user speaks. Responding: the model is producing an answer.
 	Speaking   bool `json:"speaking"`
 	Responding bool `json:"responding"`
-	// Awaiting counts the calls that the model waits for, Questions the open approval requests, and Notices the
-	// messages for the next turn.
+	// Awaiting counts calls that the model waits for, Questions open approvals, Notices messages for the next turn.
 	Awaiting  int `json:"awaiting"`
 	Questions int `json:"questions"`
 	// Muted: the user's audio is ignored.

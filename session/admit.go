@@ -14,8 +14,7 @@ import (
 	"voicegw/internal/user"
 )
 
-// Arrival is the information on a connection before its session.start. It may be set until Start, and is nil once a
-// session runs.
+// Arrival is the information on a connection before its session.start; nil once a session runs.
 type Arrival struct {
 	// Ticket was offered as a subprotocol, Origin is the page's origin; either may be empty.
 	Ticket, Origin string
@@ -40,8 +39,7 @@ var (
 	ErrBehind = errors.New("the gateway is behind")
 )
 
-// Admission admits one connection: first to the waiting room and, after its session.start, to a session's place. The
-// caller must pass it to Manager.Start or Release it.
+// Admission admits a connection to the waiting room, then to a session's place. It must be Started or Released.
 type Admission struct {
 	*Arrival
 
@@ -51,8 +49,7 @@ type Admission struct {
 	carried bool // another node carries the client
 	// returns: the connection may only resume a session.
 	returns bool
-	// ctx is done when the connection must leave the waiting room; its cause is a *Cause. It is nil once a session
-	// runs; see trim.
+	// ctx is done when the connection must leave the waiting room; its cause is a *Cause. It is nil once a session runs.
 	ctx func() context.Context
 
 	once sync.Once
@@ -198,8 +195,7 @@ func (a *Admission) Release() {
 	})
 }
 
-// signalDrained closes idle and empty when the drain is complete. Later connections open neither again. The caller
-// must hold mu.
+// Later connections open neither channel again. The caller must hold mu.
 func (m *Manager) signalDrained() {
 	if !m.draining {
 		return
@@ -220,8 +216,7 @@ func (a *Admission) uncount() {
 	}
 }
 
-// vacate records that the session's client is absent: the session keeps its place, but counts for no address. It does
-// nothing for a nil Admission, nor after Release.
+// vacate: without a client the session counts for no address. It does nothing for a nil Admission, nor after Release.
 func (a *Admission) vacate() {
 	if a == nil {
 		return
@@ -232,8 +227,7 @@ func (a *Admission) vacate() {
 	a.m.roster.watchBlocks()
 }
 
-// transferTo records that the client has returned over another connection. The session then counts for that address,
-// unless the address is at its limit: a returning client is not refused.
+// transferTo: the session counts for the returning client's address, unless that is at its limit.
 func (a *Admission) transferTo(to *Admission) {
 	if a == nil {
 		return

@@ -41,8 +41,7 @@ type attachment struct {
 	caughtUp time.Time // the current audio arrived after it; zero if unknown
 }
 
-// attach makes c the session's client. Its connection is not read before start is called. The caller must hold inbound
-// and mu.
+// The connection is not read before start is called. The caller must hold inbound and mu.
 func (s *session) attach(c Client) *attachment {
 	s.client.count++
 	a := &attachment{s: s, gen: int(s.client.count), conn: c}
@@ -51,8 +50,7 @@ func (s *session) attach(c Client) *attachment {
 	return a
 }
 
-// current reports whether a is the session's attachment. A true result holds while the caller holds mu; a false one is
-// final.
+// current is final if false; true is valid while the caller holds mu.
 func (a *attachment) current() bool { return a.s.client.attachment() == a }
 
 func (a *attachment) start() { a.conn.Notify(a.hear) }
@@ -82,8 +80,7 @@ func (a *attachment) hear() {
 	}
 }
 
-// lost records that the connection is unusable. The session continues without a client or, if the cause does not allow
-// that, ends. An older attachment changes nothing.
+// lost ends the session if the cause does not allow it to continue without a client. It ignores an older attachment.
 func (a *attachment) lost(cause *Cause) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()

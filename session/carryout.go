@@ -176,8 +176,7 @@ type auditTrail struct {
 	telling   *audit.Record   // the record that the next command makes true; nil without one
 }
 
-// auditDecision writes an audit record, at once or when its answer is sent, and settles the approved action of the
-// record. The caller must hold mu.
+// auditDecision writes a record now or when its answer is sent, and settles its action. The caller must hold mu.
 func (s *session) auditDecision(a orchestrator.Audit) {
 	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
 		s.calls.Settle(a.Record.Reference)
@@ -198,8 +197,7 @@ func (s *session) addRecord(r *audit.Record) {
 	}
 }
 
-// auditWait is how long an ended session stays in the directory for records that the audit log has not written: if
-// this process dies, the next one writes them from the checkpoint.
+// auditWait is how long an ended session waits for the audit log: if this process dies, the next one writes them.
 const auditWait = 5 * time.Second
 
 func (s *session) waitForAudit(limit time.Duration) {
@@ -215,16 +213,12 @@ func (s *session) audit(r audit.Record) {
 	}
 }
 
-// undelivered returns the record of an answer that will not reach the model, because the connection broke or the
-// session is over.
 func undelivered(r *audit.Record) audit.Record {
 	u := *r
 	u.Delivered, u.NotDelivered = false, "not_sent"
 	return u
 }
 
-// mayInspect reports whether a client may see its session's inner state: it has asked to, and its connection or its
-// ticket allows it.
 func (g *startup) mayInspect(a *Admission, ticket bool) bool {
 	return g.start.Inspect && (a.Principal.May(auth.ScopeInspect) || ticket)
 }

@@ -59,8 +59,7 @@ var (
 		Code: protocol.CodeResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
 	causeResumes = &Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit,
 		Code: protocol.CodeLimit, Message: "Too many attempts to come back to this session; wait a moment."}
-	// causeMoving: the client can resume, here or on another node. It ends a session that was handed over; causeTaken
-	// ends one that another node has taken.
+	// causeMoving ends a handed-over session, whose client can resume; causeTaken one that another node took.
 	causeMoving    = &Cause{Reason: "moving", Close: protocol.CloseMoving}
 	causeUnreached = &Cause{Reason: "moving", Close: protocol.CloseMoving}
 	causeTaken     = &Cause{Reason: "taken_over", Close: protocol.CloseMoving}
@@ -89,8 +88,7 @@ var (
 		Code: protocol.CodeLimit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit,
 		Code: protocol.CodeLimit, Message: "Too many sessions from your address; end one, or try again in a moment."}
-	// causeCrowd and causeSpent: the limit of a user or a key is reached. causeUsedUp ends a session at its own limit
-	// or its user's.
+	// causeCrowd and causeSpent: the limit of a user or a key is reached. causeUsedUp ends a running session.
 	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit,
 		Code: protocol.CodeLimit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try " +
 			"again in a moment."}
@@ -247,8 +245,7 @@ func endCause(a orchestrator.End) *Cause {
 	}
 }
 
-// ending is the end of a session. It takes a tenth of the memory of a context with a child. It may be used
-// concurrently.
+// ending is the end of a session, in a tenth of the memory of a context with a child. It may be used concurrently.
 type ending struct {
 	done chan struct{} // closed by end
 

@@ -16,8 +16,7 @@ import (
 	"voicegw/transport"
 )
 
-// savedState is the state in a checkpoint besides the history. Other versions of the program read its JSON form, so
-// fields may only be added.
+// savedState is a checkpoint's state besides the history. Other versions read its JSON form: fields may only be added.
 type savedState struct {
 	State orchestrator.Memory `json:"state"`
 	// Questions are the tokens of the open questions; see sealed.
@@ -26,8 +25,7 @@ type savedState struct {
 	Mark string `json:"mark,omitempty"`
 	// Transcripts are the newest ones of the last two turns, as the client has them.
 	Transcripts []*protocol.Transcript `json:"transcripts,omitempty"`
-	// SettledMS is the position on the client's audio clock up to which the user's speech needs no repetition; nil in
-	// checkpoints of older versions.
+	// SettledMS is the audio position before which the speech needs no repetition; nil in checkpoints of older versions.
 	SettledMS *int64 `json:"settled_ms,omitempty"`
 	// Items are the ids of the items that spoke the newest entries of the history, aligned with its end.
 	Items []string `json:"items,omitempty"`
@@ -52,8 +50,7 @@ func (s *session) canSave() bool {
 	return movable(s.place) && s.transcript != nil && s.model.redial.Load() != nil && !s.isOver()
 }
 
-// afterStep saves the session if the step changed something that another process would need; for words of the model,
-// at most every wordsEvery. The caller must hold mu.
+// afterStep saves what another process needs; the model's words at most every wordsEvery. The caller must hold mu.
 func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
 	case !movable(s.place):
@@ -87,8 +84,7 @@ func (s *session) saveNow() error {
 	return err
 }
 
-// onceWritten saves the session again when the audit log has written the records of this checkpoint, so that a
-// takeover does not write them twice. The goroutine ends with the session. The caller must hold mu.
+// onceWritten saves again when the audit log has the records: a takeover writes none twice. The caller must hold mu.
 func (c *checkpoints) onceWritten(s *session) {
 	owed := s.records.unwritten.Records()
 	if len(owed) == 0 || c.again {
@@ -115,8 +111,6 @@ func (c *checkpoints) onceWritten(s *session) {
 	}()
 }
 
-// mustSave reports whether an input must be saved: a resumable handle, the end of an answer, usage, the stop button, or
-// context of the page.
 func mustSave(in orchestrator.Input) bool {
 	switch in.(type) {
 	case orchestrator.UserContext, orchestrator.UserInterrupt, orchestrator.Used:
@@ -162,8 +156,7 @@ func changes(actions []orchestrator.Action) bool {
 	return false
 }
 
-// checkpoint returns the state that another process needs to continue the session now. handle is the provider's resume
-// handle if the connection was closed for it; empty otherwise. The caller must hold mu.
+// handle is the provider's resume handle if the connection was closed for it; empty otherwise. The caller must hold mu.
 func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	now := time.Now()
 	memory := s.state.Memory()
@@ -209,8 +202,7 @@ const (
 	maxKeptAsked  = 8 << 10
 )
 
-// trim shortens long texts for a checkpoint. A call without its arguments is recognised by their hash when it is
-// repeated; questions about longer calls can only be answered through the API.
+// Calls without arguments are recognised by their hash; questions about longer calls are answered through the API only.
 func trim(m *orchestrator.Memory) {
 	for i := range m.Notices {
 		if len(m.Notices[i].Text) > maxKeptNotice {

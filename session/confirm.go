@@ -21,8 +21,7 @@ type Confirmed struct {
 	Outcome   calls.Outcome
 	SessionID string
 	Tool      string
-	// Told: the session runs here, so an approved call runs in it and its model learns of it. Otherwise Envelope is
-	// the call's answer, and the conversation's model learns of it in the next turn.
+	// Told: an approved call runs in the session here. Otherwise Envelope is its answer, for the model's next turn.
 	Told     bool
 	Envelope *registry.Envelope // nil for a denial, or if Told
 }
@@ -72,8 +71,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 // decidedTime bounds the notice to a conversation.
 const decidedTime = 5 * time.Second
 
-// decided writes the outcome of an answer into the question's conversation, for the model's next turn, even if the
-// caller has left.
+// decided tells the question's conversation of an answer, even if the caller has left.
 func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
 	if m.options().Handoffs == nil {
 		return

@@ -15,8 +15,7 @@ import (
 	"voicegw/store"
 )
 
-// DrainRemainder is how long Drain waits for sessions that it has ended. They need less: the last messages to a client
-// 2 s, tools the Executor's grace of 5 s, a handback 15 s.
+// DrainRemainder is how long Drain waits for ended sessions: last messages take 2 s, tools 5 s, a handback 15 s.
 const DrainRemainder = 20 * time.Second
 
 // Phase is the stage of a session's life.
@@ -141,8 +140,7 @@ const (
 	moveLate   = 10 // every session leaves a tenth before its end
 )
 
-// moveAgain is the interval after which a session is asked again: the store may have failed. carriedStay is how long a
-// client may stay that is carried to another node after the drain began.
+// moveAgain is when a session is asked again, in case the store failed; carriedStay how long a carried client may stay.
 const (
 	moveAgain   = 3 * time.Second
 	carriedStay = 5 * time.Second
@@ -168,8 +166,7 @@ func (m *Manager) DrainState() DrainState {
 	return at
 }
 
-// drainPlan spreads the departure of sessions and carried clients over the drain, because the other nodes must take
-// all of them.
+// drainPlan spreads the departures over the drain, because the other nodes must take all of them.
 type drainPlan struct {
 	m       *Manager
 	began   time.Time
@@ -269,12 +266,10 @@ const giveTime = 5 * time.Second
 // giveAuditWait bounds the wait for the audit log during a handover, in which the user hears nothing.
 const giveAuditWait = time.Second
 
-// maxWaiting bounds the inputs that wait during a handover. The client's excess inputs are dropped; results of calls
-// are few and never dropped.
+// maxWaiting bounds the client's inputs that wait during a handover; results of calls are never dropped.
 const maxWaiting = 1024
 
-// handover gives the session to another process: the connection to the model is closed, and no step is taken until the
-// store has the checkpoint, because it would not contain the step. The session's mu guards it.
+// handover gives the session to another process. No step is taken until the store has the checkpoint. mu guards it.
 type handover struct {
 	handle    string               // the provider's resume handle; empty without one
 	waiting   []orchestrator.Input // in the order of arrival
@@ -303,8 +298,7 @@ func (g *handover) keep(in orchestrator.Input) {
 	g.waiting = append(g.waiting, in)
 }
 
-// askToMove asks the session to leave this process, at the latest at by. A session stays if no other process could
-// continue it or this process may have lost it.
+// A session stays if no other process could continue it or this process may have lost it.
 func (s *session) askToMove(by time.Time) {
 	if movable(s.place) && s.place.Sure() {
 		s.dispatch(orchestrator.Move{By: by})
@@ -324,8 +318,7 @@ func (s *session) beginHandover(a orchestrator.Moving) {
 	}
 }
 
-// run hands the session over and reports whether it left. It has also left if another process took it before the store
-// answered. Otherwise it continues here.
+// run reports whether the session left, also if another process took it before the store answered.
 func (g *handover) run(s *session) (left bool) {
 	defer close(g.over)
 	// If this process dies before the audit log has written its queue, the checkpoint has those records.
@@ -353,8 +346,7 @@ func (g *handover) run(s *session) (left bool) {
 	return false
 }
 
-// end ends a session that was handed over. It reports whether the session is also over for all processes: its client
-// hung up during the handover, or another cause ended it.
+// end reports whether the session is also over for all processes, because its client hung up or another cause ended it.
 func (g *handover) end(s *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -409,8 +401,7 @@ func (s *session) resumeSteps() {
 	s.setClock()
 }
 
-// voiceLost ends a session that may not be the only one of its conversation. During a handover the loss is expected:
-// the next node holds the conversation.
+// During a handover the loss is expected: the next node holds the conversation.
 func (s *session) voiceLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

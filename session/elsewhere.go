@@ -12,14 +12,11 @@ import (
 	"voicegw/store"
 )
 
-// Cluster publishes this node's sessions, carries clients to sessions of other nodes, and takes over sessions whose
-// node is gone. Its methods may be called concurrently.
+// Cluster publishes sessions, carries clients to other nodes and takes sessions over. It may be used concurrently.
 type Cluster interface {
-	// Enter records a session that begins here and sets the record's Node, Epoch and State. It does not wait for the
-	// store, which may be unavailable.
+	// Enter records a session and sets the record's Node, Epoch and State. It does not wait for the store.
 	Enter(r store.SessionRecord) Place
-	// Carry connects a client with its session's node. It returns true when the client is gone, and false, with c
-	// unused, if no node takes the client. It returns when ctx is done.
+	// Carry connects a client with its session's node until it is gone; false, with c unused, if no node takes it.
 	Carry(ctx context.Context, v Visitor, c Client) (carried bool)
 	// Take makes this node the owner of a session whose node is gone or has handed it over, if the visitor may resume
 	// it; see [Visitor.Opens]. The error is that of Opens, wraps ErrNoSession, ErrElsewhere or store.ErrUnavailable,
@@ -53,8 +50,7 @@ type Taken struct {
 type Place interface {
 	// Update calls change at once; the result is written soon, in the order of the calls.
 	Update(change func(*store.SessionRecord))
-	// Written returns a channel that closes when the present changes are durable, or when no more writes follow. It
-	// stays open while the store is unavailable.
+	// Written returns a channel that closes when the present changes are durable, or when no more writes follow.
 	Written() <-chan struct{}
 	// Note writes a checkpoint soon. It sets SessionID and Epoch; the slices must not change any more.
 	Note(c store.Checkpoint)
@@ -66,8 +62,7 @@ type Place interface {
 	// nothing is written after them. store.ErrFenced: another node has the session. After other errors the session
 	// belongs to this node, and Give can be called again.
 	Give(ctx context.Context, c store.Checkpoint) error
-	// Return releases a taken session unchanged for any node. It waits until ctx is done; after an error, the release
-	// follows when the store answers.
+	// Return releases a taken session unchanged. It waits until ctx is done; after an error, the release follows later.
 	Return(ctx context.Context) error
 	// Sure reports whether no other node can have taken the session; see [store.Owned.Sure].
 	Sure() bool
@@ -115,8 +110,7 @@ type Visitor struct {
 	Principal auth.Principal
 }
 
-// AdmitCarried admits a client that another node carries here. That node has checked the limits per address. The
-// client may only resume a session of this node.
+// AdmitCarried admits a client that another node carries here, to resume a session. That node has checked the limits.
 func (m *Manager) AdmitCarried(v Visitor) *Admission {
 	ctx, evict := context.WithCancelCause(m.ctx())
 	a := &Admission{
@@ -130,8 +124,7 @@ func (m *Manager) AdmitCarried(v Visitor) *Admission {
 	return a
 }
 
-// carry connects a client to its session's node and returns when the client is gone. It reports false if there is no
-// such node; the client then waits for an answer.
+// carry returns when the client is gone, or false if no node has its session; the client then waits for an answer.
 func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bool) {
 	if m.options().Cluster == nil || a.carried {
 		return false

@@ -14,8 +14,7 @@ import (
 type modelSide struct {
 	linked   atomic.Pointer[link] // stored under mu, and while nothing sends to the model
 	lookback *lookback            // fixed; nil if the session ends with its first connection
-	// redial opens other connections for the current agent; nil if the session ends with its first one. It is stored
-	// under mu.
+	// redial opens connections for the current agent; nil if the session ends with its first one. It is stored under mu.
 	redial atomic.Pointer[redialer]
 	parts  struct { // the first values of lookback and redial
 		look   lookback
@@ -86,12 +85,10 @@ func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 
 func (l *link) info() transport.Info { return l.conn.Info() }
 
-// current reports whether l is the session's link and was not replaced. The caller must hold mu; the result is valid
-// while it does.
+// The caller must hold mu; the result is valid while it does.
 func (l *link) current() bool { return l.s.model.link() == l && !l.replaced }
 
-// ours returns the session's name for an id of the model; empty for an empty id. The first link keeps the model's ids,
-// except one that looks like another link's.
+// The first link keeps the model's ids, except one that looks like another link's.
 func (l *link) ours(id string) string {
 	switch {
 	case id == "":
@@ -154,8 +151,7 @@ func (l *link) name(ev transport.Event) transport.Event {
 	return ev // it has no ids
 }
 
-// theirs removes the link's prefix from a command. It reports false for a command about an item or a call of another
-// link.
+// theirs reports false for a command about an item or a call of another link.
 func (l *link) theirs(cmd transport.Command) (transport.Command, bool) {
 	ok := true
 	switch c := cmd.(type) {

@@ -38,8 +38,7 @@ type Running struct {
 	Away bool
 	// Cost is the session's cost so far, on all gateways.
 	Cost cost.Amount
-	// ModelAddr is the local address of the connection to the model, as host:port; empty without a connection or if
-	// unknown.
+	// ModelAddr is the local host:port of the connection to the model; empty without one or if unknown.
 	ModelAddr string `json:"-"`
 }
 
@@ -73,8 +72,7 @@ type Provider struct {
 	Name string
 	// Model is the name of the provider's model; empty if it is not known.
 	Model string
-	// Voices are the model's documented voices, its default first; nil if unknown. Voice is the configured one; empty
-	// for the provider's default.
+	// Voices are the documented voices, the default first; nil if unknown. Voice is the configured one; maybe empty.
 	Voices []string
 	Voice  string
 }
@@ -206,8 +204,7 @@ type jobReports struct {
 // jobTime bounds reading and recording one job.
 const jobTime = 5 * time.Second
 
-// JobsEnded informs the sessions on this node of their finished jobs. owed lists all unreported jobs of the cluster,
-// without results. The caller repeats the call until Jobs.Told. It does not wait.
+// JobsEnded informs the sessions here of finished jobs, of all unreported ones. The caller repeats it until Jobs.Told.
 func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
 	of := map[string][]string{} // ids by conversation
 	for _, j := range owed {

@@ -87,8 +87,7 @@ func loud(pcm []byte) bool {
 	return false
 }
 
-// add appends pcm to a stretch and drops its oldest audio beyond most. If all sessions together exceed room bytes, the
-// stretch is dropped, because audio with a gap is useless. The caller must hold mu, as for drop.
+// If all sessions exceed room bytes, the stretch is dropped: audio with a gap is useless. The caller must hold mu.
 func (l *lookback) add(c *stretch, pcm []byte, most time.Duration, room int64) {
 	if n := len(c.frames); n == 0 || !c.frames[n-1].Extend(pcm, audio.FrameCap) {
 		f := audio.NewFrame(pcm)
@@ -118,8 +117,7 @@ func (l *lookback) drop(c *stretch) {
 	*c = stretch{}
 }
 
-// speechStarted records that the user is speaking. The preceding sound belongs to the speech, unless the client
-// detects speech (manual).
+// The preceding sound belongs to the speech, unless the client detects speech (told).
 func (l *lookback) speechStarted(told bool) {
 	if l == nil {
 		return

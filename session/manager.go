@@ -100,8 +100,7 @@ func (m *Manager) Draining() bool {
 	return m.draining
 }
 
-// Start runs a session over c on its own goroutines, and releases the admission when the session is over. The Manager
-// owns c from now on.
+// Start runs a session over c, which it owns, on its own goroutines, and releases the admission afterwards.
 func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once, and the startup's when the session runs.
 	go func() {
@@ -131,8 +130,7 @@ func (m *Manager) concludeWhenDone(a *Admission, s *session, g *startup) {
 	})
 }
 
-// begin opens a session and starts it. It returns nil if the client was refused or has resumed a running session. A
-// session that was taken over is returned like a new one.
+// begin returns nil if the client was refused or has resumed a running session, but a taken session like a new one.
 func (g *startup) begin(a *Admission, c Client) *session {
 	m := g.m
 	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.options().snapshot()
@@ -268,8 +266,7 @@ func clientName(start *startMessage) string {
 
 func clip(s string) string { return textutil.Shorten(s, 64) }
 
-// roster lists the sessions that run on this node and checks on their clients. It may be used concurrently. Its
-// lock may be taken with the Manager's held.
+// roster lists the sessions here and checks on their clients. Its lock may be taken with the Manager's held.
 type roster struct {
 	options func() *Options // fixed
 
@@ -375,8 +372,7 @@ func (r *roster) watchClients() {
 	}
 }
 
-// checkClients keeps the clients' connections open and detaches clients that do not answer. One timer serves all
-// sessions, so an idle session needs none.
+// checkClients pings clients and detaches silent ones. One timer serves all sessions, so an idle one needs none.
 func (r *roster) checkClients() {
 	for _, s := range r.all() {
 		if a := s.client.attachment(); a != nil && !a.conn.KeepAlive(int(pingAfter/keepAliveEvery), int(lostAfter/keepAliveEvery)) {

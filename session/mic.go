@@ -11,8 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// microphone is the user's audio on its way from the client to the uplink. Unless it says otherwise, the session's
-// inbound guards it.
+// microphone is the user's audio from the client to the uplink, guarded by inbound unless it says otherwise.
 type microphone struct {
 	clock     audioClock       // used concurrently
 	resampler *audio.Resampler // nil if the rates are equal
@@ -54,8 +53,7 @@ func (m *microphone) send(s *session, pcm []byte) {
 	}
 }
 
-// sendDirect sends audio on the goroutine that read it, which saves a hop, as long as nothing is queued and the
-// network accepts it at once. It reports whether it sent the audio. again is that of uplink.pushAudio.
+// sendDirect saves a hop while nothing is queued and the network takes audio at once. It reports whether it did.
 func (m *microphone) sendDirect(s *session, pcm []byte, again bool) bool {
 	if l := s.model.link(); !l.conn.Ready() || !s.up.claim() {
 		return false
@@ -76,8 +74,7 @@ func (m *microphone) sendDirect(s *session, pcm []byte, again bool) bool {
 // floodErrors within floodWindow.
 const tooFastEvery = floodWindow / (floodErrors + 5)
 
-// tooFast counts a frame of n bytes that was dropped. It returns how many were dropped since the last error and
-// whether the client gets another one now.
+// tooFast counts a dropped frame of n bytes. It returns how many since the last error, and whether to send another one.
 func (m *microphone) tooFast(n int) (dropped int32, tell bool) {
 	m.aheadBytes.Add(int64(n))
 	m.dropped++
@@ -151,8 +148,7 @@ func (m *microphone) watchPause(s *session) {
 	s.ear.pause(&m.clock, s)
 }
 
-// listener is the gateway's own speech detector. It hears all of the user's audio, with every model: it supplies
-// the events that a model does not report, and it finds the user's last sound in the same way for all models.
+// listener is the gateway's speech detector: it fills in events that a model lacks and finds the user's last sound.
 type listener struct {
 	mu         sync.Mutex      // guards the following fields; taken before the session's mu
 	detector   *audio.Detector // nil before the first audio
@@ -303,15 +299,13 @@ type audioClock struct {
 	count  int            // number of marks
 }
 
-// clockMark: the audio up to ms had arrived at since after the clock's origin. A session keeps 80 marks; a time.Time
-// would double their size.
+// clockMark: the audio up to ms had arrived at since after the clock's origin. A time.Time would double its size.
 type clockMark struct {
 	ms    int64
 	since time.Duration
 }
 
-// markEvery is the distance between marks in ms: 80 of them cover more than 6 s. A sample's time is known to a tenth
-// of a second.
+// markEvery is the distance of marks in ms, and how well a sample's time is known: 80 of them cover more than 6 s.
 const markEvery = 100
 
 // If a reader is late by more than lateReader, the socket is full, and the client continues to send once its audio has
@@ -362,8 +356,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	return ahead, true
 }
 
-// startAt sets the clock of a session that another process has run, before any audio: it starts at ms, and the next
-// audio, of length again, was recorded earlier and may come at any speed.
+// startAt sets a taken session's clock to ms. The next audio, of length again, may come at any speed.
 func (c *audioClock) startAt(ms int64, again time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -403,8 +396,7 @@ func (c *audioClock) newest() time.Time {
 	return c.origin.Add(c.back(1).since)
 }
 
-// when returns the time at which the sample at ms reached the gateway: now for a future sample, the earliest known
-// time for one that is too old.
+// when returns now for a future sample, the earliest known time for one that is too old.
 func (c *audioClock) when(ms int64, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,12 +12,10 @@ import (
 	"voicegw/transport"
 )
 
-// Event is an event of sessions or connections, for metrics. The set is closed. Events of audio are summed per turn
-// and session.
+// Event is an event for metrics. The set is closed. Events of audio are summed per turn and session.
 type Event interface{ event() }
 
-// Observe returns the receiver of a model's events. Empty names are for events without a model. Both functions may be
-// called concurrently; the receiver is called with locks held, so it must not block.
+// Observe returns a model's receiver, for empty names that of the rest. Locks are held: a receiver must not block.
 type Observe func(provider, model string) func(Event)
 
 // Entry is how a client was let in.
@@ -64,8 +62,7 @@ type (
 	TurnOver struct{ orchestrator.TurnEnded }
 	// Failed is an error for the client that does not end the session.
 	Failed struct{ Code orchestrator.Failure }
-	// Interrupted means that the user cut an answer off. After is how long the user had been speaking, zero if speech
-	// was not the reason. HeardMS estimates how much of SentMS the user heard.
+	// Interrupted: the user cut an answer off, maybe by speaking for After. HeardMS estimates the heard part of SentMS.
 	Interrupted struct {
 		By              orchestrator.FlushReason
 		After           time.Duration
@@ -92,15 +89,13 @@ type (
 		Kind transport.Kind
 		Code string
 	}
-	// Reported means that a model reported an error and its connection continues. KindIgnore is for errors that the
-	// client does not see.
+	// Reported: a model reported an error and continues. KindIgnore is for errors that the client does not see.
 	Reported struct{ Kind transport.Kind }
 	// AnswerFailed means that a model's answer failed or was cut off.
 	AnswerFailed struct{ Kind transport.Kind }
 	// Skipped counts the unknown and malformed messages of a finished connection.
 	Skipped struct{ transport.Stats }
-	// Relinked means that a connection to a model was replaced, or could not be if How is empty. Gap is the time
-	// without one.
+	// Relinked: a connection was replaced, or could not be if How is empty. Gap is the time without one.
 	Relinked struct {
 		Why orchestrator.LinkReason
 		How orchestrator.LinkHow
@@ -252,22 +247,18 @@ func (w *watcher) sumSound(s *session) {
 	})
 }
 
-// Follow is called when a session begins, or fails to begin through no fault of its client. It may be called
-// concurrently and must not block.
+// Follow is called when a session begins, or fails to through no fault of its client. It must not block.
 type Follow func(Opening) Followed
 
 // Opening is how a session began.
 type Opening struct {
 	SessionID, ConversationID, Agent string
-	// Provider and Model are those of the first connection. Model is empty without a connection, both are if no
-	// provider was chosen.
+	// Provider and Model are those of the first connection; empty without one.
 	Provider, Model string
 	Entry           Entry
-	// Parent is the span that the session belongs to, Before the session's first span on its previous node. Both may
-	// be zero.
+	// Parent is the span that the session belongs to, Before its first span on the previous node. Both may be zero.
 	Parent, Before protocol.TraceParent
-	// The times of the connection, of session.start, of the identification, and of the session's begin or refusal.
-	// Missing ones are zero.
+	// The times of the connection, session.start, the identification, and the begin or refusal. Missing ones are zero.
 	Came, Started, Known, Begun time.Time
 	// Refused is the Reason of the [Cause]; empty if there is a session.
 	Refused string
@@ -275,8 +266,7 @@ type Opening struct {
 
 // Followed receives the steps of one session.
 type Followed struct {
-	// Take gets each step and some events, in order. It is called with a lock held, so it must not block. It may be
-	// nil.
+	// Take gets each step and some events, in order, with a lock held: it must not block. It may be nil.
 	Take func(Step)
 	// Start is the session's first span, for the next node.
 	Start protocol.TraceParent

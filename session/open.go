@@ -97,8 +97,7 @@ func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	return start, g.checkStart(start)
 }
 
-// userOf returns the user of the client's credentials; known is then true. For credentials without a user, it returns
-// the user that the client names, or its anonymous user.
+// userOf returns the credentials' user (known), or the user that the client names, or its anonymous user.
 func (a *Admission) userOf(start *startMessage) (who user.User, known bool, cause *Cause) {
 	if self := a.Principal.Self(); !self.IsZero() && !a.Principal.Names() {
 		return self, true, nil
@@ -169,8 +168,7 @@ func (o *Options) voice(w *modelRequest, provider string) string {
 	return cmp.Or(w.start.Voice, w.agent.Voices[provider])
 }
 
-// attemptTime returns the limit of one attempt to connect, if all together may take all. A provider that hangs leaves
-// time for another attempt or provider.
+// A provider that hangs leaves time for another attempt or provider.
 func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // connect connects to the model of g.provider, with retries. g.provider changes if the fallback takes over.
@@ -248,15 +246,13 @@ func refuse(c Client, cause *Cause) {
 }
 
 const (
-	// breakerFailures is the number of sessions in a row that must fail to reach a provider before others are refused.
-	// Each has tried several times.
+	// breakerFailures is how many sessions in a row must fail, after several tries each, before others are refused.
 	breakerFailures = 3
 	// breakerRest is how long others are refused; then one session tries again.
 	breakerRest = 10 * time.Second
 )
 
-// breaker refuses new sessions for a provider that cannot be reached. It may be used concurrently. The zero value
-// refuses none.
+// breaker refuses sessions for an unreachable provider. It may be used concurrently; the zero value refuses none.
 type breaker struct {
 	mu     sync.Mutex // guards the following fields
 	failed int        // failures since the last success
@@ -270,8 +266,7 @@ func (b *breaker) open(now time.Time) (left time.Duration, open bool) {
 	return left, b.failed >= breakerFailures && left > 0
 }
 
-// allows reports whether the caller may try to reach the provider, and must then report the outcome. After a rest, one
-// caller at a time may.
+// After a rest, allows lets one caller at a time try. The caller must report the outcome.
 func (b *breaker) allows(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -314,8 +309,6 @@ func (bs breakers) reachable() (in time.Duration, ok bool) {
 	return in, len(bs) == 0
 }
 
-// instead returns the provider for a new session: the fallback if provider cannot be reached and the client has not
-// requested it.
 func (bs breakers) instead(provider, fallback string, asked bool) string {
 	if _, open := bs[provider].open(time.Now()); open && !asked && fallback != "" {
 		return fallback

@@ -34,8 +34,7 @@ type Options struct {
 	Transports map[string]transport.Transport
 	// Provider is the default provider.
 	Provider string
-	// Fallback is the provider that takes over a running session if its own cannot be reached, and a new one whose
-	// client has not requested a provider. Empty means none.
+	// Fallback takes over if a provider cannot be reached, unless a new session's client has requested one. May be empty.
 	Fallback string
 	// Agent is the default agent.
 	Agent Agent
@@ -43,21 +42,17 @@ type Options struct {
 	Agents Agents
 	// Tools returns the registry's current snapshot, which a new session holds. Nil means no tools.
 	Tools func() *registry.Snapshot
-	// Live returns the live values for a session's tools; see registry.Snapshot.Fill. It may be nil, is called
-	// concurrently, and must not wait.
+	// Live returns the live values for tools; see registry.Snapshot.Fill. It may be nil and must not wait.
 	Live registry.LiveValues
 	// Instructions makes a session's system text from its agent, tools, mark and the user's IANA time zone, which may
 	// be empty. The text must explain to the model that the mark precedes the gateway's own messages. Nil means the
 	// agent's Instructions alone.
 	Instructions func(a *Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
-	// Blocked returns until when a user is locked out; ok is false for other users. It is called for each
-	// session.start, maybe concurrently. Nil blocks no user.
+	// Blocked returns until when a user is locked out; ok is false for others. It may be nil.
 	Blocked func(who user.User) (until time.Time, ok bool)
-	// Handoffs connects sessions with stored conversations. Nil means no tickets, no handback, and free names of
-	// conversations.
+	// Handoffs connects sessions with stored conversations. Nil: no tickets, no handback, free names of conversations.
 	Handoffs Handoffs
-	// Credentials checks whether admitted credentials are still valid; *auth.Current implements it. Nil means that
-	// they never expire.
+	// Credentials checks whether admitted credentials are still valid. Nil means that they never expire.
 	Credentials Credentials
 	// Cluster is the other nodes. Nil means none.
 	Cluster Cluster
@@ -82,8 +77,7 @@ type Options struct {
 	// Follow receives the steps of single sessions. Nil discards them.
 	Follow Follow
 
-	// Lifecycle is called when a session begins and when it is over. It may be called concurrently and must not block.
-	// May be nil.
+	// Lifecycle is called at the begin and the end of a session, maybe concurrently. It may be nil and must not block.
 	Lifecycle func(Lifecycle)
 
 	// now is the clock for the limit of audio ahead; nil means time.Now.
@@ -104,8 +98,7 @@ type Limits struct {
 	PerAddress int
 	// NewPerSecond limits new connections from one address within a second. Zero means setting.NewSessionsPerSecond.
 	NewPerSecond int
-	// Waiting limits the connections that have not sent session.start, WaitingPerAddress those from one address. They
-	// do not count for Sessions and PerAddress. Zero means setting.WaitingSessions and setting.WaitingPerAddress.
+	// Waiting limits connections without session.start, WaitingPerAddress those of an address. They count for no other limit.
 	Waiting, WaitingPerAddress int
 	// ExemptLoopback exempts loopback addresses from the limits per address.
 	ExemptLoopback bool
@@ -121,11 +114,9 @@ type Limits struct {
 	SlowClient time.Duration
 	// Backlog bounds the audio queued for a slow client. Default 120 s.
 	Backlog time.Duration
-	// BacklogBytes bounds the memory of a slow client's queue, in bytes. Default 24 MiB: the default Backlog at any
-	// sample rate, and a few MiB of messages.
+	// BacklogBytes bounds the memory of a slow client's queue. Default 24 MiB: the default Backlog, and messages.
 	BacklogBytes int
-	// Held is how many unconfirmed messages are kept for a returning client. Default 1,024, the most among which
-	// clients detect repeats.
+	// Held bounds the unconfirmed messages kept for a returning client. Default 1,024, as clients detect repeats.
 	Held int
 }
 
@@ -220,8 +211,7 @@ func (m *Manager) options() *Options { return m.now.Load() }
 type Agent struct {
 	// Name is the name that clients use in session.start; empty means "default".
 	Name string
-	// Version is the version of the agent's document, All that of all agents' documents at the lookup. Both are empty
-	// for a configured agent.
+	// Version is that of the agent's document, All that of all documents. Both are empty for a configured agent.
 	Version, All string
 	// Instructions is the system text, or the input of Options.Instructions.
 	Instructions string
@@ -231,8 +221,7 @@ type Agent struct {
 	Voices map[string]string
 	// Language is a BCP 47 tag; if it is empty, the model chooses.
 	Language string
-	// Provider and Model select the agent's model. An empty Provider is Options.Provider, an empty Model the
-	// provider's default.
+	// Provider and Model select the model; empty means Options.Provider and the provider's default.
 	Provider, Model string
 	// Tools are the ids of the allowed tools; nil means all.
 	Tools []string
@@ -246,8 +235,7 @@ type Agent struct {
 type Agents interface {
 	// Agent returns the current agent of that name; nil if no session may begin with it. It does not wait.
 	Agent(name string) *Agent
-	// Pinned returns the agent of a continued session: in that version if it exists, otherwise the current one; nil if
-	// the name is unknown.
+	// Pinned returns a continued session's agent, in that version if it exists; nil if the name is unknown.
 	Pinned(ctx context.Context, name, version string) *Agent
 	// Names lists the available agents, sorted.
 	Names() []string
@@ -361,8 +349,7 @@ func (g *startup) choose() *Cause {
 	return nil
 }
 
-// drawKey is the key for drawing tool versions: the user, or the conversation of an anonymous user, which may have
-// begun in text.
+// Anonymous users draw by their conversation, which may have begun in text.
 func drawKey(who user.User, conversation, session string) string {
 	if who.Anonymous() {
 		return cmp.Or(conversation, session)
@@ -370,8 +357,7 @@ func drawKey(who user.User, conversation, session string) string {
 	return who.String()
 }
 
-// toolsFor returns the tools of a snapshot (may be nil) that the agent may use in session s, with the tool that
-// switches to its available agents.
+// toolsFor returns the tools that the agent may use in session s, with the tool that switches to available agents.
 func (o *Options) toolsFor(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
 	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool {

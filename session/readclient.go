@@ -224,8 +224,7 @@ func clientsFault(code string) bool {
 	return true
 }
 
-// sendError sends an error to the client, within the limits. After the session's end, only the error that explains it
-// is sent.
+// After the session's end, only the error that explains it is sent.
 func (s *session) sendError(m *protocol.Error) {
 	if s.isOver() {
 		return
@@ -289,8 +288,7 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 	return nil
 }
 
-// writeDirect writes audio on the goroutine that read it, which saves a hop, if nothing is queued and the network
-// accepts it at once. It reports whether it did. One frame of audio can then not be flushed.
+// writeDirect saves a hop if the network takes audio at once, and reports whether it did. That frame cannot be flushed.
 func (a *attachment) writeDirect(item string, pcm []byte) bool {
 	if a == nil || !a.conn.Ready() || !a.s.down.Claim(a.gen, item, pcm) {
 		return false

@@ -12,8 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// noDeadline is the context of the audio path: a cancellable one would cost a dozen allocations per frame. Close ends
-// operations that wait on it.
+// noDeadline: a cancellable context costs a dozen allocations per frame. Close ends operations that wait on it.
 var noDeadline = context.Background()
 
 // start lets the connection call hear. The caller must have added it to readers.
@@ -113,8 +112,7 @@ type draft struct {
 	size int
 }
 
-// draftStep: at least 1/draftStep of a transcript must be new. A transcript is always sent whole, so passing on each
-// word would be quadratic in its length.
+// At least 1/draftStep of a transcript must be new: it is sent whole, so passing on each word would be quadratic.
 const draftStep = 128
 
 func (l *link) worthTelling(ev transport.Transcript) bool {
@@ -164,8 +162,7 @@ func (l *link) nextItem(item string) bool {
 	return true
 }
 
-// audioDone ends the current item. The user hears the audio that arrived, so its end counts even if the link was
-// replaced.
+// The user hears the audio that arrived, so its end counts even if the link was replaced.
 func (l *link) audioDone(item string) {
 	if item != l.item || item == "" {
 		return

@@ -35,8 +35,7 @@ func breakOf(err error) Broken {
 	return b
 }
 
-// lost handles the end of the model's connection; a replaced link changes nothing. A failed send closes the
-// connection, and hear reports the loss after the remaining events.
+// lost ignores a replaced link. After a failed send, hear reports the loss behind the remaining events.
 func (l *link) lost(op string, err error) {
 	s := l.s
 	s.mu.Lock()
@@ -88,8 +87,7 @@ const (
 	spareKnown = time.Minute
 )
 
-// expires schedules the replacement of the connection. For short lifetimes the reserves shrink to a sixth and a
-// twentieth.
+// For short lifetimes the reserves shrink to a sixth and a twentieth.
 func (l *link) expires() {
 	s := l.s
 	now := time.Now()
@@ -164,8 +162,7 @@ type relink struct {
 	returned bool // the session was offered to other nodes, because no model could be reached
 }
 
-// run closes the old connection, opens another one and makes it the session's link. The old one is closed first,
-// because Gemini refuses a second connection with the same handle.
+// run closes the old connection first, because Gemini refuses a second one with the same handle.
 func (w *relink) run() {
 	s := w.s
 	if err := w.from.conn.Close(); err != nil {
@@ -378,8 +375,7 @@ func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 	return nil
 }
 
-// install makes l the session's link and sends the waiting commands and audio: first the orchestrator's repetitions,
-// then the user's later speech.
+// install sends what waits: first the orchestrator's repetitions, then the user's later speech.
 func (w *relink) install(l *link, how orchestrator.LinkHow) error {
 	s := w.s
 	s.inbound.Lock()
@@ -413,8 +409,7 @@ func (w *relink) install(l *link, how orchestrator.LinkHow) error {
 // leastKept is the shortest speech, in ms, worth repeating.
 const leastKept = 200
 
-// sayAgain puts the user's unanswered speech before everything that waits for the model. The caller must hold mu, and
-// no sender may run.
+// The caller must hold mu, and no sender may run.
 func (s *session) sayAgain(a orchestrator.SayAgain) {
 	s.log().Info("the user's unanswered speech is repeated to the model", "audio_ms", s.model.lookback.ms())
 	var entries []upEntry
@@ -428,8 +423,7 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 	s.up.pushFront(entries)
 }
 
-// adapt adapts the client's audio to a link with another rate or without speech detection. The caller must hold
-// inbound.
+// The caller must hold inbound.
 func (l *link) adapt() error {
 	s := l.s
 	was, rate := s.model.link().info().InputRate, l.info().InputRate

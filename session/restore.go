@@ -29,8 +29,7 @@ type restoring struct {
 }
 
 const (
-	// seqLeftOut is added to the seq at a takeover: more than the messages that the client may have received since the
-	// checkpoint.
+	// seqLeftOut is added to the seq at a takeover: more than the client may have received since the checkpoint.
 	seqLeftOut = 1000
 	// linksPerEpoch is how many connections one process may open for a session before their names could repeat.
 	linksPerEpoch = 1000
@@ -90,8 +89,7 @@ func (at *restoring) restore(s *session) {
 	}
 }
 
-// caughtUp adds to a checkpoint's memory the newer entries of the conversation, which is written at the end of each
-// turn; checkpoints are written at most once a second.
+// Conversations are written at the end of each turn, checkpoints at most once a second.
 func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Memory {
 	for _, e := range newer {
 		m.Cost = m.Cost.Plus(cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced})
@@ -192,8 +190,6 @@ func (at *restoring) settleDraft(s *session, settled int64, again bool) {
 	}
 }
 
-// begin continues a session that another process has run: it sends the state to the client and asks for a connection
-// to the model.
 func (at *restoring) begin(s *session) {
 	now, r := time.Now(), at.taken.Record
 	s.inbound.Lock()

@@ -12,8 +12,7 @@ import (
 	"voicegw/store"
 )
 
-// resume connects a returning client to its session, or refuses it. The session owns c from now on. It returns the
-// session if it was taken over from another node.
+// resume owns c. It returns the session if it was taken over from another node.
 func (g *startup) resume(a *Admission, c Client) *session {
 	m := g.m
 	id := ""
@@ -86,8 +85,7 @@ type comeback struct {
 	start *startMessage
 }
 
-// attach makes the client the session's, if it may be. The caller must hold inbound and mu, and then start the
-// attachment.
+// The caller must hold inbound and mu, and then start the attachment.
 func (b *comeback) attach() (*attachment, *Cause) {
 	s, a, c, start := b.s, b.a, b.c, b.start
 	now, r := time.Now(), start.Resume
@@ -159,8 +157,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 	return at, nil
 }
 
-// firstSound: an item starts again if the user can have heard at most this much of it before the page was reloaded. A
-// player reports every 200 ms.
+// firstSound: an item starts again if at most this much was heard. A player reports every 200 ms.
 const firstSound = 250 * time.Millisecond
 
 // barelyHeard reports whether an item had just begun when the client was lost. The caller must hold mu.
@@ -170,8 +167,7 @@ func (b *comeback) barelyHeard(item string) bool {
 	return sounds && ms < firstSound.Milliseconds()
 }
 
-// movedAway returns the refusal for a session that is over or being handed over; nil if it runs here. The caller must
-// hold mu.
+// movedAway refuses for a session that is over or being handed over; nil if it runs here. The caller must hold mu.
 func (s *session) movedAway() *Cause {
 	switch over := s.isOver(); {
 	case !over && s.model.handover == nil:
@@ -185,8 +181,7 @@ func (s *session) movedAway() *Cause {
 // hasLeft reports whether another process continues a session that is over here, or may. g is its handover.
 func (s *session) hasLeft(g *handover) bool { return g != nil || s.cause().continues() }
 
-// namesUser reports whether a client names no user or the session's. known is the name that the client gave at the
-// session's beginning; a ticket's user may differ.
+// known is the name that the client gave at the beginning; a ticket's user may differ.
 func namesUser(start *startMessage, who, known string) bool {
 	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
 }
@@ -231,8 +226,7 @@ func sameRates(start *startMessage, input, output int) *Cause {
 	return nil
 }
 
-// End ends the session with that id, for an operator. It reports whether it ran on this node; a handed-over session
-// does not.
+// End ends a session for an operator. It reports whether it ran here; a handed-over session does not.
 func (m *Manager) End(id string) bool {
 	s := m.roster.visit(id)
 	if s == nil {
@@ -249,8 +243,7 @@ func (m *Manager) Runs(id string) bool {
 	return s != nil && !s.isOver()
 }
 
-// Holds reports whether the session runs on this node or is being taken over by it. Its client must then retry instead
-// of being refused.
+// Holds reports whether the session runs here or is being taken over: its client must retry.
 func (m *Manager) Holds(id string) bool {
 	return m.roster.isTaking(id) || m.Runs(id)
 }

@@ -174,8 +174,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	return s, nil
 }
 
-// heldAudio bounds the kept audio that the client may not have received, awayBacklog the audio queued for an absent
-// client.
+// heldAudio bounds audio that the client may lack, awayBacklog what is queued for an absent client.
 const (
 	heldAudio   = 10 * time.Second
 	awayBacklog = 30 * time.Second
@@ -189,8 +188,7 @@ func (s *session) partHeader() handoff.Part {
 	return said
 }
 
-// newTranscript returns the transcript for the conversation and for replacing the model's connection; nil if neither
-// needs it.
+// newTranscript returns nil if neither a conversation nor the replacement of connections needs it.
 func newTranscript(s *session, caps transport.Capabilities) *handoff.Transcript {
 	said := s.partHeader()
 	if said.ConversationID == "" && !(s.opts.Policy.Relink && orchestrator.Replaceable(caps)) {
@@ -325,8 +323,7 @@ func (s *session) closeClient(cause *Cause) {
 	client.Abort()
 }
 
-// lastMessages hands the conversation back, and returns the last messages to the client. A session that another
-// process continues is not handed back.
+// A session that another process continues is not handed back.
 func (s *session) lastMessages(cause *Cause, said handoff.Part, lasted time.Duration) (last []protocol.ServerMessage) {
 	if cause.continues() {
 		s.handed = s.saver.Stop()
@@ -367,8 +364,7 @@ func (s *session) setClock() {
 	}
 }
 
-// dispatch takes one step and performs its actions. It first reports the audio sent to the client, because the client
-// cannot have heard more.
+// dispatch first reports the audio sent to the client, because the client cannot have heard more.
 func (s *session) dispatch(in orchestrator.Input) {
 	s.dispatchFrom(nil, in)
 }
@@ -415,8 +411,7 @@ func (s *session) stepSent(now time.Time) {
 	}
 }
 
-// step takes one step and performs its actions. During a handover the input waits, except Over, until the session
-// stays or is over. The caller must hold mu.
+// During a handover the input waits, except Over, until the session stays or is over. The caller must hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
 	if _, over := in.(orchestrator.Over); s.model.handover != nil && !over {
 		s.model.handover.keep(in)

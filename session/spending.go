@@ -27,8 +27,7 @@ func (g *startup) usageOwner() meter.Who {
 	return meter.Who{User: g.User.String(), Key: g.principal.ID}
 }
 
-// meterUsage starts counting the session's usage, or returns the limit that refuses it. goesOn: another process has
-// admitted it.
+// meterUsage starts counting, or refuses. goesOn: another process has admitted the session.
 func (g *startup) meterUsage(goesOn bool) *Cause {
 	m := g.m
 	counted, no := m.options().Usage.Enter(g.usageOwner(), goesOn)
@@ -84,8 +83,7 @@ func (l *link) used(t transport.Tokens) {
 	s.dispatch(in)
 }
 
-// charge reports additional cost to the observer. If a report is lower than its estimate, later charges are reduced.
-// The caller must hold mu.
+// If a report is lower than its estimate, later charges are reduced. The caller must hold mu.
 func (u *usage) charge(l *link, more cost.Amount) {
 	if u.uncharged = u.uncharged.Plus(more.Micros); u.uncharged > 0 {
 		l.observe(Charged{Cost: u.uncharged})
@@ -93,8 +91,7 @@ func (u *usage) charge(l *link, more cost.Amount) {
 	}
 }
 
-// turnEnded counts a turn that the action ends, and adds its cost to an inspecting client's message. The caller must
-// hold mu.
+// turnEnded adds the cost to an inspecting client's message. The caller must hold mu.
 func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspect bool) {
 	ended, ok := a.(orchestrator.TurnEnded)
 	if !ok {
@@ -130,8 +127,7 @@ type talkCount struct {
 	guess       *guess
 }
 
-// guess is the estimate for the latest turn. It is kept while the model may still report that turn's usage, which then
-// replaces it.
+// guess is the estimate for the latest turn, until the model's report replaces it or can no longer come.
 type guess struct {
 	turn    int
 	of      *link
@@ -139,8 +135,7 @@ type guess struct {
 	open    bool     // the turn's response was under way when the turn ended
 }
 
-// settle drops the guess when a report can no longer belong to its turn: at the next response, or at the next turn if
-// the response was over when the turn ended.
+// settle drops the guess at the next response, or at the next turn if the response was over when the turn ended.
 func (t *talkCount) settle(in orchestrator.Input, actions []orchestrator.Action) {
 	if t.guess == nil {
 		return
@@ -205,8 +200,7 @@ func (t *talkCount) heard(ms int64) {
 	t.speaks = false
 }
 
-// estimate returns an ended turn with its estimated usage and cost if the model reports none. u.guessed holds the
-// amount until the next step. The caller must hold mu.
+// estimate adds usage if the model reports none; u.guessed holds the cost until the next step. The caller must hold mu.
 func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.TurnEnded {
 	t, l := &u.talk, s.model.link()
 	bytes := s.down.SentBytes() + s.down.FlushedBytes()

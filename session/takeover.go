@@ -31,8 +31,7 @@ const (
 	takeTime = 5 * time.Second
 )
 
-// resumeElsewhere connects a client to a session that this node does not run: on its node or, if that is gone, here.
-// It returns the session if it was taken over.
+// resumeElsewhere goes to the session's node or, if that is gone, takes the session over and returns it.
 func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 	m := g.m
 	id := g.start.Resume.SessionID
@@ -118,8 +117,6 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 // handedOver reports whether the previous node handed the session over. Otherwise that node died.
 func (t *Taken) handedOver() bool { return !t.Record.Lost }
 
-// prepare sets the user, agent and tools of a taken session. It returns the session's saved state and its model's
-// capabilities.
 func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.Capabilities, error) {
 	m := g.m
 	r := t.Record
@@ -154,8 +151,7 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	return at, m.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
 }
 
-// continueSession continues a taken session. After a cause, end reports whether the session is over; otherwise another
-// node may take it.
+// After a cause, end reports whether the session is over; otherwise another node may take it.
 func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session, end bool, cause *Cause) {
 	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
@@ -212,8 +208,7 @@ func (g *startup) noModelOf(r store.SessionRecord, caps transport.Capabilities) 
 		Capabilities: caps}}
 }
 
-// openQuestions returns the open questions whose tokens the client's token decrypts. Each has the tools of the agent
-// that asked it, or of the current agent if that one is unknown.
+// Each question has the tools of the agent that asked it, or of the current agent if that one is unknown.
 func (g *startup) openQuestions(ctx context.Context, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
 	m := g.m
 	open := unseal(at.saved.State.Calls.Questions, at.saved.Questions, r.ID, at.resume.Token)
@@ -250,8 +245,7 @@ func readState(data []byte) (savedState, error) {
 	return was, nil
 }
 
-// adopt makes this node the writer of the session's conversation. After a cause, end reports whether the session is
-// over; otherwise another node may take it.
+// After a cause, end reports whether the session is over; otherwise another node may take it.
 func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 	m := g.m
 	if m.options().Handoffs == nil || g.ConversationID == "" {
@@ -273,8 +267,7 @@ func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 	return false, causeStore
 }
 
-// outcomes returns, by token, the outcomes of questions that were answered through the API or expired while no node
-// ran the session.
+// outcomes are those of questions answered through the API or expired while no node ran the session, by token.
 func (g *startup) outcomes(questions []calls.OpenQuestion) map[string]calls.Outcome {
 	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)

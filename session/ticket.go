@@ -20,8 +20,7 @@ import (
 	"voicegw/store"
 )
 
-// Handoffs moves conversations between text and voice; *handoff.Handoffs implements and documents it. Redeem, Enter
-// and Decided get 5 s. The methods may be called concurrently.
+// Handoffs is documented by *handoff.Handoffs. Redeem, Enter and Decided get 5 s. It may be used concurrently.
 type Handoffs interface {
 	Redeem(ctx context.Context, secret, origin string) (handoff.Ticket, error)
 	Enter(ctx context.Context, conversationID string, who user.User) (before string, err error)
@@ -43,8 +42,7 @@ type modelRequest struct {
 // startup is a session that is being started: its client, and its settings.
 type startup struct {
 	m *Manager
-	// Ticket is the client's ticket, or has the same facts without one. Its Inspect means that the client may see the
-	// inner state.
+	// Ticket is the client's ticket, or the same facts without one. Inspect means that it may see the inner state.
 	handoff.Ticket
 	admission *Admission // nil in some tests
 	arrivedAt time.Time
@@ -181,8 +179,7 @@ func (g *startup) leaving() func() {
 	}
 }
 
-// Credentials checks credentials that were accepted earlier; *auth.Current implements it. Its methods may be called
-// concurrently, with locks held, and must not wait.
+// Credentials checks accepted credentials; *auth.Current implements it. Locks are held: its methods must not wait.
 type Credentials interface {
 	// Admits reports whether an admitted principal would be admitted now.
 	Admits(p auth.Principal, now time.Time) bool

@@ -44,8 +44,7 @@ const tokenOverlap = 10 * time.Second
 // tokenBytes: 256 random bits.
 const tokenBytes = 32
 
-// next returns the next token for the client. used is the token that the client came with; empty at the session's
-// beginning.
+// used is the token that the client came with; empty at the session's beginning.
 func (t *tokens) next(used string, now time.Time) string {
 	token := t.spare
 	if token == "" {
@@ -59,8 +58,7 @@ func (t *tokens) next(used string, now time.Time) string {
 	return token
 }
 
-// saved takes the channel that closes when the present hashes are stored. It returns the one for the newest token,
-// which was stored earlier if it was the spare.
+// saved returns the channel of the newest token, which was stored earlier if it was the spare.
 func (t *tokens) saved(now <-chan struct{}) (safe <-chan struct{}) {
 	safe = t.safe
 	if t.safe = now; safe == nil {
@@ -75,8 +73,7 @@ func (t *tokens) forgetSafe(safe <-chan struct{}) {
 	}
 }
 
-// safeTime bounds a client's wait for its token. While the store is unavailable, sessions use tokens that only this
-// process knows.
+// safeTime bounds a client's wait for its token. Without the store, only this process knows it.
 const safeTime = 2 * time.Second
 
 // welcome releases an attachment's session.started and the messages behind it when the client could resume in another
@@ -135,8 +132,7 @@ func (t *tokens) keys() []sealKey {
 	return keys
 }
 
-// writeTo puts the hashes into the session's record: of the newest token, of the next one, because a node may die
-// while it hands it out, and of the previous one.
+// writeTo stores the hash of the next token too, because a node may die while it hands it out.
 func (t *tokens) writeTo(r *store.SessionRecord) {
 	spare := sha256.Sum256([]byte(t.spare))
 	r.TokenHashes = []string{hex.EncodeToString(t.newest[:]), hex.EncodeToString(spare[:])}
@@ -175,8 +171,7 @@ func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 	return nil
 }
 
-// The limit of refused attempts per session. Attempts for unknown sessions count too, or the response would reveal
-// which sessions exist.
+// The limit of refused attempts. Unknown sessions count too, or the response would reveal which exist.
 const (
 	maxTries     = 5
 	triesWindow  = 10 * time.Second
@@ -243,8 +238,7 @@ func sealed(questions []calls.OpenQuestion, context string, keys []sealKey) ([][
 	return all, nil
 }
 
-// unseal sets the tokens of questions with the key of a client's token. Questions without a token are left out; the
-// API can still answer them.
+// unseal leaves out questions without a token; the API can still answer them.
 func unseal(questions []calls.OpenQuestion, all [][]byte, context, token string) (known []calls.OpenQuestion) {
 	c, err := keyOf(token).aead()
 	if err != nil {

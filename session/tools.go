@@ -138,8 +138,7 @@ var (
 	ErrAgent = errors.New("session: the agent cannot continue the session")
 )
 
-// report handles the result of a call. If it switches the agent, the new agent is prepared first; if that fails, the
-// call fails.
+// If a switch of the agent cannot be prepared, the call fails.
 func (h toolHost) report(in calls.Input) {
 	s := h.s
 	done, ok := in.(calls.Finished)
@@ -169,8 +168,7 @@ func WhyNot(err error) string {
 	return why
 }
 
-// successor prepares the named agent to continue the session. The error is the end of a sentence. The result's Source
-// is the redialer of the agent's connections.
+// The error is the end of a sentence. The result's Source is the redialer of the agent's connections.
 func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	was := s.model.redial.Load()
 	if was == nil {
@@ -224,8 +222,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	s.send(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }
 
-// SwitchAgent switches the session to another agent when its model owes no answer. Any agent is allowed, whatever the
-// current one may switch to. The error wraps ErrNotHere or ErrAgent.
+// SwitchAgent switches to any agent when the model owes no answer. The error wraps ErrNotHere or ErrAgent.
 func (m *Manager) SwitchAgent(id, agent, reason string) error {
 	s := m.roster.visit(id)
 	if s == nil {
@@ -356,8 +353,7 @@ func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 	return r.Result, nil
 }
 
-// askAgain repeats the unanswered calls to a returning client. It does nothing for a nil receiver. The caller must
-// hold session.mu.
+// It does nothing for a nil receiver. The caller must hold session.mu.
 func (c *clientCalls) askAgain() {
 	if c == nil {
 		return

@@ -11,8 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// uplink is the queue to the model. Audio is bounded, and the oldest is dropped first; commands keep their place in
-// the order and are never dropped. A writer goroutine exists only while something is queued.
+// uplink is the queue to the model. It drops the oldest audio, but no commands. A writer runs while it is not empty.
 type uplink struct {
 	// Fixed after begin.
 	write func() // sends until the queue is empty; nil in tests that take
@@ -59,8 +58,7 @@ func (u *uplink) begin(maxAudio, maxFrame int, write func()) {
 	u.maxAudio, u.maxFrame, u.write = maxAudio, maxFrame, write
 }
 
-// claim reports whether the caller may send to the model: the queue is empty and no sender runs. The caller must then
-// call release.
+// claim reports whether the queue is empty and no sender runs. The caller must then call release.
 func (u *uplink) claim() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -127,8 +125,7 @@ func (u *uplink) dropOldest() {
 	u.audio = 0
 }
 
-// pushCommand queues a command with the record that sending it makes true, or nil. It reports false if the model has
-// accepted no command for too long.
+// pushCommand reports false if the model has accepted no command for too long. record may be nil.
 func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -188,8 +185,7 @@ func commandSize(cmd transport.Command) int {
 	return 0
 }
 
-// take moves the whole queue into batch, overwriting it, for the writer. It reports false if the queue is empty; the
-// writer must then end.
+// take moves the whole queue into batch. If it reports false, the writer must end.
 func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -208,8 +204,7 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	return batch, u.busy
 }
 
-// hold stops sending, because the connection is given up, and drops the queued commands, which were for that
-// connection.
+// hold stops sending and drops the queued commands, which were for the connection that is given up.
 func (u *uplink) hold() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -226,8 +221,7 @@ func (u *uplink) hold() {
 	u.entries, u.waiting, u.commandBytes = kept, 0, 0
 }
 
-// waitStopped waits until no sender runs. The caller must have called hold, closed the connection and locked out
-// claims.
+// The caller must have called hold, closed the connection and locked out claims.
 func (u *uplink) waitStopped() {
 	u.writer.Wait()
 	u.mu.Lock()

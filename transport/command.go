@@ -8,8 +8,7 @@ type Command interface{ command() }
 // AudioIn is a piece of the user's speech: whole samples at Info.InputRate. The caller may reuse it.
 type AudioIn struct{ PCM []byte }
 
-// AudioPause announces a pause in the audio (the user has muted), so that the provider does not wait for the rest of
-// a phrase.
+// AudioPause announces a pause (the user has muted), so that the provider does not wait for the rest of a phrase.
 type AudioPause struct{}
 
 // UserText is typed text. The model stops speaking and answers it.
@@ -40,8 +39,7 @@ type ToolResult struct {
 	Scheduling Scheduling
 }
 
-// Scheduling is when a model speaks about a tool result that arrives while it is busy. Empty leaves the choice to the
-// model.
+// Scheduling is when a model speaks about a result that arrives while it is busy; empty leaves it to the model.
 type Scheduling string
 
 // Values of Scheduling.
@@ -67,8 +65,7 @@ type Reconfigure struct {
 	Tools        []Tool
 }
 
-// AddItem adds an entry to the conversation, in order with the other commands, and asks for no answer.
-// Capabilities.AddItem says whether and when it may be sent.
+// AddItem adds an entry to the conversation and asks for no answer. Capabilities.AddItem says when it may be sent.
 type AddItem struct{ Item Past }
 
 // Image is a still image from the user. It asks for no answer. It needs Capabilities.Images.

@@ -23,8 +23,7 @@ type AudioOut struct {
 	Item string
 	// PCM is a whole number of samples at Rate.
 	PCM []byte
-	// Rate is the sample rate of PCM in Hz, from audio.MinRate to audio.MaxRate; zero means Info.OutputRate. A
-	// provider may change it at any time.
+	// Rate is in Hz, from audio.MinRate to audio.MaxRate; zero means Info.OutputRate. It may change at any time.
 	Rate int
 }
 
@@ -72,11 +71,9 @@ type Transcript struct {
 type SpeechStarted struct {
 	// Item is the user's item; may be empty.
 	Item string
-	// AudioMS is the start of the speech on the audio clock: ms of audio sent since the connection was opened,
-	// including padding as the provider counts it.
+	// AudioMS is on the audio clock: ms of audio sent on the connection, with padding as the provider counts it.
 	AudioMS int64
-	// Late means that the provider gives no position: AudioMS is the end of the audio sent before the report, and the
-	// speech began earlier.
+	// Late: the provider gives no position, AudioMS is the end of the audio sent, and the speech began earlier.
 	Late bool
 }
 
@@ -92,8 +89,7 @@ type SpeechStopped struct {
 // InputCommitted reports that the provider has added the user's turn to the conversation.
 type InputCommitted struct{ Item string }
 
-// Interrupted reports that the model has stopped its answer because the user spoke. The answer's queued audio must
-// not be played.
+// Interrupted reports that the user's speech stopped the answer. Its queued audio must not be played.
 type Interrupted struct{}
 
 // Truncated confirms a Truncate.

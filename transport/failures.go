@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Kind is the cause of a failure of a model. Adapters find it by close code, HTTP status or error code;
-// [Kind.Failure] says how the gateway treats it.
+// Kind is the cause of a model's failure, found by close code, HTTP status or error code. See [Kind.Failure].
 type Kind uint8
 
 // The kinds.
@@ -60,8 +59,7 @@ const (
 type Failure struct {
 	// Name is the kind in logs and metrics.
 	Name string
-	// Retry means that another attempt with the same provider may succeed, Elsewhere that another provider may do
-	// better (providers.fallback).
+	// Retry: another attempt may succeed. Elsewhere: another provider may do better (providers.fallback).
 	Retry, Elsewhere bool
 	// Code is the protocol's error code for a failed answer, Words is the user's message, and Later means that the
 	// user may try again. Without a Code the client gets no error.
@@ -71,8 +69,7 @@ type Failure struct {
 	Alert       Alert
 }
 
-// failures covers closes, handshakes and failed answers of every wire, in voice and text. A test compares it with
-// docs/providers.md.
+// failures covers every wire, in voice and text. A test compares it with docs/providers.md.
 var failures = [...]Failure{
 	KindIgnore: {Name: "ignore", Level: slog.LevelDebug},
 	KindRetry: {"retry", true, true, "provider_unavailable",
@@ -221,8 +218,7 @@ func KindOfClose(code int, ready bool) Kind {
 // Error is the type of every error that an adapter returns.
 type Error struct {
 	Provider string
-	// Op is the failed operation: "dial", "setup", "history", "send", "recv", "response", or the refused command in
-	// the adapter's words ("truncate").
+	// Op is "dial", "setup", "history", "send", "recv", "response", or the refused command ("truncate").
 	Op   string
 	Kind Kind
 	// Code is the provider's code: a close code, an HTTP status or an error code. It is safe for logs and metrics.
@@ -275,8 +271,7 @@ const (
 	googlePage = "ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23"
 )
 
-// modelEnds are the announced ends of models for voice, transcription, chat, images and embeddings. A name includes
-// its dated releases. A release with another end has its own row, before its family's.
+// modelEnds are announced ends. A name includes its dated releases; one with another end comes before its family.
 var modelEnds = []struct {
 	names string // patterns, separated by blanks
 	ModelEnd
@@ -319,8 +314,7 @@ func EndOfModel(model string) (ModelEnd, bool) {
 	return ModelEnd{}, false
 }
 
-// waitWords finds the wait in a provider's message: "Please try again in 1.2s", "retry in 6m0s",
-// "Retry after 20 seconds".
+// waitWords finds: "Please try again in 1.2s", "retry in 6m0s", "Retry after 20 seconds".
 var waitWords = regexp.MustCompile(`(?i)\b(?:try again|retry|retry after|try again after) (?:in )?((?:\d+(?:\.\d+)?\s*(?:ms|` +
 	`milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)\b\s*)+|(?:\d+(?:\.\d+)?(?:h|m|s|ms))+)`)
 

@@ -17,15 +17,13 @@ import (
 
 // Transport opens connections to the models of one provider. It is safe for concurrent use.
 type Transport interface {
-	// Name is the provider's name in the configuration ("gemini", "azure-eu"), for logs and the client. Code must
-	// never depend on it.
+	// Name is the provider's name in the configuration ("azure-eu"), for logs and the client. Code must not depend on it.
 	Name() string
 
 	// Model is the default model; may be empty.
 	Model() string
 
-	// Voices lists the documented voices of a model, the default first; nil if none is documented. An empty model
-	// means the default.
+	// Voices lists a model's documented voices, the default first; nil without any. An empty model means the default.
 	Voices(model string) []string
 
 	// Models lists the documented models of this wire, the default first. A release is named after its model
@@ -33,12 +31,10 @@ type Transport interface {
 	// its customers name the models.
 	Models() []string
 
-	// Refuses reports whether the provider is known to refuse a model on this wire, such as a text-only one. An
-	// unknown name may be a new model.
+	// Refuses reports whether the provider is known to refuse a model here. An unknown name may be a new model.
 	Refuses(model string) bool
 
-	// Capabilities describes a model; an empty name means the default. An unknown model gets the row of its nearest
-	// family.
+	// Capabilities describes a model; empty means the default. An unknown one gets its nearest family's row.
 	Capabilities(model string) Capabilities
 
 	// Connect dials, sends the setup and returns when the provider has accepted it. ctx applies only until then.
@@ -69,8 +65,7 @@ type Conn interface {
 	// function given to Notify may call Recv.
 	Recv() (Event, error)
 
-	// Ready reports whether a Send of audio will most likely not wait for the network; false if unknown. The rules of
-	// Send apply.
+	// Ready reports whether a Send of audio will hardly wait for the network; false if unknown. Rules as for Send.
 	Ready() bool
 
 	// Close ends the connection and frees its resources. It does not wait for the provider.
@@ -99,8 +94,7 @@ type Setup struct {
 	Instructions string
 	Tools        []Tool
 
-	// ManualActivity turns the provider's speech detection off: the caller marks speech with ActivityStart and
-	// ActivityEnd.
+	// ManualActivity turns speech detection off: the caller sends ActivityStart and ActivityEnd.
 	ManualActivity bool
 
 	// SilenceMS and PrefixMS tune the provider's speech detection, in ms of audio. Zero means its default.
@@ -153,25 +147,21 @@ type Stats struct {
 	SlowPath int64
 }
 
-// Wire is a protocol of providers: a row of the table in package wires. Several configured providers may use the same
-// one. A Wire is immutable.
+// Wire is a protocol of providers, a row of the table in package wires. It is immutable.
 type Wire struct {
 	// Name is the value of providers.<name>.wire, in lower case.
 	Name string
 
-	// KeyVariables are the environment variables of the provider's own clients for the key; the last one set wins.
-	// The key is used only for the provider with the wire's name.
+	// KeyVariables are the environment variables of the provider's clients for the key; the last one set wins.
 	KeyVariables []string
 
-	// Settings are the wire's own settings in addition to those of [Provider], as in the configuration file
-	// ("transcription_model").
+	// Settings are the wire's own settings besides [Provider]'s, as in the configuration ("transcription_model").
 	Settings []string
 
 	// Simulated means that the simulator speaks this wire.
 	Simulated bool
 
-	// New makes the Transport of a configured provider. An error names the wrong setting and its fix, and contains no
-	// credential.
+	// New makes a provider's Transport. An error names the wrong setting and its fix, and no credential.
 	New func(Provider) (Transport, error)
 }
 
@@ -189,8 +179,7 @@ type Provider struct {
 	Settings map[string]string
 	// Simulated means that BaseURL is the simulator's, which accepts the same models.
 	Simulated bool
-	// HTTPClient makes the connections and is not modified. Nil means the adapter's own client, with a goroutine for
-	// each connection.
+	// HTTPClient makes the connections and is not modified. Nil: one with a goroutine for each connection.
 	HTTPClient *http.Client
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -202,8 +191,7 @@ type Capabilities struct {
 	// SpeechEvents: the model reports the start and end of the user's speech. Otherwise the caller must detect speech.
 	SpeechEvents bool
 
-	// InterruptNotice: the model reports interruptions (Interrupted). Otherwise the start of speech is the
-	// interruption.
+	// InterruptNotice: the model reports interruptions. Otherwise the start of speech is the interruption.
 	InterruptNotice bool
 
 	// Truncate: the model needs to know how much of an interrupted answer was heard.
@@ -212,8 +200,7 @@ type Capabilities struct {
 	// Cancel: the model supports Interrupt.
 	Cancel bool
 
-	// RespondNeeded: after tool results and typed turns the model answers only on Respond. Otherwise Respond does
-	// nothing.
+	// RespondNeeded: after results and typed turns the model waits for Respond. Otherwise Respond does nothing.
 	RespondNeeded bool
 
 	// ToolsOff: one answer can be requested with tools switched off.
@@ -300,7 +287,6 @@ const (
 	AddItemNone AddItemForm = iota
 	// AddItemLive: at any time; the current answer continues without it.
 	AddItemLive
-	// AddItemIdle: it ends the current answer, so send it only while the model is silent and no call waits for a
-	// result; but see Capabilities.AddItemBeside.
+	// AddItemIdle: it ends the current answer: send it while the model is silent and no call waits; see AddItemBeside.
 	AddItemIdle
 )

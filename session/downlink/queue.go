@@ -107,8 +107,7 @@ const maxMessages = 4096
 // keepEntries is the capacity that an empty queue keeps.
 const keepEntries = 16
 
-// Begin initializes the queue. write runs on a goroutine of its own; it must call Pop until Pop returns false. A nil
-// write leaves popping to the caller.
+// Begin initializes the queue. write runs on its own goroutine and must Pop until false; nil: the caller pops.
 func (d *Queue) Begin(most Bounds, write func(gen int)) {
 	d.most, d.write, d.idle.L = most, write, &d.mu
 }
@@ -142,8 +141,7 @@ func (d *Queue) push(m protocol.ServerMessage) (bool, error) {
 	return d.fits(), nil
 }
 
-// refuses reports whether the queue of a client that cannot resume is full. A client that can resume is disconnected
-// instead, and its messages are kept. The caller must hold mu.
+// refuses: full, and the client cannot resume; one that can is disconnected instead. The caller must hold mu.
 func (d *Queue) refuses() bool { return d.full && !d.held.on() }
 
 // fits reports whether the queue is within its limits. The caller must hold mu.
@@ -182,8 +180,7 @@ func (d *Queue) outgoing(item string) *outgoing {
 	return nil
 }
 
-// Claim reports whether the caller may write an item's audio to the attachment gen itself: the item is open and
-// announced, the queue is empty and no writer runs. The caller must then call Release.
+// Claim reports whether the caller may write an open item's audio to the attachment itself. It must then call Release.
 func (d *Queue) Claim(gen int, item string, pcm []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,8 +317,7 @@ func (d *Queue) joined() int {
 	return d.most.Frame
 }
 
-// EndItem marks an item as complete. The message states the length that was sent, which is known when it is written. An
-// item without audio gets no message.
+// EndItem marks an item as complete. The message's length is set when it is written. An item without audio gets none.
 func (d *Queue) EndItem(m *protocol.AudioEnd) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -369,8 +365,7 @@ func (d *Queue) FlushItem(m *protocol.AudioFlush) (bool, error) {
 	return ok, err
 }
 
-// flushForEnd replaces a replayed end of the item by the flush, under the same seq: the end would promise audio that is
-// no longer sent. The caller must hold mu.
+// flushForEnd replaces a replayed end, which would promise audio that is no longer sent. The caller must hold mu.
 func (d *Queue) flushForEnd(m *protocol.AudioFlush) (replaced bool, err error) {
 	for i, e := range d.entries[d.head:] {
 		if e.kind != repeats || e.end == nil || e.end.ItemID != m.ItemID {
@@ -466,8 +461,7 @@ func (d *Queue) Lose() {
 	}
 }
 
-// Pop returns the oldest entry for the writer of the attachment gen. It returns false if the queue is empty or gen is
-// not the newest attachment; the writer must then return.
+// Pop returns the oldest entry for the attachment gen. If it returns false, the writer must return.
 func (d *Queue) Pop(gen int) (e Entry, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -508,8 +502,7 @@ func (d *Queue) Pop(gen int) (e Entry, ok bool) {
 	return e, true
 }
 
-// numbered completes the text of an entry that is about to be written and keeps its message for a replay. The caller
-// must hold mu.
+// numbered completes an entry that is about to be written, and keeps it for a replay. The caller must hold mu.
 func (d *Queue) numbered(e Entry) Entry {
 	if e.kind == repeats {
 		if e.end != nil {
@@ -540,8 +533,7 @@ func (d *Queue) numbered(e Entry) Entry {
 	return e
 }
 
-// final returns the message of an entry with its seq and, for the end of an item, the length that was sent. Both may
-// have changed since the entry was queued. The caller must hold mu.
+// final sets the seq and the sent length, which may have changed since the entry was queued. The caller must hold mu.
 func (d *Queue) final(e Entry, seq int64) []byte {
 	if e.end != nil {
 		if o := d.outgoing(e.item); o != nil {

@@ -12,8 +12,7 @@ import (
 // A detached queue keeps everything its client has not received: the waiting entries and the replay buffer. When the
 // client returns, Resume puts the missing part first, Lead adds session.started before it, and Attach starts the writer.
 
-// replay is a set of messages sent again to an attachment. Until the client has a later message, it may lack some of
-// them, whatever its highest seq is.
+// replay is a set of messages sent again. Until the client has a later message, it may lack some of them.
 type replay struct {
 	started  int64 // seq of the session.started before the replay
 	from     int64 // seq with which the replay began
@@ -24,8 +23,7 @@ type replay struct {
 // maxReplays is the number of unconfirmed replays remembered.
 const maxReplays = 8
 
-// partOf returns the replay that a client with the highest seq last may have only in part, or nil. The caller must hold
-// mu.
+// partOf returns the replay that a client with the highest seq last may have only in part. The caller must hold mu.
 func (d *Queue) partOf(last int64) *replay {
 	for i := len(d.replays) - 1; i >= 0; i-- {
 		if r := &d.replays[i]; last >= r.started {
@@ -127,8 +125,7 @@ func (d *Queue) dropAudio() {
 	d.drop(func(item string) bool { return slices.Contains(d.short, item) }, false)
 }
 
-// boundWaiting drops the oldest waiting messages if there are too many. The client then gets a snapshot. The caller
-// must hold mu.
+// boundWaiting drops the oldest messages beyond the bounds; the client then gets a snapshot. The caller must hold mu.
 func (d *Queue) boundWaiting() {
 	for !d.back && (d.waiting > d.held.ring || d.words > maxHeldBytes) {
 		i := slices.IndexFunc(d.entries[d.head:], func(e Entry) bool { return e.droppable() })
@@ -151,8 +148,7 @@ func (d *Queue) removeMessage(i int) {
 	d.entries = slices.Delete(d.entries, i, i+1)
 }
 
-// Acknowledged records the client's report that it has all messages up to seq. A seq within an incomplete replay
-// confirms only the messages before the replay.
+// Acknowledged: the client has all messages up to seq. Within an incomplete replay, that means only those before it.
 func (d *Queue) Acknowledged(seq int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,8 +219,7 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	return back
 }
 
-// needs returns the position from which the client needs each kept item. Items that cannot be sent from there are added
-// to back.Gone. The client has all messages up to last.
+// needs returns where each kept item goes on; others are added to back.Gone. The client has all messages up to last.
 func (d *Queue) needs(last int64, has *protocol.ResumeAudio, barely func(item string) bool, back *Resumed) map[string]int64 {
 	needs := make(map[string]int64, len(d.held.items))
 	index, position := -1, int64(0)
@@ -313,8 +308,7 @@ func (w *rewinder) message(e sentEntry) {
 	w.add(again)
 }
 
-// lostEnd returns the replacement for the end of an item whose audio is no longer kept: a flush if the client's newest
-// item is this or an earlier one and the network lost the rest. A client that names no item expects no audio.
+// lostEnd flushes an item whose rest the network lost and nothing keeps. A client without an item expects no audio.
 func (w *rewinder) lostEnd(e sentEntry) []byte {
 	if w.has == nil || e.end.AudioMS == 0 || w.has.ItemID == e.end.ItemID && w.has.ReceivedMS >= e.end.AudioMS {
 		return e.text
@@ -407,8 +401,7 @@ func (w *rewinder) announcement(item string, turn int, from int64) []byte {
 	return text
 }
 
-// announceOpen announces the item whose audio continues, if the client knows it from an earlier attachment: the item of
-// the first waiting audio or, without any, the open one. It flushes an item in gone.
+// announceOpen announces the item whose audio continues, if the client knows it from before. It flushes one in gone.
 func (w *rewinder) announceOpen(waiting []Entry, gone []string) {
 	item := ""
 	if n := len(w.d.items); n > 0 && w.d.open(w.d.items[n-1].item) != nil && w.d.items[n-1].start == nil {

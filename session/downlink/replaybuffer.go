@@ -14,8 +14,7 @@ const (
 	maxHeldBytes = 256 << 10
 )
 
-// replayBuffer keeps messages and audio that were sent but not confirmed, in the order of sending. Without a budget it
-// keeps nothing. The queue's lock guards it.
+// replayBuffer keeps sent but unconfirmed messages and audio; nothing without a budget. The queue's lock guards it.
 type replayBuffer struct {
 	budget *Budget // nil if clients may not come back
 	most   int     // bytes of audio that may be held
@@ -231,8 +230,7 @@ func (h *replayBuffer) clear() {
 
 func (it *heldItem) known(seq int64) bool { return it.started <= seq }
 
-// positionOf returns the index of the item that the client names and the bytes the client has of it. The client has all
-// messages up to last.
+// positionOf returns the item that the client names and the bytes it has of it. It has all messages up to last.
 func (h *replayBuffer) positionOf(has *protocol.ResumeAudio, last, perMS int64) (index int, bytes int64) {
 	index = slices.IndexFunc(h.items, func(it *heldItem) bool { return it.id == has.ItemID })
 	if index < 0 {
@@ -287,8 +285,7 @@ func (d *Queue) announced(item string) {
 	d.known = append(d.known, announcement{item, d.seq})
 }
 
-// AnnouncedWith returns the seq of the message that announced, or will announce, one of the latest items; zero without
-// one.
+// AnnouncedWith returns the seq of the message that announces one of the latest items; zero without one.
 func (d *Queue) AnnouncedWith(item string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -309,8 +306,7 @@ func (d *Queue) AnnouncedWith(item string) int64 {
 	return 0
 }
 
-// Keep enables replays: the queue keeps up to audio bytes and ring messages until the client confirms them, within
-// budget. Call it before the queue is used.
+// Keep enables replays of audio bytes and ring messages, within budget. Call it before the queue is used.
 func (d *Queue) Keep(budget *Budget, audio, ring int) {
 	d.held = replayBuffer{budget: budget, most: audio, ring: ring}
 }
@@ -321,8 +317,7 @@ const (
 	budgetKept = 64 << 20
 )
 
-// Budget counts the memory that all sessions keep for clients that may return: sent audio, and everything queued for
-// absent clients. It may be used concurrently. Its lock comes before a Queue's.
+// Budget counts the memory of all sessions for clients that may return. Its lock comes before a Queue's.
 type Budget struct {
 	all, kept int64 // the bounds, in bytes; fixed
 

@@ -41,8 +41,7 @@ const (
 	// handbackTime bounds a handback, and handbackAway one during an outage of the store.
 	handbackTime = 15 * time.Second
 	handbackAway = 2 * time.Minute
-	// lastWait bounds the delay of the client's last message, so that a client that has read it normally finds the
-	// conversation complete.
+	// lastWait delays the client's last message, so that a client that has read it finds the conversation complete.
 	lastWait = time.Second
 )
 
@@ -90,14 +89,12 @@ const (
 	leasePause = 100 * time.Millisecond
 )
 
-// HandBack replaces the session's saved entries in its conversation. It retries while the store is unavailable, until
-// ctx ends. The error wraps ErrTaken or one of the store's: store.ErrFenced if another node has the session.
+// HandBack replaces the session's entries, with retries until ctx ends. The error wraps ErrTaken or the store's.
 func (d *Handoffs) HandBack(ctx context.Context, part Part) error {
 	return untilStored(ctx, func() error { return d.handBack(ctx, part) })
 }
 
-// Save is HandBack for a session that continues, so that a crash loses nothing. It does not wait for a running text
-// turn, whose entries are stored separately.
+// Save is HandBack for a session that continues. It does not wait for a running text turn.
 func (d *Handoffs) Save(ctx context.Context, part Part) error {
 	return untilStored(ctx, func() error { return d.write(ctx, part) })
 }
@@ -153,8 +150,7 @@ func (d *Handoffs) write(ctx context.Context, part Part) error {
 	})
 }
 
-// lease waits for the conversation's lease, at most leaseWait: then it continues without, because the session's words
-// must not be lost.
+// lease waits for at most leaseWait and then goes on without, because the session's words must not be lost.
 func (d *Handoffs) lease(ctx context.Context, id string) (release func(), err error) {
 	late := time.After(leaseWait)
 	for {
@@ -208,8 +204,7 @@ func NewSaver(y *Transcript, to interface {
 	return &Saver{store: to, logger: logger, ctx: func() context.Context { return ctx }, stop: stop}
 }
 
-// Save writes part soon, on a goroutine that runs while there is something to write. It replaces an unwritten earlier
-// one and does not wait.
+// Save writes part soon on its own goroutine, instead of an unwritten earlier one.
 func (k *Saver) Save(part Part) {
 	if k == nil || len(part.Entries) == 0 {
 		return
@@ -281,8 +276,7 @@ func (k *Saver) Flush(ctx context.Context, part Part) {
 	k.wait(ctx)
 }
 
-// Stop ends Save without a handback, because another process continues the session. over is closed when no write runs
-// any more.
+// Stop ends Save without a handback. over is closed when no write runs any more.
 func (k *Saver) Stop() (over <-chan struct{}) {
 	done := make(chan struct{})
 	if k == nil {

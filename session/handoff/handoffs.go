@@ -64,8 +64,7 @@ type Invitation struct {
 	Agent string
 	// PendingRequest is answered first; may be empty.
 	PendingRequest string
-	// Context is the conversation before, as text. Entries are the same as entries; a new conversation begins with
-	// them, and the newest become the agent's context. Both may be empty.
+	// Context is the conversation before, as text; Entries are its entries, with which a new conversation begins.
 	Context string
 	Entries []conversation.Entry
 	// ConversationID is the conversation to continue; empty for a new one.
@@ -100,8 +99,7 @@ func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOff
 	})
 }
 
-// Offer makes a voice session for a tool's call, as a registry.VoiceSessions. A conversation that the gateway keeps is
-// stored by the end of the calling turn.
+// Offer makes a voice session for a tool's call. The conversation is stored by the end of the calling turn.
 func (d *Handoffs) Offer(ctx context.Context, r registry.VoiceRequest) (offer registry.VoiceOffer, err error) {
 	if err = d.storeRequest(ctx, r); err == nil {
 		offer, err = d.offer(ctx, store.Ticket{
@@ -131,8 +129,7 @@ func (d *Handoffs) offer(ctx context.Context, t store.Ticket) (registry.VoiceOff
 	}, nil
 }
 
-// storeRequest stores a conversation that only its client keeps. Each entry is a millisecond later than the previous
-// one, which keeps their order.
+// Each entry is a millisecond later than the previous one, which keeps their order.
 func (d *Handoffs) storeRequest(ctx context.Context, r registry.VoiceRequest) error {
 	if len(r.Said) == 0 {
 		return nil
@@ -181,8 +178,7 @@ func owned(c *conversation.Conversation, who user.User) error {
 	return nil
 }
 
-// Conversations returns a page of the stored conversations, the last used ones first. The error is store.ErrCursor, or
-// one of the store's.
+// Conversations returns a page, the last used ones first. The error is store.ErrCursor, or one of the store's.
 func (d *Handoffs) Conversations(ctx context.Context, q store.Query) (store.Page, error) {
 	return d.talks.List(ctx, q)
 }
@@ -193,8 +189,7 @@ func (d *Handoffs) Conversation(ctx context.Context, id string) (*conversation.C
 	return c, err
 }
 
-// undelivered returns the news for a conversation: approvals with unreported outcomes, left by a gateway that was
-// killed, and finished jobs.
+// undelivered returns approvals with unreported outcomes, left by a gateway that was killed, and finished jobs.
 func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
 	if open, err = d.approvals.OpenIn(ctx, id, time.Now()); err != nil {
 		return nil, nil, err
@@ -207,8 +202,7 @@ func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (o
 	return open, slices.DeleteFunc(ended, func(j store.Job) bool { return !conversation.Owned(j.User, id, who) }), err
 }
 
-// deliverNotices writes a notice into a conversation, once, for each unreported approval and job. It returns the
-// notices.
+// deliverNotices writes a notice into a conversation, once, for each unreported approval and job.
 func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User) (notices []string, err error) {
 	open, ended, err := d.undelivered(ctx, id, who)
 	if err != nil || len(open)+len(ended) == 0 {
@@ -296,8 +290,7 @@ func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result jso
 	})
 }
 
-// isStored reports whether a conversation is stored here, or will be because its first turn is running. Otherwise its
-// client keeps it, or it has expired.
+// isStored: it is, or will be as its first turn runs. Otherwise its client keeps it, or it has expired.
 func (d *Handoffs) isStored(ctx context.Context, id string) (bool, error) {
 	for range 2 {
 		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {
@@ -377,8 +370,7 @@ func (d *Handoffs) Redeem(ctx context.Context, secret, origin string) (Ticket, e
 	return out, nil
 }
 
-// Enter lets a user continue a conversation without a ticket, and returns the conversation before. The error wraps
-// store.ErrUnknown if the conversation belongs to another user.
+// Enter lets a user continue a conversation without a ticket. The error wraps store.ErrUnknown for another user's.
 func (d *Handoffs) Enter(ctx context.Context, id string, who user.User) (before string, err error) {
 	_, err = d.deliverNotices(ctx, id, who)
 	switch {

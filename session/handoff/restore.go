@@ -76,8 +76,7 @@ func (y *Transcript) Draft() *conversation.Entry {
 	return nil
 }
 
-// Settle handles another process's Draft: the known words become final or, with again, are removed because the user's
-// audio is repeated.
+// Settle makes the words of another process's Draft final or, with again, removes them: their audio is repeated.
 func (y *Transcript) Settle(draft conversation.Entry, again bool) {
 	if y == nil {
 		return
@@ -105,8 +104,7 @@ func (y *Transcript) Unheard(u orchestrator.Unheard) (text string) {
 	return one.entry.Text
 }
 
-// withoutDraft returns the transcript without the user's last utterance if that is incomplete and unanswered: another
-// process will hear it again.
+// withoutDraft leaves out an incomplete and unanswered last utterance: another process will hear it again.
 func (y *Transcript) withoutDraft() *Transcript {
 	n := len(y.utterances)
 	for n > 0 && y.utterances[n-1].entry.Role == conversation.RoleContext {

@@ -44,8 +44,7 @@ type utterance struct {
 	// audioMS is the length of the audio received so far, or of all.
 	audioMS int64
 	ended   bool // audioMS is final
-	// cut: the user has cut it off after hearing heardMS. text is the length of its text at that moment, in bytes,
-	// because later text was never spoken to the client; zero if there was none.
+	// cut: the user heard only heardMS. text is its length in bytes then, because later text was never spoken; maybe zero.
 	cut     bool
 	heardMS int64
 	sentMS  int64 // sent to the client: the user cannot have heard more
@@ -83,8 +82,7 @@ func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action
 	return done
 }
 
-// SoFar returns the part for a session that continues and has cost spent; all received audio counts as heard. It is
-// empty for a nil Transcript.
+// SoFar returns the part for a session that continues; all received audio counts as heard.
 func (y *Transcript) SoFar(spent cost.Amount) Part {
 	return y.Part(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
@@ -96,8 +94,7 @@ func (y *Transcript) spent(a orchestrator.TurnEnded) {
 	}
 }
 
-// Costs adds to a turn's cost, which may be negative after an estimate, and reports whether the transcript has the
-// turn.
+// Costs adds to a turn's cost, maybe a negative amount, and reports whether the transcript has the turn.
 func (y *Transcript) Costs(turn int, more cost.Amount) bool {
 	if y == nil {
 		return false
@@ -119,8 +116,7 @@ func costOf(e conversation.Entry) cost.Amount {
 	return cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced}
 }
 
-// unplaced returns the part of spent that no entry contains: after the last turn, between turns, or in a turn without
-// words.
+// unplaced returns the part of spent that no entry contains: between turns, or in turns without words.
 func (y *Transcript) unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
 	rest := spent.Minus(y.droppedCost)
 	for _, e := range entries {
@@ -407,8 +403,7 @@ const (
 	maxPastOutput = 4 << 10
 )
 
-// pastTool returns the kept part of a finished call. Invalid or too long arguments become an empty object, because
-// providers require one.
+// Invalid or too long arguments become an empty object, because providers require one.
 func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 	p := transport.PastTool{Name: clip(a.Tool), Args: registry.Decode(a.Written).Object(), OK: a.Envelope.OK}
 	if len(p.Args) > maxPastArgs {

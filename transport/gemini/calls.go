@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// maxOpenCalls bounds how many calls of a provider are remembered. An answered call is
-// dropped first, then the oldest one; the result of a dropped call is not sent.
+// maxOpenCalls bounds the remembered calls. An answered one is dropped first, then the oldest; its result is not sent.
 const maxOpenCalls = 256
 
 // callBook holds the calls that the provider waits for. The caller decides which calls are answered; the book maps
@@ -30,8 +29,7 @@ type openCall struct {
 	batch int
 	// waits means that the model is silent until it has the result.
 	waits bool
-	// answered means that the provider has an answer. Further announcements may still get theirs,
-	// because a provider may use one id for different calls.
+	// answered: the provider has an answer. Further announcements get theirs: one id may be used for different calls.
 	answered bool
 	// held is the result of a call without an id; it must wait for an earlier call's result.
 	held json.RawMessage
@@ -69,8 +67,7 @@ func (b *callBook) add(id, name string, batch int, waits bool) (call string) {
 	return call
 }
 
-// identify gives the provider's id to a call that was announced without one, unless results
-// already wait for each other by their order.
+// identify sets a call's id that came later, unless results already wait for each other by their order.
 func (b *callBook) identify(call, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,8 +168,7 @@ const (
 // maxPairs bounds the calls of one turn whose other half is awaited.
 const maxPairs = 256
 
-// twin removes and returns the first half of a call with another place; ok is false without one. A provider may give
-// the ID in only one place.
+// twin removes the first half of a call with another place. A provider may give the ID in only one place.
 func (p *pairing) twin(place int, c functionCall) (first announced, ok bool) {
 	for i, a := range *p {
 		if a.place != place && a.same(c) {
@@ -189,8 +185,7 @@ func (p *pairing) note(a announced) {
 	}
 }
 
-// same reports whether two halves may be of one call: by their ids or, where one has none, by
-// their names and arguments.
+// same compares ids or, where one half has none, names and arguments.
 func (c functionCall) same(other functionCall) bool {
 	if c.ID != "" && other.ID != "" {
 		return c.ID == other.ID

@@ -277,8 +277,7 @@ func (c *conn) release() {
 	c.held = nil
 }
 
-// watch starts, restarts or stops the timer for a stalling turn. After an interruption later messages do not extend
-// it, because they may belong to the user's next words.
+// After an interruption later messages do not extend the timer: they may belong to the user's next words.
 func (c *conn) watch(heard bool) {
 	was := c.stalling
 	c.stalling = c.dialog.stalling()
@@ -311,8 +310,7 @@ func (c *conn) stopWatching() {
 	}
 }
 
-// read reads one message; an idle conversation holds no buffer. It accepts text and binary
-// frames, because the service sends JSON in both.
+// read accepts text and binary frames, because the service sends JSON in both.
 func (c *conn) read() (*frame, error) {
 	_, raw, err := c.ws.Read()
 	if err != nil {
@@ -327,8 +325,7 @@ func (c *conn) frameOf(raw []byte) *frame {
 	return f
 }
 
-// closeWith closes the connection when ctx ends before the returned function is called. A
-// context that cannot end costs nothing.
+// closeWith closes the connection when ctx ends before the returned function is called.
 func (c *conn) closeWith(ctx context.Context) func() bool {
 	if ctx.Done() == nil {
 		return noWatch

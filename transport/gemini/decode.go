@@ -47,16 +47,14 @@ type (
 		TimeLeft duration `json:"timeLeft"`
 	}
 
-	// voiceActivity is a report of speech. The documentation names its kind
-	// voiceActivityType; in recorded sessions of 3.1 and 3.8 models it is named type.
+	// voiceActivity's kind is documented as voiceActivityType; recorded 3.1 and 3.8 sessions name it type.
 	voiceActivity struct {
 		VoiceActivityType genai.VoiceActivityType `json:"voiceActivityType"`
 		Type              genai.VoiceActivityType `json:"type"`
 		AudioOffset       string                  `json:"audioOffset"` // a duration; "0s" is a position, empty is none
 	}
 
-	// duration is a text such as "9.5s", or zero for any other value. The SDK's types that contain
-	// durations fail, or panic, on a value of another JSON type.
+	// duration is zero for anything but a text such as "9.5s". The SDK's types fail, or panic, on other values.
 	duration time.Duration
 
 	// present is true for every value but false and null.
@@ -103,8 +101,7 @@ var contentKeys = map[string]bool{
 	"interactionStatus": true, "groundingMetadata": true, "urlContextMetadata": true,
 }
 
-// decode handles a whole message. It decodes the audio, if any, into f, which the
-// caller keeps until the events are delivered. An error is final.
+// decode keeps audio in f until its events are delivered. An error is final.
 func (c *conn) decode(f *frame) *transport.Error {
 	if data, ok := c.alike.match(f.raw); ok {
 		if pcm, ok := c.decodeAudio(f.pcm[:0], data); ok {
@@ -134,8 +131,7 @@ func (c *conn) decode(f *frame) *transport.Error {
 	return c.decodeTyped(f.raw)
 }
 
-// decodeAudio appends the odd byte of the previous piece and the decoded data to pcm.
-// It does not change the item, so that the caller may discard the result.
+// decodeAudio prepends the odd byte of the previous piece. It does not change the item: the result may be discarded.
 func (c *conn) decodeAudio(pcm, data []byte) ([]byte, bool) {
 	pcm = append(pcm, c.dialog.odd...)
 	pcm, err := audio.AppendFromBase64(pcm, data)
@@ -161,8 +157,7 @@ func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte, rate int) {
 // plainPrefix is how a MIME type of PCM16 begins that states its rate.
 const plainPrefix = "audio/pcm;rate="
 
-// plainRate returns the sample rate of PCM16, in Hz, from a MIME type in one of the two spellings that have
-// been seen; zero for any other type. It allocates nothing.
+// plainRate reads the two spellings of PCM16 that have been seen; zero for any other. It allocates nothing.
 func plainRate(mimeType []byte) (rate int) {
 	if string(mimeType) == "audio/pcm" {
 		return outputRate
@@ -263,8 +258,7 @@ func (d *duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// parse decodes one value, or counts it as malformed. If a member has an unexpected JSON
-// type, the value's other members are still used.
+// If a member has an unexpected JSON type, the value's other members are still used.
 func (c *conn) parse(raw json.RawMessage, into any) bool {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
@@ -334,8 +328,7 @@ func (c *conn) decodeInput(tr *transcription) {
 	}
 }
 
-// countUnknown counts a serverContent without any key that is used, unless it is
-// empty (it is on 3.1 when a turn starts) or has only known keys.
+// A content without used keys is normal on 3.1 when a turn starts, and with known keys.
 func (c *conn) countUnknown(raw json.RawMessage) {
 	var keys map[string]json.RawMessage
 	if !c.parse(raw, &keys) {
@@ -348,8 +341,7 @@ func (c *conn) countUnknown(raw json.RawMessage) {
 	}
 }
 
-// decodeParts handles the parts of a model turn. Thoughts and code show that the model is at
-// work, but are not passed to the caller.
+// Thoughts and code show that the model is at work, but are not passed to the caller.
 func (c *conn) decodeParts(parts []part) {
 	if len(parts) > 0 {
 		c.dialog.content()

@@ -13,8 +13,7 @@ import (
 // maxTranscript bounds one item's transcript, in bytes. Text beyond it is dropped.
 const maxTranscript = 64 << 10
 
-// dialog turns the wire's messages into events: it is the one place that decides where responses, items and utterances
-// begin and end. It does no input or output and uses no clock. Owned by Recv.
+// dialog alone decides where responses, items and utterances begin and end. No I/O, no clock; owned by Recv.
 type dialog struct {
 	// Fixed after Connect.
 	provider string // the provider's name, for errors
@@ -87,8 +86,7 @@ func (d *dialog) next() transport.Event {
 	return d.queue[d.head-1]
 }
 
-// begin notes that the model says or does something: a response is active from now on. Content after an interruption
-// belongs to the next turn, because the service discards everything that it had not sent.
+// Content after an interruption belongs to the next turn: the service discards everything that it had not sent.
 func (d *dialog) begin() {
 	if d.interrupted && d.response != "" {
 		d.end(transport.ResponseInterrupted, nil)
@@ -133,8 +131,7 @@ const (
 	stallUnspoken
 	// stallPassed: its turnComplete may have been mistaken for another response's.
 	stallPassed
-	// stallGenerated: only its turnComplete is missing; the service holds it
-	// back until it believes that the answer has been played.
+	// stallGenerated: only turnComplete is missing; the service holds it back until the answer must have been played.
 	stallGenerated
 )
 
@@ -183,8 +180,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.pairs = d.pairs[:0]
 }
 
-// audioItem returns the item to which audio that arrives now belongs; sounds means
-// that the audio has at least one whole sample.
+// sounds means that the audio has at least one whole sample.
 func (d *dialog) audioItem(sounds bool) string {
 	if d.called && !d.calls.unanswered() {
 		d.called, d.finished = false, false // the model goes on after its tools' results
@@ -266,8 +262,7 @@ func (d *dialog) heard(text []byte, finished bool) {
 	d.transcribe()
 }
 
-// written handles a plain text part. A model may send text in addition to its speech (code, unmarked thoughts), so
-// the text is kept until the response ends.
+// A model may send text in addition to its speech, so the text is kept until the response ends.
 func (d *dialog) written(text string) {
 	d.plain = appendText(d.plain, []byte(text))
 }
@@ -317,8 +312,7 @@ func (d *dialog) generationComplete() {
 	d.endAudio()
 }
 
-// interrupt handles the notice that the user has spoken while the model was speaking or
-// thinking. The response stays open until turnComplete.
+// The response stays open until turnComplete.
 func (d *dialog) interrupt() {
 	if d.interrupted {
 		return
@@ -411,8 +405,7 @@ func (d *dialog) usage(u *usageMetadata) {
 	}
 }
 
-// status handles a report on whether more follows. One comes with every turnComplete
-// of a model that reports it at all, so a turnComplete without one withdraws an earlier report.
+// A turnComplete without a status withdraws an earlier report.
 func (d *dialog) status(is genai.InteractionStatus, turnOver bool) {
 	switch {
 	case is == genai.InteractionStatusInProgress:
@@ -424,8 +417,7 @@ func (d *dialog) status(is genai.InteractionStatus, turnOver bool) {
 	}
 }
 
-// activity handles a report about the user's speech, at ms on the audio clock; late means that the report
-// states no position. Two kinds of messages report the same fact; the second report is dropped.
+// late means that no position is stated. Two kinds of messages report the same; the second report is dropped.
 func (d *dialog) activity(started bool, ms int64, late bool) {
 	if started == d.speaking {
 		return

@@ -88,8 +88,7 @@ func (t *Transport) fail(secret, op string, kind transport.Kind, code string, ca
 	return &transport.Error{Provider: t.opts.Name, Op: op, Kind: kind, Code: code, Err: cause}
 }
 
-// contextKind classifies the end of a caller's context: after a deadline a new attempt may
-// succeed; a cancellation was this side's decision.
+// After a deadline a new attempt may succeed; a cancellation was this side's decision.
 func contextKind(err error) transport.Kind {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return transport.KindTimeout
@@ -97,8 +96,7 @@ func contextKind(err error) transport.Kind {
 	return transport.KindClosed
 }
 
-// statusCode returns a google.rpc.Code name that is safe for logs and metrics, or
-// the number if the provider sent another text.
+// statusCode returns the number unless status is a google.rpc.Code name, which is safe for logs and metrics.
 func statusCode(status string, number int) string {
 	const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 	if status == "" || len(status) > 32 || strings.Trim(status, upper) != "" {

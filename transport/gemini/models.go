@@ -19,8 +19,7 @@ type row struct {
 	family string
 	caps   transport.Capabilities
 
-	// typed is how a typed turn is sent: as clientContent, or as realtimeInput.text
-	// for models that document clientContent only for a conversation's history.
+	// typed turns are clientContent, or realtimeInput.text for models that take clientContent only as history.
 	typedAsContent bool
 	// deafInCall means that the service closes the connection (1008, "Operation is not implemented, or supported, or
 	// enabled") on client content while it waits for the result of a blocking call: seen with 2.5.
@@ -127,8 +126,7 @@ func with(c transport.Capabilities, change func(*transport.Capabilities)) transp
 	return c
 }
 
-// rowFor returns the row of model's family, or the nearest one: that of an older generation
-// for older names, the newest for unknown names.
+// rowFor returns the nearest row for an unknown name: that of an older generation for older names, else the newest.
 func rowFor(model string, vertex bool) *row {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	old := strings.Contains(name, "2.5") || strings.Contains(name, "2.0")
@@ -148,8 +146,6 @@ func rowFor(model string, vertex bool) *row {
 	}
 }
 
-// thinkingConfig returns the wire form of a thinking setting, nil for an empty one, or an
-// error that explains why the model does not accept it.
 func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
 	t := r.thinking
 	choice = cmp.Or(choice, t.standard)
@@ -233,8 +229,7 @@ var cascadeVoices = []string{"Puck", "Charon", "Kore", "Fenrir", "Aoede", "Leda"
 // Model is the model used for a Setup that names none, as in Info.
 func (t *Transport) Model() string { return t.opts.modelOr("") }
 
-// Voices lists the voices that the provider documents for model, the default
-// one first; nil if it documents none. An empty model means the default one.
+// Voices lists the documented voices, the default first; nil if there are none. An empty model means the default.
 func (t *Transport) Voices(model string) []string {
 	model = t.opts.modelOr(model)
 	switch {

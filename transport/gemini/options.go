@@ -29,16 +29,13 @@ type Options struct {
 	// Name is returned by Transport.Name and appears in errors. Empty means "gemini".
 	Name string
 
-	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for
-	// Vertex an OAuth access token. Required.
+	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for Vertex an OAuth access token.
 	APIKey string
 
-	// BaseURL is http(s)://host or ws(s)://host, or the full URL of the service's
-	// method. Empty means the public service. One that contains aiplatform means Vertex AI.
+	// BaseURL is http(s) or ws(s), a host or the method's full URL; empty for the public service. aiplatform means Vertex.
 	BaseURL string
 
-	// Model is used for a Setup that names none, with or without the prefix "models/"; for Vertex
-	// it is a full name. Empty means gemini-3.8-live.
+	// Model is for a Setup without one, with or without "models/"; a full name for Vertex. Empty means gemini-3.8-live.
 	Model string
 	// Voice is used for a Setup that names none. Empty means the provider's default.
 	Voice string
@@ -48,15 +45,13 @@ type Options struct {
 	// New refuses a value that Model does not accept, Connect one that another model does not.
 	Thinking string
 
-	// NoInterrupt prevents transport.Interrupt from being sent, even to models that it
-	// stops: the caller then only holds back the rest of an answer.
+	// NoInterrupt drops transport.Interrupt, even for models that it stops.
 	NoInterrupt bool
 
 	// Simulated means that BaseURL is the simulator's.
 	Simulated bool
 
-	// HTTPClient makes the handshake. Its CheckRedirect is not used, because redirects are refused: they would carry
-	// the key elsewhere. Nil means a client that honours the usual proxy variables.
+	// HTTPClient makes the handshake, without redirects, which would carry the key elsewhere. May be nil.
 	HTTPClient *http.Client
 
 	// Logger receives what an operator should know. Nil disables logging.
@@ -78,8 +73,7 @@ type Transport struct {
 	frames sync.Pool
 }
 
-// New checks the options. Its errors wrap [ErrOptions], name the option and describe how
-// to correct it; they never show a credential.
+// New checks the options. Its errors wrap [ErrOptions], name the option and its fix, and show no credential.
 func New(opts Options) (*Transport, error) {
 	opts.Name = cmp.Or(opts.Name, defaultName)
 	opts.APIKey = strings.TrimSpace(opts.APIKey)
@@ -137,8 +131,7 @@ func (o *Options) endpoint() (string, error) {
 	return u.String(), nil
 }
 
-// path returns the path of the service's method
-// (ai.google.dev/api/live; cloud.google.com Live API reference; read 2026-11-20).
+// The paths are from ai.google.dev/api/live and cloud.google.com's Live API reference, read 2026-11-20.
 func (o *Options) path() string {
 	switch {
 	case o.vertex:

@@ -29,8 +29,7 @@ func (s *scanner) scanAudio(msg []byte) bool {
 	return ok && s.i == len(s.b)
 }
 
-// scanner walks over a message. Each method moves past the element in its name and reports whether it was there. It
-// is part of a reused frame: on the stack it would escape through fields, once for each message.
+// scanner walks over a message, a part of a reused frame: on the stack it would escape through fields.
 type scanner struct {
 	b   []byte
 	i   int
@@ -115,8 +114,7 @@ func (s *scanner) key(name string) bool {
 	return ok && string(str) == name && s.open(':')
 }
 
-// fields skips an object, calling field for the value of each key; field reports
-// whether it knows the key and has skipped the value.
+// fields calls field for the value of each key; field reports whether it knows the key and has skipped the value.
 func (s *scanner) fields(field func(*scanner, []byte) bool) bool {
 	if !s.open('{') {
 		return false
@@ -211,8 +209,7 @@ func (l *likeness) learn(msg, data []byte) {
 	l.tail = append(l.tail[:0], msg[at+len(data):]...)
 }
 
-// match returns the audio of a message of the same shape. As with scanAudio, a quote inside
-// the audio is found by the decoder.
+// As with scanAudio, a quote inside the audio is found by the decoder.
 func (l *likeness) match(msg []byte) (data []byte, ok bool) {
 	if len(l.head) == 0 || !bytes.HasPrefix(msg, l.head) {
 		return nil, false

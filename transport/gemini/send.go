@@ -183,8 +183,7 @@ func (c *conn) appendResult(dst []byte, r transport.ToolResult) ([]byte, error) 
 	}{answers})
 }
 
-// responseObject returns output if it is an object. Any other value is put under "output", as the service documents: a
-// wrong shape would end the connection with 1007.
+// Any other value goes under "output", as the service documents: a wrong shape would end the connection with 1007.
 func responseObject(output json.RawMessage) json.RawMessage {
 	trimmed := bytes.TrimSpace(output)
 	if len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
@@ -212,8 +211,7 @@ const maxTyped = 256 << 10
 // errTyped means that the user typed more during a tool call than is kept.
 const errTyped errorText = "more than 256 KiB were typed while a tool ran"
 
-// typed is the text that the user typed, and the added entries, during a tool call, for models that close the
-// connection on such input (row.deafInCall). It is sent when no call is open any more.
+// typed keeps text and entries until no call is open, for models that close on them (row.deafInCall).
 type typed struct {
 	mu    sync.Mutex
 	turns []textTurn
@@ -221,8 +219,7 @@ type typed struct {
 	asks  bool // one of the turns wants an answer
 }
 
-// hold keeps a turn if the model waits for a tool, and reports whether it did. asks means that the
-// turn wants an answer.
+// hold reports whether it kept the turn. asks means that the turn wants an answer.
 func (c *conn) hold(turn textTurn, asks bool) (bool, error) {
 	if !c.row.deafInCall {
 		return false, nil

@@ -17,8 +17,7 @@ import (
 	"voicegw/transport"
 )
 
-// functionDeclaration is genai.FunctionDeclaration with an unchanged schema: the SDK's Schema would silently drop
-// unknown members.
+// functionDeclaration keeps the schema: the SDK's Schema would silently drop unknown members.
 type functionDeclaration struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
@@ -110,8 +109,7 @@ func positive(ms int) *int32 {
 
 var errToolName = errors.New("a tool has no name")
 
-// declareTools declares every tool, with its behaviour if the model knows that field:
-// the default changed between generations.
+// A tool's behaviour is declared where the model knows the field: the default changed between generations.
 func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 	if len(tools) == 0 {
 		return nil, nil
@@ -175,8 +173,7 @@ func (c *conn) appendUpdate(dst []byte, r transport.Reconfigure) ([]byte, error)
 	return appendJSON(dst, "contextUpdate", contextUpdate{SystemInstruction: said, Tools: updatedTools{tools}})
 }
 
-// reconfigured makes Recv return a Reconfigured, because later commands follow the update. A call made before it
-// keeps the behaviour of its tool.
+// reconfigured confirms at once, because later commands follow. A call made before keeps the behaviour of its tool.
 func (c *conn) reconfigured(r transport.Reconfigure) {
 	if c.row.caps.Reconfigure != transport.ReconfigureLive {
 		return

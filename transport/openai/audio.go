@@ -14,8 +14,7 @@ import (
 const (
 	appendPrefix = `{"type":"input_audio_buffer.append","audio":"`
 	appendSuffix = `"}`
-	// maxAppend is the largest amount of PCM in one event, in bytes. The provider accepts
-	// 15 MiB; smaller events keep our buffer small.
+	// maxAppend bounds the PCM of one event, in bytes. The provider accepts 15 MiB; ours keep the buffer small.
 	maxAppend = 1 << 20
 )
 
@@ -53,8 +52,7 @@ func (c *conn) sendAudio(pcm []byte) error {
 	return nil
 }
 
-// fastAudio decodes a frame if v and s show that it is plainly an audio event. Otherwise the frame is unchanged and the
-// typed path must decode it. The event is nil if there is nothing to play.
+// fastAudio decodes what is plainly an audio event, or leaves the frame to the typed path. The event may be nil.
 func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
 	if delta, ok := c.like.match(frame); ok {
 		if ev, ok := c.speech.decode(c.like.it, delta); ok {

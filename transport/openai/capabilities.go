@@ -11,8 +11,7 @@ import (
 type modelRow struct {
 	// prefix is the start of the family's model names; the longest matching prefix wins.
 	prefix string
-	// silenceMS is the provider's default of silence_duration_ms; zero if unknown.
-	// It is used only if the server does not report its own.
+	// silenceMS is the provider's silence_duration_ms, used only if the server reports none; zero if unknown.
 	silenceMS int64
 	// reasons means that the model accepts session.reasoning.effort.
 	reasons bool
@@ -54,8 +53,7 @@ func rowOf(model string) modelRow {
 	return best
 }
 
-// inFamily reports whether model is prefix itself or a variant of it. The condition on the
-// rest keeps gpt-realtime-2025-08-28 out of the family of gpt-realtime-2.
+// inFamily keeps gpt-realtime-2025-08-28 out of the family of gpt-realtime-2.
 func inFamily(model, prefix string) bool {
 	rest, ok := strings.CutPrefix(model, prefix)
 	return ok && (rest == "" || rest[0] == '-')

@@ -106,8 +106,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// rearm sets the timer to the sequencer's deadline. The caller must hold mu, and must call
-// it after any change to the deadline.
+// The caller must hold mu, and must call rearm after any change to the deadline.
 func (c *conn) rearm() {
 	at := c.seq.deadline()
 	switch {
@@ -157,8 +156,7 @@ func (c *conn) ended() *transport.Error {
 	return c.cause
 }
 
-// watch ends the connection when ctx ends before the returned function is called. A
-// context that cannot end costs nothing.
+// watch ends the connection when ctx ends before the returned function is called.
 func (c *conn) watch(ctx context.Context, cause func() *transport.Error) func() bool {
 	if ctx.Done() == nil {
 		return noWatch
@@ -190,8 +188,7 @@ func (t *Transport) providerText(kind, message, param string) error {
 	return errors.New(t.redact.text(s))
 }
 
-// readFrame waits for the next data frame, text or binary. The frame is valid until the next
-// readFrame. It may be called only before Notify.
+// The frame is valid until the next readFrame, which may be called only before Notify.
 func (c *conn) readFrame() ([]byte, error) {
 	c.speech.release()
 	_, frame, err := c.ws.Read()

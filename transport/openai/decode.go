@@ -92,8 +92,7 @@ type responseEvent struct {
 	Usage *usage `json:"usage"`
 }
 
-// statusDetails is why a response did not complete. xAI's server sends a string here,
-// which has no useful content (recorded session, read 2026-11-23).
+// statusDetails is why a response did not complete. xAI sends a useless string (recorded, read 2026-11-23).
 type statusDetails struct {
 	Reason string     `json:"reason"`
 	Error  errorValue `json:"error"`
@@ -140,8 +139,7 @@ type sessionEvent struct {
 	} `json:"session"`
 }
 
-// audioFormat is how a server announces audio: an object with a type and a rate or, in the beta's form, a
-// name. A format that the server does not announce is empty.
+// audioFormat is an announcement: an object or, in the beta's form, a name; empty without one.
 type audioFormat struct {
 	Type string      `json:"type"`
 	Rate json.Number `json:"rate"`
@@ -187,8 +185,7 @@ type turnDetectionValue struct {
 	SilenceMS *int64 `json:"silence_duration_ms"` // nil where the server does not say
 }
 
-// decodeEvent decodes frame into a struct of plain fields. Fields with an unexpected JSON type keep their zero value;
-// misfit names the first of them. The error means that the frame is invalid JSON.
+// misfit names the first field of another JSON type, which keeps its zero value. The error means invalid JSON.
 func decodeEvent(frame []byte, into any) (misfit string, err error) {
 	err = json.Unmarshal(frame, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

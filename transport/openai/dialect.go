@@ -8,8 +8,7 @@ import (
 	"voicegw/transport"
 )
 
-// dialect describes a service's differences from OpenAI on the Realtime wire. Differences in a service's events need
-// no row: the adapter understands them all.
+// dialect describes a service's differences on the Realtime wire; those of its events need no row.
 type dialect struct {
 	name string
 	// is reports whether an address belongs to this service, by its lower-case host and its path.
@@ -30,8 +29,7 @@ type dialect struct {
 	session func(setup transport.Setup, o *Options) any
 	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
-	// fixedSession means that a later session.update with omitted settings might reset them: its effect is not
-	// documented.
+	// fixedSession: a later session.update with omitted settings might reset them, as that is not documented.
 	fixedSession bool
 	// pastText is the content type of an answer in a history; empty means "output_text".
 	pastText string
@@ -136,8 +134,7 @@ func betaSession(setup transport.Setup, o *Options) any {
 	return s
 }
 
-// xaiSession has the audio formats in the same place as OpenAI, and the other settings not
-// nested. The server transcribes the user's speech without being asked.
+// xaiSession has OpenAI's audio formats, and the rest not nested. The server transcribes unasked.
 func xaiSession(setup transport.Setup, _ *Options) any {
 	s := newFlatSession(setup)
 	format := map[string]any{"format": map[string]any{"type": "audio/pcm", "rate": sampleRate}}

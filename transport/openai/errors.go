@@ -76,8 +76,7 @@ const (
 	codeCancelLate     = "response_cancel_not_active"
 )
 
-// harmless are the codes of `error` events that need no reaction: a request came too late, or the
-// sequencer deals with it.
+// harmless are the codes of `error` events that came too late or are the sequencer's.
 var harmless = map[string]bool{codeCancelLate: true, "input_audio_buffer_commit_empty": true, codeActiveResponse: true}
 
 // noSession are the codes of `error` events after which the provider serves no session with this setup.
@@ -119,8 +118,7 @@ var closeKinds = map[websocket.StatusCode]transport.Kind{
 	4000:                      transport.KindInvalid, // invalid_request_error.<code>
 }
 
-// closeKind classifies a close frame. A reason of the form `<error.type>.<error.code>` (without a
-// blank) takes precedence over the number.
+// A reason of the form `<error.type>.<error.code>` takes precedence over the number.
 func closeKind(code websocket.StatusCode, reason string, ready bool) (transport.Kind, string) {
 	if at := strings.LastIndexByte(reason, '.'); at >= 0 && !strings.Contains(reason, " ") {
 		if kind := transport.KindOfCode(reason[at+1:]); kind != 0 {
@@ -133,8 +131,6 @@ func closeKind(code websocket.StatusCode, reason string, ready bool) (transport.
 	return transport.KindOfClose(int(code), ready), strconv.Itoa(int(code))
 }
 
-// statusKind classifies a refused handshake by the error code in its body, if the table knows it, or
-// else by its status.
 func statusKind(status int, bodyCode string) (transport.Kind, string) {
 	if kind := transport.KindOfCode(bodyCode); kind != 0 {
 		return kind, bodyCode

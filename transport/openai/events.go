@@ -37,8 +37,7 @@ func decode[T any](take func(handler, *T) *transport.Error) eventRow {
 	}}
 }
 
-// parse decodes a frame as far as possible, and returns false if nothing could be decoded. It rarely logs a field of
-// the wrong JSON type.
+// parse decodes as far as possible; false if nothing could be. It rarely logs a field of the wrong JSON type.
 func (c *conn) parse(eventType string, frame []byte, into any) bool {
 	misfit, err := decodeEvent(frame, into)
 	switch {
@@ -130,8 +129,7 @@ func named(rows map[string]eventRow) map[string]eventRow {
 	return rows
 }
 
-// onError handles an error event: the sequencer absorbs some, a fatal one ends the connection, and any other becomes
-// a Problem.
+// The sequencer absorbs some errors, a fatal one ends the connection, and any other becomes a Problem.
 func (c handler) onError(ev *event) *transport.Error {
 	e := &ev.Error
 	c.mu.Lock()
@@ -179,8 +177,7 @@ func (c handler) onSpeechStopped(ev *event) *transport.Error {
 	return nil
 }
 
-// itemOr returns the id of a spoken item, or, if the event has none, the id of the item of
-// the response that is being spoken, or a made-up name.
+// itemOr makes up for an event without an item: the response's spoken item, or a made-up name.
 func (c *conn) itemOr(id, response string) string {
 	if id != "" {
 		return id

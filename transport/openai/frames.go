@@ -19,8 +19,7 @@ import (
 	"voicegw/transport"
 )
 
-// The purpose of a client event. Its event_id is the purpose, an underscore and a number; the
-// provider repeats it only in an error.
+// A client event's event_id is its purpose and a number; the provider repeats it only in an error.
 const (
 	opUpdate   = "update"
 	opCreate   = "create"
@@ -63,8 +62,7 @@ const (
 	bytesPerMS = sampleRate / 1000 * 2
 )
 
-// sessionUpdate encodes the setup. The library's types around the session would
-// copy all of it, with tools and instructions, once more for each level.
+// The library's types would copy the whole session, with tools and instructions, once for each level.
 func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, error) {
 	session, err := sessionOf(setup, o).MarshalJSON()
 	if err != nil {
@@ -151,8 +149,7 @@ func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
 // request (openai-go v3.95, RealtimeResponseCreateParams and RealtimeResponse).
 const labelKey = "voicegw_request"
 
-// createFrame encodes a response.create. Without special wishes it contains only
-// its label, and the session's settings apply.
+// Without special wishes the frame has only its label, and the session's settings apply.
 func createFrame(c *create) ([]byte, error) {
 	event := realtime.ResponseCreateEventParam{EventID: param.NewOpt(c.event)}
 	event.Response.Metadata = shared.Metadata{labelKey: c.event}
@@ -312,8 +309,7 @@ func (c *chain) previous() (id param.Opt[string]) {
 	return id
 }
 
-// answer adds the heard part of an answer. The library's type has only the content types of today's API, but some
-// services still use "text".
+// The library's type has only today's content types, but some services still use "text".
 func (c *chain) answer(p transport.PastAssistant, kind string) {
 	type part struct {
 		Type string `json:"type"`
@@ -353,8 +349,7 @@ func (c *chain) tool(p transport.PastTool) {
 	c.add(output, output.OfFunctionCallOutput)
 }
 
-// remember sends the history and waits until the provider has confirmed the last item of it, so
-// that no audio can come before it. ctx and historyPatience limit the wait.
+// remember waits for the confirmation of the last item, so that no audio can come before it.
 func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error {
 	if len(items) == 0 {
 		return nil

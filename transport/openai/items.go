@@ -29,8 +29,7 @@ type spokenItem struct {
 	bytes atomic.Int64
 }
 
-// spokenItems remembers the newest spoken items. Only Recv writes it, with conn.mu
-// held, so Recv may read it without the lock.
+// spokenItems are the newest. Only Recv writes them, with conn.mu held, so it may read without the lock.
 type spokenItems struct {
 	byID  map[string]*spokenItem
 	order []string
@@ -48,8 +47,7 @@ func (s *spokenItems) add(id, response string) *spokenItem {
 	return it
 }
 
-// audible returns the smaller of ms and the length of item's audio that has arrived; ok is
-// false for an item without audio.
+// audible bounds ms by the audio of item that has arrived; ok is false for an item without audio.
 func (s *spokenItems) audible(item string, ms int64) (int64, bool) {
 	it := s.byID[item]
 	if it == nil {
@@ -153,8 +151,7 @@ func (f finishedCall) maybe(other finishedCall) bool {
 	return same(f.item, other.item) && same(f.id, other.id) && same(f.name, other.name)
 }
 
-// first reports whether this call is new, and records it. A call with missing fields is new
-// only if it cannot be any earlier call of the response.
+// A call with missing fields is new only if it cannot be any earlier call of the response.
 func (b *callBook) first(f finishedCall) bool {
 	if !f.whole() && slices.ContainsFunc(b.given, f.maybe) {
 		return false

@@ -47,13 +47,11 @@ type Options struct {
 	// select the service; see dialects. A known host needs no path; Azure accepts the parameter api-version.
 	BaseURL string
 
-	// Model and Voice are used if Setup names none. They default to DefaultModel and the provider's voice. On Azure
-	// Model is the name of the deployment and has no default.
+	// Model and Voice are for a Setup without them. On Azure Model is the deployment and has no default.
 	Model string
 	Voice string
 
-	// TranscriptionModel transcribes the user's speech. Empty means DefaultTranscriptionModel; NoTranscription turns
-	// it off.
+	// TranscriptionModel transcribes the user's speech. Empty is the default; NoTranscription turns it off.
 	TranscriptionModel string
 
 	// Reasoning is the model's effort before it speaks: minimal, low, medium, high or xhigh. Empty means the
@@ -61,19 +59,16 @@ type Options struct {
 	// model it is left out.
 	Reasoning string
 
-	// NoInterrupt drops transport.Interrupt, for a compatible server without response.cancel: the caller only holds
-	// back the rest of an answer. A typed turn then sends no cancel either.
+	// NoInterrupt drops transport.Interrupt, and sends no cancel before typed turns, for servers without response.cancel.
 	NoInterrupt bool
 
 	// Simulated means that BaseURL is the simulator's.
 	Simulated bool
 
-	// HTTPClient makes the handshake. Nil means http.DefaultClient. Redirects are never followed, because they would
-	// send the key elsewhere.
+	// HTTPClient makes the handshake, without redirects, which would send the key elsewhere. May be nil.
 	HTTPClient *http.Client
 
-	// Logger gets warnings about unknown event types (at most 32 per connection), unexpected tool results and
-	// unencrypted base URLs; and, at debug level, absorbed errors. Nil disables logging.
+	// Logger gets warnings about unknown events, dropped results and plain-text URLs, and absorbed errors. May be nil.
 	Logger *slog.Logger
 
 	// noPings disables pings, for tests.
@@ -195,8 +190,7 @@ func (ep endpoint) address(model string) string {
 	return u.String()
 }
 
-// header returns the headers of the handshake. OpenAI-Beta is never sent: the service would close with 4000
-// beta_api_shape_disabled.
+// OpenAI-Beta is never sent: the service would close with 4000 beta_api_shape_disabled.
 func (ep endpoint) header(o Options) http.Header {
 	h := http.Header{"User-Agent": {"voicegw"}}
 	switch {
@@ -209,8 +203,7 @@ func (ep endpoint) header(o Options) http.Header {
 	return h
 }
 
-// Wire is this package's row in the table of wires. Its own settings are
-// transcription_model and reasoning: [Options.TranscriptionModel], [Options.Reasoning].
+// Wire is this package's row in the table of wires, with the settings transcription_model and reasoning.
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name:         defaultName,
@@ -227,8 +220,7 @@ func Wire() transport.Wire {
 	}
 }
 
-// ServesREST reports whether the server of a base URL also has the provider's request/response
-// APIs (chat models, images). All do except Voice Live, which is a separate service.
+// ServesREST reports whether the base URL's server also has the chat and image APIs. Voice Live has not.
 func ServesREST(baseURL string) bool { return !strings.Contains(baseURL, voiceLivePath) }
 
 // voiceLivePath is part of the path of Azure's Voice Live.

@@ -140,8 +140,7 @@ func (c *conn) release(send *create) {
 	}
 }
 
-// aside writes a frame on a separate goroutine, which Close waits for, because a turn must not
-// wait for the network. Nothing is written once the connection has ended.
+// aside writes on a separate goroutine, which Close waits for: a turn must not wait for the network.
 func (c *conn) aside(frame func() ([]byte, error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +149,7 @@ func (c *conn) aside(frame func() ([]byte, error)) {
 	}
 }
 
-// writeAside is aside for a caller that holds mu, on a connection that has not ended. A failure is not returned: the
-// next read of the same socket fails too, and also knows the provider's last words before it closed.
+// The caller must hold mu. A failure is not returned: the next read fails too, and knows the provider's last words.
 func (c *conn) writeAside(frame func() ([]byte, error)) {
 	c.later.Go(func() {
 		if err := c.writeFrame(frame()); err != nil {

@@ -11,8 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// label returns the event_id of the request that the response answers, from its metadata;
-// empty if it is missing. Metadata of another form was not written by this adapter.
+// label is empty without metadata of this adapter's form.
 func (ev *responseEvent) label() string {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(ev.Response.Metadata, &m) != nil {
@@ -28,8 +27,7 @@ func (ev *responseEvent) label() string {
 // reasonSpeech is the reason for a response that speech detection cancelled.
 const reasonSpeech = "turn_detected"
 
-// call returns the item as a call if it is a call that the provider has completed. A
-// missing status counts as completed.
+// A missing status counts as completed.
 func (o *outputItem) call() (finishedCall, bool) {
 	done := o.Type == "function_call" && (o.Status == "completed" || o.Status == "")
 	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: string(o.Arguments)}, done
@@ -82,8 +80,7 @@ func (c handler) mute(response string) {
 	c.response.mute(response)
 }
 
-// onOutputItemAdded reports that the model thinks, until its response is over or has something to say. Of any
-// other item, its done says the same and more.
+// The model thinks until its response is over or has something to say. For other items, their done says more.
 func (c handler) onOutputItemAdded(ev *event) *transport.Error {
 	if ev.Item.Type == itemReasoning && c.response.answering != "" && !c.response.isMuted(ev.ResponseID) {
 		c.response.thinks = true
@@ -104,8 +101,7 @@ func (c handler) thought() {
 // itemReasoning is the type of an item in which a model thinks.
 const itemReasoning = "reasoning"
 
-// onOutputItemDone emits a completed call. It is this event that counts and not
-// arguments.done, because only here does the provider report that the call was not cut off.
+// Only this event, not arguments.done, reports that the call was not cut off.
 func (c handler) onOutputItemDone(ev *event) *transport.Error {
 	call, ok := ev.Item.call()
 	switch {
@@ -118,8 +114,7 @@ func (c handler) onOutputItemDone(ev *event) *transport.Error {
 	return nil
 }
 
-// onArgumentsDone keeps the call for servers that never send output_item.done: it is then
-// decided at the response's end.
+// Servers without output_item.done: the call is decided at the response's end.
 func (c handler) onArgumentsDone(ev *event) *transport.Error {
 	if ev.Name != "" && !c.response.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
@@ -142,8 +137,7 @@ func (c handler) giveCall(call finishedCall) {
 	c.events.add(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
 }
 
-// onResponseDone emits the rest of the response, then its usage, then its
-// end; then it sends the request that waited for this response.
+// onResponseDone emits the rest, the usage and the end; then it sends the request that waited.
 func (c handler) onResponseDone(ev *responseEvent) *transport.Error {
 	r := &ev.Response
 	if r.ID == c.response.lastDone && r.ID != "" {
@@ -235,8 +229,7 @@ func (c handler) responseEnd(ev *responseEvent) (transport.ResponseStatus, *tran
 	}
 }
 
-// tokensOf is one response's usage: the provider counts per response, so it is the
-// delta. Text and audio tokens include cached tokens.
+// The provider counts per response, so this is the delta. Text and audio include cached tokens.
 func tokensOf(u *usage) transport.Tokens {
 	if u == nil {
 		return transport.Tokens{}
@@ -278,8 +271,7 @@ func (r *responseState) start(id string) string {
 	return id
 }
 
-// endOf returns the response that a response.done ends: its id for the caller, and the id that the provider used when
-// it began. An unreadable id, here or there, means the active response.
+// endOf returns the ended response's id for the caller, and the provider's. An unreadable id means the active one.
 func (r *responseState) endOf(id string) (reported, began string) {
 	switch unnamed := strings.HasPrefix(r.answering, unnamedPrefix); {
 	case unnamed:

@@ -138,8 +138,7 @@ func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 	return end, ok
 }
 
-// audio reads the string at i as the delta. Base64 contains no quote, so the next
-// one ends it; the decoder finds any other wrong character.
+// Base64 contains no quote, so the next one ends the string; the decoder finds any other wrong character.
 func (s *scanned) audio(frame []byte, i int) (int, bool) {
 	if i >= len(frame) || frame[i] != '"' {
 		return i, false
@@ -163,8 +162,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// plainString reads the string at i and returns the bytes between its quotes and the offset
-// of its end. It refuses an escape, a control character or a byte over 0x7E.
+// plainString returns the string at i and its end. It refuses escapes, control characters and bytes over 0x7E.
 func plainString(b []byte, i int) ([]byte, int, bool) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, i, false
@@ -237,8 +235,7 @@ func skipWord(b []byte, i int, word string) (int, bool) {
 // piece of audio. It is owned by Recv.
 type likeness struct {
 	it *spokenItem // nil before the first item
-	// head ends with the quote before the event's ID, mid with the quote before the audio, and tail is the rest.
-	// Without an ID, head is empty.
+	// head ends before the event's ID (empty without one), mid before the audio; tail is the rest.
 	head, mid, tail []byte
 }
 
@@ -255,7 +252,6 @@ func (l *likeness) learn(it *spokenItem, frame []byte, s *scanned) {
 	l.tail = append(l.tail[:0], frame[s.deltaAt+len(s.delta):]...)
 }
 
-// match returns the audio of a frame of the same shape: the bytes between mid and tail.
 // As with scanFrame, a quote inside the audio is found by the decoder.
 func (l *likeness) match(frame []byte) (delta []byte, ok bool) {
 	if l.it == nil || !bytes.HasPrefix(frame, l.head) {

@@ -16,8 +16,7 @@ import (
 	"voicegw/transport"
 )
 
-// Send implements transport.Conn. A failed write does not hide why the provider
-// closed: Recv still reads what had arrived and returns the reason.
+// Send: after a failed write, Recv still reads what had arrived and returns why the provider closed.
 func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if cause := c.ended(); cause != nil {
 		return cause
@@ -99,8 +98,7 @@ func (c *conn) sendImage(image transport.Image) error {
 	return c.writeFrame(imageFrame(c.eventID(opItem), image))
 }
 
-// startActivity begins a turn that the caller marks: the running answer stops, and
-// earlier audio does not count as the user's speech.
+// Earlier audio does not count as the user's speech.
 func (c *conn) startActivity() error {
 	if !c.manual {
 		return nil
@@ -154,8 +152,7 @@ func (c *conn) truncate(cmd transport.Truncate) error {
 	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))
 }
 
-// sendResult answers a call. A result for a call that is not open (answered already, or
-// unknown) is dropped: the provider would refuse a second output.
+// A result for a call that is not open is dropped: the provider would refuse a second output.
 func (c *conn) sendResult(cmd transport.ToolResult) error {
 	c.mu.Lock()
 	id, ok := c.calls.take(cmd.Call)
@@ -179,8 +176,7 @@ func (c *conn) respond(r request) error {
 	return c.writeFrame(createFrame(send))
 }
 
-// pauseMarginMS is added to the silence that ends a phrase, in ms. unknownSilenceMS is used
-// if the provider has not reported how long that silence is.
+// pauseMarginMS is added to the silence that ends a phrase, which is unknownSilenceMS if it is not reported.
 const (
 	pauseMarginMS    = 200
 	unknownSilenceMS = 500
@@ -190,8 +186,7 @@ const (
 // pad is silence that this adapter has added to the audio, in ms on the provider's clock.
 type pad struct{ at, length int64 }
 
-// padList converts the provider's audio clock, which counts the added silence,
-// to the caller's, which does not. Send adds and Recv converts, with conn.mu held.
+// padList takes added silence out of the provider's audio clock. Send adds and Recv converts, with conn.mu held.
 type padList struct {
 	base int64 // ms of silence added before the first of pads
 	pads []pad
@@ -217,8 +212,7 @@ func (p *padList) caller(ms int64) int64 {
 	return max(ms-added, 0)
 }
 
-// pause ends a phrase that the user may have begun. The provider works on the audio clock, so it detects the end of a
-// phrase only in the silence after it, which a muted microphone does not send.
+// The provider finds the end of a phrase only in the silence after it, which a muted microphone does not send.
 func (c *conn) pause() error {
 	if c.manual || c.sent.sincePause == 0 {
 		return nil
@@ -289,8 +283,7 @@ func (c *conn) expectUpdate(event string) {
 	c.updates = append(c.updates, event)
 }
 
-// onSessionUpdated confirms the oldest update, because the provider handles them in order and names none. It takes over
-// the rate of the model's speech; the rate of the user's cannot change while the connection is open.
+// The provider confirms in order and names no update. The rate of the user's speech cannot change.
 func (c handler) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	in, out, err := ev.rates(c.info.InputRate, c.speech.rate)
 	if err == nil && in != c.info.InputRate {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// How long something is held back for an event from the provider that may never come.
-// Each duration is a row of the sequencer's table.
+// How long to wait for an event from the provider that may never come: see the sequencer's table.
 const (
 	// createPatience: for response.created or a refusal. Both have been seen to come within half a second.
 	createPatience = 5 * time.Second
@@ -29,8 +28,7 @@ type request struct {
 	instructions string
 }
 
-// join merges two requests. Tools stay off if either request turned them off, since that is
-// a restriction. The instructions of both apply.
+// Tools stay off if either request turned them off, since that is a restriction.
 func (r request) join(other request) request {
 	r.toolsOff = r.toolsOff || other.toolsOff
 	switch {
@@ -60,8 +58,7 @@ type create struct {
 type lateCreate struct {
 	event string
 	request
-	// stale: its answer is no longer wanted, because the conversation has continued or
-	// another response has begun since.
+	// stale: the conversation has continued or another response has begun since.
 	stale bool
 }
 
@@ -239,8 +236,7 @@ func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	return stale
 }
 
-// origin finds and removes the request that a response answers: the one that was
-// sent, or one that was given up. It finds neither for the provider's own responses.
+// origin removes the request that a response answers. It finds none for the provider's own responses.
 func (s *sequencer) origin(label string) (*create, *lateCreate) {
 	s.labels = s.labels || label != ""
 	if s.sent != nil && (label == s.sent.event || !s.labels) {
@@ -266,8 +262,7 @@ func (s *sequencer) takeLate(event string) *lateCreate {
 	return &late
 }
 
-// done records that response id has ended. bySpeech means that the user's speech ended
-// it: the provider answers that speech automatically, so no request is needed.
+// bySpeech: the user's speech ended the response, and the provider answers that by itself.
 func (s *sequencer) done(id string, bySpeech bool, now time.Time) *create {
 	if s.active == id || s.active == "" {
 		s.busy, s.active, s.last, s.cancel = false, "", nil, false
@@ -329,8 +324,7 @@ func (s *sequencer) again(r request, now time.Time) {
 	s.wait, s.busy, s.quietAt = &r, true, now
 }
 
-// withdraw drops the waiting request and returns whether there is a response to cancel, and
-// its id if known. A response is cancelled once.
+// withdraw drops the waiting request and returns the response to cancel, once, and its id if known.
 func (s *sequencer) withdraw(now time.Time) (id string, running bool) {
 	s.expire(now)
 	s.wait = nil

@@ -80,8 +80,7 @@ func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
 	return inHz, outHz, nil
 }
 
-// await reads events of the types that are wanted, until one is the last that was waited for. An error event is
-// returned as the error.
+// await reads events until last returns true for a wanted one. An error event is returned as the error.
 func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...string) *transport.Error {
 	defer c.speech.release()
 	for range maxSetupEvents {
@@ -132,8 +131,7 @@ func (c *conn) adopt(ev *sessionEvent) {
 	}
 }
 
-// setupRefused classifies an error event that comes during the setup. If the table does not know its
-// code, the setup will not be accepted next time either.
+// An unknown code means that the setup will not be accepted next time either.
 func (c *conn) setupRefused(e *errorValue) *transport.Error {
 	kind := transport.KindOfCode(e.Code, e.Type)
 	if kind == 0 {

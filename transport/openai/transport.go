@@ -62,8 +62,7 @@ type Transport struct {
 
 var _ transport.Transport = (*Transport)(nil)
 
-// New checks the options. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or
-// ErrBadOption, names the option and describes how to correct it; it never contains the key.
+// New checks the options. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or ErrBadOption, and shows no key.
 func New(opts Options) (*Transport, error) {
 	ep, err := parseBaseURL(opts.BaseURL)
 	if err != nil {
@@ -184,8 +183,7 @@ func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 	return err
 }
 
-// contextKind classifies the end of a context while connecting: a deadline may be caused by
-// the other side, a cancellation is this side's decision.
+// A deadline may be caused by the other side, a cancellation is this side's decision.
 func contextKind(ctx context.Context) transport.Kind {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return transport.KindTimeout
@@ -193,8 +191,7 @@ func contextKind(ctx context.Context) transport.Kind {
 	return transport.KindClosed
 }
 
-// otherModels matches OpenAI's models for other APIs, which the Realtime API refuses
-// (developers.openai.com/api/docs/models, read 2026-11-23).
+// otherModels matches models of OpenAI's other APIs (developers.openai.com/api/docs/models, read 2026-11-23).
 var otherModels = regexp.MustCompile(`^(gpt-[0-9].*|gpt-(live|image|audio).*|o[0-9].*|chatgpt-.*|whisper-.*|tts-.*|text-.*|dall-e-.*)$`)
 
 // own reports whether the service is OpenAI's or the simulator, whose models have known names.
@@ -230,8 +227,7 @@ const secondVoice = "marin"
 // Model is the model used for a Setup that names none; empty on Azure, which has no default.
 func (t *Transport) Model() string { return t.opts.Model }
 
-// Voices lists the voices that the provider documents for model, the default
-// one first; nil if it documents none. An empty model means the default one.
+// Voices lists the documented voices, the default first; nil if there are none. An empty model means the default.
 func (t *Transport) Voices(model string) []string {
 	model = cmp.Or(model, t.opts.Model)
 	row := rowOf(model)

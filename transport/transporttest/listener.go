@@ -47,8 +47,7 @@ func (l *Listener) hear() {
 
 var errGivenUp = errors.New("transporttest: the test does not wait any longer")
 
-// Recv waits for the next event until ctx ends, which does not affect the connection. Audio
-// is a copy. Only one goroutine at a time may call it.
+// Recv waits for the next event, audio as a copy, until ctx ends. Only one goroutine at a time may call it.
 func (l *Listener) Recv(ctx context.Context) (transport.Event, error) {
 	for {
 		if ev, err := l.next(); ev != nil || err != nil {
