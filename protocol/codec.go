@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,80 +36,47 @@ func invalid(field, format string, args ...any) *MessageError {
 	return &MessageError{Code: CodeInvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-var clientTypes = map[string]func() ClientMessage{
-	"session.start":        func() ClientMessage { return new(Start) },
-	"input.text":           func() ClientMessage { return new(InputText) },
-	"input.image":          func() ClientMessage { return new(InputImage) },
-	"input.context":        func() ClientMessage { return new(InputContext) },
-	"input.activity":       func() ClientMessage { return new(InputActivity) },
-	"interrupt":            func() ClientMessage { return new(Interrupt) },
-	"playback":             func() ClientMessage { return new(Playback) },
-	"confirmation.resolve": func() ClientMessage { return new(ConfirmationResolve) },
-	"tool.result":          func() ClientMessage { return new(ToolResult) },
-	"session.end":          func() ClientMessage { return new(End) },
-	"ping":                 func() ClientMessage { return new(Ping) },
-}
+var clientTypes = byName[ClientMessage](ClientMessage.clientType,
+	new(Start), new(InputText), new(InputImage), new(InputContext), new(InputActivity), new(Interrupt),
+	new(Playback), new(ConfirmationResolve), new(ToolResult), new(End), new(Ping),
+)
 
-var serverTypes = map[string]func() ServerMessage{
-	"session.started":       func() ServerMessage { return new(SessionStarted) },
-	"audio.start":           func() ServerMessage { return new(AudioStart) },
-	"audio.end":             func() ServerMessage { return new(AudioEnd) },
-	"audio.flush":           func() ServerMessage { return new(AudioFlush) },
-	"speech.started":        func() ServerMessage { return new(SpeechStarted) },
-	"speech.stopped":        func() ServerMessage { return new(SpeechStopped) },
-	"transcript":            func() ServerMessage { return new(Transcript) },
-	"turn.started":          func() ServerMessage { return new(TurnStarted) },
-	"turn.ended":            func() ServerMessage { return new(TurnEnded) },
-	"tool.started":          func() ServerMessage { return new(ToolStarted) },
-	"tool.progress":         func() ServerMessage { return new(ToolProgress) },
-	"job.progress":          func() ServerMessage { return new(JobProgress) },
-	"tool.message":          func() ServerMessage { return new(ToolMessage) },
-	"tool.ended":            func() ServerMessage { return new(ToolEnded) },
-	"confirmation.request":  func() ServerMessage { return new(ConfirmationRequest) },
-	"confirmation.ended":    func() ServerMessage { return new(ConfirmationEnded) },
-	"text.delta":            func() ServerMessage { return new(TextDelta) },
-	"text.done":             func() ServerMessage { return new(TextDone) },
-	"tool.call":             func() ServerMessage { return new(ToolCall) },
-	"voice_session_start":   func() ServerMessage { return new(VoiceSessionStart) },
-	"ui.image":              func() ServerMessage { return new(UIImage) },
-	"usage":                 func() ServerMessage { return new(TurnUsage) },
-	"done":                  func() ServerMessage { return new(Done) },
-	"inspect.call":          func() ServerMessage { return new(InspectCall) },
-	"inspect.intent":        func() ServerMessage { return new(InspectIntent) },
-	"inspect.state":         func() ServerMessage { return new(InspectState) },
-	"timeout":               func() ServerMessage { return new(Timeout) },
-	"session.moving":        func() ServerMessage { return new(SessionMoving) },
-	"agent.switched":        func() ServerMessage { return new(AgentSwitched) },
-	"provider.reconnecting": func() ServerMessage { return new(ProviderReconnecting) },
-	"provider.reconnected":  func() ServerMessage { return new(ProviderReconnected) },
-	"session.ending":        func() ServerMessage { return new(SessionEnding) },
-	"session.ended":         func() ServerMessage { return new(SessionEnded) },
-	"error":                 func() ServerMessage { return new(Error) },
-	"pong":                  func() ServerMessage { return new(Pong) },
+var serverTypes = byName[ServerMessage](ServerMessage.serverType,
+	new(SessionStarted), new(AudioStart), new(AudioEnd), new(AudioFlush), new(SpeechStarted),
+	new(SpeechStopped), new(Transcript), new(TurnStarted), new(TurnEnded), new(ToolStarted),
+	new(ToolProgress), new(JobProgress), new(ToolMessage), new(ToolEnded), new(ConfirmationRequest),
+	new(ConfirmationEnded), new(TextDelta), new(TextDone), new(ToolCall), new(VoiceSessionStart),
+	new(UIImage), new(TurnUsage), new(Done), new(InspectCall), new(InspectIntent), new(InspectState),
+	new(Timeout), new(SessionMoving), new(AgentSwitched), new(ProviderReconnecting),
+	new(ProviderReconnected), new(SessionEnding), new(SessionEnded), new(Error), new(Pong),
+)
+
+// byName returns the messages' types by the names on the wire.
+func byName[M any](name func(M) string, all ...M) map[string]reflect.Type {
+	types := make(map[string]reflect.Type, len(all))
+	for _, m := range all {
+		types[name(m)] = reflect.TypeOf(m).Elem()
+	}
+	return types
 }
 
 // ParseClient parses a client's text frame, ignoring unknown fields of newer clients. The error is a *MessageError.
 func ParseClient(data []byte) (ClientMessage, error) {
-	if newMessage := plainType(data); newMessage != nil {
-		m := newMessage()
-		if json.Unmarshal(data, m) == nil {
-			if err := check(m, data); err != nil {
-				return nil, err
-			}
-			return m, nil
+	typ, err := plainType(data), error(nil)
+	if clientTypes[typ] == nil {
+		if typ, err = messageType(data); err != nil {
+			return nil, err
 		}
 	}
-	typ, err := messageType(data)
-	if err != nil {
-		return nil, err
-	}
-	newMessage, ok := clientTypes[typ]
-	if !ok {
+	if clientTypes[typ] == nil {
 		return nil, &MessageError{Code: CodeUnknownType, Field: "type",
 			Message: fmt.Sprintf("There is no message of type %s; the types are %s.", quoted(typ), knownClientTypes)}
 	}
-	m := newMessage()
+	m := reflect.New(clientTypes[typ]).Interface().(ClientMessage)
 	if err := json.Unmarshal(data, m); err != nil {
+		if _, wrong := messageType(data); wrong != nil {
+			return nil, wrong
+		}
 		return nil, shapeError(typ, err)
 	}
 	if err := check(m, data); err != nil {
@@ -116,20 +85,20 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	return m, nil
 }
 
-// plainType saves parsing frequent frames twice; nil if the whole frame must be parsed.
-func plainType(data []byte) func() ClientMessage {
+// plainType saves parsing frequent frames twice; empty if the whole frame must be parsed.
+func plainType(data []byte) string {
 	rest, plain := bytes.CutPrefix(data, []byte(`{"type":"`))
 	end := bytes.IndexByte(rest, '"')
 	if !plain || end < 0 || !utf8.Valid(data) {
-		return nil
+		return ""
 	}
 	// A later type would win. Its name may be in capitals or escaped.
 	for i, c := range rest[end:] {
 		if c == '\\' || (c == 't' || c == 'T') && bytes.EqualFold(rest[end+i:][:min(len("type"), len(rest)-end-i)], []byte("type")) {
-			return nil
+			return ""
 		}
 	}
-	return clientTypes[string(rest[:end])]
+	return string(rest[:end])
 }
 
 // ParseServer parses a gateway's text frame. Unknown types become *Unknown. The error is a *MessageError.
@@ -138,15 +107,15 @@ func ParseServer(data []byte) (ServerMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	newMessage, ok := serverTypes[typ]
-	if !ok {
+	of := serverTypes[typ]
+	if of == nil {
 		u := &Unknown{Raw: bytes.Clone(data)}
 		if err := json.Unmarshal(data, &u.Header); err != nil {
 			return nil, shapeError(typ, err)
 		}
 		return u, nil
 	}
-	m := newMessage()
+	m := reflect.New(of).Interface().(ServerMessage)
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, shapeError(typ, err)
 	}
@@ -430,14 +399,7 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-var knownClientTypes = func() string {
-	var names []string
-	for name := range clientTypes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}()
+var knownClientTypes = strings.Join(slices.Sorted(maps.Keys(clientTypes)), ", ")
 
 // subprotocols returns what the client offers, in order (RFC 6455 section 11.3.4), maybe in several headers.
 func subprotocols(h http.Header) []string {

@@ -175,13 +175,8 @@ func TestGoldenConversationsHoldEverything(t *testing.T) {
 			collect(seen[typ], "", fields)
 		}
 	}
-	want := map[string]reflect.Type{}
-	for name, make := range clientTypes {
-		want[name] = reflect.TypeOf(make()).Elem()
-	}
-	for name, make := range serverTypes {
-		want[name] = reflect.TypeOf(make()).Elem()
-	}
+	want := maps.Clone(clientTypes)
+	maps.Copy(want, serverTypes)
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		for _, path := range fieldsOf(want[name], "") {
 			if !seen[name][path] {
