@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -17,9 +16,9 @@ import (
 )
 
 // Conn is a WebSocket connection of the protocol, on either side. One goroutine may read and one may write; Close and
-// Abort are safe for concurrent use.
+// Abort are safe for concurrent use. [ws.Conn] documents the methods that are not here.
 type Conn struct {
-	ws     *ws.Conn
+	*ws.Conn
 	ticket string
 }
 
@@ -78,13 +77,13 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
-	return &Conn{ws: conn, ticket: ticket}, nil
+	return &Conn{Conn: conn, ticket: ticket}, nil
 }
 
 // Adopt returns the server side of a connection that another node has accepted. stream carries the client's frames;
 // early is data already read from it, at most 4 KiB. maxMessage is like AcceptOptions.MaxMessageBytes.
 func Adopt(stream net.Conn, early []byte, maxMessage int) *Conn {
-	return &Conn{ws: ws.Adopt(stream, early, serverOptions(maxMessage))}
+	return &Conn{Conn: ws.Adopt(stream, early, serverOptions(maxMessage))}
 }
 
 func serverOptions(maxMessage int) ws.Options {
@@ -93,10 +92,6 @@ func serverOptions(maxMessage int) ws.Options {
 		Budget: ws.Budget{PerSecond: FramesPerSecond, Burst: FrameBurst},
 	}
 }
-
-// Release gives up the connection without a close frame. It returns the stream and the data read after the last
-// frame. It may be called only before Notify, between calls of Read, and ends the use of the Conn.
-func (c *Conn) Release() (stream io.ReadWriteCloser, unread []byte) { return c.ws.Release() }
 
 // DialOptions configures Dial.
 type DialOptions struct {
@@ -132,7 +127,7 @@ func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	if err != nil {
 		return nil, dialError(resp, err)
 	}
-	return &Conn{ws: conn}, nil
+	return &Conn{Conn: conn}, nil
 }
 
 func dialError(resp *http.Response, err error) error {
@@ -152,45 +147,25 @@ func (c *Conn) Ticket() string { return c.ticket }
 // Read returns the next frame. On the server, [Flooded] reports whether an error means too many frames. Read holds a
 // buffer only while there is a frame. Errors are final; CloseStatus returns the peer's close code.
 func (c *Conn) Read() (Frame, error) {
-	typ, data, err := c.ws.Read()
+	typ, data, err := c.Conn.Read()
 	if err != nil {
 		return Frame{}, fmt.Errorf("read frame: %w", err)
 	}
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
 }
 
-// CaughtUp returns a time before which all that arrived was read; zero if unknown. Only Notify's function may call it.
-func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
-
-// Notify registers f, which is called when there may be a frame, and once after the connection closes; see
-// nonblock.Conn.Notify. It may be called once, and TryRead then replaces Read. f must not block, and must call
-// TryRead until there is no frame.
-func (c *Conn) Notify(f func()) { c.ws.Notify(f) }
-
 // TryRead is a nonblocking Read; ok is false without a frame, or at f's limit: f is called again. Only f may call it.
 func (c *Conn) TryRead() (f Frame, ok bool, err error) {
-	typ, data, ok, err := c.ws.TryRead()
+	typ, data, ok, err := c.Conn.TryRead()
 	if err != nil {
 		return Frame{}, false, fmt.Errorf("read frame: %w", err)
 	}
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, ok, nil
 }
 
-// Ready reports whether a write of audio probably won't block; false if unknown. It is safe for concurrent use.
-func (c *Conn) Ready() bool { return c.ws.Ready() }
-
-// Gone reports whether the peer has closed or reset; data may still be unread. It is safe for concurrent use.
-func (c *Conn) Gone() bool { return c.ws.Gone() }
-
-// KeepAlive keeps a silent connection open, and reports whether the peer still responds. Call it at a fixed interval
-// from one goroutine; it doesn't block. See ws.Conn.KeepAlive.
-func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
-	return c.ws.KeepAlive(pingAfter, lostAfter)
-}
-
 // WriteAudio sends PCM16 as a binary frame. It doesn't keep the slice.
 func (c *Conn) WriteAudio(pcm []byte) error {
-	if err := c.ws.Write(websocket.MessageBinary, pcm); err != nil {
+	if err := c.Conn.Write(websocket.MessageBinary, pcm); err != nil {
 		return fmt.Errorf("write audio: %w", err)
 	}
 	return nil
@@ -198,7 +173,7 @@ func (c *Conn) WriteAudio(pcm []byte) error {
 
 // WriteText sends an encoded message as one text frame.
 func (c *Conn) WriteText(message []byte) error {
-	if err := c.ws.Write(websocket.MessageText, message); err != nil {
+	if err := c.Conn.Write(websocket.MessageText, message); err != nil {
 		return fmt.Errorf("write message: %w", err)
 	}
 	return nil
@@ -207,7 +182,7 @@ func (c *Conn) WriteText(message []byte) error {
 // Close sends a close frame with a code and a reason of at most 123 bytes, and waits a few seconds for the peer's. A
 // blocked Read or Write then returns an error.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
-	if err := c.ws.Close(code, reason); err != nil {
+	if err := c.Conn.Close(code, reason); err != nil {
 		return fmt.Errorf("close websocket: %w", err)
 	}
 	return nil
@@ -216,17 +191,12 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 // Abort drops the connection without a close frame.
 func (c *Conn) Abort() {
 	// CloseNow fails only if the connection is already closed.
-	_ = c.ws.CloseNow()
-}
-
-// Reset drops the connection like a failing network: without a close frame, and with RST if possible. It is for tests.
-func (c *Conn) Reset() {
-	_ = c.ws.Reset() // it may already be closed
+	_ = c.Conn.CloseNow()
 }
 
 // GoAway closes the connection with 1001, like a browser that leaves the page. It waits like Close.
 func (c *Conn) GoAway() {
-	_ = c.ws.Close(websocket.StatusGoingAway, "") // a page would not see an error either
+	_ = c.Conn.Close(websocket.StatusGoingAway, "") // a page would not see an error either
 }
 
 // CloseStatus returns the close code in err's tree, or -1.
