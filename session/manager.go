@@ -132,8 +132,7 @@ func (m *Manager) concludeWhenDone(a *Admission, s *session, g *startup) {
 
 // begin returns nil if the client was refused or has resumed a running session, but a taken session like a new one.
 func (g *startup) begin(a *Admission, c Client) *session {
-	m := g.m
-	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.options().snapshot()
+	g.logger, g.all = g.options().Logger.With("session_id", g.SessionID), g.options().snapshot()
 	var cause *Cause
 	var model transport.Conn
 	g.start, cause = g.readStart(a, c)
@@ -146,19 +145,19 @@ func (g *startup) begin(a *Admission, c Client) *session {
 	}
 	logger, start := g.logger, g.start
 	if cause != nil {
-		m.throttle.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
-		m.observe(Refused{cause.Reason})
+		g.m.throttle.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
+		g.m.observe(Refused{cause.Reason})
 		g.followRefused(cause)
 		refuse(c, cause)
 		return nil
 	}
-	s, err := newSession(g, m.options(), c, model)
+	s, err := newSession(g, g.options(), c, model)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {
 			logger.Debug("closing the model's connection", "error", err)
 		}
-		m.observe(Refused{causeInternal.Reason})
+		g.m.observe(Refused{causeInternal.Reason})
 		g.followRefused(causeInternal)
 		refuse(c, causeInternal)
 		return nil
@@ -169,11 +168,11 @@ func (g *startup) begin(a *Admission, c Client) *session {
 	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.arrivedAt).Milliseconds(),
 		"client", clientName(start))
-	m.reportLifecycle(s, g.entry, nil)
+	g.m.reportLifecycle(s, g.entry, nil)
 	s.model.parts.redial = g.redialer()
 	s.model.redial.Store(&s.model.parts.redial)
-	token := m.enroll(s)
-	m.publish(s, g)
+	token := g.m.enroll(s)
+	g.m.publish(s, g)
 	s.begin(token)
 	return s
 }
@@ -403,8 +402,8 @@ func (r *roster) watchBlocks() {
 func (r *roster) checkBlocks() {
 	away := r.away()
 	for _, s := range away {
-		if until, ok := r.options().Blocked(s.user); ok {
-			s.end(blocked(until))
+		if cause := r.options().blocked(s.user); cause != nil {
+			s.end(cause)
 		}
 	}
 	r.mu.Lock()

@@ -296,8 +296,7 @@ func (g *startup) followRefused(cause *Cause) {
 
 // follow reports the begin of a session; refused is the reason if there is none.
 func (g *startup) follow(provider, model, refused string) Followed {
-	m := g.m
-	tell := m.options().Follow
+	tell := g.options().Follow
 	if tell == nil {
 		return Followed{}
 	}

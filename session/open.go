@@ -25,7 +25,6 @@ type startMessage = protocol.Start
 
 // open identifies the user and connects to the requested model. After a cause, g.leave releases the rest.
 func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
-	m := g.m
 	if a.returns {
 		return nil, causeBehind
 	}
@@ -39,31 +38,28 @@ func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
 	if cause = g.choose(); cause != nil {
 		return nil, cause
 	}
-	if m.options().Blocked != nil {
-		if until, ok := m.options().Blocked(g.User); ok {
-			return nil, blocked(until)
-		}
+	if cause = g.options().blocked(g.User); cause != nil {
+		return nil, cause
 	}
 	g.all = g.all.Draw(drawKey(g.User, g.start.ConversationID, g.SessionID), nil)
 	if cause := g.declare(); cause != nil {
 		return nil, cause
 	}
-	g.tools = m.options().toolsFor(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
+	g.tools = g.options().toolsFor(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
 	g.knownAt = time.Now()
 	if cause := g.meterUsage(false); cause != nil {
 		return nil, cause
 	}
-	g.provider = m.breakers.instead(m.options().providerOf(&g.modelRequest), m.options().Fallback, g.start.Provider != "")
+	g.provider = g.m.breakers.instead(g.options().providerOf(&g.modelRequest), g.options().Fallback, g.start.Provider != "")
 	g.mark = prompts.NewMark()
-	if !m.breakers[g.provider].allows(time.Now()) {
+	if !g.m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
 	}
-	return g.connect(m.ctx())
+	return g.connect(g.m.ctx())
 }
 
 func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
-	m := g.m
-	ctx, cancel := context.WithTimeout(a.ctx(), m.options().Limits.StartTimeout)
+	ctx, cancel := context.WithTimeout(a.ctx(), g.options().Limits.StartTimeout)
 	defer cancel()
 	// Only closing the connection ends a read.
 	closed := make(chan struct{}) // closed by the function below, once it has closed c
@@ -124,20 +120,19 @@ func startCause(ctx context.Context) *Cause {
 }
 
 func (g *startup) checkStart(start *startMessage) *Cause {
-	m := g.m
 	if start.Resume != nil {
-		if m.options().Policy.ResumeGrace <= 0 {
+		if g.options().Policy.ResumeGrace <= 0 {
 			return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
 				"This gateway does not let clients come back to a session; start a new one without the field resume.")
 		}
 		return nil
 	}
-	if cause := m.options().checkAgent(start); cause != nil {
+	if cause := g.options().checkAgent(start); cause != nil {
 		return cause
 	}
-	if _, ok := m.options().Transports[start.Provider]; start.Provider != "" && !ok {
+	if _, ok := g.options().Transports[start.Provider]; start.Provider != "" && !ok {
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
-			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.options().Transports)), ", "))
+			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(g.options().Transports)), ", "))
 	}
 	return nil
 }
@@ -173,28 +168,27 @@ func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // connect connects to the model of g.provider, with retries. g.provider changes if the fallback takes over.
 func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
-	m := g.m
-	limit := m.options().Limits.ConnectTimeout
+	limit := g.options().Limits.ConnectTimeout
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	other := m.options().Fallback
+	other := g.options().Fallback
 	if other == g.provider || g.start.Provider != "" {
 		other = "" // no fallback, or the client wants this provider
 	}
 	tries := orchestrator.NewAttempts(limit, uint16(rand.Uint32()))
 	tries.Planned(time.Now())
 	for {
-		setup := m.options().setup(&g.modelRequest, g.provider)
+		setup := g.options().setup(&g.modelRequest, g.provider)
 		g.instructed, g.voice = int64(len(setup.Instructions)), setup.Voice
 		attempt, done := context.WithTimeout(ctx, attemptTime(limit))
-		conn, err := m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)
+		conn, err := g.m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)
 		done()
 		if err == nil {
-			m.breakers[g.provider].report(true, time.Now())
+			g.m.breakers[g.provider].report(true, time.Now())
 			return conn, nil
 		}
-		if m.ctx().Err() != nil {
-			return nil, causeOf(context.Cause(m.ctx()))
+		if g.m.ctx().Err() != nil {
+			return nil, causeOf(context.Cause(g.m.ctx()))
 		}
 		kind, after := lossOf(err)
 		next := tries.Lost(time.Now(), orchestrator.Loss{Kind: kind, After: after, Other: other != ""})
@@ -202,7 +196,7 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 		g.logger.Log(ctx, levelOf(err), "connecting to the model failed", "provider", g.provider, "kind", kind.String(),
 			"again", !over, "error", err)
 		if over || next.Other {
-			m.breakers[g.provider].report(!kind.Retryable(), time.Now())
+			g.m.breakers[g.provider].report(!kind.Retryable(), time.Now())
 		}
 		if over {
 			return nil, unreachable(kind)

@@ -121,30 +121,19 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	for _, f := range []struct {
-		field *int
-		value int
-	}{
-		{&l.Sessions, setting.Sessions}, {&l.PerAddress, setting.SessionsPerAddress}, {&l.NewPerSecond, setting.NewSessionsPerSecond},
-		{&l.Waiting, setting.WaitingSessions}, {&l.WaitingPerAddress, setting.WaitingPerAddress}, {&l.BacklogBytes,
-			24 << 20}, {&l.Held, downlink.MaxKept}, {&l.ClientTools, setting.ClientTools},
-	} {
-		if *f.field == 0 {
-			*f.field = f.value
-		}
-	}
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&l.AudioAhead, setting.AudioAhead}, {&l.StartTimeout, 10 * time.Second},
-		{&l.ConnectTimeout, 10 * time.Second}, {&l.SlowClient, setting.SlowClient},
-		{&l.Backlog, 120 * time.Second},
-	} {
-		if *f.field == 0 {
-			*f.field = f.value
-		}
-	}
+	l.Sessions = cmp.Or(l.Sessions, setting.Sessions)
+	l.PerAddress = cmp.Or(l.PerAddress, setting.SessionsPerAddress)
+	l.NewPerSecond = cmp.Or(l.NewPerSecond, setting.NewSessionsPerSecond)
+	l.Waiting = cmp.Or(l.Waiting, setting.WaitingSessions)
+	l.WaitingPerAddress = cmp.Or(l.WaitingPerAddress, setting.WaitingPerAddress)
+	l.ClientTools = cmp.Or(l.ClientTools, setting.ClientTools)
+	l.AudioAhead = cmp.Or(l.AudioAhead, setting.AudioAhead)
+	l.StartTimeout = cmp.Or(l.StartTimeout, 10*time.Second)
+	l.ConnectTimeout = cmp.Or(l.ConnectTimeout, 10*time.Second)
+	l.SlowClient = cmp.Or(l.SlowClient, setting.SlowClient)
+	l.Backlog = cmp.Or(l.Backlog, 120*time.Second)
+	l.BacklogBytes = cmp.Or(l.BacklogBytes, 24<<20)
+	l.Held = cmp.Or(l.Held, downlink.MaxKept)
 	return l
 }
 
@@ -155,12 +144,8 @@ func (o Options) withDefaults() Options {
 	o.Limits = o.Limits.withDefaults()
 	o.Policy.Relink, o.Policy.Failover = true, o.Fallback != ""
 	o.rules = orchestrator.NewRules(o.Policy)
-	if o.Agent.Name == "" {
-		o.Agent.Name = setting.AgentName
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Agent.Name = cmp.Or(o.Agent.Name, setting.AgentName)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Observe == nil {
 		o.Observe = noObserver
 	}
@@ -201,6 +186,16 @@ func (m *Manager) Reconfigure(s Settings) error {
 	m.places.Limit(quota.Options{AtOnce: next.Limits.PerAddress, PerSecond: next.Limits.NewPerSecond})
 	m.waiting.Limit(next.Limits.Waiting, next.Limits.WaitingPerAddress)
 	m.now.Store(&next)
+	return nil
+}
+
+// blocked returns the cause for a locked-out user; nil for others.
+func (o *Options) blocked(who user.User) *Cause {
+	if o.Blocked != nil {
+		if until, ok := o.Blocked(who); ok {
+			return blocked(until)
+		}
+	}
 	return nil
 }
 
@@ -336,11 +331,10 @@ func (o *Options) noAgent(name string) *Cause {
 }
 
 func (g *startup) choose() *Cause {
-	m := g.m
-	a := m.options().agent(g.start.Agent)
+	a := g.options().agent(g.start.Agent)
 	switch {
 	case a == nil:
-		return m.options().noAgent(g.start.Agent)
+		return g.options().noAgent(g.start.Agent)
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider,
 			"The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)

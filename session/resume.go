@@ -14,7 +14,6 @@ import (
 
 // resume owns c. It returns the session if it was taken over from another node.
 func (g *startup) resume(a *Admission, c Client) *session {
-	m := g.m
 	id := ""
 	if g.start.Resume != nil {
 		id = g.start.Resume.SessionID
@@ -25,8 +24,8 @@ func (g *startup) resume(a *Admission, c Client) *session {
 		s, cause = g.findSession(a, c)
 	}
 	if cause != nil {
-		m.throttle.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
-		m.observe(Returned{Outcome: cause.Reason})
+		g.m.throttle.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
+		g.m.observe(Returned{Outcome: cause.Reason})
 		refuse(c, cause)
 	}
 	return s
@@ -34,8 +33,7 @@ func (g *startup) resume(a *Admission, c Client) *session {
 
 // findSession connects a client to its session on any node. It returns the session if it was taken over.
 func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Cause) {
-	m := g.m
-	s := m.roster.visit(g.start.Resume.SessionID)
+	s := g.m.roster.visit(g.start.Resume.SessionID)
 	if s == nil {
 		return g.resumeElsewhere(a, c)
 	}
@@ -44,9 +42,9 @@ func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Ca
 		return g.resumeElsewhere(a, c)
 	}
 	defer s.visitors.Done()
-	if cause = m.resume(s, a, c, g.start); cause == nil {
+	if cause = g.m.resume(s, a, c, g.start); cause == nil {
 		back := Returned{Outcome: ReturnedHere, Took: time.Since(g.arrivedAt)}
-		m.observe(back)
+		g.m.observe(back)
 		s.mu.Lock()
 		s.watch.event(back)
 		s.mu.Unlock()
@@ -102,11 +100,9 @@ func (b *comeback) attach() (*attachment, *Cause) {
 	if cause := b.fits(); cause != nil {
 		return nil, cause
 	}
-	if s.opts.Blocked != nil {
-		if until, ok := s.opts.Blocked(s.user); ok {
-			s.end(blocked(until))
-			return nil, blocked(until)
-		}
+	if cause := s.opts.blocked(s.user); cause != nil {
+		s.end(cause)
+		return nil, cause
 	}
 	if old := s.client.attachment(); old != nil {
 		s.stepSent(now)

@@ -29,8 +29,7 @@ func (g *startup) usageOwner() meter.Who {
 
 // meterUsage starts counting, or refuses. goesOn: another process has admitted the session.
 func (g *startup) meterUsage(goesOn bool) *Cause {
-	m := g.m
-	counted, no := m.options().Usage.Enter(g.usageOwner(), goesOn)
+	counted, no := g.options().Usage.Enter(g.usageOwner(), goesOn)
 	if no != nil {
 		return limited(no)
 	}

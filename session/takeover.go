@@ -33,24 +33,23 @@ const (
 
 // resumeElsewhere goes to the session's node or, if that is gone, takes the session over and returns it.
 func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
-	m := g.m
 	id := g.start.Resume.SessionID
 	for range elsewhereTries {
 		if c.Gone() {
 			return nil, causeGone // it asks on another connection
 		}
-		switch carried := m.carry(a, c, g.start); {
+		switch carried := g.m.carry(a, c, g.start); {
 		case carried:
-			m.observe(Returned{Outcome: ReturnedThere})
+			g.m.observe(Returned{Outcome: ReturnedThere})
 			return nil, nil
-		case m.options().Cluster == nil:
-			return nil, m.refuseResume(id)
+		case g.options().Cluster == nil:
+			return nil, g.m.refuseResume(id)
 		case a.carried:
 			return nil, causeMoving // this node has handed it over
-		case m.Draining():
+		case g.m.Draining():
 			return nil, causeShutdown // another node or process takes it
 		}
-		leave, first := m.roster.take(id)
+		leave, first := g.m.roster.take(id)
 		if !first {
 			return nil, causeMoving // another connection of the client was first
 		}
@@ -59,17 +58,17 @@ func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 		switch {
 		case err == nil:
 			return s, cause
-		case m.Runs(id):
+		case g.m.Runs(id):
 			return nil, causeMoving // another connection of the client was first
 		case errors.Is(err, ErrNoSession):
-			return nil, m.refuseResume(id)
+			return nil, g.m.refuseResume(id)
 		case !errors.Is(err, ErrElsewhere):
-			m.options().Logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
+			g.options().Logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
 			return nil, causeStore
 		}
 		select {
 		case <-time.After(elsewherePause):
-		case <-m.ctx().Done():
+		case <-g.m.ctx().Done():
 		}
 	}
 	return nil, causeMoving
@@ -77,8 +76,7 @@ func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 
 // takeOver makes this node the session's owner and continues it. The error is that of Cluster.Take.
 func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
-	m := g.m
-	t, err := m.options().Cluster.Take(m.ctx(), a.visitor(g.start))
+	t, err := g.options().Cluster.Take(g.m.ctx(), a.visitor(g.start))
 	var unfit *Cause
 	switch {
 	case errors.As(err, &unfit):
@@ -87,7 +85,7 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 		return nil, nil, err
 	}
 	began := time.Now()
-	g.logger = m.options().Logger.With("session_id", t.Record.ID)
+	g.logger = g.options().Logger.With("session_id", t.Record.ID)
 	s, end, cause := g.continueSession(a, c, t)
 	if cause == nil {
 		s.log().Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.handedOver(), "turn", t.Checkpoint.Turn,
@@ -98,7 +96,7 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 		if t.handedOver() {
 			outcome = ReturnedMoved
 		}
-		m.observe(Returned{Outcome: outcome, Took: time.Since(g.arrivedAt)})
+		g.m.observe(Returned{Outcome: outcome, Took: time.Since(g.arrivedAt)})
 		return s, nil, nil
 	}
 	g.logger.Warn("a session was taken over but cannot continue here", "reason", cause.Reason, "ended", end)
@@ -106,7 +104,7 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 		t.Place.Leave()
 		return nil, cause, nil
 	}
-	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	ctx, cancel := context.WithTimeout(g.m.ctx(), takeTime)
 	defer cancel()
 	if err := t.Place.Return(ctx); err != nil {
 		g.logger.Error("a session that cannot continue here could not be released", "error", err)
@@ -118,22 +116,21 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 func (t *Taken) handedOver() bool { return !t.Record.Lost }
 
 func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.Capabilities, error) {
-	m := g.m
 	r := t.Record
 	who, err := user.Stored(r.User)
 	if err != nil {
 		return nil, transport.Capabilities{}, fmt.Errorf("session: the user in the session's record: %w", err)
 	}
 	g.provider = r.Provider
-	if m.options().Transports[g.provider] == nil {
-		g.provider = m.options().Provider
+	if g.options().Transports[g.provider] == nil {
+		g.provider = g.options().Provider
 	}
-	g.agent = m.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.all = m.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
+	g.agent = g.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
+	g.all = g.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
 	if cause := g.declare(); cause != nil {
 		g.logger.Warn("a session that was taken over continues without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
-	g.tools = m.options().toolsFor(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+	g.tools = g.options().toolsFor(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
 		g.logger.Error("a checkpoint cannot be read; only the history is restored", "error", err)
@@ -148,26 +145,23 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	at := &restoring{taken: t, saved: was, resume: g.start.Resume}
 	g.entry, g.mark, g.restoring = EntryTakeover, prompts.MarkOf(was.Mark), at
 	g.start = startOf(r, g.start)
-	return at, m.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
+	return at, g.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
 }
 
 // After a cause, end reports whether the session is over; otherwise another node may take it.
 func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session, end bool, cause *Cause) {
-	m := g.m
-	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	ctx, cancel := context.WithTimeout(g.m.ctx(), takeTime)
 	defer cancel()
 	at, caps, err := g.prepare(ctx, t)
 	switch {
 	case err != nil:
 		g.logger.Error("a session that was taken over cannot continue", "error", err)
 		return nil, true, causeResume
-	case !m.options().Policy.Relink || !orchestrator.Replaceable(caps):
+	case !g.options().Policy.Relink || !orchestrator.Replaceable(caps):
 		return nil, true, causeResume
 	}
-	if m.options().Blocked != nil {
-		if until, ok := m.options().Blocked(g.User); ok {
-			return nil, true, blocked(until)
-		}
+	if cause := g.options().blocked(g.User); cause != nil {
+		return nil, true, cause
 	}
 	if cause := a.takePlace(); cause != nil {
 		return nil, false, cause
@@ -175,12 +169,12 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 	if sameCredentials(a.Principal, g.principal) {
 		g.principal.User, g.principal.Expires, g.principal.Mark = a.Principal.User, a.Principal.Expires, a.Principal.Mark
 	}
-	if !m.options().stillIn(g.principal) {
+	if !g.options().stillIn(g.principal) {
 		return nil, true, causeResume
 	}
 	r := t.Record
 	at.saved.State.Calls.Questions = g.openQuestions(ctx, r, at)
-	setup := m.options().setup(&g.modelRequest, g.provider)
+	setup := g.options().setup(&g.modelRequest, g.provider)
 	g.voice, g.instructed = setup.Voice, int64(len(setup.Instructions))
 	if end, cause := g.adopt(at); cause != nil {
 		return nil, end, cause
@@ -189,7 +183,7 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 		return nil, false, cause
 	}
 	at.outcomes = g.outcomes(at.saved.State.Calls.Questions)
-	if s, err = newSession(g, m.options(), c, g.noModelOf(r, caps)); err != nil {
+	if s, err = newSession(g, g.options(), c, g.noModelOf(r, caps)); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
 		return nil, false, causeInternal
@@ -198,7 +192,7 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 	s.model.redial.Store(&s.model.parts.redial)
 	s.place = t.Place
 	s.watch.follower = g.follow(g.provider, r.Model, "")
-	m.publish(s, g)
+	g.m.publish(s, g)
 	at.begin(s)
 	return s, false, nil
 }
@@ -210,15 +204,14 @@ func (g *startup) noModelOf(r store.SessionRecord, caps transport.Capabilities) 
 
 // Each question has the tools of the agent that asked it, or of the current agent if that one is unknown.
 func (g *startup) openQuestions(ctx context.Context, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
-	m := g.m
 	open := unseal(at.saved.State.Calls.Questions, at.saved.Questions, r.ID, at.resume.Token)
 	for i := range open {
 		by := open[i].Agent
 		if by.Name == "" || by == (calls.Agent{Name: g.agent.Name, Version: g.agent.Version}) {
 			continue
 		}
-		if a := m.options().pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
-			open[i].Tools = m.options().toolsFor(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+		if a := g.options().pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
+			open[i].Tools = g.options().toolsFor(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 		}
 	}
 	return open
@@ -247,13 +240,12 @@ func readState(data []byte) (savedState, error) {
 
 // After a cause, end reports whether the session is over; otherwise another node may take it.
 func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
-	m := g.m
-	if m.options().Handoffs == nil || g.ConversationID == "" {
+	if g.options().Handoffs == nil || g.ConversationID == "" {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	ctx, cancel := context.WithTimeout(g.m.ctx(), takeTime)
 	defer cancel()
-	a, err := m.options().Handoffs.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
+	a, err := g.options().Handoffs.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
 	switch {
 	case err == nil:
 		g.Over, g.WhenLost, at.entries = a.Over, a.WhenLost, a.Entries
@@ -269,12 +261,11 @@ func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 
 // outcomes are those of questions answered through the API or expired while no node ran the session, by token.
 func (g *startup) outcomes(questions []calls.OpenQuestion) map[string]calls.Outcome {
-	m := g.m
-	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	ctx, cancel := context.WithTimeout(g.m.ctx(), takeTime)
 	defer cancel()
 	fates := map[string]calls.Outcome{}
 	for _, q := range questions {
-		switch m.options().Executor.QuestionState(ctx, q.Name) {
+		switch g.options().Executor.QuestionState(ctx, q.Name) {
 		case execute.QuestionApproved:
 			fates[q.Token] = calls.OutcomeApproved
 		case execute.QuestionDeclined:
@@ -415,7 +406,6 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 }
 
 func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session, error) {
-	m := g.m
 	at, caps, err := g.prepare(ctx, t)
 	if err != nil {
 		return nil, err
@@ -429,7 +419,7 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 	if no := g.meterUsage(true); no != nil {
 		return nil, no
 	}
-	s, err := newSession(g, m.options(), noClient{}, g.noModelOf(t.Record, caps))
+	s, err := newSession(g, g.options(), noClient{}, g.noModelOf(t.Record, caps))
 	if err != nil {
 		return nil, err
 	}
@@ -439,7 +429,7 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 	s.place = t.Place
 	s.watch.follower = g.follow(g.provider, t.Record.Model, "")
 	s.event(g.started())
-	m.publish(s, g)
+	g.m.publish(s, g)
 	at.end(s, cause)
 	return s, nil
 }

@@ -63,11 +63,12 @@ type startup struct {
 	account   *meter.Session // counts usage; nil before that and without limits
 }
 
+func (g *startup) options() *Options { return g.m.options() }
+
 // ticketTime bounds a call of Handoffs for a new session.
 const ticketTime = 5 * time.Second
 
 func (g *startup) identify(a *Admission) *Cause {
-	m := g.m
 	secret := cmp.Or(g.start.Ticket, a.Ticket)
 	if a.Ticket != "" && secret != a.Ticket {
 		return causeTicketsDiffer
@@ -77,10 +78,10 @@ func (g *startup) identify(a *Admission) *Cause {
 	if cause != nil {
 		return cause
 	}
-	ctx, cancel := context.WithTimeout(m.ctx(), ticketTime)
+	ctx, cancel := context.WithTimeout(g.m.ctx(), ticketTime)
 	defer cancel()
 	switch {
-	case secret != "" && m.options().Handoffs == nil:
+	case secret != "" && g.options().Handoffs == nil:
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
 			"This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
@@ -94,8 +95,7 @@ func (g *startup) identify(a *Admission) *Cause {
 }
 
 func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Cause {
-	m := g.m
-	t, err := m.options().Handoffs.Redeem(ctx, secret, a.Origin)
+	t, err := g.options().Handoffs.Redeem(ctx, secret, a.Origin)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrUnknown):
@@ -119,17 +119,16 @@ func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Caus
 	by := t.Guarantor
 	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User,
 		Scopes: auth.ScopeVoice}
-	if !m.options().stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
+	if !g.options().stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
 		return causeTicketWrong
 	}
 	g.Inspect = g.mayInspect(a, t.Inspect)
-	g.logger = m.options().Logger.With("session_id", g.SessionID)
+	g.logger = g.options().Logger.With("session_id", g.SessionID)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent
-	return m.options().checkAgent(g.start)
+	return g.options().checkAgent(g.start)
 }
 
 func (g *startup) enter(ctx context.Context) *Cause {
-	m := g.m
 	id := g.start.ConversationID
 	if id == "" {
 		return nil
@@ -142,10 +141,10 @@ func (g *startup) enter(ctx context.Context) *Cause {
 			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with "+
 				"the conversation.", conversation.MinSecret)
 	}
-	if m.options().Handoffs == nil {
+	if g.options().Handoffs == nil {
 		return nil
 	}
-	before, err := m.options().Handoffs.Enter(ctx, id, g.User)
+	before, err := g.options().Handoffs.Enter(ctx, id, g.User)
 	switch {
 	case err == nil:
 		g.Context = before

@@ -241,13 +241,12 @@ func (m *Manager) SwitchAgent(id, agent, reason string) error {
 const maxDeclared = 32 << 10
 
 func (g *startup) declare() *Cause {
-	m := g.m
 	list := g.start.Tools
 	g.start.Tools = nil // the snapshot has them
 	if len(list) == 0 {
 		return nil
 	}
-	switch most := m.options().Limits.ClientTools; {
+	switch most := g.options().Limits.ClientTools; {
 	case most < 0:
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
 			"This gateway does not let clients declare tools; start without the field tools.")
