@@ -63,7 +63,7 @@ func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict
 	if s, v = scanFrame(frame); v != scanAudio {
 		return nil, s, v
 	}
-	it := c.items.byID[string(s.item)]
+	it := c.items.by[string(s.item)]
 	if it == nil {
 		it = c.newSpoken(string(s.item), string(s.response))
 	}
@@ -76,8 +76,9 @@ func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict
 }
 
 func (c *conn) newSpoken(id, response string) *spokenItem {
+	it := &spokenItem{id: id, response: response}
 	c.mu.Lock()
-	it := c.items.add(id, response)
+	c.items.put(maxSpoken, id, it)
 	c.mu.Unlock()
 	if c.response.isMuted(response) {
 		it.closed = true

@@ -62,8 +62,8 @@ type conn struct {
 	late *time.Timer // calls overdue when seq has waited long enough; nil before the first wait
 	// updates are the event ids of the updates that wait for their confirmation, oldest first.
 	updates []string
-	calls   callIDs
-	items   spokenItems
+	calls   newest[string]      // the provider's ids of calls that may be answered
+	items   newest[*spokenItem] // only Recv writes them, with mu held, so it may read without the lock
 	pads    padList
 }
 

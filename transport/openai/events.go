@@ -257,13 +257,7 @@ func (c handler) speak(response, item string, part int64, text string, final boo
 }
 
 func (c handler) transcribe(item string, role transport.Role, part int64, text string, final bool) {
-	var whole string
-	var ok bool
-	if final {
-		whole, ok = c.texts.set(item, part, text)
-	} else {
-		whole, ok = c.texts.add(item, part, text)
-	}
+	whole, ok := c.texts.update(item, part, text, final)
 	if !ok {
 		c.malformed.Add(1)
 		return
@@ -275,7 +269,7 @@ func (c handler) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
 	response := cmp.Or(ev.ResponseID, c.response.answering)
 	item := c.itemOr(ev.ItemID, response)
-	it := c.items.byID[item]
+	it := c.items.by[item]
 	if it == nil {
 		it = c.newSpoken(item, response)
 	}
@@ -291,7 +285,7 @@ func (c handler) onAudioDelta(ev *event) *transport.Error {
 }
 
 func (c handler) onAudioDone(ev *event) *transport.Error {
-	if it := c.items.byID[c.itemOr(ev.ItemID, cmp.Or(ev.ResponseID, c.response.answering))]; it != nil {
+	if it := c.items.by[c.itemOr(ev.ItemID, cmp.Or(ev.ResponseID, c.response.answering))]; it != nil {
 		c.endAudio(it)
 	}
 	return nil

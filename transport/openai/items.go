@@ -29,104 +29,59 @@ type spokenItem struct {
 	bytes atomic.Int64
 }
 
-// spokenItems are the newest. Only Recv writes them, with conn.mu held, so it may read without the lock.
-type spokenItems struct {
-	byID  map[string]*spokenItem
-	order []string
+// newest is a map of bounded size: a new entry replaces the oldest one.
+type newest[V any] struct {
+	by    map[string]V
+	order []string // the keys by age
 }
 
-// add makes an item; id is copied once and then shared.
-func (s *spokenItems) add(id, response string) *spokenItem {
-	if s.byID == nil {
-		s.byID = make(map[string]*spokenItem)
+// put adds an entry; limit is the same in each call.
+func (n *newest[V]) put(limit int, key string, v V) {
+	if n.by == nil {
+		n.by = make(map[string]V)
 	}
-	s.order = forgetOldest(s.byID, s.order, maxSpoken)
-	it := &spokenItem{id: id, response: response}
-	s.byID[id] = it
-	s.order = append(s.order, id)
-	return it
-}
-
-// audible bounds ms by the audio of item that has arrived; ok is false for an item without audio.
-func (s *spokenItems) audible(item string, ms int64) (int64, bool) {
-	it := s.byID[item]
-	if it == nil {
-		return 0, false
+	if len(n.order) == limit {
+		delete(n.by, n.order[0])
+		n.order = append(n.order[:0], n.order[1:]...) // so that the array does not grow with every call
 	}
-	return max(min(ms, it.bytes.Load()/bytesPerMS), 0), true
-}
-
-// forgetOldest makes room for one more entry in m, whose keys order holds by age.
-func forgetOldest[V any](m map[string]V, order []string, limit int) []string {
-	if len(order) < limit {
-		return order
-	}
-	delete(m, order[0])
-	// Keys are moved to the front, so that the array does not grow with every call.
-	return append(order[:0], order[1:]...)
+	n.by[key] = v
+	n.order = append(n.order, key)
 }
 
 // texts collects the words of each item. It is owned by Recv.
-type texts struct {
-	byID  map[string]*[maxParts]string
-	order []string
-}
+type texts struct{ newest[*[maxParts]string] }
 
-// part returns the text of one content part of item, or nil for a number out of range.
-func (t *texts) part(item string, index int64) (*[maxParts]string, *string) {
+// update appends text to one content part of an item or, with final, replaces the part. It returns the item's whole
+// text; ok is false for a part number out of range.
+func (t *texts) update(item string, index int64, text string, final bool) (all string, ok bool) {
 	if index < 0 || index >= maxParts {
-		return nil, nil
+		return "", false
 	}
-	parts := t.byID[item]
+	parts := t.by[item]
 	if parts == nil {
-		if t.byID == nil {
-			t.byID = make(map[string]*[maxParts]string)
-		}
-		t.order = forgetOldest(t.byID, t.order, maxTexts)
 		parts = new([maxParts]string)
-		t.byID[item] = parts
-		t.order = append(t.order, item)
+		t.put(maxTexts, item, parts)
 	}
-	return parts, &parts[index]
-}
-
-func (t *texts) add(item string, index int64, delta string) (string, bool) {
-	parts, p := t.part(item, index)
-	if p == nil {
-		return "", false
+	if final {
+		parts[index] = ""
 	}
-	*p += clip(delta, max(maxTextBytes-len(*p), 0))
-	return whole(parts), true
-}
-
-func (t *texts) set(item string, index int64, text string) (string, bool) {
-	parts, p := t.part(item, index)
-	if p == nil {
-		return "", false
-	}
-	*p = clip(text, maxTextBytes)
-	return whole(parts), true
+	parts[index] += clip(text, max(maxTextBytes-len(parts[index]), 0))
+	return t.get(item), true
 }
 
 func (t *texts) get(item string) string {
-	if parts := t.byID[item]; parts != nil {
-		return whole(parts)
+	all := ""
+	if parts := t.by[item]; parts != nil {
+		for _, p := range parts {
+			all += p
+		}
 	}
-	return ""
-}
-
-func whole(parts *[maxParts]string) string {
-	s := parts[0]
-	for _, p := range parts[1:] {
-		s += p
-	}
-	return s
+	return all
 }
 
 // callBook lets every call through once; a call is identified by its item and the provider's id. It is owned by Recv.
 type callBook struct {
-	seen  map[string]struct{}
-	order []string
+	seen newest[struct{}]
 	// unfinished calls have their arguments but have not been reported as done; in order of arrival.
 	unfinished []finishedCall
 	held       int // bytes of unfinished
@@ -156,15 +111,10 @@ func (b *callBook) first(f finishedCall) bool {
 	if !f.whole() && slices.ContainsFunc(b.given, f.maybe) {
 		return false
 	}
-	if _, again := b.seen[f.key()]; again {
+	if _, again := b.seen.by[f.key()]; again {
 		return false
 	}
-	if b.seen == nil {
-		b.seen = make(map[string]struct{})
-	}
-	b.order = forgetOldest(b.seen, b.order, maxCalls)
-	b.seen[f.key()] = struct{}{}
-	b.order = append(b.order, f.key())
+	b.seen.put(maxCalls, f.key(), struct{}{})
 	if len(b.given) < maxHeld {
 		b.given = append(b.given, finishedCall{item: f.item, id: f.id, name: f.name})
 	}
@@ -189,28 +139,4 @@ func (b *callBook) hold(f finishedCall) {
 		b.unfinished = append(b.unfinished, f)
 		b.held += size
 	}
-}
-
-// callIDs finds the provider's id of a call that is to be answered. Recv adds and Send takes, with conn.mu held.
-type callIDs struct {
-	byName map[string]string
-	order  []string
-}
-
-func (c *callIDs) add(name, id string) {
-	if c.byName == nil {
-		c.byName = make(map[string]string)
-	}
-	c.order = forgetOldest(c.byName, c.order, maxCalls)
-	c.byName[name] = id
-	c.order = append(c.order, name)
-}
-
-// take returns the id of a call and forgets it, because a call has one answer.
-func (c *callIDs) take(name string) (string, bool) {
-	id, ok := c.byName[name]
-	if ok {
-		delete(c.byName, name)
-	}
-	return id, ok
 }

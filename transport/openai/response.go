@@ -128,7 +128,7 @@ func (c handler) giveCall(call finishedCall) {
 	}
 	name := c.seenCalls.name()
 	c.mu.Lock()
-	c.calls.add(name, call.id)
+	c.calls.put(maxCalls, name, call.id)
 	c.mu.Unlock()
 	var args json.RawMessage // nil if empty: an empty RawMessage cannot be encoded
 	if call.args != "" {

@@ -143,11 +143,12 @@ func (c *conn) cancel() error {
 
 func (c *conn) truncate(cmd transport.Truncate) error {
 	c.mu.Lock()
-	ms, ok := c.items.audible(cmd.Item, cmd.AudioMS)
+	it := c.items.by[cmd.Item]
 	c.mu.Unlock()
-	if !ok || !c.info.Capabilities.Truncate {
+	if it == nil || !c.info.Capabilities.Truncate {
 		return nil
 	}
+	ms := max(min(cmd.AudioMS, it.bytes.Load()/bytesPerMS), 0)
 	c.truncates.Add(1)
 	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))
 }
@@ -155,7 +156,8 @@ func (c *conn) truncate(cmd transport.Truncate) error {
 // A result for a call that is not open is dropped: the provider would refuse a second output.
 func (c *conn) sendResult(cmd transport.ToolResult) error {
 	c.mu.Lock()
-	id, ok := c.calls.take(cmd.Call)
+	id, ok := c.calls.by[cmd.Call]
+	delete(c.calls.by, cmd.Call) // a call has one answer
 	c.mu.Unlock()
 	if !ok {
 		c.log.Warn("tool_result_dropped", "provider", c.info.Provider, "call", cmd.Call, "reason", "no open call has that name")

@@ -176,8 +176,8 @@ func TestBounds(t *testing.T) {
 		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, strings.Repeat("ö", maxTextBytes), false)
 		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
 	}
-	if len(c.texts.byID) != maxTexts || len(c.texts.order) != maxTexts {
-		t.Errorf("%d texts are kept", len(c.texts.byID))
+	if len(c.texts.by) != maxTexts || len(c.texts.order) != maxTexts {
+		t.Errorf("%d texts are kept", len(c.texts.by))
 	}
 	last, _ := c.events.pending[len(c.events.pending)-1].(transport.Transcript)
 	if len(last.Text) != maxTextBytes {
@@ -186,14 +186,14 @@ func TestBounds(t *testing.T) {
 	for i := range 3 * maxSpoken {
 		c.newSpoken(strings.Repeat("i", i+1), "r")
 	}
-	if len(c.items.byID) != maxSpoken || len(c.items.order) != maxSpoken {
-		t.Errorf("%d spoken items are kept", len(c.items.byID))
+	if len(c.items.by) != maxSpoken || len(c.items.order) != maxSpoken {
+		t.Errorf("%d spoken items are kept", len(c.items.by))
 	}
 	for i := range 2 * maxCalls {
 		handler{c}.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
 	}
-	if len(c.seenCalls.seen) != maxCalls || len(c.calls.byName) != maxCalls {
-		t.Errorf("%d and %d calls are kept", len(c.seenCalls.seen), len(c.calls.byName))
+	if len(c.seenCalls.seen.by) != maxCalls || len(c.calls.by) != maxCalls {
+		t.Errorf("%d and %d calls are kept", len(c.seenCalls.seen.by), len(c.calls.by))
 	}
 	handler{c}.transcribe("i", transport.RoleUser, -1, "x", false)
 	handler{c}.transcribe("i", transport.RoleUser, maxParts, "x", true)
@@ -214,9 +214,9 @@ func TestOpenAudioIsBounded(t *testing.T) {
 
 func TestTextOfSeveralParts(t *testing.T) {
 	var x texts
-	x.add("i", 1, " two")
-	x.add("i", 0, "o")
-	if got, ok := x.set("i", 0, "one"); got != "one two" || !ok {
+	x.update("i", 1, " two", false)
+	x.update("i", 0, "o", false)
+	if got, ok := x.update("i", 0, "one", true); got != "one two" || !ok {
 		t.Errorf("the parts make %q", got)
 	}
 	if x.get("j") != "" {
