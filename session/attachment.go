@@ -1,13 +1,18 @@
 package session
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"voicegw/audio"
 	"voicegw/orchestrator"
+	"voicegw/protocol"
+	"voicegw/session/downlink"
 	"voicegw/store"
 )
 
@@ -155,4 +160,291 @@ func (a *attachment) confirmToken() {
 	if s.client.tokens.received() {
 		s.place.Update(s.client.tokens.writeTo)
 	}
+}
+
+// frame handles one frame, which arrived after since; zero means now. The caller must hold inbound.
+func (a *attachment) frame(f protocol.Frame, since time.Time) {
+	s := a.s
+	if s.isOver() {
+		return // the rest of a flood gets no answers
+	}
+	if f.Audio {
+		a.audio(f.Data, since)
+		return
+	}
+	if s.client.control == nil {
+		s.client.control = rate.NewLimiter(controlRate, controlBurst)
+	}
+	if !s.client.control.Allow() {
+		a.tooMany()
+		return
+	}
+	m, err := protocol.ParseClient(f.Data)
+	if err != nil {
+		var bad *protocol.MessageError
+		if errors.As(err, &bad) {
+			s.clientError(bad.Code, bad.Field, "%s", bad.Message)
+		}
+		return
+	}
+	if !s.client.control.AllowN(time.Now(), price(m)-1) {
+		a.tooMany()
+		return
+	}
+	a.message(m)
+}
+
+func (a *attachment) tooMany() {
+	a.s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most "+
+		"units; this one was dropped.", controlRate)
+}
+
+func gone(err error) *Cause {
+	switch protocol.CloseStatus(err) {
+	case protocol.CloseDone:
+		return causeHungUp
+	case protocol.CloseServerLeaving:
+		return causeLeft
+	}
+	switch {
+	case protocol.TooBig(err):
+		return causeTooBig
+	case protocol.Flooded(err):
+		return causeFlood
+	}
+	return causeGone
+}
+
+// clientError reports a mistake to the client; too many end the session.
+func (s *session) clientError(code, ref, format string, args ...any) {
+	s.sendError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
+}
+
+// audio handles one frame of the user's audio, which arrived after since. The caller must hold inbound.
+func (a *attachment) audio(pcm []byte, since time.Time) {
+	s := a.s
+	rate := s.start.InputRate
+	switch n := len(pcm); {
+	case n == 0:
+		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame is empty.")
+		return
+	case n%audio.BytesPerSample != 0:
+		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
+		return
+	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
+		s.clientError(protocol.CodeInvalidAudio, "",
+			"The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
+		return
+	}
+	now := s.opts.now()
+	if last := s.mic.clock.newest(); !last.IsZero() {
+		if hole := min(now.Sub(last), maxBurst); hole > minGap {
+			s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, hole))
+		}
+	}
+	if ahead, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
+		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
+			s.clientError(protocol.CodeAudioTooFast, "",
+				"The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+				ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), dropped)
+		}
+		return
+	}
+	s.mic.send(s, pcm)
+}
+
+func (a *attachment) message(m protocol.ClientMessage) {
+	s := a.s
+	switch m := m.(type) {
+	case *protocol.InputText:
+		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
+	case *protocol.InputImage:
+		data, err := m.File()
+		if err != nil { // ParseClient has checked it
+			s.clientError(protocol.CodeInvalidMessage, "data", "%v", err)
+			return
+		}
+		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
+	case *protocol.InputContext:
+		s.dispatch(orchestrator.UserContext{Text: m.Text})
+	case *protocol.InputActivity:
+		if !manual(s.start) {
+			s.clientError(protocol.CodeInvalidMessage,
+				"type", "input.activity needs a session that was started with turn_detection \"client\".")
+			return
+		}
+		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.mic.clock.ms()})
+	case *protocol.Interrupt:
+		s.dispatch(orchestrator.UserInterrupt{})
+	case *protocol.Playback:
+		s.down.Acknowledged(m.Seq)
+		s.down.Received(m.ItemID, max(m.ReceivedMS, m.PlayedMS))
+		s.dispatch(orchestrator.Played{Item: m.ItemID, MS: m.PlayedMS, Done: m.Done})
+	case *protocol.End:
+		s.dispatch(orchestrator.HungUp{})
+	case *protocol.Ping:
+		s.down.Acknowledged(m.Seq)
+		s.send(&protocol.Pong{T: m.T})
+	case *protocol.Start:
+		s.clientError(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
+	case *protocol.ConfirmationResolve:
+		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
+	case *protocol.ToolResult:
+		a.toolResult(m)
+	}
+}
+
+// The cost of a client's messages is limited per second, with a burst. protocol.FramesPerSecond limits frames.
+const (
+	controlRate  = 50
+	controlBurst = 200
+)
+
+// price returns a message's cost, at least 1, according to the work it causes. docs/protocol.md has the table.
+func price(m protocol.ClientMessage) int {
+	switch m.(type) {
+	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve:
+		return 10
+	case *protocol.InputActivity, *protocol.Interrupt:
+		return 4
+	}
+	return 1
+}
+
+// Errors to a client are limited, because a client's flood would cause another one. More than floodErrors errors
+// within floodWindow, or sessionErrors in all, are a flood. Errors that are not the client's fault are limited to one
+// every faultEvery after the first floodErrors.
+const (
+	floodErrors   = 20
+	floodWindow   = 10 * time.Second
+	sessionErrors = 200
+	faultEvery    = 10 * time.Second
+)
+
+// errorGate limits the errors to a running session's client. It may be used concurrently.
+type errorGate struct {
+	mu      sync.Mutex // guards the following fields
+	recent  []time.Time
+	faults  *rate.Limiter // limits other errors; nil before the first
+	own     int32         // the client's own errors so far
+	leftOut bool          // some errors were left out
+}
+
+type verdict int
+
+const (
+	errorSent verdict = iota
+	errorLeftOut
+	errorIsFlood
+)
+
+func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !clientsFault(code) {
+		if g.faults == nil {
+			g.faults = rate.NewLimiter(rate.Every(faultEvery), floodErrors)
+		}
+		if g.faults.AllowN(now, 1) {
+			return errorSent, false
+		}
+		first, g.leftOut = !g.leftOut, true
+		return errorLeftOut, first
+	}
+	g.own++
+	for len(g.recent) > 0 && now.Sub(g.recent[0]) > floodWindow {
+		g.recent = g.recent[1:]
+	}
+	g.recent = append(g.recent, now)
+	if len(g.recent) > floodErrors || g.own > sessionErrors {
+		return errorIsFlood, false
+	}
+	return errorSent, false
+}
+
+func clientsFault(code string) bool {
+	switch code {
+	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer,
+		protocol.CodeProviderUnavailable, protocol.CodeContentFilter,
+		protocol.CodeProviderError, protocol.CodeTranscriptionFailed, protocol.CodeNoAnswer, protocol.CodeStoreUnavailable:
+		return false
+	}
+	return true
+}
+
+// After the session's end, only the error that explains it is sent.
+func (s *session) sendError(m *protocol.Error) {
+	if s.isOver() {
+		return
+	}
+	if clientsFault(m.Code) {
+		s.event(Rejected{m.Code})
+	}
+	switch v, first := s.client.errors.pass(m.Code, time.Now()); v {
+	case errorIsFlood:
+		s.end(causeFlood)
+		return
+	case errorLeftOut:
+		if first {
+			s.log().Warn("too many errors: the client does not get all of them", "code", m.Code)
+		}
+		return
+	}
+	if r := protocol.RetryOf(m.Code); r != protocol.RetryDepends {
+		m.Retryable = r == protocol.RetryLater
+	}
+	s.send(m)
+}
+
+// writeClient writes the downlink's entries to an attachment; it runs while something is queued.
+func (s *session) writeClient(gen int) {
+	a := s.client.attachment()
+	if a == nil || a.gen != gen {
+		return // it was lost before the start
+	}
+	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { a.lost(causeSlow) })
+	defer stuck.Stop()
+	for {
+		e, ok := s.down.Pop(gen)
+		if !ok {
+			return
+		}
+		stuck.Reset(s.opts.Limits.SlowClient)
+		if err := a.writeEntry(e); err != nil {
+			a.cannotWrite(err) // the next Pop fails
+		}
+	}
+}
+
+func (a *attachment) writeEntry(e downlink.Entry) error {
+	s := a.s
+	if e.Text != nil {
+		if err := a.conn.WriteText(e.Text); err != nil {
+			return err
+		}
+	}
+	if e.Frame != nil {
+		if err := a.conn.WriteAudio(e.Frame.PCM); err != nil {
+			return err
+		}
+		s.down.Written(a.gen, e)
+		e.Frame.Free()
+	}
+	if e.Reported() {
+		s.reportSent()
+	}
+	return nil
+}
+
+// writeDirect saves a hop if the network takes audio at once, and reports whether it did. That frame cannot be flushed.
+func (a *attachment) writeDirect(item string, pcm []byte) bool {
+	if a == nil || !a.conn.Ready() || !a.s.down.Claim(a.gen, item, pcm) {
+		return false
+	}
+	err := a.conn.WriteAudio(pcm) // the connection buffers the rest
+	if err != nil {
+		a.cannotWrite(err)
+	}
+	a.s.down.Release(a.gen, item, len(pcm))
+	return true
 }
