@@ -21,17 +21,15 @@ type DetectorOptions struct {
 	SilenceMS int
 	// MinSpeechMS is how long a sound must last, rounded up to 10 ms, at most 200; the decision's delay. Zero means 60.
 	MinSpeechMS int
-	// Threshold is how much a sound must stand out, from 0 to 1, like the threshold of OpenAI's server_vad: a higher
-	// one needs louder speech. Zero means 0.5, at which speech must be 12 dB above the background and above -50 dBFS;
-	// each 0.1 moves both by 2 dB.
+	// Threshold is how much a sound must stand out, from 0 to 1, like that of OpenAI's server_vad. Zero means 0.5: 12
+	// dB above the background and above -50 dBFS; each 0.1 moves both by 2 dB.
 	Threshold float64
 	// SustainMS is how much sound speech must have before it is reported as Sustained, rounded up to 10 ms. A cough or
 	// a short noise has less, and most of a cough has no pitch. Zero reports none.
 	SustainMS int
 }
 
-// Activity is a change between silence and speech, or reports that speech is sustained. Its times
-// are milliseconds of audio since the first sample.
+// Activity is a change between silence and speech, or sustained speech. Times are ms of audio since the first sample.
 type Activity struct {
 	// Started is true if speech begins. If Started and Sustained are false, it ends.
 	Started bool

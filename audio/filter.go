@@ -135,9 +135,8 @@ func (c *filterCache) entry(key ratio) *filterEntry {
 	return e
 }
 
-// dotGo returns the sum of the products of c and x, which have the same length, a multiple of tapAlign. Eight partial
-// sums keep the processor's adders busy; the explicit conversions keep the compiler from fusing multiply and add, so
-// that every platform computes the same bits.
+// dotGo multiplies vectors of the same length, a multiple of tapAlign. The explicit conversions keep the compiler from
+// fusing multiply and add, so that every platform computes the same bits.
 func dotGo(c, x []float32) float32 {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
 	x = x[:len(c)]
@@ -156,9 +155,8 @@ func dotGo(c, x []float32) float32 {
 	return (s0 + s2) + (s1 + s3)
 }
 
-// four describes four samples at once: out[i] is the dot product of c[i] and x[i], which all have the same length, a
-// multiple of tapAlign, rounded to a sample by round16. Vector code adds up four results with few more instructions
-// than one, and has four sums to work on while it waits for an adder.
+// four describes four samples at once: out[i] is the rounded product of c[i] and x[i], of one length, a multiple of
+// tapAlign. Vector code has four sums to work on while it waits for an adder.
 type four struct {
 	c, x [4][]float32
 	out  [4]int16

@@ -30,9 +30,8 @@ type Resampler struct {
 	owed  int64     // the length of the stream so far, in output samples times filter.down
 }
 
-// NewResampler returns a Resampler from inRate to outRate, in Hz. Both must be between 8000 and 192000. It returns
-// ErrRate otherwise, or if the two have so small a common divisor that no filter of reasonable size converts between
-// them (all usual rates, 11025 Hz and its multiples included, are supported).
+// NewResampler returns a Resampler from inRate to outRate, 8000 to 192000 Hz. The error is ErrRate, also if no filter
+// of reasonable size converts between them (all usual rates are supported).
 func NewResampler(inRate, outRate int) (*Resampler, error) {
 	for _, rate := range []int{inRate, outRate} {
 		if rate < minRate || rate > maxRate {
@@ -84,9 +83,8 @@ func (r *Resampler) MaxOut(n int) int {
 	return int(out+1) * BytesPerSample
 }
 
-// Process appends src at the output rate to dst, and returns it. src is PCM; a trailing half sample is ignored. If the
-// rates are equal, src is copied unchanged. It allocates nothing if dst has MaxOut(len(src)) bytes of free capacity.
-// dst's free capacity and src must not overlap.
+// Process appends src, without a half sample, at the output rate to dst. It allocates nothing if dst has
+// MaxOut(len(src)) bytes of free capacity, which must not overlap src.
 func (r *Resampler) Process(dst, src []byte) []byte {
 	src = src[:len(src)&^1]
 	if r.filter == nil {

@@ -21,8 +21,7 @@ type Clip struct {
 // Duration returns how long the clip lasts.
 func (c Clip) Duration() time.Duration { return Duration(c.Rate, len(c.PCM)) }
 
-// Resample returns the clip at another rate, with the same duration to the sample. At the clip's own rate it returns
-// the clip itself, sharing its PCM. The error is ErrRate, as for NewResampler.
+// Resample returns the clip at another rate; at its own, the clip itself, sharing its PCM. The error is ErrRate.
 func (c Clip) Resample(rate int) (Clip, error) {
 	if rate == c.Rate {
 		return c, nil
@@ -75,8 +74,7 @@ func (f wavFormat) String() string {
 // wavHeader is the size of all before the samples: the RIFF header, a fmt chunk of 16 bytes and the data chunk's head.
 const wavHeader = 44
 
-// WriteWAV writes pcm as a mono 16-bit RIFF/WAVE file. The errors are ErrRate (rate not positive or over 384000 Hz),
-// ErrOddPCM, ErrWAVTooLarge (over 4 GiB) and those of w.
+// WriteWAV writes a mono 16-bit RIFF/WAVE file. The errors are ErrRate, ErrOddPCM, ErrWAVTooLarge and those of w.
 func WriteWAV(w io.Writer, rate int, pcm []byte) error {
 	switch {
 	case rate <= 0 || rate > maxWAVRate:

@@ -45,9 +45,8 @@ type AcceptOptions struct {
 	MaxMessageBytes int
 }
 
-// Accept upgrades a request to a WebSocket. On failure it has answered the request: 400 if the client offers only
-// other subprotocols or several tickets, 403 for a web page (see AcceptOptions), 426 if it isn't a WebSocket request.
-// It selects only [Subprotocol]. Errors contain no ticket.
+// Accept upgrades a request, for Subprotocol only. On failure it has answered: 400 for other subprotocols or several
+// tickets, 403 for a web page (see AcceptOptions), 426 without a WebSocket. Errors contain no ticket.
 func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, error) {
 	offered := subprotocols(r.Header)
 	if len(offered) > 0 && !slices.Contains(offered, Subprotocol) {
@@ -179,8 +178,7 @@ func (c *Conn) WriteText(message []byte) error {
 	return nil
 }
 
-// Close sends a close frame with a code and a reason of at most 123 bytes, and waits a few seconds for the peer's. A
-// blocked Read or Write then returns an error.
+// Close sends a close frame with a reason of at most 123 bytes, and waits a few seconds for the peer's.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if err := c.Conn.Close(code, reason); err != nil {
 		return fmt.Errorf("close websocket: %w", err)

@@ -82,11 +82,9 @@ type Coming struct {
 	Behind bool
 }
 
-// Admit admits a connection from addr to the waiting room, before its upgrade. A full room evicts another connection.
-// The error is ErrDraining, ErrBehind, ErrFull, ErrAddressLimit or an [*UnreachableError]. For a connection that may
-// resume a session, it is only ErrAddressLimit, for too many connections per second; capacity is checked after
-// session.start. A connection may resume if it announces it, or if a client of this node or of a lost session is
-// absent.
+// Admit admits a connection from addr to the waiting room, before its upgrade; a full room evicts another one. The
+// error is ErrDraining, ErrBehind, ErrFull, ErrAddressLimit or an [*UnreachableError]; for a connection that announces
+// to resume, or may because a client is absent, only ErrAddressLimit, as capacity is checked after session.start.
 func (m *Manager) Admit(addr netip.Addr, how Coming) (*Admission, error) {
 	a, err := m.admit(addr, how)
 	if err != nil {

@@ -31,9 +31,8 @@ type clientSide struct {
 	state  clientState
 }
 
-// attachment is one connection of a session's client. A session has at most one at a time, which its field attached
-// names; each has a higher gen than the previous one. The session's locks drop all that an older attachment still
-// delivers.
+// attachment is one connection of a session's client. A session has at most one, its field attached; each has a higher
+// gen than the previous one. The session's locks drop what an older one still delivers.
 type attachment struct {
 	// Fixed after attach.
 	s    *session
@@ -311,9 +310,8 @@ func price(m protocol.ClientMessage) int {
 	return 1
 }
 
-// Errors to a client are limited, because a client's flood would cause another one. More than floodErrors errors
-// within floodWindow, or sessionErrors in all, are a flood. Errors that are not the client's fault are limited to one
-// every faultEvery after the first floodErrors.
+// Errors to a client are limited. More than floodErrors of its own within floodWindow, or sessionErrors in all, are a
+// flood. Of others, one every faultEvery follows the first floodErrors.
 const (
 	floodErrors   = 20
 	floodWindow   = 10 * time.Second

@@ -18,9 +18,8 @@ type Cluster interface {
 	Enter(r store.SessionRecord) Place
 	// Carry connects a client with its session's node until it is gone; false, with c unused, if no node takes it.
 	Carry(ctx context.Context, v Visitor, c Client) (carried bool)
-	// Take makes this node the owner of a session whose node is gone or has handed it over, if the visitor may resume
-	// it; see [Visitor.Opens]. The error is that of Opens, wraps ErrNoSession, ErrElsewhere or store.ErrUnavailable,
-	// or describes unreadable data.
+	// Take makes this node the owner of a session without a node, if [Visitor.Opens]. The error is that of Opens, wraps
+	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or describes unreadable data.
 	Take(ctx context.Context, v Visitor) (*Taken, error)
 	// Lost returns the sessions without a node. The error wraps store.ErrUnavailable.
 	Lost(ctx context.Context) ([]Lost, error)
@@ -54,13 +53,11 @@ type Place interface {
 	Written() <-chan struct{}
 	// Note writes a checkpoint soon. It sets SessionID and Epoch; the slices must not change any more.
 	Note(c store.Checkpoint)
-	// Keep writes the noted checkpoint and waits. When it returns nil, the checkpoint is durable or no other node can
-	// take the session. The error wraps store.ErrUnavailable, store.ErrTooBig or store.ErrFenced, or the session was
-	// handed over.
+	// Keep writes the noted checkpoint. After nil it is durable, or no other node can take the session. The error wraps
+	// store.ErrUnavailable, store.ErrTooBig or store.ErrFenced, or the session was handed over.
 	Keep(ctx context.Context) error
-	// Give writes a checkpoint and releases the session for any node. When it returns nil, both are durable, and
-	// nothing is written after them. store.ErrFenced: another node has the session. After other errors the session
-	// belongs to this node, and Give can be called again.
+	// Give writes a checkpoint and releases the session for any node; after nil, nothing is written any more.
+	// store.ErrFenced: another node has the session. After other errors Give can be called again.
 	Give(ctx context.Context, c store.Checkpoint) error
 	// Return releases a taken session unchanged. It waits until ctx is done; after an error, the release follows later.
 	Return(ctx context.Context) error

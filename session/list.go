@@ -110,9 +110,8 @@ func (s *session) running() Running {
 type Census struct {
 	// Sessions are the running sessions, Most is their limit.
 	Sessions, Most int
-	// Attached and Detached count the sessions with and without a client by provider, and Linked those with a
-	// connection to the model. Each has an entry for every configured provider; other providers' sessions count under
-	// their names.
+	// Attached and Detached count the sessions with and without a client by provider, Linked those with a connection to
+	// the model. Each configured provider has an entry.
 	Attached, Detached, Linked map[string]int
 	// Backlog is the longest audio queued for one client.
 	Backlog time.Duration

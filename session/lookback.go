@@ -13,8 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// The user's speech is kept in case the model's connection breaks: maxLookSpeech bounds unanswered speech,
-// maxLookOnset bounds sound in which speech may be starting, and maxLookAll bounds all sessions together, in bytes.
+// The bounds of kept speech: unanswered, perhaps starting, and of all sessions together, in bytes.
 const (
 	maxLookSpeech = 10 * time.Second
 	maxLookOnset  = time.Second
@@ -30,9 +29,8 @@ var lookLevel = int(32768 * math.Pow(10, (audio.FaintestSpeech-consonantLevel)/2
 
 const consonantLevel = 10.0
 
-// lookback keeps audio that was sent to the model and not answered, so that another connection can hear it. It uses
-// memory only while there is sound, until the model answers. A nil lookback keeps nothing. Its methods may be called
-// concurrently; those that take audio must be called in the order of sending.
+// lookback keeps audio that was sent to the model and not answered, so that another connection can hear it. A nil
+// lookback keeps nothing. It may be used concurrently; audio comes in the order of sending.
 type lookback struct {
 	all *atomic.Int64 // bytes of memory in all sessions; fixed
 

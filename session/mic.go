@@ -69,9 +69,8 @@ func (m *microphone) sendDirect(s *session, pcm []byte, again bool) bool {
 	return true
 }
 
-// tooFastEvery is the minimum interval between errors about audio that comes too fast. A page or network that was
-// held up delivers many frames at once, which must not end a session. A client that does not stop still exceeds
-// floodErrors within floodWindow.
+// tooFastEvery is the interval of errors about audio that comes too fast: a page that was held up sends many frames at
+// once, which must not end a session. A client that goes on still exceeds floodErrors.
 const tooFastEvery = floodWindow / (floodErrors + 5)
 
 // tooFast counts a dropped frame of n bytes. It returns how many since the last error, and whether to send another one.
@@ -86,9 +85,8 @@ func (m *microphone) tooFast(n int) (dropped int32, tell bool) {
 	return dropped, true
 }
 
-// startAt sets the clock of a session that another process has run to settled, in ms: the end of the speech that needs
-// no repetition. It returns how much of its later audio the client must send again, and from where. has is what the
-// client has kept; nil if it keeps nothing.
+// startAt sets a taken session's clock to settled, in ms: the end of the speech that needs no repetition. It returns
+// how much later audio the client must send again, and from where. has may be nil.
 func (m *microphone) startAt(settled int64, has *protocol.ResumeInput) (from int64, again time.Duration) {
 	from = settled
 	if has != nil && from < has.ToMS {
@@ -110,9 +108,8 @@ func (m *microphone) rest(has *protocol.ResumeInput) bool {
 	return m.again > 0
 }
 
-// pauseAfter is how long a client may send no audio before that counts as a pause. A model's sense of time is the
-// audio itself: without audio it waits for the rest of a phrase, or for its end. A client that was held up for less
-// sends the missing audio late (docs/clients.md); that still belongs to the phrase.
+// pauseAfter is how long a client may send no audio before that is a pause, for which a model would wait, as audio is
+// its sense of time. A client that was held up for less sends it late (docs/clients.md).
 const pauseAfter = 2 * time.Second
 
 func (m *microphone) audioFlows(s *session) {
@@ -242,9 +239,8 @@ func (e *listener) relinked(modelHears, resampled bool) {
 	}
 }
 
-// speechStart returns where on the client's audio clock the speech began that the model reports, on a link whose
-// clock began at offsetMS. From now on the model counts as one that reports speech, whatever its capabilities say,
-// and the length of that speech counts from now.
+// speechStart returns where the reported speech began on the client's audio clock; the link's began at offsetMS. From
+// now on the model counts as one that reports speech, and its length counts from now.
 func (e *listener) speechStart(offsetMS int64, ev transport.SpeechStarted) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -262,9 +258,8 @@ func (e *listener) speechStart(offsetMS int64, ev transport.SpeechStarted) int64
 // edgeSlack is by how many ms two detectors may differ about the end of the same sound.
 const edgeSlack = 100
 
-// speechEnd interprets the model's report of the end of speech, on a link whose clock began at offsetMS. The user's
-// last sound is where the gateway's detector heard it, because models report the end late and include the silence
-// that they waited for. Speech that the detector did not hear ended where the model says.
+// speechEnd interprets a report of the end of speech. The last sound is where the gateway's detector heard it, because
+// models report late and include silence; if it heard none, the model's position counts.
 func (e *listener) speechEnd(offsetMS int64, ev transport.SpeechStopped, clock *audioClock) orchestrator.UserSpeechStopped {
 	in := orchestrator.UserSpeechStopped{
 		Item: ev.Item, AudioMS: offsetMS + ev.AudioMS, EndMS: offsetMS + ev.EndMS, Unsure: ev.EndMS == ev.AudioMS,
@@ -308,24 +303,21 @@ type clockMark struct {
 // markEvery is the distance of marks in ms, and how well a sample's time is known: 80 of them cover more than 6 s.
 const markEvery = 100
 
-// If a reader is late by more than lateReader, the socket is full, and the client continues to send once its audio has
-// been read. That takes as long as the reader was late, but at most longestLate, which is also the most that a client
-// can have buffered.
+// If a reader is late by more than lateReader, the socket is full, and the client goes on sending for as long as the
+// reader was late, at most longestLate, which is also the most that it can have buffered.
 const (
 	lateReader  = time.Second
 	longestLate = 2 * time.Minute
 )
 
-// maxBurst is how much audio, recorded during a network outage, a client may send at once, in addition to what may run
-// ahead. Over the whole session it still sends no more than that beyond real time.
+// maxBurst is how much audio of a network outage may come at once, beyond AudioAhead. Over the session it is no more.
 const maxBurst = 15 * time.Second
 
 // minGap is the shortest outage whose audio may come as a burst.
 const minGap = 500 * time.Millisecond
 
-// add records n bytes that arrived after since (now if zero), unless the client's audio would then be more than most
-// ahead of real time. It returns how far ahead it is or would be. Audio that waited for a late reader counts as if it
-// had been read in time, so the delay is not taken for a pause.
+// add records n bytes that arrived after since (now if zero), unless they are more than most ahead of real time. It
+// returns how far ahead they are. Audio that waited for a late reader counts as if read in time, not as a pause.
 func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,9 +44,8 @@ func entryOf(p auth.Principal) Entry {
 type (
 	// Refused means that a connection got no session. Reason is that of a [Cause], or one of the reasons of [Reasons].
 	Refused struct{ Reason string }
-	// Started means that a session has begun. Waited is the time until session.start, Identified until the user was known,
-	// Connected until the model was reached, and Total the sum, from the connection on. After a takeover only Total is
-	// set.
+	// Started: a session has begun. The times are until session.start, until the user was known, until the model was
+	// reached, and the sum; after a takeover only the sum.
 	Started struct {
 		Entry                                Entry
 		Waited, Identified, Connected, Total time.Duration
@@ -74,9 +73,8 @@ type (
 	Rejected struct{ Code string }
 	// Slow means that a client fell too far behind and lost its connection.
 	Slow struct{}
-	// Sound is the audio since the last Sound of the session. Up came from the client, Down was sent to it. Backlog
-	// waited too long for the model, and Ahead was too far ahead of real time, so both were dropped. Unheard came from
-	// the model and was not sent.
+	// Sound is the audio since the last Sound: Up from the client, Down to it, Backlog and Ahead dropped as too late
+	// for the model or too far ahead, and Unheard from the model but not sent.
 	Sound struct{ Up, Down, Backlog, Ahead, Unheard time.Duration }
 	// Dialed means that a connection to a model was tried. Kind is zero on success.
 	Dialed struct {

@@ -44,9 +44,8 @@ type Options struct {
 	Tools func() *registry.Snapshot
 	// Live returns the live values for tools; see registry.Snapshot.Fill. It may be nil and must not wait.
 	Live registry.LiveValues
-	// Instructions makes a session's system text from its agent, tools, mark and the user's IANA time zone, which may
-	// be empty. The text must explain to the model that the mark precedes the gateway's own messages. Nil means the
-	// agent's Instructions alone.
+	// Instructions makes a session's system text from its agent, tools, mark and the user's IANA time zone (may be
+	// empty). The text must explain the mark. Nil means the agent's Instructions alone.
 	Instructions func(a *Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
 	// Blocked returns until when a user is locked out; ok is false for others. It may be nil.
 	Blocked func(who user.User) (until time.Time, ok bool)

@@ -78,9 +78,8 @@ func levelOf(err error) slog.Level {
 	return kind.Failure().Level
 }
 
-// When a connection is replaced before its end: from spareQuiet before it at a quiet moment, and at the latest
-// spareTold before the time that the provider announced, or spareKnown before the documented lifetime, whose start
-// only the provider knows.
+// When a connection is replaced before its end: from spareQuiet before it at a quiet moment, at the latest spareTold
+// before an announced end, or spareKnown before a documented one, whose start only the provider knows.
 const (
 	spareQuiet = 10 * time.Minute
 	spareTold  = 5 * time.Second

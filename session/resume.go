@@ -194,9 +194,8 @@ func namesUser(start *startMessage, who, known string) bool {
 	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
 }
 
-// mayComeBack reports whether visitor may resume a session of the user who that began with the principal in. The token
-// was checked before. It suffices for sessions that began with a ticket or without credentials, except for visitors
-// with another user's name. Other sessions require the same principal.
+// mayComeBack reports whether visitor may resume a session of the user who, begun with in, with a valid token. That
+// suffices for sessions begun with a ticket or without credentials, except for another user's name.
 func mayComeBack(visitor, in auth.Principal, who string) bool {
 	switch in.Kind {
 	case "", auth.KindTicket, auth.KindLocal, auth.KindOpen:
@@ -330,9 +329,8 @@ func (t *tokens) forgetSafe(safe <-chan struct{}) {
 // safeTime bounds a client's wait for its token. Without the store, only this process knows it.
 const safeTime = 2 * time.Second
 
-// welcome releases an attachment's session.started and the messages behind it when the client could resume in another
-// process: safe is closed (the token's hash is stored) and its open questions are saved. It gives up after safeTime.
-// The caller must hold mu.
+// welcome releases an attachment's messages when its token's hash (safe) and open questions are stored, so that it
+// could resume elsewhere, or after safeTime. The caller must hold mu.
 func (s *session) welcome(gen int, safe <-chan struct{}) {
 	asks := s.state.Questions() > 0 && s.canSave()
 	select {

@@ -37,9 +37,8 @@ import (
 	"voicegw/transport"
 )
 
-// Client is the connection to a session's client; *protocol.Conn implements it and documents each method. One
-// goroutine reads session.start; after Notify, the connection calls its function with each frame. One goroutine
-// writes. Close and Abort may be called concurrently and end both.
+// Client is the connection to a session's client, implemented by *protocol.Conn. One goroutine reads session.start;
+// after Notify, the connection calls its function. One goroutine writes. Close and Abort end both.
 type Client interface {
 	Read() (protocol.Frame, error)
 	Notify(f func())

@@ -37,8 +37,7 @@ func (g *startup) meterUsage(goesOn bool) *Cause {
 	return nil
 }
 
-// Refuses returns the limit that refuses a client before it connects; nil if none does or the client may be returning
-// to a session. The user is known only if the credentials name one.
+// Refuses returns the limit that refuses a client before it connects; nil if none does or it may be returning.
 func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 	who := meter.Who{Key: p.ID}
 	if !p.Names() {

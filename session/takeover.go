@@ -301,9 +301,8 @@ type lostKey struct {
 	epoch uint64
 }
 
-// EndLost ends sessions without a node whose clients can no longer resume: they were lost longer ago than a client may
-// be absent. It returns when ctx is done. Each node of a cluster may run it; one of them ends each session completely,
-// with its conversation, audit, usage and webhook.
+// EndLost ends sessions without a node that were lost longer ago than a client may be absent, until ctx is done. Each
+// node may run it; one of them ends each session completely.
 func (m *Manager) EndLost(ctx context.Context) {
 	if m.options().Cluster == nil {
 		return

@@ -157,13 +157,11 @@ type ResumeHandle struct {
 // response. Some models never send it. Providers repeat or withdraw it, so a caller must limit its wait.
 type Interaction struct{ InProgress bool }
 
-// Reconfigured answers the oldest unanswered Reconfigure, which applies to everything the model begins from now on.
-// Err means that the provider has refused it and keeps the old configuration. The event may get lost, so a caller
-// must limit its wait.
+// Reconfigured answers the oldest Reconfigure, which applies from now on; Err means that the provider keeps the old
+// configuration. The event may get lost, so a caller must limit its wait.
 type Reconfigured struct{ Err *Error }
 
-// TranscriptFailed reports that the speech of an item could not be transcribed. The model has heard it, and its
-// answer is not affected. If the item has a Transcript, a final one was sent.
+// TranscriptFailed: an item's speech could not be transcribed. The answer is not affected. A begun Transcript is final.
 type TranscriptFailed struct {
 	Item string
 	Err  *Error
@@ -248,9 +246,8 @@ type Respond struct {
 	Instructions string
 }
 
-// Reconfigure replaces the instructions and tools of an open conversation, even by empty ones. It asks for no answer.
-// The model takes it in order with the other commands and confirms it with one Reconfigured. It needs
-// ReconfigureLive. Send it while the model generates no answer, because that answer may keep the old configuration.
+// Reconfigure replaces the instructions and tools, in order with other commands, and is confirmed by one Reconfigured.
+// It needs ReconfigureLive. An answer that is being generated may keep the old ones.
 type Reconfigure struct {
 	Instructions string
 	Tools        []Tool

@@ -199,9 +199,8 @@ func KindOfStatus(status int) Kind {
 	return KindInvalid
 }
 
-// KindOfClose returns the kind of a WebSocket close code (RFC 6455 section 7.4.1 and the IANA registry of close
-// codes). ready means that the provider had accepted the setup. Adapters handle codes with another meaning on their
-// wire. An unknown code is KindRetry.
+// KindOfClose returns the kind of a WebSocket close code (RFC 6455 section 7.4.1, IANA registry), KindRetry if unknown.
+// ready: the provider had accepted the setup. Adapters handle codes of their own.
 func KindOfClose(code int, ready bool) Kind {
 	switch code {
 	case 1002, 1003, 1007, 1009, 1010:

@@ -26,9 +26,8 @@ type Transport interface {
 	// Voices lists a model's documented voices, the default first; nil without any. An empty model means the default.
 	Voices(model string) []string
 
-	// Models lists the documented models of this wire, the default first. A release is named after its model
-	// ("gpt-realtime-2025-08-28"). Nil means that any name may be valid: the service is not the provider's own, or
-	// its customers name the models.
+	// Models lists the wire's documented models, the default first, under which releases are named. Nil means that any
+	// name may be valid: the service or its customers name the models.
 	Models() []string
 
 	// Refuses reports whether the provider is known to refuse a model here. An unknown name may be a new model.
@@ -53,16 +52,14 @@ type Conn interface {
 	// does not support (see [Capabilities]) is dropped without error. An error is an [*Error] and final.
 	Send(ctx context.Context, cmd Command) error
 
-	// Notify registers f, which is called when there may be an event, and one last time after Close. Notify may be
-	// called only once. Calls of f never overlap, and each sees the effects of the one before. f must not block,
-	// because its goroutine may serve other connections, and it must call Recv until Recv returns nil. Other events
-	// stay in the network, so a slow f slows the provider down. Close does not wait for f, and f may call Close.
+	// Notify, called once, registers f, which is called when there may be an event, and once after Close. Calls never
+	// overlap, and each sees the effects of the one before. f must not block and must call Recv until it returns nil; a
+	// slow f slows the provider down. f may call Close, which does not wait for f.
 	Notify(f func())
 
-	// Recv returns the next event without waiting; nil if none has arrived, or if f has used up its limit of frames
-	// and bytes. f is called again after other connections have had their turn. A *AudioOut and its PCM are valid
-	// until the next Recv. An error is an [*Error] and final; its Kind says whether to connect again. Only the
-	// function given to Notify may call Recv.
+	// Recv returns the next event; nil if there is none, or f has used up its limit and is called again. A *AudioOut
+	// and its PCM are valid until the next Recv. An error is an [*Error] and final. Only Notify's function may call
+	// Recv.
 	Recv() (Event, error)
 
 	// Ready reports whether a Send of audio will hardly wait for the network; false if unknown. Rules as for Send.
@@ -78,9 +75,8 @@ type Conn interface {
 	Stats() Stats
 }
 
-// Limits on a provider's frames of any kind. A frame costs 1, plus 1 for each full 2 KiB. Real providers send a few
-// hundred a second while they speak, faster than real time. Beyond the limit the connection ends with KindRetry and
-// the code "flood".
+// Limits on a provider's frames: each costs 1, plus 1 for each full 2 KiB. Real ones send a few hundred a second.
+// Beyond, the connection ends with KindRetry and the code "flood".
 const (
 	FramesPerSecond = 2000
 	FrameBurst      = 20000
@@ -104,9 +100,8 @@ type Setup struct {
 	// ResumeHandle continues an earlier connection (see the event ResumeHandle) if Capabilities.Resume is set.
 	ResumeHandle string
 
-	// History is the conversation so far, oldest first, and Reanchor the caller's final instruction how to continue.
-	// Connect returns once the provider has both, and the model answers neither. They need Capabilities.History and
-	// are ignored with a ResumeHandle. The caller limits their size.
+	// History is the conversation so far, oldest first, of bounded size, and Reanchor the final instruction how to go
+	// on. The model answers neither. They need Capabilities.History and are ignored with a ResumeHandle.
 	History  []Past
 	Reanchor string
 }

@@ -178,9 +178,8 @@ func (d *Queue) LetGo(over func(item string) bool) {
 // perMS returns the bytes of 1 ms of audio.
 func (d *Queue) perMS() int64 { return int64(audio.Bytes(d.most.Rate, time.Millisecond)) }
 
-// Resume puts everything that the client lacks at the front of the queue. The client has messages up to last and the
-// audio in has, which may be nil. away is the duration of its absence. barely reports whether the user has heard next
-// to nothing of an item. The queue must be detached.
+// Resume puts what the client lacks at the front. It has messages up to last and the audio in has (may be nil). barely
+// reports whether the user has heard next to nothing of an item. The queue must be detached.
 func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration, barely func(item string) bool) Resumed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -343,9 +342,8 @@ func (d *Queue) count(e Entry) {
 	}
 }
 
-// endAgain queues another audio.end for each item that would otherwise stay open at the client: its first end was
-// received before audio that reopens the item, or a snapshot replaces it. The client has all messages up to last. The
-// caller must hold mu.
+// endAgain queues another audio.end for items that would stay open at the client, because audio reopens them or a
+// snapshot replaces the end. The client has all messages up to last. The caller must hold mu.
 func (d *Queue) endAgain(last int64, has *protocol.ResumeAudio, snapshot bool) {
 	for _, it := range d.held.items {
 		if it.ended == 0 || it.ended > last && !snapshot {

@@ -45,9 +45,8 @@ const (
 	lastWait = time.Second
 )
 
-// HandBack hands the conversation back on its own goroutine after the running save; over is closed when that is done.
-// It takes at most 15 s, or 2 min if the lease was lost. HandBack itself waits at most 1 s, and not at all if the
-// client is gone. last is for the client's last message; nil for a nil Saver. Failures are logged.
+// HandBack hands the conversation back on its own goroutine, in at most 15 s, or 2 min if the lease was lost; over is
+// closed then. It waits at most 1 s, not at all if the client is gone. last is nil for a nil Saver. It logs failures.
 func (k *Saver) HandBack(part Part, end Ending) (last *protocol.Handback, over <-chan struct{}) {
 	done := make(chan struct{})
 	if k == nil {
@@ -123,9 +122,8 @@ func (d *Handoffs) handBack(ctx context.Context, part Part) error {
 	return d.write(ctx, part)
 }
 
-// write replaces the session's entries in the conversation. A node that takes a session over changes the
-// conversation's revision after it has become the owner, so a previous owner that checks its ownership between reading
-// and writing cannot write.
+// A node that takes a session over changes the conversation's revision after it has become the owner, so a previous
+// owner that checks its ownership between reading and writing cannot write.
 func (d *Handoffs) write(ctx context.Context, part Part) error {
 	newest := part.Until
 	for _, e := range part.Entries {
@@ -171,9 +169,8 @@ func (d *Handoffs) lease(ctx context.Context, id string) (release func(), err er
 	}
 }
 
-// Saver writes a voice session into its conversation: after each turn, so that a crash loses nothing, and at the
-// session's end. Its methods may be used concurrently. A nil Saver, of a session without a conversation, writes
-// nothing.
+// Saver writes a voice session into its conversation, after each turn and at the end. It may be used concurrently. A
+// nil Saver, of a session without a conversation, writes nothing.
 type Saver struct {
 	// Fixed after NewSaver.
 	store interface {

@@ -252,9 +252,8 @@ func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User)
 	return notices, nil
 }
 
-// Decided writes the outcome of an API answer into the question's conversation, once. result is the envelope of an
-// approved call, nil if the call was declined. It writes nothing if the conversation is not stored and its first turn
-// is not running.
+// Decided writes an API answer's outcome into the question's conversation, once, if that is stored or its first turn
+// runs. result is the envelope of an approved call; nil if it was declined.
 func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
 	if c.Conversation == "" {
 		return nil
@@ -400,9 +399,8 @@ type Adopted struct {
 	WhenLost func(f func())
 }
 
-// Adopt makes this node the writer of a session into its conversation, at that epoch of the session. The error wraps
-// store.ErrFenced if a later owner exists, store.ErrVoiceActive if another session of the conversation runs, ErrTaken,
-// or another error of the store.
+// Adopt makes this node the writer of a session into its conversation. The error wraps store.ErrFenced for a later
+// owner, store.ErrVoiceActive if another session runs, ErrTaken, or another error of the store.
 func (d *Handoffs) Adopt(ctx context.Context, session string, epoch uint64, id string, who user.User) (Adopted, error) {
 	held, err := d.voice.Adopt(ctx, session, epoch, who.String(), id)
 	if err != nil {

@@ -136,10 +136,9 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 	return envelope
 }
 
-// RestoreTranscript returns the transcript of a session that another process has run. entries and items are from
-// History, dropped is its number of older entries. kept are the session's entries in the conversation, which are
-// added; newer are those of them that are not older than entries, with the session's turns. placed is the cost of all
-// entries, including dropped ones.
+// RestoreTranscript returns the transcript of a taken session, from History and with kept, the session's entries in the
+// conversation; newer are those of kept that are not older than entries, with the session's turns. placed is the cost
+// of all entries, including dropped ones.
 func RestoreTranscript(of Part, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int,
 	placed cost.Amount) (y *Transcript, newer []conversation.Entry) {
 	y = NewTranscript(of)

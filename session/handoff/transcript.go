@@ -20,9 +20,8 @@ import (
 	"voicegw/transport"
 )
 
-// Transcript is the timeline of a voice session: the words of both sides and the tool calls, derived from the steps'
-// decisions. It has the bounds of a conversation. It has no lock: the mutex of the session's state guards it. A nil
-// Transcript records nothing.
+// Transcript is the timeline of a voice session, derived from the steps' decisions, with the bounds of a conversation.
+// The mutex of the session's state guards it. A nil Transcript records nothing.
 type Transcript struct {
 	header      Part         // without its entries
 	utterances  []*utterance // in the order in which they became known
@@ -290,9 +289,8 @@ func (y *Transcript) bound() {
 	}
 }
 
-// Part returns the session's part so far; empty for a nil Transcript. spent is the session's cost; the newest entry
-// gets the part that belongs to no turn. sounding returns, for an item that is still being played, how much of its
-// audio was heard and has arrived, in ms.
+// Part returns the session's part so far. spent is its cost; the newest entry gets what belongs to no turn. sounding
+// returns how much of a playing item's audio was heard and has arrived, in ms.
 func (y *Transcript) Part(spent cost.Amount, sounding func(item string) (heardMS, queuedMS int64, ok bool)) Part {
 	if y == nil {
 		return Part{}
@@ -413,9 +411,8 @@ func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 	return p
 }
 
-// Past returns the conversation for a model without memory of it, oldest first: the user's words, the heard answers,
-// and each call with its result; empty for a nil Transcript. own is the mark of the gateway's words, which is removed
-// from all others. Words that are still playing count as heard.
+// Past returns the conversation for a model without memory of it, oldest first. own is the mark of the gateway's words,
+// which is removed from all others. Words that are still playing count as heard.
 func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Past {
 	if y == nil {
 		return nil

@@ -12,9 +12,8 @@ import (
 // maxOpenCalls bounds the remembered calls. An answered one is dropped first, then the oldest; its result is not sent.
 const maxOpenCalls = 256
 
-// callBook holds the calls that the provider waits for. The caller decides which calls are answered; the book maps
-// its answers to the wire. An ID is one wait, however often the provider announces it: the first answer, or a
-// cancellation, ends the wait. Recv adds and cancels calls; Send answers them.
+// callBook maps the caller's answers to the wire. An ID is one wait, however often it is announced: the first answer,
+// or a cancellation, ends it. Recv adds and cancels calls; Send answers them.
 type callBook struct {
 	mu   sync.Mutex // guards the following fields
 	made int
@@ -100,9 +99,8 @@ func (b *callBook) cancel(ids []string) []string {
 	return calls
 }
 
-// result takes the result of call and returns the answers that may be sent now;
-// it returns none if the call is cancelled or unknown. The provider matches calls without
-// ids by their order, so the results of one message wait for each other.
+// result returns the answers that may be sent now, none for an unknown call. The provider matches calls without ids by
+// their order, so the results of one message wait for each other.
 func (b *callBook) result(call string, output json.RawMessage, scheduling string) []answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -66,8 +66,7 @@ type errorText string
 
 func (e errorText) Error() string { return string(e) }
 
-// frame is one message and the audio in it. raw belongs to the connection and is valid until the next read. scan points
-// into raw: an idle connection must not keep it, or it keeps the block that the message was read into.
+// frame is one message and its audio. raw is valid until the next read; an idle connection must not keep it, nor scan.
 type frame struct {
 	raw, pcm []byte
 	scan     scanner

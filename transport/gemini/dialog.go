@@ -437,8 +437,7 @@ type usageMetadata struct {
 	CandidatesTokenDetails []*genai.ModalityTokenCount `json:"candidatesTokensDetails"`
 }
 
-// tokens converts the counts into the gateway's form. The totals are the provider's: they include more than the details
-// list, and the difference is not attributed. The response's count does not include thoughts.
+// The totals are the provider's: they include more than the details, but a response's count no thoughts.
 func (u *usageMetadata) tokens() transport.Tokens {
 	t := transport.Tokens{
 		Input:         int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),

@@ -24,9 +24,8 @@ type row struct {
 	// deafInCall means that the service closes the connection (1008, "Operation is not implemented, or supported, or
 	// enabled") on client content while it waits for the result of a blocking call: seen with 2.5.
 	deafInCall bool
-	// historyInSetup means that the setup must announce a history. Other models take a history
-	// unannounced; 2.5 is reported not to use it in its first answer to speech (pipecat's
-	// _create_initial_response, discuss.ai.google.dev/t/111617, read 2026-11-23).
+	// historyInSetup: the setup must announce a history. 2.5 is reported not to use one in its first answer to speech
+	// (pipecat's _create_initial_response, discuss.ai.google.dev/t/111617, read 2026-11-23).
 	historyInSetup bool
 	// thinking is how the amount of thinking can be set.
 	thinking thinking

@@ -46,9 +46,8 @@ type Options struct {
 	// Voice is used for a Setup that names none. Empty means the provider's default.
 	Voice string
 
-	// Thinking is how much the model may think before it speaks: minimal, low, medium or
-	// high, or a number of tokens, as its row allows. Empty means the provider's default.
-	// New refuses a value that Model does not accept, Connect one that another model does not.
+	// Thinking is minimal, low, medium, high or a number of tokens, as the model's row allows. Empty means the
+	// provider's default. New refuses it for Model, Connect for another one.
 	Thinking string
 
 	// NoInterrupt drops transport.Interrupt, even for models that it stops.

@@ -77,9 +77,8 @@ func (s *scanner) raw() ([]byte, bool) {
 // tail is a generous estimate of how many bytes of a message follow its audio.
 const tail = 512
 
-// payload is raw for the long string of a message. It looks for the closing quote
-// near the message's end first. Base64 contains no quotes: if this finds a quote that is
-// too late, decoding fails; if decoding succeeds, it was the right quote.
+// payload is raw for the long string of a message. It looks for the closing quote near the message's end first: if it
+// is too late, decoding fails, because base64 contains no quotes.
 func (s *scanner) payload() ([]byte, bool) {
 	if !s.open('"') {
 		return nil, false
@@ -194,9 +193,8 @@ func (s *scanner) blobField(name []byte) (ok bool) {
 	return ok
 }
 
-// likeness is the constant part of a model's audio messages. A message that differs only in its audio from one that
-// scanAudio has read needs no second scan, which would cost more than decoding the base64 of a short piece. The zero
-// value matches nothing. It is owned by Recv.
+// likeness is the constant part of a model's audio messages: one that differs only in its audio needs no second scan,
+// which would cost more than decoding a short piece. It is owned by Recv.
 type likeness struct {
 	// head ends with the quote before the audio; tail begins with the quote after it.
 	head, tail []byte

@@ -24,9 +24,8 @@ const (
 	sourceRecorded = "; session.created as recorded"
 )
 
-// modelRows lists the models of the Realtime API as of 2026-11-23; the provider recommends gpt-realtime-2.1 and its
-// mini. transport/failures.go has the announced end dates. On Azure the model is the name of a deployment: it matches
-// these rows if it is named after its model, as most deployments are.
+// modelRows lists the models as of 2026-11-23; the provider recommends gpt-realtime-2.1 and its mini. On Azure the
+// model is a deployment's name, which mostly begins like its model's.
 var modelRows = []modelRow{
 	{"gpt-realtime", 200, false, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
 	{"gpt-realtime-mini", 200, false, sourceDocs + sourceRecorded},

@@ -82,9 +82,8 @@ var harmless = map[string]bool{codeCancelLate: true, "input_audio_buffer_commit_
 // noSession are the codes of `error` events after which the provider serves no session with this setup.
 var noSession = map[string]bool{"beta_api_shape_disabled": true, "invalid_intent": true, "invalid_model": true, "model_not_found": true}
 
-// kindOfError returns the kind of an `error` event. op is the purpose of the client event that caused
-// it; empty if that is unknown. fatal means that the error ends the connection; otherwise it is a Problem.
-// It is not shown to the user if it refuses a command that the user did not give and cannot give again.
+// kindOfError returns the kind of an `error` event about a client event of purpose op (may be empty). A fatal one ends
+// the connection; others are Problems, hidden from the user if they refuse what the user did not ask for.
 func kindOfError(e *errorValue, op string) (kind transport.Kind, fatal bool) {
 	if harmless[e.Code] {
 		return transport.KindIgnore, false

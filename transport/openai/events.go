@@ -297,9 +297,8 @@ func (c handler) onAudioDone(ev *event) *transport.Error {
 	return nil
 }
 
-// The types below hold the needed parts of the provider's events in plain fields. If a compatible server sends a field
-// as another JSON type, the field keeps its zero value and the rest of the event is used (see decodeEvent). So no field
-// may have a type that can fail to decode, as the SDK's types can.
+// The types below have plain fields: one that a server sends as another JSON type keeps its zero value, and the rest is
+// used (see decodeEvent). No field may have a type that can fail to decode.
 
 // event is every event except those that carry a whole response.
 type event struct {

@@ -36,9 +36,8 @@ func opOf(eventID string) string {
 	return op
 }
 
-// opOfError returns the purpose of the client event that an error event is about; empty if unknown. Some compatible
-// servers repeat no event_id: then the code or the parameter decides, or, if truncates is true, that a truncation is
-// pending.
+// opOfError returns the purpose of the client event that an error is about. Some servers repeat no event_id: then the
+// code or parameter decides, or truncates: a truncation is pending.
 func opOfError(e *errorValue, truncates bool) string {
 	switch {
 	case e.EventID != "":
@@ -144,9 +143,8 @@ func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
 	return out
 }
 
-// labelKey is the key in a response's metadata that holds the event_id of the request
-// it answers: response.created and response.done repeat the metadata and nothing else of a
-// request (openai-go v3.95, RealtimeResponseCreateParams and RealtimeResponse).
+// labelKey is the metadata with a request's event_id, which response.created and response.done repeat, as nothing else
+// of a request (openai-go v3.95, RealtimeResponseCreateParams).
 const labelKey = "voicegw_request"
 
 // Without special wishes the frame has only its label, and the session's settings apply.
@@ -224,10 +222,9 @@ type pastItem struct {
 	frame []byte
 }
 
-// history encodes the setup's history as a chain of items: each names the one before it, so that their order does not
-// depend on the server. An answer is text, because the provider accepts no audio in a past answer; a tool call and its
-// output are always a pair, because a call without its output breaks every later response (doc comments of
-// conversation.item.create in openai-go v3.95; livekit/agents-js PR 977, read 2026-11-23).
+// history encodes a chain of items: each names the one before it. An answer is text, as the provider accepts no past
+// audio; a call and its output are a pair, because a call without output breaks every later response
+// (conversation.item.create in openai-go v3.95; livekit/agents-js PR 977, read 2026-11-23).
 func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	past := setup.History
 	if setup.Reanchor != "" {

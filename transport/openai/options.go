@@ -54,9 +54,8 @@ type Options struct {
 	// TranscriptionModel transcribes the user's speech. Empty is the default; NoTranscription turns it off.
 	TranscriptionModel string
 
-	// Reasoning is the model's effort before it speaks: minimal, low, medium, high or xhigh. Empty means the
-	// provider's default (low, for speed). New refuses it for a Model that does not reason; for a Setup with such a
-	// model it is left out.
+	// Reasoning is the effort before the model speaks: minimal, low, medium, high or xhigh; empty is the provider's
+	// default. New refuses it for a Model that does not reason; for a Setup with such a model it is left out.
 	Reasoning string
 
 	// NoInterrupt drops transport.Interrupt, and sends no cancel before typed turns, for servers without response.cancel.

@@ -230,9 +230,8 @@ func skipWord(b []byte, i int, word string) (int, bool) {
 	return i + len(word), true
 }
 
-// likeness is the constant part of an item's audio events. A frame that differs only in the event's ID and the audio
-// from one that scanFrame was sure of needs no second scan, which would cost more than decoding the base64 of a short
-// piece of audio. It is owned by Recv.
+// likeness is the constant part of a model's audio messages: one that differs only in its audio needs no second scan,
+// which would cost more than decoding a short piece. It is owned by Recv.
 type likeness struct {
 	it *spokenItem // nil before the first item
 	// head ends before the event's ID (empty without one), mid before the audio; tail is the rest.

@@ -234,10 +234,8 @@ func (c *conn) pause() error {
 // maxUpdates bounds how many updates may wait for their confirmation; the oldest is dropped.
 const maxUpdates = 16
 
-// updateFrame encodes a session.update that replaces instructions and tools and nothing else. What
-// it does not name stays as it is: a voice, sent again after the model has spoken, would have the
-// whole update refused (cannot_update_voice), and formats would begin anew. A type is required with
-// each update of today's API, and unknown to services with flat settings.
+// updateFrame replaces instructions and tools and nothing else: a voice, sent again, would have the update refused
+// (cannot_update_voice), and formats would begin anew. Only today's API requires a type.
 func (d *dialect) updateFrame(event string, r transport.Reconfigure) ([]byte, error) {
 	tools := toolParams(r.Tools)
 	if tools == nil {

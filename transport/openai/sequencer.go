@@ -202,9 +202,8 @@ func (s *sequencer) outdate() {
 	}
 }
 
-// created records that response id has begun. label is the event_id in its metadata, naming
-// the request that it answers; empty if it answers no request. A stale response answers no current
-// request: it must be cancelled and hidden from the caller.
+// created records a response's begin. label is the event_id of the request that it answers; may be empty. A stale
+// response answers no current request: it must be cancelled and hidden from the caller.
 func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	s.expire(now)
 	ours, late := s.origin(label)

@@ -93,9 +93,8 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 	return t.capabilities(rowOf(model))
 }
 
-// Connect implements transport.Transport: it dials, waits for session.created, sends
-// the setup as session.update and waits for session.updated, and then does the same with the
-// history. If an error event answers either, it is returned as the error.
+// Connect dials, waits for session.created, sends the setup and waits for session.updated, and does the same with the
+// history. An error event is returned as the error.
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	setup.Model = cmp.Or(setup.Model, t.opts.Model)
 	setup.Voice = cmp.Or(setup.Voice, t.opts.Voice)
