@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/protocol"
-
 	"voicegw/internal/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
+	"voicegw/protocol"
+	"voicegw/store"
 )
 
 // Arrival is the information on a connection before its session.start; nil once a session runs.
@@ -235,4 +235,162 @@ func (a *Admission) transferTo(to *Admission) {
 	a.uncount()
 	a.key, a.exempt = to.key, to.exempt
 	a.counts = a.placed && !a.exempt && a.m.places.Take(a.key)
+}
+
+// Cluster publishes sessions, carries clients to other nodes and takes sessions over. It may be used concurrently.
+type Cluster interface {
+	// Enter records a session and sets the record's Node, Epoch and State. It does not wait for the store.
+	Enter(r store.SessionRecord) Place
+	// Carry connects a client with its session's node until it is gone; false, with c unused, if no node takes it.
+	Carry(ctx context.Context, v Visitor, c Client) (carried bool)
+	// Take makes this node the owner of a session without a node, if [Visitor.Opens]. The error is that of Opens, wraps
+	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or describes unreadable data.
+	Take(ctx context.Context, v Visitor) (*Taken, error)
+	// Lost returns the sessions without a node. The error wraps store.ErrUnavailable.
+	Lost(ctx context.Context) ([]Lost, error)
+	// Adopt makes this node the owner of a session without a node, to end it. found is its record. The error wraps
+	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or describes unreadable data.
+	Adopt(ctx context.Context, found store.SessionRecord) (*Taken, error)
+}
+
+// The errors of Cluster.Take.
+var (
+	// ErrNoSession: the session does not exist, or the visitor may not resume it. The two are indistinguishable.
+	ErrNoSession = errors.New("session: no session that this client may resume")
+	// ErrElsewhere: another node runs the session.
+	ErrElsewhere = errors.New("session: another node runs the session")
+)
+
+// Taken is a session that this node has taken over.
+type Taken struct {
+	Place Place
+	// Record has the new epoch.
+	Record store.SessionRecord
+	// Checkpoint is the previous owner's newest; zero if the store has none.
+	Checkpoint store.Checkpoint
+}
+
+// Place is a session's entry in the directory. Its methods may be called concurrently; only Keep, Give and Return wait.
+type Place interface {
+	// Update calls change at once; the result is written soon, in the order of the calls.
+	Update(change func(*store.SessionRecord))
+	// Written returns a channel that closes when the present changes are durable, or when no more writes follow.
+	Written() <-chan struct{}
+	// Note writes a checkpoint soon. It sets SessionID and Epoch; the slices must not change any more.
+	Note(c store.Checkpoint)
+	// Keep writes the noted checkpoint. After nil it is durable, or no other node can take the session. The error wraps
+	// store.ErrUnavailable, store.ErrTooBig or store.ErrFenced, or the session was handed over.
+	Keep(ctx context.Context) error
+	// Give writes a checkpoint and releases the session for any node; after nil, nothing is written any more.
+	// store.ErrFenced: another node has the session. After other errors Give can be called again.
+	Give(ctx context.Context, c store.Checkpoint) error
+	// Return releases a taken session unchanged. It waits until ctx is done; after an error, the release follows later.
+	Return(ctx context.Context) error
+	// Sure reports whether no other node can have taken the session; see [store.Owned.Sure].
+	Sure() bool
+	// WhenLost calls f on its own goroutine when another node has taken the session, but not after Give or Leave.
+	WhenLost(f func())
+	// Leave records that the session is over, unless it was handed over.
+	Leave()
+	// End records that a handed-over session is over. It changes nothing if another node has taken it.
+	End()
+}
+
+// noPlace is the Place of a session that only this node knows.
+type noPlace struct{}
+
+// written is a closed channel.
+var written = func() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
+
+var errNoPlace = errors.New("session: no other node can continue the session")
+
+func (noPlace) Update(func(*store.SessionRecord))            {}
+func (noPlace) Written() <-chan struct{}                     { return written }
+func (noPlace) Note(store.Checkpoint)                        {}
+func (noPlace) Keep(context.Context) error                   { return nil }
+func (noPlace) Give(context.Context, store.Checkpoint) error { return errNoPlace }
+func (noPlace) Return(context.Context) error                 { return errNoPlace }
+func (noPlace) Sure() bool                                   { return true }
+func (noPlace) WhenLost(func())                              {}
+func (noPlace) Leave()                                       {}
+func (noPlace) End()                                         {}
+
+// Visitor is a client that wants to resume a session of another node.
+type Visitor struct {
+	// Start is its session.start. Its Resume is not nil.
+	Start *protocol.Start
+	Addr  netip.Addr
+	// Origin is the origin of its page; empty if it is not a page.
+	Origin string
+	// Anonymous is the user of a client without a name.
+	Anonymous user.User
+	// Principal is the authenticated client.
+	Principal auth.Principal
+}
+
+// AdmitCarried admits a client that another node carries here, to resume a session. That node has checked the limits.
+func (m *Manager) AdmitCarried(v Visitor) *Admission {
+	ctx, evict := context.WithCancelCause(m.ctx())
+	a := &Admission{
+		Arrival: &Arrival{Origin: v.Origin, Principal: v.Principal, Anonymous: v.Anonymous},
+		m:       m, addr: v.Addr.Unmap(), exempt: true, carried: true, ctx: func() context.Context { return ctx }, cancel: evict,
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.admitted[a] = struct{}{}
+	a.phase, a.since = PhaseAdmitted, time.Now()
+	return a
+}
+
+// carry returns when the client is gone, or false if no node has its session; the client then waits for an answer.
+func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bool) {
+	if m.options().Cluster == nil || a.carried {
+		return false
+	}
+	m.mu.Lock()
+	m.waiting.Leave(&a.guest)
+	m.carrying++
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.carrying--
+		m.signalDrained()
+	}()
+	a.setPhase(PhaseCarried, start.Resume.SessionID)
+	return m.options().Cluster.Carry(a.ctx(), a.visitor(start), c)
+}
+
+func (a *Admission) visitor(start *startMessage) Visitor {
+	return Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, Principal: a.Principal}
+}
+
+func clientID(start *startMessage) string {
+	if start.Client == nil {
+		return ""
+	}
+	return start.Client.ID
+}
+
+func movable(p Place) bool { return p != noPlace{} }
+
+func (s *session) record() store.SessionRecord {
+	info, who := s.model.link().info(), s.principal.Value()
+	r := store.SessionRecord{
+		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model,
+		Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
+		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(), Versions: s.tools.Load().Drawn(),
+		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: manual(s.start), Voice: s.start.Voice, Inspect: s.inspect,
+		Vouched: s.vouched, Scopes: s.scopes, ClientID: clientID(s.start), TimeZone: s.start.TimeZone,
+		Principal: who.ID, Entry: string(who.Kind), Mark: who.Mark, PrincipalExpires: who.Expires,
+	}
+	if longest := s.opts.Policy.MaxLength; longest > 0 {
+		r.EndsAt = s.startedAt.Add(longest)
+	}
+	s.client.tokens.writeTo(&r)
+	return r
 }

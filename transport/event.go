@@ -132,15 +132,28 @@ type Tokens struct {
 	OutputThought int64 `json:"output_thought,omitempty"`
 }
 
+// counts returns the fields.
+func (t *Tokens) counts() [10]*int64 {
+	return [...]*int64{&t.Input, &t.Output, &t.InputText, &t.InputAudio, &t.CachedText, &t.CachedAudio, &t.OutputText,
+		&t.OutputAudio, &t.InputOther, &t.OutputThought}
+}
+
 // Add returns the sum of t and u.
 func (t Tokens) Add(u Tokens) Tokens {
-	return Tokens{
-		Input: t.Input + u.Input, Output: t.Output + u.Output,
-		InputText: t.InputText + u.InputText, InputAudio: t.InputAudio + u.InputAudio,
-		CachedText: t.CachedText + u.CachedText, CachedAudio: t.CachedAudio + u.CachedAudio,
-		OutputText: t.OutputText + u.OutputText, OutputAudio: t.OutputAudio + u.OutputAudio,
-		InputOther: t.InputOther + u.InputOther, OutputThought: t.OutputThought + u.OutputThought,
+	for i, n := range u.counts() {
+		*t.counts()[i] += *n
 	}
+	return t
+}
+
+// Raise sets each count of t to at least that of u, and returns the increases.
+func (t *Tokens) Raise(u Tokens) (more Tokens) {
+	for i, seen := range t.counts() {
+		d := max(*u.counts()[i]-*seen, 0)
+		*seen += d
+		*more.counts()[i] = d
+	}
+	return more
 }
 
 // GoAway announces that the provider will close the connection soon.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -197,6 +198,14 @@ func KindOfStatus(status int) Kind {
 		return KindServer
 	}
 	return KindInvalid
+}
+
+// KindOfContext returns the kind of a context's end: a deadline may be the provider's fault, a cancellation is not.
+func KindOfContext(err error) Kind {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return KindTimeout
+	}
+	return KindClosed
 }
 
 // KindOfClose returns the kind of a WebSocket close code (RFC 6455 section 7.4.1, IANA registry), KindRetry if unknown.

@@ -340,10 +340,10 @@ func (c *conn) readError(ctx context.Context, op string, err error) *transport.E
 	case c.closed.Load():
 		return c.fail(op, transport.KindClosed, "", net.ErrClosed)
 	case ctx.Err() != nil && !c.ready.Load():
-		return c.fail(op, contextKind(ctx.Err()),
+		return c.fail(op, transport.KindOfContext(ctx.Err()),
 			"no_setup_complete", fmt.Errorf("the provider did not send setupComplete in time: %w: %w", context.Cause(ctx), err))
 	case ctx.Err() != nil:
-		return c.fail(op, contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		return c.fail(op, transport.KindOfContext(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
 	case errors.As(err, &closed):
 		return c.fail(op, closeKind(closed.Code, closed.Reason, c.ready.Load(), c.away.Load()), strconv.Itoa(int(closed.Code)), err)
 	case errors.Is(err, websocket.ErrMessageTooBig):

@@ -413,7 +413,7 @@ func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 		case "voiceActivityDetectionSignal":
 			var m genai.VoiceActivityDetectionSignal
 			if c.parse(raw, &m) {
-				c.activityNow(m.VADSignalType == genai.VADSignalTypeSos, m.VADSignalType == genai.VADSignalTypeEos)
+				c.activity(m.VADSignalType == genai.VADSignalTypeSos, m.VADSignalType == genai.VADSignalTypeEos, "")
 			}
 		default:
 			if !turnKeys[key] {
@@ -437,20 +437,15 @@ func (c *conn) decodeActivity(raw json.RawMessage) {
 	}
 	kind := cmp.Or(m.VoiceActivityType, m.Type)
 	start, end := kind == genai.VoiceActivityTypeActivityStart, kind == genai.VoiceActivityTypeActivityEnd
-	offset, err := time.ParseDuration(m.AudioOffset)
-	if err != nil || offset < 0 {
-		c.activityNow(start, end)
-		return
-	}
-	c.activity(start, end, offset.Milliseconds(), false)
+	c.activity(start, end, m.AudioOffset)
 }
 
-func (c *conn) activityNow(start, end bool) { c.activity(start, end, c.heardMS(), true) }
-
-// heardMS is the position on the audio clock of a report that states none.
-func (c *conn) heardMS() int64 { return c.sent.Load() / bytesPerMS }
-
-func (c *conn) activity(start, end bool, ms int64, late bool) {
+// activity emits a report of speech. offset is the position on the audio clock; empty or invalid without one.
+func (c *conn) activity(start, end bool, offset string) {
+	ms, late := c.sent.Load()/bytesPerMS, true
+	if at, err := time.ParseDuration(offset); err == nil && at >= 0 {
+		ms, late = at.Milliseconds(), false
+	}
 	if start || end {
 		c.dialog.activity(start, ms, late)
 	}

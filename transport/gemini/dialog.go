@@ -487,23 +487,7 @@ func (m *meter) add(now transport.Tokens) transport.Tokens {
 	if !m.running {
 		return now
 	}
-	var delta transport.Tokens
-	grow := func(seen *int64, now int64) int64 {
-		d := max(now-*seen, 0)
-		*seen += d
-		return d
-	}
-	delta.Input = grow(&m.seen.Input, now.Input)
-	delta.Output = grow(&m.seen.Output, now.Output)
-	delta.InputText = grow(&m.seen.InputText, now.InputText)
-	delta.InputAudio = grow(&m.seen.InputAudio, now.InputAudio)
-	delta.InputOther = grow(&m.seen.InputOther, now.InputOther)
-	delta.CachedText = grow(&m.seen.CachedText, now.CachedText)
-	delta.CachedAudio = grow(&m.seen.CachedAudio, now.CachedAudio)
-	delta.OutputText = grow(&m.seen.OutputText, now.OutputText)
-	delta.OutputAudio = grow(&m.seen.OutputAudio, now.OutputAudio)
-	delta.OutputThought = grow(&m.seen.OutputThought, now.OutputThought)
-	return delta
+	return m.seen.Raise(now)
 }
 
 // turnOver forgets the turn: the next one starts from zero.

@@ -282,14 +282,6 @@ func (t *Transport) fail(secret, op string, kind transport.Kind, code string, ca
 	return &transport.Error{Provider: t.opts.Name, Op: op, Kind: kind, Code: code, Err: cause}
 }
 
-// After a deadline a new attempt may succeed; a cancellation was this side's decision.
-func contextKind(err error) transport.Kind {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return transport.KindTimeout
-	}
-	return transport.KindClosed
-}
-
 // statusCode returns the number unless status is a google.rpc.Code name, which is safe for logs and metrics.
 func statusCode(status string, number int) string {
 	const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -303,7 +295,7 @@ func statusCode(status string, number int) string {
 func (t *Transport) dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
 	switch {
 	case ctx.Err() != nil:
-		return t.fail(secret, "dial", contextKind(ctx.Err()),
+		return t.fail(secret, "dial", transport.KindOfContext(ctx.Err()),
 			"no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", context.Cause(ctx), err))
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
 		out := t.fail(secret, "dial", transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)

@@ -471,7 +471,7 @@ const maxSetupEvents = 1000
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	late := func() *transport.Error {
 		awaited := *c.awaited.Load()
-		return c.t.fault("setup", contextKind(ctx), "no_"+strings.ReplaceAll(awaited, ".", "_"),
+		return c.t.fault("setup", transport.KindOfContext(ctx.Err()), "no_"+strings.ReplaceAll(awaited, ".", "_"),
 			fmt.Errorf("the provider did not send %s in time: %w", awaited, ctx.Err()))
 	}
 	c.awaits(typeSessionCreated)
@@ -486,26 +486,32 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 func (c *conn) awaits(event string) { c.awaited.Store(&event) }
 
 func (c *conn) exchange(update []byte) *transport.Error {
-	if err := c.await(c.updated, typeSessionCreated); err != nil {
+	if _, err := c.awaitSession(typeSessionCreated); err != nil {
 		return err
 	}
 	c.awaits(typeSessionUpdated)
 	writeErr := c.write(update)
-	var announced sessionEvent
-	err := c.await(func(eventType string, frame []byte) bool {
-		ok := c.parse(eventType, frame, &announced)
-		if ok {
-			c.adopt(&announced)
-		}
-		return ok
-	}, typeSessionUpdated) // even after a failed write: the read finds the reason
-	if err == nil && writeErr != nil {
+	announced, err := c.awaitSession(typeSessionUpdated) // even after a failed write: the read finds the reason
+	switch {
+	case err != nil:
+		return err
+	case writeErr != nil:
 		return c.readError("setup", writeErr)
 	}
-	if err != nil {
-		return err
-	}
-	return c.soundsAs(&announced)
+	return c.soundsAs(announced)
+}
+
+// awaitSession waits for session.created or session.updated, and adopts it.
+func (c *conn) awaitSession(eventType string) (*sessionEvent, *transport.Error) {
+	var ev sessionEvent
+	err := c.await(func(eventType string, frame []byte) bool {
+		ok := c.parse(eventType, frame, &ev)
+		if ok {
+			c.adopt(&ev)
+		}
+		return ok
+	}, eventType)
+	return &ev, err
 }
 
 // codeAudioFormat is the code of a failure about an announced format of audio.
@@ -557,15 +563,6 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 	}
 	return c.t.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
 		fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
-}
-
-func (c *conn) updated(eventType string, frame []byte) bool {
-	var ev sessionEvent
-	if !c.parse(eventType, frame, &ev) {
-		return false
-	}
-	c.adopt(&ev)
-	return true
 }
 
 func (c *conn) adopt(ev *sessionEvent) {

@@ -354,7 +354,7 @@ func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error 
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
 	late := func() *transport.Error {
-		return c.t.fault(transport.OpHistory, contextKind(ctx), "history_unconfirmed", errHistoryLate)
+		return c.t.fault(transport.OpHistory, transport.KindOfContext(ctx.Err()), "history_unconfirmed", errHistoryLate)
 	}
 	stop := c.watch(ctx, late)
 	err := c.sendHistory(items)

@@ -31,7 +31,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -151,7 +150,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		return t.refusedHandshake(resp)
 	}
 	if ctx.Err() != nil {
-		return t.fault("dial", contextKind(ctx),
+		return t.fault("dial", transport.KindOfContext(ctx.Err()),
 			"no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
 	}
 	return t.fault("dial", transport.KindRetry, "", err)
@@ -180,14 +179,6 @@ func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 		t.redact.text(body.Error.Message), advice))
 	err.RetryAfter = max(bounded.RetryAfter(resp.Header, time.Now()), transport.WaitIn(body.Error.Message))
 	return err
-}
-
-// A deadline may be caused by the other side, a cancellation is this side's decision.
-func contextKind(ctx context.Context) transport.Kind {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return transport.KindTimeout
-	}
-	return transport.KindClosed
 }
 
 // otherModels matches models of OpenAI's other APIs (developers.openai.com/api/docs/models, read 2026-11-23).
