@@ -143,7 +143,6 @@ type Detector struct {
 	peak float64
 }
 
-// frameMark is what an onset needs to know about an earlier frame.
 type frameMark struct {
 	level float64
 	loud  bool

@@ -182,7 +182,6 @@ type highPass struct {
 	last quad            // the last outputs, newest last
 }
 
-// quad are four outputs in a row.
 type quad [4]float64
 
 // block is the recursion solved for eight outputs, so that vector code can compute them at once.

@@ -44,7 +44,6 @@ const (
 	wavExtensible = 0xFFFE
 )
 
-// wavFormat is the content of a fmt chunk.
 type wavFormat struct {
 	tag      uint16 // the encoding of the samples; never wavExtensible
 	channels int

@@ -424,7 +424,6 @@ const (
 // TicketSubprotocol is the subprotocol with a ticket.
 func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
 
-// resumeSubprotocol marks a connection that resumes a session.
 const resumeSubprotocol = "voicegw.resume"
 
 // ComesBack reports whether a request resumes a session. A full gateway refuses others with 503.

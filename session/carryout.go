@@ -290,7 +290,6 @@ type clientState struct {
 	calls       []*protocol.ToolStarted         // of running calls
 }
 
-// maxRecalled bounds the kept utterances of two turns.
 const maxRecalled = 16
 
 func (r *clientState) update(a orchestrator.Action) {

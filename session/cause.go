@@ -305,7 +305,6 @@ func (e *ending) cause() *Cause {
 
 func (e *ending) context() context.Context { return untilOver{e} }
 
-// untilOver implements context.Context.
 type untilOver struct{ e *ending }
 
 func (untilOver) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }

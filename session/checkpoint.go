@@ -235,7 +235,6 @@ func trim(m *orchestrator.Memory) {
 	m.Calls.Questions = kept
 }
 
-// restoring is the state of a session that another process has run.
 type restoring struct {
 	taken    *Taken
 	saved    savedState

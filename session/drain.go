@@ -260,7 +260,6 @@ func (p *drainPlan) move(now time.Time) {
 	}
 }
 
-// giveTime bounds the wait for the store during a handover.
 const giveTime = 5 * time.Second
 
 // giveAuditWait bounds the wait for the audit log during a handover, in which the user hears nothing.

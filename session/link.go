@@ -70,7 +70,6 @@ type link struct {
 	modelDraft  draft
 }
 
-// named is an id of the model and the session's name for it.
 type named struct{ theirs, ours string }
 
 // begin must be called first. It does not make l the session's link.

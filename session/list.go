@@ -200,7 +200,6 @@ type jobReports struct {
 	reported map[string]bool // jobs whose end this process reported to the model; nil before the first
 }
 
-// jobTime bounds reading and recording one job.
 const jobTime = 5 * time.Second
 
 // JobsEnded informs the sessions here of finished jobs, of all unreported ones. The caller repeats it until Jobs.Told.

@@ -42,7 +42,6 @@ type lookback struct {
 	quiet    int        // bytes since the last loud frame in sound
 }
 
-// stretch is a piece of audio in pooled frames, oldest first.
 type stretch struct {
 	frames []*audio.Frame
 	bytes  int

@@ -27,7 +27,6 @@ import (
 	"voicegw/transport"
 )
 
-// startMessage is the client's session.start.
 type startMessage = protocol.Start
 
 // open identifies the user and connects to the requested model. After a cause, g.leave releases the rest.
@@ -292,7 +291,6 @@ func (b *breaker) report(reached bool, now time.Time) {
 	b.until = now.Add(breakerRest)
 }
 
-// breakers has a breaker for each provider.
 type breakers map[string]*breaker
 
 // reachable reports whether new sessions may try any provider; otherwise, when the first may be tried.
@@ -336,7 +334,6 @@ type modelRequest struct {
 	mark  prompts.Mark       // the mark before the gateway's own words to the model
 }
 
-// startup is a session that is being started: its client, and its settings.
 type startup struct {
 	m *Manager
 	// Ticket is the client's ticket, or the same facts without one. Inspect means that it may see the inner state.

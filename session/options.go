@@ -317,7 +317,6 @@ func (o *Options) checkAgent(start *startMessage) *Cause {
 	return nil
 }
 
-// maxNamed is how many agents a refusal names.
 const maxNamed = 10
 
 func (o *Options) noAgent(name string) *Cause {

@@ -23,7 +23,6 @@ func (r *redialer) setup(provider string) transport.Setup {
 	return r.m.options().setup(&r.modelRequest, provider)
 }
 
-// errStalled: the connection accepts no data.
 var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled",
 	Err: errors.New("the model accepted no data for too long")}
 
@@ -206,10 +205,8 @@ func (w *relink) failed(err error) (again bool) {
 	return again
 }
 
-// errHandover: the session is being handed over and needs no connection.
 var errHandover = errors.New("the session is being handed over")
 
-// errOtherAgent: the connection was opened for another agent.
 var errOtherAgent = errors.New("the agent has changed")
 
 func (w *relink) attempt() error {

@@ -87,7 +87,6 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
-// comeback is a client that returns to a local session.
 type comeback struct {
 	s     *session
 	a     *Admission
@@ -294,7 +293,6 @@ type formerToken struct {
 // tokenOverlap is how long the previous token stays valid, for a client that did not receive its session.started.
 const tokenOverlap = 10 * time.Second
 
-// tokenBytes: 256 random bits.
 const tokenBytes = 32
 
 // used is the token that the client came with; empty at the session's beginning.

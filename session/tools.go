@@ -449,7 +449,6 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 	return done, nil
 }
 
-// decidedTime bounds the notice to a conversation.
 const decidedTime = 5 * time.Second
 
 // decided tells the question's conversation of an answer, even if the caller has left.

@@ -36,7 +36,6 @@ type uplink struct {
 	front        int
 }
 
-// upEntry is audio or a command.
 type upEntry struct {
 	frame *audio.Frame
 	again bool // the audio was sent before, to another connection or process; it does not count for the bound
@@ -308,7 +307,6 @@ func (u *uplink) droppedBytes() int64 {
 	return u.dropped
 }
 
-// modelStalled is how long the model may accept no data.
 const modelStalled = 15 * time.Second
 
 // writeModel sends the uplink's entries to the model; it runs while something is queued.

@@ -326,10 +326,8 @@ func EndOfModel(model string) (ModelEnd, bool) {
 var waitWords = regexp.MustCompile(`(?i)\b(?:try again|retry|retry after|try again after) (?:in )?((?:\d+(?:\.\d+)?\s*(?:ms|` +
 	`milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)\b\s*)+|(?:\d+(?:\.\d+)?(?:h|m|s|ms))+)`)
 
-// waitPart is one number with its unit.
 var waitPart = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)`)
 
-// longestHint limits a hint.
 const longestHint = time.Hour
 
 // WaitIn returns the wait in a provider's error message, at most an hour; zero without one.

@@ -53,7 +53,6 @@ type Queue struct {
 	replays []replay       // not yet confirmed; the newest attachment's is last
 }
 
-// outgoing is an item on its way to the client.
 type outgoing struct {
 	item         string
 	start        []byte    // the announcement; nil once queued
@@ -101,10 +100,8 @@ type Bounds struct {
 	Away  int // audio that waits for an absent client
 }
 
-// maxMessages is the maximum number of queued messages.
 const maxMessages = 4096
 
-// keepEntries is the capacity that an empty queue keeps.
 const keepEntries = 16
 
 // Begin initializes the queue. write runs on its own goroutine and must Pop until false; nil: the caller pops.

@@ -20,7 +20,6 @@ type replay struct {
 	live     int64 // seq of the first message after the replay; zero if none was written yet
 }
 
-// maxReplays is the number of unconfirmed replays remembered.
 const maxReplays = 8
 
 // partOf returns the replay that a client with the highest seq last may have only in part. The caller must hold mu.
@@ -247,7 +246,6 @@ func (d *Queue) needs(last int64, has *protocol.ResumeAudio, barely func(item st
 	return needs
 }
 
-// rewinder turns kept messages and audio into entries of the queue.
 type rewinder struct {
 	d       *Queue
 	replay  replay

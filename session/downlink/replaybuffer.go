@@ -28,7 +28,6 @@ type replayBuffer struct {
 	chunks   int // chunks in items
 }
 
-// sentEntry is a message or a part of an item's audio.
 type sentEntry struct {
 	seq      int64
 	text     []byte // nil for audio
@@ -38,7 +37,6 @@ type sentEntry struct {
 	end *protocol.AudioEnd // the encoded message, if it is one
 }
 
-// heldItem is an item with sent audio.
 type heldItem struct {
 	id      string
 	turn    int
@@ -378,7 +376,6 @@ func (h *Budget) shrink() {
 	}
 }
 
-// chunk is a block of sent audio.
 type chunk [chunkSize]byte
 
 const chunkSize = 8 << 10

@@ -35,7 +35,6 @@ type Transcript struct {
 // NewTranscript returns an empty transcript.
 func NewTranscript(of Part) *Transcript { return &Transcript{header: of} }
 
-// utterance is an entry in the making.
 type utterance struct {
 	entry conversation.Entry
 	id    string // of the transcript; empty for calls and notices
@@ -51,7 +50,6 @@ type utterance struct {
 	tools   []answeredTool // the answered calls of the entry
 }
 
-// answeredTool is a call with its result, for a new connection.
 type answeredTool struct {
 	call string
 	transport.PastTool
@@ -245,7 +243,6 @@ func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 	y.add(&utterance{entry: e})
 }
 
-// maxCallsTogether bounds the calls of one entry.
 const maxCallsTogether = 32
 
 func (y *Transcript) answered(a orchestrator.ToolEnded) {

@@ -36,7 +36,6 @@ type openCall struct {
 	scheduling string
 }
 
-// answer is one functionResponse.
 type answer struct {
 	ID       string          `json:"id,omitempty"`
 	Name     string          `json:"name"`
@@ -150,7 +149,6 @@ func (b *callBook) waiting() bool {
 // twice) from a call that the provider repeats. It holds the calls of one turn whose other half has not come.
 type pairing []announced
 
-// announced is a call as it came in one place.
 type announced struct {
 	functionCall
 	place int

@@ -61,7 +61,6 @@ const (
 	outputBytesPerMS = outputRate * 2 / 1000
 )
 
-// errorText is an error reported by the provider, or about its messages.
 type errorText string
 
 func (e errorText) Error() string { return string(e) }
@@ -116,7 +115,6 @@ type conn struct {
 	stalling    stall
 }
 
-// Ready implements [transport.Conn].
 func (c *conn) Ready() bool { return c.ws.Ready() }
 
 // Connect implements [transport.Transport].
@@ -191,10 +189,8 @@ func (c *conn) open(ctx context.Context, first []byte) error {
 	return c.fail("setup", transport.KindTimeout, "no_setup_complete", errSetupLate)
 }
 
-// Info implements [transport.Conn].
 func (c *conn) Info() transport.Info { return c.info }
 
-// Stats implements [transport.Conn].
 func (c *conn) Stats() transport.Stats {
 	return transport.Stats{
 		UnknownEvents: c.unknown.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load(),
@@ -240,10 +236,8 @@ func (c *conn) take(f *frame, err error) {
 	c.watch(f != nil)
 }
 
-// Notify implements [transport.Conn].
 func (c *conn) Notify(f func()) { c.ws.Notify(f) }
 
-// Recv implements [transport.Conn].
 func (c *conn) Recv() (transport.Event, error) {
 	for {
 		ev, err := c.pending()
@@ -360,7 +354,6 @@ func (c *conn) fail(op string, kind transport.Kind, code string, cause error) *t
 	return c.t.fail(c.secret, op, kind, code, cause)
 }
 
-// Close implements [transport.Conn].
 func (c *conn) Close() error {
 	c.closed.Store(true)
 	_ = c.ws.CloseNow() // the error only means that it was closed already

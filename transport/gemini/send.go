@@ -30,7 +30,6 @@ const (
 	endOfContent   = `{"clientContent":{"turnComplete":true}}`
 )
 
-// Send implements [transport.Conn].
 func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if c.closed.Load() {
 		return c.fail("send", transport.KindClosed, "", net.ErrClosed)
@@ -208,7 +207,6 @@ func appendJSON(dst []byte, key string, value any) ([]byte, error) {
 // maxTyped bounds the typed text that waits for a tool, in bytes.
 const maxTyped = 256 << 10
 
-// errTyped means that the user typed more during a tool call than is kept.
 const errTyped errorText = "more than 256 KiB were typed while a tool ran"
 
 // typed keeps text and entries until no call is open, for models that close on them (row.deafInCall).

@@ -114,13 +114,11 @@ type pcmDecoder struct {
 	carry     oddByte
 }
 
-// oddByte is the half sample at the end of a piece of audio: it belongs to the next piece of the same item.
 type oddByte struct {
 	of   *spokenItem // nil between items
 	half byte
 }
 
-// pcmBuf holds the audio of one frame.
 type pcmBuf struct{ b []byte }
 
 const pcmBufKeep = 256 << 10 // larger buffers are not kept, in bytes

@@ -7,7 +7,6 @@ import (
 	"voicegw/transport"
 )
 
-// modelRow describes one family of models.
 type modelRow struct {
 	// prefix is the start of the family's model names; the longest matching prefix wins.
 	prefix string

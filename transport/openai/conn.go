@@ -21,7 +21,6 @@ import (
 	"voicegw/transport"
 )
 
-// conn implements transport.Conn.
 type conn struct {
 	// Fixed once connected.
 	t         *Transport
@@ -73,7 +72,6 @@ type conn struct {
 
 var _ transport.Conn = (*conn)(nil)
 
-// Ready implements transport.Conn.
 func (c *conn) Ready() bool { return c.ws.Ready() }
 
 func newConn(t *Transport, setup transport.Setup) *conn {
@@ -94,7 +92,6 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 	return c
 }
 
-// Info implements transport.Conn.
 func (c *conn) Info() transport.Info { return c.info }
 
 // Close implements transport.Conn. It does not wait for the provider.
@@ -235,10 +232,8 @@ func (c *conn) readError(op string, err error) *transport.Error {
 // maxEvents bounds the events of one frame, since they are handled all at once.
 const maxEvents = 256
 
-// responsePrefix is the prefix of the types of a response's events.
 var responsePrefix = []byte("response.")
 
-// maxUnknownLogged bounds the log lines about unknown event types.
 const maxUnknownLogged = 32
 
 // take returns the first event from a frame; nil for a frame without an event.
@@ -256,13 +251,11 @@ func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 	return c.events.next(), nil
 }
 
-// Notify implements transport.Conn.
 func (c *conn) Notify(f func()) {
 	c.keepalive.notified.Store(true)
 	c.ws.Notify(f)
 }
 
-// Recv implements transport.Conn.
 func (c *conn) Recv() (transport.Event, error) {
 	for {
 		if ev := c.events.next(); ev != nil {
@@ -380,10 +373,8 @@ func (c *conn) writeAside(frame func() ([]byte, error)) {
 	})
 }
 
-// counters count the unusual frames.
 type counters struct{ malformed, unknowns, slow atomic.Int64 }
 
-// Stats implements transport.Conn.
 func (c *counters) Stats() transport.Stats {
 	return transport.Stats{
 		UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load(),
@@ -464,7 +455,6 @@ func (k *keepalive) turn() {
 	k.timer.Reset(pingInterval)
 }
 
-// maxSetupEvents bounds how many events may come before the setup is answered.
 const maxSetupEvents = 1000
 
 // setUp waits for session.created, sends update and waits for session.updated. ctx limits all of it.

@@ -30,7 +30,6 @@ type eventRow struct {
 	why    string
 }
 
-// handler handles the events of a connection.
 type handler struct{ *conn }
 
 func decode[T any](take func(handler, *T) *transport.Error) eventRow {
@@ -363,7 +362,6 @@ type outputItem struct {
 	Arguments arguments `json:"arguments"`
 }
 
-// responseEvent is response.created and response.done.
 type responseEvent struct {
 	Response struct {
 		ID            string          `json:"id"`
@@ -383,7 +381,6 @@ type statusDetails struct {
 	Error  errorValue `json:"error"`
 }
 
-// usage counts the tokens of one response.
 type usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -401,7 +398,6 @@ type modalities struct {
 	Audio int64 `json:"audio_tokens"`
 }
 
-// sessionEvent is session.created and session.updated.
 type sessionEvent struct {
 	Session struct {
 		ID        string `json:"id"`

@@ -307,7 +307,6 @@ const (
 	maxMuted     = 32       // responses hidden from the caller
 )
 
-// spokenItem is one item with audio.
 type spokenItem struct {
 	// Fixed when made.
 	id       string
@@ -378,7 +377,6 @@ type callBook struct {
 	given      []finishedCall // calls of the active response that were let through
 }
 
-// finishedCall is a call as the provider sent it.
 type finishedCall struct{ item, id, name, args string }
 
 // key distinguishes one call of one item from all others; no id contains a NUL.

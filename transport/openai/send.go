@@ -127,7 +127,6 @@ func (c *conn) endActivity(cmd transport.ActivityEnd) error {
 	return c.respond(request{})
 }
 
-// minCommitMS is the shortest audio that the provider commits.
 const minCommitMS = 100
 
 func (c *conn) cancel() error {
@@ -185,7 +184,6 @@ const (
 	maxPads          = 64
 )
 
-// pad is silence that this adapter has added to the audio, in ms on the provider's clock.
 type pad struct{ at, length int64 }
 
 // padList takes added silence out of the provider's audio clock. Send adds and Recv converts, with conn.mu held.
