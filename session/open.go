@@ -51,12 +51,14 @@ func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
 	if cause := g.declare(); cause != nil {
 		return nil, cause
 	}
-	g.tools = g.options().toolsFor(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
+	g.tools = g.options().toolsFor(g.agent, g.all,
+		registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
 	g.knownAt = time.Now()
 	if cause := g.meterUsage(false); cause != nil {
 		return nil, cause
 	}
-	g.provider = g.m.breakers.instead(g.options().providerOf(&g.modelRequest), g.options().Fallback, g.start.Provider != "")
+	own := g.options().providerOf(&g.modelRequest)
+	g.provider = g.m.breakers.instead(own, g.options().Fallback, g.start.Provider != "")
 	g.mark = prompts.NewMark()
 	if !g.m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable

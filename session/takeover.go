@@ -130,7 +130,8 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	if cause := g.declare(); cause != nil {
 		g.logger.Warn("a session that was taken over continues without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
-	g.tools = g.options().toolsFor(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+	g.tools = g.options().toolsFor(g.agent, g.all,
+		registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
 		g.logger.Error("a checkpoint cannot be read; only the history is restored", "error", err)
@@ -211,7 +212,8 @@ func (g *startup) openQuestions(ctx context.Context, r store.SessionRecord, at *
 			continue
 		}
 		if a := g.options().pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
-			open[i].Tools = g.options().toolsFor(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+			open[i].Tools = g.options().toolsFor(a, g.all,
+				registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 		}
 	}
 	return open
