@@ -1,9 +1,14 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"voicegw/registry/document"
 )
 
 // Availability limits a tool's availability. All set fields must hold.
@@ -31,12 +36,6 @@ type TimeWindow struct {
 	Until string `json:"until,omitempty"`
 }
 
-const (
-	// maxWindows limits the windows, and maxConditions each other list.
-	maxWindows    = 32
-	maxConditions = 32
-)
-
 // hours are the compiled times of an [Availability].
 type hours struct {
 	zone    *time.Location
@@ -48,6 +47,70 @@ type window struct {
 	days         [7]bool
 	from, to     int
 	since, until time.Time
+}
+
+// hours compiles the times of an availability; nil without times.
+func (r *reader) hours(a *Availability) *hours {
+	if a == nil {
+		return nil
+	}
+	at := document.Pointer{"availability"}
+	switch {
+	case a.Zone == "" && a.Times != nil && r.fine("availability", "zone"):
+		r.problem(at.With("zone"), "The key \"zone\" is missing; add the IANA name of the zone that the times are in, such as "+
+			"\"Europe/Oslo\" or \"UTC\".")
+	case a.Zone != "" && a.Times == nil && r.fine("availability", "times"):
+		r.problem(at.With("zone"), "A zone says nothing without \"times\"; add them, or leave it out.")
+	}
+	zone, _ := time.LoadLocation(a.Zone)
+	h := &hours{zone: zone}
+	for i, told := range a.Times {
+		w := told.compile()
+		if place := at.With("times").Index(i); r.fine(place...) {
+			r.possible(place, told, w)
+		}
+		h.windows = append(h.windows, w)
+	}
+	return h
+}
+
+// compile converts a window whose texts are valid.
+func (t TimeWindow) compile() window {
+	w := window{from: minutes(cmp.Or(t.From, "00:00")), to: minutes(cmp.Or(t.To, "24:00"))}
+	w.since, _ = time.Parse(time.DateOnly, t.Since)
+	w.until, _ = time.Parse(time.DateOnly, t.Until)
+	for i, day := range weekdays {
+		w.days[i] = t.Weekdays == nil || slices.Contains(t.Weekdays, day)
+	}
+	return w
+}
+
+// minutes converts a time of day such as 09:30.
+func minutes(clock string) int {
+	hours, minutes, _ := strings.Cut(clock, ":")
+	h, _ := strconv.Atoi(hours)
+	m, _ := strconv.Atoi(minutes)
+	return h*60 + m
+}
+
+// possible reports a window that never holds.
+func (r *reader) possible(at document.Pointer, told TimeWindow, w window) {
+	switch {
+	case w.from >= w.to:
+		r.problem(at.With("to"), "The window ends at %s and begins at %s, so that it never holds; over midnight, write two "+
+			"windows, one to \"24:00\" and one from \"00:00\".", cmp.Or(told.To, "24:00"), cmp.Or(told.From, "00:00"))
+	case w.since.IsZero() || w.until.IsZero():
+	case w.until.Before(w.since):
+		r.problem(at.With("until"), "The window ends on %s, before it begins on %s, so that it never holds.", told.Until, told.Since)
+	default:
+		for date := w.since; !date.After(w.until); date = date.AddDate(0, 0, 1) {
+			if w.on(date) || date.Sub(w.since) >= 7*24*time.Hour {
+				return
+			}
+		}
+		r.problem(at.With("weekdays"), "No day from %s to %s is one of these weekdays, so that the window never holds.",
+			told.Since, told.Until)
+	}
 }
 
 // civil returns t's local date as a time in UTC.

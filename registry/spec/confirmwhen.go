@@ -2,7 +2,6 @@ package spec
 
 import (
 	"encoding/json"
-	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -24,11 +23,6 @@ type ConfirmWhen struct {
 	// Empty requires a text, list or object to be empty, or not. A missing one is empty.
 	Empty *bool `json:"empty,omitempty"`
 }
-
-// maxConfirmWhen limits a tool's conditions.
-const maxConfirmWhen = 32
-
-var confirmOps = []string{"above", "below", "empty", "is", "not"}
 
 // Asks reports whether the condition holds, or may hold.
 func (c ConfirmWhen) Asks(args any) bool {
@@ -98,133 +92,65 @@ func kindOf(v any) string {
 	return ""
 }
 
-// confirmWhen parses the conditions; c is nil if the parameters have problems.
-func (r *specReader) confirmWhen(s *Spec, c *Compiled) (all []ConfirmWhen) {
-	v, has := r.object["confirmWhen"]
-	if !has {
-		return nil
-	}
-	place := document.Pointer{"confirmWhen"}
-	list, ok := v.([]any)
-	switch {
-	case !ok || len(list) == 0:
-		r.problem(place, "\"confirmWhen\" is a list of conditions, such as [{\"argument\": \"amount\", \"above\": 100}], got "+
-			"%s; to ask for every call, leave it out.", document.Describe(v))
-		return nil
-	case len(list) > maxConfirmWhen:
-		r.problem(place, "\"confirmWhen\" has %d conditions, at most %d are allowed.", len(list), maxConfirmWhen)
-		return nil
-	}
-	if said, _ := r.object["requiresConfirmation"].(bool); !said && !s.RequiresConfirmation {
-		r.problem(place, "The conditions say which calls a person is asked about, and requiresConfirmation is not true, so "+
-			"nobody is ever asked; make it true, or leave them out.")
-	}
-	for i, v := range list {
-		if one, ok := r.condition(place.Index(i), v, c); ok {
-			all = append(all, one)
+// confirmWhen checks the conditions against the parameters.
+func (r *reader) confirmWhen(s *Spec, root *schema.Node) {
+	for i := range s.ConfirmWhen {
+		place := document.Pointer{"confirmWhen"}.Index(i)
+		if r.fine(place...) {
+			r.condition(place, &s.ConfirmWhen[i], root)
 		}
 	}
-	return all
 }
 
-func (r *specReader) condition(place document.Pointer, v any, c *Compiled) (one ConfirmWhen, ok bool) {
-	object, isObject := v.(map[string]any)
-	if !isObject {
-		r.problem(place, "A condition is an object such as {\"argument\": \"amount\", \"above\": 100}, got %s.", document.Describe(v))
-		return one, false
-	}
-	before := len(r.problems)
-	r.onlyKeys(place, object, "a condition", append([]string{"argument"}, confirmOps...))
+func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *schema.Node) {
 	var has []string
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if slices.Contains(confirmOps, key) {
+	for key, given := range map[string]bool{"above": c.Above != nil, "below": c.Below != nil, "is": c.Is != nil, "not": c.Not != nil,
+		"empty": c.Empty != nil} {
+		if given {
 			has = append(has, key)
 		}
 	}
 	if len(has) != 1 {
-		r.problem(place, "A condition has exactly one of %s, got %d of them; several conditions are entries of their own.",
-			strings.Join(confirmOps, ", "), len(has))
+		r.problem(place, "A condition has exactly one of above, below, empty, is, not, got %d of them; several conditions are "+
+			"entries of their own.", len(has))
 	}
-	name, isText := object["argument"].(string)
-	var n *schema.Node
-	switch {
-	case !isText || name == "":
-		r.problem(place.With("argument"), "The key \"argument\" names an argument, such as \"amount\" or "+
-			"\"slot.start\", got %s.", document.Show(object["argument"]))
-	case c != nil:
-		n = c.Parameters.Root
-		for token := range strings.SplitSeq(name, ".") {
-			if n = n.Property(token); n == nil {
-				r.problem(place.With("argument"), "The parameters have no %q; name an argument of theirs%s.",
-					document.Shorten(name, 60), document.DidYouMean(name, c.Parameters.Root.AllNames()))
-				break
-			}
+	names := n.AllNames()
+	for token := range strings.SplitSeq(c.Argument, ".") {
+		if n = n.Property(token); n == nil {
+			r.problem(place.With("argument"), "The parameters have no %q; name an argument of theirs%s.",
+				document.Shorten(c.Argument, 60), document.DidYouMean(c.Argument, names))
+			return
 		}
 	}
-	one.Argument = name
-	if len(has) == 1 {
-		r.comparison(place.With(has[0]), object[has[0]], n, &one)
+	if len(has) != 1 {
+		return
 	}
-	return one, len(r.problems) == before
-}
-
-// comparison parses the bound of an argument; n is its schema, or nil if unknown.
-func (r *specReader) comparison(place document.Pointer, v any, n *schema.Node, one *ConfirmWhen) {
 	var types []string
-	if n != nil {
-		n.EachInPlace(func(n *schema.Node) { types = append(types, n.Types()...) })
-	}
-	key := place[len(place)-1]
-	wrong := func(wants ...string) bool {
+	n.EachInPlace(func(n *schema.Node) { types = append(types, n.Types()...) })
+	lacks := func(wants ...string) bool {
 		return len(types) > 0 && !slices.ContainsFunc(wants, func(w string) bool { return slices.Contains(types, w) })
 	}
-	number, isNumber := v.(json.Number)
-	flag, isFlag := v.(bool)
-	switch key {
+	place, told := place.With(has[0]), strings.Join(types, ", ")
+	switch has[0] {
 	case "above", "below":
-		switch {
-		case !isNumber:
-			r.problem(place, "%q compares with a number, got %s.", key, document.Describe(v))
-		case wrong("number", "integer"):
-			r.problem(place, "%q compares numbers, and %q is of the type %s.", key, one.Argument, strings.Join(types, ", "))
-		case key == "above":
-			one.Above = &number
-		default:
-			one.Below = &number
+		if lacks("number", "integer") {
+			r.problem(place, "%q compares numbers, and %q is of the type %s.", has[0], c.Argument, told)
 		}
 	case "empty":
-		switch {
-		case !isFlag:
-			r.problem(place, "\"empty\" is true or false, got %s.", document.Describe(v))
-		case wrong("string", "array", "object"):
-			r.problem(place, "A text, a list or an object can be empty, and %q is of the type %s.", one.Argument, strings.Join(types, ", "))
-		default:
-			one.Empty = &flag
+		if lacks("string", "array", "object") {
+			r.problem(place, "A text, a list or an object can be empty, and %q is of the type %s.", c.Argument, told)
 		}
 	default:
-		r.equality(place, v, n, types, one)
-	}
-}
-
-// equality parses the value of is or not.
-func (r *specReader) equality(place document.Pointer, v any, n *schema.Node, types []string, one *ConfirmWhen) {
-	key, kind := place[len(place)-1], kindOf(v)
-	fits := slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
-	switch {
-	case kind == "":
-		r.problem(place, "%q compares with a text, a number, true or false, got %s.", key, document.Describe(v))
-		return
-	case len(types) > 0 && !fits:
-		r.problem(place, "%q is of the type %s and never %s.", one.Argument, strings.Join(types, ", "), document.Show(v))
-		return
-	case n != nil && n.Refuses(v):
-		r.problem(place, "%s is not a valid value of %q, so that the comparison always gives the same.", document.Show(v), one.Argument)
-		return
-	}
-	if key == "is" {
-		one.Is = document.AppendCanonical(nil, v)
-	} else {
-		one.Not = document.AppendCanonical(nil, v)
+		v, _, _ := document.Decode(slices.Concat(c.Is, c.Not), document.MaxArgsBytes, document.MaxArgsDepth)
+		kind := kindOf(v)
+		switch {
+		case kind == "":
+			r.problem(place, "%q compares with a text, a number, true or false, got %s.", has[0], document.Describe(v))
+		case lacks(kind) && (kind != "number" || lacks("integer")):
+			r.problem(place, "%q is of the type %s and never %s.", c.Argument, told, document.Show(v))
+		case n.Refuses(v):
+			r.problem(place, "%s is not a valid value of %q, so that the comparison always gives the same.", document.Show(v), c.Argument)
+		}
 	}
 }
 

@@ -28,38 +28,6 @@ func LiveSources() []string { return []string{LiveAgents, LiveCalendars, LiveNam
 // would detect.
 var liveKeywords = []string{"$comment", "description", "title", "type"}
 
-// dynamic parses the filled enums of the parameters; c is nil if the parameters have problems.
-func (r *specReader) dynamic(c *Compiled) map[string]string {
-	v, has := r.object["dynamic"]
-	if !has {
-		return nil
-	}
-	byPlace, ok := v.(map[string]any)
-	if !ok || len(byPlace) == 0 {
-		r.problem(document.Pointer{"dynamic"},
-			"\"dynamic\" is an object such as {\"/properties/agent/enum\": %q}; without live values, leave it out.", LiveAgents)
-		return nil
-	}
-	dynamic := map[string]string{}
-	for _, place := range slices.Sorted(maps.Keys(byPlace)) {
-		at := document.Pointer{"dynamic", place}
-		source, _ := byPlace[place].(string)
-		if !slices.Contains(LiveSources(), source) {
-			r.problem(at, "The source of live values is one of %s, got %s%s.", strings.Join(LiveSources(), ", "),
-				document.Show(byPlace[place]), document.DidYouMean(source, LiveSources()))
-			continue
-		}
-		if c != nil {
-			if why := fillable(c.Parameters.Root, place); why != "" {
-				r.problem(at, "%s.", why)
-				continue
-			}
-		}
-		dynamic[place] = source
-	}
-	return dynamic
-}
-
 // fillable returns the reason why a place of the parameters isn't a fillable enum, or an empty string.
 func fillable(root *schema.Node, place string) string {
 	holder, ok := strings.CutSuffix(place, "/enum")

@@ -2,10 +2,7 @@ package spec
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,15 +21,6 @@ const (
 	SettingBoolean  SettingType = "boolean"
 	SettingDuration SettingType = "duration"
 	SettingList     SettingType = "list"
-)
-
-const (
-	// maxSettings limits a tool's settings.
-	maxSettings = 32
-	// maxSettingName limits a setting's name, in bytes.
-	maxSettingName = 40
-	// settingEnabled is a setting of all tools.
-	settingEnabled = "enabled"
 )
 
 // Setting is a tool's own setting. The operator sets it with tools.<toolId>.<name>.
@@ -110,72 +98,39 @@ var settingTypes = []string{
 	string(SettingList),
 }
 
-var (
-	settingForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
-	settingKeys = []string{"default", "description", "secret", "type"}
-)
+var settingForm = matching(`[a-z][a-z0-9]*(_[a-z0-9]+)*`, 40)
 
-// settings parses the tool's own settings.
-func (r *specReader) settings(raw json.RawMessage) map[string]Setting {
-	v, has := r.object["settings"]
-	if !has {
-		return nil
-	}
-	byName, ok := v.(map[string]any)
-	if !ok || len(byName) == 0 || len(byName) > maxSettings {
-		r.problem(document.Pointer{"settings"},
-			"\"settings\" is an object of 1 to %d settings by name, such as {\"base_url\": {\"type\": \"string\", "+
-				"\"description\": \"Where the service is.\"}}; without any, leave it out.", maxSettings)
-		return nil
-	}
-	var texts map[string]map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &texts) // other values are reported below
-	settings := map[string]Setting{}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
+// settings checks the tool's own settings and takes their defaults as written from raw.
+func (r *reader) settings(s *Spec, raw json.RawMessage) {
+	var written map[string]struct{ Default json.RawMessage }
+	_ = json.Unmarshal(raw, &written) // other values are reported already
+	for name, one := range s.Settings {
 		place := document.Pointer{"settings", name}
 		switch {
-		case name == settingEnabled:
+		case name == "enabled":
 			r.problem(place, "Every tool has the setting \"enabled\" by itself, with which an operator switches it off; "+
 				"choose another name.")
-		case !settingForm.MatchString(name) || len(name) > maxSettingName:
-			r.problem(place, "A setting's name has small letters, digits and single underscores, a letter first, at "+
-				"most %d, got %s.", maxSettingName, document.Show(name))
-		default:
-			settings[name] = r.setting(place, byName[name], texts[name]["default"])
+		case name == "share" && s.VariantOf != "":
+			r.problem(place, "A version of another tool has a setting \"share\" that is not its own: how many of the users get it. "+
+				"Take another name.")
+		case !settingForm(name):
+			r.problem(place, "A setting's name has small letters, digits and single underscores, a letter first, at most 40, got %s.",
+				document.Show(name))
+		case r.fine(place...):
+			r.setting(place, one)
 		}
+		one.Default = written[name].Default
+		s.Settings[name] = one
 	}
-	return settings
 }
 
-// setting parses a setting; byDefault is its default as written.
-func (r *specReader) setting(place document.Pointer, v any, byDefault json.RawMessage) Setting {
-	object, ok := v.(map[string]any)
-	if !ok {
-		r.problem(place, "A setting is an object with %s, got %s.", strings.Join(settingKeys, ", "), document.Describe(v))
-		return Setting{}
-	}
-	r.onlyKeys(place, object, "a setting", settingKeys)
-	for key, what := range map[string]string{"type": strings.Join(settingTypes, ", "),
-		"description": "a sentence that tells an operator what it is for"} {
-		if _, has := object[key]; !has {
-			r.problem(place.With(key), "The key %q is missing; add it: %s.", key, what)
-		}
-	}
-	one := &specReader{object: object}
-	s := Setting{
-		Type:        SettingType(one.word("type", false, settingTypes...)),
-		Secret:      one.flag("secret", false),
-		Description: one.text("description", false, MaxDescription),
-	}
-	for _, p := range one.problems {
-		r.problems = append(r.problems, document.Problem{Path: place.String() + p.Path, Message: p.Message})
-	}
-	if s.Secret && s.Type != SettingString && s.Type != "" {
+func (r *reader) setting(place document.Pointer, s Setting) {
+	if s.Secret && s.Type != SettingString {
 		r.problem(place.With("secret"), "A secret is a string; make \"type\" \"string\", or remove \"secret\".")
 	}
-	given, has := object["default"]
+	given, _, has := document.Decode(s.Default, maxSpecBytes, document.MaxSpecDepth)
 	switch value, why := s.read(given); {
-	case !has || s.Type == "":
+	case !has:
 	case why != "":
 		r.problem(place.With("default"), "The default is %s, got %s.", why, document.Show(given))
 	case s.Secret && given != "":
@@ -185,7 +140,5 @@ func (r *specReader) setting(place document.Pointer, v any, byDefault json.RawMe
 		if text, is := value.(string); is && strings.ContainsFunc(text, func(c rune) bool { return c < ' ' }) {
 			r.problem(place.With("default"), "The default holds a control character; remove it.")
 		}
-		s.Default = byDefault
 	}
-	return s
 }

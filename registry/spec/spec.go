@@ -1,8 +1,12 @@
+// Package spec parses and checks what a tool declares in schema.json, a [Spec], without a handler: see [Parse].
+// [Read] also returns the compiled parts for package registry, which loads and runs the tools.
 package spec
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"time"
 )
 
 // Mode is the kind of a conversation.
@@ -52,8 +56,6 @@ const (
 	MaxAgent = 64
 	// DefaultTimeoutMS is the default of Spec.TimeoutMS.
 	DefaultTimeoutMS = 10_000
-	// MaxTimeoutMS limits Spec.TimeoutMS.
-	MaxTimeoutMS = 300_000
 	// MaxToolID limits toolId, in bytes: the lowest limit of the providers.
 	MaxToolID = 64
 	// MaxDescription limits a tool's description, in characters.
@@ -64,15 +66,13 @@ const (
 
 // Spec is a tool's schema.json. A value from [Parse] without problems is complete (TimeoutMS is set) and consistent.
 type Spec struct {
-	// ToolID is the tool's name for models: at most [MaxToolID] lower-case letters, digits and underscores, starting
-	// with a letter.
+	// ToolID is the tool's name for models.
 	ToolID string `json:"toolId"`
 	// VariantOf is the id of the tool that this is a variant of: a share of the users gets it under that id. Empty
 	// for other tools. See registry.Snapshot.Draw.
 	VariantOf string `json:"variantOf,omitempty"`
-	// Version is the tool's semantic version.
-	Version string `json:"version"`
-	// Title is the tool's name for people, at most 80 characters; may be empty. Tags are at most 10 search words.
+	Version   string `json:"version"`
+	// Title is the tool's name for people. Tags are search words.
 	Title string   `json:"title,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
 	// Description explains the tool to models; they get it with the parameters.
@@ -87,8 +87,7 @@ type Spec struct {
 	// registry.Prepared.NeedsApproval.
 	ConfirmWhen  []ConfirmWhen `json:"confirmWhen,omitempty"`
 	AllowedModes []Mode        `json:"allowedModes"`
-	// Requires are scopes, at most [MaxScopes], that a session or turn must have, see registry.Snapshot.Permitted.
-	// May be nil.
+	// Requires are scopes that a session or turn must have, see registry.Snapshot.Permitted. May be nil.
 	Requires []string `json:"requires,omitempty"`
 	// RateLimit limits a user's calls; nil means no limit.
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
@@ -101,8 +100,7 @@ type Spec struct {
 	LatencyBudgetMS int `json:"latencyBudgetMs"`
 	// TimeoutMS limits a call, in ms.
 	TimeoutMS int `json:"timeoutMs,omitempty"`
-	// Behavior is blocking or non_blocking; Scheduling is interrupt, when_idle or silent. They are for the providers
-	// that support them; may be empty.
+	// Behavior and Scheduling are for the providers that support them; may be empty.
 	Behavior   string `json:"behavior,omitempty"`
 	Scheduling string `json:"scheduling,omitempty"`
 	// Cancellable means that an interruption or the provider may cancel a running call.
@@ -114,7 +112,7 @@ type Spec struct {
 	Preview string `json:"preview,omitempty"`
 	// Clamp lowers top-level numbers, by mode and name.
 	Clamp map[Mode]map[string]int `json:"clamp,omitempty"`
-	// Settings are the tool's own settings by name, at most 32; may be nil.
+	// Settings are the tool's own settings by name; may be nil.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Parameters is the JSON Schema (draft 2020-12) of the arguments, as written; a closed object without properties
 	// if the author omits it.
@@ -126,6 +124,59 @@ type Spec struct {
 	// answer is INTERNAL.
 	Output json.RawMessage `json:"output,omitempty"`
 }
+
+// RateLimit limits the calls of a user to Calls within each sliding Window. Calls are counted in memory, so long
+// windows make no sense.
+type RateLimit struct {
+	Calls int `json:"calls"`
+	// Window is a duration as the author wrote it, such as "1h"; see [RateLimit.Within].
+	Window string `json:"window"`
+}
+
+// Within returns the window; zero if invalid, which [Parse] reports.
+func (l RateLimit) Within() time.Duration { return durationUpTo(l.Window, 24*time.Hour) }
+
+// String returns text such as "5 in 1h".
+func (l RateLimit) String() string { return fmt.Sprintf("%d in %s", l.Calls, l.Window) }
+
+// durationUpTo parses a duration from a second to most; zero if it is none.
+func durationUpTo(text string, most time.Duration) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > most {
+		return 0
+	}
+	return d
+}
+
+// Job means that calls may start background jobs.
+type Job struct {
+	// Name is the job's name for people and models.
+	Name string `json:"name"`
+	// Longest limits an attempt, as the author wrote it, such as "30m"; see [Job.Within].
+	Longest string `json:"longest"`
+	// AtOnce limits a user's concurrent jobs of the tool.
+	AtOnce int `json:"atOnce"`
+}
+
+// Within returns the time limit of an attempt; zero if invalid, which [Parse] reports.
+func (j Job) Within() time.Duration { return durationUpTo(j.Longest, 6*time.Hour) }
+
+// String describes the limits.
+func (j Job) String() string {
+	return fmt.Sprintf("%s: at most %s, %d at once for each user", j.Name, j.Longest, j.AtOnce)
+}
+
+// Limits of a session's scopes.
+const (
+	MaxScopes     = 32
+	MaxScopeBytes = 64
+)
+
+// ValidScope reports whether a text is a scope: 1 to MaxScopeBytes ASCII letters, digits or . _ : / -.
+var ValidScope = matching(`[A-Za-z0-9._:/-]+`, MaxScopeBytes)
+
+// ValidFeature reports whether a feature may have that name.
+var ValidFeature = matching(`[a-z][a-z0-9]*([-_][a-z0-9]+)*`, 64)
 
 // Allows reports whether a mode may call the tool.
 func (s *Spec) Allows(mode Mode) bool {

@@ -20,9 +20,9 @@ type template struct {
 
 type templatePart struct {
 	literal string
-	path    []string // nil for a literal
-	form    *form    // how a preview formats the argument; nil for plain text
-	section int      // the number of its brackets from 1; 0 outside brackets
+	path    []string      // nil for a literal
+	form    *argumentForm // how a preview formats the argument; nil for plain text
+	section int           // the number of its brackets from 1; 0 outside brackets
 }
 
 var (
@@ -120,7 +120,7 @@ func (p *templateParser) argument(brace byte, s string) (rest string, err error)
 	if brace == '}' || !closed {
 		return "", errBrace
 	}
-	var f *form
+	var f *argumentForm
 	if before, after, has := strings.Cut(name, "|"); has && p.forms {
 		if name, f, err = parseForm(before, after); err != nil {
 			return "", fmt.Errorf("{%s|%s}: %w", before, after, err)

@@ -12,9 +12,9 @@ import (
 	"voicegw/registry/schema"
 )
 
-// form is how a preview formats an argument: {start|time}, {start..end|time in Europe/Oslo}, {guests|list},
+// argumentForm is how a preview formats an argument: {start|time}, {start..end|time in Europe/Oslo}, {guests|list},
 // {items|list: {count} x {name}}.
-type form struct {
+type argumentForm struct {
 	times bool           // otherwise a list
 	until []string       // the end of a time span, or nil
 	zone  *time.Location // nil for the user's zone
@@ -25,14 +25,14 @@ var errForm = errors.New("what stands behind | is time, \"time in\" and a zone s
 	"what to write of each item")
 
 // parseForm parses the form after the bar, and the end of a span in the name.
-func parseForm(name, text string) (string, *form, error) {
+func parseForm(name, text string) (string, *argumentForm, error) {
 	kind, rest := strings.TrimSpace(text), ""
 	if before, after, has := strings.Cut(kind, ":"); has && before == "list" {
 		kind, rest = "list", strings.TrimSpace(after)
 	} else if zone, has := strings.CutPrefix(kind, "time in "); has {
 		kind, rest = "time", strings.TrimSpace(zone)
 	}
-	f := &form{times: kind == "time"}
+	f := &argumentForm{times: kind == "time"}
 	switch {
 	case kind == "list" && rest != "":
 		item, err := parseTemplate(rest, false)
@@ -74,7 +74,7 @@ func cutArgument(s string) (inside, rest string, closed bool) {
 }
 
 // check reports a form that doesn't match the argument's schema.
-func (f *form) check(name string, n, root *schema.Node) error {
+func (f *argumentForm) check(name string, n, root *schema.Node) error {
 	if !f.times {
 		items := n.ItemsOf()
 		switch {
@@ -108,7 +108,7 @@ func (f *form) check(name string, n, root *schema.Node) error {
 }
 
 // text formats a value for people; args are all arguments, including the end of a span.
-func (f *form) text(v, args any, zone *time.Location) string {
+func (f *argumentForm) text(v, args any, zone *time.Location) string {
 	if f.times {
 		return timeText(v, args, f.until, cmp.Or(f.zone, zone))
 	}

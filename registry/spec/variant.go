@@ -7,30 +7,6 @@ import (
 	"voicegw/registry/document"
 )
 
-// variantOf parses the id of the main tool.
-func (r *specReader) variantOf(id string) string {
-	of := r.text("variantOf", false, MaxToolID)
-	switch {
-	case of == "":
-	case !toolIDForm.MatchString(of):
-		r.problem(document.Pointer{"variantOf"}, "\"variantOf\" is the toolId of another tool, got %s.", document.Show(of))
-	case of == id:
-		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name the tool beside which this one stands.")
-	}
-	return of
-}
-
-// settingShare is a setting of every variant.
-const settingShare = "share"
-
-// noShare rejects an own setting with that name.
-func (r *specReader) noShare(s *Spec) {
-	if _, has := s.Settings[settingShare]; has && s.VariantOf != "" {
-		r.problem(document.Pointer{"settings", settingShare},
-			"A version of another tool has a setting \"share\" that is not its own: how many of the users get it. Take another name.")
-	}
-}
-
 // Disagreements returns a problem for each field that must be equal for v to be a variant of the tool of. The cost, side
 // effects and requirements of a call must not depend on the drawn version; arguments and answers may.
 func Disagreements(of, v *Spec) []document.Problem {
