@@ -19,7 +19,6 @@ const (
 	byTime    condition = "time"
 )
 
-// lacks returns the first condition that doesn't hold for a session at its Now.
 func (t *Tool) lacks(s Session, feature func(agent, name string) bool) condition {
 	a := t.Availability
 	if a == nil {

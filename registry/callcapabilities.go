@@ -20,7 +20,6 @@ func CallCapabilities() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[Messenger](), reflect.TypeFor[Progress](), reflect.TypeFor[Audit](), reflect.TypeFor[Tools]()}
 }
 
-// apart stands for the capabilities of a call that has no conversation.
 type apart struct{}
 
 func (apart) Timeout(time.Time, time.Duration, string) {}

@@ -37,7 +37,6 @@ type OwnSettings interface{ OwnSettings() }
 
 var ownSettings = reflect.TypeFor[OwnSettings]()
 
-// liveSettings are the values of a tool's settings, as a value of its type Settings, which is replaced as a whole.
 type liveSettings struct{ atomic.Pointer[reflect.Value] }
 
 // Configure prepares new settings. take, which cannot fail, applies them to calls and snapshots from then on. The
@@ -109,7 +108,6 @@ func missingSettings(s *spec.Spec, given map[string]any) []string {
 	return missing
 }
 
-// withSettings returns the providers of the handler's needs, including the tool's own settings.
 func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[spec.Mode][]provider {
 	typ := h.settingsType()
 	if typ == nil {
@@ -128,7 +126,6 @@ func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[sp
 	return with
 }
 
-// resolveSettings returns the values of a tool's settings, with defaults.
 func resolveSettings(s *spec.Spec, given map[string]any) map[string]any {
 	values := map[string]any{}
 	for name, declared := range s.Settings {
@@ -156,7 +153,6 @@ func (h Handler) settingsType() reflect.Type {
 
 var errSettings = errors.New("the handler's type Settings was generated from another schema.json")
 
-// settingsValue makes a value of the type that was generated from a tool's settings.
 func settingsValue(typ reflect.Type, settings map[string]spec.Setting, values map[string]any) (reflect.Value, error) {
 	v := reflect.New(typ).Elem()
 	filled := 0
@@ -181,7 +177,6 @@ func settingsValue(typ reflect.Type, settings map[string]spec.Setting, values ma
 	return v, nil
 }
 
-// liveOf returns the places of each tool's settings, shared by all loads.
 func liveOf(handlers map[string]Handler) map[string]*liveSettings {
 	live := map[string]*liveSettings{}
 	for id, h := range handlers {

@@ -65,7 +65,6 @@ type ClientCall struct {
 
 type clientNeeds struct{ Client ClientTools }
 
-// byClient is the handler of all clients' tools.
 var byClient = Bind(func(ctx context.Context, call Call[json.RawMessage, clientNeeds]) (Result, error) {
 	data, err := call.Needs.Client.RunTool(ctx, ClientCall{ID: call.Session.Call, Turn: call.Session.Turn, Tool: call.Tool,
 		Args: call.Args})
@@ -145,7 +144,6 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 // ByClient reports whether the conversation's client runs the tool.
 func (t *Tool) ByClient() bool { return t.client }
 
-// counted is the tool's name in Stats.
 func (t *Tool) counted() string {
 	if t.client {
 		return ClientTool

@@ -44,7 +44,6 @@ func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Re
 	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil
 }
 
-// builtin is a tool of every registry.
 type builtin struct {
 	entry   Entry
 	handler Handler
@@ -60,7 +59,6 @@ func Builtins() []Entry {
 	return entries
 }
 
-// builtins returns the built-in tools by id, as new values.
 func builtins() map[string]builtin {
 	return map[string]builtin{spec.DescribeTool: {
 		handler: Bind(describeTool),

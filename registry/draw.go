@@ -12,13 +12,11 @@ import (
 	"voicegw/registry/spec"
 )
 
-// candidate is a loaded variant.
 type candidate struct {
 	place document.Pointer
 	tool  *Tool
 }
 
-// variants are the variants of a loaded snapshot's tools.
 type variants struct {
 	byTool map[string][]*Tool // by the main tool's id, sorted by their own ids; fixed after load
 
@@ -42,7 +40,6 @@ func (d *drawn) others() string {
 	return d.beside
 }
 
-// version adds a variant.
 func (l *loader) version(place document.Pointer, t *Tool) {
 	if l.isVersion(t.ToolID) {
 		l.problem(place.With("toolId"), "There are two tools %q.", t.ToolID)
@@ -53,12 +50,10 @@ func (l *loader) version(place document.Pointer, t *Tool) {
 	l.versions = append(l.versions, candidate{place, t})
 }
 
-// isVersion reports whether a variant has that id.
 func (l *loader) isVersion(id string) bool {
 	return slices.ContainsFunc(l.versions, func(c candidate) bool { return c.tool.variant == id })
 }
 
-// beside puts the versions beside the tools whose ids they get.
 func (l *loader) beside() {
 	all := map[string][]*Tool{}
 	for _, c := range l.versions {
@@ -162,7 +157,6 @@ func (s *Snapshot) Draw(by string, pinned map[string]string) *Snapshot {
 	return made
 }
 
-// pick returns the version of a tool.
 func (s *Snapshot) pick(id, by, pinned string) *Tool {
 	main, all := s.tools[id], s.variants.byTool[id]
 	if pinned == main.Version {
@@ -187,7 +181,6 @@ func lot(tool, by string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) % 100
 }
 
-// with returns the snapshot with these versions. It counts as loaded, so that derived snapshots share fillings.
 func (s *Snapshot) with(picks map[string]*Tool, d *drawn) *Snapshot {
 	tools := make([]*Tool, len(s.sorted))
 	for i, t := range s.sorted {

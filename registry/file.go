@@ -46,7 +46,6 @@ func FormsOf(parameters json.RawMessage) (Forms, error) {
 	return Forms{OpenAI: openAI, OpenAIChat: openAI, Gemini: gemini}, err
 }
 
-// ownForms makes the forms of a built-in tool.
 func ownForms(parameters json.RawMessage) Forms {
 	forms, err := FormsOf(parameters)
 	if err != nil {
@@ -76,10 +75,8 @@ const (
 	maxFileDepth = document.MaxSpecDepth + 4
 )
 
-// versionPrefix is the file format's version.
 const versionPrefix = "1.0."
 
-// contentVersion hashes the decoded tools, in any order.
 func contentVersion(tools []any) string {
 	tools = slices.Clone(tools)
 	slices.SortStableFunc(tools, func(a, b any) int {

@@ -92,7 +92,6 @@ type Handler struct {
 	workNeeds reflect.Type
 }
 
-// invocation is a call for a handler.
 type invocation struct {
 	args    json.RawMessage
 	needs   []reflect.Value // one for each field of N, in order; a zero Value leaves the field unset
@@ -146,7 +145,6 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 	return h
 }
 
-// passed is the data of a successful check, which isn't an answer.
 type passed struct{}
 
 // fits reports schema properties that the handler's arguments lack, because they would be silently dropped.
@@ -205,7 +203,6 @@ func (f *fitter) walk(n *schema.Node, t reflect.Type, place document.Pointer) {
 	}
 }
 
-// jsonFields returns the fields of encoding/json, by name.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for _, field := range reflect.VisibleFields(t) {

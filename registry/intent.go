@@ -87,7 +87,6 @@ func (i Intent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(i))
 }
 
-// check returns the reason why a handler may not return i.
 func (i Intent) check() error {
 	var want Intent
 	switch i.Type {

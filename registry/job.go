@@ -70,7 +70,6 @@ func BindWork[P, N any](h Handler, work func(context.Context, Work[P, N]) (Resul
 	return h
 }
 
-// setNeeds sets the fields of needs, a pointer to a struct.
 func setNeeds(needs any, values []reflect.Value) {
 	fields := reflect.ValueOf(needs).Elem()
 	for i, v := range values {
@@ -80,7 +79,6 @@ func setNeeds(needs any, values []reflect.Value) {
 	}
 }
 
-// checkWork compares a tool's declared job with its handler.
 func (t *Tool) checkWork() (problems []string) {
 	h := t.handler
 	switch {
@@ -107,7 +105,6 @@ func (t *Tool) checkWork() (problems []string) {
 	return slices.Compact(problems)
 }
 
-// begun encodes the job that an Execute requests.
 func (t *Tool) begun(job NewJob, data any) (*BegunJob, error) {
 	switch {
 	case t.Job == nil:

@@ -110,7 +110,6 @@ func (f *filling) choose(session Session, live LiveValues) {
 	f.chooseTools(session.Mode)
 }
 
-// chooseTools is choose for enums of tool ids, once the tools are known.
 func (f *filling) chooseTools(mode spec.Mode) {
 	var ids []string
 	for id, t := range f.tools {
@@ -135,7 +134,6 @@ func (f *filling) chooseTools(mode spec.Mode) {
 	}
 }
 
-// usable returns the values that an enum can hold, sorted.
 func (f *filling) usable(source string, values []string) []string {
 	usable := make([]string, 0, len(values))
 	for _, v := range values {
@@ -152,7 +150,6 @@ func (f *filling) usable(source string, values []string) []string {
 	return usable[:min(len(usable), maxLiveValues)]
 }
 
-// canonical returns the values for the hash and the cache.
 func (f *filling) canonical() map[string]any {
 	all := map[string]any{}
 	for id, places := range f.values {
@@ -173,7 +170,6 @@ func (f *filling) canonical() map[string]any {
 	return all
 }
 
-// snapshot makes the filled snapshot; text is the values' canonical form.
 func (f *filling) snapshot(text []byte) *Snapshot {
 	var tools []*Tool
 	for id, t := range f.tools {
@@ -238,7 +234,6 @@ func (s *Snapshot) sharedFillings() *kept[*Snapshot] {
 	return s.loaded.fillings
 }
 
-// leaveOut logs a dropped tool, once for each tool and source.
 func (s *stats) leaveOut(tool, source string, logger *slog.Logger) {
 	key := tool + " " + source // bounded by the file
 	if _, told := s.leftOut.LoadOrStore(key, true); !told {

@@ -14,7 +14,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// loader loads a tool_registry.json and collects its problems.
 type loader struct {
 	opts      *Options
 	problems  []document.Problem
@@ -110,7 +109,6 @@ func (l *loader) file(data []byte) {
 	}
 }
 
-// tool loads an entry, with its spec as strict as schema.json.
 func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	object, ok := entry.(map[string]any)
 	if !ok {

@@ -20,13 +20,11 @@ type source struct {
 	optional optional
 }
 
-// provider is a value or type that can satisfy a need.
 type provider struct {
 	typ reflect.Type
 	source
 }
 
-// providers lists what is available in a mode: values of a call first, then those of the process and the snapshot.
 func (o *Options) providers(mode spec.Mode, snapshot *Snapshot) []provider {
 	var all []provider
 	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode], CallCapabilities()) {
@@ -61,7 +59,6 @@ func (o *Options) check() []document.Problem {
 	return problems
 }
 
-// bindNeeds finds the source of each of the handler's needs in each mode of the tool.
 func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provider) (map[spec.Mode][]source, []document.Problem) {
 	if h.needs.Kind() != reflect.Struct {
 		return nil, []document.Problem{{Message: fmt.Sprintf(
@@ -95,7 +92,6 @@ func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provid
 	return bound, problems
 }
 
-// matchField finds the source of a field, which may be an Optional.
 func matchField(t reflect.Type, providers []provider) (source, string) {
 	o := asOptional(t)
 	if o == nil {
@@ -109,7 +105,6 @@ func matchField(t reflect.Type, providers []provider) (source, string) {
 	return s, why
 }
 
-// nobodyProvides completes the sentence about a missing need.
 const nobodyProvides = "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
 
 // match finds the provider whose type is t or, otherwise, the only one assignable to t, preferring those of a call.
@@ -136,7 +131,6 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	return source{}, "several provide it (" + strings.Join(names, ", ") + "): name one of these types instead"
 }
 
-// gather returns the values of sources; caps are those of the call.
 func gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
 	for i, s := range sources {

@@ -47,7 +47,6 @@ func (s *Snapshot) holding(tools []*Tool) *Snapshot {
 
 func isBuiltin(id string) bool { return id == spec.DescribeTool }
 
-// within returns the tool for another snapshot: if it needs its snapshot, it gets that one.
 func (t *Tool) within(was, now *Snapshot) *Tool {
 	old, is := reflect.ValueOf(was), reflect.ValueOf(now)
 	var changed map[spec.Mode][]source

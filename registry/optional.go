@@ -15,7 +15,6 @@ func Some[T any](value T) Optional[T] { return Optional[T]{value: value, ok: tru
 // Get returns the capability, and whether it exists.
 func (o Optional[T]) Get() (T, bool) { return o.value, o.ok }
 
-// optional is any Optional.
 type optional interface {
 	// wants is the capability's type.
 	wants() reflect.Type

@@ -37,7 +37,6 @@ func (t *Tool) fitOutput(data json.RawMessage) (json.RawMessage, *outcome) {
 	return data, nil
 }
 
-// brokenOutput is the outcome of a call with data that doesn't match.
 func (t *Tool) brokenOutput(problems []document.Problem) *outcome {
 	more := max(0, len(problems)-schema.MaxProblems)
 	problems = problems[:len(problems)-more]

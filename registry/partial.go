@@ -54,7 +54,6 @@ func dropInvalid(value map[string]any, problems []document.Problem) (dropped []d
 	return dropped, len(dropped) > 0
 }
 
-// innermostItem finds the innermost list item on a path: the list's pointer and the item's index.
 func innermostItem(value any, path string) (list string, index int, found bool) {
 	place, _ := document.ParsePointer(path)
 	for i, token := range place {

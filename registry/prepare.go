@@ -169,7 +169,6 @@ func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {
 	}
 }
 
-// invalidArguments describes problems to the model: the first three in the message, all in the details.
 func invalidArguments(tool string, problems []document.Problem) *Error {
 	more := max(0, len(problems)-schema.MaxProblems)
 	problems = problems[:len(problems)-more]

@@ -2,7 +2,6 @@ package registry
 
 import "slices"
 
-// permits reports whether the scopes are sufficient: all that the tool requires, and one of its availability.
 func (t *Tool) permits(scopes []string) bool {
 	if a := t.Availability; a != nil && len(a.Scopes) > 0 &&
 		!slices.ContainsFunc(a.Scopes, func(one string) bool { return slices.Contains(scopes, one) }) {

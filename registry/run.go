@@ -150,7 +150,6 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	return p.tool.late(ctx, o), false
 }
 
-// late converts an unnamed error to a deadline error if it is one.
 func (t *Tool) late(ctx context.Context, o outcome) outcome {
 	switch {
 	case !o.unnamed:
@@ -166,14 +165,12 @@ func (t *Tool) late(ctx context.Context, o outcome) outcome {
 	return o
 }
 
-// isTimeout reports whether err is a deadline: of a context, a connection or file, or an HTTP client.
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// mayRepeat reports whether repeating a call is harmless.
 func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != spec.SideEffectsWrites }
 
 // notBegun is the outcome if the context ended before the handler started.
@@ -187,7 +184,6 @@ func (t *Tool) notBegun(ctx context.Context) outcome {
 	return o
 }
 
-// stopped is the outcome if the context ended.
 func (t *Tool) stopped(ctx context.Context) outcome {
 	cause := context.Cause(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -52,7 +52,6 @@ func (s *stats) of(tool string) *ToolStats {
 	return t
 }
 
-// done counts an envelope.
 func (s *stats) done(tool string, env *Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +67,6 @@ func (s *stats) done(tool string, env *Envelope) {
 	t.Errors[env.Error.Type]++
 }
 
-// ran counts the duration of a call.
 func (s *stats) ran(tool string, took time.Duration, overBudget bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +112,6 @@ func (s *stats) leave(r *running) bool {
 	return true
 }
 
-// end counts a handler that has returned.
 func (s *stats) end(r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -103,7 +103,6 @@ func switchEntry(targets []SwitchTarget) Entry {
 	}
 }
 
-// targetWords describes each target in a line.
 func targetWords(targets []SwitchTarget) string {
 	var b strings.Builder
 	for _, t := range targets {

@@ -62,7 +62,6 @@ func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
 	return env
 }
 
-// ofWork reports what an answer of Work may not have.
 func (o outcome) ofWork() error {
 	switch {
 	case o.job != nil:

@@ -42,7 +42,6 @@ func main() {
 	}
 }
 
-// printer prints final transcripts and errors.
 type printer struct{}
 
 func (printer) Heard(_ time.Time, m protocol.ServerMessage) {

@@ -23,7 +23,6 @@ func All(canonical json.RawMessage) (openAI, gemini json.RawMessage, err error) 
 // geminiParam matches Gemini's parameter names (FunctionDeclaration, read 2026-11-20).
 var geminiParam = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// problemsOf returns the problems in an error of this package.
 func problemsOf(err error) Problems {
 	var list Problems
 	if err != nil && !errors.As(err, &list) {

@@ -34,7 +34,6 @@ func disjoint(a, b any) bool {
 	return true
 }
 
-// disjointAs compares the instances of one type.
 func disjointAs(a, b *object, t typeSet) bool {
 	switch t {
 	case typeObject:
@@ -50,7 +49,6 @@ func disjointAs(a, b *object, t typeSet) bool {
 	}
 }
 
-// requiresApart finds a property that a requires and b excludes in that form.
 func requiresApart(a, b *object) bool {
 	pa, pb := a.sub("properties"), b.sub("properties")
 	for _, name := range a.names("required") {
@@ -66,7 +64,6 @@ func requiresApart(a, b *object) bool {
 	return false
 }
 
-// below reports whether all numbers of a are below all numbers of b.
 func below(a, b *object) bool {
 	high, highOpen := tightest(a, "maximum", "exclusiveMaximum", -1)
 	low, lowOpen := tightest(b, "minimum", "exclusiveMinimum", 1)

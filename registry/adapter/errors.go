@@ -56,7 +56,6 @@ func (p Problems) asError() error {
 	return p.sorted()
 }
 
-// problems collects the problems of all stages.
 type problems struct{ list Problems }
 
 func (p *problems) add(path, keyword, format string, args ...any) {

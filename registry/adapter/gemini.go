@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// schema is Gemini's Schema with the fields used here.
 type schema struct {
 	typ         string
 	title       string
@@ -39,7 +38,6 @@ var typeUpper = map[typeSet]string{
 	typeInteger: "INTEGER", typeBoolean: "BOOLEAN", typeNull: "NULL",
 }
 
-// gemini converts an inlined schema to Gemini's form.
 type gemini struct {
 	p    *problems
 	made int
@@ -62,7 +60,6 @@ func GeminiParameters(text json.RawMessage) (json.RawMessage, error) {
 	return form, err
 }
 
-// makeGemini also returns the keywords that made the form looser.
 func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	var p problems
 	o := canonical(text, &p)
@@ -150,14 +147,12 @@ func (g *gemini) refuse(o *object) bool {
 // annotations stay with the schema of alternatives; other keywords go into each alternative.
 var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 
-// branch is an alternative of anyOf or oneOf, with the keywords next to the list.
 type branch struct {
 	at     string // the alternative's pointer
 	schema any
 	err    error // why nothing is accepted
 }
 
-// branches merges the keywords next to anyOf or oneOf into each alternative.
 func branches(o *object, key string) []branch {
 	base := o.without(append([]string{key}, annotations...)...)
 	var all []branch
@@ -200,7 +195,6 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 	return all
 }
 
-// exclusive checks that oneOf means the same as anyOf.
 func (g *gemini) exclusive(o *object, all []*object) {
 	k, _ := keyword("oneOf")
 	for i, a := range all {
@@ -214,7 +208,6 @@ func (g *gemini) exclusive(o *object, all []*object) {
 	}
 }
 
-// byType splits a schema by type; each part keeps null.
 func byType(o *object, t typeSet) []*object {
 	base := o.without(annotations...)
 	var all []*object
@@ -270,7 +263,6 @@ func (g *gemini) union(all []*object) *schema {
 	return &schema{anyOf: out}
 }
 
-// one makes the schema for one type, or for one type and null.
 func (g *gemini) one(o *object, t typeSet) *schema {
 	s := &schema{nullable: t&typeNull != 0}
 	if t != typeNull {
@@ -327,7 +319,6 @@ func (g *gemini) object(s *schema, o *object) *schema {
 	return s
 }
 
-// any makes the form of a schema that may also be a boolean.
 func (g *gemini) any(v any, path string) *schema {
 	if o, ok := v.(*object); ok {
 		return g.schema(o)
@@ -393,7 +384,6 @@ func (g *gemini) sizes(s *schema, o *object, keys ...string) {
 	}
 }
 
-// say describes a constraint in a note.
 func (g *gemini) say(s *schema, keyword, format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 	g.looser = append(g.looser, keyword)
@@ -432,7 +422,6 @@ func (g *gemini) annotate(s *schema, o *object) {
 	}
 }
 
-// taking finds the alternative that accepts a value's type.
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
@@ -443,7 +432,6 @@ func taking(all []*schema, v any) *schema {
 	return nil
 }
 
-// floats reports whether float64 represents all numbers of a value.
 func floats(v any) bool {
 	switch v := v.(type) {
 	case json.Number:
@@ -458,7 +446,6 @@ func floats(v any) bool {
 	}
 }
 
-// sentences joins distinct texts, each with final punctuation; alternatives share the keywords around them.
 func sentences(texts ...string) string {
 	var kept []string
 	for _, t := range texts {

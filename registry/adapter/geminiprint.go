@@ -5,7 +5,6 @@ import (
 	"strconv"
 )
 
-// layOut orders a Schema as GeminiParameters documents.
 func (s *schema) layOut() *object {
 	o := &object{}
 	if s.anyOf != nil {

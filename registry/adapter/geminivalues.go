@@ -130,7 +130,6 @@ func source(open bool, exclusive, inclusive string) string {
 	return inclusive
 }
 
-// number returns a numeric keyword as written.
 func number(o *object, key string) string {
 	v, _ := o.get(key)
 	n, _ := v.(json.Number)

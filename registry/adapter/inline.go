@@ -58,7 +58,6 @@ func (n *inliner) schema(v any, depth int) any {
 	return merged
 }
 
-// blame returns the keyword that caused a contradiction.
 func blame(o *object) string {
 	for _, key := range []string{"allOf", "$ref", "required", "enum", "const"} {
 		if o.has(key) {
@@ -68,7 +67,6 @@ func blame(o *object) string {
 	return "type"
 }
 
-// own returns o's own keywords, and the schemas that also apply.
 func (n *inliner) own(o *object, depth int) (*object, []any) {
 	own := &object{path: o.path}
 	var parts []any

@@ -20,7 +20,6 @@ const (
 	typeAny    = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
 )
 
-// namedType is a type with a name in schemas.
 type namedType struct {
 	Name string
 	Set  typeSet

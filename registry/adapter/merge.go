@@ -55,7 +55,6 @@ func merge(a, b any) (any, error) {
 	return out, nil
 }
 
-// combine merges a keyword or group of a and b, which both have, into out.
 func (o *object) combine(a, b *object, key string, group []string) error {
 	va, _ := a.get(key)
 	vb, _ := b.get(key)
@@ -93,12 +92,10 @@ func (o *object) combine(a, b *object, key string, group []string) error {
 	return nil
 }
 
-// replace sets a member's value and keeps its origin.
 func (o *object) replace(key string, value any) {
 	o.put(member{key: key, value: value, path: o.at(key)})
 }
 
-// apart keeps a group of b as a separate part.
 func (o *object) apart(b *object, group []string) {
 	part := &object{path: b.path}
 	for _, m := range b.members {
@@ -137,7 +134,6 @@ func (o *object) pick(a, b *object, key string, sign int) {
 	}
 }
 
-// bound returns a numeric keyword that is present.
 func bound(o *object, key string) *big.Rat {
 	v, _ := o.get(key)
 	n, _ := v.(json.Number)
@@ -265,7 +261,6 @@ func finish(v any) (any, error) {
 	return o, nil
 }
 
-// narrow reconciles type and enum in a copy.
 func narrow(o *object) (*object, error) {
 	t := typesOf(o)
 	out := o.without()

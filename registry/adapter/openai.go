@@ -30,7 +30,6 @@ func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
 	return printSchema(o).encode(), nil
 }
 
-// residue names the parts of an allOf that could not be merged.
 func residue(o *object, key string) string {
 	if key != "allOf" {
 		return ""

@@ -32,7 +32,6 @@ type Keyword struct {
 	applies typeSet // the types it constrains; 0 for all, or for no constraint
 }
 
-// holding is where a keyword's value has subschemas.
 type holding uint8
 
 const (

@@ -20,14 +20,12 @@ type object struct {
 	unknown bool
 }
 
-// member is a member and its origin: a merged schema has members of several schemas.
 type member struct {
 	key   string
 	value any
 	path  string // of the containing schema
 }
 
-// newObject makes an object from alternating keys and values.
 func newObject(path string, pairs ...any) *object {
 	o := &object{path: path}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -50,7 +48,6 @@ func (o *object) get(key string) (any, bool) {
 
 func (o *object) has(key string) bool { return o.find(key) >= 0 }
 
-// at returns the path of the schema that contains key, for a problem with it.
 func (o *object) at(key string) string {
 	if i := o.find(key); i >= 0 {
 		return o.members[i].path
@@ -58,7 +55,6 @@ func (o *object) at(key string) string {
 	return o.path
 }
 
-// set adds or replaces a member; o is the origin of a new one.
 func (o *object) set(key string, value any) { o.put(member{key: key, value: value, path: o.path}) }
 
 func (o *object) put(m member) {
@@ -103,7 +99,6 @@ func (o *object) text(key string) string {
 	return s
 }
 
-// names returns the strings of an array member.
 func (o *object) names(key string) []string {
 	var all []string
 	for _, v := range o.list(key) {
@@ -154,5 +149,4 @@ func encode(b *bytes.Buffer, v any) {
 	}
 }
 
-// pointer appends tokens to a JSON Pointer.
 func pointer(path string, tokens ...string) string { return path + document.Pointer(tokens).String() }

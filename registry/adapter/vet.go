@@ -35,7 +35,6 @@ func (v *vetted) walk(path string, schema any, p *problems) {
 	}
 }
 
-// inside walks the subschemas of a keyword.
 func (v *vetted) inside(path string, value any, holds holding, p *problems) {
 	switch holds {
 	case holdsSchema:

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// shape describes a value's type as an inlined schema does.
 type shape struct {
 	types       []string // without null
 	nullable    bool
@@ -52,7 +51,6 @@ func (sh *shape) merge(n *node) {
 	sh.alternatives(n)
 }
 
-// mergeValues finds the values of a map. Those of patternProperties may have several kinds.
 func (sh *shape) mergeValues(n *node) {
 	extra := n.get("additionalProperties")
 	if sh.values == nil && extra != nil && (extra.kind != kindBool || extra.text != "false") {
@@ -60,7 +58,6 @@ func (sh *shape) mergeValues(n *node) {
 	}
 }
 
-// alternatives supports a schema or null. Other kinds have no Go type, so their values stay raw JSON.
 func (sh *shape) alternatives(n *node) {
 	list := n.get("anyOf")
 	if list == nil {
@@ -137,7 +134,6 @@ func (sh *shape) mergeTypes(n *node) {
 	}
 }
 
-// integer parses a JSON integer that fits an int64.
 func integer(text string) (int64, bool) {
 	const longest = 40 // 1e999999999 is a short text and a long number
 	if _, exponent, ok := strings.Cut(strings.ToLower(text), "e"); len(text) > longest || ok && len(exponent) > 3 {

@@ -68,7 +68,6 @@ func Lint(o Options, names ...string) (*Report, error) {
 	return p.report(names), nil
 }
 
-// project is a run over a project.
 type project struct {
 	linter
 	dir  string
@@ -166,7 +165,6 @@ type output struct {
 	want, now []byte
 }
 
-// generated makes the Go files.
 func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 	var all []output
 	has := map[string]functions{}
@@ -186,7 +184,6 @@ func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 	return append(all, handlers), nil
 }
 
-// stale reports outdated generated files.
 func (p *project) stale(files []output) {
 	for _, f := range files {
 		if !bytes.Equal(f.want, f.now) {
@@ -195,7 +192,6 @@ func (p *project) stale(files []output) {
 	}
 }
 
-// write writes the changed files, the registry last.
 func (p *project) write(r *Report, files []output, file registry.File) error {
 	data, err := file.Encode()
 	if err != nil {

@@ -39,7 +39,6 @@ func newExampleChecker(t *tool) (*exampleChecker, error) {
 	return &exampleChecker{loaded.Snapshot()}, nil
 }
 
-// check returns the reasons to reject a call with these arguments.
 func (c *exampleChecker) check(args json.RawMessage) []document.Problem {
 	p, refused := c.snapshot.Prepare(exampleTool, spec.ModeText, args)
 	if refused == nil {

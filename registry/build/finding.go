@@ -77,7 +77,6 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// writeJSON writes readable JSON.
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -152,7 +151,6 @@ const (
 	ruleWrites     = "an-action-that-writes-without-confirmation"
 )
 
-// fields are the fields of schema.json.
 var fields = [...]string{
 	"toolId", "variantOf", "version", "title", "tags", "description", "category", "sideEffects",
 	"idempotent", "requiresConfirmation", "confirmWhen",
@@ -160,7 +158,6 @@ var fields = [...]string{
 	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
 }
 
-// ruleOf returns the rule for a pointer into schema.json.
 func ruleOf(path string) string {
 	field, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if slices.Contains(fields[:], field) {

@@ -4,7 +4,6 @@ import (
 	"strings"
 )
 
-// guide is a parsed guide.md.
 type guide struct {
 	title     string // of the first line, a heading of level 1
 	titleLine int
@@ -125,7 +124,6 @@ func indented(l string) (rest string, ok bool) {
 	return rest, len(l)-len(rest) <= 3
 }
 
-// headingOf returns the level and the text of an ATX heading; level 0 means no heading.
 func headingOf(l string) (int, string) {
 	rest, ok := indented(l)
 	text := strings.TrimLeft(rest, "#")

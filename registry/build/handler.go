@@ -18,7 +18,6 @@ const (
 	workSignature = "func Work(ctx context.Context, work registry.Work[Payload, Needs]) (registry.Result, error)"
 )
 
-// functions are those that a handler may have besides Execute.
 type functions struct{ check, work bool }
 
 // handler checks the Go code of a tool without compiling it: its syntax, its package and which functions it has.
@@ -81,7 +80,6 @@ func (l *linter) parse(fset *token.FileSet, name string, text []byte) (*ast.File
 	return nil, false
 }
 
-// declares reports whether a file declares a function of that name.
 func declares(file *ast.File, name string) bool {
 	return slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
 		f, ok := d.(*ast.FuncDecl)

@@ -25,7 +25,6 @@ const (
 	kindNull   = 'n'
 )
 
-// node is a JSON value with its line and ordered members.
 type node struct {
 	kind    byte
 	line    int
@@ -52,7 +51,6 @@ type jsonReader struct {
 	lines []int // offsets of line ends
 }
 
-// parseJSON parses a JSON value. The error is a *syntaxError.
 func parseJSON(data []byte) (*node, error) {
 	p := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.UseNumber()
@@ -71,7 +69,6 @@ func parseJSON(data []byte) (*node, error) {
 	return n, nil
 }
 
-// line returns the line of the last token.
 func (p *jsonReader) line() int {
 	return 1 + sort.SearchInts(p.lines, int(p.dec.InputOffset()))
 }
@@ -117,7 +114,6 @@ func (p *jsonReader) value(depth int) (*node, error) {
 	return n, nil
 }
 
-// fill reads the members of an object or the items of an array.
 func (p *jsonReader) fill(n *node, depth int) error {
 	for p.dec.More() {
 		var m member
@@ -211,7 +207,6 @@ func (n *node) lineOf(pointer string) int {
 	return line
 }
 
-// compact formats the value on one line, for a comment.
 func (n *node) compact() string {
 	switch n.kind {
 	case kindObject:

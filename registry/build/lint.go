@@ -17,7 +17,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// linter collects the findings of a run.
 type linter struct {
 	module   string            // the project's module path
 	twins    map[string]string // ids that are too similar to an earlier one
@@ -36,7 +35,6 @@ type tool struct {
 	output  []byte // the output schema in OpenAI's form; may be empty
 }
 
-// bare reports whether the tool takes no arguments, so that it has no Gemini form.
 func (t *tool) bare() bool { return len(t.entry.Forms.OpenAI) > 0 && len(t.entry.Forms.Gemini) == 0 }
 
 func (l *linter) add(file string, line int, pointer, rule, format string, args ...any) {
@@ -89,7 +87,6 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	return t
 }
 
-// schema checks schema.json. It returns the parameters if they are valid.
 func (l *linter) schema(s *source, t *tool) *node {
 	file := s.file(schemaFile)
 	tree, err := parseJSON(s.schema)
@@ -164,7 +161,6 @@ func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
 	}
 }
 
-// bounds rejects a schema with a lower bound above the upper one, which no value satisfies.
 func (l *linter) bounds(file string, tree *node, field string, schema json.RawMessage) bool {
 	var doc any
 	if json.Unmarshal(schema, &doc) != nil {
@@ -203,7 +199,6 @@ func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
 	}
 }
 
-// forms makes the providers' forms of valid parameters.
 func (l *linter) forms(file string, tree *node, t *tool) bool {
 	var err error
 	if t.entry.Forms, err = registry.FormsOf(t.entry.Spec.Parameters); err == nil {
@@ -224,7 +219,6 @@ func (l *linter) forms(file string, tree *node, t *tool) bool {
 	return false
 }
 
-// guide checks guide.md, and its examples if there are parameters.
 func (l *linter) guide(s *source, t *tool, parameters *node) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
@@ -271,7 +265,6 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	}
 }
 
-// mentions warns of parameters that the guide doesn't mention.
 func (l *linter) mentions(file string, s *section, parameters *node) {
 	if s == nil || parameters == nil {
 		return
@@ -283,7 +276,6 @@ func (l *linter) mentions(file string, s *section, parameters *node) {
 	}
 }
 
-// examples checks the JSON blocks, which contain arguments of calls.
 func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 	var checker *exampleChecker
 	if usable {
@@ -338,7 +330,6 @@ func (l *linter) exampleSyntax(file string, b block, err error) {
 	l.add(file, line, "", ruleExamples, "The example is not valid JSON: %s", strings.TrimPrefix(sentence(text), "This is not valid JSON: "))
 }
 
-// sentence adds a capital and a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return s

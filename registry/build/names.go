@@ -14,7 +14,6 @@ const maxName = 64
 
 var dashName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// reserved are names with a special meaning in Go.
 var reserved = [...]string{"main", "internal", "vendor", "testdata", "documentation", "init", "tools", "registry"}
 
 // checkName returns the problem with the name of a tool's directory, or an empty string.
@@ -40,14 +39,12 @@ func toolID(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 func packageName(name string) string { return strings.ReplaceAll(name, "-", "") }
 
-// initialisms are spelled as usual in Go.
 var initialisms = map[string]string{
 	"api": "API", "css": "CSS", "csv": "CSV", "html": "HTML", "http": "HTTP", "https": "HTTPS",
 	"id": "ID", "ids": "IDs", "ip": "IP", "json": "JSON", "kb": "KB", "ms": "MS", "pdf": "PDF", "sql": "SQL",
 	"ui": "UI", "uri": "URI", "url": "URL", "urls": "URLs", "utc": "UTC", "uuid": "UUID", "xml": "XML",
 }
 
-// goName makes an exported Go identifier from any text. Different texts may give the same one: see scope.
 func goName(text string) string {
 	name := camel(text)
 	if !token.IsIdentifier(name) || !token.IsExported(name) {
@@ -93,10 +90,8 @@ func words(text string) []string {
 	return all
 }
 
-// scope provides unique names.
 type scope map[string]bool
 
-// take returns name, or name with the first number from 2 that makes it unique.
 func (s scope) take(name string) string {
 	unique := name
 	for i := 2; s[unique]; i++ {

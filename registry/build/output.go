@@ -9,7 +9,6 @@ import (
 	"voicegw/registry/document"
 )
 
-// output checks the output schema and prepares its Go type. problems are those of schema.json.
 func (l *linter) output(file string, tree *node, t *tool, problems []document.Problem) {
 	const field = "/output"
 	schema := t.entry.Output

@@ -15,7 +15,6 @@ var settingTypes = map[spec.SettingType]string{
 	spec.SettingBoolean: "bool", spec.SettingDuration: "time.Duration", spec.SettingList: "[]string",
 }
 
-// settings declares the type Settings.
 func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 	name := w.names.take("Settings")
 	used := scope{}
@@ -44,7 +43,6 @@ func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 	w.decls = append(w.decls, b.String())
 }
 
-// imports generates the import declaration.
 func (w *argsWriter) imports(module string) string {
 	var std, own []string
 	if w.raw {

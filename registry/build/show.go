@@ -89,7 +89,6 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	return err
 }
 
-// settingRows lists a tool's own settings by configuration key.
 func settingRows(id string, settings map[string]spec.Setting) [][]string {
 	rows := [][]string{{"SETTING", "TYPE", "DEFAULT", "DESCRIPTION"}}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -126,7 +125,6 @@ func toolLines(file registry.File) []toolLine {
 	return lines
 }
 
-// parameterRows lists a schema's properties below a heading, nested ones with a dot.
 func parameterRows(heading string, schema json.RawMessage) [][]string {
 	rows := [][]string{{heading, "TYPE", "DEFAULT", "DESCRIPTION"}}
 	var walk func(prefix string, s schemaView, depth int)
@@ -155,7 +153,6 @@ func parameterRows(heading string, schema json.RawMessage) [][]string {
 	return rows
 }
 
-// schemaView is the part of a schema in a table.
 type schemaView struct {
 	Type        json.RawMessage       `json:"type"`
 	Description string                `json:"description"`

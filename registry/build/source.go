@@ -33,10 +33,8 @@ const (
 	maxHandler = 1 << 20
 )
 
-// toolsDir contains the tools.
 const toolsDir = "tools"
 
-// source is a tool's directory.
 type source struct {
 	name    string // of the directory
 	named   bool   // the name is valid
@@ -48,7 +46,6 @@ type source struct {
 	left    map[string][]byte // excluded Go files: tests, and those with unmet constraints
 }
 
-// file returns the path of one of the tool's files in the project.
 func (s *source) file(name string) string { return path.Join(toolsDir, s.name, name) }
 
 // toolNames lists the sorted directories in tools. Like the go command, it ignores names that start with a dot or an
@@ -179,7 +176,6 @@ func readFile(root fs.FS, name string, most int64) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// openProject opens a project for reading.
 func openProject(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -207,7 +203,6 @@ func (s *source) names(prefix string) bool {
 		slices.ContainsFunc(slices.Collect(maps.Values(s.left)), has)
 }
 
-// handlerHash returns the first 16 hex digits of a SHA-256 of the build's hand-written Go files and their names.
 func (s *source) handlerHash() string {
 	files := maps.Clone(s.others)
 	files[handlerFile] = s.handler

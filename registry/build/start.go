@@ -102,7 +102,6 @@ type starter struct {
 	program  string // the compiled program
 }
 
-// overlay writes the registry to tmp, and an overlay file for the go command.
 func (s *starter) overlay(tmp string) (string, error) {
 	data, err := s.registry.Encode()
 	if err != nil {
@@ -137,10 +136,8 @@ func (s *starter) finding(file string, line int, pointer, format string, args ..
 		Message: fmt.Sprintf(format, args...), Link: Docs + "#" + ruleHandler}
 }
 
-// compileError matches a compiler error.
 var compileError = regexp.MustCompile(`(?m)^(?:\./)?([^\s:]+\.go):(\d+):(?:\d+:)? (.+)$`)
 
-// compiled converts compiler errors to findings.
 func (s *starter) compiled(stderr []byte) []Finding {
 	var all []Finding
 	for _, m := range compileError.FindAllSubmatch(stderr, maxCompileErrors) {
@@ -154,10 +151,8 @@ func (s *starter) compiled(stderr []byte) []Finding {
 	return all
 }
 
-// ofTool matches a position in a tool's Go file in a panic's trace.
 var ofTool = regexp.MustCompile(`(?m)\b` + toolsDir + `/([a-z0-9-]+)/([^\s/:]+\.go):(\d+)`)
 
-// panicked matches the first line of a panic or a fatal error.
 var panicked = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.+)$`)
 
 // ended makes a finding for a program that exited before it loaded its tools.
@@ -182,7 +177,6 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 		"The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
 }
 
-// loaded makes findings for problems of loading the registry.
 func (s *starter) loaded(problems []document.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
@@ -198,7 +192,6 @@ func (s *starter) loaded(problems []document.Problem) []Finding {
 	return all
 }
 
-// tail returns the end of an output.
 func tail(output []byte) string {
 	r := []rune(strings.ToValidUTF8(strings.TrimSpace(string(output)), "?"))
 	if len(r) > maxOutput {

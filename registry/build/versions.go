@@ -9,14 +9,12 @@ import (
 	"voicegw/registry/spec"
 )
 
-// version is a valid variant.
 type version struct {
 	folder, file string
 	tree         *node
 	spec         spec.Spec
 }
 
-// agree compares each variant with its main tool.
 func (l *linter) agree(root fs.FS) {
 	byVersion := map[string]string{} // of the tool and its version, the folder
 	for _, v := range l.beside {

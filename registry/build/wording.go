@@ -8,10 +8,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// placeholder matches the rest of a template or an author's to-do note.
 var placeholder = regexp.MustCompile(`\b(TODO|FIXME|XXX|TBD)\b`)
 
-// scaffolded is a line of a handler that is still the template.
 const scaffolded = "TODO: do the work. Until then"
 
 // legible rejects invisible characters in the guide, and warns of placeholders. read has already reported control
@@ -75,7 +73,6 @@ func (l *linter) preview(file string, tree *node) {
 	}
 }
 
-// speaksOf reports whether a text contains name as a word.
 func speaksOf(text, name string) bool {
 	const border = `[^_\pL\p{Nd}]`
 	return name != "" && regexp.MustCompile(`(?:^|`+border+`)`+regexp.QuoteMeta(name)+`(?:$|`+border+`)`).MatchString(text)

@@ -129,7 +129,6 @@ func decimal(s string) (negative bool, digits string, point int) {
 	return negative, strings.TrimRight(trimmed, "0"), point
 }
 
-// plainInteger reports whether s is already canonical, as nearly all numbers are.
 func plainInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || len(digits) > 21 || (digits[0] == '0' && len(s) > 1) {

@@ -156,7 +156,6 @@ func checkNumber(s string) string {
 
 func exponentOK(e int) bool { return -maxNumberExponent <= e && e <= maxNumberExponent }
 
-// syntaxMessage describes a syntax error with its position, counted from 1.
 func syntaxMessage(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	switch {

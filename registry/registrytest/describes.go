@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// outputSchema is the part of an output schema that Describes checks.
 type outputSchema struct {
 	Ref        string                   `json:"$ref"`
 	Defs       map[string]*outputSchema `json:"$defs"`
@@ -40,7 +39,6 @@ type describer struct {
 	but  []string
 }
 
-// target resolves a reference.
 func (d *describer) target(s *outputSchema) *outputSchema {
 	if name, ref := strings.CutPrefix(s.Ref, "#/$defs/"); ref {
 		return d.defs[name]

@@ -19,7 +19,6 @@ var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, sc
 	"title", "type", "uniqueItems", "writeOnly",
 })))
 
-// refusedKeywords are refused with their own messages.
 var refusedKeywords = map[string]string{
 	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
 	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
@@ -158,7 +157,6 @@ func (c *schemaCheck) twice(n *Node) {
 	}
 }
 
-// constrained gives the types that a keyword constrains; missing keywords apply to all types.
 var constrained = map[string][]string{}
 
 func init() {
@@ -235,7 +233,6 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 	}
 }
 
-// isMap reports whether n describes an object with arbitrary names.
 func (c *schemaCheck) isMap(n *Node) bool {
 	return c.mayMap && len(n.at) > 0 && n.mapped()
 }
@@ -249,7 +246,6 @@ func (c *schemaCheck) inMap(values *Node, seen map[*Node]bool) {
 	c.open(values, seen)
 }
 
-// value reports n, which describes a whole value, if it is open.
 func (c *schemaCheck) value(n *Node) {
 	if c.isClosed(n) {
 		return
@@ -270,7 +266,6 @@ func (c *schemaCheck) value(n *Node) {
 	}
 }
 
-// isClosed reports whether no value that n accepts has unknown properties or arbitrary items.
 func (c *schemaCheck) isClosed(n *Node) bool {
 	if known, ok := c.closed[n]; ok {
 		return known

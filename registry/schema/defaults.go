@@ -5,7 +5,6 @@ import "voicegw/registry/document"
 // MaxDefaults limits the values filled in for a call: a short list of empty objects could need very many.
 const MaxDefaults = 1000
 
-// filler applies a schema's defaults to a decoded value.
 type filler struct {
 	applied  []document.Pointer
 	overflow bool // above MaxDefaults; the value is incomplete
@@ -72,7 +71,6 @@ func (f *filler) property(child *Node, object map[string]any, name string, place
 	}
 }
 
-// ownDefault returns n's own default, or that of its $ref.
 func (n *Node) ownDefault() (v any, ok bool) {
 	if n.hasDefault {
 		return n.value, true

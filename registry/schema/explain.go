@@ -50,7 +50,6 @@ type explainer struct {
 	value any // the instance
 }
 
-// fact is an error of the library with its schema and value.
 type fact struct {
 	keyword string           // "" of a false schema
 	place   document.Pointer // of the instance
@@ -76,7 +75,6 @@ func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
 	return all
 }
 
-// fact finds the schema and the value of an error.
 func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 	f := fact{message: ve.Message}
 	f.place, _ = document.ParseFragment(ve.InstanceLocation)
@@ -169,7 +167,6 @@ func (e *explainer) problems(f fact) []document.Problem {
 	return []document.Problem{{Path: f.place.String(), Message: message}}
 }
 
-// comparisons are texts for keywords that compare values.
 var comparisons = map[string]string{
 	"const":            "must be %s, got %s",
 	"minimum":          "must be at least %s, got %s",
@@ -230,7 +227,6 @@ func (f *fact) wordSize(words string) string {
 	return ""
 }
 
-// missing returns a problem for each missing required property, with its description.
 func (e *explainer) missing(f fact) []document.Problem {
 	required, _ := f.limit.([]any)
 	object, _ := f.got.(map[string]any)
@@ -252,7 +248,6 @@ func (e *explainer) missing(f fact) []document.Problem {
 	return problems
 }
 
-// dependent returns a problem for each missing property that another one requires.
 func (e *explainer) dependent(f fact) []document.Problem {
 	byName, _ := f.limit.(map[string]any)
 	object, _ := f.got.(map[string]any)
@@ -273,7 +268,6 @@ func (e *explainer) dependent(f fact) []document.Problem {
 	return problems
 }
 
-// unknown returns a problem for each unknown property.
 func (e *explainer) unknown(f fact) []document.Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
@@ -328,7 +322,6 @@ func oneOf(limit any) string {
 	return "one of " + strings.Join(shown, ", ")
 }
 
-// formatNames describe the formats.
 var formatNames = map[string]string{
 	"date":      "a date such as 2006-01-02",
 	"time":      "a time with its zone such as 15:04:05Z",

@@ -30,7 +30,6 @@ var stricter = map[string]func(string) bool{
 	},
 }
 
-// formatChecks returns a check for each format; values other than strings pass.
 func formatChecks() map[string]func(any) bool {
 	checks := map[string]func(any) bool{}
 	for name, more := range stricter {

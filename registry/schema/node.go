@@ -77,7 +77,6 @@ func (n *Node) examples() []any {
 // Refuses reports whether n certainly rejects a value; false if n isn't compiled separately.
 func (n *Node) Refuses(v any) bool { return n.compiled != nil && n.compiled.Validate(v) != nil }
 
-// filled returns the subschemas that defaults are applied in.
 func (n *Node) filled() []*Node {
 	all := make([]*Node, 0, len(n.Names)+len(n.AllOf)+len(n.AnyOf)+len(n.OneOf)+2)
 	for _, name := range n.Names {
@@ -92,7 +91,6 @@ func (n *Node) filled() []*Node {
 	return all
 }
 
-// all returns the subschemas, that of $ref included.
 func (n *Node) all() []*Node {
 	if n.extra == nil {
 		return n.filled()
@@ -121,7 +119,6 @@ func (n *Node) Types() []string {
 	return nil
 }
 
-// closedByItself reports whether n is closed by keywords about its own properties and items.
 func (n *Node) closedByItself() bool {
 	types := n.Types()
 	return len(types) > 0 &&

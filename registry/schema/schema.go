@@ -30,7 +30,6 @@ const (
 
 var errNothingOpened = errors.New("a schema refers to nothing outside itself")
 
-// formats are the allowed formats.
 var formats = slices.Sorted(maps.Keys(stricter))
 
 // Schema is a compiled schema of arguments or data. It is immutable and safe for concurrent use.
@@ -132,7 +131,6 @@ func mergeProblems(ours, theirs []document.Problem) []document.Problem {
 	return document.SortProblems(slices.Concat(ours, theirs))
 }
 
-// finish compiles the choices that defaults need, and checks every default.
 func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []document.Problem {
 	var problems []document.Problem
 	needed := map[*Node]bool{}
@@ -174,7 +172,6 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []docu
 	return problems
 }
 
-// fits reports a default or example that n rejects, with defaults.
 func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []document.Problem {
 	value := document.Clone(v)
 	f := filler{}
@@ -189,7 +186,6 @@ func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []doc
 			what, document.Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
 }
 
-// treeBuilder makes a document's nodes, and then their links.
 type treeBuilder struct {
 	nodes    map[string]*Node // by JSON pointer
 	problems []document.Problem
@@ -263,7 +259,6 @@ func (b *treeBuilder) buildMap(n *Node, keyword string) {
 	}
 }
 
-// link resolves every $ref.
 func (b *treeBuilder) link() {
 	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
 		n := b.nodes[place]
@@ -296,7 +291,6 @@ func (b *treeBuilder) measureAll() {
 	}
 }
 
-// measure sets nodes, height and fills of n and all nodes below it, and finds cycles.
 func (b *treeBuilder) measure(n *Node) {
 	if b.measured == nil {
 		b.measured = map[*Node]bool{}

@@ -36,7 +36,6 @@ type TimeWindow struct {
 	Until string `json:"until,omitempty"`
 }
 
-// hours are the compiled times of an [Availability].
 type hours struct {
 	zone    *time.Location
 	windows []window
@@ -74,7 +73,6 @@ func (r *reader) hours(a *Availability) *hours {
 	return h
 }
 
-// compile converts a window whose texts are valid.
 func (t TimeWindow) compile() window {
 	w := window{from: minutes(cmp.Or(t.From, "00:00")), to: minutes(cmp.Or(t.To, "24:00"))}
 	w.since, _ = time.Parse(time.DateOnly, t.Since)
@@ -85,7 +83,6 @@ func (t TimeWindow) compile() window {
 	return w
 }
 
-// minutes converts a time of day such as 09:30.
 func minutes(clock string) int {
 	hours, minutes, _ := strings.Cut(clock, ":")
 	h, _ := strconv.Atoi(hours)
@@ -113,12 +110,10 @@ func (r *reader) possible(at document.Pointer, told TimeWindow, w window) {
 	}
 }
 
-// civil returns t's local date as a time in UTC.
 func civil(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// on reports whether the window has times on a date.
 func (w window) on(date time.Time) bool {
 	return w.days[date.Weekday()] && (w.since.IsZero() || !date.Before(w.since)) && (w.until.IsZero() || !date.After(w.until))
 }

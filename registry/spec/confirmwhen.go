@@ -92,7 +92,6 @@ func kindOf(v any) string {
 	return ""
 }
 
-// confirmWhen checks the conditions against the parameters.
 func (r *reader) confirmWhen(s *Spec, root *schema.Node) {
 	for i := range s.ConfirmWhen {
 		place := document.Pointer{"confirmWhen"}.Index(i)

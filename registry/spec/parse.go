@@ -118,7 +118,6 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 	return s, compiled, document.SortProblems(r.problems)
 }
 
-// rules checks the rules between fields, and the content of some texts.
 func (r *reader) rules(s *Spec) {
 	if why := Reserved(s.ToolID); why != "" {
 		r.problem(document.Pointer{"toolId"}, "The name %s %s; take another.", document.Show(s.ToolID), why)

@@ -35,14 +35,12 @@ func (r *reader) problem(at document.Pointer, format string, args ...any) {
 	r.problems = append(r.problems, document.Problem{Path: at.String(), Message: fmt.Sprintf(format, args...)})
 }
 
-// inside adds the problems of a part of the document.
 func (r *reader) inside(at document.Pointer, problems []document.Problem) {
 	for _, p := range problems {
 		r.problems = append(r.problems, document.Problem{Path: at.String() + p.Path, Message: p.Message})
 	}
 }
 
-// fine reports whether there is no problem at a place or below it.
 func (r *reader) fine(at ...string) bool {
 	place := document.Pointer(at).String()
 	return !slices.ContainsFunc(r.problems, func(p document.Problem) bool {
@@ -166,7 +164,6 @@ func (r *reader) number(at document.Pointer, v any, into reflect.Value, name str
 	}
 }
 
-// wholeNumber returns v as an int, if it is an integer in range.
 func wholeNumber(v any) (int, bool) {
 	number, ok := v.(json.Number)
 	if !ok {
@@ -241,7 +238,6 @@ func (r *reader) object(at document.Pointer, v any, into reflect.Value, name str
 	}
 }
 
-// keysOf returns the sorted keys of a struct.
 func keysOf(t reflect.Type) (keys []string) {
 	for field := range t.Fields() {
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -251,7 +247,6 @@ func keysOf(t reflect.Type) (keys []string) {
 	return keys
 }
 
-// form is a form of texts.
 type form struct {
 	text  string // a sentence about the form, for a problem
 	one   string // starts the problem with a text that stands twice in a list
@@ -294,7 +289,6 @@ var (
 		text: "The source of live values is one of " + strings.Join(LiveSources(), ", ")}
 )
 
-// matching returns a check of whole texts of at most most bytes.
 func matching(pattern string, most int) func(string) bool {
 	form := regexp.MustCompile(`^(` + pattern + `)$`)
 	return func(s string) bool { return len(s) <= most && form.MatchString(s) }

@@ -45,7 +45,6 @@ func (s Setting) Value() any {
 	return value
 }
 
-// read converts a value for the handler; why describes the expected type if it doesn't match.
 func (s Setting) read(v any) (value any, why string) {
 	switch s.Type {
 	case SettingString:
@@ -92,7 +91,6 @@ func (s Setting) read(v any) (value any, why string) {
 	return nil, "a value of the type " + string(s.Type)
 }
 
-// settingTypes lists all types.
 var settingTypes = []string{
 	string(SettingString), string(SettingInteger), string(SettingNumber), string(SettingBoolean), string(SettingDuration),
 	string(SettingList),
@@ -100,7 +98,6 @@ var settingTypes = []string{
 
 var settingForm = matching(`[a-z][a-z0-9]*(_[a-z0-9]+)*`, 40)
 
-// settings checks the tool's own settings and takes their defaults as written from raw.
 func (r *reader) settings(s *Spec, raw json.RawMessage) {
 	var written map[string]struct{ Default json.RawMessage }
 	_ = json.Unmarshal(raw, &written) // other values are reported already

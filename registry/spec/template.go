@@ -71,7 +71,6 @@ func parseTemplate(s string, sections bool) (template, error) {
 	return p.template, nil
 }
 
-// templateParser is the state of parseTemplate.
 type templateParser struct {
 	template
 
@@ -138,7 +137,6 @@ func (p *templateParser) argument(brace byte, s string) (rest string, err error)
 	return rest, nil
 }
 
-// check reports names that the parameters don't have.
 func (t template) check(root *schema.Node) error {
 	for _, part := range t.parts {
 		n := root
@@ -217,7 +215,6 @@ func saysNothing(v any) bool {
 	return false
 }
 
-// plainText formats a value for people: strings unquoted, lists with commas, yes or no.
 func plainText(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -73,7 +73,6 @@ func cutArgument(s string) (inside, rest string, closed bool) {
 	return s, "", false
 }
 
-// check reports a form that doesn't match the argument's schema.
 func (f *argumentForm) check(name string, n, root *schema.Node) error {
 	if !f.times {
 		items := n.ItemsOf()
@@ -107,7 +106,6 @@ func (f *argumentForm) check(name string, n, root *schema.Node) error {
 	return nil
 }
 
-// text formats a value for people; args are all arguments, including the end of a span.
 func (f *argumentForm) text(v, args any, zone *time.Location) string {
 	if f.times {
 		return timeText(v, args, f.until, cmp.Or(f.zone, zone))
@@ -188,7 +186,6 @@ func clockOfDay(t time.Time) string {
 	return "15:04"
 }
 
-// offset formats UTC, UTC+1, UTC-3:30.
 func offset(t time.Time) string {
 	_, seconds := t.Zone()
 	if seconds == 0 {

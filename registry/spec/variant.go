@@ -51,7 +51,6 @@ func Disagreements(of, v *Spec) []document.Problem {
 	return problems
 }
 
-// sameSet reports whether two lists of distinct elements have the same elements.
 func sameSet[T comparable](a, b []T) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(x T) bool { return !slices.Contains(b, x) })
 }

@@ -12,7 +12,6 @@ import (
 
 const pageLock = "web/package-lock.json"
 
-// licenseFile matches the names of license files.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
 
 // signs identify licenses by their words, the first match wins. An unlisted license stops the build, because a person
@@ -48,7 +47,6 @@ func spdxOf(text string) string {
 	return ""
 }
 
-// licenseOf finds the license of the module in a folder.
 func licenseOf(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -70,7 +68,6 @@ func licenseOf(dir string) (string, error) {
 		"or drop the module")
 }
 
-// licensed returns the program's modules and the page's packages with their licenses.
 func licensed() (modules, packages []module, err error) {
 	if modules, err = programModules(); err != nil {
 		return nil, nil, err
@@ -92,7 +89,6 @@ func licensed() (modules, packages []module, err error) {
 	return modules, packages, errors.Join(unknown...)
 }
 
-// licenseTable lists modules and packages with their licenses, in Markdown.
 func licenseTable(modules, packages []module) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Third parties\n\nvoicegw includes this code of others.\n\n" +
@@ -108,7 +104,6 @@ func licenseTable(modules, packages []module) []byte {
 	return b.Bytes()
 }
 
-// licenses fails if a license is unknown, and writes the table to a file if one is named.
 func licenses(args []string) error {
 	if len(args) > 1 {
 		return errors.New("usage: licenses [FILE]")

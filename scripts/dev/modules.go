@@ -13,10 +13,8 @@ import (
 	"strings"
 )
 
-// program is the shipped package; tests and scripts are not shipped.
 const program = "./cmd/voicegw"
 
-// module is a third-party Go module or npm package.
 type module struct {
 	Path    string
 	Version string
@@ -29,10 +27,8 @@ type module struct {
 
 func byPath(a, b module) int { return strings.Compare(a.Path, b.Path) }
 
-// systems are the operating systems of a release's programs, which contain different modules.
 var systems = []string{"linux", "darwin", "windows"}
 
-// programModules returns the modules linked into the program on any system, by path.
 func programModules() ([]module, error) {
 	known := make(map[string]module)
 	for _, system := range systems {
@@ -43,7 +39,6 @@ func programModules() ([]module, error) {
 	return slices.SortedFunc(maps.Values(known), byPath), nil
 }
 
-// addModules adds the modules in the program for one system.
 func addModules(known map[string]module, system string) error {
 	text, err := goList(system, "-deps", "-json=Module", program)
 	if err != nil {
@@ -74,7 +69,6 @@ func goList(system string, args ...string) ([]byte, error) {
 	return text, err
 }
 
-// pagePackages returns the npm packages in the console's page.
 func pagePackages(lock string) ([]module, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {
