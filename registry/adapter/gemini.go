@@ -6,31 +6,37 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"voicegw/registry/document"
 )
 
+// schema is Gemini's Schema with the fields used here, in the order of the form.
 type schema struct {
-	typ         string
-	title       string
-	description string
-	nullable    bool
-	format      string
-	enum        []string
-	def         any // nil if missing
-	example     any
-	pattern     string
-	sizes       map[string]int64   // minLength, maxItems, …
-	bounds      map[string]float64 // minimum, maximum
-	items       *schema
-	properties  []property
-	required    []string
-	anyOf       []*schema
+	Type          string          `json:"type,omitempty"`
+	Title         string          `json:"title,omitempty"`
+	Description   string          `json:"description,omitempty"`
+	Nullable      bool            `json:"nullable,omitempty"`
+	Format        string          `json:"format,omitempty"`
+	Enum          []string        `json:"enum,omitempty"`
+	Default       json.RawMessage `json:"default,omitempty"`
+	Example       json.RawMessage `json:"example,omitempty"`
+	Pattern       string          `json:"pattern,omitempty"`
+	MinLength     *int64          `json:"minLength,omitempty"`
+	MaxLength     *int64          `json:"maxLength,omitempty"`
+	Minimum       *float64        `json:"minimum,omitempty"`
+	Maximum       *float64        `json:"maximum,omitempty"`
+	MinItems      *int64          `json:"minItems,omitempty"`
+	MaxItems      *int64          `json:"maxItems,omitempty"`
+	Items         *schema         `json:"items,omitempty"`
+	MinProperties *int64          `json:"minProperties,omitempty"`
+	MaxProperties *int64          `json:"maxProperties,omitempty"`
+	Properties    *object         `json:"properties,omitempty"` // of *schema
+	Ordering      []string        `json:"propertyOrdering,omitempty"`
+	Required      []string        `json:"required,omitempty"`
+	AnyOf         []*schema       `json:"anyOf,omitempty"`
+
 	// notes are sentences for the description, for constraints without a keyword.
 	notes []string
-}
-
-type property struct {
-	name string
-	schema
 }
 
 var typeUpper = map[typeSet]string{
@@ -47,8 +53,6 @@ type gemini struct {
 	// gaps means that a part has no form; a problem must explain it.
 	gaps bool
 }
-
-func (g *gemini) gap() { g.gaps = true }
 
 // GeminiParameters returns a Gemini Schema with upper-case types, and propertyOrdering in the order of the schema's
 // text. Members are ordered as type, title, description, nullable, format, enum, default, example, pattern,
@@ -83,14 +87,15 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	if err := p.list.asError(); err != nil || form == nil {
 		return nil, nil, err
 	}
-	return form.layOut().encode(), g.looser, nil
+	encoded, err := document.Marshal(form)
+	return encoded, g.looser, err
 }
 
 // schema returns nil if a problem explains the missing form.
 func (g *gemini) schema(o *object) *schema {
 	g.made++
 	if o.unknown || g.full {
-		g.gap()
+		g.gaps = true
 		return nil
 	}
 	if g.made > MaxSchemas {
@@ -109,7 +114,8 @@ func (g *gemini) schema(o *object) *schema {
 		s = g.union(g.alternatives(o, "oneOf"))
 	case !o.has("type"):
 		// The registry rejects an open one without a type.
-		if g.gap(); closed(o) {
+		g.gaps = true
+		if closed(o) {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; `+
 				`say "type": "object"`)
 		}
@@ -147,43 +153,23 @@ func (g *gemini) refuse(o *object) bool {
 // annotations stay with the schema of alternatives; other keywords go into each alternative.
 var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 
-type branch struct {
-	at     string // the alternative's pointer
-	schema any
-	err    error // why nothing is accepted
-}
-
-func branches(o *object, key string) []branch {
-	base := o.without(append([]string{key}, annotations...)...)
-	var all []branch
-	for i, alternative := range o.list(key) {
-		b := branch{at: pointer(o.at(key), key, strconv.Itoa(i))}
-		if b.schema, b.err = merge(base, alternative); b.err == nil {
-			b.schema, b.err = finish(b.schema)
-		}
-		if made, ok := b.schema.(*object); ok && !made.unknown {
-			made = made.without()
-			made.path = b.at
-			b.schema = made
-		}
-		all = append(all, b)
-	}
-	return all
-}
-
 // alternatives returns the branches of anyOf or oneOf that accept anything. The server accepts nothing next to anyOf
 // ("it must be the only field set").
 func (g *gemini) alternatives(o *object, key string) []*object {
+	base := o.without(append([]string{key}, annotations...)...)
 	var all []*object
-	for _, b := range branches(o, key) {
-		if b.err != nil {
-			continue
+	for i, alternative := range o.list(key) {
+		merged, err := mergeFinish(base, alternative)
+		if err != nil {
+			continue // nothing is accepted
 		}
-		made, ok := b.schema.(*object)
+		made, ok := merged.(*object)
 		if !ok || made.unknown {
-			g.gap()
+			g.gaps = true
 			return nil // cannot happen: the registry rejects it
 		}
+		made = made.without()
+		made.path = pointer(o.at(key), key, strconv.Itoa(i))
 		all = append(all, made)
 	}
 	if len(all) == 0 {
@@ -217,11 +203,9 @@ func byType(o *object, t typeSet) []*object {
 			continue
 		}
 		t &^= one
-		if part, err := merge(base, newObject(o.path, "type", n.Name)); err == nil {
-			if part, err = finish(part); err == nil {
-				if branch, ok := part.(*object); ok {
-					all = append(all, branch)
-				}
+		if part, err := mergeFinish(base, newObject(o.path, "type", n.Name)); err == nil {
+			if branch, ok := part.(*object); ok {
+				all = append(all, branch)
 			}
 		}
 	}
@@ -240,37 +224,37 @@ func (g *gemini) union(all []*object) *schema {
 		s := g.schema(o)
 		switch {
 		case s == nil:
-		case s.typ == "NULL":
+		case s.Type == "NULL":
 			null = true
-		case s.anyOf != nil:
-			out = append(out, s.anyOf...)
+		case s.AnyOf != nil:
+			out = append(out, s.AnyOf...)
 		default:
 			out = append(out, s)
 		}
 	}
 	if len(out) == 0 {
 		if null {
-			return &schema{typ: "NULL"}
+			return &schema{Type: "NULL"}
 		}
 		return nil
 	}
 	for _, s := range out {
-		s.nullable = s.nullable || null
+		s.Nullable = s.Nullable || null
 	}
 	if len(out) == 1 {
 		return out[0]
 	}
-	return &schema{anyOf: out}
+	return &schema{AnyOf: out}
 }
 
 func (g *gemini) one(o *object, t typeSet) *schema {
-	s := &schema{nullable: t&typeNull != 0}
+	s := &schema{Nullable: t&typeNull != 0}
 	if t != typeNull {
 		t &^= typeNull
 	} else {
-		s.nullable = false
+		s.Nullable = false
 	}
-	s.typ = typeUpper[t]
+	s.Type = typeUpper[t]
 	if o.has("enum") {
 		return g.enum(s, o, t)
 	}
@@ -291,13 +275,15 @@ func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
 		// The registry rejects an open one.
-		if g.gap(); !closed(o) {
+		g.gaps = true
+		if !closed(o) {
 			return nil
 		}
 		g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or "+
 			"leave the object out")
 		return nil
 	}
+	s.Properties = &object{}
 	for _, m := range props.members {
 		path := pointer(props.path, m.key)
 		if !geminiParam.MatchString(m.key) {
@@ -305,11 +291,12 @@ func (g *gemini) object(s *schema, o *object) *schema {
 				"digits and _, at most 64", clip(m.key))
 		}
 		if made := g.any(m.value, path); made != nil {
-			s.properties = append(s.properties, property{m.key, *made})
+			s.Properties.members = append(s.Properties.members, member{key: m.key, value: made})
+			s.Ordering = append(s.Ordering, m.key)
 		}
 	}
-	s.required = o.names("required")
-	g.sizes(s, o, "minProperties", "maxProperties")
+	s.Required = o.names("required")
+	s.MinProperties, s.MaxProperties = g.size(o, "minProperties"), g.size(o, "maxProperties")
 	for _, m := range o.sub("dependentRequired").members {
 		names := o.sub("dependentRequired").names(m.key)
 		if len(names) > 0 && props.has(m.key) {
@@ -323,7 +310,7 @@ func (g *gemini) any(v any, path string) *schema {
 	if o, ok := v.(*object); ok {
 		return g.schema(o)
 	}
-	g.gap()
+	g.gaps = true
 	if v == false {
 		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
 	}
@@ -333,13 +320,13 @@ func (g *gemini) any(v any, path string) *schema {
 func (g *gemini) array(s *schema, o *object) *schema {
 	items, ok := o.get("items")
 	if !ok {
-		g.gap()
+		g.gaps = true
 		return nil // the registry rejects a list of anything
 	}
-	if s.items = g.any(items, pointer(o.at("items"), "items")); s.items == nil {
+	if s.Items = g.any(items, pointer(o.at("items"), "items")); s.Items == nil {
 		return nil
 	}
-	g.sizes(s, o, "minItems", "maxItems")
+	s.MinItems, s.MaxItems = g.size(o, "minItems"), g.size(o, "maxItems")
 	if v, _ := o.get("uniqueItems"); v == true {
 		g.say(s, "uniqueItems", "No two items may be equal.")
 	}
@@ -347,12 +334,12 @@ func (g *gemini) array(s *schema, o *object) *schema {
 }
 
 func (g *gemini) str(s *schema, o *object) {
-	g.sizes(s, o, "minLength", "maxLength")
-	s.pattern = o.text("pattern")
+	s.MinLength, s.MaxLength = g.size(o, "minLength"), g.size(o, "maxLength")
+	s.Pattern = o.text("pattern")
 	// Servers reject other formats with "only 'enum' and 'date-time' are supported for STRING type" (public issue
 	// reports, 2025), although the reference lists more.
 	if f := o.text("format"); f == "date-time" {
-		s.format = f
+		s.Format = f
 	} else if f != "" {
 		g.say(s, "format", "Format: %s.", f)
 	}
@@ -364,24 +351,17 @@ func (g *gemini) str(s *schema, o *object) {
 	}
 }
 
-// sizes copies size limits.
-func (g *gemini) sizes(s *schema, o *object, keys ...string) {
-	for _, key := range keys {
-		v, ok := o.get(key)
-		if !ok {
-			continue
-		}
-		n, _ := v.(json.Number)
-		size, ok := count(n)
-		if !ok {
-			g.p.add(o.at(key), key, "%s is more than a provider can count; leave it out or use less than 2^53", clip(n.String()))
-			continue
-		}
-		if s.sizes == nil {
-			s.sizes = map[string]int64{}
-		}
-		s.sizes[key] = size
+// size returns a size keyword (minLength, maxItems, …), where 3, 3.0 and 3e0 are equal; nil without one.
+func (g *gemini) size(o *object, key string) *int64 {
+	if !o.has(key) {
+		return nil
 	}
+	r := bound(o, key)
+	if !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() > 1<<53 {
+		g.p.add(o.at(key), key, "%s is more than a provider can count; leave it out or use less than 2^53", clip(number(o, key)))
+		return nil
+	}
+	return new(r.Num().Int64())
 }
 
 func (g *gemini) say(s *schema, keyword, format string, args ...any) {
@@ -396,27 +376,27 @@ func (g *gemini) annotate(s *schema, o *object) {
 		notes = append(notes, "Deprecated.")
 	}
 	s.notes = nil
-	targets := s.anyOf
+	targets := s.AnyOf
 	if targets == nil {
 		targets = []*schema{s}
 	}
 	for _, one := range targets {
-		if one.title == "" {
-			one.title = o.text("title")
+		if one.Title == "" {
+			one.Title = o.text("title")
 		}
-		one.description = sentences(append([]string{o.text("description"), one.description}, notes...)...)
+		one.Description = sentences(append([]string{o.text("description"), one.Description}, notes...)...)
 	}
 	if v, ok := o.get("default"); ok && v != nil {
 		if !floats(v) {
 			g.p.add(o.at("default"), "default",
 				"Gemini's form holds numbers as float64, which would round this default; use one that it holds exactly")
 		} else if one := taking(targets, v); one != nil {
-			one.def = v
+			one.Default = floatNumbers(v)
 		}
 	}
 	for _, v := range o.list("examples") {
 		if one := taking(targets, v); one != nil && v != nil && floats(v) {
-			one.example = v
+			one.Example = floatNumbers(v)
 			break
 		}
 	}
@@ -425,7 +405,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
-		if s.typ == typeUpper[t] || s.typ == "NUMBER" && t&typeNumber != 0 {
+		if s.Type == typeUpper[t] || s.Type == "NUMBER" && t&typeNumber != 0 {
 			return s
 		}
 	}
@@ -455,14 +435,37 @@ func sentences(texts ...string) string {
 		}
 	}
 	for i := range kept {
-		if i < len(kept)-1 && !strings.ContainsRune(".!?:;…)", lastRune(kept[i])) {
+		if i < len(kept)-1 && !strings.ContainsAny(kept[i][len(kept[i])-1:], ".!?:;)") && !strings.HasSuffix(kept[i], "…") {
 			kept[i] += "."
 		}
 	}
 	return strings.Join(kept, " ")
 }
 
-func lastRune(s string) rune {
-	r := []rune(s)
-	return r[len(r)-1]
+// floatNumbers encodes a value with its numbers as Go encodes floats, so that decoding and encoding a form with
+// genai's types keeps its bytes.
+func floatNumbers(v any) json.RawMessage {
+	var convert func(v any) any
+	convert = func(v any) any {
+		switch v := v.(type) {
+		case json.Number:
+			f, _ := float(rat(v))
+			return f
+		case []any:
+			made := make([]any, len(v))
+			for i, e := range v {
+				made[i] = convert(e)
+			}
+			return made
+		case *object:
+			made := &object{}
+			for _, m := range v.members {
+				made.members = append(made.members, member{key: m.key, value: convert(m.value)})
+			}
+			return made
+		}
+		return v
+	}
+	text, _ := document.Marshal(convert(v)) // cannot fail: parse rejects numbers that are not finite
+	return text
 }

@@ -12,7 +12,7 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 	switch t {
 	case typeNull:
 	case typeString:
-		s.enum = make([]string, 0, len(values))
+		s.Enum = make([]string, 0, len(values))
 		for _, v := range values {
 			text, _ := v.(string)
 			if text == "" {
@@ -21,7 +21,7 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 						`name such as "none"`)
 				return nil
 			}
-			s.enum = append(s.enum, text)
+			s.Enum = append(s.Enum, text)
 		}
 		// Length, pattern and format may still exclude a value.
 		g.str(s, o)
@@ -69,18 +69,17 @@ func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	}
 	made := make([]*schema, 0, len(runs))
 	for _, run := range runs {
-		one := &schema{typ: "INTEGER", nullable: s.nullable}
+		one := &schema{Type: "INTEGER", Nullable: s.Nullable}
 		if fractions {
-			one.typ = "NUMBER"
+			one.Type = "NUMBER"
 		}
-		g.bound(one, o, "enum", "minimum", run[0])
-		g.bound(one, o, "enum", "maximum", run[1])
+		one.Minimum, one.Maximum = g.bound(o, "enum", run[0]), g.bound(o, "enum", run[1])
 		made = append(made, one)
 	}
 	if len(made) == 1 {
 		return made[0]
 	}
-	return &schema{anyOf: made}
+	return &schema{AnyOf: made}
 }
 
 func within(r *big.Rat, o *object) bool {
@@ -98,36 +97,33 @@ func within(r *big.Rat, o *object) bool {
 }
 
 func (g *gemini) number(s *schema, o *object, t typeSet) {
-	low, lowOpen := tightest(o, "minimum", "exclusiveMinimum", 1)
-	high, highOpen := tightest(o, "maximum", "exclusiveMaximum", -1)
-	if low != nil {
-		key := source(lowOpen, "exclusiveMinimum", "minimum")
-		if t == typeInteger {
-			low = next(low, lowOpen, 1)
-		} else if lowOpen {
-			g.say(s, key, "Must be greater than %s.", number(o, key))
-		}
-		g.bound(s, o, key, "minimum", low)
-	}
-	if high != nil {
-		key := source(highOpen, "exclusiveMaximum", "maximum")
-		if t == typeInteger {
-			high = next(high, highOpen, -1)
-		} else if highOpen {
-			g.say(s, key, "Must be less than %s.", number(o, key))
-		}
-		g.bound(s, o, key, "maximum", high)
-	}
+	s.Minimum = g.limit(s, o, t, "minimum", "exclusiveMinimum", 1)
+	s.Maximum = g.limit(s, o, t, "maximum", "exclusiveMaximum", -1)
 	if o.has("multipleOf") && (t != typeInteger || bound(o, "multipleOf").Cmp(big.NewRat(1, 1)) != 0) {
 		g.say(s, "multipleOf", "Must be a multiple of %s.", number(o, "multipleOf"))
 	}
 }
 
-func source(open bool, exclusive, inclusive string) string {
-	if open {
-		return exclusive
+// limit converts a lower bound (sign 1) or an upper bound (-1).
+func (g *gemini) limit(s *schema, o *object, t typeSet, inclusive, exclusive string, sign int) *float64 {
+	r, open := tightest(o, inclusive, exclusive, sign)
+	key := inclusive
+	switch {
+	case r == nil:
+		return nil
+	case open:
+		key = exclusive
 	}
-	return inclusive
+	if t == typeInteger {
+		r = next(r, open, int64(sign))
+	} else if open {
+		than := "greater"
+		if sign < 0 {
+			than = "less"
+		}
+		g.say(s, key, "Must be %s than %s.", than, number(o, key))
+	}
+	return g.bound(o, key, r)
 }
 
 func number(o *object, key string) string {
@@ -148,16 +144,13 @@ func next(r *big.Rat, open bool, sign int64) *big.Rat {
 	return new(big.Rat).SetInt(n)
 }
 
-// bound sets a bound if a float64 represents it exactly.
-func (g *gemini) bound(s *schema, o *object, key, name string, r *big.Rat) {
+// bound returns a bound; nil if a float64 does not represent it exactly.
+func (g *gemini) bound(o *object, key string, r *big.Rat) *float64 {
 	f, exact := float(r)
 	if !exact {
 		g.p.add(o.at(key), key, "Gemini's form holds bounds as float64, which would round %s; use one that it holds exactly",
 			clip(r.RatString()))
-		return
+		return nil
 	}
-	if s.bounds == nil {
-		s.bounds = map[string]float64{}
-	}
-	s.bounds[name] = f
+	return &f
 }

@@ -2,22 +2,35 @@ package adapter
 
 import (
 	"slices"
+	"strings"
+
+	"voicegw/registry/document"
 )
 
 // inliner converts a vetted schema to an equivalent tree without references, definitions, const and, where it merges,
 // allOf.
 type inliner struct {
-	vetted vetted
-	p      *problems
-	made   int
-	full   bool
+	root *object
+	p    *problems
+	made int
+	full bool
 }
 
-func inline(v vetted, p *problems) *object {
-	n := &inliner{vetted: v, p: p}
-	o, ok := n.schema(v.root, 0).(*object)
-	if !ok {
+// canonical parses and inlines a schema, which every form starts with. It returns nil if the text isn't an object
+// schema.
+func canonical(text []byte, p *problems) *object {
+	root := parse(text, p)
+	if root == nil {
+		return nil
+	}
+	n := &inliner{root: root, p: p}
+	o, ok := n.schema(root, 0).(*object)
+	switch {
+	case !ok:
 		return &object{unknown: true} // a contradiction that was already reported
+	case !o.unknown && typesOf(o) != typeObject:
+		p.add("", "type", `the parameters are no object; write "type": "object" at the root`)
+		return nil
 	}
 	return o
 }
@@ -39,6 +52,9 @@ func (n *inliner) schema(v any, depth int) any {
 	}
 	if n.full {
 		return &object{path: o.path, unknown: true}
+	}
+	if o.has("pattern") {
+		checkPattern(o.path, o.text("pattern"), n.p)
 	}
 	own, parts := n.own(o, depth)
 	var merged any = own
@@ -81,8 +97,7 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 				parts = append(parts, n.schema(s, depth+1))
 			}
 		case m.key == "const":
-			one := newObject(o.path, "enum", []any{m.value})
-			parts = append(parts, one)
+			parts = append(parts, newObject(o.path, "enum", []any{m.value}))
 		case m.key == "enum":
 			own.set(m.key, distinct(o.list(m.key)))
 		case m.key == "required":
@@ -142,9 +157,48 @@ func (n *inliner) subschemas(v any, h holding, depth int) any {
 
 // follow inlines the target of a reference. The registry rejects endless references.
 func (n *inliner) follow(o *object, depth int) any {
-	if target, ok := n.vetted.refer(o.text("$ref")); ok {
-		return n.schema(target, depth+1)
+	if place, ok := document.ParseFragment(strings.TrimPrefix(o.text("$ref"), "#")); ok {
+		if target, ok := n.root.target(place); ok {
+			return n.schema(target, depth+1)
+		}
 	}
 	n.p.add(o.path, "$ref", "%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(o.text("$ref")))
 	return &object{path: o.path, unknown: true}
+}
+
+func checkPattern(path, pattern string, p *problems) {
+	if at := dialect(pattern); at >= 0 {
+		p.add(path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named "+
+			"groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); write it without",
+			clip(pattern), at)
+	}
+}
+
+// dialect returns the index at which an RE2 pattern has another meaning, or none, in ECMA-262, the dialect of JSON
+// Schema and the providers; -1 if there is none.
+func dialect(pattern string) int {
+	class := false
+	for i := 0; i < len(pattern); i++ {
+		rest := pattern[i+1:]
+		switch c := pattern[i]; {
+		case c == '\\':
+			braced := strings.HasPrefix(rest, "p{") || strings.HasPrefix(rest, "P{")
+			if strings.HasPrefix(rest, "x{") || !braced && strings.ContainsAny(rest[:1], "AzQECapP01234567") {
+				return i
+			}
+			i++
+		case class && c == '[' && strings.HasPrefix(rest, ":"):
+			return i
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+			if strings.HasPrefix(strings.TrimPrefix(rest, "^"), "]") {
+				return i
+			}
+		case c == '(' && strings.HasPrefix(rest, "?") && !strings.HasPrefix(rest, "?:"):
+			return i
+		}
+	}
+	return -1
 }

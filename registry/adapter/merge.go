@@ -7,18 +7,13 @@ import (
 	"slices"
 )
 
-// groups are keywords that belong together: a group comes from one side as a whole, or stays separate.
-var groups = [][]string{
-	{"properties", "additionalProperties"},
-}
-
-func groupOf(key string) []string {
-	for _, g := range groups {
-		if slices.Contains(g, key) {
-			return g
-		}
+// mergeFinish merges two schemas and removes the ineffective parts.
+func mergeFinish(a, b any) (any, error) {
+	merged, err := merge(a, b)
+	if err != nil {
+		return nil, err
 	}
-	return []string{key}
+	return finish(merged)
 }
 
 // merge returns a schema (bool or *object) that accepts exactly what both accept. The inexpressible rest stays in its
@@ -40,22 +35,21 @@ func merge(a, b any) (any, error) {
 	}
 	out := &object{path: x.path, members: slices.Clone(x.members)}
 	for _, m := range y.members {
-		group := groupOf(m.key)
-		if !slices.ContainsFunc(group, x.has) {
+		switch {
+		case m.key == "properties" || m.key == "additionalProperties": // belong together
+		case !x.has(m.key):
 			out.put(m)
-			continue
-		}
-		if first := slices.IndexFunc(group, y.has); group[first] != m.key {
-			continue // handled with the group's first member
-		}
-		if err := out.combine(x, y, m.key, group); err != nil {
-			return nil, err
+		default:
+			if err := out.combine(x, y, m.key); err != nil {
+				return nil, err
+			}
 		}
 	}
+	out.combineProperties(x, y)
 	return out, nil
 }
 
-func (o *object) combine(a, b *object, key string, group []string) error {
+func (o *object) combine(a, b *object, key string) error {
 	va, _ := a.get(key)
 	vb, _ := b.get(key)
 	switch key {
@@ -80,13 +74,15 @@ func (o *object) combine(a, b *object, key string, group []string) error {
 		o.replace(key, joinDependents(a.sub(key), b.sub(key)))
 	case "allOf":
 		o.replace(key, slices.Concat(a.list(key), b.list(key)))
-	case "properties", "additionalProperties":
-		return o.combineProperties(a, b, group)
 	case "items":
-		o.combineItems(a, b)
+		v, err := mergeFinish(va, vb)
+		if err != nil {
+			v = false // only the empty array is left
+		}
+		o.replace(key, v)
 	default:
-		if !sameGroup(a, b, group) {
-			o.apart(b, group)
+		if !equal(va, vb) {
+			o.apart(b, key)
 		}
 	}
 	return nil
@@ -96,25 +92,14 @@ func (o *object) replace(key string, value any) {
 	o.put(member{key: key, value: value, path: o.at(key)})
 }
 
-func (o *object) apart(b *object, group []string) {
+func (o *object) apart(b *object, keys ...string) {
 	part := &object{path: b.path}
 	for _, m := range b.members {
-		if slices.Contains(group, m.key) {
+		if slices.Contains(keys, m.key) {
 			part.members = append(part.members, m)
 		}
 	}
-	o.put(member{key: "allOf", value: append(slices.Clone(o.list("allOf")), part), path: b.at(group[0])})
-}
-
-func sameGroup(a, b *object, group []string) bool {
-	for _, key := range group {
-		va, ina := a.get(key)
-		vb, inb := b.get(key)
-		if ina != inb || ina && !equal(va, vb) {
-			return false
-		}
-	}
-	return true
+	o.put(member{key: "allOf", value: append(slices.Clone(o.list("allOf")), part), path: b.at(keys[0])})
 }
 
 func (o *object) combineTypes(a, b *object) error {
@@ -129,8 +114,7 @@ func (o *object) combineTypes(a, b *object) error {
 // pick keeps the larger bound (sign 1) or the smaller (-1).
 func (o *object) pick(a, b *object, key string, sign int) {
 	if bound(b, key).Cmp(bound(a, key)) == sign {
-		m := b.members[b.find(key)]
-		o.put(m)
+		o.put(b.members[b.find(key)])
 	}
 }
 
@@ -148,24 +132,24 @@ func joinDependents(a, b *object) *object {
 	return out
 }
 
-func (o *object) combineProperties(a, b *object, group []string) error {
-	if sameGroup(a, b, group) {
-		return nil
-	}
-	if !simpleObject(a) || !simpleObject(b) {
-		o.apart(b, group)
-		return nil
-	}
+func (o *object) combineProperties(a, b *object) {
 	pa, pb := a.sub("properties"), b.sub("properties")
+	va, _ := a.get("additionalProperties")
+	vb, _ := b.get("additionalProperties")
+	switch {
+	case a.has("properties") == b.has("properties") && a.has("additionalProperties") == b.has("additionalProperties") &&
+		equal(pa, pb) && equal(va, vb):
+		return
+	case (a.has("properties") || a.has("additionalProperties")) && (!simpleObject(a) || !simpleObject(b)):
+		o.apart(b, "properties", "additionalProperties")
+		return
+	}
 	out := &object{path: pa.path}
 	for _, m := range pa.members {
 		other, both := pb.get(m.key)
 		switch {
 		case both:
-			v, err := merge(m.value, other)
-			if err == nil {
-				v, err = finish(v)
-			}
+			v, err := mergeFinish(m.value, other)
 			if err != nil {
 				v = false
 			}
@@ -184,12 +168,14 @@ func (o *object) combineProperties(a, b *object, group []string) error {
 		}
 		out.members = append(out.members, m)
 	}
-	if a.has("properties") || b.has("properties") {
-		from := a
-		if !a.has("properties") {
-			from = b
+	firstWith := func(key string) *object {
+		if a.has(key) {
+			return a
 		}
-		o.put(member{key: "properties", value: out, path: from.at("properties")})
+		return b
+	}
+	if a.has("properties") || b.has("properties") {
+		o.put(member{key: "properties", value: out, path: firstWith("properties").at("properties")})
 	}
 	if closed(a) || closed(b) {
 		from := a
@@ -197,8 +183,9 @@ func (o *object) combineProperties(a, b *object, group []string) error {
 			from = b
 		}
 		o.put(member{key: "additionalProperties", value: false, path: from.at("additionalProperties")})
+	} else if vb != nil && !a.has("additionalProperties") {
+		o.put(b.members[b.find("additionalProperties")])
 	}
-	return nil
 }
 
 // simpleObject reports whether only listed properties have schemas.
@@ -212,19 +199,6 @@ func simpleObject(o *object) bool {
 func closed(o *object) bool {
 	v, _ := o.get("additionalProperties")
 	return v == false
-}
-
-func (o *object) combineItems(a, b *object) {
-	va, _ := a.get("items")
-	vb, _ := b.get("items")
-	v, err := merge(va, vb)
-	if err == nil {
-		v, err = finish(v)
-	}
-	if err != nil {
-		v = false // only the empty array is left
-	}
-	o.replace("items", v)
 }
 
 // finish removes the ineffective parts of a merged schema: enum values and constraints of other types, and properties

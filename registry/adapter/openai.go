@@ -1,6 +1,10 @@
 package adapter
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"voicegw/registry/document"
+)
 
 // rootRefused are keywords that OpenAI's servers refuse at the root of parameters: "schema
 // must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at
@@ -27,7 +31,7 @@ func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
 	if err := p.list.asError(); err != nil {
 		return nil, err
 	}
-	return printSchema(o).encode(), nil
+	return document.Marshal(printSchema(o))
 }
 
 func residue(o *object, key string) string {

@@ -2,14 +2,13 @@ package adapter
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
+	"strconv"
 
 	"voicegw/registry/document"
 )
 
-// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a bool or an *object. For
-// printing, a json.RawMessage may replace any value.
+// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a bool or an *object.
 
 // object is a JSON object in the order of its text. Schemas share subtrees, so values in a tree must not be changed.
 type object struct {
@@ -26,12 +25,9 @@ type member struct {
 	path  string // of the containing schema
 }
 
-func newObject(path string, pairs ...any) *object {
+func newObject(path, key string, value any) *object {
 	o := &object{path: path}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		key, _ := pairs[i].(string)
-		o.set(key, pairs[i+1])
-	}
+	o.set(key, value)
 	return o
 }
 
@@ -109,44 +105,44 @@ func (o *object) names(key string) []string {
 	return all
 }
 
-func (o *object) encode() json.RawMessage {
-	var b bytes.Buffer
-	encode(&b, o)
-	return b.Bytes()
-}
-
-// encode prints without white space. Numbers keep their digits, and <, > and & aren't escaped, because models read
-// the result.
-func encode(b *bytes.Buffer, v any) {
-	switch v := v.(type) {
-	case *object:
-		b.WriteByte('{')
-		for i, m := range v.members {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			encode(b, m.key)
-			b.WriteByte(':')
-			encode(b, m.value)
+// MarshalJSON keeps the order of members and the digits of numbers.
+func (o *object) MarshalJSON() ([]byte, error) {
+	b := bytes.NewBufferString("{")
+	for i, m := range o.members {
+		key, _ := document.Marshal(m.key) // cannot fail
+		value, err := document.Marshal(m.value)
+		if err != nil {
+			return nil, err
 		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			encode(b, e)
+		if i > 0 {
+			b.WriteByte(',')
 		}
-		b.WriteByte(']')
-	case json.RawMessage:
-		b.Write(v)
-	case json.Number:
-		b.WriteString(v.String())
-	default: // a string, boolean or null: cannot fail
-		text, _ := document.Marshal(v)
-		b.Write(text)
+		b.WriteString(string(key) + ":" + string(value))
 	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }
 
 func pointer(path string, tokens ...string) string { return path + document.Pointer(tokens).String() }
+
+// target follows a JSON Pointer.
+func (o *object) target(place document.Pointer) (v any, ok bool) {
+	v = o
+	for _, token := range place {
+		switch in := v.(type) {
+		case *object:
+			v, ok = in.get(token)
+		case []any:
+			i, err := strconv.Atoi(token)
+			if ok = err == nil && i >= 0 && i < len(in); ok {
+				v = in[i]
+			}
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}

@@ -3,6 +3,7 @@ package adapter
 import (
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strconv"
 )
 
@@ -52,26 +53,13 @@ func equal(a, b any) bool {
 		return ok && rat(a).Cmp(rat(b)) == 0
 	case []any:
 		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !equal(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(a, b, equal)
 	case *object:
 		b, ok := b.(*object)
-		if !ok || len(a.members) != len(b.members) {
-			return false
-		}
-		for _, m := range a.members {
-			if v, ok := b.get(m.key); !ok || !equal(m.value, v) {
-				return false
-			}
-		}
-		return true
+		return ok && len(a.members) == len(b.members) && !slices.ContainsFunc(a.members, func(m member) bool {
+			v, has := b.get(m.key)
+			return !has || !equal(m.value, v)
+		})
 	default:
 		switch b.(type) {
 		case []any, *object:
@@ -82,22 +70,7 @@ func equal(a, b any) bool {
 }
 
 func contains(list []any, v any) bool {
-	for _, one := range list {
-		if equal(one, v) {
-			return true
-		}
-	}
-	return false
-}
-
-// count returns a size keyword (minLength, maxItems, …), where 3, 3.0 and 3e0 are equal; false if providers cannot
-// count it.
-func count(n json.Number) (int64, bool) {
-	r := rat(n)
-	if !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() > 1<<53 {
-		return 0, false
-	}
-	return r.Num().Int64(), true
+	return slices.ContainsFunc(list, func(one any) bool { return equal(one, v) })
 }
 
 // float returns the number as a float64, and whether that is exact: it has the same value, as for 2^60, or its
