@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"go/format"
 	"math"
@@ -64,11 +65,11 @@ func argsSource(pkg string, b bindings) ([]byte, error) {
 }
 
 func (w *argsWriter) root(name string, schema []byte, about string) error {
-	tree, err := parseJSON(schema)
-	if err != nil {
+	var sh shape
+	if err := json.Unmarshal(schema, &sh); err != nil {
 		return fmt.Errorf("%w: %w", errTypes, err)
 	}
-	_, err = w.object(name, shapeOf(tree), about)
+	_, err := w.object(name, &sh, about)
 	return err
 }
 
@@ -89,9 +90,9 @@ func (w *argsWriter) typeOf(name string, sh *shape, about string) (string, error
 	switch {
 	case len(sh.types) != 1:
 		return w.anything(), nil
-	case len(sh.enum) > 0:
+	case len(sh.Enum) > 0:
 		return w.enum(name, sh, about)
-	case sh.has("object") && sh.values != nil && len(sh.properties) == 0:
+	case sh.has("object") && sh.Values != nil && len(sh.Properties) == 0:
 		return w.mapOf(name, sh, about)
 	case sh.has("object"):
 		return w.object(name, sh, about)
@@ -116,33 +117,28 @@ func (w *argsWriter) anything() string {
 }
 
 func (w *argsWriter) array(name string, sh *shape, about string) (string, error) {
-	if sh.items == nil || sh.items.kind != kindObject {
+	if sh.Items == nil || sh.Items.open || sh.Items.never {
 		return "[]" + w.anything(), nil
 	}
-	item := shapeOf(sh.items)
-	t, err := w.typeOf(name+"Item", item, strings.Replace(about, "%s is ", "%s is one of ", 1))
-	if err != nil {
-		return "", err
-	}
-	if item.nullable && !nilable(t) {
-		t = "*" + t
-	}
-	return "[]" + t, nil
+	t, err := w.part(name+"Item", sh.Items, about)
+	return "[]" + t, err
 }
 
 func (w *argsWriter) mapOf(name string, sh *shape, about string) (string, error) {
-	if sh.values.kind != kindObject {
+	if sh.Values.open {
 		return "map[string]any", nil
 	}
-	value := shapeOf(sh.values)
-	t, err := w.typeOf(name+"Value", value, strings.Replace(about, "%s is ", "%s is one of ", 1))
-	if err != nil {
-		return "", err
-	}
-	if value.nullable && !nilable(t) {
+	t, err := w.part(name+"Value", sh.Values, about)
+	return "map[string]" + t, err
+}
+
+// part is the type of the items of a list or of the values of a map.
+func (w *argsWriter) part(name string, sh *shape, about string) (string, error) {
+	t, err := w.typeOf(name, sh, strings.Replace(about, "%s is ", "%s is one of ", 1))
+	if err == nil && sh.nullable && !nilable(t) {
 		t = "*" + t
 	}
-	return "map[string]" + t, nil
+	return t, err
 }
 
 func (w *argsWriter) object(name string, sh *shape, about string) (string, error) {
@@ -153,12 +149,12 @@ func (w *argsWriter) object(name string, sh *shape, about string) (string, error
 	}
 	w.decls = append(w.decls, "") // outer types precede inner ones
 	var b strings.Builder
-	b.WriteString(comment("", fill(about, name)+" "+sh.description))
+	b.WriteString(comment("", fill(about, name)+" "+sh.Description))
 	fmt.Fprintf(&b, "type %s struct {\n", name)
 	used := scope{}
-	for _, p := range sh.properties {
+	for _, p := range sh.Properties {
 		field := used.take(goName(p.key))
-		text, err := w.field(name, field, p, sh.required[p.key])
+		text, err := w.field(name, field, p, slices.Contains(sh.Required, p.key))
 		if err != nil {
 			return "", err
 		}
@@ -169,27 +165,24 @@ func (w *argsWriter) object(name string, sh *shape, about string) (string, error
 	return name, nil
 }
 
-func (w *argsWriter) field(parent, name string, p member, required bool) (string, error) {
+func (w *argsWriter) field(parent, name string, p property, required bool) (string, error) {
 	if !taggable(p.key) {
 		return "", fmt.Errorf("%w: a property cannot be named %q", errTypes, p.key)
 	}
-	sh := &shape{} // true: anything
-	if p.value.kind == kindObject {
-		sh = shapeOf(p.value)
-	}
+	sh := p.value
 	t, err := w.typeOf(parent+name, sh, fmt.Sprintf("%%s is %s of %s.", p.key, parent))
 	if err != nil {
 		return "", err
 	}
 	var about []string
-	if text := strings.TrimSpace(sh.description); text != "" {
+	if text := strings.TrimSpace(sh.Description); text != "" {
 		about = append(about, strings.TrimSuffix(text, ".")+".")
 	}
 	about = append(about, sh.bounds...)
 	tag := p.key
-	switch optional := !required && sh.byDefault == nil; {
-	case sh.byDefault != nil:
-		about = append(about, "Default: "+sh.byDefault.compact()+".")
+	switch optional := !required && sh.Default == nil; {
+	case sh.Default != nil:
+		about = append(about, "Default: "+spaced(sh.Default)+".")
 	case optional && sh.nullable:
 		about = append(about, "Nil if absent or null.")
 	case optional:
@@ -197,7 +190,7 @@ func (w *argsWriter) field(parent, name string, p member, required bool) (string
 	case sh.nullable:
 		about = append(about, "Nil if null.")
 	}
-	absent := !required && sh.byDefault == nil
+	absent := !required && sh.Default == nil
 	if (absent || sh.nullable) && !nilable(t) {
 		t = "*" + t
 	}
@@ -228,7 +221,7 @@ func (w *argsWriter) enum(name string, sh *shape, about string) (string, error) 
 	var b strings.Builder
 	b.WriteString(comment("", fill(about, name)))
 	fmt.Fprintf(&b, "type %s %s\n\n// The values of %s.\nconst (\n", name, base, name)
-	for _, v := range sh.enum {
+	for _, v := range sh.Enum {
 		literal, err := constant(base, v)
 		if err != nil {
 			return "", err
@@ -240,32 +233,38 @@ func (w *argsWriter) enum(name string, sh *shape, about string) (string, error) 
 	return name, nil
 }
 
-func constant(base string, v *node) (string, error) {
+func constant(base string, v json.RawMessage) (string, error) {
+	text, isText := textOf(v)
 	switch base {
 	case "string":
-		if v.kind == kindString {
-			return strconv.Quote(v.text), nil
+		if isText {
+			return strconv.Quote(text), nil
 		}
 	case "int64":
-		if i, ok := integer(v.text); ok && v.kind == kindNumber {
+		if i, ok := integer(string(v)); ok {
 			return strconv.FormatInt(i, 10), nil
 		}
 	default:
-		if f, err := strconv.ParseFloat(v.text, 64); err == nil && v.kind == kindNumber && !math.IsInf(f, 0) {
+		if f, err := strconv.ParseFloat(string(v), 64); err == nil && !math.IsInf(f, 0) {
 			return strconv.FormatFloat(f, 'g', -1, 64), nil
 		}
 	}
-	return "", fmt.Errorf("%w: the enum's value %s is no %s", errTypes, v.compact(), base)
+	return "", fmt.Errorf("%w: the enum's value %s is no %s", errTypes, spaced(v), base)
 }
 
-func valueName(v *node) string {
-	switch {
-	case v.text == "":
+func textOf(v json.RawMessage) (text string, ok bool) {
+	ok = json.Unmarshal(v, &text) == nil
+	return text, ok
+}
+
+func valueName(v json.RawMessage) string {
+	switch text, isText := textOf(v); {
+	case !isText:
+		return strings.NewReplacer("-", "Minus", ".", "_", "+", "").Replace(string(v))
+	case text == "":
 		return "Empty"
-	case v.kind == kindNumber:
-		return strings.NewReplacer("-", "Minus", ".", "_", "+", "").Replace(v.text)
 	default:
-		return cmp.Or(camel(v.text), "Other") // only punctuation
+		return cmp.Or(camel(text), "Other") // only punctuation
 	}
 }
 

@@ -1,6 +1,8 @@
 package build
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -8,130 +10,143 @@ import (
 	"strings"
 )
 
-type shape struct {
-	types       []string // without null
-	nullable    bool
-	properties  []member
-	values      *node // of a map with arbitrary names; true for any
-	required    map[string]bool
-	items       *node
-	enum        []*node
-	byDefault   *node
-	description string
-	bounds      []string // for the comment
-}
-
-// has reports whether t is the only type.
-func (sh *shape) has(t string) bool { return len(sh.types) == 1 && sh.types[0] == t }
-
 // errTypes is wrapped by the error for a schema without a Go type.
 var errTypes = errors.New("the parameters have no Go type")
 
-func shapeOf(n *node) *shape {
-	sh := &shape{required: map[string]bool{}}
-	sh.merge(n)
-	if i := slices.IndexFunc(sh.enum, func(v *node) bool { return v.kind == kindNull }); i >= 0 {
-		sh.nullable = true
-		sh.enum = slices.Delete(sh.enum, i, i+1)
-	}
-	return sh
+// shape describes a value's type as an inlined schema does.
+type shape struct {
+	Description string            `json:"description"`
+	Default     json.RawMessage   `json:"default"` // nil for null
+	Enum        []json.RawMessage `json:"enum"`    // without null
+	Properties  properties        `json:"properties"`
+	Required    []string          `json:"required"`
+	Items       *shape            `json:"items"`
+	Values      *shape            `json:"additionalProperties"` // of a map with arbitrary names
+
+	types    []string // without null
+	nullable bool
+	bounds   []string // for the comment
+	open     bool     // the schema true
+	never    bool     // the schema false
 }
 
-// merge adds n's constraints to sh, without replacing existing ones.
-func (sh *shape) merge(n *node) {
-	sh.annotate(n)
-	sh.mergeTypes(n)
-	sh.properties = append(sh.properties, membersOf(n.get("properties"))...)
-	sh.mergeValues(n)
-	if list := n.get("required"); list != nil {
-		for _, name := range list.items {
-			sh.required[name.text] = true
+func (sh *shape) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case "true":
+		sh.open = true
+		return nil
+	case "false":
+		sh.never = true
+		return nil
+	}
+	type plain shape
+	var more struct {
+		Type   json.RawMessage
+		Format string
+		AnyOf  []*shape
+		OneOf  []*shape
+	}
+	var written map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(text, (*plain)(sh)), json.Unmarshal(text, &more), json.Unmarshal(text, &written)); err != nil {
+		return err
+	}
+	if string(sh.Default) == "null" {
+		sh.Default = nil
+	}
+	if sh.Values != nil && sh.Values.never {
+		sh.Values = nil
+	}
+	if more.Type != nil {
+		if json.Unmarshal(more.Type, &sh.types) != nil {
+			sh.types = []string{strings.Trim(string(more.Type), `"`)}
 		}
 	}
-	sh.alternatives(n)
+	if i := slices.Index(sh.types, "null"); i >= 0 {
+		sh.types, sh.nullable = slices.Delete(sh.types, i, i+1), true
+	}
+	sh.bounds = ranges(written)
+	if more.Format != "" {
+		sh.bounds = append(sh.bounds, "Format "+more.Format+".")
+	}
+	enum := len(sh.Enum) > 0
+	sh.Enum = slices.DeleteFunc(sh.Enum, func(v json.RawMessage) bool {
+		sh.nullable = sh.nullable || string(v) == "null"
+		return string(v) == "null"
+	})
+	if alternatives := slices.Concat(more.AnyOf, more.OneOf); len(sh.types) == 0 && !enum {
+		sh.choose(alternatives)
+	}
+	return nil
 }
 
-func (sh *shape) mergeValues(n *node) {
-	extra := n.get("additionalProperties")
-	if sh.values == nil && extra != nil && (extra.kind != kindBool || extra.text != "false") {
-		sh.values = extra
-	}
-}
-
-func (sh *shape) alternatives(n *node) {
-	list := n.get("anyOf")
-	if list == nil {
-		list = n.get("oneOf")
-	}
-	if list == nil || len(sh.types) > 0 || len(sh.enum) > 0 {
-		return
-	}
-	var others []*node
-	for _, one := range list.items {
-		if one.str("type") == "null" {
+// choose supports a schema or null. Other alternatives have no Go type, so their values stay raw JSON.
+func (sh *shape) choose(alternatives []*shape) {
+	var others []*shape
+	for _, one := range alternatives {
+		if one.nullable && len(one.types) == 0 && one.Enum == nil {
 			sh.nullable = true
 		} else {
 			others = append(others, one)
 		}
 	}
-	if len(others) == 1 {
-		sh.merge(others[0])
+	if len(others) != 1 {
+		return
+	}
+	own := *sh
+	*sh = *others[0]
+	sh.nullable = sh.nullable || own.nullable
+	sh.bounds = append(own.bounds, sh.bounds...)
+	if own.Description != "" {
+		sh.Description = own.Description
+	}
+	if own.Default != nil {
+		sh.Default = own.Default
 	}
 }
 
-func (sh *shape) annotate(n *node) {
-	if sh.description == "" {
-		sh.description = n.str("description")
+func (sh *shape) has(t string) bool { return len(sh.types) == 1 && sh.types[0] == t }
+
+type property struct {
+	key   string
+	value *shape
+}
+
+// properties keeps the order of the text.
+type properties []property
+
+func (p *properties) UnmarshalJSON(text []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	_, err := dec.Token()
+	for err == nil && dec.More() {
+		var key json.Token
+		if key, err = dec.Token(); err == nil {
+			one := property{value: new(shape)}
+			one.key, _ = key.(string)
+			err = dec.Decode(one.value)
+			*p = append(*p, one)
+		}
 	}
-	if d := n.get("default"); sh.byDefault == nil && d != nil && d.kind != kindNull {
-		sh.byDefault = d
-	}
-	sh.bounds = append(sh.bounds, ranges(n)...)
-	if f := n.str("format"); f != "" {
-		sh.bounds = append(sh.bounds, "Format "+f+".")
-	}
+	return err
 }
 
 // ranges describes the limits of a value.
-func ranges(n *node) []string {
+func ranges(schema map[string]json.RawMessage) []string {
 	var all []string
 	for _, b := range [...]struct{ low, high, unit string }{
 		{"minimum", "maximum", ""}, {"exclusiveMinimum", "exclusiveMaximum", " (exclusive)"},
 		{"minLength", "maxLength", " characters"}, {"minItems", "maxItems", " items"},
 	} {
-		low, high := n.get(b.low), n.get(b.high)
+		low, high := schema[b.low], schema[b.high]
 		switch {
 		case low != nil && high != nil:
-			all = append(all, fmt.Sprintf("%s to %s%s.", low.compact(), high.compact(), b.unit))
+			all = append(all, fmt.Sprintf("%s to %s%s.", low, high, b.unit))
 		case low != nil:
-			all = append(all, fmt.Sprintf("At least %s%s.", low.compact(), b.unit))
+			all = append(all, fmt.Sprintf("At least %s%s.", low, b.unit))
 		case high != nil:
-			all = append(all, fmt.Sprintf("At most %s%s.", high.compact(), b.unit))
+			all = append(all, fmt.Sprintf("At most %s%s.", high, b.unit))
 		}
 	}
 	return all
-}
-
-func (sh *shape) mergeTypes(n *node) {
-	if t := n.get("type"); t != nil && len(sh.types) == 0 {
-		names := t.items
-		if t.kind == kindString {
-			names = []*node{t}
-		}
-		for _, name := range names {
-			if name.text == "null" {
-				sh.nullable = true
-			} else {
-				sh.types = append(sh.types, name.text)
-			}
-		}
-	}
-	if e := n.get("enum"); e != nil && len(sh.enum) == 0 {
-		sh.enum = slices.Clone(e.items)
-	}
-	if i := n.get("items"); i != nil && sh.items == nil {
-		sh.items = i
-	}
 }
 
 func integer(text string) (int64, bool) {
@@ -144,11 +159,4 @@ func integer(text string) (int64, bool) {
 		return 0, false
 	}
 	return r.Num().Int64(), true
-}
-
-func membersOf(n *node) []member {
-	if n == nil {
-		return nil
-	}
-	return n.members
 }

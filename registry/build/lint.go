@@ -14,6 +14,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
+	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -63,7 +64,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	before := l.errors()
 	s := l.read(root, name)
 	t := &tool{name: name, current: s.args}
-	var parameters *node // only if reliable
+	var parameters *schema.Schema // only if reliable
 	if s.schema != nil {
 		parameters = l.schema(s, t)
 	}
@@ -78,7 +79,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 			parameters: t.entry.Forms.OpenAI, output: t.output, named: s.names(outputType), module: l.module,
 			id: t.entry.ToolID, settings: t.entry.Settings,
 		}); err != nil {
-			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
+			l.add(s.file(schemaFile), lineOf(s.schema, "/parameters"), "/parameters", "parameters", "%v.", err)
 		}
 	}
 	if l.errors() > before {
@@ -87,101 +88,137 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	return t
 }
 
-func (l *linter) schema(s *source, t *tool) *node {
-	file := s.file(schemaFile)
-	tree, err := parseJSON(s.schema)
-	if err != nil {
-		line := 0
-		if se, ok := errors.AsType[*syntaxError](err); ok {
-			line, err = se.line, errors.New(se.text)
-		}
-		l.add(file, line, "", ruleSchema, "%s", sentence(err.Error()))
+// text is a JSON file with its decoded value.
+type text struct {
+	file string
+	data []byte
+	doc  any
+}
+
+func (l *linter) addAt(t *text, pointer, rule, format string, args ...any) {
+	l.add(t.file, lineOf(t.data, pointer), pointer, rule, format, args...)
+}
+
+func (l *linter) warnAt(t *text, pointer, rule, format string, args ...any) {
+	l.warn(t.file, lineOf(t.data, pointer), pointer, rule, format, args...)
+}
+
+// schema checks schema.json. It returns the parameters if they are valid.
+func (l *linter) schema(s *source, t *tool) *schema.Schema {
+	file := &text{file: s.file(schemaFile), data: s.schema}
+	if line, problem := syntaxProblem(s.schema); problem != "" {
+		l.add(file.file, line, "", ruleSchema, "%s", sentence(problem))
 		return nil
 	}
+	file.doc, _, _ = document.Decode(s.schema, maxSchema, document.MaxSpecDepth)
 	declared, problems := spec.Parse(s.schema)
 	t.entry.Spec = declared
 	usable := true
 	for _, p := range problems {
-		line := tree.lineOf(p.Path)
+		line := lineOf(s.schema, p.Path)
 		if at := document.LoneSurrogate(s.schema); at >= 0 && p.Path == "" {
 			line = lineAt(s.schema, at)
 		}
-		l.add(file, line, p.Path, ruleOf(p.Path), "%s", p.Message)
+		l.add(file.file, line, p.Path, ruleOf(p.Path), "%s", p.Message)
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
-	l.fields(s, tree, &declared)
+	l.fields(s, file, &declared)
 	if declared.VariantOf != "" && len(problems) == 0 {
-		l.beside = append(l.beside, &version{folder: s.name, file: file, tree: tree, spec: declared})
+		l.beside = append(l.beside, &version{folder: s.name, text: file, spec: declared})
 	}
-	l.output(file, tree, t, problems)
-	l.wording(file, tree)
-	if len(declared.Parameters) == 0 {
-		return nil // the file isn't an object
-	}
-	parameters := tree.get("parameters")
-	if parameters == nil || parameters.kind == kindObject && len(parameters.members) == 0 {
-		if parameters, err = parseJSON(declared.Parameters); err != nil { // built-in schema
-			l.add(file, tree.line, "/parameters", ruleParameters, "%v.", err)
-			return nil
-		}
-	}
-	if parameters.kind != kindObject {
+	l.output(file, t, problems)
+	l.wording(file)
+	l.preview(file)
+	if !usable || len(declared.Parameters) == 0 {
 		return nil
 	}
-	l.preview(file, tree)
-	if !usable || !l.forms(file, tree, t) || !l.bounds(file, tree, "/parameters", declared.Parameters) {
+	var err error
+	t.entry.Forms, err = registry.FormsOf(declared.Parameters)
+	if l.refused(file, "/parameters", ruleForms, "", err) || !l.bounds(file, "/parameters", declared.Parameters) {
 		return nil
 	}
+	parameters, _ := schema.CompileParameters(declared.Parameters) // spec.Parse has reported problems
 	return parameters
 }
 
 // fields checks what spec.Parse cannot know, except the parameters.
-func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
-	file := s.file(schemaFile)
+func (l *linter) fields(s *source, file *text, declared *spec.Spec) {
 	if want := toolID(s.name); s.named && declared.ToolID != "" && declared.ToolID != want {
-		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
+		l.addAt(file, "/toolId", "toolid",
 			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", declared.ToolID, want)
 	}
 	if twin, has := l.twins[toolID(s.name)]; has && s.named {
-		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
+		l.addAt(file, "/toolId", "toolid",
 			"The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", toolID(s.name), twin)
 	}
-	if list := tree.get("requires"); list != nil {
-		for i, scope := range list.items {
-			if slices.Contains(declared.Requires, scope.text) && !strings.ContainsAny(scope.text, ".:/") {
-				l.warn(file, scope.line, fmt.Sprintf("/requires/%d", i), "requires",
-					"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone "+
-						"names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope.text)
-			}
+	for i, scope := range declared.Requires {
+		if scope != "" && !strings.ContainsAny(scope, ".:/") {
+			l.warnAt(file, fmt.Sprintf("/requires/%d", i), "requires",
+				"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone "+
+					"names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope)
 		}
 	}
 	if declared.Category == spec.CategoryAction && declared.SideEffects == spec.SideEffectsWrites && !declared.RequiresConfirmation {
-		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,
+		l.warnAt(file, "/requiresConfirmation", ruleWrites,
 			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
 	}
 }
 
-func (l *linter) bounds(file string, tree *node, field string, schema json.RawMessage) bool {
+// output checks the output schema and prepares its Go type. problems are those of schema.json.
+func (l *linter) output(file *text, t *tool, problems []document.Problem) {
+	const field = "/output"
+	if len(t.entry.Output) == 0 || slices.ContainsFunc(problems, func(p document.Problem) bool {
+		return p.Path == "" || p.Path == field || strings.HasPrefix(p.Path, field+"/")
+	}) {
+		return
+	}
+	form, err := adapter.OpenAIParameters(t.entry.Output)
+	const why = "No Go type can be made of this, as a model could not be told of it in parameters: "
+	if !l.refused(file, field, ruleOf(field), why, err) && l.bounds(file, field, t.entry.Output) {
+		t.output = form
+	}
+}
+
+// refused reports the adapter's problems with a schema, which may be nil.
+func (l *linter) refused(file *text, field, rule, why string, err error) bool {
+	problems, ok := errors.AsType[adapter.Problems](err)
+	if !ok && err != nil {
+		problems = adapter.Problems{{Message: err.Error()}}
+	}
+	for _, p := range problems {
+		pointer := field + p.Path
+		if place, _ := document.ParsePointer(pointer + "/" + p.Keyword); p.Keyword != "" {
+			if _, has := document.At(file.doc, place); has {
+				pointer += "/" + p.Keyword
+			}
+		}
+		l.addAt(file, pointer, rule, "%s%s", why, sentence(p.Message))
+	}
+	return err != nil
+}
+
+// bounds rejects a schema with a lower bound above the upper one, which no value satisfies.
+func (l *linter) bounds(file *text, field string, schema json.RawMessage) bool {
 	var doc any
 	if json.Unmarshal(schema, &doc) != nil {
 		return true // already reported
 	}
 	found := len(l.findings)
-	l.boundsOf(file, tree, field, doc)
+	l.boundsOf(file, field, doc)
 	return len(l.findings) == found
 }
 
 var boundPairs = [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"},
 	{"minimum", "maximum"}}
 
-func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
+func (l *linter) boundsOf(file *text, at string, schema any) {
 	switch schema := schema.(type) {
 	case map[string]any:
 		for _, pair := range boundPairs {
 			least, hasLeast := schema[pair[0]].(float64)
 			most, hasMost := schema[pair[1]].(float64)
 			if hasLeast && hasMost && least > most {
-				l.add(file, tree.lineOf(at+"/"+pair[0]), at+"/"+pair[0], ruleOf(at),
+				l.addAt(file, at+"/"+pair[0], ruleOf(at),
 					"No value is valid: %s is %v and %s is %v.", pair[0], least, pair[1], most)
 			}
 		}
@@ -189,37 +226,17 @@ func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
 			switch key {
 			case "enum", "const", "default", "examples": // values, not schemas
 			default:
-				l.boundsOf(file, tree, at+document.Pointer([]string{key}).String(), schema[key])
+				l.boundsOf(file, at+document.Pointer([]string{key}).String(), schema[key])
 			}
 		}
 	case []any:
 		for i, item := range schema {
-			l.boundsOf(file, tree, fmt.Sprintf("%s/%d", at, i), item)
+			l.boundsOf(file, fmt.Sprintf("%s/%d", at, i), item)
 		}
 	}
 }
 
-func (l *linter) forms(file string, tree *node, t *tool) bool {
-	var err error
-	if t.entry.Forms, err = registry.FormsOf(t.entry.Spec.Parameters); err == nil {
-		return true
-	}
-	var problems adapter.Problems
-	if !errors.As(err, &problems) {
-		l.add(file, tree.lineOf("/parameters"), "/parameters", ruleForms, "%v.", err)
-		return false
-	}
-	for _, p := range problems {
-		pointer := "/parameters" + p.Path
-		if p.Keyword != "" && tree.at(pointer+"/"+p.Keyword) != nil {
-			pointer += "/" + p.Keyword
-		}
-		l.add(file, tree.lineOf(pointer), pointer, ruleForms, "%s", sentence(p.Message))
-	}
-	return false
-}
-
-func (l *linter) guide(s *source, t *tool, parameters *node) {
+func (l *linter) guide(s *source, t *tool, parameters *schema.Schema) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
 	t.entry.Summary, t.entry.Guide = g.summary, text
@@ -261,29 +278,23 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	}
 	l.mentions(file, g.section("Parameters"), parameters)
 	if examples := g.section("Examples"); examples != nil {
-		l.examples(file, examples, t, parameters != nil)
+		l.examples(file, examples, t, parameters)
 	}
 }
 
-func (l *linter) mentions(file string, s *section, parameters *node) {
+func (l *linter) mentions(file string, s *section, parameters *schema.Schema) {
 	if s == nil || parameters == nil {
 		return
 	}
-	for _, p := range membersOf(parameters.get("properties")) {
-		if !speaksOf(s.text, p.key) {
-			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not speak of %s.", p.key)
+	for _, name := range parameters.Root.Names {
+		if !speaksOf(s.text, name) {
+			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not speak of %s.", name)
 		}
 	}
 }
 
-func (l *linter) examples(file string, s *section, t *tool, usable bool) {
-	var checker *exampleChecker
-	if usable {
-		var err error
-		if checker, err = newExampleChecker(t); err != nil {
-			l.add(file, s.line, "", ruleExamples, "The examples cannot be checked: %v.", err)
-		}
-	}
+// examples checks the JSON blocks, which contain arguments of calls. parameters may be nil.
+func (l *linter) examples(file string, s *section, t *tool, parameters *schema.Schema) {
 	n := 0
 	for _, b := range s.blocks {
 		kind, rest, _ := strings.Cut(b.info, " ")
@@ -291,28 +302,22 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 			continue
 		}
 		if strings.TrimSpace(rest) == "result" {
-			if _, err := parseJSON([]byte(b.text)); err != nil {
-				l.exampleSyntax(file, b, err)
-			}
+			l.exampleSyntax(file, b)
 			continue
 		}
 		n++
-		if at := document.LoneSurrogate([]byte(b.text)); at >= 0 {
+		text := []byte(b.text)
+		if at := document.LoneSurrogate(text); at >= 0 {
 			l.add(file, b.line+strings.Count(b.text[:at], "\n"), "", ruleExamples,
 				"The escape %s is half of a character (a lone surrogate). Write the whole pair, or the character itself.",
 				b.text[at:min(at+6, len(b.text))])
 			continue
 		}
-		tree, err := parseJSON([]byte(b.text))
-		if err != nil {
-			l.exampleSyntax(file, b, err)
+		if !l.exampleSyntax(file, b) || parameters == nil {
 			continue
 		}
-		if checker == nil {
-			continue
-		}
-		for _, p := range checker.check(json.RawMessage(b.text)) {
-			l.add(file, b.line+tree.lineOf(p.Path)-1, p.Path, ruleExamples, "The example does not fit the parameters: %s.",
+		for _, p := range exampleProblems(parameters, text) {
+			l.add(file, b.line+lineOf(text, p.Path)-1, p.Path, ruleExamples, "The example does not fit the parameters: %s.",
 				strings.TrimSuffix(p.Message, "."))
 		}
 	}
@@ -322,12 +327,28 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 	}
 }
 
-func (l *linter) exampleSyntax(file string, b block, err error) {
-	line, text := b.line, err.Error()
-	if se, ok := errors.AsType[*syntaxError](err); ok {
-		line, text = b.line+se.line-1, se.text
+// exampleProblems returns the reasons to reject a call with these arguments; an example must be complete.
+func exampleProblems(parameters *schema.Schema, text []byte) []document.Problem {
+	v, problems, _ := document.Decode(text, document.MaxArgsBytes, document.MaxArgsDepth)
+	object, ok := v.(map[string]any)
+	switch {
+	case len(problems) > 0:
+		return problems
+	case !ok:
+		return []document.Problem{{Message: "must be an object with the arguments by name, got " + document.Describe(v)}}
 	}
-	l.add(file, line, "", ruleExamples, "The example is not valid JSON: %s", strings.TrimPrefix(sentence(text), "This is not valid JSON: "))
+	parameters.Complete(object)
+	problems = parameters.Validate(object)
+	return problems[:min(len(problems), schema.MaxProblems)]
+}
+
+func (l *linter) exampleSyntax(file string, b block) bool {
+	line, problem := syntaxProblem([]byte(b.text))
+	if problem != "" {
+		l.add(file, b.line+line-1, "", ruleExamples, "The example is not valid JSON: %s",
+			strings.TrimPrefix(sentence(problem), "This is not valid JSON: "))
+	}
+	return problem == ""
 }
 
 func sentence(s string) string {

@@ -10,9 +10,9 @@ import (
 )
 
 type version struct {
-	folder, file string
-	tree         *node
-	spec         spec.Spec
+	folder string
+	text   *text
+	spec   spec.Spec
 }
 
 func (l *linter) agree(root fs.FS) {
@@ -27,7 +27,7 @@ func (l *linter) agree(root fs.FS) {
 			for i, name := range names {
 				names[i] = toolID(name)
 			}
-			l.add(v.file, v.tree.lineOf("/variantOf"), "/variantOf", ruleVariant,
+			l.addAt(v.text, "/variantOf", ruleVariant,
 				"There is no tool %s of which this could be a version%s.", document.Show(of), document.DidYouMean(of, names))
 			continue
 		}
@@ -36,10 +36,10 @@ func (l *linter) agree(root fs.FS) {
 			continue // its own check reports them
 		}
 		for _, p := range spec.Disagreements(&declared, &v.spec) {
-			l.add(v.file, v.tree.lineOf(p.Path), p.Path, ruleVariant, "%s", p.Message)
+			l.addAt(v.text, p.Path, ruleVariant, "%s", p.Message)
 		}
 		if other, twice := byVersion[of+" "+v.spec.Version]; twice {
-			l.add(v.file, v.tree.lineOf("/version"), "/version", ruleVariant,
+			l.addAt(v.text, "/version", ruleVariant,
 				"The version %s is that of %s, too; the audit tells versions apart by it.", v.spec.Version, other)
 		}
 		byVersion[of+" "+v.spec.Version] = v.folder

@@ -2,7 +2,7 @@ package build
 
 import (
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"voicegw/registry/document"
@@ -34,41 +34,46 @@ func (l *linter) legible(file, text string) {
 }
 
 // wording warns of useless texts in schema.json: placeholders, and descriptions without words.
-func (l *linter) wording(file string, tree *node) {
-	var walk func(n *node, pointer string, data bool)
-	walk = func(n *node, pointer string, data bool) {
-		for _, m := range n.members {
-			at := pointer + document.Pointer{m.key}.String()
-			inData := data || m.key == "default" || m.key == "examples" || m.key == "enum" || m.key == "const" ||
-				strings.HasPrefix(m.key, "x-")
-			if m.value.kind == kindString && strings.HasPrefix(pointer, "/parameters") && !data &&
-				(m.key == "description" || m.key == "title") && document.Wordless(m.value.text) {
-				l.warn(file, m.line, at, ruleOf(at),
-					"The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", m.key)
+func (l *linter) wording(file *text) {
+	var walk func(v any, at document.Pointer, data bool)
+	walk = func(v any, at document.Pointer, data bool) {
+		pointer := at.String()
+		switch v := v.(type) {
+		case map[string]any:
+			for key, value := range v {
+				place := at.With(key)
+				inData := data || slices.Contains([]string{"default", "examples", "enum", "const"}, key) || strings.HasPrefix(key, "x-")
+				words, isText := value.(string)
+				if isText && strings.HasPrefix(pointer, "/parameters") && !data && (key == "description" || key == "title") &&
+					document.Wordless(words) {
+					l.warnAt(file, place.String(), ruleOf(pointer),
+						"The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", key)
+				}
+				walk(value, place, inData)
 			}
-			walk(m.value, at, inData)
-		}
-		for i, item := range n.items {
-			walk(item, pointer+"/"+strconv.Itoa(i), data)
-		}
-		if n.kind == kindString && !strings.HasSuffix(pointer, "/$comment") {
-			if found := placeholder.FindString(n.text); found != "" {
-				l.warn(file, tree.lineOf(pointer), pointer, ruleOf(pointer),
-					"The text still holds %s, which a model reads. Write what is meant.", found)
+		case []any:
+			for i, item := range v {
+				walk(item, at.Index(i), data)
+			}
+		case string:
+			if found := placeholder.FindString(v); found != "" && !strings.HasSuffix(pointer, "/$comment") {
+				l.warnAt(file, pointer, ruleOf(pointer), "The text still holds %s, which a model reads. Write what is meant.", found)
 			}
 		}
 	}
-	walk(tree, "", false)
+	walk(file.doc, nil, false)
 }
 
 // preview warns of a preview that is equal for all calls.
-func (l *linter) preview(file string, tree *node) {
-	text := tree.str("preview")
-	if text == "" || len(membersOf(tree.get("parameters").get("properties"))) == 0 {
+func (l *linter) preview(file *text) {
+	object, _ := file.doc.(map[string]any)
+	preview, _ := object["preview"].(string)
+	properties, _ := document.At(object["parameters"], document.Pointer{"properties"})
+	if named, _ := properties.(map[string]any); preview == "" || len(named) == 0 {
 		return
 	}
-	if !strings.Contains(strings.NewReplacer("{{", "", "}}", "").Replace(text), "{") {
-		l.warn(file, tree.lineOf("/preview"), "/preview", "preview",
+	if !strings.Contains(strings.NewReplacer("{{", "", "}}", "").Replace(preview), "{") {
+		l.warnAt(file, "/preview", "preview",
 			"The preview names no argument, so the person who approves a call does not see what it does. Write {name} for an argument.")
 	}
 }
