@@ -29,8 +29,7 @@ type AgentChange struct {
 	Name, Description, Playbook *string
 	// Tools are ids of tools. Unknown ones are dropped and reported, unless all are unknown.
 	Tools []string
-	// By names the author of the change.
-	By string
+	By    string
 }
 
 // AgentLine is an agent in a list.
@@ -41,8 +40,7 @@ type AgentLine struct {
 	Enabled     bool   `json:"enabled"`
 	// Source is "configuration", "file" or "store".
 	Source string `json:"source"`
-	// State identifies the agent's current version.
-	State string `json:"state"`
+	State  string `json:"state"`
 }
 
 // AgentList is a list of agents.
@@ -56,25 +54,20 @@ type AgentList struct {
 // AgentShown is an agent with its instructions.
 type AgentShown struct {
 	AgentLine
-	Playbook string `json:"playbook"`
-	// Tools are the allowed tools; AllTools means all.
+	Playbook string   `json:"playbook"`
 	Tools    []string `json:"tools"`
 	AllTools bool     `json:"all_tools,omitempty"`
 	SwitchTo []string `json:"switch_to,omitempty"`
-	// UsedBy are the agents that switch to it.
-	UsedBy []string `json:"used_by,omitempty"`
-	// Problems are the agent's problems at this gateway.
+	UsedBy   []string `json:"used_by,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 }
 
 // AgentSaved is the result of a change.
 type AgentSaved struct {
 	AgentLine
-	Created bool `json:"created"`
-	// Tools are the allowed tools; AllTools means all.
-	Tools    []string `json:"tools"`
-	AllTools bool     `json:"all_tools,omitempty"`
-	// InvalidTools were dropped.
+	Created      bool          `json:"created"`
+	Tools        []string      `json:"tools"`
+	AllTools     bool          `json:"all_tools,omitempty"`
 	InvalidTools []InvalidName `json:"invalid_tools,omitempty"`
 }
 

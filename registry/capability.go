@@ -11,7 +11,6 @@ import (
 // Messenger sends messages to the session's client. It is available in every call, and does nothing without a client
 // or after the call.
 type Messenger interface {
-	// Timeout informs the client that its user is blocked for d, until the given time, and why.
 	Timeout(until time.Time, d time.Duration, message string)
 	// Send sends the tool's own message (tool.message), with data as JSON. Models don't get it. An error wraps
 	// ErrNotTaken: name isn't one to three words of lower-case letters, digits and underscores, joined by dots; data
@@ -76,8 +75,7 @@ type VoiceRequest struct {
 	// the conversation is already stored.
 	Said []Utterance
 	// Origin is the only origin with pages that may use the ticket; empty allows any client.
-	Origin string
-	// Guarantor is that of the Inviter.
+	Origin    string
 	Guarantor Guarantor
 }
 
@@ -99,8 +97,7 @@ type Utterance struct {
 // VoiceOffer is a voice session that waits for its client.
 type VoiceOffer struct {
 	// SessionID begins with "voice-".
-	SessionID string
-	// ConversationID and PendingRequest are from the request.
+	SessionID      string
 	ConversationID string
 	PendingRequest string
 	// Ticket opens the session once. It is the client's secret, which models and logs must never get.
@@ -115,7 +112,6 @@ type Inviter interface {
 	Invite(offer VoiceOffer)
 	// Origin is the client's page, the only one that may use a ticket made for it; empty if the client isn't a page.
 	Origin() string
-	// Guarantor is the principal that sent the request.
 	Guarantor() Guarantor
 	// Said returns the transcript of a conversation that only its client keeps, oldest first; nil if the gateway
 	// keeps it.
@@ -131,10 +127,8 @@ type Gallery interface {
 // Image is an image of a tool that the gateway stores for a limited time.
 type Image struct {
 	// ID is secret: anyone who knows it can fetch the image.
-	ID string
-	// URL is the image's path on the gateway.
-	URL string
-	// Prompt is the text that the image was made from.
+	ID     string
+	URL    string
 	Prompt string
 	// Width and Height are in pixels.
 	Width, Height int
@@ -149,7 +143,6 @@ var (
 	// ErrFull is wrapped if no more entries may be recorded. Trying again later may help.
 	ErrFull = errors.New("as many are recorded as may be")
 	// ErrUser is wrapped if the user is empty or too long.
-	ErrUser = errors.New("the user is empty or too long")
-	// ErrVoiceActive says that a voice session of the conversation is running.
+	ErrUser        = errors.New("the user is empty or too long")
 	ErrVoiceActive = errors.New("a voice session is running already")
 )

@@ -16,7 +16,6 @@ import (
 
 // ToolSettings is a tool's configuration.
 type ToolSettings struct {
-	// Off removes the tool from snapshots.
 	Off bool
 	// Share is the percentage of users who get the tool, if it is a variant: 0 to 100.
 	Share int
@@ -69,8 +68,7 @@ func (s *Snapshot) Off() []string { return slices.Clone(s.off) }
 
 // Unset is a disabled tool that lacks settings without default.
 type Unset struct {
-	Tool string
-	// Settings are the names of the missing settings, sorted.
+	Tool     string
 	Settings []string
 }
 

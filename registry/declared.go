@@ -55,11 +55,9 @@ type ClientTools interface {
 
 // ClientCall is a call for the client to run.
 type ClientCall struct {
-	// ID is the gateway's name of the call, unique in the conversation.
 	ID   string
 	Turn int
 	Tool string
-	// Args are valid and have defaults filled in.
 	Args json.RawMessage
 }
 

@@ -59,10 +59,8 @@ type Error struct {
 	// Repeatable is [ToolError.Repeatable], for the ledger.
 	Repeatable bool `json:"-"`
 	// Details is JSON that depends on the type; for VALIDATION an object with "errors", a list of {path, message}.
-	Details json.RawMessage `json:"details,omitempty"`
-	// Suggestion tells the model what to do instead.
-	Suggestion string `json:"suggestion,omitempty"`
-	// ConfirmationRequest is set for CONFIRMATION_REQUIRED.
+	Details             json.RawMessage      `json:"details,omitempty"`
+	Suggestion          string               `json:"suggestion,omitempty"`
 	ConfirmationRequest *ConfirmationRequest `json:"confirmation_request,omitempty"`
 }
 
@@ -92,26 +90,20 @@ func (e Envelope) Kept() Envelope {
 
 // Meta describes the call.
 type Meta struct {
-	Tool string `json:"tool"`
-	// ToolVersion is omitted for an unknown tool.
+	Tool            string `json:"tool"`
 	ToolVersion     string `json:"toolVersion,omitempty"`
 	RegistryVersion string `json:"registryVersion"`
 	// DurationMS is the call's duration in ms.
-	DurationMS            int64  `json:"duration"`
-	ResponseSchemaVersion string `json:"responseSchemaVersion"`
-	// LatencyBudgetExceeded means that the call exceeded the tool's latencyBudgetMs.
-	LatencyBudgetExceeded bool `json:"latencyBudgetExceeded,omitempty"`
-	// Clamped are the lowered arguments by name.
-	Clamped map[string]Clamped `json:"clamped,omitempty"`
-	// Invalid are invalid list items that were dropped, with their places in the arguments.
-	Invalid []document.Problem `json:"invalid,omitempty"`
-	// Budget is the turn's budget, an object.
-	Budget json.RawMessage `json:"budget,omitempty"`
+	DurationMS            int64              `json:"duration"`
+	ResponseSchemaVersion string             `json:"responseSchemaVersion"`
+	LatencyBudgetExceeded bool               `json:"latencyBudgetExceeded,omitempty"`
+	Clamped               map[string]Clamped `json:"clamped,omitempty"`
+	Invalid               []document.Problem `json:"invalid,omitempty"`
+	Budget                json.RawMessage    `json:"budget,omitempty"`
 	// Job is the id of a started background job, or empty.
-	Job string `json:"job,omitempty"`
-	// CacheHit and OriginalTurn mark a repeated stored answer.
-	CacheHit     bool `json:"_idempotent_cache_hit,omitempty"`
-	OriginalTurn int  `json:"_original_turn,omitempty"`
+	Job          string `json:"job,omitempty"`
+	CacheHit     bool   `json:"_idempotent_cache_hit,omitempty"`
+	OriginalTurn int    `json:"_original_turn,omitempty"`
 }
 
 // Clamped is a lowered argument with the exact requested value.

@@ -17,12 +17,9 @@ import (
 // Entry is a tool of a [File]. It must not change after it was built or loaded.
 type Entry struct {
 	spec.Spec
-	// Summary is the guide's first line, the only part in prompts.
 	Summary string `json:"summary"`
-	// Guide is the whole guide.md, which models get on demand.
-	Guide string `json:"guide"`
-	// Forms are the parameters in the providers' forms.
-	Forms Forms `json:"forms"`
+	Guide   string `json:"guide"`
+	Forms   Forms  `json:"forms"`
 	// Handler is a hash of the handler's source, so that the registry's version distinguishes handlers; empty in a
 	// file that wasn't built.
 	Handler string `json:"handler,omitempty"`

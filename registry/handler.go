@@ -19,18 +19,13 @@ import (
 // Call is a handler's input. A is generated from the tool's schema. N is a struct whose exported fields are the
 // needed capabilities; it may be empty. Load rejects tools with needs that nothing provides.
 type Call[A, N any] struct {
-	// Args are the arguments: decoded strictly, with defaults, valid, clamped.
-	Args A
-	// Clamped are the lowered arguments by name.
+	Args    A
 	Clamped map[string]Clamped
 	// Invalid are invalid list items that were dropped; the answer's meta reports them. See [Prepared.Invalid].
 	Invalid []document.Problem
-	// Needs are the capabilities.
-	Needs N
-	// Session is a snapshot of the session at the time of the call.
+	Needs   N
 	Session Session
-	// Tool is the tool's id.
-	Tool string
+	Tool    string
 	// IdempotencyKey identifies an operation that must run only once; empty if neither the spec nor the caller has
 	// one.
 	IdempotencyKey string
@@ -54,13 +49,11 @@ type Session struct {
 	// Now is the time of the call, UTC.
 	Now time.Time
 	// TimeZone is the user's IANA time zone, or empty. Tools use it for times without an offset.
-	TimeZone string
-	// ToolsVersion is the registry version of the call.
+	TimeZone     string
 	ToolsVersion string
 	// Phase is a voice session's phase at the start of the call: "active", "ending" (a tool ends it after the
 	// farewell) or "ended"; empty in text mode.
-	Phase string
-	// Suppressed is the output that tools had disabled by then.
+	Phase      string
 	Suppressed Suppressed
 }
 

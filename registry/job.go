@@ -24,8 +24,7 @@ type NewJob struct {
 	// Payload is everything that Work needs, at any time and in any process. It is stored as JSON of at most
 	// MaxJobPayload bytes, so it must not contain secrets.
 	Payload any
-	// Told is the call's immediate answer for the model.
-	Told string
+	Told    string
 }
 
 // BegunJob is a NewJob with its payload encoded.
@@ -37,11 +36,9 @@ type BegunJob struct {
 // Work is the input of a tool's Work function, which runs a background job. P is the tool's Payload, N its Needs.
 // Capabilities of a conversation, such as a [Gallery], are missing, and [Messenger] does nothing.
 type Work[P, N any] struct {
-	Payload P
-	Needs   N
-	// Session is the session at the time of the call, with the Now of this attempt.
-	Session Session
-	// Tool and Job are ids.
+	Payload   P
+	Needs     N
+	Session   Session
 	Tool, Job string
 	// Attempt counts from 1. Another one follows if the process has died or the error was repeatable.
 	Attempt int

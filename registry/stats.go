@@ -12,22 +12,17 @@ const UnknownTool = "(unknown)"
 
 // ToolStats are the counters of one tool.
 type ToolStats struct {
-	// Calls counts the envelopes made by Run and by refusals of Prepare.
 	Calls int64
-	// OK counts successes.
-	OK int64
+	OK    int64
 	// Errors counts failures by type; may be nil.
 	Errors map[ErrorType]int64
 	// Duration and Slowest are the sum and the maximum for the calls that ran.
-	Duration time.Duration
-	Slowest  time.Duration
-	// OverBudget counts runs longer than the latency budget.
+	Duration   time.Duration
+	Slowest    time.Duration
 	OverBudget int64
-	// Running counts running handlers, and LeftBehind those past their deadline or cancelled.
 	Running    int64
 	LeftBehind int64
-	// Abandoned counts all handlers ever left behind.
-	Abandoned int64
+	Abandoned  int64
 }
 
 // stats holds a registry's counters. Unknown tools share an entry, so that models' invented names don't grow the map.

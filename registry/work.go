@@ -21,10 +21,8 @@ type JobRun struct {
 	ID, Tool string
 	Attempt  int
 	Payload  json.RawMessage
-	// Key is the IdempotencyKey.
-	Key string
-	// Session is the session that started the job.
-	Session Session
+	Key      string
+	Session  Session
 }
 
 // Work makes one attempt at a job and always returns an envelope, at the latest when the longest time that

@@ -55,10 +55,8 @@ func clip(s string) string { return document.Shorten(s, 80) }
 // Problem is a reason why a schema has no form.
 type Problem struct {
 	// Path is the JSON Pointer (RFC 6901) of the schema within the canonical parameters; "" is the root.
-	Path string `json:"path"`
-	// Keyword is the wrong JSON Schema keyword, or "" for the whole text.
+	Path    string `json:"path"`
 	Keyword string `json:"keyword"`
-	// Message explains the problem and its fix.
 	Message string `json:"message"`
 }
 

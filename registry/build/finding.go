@@ -32,15 +32,13 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Tool is the tool's directory name; empty if the finding isn't about a single tool.
 	Tool string `json:"tool,omitempty"`
-	// File is relative to the project, with slashes.
 	File string `json:"file"`
 	// Line counts from 1; 0 means the whole file.
 	Line int `json:"line,omitempty"`
 	// Path is a JSON Pointer (RFC 6901) into a JSON file.
 	Path string `json:"path,omitempty"`
 	// Rule is the heading of [Docs] that Link leads to.
-	Rule string `json:"rule"`
-	// Message explains the problem and its fix.
+	Rule    string `json:"rule"`
 	Message string `json:"message"`
 	Link    string `json:"link"`
 }
@@ -48,12 +46,10 @@ type Finding struct {
 // Report lists all findings, sorted by file, line and path.
 type Report struct {
 	// Version is the registry's version; empty after errors.
-	Version string `json:"version,omitempty"`
-	// Tools are the sorted ids of the tools.
+	Version  string    `json:"version,omitempty"`
 	Tools    []string  `json:"tools"`
 	Findings []Finding `json:"findings"`
-	// Written are the changed files, relative to the project.
-	Written []string `json:"written,omitempty"`
+	Written  []string  `json:"written,omitempty"`
 
 	registry registry.File // the result; without tools after errors
 }

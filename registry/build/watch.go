@@ -12,10 +12,8 @@ import (
 
 // Watch reloads a project's registry when its file changes, for authors of tools. It isn't safe for concurrent use.
 type Watch struct {
-	// File is the project's tool_registry.json, Tools the registry loaded from it.
-	File  string
-	Tools *registry.Registry
-	// Logger gets a line for each reload.
+	File   string
+	Tools  *registry.Registry
 	Logger *slog.Logger
 	// Seen is the file's last content; nil if it did not exist.
 	Seen []byte

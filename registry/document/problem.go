@@ -8,8 +8,7 @@ import (
 // Problem is an error in a document.
 type Problem struct {
 	// Path is a JSON Pointer (RFC 6901); empty means the whole document.
-	Path string `json:"path"`
-	// Message explains the problem and its fix in a sentence or two.
+	Path    string `json:"path"`
 	Message string `json:"message"`
 }
 

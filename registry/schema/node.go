@@ -16,7 +16,6 @@ type Node struct {
 	Doc map[string]any
 	yes bool // for a schema without Doc: true or false
 
-	// Props are the properties by name, Names their names, sorted.
 	Props map[string]*Node
 	Names []string
 	// Items and Ref are the schemas of list items and of $ref; may be nil.

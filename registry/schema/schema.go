@@ -35,8 +35,7 @@ var formats = slices.Sorted(maps.Keys(stricter))
 // Schema is a compiled schema of arguments or data. It is immutable and safe for concurrent use.
 type Schema struct {
 	// Doc is the decoded schema, which must not be changed.
-	Doc any
-	// Root is the same as a tree.
+	Doc  any
 	Root *Node
 
 	schema *jsonschema.Schema

@@ -14,10 +14,9 @@ import (
 // Availability limits a tool's availability. All set fields must hold.
 type Availability struct {
 	// Times are windows in the time zone Zone, an IANA name; one must hold.
-	Times []TimeWindow `json:"times,omitempty"`
-	Zone  string       `json:"zone,omitempty"`
-	// Agents are the allowed agents' ids.
-	Agents []string `json:"agents,omitempty"`
+	Times  []TimeWindow `json:"times,omitempty"`
+	Zone   string       `json:"zone,omitempty"`
+	Agents []string     `json:"agents,omitempty"`
 	// Scopes lists sufficient scopes; one must be granted. [Spec.Requires] are all needed.
 	Scopes []string `json:"scopes,omitempty"`
 	// Features are operators' flags that must all be on; see registry.Options.Feature.
@@ -26,7 +25,6 @@ type Availability struct {
 
 // TimeWindow is a time of day on some days. Empty fields set no limit.
 type TimeWindow struct {
-	// Weekdays are mon, tue, wed, thu, fri, sat or sun.
 	Weekdays []string `json:"weekdays,omitempty"`
 	// From and To are times such as 09:30. To is exclusive and may be 24:00.
 	From string `json:"from,omitempty"`

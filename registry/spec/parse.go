@@ -42,7 +42,6 @@ func Parse(data []byte) (Spec, []document.Problem) {
 
 // Compiled holds the compiled parts of a spec. It is immutable and safe for concurrent use.
 type Compiled struct {
-	// Parameters is the schema of the arguments.
 	Parameters *schema.Schema
 	// Output is nil if the tool has no output schema.
 	Output *schema.Schema

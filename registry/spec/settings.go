@@ -27,8 +27,7 @@ const (
 type Setting struct {
 	Type SettingType `json:"type"`
 	// Secret means that the value, a string, is hidden everywhere.
-	Secret bool `json:"secret,omitempty"`
-	// Description is for operators.
+	Secret      bool   `json:"secret,omitempty"`
 	Description string `json:"description"`
 	// Default is the default value; nil means that the operator must set it.
 	Default json.RawMessage `json:"default,omitempty"`

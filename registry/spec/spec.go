@@ -53,8 +53,7 @@ const (
 	// maxSpecBytes limits schema.json.
 	maxSpecBytes = 128 << 10
 	// MaxAgent limits an agent's id, in bytes.
-	MaxAgent = 64
-	// DefaultTimeoutMS is the default of Spec.TimeoutMS.
+	MaxAgent         = 64
 	DefaultTimeoutMS = 10_000
 	// MaxToolID limits toolId, in bytes: the lowest limit of the providers.
 	MaxToolID = 64
@@ -66,16 +65,13 @@ const (
 
 // Spec is a tool's schema.json. A value from [Parse] without problems is complete (TimeoutMS is set) and consistent.
 type Spec struct {
-	// ToolID is the tool's name for models.
 	ToolID string `json:"toolId"`
 	// VariantOf is the id of the tool that this is a variant of: a share of the users gets it under that id. Empty
 	// for other tools. See registry.Snapshot.Draw.
-	VariantOf string `json:"variantOf,omitempty"`
-	Version   string `json:"version"`
-	// Title is the tool's name for people. Tags are search words.
-	Title string   `json:"title,omitempty"`
-	Tags  []string `json:"tags,omitempty"`
-	// Description explains the tool to models; they get it with the parameters.
+	VariantOf   string      `json:"variantOf,omitempty"`
+	Version     string      `json:"version"`
+	Title       string      `json:"title,omitempty"`
+	Tags        []string    `json:"tags,omitempty"`
 	Description string      `json:"description"`
 	Category    Category    `json:"category"`
 	SideEffects SideEffects `json:"sideEffects"`
@@ -107,11 +103,9 @@ type Spec struct {
 	Cancellable bool `json:"cancellable,omitempty"`
 	// IdempotencyKey is a template for the business key: two calls with the same key are the same operation. See
 	// registry.Prepared.BusinessKey.
-	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Preview is a template for the text of an approval request.
-	Preview string `json:"preview,omitempty"`
-	// Clamp lowers top-level numbers, by mode and name.
-	Clamp map[Mode]map[string]int `json:"clamp,omitempty"`
+	IdempotencyKey string                  `json:"idempotencyKey,omitempty"`
+	Preview        string                  `json:"preview,omitempty"`
+	Clamp          map[Mode]map[string]int `json:"clamp,omitempty"`
 	// Settings are the tool's own settings by name; may be nil.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Parameters is the JSON Schema (draft 2020-12) of the arguments, as written; a closed object without properties
@@ -150,7 +144,6 @@ func durationUpTo(text string, most time.Duration) time.Duration {
 
 // Job means that calls may start background jobs.
 type Job struct {
-	// Name is the job's name for people and models.
 	Name string `json:"name"`
 	// Longest limits an attempt, as the author wrote it, such as "30m"; see [Job.Within].
 	Longest string `json:"longest"`
