@@ -149,12 +149,7 @@ func (s *Snapshot) Draw(by string, pinned map[string]string) *Snapshot {
 		}
 	}
 	d.beside = key.String()
-	if same := s.variants.drawn.get(d.beside); same != nil {
-		return same
-	}
-	made := s.with(picks, d)
-	s.variants.drawn.put(d.beside, made, maxDraws)
-	return made
+	return s.variants.drawn.get(d.beside, maxDraws, func() *Snapshot { return s.with(picks, d) })
 }
 
 func (s *Snapshot) pick(id, by, pinned string) *Tool {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"voicegw/registry/document"
@@ -41,20 +42,14 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 	if len(f.values) == 0 {
 		return s
 	}
-	text := document.AppendCanonical(nil, f.canonical())
+	text, _ := document.Marshal(f.values) // texts only: cannot fail
 	shared := s.sharedFillings()
+	if shared == nil {
+		return f.snapshot(text)
+	}
 	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text) + " " +
 		strings.Join(slices.Sorted(maps.Keys(s.closed)), " ")
-	if shared != nil {
-		if same := shared.get(key); same != nil {
-			return same
-		}
-	}
-	filled := f.snapshot(text)
-	if shared != nil {
-		shared.put(key, filled, maxFillings)
-	}
-	return filled
+	return shared.get(key, maxFillings, func() *Snapshot { return f.snapshot(text) })
 }
 
 // ToolsVersion returns the version of a session's tools: the file's version and, if enums were filled or variants
@@ -150,26 +145,6 @@ func (f *filling) usable(source string, values []string) []string {
 	return usable[:min(len(usable), maxLiveValues)]
 }
 
-func (f *filling) canonical() map[string]any {
-	all := map[string]any{}
-	for id, places := range f.values {
-		if places == nil {
-			all[id] = nil
-			continue
-		}
-		byPlace := map[string]any{}
-		for place, values := range places {
-			list := make([]any, len(values))
-			for i, v := range values {
-				list[i] = v
-			}
-			byPlace[place] = list
-		}
-		all[id] = byPlace
-	}
-	return all
-}
-
 func (f *filling) snapshot(text []byte) *Snapshot {
 	var tools []*Tool
 	for id, t := range f.tools {
@@ -240,4 +215,30 @@ func (s *stats) leaveOut(tool, source string, logger *slog.Logger) {
 		logger.LogAttrs(context.Background(), slog.LevelWarn, "a tool is left out of sessions for which its source of live values is empty",
 			slog.String("tool", tool), slog.String("source", source))
 	}
+}
+
+// kept is a cache of values shared by sessions. When full, it is cleared; sessions keep their values. The zero value
+// is empty.
+type kept[T any] struct {
+	mu  sync.Mutex // guards all
+	all map[string]T
+}
+
+// get returns the value of a key, which it makes if it is missing; the cache holds at most most values. Values made at
+// the same time for one key are equal.
+func (k *kept[T]) get(key string, most int, create func() T) T {
+	k.mu.Lock()
+	v, has := k.all[key]
+	k.mu.Unlock()
+	if has {
+		return v
+	}
+	v = create()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil || len(k.all) >= most {
+		k.all = map[string]T{}
+	}
+	k.all[key] = v
+	return v
 }

@@ -124,7 +124,7 @@ func TestFillIsBounded(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	base := r.Snapshot()
 	for i := range maxFillings + 10 {
-		base.fillings.put(fmt.Sprint(i), base, maxFillings)
+		base.fillings.get(fmt.Sprint(i), maxFillings, func() *Snapshot { return base })
 	}
 	first := base.Fill(inText, agentsAre("a"))
 	if n := len(base.fillings.all); n != 11 || base.Fill(inText, agentsAre("a")) != first {

@@ -36,7 +36,7 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader,
 	l.snapshot.loaded, l.snapshot.fillings = l.snapshot, &kept[*Snapshot]{}
 	l.providers = map[spec.Mode][]provider{}
 	for _, mode := range []spec.Mode{spec.ModeText, spec.ModeVoice} {
-		l.providers[mode] = r.opts.providers(mode, l.snapshot)
+		l.providers[mode] = r.opts.providers(mode)
 	}
 	l.problems = append(l.problems, r.opts.check()...)
 	l.file(data)

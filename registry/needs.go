@@ -10,11 +10,12 @@ import (
 	"voicegw/registry/spec"
 )
 
-// source is the source of a field of a handler's needs: the process, or a value of each call. The zero source leaves
-// the field unset.
+// source is the source of a field of a handler's needs: the process, the call's snapshot, or a value of each call. The
+// zero source leaves the field unset.
 type source struct {
 	value   reflect.Value
 	perCall reflect.Type
+	tools   bool          // the snapshot of the call
 	live    *liveSettings // the tool's own settings at the time of the call
 	// optional is set if the need may be missing: it is then an Optional, also for the zero source.
 	optional optional
@@ -25,19 +26,19 @@ type provider struct {
 	source
 }
 
-func (o *Options) providers(mode spec.Mode, snapshot *Snapshot) []provider {
+func (o *Options) providers(mode spec.Mode) []provider {
 	var all []provider
 	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode], CallCapabilities()) {
 		if t != nil {
 			all = append(all, provider{typ: t, source: source{perCall: t}})
 		}
 	}
-	for _, c := range append(slices.Clone(o.Capabilities), snapshot) {
+	for _, c := range o.Capabilities {
 		if v := reflect.ValueOf(c); v.IsValid() {
 			all = append(all, provider{typ: v.Type(), source: source{value: v}})
 		}
 	}
-	return all
+	return append(all, provider{typ: reflect.TypeFor[*Snapshot](), source: source{tools: true}})
 }
 
 func (o *Options) check() []document.Problem {
@@ -131,21 +132,23 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	return source{}, "several provide it (" + strings.Join(names, ", ") + "): name one of these types instead"
 }
 
-func gather(sources []source, caps []any) ([]reflect.Value, error) {
+func (s *Snapshot) gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
-	for i, s := range sources {
-		v := s.value
+	for i, from := range sources {
+		v := from.value
 		switch {
-		case s.live != nil:
-			v = *s.live.Load()
-		case s.perCall != nil:
-			v = ofCall(s.perCall, caps)
+		case from.live != nil:
+			v = *from.live.Load()
+		case from.tools:
+			v = reflect.ValueOf(s)
+		case from.perCall != nil:
+			v = ofCall(from.perCall, caps)
 		}
 		switch {
-		case s.optional != nil && v.IsValid():
-			v = s.optional.holding(v)
-		case s.optional == nil && s.perCall != nil && !v.IsValid():
-			return nil, fmt.Errorf("%w: %s", errMissingCapability, s.perCall)
+		case from.optional != nil && v.IsValid():
+			v = from.optional.holding(v)
+		case from.optional == nil && from.perCall != nil && !v.IsValid():
+			return nil, fmt.Errorf("%w: %s", errMissingCapability, from.perCall)
 		}
 		values[i] = v
 	}

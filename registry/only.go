@@ -2,7 +2,6 @@ package registry
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -32,40 +31,15 @@ func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 	return sub
 }
 
-// holding returns a snapshot of the same version with these tools, in any order, and without variants. Tools that
-// need their snapshot get the new one.
+// holding returns a snapshot of the same version with these tools, in any order, and without variants.
 func (s *Snapshot) holding(tools []*Tool) *Snapshot {
 	sub := *s
 	sub.variants, sub.tools = nil, make(map[string]*Tool, len(tools))
 	sub.sorted = slices.SortedFunc(slices.Values(tools), func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
-	for i, t := range sub.sorted {
-		t = t.within(s, &sub)
-		sub.tools[t.ToolID], sub.sorted[i] = t, t
+	for _, t := range sub.sorted {
+		sub.tools[t.ToolID] = t
 	}
 	return &sub
 }
 
 func isBuiltin(id string) bool { return id == spec.DescribeTool }
-
-func (t *Tool) within(was, now *Snapshot) *Tool {
-	old, is := reflect.ValueOf(was), reflect.ValueOf(now)
-	var changed map[spec.Mode][]source
-	for mode, sources := range t.sources {
-		for i, from := range sources {
-			if !from.value.IsValid() || from.value.Type() != old.Type() || from.value.Pointer() != old.Pointer() {
-				continue
-			}
-			if changed == nil {
-				changed = maps.Clone(t.sources)
-			}
-			changed[mode] = slices.Clone(changed[mode])
-			changed[mode][i].value = is
-		}
-	}
-	if changed == nil {
-		return t
-	}
-	moved := *t
-	moved.sources = changed
-	return &moved
-}

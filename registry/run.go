@@ -113,7 +113,7 @@ func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps [
 // handle runs part of the handler in a new goroutine and waits for it, or for the end of ctx.
 func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any,
 	part func(context.Context, invocation) (Result, error)) (o outcome, left bool) {
-	needs, err := gather(p.tool.sources[p.mode], caps)
+	needs, err := s.gather(p.tool.sources[p.mode], caps)
 	if err != nil {
 		return outcome{err: err}, false
 	}

@@ -43,12 +43,7 @@ func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	if s == nil || len(targets) == 0 {
 		return s
 	}
-	key := fmt.Sprintf("%q", targets)
-	tool := s.switches.get(key)
-	if tool == nil {
-		tool = switchTool(targets)
-		s.switches.put(key, tool, maxSwitches)
-	}
+	tool := s.switches.get(fmt.Sprintf("%q", targets), maxSwitches, func() *Tool { return switchTool(targets) })
 	return s.holding(append(slices.Clone(s.sorted), tool))
 }
 
