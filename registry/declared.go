@@ -103,15 +103,12 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	if params != nil {
 		found = append(found, document.Legible(params.Doc, nil)...)
 	}
-	for _, p := range found {
-		problems = append(problems, document.Problem{Path: "/schema" + p.Path, Message: p.Message})
-	}
+	problems = append(problems, document.Under(document.Pointer{"schema"}, found)...)
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	forms, err := FormsOf(text)
-	var refused adapter.Problems
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[adapter.Problems](err); ok {
 		for _, p := range refused {
 			problems = append(problems, document.Problem{Path: "/schema" + p.Path, Message: p.Message})
 		}

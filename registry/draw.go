@@ -67,8 +67,9 @@ func (l *loader) beside() {
 				document.DidYouMean(of, slices.Collect(maps.Keys(l.snapshot.tools))))
 			continue
 		}
-		for _, p := range spec.Disagreements(&main.Spec, &c.tool.Spec) {
-			l.problems = append(l.problems, document.Problem{Path: c.place.String() + p.Path, Message: c.tool.variant + ": " + p.Message})
+		for _, p := range document.Under(c.place, spec.Disagreements(&main.Spec, &c.tool.Spec)) {
+			p.Message = c.tool.variant + ": " + p.Message
+			l.problems = append(l.problems, p)
 		}
 		for _, other := range all[of] {
 			if other.Version == c.tool.Version {

@@ -145,9 +145,7 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	var compiled *spec.Compiled
 	var problems []document.Problem
 	e.Spec, compiled, problems = spec.Read(declared, raw)
-	for _, p := range problems {
-		l.problems = append(l.problems, document.Problem{Path: place.String() + p.Path, Message: p.Message})
-	}
+	l.problems = append(l.problems, document.Under(place, problems)...)
 	switch _, twice := l.snapshot.tools[e.ToolID]; {
 	case twice:
 		l.problem(place.With("toolId"), "There are two tools %q.", e.ToolID)
@@ -204,17 +202,12 @@ func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
 	}
 	t.handler = h
 	if t.compiled != nil {
-		for _, p := range h.fits(t.compiled.Parameters.Root) {
-			l.problems = append(l.problems, document.Problem{Path: place.String() + p.Path, Message: p.Message})
-		}
+		l.problems = append(l.problems, document.Under(place, h.fits(t.compiled.Parameters.Root))...)
 	}
 	sources, problems := h.bindNeeds(t.AllowedModes, l.withSettings(place, t, h))
 	t.sources = sources
-	for _, p := range problems {
-		l.problems = append(l.problems, document.Problem{Path: place.String(), Message: t.ToolID + ": " + p.Message})
-	}
-	for _, message := range t.checkWork() {
-		l.problems = append(l.problems, document.Problem{Path: place.String(), Message: t.ToolID + ": " + message})
+	for _, message := range append(problems, t.checkWork()...) {
+		l.problem(place, "%s: %s", t.ToolID, message)
 	}
 }
 

@@ -60,17 +60,15 @@ func (o *Options) check() []document.Problem {
 	return problems
 }
 
-func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provider) (map[spec.Mode][]source, []document.Problem) {
+func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provider) (map[spec.Mode][]source, []string) {
 	if h.needs.Kind() != reflect.Struct {
-		return nil, []document.Problem{{Message: fmt.Sprintf(
-			"The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
+		return nil, []string{fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}
 	}
-	var problems []document.Problem
+	var problems []string
 	for field := range h.needs.Fields() {
 		if !field.IsExported() {
-			problems = append(problems, document.Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) "+
-				"begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.",
-				field.Name, field.Type)})
+			problems = append(problems, fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so "+
+				"nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type))
 		}
 	}
 	bound := map[spec.Mode][]source{}
@@ -83,8 +81,7 @@ func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provid
 			}
 			s, why := matchField(field.Type, providersOf[mode])
 			if why != "" {
-				problems = append(problems, document.Problem{Message: fmt.Sprintf(
-					"The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
+				problems = append(problems, fmt.Sprintf("The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why))
 			}
 			sources[i] = s
 		}

@@ -58,14 +58,8 @@ func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelo
 		o, left = s.handle(ctx, p, session, caps, p.tool.handler.run)
 	}
 	took := time.Since(start)
-	env := Envelope{Meta: s.meta(p.tool, took)}
-	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
+	env := p.envelope(o, took)
 	env.Meta.LatencyBudgetExceeded = took > time.Duration(p.tool.LatencyBudgetMS)*time.Millisecond
-	if o.err == nil {
-		env.OK, env.Data, env.Intents, env.Evidence, env.Job = true, o.data, o.intents, o.evidence, o.job
-	} else {
-		env.Error, env.Unbegun = p.tool.told(o), o.harmless()
-	}
 	s.stats.ran(p.tool.counted(), took, env.Meta.LatencyBudgetExceeded)
 	s.stats.done(p.tool.counted(), &env)
 	s.log(ctx, p, session, &env, o, left)
@@ -85,11 +79,21 @@ func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Env
 	if o.err == nil {
 		return nil
 	}
-	env := Envelope{Error: p.tool.told(o), Meta: s.meta(p.tool, time.Since(start))}
-	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
+	env := p.envelope(o, time.Since(start))
 	s.stats.done(p.tool.counted(), &env)
 	s.log(ctx, p, session, &env, o, left)
 	return &env
+}
+
+func (p *Prepared) envelope(o outcome, took time.Duration) Envelope {
+	env := Envelope{Meta: p.snapshot.meta(p.tool, took)}
+	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
+	if o.err != nil {
+		env.Error, env.Unbegun = p.tool.told(o), o.harmless()
+		return env
+	}
+	env.OK, env.Data, env.Intents, env.Evidence, env.Job = true, o.data, o.intents, o.evidence, o.job
+	return env
 }
 
 func within(ctx context.Context, t *Tool) (context.Context, context.CancelFunc) {

@@ -50,12 +50,7 @@ func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
 		o.told = NewError(ErrorPermanent, prompts.JobOutOfTime(t.ToolID, t.Job.Longest))
 		o.told.PartialSideEffects = t.SideEffects == spec.SideEffectsWrites
 	}
-	env := Envelope{Meta: s.meta(t, time.Since(start))}
-	if o.err == nil {
-		env.OK, env.Data, env.Evidence = true, o.data, o.evidence
-	} else {
-		env.Error, env.Unbegun = t.told(o), o.harmless()
-	}
+	env := p.envelope(o, time.Since(start))
 	s.log(ctx, p, run.Session, &env, o, left)
 	return env
 }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -12,13 +13,19 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
+// Under returns the problems of a part of a document at its place.
+func Under(place Pointer, problems []Problem) []Problem {
+	all := make([]Problem, len(problems))
+	for i, p := range problems {
+		all[i] = Problem{Path: place.String() + p.Path, Message: p.Message}
+	}
+	return all
+}
+
 // SortProblems sorts by path and removes duplicates.
 func SortProblems(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
-		if c := strings.Compare(a.Path, b.Path); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Message, b.Message)
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(problems)
 }

@@ -36,9 +36,7 @@ func (r *reader) problem(at document.Pointer, format string, args ...any) {
 }
 
 func (r *reader) inside(at document.Pointer, problems []document.Problem) {
-	for _, p := range problems {
-		r.problems = append(r.problems, document.Problem{Path: at.String() + p.Path, Message: p.Message})
-	}
+	r.problems = append(r.problems, document.Under(at, problems)...)
 }
 
 func (r *reader) fine(at ...string) bool {
