@@ -95,7 +95,6 @@ func (l *loader) off(s *spec.Spec) bool {
 	return true
 }
 
-// missingSettings returns the sorted names of settings without a value or default.
 func missingSettings(s *spec.Spec, given map[string]any) []string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
@@ -136,7 +135,6 @@ func resolveSettings(s *spec.Spec, given map[string]any) map[string]any {
 	return values
 }
 
-// settingsType returns the type of the own settings in the handler's needs, or nil.
 func (h Handler) settingsType() reflect.Type {
 	if h.needs == nil || h.needs.Kind() != reflect.Struct {
 		return nil

@@ -23,7 +23,6 @@ type variants struct {
 	drawn kept[*Snapshot] // by what was drawn
 }
 
-// maxDraws limits the cached combinations of versions.
 const maxDraws = 64
 
 // drawn is a snapshot's drawn versions; immutable.
@@ -32,7 +31,6 @@ type drawn struct {
 	beside   string            // the drawn variants by their own ids; may be empty
 }
 
-// others returns the drawn variants; d may be nil.
 func (d *drawn) others() string {
 	if d == nil {
 		return ""

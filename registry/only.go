@@ -15,8 +15,6 @@ func (s *Snapshot) Only(ids []string) *Snapshot {
 	return s.having(func(t *Tool) bool { return slices.Contains(ids, t.ToolID) })
 }
 
-// having returns a snapshot of the same version with the matching tools, the client's and, if any tool matches, the
-// built-in ones.
 func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 	some := slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !isBuiltin(t.ToolID) && fits(t) })
 	var tools []*Tool

@@ -28,7 +28,6 @@ func (o Optional[T]) holding(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(Some(v.Interface().(T)))
 }
 
-// asOptional returns t's zero value if t is an Optional, otherwise nil.
 func asOptional(t reflect.Type) optional {
 	o, _ := reflect.Zero(t).Interface().(optional)
 	return o

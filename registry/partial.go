@@ -66,7 +66,6 @@ func innermostItem(value any, path string) (list string, index int, found bool) 
 	return list, index, found
 }
 
-// toldItems limits the dropped items that are reported to a model.
 func toldItems(dropped []document.Problem) []document.Problem {
 	if more := len(dropped) - schema.MaxProblems; more > 0 {
 		dropped = append(slices.Clone(dropped[:schema.MaxProblems]), document.Problem{Message: fmt.Sprintf("and %d more", more)})

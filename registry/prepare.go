@@ -87,7 +87,6 @@ func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []document.Pro
 	return nil, problems
 }
 
-// whole returns the arguments without the list items of the problems in without.
 func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*Prepared, []document.Problem) {
 	if len(args.problems) > 0 {
 		return nil, args.problems
@@ -146,7 +145,6 @@ func modeNames(modes []spec.Mode) string {
 	return strings.Join(names, " and ")
 }
 
-// suggestName suggests tools with similar names, or returns an empty string.
 func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {

@@ -100,7 +100,6 @@ func within(ctx context.Context, t *Tool) (context.Context, context.CancelFunc) 
 	return context.WithTimeoutCause(ctx, time.Duration(t.TimeoutMS)*time.Millisecond, errDeadline)
 }
 
-// vet runs the tool's check; a tool without one passes.
 func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps []any) (o outcome, left bool) {
 	if p.tool.handler.vet == nil {
 		return outcome{}, false
@@ -177,7 +176,6 @@ func isTimeout(err error) bool {
 
 func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != spec.SideEffectsWrites }
 
-// notBegun is the outcome if the context ended before the handler started.
 func (t *Tool) notBegun(ctx context.Context) outcome {
 	o := outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx))}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -305,7 +303,6 @@ func (t *Tool) told(o outcome) *Error {
 	return e
 }
 
-// harmless means that Execute was never called.
 func (o outcome) harmless() bool {
 	return o.unbegun || errors.Is(o.err, errStuck) || errors.Is(o.err, errMissingCapability) || errors.Is(o.err, errNotBegun)
 }

@@ -80,7 +80,6 @@ type running struct {
 	ended bool
 }
 
-// begin counts a handler as running; nil if too many of this tool's handlers are left behind.
 func (s *stats) begin(tool string) *running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +92,6 @@ func (s *stats) begin(tool string) *running {
 	return &running{tool: tool}
 }
 
-// leave counts a handler as left behind; false if it has already ended.
 func (s *stats) leave(r *running) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

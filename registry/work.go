@@ -12,7 +12,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// errJobTime is the cause of a job's cancellation after its time limit.
 var errJobTime = errors.New("the job took longer than its schema.json allows")
 
 // JobRun is an attempt at a job.

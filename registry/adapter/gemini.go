@@ -10,7 +10,6 @@ import (
 	"voicegw/registry/document"
 )
 
-// schema is Gemini's Schema with the fields used here, in the order of the form.
 type schema struct {
 	Type          string          `json:"type,omitempty"`
 	Title         string          `json:"title,omitempty"`
@@ -133,7 +132,6 @@ func (g *gemini) schema(o *object) *schema {
 
 func several(t typeSet) bool { return len(t.Names()) > 1 }
 
-// refuse reports keywords that Gemini's form cannot express.
 func (g *gemini) refuse(o *object) bool {
 	before := len(g.p.list)
 	for _, m := range o.members {
@@ -215,8 +213,6 @@ func byType(o *object, t typeSet) []*object {
 	return all
 }
 
-// union makes a schema of alternatives: nested ones are flattened, null becomes nullable, and a single one is
-// returned directly.
 func (g *gemini) union(all []*object) *schema {
 	var out []*schema
 	null := false
@@ -369,7 +365,6 @@ func (g *gemini) say(s *schema, keyword, format string, args ...any) {
 	g.looser = append(g.looser, keyword)
 }
 
-// annotate adds o's annotations to s, before those of its parts.
 func (g *gemini) annotate(s *schema, o *object) {
 	notes := s.notes
 	if v, _ := o.get("deprecated"); v == true {

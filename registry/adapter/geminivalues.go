@@ -38,8 +38,6 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 	return s
 }
 
-// numbers converts a list of numbers to bounds that accept exactly the list: a pair for each run of integers or other
-// number.
 func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	var all []*big.Rat
 	for _, v := range values {

@@ -7,8 +7,6 @@ import (
 	"voicegw/registry/document"
 )
 
-// inliner converts a vetted schema to an equivalent tree without references, definitions, const and, where it merges,
-// allOf.
 type inliner struct {
 	root *object
 	p    *problems

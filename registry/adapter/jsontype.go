@@ -31,7 +31,6 @@ var namedTypes = []namedType{
 	{"integer", typeInteger}, {"boolean", typeBoolean}, {"null", typeNull},
 }
 
-// parseType parses "type", a name or a list of names. It ignores unknown names.
 func parseType(value any) typeSet {
 	list, ok := value.([]any)
 	if !ok {

@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// mergeFinish merges two schemas and removes the ineffective parts.
 func mergeFinish(a, b any) (any, error) {
 	merged, err := merge(a, b)
 	if err != nil {
@@ -188,14 +187,12 @@ func (o *object) combineProperties(a, b *object) {
 	}
 }
 
-// simpleObject reports whether only listed properties have schemas.
 func simpleObject(o *object) bool {
 	v, ok := o.get("additionalProperties")
 	_, isBool := v.(bool)
 	return !ok || isBool
 }
 
-// closed reports whether only the listed properties are allowed.
 func closed(o *object) bool {
 	v, _ := o.get("additionalProperties")
 	return v == false

@@ -46,7 +46,6 @@ func residue(o *object, key string) string {
 	return ""
 }
 
-// printSchema orders the keywords like the table.
 func printSchema(o *object) *object {
 	out := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, k := range table {

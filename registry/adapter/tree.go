@@ -61,7 +61,6 @@ func (o *object) put(m member) {
 	o.members = append(o.members, m)
 }
 
-// without returns a shallow copy without the named members.
 func (o *object) without(keys ...string) *object {
 	c := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, m := range o.members {
@@ -72,14 +71,12 @@ func (o *object) without(keys ...string) *object {
 	return c
 }
 
-// list returns an array member, or nil.
 func (o *object) list(key string) []any {
 	v, _ := o.get(key)
 	l, _ := v.([]any)
 	return l
 }
 
-// sub returns an object member, or an empty object.
 func (o *object) sub(key string) *object {
 	v, _ := o.get(key)
 	if s, ok := v.(*object); ok {
@@ -88,7 +85,6 @@ func (o *object) sub(key string) *object {
 	return &object{path: o.path}
 }
 
-// text returns a string member, or "".
 func (o *object) text(key string) string {
 	v, _ := o.get(key)
 	s, _ := v.(string)
@@ -125,7 +121,6 @@ func (o *object) MarshalJSON() ([]byte, error) {
 
 func pointer(path string, tokens ...string) string { return path + document.Pointer(tokens).String() }
 
-// target follows a JSON Pointer.
 func (o *object) target(place document.Pointer) (v any, ok bool) {
 	v = o
 	for _, token := range place {

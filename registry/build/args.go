@@ -24,7 +24,6 @@ const outputType = "Output"
 
 const raw = "json.RawMessage"
 
-// maxTypes limits the types of a tool's arguments.
 const maxTypes = 1000
 
 type argsWriter struct {
@@ -132,7 +131,6 @@ func (w *argsWriter) mapOf(name string, sh *shape, about string) (string, error)
 	return "map[string]" + t, err
 }
 
-// part is the type of the items of a list or of the values of a map.
 func (w *argsWriter) part(name string, sh *shape, about string) (string, error) {
 	t, err := w.typeOf(name, sh, strings.Replace(about, "%s is ", "%s is one of ", 1))
 	if err == nil && sh.nullable && !nilable(t) {

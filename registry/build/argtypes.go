@@ -10,10 +10,8 @@ import (
 	"strings"
 )
 
-// errTypes is wrapped by the error for a schema without a Go type.
 var errTypes = errors.New("the parameters have no Go type")
 
-// shape describes a value's type as an inlined schema does.
 type shape struct {
 	Description string            `json:"description"`
 	Default     json.RawMessage   `json:"default"` // nil for null
@@ -129,7 +127,6 @@ func (p *properties) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// ranges describes the limits of a value.
 func ranges(schema map[string]json.RawMessage) []string {
 	var all []string
 	for _, b := range [...]struct{ low, high, unit string }{

@@ -21,7 +21,6 @@ import (
 // RegistryFile is the registry's path in the project.
 const RegistryFile = "registry/tool_registry.json"
 
-// defaultModule is the module of a project without a go.mod.
 const defaultModule = "voicegw"
 
 // Options configures a build.

@@ -30,7 +30,6 @@ type block struct {
 	text string
 }
 
-// section returns the first section with that heading, ignoring case, or nil.
 func (g *guide) section(heading string) *section {
 	for i := range g.sections {
 		if strings.EqualFold(g.sections[i].heading, heading) {
@@ -138,7 +137,6 @@ func headingOf(l string) (int, string) {
 	return level, text
 }
 
-// opensFence returns the fence that opens a block, and the text after it.
 func opensFence(l string) (fence, info string) {
 	rest, ok := indented(l)
 	if !ok || rest == "" || rest[0] != '`' && rest[0] != '~' {

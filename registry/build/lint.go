@@ -26,7 +26,6 @@ type linter struct {
 	findings []Finding
 }
 
-// tool is the result for a directory without errors.
 type tool struct {
 	name    string
 	entry   registry.Entry
@@ -57,7 +56,6 @@ func (l *linter) report(severity Severity, file string, line int, pointer, rule,
 
 func (l *linter) errors() int { return (&Report{Findings: l.findings}).Errors() }
 
-// check checks a directory. It returns nil after errors.
 func (l *linter) check(root fs.FS, name string) *tool {
 	l.tool = name
 	defer func() { l.tool = "" }()
@@ -103,7 +101,6 @@ func (l *linter) warnAt(t *text, pointer, rule, format string, args ...any) {
 	l.warn(t.file, lineOf(t.data, pointer), pointer, rule, format, args...)
 }
 
-// schema checks schema.json. It returns the parameters if they are valid.
 func (l *linter) schema(s *source, t *tool) *schema.Schema {
 	file := &text{file: s.file(schemaFile), data: s.schema}
 	if line, problem := syntaxProblem(s.schema); problem != "" {
@@ -141,7 +138,6 @@ func (l *linter) schema(s *source, t *tool) *schema.Schema {
 	return parameters
 }
 
-// fields checks what spec.Parse cannot know, except the parameters.
 func (l *linter) fields(s *source, file *text, declared *spec.Spec) {
 	if want := toolID(s.name); s.named && declared.ToolID != "" && declared.ToolID != want {
 		l.addAt(file, "/toolId", "toolid",
@@ -164,7 +160,6 @@ func (l *linter) fields(s *source, file *text, declared *spec.Spec) {
 	}
 }
 
-// output checks the output schema and prepares its Go type. problems are those of schema.json.
 func (l *linter) output(file *text, t *tool, problems []document.Problem) {
 	const field = "/output"
 	if len(t.entry.Output) == 0 || slices.ContainsFunc(problems, func(p document.Problem) bool {
@@ -179,7 +174,6 @@ func (l *linter) output(file *text, t *tool, problems []document.Problem) {
 	}
 }
 
-// refused reports the adapter's problems with a schema, which may be nil.
 func (l *linter) refused(file *text, field, rule, why string, err error) bool {
 	problems, ok := errors.AsType[adapter.Problems](err)
 	if !ok && err != nil {
@@ -197,7 +191,6 @@ func (l *linter) refused(file *text, field, rule, why string, err error) bool {
 	return err != nil
 }
 
-// bounds rejects a schema with a lower bound above the upper one, which no value satisfies.
 func (l *linter) bounds(file *text, field string, schema json.RawMessage) bool {
 	var doc any
 	if json.Unmarshal(schema, &doc) != nil {

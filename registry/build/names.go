@@ -9,14 +9,12 @@ import (
 	"unicode"
 )
 
-// maxName limits a tool's directory name, like the providers' limit for ids.
 const maxName = 64
 
 var dashName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 var reserved = [...]string{"main", "internal", "vendor", "testdata", "documentation", "init", "tools", "registry"}
 
-// checkName returns the problem with the name of a tool's directory, or an empty string.
 func checkName(name string) string {
 	pkg := packageName(name)
 	switch {
@@ -66,8 +64,6 @@ func camel(text string) string {
 	return b.String()
 }
 
-// words splits a text at other characters than letters and digits, and before an upper-case letter after a lower-case
-// one.
 func words(text string) []string {
 	var all []string
 	var word []rune

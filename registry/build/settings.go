@@ -9,7 +9,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// settingTypes are the Go types of settings, as in spec.Setting.Value.
 var settingTypes = map[spec.SettingType]string{
 	spec.SettingString: "string", spec.SettingInteger: "int", spec.SettingNumber: "float64",
 	spec.SettingBoolean: "bool", spec.SettingDuration: "time.Duration", spec.SettingList: "[]string",

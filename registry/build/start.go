@@ -155,7 +155,6 @@ var ofTool = regexp.MustCompile(`(?m)\b` + toolsDir + `/([a-z0-9-]+)/([^\s/:]+\.
 
 var panicked = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.+)$`)
 
-// ended makes a finding for a program that exited before it loaded its tools.
 func (s *starter) ended(stderr []byte, err error) []Finding {
 	what := panicked.FindSubmatch(stderr)
 	if what == nil {
@@ -200,7 +199,6 @@ func tail(output []byte) string {
 	return string(r)
 }
 
-// add adds findings to the report; after errors it has no version.
 func (r *Report) add(findings []Finding) {
 	r.Findings = append(r.Findings, findings...)
 	r.sort()

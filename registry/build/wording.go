@@ -33,7 +33,6 @@ func (l *linter) legible(file, text string) {
 	}
 }
 
-// wording warns of useless texts in schema.json: placeholders, and descriptions without words.
 func (l *linter) wording(file *text) {
 	var walk func(v any, at document.Pointer, data bool)
 	walk = func(v any, at document.Pointer, data bool) {
@@ -64,7 +63,6 @@ func (l *linter) wording(file *text) {
 	walk(file.doc, nil, false)
 }
 
-// preview warns of a preview that is equal for all calls.
 func (l *linter) preview(file *text) {
 	object, _ := file.doc.(map[string]any)
 	preview, _ := object["preview"].(string)

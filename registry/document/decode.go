@@ -134,7 +134,6 @@ func (d *decoder) array() (any, error) {
 	return list, err
 }
 
-// checkNumber returns the reason to reject a number, or an empty string.
 func checkNumber(s string) string {
 	if plainInteger(s) {
 		return ""

@@ -16,7 +16,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// project is the registry of Project; nil before its first call.
 var project struct {
 	sync.Mutex
 	registry []byte

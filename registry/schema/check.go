@@ -10,7 +10,6 @@ import (
 	"voicegw/registry/document"
 )
 
-// knownKeywords are the keywords of draft 2020-12 that a parameter schema may use.
 var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
 	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired",
 	"deprecated", "description", "enum", "examples",
@@ -101,7 +100,6 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 	c.unappliedDefaults(root, false)
 }
 
-// keywords rejects keywords that would be ignored.
 func (c *schemaCheck) keywords(n *Node) {
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
 		place := n.at.With(keyword)
@@ -122,7 +120,6 @@ func (c *schemaCheck) keywords(n *Node) {
 	}
 }
 
-// patterns rejects regular expressions that RE2 doesn't support.
 func (c *schemaCheck) patterns(n *Node) {
 	check := func(place document.Pointer, pattern string) {
 		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
@@ -300,7 +297,6 @@ func (c *schemaCheck) closes(n *Node) bool {
 		(!slices.Contains(types, "array") || n.Items != nil)
 }
 
-// unappliedDefaults rejects defaults that are never applied.
 func (c *schemaCheck) unappliedDefaults(n *Node, unapplied bool) {
 	if unapplied && n.hasDefault {
 		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to "+

@@ -177,7 +177,6 @@ var comparisons = map[string]string{
 	"pattern":          "must match the regular expression %s, got %s",
 }
 
-// sizes are texts for keywords that limit a length or count.
 var sizes = map[string]string{
 	"minLength":     "must have at least %s characters, has %d",
 	"maxLength":     "must have at most %s characters, has %d",
@@ -187,7 +186,6 @@ var sizes = map[string]string{
 	"maxProperties": "must have at most %s properties, has %d",
 }
 
-// word describes a fact; empty for an unknown keyword.
 func (f *fact) word() string {
 	if words, ok := comparisons[f.keyword]; ok {
 		return fmt.Sprintf(words, document.Show(f.limit), document.Show(f.got))
@@ -210,7 +208,6 @@ func (f *fact) word() string {
 	return ""
 }
 
-// wordSize describes the limit of a length or count.
 func (f *fact) wordSize(words string) string {
 	switch got := f.got.(type) {
 	case string:

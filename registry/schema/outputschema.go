@@ -26,7 +26,6 @@ func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
 	return p, nil
 }
 
-// findDefault returns the place of the first default at or below n, or nil.
 func (n *Node) findDefault() document.Pointer {
 	if !n.fills {
 		return nil

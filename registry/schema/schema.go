@@ -76,7 +76,6 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 	return p, nil
 }
 
-// compileSchema compiles raw with the library, which cannot open other documents.
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []document.Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
@@ -105,7 +104,6 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schem
 	return nil, nil, problems
 }
 
-// leaves returns the errors without causes.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}

@@ -46,7 +46,6 @@ type window struct {
 	since, until time.Time
 }
 
-// hours compiles the times of an availability; nil without times.
 func (r *reader) hours(a *Availability) *hours {
 	if a == nil {
 		return nil
@@ -88,7 +87,6 @@ func minutes(clock string) int {
 	return h*60 + m
 }
 
-// possible reports a window that never holds.
 func (r *reader) possible(at document.Pointer, told TimeWindow, w window) {
 	switch {
 	case w.from >= w.to:
@@ -122,7 +120,6 @@ func (h *hours) open(now time.Time) bool {
 	return slices.ContainsFunc(h.windows, func(w window) bool { return w.on(date) && w.from <= minute && minute < w.to })
 }
 
-// opens returns when the tool is available next; zero means never.
 func (h *hours) opens(now time.Time) (next time.Time) {
 	for _, w := range h.windows {
 		date := civil(now.In(h.zone))
@@ -174,7 +171,6 @@ func (w TimeWindow) String() string {
 	return joined(parts, " ")
 }
 
-// joined joins the nonempty texts.
 func joined(texts []string, with string) (all string) {
 	for _, text := range texts {
 		if text != "" && all != "" {

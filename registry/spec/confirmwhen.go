@@ -79,7 +79,6 @@ func equals(v any, with json.RawMessage) (equal, sure bool) {
 	return string(document.AppendCanonical(nil, v)) == string(document.AppendCanonical(nil, other)), true
 }
 
-// kindOf returns the JSON type of a string, number or boolean; otherwise an empty string.
 func kindOf(v any) string {
 	switch v.(type) {
 	case string:

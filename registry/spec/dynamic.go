@@ -28,7 +28,6 @@ func LiveSources() []string { return []string{LiveAgents, LiveCalendars, LiveNam
 // would detect.
 var liveKeywords = []string{"$comment", "description", "title", "type"}
 
-// fillable returns the reason why a place of the parameters isn't a fillable enum, or an empty string.
 func fillable(root *schema.Node, place string) string {
 	holder, ok := strings.CutSuffix(place, "/enum")
 	if !ok {

@@ -205,7 +205,6 @@ func (r *reader) clamp(s *Spec, root *schema.Node) {
 	}
 }
 
-// clampable returns the reason why an argument cannot be lowered to limit, or an empty string.
 func clampable(root *schema.Node, name string, limit int) string {
 	n := root.Property(name)
 	if n == nil {

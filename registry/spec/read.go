@@ -104,7 +104,6 @@ func (r *reader) wrong(at document.Pointer, v any, name string, is string) {
 	r.problem(at, "%s is %s, got %s%s.", what, cmp.Or(rule.is, is), got, advice)
 }
 
-// last returns the key of a place; empty for the whole document.
 func last(at document.Pointer) string {
 	if len(at) == 0 {
 		return ""

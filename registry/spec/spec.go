@@ -133,7 +133,6 @@ func (l RateLimit) Within() time.Duration { return durationUpTo(l.Window, 24*tim
 // String returns text such as "5 in 1h".
 func (l RateLimit) String() string { return fmt.Sprintf("%d in %s", l.Calls, l.Window) }
 
-// durationUpTo parses a duration from a second to most; zero if it is none.
 func durationUpTo(text string, most time.Duration) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > most {

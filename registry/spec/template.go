@@ -33,7 +33,6 @@ var (
 		"brackets themselves")
 )
 
-// parseTemplate parses a template; sections enables brackets.
 func parseTemplate(s string, sections bool) (template, error) {
 	special := "{}"
 	if sections {
@@ -93,7 +92,6 @@ func (p *templateParser) add(part templatePart) {
 	p.parts = append(p.parts, part)
 }
 
-// bracket opens or closes a section.
 func (p *templateParser) bracket(sign byte) error {
 	if p.open == (sign == '[') {
 		return errBracket
@@ -110,7 +108,6 @@ func (p *templateParser) bracket(sign byte) error {
 	return nil
 }
 
-// argument parses an argument's name after its brace, and returns the rest.
 func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
 	name, rest, closed := strings.Cut(s, "}")
 	if p.forms {
@@ -198,7 +195,6 @@ func (t template) text(args any, zone *time.Location) string {
 	return b.String()
 }
 
-// saysNothing reports whether a value is missing, empty or false.
 func saysNothing(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -24,7 +24,6 @@ type argumentForm struct {
 var errForm = errors.New("what stands behind | is time, \"time in\" and a zone such as Europe/Oslo, list, or \"list:\" and " +
 	"what to write of each item")
 
-// parseForm parses the form after the bar, and the end of a span in the name.
 func parseForm(name, text string) (string, *argumentForm, error) {
 	kind, rest := strings.TrimSpace(text), ""
 	if before, after, has := strings.Cut(kind, ":"); has && before == "list" {
@@ -57,7 +56,6 @@ func parseForm(name, text string) (string, *argumentForm, error) {
 	return name, f, nil
 }
 
-// cutArgument cuts the content of braces, after the opening one.
 func cutArgument(s string) (inside, rest string, closed bool) {
 	depth := 0
 	for i := range len(s) {
@@ -178,7 +176,6 @@ func moment(v any, zone *time.Location) (t time.Time, local, ok bool) {
 	return time.Time{}, false, false
 }
 
-// clockOfDay is the layout of a time of day, with seconds if nonzero.
 func clockOfDay(t time.Time) string {
 	if t.Second() != 0 {
 		return "15:04:05"

@@ -32,7 +32,6 @@ var signs = []struct {
 	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose"}},
 }
 
-// spdxOf returns the SPDX name of a license text; empty if unknown.
 func spdxOf(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, s := range signs {

@@ -38,7 +38,6 @@ func metricsList(args []string) error {
 	return nil
 }
 
-// section replaces the text between the two marks of a section.
 func section(text []byte, name string, body string) ([]byte, error) {
 	begin := []byte("<!-- " + name + ":")
 	_, rest, ok := bytes.Cut(text, begin)

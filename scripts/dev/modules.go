@@ -58,7 +58,6 @@ func addModules(known map[string]module, system string) error {
 	}
 }
 
-// goList returns the output of "go list" for a system; the error includes its error output.
 func goList(system string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
 	cmd.Env = append(cmd.Environ(), "GOOS="+system)
