@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -72,26 +73,15 @@ func (p *Prepared) Unavailable(s Session) *Envelope {
 	if lacks == "" && !p.closed {
 		return nil
 	}
-	if lacks == "" {
-		lacks = byTime
-	}
-	var next time.Time
-	when := ""
-	if lacks == byTime {
-		if next = p.tool.compiled.Opens(s.Now); !next.IsZero() {
-			when = next.Format("Mon 2 Jan 2006, 15:04") + " (" + next.Location().String() + ")"
-		}
-	}
-	words := prompts.NotAvailable(p.tool.ToolID)
-	if when != "" {
-		words = prompts.NotAvailableNow(p.tool.ToolID, when)
-	}
-	told := NewError(ErrorUnavailable, words)
+	lacks = cmp.Or(lacks, byTime)
+	told := NewError(ErrorUnavailable, prompts.NotAvailable(p.tool.ToolID))
 	details := struct {
 		Reason      condition `json:"reason"`
 		AvailableAt string    `json:"available_at,omitempty"`
 	}{Reason: lacks}
-	if !next.IsZero() {
+	if next := p.tool.compiled.Opens(s.Now); lacks == byTime && !next.IsZero() {
+		when := next.Format("Mon 2 Jan 2006, 15:04") + " (" + next.Location().String() + ")"
+		told = NewError(ErrorUnavailable, prompts.NotAvailableNow(p.tool.ToolID, when))
 		details.AvailableAt, told.Retryable = next.UTC().Format(time.RFC3339), true
 	}
 	told.Details, _ = json.Marshal(details) // strings only: cannot fail

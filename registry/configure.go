@@ -3,7 +3,6 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -85,7 +84,7 @@ func (s *Snapshot) Unset() []Unset { return slices.Clone(s.unset) }
 // starts.
 func (l *loader) off(s *spec.Spec) bool {
 	if !l.settings[s.ToolID].Off {
-		missing := missingSettings(s, l.settings[s.ToolID].Values)
+		_, missing := resolveSettings(s, l.settings[s.ToolID].Values)
 		if len(missing) == 0 {
 			return false
 		}
@@ -95,22 +94,13 @@ func (l *loader) off(s *spec.Spec) bool {
 	return true
 }
 
-func missingSettings(s *spec.Spec, given map[string]any) []string {
-	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
-		if given[name] == nil && s.Settings[name].Value() == nil {
-			missing = append(missing, name)
-		}
-	}
-	return missing
-}
-
 func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[spec.Mode][]provider {
 	typ := h.settingsType()
 	if typ == nil {
 		return l.providers
 	}
-	v, err := settingsValue(typ, t.Settings, resolveSettings(&t.Spec, l.settings[t.ToolID].Values))
+	values, _ := resolveSettings(&t.Spec, l.settings[t.ToolID].Values)
+	v, err := settingsValue(typ, t.Settings, values)
 	if err != nil {
 		l.problem(place.With("settings"), "%s: %v. Run `voicegw tools build` and build the program again.", t.ToolID, err)
 		return l.providers
@@ -123,16 +113,19 @@ func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[sp
 	return with
 }
 
-func resolveSettings(s *spec.Spec, given map[string]any) map[string]any {
-	values := map[string]any{}
+// resolveSettings returns the values of a tool's settings, with defaults, and the sorted names of those without.
+func resolveSettings(s *spec.Spec, given map[string]any) (values map[string]any, missing []string) {
+	values = map[string]any{}
 	for name, declared := range s.Settings {
-		if value, has := given[name]; has {
-			values[name] = value
-		} else {
+		if values[name] = given[name]; values[name] == nil {
 			values[name] = declared.Value()
 		}
+		if values[name] == nil {
+			missing = append(missing, name)
+		}
 	}
-	return values
+	slices.Sort(missing)
+	return values, missing
 }
 
 func (h Handler) settingsType() reflect.Type {

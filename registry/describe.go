@@ -3,11 +3,12 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
+	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -44,36 +45,31 @@ func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Re
 	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil
 }
 
-type builtin struct {
-	entry   Entry
-	handler Handler
-}
-
 // Builtins returns the built-in tools, sorted by id. The caller owns the slice.
-func Builtins() []Entry {
-	var entries []Entry
-	for _, b := range builtins() {
-		entries = append(entries, b.entry)
-	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
-	return entries
+func Builtins() []Entry { return []Entry{describer().Entry} }
+
+// describer makes the tool describe_tool of a registry.
+func describer() *Tool {
+	return ownTool(spec.Spec{
+		ToolID: spec.DescribeTool, Description: prompts.DescribeTool, Idempotent: true, LatencyBudgetMS: 100,
+		Parameters: json.RawMessage(describeParameters), Dynamic: map[string]string{"/properties/tool/enum": spec.LiveTools},
+	}, prompts.DescribeToolSummary, prompts.DescribeToolGuide, Bind(describeTool), source{tools: true})
 }
 
-func builtins() map[string]builtin {
-	return map[string]builtin{spec.DescribeTool: {
-		handler: Bind(describeTool),
-		entry: Entry{
-			Spec: spec.Spec{
-				ToolID: spec.DescribeTool, Version: "1.0.0",
-				Description: prompts.DescribeTool,
-				Category:    spec.CategoryUtility, SideEffects: spec.SideEffectsNone, Idempotent: true,
-				AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000,
-				Parameters: json.RawMessage(describeParameters),
-				Dynamic:    map[string]string{"/properties/tool/enum": spec.LiveTools},
-			},
-			Summary: prompts.DescribeToolSummary,
-			Guide:   prompts.DescribeToolGuide,
-			Forms:   ownForms(json.RawMessage(describeParameters)),
-		},
-	}}
+// ownTool makes a tool of the gateway's own. needs are the sources of the handler's needs.
+func ownTool(s spec.Spec, summary, guide string, h Handler, needs ...source) *Tool {
+	s.Version, s.TimeoutMS = "1.0.0", 1000
+	s.Category, s.SideEffects = spec.CategoryUtility, spec.SideEffectsNone
+	s.AllowedModes = []spec.Mode{spec.ModeText, spec.ModeVoice}
+	params, problems := schema.CompileParameters(s.Parameters)
+	forms, err := FormsOf(s.Parameters)
+	if len(problems) > 0 || err != nil {
+		panic(fmt.Sprint("registry: the schema of "+s.ToolID+": ", problems, err)) // cannot happen: the schema is made here
+	}
+	return &Tool{
+		Entry:    Entry{Spec: s, Summary: summary, Guide: guide, Forms: forms},
+		compiled: &spec.Compiled{Parameters: params},
+		handler:  h,
+		sources:  map[spec.Mode][]source{spec.ModeText: needs, spec.ModeVoice: needs},
+	}
 }

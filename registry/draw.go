@@ -44,7 +44,7 @@ func (l *loader) version(place document.Pointer, t *Tool) {
 		return
 	}
 	t.variant, t.share = t.ToolID, l.settings[t.ToolID].Share
-	l.bind(place, t, l.opts.Handlers[t.ToolID])
+	l.bind(place, t)
 	l.versions = append(l.versions, candidate{place, t})
 }
 

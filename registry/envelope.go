@@ -153,25 +153,18 @@ func (e Envelope) Encode() json.RawMessage {
 
 // MarshalJSON encodes either a success or a failure.
 func (e Envelope) MarshalJSON() ([]byte, error) {
-	if !e.OK {
-		told := e.Error
-		if told == nil {
-			told = NewError(ErrorInternal, prompts.Unnamed)
-		}
-		return document.Marshal(struct {
-			OK    bool   `json:"ok"`
-			Error *Error `json:"error"`
-			Meta  Meta   `json:"meta"`
-		}{false, told, e.Meta})
+	out := struct {
+		OK      bool             `json:"ok"`
+		Data    *json.RawMessage `json:"data,omitempty"`
+		Intents *[]Intent        `json:"intents,omitempty"`
+		Error   *Error           `json:"error,omitempty"`
+		Meta    Meta             `json:"meta"`
+	}{OK: e.OK, Meta: e.Meta}
+	if e.OK {
+		e.Intents = append([]Intent{}, e.Intents...)
+		out.Data, out.Intents = &e.Data, &e.Intents
+	} else if out.Error = e.Error; out.Error == nil {
+		out.Error = NewError(ErrorInternal, prompts.Unnamed)
 	}
-	intents := e.Intents
-	if intents == nil {
-		intents = []Intent{}
-	}
-	return document.Marshal(struct {
-		OK      bool            `json:"ok"`
-		Data    json.RawMessage `json:"data"`
-		Intents []Intent        `json:"intents"`
-		Meta    Meta            `json:"meta"`
-	}{true, e.Data, intents, e.Meta})
+	return document.Marshal(out)
 }

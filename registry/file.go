@@ -43,14 +43,6 @@ func FormsOf(parameters json.RawMessage) (Forms, error) {
 	return Forms{OpenAI: openAI, OpenAIChat: openAI, Gemini: gemini}, err
 }
 
-func ownForms(parameters json.RawMessage) Forms {
-	forms, err := FormsOf(parameters)
-	if err != nil {
-		panic("registry: a tool of its own: " + err.Error()) // cannot happen: the schema is made here
-	}
-	return forms
-}
-
 // File is tool_registry.json.
 type File struct {
 	// Version is "1.0." and the first 8 hex digits of a SHA-256 of the canonical JSON, with the tools sorted by id
@@ -92,11 +84,7 @@ func toolID(entry any) string {
 // ContentVersion computes the version from the content. It doesn't depend on the order of tools and keys or on white
 // space. It fails if a raw part of an entry is invalid JSON.
 func (f File) ContentVersion() (string, error) {
-	tools := f.Tools
-	if tools == nil {
-		tools = []Entry{}
-	}
-	data, err := document.Marshal(tools)
+	data, err := document.Marshal(append([]Entry{}, f.Tools...))
 	if err != nil {
 		return "", fmt.Errorf("registry: the tools cannot be written: %w", err)
 	}
@@ -116,10 +104,7 @@ func (f File) Encode() ([]byte, error) {
 		return nil, err
 	}
 	f.Version, f.Envelope = version, EnvelopeSchema()
-	f.Tools = slices.Clone(f.Tools)
-	if f.Tools == nil {
-		f.Tools = []Entry{}
-	}
+	f.Tools = append([]Entry{}, f.Tools...)
 	slices.SortStableFunc(f.Tools, func(a, b Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
 	data, err := document.Marshal(f)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -44,12 +43,7 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader,
 	if len(l.problems) > 0 {
 		return nil, &LoadError{Problems: l.problems}
 	}
-	for _, b := range builtins() {
-		l.builtin(b)
-	}
-	if len(l.problems) > 0 {
-		return nil, &LoadError{Problems: l.problems}
-	}
+	l.snapshot.tools[spec.DescribeTool] = describer()
 	l.snapshot.sorted = slices.SortedFunc(maps.Values(l.snapshot.tools),
 		func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
 	slices.Sort(l.snapshot.off)
@@ -154,7 +148,9 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	case e.VariantOf != "":
 		l.version(place, &Tool{Entry: e, compiled: compiled})
 	case e.ToolID != "":
-		l.add(place, &Tool{Entry: e, compiled: compiled}, l.opts.Handlers[e.ToolID])
+		t := &Tool{Entry: e, compiled: compiled}
+		l.snapshot.tools[t.ToolID] = t
+		l.bind(place, t)
 	}
 }
 
@@ -189,12 +185,8 @@ func (l *loader) forms(place document.Pointer, tree any, data json.RawMessage, b
 	return forms
 }
 
-func (l *loader) add(place document.Pointer, t *Tool, h Handler) {
-	l.snapshot.tools[t.ToolID] = t
-	l.bind(place, t, h)
-}
-
-func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
+func (l *loader) bind(place document.Pointer, t *Tool) {
+	h := l.opts.Handlers[t.ToolID]
 	if h.run == nil {
 		l.problem(place, "The tool %q has no handler in this program: write its handler.go, run `voicegw tools build` and "+
 			"build the program again.", t.ToolID)
@@ -218,10 +210,4 @@ func (l *loader) handlers() {
 				"program. Run `voicegw tools build`.", id)
 		}
 	}
-}
-
-func (l *loader) builtin(b builtin) {
-	params, problems := schema.CompileParameters(b.entry.Parameters)
-	l.problems = append(l.problems, problems...)
-	l.add(nil, &Tool{Entry: b.entry, compiled: &spec.Compiled{Parameters: params}}, b.handler)
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,23 +39,26 @@ func (t *Tool) fitOutput(data json.RawMessage) (json.RawMessage, *outcome) {
 }
 
 func (t *Tool) brokenOutput(problems []document.Problem) *outcome {
-	more := max(0, len(problems)-schema.MaxProblems)
-	problems = problems[:len(problems)-more]
+	problems, more, details := problemDetails(problems)
 	var places []string
 	for _, p := range problems {
-		place := p.Path
-		if place == "" {
-			place = "the data as a whole"
-		}
-		places = append(places, document.Shorten(place, 100))
+		places = append(places, document.Shorten(cmp.Or(p.Path, "the data as a whole"), 100))
 	}
 	if more > 0 {
 		places = append(places, fmt.Sprintf("and %d more", more))
 	}
 	told := NewError(ErrorInternal, prompts.BrokenOutput(t.ToolID))
-	told.Details, _ = document.Marshal(struct { // strings only: cannot fail
+	told.Details = details
+	return &outcome{err: fmt.Errorf("%w, at %s", errOutput, strings.Join(places, ", ")), told: told}
+}
+
+// problemDetails returns the problems that a model is told, how many more there are, and the details of an error.
+func problemDetails(problems []document.Problem) (told []document.Problem, more int, details json.RawMessage) {
+	more = max(0, len(problems)-schema.MaxProblems)
+	told = problems[:len(problems)-more]
+	details, _ = document.Marshal(struct { // strings only: cannot fail
 		Errors []document.Problem `json:"errors"`
 		More   int                `json:"more,omitempty"`
-	}{problems, more})
-	return &outcome{err: fmt.Errorf("%w, at %s", errOutput, strings.Join(places, ", ")), told: told}
+	}{told, more})
+	return told, more, details
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 	"voicegw/prompts"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
@@ -168,8 +169,7 @@ func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {
 }
 
 func invalidArguments(tool string, problems []document.Problem) *Error {
-	more := max(0, len(problems)-schema.MaxProblems)
-	problems = problems[:len(problems)-more]
+	problems, more, details := problemDetails(problems)
 	var said []string
 	for i, p := range problems {
 		if i == 3 {
@@ -179,10 +179,6 @@ func invalidArguments(tool string, problems []document.Problem) *Error {
 		place := cmp.Or(p.Path, "the arguments")
 		said = append(said, document.Shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
-	details, _ := document.Marshal(struct { // strings only: cannot fail
-		Errors []document.Problem `json:"errors"`
-		More   int                `json:"more,omitempty"`
-	}{problems, more})
 	e := NewError(ErrorValidation, prompts.InvalidArguments(tool, strings.Join(said, "; ")))
 	e.Details = details
 	return e

@@ -75,7 +75,7 @@ func (s *stats) ran(tool string, took time.Duration, overBudget bool) {
 
 // running is one running handler; its fields are guarded by stats.mu.
 type running struct {
-	tool  string
+	tool  *ToolStats
 	left  bool
 	ended bool
 }
@@ -89,7 +89,7 @@ func (s *stats) begin(tool string) *running {
 	}
 	t.Running++
 	s.running++
-	return &running{tool: tool}
+	return &running{tool: t}
 }
 
 func (s *stats) leave(r *running) bool {
@@ -99,9 +99,8 @@ func (s *stats) leave(r *running) bool {
 		return false
 	}
 	r.left = true
-	t := s.of(r.tool)
-	t.LeftBehind++
-	t.Abandoned++
+	r.tool.LeftBehind++
+	r.tool.Abandoned++
 	return true
 }
 
@@ -109,10 +108,9 @@ func (s *stats) end(r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.ended = true
-	t := s.of(r.tool)
-	t.Running--
+	r.tool.Running--
 	if r.left {
-		t.LeftBehind--
+		r.tool.LeftBehind--
 	}
 	s.running--
 	if s.running == 0 && s.idle != nil {

@@ -8,7 +8,6 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -47,15 +46,6 @@ func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	return s.holding(append(slices.Clone(s.sorted), tool))
 }
 
-func switchTool(targets []SwitchTarget) *Tool {
-	entry := switchEntry(targets)
-	params, problems := schema.CompileParameters(entry.Parameters)
-	if len(problems) > 0 {
-		panic(fmt.Sprint("registry: the schema of "+spec.AgentSwitch+": ", problems)) // cannot happen: the schema is made here
-	}
-	return &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
-}
-
 func switchHandler(targets []SwitchTarget) Handler {
 	names := make(map[string]string, len(targets))
 	for _, t := range targets {
@@ -70,7 +60,7 @@ func switchHandler(targets []SwitchTarget) Handler {
 	})
 }
 
-func switchEntry(targets []SwitchTarget) Entry {
+func switchTool(targets []SwitchTarget) *Tool {
 	ids := make([]string, len(targets))
 	for i, t := range targets {
 		ids[i] = t.ID
@@ -85,17 +75,9 @@ func switchEntry(targets []SwitchTarget) Entry {
 		`"required":["agent","reason"],"additionalProperties":false}`,
 		quoted(ids), quoted(prompts.AgentSwitchAgent+targetWords(targets)), MaxReason, quoted(prompts.AgentSwitchReason),
 		MaxPendingMessage, quoted(prompts.AgentSwitchMessage))
-	return Entry{
-		Spec: spec.Spec{
-			ToolID: spec.AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
-			Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
-			AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 500, TimeoutMS: 1000,
-			Parameters: parameters,
-		},
-		Summary: prompts.AgentSwitchSummary,
-		Guide:   prompts.AgentSwitchGuide + targetWords(targets),
-		Forms:   ownForms(parameters),
-	}
+	return ownTool(spec.Spec{
+		ToolID: spec.AgentSwitch, Description: prompts.AgentSwitch, LatencyBudgetMS: 500, Parameters: parameters,
+	}, prompts.AgentSwitchSummary, prompts.AgentSwitchGuide+targetWords(targets), switchHandler(targets))
 }
 
 func targetWords(targets []SwitchTarget) string {

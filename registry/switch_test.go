@@ -16,7 +16,7 @@ func TestSwitchingBetweenAsManyAgentsAsThereMayBe(t *testing.T) {
 	for i := range 200 { // agent.MaxSwitchTo, with names and descriptions as long as they may be
 		targets = append(targets, SwitchTarget{ID: fmt.Sprintf("%064d", i), Name: strings.Repeat("\U0001F600", 100), Description: strings.Repeat("\x01\"<\u2028", 250)})
 	}
-	e := switchEntry(targets)
+	e := switchTool(targets).Entry
 	for name, form := range map[string][]byte{"parameters": e.Parameters, "OpenAI": e.Forms.OpenAI, "Gemini": e.Forms.Gemini} {
 		if !json.Valid(form) || !strings.Contains(string(form), targets[199].ID) {
 			t.Errorf("%s: %.200s", name, form)
