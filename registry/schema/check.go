@@ -10,13 +10,12 @@ import (
 	"voicegw/registry/document"
 )
 
-var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
-	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired",
-	"deprecated", "description", "enum", "examples",
-	"exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum",
-	"minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required",
-	"title", "type", "uniqueItems", "writeOnly",
-})))
+var knownKeywords = []string{
+	"$comment", "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "contentEncoding", "contentMediaType",
+	"default", "dependentRequired", "deprecated", "description", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format",
+	"items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf",
+	"oneOf", "pattern", "properties", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
+}
 
 var refusedKeywords = map[string]string{
 	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
@@ -287,9 +286,6 @@ func (c *schemaCheck) closes(n *Node) bool {
 		if len(choices) > 0 && !slices.ContainsFunc(choices, func(choice *Node) bool { return !c.isClosed(choice) }) {
 			return true
 		}
-	}
-	if n.closedByItself() {
-		return true
 	}
 	types := n.Types()
 	return len(types) > 0 &&

@@ -72,20 +72,12 @@ func (f *filler) property(child *Node, object map[string]any, name string, place
 }
 
 func (n *Node) ownDefault() (v any, ok bool) {
-	if n.hasDefault {
-		return n.value, true
-	}
-	if n.Ref != nil {
-		if v, ok := n.Ref.ownDefault(); ok {
-			return v, true
+	n.EachInPlace(func(n *Node) {
+		if n.hasDefault && !ok {
+			v, ok = n.value, true
 		}
-	}
-	for _, part := range n.AllOf {
-		if v, ok := part.ownDefault(); ok {
-			return v, true
-		}
-	}
-	return nil, false
+	})
+	return v, ok
 }
 
 // Complete fills the defaults into a decoded value, in place, and returns where. full is false above MaxDefaults.

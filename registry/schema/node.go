@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 
@@ -38,23 +39,6 @@ type Node struct {
 func (n *Node) AllNames() (names []string) {
 	n.EachInPlace(func(n *Node) { names = append(names, n.Names...) })
 	return names
-}
-
-// Find returns the schema at a place, or nil.
-func (n *Node) Find(place string, seen map[*Node]bool) *Node {
-	if n.at.String() == place {
-		return n
-	}
-	if seen[n] {
-		return nil
-	}
-	seen[n] = true
-	for _, child := range n.all() {
-		if found := child.Find(place, seen); found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 // EachInPlace visits n and its schemas of $ref and allOf.
@@ -126,30 +110,14 @@ func (n *Node) closedByItself() bool {
 }
 
 // Property returns the schema of a property of n's objects, or nil.
-func (n *Node) Property(name string) *Node {
-	if child := n.Props[name]; child != nil {
-		return child
-	}
-	if n.Ref != nil {
-		if child := n.Ref.Property(name); child != nil {
-			return child
-		}
-	}
-	for _, part := range n.AllOf {
-		if child := part.Property(name); child != nil {
-			return child
-		}
-	}
-	return nil
+func (n *Node) Property(name string) (found *Node) {
+	n.EachInPlace(func(n *Node) { found = cmp.Or(found, n.Props[name]) })
+	return found
 }
 
 // ItemsOf returns the schema of a list's items; nil if n isn't a list.
 func (n *Node) ItemsOf() (items *Node) {
-	n.EachInPlace(func(n *Node) {
-		if n.Items != nil && items == nil {
-			items = n.Items
-		}
-	})
+	n.EachInPlace(func(n *Node) { items = cmp.Or(items, n.Items) })
 	return items
 }
 

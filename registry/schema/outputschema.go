@@ -44,44 +44,38 @@ func (n *Node) findDefault() document.Pointer {
 // Emptied replaces null in a decoded value with an empty list or object where the schema wants a list or map, in
 // place.
 func (p *Schema) Emptied(v any) (filled any, changed bool) {
-	l := lister{}
-	filled = l.fill(p.Root, v)
-	return filled, l.changed
+	filled = p.Root.emptied(v, &changed)
+	return filled, changed
 }
 
-// lister implements Emptied, because Go encodes nil slices and maps as null.
-type lister struct{ changed bool }
-
-func (l *lister) fill(n *Node, v any) any {
+func (n *Node) emptied(v any, changed *bool) any {
 	for n.Ref != nil && len(n.Types()) == 0 {
 		n = n.Ref
 	}
 	switch v := v.(type) {
-	case nil:
-		switch types := n.Types(); {
-		case len(types) != 1:
-		case types[0] == "array":
-			l.changed = true
+	case nil: // Go encodes nil slices and maps as null
+		types := n.Types()
+		isList := len(types) == 1 && types[0] == "array"
+		isMap := len(types) == 1 && types[0] == "object" && n.mapped()
+		*changed = *changed || isList || isMap
+		if isList {
 			return []any{}
-		case types[0] == "object" && n.mapped():
-			l.changed = true
+		}
+		if isMap {
 			return map[string]any{}
 		}
 	case map[string]any:
-		for _, name := range n.Names {
-			if inside, has := v[name]; has {
-				v[name] = l.fill(n.Props[name], inside)
-			}
-		}
-		if n.mapped() {
-			for name, inside := range v {
-				v[name] = l.fill(n.extra, inside)
+		for name, inside := range v {
+			if child := n.Props[name]; child != nil {
+				v[name] = child.emptied(inside, changed)
+			} else if n.mapped() {
+				v[name] = n.extra.emptied(inside, changed)
 			}
 		}
 	case []any:
 		for i := range v {
 			if n.Items != nil {
-				v[i] = l.fill(n.Items, v[i])
+				v[i] = n.Items.emptied(v[i], changed)
 			}
 		}
 	}

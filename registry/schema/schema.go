@@ -39,7 +39,11 @@ type Schema struct {
 	Root *Node
 
 	schema *jsonschema.Schema
+	nodes  map[string]*Node // of the tree, by JSON pointer
 }
+
+// At returns the subschema at a JSON pointer, or nil.
+func (p *Schema) At(place string) *Node { return p.nodes[place] }
 
 // CompileParameters compiles the schema of a tool's arguments; nil with problems. It rejects schemas that are invalid
 // in draft 2020-12, accept unknown properties, have external or recursive references, use an unknown format or
@@ -57,11 +61,13 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 		return nil, []document.Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", " +
 			"\"properties\": {}, \"additionalProperties\": false}."}}
 	}
-	tree := &treeBuilder{nodes: map[string]*Node{}}
+	tree := &treeBuilder{nodes: map[string]*Node{}, measured: map[*Node]bool{}}
 	root := tree.build(doc, nil)
 	tree.link()
 	tree.measure(root)
-	tree.measureAll() // also unreferenced ones
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		tree.measure(tree.nodes[place]) // also unreferenced ones
+	}
 	check := &schemaCheck{problems: tree.problems, mayMap: mayMap}
 	check.all(tree, root)
 	compiler, schema, compileProblems := compileSchema(raw)
@@ -69,7 +75,7 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	p := &Schema{Doc: doc, Root: root, schema: schema}
+	p := &Schema{Doc: doc, Root: root, schema: schema, nodes: tree.nodes}
 	if problems := p.finish(compiler, tree); len(problems) > 0 {
 		return nil, problems
 	}
@@ -189,13 +195,6 @@ type treeBuilder struct {
 	measured map[*Node]bool // false while it is being measured
 }
 
-// The places of subschemas, by keyword.
-var (
-	schemaKeywords     = []string{"additionalProperties", "items"}
-	schemaListKeywords = []string{"allOf", "anyOf", "oneOf"}
-	schemaMapKeywords  = []string{"$defs", "properties"}
-)
-
 // build makes the nodes of a schema and of its subschemas. Values of the wrong type are
 // left to the meta-schema.
 func (b *treeBuilder) build(v any, place document.Pointer) *Node {
@@ -211,49 +210,29 @@ func (b *treeBuilder) build(v any, place document.Pointer) *Node {
 	}
 	b.nodes[place.String()] = n
 	n.value, n.hasDefault = n.Doc["default"]
-	for _, keyword := range schemaKeywords {
-		if sub, ok := n.Doc[keyword]; ok {
-			child := b.build(sub, place.With(keyword))
-			if keyword == "items" {
-				n.Items = child
-			} else {
-				n.extra = child
-			}
-		}
+	if sub, ok := n.Doc["additionalProperties"]; ok {
+		n.extra = b.build(sub, place.With("additionalProperties"))
 	}
-	for _, keyword := range schemaListKeywords {
+	if sub, ok := n.Doc["items"]; ok {
+		n.Items = b.build(sub, place.With("items"))
+	}
+	for keyword, into := range map[string]*[]*Node{"allOf": &n.AllOf, "anyOf": &n.AnyOf, "oneOf": &n.OneOf} {
 		list, _ := n.Doc[keyword].([]any)
 		for i, sub := range list {
-			child := b.build(sub, place.With(keyword).Index(i))
-			switch keyword {
-			case "allOf":
-				n.AllOf = append(n.AllOf, child)
-			case "anyOf":
-				n.AnyOf = append(n.AnyOf, child)
-			case "oneOf":
-				n.OneOf = append(n.OneOf, child)
-			}
+			*into = append(*into, b.build(sub, place.With(keyword).Index(i)))
 		}
 	}
-	for _, keyword := range schemaMapKeywords {
-		b.buildMap(n, keyword)
+	defs, _ := n.Doc["$defs"].(map[string]any)
+	for name, sub := range defs {
+		b.build(sub, place.With("$defs", name)) // reached only by $ref
+	}
+	properties, _ := n.Doc["properties"].(map[string]any)
+	n.Names = slices.Sorted(maps.Keys(properties))
+	n.Props = make(map[string]*Node, len(properties))
+	for name, sub := range properties {
+		n.Props[name] = b.build(sub, place.With("properties", name))
 	}
 	return n
-}
-
-func (b *treeBuilder) buildMap(n *Node, keyword string) {
-	m, _ := n.Doc[keyword].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		child := b.build(m[name], n.at.With(keyword, name))
-		if keyword == "$defs" {
-			continue // reached only by $ref
-		}
-		if n.Props == nil {
-			n.Props = map[string]*Node{}
-		}
-		n.Props[name] = child
-		n.Names = append(n.Names, name)
-	}
 }
 
 func (b *treeBuilder) link() {
@@ -282,16 +261,7 @@ func (b *treeBuilder) link() {
 	}
 }
 
-func (b *treeBuilder) measureAll() {
-	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
-		b.measure(b.nodes[place])
-	}
-}
-
 func (b *treeBuilder) measure(n *Node) {
-	if b.measured == nil {
-		b.measured = map[*Node]bool{}
-	}
 	if done, seen := b.measured[n]; done {
 		return
 	} else if seen {

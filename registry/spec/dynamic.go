@@ -28,12 +28,12 @@ func LiveSources() []string { return []string{LiveAgents, LiveCalendars, LiveNam
 // would detect.
 var liveKeywords = []string{"$comment", "description", "title", "type"}
 
-func fillable(root *schema.Node, place string) string {
+func fillable(parameters *schema.Schema, place string) string {
 	holder, ok := strings.CutSuffix(place, "/enum")
 	if !ok {
 		return "The place of live values is that of an enum in the parameters, such as /properties/agent/enum"
 	}
-	n := root.Find(holder, map[*schema.Node]bool{})
+	n := parameters.At(holder)
 	if n == nil || n.Doc == nil {
 		return "The parameters have no schema at " + document.Shorten(holder, 100) +
 			"; write the pointer from the parameters on, such as /properties/agent/enum"

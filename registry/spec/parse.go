@@ -107,7 +107,7 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 	if compiled != nil {
 		root := compiled.Parameters.Root
 		for place := range s.Dynamic {
-			if why := fillable(root, place); why != "" && r.fine("dynamic", place) {
+			if why := fillable(compiled.Parameters, place); why != "" && r.fine("dynamic", place) {
 				r.problem(document.Pointer{"dynamic", place}, "%s.", why)
 			}
 		}
