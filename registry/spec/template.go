@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -34,29 +35,29 @@ var (
 )
 
 func parseTemplate(s string, sections bool) (template, error) {
-	special := "{}"
+	signs := keySigns
 	if sections {
-		special = "{}[]"
+		signs = previewSigns
 	}
 	p := templateParser{forms: sections}
 	for s != "" {
-		i := strings.IndexAny(s, special)
-		if i < 0 {
+		at := signs.FindStringIndex(s)
+		if at == nil {
 			break
 		}
-		p.literal.WriteString(s[:i])
-		sign := s[i]
-		s = s[i+1:]
-		if s != "" && s[0] == sign {
-			p.literal.WriteByte(sign)
-			s = s[1:]
-			continue
-		}
+		sign := s[at[0]:at[1]]
+		p.literal.WriteString(s[:at[0]])
+		s = s[at[1]:]
 		var err error
-		if sign == '[' || sign == ']' {
-			err = p.bracket(sign)
-		} else {
-			s, err = p.argument(sign, s)
+		switch {
+		case len(sign) == 2 && sign != "{}":
+			p.literal.WriteByte(sign[0])
+		case sign == "[" || sign == "]":
+			err = p.bracket(sign == "[")
+		case len(sign) == 1:
+			err = errBrace
+		default:
+			err = p.argument(sign[1 : len(sign)-1])
 		}
 		if err != nil {
 			return p.template, err
@@ -69,6 +70,12 @@ func parseTemplate(s string, sections bool) (template, error) {
 	p.flush()
 	return p.template, nil
 }
+
+// The signs of templates: doubled ones, arguments, and single ones. The texts of a list's items have braces of their own.
+var (
+	keySigns     = regexp.MustCompile(`\{\{|\}\}|\{[^{}]*\}|[{}]`)
+	previewSigns = regexp.MustCompile(`\{\{|\}\}|\[\[|\]\]|\{([^{}]|\{([^{}]|\{[^{}]*\})*\})*\}|[][{}]`)
+)
 
 type templateParser struct {
 	template
@@ -92,46 +99,38 @@ func (p *templateParser) add(part templatePart) {
 	p.parts = append(p.parts, part)
 }
 
-func (p *templateParser) bracket(sign byte) error {
-	if p.open == (sign == '[') {
+func (p *templateParser) bracket(opens bool) error {
+	switch {
+	case p.open == opens:
 		return errBracket
-	}
-	if p.open && !p.named {
+	case p.open && !p.named:
 		return errSection
 	}
 	p.flush()
-	if sign == '[' {
-		p.sections++
-		p.named = false
+	if opens {
+		p.sections, p.named = p.sections+1, false
 	}
-	p.open = sign == '['
+	p.open = opens
 	return nil
 }
 
-func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
-	name, rest, closed := strings.Cut(s, "}")
-	if p.forms {
-		name, rest, closed = cutArgument(s)
-	}
-	if brace == '}' || !closed {
-		return "", errBrace
-	}
+func (p *templateParser) argument(name string) (err error) {
 	var f *argumentForm
 	if before, after, has := strings.Cut(name, "|"); has && p.forms {
 		if name, f, err = parseForm(before, after); err != nil {
-			return "", fmt.Errorf("{%s|%s}: %w", before, after, err)
+			return fmt.Errorf("{%s|%s}: %w", before, after, err)
 		}
 	}
 	path := strings.Split(name, ".")
 	for _, token := range path {
 		if token == "" || strings.ContainsAny(token, "{ ") {
-			return "", fmt.Errorf("{%s} names no argument; write {name} or {name.part}", name)
+			return fmt.Errorf("{%s} names no argument; write {name} or {name.part}", name)
 		}
 	}
 	p.flush()
 	p.named = true
 	p.add(templatePart{path: path, form: f})
-	return rest, nil
+	return nil
 }
 
 func (t template) check(root *schema.Node) error {

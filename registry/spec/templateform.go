@@ -56,21 +56,6 @@ func parseForm(name, text string) (string, *argumentForm, error) {
 	return name, f, nil
 }
 
-func cutArgument(s string) (inside, rest string, closed bool) {
-	depth := 0
-	for i := range len(s) {
-		switch s[i] {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth < 0 {
-				return s[:i], s[i+1:], true
-			}
-		}
-	}
-	return s, "", false
-}
-
 func (f *argumentForm) check(name string, n, root *schema.Node) error {
 	if !f.times {
 		items := n.ItemsOf()
@@ -84,9 +69,9 @@ func (f *argumentForm) check(name string, n, root *schema.Node) error {
 		}
 		return nil
 	}
+	const wrong = "{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a pattern for local times"
 	if !n.IsTime() {
-		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a "+
-			"pattern for local times", name)
+		return fmt.Errorf(wrong, name)
 	}
 	if f.until == nil {
 		return nil
@@ -98,8 +83,7 @@ func (f *argumentForm) check(name string, n, root *schema.Node) error {
 		}
 	}
 	if !end.IsTime() {
-		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a "+
-			"pattern for local times", strings.Join(f.until, "."))
+		return fmt.Errorf(wrong, strings.Join(f.until, "."))
 	}
 	return nil
 }
