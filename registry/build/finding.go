@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/textutil"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Severity is a finding's severity.
@@ -147,16 +148,11 @@ const (
 	ruleWrites     = "an-action-that-writes-without-confirmation"
 )
 
-var fields = [...]string{
-	"toolId", "variantOf", "version", "title", "tags", "description", "category", "sideEffects",
-	"idempotent", "requiresConfirmation", "confirmWhen",
-	"allowedModes", "requires", "rateLimit", "availability", "job", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
-	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
-}
+var fields = spec.Keys()
 
 func ruleOf(path string) string {
 	field, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if slices.Contains(fields[:], field) {
+	if slices.Contains(fields, field) {
 		return strings.ToLower(field)
 	}
 	return ruleSchema

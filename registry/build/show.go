@@ -50,21 +50,19 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		{"Latency budget", fmt.Sprintf("%d ms", t.LatencyBudgetMS)},
 		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
 	}
-	rate := ""
+	var rate, job, available string
 	if t.RateLimit != nil {
 		rate = t.RateLimit.String() + " for each user"
 	}
-	job := ""
 	if t.Job != nil {
 		job = t.Job.String()
+	}
+	if t.Availability != nil {
+		available = t.Availability.String()
 	}
 	var asked []string
 	for _, c := range t.ConfirmWhen {
 		asked = append(asked, c.String())
-	}
-	available := ""
-	if t.Availability != nil {
-		available = t.Availability.String()
 	}
 	for _, more := range [][]string{
 		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")},

@@ -30,6 +30,8 @@ const (
 	maxOutput = 2000
 	// maxCompileErrors limits the compiler errors that become findings.
 	maxCompileErrors = 50
+
+	handlers = toolsDir + "/" + HandlersFile
 )
 
 // Started is the output of a program that is started only as a check, as JSON.
@@ -85,7 +87,7 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+		return []Finding{s.finding(handlers, 0,
 			"The program does not start: it had not begun to work after %s. Look for an init function or a variable of a tool "+
 				"that waits for something.", startTime)}, nil
 	}
@@ -127,12 +129,12 @@ func (s *starter) command(ctx context.Context, name string, args ...string) (sai
 	return said{stdout.Bytes(), stderr.Bytes()}, err
 }
 
-func (s *starter) finding(file string, line int, pointer, format string, args ...any) Finding {
+func (s *starter) finding(file string, line int, format string, args ...any) Finding {
 	tool := ""
 	if rest, ok := strings.CutPrefix(file, toolsDir+"/"); ok && strings.Contains(rest, "/") {
 		tool, _, _ = strings.Cut(rest, "/")
 	}
-	return Finding{Severity: SeverityError, Tool: tool, File: file, Line: line, Path: pointer, Rule: ruleHandler,
+	return Finding{Severity: SeverityError, Tool: tool, File: file, Line: line, Rule: ruleHandler,
 		Message: fmt.Sprintf(format, args...), Link: Docs + "#" + ruleHandler}
 }
 
@@ -142,10 +144,10 @@ func (s *starter) compiled(stderr []byte) []Finding {
 	var all []Finding
 	for _, m := range compileError.FindAllSubmatch(stderr, maxCompileErrors) {
 		line, _ := strconv.Atoi(string(m[2])) // digits; too large a line becomes 0, the whole file
-		all = append(all, s.finding(string(m[1]), line, "", "The Go compiler refuses this: %s.", strings.TrimSuffix(string(m[3]), ".")))
+		all = append(all, s.finding(string(m[1]), line, "The Go compiler refuses this: %s.", strings.TrimSuffix(string(m[3]), ".")))
 	}
 	if len(all) == 0 {
-		all = append(all, s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+		all = append(all, s.finding(handlers, 0,
 			"The program with the tools does not compile: %s", tail(stderr)))
 	}
 	return all
@@ -162,31 +164,31 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 		if err != nil {
 			why = "it ended with " + err.Error()
 		}
-		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+		return []Finding{s.finding(handlers, 0,
 			"The program with these tools does not start: %s. %s", why, tail(stderr))}
 	}
 	text := strings.TrimSuffix(string(what[1]), " [recovered]")
 	if at := ofTool.FindSubmatch(stderr[bytes.Index(stderr, what[0]):]); at != nil {
 		line, _ := strconv.Atoi(string(at[3])) // as above
-		return []Finding{s.finding(path.Join(toolsDir, string(at[1]), string(at[2])), line, "",
+		return []Finding{s.finding(path.Join(toolsDir, string(at[1]), string(at[2])), line,
 			"The program panics here as it starts (%s), before any call: no gateway with this tool would run. Let no init "+
 				"function and no variable of the package do what may fail; do it in Execute, and return an error.", text)}
 	}
-	return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+	return []Finding{s.finding(handlers, 0,
 		"The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
 }
 
 func (s *starter) loaded(problems []document.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
-		name := path.Join(toolsDir, HandlersFile)
+		name := handlers
 		if rest, ok := strings.CutPrefix(p.Path, "/tools/"); ok {
 			index, _, _ := strings.Cut(rest, "/")
 			if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(s.registry.Tools) {
 				name = path.Join(toolsDir, strings.ReplaceAll(s.registry.Tools[i].ToolID, "_", "-"), handlerFile)
 			}
 		}
-		all = append(all, s.finding(name, 0, "", "%s", p.Message))
+		all = append(all, s.finding(name, 0, "%s", p.Message))
 	}
 	return all
 }

@@ -13,6 +13,8 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/build"
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -109,26 +111,15 @@ func Fits(t testing.TB, tool string, data any) {
 	if len(problems) > 0 || len(parsed.Output) == 0 {
 		t.Fatalf("the output of %s: %s %+v", tool, parsed.Output, problems)
 	}
-	form := json.RawMessage(`{"type":"object"}`)
-	file := File(t, registry.Entry{
-		Spec: spec.Spec{
-			ToolID: parsed.ToolID, Version: parsed.Version, Description: parsed.Description, Category: spec.CategoryUtility,
-			SideEffects:  spec.SideEffectsNone,
-			AllowedModes: []spec.Mode{spec.ModeText}, LatencyBudgetMS: spec.DefaultTimeoutMS, TimeoutMS: spec.DefaultTimeoutMS,
-			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Output: parsed.Output,
-		},
-		Summary: "A tool.", Guide: "# " + parsed.ToolID + "\n\nA tool.\n",
-		Forms: registry.Forms{OpenAI: form, OpenAIChat: form, Gemini: form},
-	})
-	answer := registry.Bind(func(context.Context, registry.Call[struct{}, struct{}]) (registry.Result, error) {
-		return registry.Result{Data: data}, nil
-	})
-	loaded, err := registry.Load(file, registry.Options{Handlers: map[string]registry.Handler{parsed.ToolID: answer}})
-	if err != nil {
-		t.Fatal(err)
+	form, problems := schema.CompileOutput(parsed.Output)
+	encoded, err := document.Marshal(data)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
 	}
-	if env := Execute(t.Context(), loaded.Snapshot(), parsed.ToolID, spec.ModeText, nil, registry.Session{}); !env.OK {
-		t.Errorf("the data of %s does not fit its output: %s", tool, env.Encode())
+	value, problems, _ := document.Decode(encoded, registry.MaxDataBytes, document.MaxSpecDepth)
+	value, _ = form.Emptied(value)
+	if problems = append(problems, form.Validate(value)...); len(problems) > 0 {
+		t.Errorf("the data of %s does not fit its output: %v", tool, problems)
 	}
 }
 

@@ -235,6 +235,9 @@ func (r *reader) object(at document.Pointer, v any, into reflect.Value, name str
 	}
 }
 
+// Keys returns the sorted keys of a schema.json.
+func Keys() []string { return keysOf(reflect.TypeFor[Spec]()) }
+
 func keysOf(t reflect.Type) (keys []string) {
 	for field := range t.Fields() {
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
