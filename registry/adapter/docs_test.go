@@ -19,17 +19,17 @@ const (
 
 // keywordTable prints the keywords for the document: those that every form keeps, and the rest.
 func keywordTable() string {
-	var kept []string
+	var everywhere []string
 	var rest strings.Builder
-	for _, k := range adapter.Keywords() {
-		if k.OpenAI == adapter.Kept && k.Gemini == adapter.Kept && k.Mend == "" {
-			kept = append(kept, "`"+k.Name+"`")
+	for _, k := range keywords {
+		if k.openAI == kept && k.gemini == kept && !k.limited {
+			everywhere = append(everywhere, "`"+k.name+"`")
 			continue
 		}
-		text := strings.ReplaceAll(strings.TrimSuffix(k.Reason, "."), "|", "\\|")
-		fmt.Fprintf(&rest, "| `%s` | %s | %s | %s |\n", k.Name, k.OpenAI, k.Gemini, text)
+		text := strings.ReplaceAll(strings.TrimSuffix(k.reason, "."), "|", "\\|")
+		fmt.Fprintf(&rest, "| `%s` | %s | %s | %s |\n", k.name, k.openAI, k.gemini, text)
 	}
-	return "Kept in every form: " + strings.Join(kept, ", ") + ".\n\n" +
+	return "Kept in every form: " + strings.Join(everywhere, ", ") + ".\n\n" +
 		"| keyword | OpenAI | Gemini | note |\n|---|---|---|---|\n" + rest.String()
 }
 
@@ -87,13 +87,13 @@ func TestTheDocumentsExample(t *testing.T) {
 // TestTheTableIsWhole checks that no row is there twice.
 func TestTheTableIsWhole(t *testing.T) {
 	seen := map[string]bool{}
-	for _, k := range adapter.Keywords() {
-		if seen[k.Name] {
-			t.Errorf("%s stands twice", k.Name)
+	for _, k := range keywords {
+		if seen[k.name] {
+			t.Errorf("%s stands twice", k.name)
 		}
-		seen[k.Name] = true
-		if k.Reason == "" {
-			t.Errorf("%s has no reason", k.Name)
+		seen[k.name] = true
+		if k.reason == "" {
+			t.Errorf("%s has no reason", k.name)
 		}
 	}
 }

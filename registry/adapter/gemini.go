@@ -136,9 +136,8 @@ func (g *gemini) refuse(o *object) bool {
 	before := len(g.p.list)
 	for _, m := range o.members {
 		if m.key == "allOf" {
-			k, _ := keyword(m.key)
-			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no "+
-				"allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
+			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: "+
+				"write the parts as one schema.", residue(o, "allOf"))
 		}
 	}
 	if o.has("anyOf") && o.has("oneOf") {
@@ -180,12 +179,12 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 }
 
 func (g *gemini) exclusive(o *object, all []*object) {
-	k, _ := keyword("oneOf")
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if !disjoint(a, b) {
 				g.p.add(o.at("oneOf"), "oneOf",
-					"Gemini has only anyOf, and it cannot be seen that %s and %s never hold together. Instead: %s.", a.path, b.path, k.Mend)
+					"Gemini has only anyOf, and it cannot be seen that %s and %s never hold together. Instead: give each alternative a "+
+						"required property with another const, or write anyOf if overlap is right.", a.path, b.path)
 				return
 			}
 		}

@@ -85,7 +85,7 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 	own := &object{path: o.path}
 	var parts []any
 	for _, m := range o.members {
-		k, ok := keyword(m.key)
+		k, ok := known(m.key)
 		switch {
 		case !ok, slices.Contains([]string{"$schema", "$comment", "$defs"}, m.key):
 		case m.key == "$ref":

@@ -254,7 +254,7 @@ func narrow(o *object) (*object, error) {
 		out.replace("type", t.Value())
 	}
 	out.members = slices.DeleteFunc(out.members, func(m member) bool {
-		k, _ := keyword(m.key)
+		k, _ := known(m.key)
 		return k.applies != 0 && k.applies&t == 0
 	})
 	return out, nil

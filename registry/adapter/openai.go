@@ -49,7 +49,7 @@ func residue(o *object, key string) string {
 func printSchema(o *object) *object {
 	out := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, k := range table {
-		i := o.find(k.Name)
+		i := o.find(k.name)
 		if i < 0 {
 			continue
 		}
@@ -65,7 +65,7 @@ func printSchema(o *object) *object {
 			}
 			m.value = made
 		case holdsMap:
-			named := o.sub(k.Name)
+			named := o.sub(k.name)
 			made := &object{path: named.path}
 			for _, s := range named.members {
 				made.members = append(made.members, member{key: s.key, value: printAny(s.value)})

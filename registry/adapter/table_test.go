@@ -37,37 +37,37 @@ var samples = map[string]string{
 
 // TestTheTableSaysWhatHappens tries each keyword: the table is what authors are promised.
 func TestTheTableSaysWhatHappens(t *testing.T) {
-	for _, k := range adapter.Keywords() {
-		sample, ok := samples[k.Name]
+	for _, k := range keywords {
+		sample, ok := samples[k.name]
 		if !ok {
-			t.Errorf("%s has no sample here", k.Name)
+			t.Errorf("%s has no sample here", k.name)
 			continue
 		}
 		schema := object(`"v":` + sample + `,"other":{"type":"boolean"}`)
 		openAI, openAIErr := adapter.OpenAIParameters(schema)
 		gemini, geminiErr := adapter.GeminiParameters(schema)
-		checkTreatment(t, "OpenAI", k.Name, k.OpenAI, openAI, openAIErr)
-		checkTreatment(t, "Gemini", k.Name, k.Gemini, gemini, geminiErr)
-		words := strings.Contains(string(gemini), `"description":"`) && k.Name != "description"
-		if geminiErr == nil && k.Gemini == adapter.Said != words && !slices.Contains([]string{"format", "exclusiveMinimum", "exclusiveMaximum"}, k.Name) {
-			t.Errorf("Gemini: %s is %s, and the form is %s", k.Name, k.Gemini, gemini)
+		checkTreatment(t, "OpenAI", k.name, k.openAI, openAI, openAIErr)
+		checkTreatment(t, "Gemini", k.name, k.gemini, gemini, geminiErr)
+		words := strings.Contains(string(gemini), `"description":"`) && k.name != "description"
+		if geminiErr == nil && k.gemini == said != words && !slices.Contains([]string{"format", "exclusiveMinimum", "exclusiveMaximum"}, k.name) {
+			t.Errorf("Gemini: %s is %s, and the form is %s", k.name, k.gemini, gemini)
 		}
 	}
 }
 
-func checkTreatment(t *testing.T, form, name string, treatment adapter.Treatment, made json.RawMessage, err error) {
+func checkTreatment(t *testing.T, form, name string, treated treatment, made json.RawMessage, err error) {
 	t.Helper()
 	present := strings.Contains(string(made), `"`+name+`":`)
-	switch treatment {
-	case adapter.Kept:
+	switch treated {
+	case kept:
 		if err != nil || !present {
 			t.Errorf("%s: %s is not kept: %s %v", form, name, made, err)
 		}
-	case adapter.Dropped, adapter.Said:
+	case dropped, said:
 		if err != nil || present {
-			t.Errorf("%s: %s is not %s: %s %v", form, name, treatment, made, err)
+			t.Errorf("%s: %s is not %s: %s %v", form, name, treated, made, err)
 		}
-	case adapter.Rewritten:
+	case rewritten:
 		same := form == "Gemini" && (name == "type" || name == "enum")
 		if err != nil || present && !same {
 			t.Errorf("%s: %s is not rewritten: %s %v", form, name, made, err)
