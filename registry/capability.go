@@ -2,7 +2,9 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -146,3 +148,87 @@ var (
 	ErrUser        = errors.New("the user is empty or too long")
 	ErrVoiceActive = errors.New("a voice session is running already")
 )
+
+// Stream sends parts of a tool's data to the client of a text conversation while the tool works. It is available in text
+// mode, and does nothing after the call. Models get only the Result, which alone is checked against the output schema.
+type Stream interface {
+	// Part sends the next part as JSON (a tool.message named PartName with a [Part]). It never blocks. An error wraps
+	// ErrNotTaken: the data has no JSON or more than MaxAside bytes, or the call has sent MaxParts parts or MaxStream bytes.
+	Part(data any) error
+}
+
+// PartName is the name of messages with parts, which [Messenger.Send] rejects.
+const PartName = "result.part"
+
+// Limits of a call's parts.
+const (
+	// MaxParts is the maximum number.
+	MaxParts = 64
+	// MaxStream limits their total JSON, in bytes.
+	MaxStream = 256 << 10
+)
+
+// Part is a part of a tool's data.
+type Part struct {
+	// Part counts from 1. Another 1 means that the call was repeated, and replaces the earlier parts.
+	Part int             `json:"part"`
+	Data json.RawMessage `json:"data"`
+}
+
+// NewPart checks the next part of a call that has sent that many parts and bytes, by the rules of [Stream.Part].
+func NewPart(data any, parts, bytes int) (Part, error) {
+	encoded, err := aside(PartName, data)
+	switch {
+	case err != nil:
+		return Part{}, err
+	case parts >= MaxParts:
+		return Part{}, fmt.Errorf("registry: %w: this call has given %d parts, and more are not allowed", ErrNotTaken, MaxParts)
+	case bytes+len(encoded) > MaxStream:
+		return Part{}, fmt.Errorf("registry: %w: the parts of this call have more than %d bytes of JSON", ErrNotTaken, MaxStream)
+	}
+	return Part{Part: parts + 1, Data: encoded}, nil
+}
+
+// Tools lets a tool call other tools of its session, with the rules for a model's calls. It is available in every
+// call, and refuses calls after the call.
+type Tools interface {
+	// Call calls a tool with arguments that encode to a JSON object (nil means none), and waits for its answer. It
+	// counts against the turn's budget. It refuses more than MaxNested calls or MaxDepth levels, recursion, and a
+	// tool that writes if the caller doesn't. A tool that requires approval gets CONFIRMATION_REQUIRED unless the
+	// calling call was approved. Intents of the called tool are not applied.
+	Call(ctx context.Context, tool string, args any) Envelope
+}
+
+// Limits of nested calls.
+const (
+	// MaxNested limits the nested calls of a model's call.
+	MaxNested = 8
+	// MaxDepth limits the nesting, including the model's call.
+	MaxDepth = 3
+)
+
+// Into decodes the answer's data into v, or returns the failure as an error for the handler to return: a *[ToolError]
+// of the same type, but PERMANENT for a tool that requires approval.
+func (e Envelope) Into(v any) error {
+	if e.OK {
+		if err := json.Unmarshal(e.Data, v); err != nil {
+			return fmt.Errorf("registry: the answer of %s cannot be read: %w", e.Meta.Tool, err)
+		}
+		return nil
+	}
+	told := e.Error
+	if told == nil {
+		told = &Error{Type: ErrorInternal}
+	}
+	failed := &ToolError{
+		Type: told.Type, Message: told.Message, Retryable: told.Retryable, PartialSideEffects: told.PartialSideEffects,
+		Repeatable: told.Repeatable, Suggestion: told.Suggestion,
+	}
+	if told.Details != nil {
+		failed.Details = told.Details
+	}
+	if failed.Type == ErrorConfirmationRequired {
+		failed.Type = ErrorPermanent
+	}
+	return failed
+}

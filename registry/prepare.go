@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -272,4 +273,113 @@ func (p *Prepared) NeedsApproval() bool {
 	t := p.tool
 	return t.RequiresConfirmation && (len(t.ConfirmWhen) == 0 ||
 		slices.ContainsFunc(t.ConfirmWhen, func(c spec.ConfirmWhen) bool { return c.Asks(p.value) }))
+}
+
+// Arguments are a call's arguments as the model wrote them, decoded once. Decode accepts any input; PrepareDecoded
+// reports the problems. A value may be prepared only once, because preparing fills in defaults.
+type Arguments struct {
+	raw      json.RawMessage
+	value    any
+	problems []document.Problem
+	text     string
+}
+
+// Decode decodes arguments strictly; empty input means {}.
+func Decode(raw json.RawMessage) Arguments {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	a := Arguments{raw: raw}
+	a.value, a.problems, _ = document.Decode(raw, document.MaxArgsBytes, document.MaxArgsDepth)
+	if len(a.problems) == 0 {
+		a.text = string(document.AppendCanonical(make([]byte, 0, len(raw)), a.value))
+	} else {
+		a.text = string(bytes.TrimSpace(raw))
+	}
+	return a
+}
+
+// Text returns the canonical form, which is equal for equal arguments: RFC 8785, but with exact numbers and keys
+// sorted by bytes. Invalid arguments are returned unchanged.
+func (a Arguments) Text() string { return a.text }
+
+// Object returns arguments for a conversation's history, which providers check: a valid JSON object as it was
+// written, otherwise {}, because the call's error explains the problem. Lone surrogates are replaced.
+func (a Arguments) Object() json.RawMessage {
+	if _, ok := a.value.(map[string]any); !ok || len(a.problems) > 0 {
+		return json.RawMessage("{}")
+	}
+	if lower := bytes.ToLower(a.raw); bytes.Contains(lower, []byte(`\ud`)) {
+		return json.RawMessage(a.text)
+	}
+	return a.raw
+}
+
+// Value returns an argument: a string, bool, json.Number, nil, []any or map[string]any; nil if missing. The caller
+// must not change it.
+func (a Arguments) Value(name string) any {
+	object, _ := a.value.(map[string]any)
+	return object[name]
+}
+
+// dropInvalid removes, in place, the list items in value that problems are about, at all depths, and returns those
+// problems. ok is false if a list would become empty, or if no problem is about a list item; value may then have
+// changed.
+func dropInvalid(value map[string]any, problems []document.Problem) (dropped []document.Problem, ok bool) {
+	items := map[string]map[int]bool{} // the items to drop, by their list's pointer
+	for _, p := range problems {
+		list, index, found := innermostItem(value, p.Path)
+		if !found {
+			continue
+		}
+		if items[list] == nil {
+			items[list] = map[int]bool{}
+		}
+		items[list][index] = true
+		dropped = append(dropped, p)
+	}
+	// Innermost first, so that the remaining pointers stay valid.
+	lists := slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
+	for _, list := range lists {
+		place, _ := document.ParsePointer(list)
+		found, _ := document.At(value, place)
+		all, _ := found.([]any)
+		var kept []any
+		for i, item := range all {
+			if !items[list][i] {
+				kept = append(kept, item)
+			}
+		}
+		if len(kept) == 0 {
+			return nil, false
+		}
+		holder, _ := document.At(value, place[:len(place)-1])
+		switch parent := holder.(type) {
+		case map[string]any:
+			parent[place[len(place)-1]] = kept
+		case []any:
+			i, _ := strconv.Atoi(place[len(place)-1]) // innermostItem has checked it
+			parent[i] = kept
+		}
+	}
+	return dropped, len(dropped) > 0
+}
+
+func innermostItem(value any, path string) (list string, index int, found bool) {
+	place, _ := document.ParsePointer(path)
+	for i, token := range place {
+		in, _ := document.At(value, place[:i])
+		all, isList := in.([]any)
+		if n, err := strconv.Atoi(token); isList && err == nil && n >= 0 && n < len(all) {
+			list, index, found = place[:i].String(), n, true
+		}
+	}
+	return list, index, found
+}
+
+func toldItems(dropped []document.Problem) []document.Problem {
+	if more := len(dropped) - schema.MaxProblems; more > 0 {
+		dropped = append(slices.Clone(dropped[:schema.MaxProblems]), document.Problem{Message: fmt.Sprintf("and %d more", more)})
+	}
+	return dropped
 }

@@ -1,16 +1,29 @@
+// Package build is for authors of tools: it checks the directories in tools/, generates registry/tool_registry.json
+// and the Go code that binds the handlers, and creates new tools.
+//
+// A tool is a directory tools/<dash-name>/ with schema.json, guide.md and handler.go. [Build] reports all problems as
+// [Finding]s with file, line, JSON path and a link into docs/tools-reference.md. Without errors it writes the
+// registry, an Args struct for each tool (zz_args.go), and the table of handlers (tools/zz_tools.go). [New] creates a
+// tool from a template.
+//
+// It reads only regular files in the tool directories and go.mod: it follows no symbolic links and no references of
+// schemas, and runs no programs. It doesn't import the tools, so it works even if they don't compile.
 package build
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -237,4 +250,64 @@ func replace(name string, data []byte) error {
 		return errors.Join(fmt.Errorf("writing %s: %w", name, err), os.Remove(f.Name()))
 	}
 	return nil
+}
+
+var (
+	// ErrNoTools is returned by [Build] and [Lint] if there is no tools directory.
+	ErrNoTools = errors.New("there is no directory tools here")
+	// ErrName is returned by [New] for a name that no tool can have.
+	ErrName = errors.New("a tool cannot have this name")
+	// ErrExists is returned by [New] for a tool that already exists.
+	ErrExists = errors.New("the tool exists already")
+)
+
+// ToolDir splits the path of a tool's directory, PROJECT/tools/NAME.
+func ToolDir(dir string) (project, name string, err error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", dir, err)
+	}
+	parent := filepath.Dir(whole)
+	if filepath.Base(parent) != "tools" {
+		return "", "", fmt.Errorf("%s is not a tool: a tool is a directory of tools/", dir)
+	}
+	return filepath.Dir(parent), filepath.Base(whole), nil
+}
+
+// NextSteps lists the files that New has written, and the author's next steps.
+func NextSteps(name string, category spec.Category, files []string) string {
+	var b strings.Builder
+	for _, f := range files {
+		b.WriteString(f + "\n")
+	}
+	args := `{"query": "tea"}`
+	if category == spec.CategoryAction || category == spec.CategoryUtility {
+		args = `{"text": "tea"}`
+	}
+	id := strings.ReplaceAll(name, "-", "_")
+	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '%s'\nSee %s.\n", id, args, Tutorial)
+	return b.String()
+}
+
+// TimeOf returns the time of a build: epoch, the value of SOURCE_DATE_EPOCH for reproducible builds
+// (reproducible-builds.org/specs/source-date-epoch), or now if it is empty.
+func TimeOf(epoch string) (time.Time, error) {
+	if epoch == "" {
+		return time.Now(), nil
+	}
+	s, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil || s < 0 {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q and must be seconds since 1970", epoch)
+	}
+	return time.Unix(s, 0), nil
+}
+
+// CommitOf returns the last commit that changed the project's tools; may be empty. Other commits don't change the
+// registry, so nothing is recompiled.
+func CommitOf(ctx context.Context, dir string) string {
+	out, err := exec.CommandContext(ctx, "git", "-C", dir, "log", "-1", "--format=%H", "--", toolsDir).Output()
+	if err != nil {
+		return "" // no git, no work tree, no commit
+	}
+	return strings.TrimSpace(string(out))
 }

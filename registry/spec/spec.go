@@ -5,8 +5,12 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
+
+	"voicegw/registry/document"
 )
 
 // Mode is the kind of a conversation.
@@ -173,4 +177,102 @@ var ValidFeature = matching(`[a-z][a-z0-9]*([-_][a-z0-9]+)*`, 64)
 // Allows reports whether a mode may call the tool.
 func (s *Spec) Allows(mode Mode) bool {
 	return slices.Contains(s.AllowedModes, mode)
+}
+
+// ConfirmAction is the tool by which a model reports the user's spoken approval. The gateway declares it if spoken
+// approval is allowed, and handles its calls before the registry's tools, which must not have that name.
+const ConfirmAction = "confirm_action"
+
+// AgentSwitch is the tool by which a model hands the conversation over to another agent.
+const AgentSwitch = "agent_switch"
+
+// DescribeTool is the built-in tool that gives a model the full guide of a tool. It is in every snapshot and not in
+// files.
+const DescribeTool = "describe_tool"
+
+// ReservedNames lists the sorted ids of the gateway's own tools, which other tools must not have. Every own tool must
+// be here; the build, the registry's loading and the gateway use only this list.
+func ReservedNames() []string {
+	return []string{AgentSwitch, ConfirmAction, DescribeTool}
+}
+
+// Reserved returns the reason why no tool may have that id, as the end of a sentence, or an empty string. A name that
+// differs from a reserved one only in case, dashes or underscores is reserved too, because models would confuse them.
+func Reserved(id string) string {
+	for _, name := range ReservedNames() {
+		switch {
+		case id == name:
+			return "belongs to a tool that is built in"
+		case Folded(id) == Folded(name):
+			return fmt.Sprintf("differs from %q, which is built in, in nothing that a model would notice", name)
+		}
+	}
+	return ""
+}
+
+// Lookalikes finds ids that differ only in case, dashes or underscores, and maps each to the alphabetically first
+// one.
+func Lookalikes(ids []string) map[string]string {
+	first, twins := map[string]string{}, map[string]string{}
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		if before, has := first[Folded(id)]; !has {
+			first[Folded(id)] = id
+		} else if before != id {
+			twins[id] = before
+		}
+	}
+	return twins
+}
+
+// Folded removes the differences that Lookalikes ignores.
+func Folded(id string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(id))
+}
+
+// Disagreements returns a problem for each field that must be equal for v to be a variant of the tool of. The cost, side
+// effects and requirements of a call must not depend on the drawn version; arguments and answers may.
+func Disagreements(of, v *Spec) []document.Problem {
+	var problems []document.Problem
+	differs := func(key, why string) {
+		problems = append(problems, document.Problem{Path: document.Pointer{key}.String(),
+			Message: "\"" + key + "\" must be that of " + of.ToolID + ", of which this is a version: " + why + "."})
+	}
+	for _, f := range []struct {
+		key, why string
+		same     bool
+	}{
+		{"category", "budgets and prompts go by it", of.Category == v.Category},
+		{"sideEffects", "what a call may change must not depend on the version", of.SideEffects == v.SideEffects},
+		{"requiresConfirmation", "whether a person is asked must not depend on the version",
+			of.RequiresConfirmation == v.RequiresConfirmation},
+		{"confirmWhen", "whether a person is asked must not depend on the version", reflect.DeepEqual(of.ConfirmWhen, v.ConfirmWhen)},
+		{"allowedModes", "a user who has drawn the version would lack the tool by voice or in text",
+			sameSet(of.AllowedModes, v.AllowedModes)},
+		{"requires", "who has the tool must not depend on the version", sameSet(of.Requires, v.Requires)},
+		{"availability", "who has the tool must not depend on the version", reflect.DeepEqual(of.Availability, v.Availability)},
+		{"rateLimit", "both versions count together", reflect.DeepEqual(of.RateLimit, v.RateLimit)},
+		{"idempotencyKey", "a deed that one version has done must be known to the other", of.IdempotencyKey == v.IdempotencyKey},
+	} {
+		if !f.same {
+			differs(f.key, f.why)
+		}
+	}
+	if of.VariantOf != "" {
+		problems = append(problems, document.Problem{Path: "/variantOf", Message: of.ToolID + " is itself a version of " +
+			of.VariantOf + "; name that one."})
+	}
+	if of.Job != nil || v.Job != nil {
+		problems = append(problems, document.Problem{Path: "/variantOf",
+			Message: "A tool with long work has no versions side by side: a job may go on after its user has drawn another " +
+				"version, which could not read its payload."})
+	}
+	if of.Version == v.Version {
+		problems = append(problems, document.Problem{Path: "/version", Message: "The version " + v.Version + " is that of " +
+			of.ToolID + ", too; the audit tells versions apart by it."})
+	}
+	return problems
+}
+
+func sameSet[T comparable](a, b []T) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x T) bool { return !slices.Contains(b, x) })
 }
