@@ -91,8 +91,8 @@ func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provid
 }
 
 func matchField(t reflect.Type, providers []provider) (source, string) {
-	o := asOptional(t)
-	if o == nil {
+	o, is := reflect.Zero(t).Interface().(optional)
+	if !is {
 		return match(t, providers)
 	}
 	s, why := match(o.wants(), providers)
@@ -189,9 +189,4 @@ func (o Optional[T]) wants() reflect.Type { return reflect.TypeFor[T]() }
 
 func (o Optional[T]) holding(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(Some(v.Interface().(T)))
-}
-
-func asOptional(t reflect.Type) optional {
-	o, _ := reflect.Zero(t).Interface().(optional)
-	return o
 }

@@ -52,22 +52,22 @@ func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*P
 	t, ok := s.Tool(id)
 	if !ok {
 		env := NotFound(document.Shorten(id, 100), s.version, time.Since(start))
-		if other := s.suggestName(id, mode); other != "" {
-			env.Error.Suggestion = other
-		}
+		env.Error.Suggestion = cmp.Or(s.suggestName(id, mode), env.Error.Suggestion)
 		s.stats.done(UnknownTool, &env)
 		return nil, &env
 	}
-	if !t.Allows(mode) {
-		env := s.failure(t, start, NewError(ErrorModeRestricted, prompts.WrongMode(id, string(mode), modeNames(t.AllowedModes))))
+	refuse := func(e *Error) (*Prepared, *Envelope) {
+		env := Envelope{Error: e, Meta: s.meta(t, time.Since(start))}
 		s.stats.done(t.counted(), &env)
 		return nil, &env
 	}
+	if !t.Allows(mode) {
+		return refuse(NewError(ErrorModeRestricted,
+			prompts.WrongMode(id, string(mode), strings.Join(spec.ModeNames(t.AllowedModes), " and "))))
+	}
 	p, problems := s.arguments(t, args)
 	if len(problems) > 0 {
-		env := s.failure(t, start, invalidArguments(id, problems))
-		s.stats.done(t.counted(), &env)
-		return nil, &env
+		return refuse(invalidArguments(id, problems))
 	}
 	p.mode, p.closed = mode, s.tools[id] == nil
 	if len(p.defaults) > 0 && s.opts.Logger.Enabled(context.Background(), slog.LevelDebug) {
@@ -139,14 +139,6 @@ func unreadable(err error) document.Problem {
 	return document.Problem{Path: path, Message: "is out of range: " + document.Shorten(wrong.Value, 100)}
 }
 
-func modeNames(modes []spec.Mode) string {
-	names := make([]string, len(modes))
-	for i, m := range modes {
-		names[i] = string(m)
-	}
-	return strings.Join(names, " and ")
-}
-
 func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {
@@ -156,10 +148,6 @@ func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 		return ""
 	}
 	return prompts.UseAnotherTool(document.DidYouMean(document.Shorten(id, 100), names), document.Shorten(strings.Join(names, ", "), 1000))
-}
-
-func (s *Snapshot) failure(t *Tool, start time.Time, e *Error) Envelope {
-	return Envelope{Error: e, Meta: s.meta(t, time.Since(start))}
 }
 
 func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {

@@ -51,8 +51,10 @@ func (n *inliner) schema(v any, depth int) any {
 	if n.full {
 		return &object{path: o.path, unknown: true}
 	}
-	if o.has("pattern") {
-		checkPattern(o.path, o.text("pattern"), n.p)
+	if at := dialect(o.text("pattern")); at >= 0 {
+		n.p.add(o.path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named "+
+			"groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); write it without",
+			clip(o.text("pattern")), at)
 	}
 	own, parts := n.own(o, depth)
 	var merged any = own
@@ -162,14 +164,6 @@ func (n *inliner) follow(o *object, depth int) any {
 	}
 	n.p.add(o.path, "$ref", "%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(o.text("$ref")))
 	return &object{path: o.path, unknown: true}
-}
-
-func checkPattern(path, pattern string, p *problems) {
-	if at := dialect(pattern); at >= 0 {
-		p.add(path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named "+
-			"groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); write it without",
-			clip(pattern), at)
-	}
 }
 
 // dialect returns the index at which an RE2 pattern has another meaning, or none, in ECMA-262, the dialect of JSON

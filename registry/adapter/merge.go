@@ -54,7 +54,11 @@ func (o *object) combine(a, b *object, key string) error {
 	switch key {
 	case "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly":
 	case "type":
-		return o.combineTypes(a, b)
+		both := typesOf(a) & typesOf(b)
+		if both == 0 {
+			return fmt.Errorf("%s and %s exclude each other", typesOf(a), typesOf(b))
+		}
+		o.replace(key, both.Value())
 	case "enum":
 		common := slices.DeleteFunc(slices.Clone(a.list(key)), func(v any) bool { return !contains(b.list(key), v) })
 		if len(common) == 0 {
@@ -99,15 +103,6 @@ func (o *object) apart(b *object, keys ...string) {
 		}
 	}
 	o.put(member{key: "allOf", value: append(slices.Clone(o.list("allOf")), part), path: b.at(keys[0])})
-}
-
-func (o *object) combineTypes(a, b *object) error {
-	both := typesOf(a) & typesOf(b)
-	if both == 0 {
-		return fmt.Errorf("%s and %s exclude each other", typesOf(a), typesOf(b))
-	}
-	o.replace("type", both.Value())
-	return nil
 }
 
 // pick keeps the larger bound (sign 1) or the smaller (-1).

@@ -17,10 +17,15 @@ import (
 // WriteList writes a registry's tools as a table or as a JSON object.
 func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 	if asJSON {
+		lines := []toolLine{}
+		for _, t := range file.Tools {
+			lines = append(lines, toolLine{t.ToolID, t.Version, t.Category, t.SideEffects, t.RequiresConfirmation,
+				t.AllowedModes, t.LatencyBudgetMS, t.Summary})
+		}
 		return writeJSON(w, struct {
 			Version string     `json:"version"`
 			Tools   []toolLine `json:"tools"`
-		}{file.Version, toolLines(file)})
+		}{file.Version, lines})
 	}
 	rows := [][]string{{"TOOL", "VERSION", "CATEGORY", "SIDE EFFECTS", "MODES", "BUDGET", "SUMMARY"}}
 	for _, t := range file.Tools {
@@ -28,7 +33,7 @@ func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 		if t.RequiresConfirmation {
 			effects += ", confirmed"
 		}
-		rows = append(rows, []string{t.ToolID, t.Version, string(t.Category), effects, modes(t.AllowedModes),
+		rows = append(rows, []string{t.ToolID, t.Version, string(t.Category), effects, strings.Join(spec.ModeNames(t.AllowedModes), ", "),
 			fmt.Sprintf("%d ms", t.LatencyBudgetMS), t.Summary})
 	}
 	_, err := fmt.Fprintf(w, "registry %s, %s\n\n%s", file.Version, textutil.Count(len(file.Tools), "tool"), textutil.Table(w, rows))
@@ -46,7 +51,7 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		{"Side effects", string(t.SideEffects)},
 		{"Idempotent", textutil.YesNo(t.Idempotent)},
 		{"Confirmation", textutil.YesNo(t.RequiresConfirmation)},
-		{"Modes", modes(t.AllowedModes)},
+		{"Modes", strings.Join(spec.ModeNames(t.AllowedModes), ", ")},
 		{"Latency budget", fmt.Sprintf("%d ms", t.LatencyBudgetMS)},
 		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
 	}
@@ -114,15 +119,6 @@ type toolLine struct {
 	Summary              string           `json:"summary"`
 }
 
-func toolLines(file registry.File) []toolLine {
-	lines := []toolLine{}
-	for _, t := range file.Tools {
-		lines = append(lines, toolLine{t.ToolID, t.Version, t.Category, t.SideEffects, t.RequiresConfirmation,
-			t.AllowedModes, t.LatencyBudgetMS, t.Summary})
-	}
-	return lines
-}
-
 func parameterRows(heading string, schema json.RawMessage) [][]string {
 	rows := [][]string{{heading, "TYPE", "DEFAULT", "DESCRIPTION"}}
 	var walk func(prefix string, s schemaView, depth int)
@@ -174,12 +170,4 @@ func (s schemaView) kind() string {
 		return kind + " of " + s.Items.kind()
 	}
 	return kind
-}
-
-func modes(list []spec.Mode) string {
-	names := make([]string, len(list))
-	for i, m := range list {
-		names[i] = string(m)
-	}
-	return strings.Join(names, ", ")
 }

@@ -199,7 +199,7 @@ func (f *fact) word() string {
 	case "enum":
 		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), document.Show(f.got))
 	case "format":
-		return fmt.Sprintf("must be %s, got %s", formatName(f.limit), document.Show(f.got))
+		return fmt.Sprintf("must be %s, got %s", cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+document.Show(f.limit)), document.Show(f.got))
 	case "oneOf":
 		return "fits several of the allowed forms and must fit one alone: " + f.message
 	case "uniqueItems":
@@ -328,9 +328,4 @@ var formatNames = map[string]string{
 	"uuid":      "a UUID",
 	"ipv4":      "an IPv4 address",
 	"ipv6":      "an IPv6 address",
-}
-
-func formatName(limit any) string {
-	name, _ := limit.(string)
-	return cmp.Or(formatNames[name], "of the format "+document.Show(limit))
 }

@@ -28,8 +28,11 @@ type ConfirmWhen struct {
 func (c ConfirmWhen) Asks(args any) bool {
 	v, _ := document.At(args, strings.Split(c.Argument, ".")) // nil if missing
 	if c.Empty != nil {
-		empty, sure := isBlank(v)
-		return !sure || empty == *c.Empty
+		switch v.(type) {
+		case nil, string, []any, map[string]any:
+			return saysNothing(v) == *c.Empty
+		}
+		return true
 	}
 	switch {
 	case c.Above != nil:
@@ -46,16 +49,6 @@ func (c ConfirmWhen) Asks(args any) bool {
 		return !sure || !equal
 	}
 	return true
-}
-
-// isBlank reports whether a text, list or object is empty; sure is false for other values. A missing value (nil) is
-// empty.
-func isBlank(v any) (empty, sure bool) {
-	switch v.(type) {
-	case nil, string, []any, map[string]any:
-		return saysNothing(v), true
-	}
-	return false, false
 }
 
 func compare(v any, bound json.Number) (order int, sure bool) {

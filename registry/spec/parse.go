@@ -223,22 +223,18 @@ func clampable(root *schema.Node, name string, limit int) string {
 			}
 		}
 	})
+	most, has := n.Doc["maximum"].(json.Number)
+	useless := has && !document.Above(most, limit) // it never lowers anything
 	switch {
 	case !numeric:
 		return fmt.Sprintf("%q is not a number, so it cannot be clamped", name)
 	case float64(limit) < lowest:
 		return fmt.Sprintf("The clamp %d is below the minimum of %q; raise it", limit, name)
-	case !neverAbove(n, limit) && n.Refuses(json.Number(strconv.Itoa(limit))):
+	case !useless && n.Refuses(json.Number(strconv.Itoa(limit))):
 		return fmt.Sprintf("The clamp %d is not a valid value of %q: a call lowered to it would be invalid; "+
 			"choose a valid one", limit, name)
 	}
 	return ""
-}
-
-// neverAbove reports whether n accepts no number above limit, which makes a clamp useless.
-func neverAbove(n *schema.Node, limit int) bool {
-	number, ok := n.Doc["maximum"].(json.Number)
-	return ok && !document.Above(number, limit)
 }
 
 // NoParameters is the schema of a tool without arguments, for specs that omit "parameters".

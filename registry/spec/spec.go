@@ -174,6 +174,15 @@ var ValidScope = matching(`[A-Za-z0-9._:/-]+`, MaxScopeBytes)
 // ValidFeature reports whether a feature may have that name.
 var ValidFeature = matching(`[a-z][a-z0-9]*([-_][a-z0-9]+)*`, 64)
 
+// ModeNames returns the modes as texts.
+func ModeNames(modes []Mode) []string {
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = string(m)
+	}
+	return names
+}
+
 // Allows reports whether a mode may call the tool.
 func (s *Spec) Allows(mode Mode) bool {
 	return slices.Contains(s.AllowedModes, mode)
