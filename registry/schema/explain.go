@@ -199,7 +199,8 @@ func (f *fact) word() string {
 	case "enum":
 		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), document.Show(f.got))
 	case "format":
-		return fmt.Sprintf("must be %s, got %s", cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+document.Show(f.limit)), document.Show(f.got))
+		format := cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+document.Show(f.limit))
+		return fmt.Sprintf("must be %s, got %s", format, document.Show(f.got))
 	case "oneOf":
 		return "fits several of the allowed forms and must fit one alone: " + f.message
 	case "uniqueItems":

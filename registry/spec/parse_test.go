@@ -272,6 +272,15 @@ func TestAClampIsAValidValue(t *testing.T) {
 	}
 }
 
+// TestTextsInListsOfObjects: texts where objects belong are refused, alike ones too.
+func TestTextsInListsOfObjects(t *testing.T) {
+	for _, change := range []string{`confirmWhen: ["a", "a"]`, `availability: {"times": ["a", "a"], "zone": "UTC"}`, `settings: {"1": "a"}`, `dynamic: {"1": 2}`} {
+		if _, problems := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, change))); len(problems) == 0 {
+			t.Errorf("%s is taken", change)
+		}
+	}
+}
+
 // TestNoShare: a version of another tool cannot declare the setting that every version has; another tool can.
 func TestNoShare(t *testing.T) {
 	share := `settings: {"share": {"type": "integer", "description": "How much."}}`

@@ -184,7 +184,11 @@ func (r *reader) list(at document.Pointer, v any, into reflect.Value, name strin
 	into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
 	for i, v := range list {
 		if text, is := v.(string); is && slices.Index(list, v) < i {
-			r.problem(at.Index(i), "%s%q stands twice; leave one.", rules[name].form.one, text)
+			one := ""
+			if form := rules[name].form; form != nil {
+				one = form.one
+			}
+			r.problem(at.Index(i), "%s%q stands twice; leave one.", one, text)
 			continue
 		}
 		r.read(at.Index(i), v, into.Index(i), name)
