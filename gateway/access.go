@@ -8,7 +8,6 @@ import (
 	"voicegw/internal/auth"
 )
 
-// Patterns and paths used in several places; see also completionsPath.
 const (
 	voicePath      = "/v1/voice"
 	voicePattern   = "GET " + voicePath
@@ -17,18 +16,15 @@ const (
 	sessionsPath   = "/v1/sessions"
 )
 
-// access defines who may use a route.
 type access struct {
 	pattern string
-	// scopes lists the sufficient scopes; any one is enough. Empty means that the route is public and ignores
-	// credentials.
+	// scopes are alternatives. Without any the route is public and ignores credentials.
 	scopes auth.Scopes
 	// free means that the route needs no credentials while no key and no issuer is configured.
 	free bool
 }
 
-// accesses lists all routes; docs/authentication.md explains them. Only listed routes can be registered. OPTIONS, for
-// CORS preflights, is always public.
+// accesses lists all routes (docs/authentication.md). OPTIONS, for CORS preflights, is always public.
 var accesses = []access{
 	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // also opened by a ticket or a resume token
 	{pattern: "GET /v1/providers", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true},
@@ -76,8 +72,7 @@ var accesses = []access{
 	{pattern: "/"},
 }
 
-// accessOf returns the row of a route. It panics if there is none, so that a forgotten row doesn't make a route
-// public.
+// accessOf panics for a route without a row, so that a forgotten row doesn't make it public.
 func accessOf(pattern string) access {
 	if strings.HasPrefix(pattern, "OPTIONS ") {
 		return access{pattern: pattern}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,14 +18,6 @@ import (
 
 const agentsPath = "/v1/agents"
 
-// Agents manages the agents of all gateways with a common store; *catalog.Catalog implements and documents it. It
-// must be safe for concurrent use.
-type Agents interface {
-	Snapshot() *agent.Snapshot
-	Put(ctx context.Context, e agent.Edit) (entry *agent.Entry, created bool, err error)
-	Delete(ctx context.Context, id string, seen agent.Seen) error
-}
-
 type agentLine struct {
 	ID          string       `json:"id"`
 	Name        string       `json:"name"`
@@ -35,12 +26,10 @@ type agentLine struct {
 	Source      agent.Source `json:"source"`
 	Version     string       `json:"version,omitempty"`
 	Revision    uint64       `json:"revision,omitempty"`
-	// UpdatedAt is RFC 3339 in UTC with milliseconds.
-	UpdatedAt string   `json:"updated_at,omitempty"`
-	UpdatedBy string   `json:"updated_by,omitempty"`
-	Problems  []string `json:"problems,omitempty"`
-	// Warnings list probably wrong names.
-	Warnings []string `json:"warnings,omitempty"`
+	UpdatedAt   string       `json:"updated_at,omitempty"`
+	UpdatedBy   string       `json:"updated_by,omitempty"`
+	Problems    []string     `json:"problems,omitempty"`
+	Warnings    []string     `json:"warnings,omitempty"`
 }
 
 type shownAgent struct {
@@ -60,94 +49,85 @@ func agentLineOf(e *agent.Entry) agentLine {
 	return l
 }
 
-// agentAPI has the handlers of agents.
 type agentAPI struct{ *Server }
 
-func (s agentAPI) listAgents(w http.ResponseWriter, _ *http.Request) {
+func (s agentAPI) listAgents(w http.ResponseWriter, _ *http.Request) *problem {
 	now := s.opts.Agents.Snapshot()
 	lines := make([]agentLine, 0, len(now.All()))
 	for _, e := range now.All() {
 		lines = append(lines, agentLineOf(e))
 	}
-	answer(w, http.StatusOK, map[string]any{"version": now.Version(), "default": now.Default(), "agents": lines})
+	return answer(w, http.StatusOK, map[string]any{"version": now.Version(), "default": now.Default(), "agents": lines})
 }
 
-func (s agentAPI) showAgent(w http.ResponseWriter, r *http.Request) {
+func (s agentAPI) showAgent(w http.ResponseWriter, r *http.Request) *problem {
 	e, ok := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
 	if !ok {
-		s.agentRefused(w, r, agent.ErrUnknown)
-		return
+		return s.agentRefused(r, agent.ErrUnknown)
 	}
 	if names, any, ok := tagsOf(r.Header.Values("If-None-Match"), true); ok && (any || slices.Contains(names, e.Tag())) {
 		w.Header().Set("ETag", tagHeader(e))
-		w.WriteHeader(http.StatusNotModified)
-		return
+		return done(w, http.StatusNotModified)
 	}
-	answerAgent(w, http.StatusOK, e)
+	return answerAgent(w, http.StatusOK, e)
 }
 
-func answerAgent(w http.ResponseWriter, status int, e *agent.Entry) {
+func answerAgent(w http.ResponseWriter, status int, e *agent.Entry) *problem {
 	w.Header().Set("ETag", tagHeader(e))
-	answer(w, status, shownAgent{agentLineOf(e), e.Document})
+	return answer(w, status, shownAgent{agentLineOf(e), e.Document})
 }
 
 func tagHeader(e *agent.Entry) string { return strconv.Quote(e.Tag()) }
 
-func (s agentAPI) createAgent(w http.ResponseWriter, r *http.Request) {
-	data, name, ok := readDocument(w, r)
-	if !ok {
-		return
+func (s agentAPI) createAgent(w http.ResponseWriter, r *http.Request) *problem {
+	data, no := readDocument(w, r)
+	if no != nil {
+		return no
 	}
-	s.putAgent(w, r, agent.Edit{Name: name, Data: data, Seen: agent.Seen{Absent: true}})
+	return s.putAgent(w, r, agent.Edit{Name: documentName, Data: data, Seen: agent.Seen{Absent: true}})
 }
 
-// replaceAgent replaces an agent's document.
-func (s agentAPI) replaceAgent(w http.ResponseWriter, r *http.Request) {
-	seen, ok := s.seen(w, r, true)
-	if !ok {
-		return
+func (s agentAPI) replaceAgent(w http.ResponseWriter, r *http.Request) *problem {
+	seen, no := seenBy(r, true)
+	if no != nil {
+		return no
 	}
-	data, name, ok := readDocument(w, r)
-	if !ok {
-		return
+	data, no := readDocument(w, r)
+	if no != nil {
+		return no
 	}
-	s.putAgent(w, r, agent.Edit{ID: r.PathValue("id"), Name: name, Data: data, Seen: seen})
+	return s.putAgent(w, r, agent.Edit{ID: r.PathValue("id"), Name: documentName, Data: data, Seen: seen})
 }
 
-// patchAgent applies a JSON merge patch (RFC 7396) to an agent's document.
-func (s agentAPI) patchAgent(w http.ResponseWriter, r *http.Request) {
-	seen, ok := s.seen(w, r, false)
-	if !ok {
-		return
+func (s agentAPI) patchAgent(w http.ResponseWriter, r *http.Request) *problem {
+	seen, no := seenBy(r, false)
+	if no != nil {
+		return no
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/merge-patch+json" && kind != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType,
-			"invalid_message", "The body must be a JSON merge patch, with Content-Type: application/merge-patch+json.")
-		return
+		return refusal(http.StatusUnsupportedMediaType, "invalid_message",
+			"The body must be a JSON merge patch, with Content-Type: application/merge-patch+json.")
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
 	var patch map[string]any
-	if !takeBody(w, raw, err, &patch, false, plainError) {
-		return
+	if no := takeBody(w, raw, err, &patch, false); no != nil {
+		return no
 	}
 	e, found := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
 	if !found {
-		s.agentRefused(w, r, agent.ErrUnknown)
-		return
+		return s.agentRefused(r, agent.ErrUnknown)
 	}
 	document, err := patched(e.Document, patch)
 	if err != nil {
-		problem(w, http.StatusBadRequest, "invalid_message", "The patch is invalid: "+err.Error()+".")
-		return
+		return invalid("The patch is invalid: " + err.Error() + ".")
 	}
 	if seen.Any {
 		seen = agent.Seen{Tags: []string{e.Tag()}} // replace only the state that was patched
 	}
-	s.putAgent(w, r, agent.Edit{ID: e.ID, Name: "the patched document", Data: document, Seen: seen})
+	return s.putAgent(w, r, agent.Edit{ID: e.ID, Name: "the patched document", Data: document, Seen: seen})
 }
 
-// patched applies a merge patch to a document.
 func patched(to agent.Agent, patch map[string]any) ([]byte, error) {
 	data, err := json.Marshal(to)
 	if err != nil {
@@ -179,13 +159,11 @@ func merged(target, patch map[string]any) map[string]any {
 	return target
 }
 
-// putAgent saves an edit and answers with the result.
-func (s agentAPI) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) {
+func (s agentAPI) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) *problem {
 	e.By = auth.From(r.Context()).ID
 	entry, created, err := s.opts.Agents.Put(r.Context(), e)
 	if err != nil {
-		s.agentRefused(w, r, err)
-		return
+		return s.agentRefused(r, err)
 	}
 	s.opts.Logger.Info("an agent was edited", "agent", entry.ID, "agent_version", entry.Version, "revision", entry.Revision,
 		"created", created, "by", e.By)
@@ -194,74 +172,69 @@ func (s agentAPI) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit)
 		status = http.StatusCreated
 		w.Header().Set("Location", agentsPath+"/"+entry.ID)
 	}
-	answerAgent(w, status, entry)
+	return answerAgent(w, status, entry)
 }
 
-// deleteAgent removes an agent's edit.
-func (s agentAPI) deleteAgent(w http.ResponseWriter, r *http.Request) {
-	seen, ok := s.seen(w, r, false)
-	if !ok {
-		return
+func (s agentAPI) deleteAgent(w http.ResponseWriter, r *http.Request) *problem {
+	seen, no := seenBy(r, false)
+	if no != nil {
+		return no
 	}
 	id := r.PathValue("id")
 	if err := s.opts.Agents.Delete(r.Context(), id, seen); err != nil {
-		s.agentRefused(w, r, err)
-		return
+		return s.agentRefused(r, err)
 	}
 	s.opts.Logger.Info("an agent was deleted", "agent", id, "by", auth.From(r.Context()).ID)
-	w.WriteHeader(http.StatusNoContent)
+	return done(w, http.StatusNoContent)
 }
 
-// readDocument reads a document in JSON or YAML (RFC 9512), and returns its name in errors.
-func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name string, ok bool) {
+// documentName is a document's name in errors.
+const documentName = "the document"
+
+// readDocument reads a document in JSON or YAML (RFC 9512).
+func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" && kind != "application/yaml" {
-		problem(w, http.StatusUnsupportedMediaType,
-			"invalid_message", "The body must be an agent's document, with Content-Type: application/json or application/yaml.")
-		return nil, "", false
+		return nil, refusal(http.StatusUnsupportedMediaType, "invalid_message",
+			"The body must be an agent's document, with Content-Type: application/json or application/yaml.")
 	}
-	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
-	if err == nil {
-		return data, "the document", true
-	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
 	var tooBig *http.MaxBytesError
-	if errors.As(err, &tooBig) {
-		problem(w, http.StatusRequestEntityTooLarge, "too_big", "The body is larger than "+strconv.Itoa(maxChatBody)+" bytes.")
-		return nil, "", false
+	switch {
+	case errors.As(err, &tooBig):
+		return nil, refusal(http.StatusRequestEntityTooLarge, "too_big",
+			"The body is larger than "+strconv.Itoa(maxChatBody)+" bytes.")
+	case err != nil:
+		return nil, invalid("The body could not be read.")
 	}
-	problem(w, http.StatusBadRequest, "invalid_message", "The body could not be read.")
-	return nil, "", false
+	return data, nil
 }
 
-// seen returns the conditions of a change (RFC 9110, sections 13.1.1 and 13.1.2). A change without a condition is
-// refused (RFC 6585, section 3), to prevent lost updates.
-func (s agentAPI) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (agent.Seen, bool) {
+// seenBy returns the conditions of a change (RFC 9110, 13.1). A change without one is refused (RFC 6585, 3): no lost
+// updates.
+func seenBy(r *http.Request, mayCreate bool) (agent.Seen, *problem) {
 	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	if len(none) > 0 && len(match) == 0 && mayCreate {
 		if _, any, ok := tagsOf(none, true); ok && any {
-			return agent.Seen{Absent: true}, true
+			return agent.Seen{Absent: true}, nil
 		}
-		problem(w, http.StatusBadRequest, "invalid_message", "If-None-Match must be *, for an agent that does not exist yet.")
-		return agent.Seen{}, false
+		return agent.Seen{}, invalid("If-None-Match must be *, for an agent that does not exist yet.")
 	}
 	if len(match) == 0 {
 		message := "If-Match must have the ETag of GET " + agentsPath + "/" + clip(r.PathValue("id"))
 		if mayCreate {
 			message += ", or If-None-Match: * for a new agent"
 		}
-		problem(w, http.StatusPreconditionRequired, "precondition_required", message+".")
-		return agent.Seen{}, false
+		return agent.Seen{}, refusal(http.StatusPreconditionRequired, "precondition_required", message+".")
 	}
 	tags, any, ok := tagsOf(match, false)
 	if !ok {
-		problem(w, http.StatusBadRequest, "invalid_message", `If-Match must be ETags in quotes, such as "17", or *.`)
-		return agent.Seen{}, false
+		return agent.Seen{}, invalid(`If-Match must be ETags in quotes, such as "17", or *.`)
 	}
-	return agent.Seen{Any: any, Tags: tags}, true
+	return agent.Seen{Any: any, Tags: tags}, nil
 }
 
-// tagsOf parses a list of entity tags (RFC 9110, section 8.8.3). Weak tags count only in weak comparisons. tags is
-// empty and not nil if none count. any means *.
+// tagsOf parses entity tags (RFC 9110, 8.8.3). Weak tags count only in weak comparisons. tags isn't nil. any means *.
 func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
 	all := strings.TrimSpace(strings.Join(headers, ","))
 	if all == "*" {
@@ -290,8 +263,7 @@ func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
 	return tags, false, len(headers) > 0
 }
 
-// agentRefused answers a failed request.
-func (s agentAPI) agentRefused(w http.ResponseWriter, r *http.Request, err error) {
+func (s agentAPI) agentRefused(r *http.Request, err error) *problem {
 	var wrong *strict.Error
 	var used *agent.UsedError
 	id := strconv.Quote(clip(r.PathValue("id")))
@@ -305,33 +277,32 @@ func (s agentAPI) agentRefused(w http.ResponseWriter, r *http.Request, err error
 		for _, p := range wrong.Problems {
 			list = append(list, found{p.Line, p.Text})
 		}
-		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{
-			"code": "agent_invalid", "message": "The document is invalid: " + wrong.Problems[0].Text + more(len(list)-1) +
-				".", "problems": list,
-		}})
+		return &problem{status: http.StatusUnprocessableEntity, code: "agent_invalid", more: map[string]any{"problems": list},
+			message: "The document is invalid: " + wrong.Problems[0].Text + more(len(list)-1) + "."}
 	case errors.Is(err, agent.ErrUnknown):
-		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; see GET "+agentsPath+".")
+		return refusal(http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; see GET "+agentsPath+".")
 	case errors.Is(err, agent.ErrExists) && r.Method == http.MethodPost:
-		problem(w, http.StatusConflict, "agent_exists", "An agent with that id already exists; change it with PUT or PATCH.")
+		return refusal(http.StatusConflict, "agent_exists",
+			"An agent with that id already exists; change it with PUT or PATCH.")
 	case errors.Is(err, agent.ErrExists):
-		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" already exists.")
+		return refusal(http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" already exists.")
 	case errors.Is(err, agent.ErrChanged):
-		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+
-			id+" has changed since the ETag in If-Match; get it again.")
+		return refusal(http.StatusPreconditionFailed, "precondition_failed",
+			"The agent "+id+" has changed since the ETag in If-Match; get it again.")
 	case errors.As(err, &used):
-		problem(w, http.StatusConflict, "agent_in_use", "These agents switch to "+id+": "+strings.Join(used.By, ", ")+
-			". Change them first.")
+		return refusal(http.StatusConflict, "agent_in_use",
+			"These agents switch to "+id+": "+strings.Join(used.By, ", ")+". Change them first.")
 	case errors.Is(err, agent.ErrFixed):
-		problem(w, http.StatusConflict, "agent_in_file", "The agent "+
-			id+" comes from a file or from the configuration, and has no edits. Remove it there, or disable it with enabled: false.")
+		return refusal(http.StatusConflict, "agent_in_file",
+			"The agent "+id+" comes from a file or from the configuration, and has no edits. Remove it there, or "+
+				"disable it with enabled: false.")
 	case errors.Is(err, store.ErrFull):
-		problem(w, http.StatusConflict, "limit", "The maximum number of agents is reached.")
+		return refusal(http.StatusConflict, "limit", "The maximum number of agents is reached.")
 	default:
-		s.storeFailed(w, "saving an agent failed", err)
+		return s.storeFailed("saving an agent failed", err)
 	}
 }
 
-// more returns the text for n further problems.
 func more(n int) string {
 	switch n {
 	case 0:

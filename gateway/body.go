@@ -16,29 +16,20 @@ import (
 	"voicegw/internal/quota"
 )
 
-// Limits of a request's body.
 const (
-	maxChatBody = 1 << 20
-	// maxImageBody is for messages to a model that accepts images.
+	maxChatBody  = 1 << 20
 	maxImageBody = 8 << 20
-	// maxBigBodies limits the messages above maxChatBody in memory, and maxBigOfOne those from one address. Each
-	// takes several times its size: as received, as decoded, and as sent to the model.
+	// maxBigBodies limits the messages above maxChatBody in memory (each takes several times its size), maxBigOfOne
+	// those of an address.
 	maxBigBodies = 12
 	maxBigOfOne  = 3
 )
 
-// bigBodies counts the messages above maxChatBody.
 type bigBodies struct {
-	// Fixed after newBigBodies.
 	all    chan struct{} // a slot for each
 	byAddr *quota.Quota[netip.Addr]
 }
 
-func newBigBodies() *bigBodies {
-	return &bigBodies{all: make(chan struct{}, maxBigBodies), byAddr: quota.New[netip.Addr](quota.Options{AtOnce: maxBigOfOne})}
-}
-
-// enter takes a slot for a body; shared means that many users may share the address.
 func (b *bigBodies) enter(addr netip.Addr, shared bool) (leave func(), ok bool) {
 	key := quota.AddressKey(addr)
 	if !shared && !b.byAddr.Take(key) {
@@ -58,27 +49,25 @@ func (b *bigBodies) enter(addr netip.Addr, shared bool) (leave func(), ok bool) 
 	}
 }
 
-// errBigBodies means that all slots for large bodies are taken.
 var errBigBodies = errors.New("too many large messages at once")
 
 // readBody reads a JSON body; strict rejects unknown fields.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) bool {
-	if !jsonOnly(w, r, shape) {
-		return false
+func readBody(w http.ResponseWriter, r *http.Request, into any, strict bool) *problem {
+	if no := jsonOnly(r); no != nil {
+		return no
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
-	return takeBody(w, raw, err, into, strict, shape)
+	return takeBody(w, raw, err, into, strict)
 }
 
-// readTurn reads the body of a message to the text agent, which may be larger if the model accepts images. The caller
-// must always call done, when the message is answered.
-func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) (done func(), ok bool) {
+// readTurn reads a message to the text agent, larger if the model accepts images. The caller must call done at the end.
+func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, strict bool) (done func(), no *problem) {
 	done = func() {}
 	if !s.opts.Chat.Sees() {
-		return done, s.readBody(w, r, into, strict, shape)
+		return done, readBody(w, r, into, strict)
 	}
-	if !jsonOnly(w, r, shape) {
-		return done, false
+	if no := jsonOnly(r); no != nil {
+		return done, no
 	}
 	body := http.MaxBytesReader(w, r.Body, maxImageBody)
 	raw, err := io.ReadAll(io.LimitReader(body, maxChatBody+1))
@@ -93,57 +82,53 @@ func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, stri
 			err = errBigBodies
 		}
 	}
-	return done, takeBody(w, raw, err, into, strict, shape)
+	return done, takeBody(w, raw, err, into, strict)
 }
 
-// jsonOnly rejects a body with another Content-Type.
-func jsonOnly(w http.ResponseWriter, r *http.Request, shape errorShape) bool {
+func jsonOnly(r *http.Request) *problem {
 	if isJSON(r.Header.Get("Content-Type")) {
-		return true
+		return nil
 	}
-	refuse(w, shape, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
-	return false
+	return refusal(http.StatusUnsupportedMediaType, "invalid_message",
+		"The body must be JSON, with Content-Type: application/json.")
 }
 
-// takeBody decodes a body, or answers with the problem; err is the error of reading it.
-func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict bool, shape errorShape) bool {
+// takeBody decodes a body; err is the error of reading it.
+func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict bool) *problem {
 	if err == nil {
 		err = decodeBody(raw, into, strict)
 	}
 	var twice repeatedField
 	var tooBig *http.MaxBytesError
 	var otherType *json.UnmarshalTypeError
+	var no *problem
 	switch {
 	case err == nil:
-		return true
+		return nil
 	case errors.As(err, &twice):
-		told := shape(http.StatusBadRequest, "invalid_message", "The field "+string(twice)+" is repeated; give it once.")
-		if _, has := told["param"]; has {
-			told["param"] = twice
-		}
-		answer(w, http.StatusBadRequest, map[string]any{"error": told})
+		no = invalid("The field " + string(twice) + " is repeated; give it once.")
+		no.param = string(twice)
+		return no
 	case errors.As(err, &otherType) && otherType.Field != "":
-		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+
-			clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
+		return invalid("The body cannot be read: the field " + clip(otherType.Field) + " cannot be " +
+			clip(otherType.Value) + ".")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close")
-		refuse(w, shape, http.StatusRequestTimeout, "too_slow", "The body did not arrive within "+bodyTime.String()+"; send it again.")
+		no = refusal(http.StatusRequestTimeout, "too_slow",
+			"The body did not arrive within "+bodyTime.String()+"; send it again.")
 	case errors.As(err, &tooBig):
-		w.Header().Set("Connection", "close")
-		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", fmt.Sprintf("The body is larger than %d MiB.",
-			tooBig.Limit>>20))
+		no = refusal(http.StatusRequestEntityTooLarge, "invalid_message",
+			fmt.Sprintf("The body is larger than %d MiB.", tooBig.Limit>>20))
 	case errors.Is(err, errBigBodies):
-		w.Header().Set("Connection", "close")
-		retryAfter(w, 5*time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable,
-			"full", fmt.Sprintf("The gateway is processing too many messages above %d MiB; try again in a moment.", maxChatBody>>20))
+		no = refusal(http.StatusServiceUnavailable, "full", fmt.Sprintf(
+			"The gateway is processing too many messages above %d MiB; try again in a moment.",
+			maxChatBody>>20)).after(5 * time.Second)
 	default:
-		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
+		return invalid("The body cannot be read: " + clip(err.Error()) + ".")
 	}
-	return false
+	w.Header().Set("Connection", "close")
+	return no
 }
 
-// decodeBody decodes one JSON value. The error is a repeatedField if a field is repeated.
 func decodeBody(raw []byte, into any, strict bool) error {
 	err := unambiguous(json.NewDecoder(bytes.NewReader(raw)), "", 0, strict)
 	if errors.Is(err, errDeep) || errors.As(err, new(repeatedField)) {
@@ -167,14 +152,12 @@ const maxDepth = 32
 
 var errDeep = fmt.Errorf("it is nested deeper than %d levels", maxDepth)
 
-// repeatedField is the error for a repeated field of an object, with its path. encoding/json uses the last value,
-// other parsers the first.
+// repeatedField is the path of a repeated field. encoding/json uses the last value, other parsers the first.
 type repeatedField string
 
 func (f repeatedField) Error() string { return "the field " + string(f) + " is repeated" }
 
-// unambiguous reads one JSON value. The error is a repeatedField, errDeep, or the decoder's. path and depth are those
-// of the value; folded means that the outermost names are case-insensitive.
+// unambiguous reads one JSON value at a path. folded means that the outermost names are case-insensitive.
 func unambiguous(d *json.Decoder, path string, depth int, folded bool) error {
 	token, err := d.Token()
 	delim, nested := token.(json.Delim)

@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/registry/spec"
 )
 
 // Limits on wrong credentials from one address: the average rate and the burst.
@@ -20,9 +24,7 @@ const (
 	failureBurst      = 50
 )
 
-// callers authenticates requests. It is safe for concurrent use.
 type callers struct {
-	// Fixed after newCallers.
 	current  *auth.Current
 	console  *consoleGrants
 	failures *quota.Quota[netip.Addr]
@@ -38,68 +40,44 @@ func newCallers(current *auth.Current) *callers {
 	}
 }
 
-// refusal explains why a request may not use a route.
-type refusal struct {
-	status  int
-	code    string
-	message string
-	// challenge is appended to WWW-Authenticate (RFC 6750, section 3); empty for a status without one.
-	challenge string
-	wait      time.Duration // until a retry may succeed; zero if none can
-	reason    string        // for the log, if it differs from code
-}
-
 // wrongCredentials is the answer to all wrong credentials, regardless of the reason.
-var wrongCredentials = refusal{
+var wrongCredentials = problem{
 	status: http.StatusUnauthorized, code: "wrong_key", challenge: `, error="invalid_token"`,
 	message: "The credentials in Authorization are invalid: they are not a key or token of this gateway, or have expired.",
 }
 
 // guarded passes only authorised requests to next, with the principal in the context (auth.From).
-func (s *Server) guarded(a access, next http.HandlerFunc) http.HandlerFunc {
-	if a.public() {
-		return next
-	}
+func (s *Server) guarded(a access, next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p, no := s.caller(r, a)
-		if no == nil {
-			no = mayUse(p, r, a)
+		if !a.public() {
+			p, no := s.caller(r, a)
+			if no == nil {
+				no = mayUse(p, r, a)
+			}
+			if no != nil {
+				s.refuseCaller(w, r, no).answer(w, r)
+				return
+			}
+			r = r.WithContext(auth.With(r.Context(), p))
 		}
-		if no == nil {
-			next(w, r.WithContext(auth.With(r.Context(), p)))
-			return
+		if no := next(w, r); no != nil {
+			no.answer(w, r)
 		}
-		s.refuseCaller(w, r, no)
 	}
 }
 
-// refuseCaller answers an unauthorised request.
-func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, no *refusal) {
-	reason := no.reason
-	if reason == "" {
-		reason = no.code
-	}
-	s.seldom.Info("request refused", reason, "addr", s.clientAddr(r).String(), "route", r.Pattern, "status", no.status)
+func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, no *problem) *problem {
+	s.seldom.Info("request refused", cmp.Or(no.reason, no.code), "addr", s.clientAddr(r).String(), "route",
+		r.Pattern, "status", no.status)
 	if no.status == http.StatusUnauthorized || no.challenge != "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`+no.challenge)
 	}
-	if no.wait > 0 {
-		retryAfter(w, no.wait+time.Second-1) // rounded up
-	}
-	refuse(w, shapeOf(r.URL.Path), no.status, no.code, no.message)
+	return no
 }
 
-// shapeOf returns the error format of a path.
-func shapeOf(path string) errorShape {
-	if path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/") {
-		return openaiError
-	}
-	return plainError
-}
-
-// caller authenticates a request by the Authorization header and, for the console's WebSocket, the subprotocols. On a
-// free route, wrong credentials count as missing, because clients of Chat Completions always send a key.
-func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
+// caller authenticates by Authorization and, for the console's WebSocket, the subprotocols. On a free route wrong
+// credentials count as missing, because clients of Chat Completions always send a key.
+func (s *Server) caller(r *http.Request, a access) (auth.Principal, *problem) {
 	in := s.callers.current.Get()
 	free := a.free && !in.Required() && (a.pattern != "POST "+completionsPath || !s.live.Load().GuardCompletions)
 	secret, err := auth.ParseBearer(r.Header.Values("Authorization"))
@@ -115,7 +93,7 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 	}
 	switch {
 	case !free && !in.Required() && !in.HasOperators():
-		return auth.Principal{}, &refusal{status: http.StatusForbidden, code: "operators_only",
+		return auth.Principal{}, &problem{status: http.StatusForbidden, code: "operators_only",
 			message: "This endpoint is for operators, but this gateway has no key for them. Set api_key in its configuration."}
 	case err == nil:
 		p, no := s.check(r, in, secret)
@@ -130,14 +108,14 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 	case errors.Is(err, auth.ErrBearer):
 		return auth.Principal{}, s.failed(r, "form")
 	default:
-		return auth.Principal{}, &refusal{status: http.StatusUnauthorized, code: "key_missing",
+		return auth.Principal{}, &problem{status: http.StatusUnauthorized, code: "key_missing",
 			message: "Send a key or a token once, as \"Authorization: Bearer …\". The operator's key is the gateway's api_key " +
 				"or, if that is not set, in the file operators.key of its data folder."}
 	}
 }
 
 // check returns the principal of a secret. An address that has sent too many wrong ones must wait.
-func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (auth.Principal, *refusal) {
+func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (auth.Principal, *problem) {
 	if wait := s.callers.failures.Wait(quota.AddressKey(s.clientAddr(r))); wait > 0 {
 		return auth.Principal{}, s.tooManyFailures(wait)
 	}
@@ -156,7 +134,8 @@ func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (
 		return auth.Principal{}, s.failed(r, why.Reason)
 	default:
 		s.seldom.Info("credentials cannot be verified", "keys_away", "error", err)
-		return auth.Principal{}, &refusal{status: http.StatusServiceUnavailable, code: "authentication_unavailable", wait: 5 * time.Second,
+		return auth.Principal{}, &problem{status: http.StatusServiceUnavailable, code: "authentication_unavailable",
+			wait:    5 * time.Second,
 			message: "The token cannot be verified, because its issuer's keys are unavailable; try again in a moment."}
 	}
 }
@@ -164,8 +143,7 @@ func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (
 // TooManyWrong is the reason for ignoring credentials after too many wrong ones from the address.
 const TooManyWrong = "limit"
 
-// failed counts wrong credentials and returns their refusal.
-func (s *Server) failed(r *http.Request, reason string) *refusal {
+func (s *Server) failed(r *http.Request, reason string) *problem {
 	if wait := s.callers.failures.Begin(quota.AddressKey(s.clientAddr(r))); wait > 0 {
 		return s.tooManyFailures(wait)
 	}
@@ -181,14 +159,14 @@ func (s *Server) tellRefused(why string) {
 	}
 }
 
-func (s *Server) tooManyFailures(wait time.Duration) *refusal {
+func (s *Server) tooManyFailures(wait time.Duration) *problem {
 	s.tellRefused(TooManyWrong)
-	return &refusal{status: http.StatusTooManyRequests, code: "limit", reason: "wrong_key: too many", wait: wait,
+	return &problem{status: http.StatusTooManyRequests, code: "limit", reason: "wrong_key: too many",
+		wait:    wait + time.Second - 1, // rounded up
 		message: "Too many wrong keys and tokens from your address; try again in a moment."}
 }
 
-// mayUse refuses a principal without the route's scopes.
-func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
+func mayUse(p auth.Principal, r *http.Request, a access) *problem {
 	switch {
 	case p.May(a.scopes), a.free && p.Unauthenticated() && !p.IsZero():
 		return nil
@@ -196,20 +174,19 @@ func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
 		return nil // the ticket decides
 	}
 	names := a.scopes.Names()
-	return &refusal{
+	return &problem{
 		status: http.StatusForbidden, code: "scope_missing", challenge: `, error="insufficient_scope", scope="` +
 			strings.Join(names, " ") + `"`,
 		message: "The credentials in Authorization lack the scope " + strings.Join(names, " or ") + ".",
 	}
 }
 
-// isServer reports whether the caller is a trusted program, which may name users and grant scopes. A console isn't:
-// it runs in a browser.
+// isServer reports whether the caller is a trusted program. A console isn't: it runs in a browser.
 func isServer(p auth.Principal) bool { return p.Names() && p.Kind != auth.KindConsole }
 
-// speaker returns the request's user: the caller's, the one that it names if allowed, or an anonymous one. known
-// means that the user is verified, not only claimed.
-func (s *Server) speaker(r *http.Request, named string) (who user.User, known bool, no *wrongName) {
+// speaker returns the caller, the user that it names if allowed, or an anonymous one. known means verified, not only
+// claimed.
+func (s *Server) speaker(r *http.Request, named string) (who user.User, known bool, no *problem) {
 	p := auth.From(r.Context())
 	if named == "" {
 		if self := p.Self(); !self.IsZero() && !p.Names() {
@@ -220,7 +197,7 @@ func (s *Server) speaker(r *http.Request, named string) (who user.User, known bo
 	who, err := user.Parse(named)
 	switch {
 	case err != nil:
-		return who, false, &wrongName{http.StatusBadRequest, "invalid_message", "user " + err.Error() + "."}
+		return who, false, invalid("user " + err.Error() + ".")
 	case p.Unauthenticated() || p.Names():
 		return who, isServer(p), nil
 	case who != p.Self():
@@ -230,27 +207,16 @@ func (s *Server) speaker(r *http.Request, named string) (who user.User, known bo
 	}
 }
 
-// userNotAllowed is the error code for naming a user that the caller may not act for.
 const userNotAllowed = "user_not_allowed"
 
-// wrongName explains what is wrong with the user that a request names.
-type wrongName struct {
-	status        int
-	code, message string
+func notAllowed() *problem {
+	return refusal(http.StatusForbidden, userNotAllowed,
+		"These credentials are for another user than the request names. Omit user; a server that acts for many users needs a "+
+			"key with the scope tickets.")
 }
 
-func notAllowed() *wrongName {
-	return &wrongName{http.StatusForbidden, userNotAllowed,
-		"These credentials are for another user than the request names. Omit user; a server that acts for many users needs a " +
-			"key with the scope tickets."}
-}
-
-func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {
-	refuse(w, shape, no.status, no.code, no.message)
-}
-
-// mine returns the only user that the caller may see, or zero if it may see all: callers bound to a user see only
-// that user, except admins.
+// mine returns the only user that the caller may see, or zero: callers bound to a user see only that user, except
+// admins.
 func mine(ctx context.Context) user.User {
 	p := auth.From(ctx)
 	if p.May(auth.ScopeAdmin) {
@@ -259,8 +225,40 @@ func mine(ctx context.Context) user.User {
 	return p.User
 }
 
-// sees reports whether the caller may see a user's objects.
 func sees(ctx context.Context, owner string) bool {
 	only := mine(ctx)
 	return only.IsZero() || only.String() == owner
+}
+
+func scopesProblem(scopes []string) string {
+	if len(scopes) > spec.MaxScopes {
+		return fmt.Sprintf("scopes has %d entries; at most %d are allowed.", len(scopes), spec.MaxScopes)
+	}
+	for i, scope := range scopes {
+		if !spec.ValidScope(scope) {
+			return fmt.Sprintf("scopes[%d] must be 1 to %d letters, digits or . _ : / -.", i, spec.MaxScopeBytes)
+		}
+	}
+	return ""
+}
+
+func grantsOf(r *http.Request, named []string) []string {
+	all := slices.Clone(named)
+	for _, scope := range auth.From(r.Context()).Granted() {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
+// grantProblem: clients cannot grant scopes to themselves.
+func grantProblem(r *http.Request, scopes []string) *problem {
+	if len(scopes) == 0 || isServer(auth.From(r.Context())) {
+		return nil
+	}
+	return refusal(http.StatusForbidden, "scopes_not_allowed",
+		"Only trusted servers may grant scopes. Omit them, or send a key with the scope tickets, or the gateway's "+
+			"api_key, "+
+			"as \"Authorization: Bearer …\".")
 }

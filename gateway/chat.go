@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
@@ -20,14 +21,11 @@ import (
 // TextAgent answers text messages; *chat.Agent implements it.
 type TextAgent interface {
 	Name() string
-	// Has reports whether requests may name that agent.
 	Has(name string) bool
-	// Sees reports whether requests may have images.
 	Sees() bool
 	Respond(ctx context.Context, req chat.Request, emit chat.Emit) error
 }
 
-// chatBody is the body of POST /v1/chat.
 type chatBody struct {
 	ConversationID string            `json:"conversation_id"`
 	MessageID      string            `json:"message_id"`
@@ -41,7 +39,6 @@ type chatBody struct {
 	TimeZone       string            `json:"time_zone"`
 }
 
-// chatMessage is a message of a conversation that the client keeps.
 type chatMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -56,50 +53,29 @@ type chatConfirmation struct {
 	Approved *bool  `json:"approved"`
 }
 
-// maxChatMessages limits the messages of a request.
 const maxChatMessages = 500
 
-// chatAPI has the handlers of the text agent.
 type chatAPI struct{ *Server }
 
-// chat answers a turn of a text conversation with server-sent events.
-func (s chatAPI) chat(w http.ResponseWriter, r *http.Request) {
-	body, done, ok := s.readChat(w, r)
+func (s chatAPI) chat(w http.ResponseWriter, r *http.Request) *problem {
+	body, done, no := s.readChat(w, r)
 	defer done()
-	if !ok {
-		return
-	}
-	who, known, no := s.speaker(r, body.User)
 	if no != nil {
-		no.answer(w, plainError)
-		return
+		return no
 	}
-	req, wrong := s.chatRequest(r, body)
-	if wrong != "" {
-		problem(w, http.StatusBadRequest, "invalid_message", wrong)
-		return
+	req, no := s.chatRequest(r, body)
+	if no == nil {
+		no = mayWrite(r, req, body.Scopes)
 	}
-	req.User, req.Vouched = who, known
-	if req.ID, wrong = messageID(r, body.MessageID); wrong != "" {
-		problem(w, http.StatusBadRequest, "invalid_message", wrong)
-		return
-	}
-	if wrong := instructs(r, req); wrong != "" {
-		problem(w, http.StatusForbidden, "system_message", wrong)
-		return
-	}
-	if wrong := grantProblem(r, body.Scopes); wrong != "" {
-		problem(w, http.StatusForbidden, "scopes_not_allowed", wrong)
-		return
+	if no != nil {
+		return no
 	}
 	if !s.opts.Chat.Has(body.Agent) {
-		s.unknownAgent(w, body.Agent)
-		return
+		return s.unknownAgent(body.Agent)
 	}
-	req.Agent = body.Agent
-	leave, ok := s.enterChat(w, r, req.User, plainError)
-	if !ok {
-		return
+	leave, no := s.enterChat(w, r, req.User)
+	if no != nil {
+		return no
 	}
 	defer leave()
 	s.leaveVoice(r, req.ConversationID, req.User)
@@ -110,100 +86,104 @@ func (s chatAPI) chat(w http.ResponseWriter, r *http.Request) {
 		s.reachable(r, m)
 		take(m)
 	})
-	if err != nil {
-		s.chatRefused(w, err)
-	}
+	return s.chatRefused(err)
 }
 
-// leaveVoiceTime limits the wait for the transcript of a voice session.
 const leaveVoiceTime = 3 * time.Second
 
-// leaveVoice ends the conversation's voice session if its client is disconnected, because the conversation continues
-// in text.
+// leaveVoice ends the conversation's voice session if its client is disconnected: it continues in text.
 func (s *Server) leaveVoice(r *http.Request, conversationID string, who user.User) {
 	ctx, cancel := context.WithTimeout(r.Context(), leaveVoiceTime)
 	defer cancel()
 	s.opts.Sessions.EndDetached(ctx, conversationID, who)
 }
 
-// reachable adds the URL of the voice endpoint to an invitation without one.
 func (s chatAPI) reachable(r *http.Request, m protocol.ServerMessage) {
 	if offer, ok := m.(*protocol.VoiceSessionStart); ok && offer.URL == "" {
 		offer.URL = s.voiceURL(r)
 	}
 }
 
-// chatRequest converts a body to a turn, or returns the problem.
-func (s chatAPI) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
+// turnBy returns a turn of the caller, or of the user that it names.
+func (s chatAPI) turnBy(r *http.Request, named string, scopes []string) (chat.Request, *problem) {
+	who, known, no := s.speaker(r, named)
 	p := auth.From(r.Context())
-	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires,
-		Inspect: p.May(auth.ScopeInspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r),
-		Parent: parentOf(r)}
+	return chat.Request{User: who, Vouched: known, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires,
+		Inspect: p.May(auth.ScopeInspect), Scopes: grantsOf(r, scopes), Origin: pageOf(r), Parent: parentOf(r)}, no
+}
+
+func (s chatAPI) chatRequest(r *http.Request, body chatBody) (chat.Request, *problem) {
+	req, no := s.turnBy(r, body.User, body.Scopes)
+	if no != nil {
+		return req, no
+	}
+	req.ConversationID, req.TimeZone, req.Agent = body.ConversationID, body.TimeZone, body.Agent
 	req.Inside = req.Inspect && body.Inspect
 	seen := &pictures{sees: s.opts.Chat.Sees()}
-	var no *wrongField
 	if req.Message, req.Parts, no = seen.content("message", "user", body.Message); no != nil {
-		return req, no.message
+		return req, invalid(no.message)
 	}
 	if wrong := scopesProblem(body.Scopes); wrong != "" {
-		return req, wrong
+		return req, invalid(wrong)
 	}
 	if body.TimeZone != "" {
 		if _, err := user.LoadZone(body.TimeZone); err != nil {
-			return req, `time_zone must be an IANA name such as "Europe/Berlin".`
+			return req, invalid(`time_zone must be an IANA name such as "Europe/Berlin".`)
 		}
 	}
 	if c := body.Confirmation; c != nil {
 		if c.Token == "" || c.Approved == nil {
-			return req, `confirmation must be {"token": "…", "approved": true} or false.`
+			return req, invalid(`confirmation must be {"token": "…", "approved": true} or false.`)
 		}
 		req.Confirmation = &chat.Confirmation{Token: c.Token, Approved: *c.Approved}
 	}
-	if len(body.Messages) == 0 {
-		return req, ""
+	if len(body.Messages) > 0 {
+		if len(body.Message) > 0 || body.ConversationID != "" || body.Confirmation != nil {
+			return req, invalid("messages cannot be combined with message, conversation_id or confirmation: with " +
+				"messages, you " +
+				"keep the conversation yourself.")
+		}
+		if no := withHistory(&req, body.Messages, seen); no != nil {
+			return req, no
+		}
 	}
-	if len(body.Message) > 0 || body.ConversationID != "" || body.Confirmation != nil {
-		return req, "messages cannot be combined with message, conversation_id or confirmation: with messages, you keep the " +
-			"conversation yourself."
-	}
-	return withHistory(req, body.Messages, seen)
+	req.ID, no = messageID(r, body.MessageID)
+	return req, no
 }
 
-// reusedWords explain that the id belongs to another message.
 const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Repeat a message unchanged, or give a " +
 	"new message its own id."
 
-// messageID returns the client's id for its message, which stays the same when the message is repeated: the header
-// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header, read 2026-11-23) or the field message_id. Empty without
-// one.
-func messageID(r *http.Request, field string) (id, wrong string) {
-	all := r.Header.Values("Idempotency-Key")
-	id = r.Header.Get("Idempotency-Key")
-	if slices.ContainsFunc(all, func(other string) bool { return other != id }) {
-		return "", "The request has two different headers Idempotency-Key; give one."
+// messageID returns the client's id for its message, the same when repeated: the header Idempotency-Key
+// (draft-ietf-httpapi-idempotency-key-header, read 2026-11-23) or message_id.
+func messageID(r *http.Request, field string) (string, *problem) {
+	id := r.Header.Get("Idempotency-Key")
+	switch {
+	case slices.ContainsFunc(r.Header.Values("Idempotency-Key"), func(other string) bool { return other != id }):
+		return "", wrongField("message_id", "invalid_message",
+			"The request has two different headers Idempotency-Key; give one.")
+	case id != "" && field != "" && id != field:
+		return "", wrongField("message_id", "invalid_message",
+			"message_id and Idempotency-Key differ; give one of them.")
 	}
-	if id != "" && field != "" && id != field {
-		return "", "message_id and Idempotency-Key differ; give one of them."
-	}
-	id = cmp.Or(id, field)
-	return id, ""
+	return cmp.Or(id, field), nil
 }
 
-// instructs returns the reason why a request may not contain system messages; empty if it may. Only operators and
-// trusted servers may.
-func instructs(r *http.Request, req chat.Request) (wrong string) {
+// mayWrite refuses system messages and scopes of callers that aren't trusted servers.
+func mayWrite(r *http.Request, req chat.Request, scopes []string) *problem {
 	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
-	if i < 0 || auth.From(r.Context()).May(auth.ScopeTickets) {
-		return ""
+	if i >= 0 && !auth.From(r.Context()).May(auth.ScopeTickets) {
+		return refusal(http.StatusForbidden, "system_message", "messages["+strconv.Itoa(i)+
+			"].role is system or developer, which only operators may send. "+
+			"Omit the message, or send a key with the scope tickets, or the gateway's api_key, as \"Authorization: "+
+			"Bearer …\".")
 	}
-	return "messages[" + strconv.Itoa(i) + "].role is system or developer, which only operators may send. " +
-		"Omit the message, or send a key with the scope tickets, or the gateway's api_key, as \"Authorization: Bearer …\"."
+	return grantProblem(r, scopes)
 }
 
-// withHistory makes the last message the turn and the earlier ones its history.
-func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat.Request, string) {
+func withHistory(req *chat.Request, messages []chatMessage, seen *pictures) *problem {
 	if len(messages) > maxChatMessages {
-		return req, "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are allowed."
+		return invalid(fmt.Sprintf("messages has %d messages; at most %d are allowed.", len(messages), maxChatMessages))
 	}
 	req.History = []chat.Message{}
 	for i, m := range messages {
@@ -213,69 +193,55 @@ func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat
 		case "system", "developer":
 			m.Role = "system"
 		case "tool", "function":
-			return req, where + " has the role tool, but the gateway runs the tools and keeps their messages."
+			return invalid(where + " has the role tool, but the gateway runs the tools and keeps their messages.")
 		default:
-			return req, where + ".role must be user, assistant or system."
+			return invalid(where + ".role must be user, assistant or system.")
 		}
 		if m.Content != nil {
-			var no *wrongField
+			var no *problem
 			if m.text, m.parts, no = seen.content(where+".content", m.Role, m.Content); no != nil {
-				return req, no.message
+				return invalid(no.message)
 			}
 		}
-		if i == len(messages)-1 {
-			if m.Role != "user" {
-				return req, "The last message must be the user's."
-			}
-			req.Message, req.Parts = m.text, m.parts
-			break
+		if i < len(messages)-1 {
+			req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.text, Parts: m.parts})
+			continue
 		}
-		req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.text, Parts: m.parts})
+		if m.Role != "user" {
+			return invalid("The last message must be the user's.")
+		}
+		req.Message, req.Parts = m.text, m.parts
 	}
-	return req, ""
+	return nil
 }
 
-// nameless returns the user for a client without a name.
 func (s *Server) nameless(r *http.Request) user.User {
 	from := s.clientOf(r)
 	return user.Anonymous(from.Addr, from.Own)
 }
 
-// errorShape is the error format of an API.
-type errorShape func(status int, code, message string) map[string]any
-
-func plainError(_ int, code, message string) map[string]any {
-	return map[string]any{"code": code, "message": message}
-}
-
-func refuse(w http.ResponseWriter, shape errorShape, status int, code, message string) {
-	answer(w, status, map[string]any{"error": shape(status, code, message)})
-}
-
-// chatRefused answers a turn that did not begin.
-func (s chatAPI) chatRefused(w http.ResponseWriter, err error) {
+func (s chatAPI) chatRefused(err error) *problem {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, chat.ErrBusy):
-		retryAfter(w, time.Second)
-		problem(w, http.StatusConflict, "conversation_busy",
-			"Another message of this conversation is being answered; wait for its event done, and send this one again.")
+		return refusal(http.StatusConflict, "conversation_busy",
+			"Another message of this conversation is being answered; wait for its event done, and send this one "+
+				"again.").after(time.Second)
 	case errors.Is(err, chat.ErrDraining):
-		refuseDraining(w, plainError)
+		return draining("use another gateway")
 	case errors.Is(err, chat.ErrReused):
-		problem(w, http.StatusUnprocessableEntity, "message_reused", reusedWords)
+		return refusal(http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case errors.Is(err, chat.ErrUnknown):
-		problem(w, http.StatusNotFound, "conversation_unknown", "This user has no such conversation; omit conversation_id to start one.")
+		return refusal(http.StatusNotFound, "conversation_unknown",
+			"This user has no such conversation; omit conversation_id to start one.")
 	case errors.Is(err, chat.ErrMessage):
-		problem(w, http.StatusBadRequest, "invalid_message", err.Error())
-	default:
-		if !s.confirmationRefused(w, err) {
-			s.storeFailed(w, "continuing a text conversation failed", err)
-		}
+		return invalid(err.Error())
 	}
+	return s.confirmationRefused("continuing a text conversation failed", err)
 }
 
-// isJSON reports whether a Content-Type is JSON. Requiring it forces a CORS preflight before a page of another origin
-// can send a body.
+// isJSON: requiring it forces a CORS preflight before a page of another origin can send a body.
 func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && media == "application/json"

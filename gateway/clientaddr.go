@@ -9,19 +9,16 @@ import (
 
 // Client is the origin of a request, as far as known.
 type Client struct {
-	// Addr is the client's address, without a zone and never an IPv4-mapped IPv6 address. It is the zero Addr on a
-	// connection without an IP address.
+	// Addr has no zone, is never IPv4-mapped, and is zero on a connection without an IP address.
 	Addr netip.Addr
-	// Own means that Addr is the client's. It is false for a proxy's address, which several people may share: a
-	// trusted proxy did not name its client, or an untrusted peer sent a header that only proxies add.
+	// Own is false for a proxy's address, which several people may share: a trusted one that did not name its client,
+	// or an untrusted peer that sent a proxy's header.
 	Own bool
 }
 
-// clientOf returns where a request comes from: the peer of the connection or, for one of [Options.TrustedProxies],
-// the client in X-Forwarded-For. That is the rightmost address that isn't a trusted proxy, or the leftmost one if all
-// are trusted. A list with an invalid entry before that counts as missing.
-//
-// The header Forwarded (RFC 7239) is ignored: proxies that write X-Forwarded-For pass the client's own Forwarded on.
+// clientOf returns the peer or, behind a trusted proxy, the rightmost address of X-Forwarded-For that isn't one (or the
+// leftmost). A list with an invalid entry before that counts as missing. Forwarded (RFC 7239) is ignored: such proxies
+// pass the client's own on.
 func (s *Server) clientOf(r *http.Request) Client {
 	direct := directAddr(r)
 	if !s.trusted(direct) {
@@ -33,12 +30,10 @@ func (s *Server) clientOf(r *http.Request) Client {
 	return Client{Addr: direct, Own: !sentByProxy(r)}
 }
 
-// clientAddr is the address for limits, logs and anonymous users.
 func (s *Server) clientAddr(r *http.Request) netip.Addr { return s.clientOf(r).Addr }
 
-// scheme returns https or http, as the client uses it with the gateway or with a trusted proxy. told is false if the
-// gateway only knows that its own connection is plain. Only the last value of X-Forwarded-Proto counts, and only from
-// a trusted proxy.
+// scheme is that of the client. told is false if the gateway only knows that its own connection is plain. Only the last
+// X-Forwarded-Proto counts, and only from a trusted proxy.
 func (s *Server) scheme(r *http.Request) (scheme string, told bool) {
 	if values := r.Header.Values("X-Forwarded-Proto"); len(values) > 0 && s.trusted(directAddr(r)) {
 		last := values[len(values)-1]
@@ -53,7 +48,6 @@ func (s *Server) scheme(r *http.Request) (scheme string, told bool) {
 	return "http", false
 }
 
-// directAddr is the peer's address.
 func directAddr(r *http.Request) netip.Addr {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -66,14 +60,12 @@ func (s *Server) trusted(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// forwarded are the headers that proxies add.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"}
 
 func sentByProxy(r *http.Request) bool {
 	return slices.ContainsFunc(forwarded, func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
-// forwardedFor returns the client's address from X-Forwarded-For as sent by the trusted proxy at direct.
 func (s *Server) forwardedFor(direct netip.Addr, values []string) (netip.Addr, bool) {
 	var last netip.Addr
 	for _, hop := range slices.Backward(strings.Split(strings.Join(values, ","), ",")) {
@@ -90,8 +82,8 @@ func (s *Server) forwardedFor(direct netip.Addr, values []string) (netip.Addr, b
 	return last, last.IsValid()
 }
 
-// parseHop parses an address of X-Forwarded-For: an IP address, optionally with a port. Names, zones and the
-// unspecified address are rejected.
+// parseHop parses an address of X-Forwarded-For, with or without a port. Names, zones and the unspecified address are
+// rejected.
 func parseHop(text string) (netip.Addr, bool) {
 	text = strings.Trim(text, " \t")
 	addr, err := netip.ParseAddr(text)

@@ -9,9 +9,7 @@ import (
 	"voicegw/protocol"
 )
 
-// completion converts the messages of a turn to an answer of Chat Completions.
 type completion struct {
-	// Fixed after completions.
 	id        string
 	model     string
 	created   int64
@@ -59,8 +57,7 @@ func (c *completion) take(m protocol.ServerMessage) {
 	}
 }
 
-// say adds a piece of text. Texts before and after a tool call are separate paragraphs; for JSON content, only the
-// text after the last tool call counts.
+// say adds a piece of text. Around a tool call texts are paragraphs; for JSON only the text after the last call counts.
 func (c *completion) say(item, text string) {
 	another := c.item != "" && c.item != item
 	c.item = item
@@ -76,10 +73,9 @@ func (c *completion) say(item, text string) {
 	}
 }
 
-// image adds an image to a list next to the content, as OpenRouter and Vercel's AI Gateway do
-// (openrouter.ai/docs/features/multimodal/image-generation,
-// vercel.com/docs/ai-gateway/openai-compat/image-generation, read 2026-11-23), and to the content as Markdown for
-// other clients.
+// image adds an image next to the content, as OpenRouter and Vercel's AI Gateway do
+// (openrouter.ai/docs/features/multimodal/image-generation, vercel.com/docs/ai-gateway/openai-compat/image-generation,
+// read 2026-11-23), and to the content as Markdown.
 func (c *completion) image(m *protocol.UIImage) {
 	shown := *m
 	shown.URL = c.absolute(m.URL)
@@ -120,7 +116,6 @@ func (c *completion) call(m *protocol.ToolCall) {
 // maxAlt limits an image's description in Markdown, in characters.
 const maxAlt = 120
 
-// markdownImage returns an image in Markdown, with about sanitised.
 func markdownImage(about, address string) string {
 	about = strings.Join(strings.FieldsFunc(about, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`[]()!\<>`+"`", r) }), " ")
 	if r := []rune(about); len(r) > maxAlt {
@@ -129,10 +124,8 @@ func markdownImage(about, address string) string {
 	return "![" + about + "](" + address + ")"
 }
 
-// maxExtras limits the extra messages of a turn; a turn has fewer calls.
 const maxExtras = 64
 
-// extra adds a message without an equivalent in this API under "voicegw", in a chunk or, without a stream, in a list.
 func (c *completion) extra(m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(int64(len(c.extras)+1), m)
 	if err != nil || len(c.extras) == maxExtras {
@@ -142,7 +135,6 @@ func (c *completion) extra(m protocol.ServerMessage) {
 	c.chunk(map[string]any{}, nil, text)
 }
 
-// chunk writes a piece of a stream.
 func (c *completion) chunk(delta map[string]any, finish *string, extra json.RawMessage) {
 	if c.out == nil {
 		return
@@ -166,7 +158,6 @@ func (c *completion) shape(object string) map[string]any {
 	return map[string]any{"id": c.id, "object": object, "created": c.created, "model": c.model}
 }
 
-// finish returns the finish reason.
 func (c *completion) finish() string {
 	switch {
 	case len(c.calls) > 0:
@@ -180,10 +171,9 @@ func (c *completion) finish() string {
 	}
 }
 
-// end writes the end of the answer.
-func (c *completion) end(ctx context.Context) {
+func (c *completion) end(ctx context.Context) *problem {
 	if ctx.Err() != nil {
-		return // the client is gone
+		return nil // the client is gone
 	}
 	usage := map[string]any{
 		"prompt_tokens": c.usage.InputTokens, "completion_tokens": c.usage.OutputTokens,
@@ -191,8 +181,7 @@ func (c *completion) end(ctx context.Context) {
 		"prompt_tokens_details": map[string]any{"cached_tokens": c.usage.Input.CachedText},
 	}
 	if c.failure != nil && !c.opened {
-		refuseTurn(c.w, c.failure)
-		return
+		return refuseTurn(c.w, c.failure)
 	}
 	finish := c.finish()
 	if c.out == nil {
@@ -202,11 +191,10 @@ func (c *completion) end(ctx context.Context) {
 		if len(c.extras) > 0 {
 			out["voicegw"] = c.extras
 		}
-		answer(c.w, http.StatusOK, out)
-		return
+		return answer(c.w, http.StatusOK, out)
 	}
 	if c.failure != nil {
-		c.out.data(map[string]any{"error": troubleOf(c.failure).shape(c.failure.Message)})
+		c.out.data(map[string]any{"error": openaiError(troubleOf(c.failure).problem(c.failure.Message))})
 	} else {
 		if c.json && c.text.Len() > 0 {
 			c.chunk(map[string]any{"content": c.text.String()}, nil, nil)
@@ -222,6 +210,7 @@ func (c *completion) end(ctx context.Context) {
 		}
 	}
 	c.out.write("data: [DONE]\n\n")
+	return nil
 }
 
 func (c *completion) message() map[string]any {

@@ -17,8 +17,7 @@ type completionMessage struct {
 	callID  string
 }
 
-// messageFields are the allowed fields of messages, by role. Those other than role and content are from answers,
-// which clients send back whole; they are ignored.
+// messageFields are the allowed fields by role. Clients send answers back whole; those fields are ignored.
 var messageFields = map[string][]string{
 	"system":    {"role", "content"},
 	"developer": {"role", "content"},
@@ -28,22 +27,20 @@ var messageFields = map[string][]string{
 		"tool_calls", "function_call", "audio"},
 }
 
-// emptyFields must be null or an empty list.
 var emptyFields = []string{"function_call", "audio"}
 
-// readMessages reads the messages of a request: the last one is the turn, the others its history.
-func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrongField {
+func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *problem {
 	var messages []map[string]json.RawMessage
 	switch err := json.Unmarshal(raw, &messages); {
 	case len(raw) == 0:
-		return &wrongField{"messages", "missing_required_parameter", "messages is missing."}
+		return wrongField("messages", "missing_required_parameter", "messages is missing.")
 	case err != nil:
-		return &wrongField{"messages", "invalid_value", "messages must be a list of objects."}
+		return badField("messages", "must be a list of objects.")
 	case len(messages) == 0:
-		return &wrongField{"messages", "invalid_value", "messages is empty."}
+		return badField("messages", "is empty.")
 	case len(messages) > maxChatMessages:
-		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) +
-			" messages; at most " + strconv.Itoa(maxChatMessages) + " are allowed."}
+		return badField("messages", "has "+strconv.Itoa(len(messages))+" messages; at most "+
+			strconv.Itoa(maxChatMessages)+" are allowed.")
 	}
 	req.History = []chat.Message{}
 	var open openCalls
@@ -64,7 +61,8 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrong
 		case i < len(messages)-1 || m.role == "tool":
 			req.History = append(req.History, said)
 		case m.role != "user":
-			return &wrongField{"messages", "invalid_value", "The last message must be from the user, or answer a tool call."}
+			return wrongField("messages", "invalid_value",
+				"The last message must be from the user, or answer a tool call.")
 		default:
 			req.Message, req.Parts = text, parts
 		}
@@ -72,9 +70,9 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrong
 	return open.end()
 }
 
-func readMessage(where string, fields map[string]json.RawMessage) (m completionMessage, no *wrongField) {
-	wrong := func(name, code, message string) (completionMessage, *wrongField) {
-		return m, &wrongField{where + "." + name, code, where + "." + name + " " + message + "."}
+func readMessage(where string, fields map[string]json.RawMessage) (m completionMessage, no *problem) {
+	wrong := func(name, code, message string) (completionMessage, *problem) {
+		return m, wrongField(where+"."+name, code, where+"."+name+" "+message+".")
 	}
 	m = completionMessage{where: where, content: fields["content"]}
 	if json.Unmarshal(fields["role"], &m.role) != nil || m.role == "" {

@@ -12,10 +12,8 @@ import (
 	"strings"
 
 	"voicegw/chat"
-	"voicegw/internal/auth"
 )
 
-// use is how the gateway treats a field of a Chat Completions request.
 type use string
 
 const (
@@ -29,14 +27,12 @@ type field struct {
 	use use
 	// doc describes the allowed values, or why there are none, for docs/chat-completions.md.
 	doc string
-	// read parses a value that isn't null, and returns the problem as the rest of a sentence that starts with the
-	// field's name, or an empty string. A nil read rejects the field.
+	// read parses a value that isn't null, and returns the problem without the field's name. Nil rejects the field.
 	read func(q *completionsQuery, raw json.RawMessage) string
 }
 
 // completionsFields are all fields of the API (developers.openai.com/api/docs/api-reference/chat/create, read
-// 2026-11-23). No field is ignored: a missing one is rejected as unknown, one without a reader as unsupported. null
-// means absent. docs/chat-completions.md has this table (TestFieldsStandInTheDocs).
+// 2026-11-23), as in docs/chat-completions.md (TestFieldsStandInTheDocs). None is ignored; null means absent.
 var completionsFields = map[string]field{
 	"messages": {honoured, "the conversation, at most 500 messages",
 		func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
@@ -90,7 +86,6 @@ var completionsFields = map[string]field{
 	"safety_identifier":      {refused, "use `user`", nil},
 }
 
-// completionsQuery is a parsed request.
 type completionsQuery struct {
 	messages  json.RawMessage
 	model     string
@@ -108,55 +103,35 @@ type completionsQuery struct {
 	parallel  *bool
 }
 
-// wrongField describes an invalid field of a request.
-type wrongField struct {
-	param, code, message string
-}
-
-// readCompletionsQuery parses a request's fields.
-func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *wrongField) {
+func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *problem) {
 	q := &completionsQuery{settings: map[string]json.RawMessage{}}
 	for _, name := range slices.Sorted(maps.Keys(body)) {
 		raw := body[name]
 		f, known := completionsFields[name]
 		switch {
 		case !known:
-			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "Unknown field " +
-				strconv.Quote(clip(name)) + "; see docs/chat-completions.md."}
+			return nil, wrongField(cmp.Or(clip(name), `""`), "unknown_parameter",
+				"Unknown field "+strconv.Quote(clip(name))+"; see docs/chat-completions.md.")
 		case string(raw) == "null":
 		case f.read == nil:
 			message := name + " is not supported"
 			if f.doc != "" {
 				message += ": " + strings.ReplaceAll(f.doc, "`", "")
 			}
-			return nil, &wrongField{name, "unsupported_parameter", message + "."}
+			return nil, wrongField(name, "unsupported_parameter", message+".")
 		default:
 			if wrong := f.read(q, raw); wrong != "" {
-				return nil, &wrongField{name, "invalid_value", name + " " + wrong + "."}
+				return nil, badField(name, wrong+".")
 			}
 		}
 	}
 	if q.chosen != "" && !slices.ContainsFunc(q.tools, func(t chat.Tool) bool { return t.Name == q.chosen }) {
-		return nil, &wrongField{"tool_choice", "invalid_value", "tool_choice names " + strconv.Quote(clip(q.chosen)) +
-			", which is not one of the tools in tools."}
+		return nil, badField("tool_choice", "names "+strconv.Quote(clip(q.chosen))+
+			", which is not one of the tools in tools.")
 	}
 	return q, nil
 }
 
-// refuseField answers a request with an invalid field, named in the error's param.
-func refuseField(w http.ResponseWriter, wrong *wrongField) {
-	status := http.StatusBadRequest
-	if wrong.code == userNotAllowed {
-		status = http.StatusForbidden
-	}
-	e := openaiError(status, wrong.code, wrong.message)
-	if wrong.param != "" {
-		e["param"] = wrong.param
-	}
-	answer(w, status, map[string]any{"error": e})
-}
-
-// readInto parses a value of a kind.
 func readInto(raw json.RawMessage, into any, kind string) string {
 	if json.Unmarshal(raw, into) != nil {
 		return "must be " + kind
@@ -164,12 +139,10 @@ func readInto(raw json.RawMessage, into any, kind string) string {
 	return ""
 }
 
-// into parses a value of a kind into a field of the query.
 func into(kind string, place func(*completionsQuery) any) func(*completionsQuery, json.RawMessage) string {
 	return func(q *completionsQuery, raw json.RawMessage) string { return readInto(raw, place(q), kind) }
 }
 
-// only accepts only the given values. must completes the error.
 func only(must string, values ...string) func(*completionsQuery, json.RawMessage) string {
 	return func(_ *completionsQuery, raw json.RawMessage) string {
 		var plain bytes.Buffer
@@ -180,7 +153,6 @@ func only(must string, values ...string) func(*completionsQuery, json.RawMessage
 	}
 }
 
-// modelSetting accepts a value for the model.
 func modelSetting(name string, check func(json.RawMessage) string) func(*completionsQuery, json.RawMessage) string {
 	return func(q *completionsQuery, raw json.RawMessage) string {
 		wrong := check(raw)
@@ -216,7 +188,6 @@ func oneOf(words ...string) func(json.RawMessage) string {
 	}
 }
 
-// maxStops and maxStop limit the stop texts.
 const (
 	maxStops = 4
 	maxStop  = 256 // bytes
@@ -306,26 +277,21 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-// completionsRequest converts a request to a turn, or returns the problem.
-func (s chatAPI) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
-	who, known, name := s.speaker(r, q.user)
-	if name != nil {
-		return chat.Request{}, &wrongField{"user", name.code, name.message}
+func (s chatAPI) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *problem) {
+	req, no := s.turnBy(r, q.user, q.scopes)
+	if no != nil {
+		no.param = "user"
+		return req, no
 	}
-	wrong := scopesProblem(q.scopes)
-	if wrong != "" {
-		return chat.Request{}, &wrongField{"scopes", "invalid_message", wrong}
+	if wrong := scopesProblem(q.scopes); wrong != "" {
+		return req, wrongField("scopes", "invalid_message", wrong)
 	}
-	p := auth.From(r.Context())
-	req := chat.Request{User: who, Vouched: known, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires,
-		Inspect: p.May(auth.ScopeInspect), Scopes: grantsOf(r, q.scopes), Origin: pageOf(r), Parent: parentOf(r), MaxOutput: q.maxOutput,
-		Tools: q.tools, ToolChoice: q.choice, Parallel: q.parallel}
+	req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel = q.maxOutput, q.tools, q.choice, q.parallel
 	if len(q.settings) > 0 {
 		req.Settings = q.settings
 	}
-	if req.ID, wrong = messageID(r, q.messageID); wrong != "" {
-		return chat.Request{}, &wrongField{"message_id", "invalid_message", wrong}
+	if req.ID, no = messageID(r, q.messageID); no != nil {
+		return req, no
 	}
-	no := readMessages(q.messages, &req, &pictures{sees: s.opts.Chat.Sees()})
-	return req, no
+	return req, readMessages(q.messages, &req, &pictures{sees: s.opts.Chat.Sees()})
 }

@@ -11,7 +11,6 @@ import (
 	"voicegw/chat"
 )
 
-// Limits of a client's own tools.
 const (
 	maxClientTools = 64
 	maxClientTool  = 32 << 10 // bytes of one declaration
@@ -20,7 +19,6 @@ const (
 // toolName is the format of a tool's name (developers.openai.com/api/docs/guides/function-calling, read 2026-11-23).
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// readTools reads the client's own tools.
 func readTools(q *completionsQuery, raw json.RawMessage) string {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -87,7 +85,7 @@ func readToolChoice(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField) {
+func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *problem) {
 	var calls []struct {
 		ID       string `json:"id"`
 		Type     string `json:"type"`
@@ -98,21 +96,20 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField)
 	}
 	where += ".tool_calls"
 	if json.Unmarshal(raw, &calls) != nil {
-		return nil, &wrongField{where, "invalid_value", where + " must be a list of calls as the gateway returned them."}
+		return nil, badField(where, "must be a list of calls as the gateway returned them.")
 	}
 	var out []chat.ToolCall
 	for i, c := range calls {
 		at := where + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case c.ID == "" || len(c.ID) > maxCallID:
-			return nil, &wrongField{at + ".id", "invalid_value", at + ".id must be a text of at most " +
-				strconv.Itoa(maxCallID) + " bytes."}
+			return nil, badField(at+".id", "must be a text of at most "+strconv.Itoa(maxCallID)+" bytes.")
 		case slices.ContainsFunc(out, func(o chat.ToolCall) bool { return o.ID == c.ID }):
-			return nil, &wrongField{at + ".id", "invalid_value", at + ".id is used by another call of this list."}
+			return nil, badField(at+".id", "is used by another call of this list.")
 		case c.Type != "function" && c.Type != "":
-			return nil, &wrongField{at + ".type", "invalid_value", at + ".type must be function."}
+			return nil, badField(at+".type", "must be function.")
 		case !toolName.MatchString(c.Function.Name):
-			return nil, &wrongField{at + ".function.name", "invalid_value", at + ".function.name isn't a valid tool name."}
+			return nil, badField(at+".function.name", "isn't a valid tool name.")
 		}
 		out = append(out, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments)})
 	}
@@ -122,19 +119,16 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField)
 // maxCallID limits a call's id, in bytes.
 const maxCallID = 256
 
-// openCalls are the unanswered calls of a history.
 type openCalls struct {
 	where string
 	ids   []string
 }
 
-// take handles the next message, which must answer a call while one is open.
-func (o *openCalls) take(where string, m chat.Message) *wrongField {
+func (o *openCalls) take(where string, m chat.Message) *problem {
 	if m.Role == chat.RoleTool {
 		i := slices.Index(o.ids, m.CallID)
 		if i < 0 {
-			return &wrongField{where + ".tool_call_id", "invalid_value", where +
-				".tool_call_id isn't an unanswered call of the assistant's previous message."}
+			return badField(where+".tool_call_id", "isn't an unanswered call of the assistant's previous message.")
 		}
 		o.ids = slices.Delete(o.ids, i, i+1)
 		return nil
@@ -149,11 +143,11 @@ func (o *openCalls) take(where string, m chat.Message) *wrongField {
 	return nil
 }
 
-// end returns the problem of an unanswered call.
-func (o *openCalls) end() *wrongField {
+func (o *openCalls) end() *problem {
 	if len(o.ids) == 0 {
 		return nil
 	}
-	return &wrongField{o.where + ".tool_calls", "invalid_value", "The call " + strconv.Quote(clip(o.ids[0])) + " of " +
-		o.where + ".tool_calls has no answer: a message with the role tool and its tool_call_id must follow."}
+	return wrongField(o.where+".tool_calls", "invalid_value",
+		"The call "+strconv.Quote(clip(o.ids[0]))+" of "+o.where+
+			".tool_calls has no answer: a message with the role tool and its tool_call_id must follow.")
 }

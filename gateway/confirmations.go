@@ -10,62 +10,52 @@ import (
 	"voicegw/store"
 )
 
-// confirmationBody is the body of POST /v1/confirmations. The token is a secret, so it isn't in the URL, which
-// proxies log.
+// confirmationBody has the token, a secret, because proxies log URLs.
 type confirmationBody struct {
 	Token    string `json:"token"`
 	Approved *bool  `json:"approved"`
 }
 
-// confirmationAnswer is the response.
 type confirmationAnswer struct {
 	Outcome   string `json:"outcome"`
 	SessionID string `json:"session_id"`
 	Tool      string `json:"tool"`
-	// Told means that the conversation still runs here and its model gets the outcome. Otherwise Envelope is the
-	// result of an approved action.
+	// Told means that the model of a conversation here gets the outcome. Otherwise Envelope is the result.
 	Told     bool               `json:"told"`
 	Envelope *registry.Envelope `json:"envelope,omitempty"`
 }
 
 const maxConfirmationBody = 4 << 10
 
-// confirm records the user's decision, sent by the client's backend.
-func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
+func (s *Server) confirm(w http.ResponseWriter, r *http.Request) *problem {
 	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
 	if !ok {
 		// The error doesn't repeat the body, which may contain a token.
-		problem(w, http.StatusBadRequest, "invalid_message",
-			`The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
-		return
+		return invalid(`The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 	}
 	done, err := s.opts.Sessions.Confirm(r.Context(), token, approved, mine(r.Context()))
-	switch {
-	case err == nil:
-		s.opts.Logger.Info("confirmation answered by the API", "session_id", done.SessionID, "tool", done.Tool,
-			"outcome", string(done.Outcome))
-		answer(w, http.StatusOK, confirmationAnswer{
-			Outcome: string(done.Outcome), SessionID: done.SessionID, Tool: done.Tool, Told: done.Told, Envelope: done.Envelope,
-		})
-	case s.confirmationRefused(w, err):
-	default:
-		s.storeFailed(w, "recording an approval decision failed", err)
+	if err != nil {
+		return s.confirmationRefused("recording an approval decision failed", err)
 	}
+	s.opts.Logger.Info("confirmation answered by the API", "session_id", done.SessionID, "tool", done.Tool,
+		"outcome", string(done.Outcome))
+	return answer(w, http.StatusOK, confirmationAnswer{
+		Outcome: string(done.Outcome), SessionID: done.SessionID, Tool: done.Tool, Told: done.Told, Envelope: done.Envelope,
+	})
 }
 
-// confirmationRefused answers a decision that cannot be recorded, and reports whether err is of that kind.
-func (s *Server) confirmationRefused(w http.ResponseWriter, err error) bool {
+func (s *Server) confirmationRefused(what string, err error) *problem {
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		problem(w, http.StatusNotFound, "confirmation_unknown", "Unknown confirmation; use the token of a confirmation.request.")
+		return refusal(http.StatusNotFound, "confirmation_unknown",
+			"Unknown confirmation; use the token of a confirmation.request.")
 	case errors.Is(err, store.ErrUsed):
-		problem(w, http.StatusConflict, "confirmation_used", "This confirmation was already answered.")
+		return refusal(http.StatusConflict, "confirmation_used", "This confirmation was already answered.")
 	case errors.Is(err, store.ErrExpired):
-		problem(w, http.StatusGone, "confirmation_expired", "This confirmation has expired. The tool must be called again.")
-	default:
-		return false
+		return refusal(http.StatusGone, "confirmation_expired",
+			"This confirmation has expired. The tool must be called again.")
 	}
-	return true
+	return s.storeFailed(what, err)
 }
 
 func readConfirmation(body io.Reader) (token string, approved, ok bool) {
@@ -79,8 +69,7 @@ func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 	return b.Token, *b.Approved, errors.Is(err, io.EOF)
 }
 
-// confirmationMoved answers the old path, which contains the token, without repeating it.
-func confirmationMoved(w http.ResponseWriter, _ *http.Request) {
-	problem(w, http.StatusGone, "gone", `Send the token in the body: POST /v1/confirmations with {"token": "cf_…", `+
+func confirmationMoved(http.ResponseWriter, *http.Request) *problem {
+	return refusal(http.StatusGone, "gone", `Send the token in the body: POST /v1/confirmations with {"token": "cf_…", `+
 		`"approved": true} or false.`)
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 
 	"voicegw/config/setting"
 	"voicegw/internal/nonblock"
@@ -14,20 +15,15 @@ import (
 
 // ConnectionLimits limits the connections that aren't sessions. Zero numbers mean their defaults.
 type ConnectionLimits struct {
-	// AtOnce is the maximum number. Zero means setting.Connections.
-	AtOnce int
-	// PerAddress is the maximum from one address. Zero means setting.ConnectionsPerAddress.
+	AtOnce     int
 	PerAddress int
-	// ExemptLoopback exempts this machine's addresses from PerAddress. Exempt are further exceptions: proxies, which
-	// connect for many clients.
+	// ExemptLoopback and Exempt (proxies, which connect for many clients) are exempt from PerAddress.
 	ExemptLoopback bool
 	Exempt         []netip.Prefix
 }
 
-// Bound limits a listener's TCP connections until they become sessions. New connections are always accepted; if there
-// are too many, the oldest one of the address with the most is closed, so that idle connections don't exclude others.
-//
-// It also closes connections with ambiguous request framing.
+// Bound limits a listener's TCP connections until they become sessions: beyond the limits the oldest one of the address
+// with the most is closed. It also closes connections with ambiguous request framing.
 func Bound(ln net.Listener, l ConnectionLimits) *BoundListener {
 	b := &BoundListener{Listener: ln, room: quota.NewRoom[netip.Addr](1, 1)}
 	b.Limit(l)
@@ -86,15 +82,9 @@ type boundConn struct {
 	framing  *framing                // only for the reading goroutine; nil once the connection isn't HTTP
 }
 
-// Read implements net.Conn. It fails on a request with ambiguous framing.
 func (c *boundConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
-	if c.framing != nil && n > 0 {
-		if bad := c.framing.see(p[:n]); bad != nil {
-			return 0, bad
-		}
-	}
-	return n, err //nolint:wrapcheck // this is the same connection
+	return c.framing.check(p, n, err)
 }
 
 func (c *boundConn) Close() error {
@@ -108,7 +98,6 @@ func (c *boundConn) leave() {
 	c.listener.room.Leave(&c.guest)
 }
 
-// boundOf returns the BoundListener's connection under c, or nil.
 func boundOf(c net.Conn) *boundConn {
 	if n := nonblock.Under(c); n != nil {
 		b, _ := n.Conn.(*boundConn)
@@ -126,4 +115,22 @@ func upgraded(c net.Conn) {
 	if p, ok := c.(*plainHTTP); ok {
 		p.framing = nil
 	}
+}
+
+// unsentBytes is what the kernel accepts before the peer's window allows sending: a third of a second of audio at 24
+// kHz, which a flush cannot drop.
+const unsentBytes = 16 << 10
+
+// limitSendBuffer keeps the kernel's send buffer small where possible, so that a flush can drop queued audio.
+func limitSendBuffer(c *nonblock.Conn) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	// On an error the connection is gone, which the session notices.
+	_ = raw.Control(func(fd uintptr) { setUnsentLimit(fd, unsentBytes) })
 }

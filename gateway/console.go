@@ -21,24 +21,18 @@ const (
 )
 
 // consoleGrants authenticates the console. A single-use code is in the fragment of a link, which browsers don't send;
-// the page removes it and exchanges it for a token, which it keeps in its tab and sends like an operator's key. So no
-// URL or page contains the key, and used links in histories open nothing.
-//
-// It isn't a cookie, because a host's ports share cookies, so other servers on this machine would receive it.
-//
-// A grant ends with the credentials that requested it, or with the process. The methods are safe for concurrent use.
+// the page exchanges it for a token in its tab. So no URL or page contains the key. It isn't a cookie, because a host's
+// ports share cookies. A grant ends with the credentials that requested it, or with the process. Safe for concurrent
+// use.
 type consoleGrants struct {
 	mu     sync.Mutex // guards the fields below
 	codes  grants
 	tokens grants
 }
 
-// grants maps hashes of secrets to grants.
 type grants map[[sha256.Size]byte]grant
 
-// grant is the permission of a console.
 type grant struct {
-	// to is the console, with the Mark and expiry of the credentials that requested it.
 	to    auth.Principal
 	until time.Time
 }
@@ -74,14 +68,12 @@ func (g grants) find(secret string, in *auth.Authenticator, now time.Time) (gran
 	return one, ok && now.Before(one.until) && in.Admits(one.to, now)
 }
 
-// newCode creates a code for a console of the principal by.
 func (c *consoleGrants) newCode(by auth.Principal, now time.Time) (code string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.codes.add(auth.ConsoleOf(by), now, consoleCodeLife)
 }
 
-// exchange replaces a code with a token.
 func (c *consoleGrants) exchange(code string, in *auth.Authenticator, now time.Time) (token string, until time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +86,6 @@ func (c *consoleGrants) exchange(code string, in *auth.Authenticator, now time.T
 	return token, until, true
 }
 
-// opens returns the console of a token.
 func (c *consoleGrants) opens(token string, in *auth.Authenticator, now time.Time) (auth.Principal, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +94,7 @@ func (c *consoleGrants) opens(token string, in *auth.Authenticator, now time.Tim
 	return one.to, ok
 }
 
-// ConsoleCode returns a new code that opens the console once within 15 minutes, as the fragment "#code=…" of the
-// page's URL; empty without a key. It is a secret.
+// ConsoleCode returns a secret code that opens the console once within 15 minutes, as #code=…; empty without a key.
 func (s *Server) ConsoleCode() string {
 	operator, ok := s.callers.current.Get().Find(string(auth.KindOperator))
 	if !ok {
@@ -115,41 +105,38 @@ func (s *Server) ConsoleCode() string {
 }
 
 // consoleCode creates a code. A console's token cannot, because it could prolong its access indefinitely.
-func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) {
+func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) *problem {
 	by := auth.From(r.Context())
 	if by.Kind == auth.KindConsole {
-		s.refuseCaller(w, r, &wrongCredentials)
-		return
+		return s.refuseCaller(w, r, &wrongCredentials)
 	}
 	code, until := s.callers.console.newCode(by, time.Now())
-	answer(w, http.StatusCreated, map[string]string{"code": code, "expires_at": until.UTC().Format(timeForm)})
+	return answer(w, http.StatusCreated, map[string]string{"code": code, "expires_at": until.UTC().Format(timeForm)})
 }
 
 const maxLoginBody = 1 << 10
 
-func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
+func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) *problem {
 	var body struct {
 		Code string `json:"code"`
 	}
 	// The error doesn't repeat the body, which may contain a code.
 	if !isJSON(r.Header.Get("Content-Type")) ||
 		json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body) != nil || body.Code == "" {
-		problem(w, http.StatusBadRequest, "invalid_message", `The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
-		return
+		return invalid(`The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
 	}
 	addr := quota.AddressKey(s.clientAddr(r))
 	if wait := s.callers.failures.Wait(addr); wait > 0 {
-		s.refuseCaller(w, r, s.tooManyFailures(wait))
-		return
+		return s.refuseCaller(w, r, s.tooManyFailures(wait))
 	}
 	token, until, ok := s.callers.console.exchange(body.Code, s.callers.current.Get(), time.Now())
 	if !ok {
 		s.callers.failures.Begin(addr)
 		s.seldom.Info("console refused", "wrong_code", "addr", s.clientAddr(r).String())
-		problem(w, http.StatusUnauthorized, "wrong_code", "This link was already used, is older than 15 minutes, or its key "+
-			"was revoked, or the gateway was restarted. Run voicegw console for a new one.")
-		return
+		return refusal(http.StatusUnauthorized, "wrong_code",
+			"This link was already used, is older than 15 minutes, or its key "+
+				"was revoked, or the gateway was restarted. Run voicegw console for a new one.")
 	}
 	s.opts.Logger.Info("console opened", "addr", s.clientAddr(r).String())
-	answer(w, http.StatusOK, map[string]string{"token": token, "expires_at": until.UTC().Format(timeForm)})
+	return answer(w, http.StatusOK, map[string]string{"token": token, "expires_at": until.UTC().Format(timeForm)})
 }

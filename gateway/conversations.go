@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"voicegw/internal/conversation"
@@ -14,22 +15,18 @@ import (
 
 const conversationsPath = "/v1/conversations"
 
-// pageLines is the default page size.
 const pageLines = 50
 
-// conversationLine is a conversation in a list. Times are RFC 3339 in UTC with milliseconds.
 type conversationLine struct {
 	conversation.Digest
 	CreatedAt protocol.Time `json:"created_at"`
 	UpdatedAt protocol.Time `json:"updated_at"`
 }
 
-// listConversations returns a page of the stored conversations, most recently used first.
-func (s operatorAPI) listConversations(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) listConversations(w http.ResponseWriter, r *http.Request) *problem {
 	q, wrong := conversationQuery(r.URL.Query())
 	if wrong != "" {
-		problem(w, http.StatusBadRequest, "invalid_message", wrong)
-		return
+		return invalid(wrong)
 	}
 	if only := mine(r.Context()); !only.IsZero() {
 		q.User = only.String() // overrides the parameter
@@ -37,12 +34,11 @@ func (s operatorAPI) listConversations(w http.ResponseWriter, r *http.Request) {
 	page, err := s.opts.Voice.Conversations(r.Context(), q)
 	switch {
 	case errors.Is(err, store.ErrCursor):
-		problem(w, http.StatusBadRequest, "invalid_message",
-			"The parameter after is not the next of a page; omit it to start with the newest.")
+		return invalid("The parameter after is not the next of a page; omit it to start with the newest.")
 	case err != nil:
-		s.storeFailed(w, "listing conversations failed", err)
+		return s.storeFailed("listing conversations failed", err)
 	default:
-		answer(w, http.StatusOK, shownPage(page))
+		return answer(w, http.StatusOK, shownPage(page))
 	}
 }
 
@@ -62,7 +58,6 @@ func shownPage(page store.Page) map[string]any {
 	return body
 }
 
-// conversationQuery parses the parameters, or returns the problem.
 func conversationQuery(asked url.Values) (q store.Query, wrong string) {
 	q = store.Query{After: asked.Get("after"), Most: pageLines}
 	if q.User, wrong = listParameters(asked, "after", "limit"); wrong != "" {
@@ -76,4 +71,31 @@ func conversationQuery(asked url.Values) (q store.Query, wrong string) {
 		q.Most = n
 	}
 	return q, ""
+}
+
+type conversationLines struct {
+	*conversation.Conversation
+	Entries   []entryLine   `json:"entries"`
+	Policy    *struct{}     `json:"policy,omitempty"` // nil: internal
+	Past      *struct{}     `json:"past,omitempty"`   // nil: only for lists
+	CreatedAt protocol.Time `json:"created_at"`
+	UpdatedAt protocol.Time `json:"updated_at"`
+}
+
+type entryLine struct {
+	conversation.Entry
+	At protocol.Time `json:"at"`
+}
+
+func shownConversation(c *conversation.Conversation) conversationLines {
+	lines := make([]entryLine, 0, len(c.Entries))
+	for _, e := range c.Entries {
+		e.Extra, e.Calls = nil, slices.Clone(e.Calls) // only for the model
+		for i := range e.Calls {
+			e.Calls[i].Extra = nil
+		}
+		lines = append(lines, entryLine{Entry: e, At: protocol.Time{Time: e.At}})
+	}
+	return conversationLines{Conversation: c, Entries: lines, CreatedAt: protocol.Time{Time: c.CreatedAt},
+		UpdatedAt: protocol.Time{Time: c.UpdatedAt}}
 }

@@ -8,20 +8,17 @@ import (
 	"github.com/rs/cors"
 )
 
-// preflightSeconds is how long a browser may cache a preflight. A revoked origin's requests are still refused at
-// once.
+// preflightSeconds is how long a browser may cache a preflight. A revoked origin's requests are refused at once.
 const preflightSeconds = 600
 
-// pageHeaders are the headers that pages of allowed origins may send: those of the endpoints, and those that clients
-// of Chat Completions and the AI SDK add. A trailing "*" matches any suffix; browsers don't know such patterns, so
-// the answer repeats the requested headers.
+// pageHeaders are the headers that allowed pages may send, among them those of Chat Completions clients and the AI SDK.
+// "*" matches any suffix; browsers don't know patterns, so the answer repeats the requested headers.
 var pageHeaders = []string{
 	"accept", "accept-language", "authorization", "content-language", "content-type", "idempotency-key", "last-event-id",
 	"openai-organization", "openai-project", "openai-beta", "api-key", "x-api-key", "user-agent", "x-request-id", "x-client-request-id",
 	"http-referer", "x-title", "traceparent", "tracestate", "x-stainless-*", "x-vercel-*", "x-voicegw-*",
 }
 
-// exposedHeaders are the response headers that such pages may read.
 var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "RateLimit", "RateLimit-Policy", "X-Should-Retry",
 	"X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
 
@@ -33,7 +30,6 @@ func pageHeader(name string) bool {
 	})
 }
 
-// mayAsk reports whether pages may send all headers of a preflight.
 func mayAsk(r *http.Request) bool {
 	for _, line := range r.Header.Values("Access-Control-Request-Headers") {
 		for name := range strings.SplitSeq(line, ",") {
@@ -45,10 +41,9 @@ func mayAsk(r *http.Request) bool {
 	return true
 }
 
-// forPages adds a route that pages of [Options.Origins] may call and read
-// (https://fetch.spec.whatwg.org/#http-cors-protocol, read 2026-11-22). It allows no credentials, because it uses no
-// cookies.
-func (s *Server) forPages(method, path string, h http.HandlerFunc) {
+// forPages adds a route that pages of [Options.Origins] may call (https://fetch.spec.whatwg.org/#http-cors-protocol,
+// read 2026-11-22), without credentials, because it uses no cookies.
+func (s *Server) forPages(method, path string, h handler) {
 	c := cors.New(cors.Options{
 		AllowOriginVaryRequestFunc: func(r *http.Request, _ string) (bool, []string) { return s.originAllowed(r), nil },
 		AllowedMethods:             []string{method},
@@ -63,7 +58,7 @@ func (s *Server) forPages(method, path string, h http.HandlerFunc) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	allowed := c.Handler(plain)
-	s.handle("OPTIONS "+path, func(w http.ResponseWriter, r *http.Request) {
+	s.routes.add("OPTIONS "+path, func(w http.ResponseWriter, r *http.Request) {
 		if mayAsk(r) {
 			allowed.ServeHTTP(w, r)
 			return

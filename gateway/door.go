@@ -10,18 +10,14 @@ import (
 	"voicegw/internal/origin"
 )
 
-// visitor is the kind of page that sent a request.
 type visitor int
 
 const (
 	// aProgram isn't a page: it sends no Origin, and no browser reports a page.
 	aProgram visitor = iota
-	// ownPage was served by this server.
 	ownPage
-	// namedPage is from an origin in Options.Origins.
 	namedPage
-	// embedder is a page of another origin that embeds or links to a URL, such as an image, without reading the
-	// response. Browsers then send no Origin.
+	// embedder is a page of another origin that embeds or links to a URL. Browsers then send no Origin.
 	embedder
 	// stranger is any other page, including unidentified ones.
 	stranger
@@ -43,7 +39,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	p := pace(w, r)
 	defer p.renew()
-	if s.enter(p, r) {
+	if no := s.enter(p, r); no != nil {
+		no.answer(p, r)
+	} else {
 		s.routes.mux.ServeHTTP(p, r)
 	}
 	if s.opts.Observe != nil && !p.taken {
@@ -51,49 +49,40 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter admits a request, or answers it.
-//
-// The Host must be one of this server's. Otherwise a page of evil.test, whose DNS changes to 127.0.0.1, would have
-// the gateway's origin (DNS rebinding). Health probes are no exception: they use an IP address or localhost.
-//
-// Then the page, if any, must be the server's own or an allowed one.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
+// enter admits a request. The Host must be one of this server's: otherwise a page of evil.test, whose
+// DNS changes to 127.0.0.1, would have the gateway's origin (DNS rebinding).
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) *problem {
 	host, err := origin.ParseHost(r.Host)
 	if err != nil {
-		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The Host of this request "+err.Error()+".")
-		return false
+		return s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The Host of this request "+err.Error()+".")
 	}
 	if !s.live.Load().Hosts.Allow(host) {
-		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The host "+clip(host.String())+
+		return s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The host "+clip(host.String())+
 			" is not allowed; the operator can allow it with the setting hosts.")
-		return false
 	}
 	if who := s.visitor(r, host); who == stranger || who == embedder && !embeddable(r.URL.Path) {
-		s.turnAway(w, r, http.StatusForbidden,
-			"origin", "Pages of this origin may not use the gateway; the operator can allow it with the setting origins.")
-		return false
+		return s.turnAway(w, r, http.StatusForbidden, "origin",
+			"Pages of this origin may not use the gateway; the operator can allow it with the setting origins.")
 	}
-	return true
+	return nil
 }
 
-// turnAway answers a request that enter rejects. Browsers hide the response to a WebSocket handshake, so pages
-// request the same path over HTTP for the reason. Any page may read it, because it contains nothing new to the page.
-func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+// turnAway: browsers hide the response to a WebSocket handshake, so pages request the same path over HTTP for the
+// reason.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) *problem {
 	if r.URL.Path == voicePath {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 	}
 	s.seldom.Info("request refused", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
-	refuse(w, shapeOf(r.URL.Path), status, code, message)
+	return refusal(status, code, message)
 }
 
-// embeddable reports whether any page may link to or embed a path: the console and images. The page cannot read the
-// response, and the request changes nothing.
+// embeddable reports whether any page may link to a path: it cannot read the response, and the request changes nothing.
 func embeddable(path string) bool {
 	return !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1/images/")
 }
 
-// visitor identifies the page behind a request to host, for WebSockets and all other requests. Pages cannot forge
-// Origin and Sec-Fetch-Site; a program can, but gains nothing.
+// visitor identifies the page behind a request. Pages cannot forge Origin and Sec-Fetch-Site; a program gains nothing.
 func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) > 1 || len(sites) > 1 {
@@ -121,11 +110,9 @@ func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 	}
 }
 
-// isOwn reports whether an origin is this server's: the scheme, host and port of the request.
-//
-// If TLS or a trusted proxy determines the scheme, a page with another scheme is foreign, because an attacker in the
-// network may have written it. Otherwise, if the operator has configured the host, a proxy may terminate TLS, so both
-// http and https count.
+// isOwn reports whether an origin is this server's. With TLS or a trusted proxy, a page with another scheme is foreign:
+// an attacker in the network may have written it. Otherwise a proxy may terminate TLS for a configured host, so http
+// and https count.
 func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bool {
 	scheme, told := s.scheme(r)
 	schemes := []string{scheme}
@@ -144,7 +131,6 @@ func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bo
 	return false
 }
 
-// originAllowed reports whether a page may read the response.
 func (s *Server) originAllowed(r *http.Request) bool {
 	host, err := origin.ParseHost(r.Host)
 	if err != nil {

@@ -10,22 +10,17 @@ import (
 	"voicegw/protocol"
 )
 
-// heartbeat is the interval of comments in an event stream. Proxies close connections that are silent for a minute,
-// or less.
+// heartbeat is the interval of comments in a stream. Proxies close connections that are silent for a minute, or less.
 const heartbeat = 10 * time.Second
 
-// eventWriter writes server-sent events (html.spec.whatwg.org, section 9.2, read 2026-11-21). The first event sends
-// the headers and starts a goroutine for heartbeats, which close ends; close must be called before the handler
-// returns. write is safe for concurrent use.
-//
-// Write errors are ignored: a client that leaves ends the request's context, and so the turn.
+// eventWriter writes server-sent events (html.spec.whatwg.org, section 9.2, read 2026-11-21). The first one sends the
+// headers and starts the heartbeats, which close ends. write is safe for concurrent use. Write errors are ignored: a
+// client that leaves ends the request's context.
 type eventWriter struct {
-	// Fixed after newEventWriter.
 	w     http.ResponseWriter
 	flush *http.ResponseController
 
-	// writing is held while writing, and guards the fields below. It is a channel instead of a mutex, because a slow
-	// client may block a writer for a minute.
+	// writing is held while writing, and guards the fields below. A slow client may block a writer for a minute.
 	writing chan struct{}
 	stop    chan struct{} // closed by close; nil before the stream opens
 	over    chan struct{} // closed when beat returns
@@ -35,7 +30,6 @@ func newEventWriter(w http.ResponseWriter) *eventWriter {
 	return &eventWriter{w: w, flush: http.NewResponseController(w), writing: make(chan struct{}, 1)}
 }
 
-// write writes whole events.
 func (e *eventWriter) write(events string) {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
@@ -53,7 +47,6 @@ func (e *eventWriter) write(events string) {
 	_ = e.flush.Flush()
 }
 
-// data writes an event with only data.
 func (e *eventWriter) data(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -62,7 +55,6 @@ func (e *eventWriter) data(v any) {
 	e.write("data: " + string(text) + "\n\n")
 }
 
-// beat writes the heartbeats.
 func (e *eventWriter) beat(stop <-chan struct{}, over chan<- struct{}) {
 	defer close(over)
 	tick := time.NewTicker(heartbeat)
@@ -88,7 +80,6 @@ func (e *eventWriter) close() {
 	}
 }
 
-// eventStream writes voicegw.v1 messages as events.
 type eventStream struct {
 	out *eventWriter
 	seq int64

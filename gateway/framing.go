@@ -9,12 +9,10 @@ import (
 // errFraming closes a connection with ambiguous request framing. It isn't a net.Error, so net/http answers 400 first.
 var errFraming = errors.New("gateway: ambiguous request framing")
 
-// framing parses the framing of requests on an HTTP/1 connection and rejects requests with both Content-Length and
-// Transfer-Encoding: a proxy may use the other one, and take the rest of a client's request for the start of
-// another's (RFC 9112, sections 6.1 and 11.2). net/http silently ignores the Content-Length.
-//
-// It also rejects folded header lines (section 5.2), Transfer-Encoding in HTTP/1.0, different or malformed
-// Content-Lengths, and invalid chunks, which allow the same attack. net/http rejects all other errors.
+// framing parses the framing of HTTP/1 requests and rejects both Content-Length and Transfer-Encoding: a proxy may use
+// the other one, and take the rest for another client's request (RFC 9112, sections 6.1 and 11.2). net/http ignores the
+// Content-Length. It also rejects folded header lines (5.2), Transfer-Encoding in HTTP/1.0, malformed Content-Lengths,
+// and invalid chunks, which allow the same attack. net/http rejects all other errors.
 type framing struct {
 	at    part
 	skip  int64 // remaining bytes of a body or chunk
@@ -28,7 +26,6 @@ type framing struct {
 	size  int64
 }
 
-// part is the part of a request that the next byte belongs to.
 type part int
 
 const (
@@ -41,7 +38,16 @@ const (
 	inTrailer
 )
 
-// see parses the next bytes. An error, errFraming, is final.
+// check parses what Read returned, on a nil framing nothing. The error is Read's or errFraming.
+func (f *framing) check(p []byte, n int, err error) (int, error) {
+	if f != nil && n > 0 {
+		if bad := f.see(p[:n]); bad != nil {
+			return 0, bad
+		}
+	}
+	return n, err
+}
+
 func (f *framing) see(p []byte) error {
 	for len(p) > 0 {
 		if f.at == inBody || f.at == inChunk {
@@ -71,7 +77,6 @@ func (f *framing) see(p []byte) error {
 	return nil
 }
 
-// keep buffers the needed bytes of a line.
 func (f *framing) keep(p []byte) {
 	n := copy(f.line[f.have:], p)
 	f.have += n
@@ -85,7 +90,6 @@ func (f *framing) keep(p []byte) {
 	}
 }
 
-// endLine parses a complete line, and reports whether it is valid.
 func (f *framing) endLine() bool {
 	line := f.line[:f.have]
 	if !f.long {
@@ -112,7 +116,6 @@ func (f *framing) endLine() bool {
 	}
 }
 
-// header parses a header line, or the end of the header.
 func (f *framing) header(line []byte) bool {
 	if len(line) == 0 {
 		return f.endHeader()
@@ -148,7 +151,6 @@ func (f *framing) endHeader() bool {
 	return true
 }
 
-// chunk parses a chunk's size line.
 func (f *framing) chunk(line []byte) bool {
 	text, _, _ := bytes.Cut(line, []byte(";"))
 	n, err := strconv.ParseUint(string(bytes.TrimRight(text, " \t")), 16, 63)

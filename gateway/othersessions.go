@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -24,38 +25,26 @@ type Nodes interface {
 
 // Peers controls the sessions of other gateways. Errors wrap store.ErrUnknown if the session no longer runs there.
 type Peers interface {
-	// EndSession starts ending a voice session.
 	EndSession(ctx context.Context, node store.Node, session string) error
-	// SwitchAgent switches a voice session to another agent. The error may also wrap session.ErrAgent.
 	SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error
-	// Prompt returns the current prompt of a voice session. The error may also wrap session.ErrNoModel.
 	Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error)
-	// Session returns a voice session.
 	Session(ctx context.Context, node store.Node, id string) (session.Running, error)
 }
 
 type otherLine struct {
-	ID             string `json:"id"`
-	User           string `json:"user"`
-	Agent          string `json:"agent"`
-	AgentVersion   string `json:"agent_version,omitempty"`
-	ConversationID string `json:"conversation_id,omitempty"`
-	Provider       string `json:"provider"`
-	Model          string `json:"model"`
-	StartedAt      string `json:"started_at"`
-	Away           bool   `json:"away,omitempty"`
-	Moving         bool   `json:"moving,omitempty"`
-	Node           string `json:"node"`
-	NodeGone       bool   `json:"node_gone,omitempty"`
-	EndedAt        string `json:"ended_at,omitempty"`
+	sessionLine
+	Away     bool   `json:"away,omitempty"`
+	Moving   bool   `json:"moving,omitempty"`
+	Node     string `json:"node"`
+	NodeGone bool   `json:"node_gone,omitempty"`
+	EndedAt  string `json:"ended_at,omitempty"`
 }
 
 func otherLineOf(r store.SessionRecord) otherLine {
 	l := otherLine{
-		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.Conversation,
-		Provider: r.Provider, Model: r.Model,
-		StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached,
-		Moving: r.State == store.SessionMoving, Node: r.Node,
+		sessionLine: sessionLine{r.ID, r.User, r.Agent, r.AgentVersion, r.Conversation, r.Provider, r.Model,
+			r.StartedAt.UTC().Format(timeForm)},
+		Away: r.State == store.SessionDetached, Moving: r.State == store.SessionMoving, Node: r.Node,
 	}
 	if !r.EndedAt.IsZero() {
 		l.EndedAt = r.EndedAt.UTC().Format(timeForm)
@@ -63,7 +52,6 @@ func otherLineOf(r store.SessionRecord) otherLine {
 	return l
 }
 
-// thereLine is another gateway's session as that gateway reports it.
 type thereLine struct {
 	runningLine
 	Node string `json:"node"`
@@ -78,10 +66,8 @@ type nodeLine struct {
 	Sessions int    `json:"sessions"`
 }
 
-// othersTime limits requests to the store and to other gateways.
 const othersTime = 5 * time.Second
 
-// others returns the sessions of other gateways, and all gateways.
 func (s operatorAPI) others(ctx context.Context) (lines []otherLine, nodes []nodeLine, err error) {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return nil, nil, nil
@@ -113,44 +99,40 @@ func (s operatorAPI) others(ctx context.Context) (lines []otherLine, nodes []nod
 	return lines, nodes, nil
 }
 
-// endSession ends a voice session on any gateway.
-func (s operatorAPI) endSession(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) endSession(w http.ResponseWriter, r *http.Request) *problem {
 	id := r.PathValue("id")
 	if s.opts.Sessions.End(id) {
 		s.opts.Logger.Info("a session was ended by an operator", "session_id", id)
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return done(w, http.StatusNoContent)
 	}
 	if err := s.elsewhere(r.Context(), id, s.endThere); err != nil {
-		s.elsewhereFailed(w, "runs", "ending a session failed", err)
-		return
+		return s.elsewhereFailed("runs", "ending a session failed", err)
 	}
 	s.opts.Logger.Info("a session of another gateway was ended by an operator", "session_id", id)
-	w.WriteHeader(http.StatusNoContent)
+	return done(w, http.StatusNoContent)
 }
 
 // elsewhereFailed answers a failed request for another gateway's session. is is "is" or "runs".
-func (s operatorAPI) elsewhereFailed(w http.ResponseWriter, is, what string, err error) {
+func (s operatorAPI) elsewhereFailed(is, what string, err error) *problem {
 	var elsewhere *elsewhereError
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, session.ErrNoSession):
-		problem(w, http.StatusNotFound, "session_unknown", "No running session has that id; see GET /v1/sessions.")
+		return refusal(http.StatusNotFound, "session_unknown", "No running session has that id; see GET /v1/sessions.")
 	case errors.As(err, &elsewhere):
-		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+
+		return refusal(http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+
 			", which this gateway cannot reach; send the request there.")
 	default:
-		s.storeFailed(w, what, err)
+		return s.storeFailed(what, err)
 	}
 }
 
-// elsewhereError means that the session's gateway is unreachable.
 type elsewhereError struct{ node string }
 
-// Error returns a message with the gateway's name.
 func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
 
-// elsewhere calls do for a running session of another gateway. The error wraps store.ErrUnknown if there is none.
-func (s operatorAPI) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
+// recorded calls do for a session of any gateway. The error wraps store.ErrUnknown if there is none.
+func (s operatorAPI) recorded(ctx context.Context, id string,
+	do func(context.Context, store.SessionRecord) error) error {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return store.ErrUnknown
 	}
@@ -160,10 +142,17 @@ func (s operatorAPI) elsewhere(ctx context.Context, id string, do func(context.C
 	if err != nil {
 		return err
 	}
-	if found.State == store.SessionOver {
-		return store.ErrUnknown
-	}
 	return do(ctx, found)
+}
+
+// elsewhere is recorded without the sessions that are over.
+func (s operatorAPI) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
+	return s.recorded(ctx, id, func(ctx context.Context, found store.SessionRecord) error {
+		if found.State == store.SessionOver {
+			return store.ErrUnknown
+		}
+		return do(ctx, found)
+	})
 }
 
 // endThere asks a session's gateway to end it or, if that gateway is gone, takes the session over and ends it.
@@ -192,40 +181,132 @@ func (s operatorAPI) atNode(ctx context.Context, id string, ask func(store.Node)
 	return &elsewhereError{node: id}
 }
 
-// showThere describes another gateway's session, as reported by that gateway or, if that fails or the session is
-// over, by the store.
+// showThere describes a session as its gateway reports it, or else as stored.
 func (s operatorAPI) showThere(ctx context.Context, id string) (line any, err error) {
-	if s.opts.Directory == nil || s.opts.Nodes == nil {
-		return nil, store.ErrUnknown
-	}
-	ctx, cancel := context.WithTimeout(ctx, othersTime)
-	defer cancel()
-	found, err := s.opts.Directory.Find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if !sees(ctx, found.User) {
-		return nil, store.ErrUnknown
-	}
-	known := otherLineOf(found)
-	if found.State == store.SessionOver {
-		return known, nil
-	}
-	if known.NodeGone, err = s.opts.Nodes.Gone(ctx, found.Node); err != nil {
-		return nil, err
-	}
-	if known.NodeGone || known.Moving {
-		return known, nil
-	}
-	there := thereLine{Node: found.Node}
-	err = s.atNode(ctx, found.Node, func(n store.Node) error {
-		is, err := s.opts.Peers.Session(ctx, n, id)
-		there.runningLine = lineOf(is)
-		return err
+	err = s.recorded(ctx, id, func(ctx context.Context, found store.SessionRecord) (err error) {
+		if !sees(ctx, found.User) {
+			return store.ErrUnknown
+		}
+		known := otherLineOf(found)
+		if found.State != store.SessionOver {
+			known.NodeGone, err = s.opts.Nodes.Gone(ctx, found.Node)
+		}
+		line = known
+		if err != nil || found.State == store.SessionOver || known.NodeGone || known.Moving {
+			return err
+		}
+		err = s.atNode(ctx, found.Node, func(n store.Node) error {
+			is, err := s.opts.Peers.Session(ctx, n, id)
+			if err == nil {
+				line = thereLine{lineOf(is), found.Node}
+			}
+			return err
+		})
+		if err != nil {
+			s.opts.Logger.Debug("another gateway did not describe its session", "session_id", id, "node", found.Node, "error", err)
+		}
+		return nil
 	})
-	if err != nil {
-		s.opts.Logger.Debug("another gateway did not describe its session", "session_id", id, "node", found.Node, "error", err)
-		return known, nil
+	return line, err
+}
+
+type switchBody struct {
+	Agent  string `json:"agent"`
+	Reason string `json:"reason"`
+}
+
+func (s operatorAPI) switchAgent(w http.ResponseWriter, r *http.Request) *problem {
+	var body switchBody
+	if no := readBody(w, r, &body, true); no != nil {
+		return no
 	}
-	return there, nil
+	if body.Agent == "" {
+		return invalid("agent is missing; see GET /v1/agents.")
+	}
+	id := r.PathValue("id")
+	err := s.opts.Sessions.SwitchAgent(id, body.Agent, body.Reason)
+	if errors.Is(err, session.ErrNotHere) {
+		err = s.elsewhere(r.Context(), id, func(ctx context.Context, found store.SessionRecord) error {
+			return s.atNode(ctx, found.Node, func(n store.Node) error {
+				return s.opts.Peers.SwitchAgent(ctx, n, id, body.Agent, body.Reason)
+			})
+		})
+	}
+	switch {
+	case err == nil:
+		s.opts.Logger.Info("an operator switched a session's agent", "session_id", id, "agent", body.Agent)
+		return done(w, http.StatusAccepted)
+	case errors.Is(err, session.ErrAgent) && !s.opts.Sessions.HasAgent(body.Agent):
+		return s.unknownAgent(body.Agent)
+	case errors.Is(err, session.ErrAgent):
+		return refusal(http.StatusConflict, "agent_cannot",
+			"The session cannot switch to this agent: "+session.WhyNot(err)+".")
+	default:
+		return s.elsewhereFailed("is", "switching a session's agent failed", err)
+	}
+}
+
+type shownPrompt struct {
+	SessionID    string       `json:"session_id"`
+	Agent        string       `json:"agent"`
+	AgentVersion string       `json:"agent_version,omitempty"`
+	Provider     string       `json:"provider"`
+	Model        string       `json:"model,omitempty"`
+	Voice        string       `json:"voice,omitempty"`
+	Language     string       `json:"language,omitempty"`
+	Instructions string       `json:"instructions"`
+	Tools        []promptTool `json:"tools"`
+}
+
+type promptTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+func (s operatorAPI) showPrompt(w http.ResponseWriter, r *http.Request) *problem {
+	id := r.PathValue("id")
+	p, err := s.prompt(r.Context(), id)
+	switch {
+	case err == nil:
+		return answer(w, http.StatusOK, shown(id, p))
+	case errors.Is(err, session.ErrNoModel):
+		return refusal(http.StatusConflict, "session_connecting",
+			"The session is not connected to a model; try again in a moment.")
+	default:
+		return s.elsewhereFailed("is", "reading a session's prompt failed", err)
+	}
+}
+
+// prompt's error wraps store.ErrUnknown or session.ErrNoModel, or is an elsewhereError.
+func (s operatorAPI) prompt(ctx context.Context, id string) (p session.Prompt, err error) {
+	if running, here := s.opts.Sessions.Session(id); here {
+		if !sees(ctx, running.User) {
+			return p, store.ErrUnknown
+		}
+		if p, err = s.opts.Sessions.Prompt(id); !errors.Is(err, session.ErrNotHere) {
+			return p, err
+		}
+	}
+	err = s.elsewhere(ctx, id, func(ctx context.Context, found store.SessionRecord) error {
+		if !sees(ctx, found.User) {
+			return store.ErrUnknown
+		}
+		return s.atNode(ctx, found.Node, func(n store.Node) error {
+			p, err = s.opts.Peers.Prompt(ctx, n, id)
+			return err
+		})
+	})
+	return p, err
+}
+
+func shown(id string, p session.Prompt) shownPrompt {
+	out := shownPrompt{
+		SessionID: id, Agent: p.Agent, AgentVersion: p.AgentVersion, Provider: p.Provider, Model: p.Model, Voice: p.Voice,
+		Language: p.Language, Instructions: p.Instructions, Tools: []promptTool{},
+	}
+	for _, t := range p.Tools {
+		out.Tools = append(out.Tools, promptTool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+	}
+	return out
 }

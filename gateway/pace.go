@@ -8,10 +8,8 @@ import (
 )
 
 const (
-	// bodyTime limits the reading of a request's body.
 	bodyTime = 30 * time.Second
-	// writeTime limits the time for a client to read a write and everything pending before it: at most
-	// nonblock.MaxPending, 256 KiB, so 4.4 KB/s are enough.
+	// writeTime limits a write with all before it: at most nonblock.MaxPending, 256 KiB, so 4.4 KB/s are enough.
 	writeTime = time.Minute
 )
 
@@ -23,14 +21,12 @@ type paced struct {
 	status  int  // zero before the response has one
 }
 
-// pace limits the time of a request's body and response. A ResponseWriter without deadlines, as in tests, has no
-// limits.
+// pace limits the time of a request's body and response, if the ResponseWriter has deadlines.
 func pace(w http.ResponseWriter, r *http.Request) *paced {
 	p := &paced{ResponseWriter: w, control: http.NewResponseController(w)}
 	p.renew()
 	if r.ContentLength != 0 {
-		// This also limits net/http's reading of an unread body. At the end of the body, net/http removes the
-		// deadline.
+		// This also limits net/http's reading of an unread body. At its end, net/http removes the deadline.
 		_ = p.control.SetReadDeadline(time.Now().Add(bodyTime))
 	}
 	return p
@@ -57,7 +53,6 @@ func (p *paced) Write(b []byte) (int, error) {
 
 func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// Hijack releases the connection with its deadlines.
 func (p *paced) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := p.control.Hijack()
 	p.taken = err == nil

@@ -12,7 +12,6 @@ import (
 	"voicegw/chat"
 )
 
-// Limits of images in a request. maxImageBody limits the whole body.
 const (
 	maxPictures     = 16
 	maxPicture      = 5 << 20 // bytes of the decoded file
@@ -20,41 +19,37 @@ const (
 	maxPictureParts = 256     // in one content
 )
 
-// pictureTypes are the media types that chat models accept (developers.openai.com/api/docs/guides/images-vision, read
-// 2026-11-23). image/jpg is unregistered, but some clients use it.
+// pictureTypes are the media types of chat models (developers.openai.com/api/docs/guides/images-vision, read
+// 2026-11-23). image/jpg is unregistered, but used.
 var pictureTypes = map[string]string{
 	"image/png": "image/png", "image/jpeg": "image/jpeg", "image/jpg": "image/jpeg", "image/webp": "image/webp", "image/gif": "image/gif",
 }
 
-// pictureDetails are the values of detail (same page).
 var pictureDetails = []string{"auto", "low", "high", "original"}
 
-// partKinds are the fields of content parts, by type.
 var partKinds = map[string][]string{
 	"text":      {"type", "text"},
 	"refusal":   {"type", "refusal"},
 	"image_url": {"type", "image_url"},
 }
 
-// pictures parses a request's images. The zero value is for a model without vision.
 type pictures struct {
 	sees  bool
 	count int
 }
 
-// content parses a message's content: a text, or parts of text and, from the user, images. parts is nil without
-// images.
-func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []chat.Part, no *wrongField) {
+// content parses text, or parts of text and, from the user, images. parts is nil without images.
+func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []chat.Part, no *problem) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
-		return "", nil, &wrongField{where, "invalid_value", where + " must be text, or a list of parts."}
+		return "", nil, badField(where, "must be text, or a list of parts.")
 	}
 	if len(list) > maxPictureParts {
-		return "", nil, &wrongField{where, "invalid_value", where + " has " + strconv.Itoa(len(list)) + " parts; at most " +
-			strconv.Itoa(maxPictureParts) + " are allowed."}
+		return "", nil, badField(where, "has "+strconv.Itoa(len(list))+" parts; at most "+
+			strconv.Itoa(maxPictureParts)+" are allowed.")
 	}
 	var texts []string
 	seen := false
@@ -75,9 +70,9 @@ func (p *pictures) content(where, role string, raw json.RawMessage) (text string
 	return strings.Join(texts, "\n"), parts, nil
 }
 
-func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrongField) {
-	wrong := func(name, message string) (chat.Part, *wrongField) {
-		return chat.Part{}, &wrongField{at + name, "invalid_value", at + name + " " + message}
+func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *problem) {
+	wrong := func(name, message string) (chat.Part, *problem) {
+		return chat.Part{}, badField(at+name, message)
 	}
 	var fields map[string]json.RawMessage
 	var kind string
@@ -94,8 +89,8 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	case kind == "image_url" && role != "user":
 		return wrong("", "is an image, which only messages of the user may contain.")
 	case kind == "image_url" && !p.sees:
-		return chat.Part{}, &wrongField{at, "unsupported_value", at +
-			" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
+		return chat.Part{}, wrongField(at, "unsupported_value",
+			at+" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it.")
 	}
 	if no := unknownField(at, fields, known, "is not supported in a part of the type "+kind+"."); no != nil {
 		return chat.Part{}, no
@@ -110,58 +105,53 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	return chat.Part{Text: *text}, nil
 }
 
-// unknownField rejects an unknown field with a value.
-func unknownField(at string, fields map[string]json.RawMessage, known []string, problem string) *wrongField {
+func unknownField(at string, fields map[string]json.RawMessage, known []string, wrong string) *problem {
 	for name, value := range fields {
 		if !slices.Contains(known, name) && string(value) != "null" {
 			at += "." + clip(name)
-			return &wrongField{at, "unknown_parameter", at + " " + problem}
+			return wrongField(at, "unknown_parameter", at+" "+wrong)
 		}
 	}
 	return nil
 }
 
-// imageURL parses a part of the type image_url.
-func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongField) {
+func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *problem) {
 	at += ".image_url"
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return chat.Part{}, &wrongField{at, "invalid_value", at + ` must be {"url": "…", "detail": "auto"}.`}
+		return chat.Part{}, badField(at, `must be {"url": "…", "detail": "auto"}.`)
 	}
 	if no := unknownField(at, fields, []string{"url", "detail"}, "is not supported; an image has url and detail."); no != nil {
 		return chat.Part{}, no
 	}
 	var address, detail string
 	if json.Unmarshal(fields["url"], &address) != nil || address == "" {
-		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
+		return chat.Part{}, badField(at+".url", "is missing; it must be a data: or https: address.")
 	}
 	if value := fields["detail"]; len(value) > 0 &&
 		(json.Unmarshal(value, &detail) != nil || detail != "" && !slices.Contains(pictureDetails, detail)) {
-		return chat.Part{}, &wrongField{at + ".detail", "invalid_value", at + ".detail must be one of " +
-			strings.Join(pictureDetails, ", ") + "."}
+		return chat.Part{}, badField(at+".detail", "must be one of "+strings.Join(pictureDetails, ", ")+".")
 	}
 	return p.address(at+".url", address, "", detail)
 }
 
-// file parses a part of the AI SDK's type file, which must be an image.
-func (p *pictures) file(at string, part uiPart) (chat.Part, *wrongField) {
+func (p *pictures) file(at string, part uiPart) (chat.Part, *problem) {
 	switch {
 	case !strings.HasPrefix(strings.ToLower(part.MediaType), "image/"):
-		return chat.Part{}, &wrongField{at, "invalid_value", at + " is a file of the media type " +
-			strconv.Quote(clip(part.MediaType)) + "; only images are allowed."}
+		return chat.Part{}, badField(at, "is a file of the media type "+strconv.Quote(clip(part.MediaType))+
+			"; only images are allowed.")
 	case !p.sees:
-		return chat.Part{}, &wrongField{at, "unsupported_value", at +
-			" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
+		return chat.Part{}, wrongField(at, "unsupported_value",
+			at+" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it.")
 	case part.URL == "":
-		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
+		return chat.Part{}, badField(at+".url", "is missing; it must be a data: or https: address.")
 	}
 	return p.address(at+".url", part.URL, strings.ToLower(part.MediaType), "")
 }
 
-// address checks an image's URL. kind is the part's declared media type, or empty.
-func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongField) {
-	wrong := func(message string) (chat.Part, *wrongField) {
-		return chat.Part{}, &wrongField{at, "invalid_value", at + " " + message}
+func (p *pictures) address(at, address, kind, detail string) (chat.Part, *problem) {
+	wrong := func(message string) (chat.Part, *problem) {
+		return chat.Part{}, badField(at, message)
 	}
 	if p.count++; p.count > maxPictures {
 		return wrong("is image " + strconv.Itoa(p.count) + " of the request; at most " + strconv.Itoa(maxPictures) + " are allowed.")
@@ -194,8 +184,7 @@ func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongF
 	return wrong("must start with data: or https:.")
 }
 
-// oneWord reports whether a URL is printable ASCII without spaces. The decoder handles line breaks in the base64 of
-// data:.
+// oneWord reports whether a URL is printable ASCII without spaces; base64 may have line breaks.
 func oneWord(address string) bool {
 	data := len(address) > 5 && strings.EqualFold(address[:5], "data:")
 	return !strings.ContainsFunc(address, func(r rune) bool {
@@ -203,8 +192,7 @@ func oneWord(address string) bool {
 	})
 }
 
-// dataImage checks the rest of a data: URL (RFC 2397) and returns the URL in a form that all providers read. problem
-// completes a sentence. kind is the part's declared media type.
+// dataImage returns a data: URL (RFC 2397) in a form that all providers read. problem completes a sentence.
 func dataImage(rest, kind string) (address, problem string) {
 	head, payload, ok := strings.Cut(rest, ",")
 	media, coded := strings.CutSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64")
@@ -240,7 +228,6 @@ func dataImage(rest, kind string) (address, problem string) {
 	return "data:" + said + ";base64," + base64.StdEncoding.EncodeToString(raw), ""
 }
 
-// partAdvice suggests an alternative to a part.
 func partAdvice(kind string) string {
 	switch kind {
 	case "input_audio":

@@ -229,7 +229,7 @@ func FuzzImagePart(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw, role, kind string) {
 		p := &pictures{sees: true}
 		var part chat.Part
-		var no *wrongField
+		var no *problem
 		if role == "file" {
 			part, no = p.file("at", uiPart{Type: "file", MediaType: kind, URL: raw})
 		} else {

@@ -10,17 +10,14 @@ import (
 )
 
 type providerLine struct {
-	Name  string `json:"name"`
-	Model string `json:"model"`
-	// Voices are the provider's documented voices, default first; Voice is the configured one.
-	Voices    []string `json:"voices"`
-	Voice     string   `json:"voice"`
-	Simulated bool     `json:"simulated"`
-	// Ends is the announced shutdown of the model, if any.
-	Ends *transport.ModelEnd `json:"ends,omitempty"`
+	Name      string              `json:"name"`
+	Model     string              `json:"model"`
+	Voices    []string            `json:"voices"`
+	Voice     string              `json:"voice"`
+	Simulated bool                `json:"simulated"`
+	Ends      *transport.ModelEnd `json:"ends,omitempty"`
 }
 
-// offered is everything that a client may request.
 type offered struct {
 	Default   string         `json:"default"`
 	Agents    []string       `json:"agents"`
@@ -29,21 +26,19 @@ type offered struct {
 	Simulator bool           `json:"simulator"`
 }
 
-// mostNamed limits the agents in an error.
 const mostNamed = 10
 
-// unknownAgent answers a request for an unknown agent.
-func (s *Server) unknownAgent(w http.ResponseWriter, name string) {
+func (s *Server) unknownAgent(name string) *problem {
 	names := s.opts.Sessions.Agents()
 	there := `"` + strings.Join(names[:min(len(names), mostNamed)], `", "`) + `"`
 	if len(names) > mostNamed {
 		there += " and more"
 	}
-	problem(w, http.StatusNotFound, protocol.CodeUnknownAgent, "There is no agent "+strconv.Quote(clip(name))+"; available: "+there+".")
+	return refusal(http.StatusNotFound, protocol.CodeUnknownAgent,
+		"There is no agent "+strconv.Quote(clip(name))+"; available: "+there+".")
 }
 
-// providers lists what a client may request.
-func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) providers(w http.ResponseWriter, _ *http.Request) *problem {
 	list := offered{Agents: s.opts.Sessions.Agents(), TextAgent: s.opts.Chat != nil, Simulator: s.opts.Simulator != nil}
 	for _, p := range s.opts.Sessions.Providers() {
 		line := providerLine{Name: p.Name, Model: p.Model, Voices: p.Voices, Voice: p.Voice}
@@ -57,5 +52,5 @@ func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
 		list.Providers = append(list.Providers, line)
 	}
 	list.Default = list.Providers[0].Name
-	answer(w, http.StatusOK, list)
+	return answer(w, http.StatusOK, list)
 }

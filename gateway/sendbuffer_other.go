@@ -2,5 +2,4 @@
 
 package gateway
 
-// setUnsentLimit does nothing on this platform.
 func setUnsentLimit(uintptr, int) {}

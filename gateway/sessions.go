@@ -19,15 +19,11 @@ import (
 	"voicegw/store"
 )
 
-// Voice creates voice sessions and reads conversations; *handoff.Handoffs implements it. It must be safe for concurrent
-// use.
+// Voice creates voice sessions and reads conversations; see handoff.Handoffs. Safe for concurrent use.
 type Voice interface {
-	// Invite creates a voice session.
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
-	// Conversation returns a conversation, or store.ErrUnknown.
 	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
-	// Conversations returns a page of the stored conversations; store.ErrCursor if the query's After is not the Next
-	// of a page.
+	// Conversations returns a page; store.ErrCursor for a query with a wrong After.
 	Conversations(ctx context.Context, q store.Query) (store.Page, error)
 }
 
@@ -43,31 +39,25 @@ type sessionBody struct {
 	Inspect        bool          `json:"inspect"`
 }
 
-// sessionOffer is the response of POST /v1/sessions.
 type sessionOffer struct {
-	SessionID      string `json:"session_id"`
-	ConversationID string `json:"conversation_id"`
-	// Ticket is a secret for the client.
-	Ticket string `json:"ticket"`
-	URL    string `json:"url"`
-	// ExpiresAt is RFC 3339 in UTC with milliseconds.
-	ExpiresAt string `json:"expires_at"`
-	// Subprotocols let a browser send the ticket in the handshake.
-	Subprotocols []string `json:"subprotocols"`
+	SessionID      string   `json:"session_id"`
+	ConversationID string   `json:"conversation_id"`
+	Ticket         string   `json:"ticket"`
+	URL            string   `json:"url"`
+	ExpiresAt      string   `json:"expires_at"`
+	Subprotocols   []string `json:"subprotocols"`
 }
 
 // maxContext limits the context of a sessionBody, in characters.
 const maxContext = 8000
 
-// makeSession creates a voice session and its ticket.
-func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
+func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) *problem {
 	var body sessionBody
-	if !s.readBody(w, r, &body, true, plainError) {
-		return
+	if no := readBody(w, r, &body, true); no != nil {
+		return no
 	}
 	if no := forSelf(r, &body); no != nil {
-		no.answer(w, plainError)
-		return
+		return no
 	}
 	in, wrong := invitation(body)
 	// A console is a browser, so it cannot vouch for users.
@@ -75,45 +65,39 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole,
 		registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
 	in.Scopes = grantsOf(r, in.Scopes)
-	refused := grantProblem(r, body.Scopes)
+	no := grantProblem(r, body.Scopes)
 	switch {
 	case wrong != "":
-		problem(w, http.StatusBadRequest, "invalid_message", wrong)
-		return
-	case refused != "":
-		problem(w, http.StatusForbidden, "scopes_not_allowed", refused)
-		return
+		return invalid(wrong)
+	case no != nil:
+		return no
 	case !s.opts.Sessions.HasAgent(body.Agent):
-		s.unknownAgent(w, body.Agent)
-		return
+		return s.unknownAgent(body.Agent)
 	case s.opts.Sessions.Draining():
-		retryAfter(w, 5*time.Second)
-		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
-		return
-	case s.shutOut(w, in.User, plainError, "The user is temporarily blocked."):
-		return
+		return draining("ask another one")
 	}
-	if s.spent(w, r, in.User, plainError) {
-		return
+	if no = s.shutOut(in.User, "The user is temporarily blocked."); no == nil {
+		no = s.spent(w, r, in.User)
+	}
+	if no != nil {
+		return no
 	}
 	s.leaveVoice(r, in.ConversationID, in.User)
 	offer, err := s.opts.Voice.Invite(protocol.WithTraceParent(r.Context(), parentOf(r)), in)
 	if err != nil {
-		s.notInvited(w, err)
-		return
+		return s.notInvited(err)
 	}
 	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID,
 		"addr", s.clientAddr(r).String())
-	answer(w, http.StatusCreated, sessionOffer{
+	return answer(w, http.StatusCreated, sessionOffer{
 		SessionID: offer.SessionID, ConversationID: offer.ConversationID, Ticket: offer.Ticket,
 		URL: s.voiceURL(r), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
 		Subprotocols: []string{protocol.Subprotocol, protocol.TicketSubprotocol(offer.Ticket)},
 	})
 }
 
-// forSelf restricts a body to its caller, unless the caller may name users: a ticket is then only for that user and
-// page, and inspects only what the caller may.
-func forSelf(r *http.Request, body *sessionBody) *wrongName {
+// forSelf restricts a ticket to its caller's user, page and permissions, unless the caller may name users.
+func forSelf(r *http.Request, body *sessionBody) *problem {
 	p := auth.From(r.Context())
 	if p.Names() {
 		return nil
@@ -129,7 +113,6 @@ func forSelf(r *http.Request, body *sessionBody) *wrongName {
 	return nil
 }
 
-// invitation converts a body to an Invitation without a voucher, or returns the problem.
 func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
 	who, unnamed := user.Parse(body.User)
@@ -155,18 +138,15 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	said, wrong := saidBefore(body.Messages, time.Now())
 	return handoff.Invitation{
 		User: who, Scopes: body.Scopes, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
-		Entries: said, ConversationID: body.ConversationID, Origin: origin,
-		Inspect: body.Inspect,
+		Entries: said, ConversationID: body.ConversationID, Origin: origin, Inspect: body.Inspect,
 	}, wrong
 }
 
-// saidMessage is an earlier message, as text.
 type saidMessage struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
-// saidBefore converts messages to entries, or returns the problem.
 func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entry, wrong string) {
 	if len(messages) > maxChatMessages {
 		return nil, fmt.Sprintf("messages has %d messages; at most %d are allowed.", len(messages), maxChatMessages)
@@ -190,38 +170,33 @@ func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entr
 	return said, ""
 }
 
-// shutOut answers if the user is blocked.
-func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape, message string) bool {
+func (s *Server) shutOut(who user.User, message string) *problem {
 	if s.opts.Blocked == nil {
-		return false
+		return nil
 	}
 	until, blocked := s.opts.Blocked(who)
-	if blocked {
-		told := shape(http.StatusForbidden, protocol.CodeBlocked, message)
-		told["until"] = until.UTC().Format(timeForm)
-		answer(w, http.StatusForbidden, map[string]any{"error": told})
+	if !blocked {
+		return nil
 	}
-	return blocked
+	return refusal(http.StatusForbidden, protocol.CodeBlocked, message).until(until)
 }
 
-// notInvited answers why no voice session was created.
-func (s *Server) notInvited(w http.ResponseWriter, err error) {
+func (s *Server) notInvited(err error) *problem {
 	switch {
 	case errors.Is(err, store.ErrVoiceActive):
-		problem(w, http.StatusConflict, protocol.CodeVoiceActive,
+		return refusal(http.StatusConflict, protocol.CodeVoiceActive,
 			"This conversation already has a running voice session, which must end first.")
 	case errors.Is(err, handoff.ErrTaken):
-		problem(w, http.StatusConflict, "conversation_taken",
+		return refusal(http.StatusConflict, "conversation_taken",
 			"The conversation belongs to another user; omit conversation_id, or use another one.")
 	case errors.Is(err, store.ErrFull):
-		retryAfter(w, time.Minute)
-		problem(w, http.StatusTooManyRequests, "limit", "Too many tickets were created within the last hour; try again later.")
+		return refusal(http.StatusTooManyRequests, "limit",
+			"Too many tickets were created within the last hour; try again later.").after(time.Minute)
 	default:
-		s.storeFailed(w, "creating a voice session failed", err)
+		return s.storeFailed("creating a voice session failed", err)
 	}
 }
 
-// voiceURL is the URL for voice clients, with the host of the request.
 func (s *Server) voiceURL(r *http.Request) string {
 	scheme := "ws"
 	if from, _ := s.scheme(r); from == "https" {
@@ -230,7 +205,6 @@ func (s *Server) voiceURL(r *http.Request) string {
 	return scheme + "://" + r.Host + voicePath
 }
 
-// absolute makes a path of this gateway a URL with the request's host; URLs stay unchanged.
 func (s *Server) absolute(r *http.Request, address string) string {
 	if !strings.HasPrefix(address, "/") {
 		return address
@@ -242,7 +216,8 @@ func (s *Server) absolute(r *http.Request, address string) string {
 	return strings.Replace(at.Scheme, "ws", "http", 1) + "://" + at.Host + address
 }
 
-type runningLine struct {
+// sessionLine is what all gateways know of a session.
+type sessionLine struct {
 	ID             string `json:"id"`
 	User           string `json:"user"`
 	Agent          string `json:"agent"`
@@ -251,24 +226,27 @@ type runningLine struct {
 	Provider       string `json:"provider"`
 	Model          string `json:"model"`
 	StartedAt      string `json:"started_at"`
-	Turn           int    `json:"turn"`
-	Phase          string `json:"phase"`
-	Away           bool   `json:"away,omitempty"`
-	CostUSDMicros  int64  `json:"cost_usd_micros"`
-	Unpriced       int64  `json:"unpriced,omitempty"`
+}
+
+type runningLine struct {
+	sessionLine
+	Turn          int    `json:"turn"`
+	Phase         string `json:"phase"`
+	Away          bool   `json:"away,omitempty"`
+	CostUSDMicros int64  `json:"cost_usd_micros"`
+	Unpriced      int64  `json:"unpriced,omitempty"`
 }
 
 func lineOf(r session.Running) runningLine {
 	return runningLine{
-		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.ConversationID,
-		Provider: r.Provider, Model: r.Model,
-		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase), Away: r.Away,
-		CostUSDMicros: int64(r.Cost.Micros), Unpriced: r.Cost.Unpriced,
+		sessionLine: sessionLine{r.ID, r.User, r.Agent, r.AgentVersion, r.ConversationID, r.Provider, r.Model,
+			r.StartedAt.UTC().Format(timeForm)},
+		Turn: r.Turn, Phase: string(r.Phase), Away: r.Away, CostUSDMicros: int64(r.Cost.Micros),
+		Unpriced: r.Cost.Unpriced,
 	}
 }
 
-// listSessions lists the local sessions, and then those of other gateways.
-func (s operatorAPI) listSessions(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) listSessions(w http.ResponseWriter, r *http.Request) *problem {
 	lines := []any{}
 	for _, running := range s.opts.Sessions.Sessions() {
 		if sees(r.Context(), running.User) {
@@ -289,11 +267,10 @@ func (s operatorAPI) listSessions(w http.ResponseWriter, r *http.Request) {
 		s.opts.Logger.Warn("listing other gateways' sessions failed", "error", err)
 		body["incomplete"] = true
 	}
-	answer(w, http.StatusOK, body)
+	return answer(w, http.StatusOK, body)
 }
 
-// showSession shows a running session of any gateway, or one that ended within the last minutes.
-func (s operatorAPI) showSession(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showSession(w http.ResponseWriter, r *http.Request) *problem {
 	var line any
 	var err error
 	running, here := s.opts.Sessions.Session(r.PathValue("id"))
@@ -306,28 +283,25 @@ func (s operatorAPI) showSession(w http.ResponseWriter, r *http.Request) {
 		err = store.ErrUnknown
 	}
 	if err != nil {
-		s.elsewhereFailed(w, "is", "reading a session failed", err)
-		return
+		return s.elsewhereFailed("is", "reading a session failed", err)
 	}
-	answer(w, http.StatusOK, line)
+	return answer(w, http.StatusOK, line)
 }
 
-// showConversation shows a conversation's text and voice entries.
-func (s operatorAPI) showConversation(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showConversation(w http.ResponseWriter, r *http.Request) *problem {
 	c, err := s.opts.Voice.Conversation(r.Context(), r.PathValue("id"))
 	switch {
 	case errors.Is(err, store.ErrUnknown), err == nil && !sees(r.Context(), c.User):
-		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation, or it has expired.")
+		return refusal(http.StatusNotFound, "conversation_unknown", "There is no such conversation, or it has expired.")
 	case err != nil:
-		s.storeFailed(w, "reading a conversation failed", err)
+		return s.storeFailed("reading a conversation failed", err)
 	default:
-		answer(w, http.StatusOK, shownConversation(c))
+		return answer(w, http.StatusOK, shownConversation(c))
 	}
 }
 
-// parentOf returns the caller's span from the header traceparent. A sampled span makes the gateway export the spans
-// below it and mixes the request into another trace, so only callers with inspect may send one, or local ones while
-// no credentials are required.
+// parentOf returns the span in traceparent. A sampled one makes the gateway export spans, so only callers with inspect
+// may send one, or local ones while no credentials are required.
 func parentOf(r *http.Request) protocol.TraceParent {
 	p := auth.From(r.Context())
 	given := r.Header.Values(protocol.TraceHeader)

@@ -14,8 +14,7 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// handshakeTime limits a TLS handshake, including the order of a certificate (ACME). A later handshake finds the
-// certificate.
+// handshakeTime includes the order of a certificate (ACME). A later handshake finds it.
 const handshakeTime = 10 * time.Second
 
 // ALPN protocol names of HTTP/2, and of the handshakes by which a certificate authority verifies a host (RFC 8737).
@@ -25,11 +24,7 @@ const (
 )
 
 // ListenTLS is Listen with TLS. config names the protocols: h2, http/1.1 and, for ACME, acme-tls/1. Accepted
-// connections have completed their handshake. Close aborts running handshakes. Failed handshakes are logged at debug
-// level; logger may be nil.
-//
-// Sessions are as fast as without TLS: the Conn of package nonblock is underneath, and the handshake's goroutine has
-// ended.
+// connections have completed their handshake. Close aborts running ones. logger may be nil.
 func ListenTLS(ln net.Listener, loops *nonblock.Loops, config *tls.Config, logger *slog.Logger) net.Listener {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &tlsListener{
@@ -40,11 +35,9 @@ func ListenTLS(ln net.Listener, loops *nonblock.Loops, config *tls.Config, logge
 	return l
 }
 
-// tlsListener runs each handshake on its own goroutine, so that a slow one delays no other. It isn't left to
-// http.Server, because requests must be checked first: see plainHTTP.
+// tlsListener runs each handshake on its own goroutine. It isn't left to http.Server: see plainHTTP.
 type tlsListener struct {
 	net.Listener
-	// Fixed.
 	config   *tls.Config
 	logger   *slog.Logger
 	ctx      context.Context //nolint:containedctx // it ends with Close
@@ -53,7 +46,6 @@ type tlsListener struct {
 	running  sync.WaitGroup
 }
 
-// arrival is the result of an Accept.
 type arrival struct {
 	conn net.Conn
 	err  error
@@ -76,7 +68,6 @@ func (l *tlsListener) Close() error {
 	return err //nolint:wrapcheck // this is the same listener
 }
 
-// run accepts connections until the listener closes or fails.
 func (l *tlsListener) run() {
 	for {
 		c, err := l.Listener.Accept()
@@ -96,7 +87,6 @@ func (l *tlsListener) run() {
 	}
 }
 
-// shake runs a connection's handshake, and passes it to Accept or closes it.
 func (l *tlsListener) shake(under net.Conn) {
 	if b := boundOf(under); b != nil {
 		b.framing = nil // the data is encrypted
@@ -112,7 +102,6 @@ func (l *tlsListener) shake(under net.Conn) {
 	case c.ConnectionState().NegotiatedProtocol == protocolHTTP2:
 		next = c // net/http expects a *tls.Conn here
 	case c.ConnectionState().NegotiatedProtocol == protocolACME:
-		// The authority is done.
 	default:
 		next = &plainHTTP{Conn: c, framing: &framing{}}
 	}
@@ -139,21 +128,14 @@ func sayHTTPS(err error) {
 	}
 }
 
-// plainHTTP is a TLS connection with HTTP/1 whose requests are checked before net/http reads them, as without TLS. It
-// isn't a *tls.Conn, because net/http would run that one's handshake itself; it has the methods that net/http,
-// nonblock.Under and package ws need (ConnectionState, CloseWrite, NetConn).
+// plainHTTP is a TLS connection with HTTP/1 whose framing is checked. It isn't a *tls.Conn, because net/http would run
+// that one's handshake; it has the methods that net/http, nonblock.Under and package ws need.
 type plainHTTP struct {
 	*tls.Conn
 	framing *framing // only for the reading goroutine; nil once the connection isn't HTTP
 }
 
-// Read implements net.Conn. It fails on a request with ambiguous framing.
 func (c *plainHTTP) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.framing != nil && n > 0 {
-		if bad := c.framing.see(p[:n]); bad != nil {
-			return 0, bad
-		}
-	}
-	return n, err //nolint:wrapcheck // this is the same connection
+	return c.framing.check(p, n, err)
 }

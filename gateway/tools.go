@@ -26,13 +26,10 @@ type toolLine struct {
 	Availability         *spec.Availability `json:"availability,omitempty"`
 	Job                  *spec.Job          `json:"job,omitempty"`
 	LatencyBudgetMS      int                `json:"latencyBudgetMs"`
-	// Output is the JSON Schema of the answer's data, if the tool has one.
-	Output json.RawMessage `json:"output,omitempty"`
-	// Versions are additional versions, if any.
-	Versions []registry.Version `json:"versions,omitempty"`
+	Output               json.RawMessage    `json:"output,omitempty"`
+	Versions             []registry.Version `json:"versions,omitempty"`
 }
 
-// toolsFor returns the tools that the caller may see: those of its own conversations, or all with inspect.
 func (s *Server) toolsFor(r *http.Request) *registry.Snapshot {
 	all, p := s.opts.Tools(), auth.From(r.Context())
 	if p.May(auth.ScopeInspect) {
@@ -41,8 +38,7 @@ func (s *Server) toolsFor(r *http.Request) *registry.Snapshot {
 	return all.Permitted(p.Granted())
 }
 
-// tools lists the tools of ?mode=text or voice, or all.
-func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
+func (s *Server) tools(w http.ResponseWriter, r *http.Request) *problem {
 	snapshot := s.toolsFor(r)
 	tools := snapshot.All()
 	switch mode := spec.Mode(r.URL.Query().Get("mode")); mode {
@@ -50,8 +46,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	case spec.ModeText, spec.ModeVoice:
 		tools = snapshot.Tools(mode)
 	default:
-		problem(w, http.StatusBadRequest, "invalid_mode", "mode must be text or voice.")
-		return
+		return refusal(http.StatusBadRequest, "invalid_mode", "mode must be text or voice.")
 	}
 	list := []toolLine{}
 	for _, t := range tools {
@@ -63,19 +58,18 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 			Job: t.Job, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}
-	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})
+	return answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list,
+		"envelope": registry.EnvelopeSchema()})
 }
 
-// tool shows a tool with its guide.
-func (s *Server) tool(w http.ResponseWriter, r *http.Request) {
+func (s *Server) tool(w http.ResponseWriter, r *http.Request) *problem {
 	snapshot := s.toolsFor(r)
 	id := r.PathValue("id")
 	t, ok := snapshot.Tool(id)
 	if !ok {
-		problem(w, http.StatusNotFound, "not_found", "There is no tool "+clip(id)+"; see GET /v1/tools.")
-		return
+		return refusal(http.StatusNotFound, "not_found", "There is no tool "+clip(id)+"; see GET /v1/tools.")
 	}
-	answer(w, http.StatusOK, struct {
+	return answer(w, http.StatusOK, struct {
 		RegistryVersion string `json:"registryVersion"`
 		registry.Entry
 	}{snapshot.Version(), t.Entry})

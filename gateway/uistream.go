@@ -13,10 +13,8 @@ import (
 	"voicegw/protocol"
 )
 
-// uiProtocol requests the AI SDK's UI message stream, as the URL parameter "protocol" or in Accept.
 const uiProtocol = "ui-message-stream"
 
-// wantsUI reports whether a request at /v1/chat wants the AI SDK's UI message stream.
 func wantsUI(r *http.Request) bool {
 	if r.URL.Query().Get("protocol") == uiProtocol {
 		return true
@@ -31,8 +29,8 @@ func wantsUI(r *http.Request) bool {
 	return false
 }
 
-// uiBody is the request of useChat's default transport, with possible additions of the page
-// (ai-sdk.dev/docs/ai-sdk-ui/transport and stream-protocol, npm ai 6.0.322, read 2026-11-23).
+// uiBody is the request of useChat's default transport (ai-sdk.dev/docs/ai-sdk-ui/transport and stream-protocol, npm ai
+// 6.0.322, read 2026-11-23).
 type uiBody struct {
 	ID        string      `json:"id"`
 	Messages  []uiMessage `json:"messages"`
@@ -49,7 +47,6 @@ type uiMessage struct {
 	Parts    []uiPart        `json:"parts"`
 }
 
-// uiPart is a part of a message; only texts and images are used.
 type uiPart struct {
 	Type      string `json:"type"`
 	Text      string `json:"text"`
@@ -78,7 +75,6 @@ func (p *uiPart) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(fields.Text, &p.Text) //nolint:wrapcheck // readBody writes the error
 }
 
-// asChat converts the body to a turn of a conversation that the client keeps.
 func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 	out := chatBody{User: b.User, Scopes: b.Scopes}
 	if b.Trigger == "regenerate-message" {
@@ -120,9 +116,7 @@ func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 	return out, ""
 }
 
-// uiStream writes a turn as the AI SDK's UI message stream, version 1.
 type uiStream struct {
-	// Fixed after chat.
 	out       *eventWriter
 	absolute  func(string) string
 	mediaType func(address string) string
@@ -196,7 +190,6 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 	}
 }
 
-// data writes a message without a part type, as at /v1/chat.
 func (u *uiStream) data(m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(u.seq, protocol.Clone(m))
 	if err != nil {
@@ -245,7 +238,6 @@ func (u *uiStream) done() {
 	u.out.write("data: [DONE]\n\n")
 }
 
-// imageType returns the media type of one of the gateway's images, by URL.
 func (s chatAPI) imageType(address string) string {
 	if s.opts.Images != nil {
 		if img, err := s.opts.Images.Open(path.Base(address)); err == nil {
@@ -256,24 +248,22 @@ func (s chatAPI) imageType(address string) string {
 	return "image/png"
 }
 
-// readChat reads a request at /v1/chat in either format. done is that of readTurn.
-func (s chatAPI) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), ok bool) {
+func (s chatAPI) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), no *problem) {
 	if !wantsUI(r) {
-		done, ok = s.readTurn(w, r, &body, true, plainError)
-		return body, done, ok
+		done, no = s.readTurn(w, r, &body, true)
+		return body, done, no
 	}
 	var ui uiBody
-	if done, ok = s.readTurn(w, r, &ui, true, plainError); !ok {
-		return body, done, false
+	if done, no = s.readTurn(w, r, &ui, true); no != nil {
+		return body, done, no
 	}
 	body, wrong := ui.asChat(&pictures{sees: s.opts.Chat.Sees()})
 	if wrong != "" {
-		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		no = invalid(wrong)
 	}
-	return body, done, wrong == ""
+	return body, done, no
 }
 
-// taker returns the writer of a turn at /v1/chat.
 func (s chatAPI) taker(r *http.Request, out *eventWriter) chat.Emit {
 	if !wantsUI(r) {
 		return (&eventStream{out: out}).send

@@ -21,35 +21,31 @@ type Usage interface {
 	Report(ctx context.Context, f meter.Filter) (days []meter.Day, unreadable int, err error)
 }
 
-// spent answers if the user or key has used up a budget.
-func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) bool {
+func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User) *problem {
 	if s.opts.Usage == nil {
-		return false
+		return nil
 	}
 	no := s.opts.Usage.Allows(meter.Who{User: who.String(), Key: auth.From(r.Context()).ID})
 	if no == nil {
-		return false
+		return nil
 	}
-	s.limited(w, r, no, shape)
-	return true
+	return s.limited(w, r, no)
 }
 
-// limited answers a request refused by a limit.
-func (s *Server) limited(w http.ResponseWriter, r *http.Request, no *meter.Refusal, shape errorShape) {
+func (s *Server) limited(w http.ResponseWriter, r *http.Request, no *meter.Refusal) *problem {
 	s.seldom.Info("refused by a limit", no.Limit, "addr", s.clientAddr(r).String(), "route", r.Pattern)
 	limitHeaders(w.Header(), no)
-	told := shape(http.StatusTooManyRequests, protocol.CodeLimit,
-		"You have too many sessions, or start them too fast. End one, or try again in a moment.")
 	if no.Day() {
-		told = shape(http.StatusTooManyRequests, protocol.CodeBudget, "Your quota is exhausted. Come back later.")
-		told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
+		return refusal(http.StatusTooManyRequests, protocol.CodeBudget,
+			"Your quota is exhausted. Come back later.").until(time.Now().Add(no.RetryIn))
 	}
-	answer(w, http.StatusTooManyRequests, map[string]any{"error": told})
+	return refusal(http.StatusTooManyRequests, protocol.CodeLimit,
+		"You have too many sessions, or start them too fast. End one, or try again in a moment.")
 }
 
-// limitHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-11 (read 2026-11-25): the policy's quota q
-// and window w, and the limit's remainder r, with the seconds t until there is more. q counts micro-dollars for a
-// cost limit, and seconds for a limit of minutes.
+// limitHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-11 (read 2026-11-25): quota q, window w,
+// remainder r, and seconds t until there is more. q is in micro-dollars for a cost limit, and seconds for one of
+// minutes.
 func limitHeaders(h http.Header, no *meter.Refusal) {
 	seconds := int64(math.Ceil(no.RetryIn.Seconds()))
 	h.Set("Retry-After", fmt.Sprint(max(seconds, 1)))
@@ -61,7 +57,6 @@ func limitHeaders(h http.Header, no *meter.Refusal) {
 	h.Set("RateLimit", fmt.Sprintf("%q;r=0;t=%d", no.Limit, max(seconds, 1)))
 }
 
-// usageDay is a day of GET /v1/usage; the total has no date.
 type usageDay struct {
 	Date string `json:"date,omitempty"`
 	// USDMicros is in millionths of a dollar. Unpriced counts usage reports without a price, which it excludes.
@@ -80,25 +75,21 @@ func dayLine(date string, sum cost.Sum) usageDay {
 }
 
 const (
-	// usageDays is the default number of days, mostUsageDays the maximum.
 	usageDays     = 30
 	mostUsageDays = 100
 )
 
-// showUsage reports the usage by day, of all or of a user or key.
-func (s operatorAPI) showUsage(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showUsage(w http.ResponseWriter, r *http.Request) *problem {
 	f, wrong := usageFilter(r.URL.Query(), time.Now())
 	if wrong != "" {
-		problem(w, http.StatusBadRequest, "invalid_message", wrong)
-		return
+		return invalid(wrong)
 	}
 	if only := mine(r.Context()); !only.IsZero() {
 		f.User = only.String() // overrides the parameter
 	}
 	days, unreadable, err := s.opts.Usage.Report(r.Context(), f)
 	if err != nil {
-		s.storeFailed(w, "reading the usage failed", err)
-		return
+		return s.storeFailed("reading the usage failed", err)
 	}
 	var all cost.Sum
 	lines := make([]usageDay, 0, len(days))
@@ -106,11 +97,11 @@ func (s operatorAPI) showUsage(w http.ResponseWriter, r *http.Request) {
 		all = all.Plus(d.Sum)
 		lines = append(lines, dayLine(d.Date, d.Sum))
 	}
-	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.live.Load().Prices,
+	return answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all),
+		"prices":     s.live.Load().Prices,
 		"unreadable": unreadable})
 }
 
-// usageFilter parses the parameters, or returns the problem.
 func usageFilter(q url.Values, now time.Time) (f meter.Filter, wrong string) {
 	f = meter.Filter{Key: q.Get("key"), First: now.AddDate(0, 0, 1-usageDays), Last: now}
 	if f.User, wrong = listParameters(q, "key", "since"); wrong != "" {
