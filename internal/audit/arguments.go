@@ -34,10 +34,8 @@ const (
 	maxRedacted = 1 << 20 // bytes before redaction
 )
 
-// kept reports whether the audit has arguments at all.
 func (a Arguments) kept() bool { return a == ArgumentsRedacted || a == ArgumentsFull }
 
-// render returns the written form of a call's arguments: valid JSON, or nothing.
 func (a Arguments) render(args json.RawMessage) json.RawMessage {
 	switch {
 	case !a.kept() || len(args) == 0:
@@ -144,7 +142,6 @@ func (r *redactor) object(object map[string]any, depth int) {
 	r.out.WriteByte('}')
 }
 
-// plainName reports whether a name looks like a parameter of a tool's schema.
 func plainName(name string) bool {
 	if name == "" || len(name) > maxName {
 		return false
@@ -157,7 +154,6 @@ func plainName(name string) bool {
 	return name[0] < '0' || name[0] > '9'
 }
 
-// count returns a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -14,26 +14,22 @@ import (
 // Call describes a finished tool call, by voice or by text. The caller of Record adds the session and its user.
 type Call struct {
 	At time.Time
-	// Agent made the call; AgentVersion is the version of its document. Both are empty if the caller of Record adds
-	// them.
+	// Agent and AgentVersion are empty if the caller of Record adds them.
 	Agent, AgentVersion string
 	Tools               *registry.Snapshot // of the agent; may be nil
 	Tool                string             // as called, even if it does not exist
 	Mode                spec.Mode
 	Turn                int
 	ID, ProviderID      string
-	// Parent is the call whose tool made this one; empty for a call by the model.
-	Parent        string
-	Key, Business string
-	Args          json.RawMessage // that ran, in canonical JSON; nil if nothing was prepared
-	Budget        json.RawMessage
-	Envelope      registry.Envelope
+	Parent              string
+	Key, Business       string
+	Args                json.RawMessage // that ran, in canonical JSON; nil if nothing was prepared
+	Budget              json.RawMessage
+	Envelope            registry.Envelope
 	// Why is the reason of the last of the Refused intents.
-	Applied, Refused []registry.Intent
-	Why              string
-	// NotDelivered is the reason why the model did not get the answer; empty if it did.
-	NotDelivered string
-	// ConfirmedBy, Reference and Waited describe an approval.
+	Applied, Refused       []registry.Intent
+	Why                    string
+	NotDelivered           string
 	ConfirmedBy, Reference string
 	Waited                 time.Duration
 	Queued                 time.Duration
@@ -74,7 +70,6 @@ func (c Call) Record() Record {
 	return r
 }
 
-// executorClient is the Executor of tools that the client runs.
 const executorClient = "client"
 
 // Spent returns a record of usage; why is the reason for the end of a session.
@@ -98,4 +93,27 @@ func intentTypes(intents []registry.Intent) []registry.IntentType {
 		types = append(types, i.Type)
 	}
 	return types
+}
+
+// Note is a tool's note about its running call (registry.Audit). The caller of Record adds the session and its user.
+type Note struct {
+	At                 time.Time
+	Tool               *registry.Tool
+	RegistryVersion    string
+	Mode               spec.Mode
+	Turn               int
+	ID, Key, Reference string
+	Event              string
+	Data               json.RawMessage
+}
+
+// Record returns the note's record.
+func (n Note) Record() Record {
+	return Record{
+		Event: EventNote, Time: n.At.UTC().Truncate(time.Millisecond), Mode: n.Mode, OK: true,
+		ToolID: n.Tool.ToolID, ToolVersion: n.Tool.Version, ToolVariant: n.Tool.Variant(), Category: n.Tool.Category,
+		RegistryVersion: n.RegistryVersion,
+		TurnID:          n.Turn, ToolCall: ToolCall{CallID: n.ID, IdempotencyKey: n.Key},
+		Approval: Approval{Reference: n.Reference}, Note: n.Event, NoteData: n.Data,
+	}
 }

@@ -35,7 +35,6 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(b, []byte{'\n'}), err
 }
 
-// marshal writes a record and a line break.
 func marshal(r Record) ([]byte, error) {
 	type plain Record // without MarshalJSON, which would call itself
 	var b bytes.Buffer
@@ -50,8 +49,7 @@ func marshal(r Record) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// encode returns a record's line, with its line break. It leaves out invalid parts and cuts or leaves out long ones, so
-// it cannot fail.
+// encode returns a record's line. It leaves out invalid parts and cuts or leaves out long ones, so it cannot fail.
 func encode(r *Record, a Arguments) []byte {
 	bounded := *r
 	bound(&bounded)
@@ -90,8 +88,8 @@ func bound(r *Record) {
 	if len(r.Clamped) > 0 {
 		r.Clamped = boundClamped(r.Clamped)
 	}
-	r.Evidence = boundIDs(r.Evidence)
-	r.Intents, r.Refused = boundIntents(r.Intents), boundIntents(r.Refused)
+	r.Evidence = boundList(r.Evidence, maxID)
+	r.Intents, r.Refused = boundList(r.Intents, maxIntent), boundList(r.Refused, maxIntent)
 }
 
 // short cuts a string that is too long, between characters.
@@ -127,21 +125,10 @@ func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamp
 	return kept
 }
 
-func boundIDs(ids []string) []string {
-	var kept []string
-	for _, id := range ids[:min(len(ids), maxList)] {
-		kept = append(kept, cut(id, maxID))
-	}
-	return kept
-}
-
-func boundIntents(list []registry.IntentType) []registry.IntentType {
-	if len(list) == 0 {
-		return nil
-	}
-	kept := make([]registry.IntentType, 0, min(len(list), maxList))
-	for _, t := range list[:cap(kept)] {
-		kept = append(kept, registry.IntentType(cut(string(t), maxIntent)))
+func boundList[T ~string](list []T, limit int) []T {
+	var kept []T
+	for _, t := range list[:min(len(list), maxList)] {
+		kept = append(kept, T(cut(string(t), limit)))
 	}
 	return kept
 }

@@ -20,16 +20,12 @@ import (
 
 // FileOptions configure a [File].
 type FileOptions struct {
-	// Path is the live file; OpenFile creates a missing folder. Required.
-	Path string
-	// MaxBytes is the size at which a new file begins. Zero means setting.AuditFileMB.
+	Path     string
 	MaxBytes int64
 	// Keep is the number of full files to keep. Zero means setting.AuditFiles, a negative number all.
 	Keep int
-	// MaxAge is how long to keep full files; zero means for ever. If it is set, a new file begins every day, or every
-	// MaxAge if that is shorter, so no record is kept for much longer.
+	// MaxAge is how long to keep full files; zero means for ever. A new file then begins every day, or MaxAge.
 	MaxAge time.Duration
-	// Logger gets a line when a file cannot be rotated or removed. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -41,11 +37,9 @@ const (
 	day         = 24 * time.Hour
 )
 
-// File writes JSON lines to a live file and rotates it. The name of a full file has the UTC time of its end
-// ("audit-2026-11-20T10-00-00.000.jsonl"); an operator may compress it later, to ".gz". Only the owner can read a new
-// file. A file after a rotation has the mode, owner and group of the previous file. If the live file was moved or
-// removed, File creates a new one. Only one File of one process may write to a path. Its methods may be used
-// concurrently.
+// File writes JSON lines to a live file, for the owner only, and rotates it, keeping mode, owner and group. A full
+// file's name has the UTC time of its end ("audit-2026-11-20T10-00-00.000.jsonl"); an operator may compress it, to
+// ".gz", or move the live file. Only one File may write to a path. Safe for concurrent use.
 type File struct {
 	// Fixed after OpenFile.
 	o       FileOptions
@@ -83,8 +77,8 @@ func OpenFile(o FileOptions) (*File, error) {
 	return f, nil
 }
 
-// prepare opens or creates the live file, reads its size and age, and ends a line that a crash has torn. The caller
-// must hold mu, except in OpenFile.
+// prepare opens the live file, reads its size and age, and ends a torn line. The caller must hold mu, except in
+// OpenFile.
 func (f *File) prepare() error {
 	if err := os.MkdirAll(filepath.Dir(f.o.Path), 0o700); err != nil {
 		return err
@@ -132,8 +126,7 @@ func (f *File) look(file *os.File) error {
 	return nil
 }
 
-// Write appends whole lines to the live file, or to a new one if the live file would become too large. If it cannot
-// rotate, it appends to the old file.
+// Write appends whole lines, to a new file if the old one would become too large and can be rotated.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,7 +147,6 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// find creates a new live file if the old one was moved or removed.
 func (f *File) find() error {
 	info, err := os.Stat(f.o.Path)
 	if err == nil && f.log != nil && os.SameFile(info, f.live) {
@@ -175,8 +167,7 @@ func (f *File) release() error {
 	return err
 }
 
-// rotate begins a new file, at most one in a millisecond, because full files of the same millisecond would have the same
-// name.
+// rotate begins a new file, at most one in a millisecond: full files need different names.
 func (f *File) rotate() {
 	now := time.Now()
 	if now.UTC().Format(stampLayout) <= f.rotated.UTC().Format(stampLayout) {
@@ -193,10 +184,14 @@ func (f *File) rotate() {
 	if err := errors.Join(f.release(), f.prepare(), f.inherit(before)); err != nil {
 		f.moan("cannot start a new audit file", err)
 	}
-	f.removeSurplus()
+	f.prune(func(all []fullFile) []fullFile {
+		if f.o.Keep < 0 {
+			return nil
+		}
+		return all[:max(len(all)-f.o.Keep, 0)]
+	})
 }
 
-// inherit gives a new live file the mode, owner and group of the previous file.
 func (f *File) inherit(before fs.FileInfo) error {
 	if f.log == nil {
 		return nil
@@ -204,21 +199,14 @@ func (f *File) inherit(before fs.FileInfo) error {
 	return errors.Join(f.log.Chmod(before.Mode().Perm()), chown(f.log, before))
 }
 
-// removeSurplus removes the oldest full files beyond o.Keep.
-func (f *File) removeSurplus() {
-	full, err := fullFiles(f.o.Path)
+// prune removes the full files, compressed or not, that surplus selects.
+func (f *File) prune(surplus func(all []fullFile) []fullFile) {
+	all, err := fullFiles(f.o.Path)
 	if err != nil {
 		f.moan("cannot list old audit files", err)
 		return
 	}
-	if f.o.Keep > 0 && len(full) > f.o.Keep {
-		f.remove(full[:len(full)-f.o.Keep])
-	}
-}
-
-// remove removes full files, compressed or not.
-func (f *File) remove(full []fullFile) {
-	for _, name := range full {
+	for _, name := range surplus(all) {
 		for _, path := range []string{name.path, name.path + gzSuffix} {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				f.moan("cannot remove an old audit file", err)
@@ -227,7 +215,6 @@ func (f *File) remove(full []fullFile) {
 	}
 }
 
-// moan logs a failure, at most every five minutes.
 func (f *File) moan(message string, err error) {
 	if time.Since(f.moaned) < 5*time.Minute {
 		return
@@ -236,8 +223,7 @@ func (f *File) moan(message string, err error) {
 	f.o.Logger.Error(message, slog.String("path", f.o.Path), slog.Any("error", err))
 }
 
-// keepTime begins new files and removes old ones when they are due, even if Write is not called. Close ends it and
-// waits for it.
+// keepTime begins and removes files when they are due, even without Write. Close waits for it.
 func (f *File) keepTime() {
 	tick := time.NewTicker(max(min(f.span()/8, time.Hour), time.Second))
 	defer tick.Stop()
@@ -255,20 +241,15 @@ func (f *File) keepTime() {
 	}
 }
 
-// span returns the longest time from a file's first record to its last.
 func (f *File) span() time.Duration { return min(f.o.MaxAge, day) }
 
-// tidy begins a new file if the live one is too old, and removes full files that are too old.
 func (f *File) tidy(now time.Time) {
 	if f.size > 0 && now.Sub(f.begun) >= f.span() {
 		f.rotate()
 	}
-	full, err := fullFiles(f.o.Path)
-	if err != nil {
-		f.moan("cannot list old audit files", err)
-		return
-	}
-	f.remove(slices.DeleteFunc(full, func(name fullFile) bool { return now.Sub(name.ended) < f.o.MaxAge }))
+	f.prune(func(all []fullFile) []fullFile {
+		return slices.DeleteFunc(all, func(name fullFile) bool { return now.Sub(name.ended) < f.o.MaxAge })
+	})
 }
 
 // Close closes the live file.
@@ -286,13 +267,11 @@ func (f *File) Close() error {
 	return err
 }
 
-// fullFile is a rotated file.
 type fullFile struct {
 	path  string // without .gz: an operator may compress the file at any time
 	ended time.Time
 }
 
-// fullFiles lists the full files of a live file, the oldest first.
 func fullFiles(path string) ([]fullFile, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

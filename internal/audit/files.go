@@ -14,15 +14,13 @@ import (
 
 // FollowOptions configure [Follow].
 type FollowOptions struct {
-	// Every is the interval between two looks for new lines. Zero means 250 ms.
 	Every time.Duration
 	// Follow calls CaughtUp once, after it has read all existing lines. It may be nil.
 	CaughtUp func() error
 }
 
-// ReadFiles reads the full files of an audit and the live file at path, the oldest records first, as [Read] does. A
-// gateway may write and rotate the file in the meantime. The error is fs.ErrNotExist if there is no file. ReadFiles
-// stops when ctx is done.
+// ReadFiles reads full files and the live file at path, oldest records first, also while they rotate. The error is
+// fs.ErrNotExist if there is no file, or ctx's.
 func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (Report, error) {
 	t := newTail(ctx, path, f)
 	defer t.close()
@@ -36,8 +34,8 @@ func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (
 	return t.report, err
 }
 
-// Follow reads as [ReadFiles] does and then continues with new lines, through rotations. It returns nil when ctx is
-// done. The live file need not exist yet.
+// Follow reads as [ReadFiles] does and continues with new lines, through rotations, until ctx is done. The live file
+// need not exist yet.
 func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []byte) error) (Report, error) {
 	if o.Every <= 0 {
 		o.Every = 250 * time.Millisecond
@@ -66,7 +64,6 @@ func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []
 	}
 }
 
-// tail reads an audit from its oldest file to the end of the live file, and continues there.
 type tail struct {
 	path   string
 	f      func(Record, []byte) error
@@ -79,7 +76,6 @@ type tail struct {
 	known   []fullFile // the full files when live was opened
 }
 
-// newTail returns a tail that stops when ctx is done.
 func newTail(ctx context.Context, path string, f func(Record, []byte) error) *tail {
 	return &tail{path: path, f: func(r Record, line []byte) error {
 		if ctx.Err() != nil {
@@ -96,7 +92,6 @@ func (t *tail) close() {
 	}
 }
 
-// turn reads everything that exists now. It reports whether there is a live file.
 func (t *tail) turn() (bool, error) {
 	for {
 		if t.live != nil {
@@ -135,8 +130,7 @@ func (t *tail) gone() (bool, error) {
 	return false, nil
 }
 
-// move reads the full files since the previous live file and opens the present one. It reports whether there is a live
-// file.
+// move reads the full files since the previous live file and opens the present one, if there is one.
 func (t *tail) move() (bool, error) {
 	live, full, err := t.open()
 	if err != nil {
@@ -144,7 +138,7 @@ func (t *tail) move() (bool, error) {
 	}
 	between := slices.DeleteFunc(slices.Clone(full), func(f fullFile) bool { return slices.Contains(t.known, f) })
 	if t.live != nil {
-		if err := t.finish(); err != nil {
+		if err := t.finish(t.scanner, t.f); err != nil {
 			return false, errors.Join(err, closeIf(live))
 		}
 		between = t.without(between)
@@ -175,13 +169,13 @@ func closeIf(f *os.File) error {
 	return f.Close()
 }
 
-// finish reads the rest of the previous live file: lines that came between the last look and the rename.
-func (t *tail) finish() error {
-	if err := t.scanner.each(&t.report, t.f); err != nil {
+// finish reads the rest of a file that is full now.
+func (t *tail) finish(s *scanner, f func(Record, []byte) error) error {
+	if err := s.each(&t.report, f); err != nil {
 		return err
 	}
 	torn := t.report.Torn
-	err := t.scanner.last(&t.report, t.f)
+	err := s.last(&t.report, f)
 	if t.report.Torn && !torn {
 		t.report.Foreign++ // the torn line is no longer the last
 		t.report.Torn = false
@@ -189,8 +183,7 @@ func (t *tail) finish() error {
 	return err
 }
 
-// without removes the previous live file from the list, because finish has read it. After compression it is not the
-// same file, but still the first new one.
+// without removes the previous live file, which finish has read. After compression it is the first new one.
 func (t *tail) without(between []fullFile) []fullFile {
 	for i, f := range between {
 		if info, err := os.Stat(f.path); err == nil && os.SameFile(info, t.info) {
@@ -207,8 +200,7 @@ func (t *tail) without(between []fullFile) []fullFile {
 
 const tries = 100 // of open, against rotations
 
-// open opens the live file and lists the full files as of the same time. After a rotation in between the caller would
-// miss a file or read it twice, so open tries again.
+// open opens the live file and lists the full files as of the same time; it tries again after a rotation in between.
 func (t *tail) open() (*os.File, []fullFile, error) {
 	for range tries {
 		before, err := fullFiles(t.path)
@@ -236,8 +228,7 @@ func (t *tail) open() (*os.File, []fullFile, error) {
 	return nil, nil, fmt.Errorf("audit: %s: the gateway rotates the files faster than they can be listed", t.path)
 }
 
-// full reads a full file. It skips a missing file, which was removed because of its age, and adds an unreadable one to
-// the report.
+// full skips a missing file, removed because of its age, and reports an unreadable one.
 func (t *tail) full(f fullFile) error {
 	r, err := openFull(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -246,23 +237,10 @@ func (t *tail) full(f fullFile) error {
 	if err == nil {
 		t.files++
 		var stopped error
-		s := newScanner(r)
-		err = s.each(&t.report, func(rec Record, line []byte) error {
+		err = t.finish(newScanner(r), func(rec Record, line []byte) error {
 			stopped = t.f(rec, line)
 			return stopped
 		})
-		if stopped == nil && err == nil {
-			var end Report
-			err = s.last(&end, func(rec Record, line []byte) error {
-				stopped = t.f(rec, line)
-				return stopped
-			})
-			t.report.Records += end.Records
-			t.report.TooLong += end.TooLong
-			if end.Torn {
-				t.report.Foreign++
-			}
-		}
 		err = errors.Join(err, r.Close())
 		if stopped != nil {
 			return stopped
@@ -274,7 +252,6 @@ func (t *tail) full(f fullFile) error {
 	return nil
 }
 
-// openFull opens a full file, compressed or not.
 func openFull(path string) (io.ReadCloser, error) {
 	file, err := os.Open(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {

@@ -12,7 +12,6 @@ import (
 
 // Filter selects records that match all of its fields. A zero field matches every record.
 type Filter struct {
-	// Session is the session's id, or its beginning.
 	Session string
 	User    string
 	Tool    string
@@ -41,8 +40,8 @@ func (f Filter) Match(r Record) bool {
 	return true
 }
 
-// ParseTime reads a time: RFC 3339, a day in UTC, or a duration before now, as in 2h or 3d. An empty text is the zero
-// time. name is the text's name in the error.
+// ParseTime reads RFC 3339, a day in UTC, or a duration before now, as in 2h or 3d; empty is the zero time. name is for
+// the error.
 func ParseTime(name, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,12 +19,10 @@ const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 	// attemptTime bounds one attempt to append to a stream.
-	attemptTime = 10 * time.Second
-	// complainEvery is the interval between log lines about a continuing failure.
+	attemptTime   = 10 * time.Second
 	complainEvery = 30 * time.Second
 )
 
-// entry is one record in the queues of both lanes.
 type entry struct {
 	record Record
 	size   int       // approximate, in bytes
@@ -47,7 +46,6 @@ func (e *entry) settle() {
 	}
 }
 
-// encoded returns the record's line, with its line break.
 func (e *entry) encoded(a Arguments) []byte {
 	e.once.Do(func() {
 		e.line = encode(&e.record, a)
@@ -56,8 +54,7 @@ func (e *entry) encoded(a Arguments) []byte {
 	return e.line
 }
 
-// writer writes lines, each with its line break, and returns the number of lines written. After an error its caller
-// tries the others again.
+// writer writes lines and returns the number written. After an error its caller tries the others again.
 type writer func(ctx context.Context, lines [][]byte) (int, error)
 
 // lane is the queue of one sink and the goroutine that empties it.
@@ -74,10 +71,8 @@ type lane struct {
 	failures   int       // in a row
 
 	// Guarded by log.mu.
-	waiting  []*entry  // in order
-	held     int       // taken by run and not yet written
-	heldAt   time.Time // when the first of them was queued; meaningless if held is 0
-	bytes    int       // of waiting and held
+	waiting  []*entry // in order
+	bytes    int      // of waiting
 	written  uint64
 	dropped  uint64
 	reported uint64 // of dropped, those in the log
@@ -92,7 +87,7 @@ func newLane(l *Log, name string, w writer) *lane {
 
 // take queues an entry, or counts it as dropped. The caller must hold log.mu.
 func (s *lane) take(e *entry) bool {
-	if s.waits() >= s.log.queue || s.bytes+e.size > maxWaiting {
+	if len(s.waiting) >= s.log.queue || s.bytes+e.size > maxWaiting {
 		s.dropped++
 		return false
 	}
@@ -106,101 +101,55 @@ func (s *lane) take(e *entry) bool {
 	return true
 }
 
-// waits returns the number of unwritten records. The caller must hold log.mu.
-func (s *lane) waits() int { return len(s.waiting) + s.held }
-
 // stats returns the lane's counters. The caller must hold log.mu.
 func (s *lane) stats() SinkStats {
 	if s == nil {
 		return SinkStats{}
 	}
-	return SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: s.waits(),
-		Lag: s.lag(time.Now())}
-}
-
-// lag returns the age of the oldest unwritten record. The caller must hold log.mu.
-func (s *lane) lag(now time.Time) time.Duration {
-	switch {
-	case s.held > 0:
-		return now.Sub(s.heldAt)
-	case len(s.waiting) > 0:
-		return now.Sub(s.waiting[0].at)
-	default:
-		return 0
+	is := SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: len(s.waiting)}
+	if len(s.waiting) > 0 {
+		is.Lag = time.Since(s.waiting[0].at)
 	}
+	return is
 }
 
-// run writes the waiting records until the Log is closed and the queue is empty, or ctx is done.
+// run writes the waiting records until the Log is closed and none waits, or ctx is done.
 func (s *lane) run(ctx context.Context) {
-	var spare []*entry
 	for {
-		taken, closed := s.takeAll(spare)
-		if len(taken) == 0 {
-			if closed {
+		entries, closed := s.next()
+		switch {
+		case len(entries) > 0:
+			if !s.deliver(ctx, entries) {
+				s.giveUp()
 				return
 			}
+		case closed:
+			return
+		default:
 			select {
 			case <-s.wake:
 			case <-s.log.closing:
 			}
-			spare = taken
-			continue
-		}
-		for rest := taken; len(rest) > 0; {
-			n := batch(rest)
-			if !s.deliver(ctx, rest[:n], rest[n:]) {
-				s.giveUp()
-				return
-			}
-			rest = rest[n:]
-		}
-		clear(taken)
-		spare = nil
-		if cap(taken) <= 4*batchRecords { // keeps no large slice
-			spare = taken[:0]
 		}
 	}
 }
 
-// takeAll returns the queue and replaces it by spare, which must be empty. closed means that no more records will come.
-func (s *lane) takeAll(spare []*entry) (taken []*entry, closed bool) {
+// next returns the next batch, which keeps waiting. closed means that no more records will come.
+func (s *lane) next() (entries []*entry, closed bool) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	taken, s.waiting = s.waiting, spare
-	s.held = len(taken)
-	if len(taken) > 0 {
-		s.heldAt = taken[0].at
-	}
-	return taken, s.log.closed
-}
-
-// batch returns the number of entries for the next attempt, at least 1.
-func batch(entries []*entry) int {
 	size := 0
-	for i, e := range entries {
-		size += e.size
-		if i > 0 && (i == batchRecords || size > batchBytes) {
-			return i
+	for i, e := range s.waiting {
+		if size += e.size; i > 0 && (i == batchRecords || size > batchBytes) {
+			break
 		}
+		entries = append(entries, e)
 	}
-	return len(entries)
+	return entries, s.log.closed
 }
 
-// after returns when the record after the first n of a batch was queued. rest follows the batch. It returns the zero
-// time if there is no such record.
-func after(batch []*entry, n int, rest []*entry) time.Time {
-	if n < len(batch) {
-		return batch[n].at
-	}
-	if len(rest) > 0 {
-		return rest[0].at
-	}
-	return time.Time{}
-}
-
-// deliver tries to write a batch until the sink accepts it. rest follows the batch. It returns false if ctx ended
-// first.
-func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
+// deliver tries to write a batch until the sink accepts it. It returns false if ctx ended first.
+func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
 	lines := make([][]byte, len(entries))
 	for i, e := range entries {
 		lines[i] = e.encoded(s.log.arguments)
@@ -208,13 +157,13 @@ func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
 	pause, closing := firstPause, s.log.closing
 	for ctx.Err() == nil {
 		n, err := s.write(ctx, lines)
-		s.account(entries[:n], after(entries, n, rest), err)
+		s.account(n, err)
 		if err == nil {
 			s.recovered()
 			return true
 		}
 		s.complain(err)
-		entries, lines = entries[n:], lines[n:]
+		lines = lines[n:]
 		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
@@ -228,27 +177,23 @@ func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
 	return false
 }
 
-// account counts the entries that an attempt wrote. next is when the first remaining record was queued.
-func (s *lane) account(entries []*entry, next time.Time, err error) {
+// account removes the first n records, which an attempt wrote.
+func (s *lane) account(n int, err error) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range s.waiting[:n] {
 		s.bytes -= e.size
 		e.lanes--
 		e.settle()
 	}
-	s.held -= len(entries)
-	if s.held > 0 && len(entries) > 0 {
-		s.heldAt = next
-	}
-	s.written += uint64(len(entries))
+	s.waiting = slices.Delete(s.waiting, 0, n)
+	s.written += uint64(n)
 	if err != nil {
 		s.failed++
 		s.lastErr = err
 	}
 }
 
-// complain logs the first failure of a series, and then one every complainEvery.
 func (s *lane) complain(err error) {
 	s.failures++
 	if s.failures > 1 && time.Since(s.complained) < complainEvery {
@@ -256,13 +201,12 @@ func (s *lane) complain(err error) {
 	}
 	s.complained = time.Now()
 	s.log.mu.Lock()
-	waiting := s.waits()
+	waiting := len(s.waiting)
 	s.log.mu.Unlock()
 	s.log.logger.Error("cannot write the audit; its records wait", slog.String("sink", s.name),
 		slog.Any("error", err), slog.Int("attempt", s.failures), slog.Int("waiting", waiting))
 }
 
-// recovered logs the end of a series of failures.
 func (s *lane) recovered() {
 	if s.failures > 0 {
 		s.log.logger.Info("writing the audit again", slog.String("sink", s.name), slog.Int("failures", s.failures))
@@ -270,18 +214,16 @@ func (s *lane) recovered() {
 	s.failures = 0
 }
 
-// giveUp counts and logs the waiting records as lost.
 func (s *lane) giveUp() {
 	s.log.mu.Lock()
-	n, err := s.waits(), s.lastErr
+	n, err := len(s.waiting), s.lastErr
 	s.givenUp += uint64(n)
-	s.waiting, s.held, s.bytes = nil, 0, 0
+	s.waiting, s.bytes = nil, 0
 	s.log.mu.Unlock()
 	s.log.logger.Error("audit records lost; the time to write them is over", slog.String("sink", s.name),
 		slog.Int("records", n), slog.Any("error", err))
 }
 
-// streamWriter returns a writer to a stream. After an error it counts no line as written.
 func streamWriter(stream Stream) writer {
 	return func(ctx context.Context, lines [][]byte) (int, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
@@ -297,8 +239,7 @@ func streamWriter(stream Stream) writer {
 	}
 }
 
-// lineWriter returns a writer to a file. It counts the complete lines, so that a disk that fills up during a batch
-// duplicates no line. Before the next attempt it ends a torn line, which readers skip.
+// lineWriter counts the complete lines, so that a full disk duplicates none. It ends a torn line, which readers skip.
 func lineWriter(w io.Writer) writer {
 	var b bytes.Buffer
 	torn := false

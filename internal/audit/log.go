@@ -1,3 +1,7 @@
+// Package audit records the actions of tools: one JSON object for each call and related event, without transcripts or
+// audio, and arguments only as configured. A [Log] has a goroutine and a bounded queue for each sink, so that none
+// delays another or a caller; it drops and counts the newest records beyond it, and retries after failures. A [File]
+// rotates JSON lines; [Read], [ReadFiles] and [Follow] read them, also meanwhile.
 package audit
 
 import (
@@ -7,40 +11,34 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Stream keeps the records of all nodes.
 type Stream interface {
-	// AppendAll appends lines in their order, each a JSON object without a line break. It must
-	// not change or keep them. After an error it may have appended any number of them; the
-	// Log then appends all of them again.
+	// AppendAll appends JSON objects in order, without keeping them. After an error it gets all of them again.
 	AppendAll(ctx context.Context, lines [][]byte) error
 }
 
 // Options configure a [Log]. A Log without Stream and Lines discards everything.
 type Options struct {
-	// Stream gets every record, some of them twice after a failure. Nil means no stream.
 	Stream Stream
-	// Lines gets every record as a line of JSON, several lines with one Write. Nil means no
-	// lines. The Log closes it.
+	// Lines gets lines of JSON, several with one Write. Nil means none. The Log closes it.
 	Lines     io.WriteCloser
 	Arguments Arguments
 	// Queue is the number of records that may wait for each sink. Zero means 65536. They may have at most 64 MiB.
-	Queue int
-	// Logger gets a line for drops and failures. Nil means no logging.
+	Queue  int
 	Logger *slog.Logger
 }
 
 const (
 	defaultQueue = 65536
 	// maxWaiting bounds the records that wait for a sink, in bytes.
-	maxWaiting = 64 << 20
-	// reportEvery is the shortest time between two log lines about drops.
+	maxWaiting  = 64 << 20
 	reportEvery = time.Second
-	// abortGrace is how long Close waits for a write after giving up its records.
-	abortGrace = time.Second
+	abortGrace  = time.Second
 )
 
 // Log writes records to its sinks. Its methods may be used concurrently.
@@ -104,9 +102,8 @@ func (l *Log) run(ctx context.Context, lines io.Closer) {
 	}
 }
 
-// Write queues a record. It never blocks or fails: without room in the queue it drops and counts the record. Records of
-// one goroutine keep their order. A zero Time becomes now. The caller must not change anything that the record refers
-// to.
+// Write queues a record. It never blocks or fails: without room it drops and counts it. Records of one goroutine keep
+// their order. A zero Time becomes now. The record's references must not change.
 func (l *Log) Write(r Record) {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
@@ -137,7 +134,6 @@ func (l *Log) Write(r Record) {
 	}
 }
 
-// report logs dropped records, at most once per reportEvery.
 func (l *Log) report() {
 	for {
 		select {
@@ -154,11 +150,10 @@ func (l *Log) report() {
 	}
 }
 
-// logDrops logs the records that each lane has dropped since its last such line.
 func (l *Log) logDrops() {
 	for _, lane := range l.lanes {
 		l.mu.Lock()
-		n, waiting := lane.dropped-lane.reported, lane.waits()
+		n, waiting := lane.dropped-lane.reported, len(lane.waiting)
 		lane.reported = lane.dropped
 		l.mu.Unlock()
 		if n > 0 {
@@ -168,10 +163,8 @@ func (l *Log) logDrops() {
 	}
 }
 
-// Close accepts no more records, writes the waiting ones, closes Lines and returns when all goroutines of the Log have
-// ended. If ctx ends first, it gives up the waiting records; its error is then [ErrLost], and [ErrStuck] if a write
-// does not return. If a sink keeps failing and ctx has no deadline, Close does not return. A second Close waits like
-// the first.
+// Close writes the waiting records, closes Lines and returns when all goroutines have ended. If ctx ends first, it
+// gives up the rest; the error is then [ErrLost], and [ErrStuck] if a write does not return. A second Close waits too.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -202,20 +195,18 @@ func (l *Log) Close(ctx context.Context) error {
 	return nil
 }
 
-// lost returns the error for given-up records, which include all waiting records of a stuck lane.
 func (l *Log) lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
 	for _, lane := range l.lanes {
-		if n := lane.givenUp + uint64(lane.waits()); n > 0 {
+		if n := lane.givenUp + uint64(len(lane.waiting)); n > 0 {
 			errs = append(errs, fmt.Errorf("%w: %d for the %s, last failure: %w", ErrLost, n, lane.name, cmp.Or(lane.lastErr, errNone)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// errNone replaces a missing last error.
 var errNone = errors.New("none")
 
 // Stats are counters since New.
@@ -239,4 +230,65 @@ func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Stats{Stream: l.stream.stats(), Lines: l.lines.stats(), Late: l.lostLate}
+}
+
+var (
+	// ErrLost means that Close gave up records, because their sink did not accept them in time.
+	ErrLost = errors.New("audit records are lost")
+	// ErrStuck means that a write had not returned when the context of Close ended.
+	ErrStuck = errors.New("an audit write hangs")
+	// ErrForeign means that a line is not a record of this package.
+	ErrForeign = errors.New("not an audit record")
+	// ErrPath means that the path of the audit file is unusable.
+	ErrPath = errors.New("cannot use the audit file")
+)
+
+// Unwritten holds records until a [Log] has written them: those lost if the process died. Safe for concurrent use.
+type Unwritten struct {
+	mu      sync.Mutex // guards the following field
+	records []*Record
+}
+
+// Add sets r.Written and returns the number held. The caller passes a copy of *r to [Log.Write], whose queue bounds it.
+func (u *Unwritten) Add(r *Record) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	r.Written = make(chan struct{})
+	u.records = append(u.unwritten(), r)
+	return len(u.records)
+}
+
+// Records returns the records that may not be written yet, oldest first.
+func (u *Unwritten) Records() []*Record {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.unwritten())
+}
+
+// Wait waits until the records added so far are written, at most for limit. It returns the number of unwritten records.
+func (u *Unwritten) Wait(limit time.Duration) int {
+	waits := u.Records()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for i, r := range waits {
+		select {
+		case <-r.Written:
+		case <-late.C:
+			return len(waits) - i
+		}
+	}
+	return 0
+}
+
+// unwritten drops the written records and returns the rest. The caller must hold mu.
+func (u *Unwritten) unwritten() []*Record {
+	u.records = slices.DeleteFunc(u.records, func(r *Record) bool {
+		select {
+		case <-r.Written:
+			return true
+		default:
+			return false
+		}
+	})
+	return u.records
 }

@@ -13,10 +13,8 @@ type Report struct {
 	Records int
 	Foreign int // not records: written by another program, or torn by a crash
 	TooLong int // more than [MaxLine] bytes
-	// Torn means that the last line has no end and is not a record: the gateway is still writing it, or a crash cut it
-	// off.
-	Torn bool
-	// Unreadable has an error for each full file that was only partly readable, such as a broken archive.
+	// Torn means that the last line is incomplete: it is being written, or a crash cut it off.
+	Torn       bool
 	Unreadable []error
 }
 
@@ -38,8 +36,8 @@ func (r Report) Warnings() []string {
 	return lines
 }
 
-// ParseLine reads one line of the audit, with or without its line break. It ignores unknown keys, which a newer gateway
-// may have written. Its error is [ErrForeign]. No line makes it panic.
+// ParseLine reads one line. Unknown keys, of a newer gateway, are ignored. The error is [ErrForeign]. No line makes it
+// panic.
 func ParseLine(line []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -55,8 +53,8 @@ func ParseLine(line []byte) (Record, error) {
 	return r, nil
 }
 
-// Read calls f for each record of r, in order, with its original line, which f must not keep. It skips and counts lines
-// that are not records, and an incomplete last line. It stops at an error of f and returns it.
+// Read calls f for each record with its line, which f must not keep. It skips and counts other lines, and an incomplete
+// last one. It returns f's error.
 func Read(r io.Reader, f func(rec Record, line []byte) error) (Report, error) {
 	var report Report
 	s := newScanner(r)
@@ -80,8 +78,7 @@ func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 
 
 var errTooLong = errors.New("line too long")
 
-// next returns the next whole line without its break. It returns errTooLong after skipping a line, and io.EOF when no
-// whole line is left.
+// next returns the next line without its break, errTooLong after skipping one, and io.EOF without a whole line.
 func (s *scanner) next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(s.buf[s.start+s.searched:s.end], '\n'); i >= 0 {
@@ -110,7 +107,6 @@ func (s *scanner) next() ([]byte, error) {
 	}
 }
 
-// each calls f for each whole line that is a record.
 func (s *scanner) each(report *Report, f func(Record, []byte) error) error {
 	for {
 		line, err := s.next()

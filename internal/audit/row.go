@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +23,6 @@ var columns = []struct {
 
 const outcomeColumn = 4 // index in columns
 
-// row returns a record as a row of the table, without its line break.
 func (t *Table) row(r Record) string {
 	outcome, colour := outcomeOf(r)
 	cells := []string{
@@ -46,7 +47,6 @@ func (t *Table) row(r Record) string {
 	return text
 }
 
-// outcomeOf returns the outcome of a record's call, and its colour.
 func outcomeOf(r Record) (outcome, colour string) {
 	switch r.Event {
 	case EventConfirmation:
@@ -81,7 +81,6 @@ func outcomeOf(r Record) (outcome, colour string) {
 	return outcome + ", not delivered", colour
 }
 
-// budgetOf returns the used and the allowed calls of the turn: 2/3.
 func budgetOf(r Record) string {
 	used, limit, ok := r.Calls()
 	if !ok {
@@ -90,7 +89,6 @@ func budgetOf(r Record) string {
 	return fmt.Sprintf("%d/%d", used, limit)
 }
 
-// clampedOf lists the lowered arguments: top_k 10>3.
 func clampedOf(r Record) string {
 	var list []string
 	for name, c := range r.Clamped {
@@ -127,7 +125,6 @@ func confirmationOf(r Record) string {
 	return text
 }
 
-// pad fills a cell up to the next column.
 func pad(cell string, width int, more bool) string {
 	if !more {
 		return cell
@@ -135,7 +132,6 @@ func pad(cell string, width int, more bool) string {
 	return cell + strings.Repeat(" ", max(width-len([]rune(cell)), 0)+2)
 }
 
-// begin returns the start of an id; --session accepts it.
 func begin(id string, width int) string {
 	if r := []rune(id); len(r) > width {
 		return string(r[:width])
@@ -159,3 +155,82 @@ const (
 	yellow = "\x1b[33m"
 	red    = "\x1b[31m"
 )
+
+// TableOptions configure a [Table].
+type TableOptions struct {
+	Filter Filter
+	Limit  int
+	JSON   bool // the original lines instead of a table
+	Width  int  // of the terminal in columns; zero without a terminal
+	Colour bool
+}
+
+// Table writes records as text. Only one goroutine at a time may use it.
+type Table struct {
+	out *bufio.Writer
+	o   TableOptions
+
+	newest [][]byte // a ring of at most Limit rows; nil once they are shown
+	next   int      // index of the oldest row in newest, once newest is full
+	live   bool     // each record is shown at once
+	shown  int
+}
+
+// NewTable returns a Table that writes to w.
+func NewTable(w io.Writer, o TableOptions) *Table { return &Table{out: bufio.NewWriter(w), o: o} }
+
+// Record accepts a record and its original line, as from [Read].
+func (t *Table) Record(r Record, line []byte) error {
+	if !t.o.Filter.Match(r) {
+		return nil
+	}
+	row := line
+	if !t.o.JSON {
+		row = []byte(t.row(r))
+	}
+	switch {
+	case t.live || t.o.Limit == 0:
+		return t.show(row)
+	case len(t.newest) < t.o.Limit:
+		t.newest = append(t.newest, slices.Clone(row))
+	default:
+		t.newest[t.next] = append(t.newest[t.next][:0], row...)
+		t.next = (t.next + 1) % t.o.Limit
+	}
+	return nil
+}
+
+// CaughtUp shows the newest existing records; Table shows later ones at once. The caller must also call it at the end.
+func (t *Table) CaughtUp() error {
+	for i := range t.newest {
+		if err := t.show(t.newest[(t.next+i)%len(t.newest)]); err != nil {
+			return err
+		}
+	}
+	t.newest, t.live = nil, true
+	return t.out.Flush()
+}
+
+// Shown returns the number of records shown.
+func (t *Table) Shown() int { return t.shown }
+
+// show writes a row, and the head of the table before the first row.
+func (t *Table) show(row []byte) error {
+	if t.shown == 0 && !t.o.JSON {
+		head := strings.Builder{}
+		for i, c := range columns {
+			head.WriteString(pad(c.name, c.width, i < len(columns)-1))
+		}
+		if _, err := t.out.WriteString(textutil.Cut(strings.TrimRight(head.String(), " "), t.o.Width) + "\n"); err != nil {
+			return err
+		}
+	}
+	t.shown++
+	if _, err := t.out.Write(row); err != nil {
+		return err
+	}
+	if err := t.out.WriteByte('\n'); err != nil || !t.live {
+		return err
+	}
+	return t.out.Flush()
+}
