@@ -46,11 +46,9 @@ const mostNames = 30
 
 // Refusal reports a reached limit.
 type Refusal struct {
-	// Limit is one of the constants above.
 	Limit string
 	// Quota is the limit's value: sessions, micro-dollars or seconds.
-	Quota int64
-	// Window is the quota's period; zero for a limit on concurrent sessions.
+	Quota  int64
 	Window time.Duration
 	// RetryIn is the wait before another attempt: for a daily limit, until midnight UTC.
 	RetryIn time.Duration
@@ -63,8 +61,7 @@ func (r *Refusal) Error() string {
 // Day reports whether a daily limit is exhausted.
 func (r *Refusal) Day() bool { return r.Window == day }
 
-// Reconfigure sets the limits of each user and reads those of keys again from Options.Key. It also affects running
-// sessions, but ends none because there are too many.
+// Reconfigure sets the limits of users and reads those of keys again. It ends no session.
 func (m *Meter) Reconfigure(user auth.Limits) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,18 +73,15 @@ func (m *Meter) Reconfigure(user auth.Limits) {
 
 const day = 24 * time.Hour
 
-// busyRetry is the suggested wait for a free session slot.
 const busyRetry = 5 * time.Second
 
-// limited is a subject with its limits and their names.
 type limited struct {
 	of                             subject
 	limits                         auth.Limits
 	sessions, pace, costs, minutes string
 }
 
-// limitsOf yields the limited subjects among the user and the key. It must not allocate: it runs for each session on
-// every count.
+// limitsOf yields the limited subjects of who. It must not allocate: it runs for each session on every count.
 func (m *Meter) limitsOf(who Who) iter.Seq[limited] {
 	return func(yield func(limited) bool) {
 		for of := range who.subjects() {
@@ -98,7 +92,6 @@ func (m *Meter) limitsOf(who Who) iter.Seq[limited] {
 	}
 }
 
-// limited returns a subject's limits; ok is false if it has none.
 func (m *Meter) limited(of subject) (l limited, ok bool) {
 	switch {
 	case of.kind == user:
@@ -150,28 +143,8 @@ func (m *Meter) room(who Who) *Refusal {
 	return nil
 }
 
-// begins counts a new session, or returns the reached limit. The caller must hold mu.
-func (m *Meter) begins(who Who, now time.Time) *Refusal {
-	var taken []*rate.Reservation
-	for l := range m.limitsOf(who) {
-		if l.limits.NewPerSecond <= 0 {
-			continue
-		}
-		r := m.pace(l, now).ReserveN(now, 1)
-		taken = append(taken, r)
-		if wait := r.DelayFrom(now); wait > 0 {
-			for _, t := range taken {
-				t.CancelAt(now)
-			}
-			return m.refuse(who, &Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
-		}
-	}
-	return nil
-}
-
-// Door checks a connecting client before it has sent session.start: it returns nil, or the limit that would refuse any
-// session. With returns, the client may want to resume, so a user with a running session is not refused. It counts no
-// session. A nil Meter allows all.
+// Door returns the limit that would refuse a connecting client; it counts nothing. With returns, a user with a running
+// session may resume. A nil Meter allows all.
 func (m *Meter) Door(who Who, returns bool) *Refusal {
 	if m == nil {
 		return nil
@@ -183,31 +156,34 @@ func (m *Meter) Door(who Who, returns bool) *Refusal {
 			return nil
 		}
 	}
-	now := time.Now()
+	return m.refuses(who, time.Now(), false)
+}
+
+// refuses returns the limit that refuses a session now; begins counts an admitted one. The caller must hold mu.
+func (m *Meter) refuses(who Who, now time.Time, begins bool) *Refusal {
 	if no := m.allows(who, now); no != nil {
 		return no
 	}
 	if no := m.room(who); no != nil {
 		return no
 	}
-	return m.tooFast(who, now)
-}
-
-// tooFast returns the rate limit that would refuse a session now. The caller must hold mu.
-func (m *Meter) tooFast(who Who, now time.Time) *Refusal {
 	for l := range m.limitsOf(who) {
 		if l.limits.NewPerSecond <= 0 {
 			continue
 		}
-		if missing := 1 - m.pace(l, now).TokensAt(now); missing > 0 {
-			wait := time.Duration(missing / l.limits.NewPerSecond * float64(time.Second))
+		missing := 1 - m.pace(l, now).TokensAt(now)
+		if wait := time.Duration(missing / l.limits.NewPerSecond * float64(time.Second)); wait > 0 {
 			return m.refuse(who, &Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
+		}
+	}
+	for l := range m.limitsOf(who) {
+		if begins && l.limits.NewPerSecond > 0 {
+			m.pace(l, now).AllowN(now, 1)
 		}
 	}
 	return nil
 }
 
-// pace is the rate limiter of a subject's new sessions.
 type pace struct {
 	limiter *rate.Limiter
 	used    time.Time
@@ -216,7 +192,6 @@ type pace struct {
 // mostPaces bounds the remembered rate limiters. A forgotten subject starts with a full allowance.
 const mostPaces = 8192
 
-// burst returns the number of sessions that may start at once.
 func burst(perSecond float64) int64 { return max(int64(math.Ceil(perSecond)), 1) }
 
 // pace returns a subject's rate limiter. The caller must hold mu.
@@ -252,8 +227,7 @@ func (m *Meter) refuse(who Who, r *Refusal) *Refusal {
 	return r
 }
 
-// Allows returns nil, or the daily limit that the user or the key has exhausted. It is called for text turns and before
-// a session is offered. A nil Meter allows all.
+// Allows returns the exhausted daily limit of the user or the key, for text turns and offers. A nil Meter allows all.
 func (m *Meter) Allows(who Who) *Refusal {
 	if m == nil {
 		return nil

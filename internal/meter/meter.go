@@ -1,3 +1,7 @@
+// Package meter counts usage by day, user and key across all nodes with one store, and enforces limits. Each process
+// counts in its own entries, which only grow; it broadcasts each change at once and stores it at most every 5 s. An
+// entry's value is the larger of the two. So lost or repeated messages never count usage twice, and a killed process
+// loses at most seconds.
 package meter
 
 import (
@@ -19,21 +23,18 @@ const (
 	writeEvery = 5 * time.Second
 	// accrueEvery is the interval for counting the time of an idle session.
 	accrueEvery = 15 * time.Second
-	// beat is the interval of the meter's housekeeping.
-	beat = time.Second
-	// tellEvery is the interval for broadcasting the running sessions, and runningLife how long other nodes rely on it:
-	// then a killed process's sessions no longer count.
+	beat        = time.Second
+	// tellEvery is the interval for broadcasting running sessions; after runningLife a killed process's no longer
+	// count.
 	tellEvery   = 5 * time.Second
 	runningLife = 3 * tellEvery
 	// rereadEvery is the interval for rereading the day from the store, in case a broadcast was lost.
 	rereadEvery = time.Minute
-	// mostEntries bounds the known entries. Entries of other processes beyond it count for no limit; this process's own
-	// are not stored.
+	// mostEntries bounds the known entries. Those of other processes beyond it don't count, own ones are not stored.
 	mostEntries = 100_000
 	// mostUnwritten bounds the entries waiting to be written.
 	mostUnwritten = 50_000
-	// writers is the number of concurrent writes.
-	writers = 4
+	writers       = 4
 )
 
 // Store stores the entries; *store.Usage implements it.
@@ -47,28 +48,23 @@ type Store interface {
 // Options configure a Meter. Store is required.
 type Options struct {
 	Store Store
-	// Node is this process's random ID among all that share the store.
-	Node string
-	// User is the limits of each user; Key returns the limits of a key ID. Key is called with a lock held and must not
-	// block; nil means keys have no limits.
+	Node  string
+	// User is the limits of each user, Key of a key ID; it must not block. Nil means keys have no limits.
 	User auth.Limits
 	Key  func(id string) auth.Limits
 	// Name returns the configured name of a key or issuer ID, or "". It must not block, and may be nil.
-	Name func(id string) string
-	// Logger may be nil.
+	Name   func(id string) string
 	Logger *slog.Logger
 }
 
 // Who is the user and the key charged for usage.
 type Who struct {
-	// User is a user's identity, Key the ID of the authenticated principal. Either may be empty.
 	User, Key string
 }
 
 // slot identifies an entry of a process.
 type slot struct{ node, day, user, key string }
 
-// entry is the usage counted by one process.
 type entry struct {
 	sum     cost.Sum
 	running int       // running voice sessions; for a slot without a day
@@ -87,7 +83,6 @@ const (
 	key
 )
 
-// subject is a user or a key with limits.
 type subject struct {
 	kind kind
 	id   string
@@ -95,11 +90,10 @@ type subject struct {
 
 // total is a subject's usage today and its running sessions, over all processes.
 type total struct {
-	micros  cost.Micros
-	voiceMS int64
-	running int
-	state   State // of this subject's limits
-	// sessions are those in this process.
+	micros   cost.Micros
+	voiceMS  int64
+	running  int
+	state    State // of this subject's limits
 	sessions map[*Session]struct{}
 }
 
@@ -107,8 +101,7 @@ func (t *total) empty() bool {
 	return t.micros == 0 && t.voiceMS == 0 && t.running == 0 && len(t.sessions) == 0
 }
 
-// Meter counts usage and enforces limits. Its methods may be used concurrently. Only New, Close and Report wait for the
-// store.
+// Meter may be used concurrently. Only New, Close and Report wait for the store.
 type Meter struct {
 	// Immutable after New, except opts.User, which mu guards.
 	opts  Options
@@ -235,7 +228,6 @@ func (m *Meter) set(s slot, e *entry, sum cost.Sum, running int) {
 	e.sum, e.running = sum, running
 }
 
-// subjects yields the counted users and keys.
 func (w Who) subjects() iter.Seq[subject] {
 	return func(yield func(subject) bool) {
 		if w.User != "" && !yield(subject{user, w.User}) {
@@ -256,8 +248,8 @@ func (m *Meter) total(of subject) *total {
 	return t
 }
 
-// affected marks a subject's sessions for notification, but only if its state changed: a subject may have thousands of
-// sessions, and each of them counts. The caller must hold mu.
+// affected marks a subject's sessions for notification if its state changed: it may have thousands. The caller must
+// hold mu.
 func (m *Meter) affected(of subject, t *total) {
 	state := Fine
 	if l, ok := m.limited(of); ok {
@@ -296,18 +288,15 @@ func (m *Meter) Turn(who Who, a cost.Amount, tokens cost.Usage) {
 
 // Figures are the meter's own statistics.
 type Figures struct {
-	// Entries counts known entries, Unwritten those waiting to be written, and Dropped the usage lost because
-	// mostEntries was reached.
+	// Dropped is the usage lost because mostEntries was reached.
 	Entries, Unwritten int
 	Dropped            int64
-	// Refused counts refusals by limit.
-	Refused map[Limited]int64
+	Refused            map[Limited]int64
 }
 
 // Figures returns the current statistics.
 func (m *Meter) Figures() Figures {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := Figures{Entries: len(m.entries), Unwritten: len(m.dirty), Dropped: m.dropped, Refused: maps.Clone(m.refused)}
-	return f
+	return Figures{Entries: len(m.entries), Unwritten: len(m.dirty), Dropped: m.dropped, Refused: maps.Clone(m.refused)}
 }

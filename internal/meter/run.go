@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +14,53 @@ import (
 	"voicegw/store"
 )
 
-// run counts time, broadcasts entries and notifies sessions until ctx ends.
+// Filter selects usage records.
+type Filter struct {
+	// An empty User or Key matches all.
+	User, Key string
+	// First and Last are UTC days, inclusive.
+	First, Last time.Time
+}
+
+// Day is the usage of one day.
+type Day struct {
+	Date string `json:"date"`
+	cost.Sum
+}
+
+// Report returns the usage by day, oldest first, without empty days; others' last 5 s may be missing.
+func (m *Meter) Report(ctx context.Context, f Filter) (days []Day, unreadable int, err error) {
+	all := map[slot]cost.Sum{}
+	unreadable, err = m.opts.Store.Days(ctx, f.First, f.Last, func(r store.UsageRecord) {
+		if f.wants(r.User, r.Key) {
+			all[slot{node: r.Writer, day: r.Day, user: r.User, key: r.Key}] = r.Sum
+		}
+	})
+	if err != nil {
+		return nil, 0, err //nolint:wrapcheck // it names the store
+	}
+	first, last := dayOf(f.First), dayOf(f.Last)
+	m.mu.Lock()
+	for s, e := range m.dirty {
+		if s.day >= first && s.day <= last && f.wants(s.user, s.key) {
+			all[s] = e.sum
+		}
+	}
+	m.mu.Unlock()
+	sums := map[string]cost.Sum{}
+	for s, sum := range all {
+		sums[s.day] = sums[s.day].Plus(sum)
+	}
+	for _, date := range slices.Sorted(maps.Keys(sums)) {
+		days = append(days, Day{Date: date, Sum: sums[date]})
+	}
+	return days, unreadable, nil
+}
+
+func (f Filter) wants(user, key string) bool {
+	return (f.User == "" || f.User == user) && (f.Key == "" || f.Key == key)
+}
+
 func (m *Meter) run(ctx context.Context) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -33,7 +81,6 @@ func (m *Meter) run(ctx context.Context) {
 	}
 }
 
-// keep writes to the store and rereads it until ctx ends.
 func (m *Meter) keep(ctx context.Context) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -71,7 +118,6 @@ func (m *Meter) warn(err error) {
 	}
 }
 
-// due returns the entries to write now; a zero time returns all.
 func (m *Meter) due(now time.Time) []slot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,8 +131,7 @@ func (m *Meter) due(now time.Time) []slot {
 	return all
 }
 
-// flush writes the due entries and returns the first error. It starts no write after an error, because each would wait
-// for the unavailable store.
+// flush writes the due entries until the first error: each would wait for the unavailable store.
 func (m *Meter) flush(ctx context.Context, now time.Time) error {
 	slots := m.due(now)
 	var next atomic.Int64
@@ -122,7 +167,6 @@ func (m *Meter) write(ctx context.Context, s slot) error {
 	return err //nolint:wrapcheck // it names the store
 }
 
-// written records the result of a write.
 func (m *Meter) written(s slot, sum cost.Sum, revision uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +184,6 @@ func (m *Meter) written(s slot, sum cost.Sum, revision uint64, err error) {
 	}
 }
 
-// reread reads today's entries of all processes from the store.
 func (m *Meter) reread(ctx context.Context) error {
 	var found []store.UsageRecord
 	now := time.Now()
@@ -173,7 +216,6 @@ type message struct {
 	Running int      `json:"running,omitempty"`
 }
 
-// mostMessage bounds a message in bytes.
 const mostMessage = 4 << 10
 
 // tell broadcasts an entry. A failure is harmless: the store has the entry within seconds. The caller must hold mu.
@@ -187,8 +229,7 @@ func (m *Meter) tell(s slot, e *entry) {
 	}
 }
 
-// tellRunning broadcasts this process's running sessions, and drops those of processes that have been silent for
-// runningLife.
+// tellRunning broadcasts running sessions, and drops those of processes silent for runningLife.
 func (m *Meter) tellRunning(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,12 +16,10 @@ const (
 	Spent       // a limit is reached
 )
 
-// nearShare is the share of a limit at which a session becomes Near.
 const nearShare = 0.8
 
 // Session is a counted voice session. Its methods may be used concurrently.
 type Session struct {
-	// Immutable.
 	m   *Meter
 	who Who
 
@@ -32,9 +30,8 @@ type Session struct {
 	watch   func(State)
 }
 
-// Enter counts a new voice session, or returns the limit that refuses it. goesOn means the session moved here from
-// another process: it is always admitted and not counted as new. The caller must call Leave. A nil Meter returns a nil
-// Session, which counts nothing.
+// Enter counts a new session, or returns the limit that refuses it. goesOn means it moved here: it is always admitted.
+// The caller must call Leave. A nil Meter returns a nil Session.
 func (m *Meter) Enter(who Who, goesOn bool) (*Session, *Refusal) {
 	if m == nil {
 		return nil, nil
@@ -43,14 +40,8 @@ func (m *Meter) Enter(who Who, goesOn bool) (*Session, *Refusal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !goesOn {
-		for _, no := range []func() *Refusal{
-			func() *Refusal { return m.allows(who, now) },
-			func() *Refusal { return m.room(who) },
-			func() *Refusal { return m.begins(who, now) },
-		} {
-			if r := no(); r != nil {
-				return nil, r
-			}
+		if no := m.refuses(who, now, true); no != nil {
+			return nil, no
 		}
 	}
 	s := &Session{m: m, who: who, counted: now}
@@ -75,8 +66,7 @@ func (m *Meter) runs(who Who, by int) {
 	}
 }
 
-// Watch calls f whenever the session's state changes, and once now unless it is Fine. Calls are sequential, on the
-// meter's goroutine; f must not block.
+// Watch calls f when the state changes, and now unless it is Fine, sequentially; f must not block.
 func (s *Session) Watch(f func(State)) {
 	if s == nil {
 		return
@@ -143,7 +133,6 @@ func (s *Session) Leave() {
 	}
 }
 
-// accrue counts the time of idle sessions.
 func (m *Meter) accrue(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +156,6 @@ func (m *Meter) stateOf(who Who) State {
 	return state
 }
 
-// state returns how close the subject is to its limits.
 func (l limited) state(t *total) State {
 	state := Fine
 	for _, c := range [...]struct{ used, most int64 }{{int64(t.micros), int64(l.costLimit())}, {t.voiceMS, l.timeLimit()}} {
@@ -182,7 +170,6 @@ func (l limited) state(t *total) State {
 	return state
 }
 
-// notify calls the watchers of sessions whose state changed.
 func (m *Meter) notify() {
 	type news struct {
 		watch func(State)

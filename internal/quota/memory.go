@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Use returns the memory in use after the last garbage collection, and the runtime's limit (GOMEMLIMIT or
-// [KeepToCgroup]); zero without one. Garbage that is not collected yet doesn't count.
+// Use returns the memory in use after the last collection, and the runtime's limit; zero without one.
 func Use() (held, limit uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
@@ -30,12 +29,10 @@ func Use() (held, limit uint64) {
 	return held, limit
 }
 
-// cgroupShare is the runtime's share of a cgroup's memory; the rest is for what it doesn't count, such as the kernel's
-// socket buffers.
+// cgroupShare is the runtime's share; the rest is for the kernel's socket buffers and the like.
 const cgroupShare = 0.9
 
-// KeepToCgroup sets the memory limit from the process's cgroup, if that has one and GOMEMLIMIT is not set: then the
-// collector works harder before the kernel kills the process. It returns the limit, or zero.
+// KeepToCgroup sets the memory limit from the cgroup, unless GOMEMLIMIT is set, and returns it, or zero.
 func KeepToCgroup() int64 {
 	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		return 0
@@ -53,8 +50,7 @@ func KeepToCgroup() int64 {
 	return 0
 }
 
-// cgroupLimit returns the runtime's share of a cgroup limit as written by the kernel; zero without a limit
-// (Documentation/admin-guide/cgroup-v2.rst, memory.max; version 1 writes a number near 2^63).
+// cgroupLimit returns the share of the kernel's number (cgroup-v2.rst, memory.max; version 1 writes one near 2^63).
 func cgroupLimit(text string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n <= 0 || n >= 1<<60 {

@@ -18,35 +18,26 @@ const (
 )
 
 const (
-	// every is the interval of checks.
 	every = time.Second
-	// fullShare is the memory share at which overload begins, and easyShare the one at which it ends; the difference
-	// prevents flapping.
+	// Overload begins at fullShare of memory and ends at easyShare; the difference prevents flapping.
 	fullShare, easyShare = 0.85, 0.75
 	// storeAway is how long the store must be unavailable. A leader election takes less.
 	storeAway = 10 * time.Second
-	// askStore bounds one check of the store.
-	askStore = 2 * time.Second
+	askStore  = 2 * time.Second
 )
 
 // OverloadOptions configure a Watch.
 type OverloadOptions struct {
-	// Memory returns the memory in use and the limit in bytes; zero means no limit. Nil means [Use].
 	Memory func() (held, limit uint64)
-	// Store returns nil if the store answers. Nil means there is no store.
-	Store func(ctx context.Context) error
-	// Logger logs each change. May be nil.
+	Store  func(ctx context.Context) error
 	Logger *slog.Logger
 }
 
 // State is the result of the last check. The zero State means no overload.
 type State struct {
-	// Reason is empty without overload.
 	Reason Reason
-	// Since is when the overload began.
-	Since time.Time
-	// Share is the share of memory in use: 1 is all of it, 0 is unknown.
-	Share float64
+	Since  time.Time
+	Share  float64
 }
 
 // Over reports an overload.
@@ -54,7 +45,6 @@ func (s State) Over() bool { return s.Reason != "" }
 
 // Watch monitors the process. Its methods may be used concurrently.
 type Watch struct {
-	// Immutable.
 	opts OverloadOptions
 	end  context.CancelFunc
 	done sync.WaitGroup

@@ -1,5 +1,4 @@
-// Package quota bounds each key's concurrent uses and rate (sessions, messages, connections of an address or a user),
-// and detects overload of the process. Its own memory is bounded too.
+// Package quota bounds each key's concurrent uses and rate, and detects overload. Its own memory is bounded too.
 package quota
 
 import (
@@ -14,19 +13,16 @@ import (
 
 // Options are the limits of each key. A zero field means no limit.
 type Options struct {
-	// AtOnce is a key's maximum number of concurrent uses.
 	AtOnce int
 	// PerSecond is a key's average rate, Burst its burst. A zero Burst means PerSecond.
 	PerSecond, Burst int
 }
 
-// remembered bounds the idle keys remembered for their rate. The least recently used are forgotten, and start with a
-// full allowance.
+// remembered bounds the idle keys. The least recently used are forgotten, and start with a full allowance.
 const remembered = 8192
 
-// Quota counts uses by key. It may be used concurrently.
-//
-// Keys in use are always remembered: the caller of Take must bound their number by a limit for all keys together.
+// Quota counts uses by key; safe for concurrent use. Keys in use are always remembered: callers of Take bound their
+// number.
 type Quota[K comparable] struct {
 	mu   sync.Mutex // guards the following fields
 	opts Options
@@ -84,7 +80,6 @@ func (q *Quota[K]) Wait(key K) time.Duration {
 	return e.begin(false)
 }
 
-// begin returns the time to wait. If that is 0 and counts is set, it counts the event.
 func (e *entry[K]) begin(counts bool) time.Duration {
 	now := time.Now()
 	r := e.begun.ReserveN(now, 1)
@@ -149,8 +144,8 @@ func (q *Quota[K]) forget() {
 	}
 }
 
-// AddressKey is the part of an address to count by: a whole IPv4 address, or the first 64 bits of an IPv6 one, because
-// one customer has at least that many addresses (RFC 6177, section 2).
+// AddressKey is a whole IPv4 address, or the first 64 bits of an IPv6 one: one customer has at least that many (RFC
+// 6177, 2).
 func AddressKey(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if !addr.Is6() || addr.IsLoopback() {

@@ -2,10 +2,8 @@ package quota
 
 import "container/list"
 
-// Room holds provisional guests, limited in total and by key. It always admits a newcomer: if it is full, it evicts the
-// oldest guest of the key with the most guests. So a key that fills the room evicts its own guests.
-//
-// It has no lock.
+// Room holds provisional guests. If it is full, a newcomer evicts the oldest guest of the key with the most. It has no
+// lock.
 type Room[K comparable] struct {
 	most, perKey int
 
@@ -67,7 +65,6 @@ func (r *Room[K]) Leave(g *Guest[K]) {
 // Len returns the number of guests.
 func (r *Room[K]) Len() int { return r.all.Len() }
 
-// oldest returns the oldest matching guest.
 func (r *Room[K]) oldest(meant func(*Guest[K]) bool) *Guest[K] {
 	for e := r.all.Front(); e != nil; e = e.Next() {
 		if g := e.Value.(*Guest[K]); meant(g) {

@@ -1,19 +1,17 @@
 package quota
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 	"sync"
 	"time"
 )
 
-// mostBegun bounds the events of all keys that Windows remembers.
 const mostBegun = 1 << 17
 
-// Windows limits the events of each key exactly within a sliding time window. The zero Windows is ready. It may be used
-// concurrently.
-//
-// Its memory is bounded: beyond the limit the least recently used keys are forgotten, and start with a full allowance.
+// Windows limits the events of each key within a sliding window; safe for concurrent use. Beyond its bounded memory the
+// least recently used keys are forgotten.
 type Windows[K comparable] struct {
 	mu   sync.Mutex // guards the following fields
 	keys map[K]*list.Element
@@ -22,14 +20,12 @@ type Windows[K comparable] struct {
 	most int       // the limit of size; zero means mostBegun
 }
 
-// begun are a key's latest events.
 type begun[K comparable] struct {
 	key K
 	at  []time.Time // oldest first
 }
 
-// Begin counts an event, if the key has fewer than most within the window until now. Then wait is 0, and at identifies
-// the event for Undo. Otherwise it returns the time to wait and counts nothing. most must be positive.
+// Begin counts an event if the key has fewer than most (positive) within the window; at identifies it for Undo.
 func (w *Windows[K]) Begin(key K, most int, window time.Duration) (at time.Time, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,11 +91,7 @@ func (w *Windows[K]) wait(key K, most int, window time.Duration, now time.Time) 
 
 // forget bounds the remembered events. The caller must hold mu.
 func (w *Windows[K]) forget() {
-	most := w.most
-	if most == 0 {
-		most = mostBegun
-	}
-	for w.size > most && w.used.Len() > 1 {
+	for w.size > cmp.Or(w.most, mostBegun) && w.used.Len() > 1 {
 		w.remove(w.used.Front())
 	}
 }
