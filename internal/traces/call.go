@@ -13,7 +13,6 @@ import (
 	"voicegw/registry"
 )
 
-// call is a call of a tool, by voice or by text.
 type call struct {
 	id, tool        string
 	at              place
@@ -33,14 +32,10 @@ func (k *call) failure() string {
 	return string(k.answer.Envelope.Error.Type)
 }
 
-// span returns the call's span. A call without an answer was still running when the turn's spans were made.
 func (k *call) span(parent place, content bool) span {
 	a := attributes{attribute.String(keyOperation, opTool), attribute.String(keyToolType, toolFunction)}
-	a.text(keyToolName, k.tool)
-	a.text(keyToolCall, k.id)
-	a.text(keyConfirm, k.confirmation)
-	a.text(keyConfirmer, k.confirmedBy)
-	a.text(keyDelivered, k.notDelivered)
+	a.text(keyToolName, k.tool, keyToolCall, k.id, keyConfirm, k.confirmation, keyConfirmer, k.confirmedBy,
+		keyDelivered, k.notDelivered)
 	if r := k.answer; r != nil {
 		if !k.ran.IsZero() {
 			a.ms(keyQueued, r.Queued)
@@ -65,10 +60,8 @@ func (k *call) span(parent place, content bool) span {
 	return s
 }
 
-// mostQuestions bounds the remembered questions to the user.
 const mostQuestions = 16
 
-// callBook follows the calls of a conversation.
 type callBook struct {
 	open  map[string]*call
 	asked map[string]place // the calls that asked the user, by the reference of the question
@@ -79,25 +72,23 @@ func newCallBook() callBook {
 	return callBook{open: map[string]*call{}, asked: map[string]place{}}
 }
 
-// did handles an action about a call. It returns the call that the action began, or nil.
-func (b *callBook) did(now time.Time, do calls.Action, parent place) *call {
+// did handles an action about a call, which may begin one of the turn.
+func (b *callBook) did(now time.Time, do calls.Action, of *turn) {
 	switch do := do.(type) {
 	case calls.ToClient:
 		if m, ok := do.Message.(*protocol.ToolStarted); ok && b.open[m.CallID] == nil {
-			k := &call{id: m.CallID, tool: m.Tool, at: parent.below(), begun: now}
-			b.open[m.CallID] = k
-			return k
+			k := &call{id: m.CallID, tool: m.Tool, at: of.at.below(), begun: now}
+			if keep(of, &of.calls, mostCalls, k) {
+				b.open[m.CallID] = k
+			}
 		}
 	case calls.Run:
 		if k := b.open[do.Call]; k != nil {
-			k.ran = now
-			k.question = b.asked[do.Reference]
+			k.ran, k.question = now, b.asked[do.Reference]
 		}
 	}
-	return nil
 }
 
-// ended records the end of a call.
 func (b *callBook) ended(now time.Time, a calls.Answer, r audit.Record) {
 	k := b.open[a.Call]
 	if k == nil {
@@ -108,7 +99,6 @@ func (b *callBook) ended(now time.Time, a calls.Answer, r audit.Record) {
 	k.confirmation, k.confirmedBy = r.Confirmation, r.ConfirmedBy
 }
 
-// asks remembers which call asked the user.
 func (b *callBook) asks(q calls.Recorded) {
 	k := b.open[q.Call]
 	if k == nil || q.Reference == "" {
@@ -124,7 +114,6 @@ func (b *callBook) asks(q calls.Recorded) {
 	}
 }
 
-// forget drops the open calls of a turn whose spans are made.
 func (b *callBook) forget(all []*call) {
 	for _, k := range all {
 		delete(b.open, k.id)

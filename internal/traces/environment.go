@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Environment returns a variable, or "" if it is unset. Its methods read those of the OpenTelemetry specification that
-// the exporters and the SDK leave to the program:
-// https://opentelemetry.io/docs/specs/otel/protocol/exporter/ (read 2026-11-25).
+// Environment returns a variable, or "". Its methods read those of
+// https://opentelemetry.io/docs/specs/otel/protocol/exporter/ (read 2026-11-25) that the SDK leaves to the program.
 type Environment func(name string) string
 
 // Disabled reports whether OTEL_SDK_DISABLED turns traces off; it overrides the settings.
@@ -60,8 +59,7 @@ func (e Environment) Complete(o *Options) error {
 
 const maxPairs = 128 // of ParsePairs
 
-// ParsePairs reads name=value,name=value, the specification's form of headers and attributes, with values escaped as in
-// URLs. The error is the end of a sentence and shows nothing of the text, which may be secret.
+// ParsePairs reads name=value,name=value with values escaped as in URLs. The error shows nothing of the text.
 func ParsePairs(text string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {

@@ -21,8 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// dial returns a client of the collector, which connects with the first spans. The exporters read empty options from
-// the environment.
+// dial returns a client of the collector, which connects with the first spans. Empty options are from the environment.
 func dial(o Options) otlptrace.Client {
 	if o.Protocol == GRPC {
 		all := []otlptracegrpc.Option{
@@ -43,7 +42,6 @@ func dial(o Options) otlptrace.Client {
 			MaxElapsedTime: sendTime}),
 	}
 	if o.Endpoint != "" {
-		// The endpoint may already have the signal's path.
 		all = append(all, otlptracehttp.WithEndpointURL(strings.TrimSuffix(strings.TrimRight(o.Endpoint, "/"), signalPath)+signalPath))
 	}
 	if len(o.Headers) > 0 {
@@ -54,8 +52,7 @@ func dial(o Options) otlptrace.Client {
 
 var errRedirect = errors.New("the collector redirects; name its final URL in traces.endpoint")
 
-// proxyUnlessRedirected refuses redirects, which would send the headers, and so their secrets, to another host. The
-// exporter's HTTP client offers no other hook.
+// proxyUnlessRedirected refuses redirects, which would send secret headers to another host. There is no other hook.
 func proxyUnlessRedirected(r *http.Request) (*url.URL, error) {
 	if r.Response != nil {
 		return nil, errRedirect
@@ -63,10 +60,7 @@ func proxyUnlessRedirected(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// outbox hands spans to the SDK's batch processor and counts their outcomes.
 type outbox struct {
-	// Fixed after newOutbox.
-	most     int64
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	to       sdktrace.SpanExporter
@@ -84,7 +78,7 @@ type outbox struct {
 
 func newOutbox(o Options) (*outbox, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &outbox{most: int64(o.queue), logger: o.Logger, patience: func() context.Context { return ctx }, cancel: cancel}
+	b := &outbox{logger: o.Logger, patience: func() context.Context { return ctx }, cancel: cancel}
 	var self []attribute.KeyValue
 	for key, value := range o.Resource {
 		self = append(self, attribute.String(key, value))
@@ -104,7 +98,7 @@ func newOutbox(o Options) (*outbox, error) {
 	}
 	b.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(places{}), sdktrace.WithResource(about),
-		sdktrace.WithBatcher(b, sdktrace.WithMaxQueueSize(o.queue), sdktrace.WithMaxExportBatchSize(o.batch),
+		sdktrace.WithBatcher(b, sdktrace.WithMaxQueueSize(queueSpans), sdktrace.WithMaxExportBatchSize(batchSpans),
 			sdktrace.WithBatchTimeout(o.pause), sdktrace.WithExportTimeout(sendTime)),
 	)
 	b.tracer = b.provider.Tracer("voicegw/internal/traces", trace.WithInstrumentationVersion(o.Version),
@@ -112,27 +106,24 @@ func newOutbox(o Options) (*outbox, error) {
 	return b, nil
 }
 
-// put queues all of the spans or none, without waiting. The batch processor's queue has room for b.most.
+// put queues all of the spans or none, without waiting. The batch processor's queue has room for them.
 func (b *outbox) put(spans []span) {
 	n := int64(len(spans))
 	b.mu.Lock()
-	room := !b.closed && b.waiting+n <= b.most
-	if room {
-		b.waiting += n
-	} else {
-		b.dropped += n
-	}
-	b.mu.Unlock()
+	room := !b.closed && b.waiting+n <= queueSpans
 	if !room {
+		b.dropped += n
+		b.mu.Unlock()
 		return
 	}
+	b.waiting += n
+	b.mu.Unlock()
 	for i := range spans {
 		spans[i].record(b.tracer)
 	}
 }
 
-// ExportSpans sends a batch for the batch processor. It counts the spans of a failed batch as lost, and logs the first
-// of several failures.
+// ExportSpans sends a batch for the batch processor. It counts failed spans, and logs the first of several failures.
 func (b *outbox) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,14 +150,7 @@ func (b *outbox) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan)
 	return nil // the batch processor would log each one
 }
 
-// Shutdown implements sdktrace.SpanExporter.
 func (b *outbox) Shutdown(ctx context.Context) error { return b.to.Shutdown(ctx) }
-
-func (b *outbox) stats() (sent, failed, dropped, waiting int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sent, b.failed, b.dropped, b.waiting
-}
 
 // close sends the waiting spans until ctx is done, and closes the connections.
 func (b *outbox) close(ctx context.Context) error {
@@ -191,19 +175,16 @@ type places struct{}
 
 type placeKey struct{}
 
-// NewIDs implements sdktrace.IDGenerator.
 func (places) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	at, _ := ctx.Value(placeKey{}).(place)
 	return at.trace, at.span
 }
 
-// NewSpanID implements sdktrace.IDGenerator.
 func (places) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	at, _ := ctx.Value(placeKey{}).(place)
 	return at.span
 }
 
-// record makes the span with the SDK, with its original times.
 func (s *span) record(tracer trace.Tracer) {
 	ctx := context.WithValue(context.Background(), placeKey{}, s.at)
 	if s.parent != [8]byte{} {
@@ -223,11 +204,10 @@ func (s *span) record(tracer trace.Tracer) {
 		out.SetAttributes(attribute.String(keyError, s.failed))
 		out.SetStatus(codes.Error, s.failed)
 	}
-	end := s.end
-	if end.Before(s.begun) {
-		end = s.begun
+	if s.end.Before(s.begun) {
+		s.end = s.begun
 	}
-	out.End(trace.WithTimestamp(end))
+	out.End(trace.WithTimestamp(s.end))
 }
 
 // context returns the place as the context of a sampled span.

@@ -1,8 +1,8 @@
 package traces
 
-// ConventionsVersion is the version of OpenTelemetry's semantic conventions for generative AI that this package
-// follows: https://github.com/open-telemetry/semantic-conventions-genai, folder docs/gen-ai, commit 024a4f9, read on
-// 2026-11-23. Their status is Development, so they may change.
+// ConventionsVersion is that of the semantic conventions for generative AI:
+// https://github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai, commit 024a4f9, read on 2026-11-23. They
+// are in Development.
 const ConventionsVersion = "0.1.0"
 
 // The operations (gen_ai.operation.name). The names of their spans begin with them.
@@ -10,12 +10,10 @@ const (
 	opTurn = "invoke_agent"
 	opTool = "execute_tool"
 	opChat = "chat"
-	// opVoice is an answer of a voice model. The conventions have no name for it yet; their pull request 394 proposes
-	// realtime_inference.
+	// opVoice is an answer of a voice model; pull request 394 of the conventions proposes realtime_inference.
 	opVoice = "generate_content"
 )
 
-// Attributes of the conventions.
 const (
 	keyOperation    = "gen_ai.operation.name"
 	keyProvider     = "gen_ai.provider.name"
@@ -61,7 +59,6 @@ const (
 	toolFunction = "function"
 )
 
-// The gateway's own spans, for which there is no convention.
 const (
 	spanStart    = "voicegw.session.start"
 	spanIdentify = "voicegw.session.identify"
@@ -71,14 +68,12 @@ const (
 	spanMove     = "voicegw.move"
 )
 
-// The gateway's own events of a turn.
 const (
 	eventError        = "voicegw.error"
 	eventProblem      = "voicegw.provider.problem"
 	eventConfirmation = "voicegw.confirmation"
 )
 
-// The gateway's own attributes.
 const (
 	keySession   = "voicegw.session.id"
 	keyMode      = "voicegw.mode" // voice or text

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -10,7 +11,6 @@ import (
 	"voicegw/protocol"
 )
 
-// place has the ids of a trace and of a span in it.
 type place struct {
 	trace [16]byte
 	span  [8]byte
@@ -18,10 +18,8 @@ type place struct {
 
 func (p place) isZero() bool { return p.trace == [16]byte{} }
 
-// below returns a new place in the same trace.
 func (p place) below() place { return place{p.trace, newSpanID()} }
 
-// newPlace returns a place below parent, or in a new trace if parent is zero.
 func newPlace(parent protocol.TraceParent) place {
 	if !parent.IsZero() {
 		return place{parent.Trace, newSpanID()}
@@ -43,7 +41,6 @@ const (
 	client   = trace.SpanKindClient
 )
 
-// span is a finished span.
 type span struct {
 	at         place
 	parent     [8]byte // zero for the root of a trace
@@ -68,7 +65,6 @@ type link struct {
 	what string // a value of keyLinkTo
 }
 
-// The values of keyLinkTo.
 const (
 	linkSession  = "session"  // the start of the turn's session
 	linkQuestion = "question" // the call that asked the user
@@ -78,9 +74,17 @@ const (
 // attributes collects attributes. Its methods skip empty texts, zeros and false.
 type attributes []attribute.KeyValue
 
-func (a *attributes) text(key, value string) {
-	if value != "" {
-		*a = append(*a, attribute.String(key, value))
+func texts(pairs ...string) (a attributes) {
+	a.text(pairs...)
+	return a
+}
+
+// text adds keys, each followed by its value.
+func (a *attributes) text(pairs ...string) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			*a = append(*a, attribute.String(pair[0], pair[1]))
+		}
 	}
 }
 

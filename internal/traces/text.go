@@ -33,7 +33,6 @@ func (t *Traces) Text(o chat.Opening) chat.Followed {
 	return chat.Followed{Take: x.take, Span: t.parent(x.turn.at, o.Parent.Sampled)}
 }
 
-// take handles a step of the turn.
 func (x *text) take(s chat.Step) {
 	switch {
 	case s.Replied != nil:
@@ -48,13 +47,12 @@ func (x *text) take(s chat.Step) {
 	for _, a := range s.Did {
 		if done, ok := a.(calls.Answer); ok {
 			x.calls.ended(s.At, done, done.Record(s.At, calls.Effect{}))
-		} else if k := x.calls.did(s.At, a, x.turn.at); k != nil && !x.turn.addCall(k) {
-			delete(x.calls.open, k.id)
+		} else {
+			x.calls.did(s.At, a, x.turn)
 		}
 	}
 }
 
-// replied handles an answer of the model.
 func (x *text) replied(at time.Time, r *chat.Replied) {
 	u := r.Reply.Usage
 	a := &answer{
@@ -84,7 +82,6 @@ func (x *text) replied(at time.Time, r *chat.Replied) {
 	x.turn.addAnswer(a)
 }
 
-// finish returns the finish reason of an answer, as in Chat Completions.
 func finish(r chat.Reply) string {
 	switch {
 	case r.Refused:
@@ -97,7 +94,6 @@ func finish(r chat.Reply) string {
 	return "stop"
 }
 
-// over makes the spans of the turn.
 func (x *text) over(s chat.Step) {
 	t := x.turn
 	t.end, t.status, t.failed, t.cost = s.At, s.Over.Status, s.Over.Code, s.Cost

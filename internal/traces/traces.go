@@ -1,3 +1,6 @@
+// Package traces sends spans of turns to an OpenTelemetry collector. When a turn is over, it decides whether to keep it
+// and makes its spans. The SDK's batch processor sends them; beyond its queue they are dropped and counted, so sessions
+// never wait. No span is longer than a turn; links and voicegw.session.id connect the turns of a session.
 package traces
 
 import (
@@ -9,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"voicegw/config/setting"
 	"voicegw/protocol"
@@ -28,41 +32,32 @@ type Options struct {
 	// Endpoint is the collector's URL, http(s)://host:port. Empty means the endpoint of the environment.
 	Endpoint string
 	Protocol Protocol // empty means HTTP
-	// Headers are sent with each request, such as an authorization. They are secrets. Nil means those of
-	// the environment.
+	// Headers are sent with each request and secret. Nil means those of the environment.
 	Headers map[string]string
-	// Ratio is the share of traces that are always kept, from 0 to 1.
-	Ratio float64
-	// Slow is the longest time to the first sound or text of a turn; a slower turn is kept. Zero means
-	// setting.SlowAnswer.
+	Ratio   float64
+	// Slow is the longest time to the first sound or text; slower turns are kept. Zero means setting.SlowAnswer.
 	Slow time.Duration
 	// Content adds the users' and models' words and the arguments and answers of tools.
-	Content bool
-	// Resource describes the gateway, such as service.name.
+	Content  bool
 	Resource map[string]string
 	Version  string // of the program
-	// Logger gets one line when sending fails, and one when it works again. Nil means no logging.
-	Logger *slog.Logger
+	Logger   *slog.Logger
 	// Client replaces the client of Endpoint, for tests. Nil means no replacement.
 	Client otlptrace.Client
 
-	// Zero means the defaults below.
-	queue int           // spans that may wait
-	batch int           // spans sent at once
-	pause time.Duration // after which fewer are sent
+	pause time.Duration // after which less than a batch is sent; zero means batchPause
 }
 
 const (
-	queueSpans = 2048
-	batchSpans = 512
+	queueSpans = 2048 // that may wait
+	batchSpans = 512  // sent at once
 	batchPause = 2 * time.Second
-	// sendTime bounds all attempts to send one batch.
-	sendTime = 30 * time.Second
+	sendTime   = 30 * time.Second
 )
 
 func (o Options) withDefaults() Options {
 	o.Protocol, o.Slow = cmp.Or(o.Protocol, HTTP), cmp.Or(o.Slow, setting.SlowAnswer)
-	o.queue, o.batch, o.pause = cmp.Or(o.queue, queueSpans), cmp.Or(o.batch, batchSpans), cmp.Or(o.pause, batchPause)
+	o.pause = cmp.Or(o.pause, batchPause)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }
@@ -102,12 +97,10 @@ func New(o Options) (*Traces, error) {
 	return t, nil
 }
 
-// Know sets the providers of voice models, by their names, and the chat model. The caller must call it before Voice and
-// Text.
+// Know sets the voice models by provider, and the chat model, before Voice and Text.
 func (t *Traces) Know(voices map[string]Model, chat Model) { t.voices, t.chat = voices, chat }
 
-// Close sends the waiting spans until ctx is done; it drops and counts the rest. It may be called once, also on a nil
-// Traces.
+// Close sends the waiting spans until ctx is done and drops the rest. It may be called once, also on a nil Traces.
 func (t *Traces) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -117,11 +110,9 @@ func (t *Traces) Close(ctx context.Context) error {
 
 // Stats are counters since New.
 type Stats struct {
-	// The collector has accepted Sent spans and not Failed ones; the queue had no room for Dropped ones and holds
-	// Waiting ones.
+	// Sent spans were accepted, Failed ones not; Dropped ones had no room in the queue, which holds Waiting ones.
 	Sent, Failed, Dropped, Waiting int64
-	// Decided counts turns and other groups of spans.
-	Decided map[Decision]int64
+	Decided                        map[Decision]int64
 }
 
 // Stats returns the counters; those of a nil Traces are zero.
@@ -133,11 +124,12 @@ func (t *Traces) Stats() Stats {
 	for d, n := range t.decided {
 		s.Decided[d] = n.Load()
 	}
-	s.Sent, s.Failed, s.Dropped, s.Waiting = t.out.stats()
+	t.out.mu.Lock()
+	defer t.out.mu.Unlock()
+	s.Sent, s.Failed, s.Dropped, s.Waiting = t.out.sent, t.out.failed, t.out.dropped, t.out.waiting
 	return s
 }
 
-// decide decides whether the spans of a trace are kept, and counts the decision.
 func (t *Traces) decide(trace [16]byte, f facts) Decision {
 	d := t.sample.decide(trace, f)
 	t.decided[d].Add(1)
@@ -152,8 +144,7 @@ func (t *Traces) keep(spans []span, f facts) {
 	}
 }
 
-// finish decides about a finished turn and the spans before it in the same trace, and queues them if they are kept. It
-// does not block.
+// finish decides about a turn and the spans before it in its trace, and queues them. It does not block.
 func (t *Traces) finish(is *turn, before []span, who about, now time.Time) {
 	f := is.facts
 	for _, k := range is.calls {
@@ -167,8 +158,64 @@ func (t *Traces) finish(is *turn, before []span, who about, now time.Time) {
 	t.out.put(append(before, is.spans(who, t.opts.Content, now)...))
 }
 
-// parent returns the parent of spans below a span, for other programs. It is sampled if its trace is certain to be
-// kept.
+// parent returns the parent for other programs' spans. It is sampled if its trace is certain to be kept.
 func (t *Traces) parent(at place, caller bool) protocol.TraceParent {
 	return protocol.TraceParent{Trace: at.trace, Span: at.span, Sampled: caller || t.sample.drawn(at.trace)}
+}
+
+// Decision is the reason for keeping spans, or NotKept.
+type Decision string
+
+// The decisions.
+const (
+	KeptFailed Decision = "failed" // the turn, the start of the session or the move failed
+	KeptTool   Decision = "tool"   // a tool failed
+	KeptSlow   Decision = "slow"   // the first sound or text came late
+	KeptOdd    Decision = "odd"    // the gateway asked a silent model again, or the connection to it broke
+	KeptCaller Decision = "caller" // the caller keeps its part of the trace
+	KeptRatio  Decision = "ratio"  // the trace was drawn
+	NotKept    Decision = "none"
+)
+
+// Decisions returns all of them.
+func Decisions() []Decision {
+	return []Decision{KeptFailed, KeptTool, KeptSlow, KeptOdd, KeptCaller, KeptRatio, NotKept}
+}
+
+type facts struct {
+	failed, tool, odd bool
+	caller            bool          // the caller keeps the parent span
+	first             time.Duration // until the first sound or text; zero if there was none
+}
+
+type sampler struct {
+	slow  time.Duration
+	ratio sdktrace.Sampler
+}
+
+func newSampler(ratio float64, slow time.Duration) sampler {
+	return sampler{slow: slow, ratio: sdktrace.TraceIDRatioBased(ratio)}
+}
+
+// drawn reports whether a trace is always kept. Its id decides, so that all gateways keep the same traces.
+func (s sampler) drawn(trace [16]byte) bool {
+	return s.ratio.ShouldSample(sdktrace.SamplingParameters{TraceID: trace}).Decision == sdktrace.RecordAndSample
+}
+
+func (s sampler) decide(trace [16]byte, f facts) Decision {
+	switch {
+	case f.failed:
+		return KeptFailed
+	case f.tool:
+		return KeptTool
+	case f.first > s.slow:
+		return KeptSlow
+	case f.odd:
+		return KeptOdd
+	case f.caller:
+		return KeptCaller
+	case s.drawn(trace):
+		return KeptRatio
+	}
+	return NotKept
 }

@@ -22,7 +22,6 @@ const (
 
 func clipped(s string) string { return textutil.Shorten(s, mostWords) }
 
-// answer is a model's answer: a response of a voice model, or a completion of a chat model.
 type answer struct {
 	at                place
 	operation, output string
@@ -37,12 +36,9 @@ type answer struct {
 
 func (a *answer) span(parent place, m Model) span {
 	at := attributes{attribute.String(keyOperation, a.operation)}
-	at.text(keyProvider, m.System)
-	at.text(keyModel, m.Name)
-	at.text(keyServer, m.Host)
+	at.text(keyProvider, m.System, keyModel, m.Name, keyServer, m.Host)
 	at.number(keyPort, int64(m.Port))
-	at.text(keyOutput, a.output)
-	at.text(keyResponse, a.id)
+	at.text(keyOutput, a.output, keyResponse, a.id)
 	at.truth(keyStream, a.streams)
 	if a.finish != "" {
 		at.texts(keyFinish, []string{a.finish})
@@ -72,7 +68,6 @@ func tokens(a *attributes, t transport.Tokens) {
 	a.number(keyThought, t.OutputThought)
 }
 
-// messages returns a text in the conventions' form of messages; empty for an empty text.
 func messages(role, text string) string {
 	if text == "" {
 		return ""
@@ -89,7 +84,6 @@ func messages(role, text string) string {
 	return string(data)
 }
 
-// turn collects one turn until its spans are made.
 type turn struct {
 	at         place
 	parent     [8]byte
@@ -113,43 +107,22 @@ type turn struct {
 }
 
 func (t *turn) addAnswer(a *answer) {
-	if len(t.answers) >= mostAnswers {
-		t.omitted++
-		return
-	}
 	a.at = t.at.below()
-	t.answers = append(t.answers, a)
-	if a.begun.Before(t.begun) {
+	if keep(t, &t.answers, mostAnswers, a) && a.begun.Before(t.begun) {
 		t.begun = a.begun // the model began the turn
 	}
 }
 
-func (t *turn) addCall(k *call) bool {
-	if len(t.calls) >= mostCalls {
+// keep appends a part of a turn, or counts it as omitted.
+func keep[T any](t *turn, to *[]T, most int, part T) bool {
+	if len(*to) >= most {
 		t.omitted++
 		return false
 	}
-	t.calls = append(t.calls, k)
+	*to = append(*to, part)
 	return true
 }
 
-func (t *turn) addOther(s span) {
-	if len(t.others) >= mostOthers {
-		t.omitted++
-		return
-	}
-	t.others = append(t.others, s)
-}
-
-func (t *turn) addEvent(e event) {
-	if len(t.events) >= mostEvents {
-		t.omitted++
-		return
-	}
-	t.events = append(t.events, e)
-}
-
-// running counts the calls that have not ended.
 func (t *turn) running() (n int) {
 	for _, k := range t.calls {
 		if k.end.IsZero() {
@@ -159,7 +132,6 @@ func (t *turn) running() (n int) {
 	return n
 }
 
-// about describes the owner of a turn.
 type about struct {
 	session, conversation, agent string
 	model                        Model
@@ -168,20 +140,15 @@ type about struct {
 // spans makes the spans of a finished turn, its own first. Running calls end now.
 func (t *turn) spans(who about, content bool, now time.Time) []span {
 	a := attributes{attribute.String(keyOperation, opTurn), attribute.String(keyMode, t.mode), attribute.Int(keyTurn, t.number)}
-	a.text(keyAgent, who.agent)
-	a.text(keyProvider, who.model.System)
-	a.text(keyModel, who.model.Name)
-	a.text(keySession, who.session)
-	a.text(keyConversation, who.conversation)
-	a.text(keyStatus, t.status)
+	a.text(keyAgent, who.agent, keyProvider, who.model.System, keyModel, who.model.Name, keySession, who.session,
+		keyConversation, who.conversation, keyStatus, t.status)
 	a = append(a, t.attributes...)
 	tokens(&a, t.tokens)
 	a.number(keyCost, int64(t.cost.Micros))
 	a.truth(keyUnpriced, t.cost.Unpriced > 0)
 	a.number(keyOmitted, t.omitted)
 	if content {
-		a.text(keyInputMessages, messages("user", t.heard))
-		a.text(keyOutputMessages, messages("assistant", t.said))
+		a.text(keyInputMessages, messages("user", t.heard), keyOutputMessages, messages("assistant", t.said))
 	}
 	root := span{at: t.at, parent: t.parent, name: opTurn + " " + who.agent, begun: t.begun, end: t.end, attributes: a,
 		events: t.events, links: t.links, failed: t.failed}

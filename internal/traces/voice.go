@@ -15,13 +15,11 @@ import (
 	"voicegw/transport"
 )
 
-// The values of keyMode.
 const (
 	modeVoice = "voice"
 	modeText  = "text"
 )
 
-// mostEnded bounds the turns of a session that wait for the end of their calls.
 const mostEnded = 8
 
 // voice follows one session, which calls it with the session's lock held.
@@ -43,7 +41,6 @@ type voice struct {
 	change         *change // a running replacement of the connection to the model, or move of the session; nil otherwise
 }
 
-// change is a replacement of the connection to the model, or a move of the session to another node.
 type change struct {
 	name, reason string
 	begun        time.Time
@@ -62,15 +59,10 @@ func (t *Traces) Voice(o session.Opening) session.Followed {
 	return session.Followed{Take: v.take, Start: t.parent(v.start, v.caller)}
 }
 
-// opened makes the spans of the session's start.
 func (v *voice) opened(o session.Opening) []span {
 	a := attributes{attribute.String(keyMode, modeVoice)}
-	a.text(keySession, v.who.session)
-	a.text(keyConversation, v.who.conversation)
-	a.text(keyAgent, v.who.agent)
-	a.text(keyProvider, v.who.model.System)
-	a.text(keyModel, v.who.model.Name)
-	a.text(keyEntry, string(o.Entry))
+	a.text(keySession, v.who.session, keyConversation, v.who.conversation, keyAgent, v.who.agent,
+		keyProvider, v.who.model.System, keyModel, v.who.model.Name, keyEntry, string(o.Entry))
 	root := span{at: v.start, parent: o.Parent.Span, name: spanStart, kind: server, begun: o.Came, end: o.Begun, failed: o.Refused}
 	if o.Entry == session.EntryTakeover {
 		root.name = spanResume
@@ -108,7 +100,6 @@ func (v *voice) settleStart() {
 	}
 }
 
-// take handles a step of the session.
 func (v *voice) take(s session.Step) {
 	if s.Event != nil {
 		v.event(s.At, s.Event)
@@ -133,23 +124,19 @@ func (v *voice) take(s session.Step) {
 	v.settle(s.At)
 }
 
-// event handles an event between two steps.
 func (v *voice) event(at time.Time, e session.Event) {
 	switch e := e.(type) {
 	case session.Returned:
-		a := attributes{}
-		a.text(keyOutcome, e.Outcome)
+		a := texts(keyOutcome, e.Outcome)
 		v.alone(span{name: spanResume, kind: server, begun: at.Add(-e.Took), end: at, attributes: a}, facts{})
 	case session.Ended:
 		v.over(at, e.Reason)
 	}
 }
 
-// over makes the remaining spans at the end of the session.
 func (v *voice) over(at time.Time, reason string) {
 	if c := v.change; c != nil && c.name == spanMove {
-		a := attributes{}
-		a.text(keyOutcome, reason)
+		a := texts(keyOutcome, reason)
 		v.change = nil
 		v.alone(span{name: spanMove, begun: c.begun, end: at, attributes: a}, facts{})
 	}
@@ -165,7 +152,6 @@ func (v *voice) over(at time.Time, reason string) {
 	v.settleStart()
 }
 
-// before handles an input, before the actions that follow from it.
 func (v *voice) before(at time.Time, in orchestrator.Input) {
 	switch in := in.(type) {
 	case orchestrator.FromModel:
@@ -188,7 +174,6 @@ func (v *voice) before(at time.Time, in orchestrator.Input) {
 	}
 }
 
-// model handles an event of the model.
 func (v *voice) model(at time.Time, e transport.Event) {
 	switch e := e.(type) {
 	case transport.ResponseStarted:
@@ -208,9 +193,8 @@ func (v *voice) model(at time.Time, e transport.Event) {
 		}
 	case transport.Problem:
 		if t := v.open; t != nil {
-			a := attributes{}
-			a.text(keyError, e.Err.Kind.String())
-			t.addEvent(event{at, eventProblem, a})
+			a := texts(keyError, e.Err.Kind.String())
+			keep(t, &t.events, mostEvents, event{at, eventProblem, a})
 			t.facts.odd = true
 		}
 	}
@@ -224,7 +208,6 @@ func (v *voice) claim() {
 	}
 }
 
-// action handles one action of a step.
 func (v *voice) action(at time.Time, a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
@@ -232,11 +215,8 @@ func (v *voice) action(at time.Time, a orchestrator.Action) {
 	case orchestrator.TurnEnded:
 		v.endTurn(at, a)
 	case orchestrator.AboutCall:
-		if v.open == nil {
-			return
-		}
-		if k := v.calls.did(at, a.Do, v.open.at); k != nil && !v.open.addCall(k) {
-			delete(v.calls.open, k.id)
+		if v.open != nil {
+			v.calls.did(at, a.Do, v.open)
 		}
 	case orchestrator.ToolEnded:
 		v.calls.ended(at, a.Answer, a.Record)
@@ -247,10 +227,9 @@ func (v *voice) action(at time.Time, a orchestrator.Action) {
 	case orchestrator.Audit:
 		if t := v.open; t != nil && a.Record.Event == audit.EventConfirmation {
 			about := attributes{}
-			about.text(keyToolName, a.Record.ToolID)
-			about.text(keyConfirm, a.Record.Confirmation)
-			about.text(keyConfirmer, a.Record.ConfirmedBy)
-			t.addEvent(event{at, eventConfirmation, about})
+			about.text(keyToolName, a.Record.ToolID, keyConfirm, a.Record.Confirmation,
+				keyConfirmer, a.Record.ConfirmedBy)
+			keep(t, &t.events, mostEvents, event{at, eventConfirmation, about})
 		}
 	case orchestrator.Transcript:
 		v.words(a)
@@ -298,22 +277,19 @@ func (v *voice) endTurn(at time.Time, a orchestrator.TurnEnded) {
 	v.ended = append(v.ended, t)
 }
 
-// failed handles an error that does not end the session.
 func (v *voice) failed(at time.Time, a orchestrator.Failed) {
 	t := v.open
 	if t == nil {
 		return
 	}
-	about := attributes{}
-	about.text(keyError, string(a.Failure))
+	about := texts(keyError, string(a.Failure))
 	about.truth(keyRetryable, a.Retryable)
-	t.addEvent(event{at, eventError, about})
+	keep(t, &t.events, mostEvents, event{at, eventError, about})
 	if a.Failure == orchestrator.FailureNoAnswer || a.Kind != 0 {
 		t.failed, t.facts.failed = string(a.Failure), true
 	}
 }
 
-// flushed handles an interruption.
 func (v *voice) flushed(a orchestrator.FlushItem) {
 	t := v.turn(a.Turn)
 	if t == nil || a.Reason == orchestrator.FlushSessionEnd || a.Reason == orchestrator.FlushConnectionLost {
@@ -326,7 +302,6 @@ func (v *voice) flushed(a orchestrator.FlushItem) {
 	t.attributes = append(t.attributes, attribute.Int64(keyHeard, a.HeardMS), attribute.Int64(keySent, a.SentMS))
 }
 
-// turn returns a turn whose spans are not made yet, or nil.
 func (v *voice) turn(number int) *turn {
 	if v.open != nil && v.open.number == number {
 		return v.open
@@ -339,7 +314,6 @@ func (v *voice) turn(number int) *turn {
 	return nil
 }
 
-// words keeps a transcript, with Options.Content.
 func (v *voice) words(a orchestrator.Transcript) {
 	t := v.turn(a.Turn)
 	if t == nil || !v.t.opts.Content || !a.Final {
@@ -361,16 +335,13 @@ func joined(a, b string) string {
 	return a + " " + b
 }
 
-// changed handles the end of v.change.
 func (v *voice) changed(at time.Time, how, failed string) {
 	c := v.change
 	if c == nil {
 		return
 	}
 	v.change = nil
-	a := attributes{}
-	a.text(keyReason, c.reason)
-	a.text(keyOutcome, how)
+	a := texts(keyReason, c.reason, keyOutcome, how)
 	if c.name == spanMove && failed == "" {
 		failed = "nobody_took_it"
 	}
@@ -378,24 +349,20 @@ func (v *voice) changed(at time.Time, how, failed string) {
 	if t := v.open; t != nil && !c.begun.Before(t.begun) {
 		s.at, s.parent = t.at.below(), t.at.span
 		t.facts.failed = t.facts.failed || failed != ""
-		t.addOther(s)
+		keep(t, &t.others, mostOthers, s)
 		return
 	}
 	broken := c.reason == string(orchestrator.LinkBroken) || c.reason == string(orchestrator.LinkUnanswered)
 	v.alone(s, facts{failed: failed != "", odd: broken})
 }
 
-// alone decides about a span outside of turns.
 func (v *voice) alone(s span, f facts) {
 	s.at, s.links = newPlace(protocol.TraceParent{}), []link{{v.start, linkSession}}
-	a := attributes{}
-	a.text(keySession, v.who.session)
-	a.text(keyConversation, v.who.conversation)
+	a := texts(keySession, v.who.session, keyConversation, v.who.conversation)
 	s.attributes = append(a, s.attributes...)
 	v.t.keep([]span{s}, f)
 }
 
-// settle makes the spans of ended turns whose calls have ended too.
 func (v *voice) settle(now time.Time) {
 	if len(v.ended) == 0 {
 		return
