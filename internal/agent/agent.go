@@ -1,3 +1,6 @@
+// Package agent defines agents: instructions, tools, voices and models, each a YAML or JSON document (docs/agents.md).
+// A [Catalog] holds those of a gateway: the configured one, those of files, and stored edits, each layer replacing the
+// one below.
 package agent
 
 import (
@@ -15,7 +18,6 @@ import (
 
 // The limits of a document.
 const (
-	// MaxBytes bounds a document in bytes, MaxPlaybook its playbook.
 	MaxBytes    = 256 << 10
 	MaxPlaybook = 64 << 10
 	// MaxID, MaxName, MaxDescription and MaxGreeting are in characters.
@@ -23,41 +25,30 @@ const (
 	MaxName        = 100
 	MaxDescription = 1000
 	MaxGreeting    = 2000
-	// MaxTools and MaxSwitchTo are numbers of entries.
-	MaxTools    = 500
-	MaxSwitchTo = 200
-	// maxCalls bounds a budget's counts, maxToolTime its time.
-	maxCalls    = 1000
-	maxToolTime = 10 * time.Minute
+	MaxTools       = 500
+	MaxSwitchTo    = 200
+	maxCalls       = 1000
+	maxToolTime    = 10 * time.Minute
 )
 
 // Agent is one agent. It is immutable.
 type Agent struct {
-	// ID identifies the agent in requests; see [ValidID].
-	ID string `json:"id"`
-	// Name and Description are for people.
+	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Playbook is the system prompt: the agent's identity and task.
-	Playbook string `json:"playbook"`
+	Playbook    string `json:"playbook"`
 	// Tools are the IDs of the allowed tools; nil means all, an empty list none.
-	Tools []string `json:"tools,omitzero"`
-	// Voices are the voices by provider; the configuration has the defaults.
-	Voices map[string]string `json:"voices,omitempty"`
-	// Provider and Model are the voice model. An empty Provider is the gateway's default, an empty Model the provider's.
-	Provider string `json:"provider,omitempty"`
-	Model    string `json:"model,omitempty"`
-	// Language is a BCP 47 tag; if empty, the model chooses.
-	Language string `json:"language,omitempty"`
+	Tools    []string          `json:"tools,omitzero"`
+	Voices   map[string]string `json:"voices,omitempty"`
+	Provider string            `json:"provider,omitempty"`
+	Model    string            `json:"model,omitempty"`
+	Language string            `json:"language,omitempty"`
 	// Greeting tells the model how to open a session. If empty, the user speaks first.
-	Greeting string `json:"greeting,omitempty"`
-	// Budget limits a turn's tool calls.
-	Budget Budgets `json:"budget,omitzero"`
-	// SwitchTo are the IDs of the agents this one may hand off to.
+	Greeting string   `json:"greeting,omitempty"`
+	Budget   Budgets  `json:"budget,omitzero"`
 	SwitchTo []string `json:"switch_to,omitempty"`
 	// Disabled agents start no conversations. Written as enabled: false.
-	Disabled bool `json:"-"`
-	// Warnings are possibly misspelt names with their lines; not part of the document.
+	Disabled bool     `json:"-"`
 	Warnings []string `json:"-"`
 }
 
@@ -129,8 +120,8 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:4])
 }
 
-// IDFor derives an ID from a name: "Bücher & Hefte" becomes "bucher-hefte". A name without Latin letters and digits
-// gets a hash, such as "agent-9b1f04c2". A blank name gives "".
+// IDFor derives an ID: "Bücher & Hefte" becomes "bucher-hefte", a name without Latin letters "agent-9b1f04c2", a blank
+// one "".
 func IDFor(name string) string {
 	var id strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(name)) {

@@ -18,19 +18,15 @@ import (
 type Options struct {
 	// Default is the configuration's agent. Its ID may be any text.
 	Default Agent
-	// Files are the agents of files. One with Default's ID replaces it.
-	Files []Agent
+	Files   []Agent
 	// World returns the tools and providers that documents may refer to. It may be called concurrently.
-	World func() World
-	// Edits are the stored edits. Nil disables editing.
-	Edits *store.Agents
-	// Logger logs stored agents that are invalid on this node. May be nil.
+	World  func() World
+	Edits  *store.Agents
 	Logger *slog.Logger
 }
 
 // Catalog holds a gateway's agents. Its methods may be used concurrently.
 type Catalog struct {
-	// Immutable.
 	opts Options
 
 	base    atomic.Pointer[Snapshot] // without the edits
@@ -53,7 +49,6 @@ func New(o Options) *Catalog {
 	return c
 }
 
-// layered returns the agents without the edits.
 func (c *Catalog) layered(files []Agent) *Snapshot {
 	o := c.opts
 	normal := []*Entry{{Agent: o.Default, Document: o.Default, Source: SourceConfig}}
@@ -64,8 +59,8 @@ func (c *Catalog) layered(files []Agent) *Snapshot {
 	return newSnapshot(o.Default.ID, normal, entries)
 }
 
-// Reload replaces the agents of files. Replaced versions are saved for the sessions that use them, if the store answers
-// until ctx ends.
+// Reload replaces the agents of files. Replaced versions are saved for their sessions, if the store answers until ctx
+// ends.
 func (c *Catalog) Reload(ctx context.Context, files []Agent) {
 	was, now := c.base.Load(), c.layered(files)
 	c.base.Store(now)
@@ -115,7 +110,6 @@ func (c *Catalog) Snapshot() *Snapshot {
 	return next.Snapshot
 }
 
-// entries converts edits, reusing those already read.
 func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) []*Entry {
 	w := c.opts.World()
 	ids := map[string]bool{}
@@ -130,7 +124,8 @@ func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) [
 	list := make([]*Entry, 0, len(edits))
 	for _, e := range edits {
 		if was != nil {
-			if old, ok := was.byID[e.ID]; ok && old.Revision == e.Revision && len(old.Problems) == 0 && allKnown(old.SwitchTo, ids) {
+			if old, ok := was.byID[e.ID]; ok && old.Revision == e.Revision && len(old.Problems) == 0 &&
+				!slices.ContainsFunc(old.SwitchTo, func(name string) bool { return !ids[name] }) {
 				list = append(list, old)
 				continue
 			}
@@ -142,12 +137,7 @@ func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) [
 	return list
 }
 
-func allKnown(names []string, known map[string]bool) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return !known[name] })
-}
-
-// entry reads an edit, possibly written by a node with other tools and providers. It drops what is invalid here; nil if
-// nothing remains.
+// entry reads an edit, perhaps of a node with other tools, without what is invalid here; nil if nothing remains.
 func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
 	d := Read(e.ID, e.Document)
 	document := d.Agent()
@@ -169,7 +159,6 @@ func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
 	return entry
 }
 
-// problemsOf returns the problems in an error of Draft.Check.
 func problemsOf(err error) []string {
 	found, ok := errors.AsType[*strict.Error](err)
 	if !ok {

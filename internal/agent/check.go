@@ -15,11 +15,8 @@ var languageForm = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // World is what documents may refer to.
 type World struct {
-	// Tools are the IDs of all tools.
-	Tools []string
-	// Agents are the IDs of all agents, with or without the one being checked.
-	Agents []string
-	// Providers are the configured ones.
+	Tools     []string
+	Agents    []string
 	Providers []Provider
 
 	tools, agents map[string]bool // indexes of Tools and Agents; nil before Indexed
@@ -34,22 +31,19 @@ func (w World) Indexed() World {
 // Provider is a provider that documents may name.
 type Provider struct {
 	Name string
-	// Offered means that sessions can use it. A voice may be named for any provider, so that a document fits several
+	// Offered means that sessions can use it. A voice may be named for any provider: a document fits several
 	// installations.
 	Offered bool
-	// Models are the documented models; nil accepts any.
-	Models []string
-	// Refuses reports whether the provider is known to refuse a model. May be nil.
+	Models  []string
 	Refuses func(model string) bool
 	// Voices returns a model's voices, empty for the provider's default model; a nil result or function accepts any.
 	Voices func(model string) []string
 }
 
-// mostNamed bounds the names listed in a problem.
 const mostNamed = 40
 
-// Check checks the document's references. The error is a *strict.Error with all problems since Read, in order of lines;
-// the returned agent lacks the invalid references. Check may be called once.
+// Check may be called once. The error is a *strict.Error with all problems since Read; the agent lacks the invalid
+// references.
 func (d *Draft) Check(w World) (Agent, error) {
 	if w.tools == nil {
 		w = w.Indexed()
@@ -79,11 +73,7 @@ func set(names []string) map[string]bool {
 
 // kept returns the known ones of names; nil for nil.
 func kept(names []string, known func(string) bool) []string {
-	unknown := func(name string) bool { return !known(name) }
-	if !slices.ContainsFunc(names, unknown) {
-		return names
-	}
-	return slices.DeleteFunc(slices.Clone(names), unknown)
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known(name) })
 }
 
 func (d *Draft) checkProviders(w World) {
@@ -140,14 +130,12 @@ func (d *Draft) checkVoice(w World, p Provider, at *yaml.Node) {
 	d.warn(at, warning)
 }
 
-// warn records a possibly misspelt name; "" is ignored.
 func (d *Draft) warn(at *yaml.Node, warning string) {
 	if warning != "" {
 		d.agent.Warnings = append(d.agent.Warnings, fmt.Sprintf("line %d: %s", at.Line, warning))
 	}
 }
 
-// mute removes a provider's voice.
 func (d *Draft) mute(provider string) {
 	d.agent.Voices = maps.Clone(d.agent.Voices)
 	delete(d.agent.Voices, provider)

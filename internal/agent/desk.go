@@ -20,13 +20,12 @@ func Tools() []string {
 	return []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update"}
 }
 
-// Desk implements registry.Agents with a catalog. Tools are loaded before the agents, so the catalog is set later
-// ([Desk.Set]); until then there are no agents. The zero Desk is ready. Its methods may be used concurrently.
+// Desk implements registry.Agents. Tools are loaded first, so the catalog is set later ([Desk.Set]). Safe for
+// concurrent use.
 type Desk struct {
 	now atomic.Pointer[stock]
 }
 
-// stock is the data of a Desk.
 type stock struct {
 	catalog *Catalog
 	tools   func() *registry.Snapshot
@@ -80,10 +79,7 @@ func (d *Desk) Check(change registry.AgentChange) error {
 	if err != nil {
 		return err
 	}
-	if err := o.catalog.Try(edit); err != nil {
-		return o.refused(edit.ID, err, invalid)
-	}
-	return nil
+	return o.refused(edit.ID, o.catalog.Try(edit), invalid)
 }
 
 // Save implements registry.Agents.
@@ -100,7 +96,6 @@ func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.
 		InvalidTools: invalid}, nil
 }
 
-// edit converts a change to a document, without unknown tools.
 func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid []registry.InvalidName, err error) {
 	if o = d.now.Load(); o == nil {
 		return nil, edit, nil, noAgent(change.ID, nil)
@@ -108,7 +103,9 @@ func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid [
 	edit = Edit{ID: change.ID, Name: "the agent", Seen: Seen{Absent: true}, By: change.By}
 	var a Agent
 	if change.ID == "" {
-		edit.ID = IDFor(deref(change.Name))
+		if change.Name != nil {
+			edit.ID = IDFor(*change.Name)
+		}
 		a.ID = edit.ID
 	} else {
 		now := o.catalog.Snapshot()
@@ -140,14 +137,6 @@ func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid [
 	return o, edit, invalid, nil
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// known splits tools into existing ones, without duplicates, and unknown ones. An agent may name a disabled tool.
 func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidName) {
 	all := o.tools()
 	names := slices.Clone(all.Off())
@@ -177,10 +166,7 @@ func (d *Desk) CheckDelete(id, state string) error {
 	if o == nil {
 		return noAgent(id, nil)
 	}
-	if err := o.catalog.TryDelete(id, seenAs(state)); err != nil {
-		return o.refused(id, err, nil)
-	}
-	return nil
+	return o.refused(id, o.catalog.TryDelete(id, seenAs(state)), nil)
 }
 
 // Delete implements registry.Agents.
@@ -203,23 +189,17 @@ func seenAs(state string) Seen {
 	return Seen{Tags: []string{state}}
 }
 
-// noAgent returns the error for an unknown agent; now may be nil.
 func noAgent(id string, now *Snapshot) error {
 	e := registry.Errorf(registry.ErrorNotFound, "There is no agent %q.", id)
 	e.Suggestion = "Call agent_list for the existing agents."
 	if now != nil {
-		var ids []string
-		for _, a := range now.All() {
-			ids = append(ids, a.ID)
-		}
-		if meant := textutil.Nearest(id, ids); meant != "" {
+		if meant := textutil.Nearest(id, now.ids()); meant != "" {
 			e.Suggestion = "Did you mean " + meant + "? " + e.Suggestion
 		}
 	}
 	return e
 }
 
-// invalidAgent lists a document's problems and unknown tools.
 func invalidAgent(wrong *strict.Error, invalid []registry.InvalidName) error {
 	var problems []string
 	if wrong != nil {
@@ -236,8 +216,10 @@ func invalidAgent(wrong *strict.Error, invalid []registry.InvalidName) error {
 	return e
 }
 
-// refused converts the catalog's error for a model. invalid are the unknown tools.
 func (o *stock) refused(id string, err error, invalid []registry.InvalidName) error {
+	if err == nil {
+		return nil
+	}
 	if wrong, ok := errors.AsType[*strict.Error](err); ok {
 		return invalidAgent(wrong, invalid)
 	}

@@ -11,14 +11,10 @@ import (
 	"voicegw/store"
 )
 
-// The errors of edits. Others are a *strict.Error with all problems of a document, or wrap store.ErrFull, ErrTooBig or
-// ErrUnavailable.
+// The errors of edits, beside *strict.Error, store.ErrFull, ErrTooBig and ErrUnavailable.
 var (
-	// ErrUnknown means the agent does not exist.
 	ErrUnknown = errors.New("catalog: unknown agent")
-	// ErrExists means the agent already exists.
-	ErrExists = errors.New("catalog: the agent already exists")
-	// ErrChanged means the agent changed since the caller read it.
+	ErrExists  = errors.New("catalog: the agent already exists")
 	ErrChanged = errors.New("catalog: the agent was changed in the meantime")
 	// ErrFixed means the agent comes from a file or the configuration and has no edit to delete.
 	ErrFixed = errors.New("catalog: the agent has no edit")
@@ -36,11 +32,9 @@ const keptLife = 25 * time.Hour
 
 // Seen is the state in which the caller last saw an agent. The zero Seen matches every state.
 type Seen struct {
-	// Absent: it didn't exist.
 	Absent bool
-	// Any: it existed. Tags: it had one of these tags (Entry.Tag).
-	Any  bool
-	Tags []string
+	Any    bool
+	Tags   []string
 }
 
 // fits reports whether an entry matches; nil means it doesn't exist.
@@ -56,32 +50,23 @@ func (s Seen) fits(e *Entry) error {
 
 // Edit is a document to save.
 type Edit struct {
-	// ID is the agent's; empty means the document's.
-	ID string
-	// Name is the document's name in problems, Data the YAML or JSON.
+	ID   string
 	Name string
 	Data []byte
 	Seen Seen
-	// By is the author (auth.Principal.ID); may be empty.
-	By string
+	By   string
 }
 
 // Try returns Put's error, except the store's, without writing.
 func (c *Catalog) Try(e Edit) error {
-	_, err := c.prepare(e)
+	_, _, err := c.prepare(e)
 	return err
 }
 
-// prepared is a validated edit.
-type prepared struct {
-	agent Agent
-	was   *Entry // nil for a new agent
-}
-
-// prepare validates an edit against the current agents.
-func (c *Catalog) prepare(e Edit) (prepared, error) {
+// prepare validates an edit. was is nil for a new agent.
+func (c *Catalog) prepare(e Edit) (a Agent, was *Entry, err error) {
 	if c.opts.Edits == nil {
-		return prepared{}, ErrFixed
+		return a, nil, ErrFixed
 	}
 	now := c.Snapshot()
 	d := Read(e.Name, e.Data)
@@ -94,33 +79,34 @@ func (c *Catalog) prepare(e Edit) (prepared, error) {
 	}
 	w := c.opts.World()
 	w.Agents = now.ids()
-	a, err := d.Check(w)
-	if err != nil {
-		return prepared{}, err
+	if a, err = d.Check(w); err != nil {
+		return a, nil, err
 	}
-	was := now.byID[id]
+	was = now.byID[id]
 	if err := e.Seen.fits(was); err != nil {
-		return prepared{}, err
+		return a, was, err
 	}
 	if was == nil && len(now.sorted) >= MaxAgents {
-		return prepared{}, fmt.Errorf("%w: there are %d agents", store.ErrFull, len(now.sorted))
+		return a, was, fmt.Errorf("%w: there are %d agents", store.ErrFull, len(now.sorted))
 	}
-	return prepared{a, was}, nil
+	return a, was, nil
 }
 
-// Put saves an edit, which all nodes see within milliseconds, and returns the agent. created means the ID was new. It
-// fails if the agent isn't in the state edit.Seen, even if another node changes it concurrently.
+// Put saves an edit if the agent is in the state edit.Seen. created means the ID was new.
 func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, err error) {
-	p, err := c.prepare(e)
+	a, was, err := c.prepare(e)
 	if err != nil {
 		return nil, false, err
 	}
-	a, was := p.agent, p.was
+	var before uint64
+	if was != nil {
+		before = was.Revision
+	}
 	if err := c.keep(ctx, was); err != nil {
 		return nil, false, err
 	}
 	edit := store.AgentEdit{ID: a.ID, Document: a.Encoded(), At: time.Now().UTC(), By: e.By}
-	if edit.Revision, err = c.opts.Edits.Save(ctx, edit, revisionOf(was)); err != nil {
+	if edit.Revision, err = c.opts.Edits.Save(ctx, edit, before); err != nil {
 		return nil, false, changed(err)
 	}
 	if err := c.settlePut(ctx, edit, was); err != nil {
@@ -136,7 +122,6 @@ func (c *Catalog) TryDelete(id string, seen Seen) error {
 	return err
 }
 
-// deletable returns an agent that may be deleted; stays means a lower layer has it too.
 func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err error) {
 	now := c.Snapshot()
 	if was = now.byID[id]; was == nil {
@@ -156,8 +141,7 @@ func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err e
 	return was, stays, nil
 }
 
-// Delete removes an agent's edit. An agent of a file or the configuration reverts to that; any other is gone and must
-// not be in another's switch_to (*UsedError).
+// Delete removes an edit. An agent of a lower layer reverts; any other must not be in another's switch_to (*UsedError).
 func (c *Catalog) Delete(ctx context.Context, id string, seen Seen) error {
 	was, stays, err := c.deletable(id, seen)
 	if err != nil {
@@ -173,20 +157,12 @@ func (c *Catalog) Delete(ctx context.Context, id string, seen Seen) error {
 	return c.settleDelete(ctx, was, revision)
 }
 
-// keep saves a version about to be replaced, for its sessions.
 func (c *Catalog) keep(ctx context.Context, was *Entry) error {
 	if was == nil || was.Version == "" {
 		return nil
 	}
 	return c.opts.Edits.Keep(ctx, store.AgentEdit{ID: was.ID, Document: was.Document.Encoded(), At: time.Now(), By: was.UpdatedBy},
 		was.Version, keptLife)
-}
-
-func revisionOf(e *Entry) uint64 {
-	if e == nil {
-		return 0
-	}
-	return e.Revision
 }
 
 func changed(err error) error {
@@ -196,8 +172,7 @@ func changed(err error) error {
 	return err
 }
 
-// Pinned returns the given version of an agent if it was current within the last day, otherwise the current one; nil if
-// the ID is unknown.
+// Pinned returns the given version of an agent if kept, otherwise the current one; nil if the ID is unknown.
 func (c *Catalog) Pinned(ctx context.Context, id, version string) *Entry {
 	now := c.Snapshot()
 	e := now.byID[id]

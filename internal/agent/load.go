@@ -12,8 +12,7 @@ import (
 // MaxAgents bounds a gateway's agents: in its folder, and in its store.
 const MaxAgents = 10_000
 
-// Load reads the agents of a folder, each from a file named ID.yaml, sorted by ID. They may refer to each other and to
-// w. The error joins a *strict.Error for each invalid file, or reports that the folder is unreadable.
+// Load reads ID.yaml files, sorted by ID, which may refer to each other and to w. The error joins *strict.Errors.
 func Load(folder fs.FS, w World) ([]Agent, error) {
 	names, err := files(folder)
 	if err != nil {

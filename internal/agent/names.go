@@ -8,8 +8,7 @@ import (
 	"voicegw/internal/strict"
 )
 
-// A name that the provider refuses is a problem. An unknown name is only a warning, because the provider may have new
-// models or custom voices.
+// A refused name is a problem, an unknown one a warning: the provider may have new models or custom voices.
 
 // Names checks a configured model and voice of a provider; empty names are valid.
 func (w World) Names(provider, model, voice string) (problems, warnings []string) {
@@ -30,13 +29,11 @@ func (w World) Names(provider, model, voice string) (problems, warnings []string
 	return problems, warnings
 }
 
-// lists reports whether the provider documents a model or a release of it.
 func (p Provider) lists(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	return slices.ContainsFunc(p.Models, func(known string) bool { return name == known || strings.HasPrefix(name, known+"-") })
 }
 
-// speaks reports whether the provider documents a voice for its own model.
 func (p Provider) speaks(voice string) bool {
 	return p.Voices != nil && slices.Contains(p.Voices(""), voice)
 }

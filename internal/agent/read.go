@@ -16,49 +16,40 @@ import (
 
 // Draft is a document with its problems so far. It is not safe for concurrent use.
 type Draft struct {
-	r     *strict.Reader
-	agent Agent
-	// References to check.
+	r               *strict.Reader
+	agent           Agent
 	tools, switchTo []place
 	voices          map[string]*yaml.Node
 	provider, model *yaml.Node
 }
 
-// place is a name with its position.
 type place struct {
 	name string
 	at   *yaml.Node
 }
 
-// keys are a document's keys, in the order for problems.
 var keys = []string{
 	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "budget",
 	"switch_to", "enabled",
 }
 
-// Read reads JSON, if it begins with a brace, or YAML. name identifies the document in problems. [Draft.Check] checks
-// references.
+// Read reads JSON, if it begins with a brace, or YAML. name is the document's in problems.
 func Read(name string, data []byte) *Draft {
 	d := &Draft{r: strict.NewReader(name)}
 	if len(data) > MaxBytes {
 		d.r.Problem(nil, "the document has %d bytes; the maximum is %d", len(data), MaxBytes)
 		return d
 	}
-	top := d.top(data)
-	if top == nil {
-		return d
+	parse := d.r.Document
+	if strings.HasPrefix(strings.TrimLeft(string(data[:min(len(data), 1024)]), " \t\r\n"), "{") {
+		parse = d.r.JSON
 	}
-	if m, ok := d.r.Map(top, "the agent", keys...); ok {
-		d.fields(m)
+	if top := parse(data); top != nil {
+		if m, ok := d.r.Map(top, "the agent", keys...); ok {
+			d.fields(m)
+		}
 	}
 	return d
-}
-
-func (d *Draft) top(data []byte) *yaml.Node {
-	if strings.HasPrefix(strings.TrimLeft(string(data[:min(len(data), 1024)]), " \t\r\n"), "{") {
-		return d.r.JSON(data)
-	}
-	return d.r.Document(data)
 }
 
 // Agent returns the agent as far as it could be read.
@@ -119,7 +110,6 @@ func (d *Draft) id(m strict.Map) string {
 	return id
 }
 
-// needed reads a required line.
 func (d *Draft) needed(m strict.Map, key string, most int) string {
 	if n := m.Get(key); n == nil {
 		d.r.Problem(m.Node, "the agent has no %s", key)
@@ -132,7 +122,6 @@ func (d *Draft) needed(m strict.Map, key string, most int) string {
 	return text
 }
 
-// line reads a one-line text.
 func (d *Draft) line(m strict.Map, key string, most int) string {
 	text := d.text(m, key, most)
 	if strings.ContainsAny(text, "\n\t") {
@@ -141,7 +130,6 @@ func (d *Draft) line(m strict.Map, key string, most int) string {
 	return strings.TrimSpace(text)
 }
 
-// text reads a text without control characters.
 func (d *Draft) text(m strict.Map, key string, most int) string {
 	n := m.Get(key)
 	text, ok := d.r.Text(n, key)
@@ -156,7 +144,6 @@ func (d *Draft) text(m strict.Map, key string, most int) string {
 	return strings.TrimSpace(text)
 }
 
-// legible refuses characters that a model reads but a person can't see.
 func (d *Draft) legible(n *yaml.Node, key, text string) {
 	if what, _ := document.Hidden(text); what != "" {
 		d.r.Problem(n, "%s has the invisible character %s; remove it", key, what)
@@ -182,7 +169,6 @@ func (d *Draft) playbook(m strict.Map) string {
 	return strings.TrimSpace(text)
 }
 
-// names reads a list of unique names, which may be empty.
 func (d *Draft) names(n *yaml.Node, what string, most int) []place {
 	if n.Kind != yaml.SequenceNode {
 		d.r.Problem(n, "%s must be a list, such as [a, b], not %s", what, strict.Kind(n))
@@ -217,14 +203,12 @@ func (d *Draft) readVoices(n *yaml.Node) {
 	d.voices = map[string]*yaml.Node{}
 	for _, provider := range m.Keys() {
 		at := m.Get(provider)
-		voice, ok := d.r.Text(at, "voices."+clip(provider))
-		if !ok {
-			continue
+		if voice, ok := d.r.Text(at, "voices."+clip(provider)); ok {
+			if d.agent.Voices == nil {
+				d.agent.Voices = map[string]string{}
+			}
+			d.agent.Voices[provider], d.voices[provider] = voice, at
 		}
-		if d.agent.Voices == nil {
-			d.agent.Voices = map[string]string{}
-		}
-		d.agent.Voices[provider], d.voices[provider] = voice, at
 	}
 }
 
@@ -255,10 +239,8 @@ func (d *Draft) budget(n *yaml.Node, what string, b *Budget) {
 	b.ToolTime = Duration(t.Round(time.Millisecond))
 }
 
-// clip truncates a quotation in a problem.
 func clip(s string) string { return textutil.Shorten(s, 80) }
 
-// quoted lists names in a problem.
 func quoted(names []string, most int) string {
 	if len(names) <= most {
 		return strict.Join(names)

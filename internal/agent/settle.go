@@ -10,11 +10,9 @@ import (
 	"voicegw/store"
 )
 
-// Two nodes may validate concurrently and then write conflicting changes: one deletes an agent, the other makes another
-// agent switch to it. So each validates again after it has seen all earlier writes. The store orders all writes, and the
-// later one is reverted.
+// Two nodes may write conflicting changes: one deletes an agent, the other switches to it. So each validates again
+// after it has seen all earlier writes, and the later one, in the store's order, is reverted.
 
-// settlePut reverts an edit if an agent in its switch_to was deleted before it was written. was is the replaced entry.
 func (c *Catalog) settlePut(ctx context.Context, edit store.AgentEdit, was *Entry) error {
 	d := Read(edit.ID, edit.Document)
 	var risky []string // agents that exist only as an edit
@@ -48,7 +46,6 @@ func (c *Catalog) settlePut(ctx context.Context, edit store.AgentEdit, was *Entr
 	return r.Err()
 }
 
-// settleDelete reverts a deletion if another agent's switch_to got the deleted agent earlier.
 func (c *Catalog) settleDelete(ctx context.Context, was *Entry, revision uint64) error {
 	if !c.follows(ctx, was.ID, revision) {
 		return nil
@@ -67,8 +64,8 @@ func (c *Catalog) settleDelete(ctx context.Context, was *Entry, revision uint64)
 	return &UsedError{By: by}
 }
 
-// follows waits until this node has seen all writes up to a revision. If the store fails first, both conflicting
-// changes stay and the agent is shown with a problem.
+// follows waits until this node has seen all writes up to a revision. If the store fails, both changes stay, with a
+// problem.
 func (c *Catalog) follows(ctx context.Context, id string, revision uint64) bool {
 	err := c.opts.Edits.Follow(ctx, revision)
 	if err != nil {
@@ -77,20 +74,17 @@ func (c *Catalog) follows(ctx context.Context, id string, revision uint64) bool 
 	return err == nil
 }
 
-// takeBack restores an agent to its state before an edit's revision, unless it has been changed since. revision is 0
-// after a deletion; was is nil if it didn't exist.
+// takeBack restores an agent unless it has changed since. revision is 0 after a deletion; was is nil for a new agent.
 func (c *Catalog) takeBack(ctx context.Context, id string, revision uint64, was *Entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
-	err := func() error {
-		if was == nil || was.Source != SourceStore {
-			_, err := c.opts.Edits.Remove(ctx, id, revision)
-			return err
-		}
-		_, err := c.opts.Edits.Save(ctx, store.AgentEdit{ID: id, Document: was.Document.Encoded(), At: was.UpdatedAt,
+	var err error
+	if was == nil || was.Source != SourceStore {
+		_, err = c.opts.Edits.Remove(ctx, id, revision)
+	} else {
+		_, err = c.opts.Edits.Save(ctx, store.AgentEdit{ID: id, Document: was.Document.Encoded(), At: was.UpdatedAt,
 			By: was.UpdatedBy}, revision)
-		return err
-	}()
+	}
 	if err != nil && !errors.Is(err, store.ErrChanged) {
 		c.opts.Logger.Error("cannot revert conflicting edit", "agent", id, "revision", revision, "error", err)
 	}

@@ -23,15 +23,12 @@ type Entry struct {
 	Agent
 	Document Agent
 	Source   Source
-	// Version is the content's version; empty for the configuration's agent.
-	Version string
-	// Revision is the store's revision of an edit; zero without one. UpdatedAt is the time of the edit in UTC, UpdatedBy
-	// its author (auth.Principal.ID).
+	Version  string
+	// Revision is the store's of an edit, UpdatedAt its time in UTC, UpdatedBy its author (auth.Principal.ID).
 	Revision  uint64
 	UpdatedAt time.Time
 	UpdatedBy string
-	// Problems are the document's problems on this node. The valid part is in effect.
-	Problems []string
+	Problems  []string
 }
 
 // Tag identifies an entry's state for conditional requests: an edit's revision, otherwise the version.

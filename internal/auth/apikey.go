@@ -11,10 +11,9 @@ import (
 	"voicegw/internal/logging"
 )
 
-// An API key is vgk_<id>_<secret>. The ID is 8 digits and lower-case letters, and not secret. The secret is 256 random
-// bits as 43 characters of base64url (RFC 4648, section 5).
+// An API key is vgk_<id>_<secret>: 8 digits and lower-case letters, and 256 random bits as base64url (RFC 4648, section
+// 5).
 const (
-	// Prefix begins each key.
 	Prefix = "vgk_"
 
 	idChars     = 8
@@ -22,14 +21,12 @@ const (
 	secretChars = 43
 )
 
-// leastDistinct is the minimum number of distinct bytes in a secret. Only one in 10^9 random keys has fewer, but typed
-// or repetitive ones do.
+// leastDistinct is the minimum of distinct bytes in a secret. One in 10^9 random keys has fewer, typed ones do.
 const leastDistinct = 16
 
 // KeyHash is the SHA-256 of a whole API key. A slow hash would add nothing for 256 random bits.
 type KeyHash [sha256.Size]byte
 
-// String returns the hash in hexadecimal, as in the configuration.
 func (h KeyHash) String() string { return hex.EncodeToString(h[:]) }
 
 // ParseKeyHash parses String's result. The error completes a sentence that begins with a setting's name.
@@ -98,7 +95,6 @@ func (k APIKey) Reveal() string { return k.text }
 // Hash returns the hash of the whole key.
 func (k APIKey) Hash() KeyHash { return sha256.Sum256([]byte(k.text)) }
 
-// String redacts the secret.
 func (k APIKey) String() string { return Prefix + k.id + "_…" }
 
 // GoString redacts the secret.

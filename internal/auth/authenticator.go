@@ -1,3 +1,4 @@
+// Package auth converts credentials to a [Principal]. Package gateway has the table of routes with their scopes.
 package auth
 
 import (
@@ -24,37 +25,27 @@ type Key struct {
 	ID, Name string
 	Hash     KeyHash
 	Scopes   Scopes
-	// Grants are its tool scopes; each is a [scope.ValidGrant].
-	Grants []string
-	// User is the only user the key may act for; zero for a key without a fixed user.
-	User   user.User
-	Owner  string
-	Limits Limits
-	// Expires is the key's end; zero means never.
-	Expires time.Time
+	Grants   []string
+	User     user.User
+	Owner    string
+	Limits   Limits
+	Expires  time.Time
 }
 
 // Options configure an Authenticator.
 type Options struct {
-	// OperatorKey is the operators' key; empty means none.
 	OperatorKey string
 	Keys        []Key
 	Issuers     []Issuer
-	// Exposed means that the gateway is reachable from outside this machine. Without Keys and Issuers, unauthenticated
-	// clients are then KindOpen, otherwise KindLocal.
-	Exposed bool
-	// EnforceExpiry ends sessions when their client's credentials expire.
+	// Exposed: without Keys and Issuers, clients are KindOpen, otherwise KindLocal.
+	Exposed       bool
 	EnforceExpiry bool
-	// Transport fetches issuers' keys; may be nil.
-	Transport http.RoundTripper
-	// Logger logs failures to fetch keys. May be nil.
-	Logger *slog.Logger
+	Transport     http.RoundTripper
+	Logger        *slog.Logger
 }
 
-// Authenticator authenticates clients. It is immutable, apart from the issuers' fetched keys; a new configuration is a
-// new Authenticator, see [Current]. Its methods may be used concurrently.
+// Authenticator authenticates clients. A new configuration is a new one, see [Current]. Safe for concurrent use.
 type Authenticator struct {
-	// Immutable.
 	operator        KeyHash
 	operatorMark    string             // empty without an operators' key
 	keys            map[string]Key     // by ID
@@ -63,13 +54,9 @@ type Authenticator struct {
 	enforceExpiry   bool
 }
 
-// New returns an Authenticator without waiting for the issuers' keys. The caller must call Close. The error names the
-// invalid option.
+// New doesn't wait for the issuers' keys. The caller must call Close. The error names the invalid option.
 func New(o Options) (*Authenticator, error) {
-	logger := o.Logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger := cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	a := &Authenticator{
 		operator: sha256.Sum256([]byte(o.OperatorKey)), operatorMark: slowMark(o.OperatorKey),
 		keys: map[string]Key{}, issuers: map[string]*issuer{}, enforceExpiry: o.EnforceExpiry,
@@ -131,15 +118,12 @@ func (a *Authenticator) Away() []string {
 
 // RefusedError is the reason for rejecting credentials. It is for the log: clients must not learn which part is valid.
 type RefusedError struct {
-	// Reason is one of the constants below, usable as a metric label.
 	Reason string
-	// Err has details, without secrets; may be nil.
-	Err error
+	Err    error
 }
 
 func (e *RefusedError) Error() string { return "auth: refused: " + e.Reason }
 
-// Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // The reasons of a RefusedError.
@@ -155,8 +139,8 @@ const (
 // ErrAway is wrapped when credentials can't be checked now but may be valid.
 var ErrAway = errors.New("auth: cannot check credentials now")
 
-// Check returns the principal of a secret returned by [ParseBearer]. The error is a [*RefusedError] or wraps [ErrAway].
-// It may wait a few seconds for an issuer's keys, until ctx ends.
+// Check returns the principal of a secret. The error is a [*RefusedError] or wraps [ErrAway]. It may wait seconds for
+// keys.
 func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, error) {
 	if a.isOperator(secret) {
 		return a.operators(), nil
@@ -180,8 +164,7 @@ func (a *Authenticator) operators() Principal {
 	return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: AllScopes, Mark: a.operatorMark}
 }
 
-// checkKey finds a key by its ID. An unknown ID takes the same time and gives the same error, so that IDs can't be
-// probed.
+// checkKey takes the same time and gives the same error for an unknown ID, so that IDs can't be probed.
 func (a *Authenticator) checkKey(text string, now time.Time) (Principal, error) {
 	shown, err := ParseAPIKey(text)
 	if err != nil {
@@ -205,14 +188,13 @@ func (k Key) principal() Principal {
 	}
 }
 
-// markBytes is the length of a Principal's Mark: 64 bits distinguish credentials but are too few to test guesses
-// against.
+// markBytes: 64 bits distinguish credentials but are too few to test guesses against.
 const markBytes = 8
 
 func mark(h KeyHash) string { return hex.EncodeToString(h[:markBytes]) }
 
-// slowMark is the mark of a secret that a person may have chosen: each guess costs 10,000 rounds of SHA-256 (PBKDF2, RFC
-// 8018, section 5.2). It is empty for an empty secret.
+// slowMark is the mark of a secret that a person may have chosen: each guess costs 10,000 rounds (PBKDF2, RFC 8018,
+// 5.2).
 func slowMark(secret string) string {
 	if secret == "" {
 		return ""
@@ -244,8 +226,8 @@ func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal
 	}
 }
 
-// Find returns the currently configured principal with an ID: of an API key, an issuer's user, or an unauthenticated
-// client. ok is false if it no longer exists. A user gets all scopes a token may have.
+// Find returns the configured principal with an ID; ok is false if it no longer exists. A user gets all scopes of
+// tokens.
 func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 	switch kind, rest, _ := strings.Cut(id, ":"); Kind(kind) {
 	case KindKey:
@@ -271,15 +253,14 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 	return Principal{}, false
 }
 
-// Admits reports whether an earlier principal would be admitted now: it isn't revoked and its key hasn't expired.
-// Tickets and console tokens depend on the principal that made them.
+// Admits reports whether an earlier principal, such as a ticket's creator, isn't revoked and its key hasn't expired.
 func (a *Authenticator) Admits(p Principal, now time.Time) bool {
 	found, _ := a.Find(p.ID)
 	return !a.Revoked(p) && (p.ID == "" || found.Expires.IsZero() || now.Before(found.Expires))
 }
 
-// Revoked reports whether an earlier principal has lost its credentials: its key or issuer was removed or replaced under
-// the same ID, the issuer withdrew the signing key, or the user or a required scope changed. Its sessions may be ended.
+// Revoked reports whether an earlier principal has lost its credentials: key or issuer removed or replaced, signing key
+// withdrawn, user or a required scope changed. Its sessions may be ended.
 func (a *Authenticator) Revoked(p Principal) bool {
 	if p.ID == "" {
 		return false // unknown credentials
@@ -289,8 +270,8 @@ func (a *Authenticator) Revoked(p Principal) bool {
 		!found.May(opensWith(p.Kind)) || !a.signs(p)
 }
 
-// opensWith returns the scopes of which a kind of principal needs one to continue a voice session or use a ticket, which
-// a tool in a text conversation may also have made.
+// opensWith returns the scopes of which one is needed to continue a session or to use a ticket, which a text tool may
+// have made.
 func opensWith(k Kind) Scopes {
 	if k == KindTicket {
 		return ScopeTickets | ScopeVoice | ScopeChat
@@ -314,19 +295,17 @@ func (a *Authenticator) signs(p Principal) bool {
 	return false
 }
 
-// signerSeparator separates the issuer's mark from the signing key's in a token's Mark.
 const signerSeparator = "."
 
-// SameMark reports whether two marks may be of the same credentials. An unknown mark, as written by older versions,
-// matches all. The tokens of an issuer match whatever key signed them.
+// SameMark reports whether two marks may be of the same credentials: an unknown one matches all, signing keys don't
+// count.
 func SameMark(a, b string) bool {
 	a, _, _ = strings.Cut(a, signerSeparator)
 	b, _, _ = strings.Cut(b, signerSeparator)
 	return a == b || a == "" || b == ""
 }
 
-// Lapses returns when p's sessions must end because its credentials expire; zero means never. For a key, the current
-// configuration counts.
+// Lapses returns when p's sessions must end; zero means never. For a key, the current configuration counts.
 func (a *Authenticator) Lapses(p Principal) time.Time {
 	if !a.enforceExpiry {
 		return time.Time{}
@@ -368,6 +347,34 @@ func (c *Current) Revoked(p Principal) bool { return c.Get().Revoked(p) }
 // Lapses calls Authenticator.Lapses.
 func (c *Current) Lapses(p Principal) time.Time { return c.Get().Lapses(p) }
 
-// Swap replaces the Authenticator and returns the previous one, which may be closed at once: checks in progress still
-// finish.
+// Swap returns the previous Authenticator, which may be closed at once: checks in progress still finish.
 func (c *Current) Swap(a *Authenticator) *Authenticator { return c.in.Swap(a) }
+
+// maxBearer bounds credentials in bytes; a JWT has up to a few thousand.
+const maxBearer = 8 << 10
+
+// The errors of ParseBearer.
+var (
+	ErrNoCredentials = errors.New("auth: no credentials")
+	ErrAmbiguous     = errors.New("auth: more than one Authorization header")
+	// ErrBearer: the scheme isn't Bearer, or the rest is not a possible credential.
+	ErrBearer = errors.New("auth: not a bearer token")
+)
+
+// ParseBearer returns the secret of Authorization (RFC 6750, section 2.1). It may have any visible ASCII characters,
+// because the operators' key may.
+func ParseBearer(headers []string) (secret string, err error) {
+	switch {
+	case len(headers) == 0:
+		return "", ErrNoCredentials
+	case len(headers) > 1:
+		return "", ErrAmbiguous
+	}
+	scheme, secret, _ := strings.Cut(headers[0], " ")
+	secret = strings.TrimLeft(secret, " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > maxBearer ||
+		strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", ErrBearer
+	}
+	return secret, nil
+}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -20,41 +21,29 @@ import (
 	"voicegw/internal/user"
 )
 
-// Issuer is an identity provider whose JWTs (RFC 7519) are accepted. Exactly one of JWKS, Discover, KeySet and Secret is
-// set.
+// Issuer is an identity provider of JWTs (RFC 7519), with exactly one of JWKS, Discover, KeySet and Secret.
 type Issuer struct {
-	// Name is the name in the configuration.
-	Name string
-	// Issuer is the exact claim iss.
+	Name   string
 	Issuer string
 	// Audience are the accepted values of the claim aud. Required: tokens for another service must not be accepted.
 	Audience []string
 	// Algorithms are the accepted ones of [Algorithms]. Empty means [DefaultAlgorithms], or HS256 with Secret.
 	Algorithms []string
 
-	// JWKS is the URL of the public keys.
-	JWKS string
-	// Discover finds the URL of the keys by OpenID Connect Discovery.
+	JWKS     string
 	Discover bool
-	// KeySet holds the public keys, as a JSON Web Key Set or PEM.
-	KeySet []byte
-	// Secret is a shared signing secret (HS256, HS384, HS512).
-	Secret []byte
+	KeySet   []byte
+	Secret   []byte
 
-	// Type is the required header typ, such as at+jwt; empty means any.
 	Type string
-	// UserClaim is the claim with the user; empty means sub. UserPrefix is prepended, to keep the users of several
-	// issuers apart.
+	// UserClaim is the claim with the user; empty means sub. UserPrefix keeps the users of issuers apart.
 	UserClaim, UserPrefix string
-	// ScopesClaim is the claim with the token's scopes, as a list or separated by spaces; empty gives tokens all of
-	// Scopes.
+	// ScopesClaim is the claim with the scopes, a list or a text; empty gives tokens all of Scopes.
 	ScopesClaim string
 	// Scopes and Grants are the most that a token can have. Each grant is a [scope.ValidGrant].
 	Scopes Scopes
 	Grants []string
-	// Leeway is the tolerated clock difference.
 	Leeway time.Duration
-	// Limits apply to each user; Owner is responsible for the issuer.
 	Limits Limits
 	Owner  string
 }
@@ -74,9 +63,7 @@ const MinSecret = 32
 // keyUsers begins the users that represent API keys, which tokens must not name.
 const keyUsers = "key:"
 
-// issuer checks an Issuer's tokens. Its methods may be used concurrently.
 type issuer struct {
-	// Immutable.
 	Issuer
 	mark   string
 	parser *jwt.Parser
@@ -89,17 +76,12 @@ type issuer struct {
 // newIssuer returns an issuer. The caller must call close.
 func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, error) {
 	i := &issuer{Issuer: o, mark: mark(sha256.Sum256([]byte(o.Issuer)))}
-	algorithms := o.Algorithms
-	switch {
-	case len(algorithms) > 0:
-	case len(o.Secret) > 0:
-		algorithms = SecretAlgorithms[:1]
-	default:
-		algorithms = DefaultAlgorithms
-	}
-	allowed := PublicAlgorithms
+	algorithms, allowed := DefaultAlgorithms, PublicAlgorithms
 	if len(o.Secret) > 0 {
-		allowed = SecretAlgorithms
+		algorithms, allowed = SecretAlgorithms[:1], SecretAlgorithms
+	}
+	if len(o.Algorithms) > 0 {
+		algorithms = o.Algorithms
 	}
 	for _, alg := range algorithms {
 		if !slices.Contains(allowed, alg) {
@@ -117,7 +99,6 @@ func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, 
 	return i, nil
 }
 
-// readKeys sets the keys that check the issuer's tokens.
 func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	var options keyfunc.Options
 	switch {
@@ -159,7 +140,6 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	return nil
 }
 
-// has reports whether one of the issuer's keys has a mark; true while the keys can't be fetched.
 func (i *issuer) has(mark string) bool {
 	if i.remote != nil {
 		return i.remote.has(mark)
@@ -167,7 +147,6 @@ func (i *issuer) has(mark string) bool {
 	return slices.Contains(i.fixed, mark)
 }
 
-// signerMark returns the mark of a token-checking key: a public key or a secret.
 func signerMark(key any) string {
 	material, secret := key.([]byte)
 	if !secret {
@@ -211,7 +190,6 @@ var (
 	errUser     = errors.New("it has no valid user")
 )
 
-// check returns a token's principal. The error is not for clients; it may wrap errKeysAway.
 func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	claims := jwt.MapClaims{}
 	var signer any
@@ -240,10 +218,8 @@ func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	}, nil
 }
 
-// id returns the principal ID of a user.
 func (i *issuer) id(who user.User) string { return "jwt:" + i.Name + ":" + who.String() }
 
-// header checks header fields that the library doesn't.
 func (i *issuer) header(h map[string]any) error {
 	if _, critical := h["crit"]; critical {
 		return errCritical
@@ -259,13 +235,8 @@ func (i *issuer) header(h map[string]any) error {
 	return nil
 }
 
-// user returns a token's user.
 func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
-	claim := i.UserClaim
-	if claim == "" {
-		claim = "sub"
-	}
-	name, _ := claims[claim].(string)
+	name, _ := claims[cmp.Or(i.UserClaim, "sub")].(string)
 	if name == "" {
 		return user.User{}, errUser
 	}
@@ -276,7 +247,6 @@ func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
 	return who, nil
 }
 
-// access returns a token's scopes and its grants as in Principal.Grants, ignoring other services' scopes.
 func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	if i.ScopesClaim == "" {
 		return i.Scopes, strings.Join(i.Grants, " ")
@@ -305,7 +275,6 @@ func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	return set & i.Scopes, strings.Join(granted, " ")
 }
 
-// reasonOf returns the Reason of a token's rejection.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, jwt.ErrTokenMalformed):

@@ -11,7 +11,6 @@ import (
 	"github.com/MicahParks/jwkset"
 )
 
-// fileKey is a public key of a file.
 type fileKey struct {
 	jwk jwkset.JWK
 	// unnamed means that the file gives the key no kid; then it is the only one.
@@ -59,8 +58,8 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 	return keys, nil
 }
 
-// pemKey reads a public key, or the key of a certificate. A header kid (RFC 1421, section 4.4) names it. The error
-// completes a sentence about the block.
+// pemKey reads a public key or a certificate's; the header kid (RFC 1421, 4.4) names it. The error completes a
+// sentence.
 func pemKey(block *pem.Block) (fileKey, error) {
 	key, err := blockKey(block)
 	if err != nil {

@@ -20,11 +20,10 @@ const (
 	leastRSA    = 2048 // bits; RFC 7518, section 3.3
 )
 
-// errNoKeys means a set has no usable key.
 var errNoKeys = errors.New("it has no public signature key with a kid")
 
-// parseKeySet reads a key set. It ignores keys that can't check signatures, unknown kinds and symmetric keys, which
-// would not be secret. The error completes a sentence about the set.
+// parseKeySet ignores keys that can't check signatures and symmetric ones, which would not be secret. The error
+// completes a sentence.
 func parseKeySet(data []byte) ([]jwkset.JWK, error) {
 	if len(data) > maxSetBytes {
 		return nil, fmt.Errorf("it has %d bytes; the maximum is %d", len(data), maxSetBytes)
@@ -92,7 +91,6 @@ func signs(key any) error {
 	return nil
 }
 
-// fixedKeys returns a storage of constant keys.
 func fixedKeys(keys []fileKey) (jwkset.Storage, error) {
 	all := make([]jwkset.JWK, len(keys))
 	for i, k := range keys {

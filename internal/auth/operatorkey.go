@@ -18,17 +18,14 @@ import (
 // OperatorKeyFile is the key's file name in the data folder.
 const OperatorKeyFile = "operators.key"
 
-// size is the number of random bytes.
 const size = 32
 
-// form is the file's content.
 var form = regexp.MustCompile(`^([0-9a-f]{64})\n?$`)
 
 // ErrOperatorKeyUnusable is wrapped if the file exists but is unusable.
 var ErrOperatorKeyUnusable = errors.New("the operators' key is unusable")
 
-// ReadOperatorKey reads the key of a data folder. The error wraps fs.ErrNotExist or ErrOperatorKeyUnusable and never
-// contains the key.
+// ReadOperatorKey's error wraps fs.ErrNotExist or ErrOperatorKeyUnusable and never contains the key.
 func ReadOperatorKey(dir string) (string, error) {
 	name := filepath.Join(dir, OperatorKeyFile)
 	refuse := func(format string, args ...any) (string, error) {
@@ -62,7 +59,6 @@ func ReadOperatorKey(dir string) (string, error) {
 	return string(found[1]), nil
 }
 
-// bare removes the path from a file system error.
 func bare(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -70,8 +66,8 @@ func bare(err error) error {
 	return err
 }
 
-// OwnOperatorKey returns the key of a data folder, creating the file if it is missing. If several processes create it at
-// once, all return the same key. The key is on disk when it returns.
+// OwnOperatorKey returns the key, creating it if missing; all processes that create it at once return the same. It is
+// on disk.
 func OwnOperatorKey(dir string) (string, error) {
 	key, err := ReadOperatorKey(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -84,8 +80,7 @@ func OwnOperatorKey(dir string) (string, error) {
 	return ReadOperatorKey(dir)
 }
 
-// makeKey writes a new key. The file is complete when it gets its name, and never replaces another: then the error wraps
-// fs.ErrExist.
+// makeKey writes a new key, complete when it gets its name. The error wraps fs.ErrExist if there is one.
 func makeKey(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -22,42 +22,31 @@ const (
 	KindConsole  Kind = "console"  // a console with a token of this gateway
 )
 
-// Principal is the sender of a request. The zero Principal is unauthenticated. It is an immutable value, comparable with
-// ==.
+// Principal is the sender of a request, comparable with ==. The zero Principal is unauthenticated.
 type Principal struct {
 	Kind Kind
-	// ID identifies the principal, and stays the same when credentials are renewed: "key:" and an API key's ID; "jwt:",
-	// the issuer's name, ":" and the user; a ticket's creator; "console:" and its opener; otherwise the kind alone.
-	// Limits are counted by it.
+	// ID stays the same when credentials are renewed: "key:" and the key's ID; "jwt:", the issuer, ":" and the user; a
+	// ticket's creator; "console:" and its opener; otherwise the kind. Limits are counted by it.
 	ID string
 	// Name is the configured name of the key or issuer, so it may be a metric label; otherwise empty.
-	Name string
-	// User is the only user the principal may act for; zero without one.
-	User user.User
-	// Owner is the responsible person, in the operator's words; may be empty.
+	Name   string
+	User   user.User
 	Owner  string
 	Scopes Scopes
-	// Grants are its tool scopes, separated by spaces; see [Principal.Granted].
 	Grants string
-	// Mark distinguishes successive credentials with one ID: API keys, operators' keys, and issuers, followed by the
-	// mark of the signing key. Tickets and consoles have their creator's. It is not secret. Empty for the other kinds.
-	Mark string
-	// Limits apply to all requests with this ID together.
-	Limits Limits
-	// Expires is when the credentials end; zero means never.
+	// Mark distinguishes successive credentials with one ID; for tokens it includes the signing key's. Tickets and
+	// consoles have their creator's. It is not secret.
+	Mark    string
+	Limits  Limits
 	Expires time.Time
 }
 
 // Limits are one principal's limits. A zero field means no limit.
 type Limits struct {
-	// Sessions is the number of concurrent voice sessions.
-	Sessions int
-	// NewPerSecond is the average number of voice sessions started in a second.
-	NewPerSecond float64
-	// MinutesPerDay is the total voice time of a day in minutes.
+	Sessions      int
+	NewPerSecond  float64
 	MinutesPerDay float64
-	// CostPerDay is the models' cost of a day in US dollars.
-	CostPerDay float64
+	CostPerDay    float64
 }
 
 // IsZero reports whether p is unauthenticated and unknown.
@@ -82,8 +71,8 @@ func (p Principal) Granted() []string {
 // Names reports whether p may name the user it acts for. A principal with a fixed user may not.
 func (p Principal) Names() bool { return p.User.IsZero() && p.May(ScopeTickets) }
 
-// Self returns p's user if it names none: its User, or a user representing an API key. It is zero for the other kinds,
-// which are distinguished by address.
+// Self returns p's user if it names none, which may represent an API key. It is zero for kinds distinguished by
+// address.
 func (p Principal) Self() user.User {
 	if p.Kind == KindKey && p.User.IsZero() {
 		return user.Must(p.ID)

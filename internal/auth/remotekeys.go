@@ -21,7 +21,6 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// The times of fetching an issuer's keys.
 const (
 	refreshEvery = 30 * time.Second // regular; bounds how long a withdrawn key is accepted
 	retryEvery   = time.Minute      // after a failure, and at most this often for an unknown kid
@@ -35,12 +34,11 @@ const discoveryPath = "/.well-known/openid-configuration"
 // errKeysAway means the issuer's keys couldn't be fetched, at all or for keysLife.
 var errKeysAway = errors.New("auth: the issuer's keys are unavailable")
 
-// remoteKeys are keys at a URL. They implement jwkset.Storage, of which only KeyRead is used. One goroutine, run, makes
-// all fetches. The methods may be used concurrently.
+// remoteKeys are keys at a URL, as a jwkset.Storage of which only KeyRead is used. Only run fetches. Safe for
+// concurrent use.
 type remoteKeys struct {
 	*jwkset.MemoryJWKSet
 
-	// Immutable.
 	address  string // of the keys; with discover, of the issuer
 	discover bool
 	client   *http.Client
@@ -58,7 +56,6 @@ type remoteKeys struct {
 	unknown *rate.Limiter
 }
 
-// fetchKeys starts fetching keys without waiting. The caller must call close. A nil next means the default transport.
 func fetchKeys(address string, discover bool, next http.RoundTripper, logger *slog.Logger) *remoteKeys {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &remoteKeys{
@@ -78,7 +75,6 @@ func (k *remoteKeys) close() {
 	<-k.over
 }
 
-// run fetches the keys at once, regularly, and when KeyRead requests it.
 func (k *remoteKeys) run(ctx context.Context) {
 	defer close(k.over)
 	for {
@@ -106,7 +102,6 @@ func (k *remoteKeys) run(ctx context.Context) {
 	}
 }
 
-// refresh fetches once and reports success. On failure the old keys stay.
 func (k *remoteKeys) refresh(ctx context.Context) bool {
 	keys, err := k.fetch(ctx)
 	if err == nil {
@@ -131,22 +126,20 @@ func (k *remoteKeys) refresh(ctx context.Context) bool {
 // stale reports whether the keys are missing or too old. The caller must hold mu.
 func (k *remoteKeys) stale() bool { return k.at.IsZero() || time.Since(k.at) > keysLife }
 
-// ready reports whether there are valid keys.
 func (k *remoteKeys) ready() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.stale()
 }
 
-// has reports whether a current key has a mark; true without valid keys.
 func (k *remoteKeys) has(mark string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.stale() || slices.Contains(k.marks, mark)
 }
 
-// KeyRead returns the key with this kid. For an unknown one the keys are fetched again, at most once in retryEvery;
-// concurrent callers share the fetch. The error is jwkset.ErrKeyNotFound, errKeysAway or ctx's.
+// KeyRead fetches again for an unknown kid, at most once in retryEvery; concurrent callers share the fetch. The error
+// is jwkset.ErrKeyNotFound, errKeysAway or ctx's.
 func (k *remoteKeys) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) {
 	found, err := k.known(ctx, kid)
 	if err == nil {
@@ -173,7 +166,6 @@ func (k *remoteKeys) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error
 	}
 }
 
-// known returns a current key.
 func (k *remoteKeys) known(ctx context.Context, kid string) (jwkset.JWK, error) {
 	if !k.ready() {
 		return jwkset.JWK{}, errKeysAway
@@ -200,7 +192,6 @@ func (k *remoteKeys) fetch(ctx context.Context) ([]jwkset.JWK, error) {
 	return keys, nil
 }
 
-// discovered returns the URL of the keys in the issuer's metadata.
 func (k *remoteKeys) discovered(ctx context.Context) (string, error) {
 	data, err := k.get(ctx, strings.TrimSuffix(k.address, "/")+discoveryPath)
 	if err != nil {
@@ -244,8 +235,8 @@ func (k *remoteKeys) get(ctx context.Context, address string) ([]byte, error) {
 	return data, nil
 }
 
-// CheckURL describes what is wrong with the URL of an issuer or its keys, completing a sentence; "" if valid. Only
-// loopback URLs may lack https, because an attacker who replaces the keys can impersonate anyone.
+// CheckURL completes a sentence about a wrong URL; "" if valid. Only loopback may lack https: replaced keys can sign
+// for anyone.
 func CheckURL(address string) string {
 	u, err := url.Parse(address)
 	switch {
@@ -261,7 +252,6 @@ func CheckURL(address string) string {
 	return ""
 }
 
-// loopback reports whether a host is this machine.
 func loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()

@@ -23,18 +23,15 @@ const (
 // AllScopes has every scope.
 const AllScopes = ScopeMetrics<<1 - 1
 
-// inOrder has the scope names in order of their bits.
 var inOrder = []string{"voice", "chat", "tickets", "inspect", "confirm", "admin", "metrics"}
 
 // ScopeNames returns all scope names.
-func ScopeNames() []string { return append([]string(nil), inOrder...) }
+func ScopeNames() []string { return slices.Clone(inOrder) }
 
 // ParseScope returns the scope with a name; ok is false if unknown.
 func ParseScope(name string) (scope Scopes, ok bool) {
-	for i, known := range inOrder {
-		if name == known {
-			return 1 << i, true
-		}
+	if i := slices.Index(inOrder, name); i >= 0 {
+		return 1 << i, true
 	}
 	return 0, false
 }
@@ -61,9 +58,8 @@ const (
 // separators are characters of which a grant contains one, and a scope name none.
 const separators = ".:/"
 
-// ValidGrant reports whether a word can be a grant, a scope for tools only, such as kb:staff or calendar.write: at most
-// 64 ASCII letters, digits, and . _ : / -, starting and ending with a letter or digit, and containing . : or /, so that
-// a misspelt scope is not taken for one.
+// ValidGrant reports whether a word can be a scope for tools, such as kb:staff: at most 64 ASCII letters, digits, and .
+// _ : / -, with a letter or digit at both ends and one of . : /, so that a misspelt scope is not taken for one.
 func ValidGrant(word string) bool {
 	return len(word) <= maxGrantBytes && strings.ContainsAny(word, separators) && !strings.ContainsFunc(word, func(r rune) bool {
 		return !alphanumeric(r) && !strings.ContainsRune(separators+"_-", r)
@@ -74,8 +70,7 @@ func alphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// ParseAccess splits a list of scopes into those for endpoints and grants. The error names the first invalid word, or
-// says that there are too many grants.
+// ParseAccess splits scopes into those for endpoints and grants. The error names the first invalid word.
 func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
 	var names []string
 	for _, word := range words {
@@ -106,5 +101,4 @@ func (s Scopes) Names() []string {
 	return names
 }
 
-// String returns the names separated by spaces.
 func (s Scopes) String() string { return strings.Join(s.Names(), " ") }
