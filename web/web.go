@@ -1,8 +1,5 @@
-// Package web serves the console, a page on which a person talks, types, approves calls and watches the gateway.
-//
-// The folder also has the sources of browser code: client (the library @voicegw/client), react (its hooks), console,
-// and browser (their tests in Chromium). `make web` builds the console into dist, which is committed and embedded in
-// the binary; a test fails when it is stale.
+// Package web serves the console. The folder also has browser code: client (@voicegw/client), react (hooks), console,
+// and browser (tests in Chromium). `make web` builds the committed, embedded dist.
 package web
 
 import (
@@ -20,13 +17,11 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// contentSecurityPolicy lets the page load its own files and talk to its own gateway, and nothing else: no inline
-// script or style, no other origin, no frame. 'self' in connect-src covers ws and wss of the same host (CSP Level 3,
-// section 6.7.2.8); script-src covers the audio worklets and the drawing worker.
+// contentSecurityPolicy allows only the page's own files and gateway. 'self' covers ws and wss of the same host (CSP
+// Level 3, 6.7.2.8), and in script-src the audio worklets and the drawing worker.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// permissionsPolicy keeps the microphone for this origin.
 const permissionsPolicy = "microphone=(self), camera=(), geolocation=(), display-capture=()"
 
 const notFound = "There is nothing at this address. The console is at /.\n"
@@ -38,8 +33,7 @@ type file struct {
 	etag        string
 }
 
-// Handler serves the console at the pattern "/" of a mux: index.html, and its assets, whose names have the hash of
-// their content. Other paths get a 404 in plain text, and methods other than GET and HEAD a 405.
+// Handler serves index.html at / and its assets; other paths get a 404, other methods than GET and HEAD a 405.
 func Handler() http.Handler {
 	files, err := load(dist)
 	if err != nil {
@@ -103,7 +97,6 @@ func matches(list, etag string) bool {
 	return false
 }
 
-// load reads the built page, by URL path.
 func load(built fs.FS) (handler, error) {
 	files := handler{}
 	err := fs.WalkDir(built, "dist", func(name string, entry fs.DirEntry, err error) error {

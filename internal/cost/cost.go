@@ -1,11 +1,11 @@
-// Package cost converts token usage to money in micro-dollars by a dated price table. It is pure: no clock, no I/O.
-//
-// Usage without a known price is unpriced, which is not the same as free: an [Amount] counts unpriced usage separately.
+// Package cost converts token usage to micro-dollars by a dated price table, without clock or I/O. Unpriced usage is
+// counted apart: it isn't free.
 package cost
 
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"voicegw/transport"
 )
@@ -39,12 +39,9 @@ func (m Micros) Plus(n Micros) Micros {
 
 // Amount is the cost of usages. Its JSON form is stored and sent to clients.
 type Amount struct {
-	// Micros is the cost of the priced usages.
-	Micros Micros `json:"micros"`
-	// Unpriced counts usages without a known price.
-	Unpriced int64 `json:"unpriced,omitempty"`
-	// Estimated counts usages estimated because no model reported them.
-	Estimated int64 `json:"estimated,omitempty"`
+	Micros    Micros `json:"micros"`
+	Unpriced  int64  `json:"unpriced,omitempty"`
+	Estimated int64  `json:"estimated,omitempty"`
 }
 
 // Plus returns a + b.
@@ -57,12 +54,10 @@ func (a Amount) Minus(b Amount) Amount {
 	return a.Plus(Amount{Micros: -b.Micros, Unpriced: -b.Unpriced, Estimated: -b.Estimated})
 }
 
-// mostTokens bounds each token count of a usage, so that no calculation overflows: eight kinds of this many tokens at
-// mostPrice fit into 63 bits.
+// mostTokens bounds each count: eight kinds of this many tokens at mostPrice fit into 63 bits.
 const mostTokens = 1_000_000_000
 
-// Usage counts tokens by price category. Unlike in transport.Tokens no token counts twice: cached input counts as cached
-// only.
+// Usage counts tokens by price category. No token counts twice: cached input counts as cached only.
 type Usage struct {
 	InputText   int64 `json:"input_text,omitempty"`
 	InputAudio  int64 `json:"input_audio,omitempty"`
@@ -92,11 +87,9 @@ func (u Usage) Minus(v Usage) Usage {
 	})
 }
 
-// UsageOf returns the usage for t.
-//
-// Cached tokens are subtracted from the input of their modality. Gemini's totals exceed the sum of their parts (by 25 to
-// 51 tokens a turn with 3.8 Live: discuss.ai.google.dev/t/188765, read 2026-11-25). Tokens without a modality count as
-// text, and so do thoughts, which both providers charge as text output. Images, video and documents count as images.
+// UsageOf subtracts cached tokens from the input of their modality. Gemini's totals exceed the sum of their parts (by
+// 25 to 51 tokens a turn with 3.8 Live: discuss.ai.google.dev/t/188765, read 2026-11-25). Tokens without a modality and
+// thoughts count as text, images, video and documents as images.
 func UsageOf(t transport.Tokens) Usage {
 	text, audio, other := whole(t.InputText), whole(t.InputAudio), whole(t.InputOther)
 	outText, outAudio := whole(t.OutputText), whole(t.OutputAudio)
@@ -122,9 +115,8 @@ type Sum struct {
 	// Sessions counts started voice sessions, Turns finished turns by voice and text.
 	Sessions int64 `json:"sessions,omitempty"`
 	Turns    int64 `json:"turns,omitempty"`
-	// VoiceMS is the duration of voice sessions in ms.
-	VoiceMS int64 `json:"voice_ms,omitempty"`
-	Tokens  Usage `json:"tokens"`
+	VoiceMS  int64 `json:"voice_ms,omitempty"`
+	Tokens   Usage `json:"tokens"`
 }
 
 // Plus returns s + t.
@@ -133,4 +125,40 @@ func (s Sum) Plus(t Sum) Sum {
 		Amount: s.Amount.Plus(t.Amount), Sessions: s.Sessions + t.Sessions, Turns: s.Turns + t.Turns,
 		VoiceMS: s.VoiceMS + t.VoiceMS, Tokens: s.Tokens.Plus(t.Tokens),
 	}
+}
+
+// Talk is the amount of a conversation.
+type Talk struct {
+	// Heard is the user's speech, Spoken the model's.
+	Heard, Spoken time.Duration
+	// Read is text for the model, Written text by the model, in bytes.
+	Read, Written int64
+}
+
+// Plus returns t + u.
+func (t Talk) Plus(u Talk) Talk {
+	return Talk{Heard: t.Heard + u.Heard, Spoken: t.Spoken + u.Spoken, Read: t.Read + u.Read, Written: t.Written + u.Written}
+}
+
+// One token is a tenth of a second of user speech, a twentieth of model speech
+// (developers.openai.com/api/docs/guides/realtime-costs, read 2026-11-25), or four bytes of English text.
+const (
+	heardPerToken  = 100 * time.Millisecond
+	spokenPerToken = 50 * time.Millisecond
+	bytesPerToken  = 4
+)
+
+// Estimate estimates tokens for a model that reports none. Models read the whole conversation for each answer, so all
+// before counts as uncached input. It is zero if the model has said nothing.
+func Estimate(before, now Talk) transport.Tokens {
+	per := func(d, token time.Duration) int64 { return int64((d + token - 1) / token) }
+	text := func(bytes int64) int64 { return (bytes + bytesPerToken - 1) / bytesPerToken }
+	t := transport.Tokens{OutputText: text(now.Written), OutputAudio: per(now.Spoken, spokenPerToken)}
+	if t.Output = t.OutputText + t.OutputAudio; t.Output == 0 {
+		return transport.Tokens{}
+	}
+	t.InputText = text(before.Read + before.Written + now.Read)
+	t.InputAudio = per(before.Heard+now.Heard, heardPerToken) + per(before.Spoken, spokenPerToken)
+	t.Input = t.InputText + t.InputAudio
+	return t
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -17,10 +18,8 @@ import (
 	"voicegw/internal/strict"
 )
 
-// formVersion is the file format's version; others are rejected.
 const formVersion = 1
 
-// mostModels bounds a table.
 const mostModels = 2000
 
 //go:embed prices.yaml
@@ -35,21 +34,8 @@ var BuiltIn = sync.OnceValue(func() *Table {
 	return t
 })
 
-// Parse reads a price table. It is YAML without anything guessed; all problems are reported together
-// as a *strict.Error, each with its line. name is the file's name in them.
-//
-//	version: 1
-//	date: 2026-11-25
-//	prices:
-//	  - models: [gpt-realtime-2.1]
-//	    source: developers.openai.com/api/docs/models/gpt-realtime-2.1, read 2026-11-25
-//	    from: 2026-11-25                      # a day in UTC; may be left out
-//	    input: {text: 4, audio: 32, image: 5} # dollars for a million tokens
-//	    cached: {text: 0.4, audio: 0.4}
-//	    output: {text: 24, audio: 64}
-//
-// A kind of token that is left out is unpriced, but for a cached one, which then costs as much as one
-// that is not. Only a price that is written as 0 is free.
+// Parse reads a price table (docs/cost.md). The error is a *strict.Error with all problems. A missing kind of token is
+// unpriced, but a cached one costs as much as an uncached one. Only a written 0 is free.
 func Parse(name string, data []byte) (*Table, error) {
 	r := &reader{Reader: strict.NewReader(name), table: &Table{models: map[string][]row{}}}
 	if top := r.Document(data); top != nil {
@@ -77,7 +63,7 @@ func (t *Table) sum() string {
 	h := sha256.New()
 	for _, name := range t.Models() {
 		for _, r := range t.models[name] {
-			write(h, name, r)
+			_, _ = fmt.Fprintln(h, name, r.from, r.prices) // a hash never fails
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:4])
@@ -141,7 +127,6 @@ func (r *reader) row(n *yaml.Node) {
 	}
 }
 
-// modelName is the form of a model's name in a table.
 var modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._:-]{0,127}$`)
 
 func (r *reader) model(n *yaml.Node, one row) {
@@ -190,7 +175,6 @@ func (r *reader) price(n *yaml.Node, what string, into *Price) {
 	*into = Price(micros)
 }
 
-// day reads a day; empty if n is nil.
 func (r *reader) day(n *yaml.Node, what string) string {
 	text, ok := r.Text(n, what)
 	if !ok {

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,9 +33,7 @@ type row struct {
 
 // Table is a price table. The zero Table has no prices. It is immutable after Parse.
 type Table struct {
-	// Date is the table's day, such as 2026-11-25.
-	Date string
-	// Version identifies the content: the date and, with the operator's own prices, their checksum.
+	Date    string
 	Version string
 
 	models map[string][]row // a model's rows, latest first
@@ -42,11 +42,8 @@ type Table struct {
 // release matches suffixes that don't change the model: release dates and Google's previews.
 var release = regexp.MustCompile(`^-(?:\d{4}-\d{2}-\d{2}|latest|(?:exp|preview)(?:-\d{2}-\d{4}|-\d{4}-\d{2}-\d{2})?|\d{3})$`)
 
-// Cost returns the cost of u with a model at a time, rounded up to a whole micro-dollar. So priced usage is never free,
-// and totals equal the sum of the displayed costs. If the model or the price of a used kind of token is unknown, the
-// Amount is unpriced. Without tokens it is zero.
-//
-// The name may have the provider's API path (models/…) in front and a release date at the end.
+// Cost is rounded up to a whole micro-dollar, so priced usage is never free. It is unpriced if the model or a used kind
+// is unknown. The name may have an API path (models/…) and a release date.
 func (t *Table) Cost(model string, at time.Time, u Usage) Amount {
 	if u.IsZero() {
 		return Amount{}
@@ -77,12 +74,7 @@ func (t *Table) Models() []string {
 	if t == nil {
 		return nil
 	}
-	names := make([]string, 0, len(t.models))
-	for name := range t.models {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(t.models))
 }
 
 // rows returns the rows of the model, or of the model it is a release of.
@@ -102,11 +94,9 @@ func (t *Table) rows(model string) []row {
 	return nil
 }
 
-// million is the number of tokens that a price is for.
 const million = 1_000_000
 
-// cost adds up exactly and rounds once. Cached tokens without a price cost as much as uncached ones: an unnamed discount
-// doesn't exist.
+// cost adds up exactly and rounds once. Cached tokens without a price cost as much as uncached ones.
 func (p Prices) cost(u Usage) Amount {
 	or := func(cached, price Price) Price {
 		if cached == Unknown {
@@ -134,4 +124,20 @@ func (p Prices) cost(u Usage) Amount {
 		}
 	}
 	return Amount{Micros: Micros((sum + million - 1) / million)}
+}
+
+// ParseDollars parses an exact amount, such as 0.75: no sign or exponent, at most six decimals.
+func ParseDollars(text string) (Micros, bool) {
+	units, decimals, point := strings.Cut(text, ".")
+	if units == "" || point && decimals == "" || len(decimals) > 6 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range units + decimals + strings.Repeat("0", 6-len(decimals)) {
+		if c < '0' || c > '9' || n > (math.MaxInt64-9)/10 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return Micros(n), true
 }

@@ -22,8 +22,7 @@ type Redactor struct {
 	known *atomic.Pointer[strings.Replacer]
 }
 
-// NewRedactor returns a Redactor for these secrets and for the formats of secrets used here and by the providers. Known
-// secrets under 8 bytes are ignored.
+// NewRedactor knows these secrets of at least 8 bytes, and the formats of secrets used here and by providers.
 func NewRedactor(known ...string) Redactor {
 	r := Redactor{new(atomic.Pointer[strings.Replacer])}
 	r.Know(known...)
@@ -74,45 +73,35 @@ func (r Redactor) Text(text string) string {
 	})
 }
 
-// secretNames are attributes whose values are never logged.
 var secretNames = []string{"token", "ticket", "secret", "password", "api_key", "apikey", "authorization", "cookie"}
 
 // Handler removes secrets from messages and attributes before passing records to next.
-func (r Redactor) Handler(next slog.Handler) slog.Handler { return handler{r, next} }
+func (r Redactor) Handler(next slog.Handler) slog.Handler { return handler{next, r} }
 
 type handler struct {
-	r    Redactor
-	next slog.Handler
+	slog.Handler // the next one
+	r            Redactor
 }
 
-// Enabled implements slog.Handler.
-func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.next.Enabled(ctx, level)
-}
-
-// Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, rec slog.Record) error {
 	out := slog.NewRecord(rec.Time, rec.Level, h.r.Text(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(h.r.attr(a))
 		return true
 	})
-	return h.next.Handle(ctx, out)
+	return h.Handler.Handle(ctx, out)
 }
 
-// WithAttrs implements slog.Handler.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	clean := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
 		clean[i] = h.r.attr(a)
 	}
-	return handler{h.r, h.next.WithAttrs(clean)}
+	return handler{h.Handler.WithAttrs(clean), h.r}
 }
 
-// WithGroup implements slog.Handler.
-func (h handler) WithGroup(name string) slog.Handler { return handler{h.r, h.next.WithGroup(name)} }
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name), h.r} }
 
-// attr removes secrets from an attribute.
 func (r Redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
@@ -157,11 +146,9 @@ func (r Redactor) value(v slog.Value) slog.Value {
 	return v
 }
 
-// token matches confirmation tokens.
 var token = regexp.MustCompile(`cf_[A-Z2-7]{16,}`)
 
-// Tokens removes confirmation tokens from texts to be stored: models and users see them and may repeat them anywhere.
-// JSON stays valid.
+// Tokens removes confirmation tokens from stored texts: models and users may repeat them anywhere. JSON stays valid.
 func Tokens[T ~string | ~[]byte](text T) T {
 	if !strings.Contains(string(text), "cf_") {
 		return text

@@ -4,14 +4,14 @@ package logging
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // ThrottleWindow is the minimum interval between two lines about the same event.
 const ThrottleWindow = 10 * time.Second
 
-// Throttle logs frequent events: the first at once, the others as a count at the end of each window. It may be used
-// concurrently.
+// Throttle logs frequent events: the first at once, others as a count for each window. Safe for concurrent use.
 type Throttle struct {
 	logger *slog.Logger // fixed
 
@@ -19,7 +19,6 @@ type Throttle struct {
 	since map[kind]int
 }
 
-// kind identifies events that are counted together.
 type kind struct{ message, reason string }
 
 // NewThrottle returns a Throttle that writes to logger.
@@ -27,9 +26,8 @@ func NewThrottle(logger *slog.Logger) *Throttle {
 	return &Throttle{logger: logger, since: make(map[kind]int)}
 }
 
-// Info logs an event. Events with the same message and reason are counted together; both must come from the program,
-// because each pair is remembered. The first event of a window is logged at level info with attrs, further ones at level
-// debug. At the end of the window, a line reports the number of further events, if any.
+// Info logs an event with attrs. Events with the same message and reason, both from the program, are counted together;
+// further ones of a window are logged at debug level and as a count at its end.
 func (l *Throttle) Info(message, reason string, attrs ...any) {
 	k := kind{message, reason}
 	l.mu.Lock()
@@ -63,3 +61,29 @@ func (l *Throttle) tell(k kind) {
 		l.logger.Info(k.message, "reason", k.reason, "more", more, "within_ms", ThrottleWindow.Milliseconds())
 	}
 }
+
+// Kind is a secret's purpose.
+type Kind string
+
+// The kinds.
+const (
+	Ticket       Kind = "ticket"
+	Confirmation Kind = "token of a confirmation"
+	OperatorsKey Kind = "operators' key"
+	Console      Kind = "code or token of the console"
+	Image        Kind = "address of an image"
+	Resume       Kind = "token of a resume"
+	APIKey       Kind = "API key"
+)
+
+var told atomic.Pointer[func(Kind, string)]
+
+// Made must be called with each new secret before any other code gets it. It may be called concurrently.
+func Made(kind Kind, secret string) {
+	if tell := told.Load(); tell != nil {
+		(*tell)(kind, secret)
+	}
+}
+
+// Tell sets the function that receives secrets, for tests.
+func Tell(tell func(Kind, string)) { told.Store(&tell) }

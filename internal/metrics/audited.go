@@ -12,13 +12,11 @@ import (
 	"voicegw/registry/spec"
 )
 
-// toolKey is a tool in a mode.
 type toolKey struct {
 	tool string
 	mode spec.Mode
 }
 
-// tool holds the counters of a tool in one mode. Immutable.
 type tool struct {
 	calls, answers set[prometheus.Counter]
 	queued, took   prometheus.Observer
@@ -26,7 +24,6 @@ type tool struct {
 	conflicts      prometheus.Counter
 }
 
-// toolCounters returns the counters of all enabled tools and of the unknown one.
 func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 	all := map[toolKey]*tool{}
 	for _, mode := range modes {
@@ -53,21 +50,18 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 	return all
 }
 
-// KnowTools adds counters for tools enabled by a reload. Disabled tools keep theirs, because earlier sessions may still
-// call them. It may run concurrently with everything except Know and itself.
+// KnowTools adds counters for new tools. It may run concurrently with everything except Know and itself.
 func (m *Metrics) KnowTools(tools *registry.Snapshot) {
 	all := maps.Clone(*m.tools.Load())
 	maps.Copy(all, m.toolCounters(tools))
 	m.tools.Store(&all)
 }
 
-// The outcomes of successful calls.
 const (
 	wentWell  = "ok"
 	wasCached = "cached"
 )
 
-// outcomes returns the values of the label outcome of tool_calls_total: the above and the error types.
 func outcomes() []string {
 	all := []string{wentWell, wasCached}
 	for _, t := range registry.ErrorTypes() {

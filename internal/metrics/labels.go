@@ -50,19 +50,16 @@ var reportedKinds = []string{transport.KindIgnore.String(), transport.KindRefuse
 // failed is the outcome of a rotation without a new connection.
 const failed orchestrator.LinkHow = "failed"
 
-// refusals are the reasons for refusing a connection.
 func refusals() []string {
 	return append(session.Reasons(), protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeNotStarted,
 		protocol.CodeNotAvailable, protocol.CodeUnknownProvider, protocol.CodeUnknownAgent)
 }
 
-// resumeOutcomes are the outcomes of resuming.
 func resumeOutcomes() []string {
 	return append([]string{"moving", "resume_refused", "too_many_resumes", "invalid_message", "blocked", "client_gone",
 		"server_shutdown", "store_unavailable", "full", "too_many_sessions"}, returned...)
 }
 
-// kindNames are the names of the kinds of model errors.
 func kindNames() []string {
 	var names []string
 	for _, k := range kinds {
@@ -71,8 +68,7 @@ func kindNames() []string {
 	return names
 }
 
-// usualCode returns a provider's code if it is common, else "other", because providers may send any code. Common are
-// "none" for a missing code, those of RFC 6455 7.4.1, and HTTP error statuses.
+// usualCode returns a common code: "none", those of RFC 6455 7.4.1, HTTP error statuses. Providers may send any.
 func usualCode(code string) string {
 	n, err := strconv.Atoi(code)
 	switch {
@@ -84,6 +80,5 @@ func usualCode(code string) string {
 	return other
 }
 
-// usualStatus are the HTTP error statuses of providers.
 var usualStatus = map[int]bool{400: true, 401: true, 403: true, 404: true, 408: true, 409: true, 429: true, 500: true,
 	502: true, 503: true, 504: true}

@@ -1,3 +1,7 @@
+// Package metrics exports Prometheus metrics. All families are in one table ([Families]). Other packages report events
+// to functions passed to them, so they don't import Prometheus; everything else is read on each scrape ([Sources]). The
+// number of series is bounded: labels have closed sets of values, any other becomes "other", and none holds a user,
+// session, conversation, address or free text.
 package metrics
 
 import (
@@ -14,9 +18,7 @@ import (
 
 // Options configure a Metrics.
 type Options struct {
-	// Native adds native histograms, for Prometheus 2.40 or later.
 	Native bool
-	// Logger logs failures to write the metrics. May be nil.
 	Logger *slog.Logger
 }
 
@@ -46,17 +48,14 @@ type Metrics struct {
 
 type providerModel struct{ provider, model string }
 
-// The label values for anything outside a closed set.
 const (
 	other   = "other"
 	unknown = "unknown" // for the label tool
 )
 
-// nativeFactor is the growth factor of native histogram buckets.
 const nativeFactor = 1.1
 
-// New returns a Metrics. Its series with known labels start at zero, because rate() misses the event that creates a
-// series.
+// New returns a Metrics. Known series start at zero, because rate() misses the event that creates one.
 func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{},
@@ -81,8 +80,8 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Know sets the configured providers with their models, and the tools (may be nil). Other providers and models count as
-// "other", other tools as "unknown". It must be called once, before Observe and Audited.
+// Know must be called once, before Observe and Audited. Other providers and models count as "other", tools as
+// "unknown".
 func (m *Metrics) Know(providers map[string]string, tools *registry.Snapshot) {
 	m.models = providers
 	counters := m.toolCounters(tools)
@@ -93,7 +92,6 @@ func (m *Metrics) Know(providers map[string]string, tools *registry.Snapshot) {
 	}
 }
 
-// add creates a family filled by events.
 func (m *Metrics) add(f *Family, native bool) {
 	if f.Kind == Histogram {
 		o := prometheus.HistogramOpts{Name: f.FullName(), Help: f.Help, Buckets: f.Buckets}
@@ -116,7 +114,6 @@ func (m *Metrics) Stored(op store.Op, took time.Duration, failed bool) {
 	}
 }
 
-// The results of reloads.
 const (
 	reloadOK      = "ok"
 	reloadRefused = "refused"
@@ -131,7 +128,6 @@ func (m *Metrics) Reloaded(ok bool) {
 	m.reloads.with(result).Inc()
 }
 
-// provider returns the label value for a provider.
 func (m *Metrics) provider(name string) string {
 	if _, ok := m.models[name]; ok {
 		return name
@@ -139,7 +135,6 @@ func (m *Metrics) provider(name string) string {
 	return other
 }
 
-// model returns the label value for a provider's model.
 func (m *Metrics) model(provider, name string) string {
 	if name != "" && m.models[provider] == name {
 		return name
@@ -160,12 +155,10 @@ func (s set[T]) with(value string) T {
 	return s.rest
 }
 
-// counterSet creates the series of a family whose labels are before and one of values.
 func counterSet[T ~string](v *prometheus.CounterVec, values []T, before ...string) set[prometheus.Counter] {
 	return newSet(func(l ...string) prometheus.Counter { return v.WithLabelValues(l...) }, values, before)
 }
 
-// observerSet is counterSet for a histogram.
 func observerSet[T ~string](v *prometheus.HistogramVec, values []T, before ...string) set[prometheus.Observer] {
 	return newSet(func(l ...string) prometheus.Observer { return v.WithLabelValues(l...) }, values, before)
 }
@@ -184,10 +177,8 @@ func newSet[S any, T ~string](get func(...string) S, values []T, before []string
 	return s
 }
 
-// promLogger logs the library's errors.
 type promLogger struct{ to *slog.Logger }
 
-// Println implements promhttp.Logger.
 func (l promLogger) Println(v ...any) {
 	if l.to != nil {
 		l.to.Warn("cannot write metrics", "error", v)

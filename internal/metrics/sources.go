@@ -20,38 +20,25 @@ import (
 
 // Sources are read on each scrape. All are required, called concurrently, and must not block for long.
 type Sources struct {
-	// Version is the program's version.
-	Version string
-	// Ready reports whether new sessions are accepted.
-	Ready func() bool
-	// Sessions returns statistics of the voice sessions.
-	Sessions func() session.Census
-	// Snapshot returns the tools, and Tools their counters.
-	Snapshot func() *registry.Snapshot
-	Tools    func() map[string]registry.ToolStats
-	// Loops returns the load of the network loops.
-	Loops func() nonblock.Load
-	// Overload reports whether the gateway is overloaded.
-	Overload func() quota.State
-	// Certificates returns the expiry of each configured name's certificate.
+	Version      string
+	Ready        func() bool
+	Sessions     func() session.Census
+	Snapshot     func() *registry.Snapshot
+	Tools        func() map[string]registry.ToolStats
+	Loops        func() nonblock.Load
+	Overload     func() quota.State
 	Certificates func() map[string]time.Time
-	// Webhooks returns the counters by endpoint name.
-	Webhooks func() map[string]webhook.Stats
-	Traces   func() traces.Stats
-	Audit    func() audit.Stats
-	// Usage returns the meter's statistics.
-	Usage func() meter.Figures
-	// DayBudget is the daily budget of all gateways in US dollars; zero if unset.
-	DayBudget func() float64
+	Webhooks     func() map[string]webhook.Stats
+	Traces       func() traces.Stats
+	Audit        func() audit.Stats
+	Usage        func() meter.Figures
+	DayBudget    func() float64
 
 	// Set for one scrape.
 	census session.Census
 	m      *Metrics
 }
 
-func (s *Sources) toolsVersion() string { return s.Snapshot().Version() }
-
-// providers returns a count by provider label.
 func (s *Sources) providers(count map[string]int) map[string]float64 {
 	all := make(map[string]float64, len(count))
 	for name, n := range count {
@@ -62,20 +49,17 @@ func (s *Sources) providers(count map[string]int) map[string]float64 {
 
 // reader reads the families that are not filled by events. It implements prometheus.Collector.
 type reader struct {
-	// Immutable.
 	m       *Metrics
 	sources Sources
 	descs   map[string]*prometheus.Desc // by family name
 }
 
-// Describe implements prometheus.Collector.
 func (r *reader) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range r.descs {
 		out <- d
 	}
 }
 
-// Collect implements prometheus.Collector. It reads every family once.
 func (r *reader) Collect(out chan<- prometheus.Metric) {
 	s := r.sources // a copy, since scrapes may overlap
 	s.m, s.census = r.m, s.Sessions()
@@ -98,7 +82,6 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// histogram makes a family's only series from counts.
 func histogram(f *Family, desc *prometheus.Desc, c counts) prometheus.Metric {
 	below, all := make(map[float64]uint64, len(f.Buckets)), uint64(0)
 	for i, n := range c.each {
@@ -125,7 +108,6 @@ func (m *Metrics) Handler(s Sources) http.Handler {
 // maxReadings bounds concurrent scrapes; others get 503.
 const maxReadings = 4
 
-// readOverload reads the reason for refusing sessions.
 func readOverload(s *Sources, add emit) {
 	is := s.Overload().Reason
 	for _, reason := range []quota.Reason{quota.Memory, quota.Store} {

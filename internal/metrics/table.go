@@ -10,14 +10,14 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/meter"
+	"voicegw/internal/nonblock"
 	"voicegw/internal/traces"
 	"voicegw/registry"
 )
 
-// families is the table of all families. A family that is read needs only a row. A family filled by events also needs
-// code to count them: in watch.go for sessions (with a field of watcher set in newWatcher), in audited.go for tool
-// calls, in texts.go for text turns, in metrics.go for the process. Then run go run ./scripts/dev metrics, and add a
-// panel to deploy/grafana/voicegw.json.
+// families is the table of all families. One filled by events also needs code in watch.go (sessions), audited.go (tool
+// calls), texts.go (text turns) or metrics.go. Then run go run ./scripts/dev metrics, and add a panel to
+// deploy/grafana/voicegw.json.
 var families = []Family{
 	// The process.
 	{Name: "build_info", Kind: Gauge, Labels: []string{"version", "go", "tools_version"}, read: readBuild,
@@ -171,7 +171,10 @@ var families = []Family{
 	// What sessions depend on.
 	{Name: "loop_busy_ratio", Kind: Gauge, Labels: []string{"loop"}, read: readLoops,
 		Help: "Share of time that a network loop was working."},
-	{Name: "loop_lag_seconds", Kind: Histogram, Buckets: rounds, readHistogram: readRounds,
+	{Name: "loop_lag_seconds", Kind: Histogram, Buckets: rounds, readHistogram: func(s *Sources) counts {
+		load := s.Loops()
+		return counts{each: load.Rounds, sum: load.RoundTime.Seconds()}
+	},
 		Help: "Duration of network loop rounds, the longest wait of an incoming frame."},
 	{Name: "store_op_seconds", Kind: Histogram, Labels: []string{"op"}, Buckets: fast,
 		Help: "Duration of store operations, with all attempts."},
@@ -218,7 +221,7 @@ var families = []Family{
 		Help: "Spans waiting to be sent."},
 }
 
-func readBuild(s *Sources, add emit) { add(1, s.Version, runtime.Version(), s.toolsVersion()) }
+func readBuild(s *Sources, add emit) { add(1, s.Version, runtime.Version(), s.Snapshot().Version()) }
 
 func readSessions(s *Sources, add emit) {
 	for who, n := range s.providers(s.census.Attached) {
@@ -254,12 +257,6 @@ func readLoops(s *Sources, add emit) {
 	}
 }
 
-func readRounds(s *Sources) counts {
-	load := s.Loops()
-	return counts{each: load.Rounds, sum: load.RoundTime.Seconds()}
-}
-
-// readTools reads one counter of each tool.
 func readTools(of func(registry.ToolStats) int64) func(*Sources, emit) {
 	return func(s *Sources, add emit) {
 		for tool, stats := range s.Tools() {
@@ -285,7 +282,6 @@ func readSpans(s *Sources, add emit) {
 	add(float64(is.Dropped), "dropped")
 }
 
-// readAudit reads one counter of each audit sink.
 func readAudit(of func(audit.SinkStats) float64) func(*Sources, emit) {
 	return func(s *Sources, add emit) {
 		stats := s.Audit()
@@ -307,7 +303,6 @@ func readLimited(s *Sources, add emit) {
 	}
 }
 
-// readWebhooks reads the outcomes of events. The configuration bounds the names.
 func readWebhooks(s *Sources, add emit) {
 	for name, w := range s.Webhooks() {
 		add(float64(w.Delivered), name, "delivered")
@@ -322,3 +317,68 @@ func truth(is bool) float64 {
 	}
 	return 0
 }
+
+// Prefix begins each family's name.
+const Prefix = "voicegw_"
+
+// Kind is the type of a family.
+type Kind uint8
+
+// The kinds.
+const (
+	Counter Kind = iota + 1
+	Gauge
+	Histogram
+)
+
+// Family is one row of the table.
+type Family struct {
+	// Name is without Prefix and ends in its unit: _seconds, _ratio, _usd; counters end in _total.
+	Name    string
+	Kind    Kind
+	Labels  []string
+	Buckets []float64
+	Help    string
+
+	// read reads the family on a scrape, readHistogram counts kept elsewhere. Nil for families filled by events.
+	read          func(*Sources, emit)
+	readHistogram func(*Sources) counts
+}
+
+type counts struct {
+	each []uint64 // by bucket; the last one is above all bounds
+	sum  float64
+}
+
+func (f *Family) isRead() bool { return f.read != nil || f.readHistogram != nil }
+
+// emit adds a series to the family being read, with its label values in order.
+type emit func(value float64, labels ...string)
+
+// FullName is the name with Prefix.
+func (f *Family) FullName() string { return Prefix + f.Name }
+
+// Families returns the table.
+func Families() []Family { return slices.Clone(families) }
+
+func inSeconds(all []time.Duration) []float64 {
+	var s []float64
+	for _, d := range all {
+		s = append(s, d.Seconds())
+	}
+	return s
+}
+
+// The buckets, in seconds unless named otherwise. 1.5 and 0.05 are the service level objectives in docs.
+var (
+	untilAudio = []float64{.01, .025, .05, .1, .2, .3, .5, .7, 1, 1.5, 2, 3, 5, 8, 15}
+	fast       = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
+	slow       = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	gaps       = []float64{.05, .1, .2, .3, .5, 1, 5} // gaps up to 0.3 s are inaudible
+	calling    = []float64{.05, .25, 1, 2.5, 5, 15}
+	answering  = []float64{2, 5, 15, 60, 300} // for a person's reaction
+	lengths    = []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200}
+	rounds     = inSeconds(nonblock.RoundBounds())
+	coarse     = []float64{.1, 1, 10} // for families with many label values
+	ratios     = []float64{.1, .25, .5, .75, .9, 1}
+)

@@ -10,20 +10,17 @@ import (
 	"voicegw/protocol"
 )
 
-// texts counts turns of the text agent. Immutable.
 type texts struct {
 	turns                  map[string]set[prometheus.Counter] // by status, then by code
 	took, first            prometheus.Observer
 	input, cached, written prometheus.Counter
 }
 
-// Values of the label code of chat_turns_total in addition to textCodes.
 const (
 	noError = "none"
 	hasLeft = "left"
 )
 
-// textCodes are the error codes that end a text turn.
 var textCodes = []string{
 	protocol.CodeProviderAuth, protocol.CodeProviderError, protocol.CodeProviderBusy, protocol.CodeProviderQuota,
 	protocol.CodeProviderUnavailable, protocol.CodeProviderAnswer,
@@ -71,7 +68,6 @@ var wrongs = []string{auth.ReasonForm, auth.ReasonKey, auth.ReasonExpired, auth.
 // Refused counts rejected credentials; see gateway.Options.
 func (m *Metrics) Refused(why string) { m.wrong.with(why).Inc() }
 
-// classes are the values of the label code of http_requests_total, by the status's first digit.
 var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 // Answered counts a request; see gateway.Options. Routes are the program's own.

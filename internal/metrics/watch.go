@@ -31,7 +31,6 @@ type watcher struct {
 	tokens                                      []tokenCount
 }
 
-// tokenCount is one series of tokens_total with the source of its value.
 type tokenCount struct {
 	to prometheus.Counter
 	of func(transport.Tokens) int64
@@ -53,7 +52,6 @@ func (m *Metrics) Observe(provider, model string) func(session.Event) {
 	return w.take
 }
 
-// newWatcher looks up the series of a provider's model; it needs none without a provider.
 func (m *Metrics) newWatcher(of providerModel) *watcher {
 	w := &watcher{m: m, provider: of.provider, model: of.model}
 	if of.provider == "" {
@@ -96,8 +94,7 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	return w
 }
 
-// tokenCounts looks up the series of tokens_total. Cached tokens are part of the input of their modality but are counted
-// separately.
+// tokenCounts: cached tokens are part of the input of their modality but are counted separately.
 func tokenCounts(v *prometheus.CounterVec, of providerModel) []tokenCount {
 	var all []tokenCount
 	for _, row := range []struct {
@@ -118,7 +115,6 @@ func tokenCounts(v *prometheus.CounterVec, of providerModel) []tokenCount {
 	return all
 }
 
-// take counts an event.
 func (w *watcher) take(e session.Event) {
 	switch e := e.(type) {
 	case session.Refused:
@@ -149,7 +145,6 @@ func (w *watcher) take(e session.Event) {
 	}
 }
 
-// ofSession counts events of a session and its connections.
 func (w *watcher) ofSession(e session.Event) {
 	switch e := e.(type) {
 	case session.Started:
@@ -212,7 +207,6 @@ func (w *watcher) turn(e session.TurnOver) {
 	}
 }
 
-// pay counts a turn with an estimated or unknown cost.
 func (w *watcher) pay(e session.TurnOver) {
 	if e.Cost.Estimated > 0 {
 		w.estimated.Inc()
@@ -241,7 +235,6 @@ func (w *watcher) interrupted(e session.Interrupted) {
 	}
 }
 
-// kindOf returns the value of the label kind.
 func kindOf(k transport.Kind) string {
 	for _, known := range kinds {
 		if k == known {

@@ -1,8 +1,5 @@
-// Package origin reads and compares the two names that decide who may use a server over HTTP:
-// the Host of a request (RFC 9110, section 7.2), and the Origin of the page that sent it (RFC
-// 6454, section 7; the Fetch Standard's serialization, read 2026-11-22). Both come from
-// strangers, so an unreadable one is an error and never a guess. All values may be used
-// concurrently.
+// Package origin compares the names that decide who may use a server: a request's Host (RFC 9110, 7.2) and its page's
+// Origin (RFC 6454, 7; the Fetch Standard, read 2026-11-22). Unreadable ones are errors, never guesses.
 package origin
 
 import (
@@ -18,9 +15,7 @@ import (
 type Host struct {
 	// Name is in lower case, without a dot at its end; empty if IP is valid.
 	Name string
-	// IP has no zone, and an IPv4 address is not in IPv6's form.
-	IP netip.Addr
-	// Port is 0 if none was given.
+	IP   netip.Addr
 	Port uint16
 }
 
@@ -30,8 +25,7 @@ const (
 	maxLabel = 63
 )
 
-// ParseHost reads the Host of a request, such as "example.com:8080" or "[::1]". The error is
-// the end of a sentence that begins with the input, and does not repeat the input.
+// ParseHost reads "example.com:8080" or "[::1]". The error completes a sentence about the input.
 func ParseHost(text string) (Host, error) {
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		address, rest, closed := strings.Cut(inner, "]")
@@ -57,7 +51,6 @@ func ParseHost(text string) (Host, error) {
 	return Host{Name: name, Port: port}, err
 }
 
-// parsePort reads a colon and the digits after it; an empty text and a colon alone are 0.
 func parsePort(text string) (uint16, error) {
 	if text == "" || text == ":" {
 		return 0, nil
@@ -73,7 +66,6 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// cleanName returns a name in lower case and without the dot that ends a full name.
 func cleanName(name string) (string, error) {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	if name == "" {
@@ -92,21 +84,18 @@ func cleanName(name string) (string, error) {
 				"alphabet in its xn-- form")
 		}
 	}
-	// Browsers read such a name as an IPv4 address in a form of its own ("127.1",
-	// "0x7f000001"), and send the usual form.
+	// Browsers read such a name ("127.1", "0x7f000001") as an IPv4 address, and send the usual form.
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return "", errors.New("has a name that ends in a number and is no IPv4 address")
 	}
 	return name, nil
 }
 
-// Loopback says whether the host always means this machine: localhost, a name below it (RFC
-// 6761, section 6.3), or a loopback address.
+// Loopback says whether the host is always this machine: localhost, below it (RFC 6761, 6.3), or a loopback address.
 func (h Host) Loopback() bool {
 	return h.IP.IsLoopback() || h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost")
 }
 
-// String returns the host as it stands in a request.
 func (h Host) String() string {
 	name := h.Name
 	if h.IP.IsValid() {
@@ -129,9 +118,8 @@ type HostPattern struct {
 	every bool
 }
 
-// ParseHostPattern reads "voice.example.com", "voice.example.com:8443", "*.example.com" or "*";
-// without a port every port matches. The error is the end of a sentence that begins with the
-// input.
+// ParseHostPattern reads "voice.example.com:8443", "*.example.com" or "*"; without a port every port matches. The error
+// completes a sentence about the input.
 func ParseHostPattern(text string) (HostPattern, error) {
 	if name, rest, _ := strings.Cut(text, ":"); name == "*" {
 		if len(text) > 1 {
@@ -165,8 +153,7 @@ func (p HostPattern) matchName(h Host) bool {
 	}
 }
 
-// Match says whether the pattern matches h. A pattern with HTTP's or HTTPS's default port also
-// matches a host without a port, because a Host does not tell the scheme.
+// Match says whether the pattern matches h; a default port also matches no port, because a Host tells no scheme.
 func (p HostPattern) Match(h Host) bool {
 	if !p.matchName(h) {
 		return false
@@ -174,13 +161,10 @@ func (p HostPattern) Match(h Host) bool {
 	return p.host.Port == 0 || h.Port == p.host.Port || h.Port == 0 && (p.host.Port == 80 || p.host.Port == 443)
 }
 
-// Hosts are the hosts that a server answers to. The zero value has only the names and addresses
-// of loopback.
+// Hosts are the hosts that a server answers to; the zero value has only those of loopback.
 type Hosts struct {
-	// Patterns are the operator's.
 	Patterns []HostPattern
-	// Listen is the address that the server listens on. An unspecified one allows every IP
-	// address: a page can make its own name resolve to this server, but not an address.
+	// Listen is the server's address. An unspecified one allows every IP address, to which no page's name is equal.
 	Listen netip.Addr
 }
 

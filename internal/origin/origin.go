@@ -7,7 +7,6 @@ import (
 
 // Origin is the origin of a page. Equal Origins are the same.
 type Origin struct {
-	// Scheme is in lower case.
 	Scheme string
 	// Host has the scheme's default port if none was given, and 0 if the scheme has no default.
 	Host Host
@@ -25,8 +24,7 @@ func DefaultPort(scheme string) uint16 {
 	}
 }
 
-// Parse reads an Origin, such as "https://app.example.com:8443". "null" is an error: such a page
-// hides its origin. The error is the end of a sentence that begins with the input.
+// Parse reads "https://app.example.com:8443". "null", a hidden origin, is an error, which completes a sentence.
 func Parse(text string) (Origin, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	scheme = strings.ToLower(scheme)
@@ -64,9 +62,8 @@ type Pattern struct {
 	anyPort bool
 }
 
-// ParsePattern reads "https://app.example.com", "https://*.example.com", "http://localhost:*" or
-// "*", which matches every origin. Without a scheme it matches https, and bare is true. The
-// error is the end of a sentence that begins with the input.
+// ParsePattern reads "https://*.example.com", "http://localhost:*" or "*". Without a scheme it matches https, and bare
+// is true. The error completes a sentence about the input.
 func ParsePattern(text string) (p Pattern, bare bool, err error) {
 	if text == "*" {
 		return Pattern{host: HostPattern{every: true}, anyPort: true}, false, nil

@@ -1,7 +1,5 @@
-// Package user identifies a conversation's user, named or anonymous, and the user's time zone.
-//
-// Only this package creates a [User]: [Parse] from a client's name, [Anonymous] from the address of a client without a
-// name, [Stored] from a stored identity. So a User is always validated.
+// Package user identifies a conversation's user, named or anonymous, and the time zone. Only [Parse], [Anonymous] and
+// [Stored] create a [User], so it is always validated.
 package user
 
 import (
@@ -31,15 +29,12 @@ type User struct {
 // NameError is the reason for rejecting a name, worded to follow a field's name.
 type NameError struct{ Reason string }
 
-// Error returns the reason. It doesn't quote the name.
 func (e *NameError) Error() string { return e.Reason }
 
 func refused(format string, args ...any) error { return &NameError{fmt.Sprintf(format, args...)} }
 
-// Parse validates a name: 1 to MaxBytes bytes of printable, visible UTF-8: letters, digits, punctuation, symbols, single
-// combining marks and inner spaces. It is normalised to NFKC (Unicode Standard Annex 15) without surrounding spaces,
-// keeping case. IP addresses and names beginning with "anonymous:" are invalid, because they identify anonymous users.
-// The error is a *NameError.
+// Parse validates a name of printable, visible UTF-8 and normalises it to NFKC (Unicode Standard Annex 15). IP
+// addresses and "anonymous:" are reserved for anonymous users. The error is a *NameError.
 func Parse(name string) (User, error) {
 	id, err := normal(name)
 	if err != nil {
@@ -54,8 +49,7 @@ func Parse(name string) (User, error) {
 	return User{id: id}, nil
 }
 
-// Anonymous returns the anonymous user at an address. If the address is the client's own, all clients there are the same
-// user. If it is a proxy's or missing, each call returns a new user.
+// Anonymous returns the user at a client's own address, or a new one at a proxy's or a missing address.
 func Anonymous(addr netip.Addr, own bool) User {
 	addr = addr.Unmap().WithZone("")
 	if !own || !addr.IsValid() {
@@ -64,8 +58,7 @@ func Anonymous(addr netip.Addr, own bool) User {
 	return User{id: addr.String(), anonymous: true, local: addr.IsLoopback()}
 }
 
-// Stored restores a User from a String result, for stored data and for operators, who also name anonymous users. The
-// error is a *NameError.
+// Stored restores a User from String, also for operators, who name anonymous users. The error is a *NameError.
 func Stored(identity string) (User, error) {
 	id, err := normal(identity)
 	if err != nil {
@@ -104,7 +97,6 @@ func (u User) Anonymous() bool { return u.anonymous }
 // Local reports whether u is an anonymous user on this machine.
 func (u User) Local() bool { return u.local }
 
-// normal normalises a name, or returns an error if it is invalid.
 func normal(name string) (string, error) {
 	switch {
 	case name == "":
@@ -130,7 +122,6 @@ func trimmed(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.Is(unicode.Zs, r) })
 }
 
-// visible returns an error for invisible characters.
 func visible(text string) error {
 	if text == "" {
 		return refused("must not be blank")
@@ -151,6 +142,6 @@ func visible(text string) error {
 	return nil
 }
 
-// unseen are invisible characters of visible categories: the combining grapheme joiner, Khmer inherent vowels and the
-// blank Braille pattern. visible recognises the other invisible characters by category or property.
+// unseen are invisible characters of visible categories: combining grapheme joiner, Khmer inherent vowels, blank
+// Braille.
 var unseen = map[rune]bool{0x034F: true, 0x17B4: true, 0x17B5: true, 0x2800: true}

@@ -11,8 +11,7 @@ import (
 // maxName exceeds every name in the IANA time zone database.
 const maxName = 64
 
-// LoadZone returns an IANA time zone, such as Europe/Berlin or UTC. An empty name and the machine-dependent Local are
-// errors.
+// LoadZone returns an IANA time zone. An empty name and the machine-dependent Local are errors.
 func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" || len(name) > maxName {
 		return nil, fmt.Errorf("zone: %.*q is not an IANA time zone; write one such as Europe/Berlin or UTC", maxName, name)
@@ -24,8 +23,7 @@ func LoadZone(name string) (*time.Location, error) {
 	return found, nil
 }
 
-// ZoneHere returns this machine's IANA time zone, from TZ in environ ("TZ=Europe/Berlin") or /etc/localtime; empty if
-// unknown.
+// ZoneHere returns this machine's IANA time zone, from TZ in environ or /etc/localtime; empty if unknown.
 func ZoneHere(environ []string) string {
 	name, set := "", false
 	for _, variable := range environ {
