@@ -270,7 +270,8 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 	case !wrong && f.Type == "json_object" && f.Schema == nil:
 	case !wrong && f.Type == "json_schema" && f.Schema != nil && f.Schema.Name != "":
 	default:
-		return `must be {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"name": "…", "schema": {…}}}`
+		return `must be {"type": "text"}, {"type": "json_object"} or ` +
+			`{"type": "json_schema", "json_schema": {"name": "…", "schema": {…}}}`
 	}
 	q.json = true
 	q.settings["response_format"] = raw

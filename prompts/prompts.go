@@ -1,6 +1,6 @@
 // Package prompts holds every sentence that the gateway itself says to a model: instructions (prompts.go), notices
-// between turns and the earlier conversation (notices.go), and errors of tool calls (callerrors.go). Texts of tools are in the tools' folders; texts for people are in
-// the code that shows them.
+// between turns and the earlier conversation (notices.go), and errors of tool calls (callerrors.go). Texts of tools are
+// in the tools' folders; texts for people are in the code that shows them.
 package prompts
 
 import (

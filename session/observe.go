@@ -44,7 +44,7 @@ func entryOf(p auth.Principal) Entry {
 type (
 	// Refused means that a connection got no session. Reason is that of a [Cause], or one of the reasons of [Reasons].
 	Refused struct{ Reason string }
-	// Started: a session has begun. The times are until session.start, until the user was known, until the model was
+	// Started means that a session has begun. The times are until session.start, until the user was known, until the model was
 	// reached, and the sum; after a takeover only the sum.
 	Started struct {
 		Entry                                Entry
@@ -61,7 +61,7 @@ type (
 	TurnOver struct{ orchestrator.TurnEnded }
 	// Failed is an error for the client that does not end the session.
 	Failed struct{ Code orchestrator.Failure }
-	// Interrupted: the user cut an answer off, maybe by speaking for After. HeardMS estimates the heard part of SentMS.
+	// Interrupted means that the user cut an answer off, maybe by speaking for After. HeardMS estimates the heard part of SentMS.
 	Interrupted struct {
 		By              orchestrator.FlushReason
 		After           time.Duration
@@ -87,13 +87,13 @@ type (
 		Kind transport.Kind
 		Code string
 	}
-	// Reported: a model reported an error and continues. KindIgnore is for errors that the client does not see.
+	// Reported means that a model reported an error and continues. KindIgnore is for errors that the client does not see.
 	Reported struct{ Kind transport.Kind }
 	// AnswerFailed means that a model's answer failed or was cut off.
 	AnswerFailed struct{ Kind transport.Kind }
 	// Skipped counts the unknown and malformed messages of a finished connection.
 	Skipped struct{ transport.Stats }
-	// Relinked: a connection was replaced, or could not be if How is empty. Gap is the time without one.
+	// Relinked means that a connection was replaced, or could not be if How is empty. Gap is the time without one.
 	Relinked struct {
 		Why orchestrator.LinkReason
 		How orchestrator.LinkHow

@@ -174,7 +174,8 @@ type Interaction struct{ InProgress bool }
 // configuration. The event may get lost, so a caller must limit its wait.
 type Reconfigured struct{ Err *Error }
 
-// TranscriptFailed: an item's speech could not be transcribed. The answer is not affected. A begun Transcript is final.
+// TranscriptFailed means that an item's speech could not be transcribed. The answer is not affected. A begun Transcript
+// is final.
 type TranscriptFailed struct {
 	Item string
 	Err  *Error

@@ -30,17 +30,20 @@ type Options struct {
 	Away   time.Duration `help:"Time without a connection after --drop-every and --reload-every." placeholder:"TIME"`
 
 	// ScriptFile is where Script comes from, ScriptDir the folder of its recordings.
-	ScriptFile    string         `help:"File with the conversation, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE" name:"script"`
-	Script        *caller.Script `kong:"-"`
-	ScriptDir     string         `kong:"-"`
-	Audio         []string       `help:"Speech for turns without audio (default: built-in voice); repeatable." placeholder:"FILE" sep:"none"`
-	Provider      string         `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
-	ProviderDelay time.Duration  `help:"Known delay of the provider's first audio; the report subtracts it." placeholder:"TIME"`
-	Frame         time.Duration  `help:"Audio per frame, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
-	InputRate     int            `help:"Sample rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
-	OutputRate    int            `help:"Sample rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
-	ConnectTime   time.Duration  `help:"Time limit for connecting, and for starting the session (20s)." default:"20s" placeholder:"TIME" name:"timeout"`
-	APIKey        string         `help:"API key, if required; prefer VOICEGW_API_KEY, since other users see flags." placeholder:"KEY"`
+	ScriptFile string `help:"Conversation file, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE" name:"script"`
+
+	Script    *caller.Script `kong:"-"`
+	ScriptDir string         `kong:"-"`
+
+	Audio         []string      `help:"Speech for turns without audio (default: built-in voice); repeatable." placeholder:"FILE" sep:"none"`
+	Provider      string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
+	ProviderDelay time.Duration `help:"Known delay of the provider's first audio; the report subtracts it." placeholder:"TIME"`
+	Frame         time.Duration `help:"Audio per frame, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
+	InputRate     int           `help:"Sample rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
+	OutputRate    int           `help:"Sample rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
+
+	ConnectTime time.Duration `help:"Time limit to connect and start a session (20s)." default:"20s" placeholder:"TIME" name:"timeout"`
+	APIKey      string        `help:"API key, if required; prefer VOICEGW_API_KEY, since other users see flags." placeholder:"KEY"`
 
 	// DataDir is for the flag's command, which finds APIKey there.
 	DataDir string `key:"data_dir" help:"Data folder of a gateway on this machine, to read the key that it generated." placeholder:"DIR"`

@@ -85,7 +85,7 @@ func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, 
 	}
 	for _, alg := range algorithms {
 		if !slices.Contains(allowed, alg) {
-			return nil, fmt.Errorf("auth: the algorithm %.40q does not fit the keys of the issuer %s", o.Name, alg)
+			return nil, fmt.Errorf("auth: the algorithm %.40q does not fit the keys of the issuer %s", alg, o.Name)
 		}
 	}
 	if o.Issuer == "" || len(o.Audience) == 0 || slices.Contains(o.Audience, "") {

@@ -25,7 +25,8 @@ var form = regexp.MustCompile(`^([0-9a-f]{64})\n?$`)
 // ErrOperatorKeyUnusable is wrapped if the file exists but is unusable.
 var ErrOperatorKeyUnusable = errors.New("the operators' key is unusable")
 
-// ReadOperatorKey's error wraps fs.ErrNotExist or ErrOperatorKeyUnusable and never contains the key.
+// ReadOperatorKey reads the operators' key in dir. Its error wraps fs.ErrNotExist or ErrOperatorKeyUnusable and never
+// contains the key.
 func ReadOperatorKey(dir string) (string, error) {
 	name := filepath.Join(dir, OperatorKeyFile)
 	refuse := func(format string, args ...any) (string, error) {

@@ -189,10 +189,11 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		return append(do, c.approve(at, *spoken, a)...)
 	}
-	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, ByCall: spoken != nil, Record: Decision(audit.Call{
+	record := Decision(audit.Call{
 		At: at, Agent: q.by.Name, AgentVersion: q.by.Version, Tools: q.tools, Mode: c.book.rules.Mode, Turn: q.turn, Tool: q.runs,
 		ProviderID: q.provider, Args: q.args, Waited: q.question.waited(at),
-	}, in.Outcome, in.By, q.question.reference)})
+	}, in.Outcome, in.By, q.question.reference)
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, ByCall: spoken != nil, Record: record})
 	if spoken == nil {
 		return do
 	}
@@ -233,7 +234,8 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 		return c.queue(at, k, a.Prepared)
 	case a.Asked != "":
 		k.args = a.Args
-		return c.refuse(k, registry.NewError(registry.ErrorConflict, prompts.ToolChanged(a.Tool, a.Asked, toolOf(c.book.tools, a.Tool).Version)))
+		now := toolOf(c.book.tools, a.Tool).Version
+		return c.refuse(k, registry.NewError(registry.ErrorConflict, prompts.ToolChanged(a.Tool, a.Asked, now)))
 	}
 	c.setState(&k, running)
 	k.args = a.Args

@@ -138,30 +138,7 @@ func (o *object) combineProperties(a, b *object) {
 		o.apart(b, "properties", "additionalProperties")
 		return
 	}
-	out := &object{path: pa.path}
-	for _, m := range pa.members {
-		other, both := pb.get(m.key)
-		switch {
-		case both:
-			v, err := mergeFinish(m.value, other)
-			if err != nil {
-				v = false
-			}
-			m.value = v
-		case closed(b):
-			m.value = false
-		}
-		out.members = append(out.members, m)
-	}
-	for _, m := range pb.members {
-		if pa.has(m.key) {
-			continue
-		}
-		if closed(a) {
-			m.value = false
-		}
-		out.members = append(out.members, m)
-	}
+	out := mergeProperties(pa, pb, closed(a), closed(b))
 	firstWith := func(key string) *object {
 		if a.has(key) {
 			return a
@@ -180,6 +157,35 @@ func (o *object) combineProperties(a, b *object) {
 	} else if vb != nil && !a.has("additionalProperties") {
 		o.put(b.members[b.find("additionalProperties")])
 	}
+}
+
+// mergeProperties returns the properties of two objects that must both hold; a closed object allows no others.
+func mergeProperties(pa, pb *object, closedA, closedB bool) *object {
+	out := &object{path: pa.path}
+	for _, m := range pa.members {
+		other, both := pb.get(m.key)
+		switch {
+		case both:
+			v, err := mergeFinish(m.value, other)
+			if err != nil {
+				v = false
+			}
+			m.value = v
+		case closedB:
+			m.value = false
+		}
+		out.members = append(out.members, m)
+	}
+	for _, m := range pb.members {
+		if pa.has(m.key) {
+			continue
+		}
+		if closedA {
+			m.value = false
+		}
+		out.members = append(out.members, m)
+	}
+	return out
 }
 
 func simpleObject(o *object) bool {

@@ -161,9 +161,9 @@ func (a Availability) String() string {
 }
 
 // String describes the window, such as "mon, fri from 09:00 to 17:00 since 2026-11-01".
-func (w TimeWindow) String() string {
-	parts := []string{joined(w.Weekdays, ", ")}
-	for _, bound := range [][2]string{{"from", w.From}, {"to", w.To}, {"since", w.Since}, {"until", w.Until}} {
+func (t TimeWindow) String() string {
+	parts := []string{joined(t.Weekdays, ", ")}
+	for _, bound := range [][2]string{{"from", t.From}, {"to", t.To}, {"since", t.Since}, {"until", t.Until}} {
 		if bound[1] != "" {
 			parts = append(parts, fmt.Sprint(bound[0], " ", bound[1]))
 		}

@@ -118,7 +118,9 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 	return s, compiled, document.SortProblems(r.problems)
 }
 
+// rules checks what one key cannot tell alone.
 func (r *reader) rules(s *Spec) {
+	r.words(s)
 	if why := Reserved(s.ToolID); why != "" {
 		r.problem(document.Pointer{"toolId"}, "The name %s %s; take another.", document.Show(s.ToolID), why)
 	}
@@ -128,16 +130,6 @@ func (r *reader) rules(s *Spec) {
 		r.problem(document.Pointer{"variantOf"}, "\"variantOf\" is the toolId of another tool, got %s.", document.Show(of))
 	case of == s.ToolID:
 		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name the tool beside which this one stands.")
-	}
-	if strings.ContainsAny(s.Title, "\n\t") {
-		r.problem(document.Pointer{"title"}, "The title is one line; remove the line break or tab.")
-	}
-	if strings.TrimSpace(s.Title) != "" && document.Wordless(s.Title) {
-		r.problem(document.Pointer{"title"}, "The title holds no word but markup; write the tool's name for people.")
-	}
-	if strings.TrimSpace(s.Description) != "" && document.Wordless(s.Description) {
-		r.problem(document.Pointer{"description"},
-			"The description holds no word but markup; write a sentence that tells a model when to call the tool.")
 	}
 	if s.Category == CategoryRetrieval && s.SideEffects == SideEffectsWrites {
 		r.problem(document.Pointer{"sideEffects"}, "A retrieval tool only reads; write \"read_only\" or make the category \"action\".")
@@ -163,6 +155,19 @@ func (r *reader) rules(s *Spec) {
 	if s.ConfirmWhen != nil && !s.RequiresConfirmation {
 		r.problem(document.Pointer{"confirmWhen"}, "The conditions say which calls a person is asked about, and "+
 			"requiresConfirmation is not true, so nobody is ever asked; make it true, or leave them out.")
+	}
+}
+
+func (r *reader) words(s *Spec) {
+	if strings.ContainsAny(s.Title, "\n\t") {
+		r.problem(document.Pointer{"title"}, "The title is one line; remove the line break or tab.")
+	}
+	if strings.TrimSpace(s.Title) != "" && document.Wordless(s.Title) {
+		r.problem(document.Pointer{"title"}, "The title holds no word but markup; write the tool's name for people.")
+	}
+	if strings.TrimSpace(s.Description) != "" && document.Wordless(s.Description) {
+		r.problem(document.Pointer{"description"},
+			"The description holds no word but markup; write a sentence that tells a model when to call the tool.")
 	}
 }
 

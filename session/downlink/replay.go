@@ -147,7 +147,8 @@ func (d *Queue) removeMessage(i int) {
 	d.entries = slices.Delete(d.entries, i, i+1)
 }
 
-// Acknowledged: the client has all messages up to seq. Within an incomplete replay, that means only those before it.
+// Acknowledged records that the client has all messages up to seq. Within an incomplete replay, that means only those
+// before it.
 func (d *Queue) Acknowledged(seq int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

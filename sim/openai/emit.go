@@ -79,7 +79,8 @@ func activeResponse(id string) *rest.Error {
 }
 
 func transcriptionUpdate() *rest.Error {
-	return rest.Invalid("invalid_value", "session.type", "Passing a transcription session update event to a realtime session is not allowed.")
+	return rest.Invalid("invalid_value", "session.type",
+		"Passing a transcription session update event to a realtime session is not allowed.")
 }
 
 const expiredText = "Your session hit the maximum duration of 60 minutes."

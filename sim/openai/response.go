@@ -193,7 +193,8 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 }
 
 func (c *conn) openMessage(r *response) {
-	it := &item{id: itemID(c.ids), kind: kindMessage, status: inProgress, role: "assistant", answered: true, format: r.obj.Audio.Output.Format}
+	it := &item{id: itemID(c.ids), kind: kindMessage, status: inProgress, role: "assistant", answered: true,
+		format: r.obj.Audio.Output.Format}
 	if c.model.phases {
 		it.phase = "final_answer"
 		if slices.ContainsFunc(r.steps, isCalls) {

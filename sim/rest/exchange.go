@@ -306,6 +306,7 @@ func GoogleKeyOf(r *http.Request) string {
 // API is a provider's API whose paths begin with a version.
 type API int
 
+// The APIs whose paths begin with a version.
 const (
 	GeminiAPI API = iota // Google's Gemini Developer API
 	VertexAI             // Google's Vertex AI

@@ -166,9 +166,9 @@ func ClassifyKey(key string) Key {
 func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }
 
 var (
-	// ErrNoConnection: no open connection has that address.
+	// ErrNoConnection means that no open connection has that address.
 	ErrNoConnection = errors.New("wire: no connection has that address")
-	// ErrTooMany: the maximum number of faults already waits for the connection.
+	// ErrTooMany means that the maximum number of faults already waits for the connection.
 	ErrTooMany = errors.New("wire: too many faults wait for the connection")
 )
 

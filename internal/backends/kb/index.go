@@ -240,8 +240,10 @@ func CheckVectors(vectors [][]float32, texts int) error {
 }
 
 var (
-	ErrClosed = errors.New("kb: closed")    // returned by every method of an index or source after Close
-	ErrQuery  = errors.New("kb: bad query") // wrapped by errors about an invalid Query
+	// ErrClosed is returned by every method of an index or source after Close.
+	ErrClosed = errors.New("kb: closed")
+	// ErrQuery is wrapped by errors about an invalid Query.
+	ErrQuery = errors.New("kb: bad query")
 	// ErrRecord is wrapped by errors about a record that is incomplete or exceeds a limit.
 	ErrRecord = errors.New("kb: bad record")
 	// ErrVectors is wrapped by errors about the answer of an Embedder.

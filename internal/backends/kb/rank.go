@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	Depth = 50 // the maximum number of records that each ranking (words, vectors) adds to the fusion
+	// Depth is the maximum number of records that each ranking (words, vectors) adds to the fusion.
+	Depth = 50
 	// fusionK is the k of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009). It limits the weight of
 	// first places.
 	fusionK = 60

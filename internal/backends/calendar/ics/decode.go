@@ -21,6 +21,7 @@ import (
 	"github.com/emersion/go-ical"
 )
 
+// Limits of one file or answer.
 const (
 	MaxBytes  = 16 << 20 // bounds one file or answer
 	MaxEvents = 5000     // bounds the events, and the unreadable ones, of one answer
@@ -103,10 +104,14 @@ func vet(data []byte, most int) error {
 }
 
 var (
-	ErrMalformed = errors.New("ics: not iCalendar") // wrapped by errors about input that is not iCalendar
+	// ErrMalformed is wrapped by errors about input that is not iCalendar.
+	ErrMalformed = errors.New("ics: not iCalendar")
 	// ErrTooMany is wrapped by errors about more than MaxEvents events.
 	ErrTooMany = fmt.Errorf("ics: more than %d events", MaxEvents)
-	ErrTooBig  = errors.New("ics: too big") // wrapped by errors about input that exceeds another limit
-	ErrRule    = errors.New("ics: unsupported recurrence")
-	ErrZone    = errors.New("ics: unknown time zone")
+	// ErrTooBig is wrapped by errors about input that exceeds another limit.
+	ErrTooBig = errors.New("ics: too big")
+	// ErrRule is wrapped by errors about an unsupported recurrence.
+	ErrRule = errors.New("ics: unsupported recurrence")
+	// ErrZone is wrapped by errors about an unknown time zone.
+	ErrZone = errors.New("ics: unknown time zone")
 )
