@@ -32,9 +32,8 @@ count: ## Print the size of the code and the docs, and the limits
 lint: ## Check the formatting and run the pinned linters
 	./scripts/lint
 
-docs: ## Write the generated lists: settings, example configuration, metrics
-	UPDATE=1 go test ./config -run 'TestConfigurationPage|TestExampleFileIsCurrent'
-	go run ./scripts/dev metrics
+docs: ## Write the generated lists: settings, example configuration, metrics, errors
+	go test ./config ./internal/metrics ./session -run '^TestGenerated' -update-docs
 
 fmt: ## Format the Go code
 	gofmt -w $$(./scripts/gofiles)

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/internal/testutil"
 )
 
 // documented is a setting, or a section of settings, with its documentation: the comment of its field, and the tags
@@ -147,9 +149,9 @@ func table(all []documented, mine func(key string) bool) string {
 
 var settingsBlock = regexp.MustCompile(`(?s)<!-- settings: ([^>]*(?:<name>[^>]*)*) -->\n.*?<!-- end -->\n`)
 
-// TestConfigurationPage: each table of docs/configuration.md has the settings of the sections that its mark names, and
-// each setting is in one of them. UPDATE=1 writes the page.
-func TestConfigurationPage(t *testing.T) {
+// TestGeneratedPage: each table of docs/configuration.md has the settings of the sections that its mark names, and
+// each setting is in one of them. make docs writes the page.
+func TestGeneratedPage(t *testing.T) {
 	const page = "../docs/configuration.md"
 	old, err := os.ReadFile(page)
 	if err != nil {
@@ -188,20 +190,7 @@ func TestConfigurationPage(t *testing.T) {
 		})
 		return "<!-- settings: " + mark + " -->\n\n" + rows + "\n<!-- end -->\n"
 	})
-	sameOrUpdate(t, page, text)
-}
-
-// sameOrUpdate compares a generated file with the committed one, or writes it if UPDATE is set.
-func sameOrUpdate(t *testing.T, file, text string) {
-	t.Helper()
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if old, err := os.ReadFile(file); err != nil || string(old) != text {
-		t.Errorf("%s is out of date (%v); run make docs", file, err)
-	}
+	testutil.Generated(t, page, text)
 }
 
 // exampleNames are the names in voicegw.example.yaml. The first of each section has all settings, others those of
@@ -360,7 +349,7 @@ func hasExample(prefix string) bool {
 	return false
 }
 
-// TestExampleFileIsCurrent: voicegw.example.yaml has every setting. UPDATE=1 writes it.
-func TestExampleFileIsCurrent(t *testing.T) {
-	sameOrUpdate(t, "../voicegw.example.yaml", exampleFile(reference(t)))
+// TestGeneratedExample: voicegw.example.yaml has every setting. make docs writes it.
+func TestGeneratedExample(t *testing.T) {
+	testutil.Generated(t, "../voicegw.example.yaml", exampleFile(reference(t)))
 }

@@ -89,54 +89,71 @@ const (
 	RetryDepends
 )
 
-// retries has all codes. A test compares it with docs/protocol.md.
-var retries = map[string]Retry{
-	CodeInvalidMessage:      RetryNever,
-	CodeUnknownType:         RetryNever,
-	CodeInvalidAudio:        RetryNever,
-	CodeAudioTooFast:        RetryLater,
-	CodeNotStarted:          RetryNever,
-	CodeAlreadyStarted:      RetryNever,
-	CodeNotAvailable:        RetryNever,
-	CodeUnknownProvider:     RetryNever,
-	CodeUnknownAgent:        RetryNever,
-	CodeUnknownConversation: RetryNever,
-	CodeTicketMissing:       RetryNever,
-	CodeTicketWrong:         RetryNever,
-	CodeTicketOrigin:        RetryNever,
-	CodeTicketUsed:          RetryNever,
-	CodeTicketExpired:       RetryNever,
-	CodeVoiceActive:         RetryLater,
-	CodeVoiceLost:           RetryLater,
-	CodeResumeRefused:       RetryNever,
-	CodeStartTimeout:        RetryNever,
-	CodeProviderUnavailable: RetryDepends,
-	CodeProviderLost:        RetryLater,
-	CodeProviderError:       RetryDepends,
-	CodeTranscriptionFailed: RetryNever,
-	CodeProviderAuth:        RetryNever,
-	CodeProviderBusy:        RetryLater,
-	CodeProviderQuota:       RetryNever,
-	CodeProviderAnswer:      RetryNever,
-	CodeTooLong:             RetryNever,
-	CodeContentFilter:       RetryNever,
-	CodeRefused:             RetryNever,
-	CodeSettingRefused:      RetryNever,
-	CodeNoAnswer:            RetryLater,
-	CodeNoSpeech:            RetryNever,
-	CodeFlooding:            RetryLater,
-	CodeLimit:               RetryLater,
-	CodeBudget:              RetryLater,
-	CodeBlocked:             RetryNever,
-	CodeConfirmationUnknown: RetryNever,
-	CodeConfirmationUsed:    RetryNever,
-	CodeConfirmationExpired: RetryNever,
-	CodeStoreUnavailable:    RetryLater,
-	CodeUnsent:              RetryLater,
-	CodeSessionEnding:       RetryNever,
-	CodeDraining:            RetryLater,
-	CodeInternal:            RetryLater,
+// ErrorCode describes a value of Error.Code.
+type ErrorCode struct {
+	Code  string
+	Retry Retry
+	// Meaning is Markdown for docs/protocol.md, in the row of this code and the following ones without a meaning.
+	Meaning string
 }
+
+// ErrorCodes is the table of all codes. make docs writes it into docs/protocol.md.
+var ErrorCodes = []ErrorCode{
+	{CodeInvalidMessage, RetryNever, "correct the field in `ref`"},
+	{CodeUnknownType, RetryNever, "unknown message"},
+	{CodeInvalidAudio, RetryNever, "empty, odd or too long frame; dropped"},
+	{CodeAudioTooFast, RetryLater, "over 5 s ahead of real time; frames were dropped. At most 2.5 times a second"},
+	{CodeNotStarted, RetryNever, "send `session.start` first, once"},
+	{CodeAlreadyStarted, RetryNever, ""},
+	{CodeNotAvailable, RetryNever, "not supported here"},
+	{CodeUnknownProvider, RetryNever, "see `GET /v1/providers`"},
+	{CodeUnknownAgent, RetryNever, ""},
+	{CodeTicketMissing, RetryNever, "see the reason [below](#how-a-session-ends)"},
+	{CodeTicketWrong, RetryNever, ""},
+	{CodeTicketOrigin, RetryNever, ""},
+	{CodeTicketUsed, RetryNever, ""},
+	{CodeTicketExpired, RetryNever, ""},
+	{CodeUnknownConversation, RetryNever, ""},
+	{CodeResumeRefused, RetryNever, ""},
+	{CodeStartTimeout, RetryNever, ""},
+	{CodeVoiceActive, RetryLater, "see the reason below"},
+	{CodeVoiceLost, RetryLater, ""},
+	{CodeProviderUnavailable, RetryDepends, "the model is unreachable or refuses the gateway"},
+	{CodeProviderLost, RetryLater, "the model's connection broke"},
+	{CodeProviderError, RetryDepends, "the model reported an error; the session continues"},
+	{CodeTranscriptionFailed, RetryNever, "a user transcript is missing; the answer is not affected"},
+	{CodeProviderBusy, RetryLater, "`retry_after_ms` is the requested wait"},
+	{CodeProviderQuota, RetryNever, "the model failed ([voice](providers.md#when-a-model-fails), " +
+		"[text](chat.md#when-the-model-fails)); the session continues"},
+	{CodeProviderAuth, RetryNever, ""},
+	{CodeProviderAnswer, RetryNever, ""},
+	{CodeTooLong, RetryNever, ""},
+	{CodeContentFilter, RetryNever, ""},
+	{CodeRefused, RetryNever, "[text](chat.md#when-the-model-fails) only"},
+	{CodeSettingRefused, RetryNever, ""},
+	{CodeNoAnswer, RetryLater, "say it again"},
+	{CodeFlooding, RetryLater, "[slow down](#how-much-may-come)"},
+	{CodeLimit, RetryLater, ""},
+	{CodeBudget, RetryLater, "[quota](cost.md#limits) used up, until `until` for daily ones; HTTP 429 by text"},
+	{CodeConfirmationUnknown, RetryNever, "not of this session; already answered; too late, ask the model again"},
+	{CodeConfirmationUsed, RetryNever, ""},
+	{CodeConfirmationExpired, RetryNever, ""},
+	{CodeStoreUnavailable, RetryLater, "nothing was recorded; try again"},
+	{CodeNoSpeech, RetryNever, "push-to-talk with under 200 ms of audio"},
+	{CodeUnsent, RetryLater, "the model is unreachable, or too much [context](#context) waits; send again later"},
+	{CodeSessionEnding, RetryNever, "the session accepts nothing more"},
+	{CodeDraining, RetryLater, "[text](chat.md#when-the-gateway-shuts-down) only: shutting down"},
+	{CodeBlocked, RetryNever, "the user is blocked until `until`"},
+	{CodeInternal, RetryLater, "a bug of the gateway; start again"},
+}
+
+var retries = func() map[string]Retry {
+	all := make(map[string]Retry, len(ErrorCodes))
+	for _, c := range ErrorCodes {
+		all[c.Code] = c.Retry
+	}
+	return all
+}()
 
 // RetryOf returns a code's entry, or zero if it is unknown.
 func RetryOf(code string) Retry { return retries[code] }

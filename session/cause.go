@@ -30,6 +30,8 @@ type Cause struct {
 	Field string
 	// Until is when the condition ends; zero if unknown.
 	Until time.Time
+	// When is Markdown for the row of docs/protocol.md; empty if another cause has the row.
+	When string
 }
 
 // Error returns the reason.
@@ -43,112 +45,134 @@ func (c *Cause) retryable() bool {
 	return c.Reason != causeRefused.Reason // the operator must look into it
 }
 
-// The causes with fixed texts; refusal makes the others. A test compares the list in docs/protocol.md.
+// The causes with fixed texts; refusal makes the others. make docs writes them into docs/protocol.md.
 var (
-	causeHungUp = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
-	causeGone   = &Cause{Reason: "client_gone", Close: protocol.CloseDone}
+	causeHungUp = &Cause{Reason: "client_ended", Close: protocol.CloseDone,
+		When: "you sent `session.end` or closed with 1000"}
+	causeGone = &Cause{Reason: "client_gone", Close: protocol.CloseDone, When: "you did not resume in time"}
 	// causeLeft: the client's page was closed. The client may resume, as after causeGone.
 	causeLeft = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
 	// causeText ends a session whose client is absent, causeOperator any session.
-	causeText     = &Cause{Reason: "text_continues", Close: protocol.CloseDone}
-	causeOperator = &Cause{Reason: "operator_ended", Close: protocol.CloseDone}
+	causeText = &Cause{Reason: "text_continues", Close: protocol.CloseDone,
+		When: "you were away and the conversation continued by text"}
+	causeOperator = &Cause{Reason: "operator_ended", Close: protocol.CloseDone, When: "an operator ended it"}
 
 	// The causes about resuming. causeElsewhere is for the older connection.
-	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: protocol.CloseResumedElsewhere}
-	causeResume    = &Cause{Reason: protocol.CodeResumeRefused, Close: protocol.CloseTicket,
-		Code: protocol.CodeResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
-	causeResumes = &Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit,
-		Code: protocol.CodeLimit, Message: "Too many attempts to come back to this session; wait a moment."}
+	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: protocol.CloseResumedElsewhere,
+		When: "another connection resumed it"}
+	causeResume = &Cause{Reason: protocol.CodeResumeRefused, Close: protocol.CloseTicket,
+		Code: protocol.CodeResumeRefused, When: "session over or wrong token",
+		Message: "This session does not exist any more, or this client may not resume it; start a new one."}
+	causeResumes = &Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
+		When: "too many wrong tokens", Message: "Too many attempts to resume this session; wait a moment."}
 	// causeMoving ends a handed-over session, whose client can resume; causeTaken one that another node took.
-	causeMoving    = &Cause{Reason: "moving", Close: protocol.CloseMoving}
+	causeMoving = &Cause{Reason: "moving", Close: protocol.CloseMoving,
+		When: "continues on another gateway or after a restart; [resume](#resuming) at once"}
 	causeUnreached = &Cause{Reason: "moving", Close: protocol.CloseMoving}
-	causeTaken     = &Cause{Reason: "taken_over", Close: protocol.CloseMoving}
+	causeTaken     = &Cause{Reason: "taken_over", Close: protocol.CloseMoving,
+		When: "another gateway has the session; resume"}
 
-	causeIdle   = &Cause{Reason: "idle", Close: protocol.CloseIdle}
-	causeLength = &Cause{Reason: "length_limit", Close: protocol.CloseLength}
+	causeIdle   = &Cause{Reason: "idle", Close: protocol.CloseIdle, When: "no speech or text for `limits.idle`"}
+	causeLength = &Cause{Reason: "length_limit", Close: protocol.CloseLength, When: "maximum session length"}
 	// causeLapsed: the client's credentials have expired.
-	causeLapsed = &Cause{Reason: "credentials_expired", Close: protocol.CloseTicket}
+	causeLapsed = &Cause{Reason: "credentials_expired", Close: protocol.CloseTicket,
+		When: "with [enforced expiry](authentication.md#when-credentials-end)"}
 
-	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone}
+	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone, When: "the model ended it through a tool"}
 
-	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving}
+	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving, When: "the gateway stops"}
 
-	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient}
+	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient,
+		When: "you read nothing for 5 s, or are 120 s of audio, 4,096 messages or 24 MiB behind; you may [resume](#resuming)"}
 
-	causeTooBig = &Cause{Reason: "message_too_big", Close: protocol.CloseTooBig,
-		Code: protocol.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
-	causeFlood = &Cause{Reason: "flooding", Close: protocol.CloseLimit,
-		Code: protocol.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more " +
-			"frames than a client may send; the session ends."}
+	causeTooBig = &Cause{Reason: "message_too_big", Close: protocol.CloseTooBig, Code: protocol.CodeInvalidMessage,
+		When:    "a frame over 64 KiB or the operator's limit",
+		Message: "The message exceeds this gateway's limit (64 KiB by default)."}
+	causeFlood = &Cause{Reason: "flooding", Close: protocol.CloseLimit, Code: protocol.CodeFlooding,
+		When:    "[too much input](#how-much-may-come) or too many errors",
+		Message: "More than 20 errors within 10 seconds, more than 200 in all, or more frames than allowed; the session ends."}
 
 	// The causes for a client that is refused for lack of capacity.
-	causeFull = &Cause{Reason: "full", Close: protocol.CloseTryLater,
-		Code: protocol.CodeLimit, Message: "The gateway is full; try again in a moment."}
-	causeBehind = &Cause{Reason: "behind", Close: protocol.CloseTryLater,
-		Code: protocol.CodeLimit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
-	causeTooMany = &Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit,
-		Code: protocol.CodeLimit, Message: "Too many sessions from your address; end one, or try again in a moment."}
+	causeFull = &Cause{Reason: "full", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
+		When: "no free session", Message: "The gateway is full; try again in a moment."}
+	causeBehind = &Cause{Reason: "behind", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
+		When:    "late by seconds or [overloaded](cost.md#overload)",
+		Message: "The gateway is overloaded; try again in a moment."}
+	causeTooMany = &Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
+		When:    "too many from your address",
+		Message: "Too many sessions from your address; end one, or try again in a moment."}
 	// causeCrowd and causeSpent: the limit of a user or a key is reached. causeUsedUp ends a running session.
-	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit,
-		Code: protocol.CodeLimit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try " +
-			"again in a moment."}
-	causeSpent = &Cause{Reason: "budget", Close: protocol.CloseLimit,
-		Code: protocol.CodeBudget, Message: "What you may use is used up for now; come back later."}
-	causeUsedUp = &Cause{Reason: "budget", Close: protocol.CloseLimit,
-		Code: protocol.CodeBudget, Message: "What this conversation may use is used up; start a new one, unless that is refused."}
-	causeCrowded = &Cause{Reason: "crowded_out", Close: protocol.CloseTryLater,
-		Code: protocol.CodeLimit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
+	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
+		When:    "too many, or too fast, for the user or key",
+		Message: "You have reached your limit of sessions, or start them too fast; end one, or try again in a moment."}
+	causeSpent = &Cause{Reason: "budget", Close: protocol.CloseLimit, Code: protocol.CodeBudget,
+		When: "quota used up; `until` if known", Message: "Your quota is used up; come back later."}
+	causeUsedUp = &Cause{Reason: "budget", Close: protocol.CloseLimit, Code: protocol.CodeBudget,
+		Message: "This conversation's quota is used up; start a new one, unless that is refused."}
+	causeCrowded = &Cause{Reason: "crowded_out", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
+		When:    "too many connections without `session.start`",
+		Message: "Too many connections are waiting for session.start; connect again and send it at once."}
 
 	// causeBlocked: the user is locked out; blocked adds the time.
-	causeBlocked = &Cause{Reason: "blocked", Close: protocol.CloseBlocked,
-		Code: protocol.CodeBlocked, Message: "You are shut out for a while; come back later."}
+	causeBlocked = &Cause{Reason: "blocked", Close: protocol.CloseBlocked, Code: protocol.CodeBlocked,
+		When: "the user is blocked", Message: "You are blocked for a while; come back later."}
 
 	causeStartTimeout = &Cause{Reason: "start_timeout", Close: protocol.CloseStartTimeout,
-		Code: protocol.CodeStartTimeout, Message: "No session.start came in time: it must be the first message."}
+		Code: protocol.CodeStartTimeout, When: "no `session.start` in time",
+		Message: "No session.start arrived in time; it must be the first message."}
 
 	// The causes about a ticket.
 	causeTicketMissing = &Cause{Reason: protocol.CodeTicketMissing, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program " +
-			"that invites you, and send it in session.start."}
+		Code: protocol.CodeTicketMissing, When: "a ticket is required",
+		Message: "This gateway requires a ticket; get one from the program that invites you, and send it in session.start."}
 	causeTicketWrong = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketWrong, Message: "There is no such ticket; ask for a new one."}
+		Code: protocol.CodeTicketWrong, When: "unknown, or two different tickets",
+		Message: "This ticket does not exist; ask for a new one."}
 	causeTicketsDiffer = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketWrong, Message: "The ticket in session.start is another one than that in the list of " +
-			"subprotocols; send one, or the same."}
+		Code:    protocol.CodeTicketWrong,
+		Message: "The ticket in session.start differs from the one in the subprotocols; send one, or the same."}
 	causeTicketOrigin = &Cause{Reason: protocol.CodeTicketOrigin, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketOrigin, Message: "The ticket was made for pages of another origin; use it there, or ask for " +
-			"one for this origin."}
+		Code: protocol.CodeTicketOrigin, When: "for another origin",
+		Message: "The ticket is for pages of another origin; use it there, or ask for one for this origin."}
 	causeTicketUsed = &Cause{Reason: protocol.CodeTicketUsed, Close: protocol.CloseTicketUsed,
-		Code: protocol.CodeTicketUsed, Message: "The ticket was used already, or a newer one has replaced it; ask for a new one."}
+		Code: protocol.CodeTicketUsed, When: "used or replaced",
+		Message: "The ticket was already used, or a newer one has replaced it; ask for a new one."}
 	causeTicketLate = &Cause{Reason: protocol.CodeTicketExpired, Close: protocol.CloseTicketUsed,
-		Code: protocol.CodeTicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
+		Code: protocol.CodeTicketExpired, When: "too late",
+		Message: "The ticket has expired; ask for a new one, and use it at once."}
 	causeVoiceActive = &Cause{Reason: protocol.CodeVoiceActive, Close: protocol.CloseTicketUsed,
-		Code: protocol.CodeVoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
+		Code: protocol.CodeVoiceActive, When: "the conversation has another voice session",
+		Message: "Another voice session of this conversation is running; end it first."}
 	// causeVoiceLost: the session may not be the only one of its conversation.
 	causeVoiceLost = &Cause{Reason: protocol.CodeVoiceLost, Close: protocol.CloseVoiceLost,
-		Code: protocol.CodeVoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of " +
-			"the conversation; start again with a new ticket."}
+		Code:    protocol.CodeVoiceLost,
+		When:    "the store was unavailable for 27 s, or another session started; use a new ticket",
+		Message: "The gateway can no longer ensure that this is the conversation's only voice session; start again with a new ticket."}
 	// causeNotYours: the conversation belongs to another user.
 	causeNotYours = &Cause{Reason: protocol.CodeUnknownConversation, Close: protocol.CloseUnknownTarget,
-		Code:    protocol.CodeUnknownConversation,
-		Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
+		Code: protocol.CodeUnknownConversation, When: "belongs to another user",
+		Message: "You have no such conversation; start without conversation_id, or with a new one."}
 	causeStore = &Cause{Reason: protocol.CodeStoreUnavailable, Close: protocol.CloseInternal,
-		Code: protocol.CodeStoreUnavailable, Message: "The gateway cannot look up who you are at the moment; try again soon."}
+		Code: protocol.CodeStoreUnavailable, When: "ticket or conversation could not be read",
+		Message: "The gateway cannot check who you are at the moment; try again soon."}
 
 	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: protocol.CloseProviderUnavailable,
-		Code: protocol.CodeProviderUnavailable, Message: "The voice model cannot be reached at the moment; try again soon."}
+		Code: protocol.CodeProviderUnavailable, When: "the model was unreachable for 10 s",
+		Message: "The voice model is unreachable at the moment; try again soon."}
 	causeRefused = &Cause{Reason: "provider_refused", Close: protocol.CloseProviderUnavailable,
-		Code:    protocol.CodeProviderUnavailable,
-		Message: "The voice model does not accept this gateway's request; its operator must look into it."}
-	causeLost = &Cause{Reason: "provider_lost", Close: protocol.CloseProviderLost,
-		Code: protocol.CodeProviderLost, Message: "The connection to the voice model was lost; start again."}
+		Code: protocol.CodeProviderUnavailable, When: "the model refuses the gateway's request or key",
+		Message: "The voice model refuses this gateway's request; its operator must look into it."}
+	causeLost = &Cause{Reason: "provider_lost", Close: protocol.CloseProviderLost, Code: protocol.CodeProviderLost,
+		When: "the model's connection broke", Message: "The connection to the voice model was lost; start again."}
 	causeExpired = &Cause{Reason: "provider_expired", Close: protocol.CloseProviderLost,
-		Code: protocol.CodeProviderLost, Message: "The voice model's session reached its longest duration; start again."}
+		Code: protocol.CodeProviderLost, When: "the model's session reached its maximum length",
+		Message: "The voice model's session reached its maximum length; start again."}
 	causeStalled = &Cause{Reason: "provider_stalled", Close: protocol.CloseProviderLost,
-		Code: protocol.CodeProviderLost, Message: "The voice model has stopped taking in messages; start again."}
+		Code: protocol.CodeProviderLost, When: "the model read nothing for 15 s",
+		Message: "The voice model stopped reading messages; start again."}
 
-	causeInternal = &Cause{Reason: "internal", Close: protocol.CloseInternal,
-		Code: protocol.CodeInternal, Message: "Something went wrong in the gateway; start again."}
+	causeInternal = &Cause{Reason: "internal", Close: protocol.CloseInternal, Code: protocol.CodeInternal,
+		When: "a bug of the gateway", Message: "Something went wrong in the gateway; start again."}
 )
 
 func causes() []*Cause {

@@ -16,7 +16,7 @@ import (
 )
 
 // families is the table of all families. One filled by events also needs code in watch.go (sessions), audited.go (tool
-// calls), texts.go (text turns) or metrics.go. Then run go run ./scripts/dev metrics, and add a panel to
+// calls), texts.go (text turns) or metrics.go. Then run make docs, and add a panel to
 // deploy/grafana/voicegw.json.
 var families = []Family{
 	// The process.

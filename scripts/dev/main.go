@@ -1,7 +1,6 @@
 // Command dev holds the programs that developers of voicegw run, mostly through the Makefile and scripts:
 //
 //	go run ./scripts/dev count                    print the size of the code and its limits
-//	go run ./scripts/dev metrics [--check]        write, or check, the list of metrics in docs/metrics.md
 //	go run ./scripts/dev licenses [FILE]          check the licenses of all modules, and list them in FILE
 //	go run ./scripts/dev sbom BINARY VERSION FILE write the bill of materials of a built program
 //	go run ./scripts/dev slowsched GOROOT FOLDER  write a Go scheduler that delays goroutines
@@ -23,13 +22,11 @@ func main() {
 // run runs the program that the first argument names.
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("name a program: count, licenses, metrics, sbom or slowsched")
+		return errors.New("name a program: count, licenses, sbom or slowsched")
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "count":
 		return count(os.Stdout)
-	case "metrics":
-		return metricsList(args)
 	case "licenses":
 		return licenses(args)
 	case "sbom":
@@ -37,6 +34,6 @@ func run(args []string) error {
 	case "slowsched":
 		return slowScheduler(args)
 	default:
-		return fmt.Errorf("unknown program %q: name count, licenses, metrics, sbom or slowsched", name)
+		return fmt.Errorf("unknown program %q: name count, licenses, sbom or slowsched", name)
 	}
 }

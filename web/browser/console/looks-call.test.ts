@@ -217,7 +217,7 @@ describe.concurrent("a call", () => {
     await console.says("The microphone is blocked");
     await looks.take("microphone-blocked");
     visit.send({ type: "timeout", turn: 1, timeoutUntil: Date.now() + 300_000, durationSeconds: 300, message: "Let us talk again in five minutes." });
-    visit.send({ type: "error", code: "blocked", message: "You are shut out for a while.", retryable: false, until: new Date(Date.now() + 300_000).toISOString() });
+    visit.send({ type: "error", code: "blocked", message: "You are blocked for a while.", retryable: false, until: new Date(Date.now() + 300_000).toISOString() });
     visit.send({ type: "session.ended", reason: "blocked" });
     visit.close(4503);
     await console.says("Ended");
