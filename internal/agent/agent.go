@@ -43,7 +43,7 @@ type Agent struct {
 	Provider string            `json:"provider,omitempty"`
 	Model    string            `json:"model,omitempty"`
 	Language string            `json:"language,omitempty"`
-	// Greeting tells the model how to open a session. If empty, the user speaks first.
+	// Greeting instructs the model how to open a session. If empty, the user speaks first.
 	Greeting string   `json:"greeting,omitempty"`
 	Budget   Budgets  `json:"budget,omitzero"`
 	SwitchTo []string `json:"switch_to,omitempty"`

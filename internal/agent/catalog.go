@@ -137,7 +137,7 @@ func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) [
 	return list
 }
 
-// entry reads an edit, perhaps of a node with other tools, without what is invalid here; nil if nothing remains.
+// entry reads an edit, perhaps of a node with other tools, and drops its invalid parts; nil if nothing remains.
 func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
 	d := Read(e.ID, e.Document)
 	document := d.Agent()

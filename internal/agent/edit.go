@@ -11,7 +11,7 @@ import (
 	"voicegw/store"
 )
 
-// The errors of edits, beside *strict.Error, store.ErrFull, ErrTooBig and ErrUnavailable.
+// The errors of edits, in addition to *strict.Error, store.ErrFull, ErrTooBig and ErrUnavailable.
 var (
 	ErrUnknown = errors.New("catalog: unknown agent")
 	ErrExists  = errors.New("catalog: the agent already exists")

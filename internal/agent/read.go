@@ -52,7 +52,7 @@ func Read(name string, data []byte) *Draft {
 	return d
 }
 
-// Agent returns the agent as far as it could be read.
+// Agent returns the readable part of the agent.
 func (d *Draft) Agent() Agent { return d.agent }
 
 // Problem records a problem of the whole document.

@@ -270,7 +270,7 @@ func (a *Authenticator) Revoked(p Principal) bool {
 		!found.May(opensWith(p.Kind)) || !a.signs(p)
 }
 
-// opensWith returns the scopes of which one is needed to continue a session or to use a ticket, which a text tool may
+// opensWith returns the scopes, any of which continues a session or opens one with a ticket, which a text tool may
 // have made.
 func opensWith(k Kind) Scopes {
 	if k == KindTicket {
@@ -279,7 +279,7 @@ func opensWith(k Kind) Scopes {
 	return ScopeVoice
 }
 
-// signs reports whether a principal's issuer still has the signing key, as far as known; true for other principals.
+// signs reports whether a principal's issuer still has the signing key, or may have it; true for other principals.
 func (a *Authenticator) signs(p Principal) bool {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(p.ID, string(KindConsole)+":"), ":")
 	_, signer, known := strings.Cut(p.Mark, signerSeparator)

@@ -34,7 +34,7 @@ const discoveryPath = "/.well-known/openid-configuration"
 // errKeysAway means the issuer's keys couldn't be fetched, at all or for keysLife.
 var errKeysAway = errors.New("auth: the issuer's keys are unavailable")
 
-// remoteKeys are keys at a URL, as a jwkset.Storage of which only KeyRead is used. Only run fetches. Safe for
+// remoteKeys are keys at a URL, as a jwkset.Storage that is only read with KeyRead. Only run fetches. Safe for
 // concurrent use.
 type remoteKeys struct {
 	*jwkset.MemoryJWKSet

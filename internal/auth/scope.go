@@ -55,7 +55,7 @@ const (
 	maxGrantBytes = 64
 )
 
-// separators are characters of which a grant contains one, and a scope name none.
+// separators are characters that a grant contains once and a scope name never.
 const separators = ".:/"
 
 // ValidGrant reports whether a word can be a scope for tools, such as kb:staff: at most 64 ASCII letters, digits, and .

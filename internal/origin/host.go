@@ -153,7 +153,7 @@ func (p HostPattern) matchName(h Host) bool {
 	}
 }
 
-// Match says whether the pattern matches h; a default port also matches no port, because a Host tells no scheme.
+// Match says whether the pattern matches h; a default port also matches no port, because a Host has no scheme.
 func (p HostPattern) Match(h Host) bool {
 	if !p.matchName(h) {
 		return false
