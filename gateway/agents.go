@@ -13,47 +13,30 @@ import (
 	"voicegw/internal/agent"
 	"voicegw/internal/auth"
 	"voicegw/internal/strict"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
 const agentsPath = "/v1/agents"
 
-type agentLine struct {
-	ID          string       `json:"id"`
-	Name        string       `json:"name"`
-	Description string       `json:"description,omitempty"`
-	Enabled     bool         `json:"enabled"`
-	Source      agent.Source `json:"source"`
-	Version     string       `json:"version,omitempty"`
-	Revision    uint64       `json:"revision,omitempty"`
-	UpdatedAt   string       `json:"updated_at,omitempty"`
-	UpdatedBy   string       `json:"updated_by,omitempty"`
-	Problems    []string     `json:"problems,omitempty"`
-	Warnings    []string     `json:"warnings,omitempty"`
-}
-
 type shownAgent struct {
-	agentLine
+	protocol.Agent
 	Document agent.Agent `json:"document"`
 }
 
-func agentLineOf(e *agent.Entry) agentLine {
-	l := agentLine{
-		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: e.Source, Version: e.Version,
-		Revision:  e.Revision,
-		UpdatedBy: e.UpdatedBy, Problems: e.Problems, Warnings: e.Warnings,
+func agentLineOf(e *agent.Entry) protocol.Agent {
+	return protocol.Agent{
+		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: string(e.Source), Version: e.Version,
+		Revision: e.Revision, UpdatedAt: protocol.Time{Time: e.UpdatedAt}, UpdatedBy: e.UpdatedBy, Problems: e.Problems,
+		Warnings: e.Warnings,
 	}
-	if !e.UpdatedAt.IsZero() {
-		l.UpdatedAt = e.UpdatedAt.UTC().Format(timeForm)
-	}
-	return l
 }
 
 type agentAPI struct{ *Server }
 
 func (s agentAPI) listAgents(w http.ResponseWriter, _ *http.Request) *problem {
 	now := s.opts.Agents.Snapshot()
-	lines := make([]agentLine, 0, len(now.All()))
+	lines := make([]protocol.Agent, 0, len(now.All()))
 	for _, e := range now.All() {
 		lines = append(lines, agentLineOf(e))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"voicegw/internal/agent"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -65,7 +66,7 @@ func TestEditAgents(t *testing.T) {
 	}
 	var shown shownAgent
 	got := does(s, "GET", "/v1/agents/sales", "")
-	if json.Unmarshal(got.Body.Bytes(), &shown) != nil || got.Header().Get("ETag") != tag || shown.Document.Playbook != "Sell." || shown.Source != agent.SourceStore || shown.UpdatedBy == "" || shown.UpdatedAt == "" || !shown.Enabled {
+	if json.Unmarshal(got.Body.Bytes(), &shown) != nil || got.Header().Get("ETag") != tag || shown.Document.Playbook != "Sell." || shown.Source != string(agent.SourceStore) || shown.UpdatedBy == "" || shown.UpdatedAt.IsZero() || !shown.Enabled {
 		t.Errorf("shown: %v %s", got.Header(), got.Body)
 	}
 	for _, same := range []string{tag, "W/" + tag, `"x", ` + tag, "*"} {
@@ -102,7 +103,7 @@ func TestListAgents(t *testing.T) {
 	w := does(s, "GET", "/v1/agents", "")
 	var list struct {
 		Version, Default string
-		Agents           []agentLine
+		Agents           []protocol.Agent
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || strings.Contains(w.Body.String(), "Bills.") {
 		t.Fatalf("%v: %s", err, w.Body)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -22,41 +21,15 @@ type Jobs interface {
 
 const jobsPath = "/v1/jobs"
 
-type jobLine struct {
-	ID           string          `json:"id"`
-	Tool         string          `json:"tool"`
-	Name         string          `json:"name"`
-	State        string          `json:"state"`
-	User         string          `json:"user"`
-	Conversation string          `json:"conversation_id"`
-	Session      string          `json:"session_id"`
-	Agent        string          `json:"agent,omitempty"`
-	CallID       string          `json:"call_id,omitempty"`
-	Attempt      int             `json:"attempt"`
-	Node         string          `json:"node,omitempty"`
-	CreatedAt    protocol.Time   `json:"created_at"`
-	StartedAt    protocol.Time   `json:"started_at,omitzero"`
-	EndedAt      protocol.Time   `json:"ended_at,omitzero"`
-	ToldAt       protocol.Time   `json:"told_at,omitzero"`
-	Progress     *jobsReport     `json:"progress,omitempty"`
-	Envelope     json.RawMessage `json:"envelope,omitempty"`
-}
-
-type jobsReport struct {
-	Text     string        `json:"text,omitempty"`
-	Fraction *float64      `json:"fraction,omitempty"`
-	At       protocol.Time `json:"at"`
-}
-
-func jobLineOf(j store.Job) jobLine {
-	l := jobLine{
+func jobLineOf(j store.Job) protocol.Job {
+	l := protocol.Job{
 		ID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, Conversation: j.Conversation, Session: j.Session,
 		Agent: j.Agent, CallID: j.Call, Attempt: j.Attempt, Node: j.Node, CreatedAt: protocol.Time{Time: j.CreatedAt},
 		StartedAt: protocol.Time{Time: j.StartedAt}, EndedAt: protocol.Time{Time: j.EndedAt},
 		ToldAt: protocol.Time{Time: j.ToldAt}, Envelope: j.Result,
 	}
 	if p := j.Progress; p != nil {
-		l.Progress = &jobsReport{Text: p.Text, Fraction: p.Fraction, At: protocol.Time{Time: p.At}}
+		l.Progress = &protocol.JobReport{Text: p.Text, Fraction: p.Fraction, At: protocol.Time{Time: p.At}}
 	}
 	return l
 }
@@ -87,7 +60,7 @@ func (s operatorAPI) listJobs(w http.ResponseWriter, r *http.Request) *problem {
 	if only != "" {
 		who = only // overrides the parameter
 	}
-	lines := []jobLine{}
+	lines := []protocol.Job{}
 	for _, j := range s.opts.Jobs.List(who, q.Get("conversation_id")) {
 		lines = append(lines, jobLineOf(j))
 	}

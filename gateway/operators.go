@@ -46,18 +46,13 @@ type Blocks interface {
 	Unblock(ctx context.Context, user string) (bool, error)
 }
 
-type blockLine struct {
-	User  string `json:"user"`
-	Until string `json:"until"`
-}
-
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 func (s operatorAPI) blocks(w http.ResponseWriter, _ *http.Request) *problem {
 	list := s.opts.Blocks.List()
-	lines := make([]blockLine, 0, len(list))
+	lines := make([]protocol.Block, 0, len(list))
 	for _, b := range list {
-		lines = append(lines, blockLine{User: b.User, Until: b.Until.UTC().Format(timeForm)})
+		lines = append(lines, protocol.Block{User: b.User, Until: protocol.Time{Time: b.Until}})
 	}
 	return answer(w, http.StatusOK, map[string]any{"blocks": lines})
 }

@@ -171,12 +171,13 @@ func TestBlocksAreListedAndEnded(t *testing.T) {
 	blocks := &fakeBlocks{until: map[string]time.Time{"mallory": until, "a/b c?#%": until, "..": until}}
 	s := New(Options{Blocks: blocks, Auth: operators(testKey)})
 
-	var list struct{ Blocks []blockLine }
+	type line struct{ User, Until string }
+	var list struct{ Blocks []line }
 	if err := json.Unmarshal(ask(s, "GET", "/v1/blocks", nil).Body.Bytes(), &list); err != nil {
 		t.Fatal(err)
 	}
 	const told = "2026-11-20T11:00:00.005Z"
-	if diff := cmp.Diff([]blockLine{{"..", told}, {"a/b c?#%", told}, {"mallory", told}}, list.Blocks); diff != "" {
+	if diff := cmp.Diff([]line{{"..", told}, {"a/b c?#%", told}, {"mallory", told}}, list.Blocks); diff != "" {
 		t.Error(diff)
 	}
 	for _, user := range []string{"mallory", url.PathEscape("a/b c?#%"), "%2E%2E"} {

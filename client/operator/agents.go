@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"voicegw/internal/textutil"
+	"voicegw/protocol"
 )
 
 // Agents is the response of GET /v1/agents.
@@ -24,17 +25,7 @@ type Agents struct {
 
 // Agent is an agent of a gateway.
 type Agent struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Description string    `json:"description,omitempty"`
-	Enabled     bool      `json:"enabled"`
-	Source      string    `json:"source"`
-	Version     string    `json:"version,omitempty"`
-	Revision    uint64    `json:"revision,omitempty"`
-	UpdatedAt   time.Time `json:"updated_at,omitzero"`
-	UpdatedBy   string    `json:"updated_by,omitempty"`
-	Problems    []string  `json:"problems,omitempty"`
-	Warnings    []string  `json:"warnings,omitempty"`
+	protocol.Agent
 	// Document is missing in the list.
 	Document json.RawMessage `json:"document,omitempty"`
 

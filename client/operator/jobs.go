@@ -11,39 +11,13 @@ import (
 	"time"
 
 	"voicegw/internal/textutil"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
 // Jobs is the response of GET /v1/jobs: the long work that calls have started.
 type Jobs struct {
-	Jobs []Job `json:"jobs"`
-}
-
-// Job is a job of a gateway.
-type Job struct {
-	ID           string       `json:"id"`
-	Tool         string       `json:"tool"`
-	Name         string       `json:"name"`
-	State        string       `json:"state"`
-	User         string       `json:"user"`
-	Conversation string       `json:"conversation_id"`
-	Session      string       `json:"session_id"`
-	Agent        string       `json:"agent,omitempty"`
-	CallID       string       `json:"call_id,omitempty"`
-	Attempt      int          `json:"attempt"`
-	Node         string       `json:"node,omitempty"`
-	CreatedAt    time.Time    `json:"created_at"`
-	StartedAt    time.Time    `json:"started_at,omitzero"`
-	EndedAt      time.Time    `json:"ended_at,omitzero"`
-	ToldAt       time.Time    `json:"told_at,omitzero"`
-	Progress     *JobProgress `json:"progress,omitempty"`
-}
-
-// JobProgress is the job's own report.
-type JobProgress struct {
-	Text     string    `json:"text,omitempty"`
-	Fraction *float64  `json:"fraction,omitempty"`
-	At       time.Time `json:"at"`
+	Jobs []protocol.Job `json:"jobs"`
 }
 
 // Jobs lists the jobs of a user, or of all users if empty.
@@ -57,8 +31,8 @@ func (o *Client) Jobs(ctx context.Context, user string) (list Jobs, err error) {
 }
 
 // CancelJob cancels a running job.
-func (o *Client) CancelJob(ctx context.Context, id string) (Job, error) {
-	var j Job
+func (o *Client) CancelJob(ctx context.Context, id string) (protocol.Job, error) {
+	var j protocol.Job
 	err := o.Ask(ctx, http.MethodDelete, "/v1/jobs/"+segment(id), &j)
 	var refused *Refused
 	if errors.As(err, &refused) && refused.Code == "unknown_job" {
@@ -74,7 +48,7 @@ func (l Jobs) Table(file any) string {
 	}
 	rows := [][]string{{"ID", "NAME", "STATE", "BEGUN", "FOR", "ATTEMPT", "TOLD", "USER", "AT"}}
 	for _, j := range l.Jobs {
-		end, at := j.EndedAt, ""
+		end, at := j.EndedAt.Time, ""
 		if end.IsZero() {
 			end = time.Now()
 		}
@@ -86,7 +60,7 @@ func (l Jobs) Table(file any) string {
 		}
 		rows = append(rows, []string{
 			textutil.Quote(j.ID), textutil.Quote(j.Name), textutil.Quote(j.State), j.CreatedAt.Local().Format(time.DateTime),
-			max(0, end.Sub(j.CreatedAt)).Round(time.Second).String(), strconv.Itoa(j.Attempt),
+			max(0, end.Sub(j.CreatedAt.Time)).Round(time.Second).String(), strconv.Itoa(j.Attempt),
 			textutil.YesNo(!j.ToldAt.IsZero()), orDash(j.User), orDash(at),
 		})
 	}
@@ -134,13 +108,7 @@ func orDash(text string) string {
 
 // Blocks is the response of GET /v1/blocks: the blocked users.
 type Blocks struct {
-	Blocks []Block `json:"blocks"`
-}
-
-// Block is a blocked user.
-type Block struct {
-	User  string    `json:"user"`
-	Until time.Time `json:"until"`
+	Blocks []protocol.Block `json:"blocks"`
 }
 
 // Blocks lists the blocked users.
@@ -157,7 +125,7 @@ func (l Blocks) Table(file any) string {
 	rows := [][]string{{"USER", "UNTIL", "FOR ANOTHER"}}
 	for _, b := range l.Blocks {
 		rows = append(rows, []string{textutil.Quote(b.User), b.Until.Local().Format(time.DateTime),
-			max(0, time.Until(b.Until)).Round(time.Second).String()})
+			max(0, time.Until(b.Until.Time)).Round(time.Second).String()})
 	}
 	return textutil.Table(file, rows)
 }
