@@ -63,6 +63,8 @@ type attached struct {
 	work sync.WaitGroup // its reader and the closing goroutine
 	code websocket.StatusCode
 	left bool // the caller has connected elsewhere
+
+	refused string // the last error that it received after that
 }
 
 // dial opens a connection and starts its reader. If a gateway that was just killed refuses it, the next one is tried.
@@ -114,6 +116,9 @@ func (a *attached) leave() {
 	a.left = true
 	a.work.Go(func() {
 		for h := range a.in {
+			if m, ok := h.msg.(*protocol.Error); ok {
+				a.refused = m.Code + ": " + m.Message
+			}
 			if h.err != nil {
 				a.code = protocol.CloseStatus(h.err)
 			}
@@ -132,7 +137,7 @@ func (v *visit) hangUp() {
 		a.work.Wait()
 		moved := a.code == protocol.CloseMoving || a.code == protocol.CloseServerLeaving
 		if a.left && a.code != protocol.CloseResumedElsewhere && !moved && a.code > 0 && v.reason == "" && v.refusedAt.IsZero() {
-			v.complain("the connection that was left ended with %d", a.code)
+			v.complain("the connection that was left ended with %d (%s)", a.code, a.refused)
 		}
 	}
 }
