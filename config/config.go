@@ -334,8 +334,8 @@ type Limits struct {
 type Prices struct {
 	// [Your own prices](cost.md#prices-of-your-own) in YAML.
 	File setting.Path `key:"file" eg:"prices.yaml"`
-	// Daily budget of all gateways in US dollars, for the alert [VoicegwCostBurn](alerts.md#voicegwcostburn) only; 0 is
-	// none.
+	// Daily budget of all gateways in US dollars, for the alert [VoicegwCostBurn](alerts.md#voicegwcostburn) only; 0
+	// disables it.
 	DayBudget float64 `key:"day_budget" from:"0" to:"1000000"`
 }
 

@@ -317,7 +317,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns the problems as an error, or nil if there are none.
+// Err returns the problems as one error; nil without problems.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Client is the origin of a request, as far as known.
+// Client is the known origin of a request.
 type Client struct {
 	// Addr has no zone, is never IPv4-mapped, and is zero on a connection without an IP address.
 	Addr netip.Addr
@@ -32,9 +32,9 @@ func (s *Server) clientOf(r *http.Request) Client {
 
 func (s *Server) clientAddr(r *http.Request) netip.Addr { return s.clientOf(r).Addr }
 
-// scheme is that of the client. told is false if the gateway only knows that its own connection is plain. Only the last
+// scheme is that of the client. known is false if the gateway only knows that its own connection is plain. Only the last
 // X-Forwarded-Proto counts, and only from a trusted proxy.
-func (s *Server) scheme(r *http.Request) (scheme string, told bool) {
+func (s *Server) scheme(r *http.Request) (scheme string, known bool) {
 	if values := r.Header.Values("X-Forwarded-Proto"); len(values) > 0 && s.trusted(directAddr(r)) {
 		last := values[len(values)-1]
 		switch last = strings.ToLower(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); last {

@@ -25,7 +25,7 @@ const (
 
 type field struct {
 	use use
-	// doc describes the allowed values, or why there are none, for docs/chat-completions.md.
+	// doc describes the allowed values, or why no value is allowed, for docs/chat-completions.md.
 	doc string
 	// read parses a value that isn't null, and returns the problem without the field's name. Nil rejects the field.
 	read func(q *completionsQuery, raw json.RawMessage) string

@@ -20,7 +20,7 @@ type confirmationAnswer struct {
 	Outcome   string `json:"outcome"`
 	SessionID string `json:"session_id"`
 	Tool      string `json:"tool"`
-	// Told means that the model of a conversation here gets the outcome. Otherwise Envelope is the result.
+	// Told means that the model of a conversation here receives the outcome. Otherwise Envelope is the result.
 	Told     bool               `json:"told"`
 	Envelope *registry.Envelope `json:"envelope,omitempty"`
 }

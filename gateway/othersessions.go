@@ -130,7 +130,7 @@ type elsewhereError struct{ node string }
 
 func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
 
-// recorded calls do for a session of any gateway. The error wraps store.ErrUnknown if there is none.
+// recorded calls do with the record of a session on any gateway. The error wraps store.ErrUnknown for an unknown session.
 func (s operatorAPI) recorded(ctx context.Context, id string,
 	do func(context.Context, store.SessionRecord) error) error {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {

@@ -216,7 +216,7 @@ func (s *Server) absolute(r *http.Request, address string) string {
 	return strings.Replace(at.Scheme, "ws", "http", 1) + "://" + at.Host + address
 }
 
-// sessionLine is what all gateways know of a session.
+// sessionLine has the fields that all gateways know of a session.
 type sessionLine struct {
 	ID             string `json:"id"`
 	User           string `json:"user"`

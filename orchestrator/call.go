@@ -108,7 +108,7 @@ func (m *callControl) conclude(a calls.Answer) {
 	t := m.turn
 	switch {
 	case !delivered || byNotice || t == nil || t.number != a.Turn:
-	case m.beside(a.Prepared):
+	case m.continues(a.Prepared):
 		m.settleCalls(t, a.Owed) // the model continues anyway: its speech need not come after the result
 	default:
 		m.answered(t, a)
@@ -156,7 +156,7 @@ func (m *callControl) deliver(a calls.Answer, effect calls.Effect, wanted bool) 
 
 const sessionOver = "session_over"
 
-// answered continues a turn after another result. A refused call gives no new time, or the model could go on for ever.
+// answered continues a turn after another result. A refused call gives no new time, or the model could continue forever.
 func (m *callControl) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
@@ -201,8 +201,8 @@ func (m *callControl) supersede() {
 	}
 }
 
-// beside reports whether the model continues while a call runs. p is nil if nothing runs.
-func (s State) beside(p *registry.Prepared) bool {
+// continues reports whether the model continues while a call runs. p is nil if nothing runs.
+func (s State) continues(p *registry.Prepared) bool {
 	switch s.caps.Tools {
 	case transport.ToolsAsync:
 		return true
@@ -240,7 +240,7 @@ func (m *callControl) interrupt(reason FlushReason) {
 		return // the user hears the farewell to its end
 	}
 	m.settleTurn()
-	m.carryOut(m.calls.Interrupted(m.beside))
+	m.carryOut(m.calls.Interrupted(m.continues))
 	if m.flush(reason) {
 		m.turn.interrupt(m.at)
 	}

@@ -82,7 +82,7 @@ func newest[T any](all []T, one T, most int) []T {
 	return append(slices.Clone(all[max(len(all)+1-most, 0):]), one)
 }
 
-// report applies the client's report on an item. Whoever has heard any of an item has heard all earlier ones.
+// report applies the client's report on an item. A user who has heard part of an item has heard all earlier items.
 func (l *line) report(in Played, at time.Time) (known bool) {
 	i := l.index(in.Item)
 	if i < 0 {

@@ -148,7 +148,7 @@ func (m *turnControl) repeats(t *turn, request string) string {
 	return m.marked(before) + "\n" + request
 }
 
-// mayCall tells a model that does not know it that the turn's budget is used up.
+// mayCall informs the model once that the turn's budget is used up.
 func (m *turnControl) mayCall(t *turn, words ...string) []string {
 	if t.toolsOff && !m.caps.ToolsOff {
 		words = append(words, prompts.WithoutTools)
@@ -215,7 +215,7 @@ func (s State) listens() bool {
 
 func (s State) deafInCall() bool {
 	if s.caps.AddItemBeside {
-		return s.calls.Holds(s.beside)
+		return s.calls.Holds(s.continues)
 	}
 	return s.calls.Awaited() > 0
 }

@@ -39,7 +39,7 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 
 // A machine is one step in progress. Each of its layers embeds the layer below it and calls nothing above it.
 
-// machine dispatches the input, checks every deadline, and handles what the user and the model say.
+// machine dispatches the input, checks every deadline, and handles speech of the user and the model.
 type machine struct{ callControl }
 
 // callControl handles tool calls, their effects, the end of the session, the connection to the model and the agent.

@@ -64,7 +64,7 @@ type ToolError struct {
 	Repeatable bool
 	// Details goes to the model as JSON; may be nil.
 	Details any
-	// Suggestion tells the model what to do instead; may be empty.
+	// Suggestion is an alternative for the model; may be empty.
 	Suggestion string
 	// Err is the cause, only for the log; may be nil.
 	Err error

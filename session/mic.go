@@ -70,7 +70,7 @@ func (m *microphone) sendDirect(s *session, pcm []byte, again bool) bool {
 }
 
 // tooFastEvery is the interval of errors about audio that comes too fast: a page that was held up sends many frames at
-// once, which must not end a session. A client that goes on still exceeds floodErrors.
+// once, which must not end a session. A client that continues still exceeds floodErrors.
 const tooFastEvery = floodWindow / (floodErrors + 5)
 
 // tooFast counts a dropped frame of n bytes. It returns how many since the last error, and whether to send another one.
@@ -303,7 +303,7 @@ type clockMark struct {
 // markEvery is the distance of marks in ms, and how well a sample's time is known: 80 of them cover more than 6 s.
 const markEvery = 100
 
-// If a reader is late by more than lateReader, the socket is full, and the client goes on sending for as long as the
+// If a reader is late by more than lateReader, the socket is full, and the client continues to send for as long as the
 // reader was late, at most longestLate, which is also the most that it can have buffered.
 const (
 	lateReader  = time.Second

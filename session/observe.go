@@ -292,7 +292,7 @@ func (g *startup) followRefused(cause *Cause) {
 	}
 }
 
-// follow reports the begin of a session; refused is the reason if there is none.
+// follow reports the begin of a session; refused is the reason for a refused one.
 func (g *startup) follow(provider, model, refused string) Followed {
 	tell := g.options().Follow
 	if tell == nil {

@@ -38,7 +38,7 @@ type Options struct {
 	Fallback string
 	// Agent is the default agent.
 	Agent Agent
-	// Agents are the others. Nil means that there are none.
+	// Agents are the other agents; nil without others.
 	Agents Agents
 	// Tools returns the registry's current snapshot, which a new session holds. Nil means no tools.
 	Tools func() *registry.Snapshot

@@ -173,7 +173,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	return s, nil
 }
 
-// heldAudio bounds audio that the client may lack, awayBacklog what is queued for an absent client.
+// heldAudio limits audio that the client may lack, awayBacklog audio queued for an absent client.
 const (
 	heldAudio   = 10 * time.Second
 	awayBacklog = 30 * time.Second

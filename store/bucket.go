@@ -136,7 +136,7 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 	return h, err
 }
 
-// write is what a writer makes of a key.
+// write is one write of a key.
 type write struct {
 	data []byte
 	// note is kept in a header, for readers of headers only; empty for none.

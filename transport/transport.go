@@ -53,11 +53,11 @@ type Conn interface {
 	Send(ctx context.Context, cmd Command) error
 
 	// Notify, called once, registers f, which is called when there may be an event, and once after Close. Calls never
-	// overlap, and each sees the effects of the one before. f must not block and must call Recv until it returns nil; a
+	// overlap, and each sees the effects of the previous one. f must not block and must call Recv until it returns nil; a
 	// slow f slows the provider down. f may call Close, which does not wait for f.
 	Notify(f func())
 
-	// Recv returns the next event; nil if there is none, or f has used up its limit and is called again. A *AudioOut
+	// Recv returns the next event; nil without one, or f has used up its limit and is called again. A *AudioOut
 	// and its PCM are valid until the next Recv. An error is an [*Error] and final. Only Notify's function may call
 	// Recv.
 	Recv() (Event, error)
@@ -150,7 +150,7 @@ type Wire struct {
 	// KeyVariables are the environment variables of the provider's clients for the key; the last one set wins.
 	KeyVariables []string
 
-	// Settings are the wire's own settings besides [Provider]'s, as in the configuration ("transcription_model").
+	// Settings are the wire's own settings in addition to [Provider]'s, as in the configuration ("transcription_model").
 	Settings []string
 
 	// Simulated means that the simulator speaks this wire.

@@ -1,7 +1,7 @@
 // Package audit records the actions of tools: one JSON object for each call and related event, without transcripts or
 // audio, and arguments only as configured. A [Log] has a goroutine and a bounded queue for each sink, so that none
 // delays another or a caller; it drops and counts the newest records beyond it, and retries after failures. A [File]
-// rotates JSON lines; [Read], [ReadFiles] and [Follow] read them, also meanwhile.
+// rotates JSON lines; [Read], [ReadFiles] and [Follow] read them, even while a File writes.
 package audit
 
 import (

@@ -270,8 +270,8 @@ func (a *Authenticator) Revoked(p Principal) bool {
 		!found.May(opensWith(p.Kind)) || !a.signs(p)
 }
 
-// opensWith returns the scopes, any of which continues a session or opens one with a ticket, which a text tool may
-// have made.
+// opensWith returns the scopes that let a principal continue a session or use a ticket; any one is enough. A text tool
+// may have made the ticket.
 func opensWith(k Kind) Scopes {
 	if k == KindTicket {
 		return ScopeTickets | ScopeVoice | ScopeChat
@@ -279,7 +279,7 @@ func opensWith(k Kind) Scopes {
 	return ScopeVoice
 }
 
-// signs reports whether a principal's issuer still has the signing key, or may have it; true for other principals.
+// signs reports whether a principal's issuer still has the signing key; true for other principals, and while the keys are unknown.
 func (a *Authenticator) signs(p Principal) bool {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(p.ID, string(KindConsole)+":"), ":")
 	_, signer, known := strings.Cut(p.Mark, signerSeparator)

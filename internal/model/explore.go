@@ -197,9 +197,9 @@ func (g *graph[S]) endless() *Violation {
 	if worst == nil {
 		return nil
 	}
-	v := g.violation(Reached, "nobody goes on, and it has not ended", worst.first)
+	v := g.violation(Reached, "no process can continue, and the run has not ended", worst.first)
 	if worst.inner > 0 {
-		v.How = "it goes round for ever, although every process goes on"
+		v.How = "it loops forever, although every process continues"
 		v.Loop = g.loop(*worst)
 	}
 	return v

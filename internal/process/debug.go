@@ -59,7 +59,7 @@ type Vars struct {
 }
 
 // serveVars answers GET /debug/vars. With gc=1 it first collects garbage and returns memory to the system, so that the
-// answer shows what is still in use.
+// answer shows live memory only.
 func serveVars(w http.ResponseWriter, r *http.Request, version string, sessions func() int) {
 	if r.URL.Query().Get("gc") == "1" {
 		// Twice: objects in a sync.Pool survive one collection.

@@ -314,7 +314,7 @@ func (c *conn) apply(cmd Command) {
 	c.changed.Broadcast()
 }
 
-// end ends what is left of the connection.
+// end ends the open directions of the connection.
 func (c *conn) end(how func(side *net.TCPConn)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -109,10 +109,10 @@ func (c *Calls) stop(id string) []Action {
 	return []Action{Cancel{Call: k.id, Tool: k.tool}}
 }
 
-// Interrupted stops the stoppable calls, except approved ones and those that the model does not pause for (beside).
-func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) {
+// Interrupted stops the stoppable calls, except approved ones and those during which the model continues.
+func (c *Calls) Interrupted(continues func(*registry.Prepared) bool) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
-		if k.stoppable() && k.approval == nil && !beside(k.prepared) {
+		if k.stoppable() && k.approval == nil && !continues(k.prepared) {
 			do = append(do, c.stop(k.id)...)
 		}
 	}

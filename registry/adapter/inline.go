@@ -167,7 +167,7 @@ func (n *inliner) follow(o *object, depth int) any {
 }
 
 // dialect returns the index at which an RE2 pattern has another meaning, or none, in ECMA-262, the dialect of JSON
-// Schema and the providers; -1 if there is none.
+// Schema and the providers; -1 without one.
 func dialect(pattern string) int {
 	class := false
 	for i := 0; i < len(pattern); i++ {

@@ -10,7 +10,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// syntaxProblem describes the first syntax error of a JSON text with its line; the text is empty if there is none.
+// syntaxProblem describes the first syntax error of a JSON text with its line; the text is empty without one.
 func syntaxProblem(data []byte) (line int, text string) {
 	var whole json.RawMessage
 	err := json.Unmarshal(data, &whole)

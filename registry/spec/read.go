@@ -17,7 +17,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// rule says what is valid for a key of a schema.json.
+// rule defines the valid values of a key of schema.json.
 type rule struct {
 	need      string   // the key is required; what to add
 	is        string   // the end of the sentence: "key" is …, got …
@@ -304,7 +304,7 @@ const (
 	emptyList = "name one, or leave it out; if it is empty, nobody would ever have the tool"
 )
 
-// rules are by key, with dots. A star stands for any name; the entries of a list have its rule.
+// rules are by key, with dots. A star matches any name; the entries of a list have its rule.
 var rules = map[string]rule{
 	".toolId":    {need: `the directory's name with underscores, such as "kb_search"`, most: MaxToolID, form: toolIDForm},
 	".variantOf": {most: MaxToolID},

@@ -218,7 +218,8 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	return back
 }
 
-// needs returns where each kept item goes on; others are added to back.Gone. The client has all messages up to last.
+// needs returns the position from which the client needs each kept item; others are added to back.Gone. The client has
+// all messages up to last.
 func (d *Queue) needs(last int64, has *protocol.ResumeAudio, barely func(item string) bool, back *Resumed) map[string]int64 {
 	needs := make(map[string]int64, len(d.held.items))
 	index, position := -1, int64(0)

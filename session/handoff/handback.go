@@ -148,7 +148,7 @@ func (d *Handoffs) write(ctx context.Context, part Part) error {
 	})
 }
 
-// lease waits for at most leaseWait and then goes on without, because the session's words must not be lost.
+// lease waits for at most leaseWait and then continues without a lease, because the session's words must not be lost.
 func (d *Handoffs) lease(ctx context.Context, id string) (release func(), err error) {
 	late := time.After(leaseWait)
 	for {

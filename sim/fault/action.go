@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what a fault does, as named in a script.
+// Kind is the effect of a fault, as named in a script.
 type Kind string
 
 // The kinds of faults; docs/simulator.md describes each of them. wire.Conn carries out Delay, Drop, Close, UnknownEvent,

@@ -183,7 +183,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 // sounds means that the audio has at least one whole sample.
 func (d *dialog) audioItem(sounds bool) string {
 	if d.called && !d.calls.unanswered() {
-		d.called, d.finished = false, false // the model goes on after its tools' results
+		d.called, d.finished = false, false // the model continues after its tools' results
 	}
 	if d.finished && !d.called && d.sounds > 0 && !d.interrupted {
 		// The previous answer lacks only its turnComplete, which was lost, so this audio belongs to the next answer.

@@ -228,7 +228,7 @@ var cascadeVoices = []string{"Puck", "Charon", "Kore", "Fenrir", "Aoede", "Leda"
 // Model is the model used for a Setup that names none, as in Info.
 func (t *Transport) Model() string { return t.opts.modelOr("") }
 
-// Voices lists the documented voices, the default first; nil if there are none. An empty model means the default.
+// Voices lists the documented voices, the default first; nil without any. An empty model means the default.
 func (t *Transport) Voices(model string) []string {
 	model = t.opts.modelOr(model)
 	switch {

@@ -42,7 +42,7 @@ func decode[T any](take func(handler, *T) *transport.Error) eventRow {
 	}}
 }
 
-// parse decodes as far as possible; false if nothing could be. It rarely logs a field of the wrong JSON type.
+// parse decodes the readable part; false if nothing is readable. It rarely logs a field of the wrong JSON type.
 func (c *conn) parse(eventType string, frame []byte, into any) bool {
 	misfit, err := decodeEvent(frame, into)
 	switch {
@@ -371,7 +371,7 @@ type responseEvent struct {
 		Usage         *usage          `json:"usage"`
 		Metadata      json.RawMessage `json:"metadata"`
 	} `json:"response"`
-	// xAI sends the usage beside the response.
+	// xAI sends the usage next to the response.
 	Usage *usage `json:"usage"`
 }
 

@@ -261,7 +261,7 @@ func (s *sequencer) takeLate(event string) *lateCreate {
 	return &late
 }
 
-// bySpeech: the user's speech ended the response, and the provider answers that by itself.
+// bySpeech: the user's speech ended the response, and the provider answers it on its own.
 func (s *sequencer) done(id string, bySpeech bool, now time.Time) *create {
 	if s.active == id || s.active == "" {
 		s.busy, s.active, s.last, s.cancel = false, "", nil, false

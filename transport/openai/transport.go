@@ -217,7 +217,7 @@ const secondVoice = "marin"
 // Model is the model used for a Setup that names none; empty on Azure, which has no default.
 func (t *Transport) Model() string { return t.opts.Model }
 
-// Voices lists the documented voices, the default first; nil if there are none. An empty model means the default.
+// Voices lists the documented voices, the default first; nil without any. An empty model means the default.
 func (t *Transport) Voices(model string) []string {
 	model = cmp.Or(model, t.opts.Model)
 	row := rowOf(model)

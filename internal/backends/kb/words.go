@@ -299,7 +299,7 @@ func (r *Ranker) Stem(word string, language Language) string {
 
 func hasDigit(word string) bool { return strings.ContainsAny(word, "0123456789") }
 
-// small reports whether a word of a question in a language, which may be Unknown, says little about what is asked.
+// small reports whether a word carries little of a question's meaning. own is the question's language, maybe Unknown.
 func (r *Ranker) small(word string, own Language) bool {
 	if own != Unknown {
 		return r.dialects[own].talk[word]

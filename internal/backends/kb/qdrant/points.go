@@ -165,7 +165,7 @@ func filterOf(q *kb.Query) object {
 	return object{"must": must}
 }
 
-// anyOf matches points with one of the values, or all points if there are none.
+// anyOf matches points with at least one of the values; without values it matches all points.
 func anyOf[T ~string](key string, values []T) []object {
 	if len(values) == 0 {
 		return nil
