@@ -293,6 +293,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 		v.displaced, v.displacing = append(v.displaced, v.displacing), ""
 	}
 	v.returns++
+	v.strayStarts++
 	v.backAt = append(v.backAt, time.Now())
 	v.early = 3 // while missed messages may still be missing
 	if m.Snapshot {

@@ -50,6 +50,7 @@ type record struct {
 	displacing   string    // token of a tab displaced by one that has not started yet
 	twins        int       // how often two tabs came at once
 	stray        time.Time // when such a tab lost its connection before it had started, or started last: it displaced the other one, or still may
+	strayStarts  int       // how often the session started since then, before the tab may have displaced it
 	outages      map[string]int
 	returns      int
 	snapshots    int

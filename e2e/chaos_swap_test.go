@@ -120,7 +120,7 @@ func (e *evidence) overtalked(f *findings, v *visit) {
 func (e *evidence) refusals(f *findings) {
 	const promise = "a client may come back"
 	for _, v := range e.visits {
-		if v.refusedAt.IsZero() || v.code == protocol.CloseResumedElsewhere && !v.stray.IsZero() {
+		if v.refusedAt.IsZero() || v.astray() {
 			continue
 		}
 		end, over := e.log.ended[v.session]
@@ -134,6 +134,18 @@ func (e *evidence) refusals(f *findings) {
 				end.at.Sub(v.began).Seconds(), e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
 		}
 	}
+}
+
+// astray reports whether another tab, which was lost at once, may have displaced this one: this one is told, or, if its
+// gateway ended before it was told, its token is refused.
+func (v *visit) astray() bool {
+	switch v.code {
+	case protocol.CloseResumedElsewhere:
+		return !v.stray.IsZero()
+	case protocol.CloseTicket:
+		return !v.stray.IsZero() && v.strayStarts <= 0
+	}
+	return false
 }
 
 // unwritten reports whether a session was lost with a killed gateway that had announced this: the store was too slow

@@ -164,6 +164,12 @@ func (v *visit) twin(r *protocol.Resume) {
 	in, other := startedWith(came[loser]), startedWith(came[winner])
 	if loser.code < 0 && (in == 0 || other > 0 && in > other) {
 		v.stray = time.Now()
+		defer func() { // after the winner's start
+			v.strayStarts = 0
+			if other == 0 {
+				v.strayStarts = -1
+			}
+		}()
 	}
 	loser.left, v.twins = true, v.twins+1
 	if loser.code == protocol.CloseTicket {
