@@ -123,6 +123,7 @@ type Detector struct {
 	meter  frameMeter
 	floor  noiseFloor
 	frames int64  // complete frames so far
+	sound  int64  // the end of the last frame that may belong to speech, in frames
 	part   []byte // of the next frame; nil until audio is not split at frames
 	found  []Activity
 
@@ -171,7 +172,7 @@ func NewDetector(opt DetectorOptions) *Detector {
 func (d *Detector) Reset() {
 	d.meter.reset(d.opt.Rate, d.frame)
 	d.floor.reset()
-	d.frames, d.part, d.found, d.talking = 0, d.part[:0], d.found[:0], false
+	d.frames, d.sound, d.part, d.found, d.talking = 0, 0, d.part[:0], d.found[:0], false
 	d.recent = [maxRunFrames]frameMark{}
 	d.loudRun, d.lastEnd, d.peak = 0, 0, minLevel
 	d.begunAt, d.soundedAt, d.sounding, d.voiced, d.sustained = 0, 0, 0, 0, false
@@ -185,6 +186,9 @@ func (d *Detector) Speaking() bool { return d.talking }
 func (d *Detector) LastMS() (ms int64, ok bool) {
 	return d.ms(d.lastEnd), d.lastEnd > 0
 }
+
+// QuietMS returns how long there has been nothing that may belong to speech, not even a faint sound, in milliseconds.
+func (d *Detector) QuietMS() int64 { return d.ms(d.frames - d.sound) }
 
 // Recount restarts the count of sustained speech at this point.
 func (d *Detector) Recount() { d.soundedAt, d.sounding, d.voiced, d.sustained = d.frames, 0, 0, false }
@@ -218,6 +222,9 @@ func (d *Detector) Process(pcm []byte) []Activity {
 func (d *Detector) hear(frame []byte) {
 	level := d.meter.measure(frame)
 	d.decide(level, d.wantsPitch(level) && d.meter.pitched())
+	if level > d.threshold()-stopMargin {
+		d.sound = d.frames
+	}
 	d.floor.update(level, d.ceiling())
 }
 

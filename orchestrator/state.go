@@ -255,6 +255,11 @@ func (s State) Named(call string) bool { return s.calls.Named(call) }
 // Nudges returns how often this process asked a silent model to answer.
 func (s State) Nudges() int { return s.turns.nudges }
 
+// Calm reports whether the user is silent and the model neither answers nor is about to.
+func (s State) Calm() bool {
+	return s.phase == PhaseActive && s.turn == nil && !s.response.underWay && !s.user.speaks() && !s.user.unanswered && !s.down()
+}
+
 // Responding reports whether a response of the model is under way.
 func (s State) Responding() bool { return s.response.underWay }
 

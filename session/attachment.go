@@ -42,6 +42,7 @@ type attachment struct {
 	// Owned by hear.
 	over     bool
 	heard    bool      // the client has sent a frame
+	proven   uint32    // number of the last answered probe
 	caughtUp time.Time // the current audio arrived after it; zero if unknown
 }
 
@@ -73,6 +74,10 @@ func (a *attachment) hear() {
 			a.lost(gone(err))
 			s.readers.Done()
 		case !ok:
+			if n := a.conn.Proven(); n != a.proven {
+				a.proven = n
+				a.probed(n)
+			}
 			return
 		case a.current():
 			if !a.heard && s.down.Speaks() {
@@ -425,8 +430,13 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 		if err := a.conn.WriteAudio(e.Frame.PCM); err != nil {
 			return err
 		}
-		s.down.Written(a.gen, e)
+	}
+	probe := s.down.Written(a.gen, e)
+	if e.Frame != nil {
 		e.Frame.Free()
+	}
+	if err := a.probe(probe); err != nil {
+		return err
 	}
 	if e.Reported() {
 		s.reportSent()
@@ -443,6 +453,26 @@ func (a *attachment) writeDirect(item string, pcm []byte) bool {
 	if err != nil {
 		a.cannotWrite(err)
 	}
-	a.s.down.Release(a.gen, item, len(pcm))
+	if err := a.probe(a.s.down.Release(a.gen, item, len(pcm))); err != nil {
+		a.cannotWrite(err)
+	}
 	return true
+}
+
+// probed handles the answer to a probe.
+func (a *attachment) probed(n uint32) {
+	s := a.s
+	s.reportSent() // so that it counts as heard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.down.Proven(a.gen, n, func(item string) bool { return s.barelyHeard(item, now) })
+}
+
+// probe sends a probe of the downlink; n is zero for none.
+func (a *attachment) probe(n uint32) error {
+	if n == 0 {
+		return nil
+	}
+	return a.conn.Probe(n)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,8 +33,11 @@ type testClient struct {
 	code   websocket.StatusCode
 	reason string
 	over   bool
-	gone   bool          // the client was gone when its session.start was read
-	stall  chan struct{} // writes wait for it
+	gone   bool // the client was gone when its session.start was read
+
+	answers bool          // probes; set before the session begins
+	proven  atomic.Uint32 // number of the last answered probe
+	stall   chan struct{} // writes wait for it
 }
 
 func newTestClient() *testClient {
@@ -156,6 +160,18 @@ func (c *testClient) Abort() {
 		close(c.closed)
 	}
 }
+
+// Probe implements Client. The client answers at once if it is set to.
+func (c *testClient) Probe(n uint32) error {
+	if c.answers {
+		c.proven.Store(n)
+		c.in <- protocol.Frame{Data: []byte(`{"type":"ping","t":1}`)} // so that the session looks
+	}
+	return nil
+}
+
+// Proven implements Client.
+func (c *testClient) Proven() uint32 { return c.proven.Load() }
 
 // Gone implements Client.
 func (c *testClient) Gone() bool {

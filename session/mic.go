@@ -22,8 +22,11 @@ type microphone struct {
 	dropped   int32       // frames dropped since then
 	muted     atomic.Bool // the session ends and no longer listens
 
+	silence *silence // nil if silence is not joined
+
 	aheadBytes atomic.Int64 // dropped because it came too fast
 
+	calm       atomic.Bool // State.Calm of the latest step
 	flows      atomic.Bool // audio comes without a pause
 	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first; guarded by the session's mu
 }
@@ -45,11 +48,58 @@ func (m *microphone) send(s *session, pcm []byte) {
 	if len(pcm) == 0 {
 		return
 	}
+	switch silence := m.silence; {
+	case manual:
+		m.forward(s, pcm, again)
+	case silence != nil && silence.now && !again && len(pcm) < silence.frame:
+		m.listen(s, pcm)
+		silence.held = append(silence.held, pcm...)
+		if !silence.now || len(silence.held) >= silence.frame {
+			m.release(s)
+		}
+	default:
+		m.release(s)
+		m.forward(s, pcm, again)
+		m.listen(s, pcm)
+	}
+}
+
+// silence joins the user's silence to longer frames. With the first sound that may belong to speech, all is sent at once.
+type silence struct {
+	frame int    // the length of such a frame, in bytes
+	now   bool   // shorter frames are held
+	held  []byte // less than a frame, at the model's rate
+}
+
+// quietBefore is how much silence precedes longer frames, in ms: every model has noticed the end of speech.
+const quietBefore = 1500
+
+// setModel adapts to a connection to a model. Nothing may be held.
+func (m *microphone) setModel(info transport.Info, joins bool) {
+	m.silence = nil
+	if joins && info.Capabilities.AudioClock {
+		m.silence = &silence{frame: audio.Bytes(info.InputRate, longestQueued)}
+	}
+}
+
+func (m *microphone) listen(s *session, pcm []byte) {
+	quiet := s.ear.hear(pcm, &m.clock, s, s.newDetector)
+	if m.silence != nil {
+		m.silence.now = m.calm.Load() && quiet >= int64(max(quietBefore, 2*s.opts.SilenceMS))
+	}
+}
+
+// release sends the held silence. The caller must hold inbound.
+func (m *microphone) release(s *session) {
+	if m.silence != nil && len(m.silence.held) > 0 {
+		m.forward(s, m.silence.held, false)
+		m.silence.held = m.silence.held[:0]
+	}
+}
+
+func (m *microphone) forward(s *session, pcm []byte, again bool) {
 	if !m.sendDirect(s, pcm, again) {
 		s.up.pushAudio(pcm, again)
-	}
-	if !manual {
-		s.ear.hear(pcm, &m.clock, s, s.newDetector)
 	}
 }
 
@@ -141,6 +191,9 @@ func (m *microphone) watchPause(s *session) {
 		return
 	}
 	m.flows.Store(false) // a frame that arrives now may be missed; the next one is not
+	s.inbound.Lock()
+	m.release(s)
+	s.inbound.Unlock()
 	s.command(transport.AudioPause{}, nil)
 	s.ear.pause(&m.clock, s)
 }
@@ -166,8 +219,8 @@ func (s *session) newDetector() *audio.Detector {
 		SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
 }
 
-// hear takes a piece of the user's audio. fresh makes the detector.
-func (e *listener) hear(pcm []byte, clock *audioClock, to dispatcher, fresh func() *audio.Detector) {
+// hear takes a piece of the user's audio, and returns how long the user has been quiet, in ms. fresh makes the detector.
+func (e *listener) hear(pcm []byte, clock *audioClock, to dispatcher, fresh func() *audio.Detector) (quietMS int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.detector == nil {
@@ -180,6 +233,7 @@ func (e *listener) hear(pcm []byte, clock *audioClock, to dispatcher, fresh func
 		e.heardAt = now
 		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms()})
 	}
+	return e.detector.QuietMS()
 }
 
 // report passes an activity on. The caller must hold mu.

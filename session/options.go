@@ -69,6 +69,8 @@ type Options struct {
 	Limits Limits
 	// SilenceMS and PrefixMS tune speech detection, in ms. Zero means the provider's or the detector's default.
 	SilenceMS, PrefixMS int
+	// JoinSilence sends the user's silence to models with an AudioClock in longer frames.
+	JoinSilence bool
 	// Logger gets the events of sessions. Nil means no logging.
 	Logger *slog.Logger
 	// Observe receives events for metrics. Nil discards them.

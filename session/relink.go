@@ -376,6 +376,7 @@ func (w *relink) install(l *link, how orchestrator.LinkHow) error {
 	s := w.s
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
+	s.mic.release(s)
 	s.up.waitStopped()
 	if err := l.adapt(); err != nil {
 		return err
@@ -423,6 +424,7 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 func (l *link) adapt() error {
 	s := l.s
 	was, rate := s.model.link().info().InputRate, l.info().InputRate
+	s.mic.setModel(l.info(), s.opts.JoinSilence)
 	if was == rate {
 		s.ear.relinked(l.info().Capabilities.SpeechEvents, false)
 		return nil

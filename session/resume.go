@@ -126,7 +126,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		}
 	}
 	away := now.Sub(s.state.AwaySince())
-	back := s.down.Resume(r.LastSeq, r.Audio, away, b.barelyHeard)
+	back := s.down.Resume(r.LastSeq, r.Audio, away, func(item string) bool { return s.barelyHeard(item, s.state.AwaySince()) })
 	at := s.attach(c)
 	token := s.client.tokens.next(r.Token, now)
 	who := s.principal.Value()
@@ -167,10 +167,9 @@ func (b *comeback) attach() (*attachment, *Cause) {
 // firstSound: an item starts again if at most this much was heard. A player reports every 200 ms.
 const firstSound = 250 * time.Millisecond
 
-// barelyHeard reports whether an item had just begun when the client was lost. The caller must hold mu.
-func (b *comeback) barelyHeard(item string) bool {
-	s := b.s
-	ms, sounds := s.state.Heard(item, s.state.AwaySince())
+// barelyHeard reports whether an item has just begun. The caller must hold mu.
+func (s *session) barelyHeard(item string, at time.Time) bool {
+	ms, sounds := s.state.Heard(item, at)
 	return sounds && ms < firstSound.Milliseconds()
 }
 

@@ -49,6 +49,8 @@ type Client interface {
 	Ready() bool
 	Gone() bool
 	KeepAlive(pingAfter, lostAfter int) bool
+	Probe(n uint32) error
+	Proven() uint32
 	Close(code websocket.StatusCode, reason string) error
 	Abort()
 }
@@ -123,6 +125,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	s.agent.Store(cmp.Or(g.agent, &opts.Agent))
 	s.tools.Store(g.tools)
 	s.mic.clock.rate = start.InputRate
+	s.mic.setModel(info, opts.JoinSilence)
 	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = func(r *audit.Record) { s.audit(undelivered(r)) }
 	s.down.Begin(downlink.Bounds{
@@ -421,6 +424,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.saver.Save(s.transcript.SoFar(next.Spent()))
 	}
 	s.state = next
+	s.mic.calm.Store(next.Calm())
 	s.usage.count(in, actions, &s.mic.clock)
 	for i, a := range actions {
 		if ended, ok := a.(orchestrator.TurnEnded); ok {

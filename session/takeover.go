@@ -462,5 +462,7 @@ func (noClient) WriteText([]byte) error                   { return errNoClient }
 func (noClient) Ready() bool                              { return true }
 func (noClient) Gone() bool                               { return true }
 func (noClient) KeepAlive(int, int) bool                  { return true }
+func (noClient) Probe(uint32) error                       { return errNoClient }
+func (noClient) Proven() uint32                           { return 0 }
 func (noClient) Close(websocket.StatusCode, string) error { return nil }
 func (noClient) Abort()                                   {}

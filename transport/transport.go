@@ -225,6 +225,9 @@ type Capabilities struct {
 	// Images: the model takes still images (Image).
 	Images bool
 
+	// AudioClock: the model measures time by the audio that it gets, so silence may come in longer frames.
+	AudioClock bool
+
 	// UsageCumulative: the provider reports totals, which the adapter turns into deltas. For information only.
 	UsageCumulative bool
 

@@ -149,7 +149,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Usage:     s.usage,
 		Policy:    may.Policy,
 		Limits:    may.Limits,
-		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS,
+		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS, JoinSilence: cfg.VAD.JoinSilence,
 		Logger: s.logger,
 	}
 }

@@ -9,6 +9,7 @@
 package ws
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,7 @@ type Conn struct {
 	flooded atomic.Bool // reading is over; see ErrFlood
 	closed  atomic.Bool
 	watch   watch
+	proven  atomic.Uint32                 // see Proven
 	gone    atomic.Pointer[chan struct{}] // closed with the connection, for a waiting Close; nil without one
 }
 
@@ -216,8 +218,17 @@ func (c *Conn) Send(typ websocket.MessageType, m *Message) error {
 }
 
 // Ping asks the other side for a pong; see Options.OnPong.
-func (c *Conn) Ping() error {
-	if err := c.control(opPing, nil); err != nil {
+func (c *Conn) Ping() error { return c.ping(nil) }
+
+// Probe sends a ping with the number n, which must rise with each call. The pong proves that the other side has all that
+// was written before, also through proxies that relay its bytes; see Proven.
+func (c *Conn) Probe(n uint32) error { return c.ping(binary.BigEndian.AppendUint32(nil, n)) }
+
+// Proven returns the number of the latest answered Probe; zero before the first.
+func (c *Conn) Proven() uint32 { return c.proven.Load() }
+
+func (c *Conn) ping(payload []byte) error {
+	if err := c.control(opPing, payload); err != nil {
 		return fmt.Errorf("write ping: %w", err)
 	}
 	return nil

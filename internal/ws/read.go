@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -264,6 +265,9 @@ func (c *Conn) takeControl(opcode byte, p []byte) error {
 	case opPing:
 		c.answer(opPong, p)
 	case opPong:
+		if len(p) == 4 {
+			c.proven.Store(binary.BigEndian.Uint32(p))
+		}
 		if c.onPong != nil {
 			c.onPong()
 		}

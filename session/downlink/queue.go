@@ -191,28 +191,31 @@ func (d *Queue) Claim(gen int, item string, pcm []byte) bool {
 	return true
 }
 
-// Release ends a claim after n bytes of the item were written.
-func (d *Queue) Release(gen int, item string, n int) {
+// Release ends a claim after n bytes of the item were written. It returns the number of a probe to send; see Proven.
+func (d *Queue) Release(gen int, item string, n int) (probe uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if gen != d.gen || d.away {
-		return // the attachment is lost
+		return 0 // the attachment is lost
 	}
 	d.wrote(item, n)
 	d.busy = false
+	probe = d.held.dueProbe(d.seq)
 	d.run()
+	return probe
 }
 
-// Written records that an entry was written to the attachment gen.
-func (d *Queue) Written(gen int, e Entry) {
-	if e.Frame == nil {
-		return
-	}
+// Written records that an entry was written to the attachment gen. It returns the number of a probe to send; see Proven.
+func (d *Queue) Written(gen int, e Entry) (probe uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if gen == d.gen && !d.away {
+	if gen != d.gen || d.away {
+		return 0
+	}
+	if e.Frame != nil {
 		d.wrote(e.item, len(e.Frame.PCM))
 	}
+	return d.held.dueProbe(d.seq)
 }
 
 // wrote is Written for a caller that holds mu. The item is unknown if it was flushed since.

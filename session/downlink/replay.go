@@ -126,7 +126,7 @@ func (d *Queue) dropAudio() {
 
 // boundWaiting drops the oldest messages beyond the bounds; the client then gets a snapshot. The caller must hold mu.
 func (d *Queue) boundWaiting() {
-	for !d.back && (d.waiting > d.held.ring || d.words > maxHeldBytes) {
+	for !d.back && (d.waiting > int(d.held.ring) || d.words > maxHeldBytes) {
 		i := slices.IndexFunc(d.entries[d.head:], func(e Entry) bool { return e.droppable() })
 		if i < 0 {
 			break
@@ -167,6 +167,18 @@ func (d *Queue) Received(item string, ms int64) {
 
 // longestItemMS limits positions named by clients, in ms.
 const longestItemMS = 1 << 40
+
+// Proven records that the attachment gen has answered the probe of that number. barely is that of Resume: a reloaded
+// page hears such an item from its beginning.
+func (d *Queue) Proven(gen int, probe uint32, barely func(item string) bool) {
+	d.mu.Lock()
+	seq := int64(0)
+	if gen == d.gen && !d.away && d.held.proven(probe, barely) {
+		seq = d.held.probe.seq
+	}
+	d.mu.Unlock()
+	d.Acknowledged(seq)
+}
 
 // LetGo forgets the audio of items for which over returns true.
 func (d *Queue) LetGo(over func(item string) bool) {
@@ -497,6 +509,7 @@ func (d *Queue) Attach(gen int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.gen, d.away, d.back, d.busy = gen, false, false, false
+	d.held.probe = nil
 	d.charge()
 	d.run()
 }

@@ -17,15 +17,69 @@ const (
 // replayBuffer keeps sent but unconfirmed messages and audio; nothing without a budget. The queue's lock guards it.
 type replayBuffer struct {
 	budget *Budget // nil if clients may not come back
-	most   int     // bytes of audio that may be held
-	ring   int     // messages that may be held, or wait for an absent client
+	most   int32   // bytes of audio that may be held
+	ring   int32   // messages that may be held, or wait for an absent client
 
 	sent     []sentEntry
-	messages int   // messages in sent
+	messages int32 // messages in sent
+	chunks   int32 // chunks in items
 	bytes    int   // bytes of messages in sent
 	lost     int64 // messages up to this seq may have been dropped
 	items    []*heldItem
-	chunks   int // chunks in items
+	probe    *probe // nil before the first
+}
+
+// probe is a question to a client that does not report what it has: its answer, a WebSocket pong, proves that the client
+// has everything written before.
+type probe struct {
+	number uint32 // of the latest one on this attachment; from 1
+	open   bool   // it is not answered yet
+	seq    int64  // of the last message before it
+	chunks int32  // were kept after the previous answer
+}
+
+// A probe is due if more than this was sent since the last one.
+const (
+	probeChunks = 3 // of audio: half a second at 24 kHz
+	probeBytes  = 32 << 10
+)
+
+// dueProbe returns the number of a probe to send now; zero for none. seq is that of the last written message.
+func (h *replayBuffer) dueProbe(seq int64) uint32 {
+	freed := int32(0)
+	if p := h.probe; p != nil {
+		if p.open {
+			return 0
+		}
+		freed = p.chunks
+	}
+	if h.chunks <= freed+probeChunks && h.bytes <= probeBytes {
+		return 0
+	}
+	if h.probe == nil {
+		h.probe = new(probe)
+	}
+	h.probe.number++
+	h.probe.open, h.probe.seq = true, seq
+	for _, it := range h.items {
+		it.probed = it.end
+	}
+	return h.probe.number
+}
+
+// proven frees the audio before a probe, except that of items for which barely returns true. It returns false for an
+// unknown probe.
+func (h *replayBuffer) proven(number uint32, barely func(item string) bool) bool {
+	if h.probe == nil || !h.probe.open || number != h.probe.number {
+		return false
+	}
+	for _, it := range h.items {
+		if !barely(it.id) {
+			h.received(it.id, it.probed)
+		}
+	}
+	h.probe.open, h.probe.chunks = false, h.chunks
+	return true
 }
 
 type sentEntry struct {
@@ -44,6 +98,7 @@ type heldItem struct {
 	ended   int64 // seq of its audio.end; zero if that was not sent yet
 	whole   int64 // its length, once its audio.end was sent
 	tail    int64 // where the last frame that was sent of it began
+	probed  int64 // its end at the latest probe
 	// The audio from position base to position end is held; first is the position of the first byte of chunks.
 	first, base, end int64
 	chunks           []*chunk
@@ -67,7 +122,7 @@ func (h *replayBuffer) message(seq int64, text []byte, item string, turn int) {
 	for h.messages > h.ring || h.bytes > maxHeldBytes {
 		h.dropMessage()
 	}
-	if len(h.sent) > 3*h.ring {
+	if len(h.sent) > 3*int(h.ring) {
 		h.tidy(0)
 	}
 }
@@ -306,7 +361,7 @@ func (d *Queue) AnnouncedWith(item string) int64 {
 
 // Keep enables replays of audio bytes and ring messages, within budget. Call it before the queue is used.
 func (d *Queue) Keep(budget *Budget, audio, ring int) {
-	d.held = replayBuffer{budget: budget, most: audio, ring: ring}
+	d.held = replayBuffer{budget: budget, most: int32(audio), ring: int32(ring)}
 }
 
 // The limits of a Budget in bytes: everything kept for absent clients, and sent audio that is not yet confirmed.

@@ -71,7 +71,7 @@ func TestNothingOldFollowsASnapshot(t *testing.T) {
 func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
 	const ring, frame = 4, 4800
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: frame, Away: 2 * frame}, nil)
-	d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: ring}
+	d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: int32(ring)}
 	d.gen = 1
 	push := func(n int) { pushes(t, d, n) }
 	d.Detach()

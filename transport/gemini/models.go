@@ -46,7 +46,7 @@ type thinking struct {
 // family25 is the row shared by all 2.5 models. AddItem: livekit/agents sends client content between turns
 // (plugins/google/realtime_api.py, read 2026-11-24), which interrupts.
 var family25 = transport.Capabilities{
-	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
+	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, AudioClock: true, History: transport.HistoryContent,
 	ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute, Images: true,
 	AddItem: transport.AddItemIdle,
 }
@@ -78,7 +78,7 @@ var (
 		caps: transport.Capabilities{
 			// Reports about Cancel differ: it interrupts in one recorded session, and
 			// livekit/agents#5251 reports that later client content is refused: so nothing is added.
-			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, AudioClock: true, History: transport.HistoryContent,
 			ToolSchemas: transport.SchemaOpenAPI,
 			Tools:       transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; " +
@@ -89,7 +89,7 @@ var (
 		family: "gemini-3.8-live", behavior: true, historyInSetup: true,
 		caps: transport.Capabilities{
 			// Its documentation states that client content interrupts the current generation.
-			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, AudioClock: true, History: transport.HistoryContent,
 			ToolSchemas: transport.SchemaOpenAPI,
 			Tools:       transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			// contextUpdate: "Update system instructions and tools during a session with Gemini 3.8 Live",

@@ -74,6 +74,7 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 		Cancel:          !t.opts.NoInterrupt,
 		RespondNeeded:   true, // also with speech detection on
 		ToolsOff:        true,
+		AudioClock:      true, // audio_start_ms of speech_started
 		Tools:           transport.ToolsBlock,
 		History:         transport.HistoryItems,
 		Reconfigure:     reconfigure,
