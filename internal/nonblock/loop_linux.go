@@ -29,6 +29,15 @@ const (
 	shedLeast = 200  // only to a loop whose load is lower by at least this
 )
 
+// A wake-up costs as much as reading a frame. So a loop with at least denseTurns in a window that had less than napTurns
+// in its last round takes a nap first, to find more.
+const (
+	denseTurns = 300
+	napTurns   = 8
+)
+
+var nap = unix.Timespec{Nsec: (500 * time.Microsecond).Nanoseconds()}
+
 // Loops is a set of at most one loop for each processor. A loop's goroutine exists only while the loop has connections.
 // The zero value is ready for use. Loops may be used concurrently.
 type Loops struct {
@@ -99,6 +108,8 @@ type loop struct {
 	since  time.Time     // the start of the window
 	worked time.Duration // the thread's processor time at since
 	waited time.Duration // waiting time for events after since
+	turns  int           // after since
+	dense  bool          // there were denseTurns in the last window
 	full   int           // the latest consecutive windows in which it has hardly waited
 	shed   int           // connections to give away
 	to     *loop         // the loop that gets them
@@ -237,6 +248,9 @@ func (l *loop) run(poll int) {
 		if l.all.Clock != nil {
 			began = l.all.Clock()
 		}
+		if l.dense && len(turns) < napTurns {
+			_ = unix.Nanosleep(&nap, nil) // it may be shorter
+		}
 		n, err := unix.EpollWait(poll, events, int(longestNap.Milliseconds()))
 		if err != nil {
 			n = 0 // EINTR: no other error is possible
@@ -256,6 +270,7 @@ func (l *loop) run(poll int) {
 				l.shed--
 			}
 		}
+		l.turns += len(turns)
 		now = time.Now()
 		l.all.rounds.add(now.Sub(woke))
 		l.account(now)
@@ -277,6 +292,7 @@ func (l *loop) account(now time.Time) {
 		busy = allBusy
 	}
 	l.busy.Store(busy)
+	l.dense, l.turns = l.turns >= denseTurns, 0
 	l.since, l.worked, l.waited = now, worked, 0
 	l.shed = 0
 	// A loop that is behind waits for the effect before it sheds again.

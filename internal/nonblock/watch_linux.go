@@ -182,17 +182,13 @@ func (w *watched) write(p []byte) (int, error) {
 	if w.c.closed {
 		return 0, net.ErrClosed
 	}
-	for {
-		n, err := unix.Write(w.fd, p)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EAGAIN):
-			return 0, nil
-		case err != nil:
-			return 0, os.NewSyscallError("write", err)
-		default:
-			return n, nil
-		}
+	switch n, errno := send(w.fd, p); errno {
+	case 0:
+		return n, nil
+	case unix.EAGAIN:
+		return 0, nil
+	default:
+		return 0, os.NewSyscallError("sendto", errno)
 	}
 }
 
@@ -255,29 +251,25 @@ func (w *watched) pause() {
 
 // read implements ear. Within a turn the descriptor stays open.
 func (w *watched) read(p []byte) (int, error) {
-	for {
-		switch {
-		case w.told:
-			return 0, net.ErrClosed
-		case w.paused && w.broken:
-			return 0, io.ErrUnexpectedEOF
-		case w.dry || w.paused:
-			return 0, ErrWouldBlock
-		}
-		n, err := unix.Read(w.fd, p)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EAGAIN):
-			w.dry = true
-			return 0, ErrWouldBlock
-		case err != nil:
-			return 0, os.NewSyscallError("read", err)
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		default:
-			w.dry = n < len(p) // data that arrives now belongs to another turn
-			return n, nil
-		}
+	switch {
+	case w.told:
+		return 0, net.ErrClosed
+	case w.paused && w.broken:
+		return 0, io.ErrUnexpectedEOF
+	case w.dry || w.paused:
+		return 0, ErrWouldBlock
+	}
+	switch n, errno := receive(w.fd, p); {
+	case errno == unix.EAGAIN:
+		w.dry = true
+		return 0, ErrWouldBlock
+	case errno != 0:
+		return 0, os.NewSyscallError("recvfrom", errno)
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	default:
+		w.dry = n < len(p) // data that arrives now belongs to another turn
+		return n, nil
 	}
 }
 
