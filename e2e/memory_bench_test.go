@@ -19,12 +19,9 @@ type sessionMemory struct {
 // garbage collected.
 func measureMemory(tb testing.TB, way relayWay, sessions, frames int) sessionMemory {
 	tb.Helper()
-	rate := 16000
-	if way.provider == "openai" {
-		rate = 24000
-	}
+	rate := way.rate()
 	frame := make([]byte, rate/50*2)
-	srv := echoProvider(len(frame))
+	srv := echoProvider{pcm: frame}.start()
 	defer srv.Close()
 	r := startRelay(tb, way.provider, srv.URL, way.secure)
 	ask := func() relayMemory {

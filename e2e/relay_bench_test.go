@@ -1,24 +1,18 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
+	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"runtime"
-	"runtime/debug"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,359 +21,407 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/gateway"
-	"voicegw/internal/nonblock"
-	"voicegw/internal/traces"
-	"voicegw/orchestrator"
+	"voicegw/audio"
+	"voicegw/internal/testutil"
+	"voicegw/internal/ws"
 	"voicegw/protocol"
-	"voicegw/session"
-	"voicegw/transport"
-	"voicegw/transport/gemini"
-	"voicegw/transport/openai"
 )
 
-// relayEnv runs the test binary as a gateway process, so that its CPU and memory are separate from those of its
-// clients and the provider. Its value is "provider base-URL", then "tls" for TLS clients, or "traces=URL" for a
-// collector.
-const relayEnv = "VOICEGW_E2E_RELAY"
+// relayFlag chooses the relay to measure: this program, the test program of another revision, or nginx.
+var relayFlag = flag.String("relay", "", "the relay that BenchmarkRelay and BenchmarkIdle measure: a test program of e2e, or nginx; default this one")
 
-// runRelay is the gateway's process: it prints its address, then its memory for each line of input, and ends with the
-// input.
-func runRelay(target string) error {
-	words := strings.Fields(target)
-	name, base, secure, collector := words[0], words[1], slices.Contains(words, "tls"), ""
-	if at, ok := strings.CutPrefix(words[len(words)-1], "traces="); ok {
-		collector = at
-	}
-	transports := make(map[string]transport.Transport)
-	loops := gateway.NewLoops(nil)
-	client := nonblock.Client(nil, loops)
-	var err error
-	if name == "gemini" {
-		transports[name], err = gemini.New(gemini.Options{APIKey: "bench", BaseURL: base, HTTPClient: client})
-	} else {
-		transports[name], err = openai.New(openai.Options{APIKey: "bench", BaseURL: base + "/v1", HTTPClient: client})
-	}
+const nginxRelay = "nginx"
+
+// echoProvider is a provider's server that answers each audio frame with one of the model's, of the same length.
+type echoProvider struct {
+	pcm   []byte // the model's frame
+	quiet bool   // it does not answer
+}
+
+func (e echoProvider) start() *httptest.Server { return httptest.NewServer(e) }
+
+// ServeHTTP speaks enough of both providers' wires; with floodVoice it sends tiny events endlessly.
+func (e echoProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return err
+		return
 	}
-	var follow session.Follow
-	var spans *traces.Traces
-	if collector != "" {
-		if spans, err = traces.New(traces.Options{Endpoint: collector, Ratio: 1}); err != nil {
-			return err
-		}
-		spans.Know(nil, traces.Model{})
-		follow = spans.Voice
-	}
-	m, err := session.NewManager(session.Options{
-		Follow:     follow,
-		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true},
-		Policy: orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may resume, as in production
-	})
-	if err != nil {
-		return err
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
-	scheme, clients := "http", gateway.Listen(ln, loops)
-	if secure {
-		scheme = "https"
-		clients = gateway.ListenTLS(ln, loops, &tls.Config{Certificates: exampleTLS().TLS.Certificates}, nil)
-	}
-	go srv.Serve(clients)
-	defer srv.Close()
-	fmt.Println(scheme + "://" + ln.Addr().String())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		for in.Text() == "away" && m.Away() < m.Running() {
-			runtime.Gosched()
-		}
-		if in.Text() != "now" {
-			debug.FreeOSMemory()
-			runtime.GC() // pools are emptied by the second collection
-		}
-		var ms runtime.MemStats
-		runtime.ReadMemStats(&ms)
-		if err := json.NewEncoder(os.Stdout).Encode(relayMemory{Heap: ms.HeapAlloc, Stack: ms.StackInuse, Mallocs: ms.Mallocs, Allocated: ms.TotalAlloc, Goroutines: runtime.NumGoroutine(), Traces: spans.Stats()}); err != nil {
-			return err
+	defer conn.CloseNow()
+	conn.SetReadLimit(1 << 20)
+	ctx := context.Background()
+	isGemini := strings.Contains(r.URL.Path, "BidiGenerateContent")
+	hello := `{"type":"session.created","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
+	var setup []byte
+	if isGemini {
+		hello = `{"setupComplete":{}}`
+		if _, setup, err = conn.Read(ctx); err != nil {
+			return
 		}
 	}
-	m.Close()
-	atOnce, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	return spans.Close(atOnce)
-}
-
-// exampleTLS is a closed server with Go's test certificate for 127.0.0.1 and a client that trusts it.
-func exampleTLS() *httptest.Server {
-	srv := httptest.NewTLSServer(nil)
-	srv.Close()
-	return srv
-}
-
-// relayMemory is the process's memory, in bytes.
-type relayMemory struct {
-	Heap, Stack, Mallocs, Allocated uint64
-	Goroutines                      int
-	Traces                          traces.Stats
-}
-
-// relay is the process seen from outside.
-type relay struct {
-	cmd *exec.Cmd
-	url string
-	ask func(what string) (relayMemory, error)
-}
-
-// startRelay starts it; secure means TLS clients.
-func startRelay(b testing.TB, provider, base string, secure bool) *relay {
-	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), relayEnv+"="+provider+" "+base)
-	if secure {
-		cmd.Env[len(cmd.Env)-1] += " tls"
+	if conn.Write(ctx, websocket.MessageText, []byte(hello)) != nil {
+		return
 	}
-	return startedRelay(b, cmd)
-}
-
-// startedRelay starts a relay's process.
-func startedRelay(b testing.TB, cmd *exec.Cmd) *relay {
-	b.Helper()
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
-	url, err := lines.ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			b.Error("the relay:", err)
+	if !isGemini {
+		if _, setup, err = conn.Read(ctx); err != nil {
+			return
 		}
-	})
-	return &relay{cmd: cmd, url: strings.TrimSpace(url), ask: func(what string) (m relayMemory, err error) {
-		if _, err := fmt.Fprintln(in, what); err != nil {
-			return m, err
+		conn.Write(ctx, websocket.MessageText, []byte(strings.Replace(hello, "created", "updated", 1)))
+		if !e.quiet {
+			conn.Write(ctx, websocket.MessageText, []byte(`{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`))
 		}
-		line, err := lines.ReadBytes('\n')
-		return m, errors.Join(err, json.Unmarshal(line, &m))
-	}}
-}
-
-// cpu returns the process's user and system time (proc(5), fields 14 and 15, in ticks of 10 ms).
-func (r *relay) cpu(b *testing.B) time.Duration {
-	b.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))
-	if err != nil {
-		b.Skip("there is no /proc here:", err)
 	}
-	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
-	user, errU := strconv.Atoi(f[11])
-	system, errS := strconv.Atoi(f[12])
-	if err := errors.Join(errU, errS); err != nil {
-		b.Fatal(err)
+	for bytes.Contains(setup, []byte(`"`+floodVoice+`"`)) {
+		if conn.Write(ctx, websocket.MessageText, []byte(`{}`)) != nil {
+			return
+		}
 	}
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
-
-// echoProvider speaks enough of a provider's wire to return each audio frame as one of the model's, of the same
-// length; with floodVoice it sends tiny events endlessly.
-func echoProvider(frame int) *httptest.Server {
-	pcm := base64.StdEncoding.EncodeToString(make([]byte, frame))
-	geminiAudio := []byte(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`)
-	openaiAudio := []byte(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + pcm + `"}`)
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ws, err := websocket.Accept(w, r, nil)
+	answer := modelAudio(isGemini, e.pcm)
+	for buf := make([]byte, 64<<10); ; {
+		_, rd, err := conn.Reader(ctx)
 		if err != nil {
 			return
 		}
-		defer ws.CloseNow()
-		ws.SetReadLimit(1 << 20)
-		ctx := context.Background()
-		isGemini := strings.Contains(r.URL.Path, "BidiGenerateContent")
-		audio := openaiAudio
-		hello := `{"type":"session.created","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
-		var setup []byte
-		if isGemini {
-			audio, hello = geminiAudio, `{"setupComplete":{}}`
-			if _, setup, err = ws.Read(ctx); err != nil {
+		n, _ := io.ReadFull(rd, buf) // the next Reader fails as this one does
+		_, _ = io.Copy(io.Discard, rd)
+		if e.quiet || !bytes.Contains(buf[:min(n, 100)], []byte(`"audio":`)) {
+			continue // for example the notice that the audio pauses
+		}
+		for range max(1, n/base64.StdEncoding.EncodedLen(len(e.pcm))) { // the gateway may have joined frames
+			if conn.Write(ctx, websocket.MessageText, answer) != nil {
 				return
 			}
 		}
-		if ws.Write(ctx, websocket.MessageText, []byte(hello)) != nil {
-			return
-		}
-		if !isGemini {
-			if _, setup, err = ws.Read(ctx); err != nil {
-				return
-			}
-			ws.Write(ctx, websocket.MessageText, []byte(strings.Replace(hello, "created", "updated", 1)))
-			ws.Write(ctx, websocket.MessageText, []byte(`{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`))
-		}
-		for bytes.Contains(setup, []byte(`"`+floodVoice+`"`)) {
-			if ws.Write(ctx, websocket.MessageText, []byte(`{}`)) != nil {
-				return
-			}
-		}
-		for buf := make([]byte, 64<<10); ; {
-			_, rd, err := ws.Reader(ctx)
-			if err != nil {
-				return
-			}
-			n, _ := io.ReadFull(rd, buf) // the next Reader fails as this one does
-			_, _ = io.Copy(io.Discard, rd)
-			if !bytes.Contains(buf[:min(n, 100)], []byte(`"audio":`)) {
-				continue // for example the notice that the audio pauses
-			}
-			if ws.Write(ctx, websocket.MessageText, audio) != nil {
-				return
-			}
-		}
-	}))
-}
-
-// relayWay has a relay's protocols on both sides.
-type relayWay struct {
-	provider string
-	secure   bool // TLS clients
-}
-
-var relayWays = []relayWay{{"gemini", false}, {"gemini", true}, {"openai", false}, {"openai", true}}
-
-func (w relayWay) name() string {
-	if w.secure {
-		return w.provider + "-tls"
 	}
-	return w.provider
 }
 
-// BenchmarkRelay runs 200 sessions through a gateway process, each with 20 ms of audio every 20 ms in both
-// directions. It reports CPU and allocations per relayed frame (one direction), and memory per idle session.
+// modelAudio is a provider's message with a piece of the model's speech.
+func modelAudio(isGemini bool, pcm []byte) []byte {
+	data := base64.StdEncoding.EncodeToString(pcm)
+	if isGemini {
+		return []byte(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + data + `"}}]}}}`)
+	}
+	return []byte(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + data + `"}`)
+}
+
+// relayLoad is the traffic of a measurement: each session sends a frame of audio per interval.
+type relayLoad struct {
+	sessions int
+	frame    time.Duration
+	kind     string
+}
+
+// The kinds of traffic.
+const (
+	speech  = "speech"  // the user speaks, and the model sends as much
+	reports = "reports" // the same, and the client reports what it has, five times a second
+	silence = "silence" // neither speaks
+)
+
+var relayLoads = []relayLoad{
+	{200, 20 * time.Millisecond, speech}, {200, 20 * time.Millisecond, reports}, {200, 20 * time.Millisecond, silence},
+	{1000, 100 * time.Millisecond, speech}, {1000, 100 * time.Millisecond, silence},
+}
+
+func (l relayLoad) name() string { return fmt.Sprintf("%dx%v/%s", l.sessions, l.frame, l.kind) }
+
+// BenchmarkRelay measures CPU and allocations of a relay per frame and direction, the round trip, and memory (RSS) per
+// session under each load. See relayFlag.
 func BenchmarkRelay(b *testing.B) {
-	const sessions = 200
 	for _, w := range relayWays {
-		provider := w.provider
+		for _, load := range relayLoads {
+			if w.secure && load != relayLoads[0] || *relayFlag == nginxRelay && (w.secure || load.kind == reports) {
+				continue
+			}
+			b.Run(w.name()+"/"+load.name(), func(b *testing.B) {
+				rate := w.rate()
+				talk := testutil.SpeechLike(rate, 2*time.Second, 1)
+				if load.kind == silence {
+					talk = testutil.Silence(rate, 2*time.Second)
+				}
+				frame := talk[:audio.Bytes(rate, load.frame)]
+				srv := echoProvider{frame, load.kind == silence}.start()
+				defer srv.Close()
+				r := startRelay(b, w.provider, srv.URL, w.secure)
+				empty := r.resident(b)
+				callers := make([]*relayCaller, load.sessions)
+				for i := range callers {
+					callers[i] = r.call(b, w, talk, len(frame))
+					defer callers[i].conn.CloseNow()
+				}
+				for b.Loop() {
+					measureRelay(b, r, callers, load)
+				}
+				b.ReportMetric(float64(r.resident(b)-empty)/1024/float64(load.sessions), "KB-rss/session")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// BenchmarkIdle opens 2,000 sessions as fast as possible and measures memory (RSS) per session: at once, and after a
+// collection.
+func BenchmarkIdle(b *testing.B) {
+	const sessions = 2000
+	for _, w := range relayWays {
+		if w.secure {
+			continue
+		}
 		b.Run(w.name(), func(b *testing.B) {
-			rate := 16000
-			if provider == "openai" {
-				rate = 24000
-			}
-			frame := rate / 50 * 2
-			srv := echoProvider(frame)
-			defer srv.Close()
-			r := startRelay(b, provider, srv.URL, w.secure)
-			empty, err := r.ask("settle")
-			if err != nil {
-				b.Fatal(err)
-			}
-			clients := make([]*protocol.Conn, sessions)
-			for i := range clients {
-				clients[i] = benchClient(b, r.url, rate)
-				defer clients[i].Abort()
-			}
-			idle, err := r.ask("settle")
-			if err != nil {
-				b.Fatal(err)
-			}
+			frame := testutil.Silence(w.rate(), 20*time.Millisecond)
 			for b.Loop() {
-				measureRelay(b, r, clients, frame)
+				srv := echoProvider{frame, true}.start()
+				r := startRelay(b, w.provider, srv.URL, false)
+				empty := r.resident(b)
+				var all sync.WaitGroup
+				callers := make([]*relayCaller, sessions)
+				for start := range 8 {
+					all.Go(func() {
+						for i := start; i < sessions; i += 8 {
+							callers[i] = r.call(b, w, frame, len(frame))
+						}
+					})
+				}
+				all.Wait()
+				b.ReportMetric(float64(r.resident(b)-empty)/1024/sessions, "KB-rss/new-session")
+				if r.ask != nil {
+					if _, err := r.ask("settle"); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(r.resident(b)-empty)/1024/sessions, "KB-rss/settled-session")
+				for _, c := range callers {
+					c.conn.CloseNow()
+				}
+				srv.Close()
 			}
-			b.ReportMetric(float64(idle.Heap-empty.Heap)/1024/sessions, "KB-heap/idle-session")
-			b.ReportMetric(float64(idle.Stack-min(idle.Stack, empty.Stack))/1024/sessions, "KB-stack/idle-session")
-			b.ReportMetric(float64(idle.Goroutines-empty.Goroutines)/sessions, "goroutines/session")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// trusting trusts the relay's certificate.
-var trusting = exampleTLS().Client()
-
-func benchClient(b testing.TB, url string, rate int) *protocol.Conn {
+// startNginx starts nginx as a WebSocket proxy in front of base.
+func startNginx(b testing.TB, base string) *relay {
 	b.Helper()
-	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{Client: trusting})
+	program, err := exec.LookPath("nginx")
+	if err != nil {
+		b.Skip("nginx is not installed:", err)
+	}
+	addr, err := testutil.FreeAddr()
 	if err != nil {
 		b.Fatal(err)
 	}
-	text, err := protocol.EncodeClient(&protocol.Start{InputRate: rate, OutputRate: 24000})
+	dir := b.TempDir()
+	conf := fmt.Sprintf(`
+daemon off; master_process off; pid %[1]s/pid; error_log stderr crit;
+events { worker_connections 16384; }
+http {
+	access_log off;
+	client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;
+	server {
+		listen %[2]s;
+		location / {
+			proxy_pass %[3]s; proxy_http_version 1.1; proxy_read_timeout 1h;
+			proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
+		}
+	}
+}`, dir, addr, base)
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(program, "-p", dir, "-c", file)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has nothing to finish
+		_ = cmd.Wait()         // killed
+	})
+	r := &relay{cmd: cmd, url: "http://" + addr, raw: true}
+	for {
+		conn, _, err := ws.Dial(b.Context(), r.url+"/BidiGenerateContent", nil, ws.Options{})
+		if err == nil {
+			_ = conn.CloseNow()
+			return r
+		}
+		if b.Context().Err() != nil || cmd.ProcessState != nil {
+			b.Fatal("nginx does not start:", err)
+		}
+	}
+}
+
+// resident returns the process's resident memory (proc(5), statm), in bytes.
+func (r *relay) resident(b *testing.B) int {
+	b.Helper()
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", r.cmd.Process.Pid))
+	if err != nil {
+		b.Skip("there is no /proc here:", err)
+	}
+	var size, pages int
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		b.Fatal(err)
+	}
+	return pages * os.Getpagesize()
+}
+
+// relayCaller is a client of a gateway, or one that speaks a provider's wire through a proxy.
+type relayCaller struct {
+	conn   *ws.Conn
+	audio  websocket.MessageType
+	frames [][]byte                // the messages with audio, to repeat
+	parts  func(answer []byte) int // bytes of audio in a message of that type; 0 for other messages
+	piece  int                     // bytes of audio in an answer to one frame
+
+	mu   sync.Mutex  // guards the following field
+	sent []time.Time // of the frames without an answer
+
+	bytes     atomic.Int64 // of audio received
+	roundTrip []time.Duration
+}
+
+// call starts a session. The user says pcm again and again, in frames of that size in bytes.
+func (r *relay) call(b *testing.B, w relayWay, pcm []byte, frame int) *relayCaller {
+	b.Helper()
+	if !r.raw {
+		conn := benchClient(b, r.url, w.rate()).Conn
+		return &relayCaller{conn: conn, audio: websocket.MessageBinary, frames: slices.Collect(slices.Chunk(pcm, frame)), piece: frame,
+			parts: func(p []byte) int { return len(p) }}
+	}
+	path, hello, setup, head := "/v1/realtime", 1, `{"type":"session.update"}`, `{"type":"input_audio_buffer.append","audio":"`
+	tail := `"}`
+	if w.provider == "gemini" {
+		path, hello, setup = "/BidiGenerateContent", 0, `{"setup":{}}`
+		head, tail = `{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"`, `"}}}`
+	}
+	conn, _, err := ws.Dial(context.Background(), r.url+path, nil, ws.Options{Limit: 1 << 20})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := c.WriteText(text); err != nil {
+	for range hello {
+		if _, _, err := conn.Read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := conn.Write(websocket.MessageText, []byte(setup)); err != nil {
 		b.Fatal(err)
 	}
-	f, err := c.Read()
-	if err != nil {
+	if _, _, err := conn.Read(); err != nil {
 		b.Fatal(err)
 	}
-	if m, err := protocol.ParseServer(f.Data); err != nil {
-		b.Fatal(err)
-	} else if _, ok := m.(*protocol.SessionStarted); !ok {
-		b.Fatalf("the gateway answered %s", f.Data)
+	answer := len(modelAudio(w.provider == "gemini", pcm[:frame]))
+	var messages [][]byte
+	for piece := range slices.Chunk(pcm, frame) {
+		messages = append(messages, []byte(head+base64.StdEncoding.EncodeToString(piece)+tail))
 	}
-	return c
+	return &relayCaller{conn: conn, audio: websocket.MessageText, frames: messages, piece: answer, parts: func(p []byte) int {
+		if len(p) < answer {
+			return 0
+		}
+		return answer
+	}}
 }
 
 // relayTime is the length of one measurement.
 const relayTime = 5 * time.Second
 
-func measureRelay(b *testing.B, r *relay, clients []*protocol.Conn, frame int) {
+// reportEvery is the interval of a client's reports.
+const reportEvery = 200 * time.Millisecond
+
+// speak sends a frame per interval until stop.
+func (c *relayCaller) speak(offset time.Duration, load relayLoad, stop time.Time) (frames int64) {
+	next := time.Now().Add(offset)
+	reported := next
+	for ; next.Before(stop); next = next.Add(load.frame) {
+		<-time.After(time.Until(next))
+		if load.kind != silence {
+			c.mu.Lock()
+			c.sent = append(c.sent, time.Now())
+			c.mu.Unlock()
+		}
+		if c.conn.Write(c.audio, c.frames[int(frames)%len(c.frames)]) != nil {
+			return frames
+		}
+		frames++
+		if load.kind == reports && next.Sub(reported) >= reportEvery {
+			reported = next
+			ms := c.bytes.Load() / 48
+			text, err := protocol.EncodeClient(&protocol.Playback{ItemID: "item_1", ReceivedMS: ms, PlayedMS: ms, Seq: 1})
+			if err != nil || c.conn.Write(websocket.MessageText, text) != nil {
+				return frames
+			}
+		}
+	}
+	return frames
+}
+
+// listen reads the answers until the connection ends.
+func (c *relayCaller) listen() {
+	left := 0
+	for {
+		typ, p, err := c.conn.Read()
+		if err != nil {
+			return
+		}
+		if typ != c.audio {
+			continue
+		}
+		n := c.parts(p)
+		c.bytes.Add(int64(n))
+		c.mu.Lock()
+		for left += n; left >= c.piece && len(c.sent) > 0; left -= c.piece {
+			c.roundTrip = append(c.roundTrip, time.Since(c.sent[0]))
+			c.sent = c.sent[1:]
+		}
+		c.mu.Unlock()
+	}
+}
+
+func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad) {
 	b.Helper()
-	var sent, got atomic.Int64
-	var writers, readers sync.WaitGroup
-	stop := time.Now().Add(relayTime)
-	before, err := r.ask("now")
-	if err != nil {
-		b.Fatal(err)
+	for _, c := range callers {
+		go c.listen() // it ends with the connection
 	}
-	cpu := r.cpu(b)
-	pcm := make([]byte, frame)
-	for i, c := range clients {
-		readers.Go(func() {
-			for time.Now().Before(stop.Add(-50 * time.Millisecond)) {
-				f, err := c.Read()
-				if err != nil {
-					return
-				}
-				if f.Audio {
-					got.Add(1)
-				}
-			}
-		})
-		writers.Go(func() {
-			next := time.Now().Add(time.Duration(i) * 20 * time.Millisecond / time.Duration(len(clients)))
-			for ; next.Before(stop); next = next.Add(20 * time.Millisecond) {
-				<-time.After(time.Until(next))
-				if c.WriteAudio(pcm) != nil {
-					return
-				}
-				sent.Add(1)
-			}
+	var before, after relayMemory
+	var err error
+	if r.ask != nil {
+		if before, err = r.ask("now"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var sent atomic.Int64
+	var speakers sync.WaitGroup
+	cpu, stop := r.cpu(b), time.Now().Add(relayTime)
+	for i, c := range callers {
+		speakers.Go(func() {
+			sent.Add(c.speak(time.Duration(i)*load.frame/time.Duration(len(callers)), load, stop))
 		})
 	}
-	writers.Wait()
-	readers.Wait()
+	speakers.Wait()
 	cpu = r.cpu(b) - cpu
-	after, err := r.ask("now")
-	if err != nil {
-		b.Fatal(err)
+	if r.ask != nil {
+		if after, err = r.ask("now"); err != nil {
+			b.Fatal(err)
+		}
 	}
-	frames := float64(sent.Load() + got.Load())
+	var trips []time.Duration
+	got := 0.0
+	for _, c := range callers {
+		c.mu.Lock()
+		trips = append(trips, c.roundTrip...)
+		c.mu.Unlock()
+		got += float64(c.bytes.Load()) / float64(c.piece)
+	}
+	frames := float64(sent.Load()) + got
 	b.ReportMetric(float64(cpu.Microseconds())/frames, "cpu-us/frame")
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/frames, "mallocs/frame")
-	b.ReportMetric(100*float64(got.Load())/float64(sent.Load()), "%delivered")
+	if r.ask != nil {
+		b.ReportMetric(float64(after.Mallocs-before.Mallocs)/frames, "mallocs/frame")
+	}
+	if load.kind == silence {
+		return
+	}
+	b.ReportMetric(100*got/float64(sent.Load()), "%delivered")
+	slices.Sort(trips)
+	b.ReportMetric(float64(trips[len(trips)/2].Microseconds()), "p50-us")
+	b.ReportMetric(float64(trips[len(trips)*99/100].Microseconds()), "p99-us")
 }
