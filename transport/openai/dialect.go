@@ -83,9 +83,9 @@ type flatSession struct {
 	Audio         any      `json:"audio,omitempty"`
 	Transcription any      `json:"input_audio_transcription,omitempty"`
 	// TurnDetection is nil (null on the wire) for a caller that marks its own turns.
-	TurnDetection *flatDetection `json:"turn_detection"`
-	Tools         any            `json:"tools,omitempty"`
-	ToolChoice    string         `json:"tool_choice,omitempty"`
+	TurnDetection *flatDetection  `json:"turn_detection"`
+	Tools         json.RawMessage `json:"tools,omitempty"`
+	ToolChoice    string          `json:"tool_choice,omitempty"`
 }
 
 type flatDetection struct {
@@ -98,12 +98,12 @@ type flatDetection struct {
 
 func newFlatSession(setup transport.Setup) flatSession {
 	s := flatSession{Instructions: setup.Instructions}
+	if len(setup.Tools) > 0 {
+		s.Tools = toolList(setup.Tools)
+	}
 	if !setup.ManualActivity {
 		s.TurnDetection = &flatDetection{Type: "server_vad", PrefixMS: max(setup.PrefixMS, 0),
 			SilenceMS: max(setup.SilenceMS, 0), Create: true, Interrupt: true}
-	}
-	if tools := toolParams(setup.Tools); len(tools) > 0 {
-		s.Tools = tools
 	}
 	return s
 }

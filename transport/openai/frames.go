@@ -67,9 +67,13 @@ func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	const rest = `{"session":,"event_id":"","type":"session.update"}`
-	frame := make([]byte, 0, len(session)+len(event)+len(rest))
+	tools := toolList(setup.Tools)
+	const rest = `{"session":,"tools":,"event_id":"","type":"session.update"}`
+	frame := make([]byte, 0, len(session)+len(tools)+len(event)+len(rest))
 	frame = append(append(frame, `{"session":`...), session...)
+	if len(setup.Tools) > 0 { // a new session has none
+		frame = append(append(append(frame[:len(frame)-1], `,"tools":`...), tools...), '}')
+	}
 	frame = strconv.AppendQuote(append(frame, `,"event_id":`...), event)
 	return append(frame, `,"type":"session.update"}`...), nil
 }
@@ -95,7 +99,6 @@ func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreat
 		OutputModalities: []string{"audio"},
 		Audio:            realtime.RealtimeAudioConfigParam{Input: input, Output: output},
 		ToolChoice:       realtime.RealtimeToolChoiceConfigUnionParam{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsAuto)},
-		Tools:            toolParams(setup.Tools),
 	}
 	if o.Reasoning != "" && rowOf(setup.Model).reasons {
 		session.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
@@ -124,23 +127,34 @@ func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetecti
 	return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: vad}
 }
 
-// toolParams declares the tools; nil is enough for no tools, because a new session has no tools.
-func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
-	var out realtime.RealtimeToolsConfigParam
+// toolList is a list of RealtimeFunctionTool (openai-go v3.95), whose encoding by the library takes four times its
+// length. It is never null, because an empty list clears and a missing one keeps. Parameters are valid JSON.
+func toolList(tools []transport.Tool) json.RawMessage {
+	const rest = `{"name":"","description":"","parameters":,"type":"function"},`
+	size := len("[]")
 	for _, t := range tools {
-		fn := &realtime.RealtimeFunctionToolParam{
-			Type: realtime.RealtimeFunctionToolTypeFunction,
-			Name: param.NewOpt(t.Name),
+		size += len(rest) + len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	out := append(make([]byte, 0, size+size/8), '[')
+	for i, t := range tools {
+		if i > 0 {
+			out = append(out, ',')
 		}
+		out = appendString(append(out, `{"name":`...), t.Name)
 		if t.Description != "" {
-			fn.Description = param.NewOpt(t.Description)
+			out = appendString(append(out, `,"description":`...), t.Description)
 		}
 		if len(t.Parameters) > 0 {
-			fn.Parameters = t.Parameters
+			out = append(append(out, `,"parameters":`...), t.Parameters...)
 		}
-		out = append(out, realtime.RealtimeToolsConfigUnionParam{OfFunction: fn})
+		out = append(out, `,"type":"function"}`...)
 	}
-	return out
+	return append(out, ']')
+}
+
+func appendString(dst []byte, s string) []byte {
+	text, _ := json.Marshal(s) // cannot fail
+	return append(dst, text...)
 }
 
 // labelKey is the metadata with a request's event_id, which response.created and response.done repeat, as nothing else

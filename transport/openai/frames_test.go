@@ -28,9 +28,16 @@ func TestSessionUpdateIsWhatTheLibraryEncodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		session := sessionOf(setup, &Options{})
+		for _, t := range setup.Tools {
+			session.Tools = append(session.Tools, realtime.RealtimeToolsConfigUnionParam{OfFunction: &realtime.RealtimeFunctionToolParam{
+				Type: realtime.RealtimeFunctionToolTypeFunction, Name: param.NewOpt(t.Name), Description: param.NewOpt(t.Description),
+				Parameters: t.Parameters,
+			}})
+		}
 		want, err := json.Marshal(realtime.SessionUpdateEventParam{
 			EventID: param.NewOpt("update_1"),
-			Session: realtime.SessionUpdateEventSessionUnionParam{OfRealtime: sessionOf(setup, &Options{})},
+			Session: realtime.SessionUpdateEventSessionUnionParam{OfRealtime: session},
 		})
 		if err != nil {
 			t.Fatal(err)

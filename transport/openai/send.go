@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/openai/openai-go/v3/realtime"
-
 	"voicegw/audio"
 	"voicegw/transport"
 )
@@ -235,16 +233,12 @@ const maxUpdates = 16
 // updateFrame replaces instructions and tools and nothing else: a voice, sent again, would have the update refused
 // (cannot_update_voice), and formats would begin anew. Only today's API requires a type.
 func (d *dialect) updateFrame(event string, r transport.Reconfigure) ([]byte, error) {
-	tools := toolParams(r.Tools)
-	if tools == nil {
-		tools = realtime.RealtimeToolsConfigParam{} // an empty list clears; a missing one keeps
-	}
 	type session struct {
-		Type         string                            `json:"type,omitempty"`
-		Instructions string                            `json:"instructions"`
-		Tools        realtime.RealtimeToolsConfigParam `json:"tools"`
+		Type         string          `json:"type,omitempty"`
+		Instructions string          `json:"instructions"`
+		Tools        json.RawMessage `json:"tools"`
 	}
-	s := session{Instructions: r.Instructions, Tools: tools}
+	s := session{Instructions: r.Instructions, Tools: toolList(r.Tools)}
 	if d.session == nil {
 		s.Type = "realtime"
 	}
