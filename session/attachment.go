@@ -241,12 +241,11 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 		return
 	}
 	now := s.opts.now()
-	if last := s.mic.clock.newest(); !last.IsZero() {
-		if hole := min(now.Sub(last), maxBurst); hole > minGap {
-			s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, hole))
-		}
+	ahead, hole, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead)
+	if hole > minGap {
+		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, min(hole, maxBurst)))
 	}
-	if ahead, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
+	if !ok {
 		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
 			s.clientError(protocol.CodeAudioTooFast, "",
 				"The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",

@@ -15,7 +15,7 @@ func TestAudioClockKnowsWhenASampleCame(t *testing.T) {
 		if i == 250 {
 			now = now.Add(3 * time.Second)
 		}
-		if _, ok := c.add(640, now, now, time.Second); !ok {
+		if _, _, ok := c.add(640, now, now, time.Second); !ok {
 			t.Fatalf("frame %d was refused", i)
 		}
 		now = now.Add(20 * time.Millisecond)
@@ -46,7 +46,7 @@ func TestLateReaderIsNoFastClient(t *testing.T) {
 	since := now
 	read := func(frames int) (refused int) {
 		for range frames {
-			if _, ok := c.add(frame, since, now, 5*time.Second); !ok {
+			if _, _, ok := c.add(frame, since, now, 5*time.Second); !ok {
 				refused++
 			}
 		}

@@ -371,10 +371,14 @@ const maxBurst = 15 * time.Second
 const minGap = 500 * time.Millisecond
 
 // add records n bytes that arrived after since (now if zero), unless they are more than most ahead of real time. It
-// returns how far ahead they are. Audio that waited for a late reader counts as if read in time, not as a pause.
-func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
+// returns how far ahead they are, and for how long none had come. Audio that waited for a late reader counts as if read
+// in time, not as a pause.
+func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead, hole time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.count > 0 {
+		hole = now.Sub(c.origin) - c.back(1).since
+	}
 	if since.IsZero() || since.After(now) {
 		since = now
 	}
@@ -390,7 +394,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	}
 	ahead = audio.Duration(c.rate, int(c.bytes)+n) - now.Sub(c.start)
 	if ahead > most {
-		return ahead, false
+		return ahead, hole, false
 	}
 	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n) - maxBurst; pause > 0 && !now.Before(c.until) {
 		// A long pause, as of a muted microphone, does not allow a longer burst.
@@ -399,7 +403,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	ahead = max(ahead, 0)
 	c.bytes += int64(n)
 	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), since: now.Sub(c.origin)})
-	return ahead, true
+	return ahead, hole, true
 }
 
 // startAt sets a taken session's clock to ms. The next audio, of length again, may come at any speed.
