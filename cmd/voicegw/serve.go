@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,9 @@ const (
 func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if n := schedulers(runtime.GOMAXPROCS(0), variable(p.Environ, "GOMAXPROCS")); n > 0 {
 		runtime.GOMAXPROCS(n)
+	}
+	if variable(p.Environ, "GOGC") == "" {
+		debug.SetGCPercent(50) // a relayed frame makes no garbage, so less memory costs little
 	}
 	cfg, warnings, err := p.load(flags, parsed)
 	if flags.CheckConfig {
