@@ -147,6 +147,7 @@ func BenchmarkRelay(b *testing.B) {
 				for i := range callers {
 					callers[i] = r.call(b, w, talk, len(frame))
 					defer callers[i].conn.CloseNow()
+					go callers[i].listen() // until it is closed
 				}
 				for b.Loop() {
 					measureRelay(b, r, callers, load)
@@ -182,6 +183,9 @@ func BenchmarkIdle(b *testing.B) {
 					})
 				}
 				all.Wait()
+				if b.Failed() {
+					b.FailNow()
+				}
 				b.ReportMetric(float64(r.resident(b)-empty)/1024/sessions, "KB-rss/new-session")
 				if r.ask != nil {
 					if _, err := r.ask("settle"); err != nil {
@@ -379,9 +383,13 @@ func (c *relayCaller) listen() {
 
 func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad) {
 	b.Helper()
-	for _, c := range callers {
-		go c.listen() // it ends with the connection
+	heard := func() (frames float64) {
+		for _, c := range callers {
+			frames += float64(c.bytes.Load()) / float64(c.piece)
+		}
+		return frames
 	}
+	had := heard()
 	var before, after relayMemory
 	var err error
 	if r.ask != nil {
@@ -405,13 +413,12 @@ func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad
 		}
 	}
 	var trips []time.Duration
-	got := 0.0
 	for _, c := range callers {
 		c.mu.Lock()
 		trips = append(trips, c.roundTrip...)
 		c.mu.Unlock()
-		got += float64(c.bytes.Load()) / float64(c.piece)
 	}
+	got := heard() - had
 	frames := float64(sent.Load()) + got
 	b.ReportMetric(float64(cpu.Microseconds())/frames, "cpu-us/frame")
 	if r.ask != nil {

@@ -40,6 +40,7 @@ const relayEnv = "VOICEGW_E2E_RELAY"
 // runRelay is the gateway's process: it prints its address, then its memory for each line of input, and ends with the
 // input.
 func runRelay(target string) error {
+	debug.SetGCPercent(50) // as serve does
 	words := strings.Fields(target)
 	name, base, secure, collector := words[0], words[1], slices.Contains(words, "tls"), ""
 	if at, ok := strings.CutPrefix(words[len(words)-1], "traces="); ok {
@@ -68,7 +69,7 @@ func runRelay(target string) error {
 	}
 	m, err := session.NewManager(session.Options{
 		Follow:     follow,
-		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true},
+		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true, Sessions: 10_000},
 		Policy:      orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may resume, as in production
 		JoinSilence: true,
 	})
