@@ -1,6 +1,10 @@
 package audio
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
 
 // frameMeter measures the level of frames without rumble and hum, and whether they have the pitch of a voice.
 type frameMeter struct {
@@ -15,6 +19,8 @@ type frameMeter struct {
 	slowLen   int
 	slowSum   float64
 	slowCount int
+
+	zeros int // how many frames of digital silence came in a row
 }
 
 const (
@@ -29,6 +35,9 @@ const (
 	pitchSpan   = pitchWindow + maxLag
 	// pitchMatch is the least correlation of two periods: it is at most 0.3 for noise, and at least 0.8 for a voice.
 	pitchMatch = 0.55
+
+	// restFrames of digital silence leave nothing in the filter and in slow.
+	restFrames = 2 + pitchSpan*1000/slowRate/frameMS
 )
 
 func (m *frameMeter) reset(rate, frame int) {
@@ -41,6 +50,11 @@ func (m *frameMeter) reset(rate, frame int) {
 
 // measure processes one frame of PCM and returns its level in dB.
 func (m *frameMeter) measure(pcm []byte) float64 {
+	if !silent(pcm) {
+		m.zeros = 0
+	} else if m.zeros++; m.zeros > restFrames {
+		return minLevel // as of a muted microphone
+	}
 	var energy float64
 	var filtered [chunkSamples]float64
 	for len(pcm) > 0 {
@@ -54,6 +68,16 @@ func (m *frameMeter) measure(pcm []byte) float64 {
 		m.filter.last = quad{}
 	}
 	return decibel(energy * m.scale)
+}
+
+// silent reports whether all samples are zero.
+func silent(pcm []byte) bool {
+	for ; len(pcm) >= 8; pcm = pcm[8:] {
+		if binary.LittleEndian.Uint64(pcm) != 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(pcm, func(b byte) bool { return b != 0 })
 }
 
 func (m *frameMeter) slowDown(samples []float64) {

@@ -76,6 +76,9 @@ func (l *lookback) sent(pcm []byte, again bool) {
 }
 
 func loud(pcm []byte) bool {
+	for len(pcm) >= 8 && binary.LittleEndian.Uint64(pcm) == 0 {
+		pcm = pcm[8:]
+	}
 	for i := 0; i+1 < len(pcm); i += audio.BytesPerSample {
 		if v := int(int16(binary.LittleEndian.Uint16(pcm[i:]))); v >= lookLevel || v <= -lookLevel {
 			return true
