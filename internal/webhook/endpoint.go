@@ -8,10 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
-	"syscall"
 	"time"
 
 	"voicegw/internal/bounded"
@@ -46,93 +44,18 @@ type result struct {
 }
 
 type poster struct {
-	// Immutable.
 	Endpoint
-	// direct connects to public addresses only, unless Private is set. proxied connects to the proxy that proxy returns
-	// for a request.
-	direct, proxied *http.Client
-	proxy           func(*http.Request) (*url.URL, error)
+	out *bounded.Outbound
 }
 
 func newPoster(e Endpoint) *poster {
 	if e.Timeout == 0 {
 		e.Timeout = 10 * time.Second
 	}
-	direct, proxied := bounded.NewTransport(), bounded.NewTransport()
-	p := &poster{Endpoint: e, direct: bounded.Unfollowed(direct), proxied: bounded.Unfollowed(proxied), proxy: proxied.Proxy}
-	direct.Proxy, direct.MaxConnsPerHost, proxied.MaxConnsPerHost = nil, workers, workers
-	dialer := &net.Dialer{Timeout: e.Timeout, Control: func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return errAddress
-		}
-		return checkAddress(at.Addr(), e.Private)
-	}}
-	direct.DialContext = dialer.DialContext
-	proxied.Proxy = func(r *http.Request) (*url.URL, error) { return p.proxy(r) }
-	return p
+	return &poster{Endpoint: e, out: bounded.NewOutbound(e.Private, workers, bounded.Limits{Service: "the webhook " + e.Name})}
 }
 
-func (p *poster) close() {
-	p.direct.CloseIdleConnections()
-	p.proxied.CloseIdleConnections()
-}
-
-// lookupTime bounds the lookup of a name that a proxy will look up again.
-const lookupTime = 2 * time.Second
-
-// clientFor returns the client for a request. A proxy resolves the name itself, so the address can only be checked
-// beforehand: if this machine resolves the name, the address must be allowed. A name that only the proxy can resolve is
-// left to it.
-func (p *poster) clientFor(r *http.Request) (*http.Client, error) {
-	switch through, err := p.proxy(r); {
-	case err != nil:
-		return nil, err
-	case through == nil:
-		return p.direct, nil
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), lookupTime)
-	defer cancel()
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.URL.Hostname())
-	var unknown *net.DNSError
-	if err != nil && !errors.As(err, &unknown) {
-		return nil, err
-	}
-	for _, ip := range addrs {
-		if err := checkAddress(ip, p.Private); err != nil {
-			return nil, err
-		}
-	}
-	return p.proxied, nil
-}
-
-var errAddress = errors.New("the URL's address is not public; set private to allow it")
-
-// nobody lists the reserved networks that package netip doesn't know
-// (www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart, read 2026-11-26).
-var nobody = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
-}
-
-// checkAddress refuses forbidden addresses. It runs after name resolution, just before connecting, so that a later DNS
-// change can't bypass it.
-func checkAddress(ip netip.Addr, private bool) error {
-	ip = ip.Unmap().WithZone("")
-	switch {
-	case ip.IsLinkLocalUnicast(), ip.IsMulticast(), ip.IsUnspecified():
-		return errAddress
-	case private:
-		return nil
-	case !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(nobody, func(p netip.Prefix) bool { return p.Contains(ip) }):
-		return errAddress
-	}
-	return nil
-}
+func (p *poster) close() { p.out.Close() }
 
 // post makes one attempt. Only the answer's status and Retry-After matter.
 func (p *poster) post(ctx context.Context, id string, body []byte) result {
@@ -145,11 +68,7 @@ func (p *poster) post(ctx context.Context, id string, body []byte) result {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "voicegw")
 	Sign(req.Header, id, time.Now(), body, p.Secrets...)
-	client, err := p.clientFor(req)
-	if err != nil {
-		return result{why: reason(err)}
-	}
-	resp, err := client.Do(req)
+	resp, err := p.out.Do(req)
 	if err != nil {
 		return result{why: reason(err)}
 	}
@@ -176,8 +95,8 @@ func reason(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
-	case errors.Is(err, errAddress):
-		return errAddress.Error()
+	case errors.Is(err, bounded.ErrAddress):
+		return bounded.ErrAddress.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case errors.As(err, &dns):

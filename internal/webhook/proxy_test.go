@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"voicegw/internal/bounded"
 )
 
 // TestProxy: events go through the proxy that the environment names, which looks names up that this machine does not
@@ -36,16 +38,16 @@ func TestProxy(t *testing.T) {
 	}{
 		"http://hooks.invalid/in":    {want: ""},
 		"http://93.184.215.14/in":    {want: ""},
-		"http://10.1.2.3/in":         {want: errAddress.Error()},
+		"http://10.1.2.3/in":         {want: bounded.ErrAddress.Error()},
 		"http://10.1.2.4/in":         {private: true, want: ""},
-		"http://169.254.169.254/in":  {private: true, want: errAddress.Error()},
-		"http://[::1]/in":            {want: errAddress.Error()},
-		"http://localhost/in":        {want: errAddress.Error()},
+		"http://169.254.169.254/in":  {private: true, want: bounded.ErrAddress.Error()},
+		"http://[::1]/in":            {want: bounded.ErrAddress.Error()},
+		"http://localhost/in":        {want: bounded.ErrAddress.Error()},
 		"http://127.0.0.1:1/in":      {private: true, direct: true, want: "cannot connect"},
-		"http://192.168.255.1/other": {direct: true, want: errAddress.Error()},
+		"http://192.168.255.1/other": {direct: true, want: bounded.ErrAddress.Error()},
 	} {
 		p := newPoster(Endpoint{Name: "x", URL: address, Private: tc.private, Secrets: []Secret{}})
-		p.proxy = func(*http.Request) (*url.URL, error) {
+		p.out.Proxy = func(*http.Request) (*url.URL, error) {
 			if tc.direct {
 				return nil, nil //nolint:nilnil // as http.ProxyFromEnvironment
 			}

@@ -1,0 +1,22 @@
+package bounded
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// TestAddresses: which addresses are public, and which are never allowed.
+func TestAddresses(t *testing.T) {
+	for address, want := range map[string][2]bool{
+		"93.184.215.14:443": {true, true}, "[2606:2800:220::1]:443": {true, true},
+		"127.0.0.1:1": {false, true}, "10.1.2.3:443": {false, true}, "192.168.1.1:443": {false, true}, "100.64.1.1:443": {false, true}, "[::1]:1": {false, true},
+		"[fd00::1]:1": {false, true}, "[::ffff:127.0.0.1]:1": {false, true}, "[64:ff9b::7f00:1]:1": {false, true},
+		"169.254.169.254:80": {false, false}, "[fe80::1%eth0]:80": {false, false}, "0.0.0.0:80": {false, false}, "[::]:80": {false, false}, "224.0.0.1:80": {false, false},
+	} {
+		for i, private := range []bool{false, true} {
+			if got := checkAddress(netip.MustParseAddrPort(address).Addr(), private) == nil; got != want[i] {
+				t.Errorf("%s, private %v: %v", address, private, got)
+			}
+		}
+	}
+}
