@@ -48,7 +48,7 @@ var (
 		"Give the reference that CONFIRMATION_REQUIRED came with, and what the user said."}
 	NoSuchQuestion = Words{"No question with that reference waits for an answer.",
 		"It was answered, has expired, or never was. If the user still wants it, call the tool again."}
-	UserHasNotSpoken = Words{"The user has not spoken since the question was put, so nobody has agreed.",
+	UserHasNotSpoken = Words{"The user has not spoken since the question was put, so no one has agreed.",
 		"Ask the user, wait for the answer, and call confirm_action then."}
 	AnswerNotRecorded = Words{"The answer could not be recorded; nothing was done.", DoesNotWork}
 	OvertakenApproved = Words{"The user went on before what was approved had finished. It is still running.",
@@ -163,7 +163,7 @@ func SwitchedTooOften(most int, within string) Words {
 
 // SwitchNotPossible refuses a switch that this conversation cannot make. why ends the sentence.
 func SwitchNotPossible(agent, why string) Words {
-	return Words{fmt.Sprintf("The agent %s cannot go on with this conversation: %s.", agent, why), goOnYourself}
+	return Words{fmt.Sprintf("The agent %s cannot continue this conversation: %s.", agent, why), goOnYourself}
 }
 
 // LostWrite answers a call with side effects that was running when its process died.
@@ -216,7 +216,7 @@ func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	return Words{
 		Message: fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, "+
 			"and it was not run.", times, tool),
-		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and go on with what they say; only " +
+		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and continue with what they say; only " +
 			"if they ask for it again in their own words, call it once more.",
 	}
 }

@@ -110,7 +110,7 @@ func UnknownNotice(tool, reference string, approved time.Time, begun bool) strin
 		what = "It was begun and may have been done"
 	}
 	return fmt.Sprintf("The user approved %s (reference %s) at %s, and the gateway was ended before the outcome was recorded. "+
-		"%s, but nobody knows. Do not call it again by yourself: tell the user, and have it looked up first.",
+		"%s, but no one knows. Do not call it again by yourself: tell the user, and have it looked up first.",
 		tool, reference, approved.UTC().Format(time.RFC3339), what)
 }
 

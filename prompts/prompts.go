@@ -162,7 +162,7 @@ var DescribeToolGuide string
 
 // The words of agent_switch. Lines about the agents follow AgentSwitchAgent and AgentSwitchGuide.
 const (
-	AgentSwitch = "Hands the user over to another agent, who goes on with their request at once. Say nothing of it " +
+	AgentSwitch = "Hands the user over to another agent, who continues their request at once. Say nothing of it " +
 		"before, and nothing after."
 	AgentSwitchSummary = "Hands the user over to another agent when what they want is that agent's task and not yours, or " +
 		"when they ask for it."
@@ -171,8 +171,8 @@ const (
 	AgentSwitchMessage = "What the other agent must know that was not said in the conversation. Leave it out otherwise: the " +
 		"agent knows what was said."
 	AgentSwitchGuide = "# agent_switch\n\nHands the user over to another agent. That agent knows the whole conversation and " +
-		"goes on with the user's open request, without a greeting. Call it alone, as the last call of your answer. A turn has " +
-		"at most two switches, and nobody switches back to an agent that has just handed the user over before the user has " +
+		"continues the user's open request, without a greeting. Call it alone, as the last call of your answer. A turn has " +
+		"at most two switches, and no agent switches back to an agent that has just handed the user over before the user has " +
 		"said something.\n\nThe agents:\n"
 )
 

@@ -48,7 +48,7 @@ type outcome struct {
 // Run executes the call and returns an envelope when TimeoutMS has passed or ctx is done at the latest. session.Mode
 // is replaced by the call's mode. caps are the values of Options.SessionCapabilities and ModeCapabilities. A handler
 // that ignores its deadline is abandoned: its result is dropped, and with 64 abandoned handlers the tool answers
-// TRANSIENT. Timeouts are TRANSIENT, whoever set them. Calls, even of one Prepared, may run concurrently.
+// TRANSIENT. All timeouts are TRANSIENT. Calls, even of one Prepared, may run concurrently.
 func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelope {
 	s, start := p.snapshot, time.Now() // a call runs in the version with which it was prepared
 	ctx, cancel := within(ctx, p.tool)

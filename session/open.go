@@ -434,8 +434,8 @@ func (g *startup) enter(ctx context.Context) *Cause {
 	}
 	if !conversation.May(g.User, id) {
 		return wrongField("conversation_id",
-			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with "+
-				"the conversation.", conversation.MinSecret)
+			"must have at least %d characters, drawn at random, where no user is named: anyone who knows it can "+
+				"continue the conversation.", conversation.MinSecret)
 	}
 	if g.options().Handoffs == nil {
 		return nil

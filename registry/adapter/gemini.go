@@ -141,7 +141,7 @@ func (g *gemini) refuse(o *object) bool {
 		}
 	}
 	if o.has("anyOf") && o.has("oneOf") {
-		g.p.add(o.at("oneOf"), "oneOf", "oneOf stands beside anyOf, and Gemini has one list of alternatives; write the "+
+		g.p.add(o.at("oneOf"), "oneOf", "the schema has oneOf and anyOf, and Gemini has one list of alternatives; write the "+
 			"combinations as one list")
 	}
 	return len(g.p.list) == before
@@ -170,7 +170,7 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 		all = append(all, made)
 	}
 	if len(all) == 0 {
-		g.p.add(o.at(key), key, "none of the alternatives agrees with what stands beside them; correct one of the two")
+		g.p.add(o.at(key), key, "no alternative agrees with the rest of the schema; correct one of the two")
 	}
 	if key == "oneOf" {
 		g.exclusive(o, all)

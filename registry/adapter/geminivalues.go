@@ -58,7 +58,7 @@ func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	}
 	switch {
 	case len(runs) == 0:
-		g.p.add(o.at("enum"), "enum", "no value of the enum is within the bounds beside it; correct one of the two")
+		g.p.add(o.at("enum"), "enum", "no value of the enum is within the schema's bounds; correct one of the two")
 		return nil
 	case len(runs) > MaxAlternatives:
 		g.p.add(o.at("enum"), "enum", "Gemini's form would need %d alternatives for these numbers, more than %d; use strings, "+

@@ -129,7 +129,7 @@ func (r *reader) rules(s *Spec) {
 	case !toolIDForm.fits(of):
 		r.problem(document.Pointer{"variantOf"}, "\"variantOf\" is the toolId of another tool, got %s.", document.Show(of))
 	case of == s.ToolID:
-		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name the tool beside which this one stands.")
+		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name another tool.")
 	}
 	if s.Category == CategoryRetrieval && s.SideEffects == SideEffectsWrites {
 		r.problem(document.Pointer{"sideEffects"}, "A retrieval tool only reads; write \"read_only\" or make the category \"action\".")
@@ -154,7 +154,7 @@ func (r *reader) rules(s *Spec) {
 	}
 	if s.ConfirmWhen != nil && !s.RequiresConfirmation {
 		r.problem(document.Pointer{"confirmWhen"}, "The conditions say which calls a person is asked about, and "+
-			"requiresConfirmation is not true, so nobody is ever asked; make it true, or leave them out.")
+			"requiresConfirmation is not true, so no one is ever asked; make it true, or leave them out.")
 	}
 }
 

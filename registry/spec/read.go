@@ -301,7 +301,7 @@ func matching(pattern string, most int) func(string) bool {
 const (
 	someTime  = `a time of day from 00:00 to 23:59, such as "09:30" ("to" may be "24:00")`
 	someDate  = `a date such as "2026-12-24"`
-	emptyList = "name one, or leave it out; if it is empty, nobody would ever have the tool"
+	emptyList = "name one, or leave it out; an empty list gives the tool to no one"
 )
 
 // rules are by key, with dots. A star matches any name; the entries of a list have its rule.

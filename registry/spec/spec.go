@@ -244,7 +244,7 @@ func Disagreements(of, v *Spec) []document.Problem {
 	var problems []document.Problem
 	differs := func(key, why string) {
 		problems = append(problems, document.Problem{Path: document.Pointer{key}.String(),
-			Message: "\"" + key + "\" must be that of " + of.ToolID + ", of which this is a version: " + why + "."})
+			Message: "\"" + key + "\" must be that of " + of.ToolID + " because this is a version of it: " + why + "."})
 	}
 	for _, f := range []struct {
 		key, why string
