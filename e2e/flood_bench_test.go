@@ -51,7 +51,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 	if provider == "openai" {
 		rate = 24000
 	}
-	srv := echoProvider{pcm: make([]byte, rate/50*2)}.start()
+	srv := echoProvider{pcm: make([]byte, rate/50*2)}.start(b)
 	defer srv.Close()
 	r := startRelay(b, provider, srv.URL, false)
 	talkers := make([]*talker, talking)

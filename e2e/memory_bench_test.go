@@ -21,7 +21,7 @@ func measureMemory(tb testing.TB, way relayWay, sessions, frames int) sessionMem
 	tb.Helper()
 	rate := way.rate()
 	frame := make([]byte, rate/50*2)
-	srv := echoProvider{pcm: frame}.start()
+	srv := echoProvider{pcm: frame}.start(tb)
 	defer srv.Close()
 	r := startRelay(tb, way.provider, srv.URL, way.secure)
 	ask := func() relayMemory {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,13 +33,39 @@ var relayFlag = flag.String("relay", "", "the relay that BenchmarkRelay and Benc
 
 const nginxRelay = "nginx"
 
+// apart puts the relay into another network namespace, so that its system calls do not include its peers' work: the
+// namespace's name, and the addresses of this side and of the relay's.
+var apart = flag.String("apart", "", "network namespace of the relay, and the addresses of both sides: NAME,10.0.0.1,10.0.0.2")
+
+// place returns a command's prefix to run it as a relay, and the addresses of both sides.
+func place() (prefix []string, here, there string) {
+	name, addrs, ok := strings.Cut(*apart, ",")
+	if !ok {
+		return nil, "127.0.0.1", "127.0.0.1"
+	}
+	here, there, _ = strings.Cut(addrs, ",")
+	return []string{"ip", "netns", "exec", name}, here, there
+}
+
 // echoProvider is a provider's server that answers each audio frame with one of the model's, of the same length.
 type echoProvider struct {
 	pcm   []byte // the model's frame
 	quiet bool   // it does not answer
 }
 
-func (e echoProvider) start() *httptest.Server { return httptest.NewServer(e) }
+func (e echoProvider) start(b testing.TB) *httptest.Server {
+	b.Helper()
+	_, here, _ := place()
+	ln, err := net.Listen("tcp", here+":0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(e)
+	_ = srv.Listener.Close() // nothing was accepted
+	srv.Listener = ln
+	srv.Start()
+	return srv
+}
 
 // ServeHTTP speaks enough of both providers' wires; with floodVoice it sends tiny events endlessly.
 func (e echoProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +166,7 @@ func BenchmarkRelay(b *testing.B) {
 					talk = testutil.Silence(rate, 2*time.Second)
 				}
 				frame := talk[:audio.Bytes(rate, load.frame)]
-				srv := echoProvider{frame, load.kind == silence}.start()
+				srv := echoProvider{frame, load.kind == silence}.start(b)
 				defer srv.Close()
 				r := startRelay(b, w.provider, srv.URL, w.secure)
 				empty := r.resident(b)
@@ -170,7 +197,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.Run(w.name(), func(b *testing.B) {
 			frame := testutil.Silence(w.rate(), 20*time.Millisecond)
 			for b.Loop() {
-				srv := echoProvider{frame, true}.start()
+				srv := echoProvider{frame, true}.start(b)
 				r := startRelay(b, w.provider, srv.URL, false)
 				empty := r.resident(b)
 				var all sync.WaitGroup
@@ -210,10 +237,12 @@ func startNginx(b testing.TB, base string) *relay {
 	if err != nil {
 		b.Skip("nginx is not installed:", err)
 	}
-	addr, err := testutil.FreeAddr()
+	free, err := testutil.FreeAddr()
 	if err != nil {
 		b.Fatal(err)
 	}
+	prefix, _, there := place()
+	addr := strings.Replace(free, "127.0.0.1", there, 1)
 	dir := b.TempDir()
 	conf := fmt.Sprintf(`
 daemon off; master_process off; pid %[1]s/pid; error_log stderr crit;
@@ -233,7 +262,8 @@ http {
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(program, "-p", dir, "-c", file)
+	args := append(prefix, program, "-p", dir, "-c", file)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
@@ -359,6 +389,9 @@ func (c *relayCaller) speak(offset time.Duration, load relayLoad, stop time.Time
 	return frames
 }
 
+// heard returns the frames of audio received.
+func (c *relayCaller) heard() float64 { return float64(c.bytes.Load()) / float64(c.piece) }
+
 // listen reads the answers until the connection ends.
 func (c *relayCaller) listen() {
 	left := 0
@@ -381,15 +414,33 @@ func (c *relayCaller) listen() {
 	}
 }
 
+// speakAll lets all callers speak, and returns how many frames they sent.
+func speakAll(callers []*relayCaller, load relayLoad, d time.Duration) (frames int64) {
+	var sent atomic.Int64
+	var speakers sync.WaitGroup
+	stop := time.Now().Add(d)
+	for i, c := range callers {
+		speakers.Go(func() {
+			sent.Add(c.speak(time.Duration(i)*load.frame/time.Duration(len(callers)), load, stop))
+		})
+	}
+	speakers.Wait()
+	return sent.Load()
+}
+
+// beginTime is what the beginning of all conversations takes, which is not measured.
+const beginTime = time.Second
+
 func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad) {
 	b.Helper()
-	heard := func() (frames float64) {
-		for _, c := range callers {
-			frames += float64(c.bytes.Load()) / float64(c.piece)
-		}
-		return frames
+	speakAll(callers, load, beginTime)
+	had := 0.0
+	for _, c := range callers {
+		c.mu.Lock()
+		c.roundTrip = nil
+		c.mu.Unlock()
+		had += c.heard()
 	}
-	had := heard()
 	var before, after relayMemory
 	var err error
 	if r.ask != nil {
@@ -397,15 +448,8 @@ func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad
 			b.Fatal(err)
 		}
 	}
-	var sent atomic.Int64
-	var speakers sync.WaitGroup
-	cpu, stop := r.cpu(b), time.Now().Add(relayTime)
-	for i, c := range callers {
-		speakers.Go(func() {
-			sent.Add(c.speak(time.Duration(i)*load.frame/time.Duration(len(callers)), load, stop))
-		})
-	}
-	speakers.Wait()
+	cpu := r.cpu(b)
+	sent := speakAll(callers, load, relayTime)
 	cpu = r.cpu(b) - cpu
 	if r.ask != nil {
 		if after, err = r.ask("now"); err != nil {
@@ -413,13 +457,14 @@ func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad
 		}
 	}
 	var trips []time.Duration
+	got := -had
 	for _, c := range callers {
 		c.mu.Lock()
 		trips = append(trips, c.roundTrip...)
 		c.mu.Unlock()
+		got += c.heard()
 	}
-	got := heard() - had
-	frames := float64(sent.Load()) + got
+	frames := float64(sent) + got
 	b.ReportMetric(float64(cpu.Microseconds())/frames, "cpu-us/frame")
 	if r.ask != nil {
 		b.ReportMetric(float64(after.Mallocs-before.Mallocs)/frames, "mallocs/frame")
@@ -427,7 +472,7 @@ func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad
 	if load.kind == silence {
 		return
 	}
-	b.ReportMetric(100*got/float64(sent.Load()), "%delivered")
+	b.ReportMetric(100*got/float64(sent), "%delivered")
 	slices.Sort(trips)
 	b.ReportMetric(float64(trips[len(trips)/2].Microseconds()), "p50-us")
 	b.ReportMetric(float64(trips[len(trips)*99/100].Microseconds()), "p99-us")

@@ -37,6 +37,9 @@ import (
 // collector.
 const relayEnv = "VOICEGW_E2E_RELAY"
 
+// relayListen is the variable with the address on which the gateway listens.
+const relayListen = "VOICEGW_E2E_LISTEN"
+
 // runRelay is the gateway's process: it prints its address, then its memory for each line of input, and ends with the
 // input.
 func runRelay(target string) error {
@@ -69,14 +72,14 @@ func runRelay(target string) error {
 	}
 	m, err := session.NewManager(session.Options{
 		Follow:     follow,
-		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true, Sessions: 10_000},
+		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true, Sessions: 10_000, PerAddress: 10_000, NewPerSecond: 10_000},
 		Policy:      orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may resume, as in production
 		JoinSilence: true,
 	})
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", cmp.Or(os.Getenv(relayListen), "127.0.0.1")+":0")
 	if err != nil {
 		return err
 	}
@@ -137,8 +140,10 @@ func startRelay(b testing.TB, provider, base string, secure bool) *relay {
 	if *relayFlag == nginxRelay {
 		return startNginx(b, base)
 	}
-	cmd := exec.Command(cmp.Or(*relayFlag, os.Args[0]))
-	cmd.Env = append(os.Environ(), relayEnv+"="+provider+" "+base)
+	args, _, there := place()
+	args = append(args, cmp.Or(*relayFlag, os.Args[0]))
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), relayListen+"="+there, relayEnv+"="+provider+" "+base)
 	if secure {
 		cmd.Env[len(cmd.Env)-1] += " tls"
 	}
