@@ -89,7 +89,7 @@ func TestAQuestionIsAnsweredWithItsVersion(t *testing.T) {
 			if len(asked) != 1 {
 				t.Fatalf("%d questions", len(asked))
 			}
-			take, err := r.Configure(shares(100 - share))
+			take, err := r.Configure(shares(100-share), registry.Foreign{})
 			if err != nil {
 				t.Fatal(err)
 			}

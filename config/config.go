@@ -85,6 +85,8 @@ type Config struct {
 	Features []string `key:"features" eg:"[spring-sale, beta-search@desk, '!spring-sale@billing']"`
 	// Settings of tools, by id; voicegw tools describe lists them: docs/tools-reference.md.
 	Tools Tools `key:"tools"`
+	// Directories of [tools that are HTTP requests](http-tools.md), as absolute paths. Changed files apply to new sessions.
+	ToolDirs []string `key:"tool_dirs" eg:"[/etc/voicegw/tools]"`
 	// How users approve actions of tools: docs/policy.md.
 	Confirmation Confirmation `key:"confirmation"`
 	// The store: NATS servers, or without a URL files in data_dir.

@@ -89,6 +89,22 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	return l.config, l.warnings, nil
 }
 
+// ToolDirs returns the setting tool_dirs, whose tools a Source must know before the configuration is loaded. Load
+// reports problems.
+func ToolDirs(source Source) []string {
+	if source.ReadFile == nil {
+		source.ReadFile = os.ReadFile
+	}
+	if source.Wires == nil {
+		source.Wires = Wires()
+	}
+	l := newLoader(source)
+	l.readFile()
+	l.readEnv()
+	l.readFlags()
+	return l.config.ToolDirs
+}
+
 func newLoader(source Source) *loader {
 	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{},
 		secretFiles: map[string]string{}, unusable: map[string]bool{}}

@@ -16,6 +16,7 @@ var reloads = map[string]bool{
 	"api_key":                  true,
 	"auth.":                    true,
 	"features":                 true,
+	"tool_dirs":                true,
 	"hosts":                    true,
 	"origins":                  true,
 	"limits.":                  true,

@@ -33,23 +33,29 @@ func NewSecret(text string) Secret { return setting.NewSecret(text) }
 // that type get the values at the time of the call there.
 type OwnSettings interface{ OwnSettings() }
 
+// AnySettings are the settings of a tool that is not Go code, by name.
+type AnySettings struct{ Values map[string]any }
+
+// OwnSettings implements the interface OwnSettings.
+func (AnySettings) OwnSettings() {}
+
 var ownSettings = reflect.TypeFor[OwnSettings]()
 
 type liveSettings struct{ atomic.Pointer[reflect.Value] }
 
-// Configure prepares new settings. take, which cannot fail, applies them to calls and snapshots from then on. The
-// error is a *[LoadError]. take must be called before Configure or Reload is called again.
-func (r *Registry) Configure(settings map[string]ToolSettings) (take func(), err error) {
+// Configure prepares new settings and foreign tools. take, which cannot fail, applies them to calls and snapshots from
+// then on. The error is a *[LoadError]. take must be called before Configure or Reload is called again.
+func (r *Registry) Configure(settings map[string]ToolSettings, foreign Foreign) (take func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l, err := r.load(r.data, settings)
+	l, err := r.load(r.data, settings, foreign)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.settings = settings
+		r.settings, r.foreign = settings, foreign
 		r.take(l)
 	}, nil
 }
@@ -143,6 +149,9 @@ func (h Handler) settingsType() reflect.Type {
 var errSettings = errors.New("the handler's type Settings was generated from another schema.json")
 
 func settingsValue(typ reflect.Type, settings map[string]spec.Setting, values map[string]any) (reflect.Value, error) {
+	if typ == reflect.TypeFor[AnySettings]() {
+		return reflect.ValueOf(AnySettings{values}), nil
+	}
 	v := reflect.New(typ).Elem()
 	filled := 0
 	for field := range typ.Fields() {

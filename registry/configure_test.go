@@ -71,7 +71,7 @@ func TestSettingsReachTheHandler(t *testing.T) {
 		got.Share != 0.5 || !got.Strict || got.Timeout != 90*time.Second {
 		t.Errorf("the handler got %+v", got)
 	}
-	take, err := r.Configure(keyOf("second"))
+	take, err := r.Configure(keyOf("second"), Foreign{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestToolIsSwitchedOff(t *testing.T) {
 	if off := s.Only([]string{"probe", "kb_search"}).Off(); !slices.Equal(off, []string{"probe"}) {
 		t.Errorf("an agent's tools: %v are off", off)
 	}
-	take, err := r.Configure(keyOf("x"))
+	take, err := r.Configure(keyOf("x"), Foreign{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestMissingSettingBlocksOneTool(t *testing.T) {
 	blocked(r.Snapshot())
 	configure := func(settings map[string]ToolSettings) {
 		t.Helper()
-		take, err := r.Configure(settings)
+		take, err := r.Configure(settings, Foreign{})
 		if err != nil {
 			t.Fatal(err)
 		}

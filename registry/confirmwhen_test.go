@@ -136,7 +136,7 @@ func TestConfirmWhenRefused(t *testing.T) {
 		}
 	}
 	never := strings.Replace(orderTool(`"confirmWhen": [{"argument": "amount", "above": 1}],`), `"requiresConfirmation": true`, `"requiresConfirmation": false`, 1)
-	if _, problems := spec.Parse([]byte(never)); len(problems) != 1 || !strings.Contains(problems[0].Message, "nobody is ever asked") {
+	if _, problems := spec.Parse([]byte(never)); len(problems) != 1 || !strings.Contains(problems[0].Message, "no one is ever asked") {
 		t.Errorf("conditions of a tool that never asks: %v", problems)
 	}
 }

@@ -28,14 +28,14 @@ const maxDraws = 64
 // drawn is a snapshot's drawn versions; immutable.
 type drawn struct {
 	versions map[string]string // by tool, for tools with several versions
-	beside   string            // the drawn variants by their own ids; may be empty
+	others   string            // the drawn variants by their own ids; may be empty
 }
 
-func (d *drawn) others() string {
+func (d *drawn) ids() string {
 	if d == nil {
 		return ""
 	}
-	return d.beside
+	return d.others
 }
 
 func (l *loader) version(place document.Pointer, t *Tool) {
@@ -52,7 +52,7 @@ func (l *loader) isVersion(id string) bool {
 	return slices.ContainsFunc(l.versions, func(c candidate) bool { return c.tool.variant == id })
 }
 
-func (l *loader) beside() {
+func (l *loader) addVersions() {
 	all := map[string][]*Tool{}
 	for _, c := range l.versions {
 		of := c.tool.VariantOf
@@ -61,7 +61,7 @@ func (l *loader) beside() {
 		case slices.Contains(l.snapshot.off, of):
 			continue // disabling a tool disables its variants
 		case !ok:
-			l.problem(c.place.With("variantOf"), "There is no tool %q of which %s could be a version%s.", of, c.tool.variant,
+			l.problem(c.place.With("variantOf"), "%[2]s is a version of %[1]q, but there is no such tool%[3]s.", of, c.tool.variant,
 				document.DidYouMean(of, slices.Collect(maps.Keys(l.snapshot.tools))))
 			continue
 		}
@@ -86,7 +86,7 @@ func (l *loader) beside() {
 		}
 		if sum > 100 {
 			l.problem(document.Pointer{"tools"},
-				"The versions beside %s have shares of %d together; at most 100 can be given away.", id, sum)
+				"The versions of %s have shares of %d together; the limit is 100.", id, sum)
 		}
 	}
 	if len(all) > 0 {
@@ -147,8 +147,8 @@ func (s *Snapshot) Draw(by string, pinned map[string]string) *Snapshot {
 			key.WriteString(t.variant + " " + t.Version + "\n")
 		}
 	}
-	d.beside = key.String()
-	return s.variants.drawn.get(d.beside, maxDraws, func() *Snapshot { return s.with(picks, d) })
+	d.others = key.String()
+	return s.variants.drawn.get(d.others, maxDraws, func() *Snapshot { return s.with(picks, d) })
 }
 
 func (s *Snapshot) pick(id, by, pinned string) *Tool {

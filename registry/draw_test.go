@@ -170,7 +170,7 @@ func TestDrawCounts(t *testing.T) {
 		"a version":        {"probe_b": {Share: 100, Off: true}},
 		"all of the tools": {"probe": {Off: true}, "probe_b": {Share: 100}},
 	} {
-		take, err := r.Configure(settings)
+		take, err := r.Configure(settings, Foreign{})
 		if err != nil {
 			t.Fatalf("%s is switched off: %v", name, err)
 		}

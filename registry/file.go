@@ -96,6 +96,22 @@ func (f File) ContentVersion() (string, error) {
 	return contentVersion(list), nil
 }
 
+// join returns a registry file with the foreign tools too.
+func (f Foreign) join(data []byte) ([]byte, error) {
+	if len(f.Entries) == 0 {
+		return data, nil
+	}
+	var file File
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, &LoadError{Problems: []document.Problem{{Message: fmt.Sprintf("The file cannot be read: %v.", err)}}}
+	}
+	if want, err := file.ContentVersion(); err != nil || want != file.Version {
+		return data, err // loading it reports the problem
+	}
+	file.Tools = append(file.Tools, f.Entries...)
+	return file.Encode()
+}
+
 // Encode encodes the file deterministically: tools sorted by id, indented by two spaces, with a final newline.
 // Version is computed by [File.ContentVersion], whose errors it returns.
 func (f File) Encode() ([]byte, error) {

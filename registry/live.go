@@ -55,7 +55,7 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 // ToolsVersion returns the version of a session's tools: the file's version and, if enums were filled or variants
 // drawn, "+" and the first 8 hex digits of their SHA-256.
 func (s *Snapshot) ToolsVersion() string {
-	switch others := s.drawn.others(); {
+	switch others := s.drawn.ids(); {
 	case others != "":
 		sum := sha256.Sum256([]byte(s.filled + "\n" + others))
 		return s.version + "+" + hex.EncodeToString(sum[:4])

@@ -19,17 +19,28 @@ type loader struct {
 	providers map[spec.Mode][]provider
 	snapshot  *Snapshot
 	settings  map[string]ToolSettings
+	foreign   map[string]Handler
 	live      map[string]*liveSettings
 	values    map[string]reflect.Value // tools' own settings, not yet in live
 	versions  []candidate              // the variants
 }
 
-func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader, error) {
+func (r *Registry) load(data []byte, settings map[string]ToolSettings, foreign Foreign) (*loader, error) {
 	if len(data) == 0 {
 		return nil, ErrEmpty
 	}
+	data, err := foreign.join(data)
+	if err != nil {
+		return nil, err
+	}
+	for id, live := range liveOf(foreign.Handlers) {
+		if r.live[id] == nil {
+			r.live[id] = live
+		}
+	}
 	l := &loader{
-		opts: &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, switches: &r.switches, tools: map[string]*Tool{}},
+		foreign: foreign.Handlers,
+		opts:    &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, switches: &r.switches, tools: map[string]*Tool{}},
 		settings: settings, live: r.live, values: map[string]reflect.Value{},
 	}
 	l.snapshot.loaded, l.snapshot.fillings = l.snapshot, &kept[*Snapshot]{}
@@ -96,7 +107,7 @@ func (l *loader) file(data []byte) {
 	for i, entry := range tools {
 		l.tool(document.Pointer{"tools"}.Index(i), entry, raw.Tools[i])
 	}
-	l.beside()
+	l.addVersions()
 	for id, twin := range spec.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
 		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for "+
 			"the other; rename one.", id, twin)
@@ -187,6 +198,9 @@ func (l *loader) forms(place document.Pointer, tree any, data json.RawMessage, b
 
 func (l *loader) bind(place document.Pointer, t *Tool) {
 	h := l.opts.Handlers[t.ToolID]
+	if h.run == nil {
+		h = l.foreign[t.ToolID]
+	}
 	if h.run == nil {
 		l.problem(place, "The tool %q has no handler in this program: write its handler.go, run `voicegw tools build` and "+
 			"build the program again.", t.ToolID)

@@ -97,13 +97,13 @@ func matchField(t reflect.Type, providers []provider) (source, string) {
 	}
 	s, why := match(o.wants(), providers)
 	s.optional = o
-	if why == nobodyProvides {
+	if why == notProvided {
 		return s, ""
 	}
 	return s, why
 }
 
-const nobodyProvides = "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
+const notProvided = "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
 
 // match finds the provider whose type is t or, otherwise, the only one assignable to t, preferring those of a call.
 func match(t reflect.Type, providers []provider) (source, string) {
@@ -118,7 +118,7 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	}
 	switch len(fitting) {
 	case 0:
-		return source{}, nobodyProvides
+		return source{}, notProvided
 	case 1:
 		return fitting[0].source, ""
 	}

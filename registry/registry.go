@@ -45,6 +45,8 @@ type Options struct {
 	ModeCapabilities map[spec.Mode][]reflect.Type
 	// Settings are the tools' settings by id; see [Registry.Configure].
 	Settings map[string]ToolSettings
+	// Foreign are the tools that are not part of the program; see [Registry.Configure].
+	Foreign Foreign
 	// Feature reports whether a feature that an availability names is on for an agent. It must not block and must be
 	// safe for concurrent use. Nil means that all are off.
 	Feature func(agent, name string) bool
@@ -71,6 +73,14 @@ type Registry struct {
 	locked   bool
 	data     []byte // the last loaded file
 	settings map[string]ToolSettings
+	foreign  Foreign
+}
+
+// Foreign are tools that are not part of the program. Their handlers belong to the entries, and their ids must not be
+// those of other tools.
+type Foreign struct {
+	Entries  []Entry
+	Handlers map[string]Handler
 }
 
 // Load loads a tool_registry.json: it verifies the version and every spec, compiles each schema once, and checks that
@@ -78,8 +88,9 @@ type Registry struct {
 // [ErrEmpty] or a *[LoadError] with all problems.
 func Load(data []byte, opts Options) (*Registry, error) {
 	opts.complete()
-	r := &Registry{opts: opts, stats: newStats(), live: liveOf(opts.Handlers), data: data, settings: opts.Settings}
-	l, err := r.load(data, opts.Settings)
+	r := &Registry{opts: opts, stats: newStats(), live: liveOf(opts.Handlers), data: data, settings: opts.Settings,
+		foreign: opts.Foreign}
+	l, err := r.load(data, opts.Settings, opts.Foreign)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +117,7 @@ func (r *Registry) Reload(data []byte) error {
 	if r.locked && !r.opts.Dev {
 		return ErrLocked
 	}
-	l, err := r.load(data, r.settings)
+	l, err := r.load(data, r.settings, r.foreign)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func answersWith(t *testing.T, model *fakeConn, call, want string) {
 // reshared gives clock_next another share, as a reload does.
 func reshared(t *testing.T, tools *registry.Registry, share int) {
 	t.Helper()
-	take, err := tools.Configure(shares(share))
+	take, err := tools.Configure(shares(share), registry.Foreign{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,10 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 // directory, if there is one. o has the tools' capabilities.
 func (p Process) loadTools(o registry.Options, cfg *config.Config) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
+	var err error
+	if o.Foreign, _, err = foreignTools(cfg.ToolDirs); err != nil {
+		return nil, nil, err
+	}
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}

@@ -45,14 +45,14 @@ type reloader struct {
 	manager serviceManager
 	sweeps  <-chan time.Time // replaces the ticks of sweep unless nil
 
-	mu  sync.Mutex // guards the fields below; held during a reload
-	now *config.Config
+	mu    sync.Mutex // guards the fields below; held during a reload
+	now   *config.Config
+	files string // the state of the files of foreign tools
 }
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, sweeps: p.sweeps, read: func() (*config.Config, []string, error) {
-		return p.load(flags, parsed)
-	}}
+	read := func() (*config.Config, []string, error) { return p.load(flags, parsed) }
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs), sweeps: p.sweeps, read: read}
 }
 
 // run reloads at each signal, and ends the sessions of revoked credentials, until ctx ends.
@@ -63,16 +63,43 @@ func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 		defer ticker.Stop()
 		sweeps = ticker.C
 	}
+	looks := time.NewTicker(toolLook)
+	defer looks.Stop()
 	for {
 		select {
 		case <-signals:
 			_, _ = r.reload() // already logged
 		case <-sweeps:
 			r.end(r.s.auth.Revoked)
+		case <-looks.C:
+			r.look()
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// toolLook is the interval of checks for changed files of foreign tools.
+const toolLook = 2 * time.Second
+
+// look loads changed foreign tools. If anything is wrong with them, it changes nothing and logs the problems once.
+func (r *reloader) look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	files := toolFiles(r.now.ToolDirs)
+	if files == r.files {
+		return
+	}
+	r.files = files
+	take, err := r.s.configureTools(r.now)
+	if err != nil {
+		r.s.logger.Error("the changed tools cannot be used; the tools stay as they are", "error", err)
+		return
+	}
+	take()
+	tools := r.s.tools.Snapshot()
+	r.s.metrics.KnowTools(tools)
+	r.s.logger.Info("tools loaded again; running sessions keep theirs", "tools_version", tools.Version())
 }
 
 // reload applies the changes that need no restart, and ends the sessions of revoked credentials. If anything is
@@ -95,7 +122,7 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 		return r.refuse(err)
 	}
 	take()
-	r.now = to.Next
+	r.now, r.files = to.Next, toolFiles(to.Next.ToolDirs)
 	for _, w := range warnings {
 		r.s.logger.Warn("configuration", "warning", w)
 	}

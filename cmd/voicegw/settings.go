@@ -11,6 +11,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/registry"
 )
 
 // serveFlags are the flags of serve. A flag with a key overrides that setting.
@@ -67,7 +68,14 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 			sets = sets[1:]
 		}
 	}
-	source.Tools = p.declaredTools()
+	var foreign registry.Foreign
+	if !source.Client {
+		var err error
+		if foreign, _, err = foreignTools(config.ToolDirs(source)); err != nil {
+			return nil, nil, err // the configuration of tools cannot be checked without them
+		}
+	}
+	source.Tools = p.declaredTools(foreign)
 	c, warnings, err := config.Load(source)
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)

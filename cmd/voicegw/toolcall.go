@@ -119,12 +119,18 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
+	var err error
+	if o.Foreign, _, err = foreignTools(cfg.ToolDirs); err != nil {
+		return usage(err)
+	}
 	loaded, err := p.loadRegistry(o)
 	if err != nil {
 		return err
 	}
 	whole := loaded.Snapshot()
-	p.warnIfOld(whole.Version())
+	if len(cfg.ToolDirs) == 0 { // otherwise the version is not that of a file
+		p.warnIfOld(whole.Version())
+	}
 	if err := checkRequired(cfg.Confirmation.Require, whole); err != nil {
 		return usage(err)
 	}

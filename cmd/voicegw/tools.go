@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"
@@ -40,6 +41,7 @@ type toolsNewFlags struct {
 type toolsLintFlags struct {
 	Tool string `arg:"" optional:"" help:"Name of a tool, or its directory (default: all)."`
 	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+	HTTP string `help:"Check a directory of HTTP tools, as in tool_dirs, instead." name:"http" placeholder:"DIR"`
 	JSON bool   `help:"Write the report as JSON." name:"json"`
 }
 
@@ -71,6 +73,16 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 }
 
 func (flags toolsLintFlags) Run(p Process) error {
+	if flags.HTTP != "" {
+		tools, warnings, err := foreignTools([]string{flags.HTTP})
+		for _, w := range warnings {
+			p.complain("warning: %s", w)
+		}
+		if err != nil {
+			return usage(err)
+		}
+		return p.print(textutil.Count(len(tools.Entries), "tool") + ", no errors\n")
+	}
 	var names []string
 	dir := flags.Dir
 	if flags.Tool != "" {

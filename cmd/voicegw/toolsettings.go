@@ -18,8 +18,8 @@ var settingTypes = map[spec.SettingType]any{
 	spec.SettingBoolean: config.TypeBoolean, spec.SettingDuration: config.TypeDuration, spec.SettingList: config.TypeList,
 }
 
-// declaredTools returns none without a registry, which the command that needs it reports.
-func (p Process) declaredTools() []config.ToolDeclaration {
+// declaredTools returns the settings of all tools; none without a registry, which the command that needs it reports.
+func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaration {
 	data, err := p.registryData()
 	if err != nil {
 		return nil
@@ -29,7 +29,7 @@ func (p Process) declaredTools() []config.ToolDeclaration {
 		return nil
 	}
 	var all []config.ToolDeclaration
-	for _, t := range file.Tools {
+	for _, t := range append(file.Tools, foreign.Entries...) {
 		d := config.ToolDeclaration{ID: t.ToolID, VariantOf: t.VariantOf}
 		for _, name := range slices.Sorted(maps.Keys(t.Settings)) {
 			s := t.Settings[name]
@@ -49,7 +49,7 @@ func (p Process) declaredTools() []config.ToolDeclaration {
 // anySettings gives each required setting some value, to check whether the tools load.
 func (p Process) anySettings() map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
-	for _, d := range p.declaredTools() {
+	for _, d := range p.declaredTools(registry.Foreign{}) {
 		values := map[string]any{}
 		for _, s := range d.Settings {
 			if s.Default == nil {
@@ -95,12 +95,23 @@ func (s *server) logToolSettings(cfg *config.Config) {
 }
 
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	swap, err := s.tools.Configure(toolSettings(cfg))
+	foreign, warnings, err := foreignTools(cfg.ToolDirs)
+	if err != nil {
+		return nil, err
+	}
+	swap, err := s.tools.Configure(toolSettings(cfg), foreign)
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
 	}
 	return func() {
 		swap()
 		s.logToolSettings(cfg)
+		s.logForeign(warnings)
 	}, nil
+}
+
+func (s *server) logForeign(warnings []string) {
+	for _, w := range warnings {
+		s.logger.Warn("a tool of tool_dirs", "warning", w)
+	}
 }

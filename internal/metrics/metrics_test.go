@@ -267,7 +267,7 @@ func TestToolsThatAreOff(t *testing.T) {
 		t.Errorf("while the tool is off: %v", told)
 	}
 	for i, off := range []bool{false, true} {
-		take, err := tools.Configure(map[string]registry.ToolSettings{"kb_get": {Off: off}})
+		take, err := tools.Configure(map[string]registry.ToolSettings{"kb_get": {Off: off}}, registry.Foreign{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func open(dir string) (*project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &project{dir: dir, root: root, linter: linter{module: defaultModule}}
+	p := &project{dir: dir, root: root, linter: linter{base: toolsDir, module: defaultModule}}
 	data, err := fs.ReadFile(root.FS(), "go.mod")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("reading go.mod: %w", err), root.Close())

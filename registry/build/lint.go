@@ -21,10 +21,12 @@ import (
 )
 
 type linter struct {
+	base     string            // the directory of the tools
+	foreign  string            // the name of the handler's file, if it is not Go code
 	module   string            // the project's module path
 	twins    map[string]string // ids that are too similar to an earlier one
 	tool     string            // the tool that is being checked
-	beside   []*version
+	versions []*version
 	findings []Finding
 }
 
@@ -32,7 +34,7 @@ type tool struct {
 	name    string
 	entry   registry.Entry
 	args    []byte // the required zz_args.go
-	current []byte // the current zz_args.go
+	current []byte // the current zz_args.go, or the foreign handler
 	has     functions
 	output  []byte // the output schema in OpenAI's form; may be empty
 }
@@ -71,8 +73,15 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if s.guide != nil {
 		l.guide(s, t, parameters)
 	}
+	t.entry.Handler = s.handlerHash(cmp.Or(l.foreign, handlerFile))
+	if l.foreign != "" {
+		t.current = s.handler
+		if l.errors() > before {
+			return nil
+		}
+		return t
+	}
 	t.has = l.handler(s, &t.entry.Spec)
-	t.entry.Handler = s.handlerHash()
 	if parameters != nil && s.named {
 		var err error
 		if t.args, err = argsSource(packageName(name), bindings{
@@ -123,7 +132,7 @@ func (l *linter) schema(s *source, t *tool) *schema.Schema {
 	}
 	l.fields(s, file, &declared)
 	if declared.VariantOf != "" && len(problems) == 0 {
-		l.beside = append(l.beside, &version{folder: s.name, text: file, spec: declared})
+		l.versions = append(l.versions, &version{folder: s.name, text: file, spec: declared})
 	}
 	l.output(file, t, problems)
 	l.wording(file)
@@ -365,18 +374,18 @@ type version struct {
 
 func (l *linter) agree(root fs.FS) {
 	byVersion := map[string]string{} // of the tool and its version, the folder
-	for _, v := range l.beside {
+	for _, v := range l.versions {
 		l.tool = v.folder
 		of := v.spec.VariantOf
 		main := strings.ReplaceAll(of, "_", "-")
-		text, err := fs.ReadFile(root, path.Join(toolsDir, main, schemaFile))
+		text, err := fs.ReadFile(root, path.Join(l.base, main, schemaFile))
 		if err != nil {
-			names, _ := toolNames(root) // without a folder there are no suggestions
+			names, _ := namesIn(root, l.base) // without a folder there are no suggestions
 			for i, name := range names {
 				names[i] = toolID(name)
 			}
 			l.addAt(v.text, "/variantOf", ruleVariant,
-				"There is no tool %s of which this could be a version%s.", document.Show(of), document.DidYouMean(of, names))
+				"This is a version of %s, but there is no such tool%s.", document.Show(of), document.DidYouMean(of, names))
 			continue
 		}
 		declared, problems := spec.Parse(text)
@@ -392,7 +401,7 @@ func (l *linter) agree(root fs.FS) {
 		}
 		byVersion[of+" "+v.spec.Version] = v.folder
 	}
-	l.tool, l.beside = "", nil
+	l.tool, l.versions = "", nil
 }
 
 var placeholder = regexp.MustCompile(`\b(TODO|FIXME|XXX|TBD)\b`)

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -37,6 +38,7 @@ const toolsDir = "tools"
 
 type source struct {
 	name    string // of the directory
+	dir     string // its path
 	named   bool   // the name is valid
 	schema  []byte // nil if unreadable, like the others
 	guide   []byte
@@ -46,12 +48,14 @@ type source struct {
 	left    map[string][]byte // excluded Go files: tests, and those with unmet constraints
 }
 
-func (s *source) file(name string) string { return path.Join(toolsDir, s.name, name) }
+func (s *source) file(name string) string { return path.Join(s.dir, name) }
 
-// toolNames lists the sorted directories in tools. Like the go command, it ignores names that start with a dot or an
+// toolNames lists the sorted directories of tools. Like the go command, it ignores names that start with a dot or an
 // underscore.
-func toolNames(root fs.FS) ([]string, error) {
-	entries, err := fs.ReadDir(root, toolsDir)
+func toolNames(root fs.FS) ([]string, error) { return namesIn(root, toolsDir) }
+
+func namesIn(root fs.FS, dir string) ([]string, error) {
+	entries, err := fs.ReadDir(root, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoTools
 	}
@@ -74,8 +78,8 @@ func toolNames(root fs.FS) ([]string, error) {
 // read reads a tool's files. root is limited by os.Root, so links cannot leave the project; links inside are rejected
 // too.
 func (l *linter) read(root fs.FS, name string) *source {
-	s := &source{name: name, others: map[string][]byte{}, left: map[string][]byte{}}
-	dir := path.Join(toolsDir, name)
+	dir := path.Join(l.base, name)
+	s := &source{name: name, dir: dir, others: map[string][]byte{}, left: map[string][]byte{}}
 	info, err := fs.Lstat(root, dir)
 	if err != nil || !info.IsDir() {
 		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. A tool is a real directory: "+
@@ -89,6 +93,10 @@ func (l *linter) read(root fs.FS, name string) *source {
 	}
 	s.schema = l.file(root, s.file(schemaFile), maxSchema)
 	s.guide = l.file(root, s.file(guideFile), maxGuide)
+	if l.foreign != "" {
+		s.handler = l.file(root, s.file(l.foreign), maxHandler)
+		return s
+	}
 	s.handler = l.file(root, s.file(handlerFile), maxHandler)
 	entries, err := fs.ReadDir(root, dir)
 	if err != nil {
@@ -128,8 +136,8 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	data, err := readFile(root, name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and handler.go; voicegw tools "+
-			"new writes all three.")
+		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and %s; voicegw tools "+
+			"new writes all three.", cmp.Or(l.foreign, handlerFile))
 		return nil
 	case err != nil:
 		l.add(name, 0, "", ruleFiles, "The file cannot be used: %v.", err)
@@ -203,9 +211,9 @@ func (s *source) names(prefix string) bool {
 		slices.ContainsFunc(slices.Collect(maps.Values(s.left)), has)
 }
 
-func (s *source) handlerHash() string {
+func (s *source) handlerHash(name string) string {
 	files := maps.Clone(s.others)
-	files[handlerFile] = s.handler
+	files[name] = s.handler
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		sum.Write(fmt.Appendf(nil, "%s %d\n%s", name, len(files[name]), files[name]))

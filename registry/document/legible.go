@@ -87,6 +87,43 @@ func Legible(v any, place Pointer) []Problem {
 	return problems
 }
 
+// CleanText returns text without hidden characters.
+func CleanText(text string) string {
+	if what, _ := Hidden(text); what == "" {
+		return text
+	}
+	var b strings.Builder
+	before := ' '
+	for _, r := range text {
+		if !hidden(r, before) {
+			b.WriteRune(r)
+			before = r
+		}
+	}
+	return b.String()
+}
+
+// Clean returns decoded JSON without hidden characters in its texts and keys, for data from elsewhere.
+func Clean(v any) any {
+	switch v := v.(type) {
+	case string:
+		return CleanText(v)
+	case []any:
+		for i := range v {
+			v[i] = Clean(v[i])
+		}
+	case map[string]any:
+		for key, value := range v {
+			clean := CleanText(key)
+			if clean != key {
+				delete(v, key)
+			}
+			v[clean] = Clean(value)
+		}
+	}
+	return v
+}
+
 // LoneSurrogate returns the index of a \u escape that is half of a character, which decoders silently replace, or -1.
 // data is JSON.
 func LoneSurrogate(data []byte) int {

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"voicegw/internal/testutil"
+	"voicegw/registry/registrytest"
+)
+
+const exampleSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+// foreignConfig writes a configuration with the tools in a directory and the settings of the example.
+func foreignConfig(t *testing.T, tools, base, secret string) string {
+	t.Helper()
+	tools, err := filepath.Abs(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "voicegw.yaml")
+	text := fmt.Sprintf("data_dir: %q\ntool_dirs: [%q]\ntools:\n  order_cancel: {base_url: %q, signing_secret: %q}\n", t.TempDir(), tools, base, secret)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const httpTools = "../../examples/http-tools/"
+
+// TestExampleReceivers: the example tool works with each example receiver, which refuse another's signature.
+func TestExampleReceivers(t *testing.T) {
+	t.Parallel()
+	data := registrytest.Project(t)
+	for name, command := range map[string][]string{
+		"Go": {"go", "run", "../../examples/http-receiver"}, "Python": {"python3", httpTools + "receiver.py"}, "TypeScript": {"node", httpTools + "receiver.ts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "TypeScript" {
+				if err := exec.Command("node", "-e", `process.exit(process.features.typescript ? 0 : 1)`).Run(); err != nil {
+					t.Skip("node cannot run TypeScript:", err)
+				}
+			}
+			program, err := exec.LookPath(command[0])
+			if err != nil {
+				t.Skip(err)
+			}
+			addr, err := testutil.FreeAddr()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "Go" {
+				program = filepath.Join(t.TempDir(), "receiver")
+				if out, err := exec.Command("go", "build", "-o", program, command[2]).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				command = command[2:]
+			}
+			cmd := exec.CommandContext(t.Context(), program, append(command[1:], addr)...)
+			cmd.Env = append(os.Environ(), "SECRET="+exampleSecret)
+			cmd.Stderr = os.Stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait() // killed
+			}()
+			testutil.WaitUntil(t, "the receiver listens", func() bool {
+				conn, err := net.Dial("tcp", addr)
+				if err == nil {
+					conn.Close()
+				}
+				return err == nil
+			})
+			call := func(secret string) string {
+				var out, errs bytes.Buffer
+				Run(t.Context(), Process{
+					Args:   []string{"tools", "call", "order_cancel", `{"order":"10042","reason":"twice"}`, "--yes", "--config", foreignConfig(t, httpTools+"tools", "http://"+addr, secret)},
+					Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil },
+				})
+				return out.String() + errs.String()
+			}
+			if out := call(exampleSecret); !strings.Contains(out, `"ok": true`) || !strings.Contains(out, `"reason": "twice"`) || !strings.Contains(out, `"number": "10042"`) {
+				t.Error(out)
+			}
+			if out := call(strings.Replace(exampleSecret, "MDEy", "XXXX", 1)); !strings.Contains(out, `"AUTH"`) {
+				t.Errorf("another signature: %s", out)
+			}
+		})
+	}
+}
+
+// TestChangedForeignTools: changed files are loaded while the gateway runs, with another version; files with errors and
+// names that are taken change nothing.
+func TestChangedForeignTools(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(httpTools+"tools")); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--config", foreignConfig(t, dir, "https://shop.example", exampleSecret))
+	file := filepath.Join(dir, "order-cancel", "schema.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(from, to string) {
+		t.Helper()
+		if err := os.WriteFile(file, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`"1.0.0"`, `"1.0.1"`)
+	const again = "tools loaded again; running sessions keep theirs"
+	first := fmt.Sprint(r.logged(again)["tools_version"])
+	change(`"writes"`, `"rites"`)
+	if said := r.logged("the changed tools cannot be used; the tools stay as they are"); !strings.Contains(fmt.Sprint(said["error"]), "schema.json:8") {
+		t.Errorf("the log does not say what is wrong: %v", said)
+	}
+	change(`"order_cancel"`, `"kb_search"`)
+	r.logged("the changed tools cannot be used; the tools stay as they are")
+	change(`"1.0.0"`, `"1.0.2"`)
+	testutil.WaitUntil(t, "another version", func() bool {
+		for line := range strings.Lines(r.err.String()) {
+			if strings.Contains(line, again) && !strings.Contains(line, first) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestForeignToolsMustBeRight: the gateway does not start with tools that it cannot use, and says where the problem is.
+func TestForeignToolsMustBeRight(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(httpTools+"tools")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "order-cancel", "handler.yaml")
+	if err := os.WriteFile(file, []byte("url: https://shop.example/{args.nr}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range [][]string{nil, {"--check-config"}} {
+		code, out := runServe(t, t.TempDir(), nil, append([]string{"--config", foreignConfig(t, dir, "https://shop.example", exampleSecret)}, flag...)...)
+		if code != 2 || !strings.Contains(out, "handler.yaml:1") || !strings.Contains(out, "args.nr") {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+}

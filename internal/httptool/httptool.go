@@ -1,0 +1,207 @@
+// Package httptool runs tools that are HTTP requests: handler.yaml describes the request and the answer.
+//
+//	method: POST
+//	url: "{settings.base_url}/v1/orders/{args.order}"
+//	query: { unit: "{args.unit}" }
+//	headers: { Authorization: "Bearer {settings.token}", X-User: "{session.user}" }
+//	body: { lines: "{args.lines}" }     # default: the arguments, for POST, PUT and PATCH
+//	sign: signing_secret                # a secret setting; as for webhooks
+//	data: /order                        # the part of the answer that the model gets; default: all
+//	private: true                       # allow private addresses
+//
+// The tool's schema.json decides about everything else: arguments, timeout, confirmation, idempotency.
+package httptool
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/bounded"
+	"voicegw/internal/strict"
+	"voicegw/internal/webhook"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+)
+
+// FileName is the name of the file in a tool's directory.
+const FileName = "handler.yaml"
+
+// Tool is a tool that is an HTTP request. It may be used concurrently.
+type Tool struct {
+	// Fixed after Parse.
+	id      string
+	method  string
+	url     template // scheme, host and path
+	query   []pair
+	headers []pair
+	body    *body // nil: no body, or the arguments
+	args    bool  // the body is the arguments
+	sign    string
+	data    document.Pointer
+	repeats bool // the tool may be called again after a failure
+	writes  bool
+	out     *bounded.Outbound
+}
+
+type pair struct {
+	name  string
+	value template
+}
+
+type reader struct {
+	*strict.Reader
+	args, settings []string
+	declared       *spec.Spec
+}
+
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// The limits of answers.
+const (
+	maxAnswer   = 1 << 20
+	maxElements = 20_000
+	connections = 64 // to a tool's host
+)
+
+// Parse reads handler.yaml for a tool. name is the file's, for problems. The error is a *strict.Error.
+func Parse(name string, text []byte, declared *spec.Spec) (*Tool, error) {
+	r := &reader{Reader: strict.NewReader(name), declared: declared}
+	r.args = argumentsOf(declared)
+	for setting := range declared.Settings {
+		r.settings = append(r.settings, setting)
+	}
+	slices.Sort(r.settings)
+	t := &Tool{id: declared.ToolID, writes: declared.SideEffects == spec.SideEffectsWrites}
+	t.repeats = declared.Idempotent || !t.writes
+	if top := r.Document(text); top != nil {
+		r.tool(top, t)
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// argumentsOf returns the names of a tool's arguments.
+func argumentsOf(declared *spec.Spec) []string {
+	v, _, _ := document.Decode(declared.Parameters, document.MaxArgsBytes, document.MaxSpecDepth)
+	properties, _ := document.At(v, document.Pointer{"properties"})
+	object, _ := properties.(map[string]any)
+	var names []string
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r *reader) tool(top *yaml.Node, t *Tool) {
+	m, ok := r.Map(top, FileName, "method", "url", "query", "headers", "body", "sign", "data", "private")
+	if !ok {
+		return
+	}
+	t.method = http.MethodPost
+	if n := m.Get("method"); n != nil {
+		t.method, _ = r.Word(n, "method", methods...)
+	}
+	if n := m.Get("url"); n == nil {
+		r.Problem(top, "url is missing")
+	} else {
+		t.url = r.address(n)
+	}
+	t.query = r.pairs(m.Get("query"), "query")
+	t.headers = r.pairs(m.Get("headers"), "headers")
+	for _, h := range t.headers {
+		if n := m.Get("headers"); !validHeader(h.name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(h.name)) {
+			r.Problem(n, "headers cannot have %q: the gateway sets it, or it is not a header's name", h.name)
+		}
+	}
+	sends := t.method != http.MethodGet && t.method != http.MethodDelete
+	switch n := m.Get("body"); {
+	case n == nil:
+		t.args = sends
+	case !sends:
+		r.Problem(n, "a %s request has no body; put the arguments into url or query", t.method)
+	case n.Tag != "!!null":
+		b := r.body(n, "body")
+		t.body = &b
+	}
+	if n := m.Get("sign"); n != nil {
+		t.sign, _ = r.Text(n, "sign")
+		if setting, ok := r.declared.Settings[t.sign]; !ok || !setting.Secret {
+			r.Problem(n, "sign names a setting of schema.json with \"secret\": true; %q is none", t.sign)
+		}
+	}
+	if n := m.Get("data"); n != nil {
+		text, _ := r.Text(n, "data")
+		if t.data, ok = document.ParsePointer(text); !ok {
+			r.Problem(n, "data is a JSON Pointer, such as /order, not %q", text)
+		}
+	}
+	private, _ := r.Bool(m.Get("private"), "private")
+	if r.declared.Job != nil {
+		r.Problem(top, "schema.json declares a job, and only a handler in Go can have one; remove it")
+	}
+	t.out = bounded.NewOutbound(private, connections,
+		bounded.Limits{Service: t.id, Format: bounded.JSON, Bytes: maxAnswer, Elements: maxElements})
+}
+
+// ownHeaders are set by the gateway.
+var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Idempotency-Key", "User-Agent",
+	"Accept-Encoding", http.CanonicalHeaderKey(webhook.HeaderID), http.CanonicalHeaderKey(webhook.HeaderTimestamp),
+	http.CanonicalHeaderKey(webhook.HeaderSignature)}
+
+func validHeader(name string) bool {
+	return name != "" && strings.IndexFunc(name, func(r rune) bool {
+		return r > '~' || r <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	}) < 0
+}
+
+// address reads the URL. Only settings may choose its host, so no model can.
+func (r *reader) address(n *yaml.Node) template {
+	t := r.template(n, "url")
+	host := t
+	for i, text := range t.texts { // up to the path
+		from := 0
+		if i == 0 {
+			if at := strings.Index(text, "://"); at >= 0 {
+				from = at + len("://")
+			}
+		}
+		if at := strings.IndexAny(text[from:], "/?#"); at >= 0 {
+			host = template{t.texts[:i+1], t.holes[:i]}
+			break
+		}
+	}
+	if host.uses(fromArgs, fromSession) {
+		r.Problem(n, "the host of url may come from settings only; begin it with https://host/ or {settings.base_url}/")
+	}
+	if strings.ContainsAny(strings.Join(t.texts, ""), "?#") {
+		r.Problem(n, "url has a query or a fragment; write the query's parameters below query")
+	}
+	if len(t.holes) == 0 || t.texts[0] != "" {
+		if u, err := url.Parse(strings.Join(t.texts, "x")); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			r.Problem(n, "url must be absolute and begin with https:// or http://")
+		}
+	}
+	return t
+}
+
+func (r *reader) pairs(n *yaml.Node, what string) []pair {
+	if n == nil {
+		return nil
+	}
+	m, _ := r.Map(n, what)
+	var all []pair
+	for _, name := range m.Keys() {
+		all = append(all, pair{name, r.template(m.Get(name), what+"."+name)})
+	}
+	return all
+}
+
+// Close closes idle connections.
+func (t *Tool) Close() { t.out.Close() }

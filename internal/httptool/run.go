@@ -1,0 +1,338 @@
+package httptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"voicegw/internal/bounded"
+	"voicegw/internal/webhook"
+	"voicegw/registry"
+	"voicegw/registry/document"
+)
+
+type needs struct{ Settings registry.AnySettings }
+
+// Handler returns the tool's handler.
+func (t *Tool) Handler() registry.Handler { return registry.Bind(t.execute) }
+
+// attempts is the number of attempts of a call that may be repeated, or that was not sent.
+const attempts = 3
+
+func (t *Tool) execute(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+	v, err := valuesOf(call)
+	if err != nil {
+		return registry.Result{}, err
+	}
+	for attempt := 1; ; attempt++ {
+		a := t.attempt(ctx, call, v)
+		if a.err == nil || attempt == attempts || !a.again || !wait(ctx, attempt, a.after) {
+			return a.result, a.err
+		}
+	}
+}
+
+// wait waits before another attempt. It returns false if there is no time for it.
+func wait(ctx context.Context, attempt int, asked time.Duration) bool {
+	pause := max(asked, time.Duration(attempt*attempt)*100*time.Millisecond)
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*pause {
+		return false
+	}
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func valuesOf(call registry.Call[json.RawMessage, needs]) (values, error) {
+	v := values{settings: call.Needs.Settings.Values}
+	decoded, problems, _ := document.Decode(call.Args, document.MaxArgsBytes, document.MaxArgsDepth)
+	if len(problems) > 0 {
+		return v, fmt.Errorf("the arguments cannot be read again: %s", problems[0])
+	}
+	v.args, _ = decoded.(map[string]any)
+	s := call.Session
+	v.session = map[string]any{"id": s.ID, "user": s.UserID, "vouched": s.Vouched, "conversation": s.ConversationID, "agent": s.Agent,
+		"mode": string(s.Mode), "turn": s.Turn, "time_zone": s.TimeZone}
+	return v, nil
+}
+
+// attempted is the outcome of one attempt. again means that another one may follow, after the time that the server asks
+// for.
+type attempted struct {
+	result registry.Result
+	err    error
+	again  bool
+	after  time.Duration
+}
+
+func (t *Tool) attempt(ctx context.Context, call registry.Call[json.RawMessage, needs], v values) attempted {
+	req, err := t.request(ctx, call, v)
+	if err != nil {
+		return attempted{err: err}
+	}
+	resp, err := t.out.Do(req)
+	if err != nil {
+		return t.unanswered(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return t.unanswered(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		result, err := t.answer(resp, data)
+		return attempted{result: registry.Result{Data: result}, err: err}
+	}
+	failed := t.failed(resp.StatusCode, messageOf(data))
+	return attempted{err: failed, again: failed.Retryable && t.repeats, after: bounded.RetryAfter(resp.Header, time.Now())}
+}
+
+func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, needs], v values) (*http.Request, error) {
+	address, ok, err := t.url.fill(v, segment)
+	if err != nil || !ok {
+		return nil, unfit("url", err)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("the URL of %s is not absolute with http or https", t.id) // it may hold a secret
+	}
+	query := url.Values{}
+	for _, p := range t.query {
+		text, ok, err := p.value.fill(v, plain)
+		if err != nil {
+			return nil, unfit("query", err)
+		}
+		if ok {
+			query.Set(p.name, text)
+		}
+	}
+	u.RawQuery = query.Encode()
+	payload, err := t.payload(call.Args, v)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, t.method, u.String(), bytes.NewReader(payload))
+	if err != nil {
+		return nil, bounded.Bare(err)
+	}
+	for _, p := range t.headers {
+		text, ok, err := p.value.fill(v, line)
+		if err != nil {
+			return nil, unfit("headers", err)
+		}
+		if ok {
+			req.Header.Set(p.name, text)
+		}
+	}
+	req.Header.Set("User-Agent", "voicegw")
+	if payload != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if call.IdempotencyKey != "" {
+		req.Header.Set("Idempotency-Key", call.IdempotencyKey)
+	}
+	return req, t.signed(req, call, v, payload)
+}
+
+// signed signs the request as a webhook is signed. Its id is that of the operation, so that a receiver can recognise a
+// repetition.
+func (t *Tool) signed(req *http.Request, call registry.Call[json.RawMessage, needs], v values, payload []byte) error {
+	if t.sign == "" {
+		return nil
+	}
+	text, _ := v.get(placeholder{fromSettings, t.sign})
+	secret, err := webhook.ParseSecret(textOf(text))
+	if err != nil {
+		return fmt.Errorf("tools.%s.%s %w", t.id, t.sign, err)
+	}
+	id := call.IdempotencyKey
+	if id == "" {
+		id = call.Session.ID + "-" + call.Session.Call
+	}
+	webhook.Sign(req.Header, id, time.Now(), payload, secret)
+	return nil
+}
+
+func (t *Tool) payload(args json.RawMessage, v values) ([]byte, error) {
+	switch {
+	case t.args:
+		return args, nil
+	case t.body == nil:
+		return nil, nil
+	}
+	value, _ := t.body.fill(v)
+	data, err := document.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("the body cannot be encoded: %w", err)
+	}
+	return data, nil
+}
+
+var (
+	errMissing  = errors.New("has no value")
+	errSegment  = errors.New("cannot be . or .. in a path")
+	errControls = errors.New("has a control character")
+)
+
+// unfit is the error of arguments that do not fit into a part of the request.
+func unfit(part string, err error) error {
+	if err == nil {
+		err = errMissing
+	}
+	return registry.Errorf(registry.ErrorValidation, "The call cannot be made: a value in the %s of its request %s.", part, err.Error())
+}
+
+func plain(_ source, s string) (string, error) { return s, nil }
+
+// segment escapes a value within the path, except a setting, which may hold the host. A server would remove "." and "..".
+func segment(from source, s string) (string, error) {
+	if from == fromSettings {
+		return s, nil
+	}
+	if s == "." || s == ".." {
+		return "", errSegment
+	}
+	return url.PathEscape(s), nil
+}
+
+func line(_ source, s string) (string, error) {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return "", errControls
+	}
+	return s, nil
+}
+
+// answer returns the data of a successful answer: JSON, or text.
+func (t *Tool) answer(resp *http.Response, data []byte) (any, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	decoded, problems, ok := document.Decode(data, maxAnswer, document.MaxArgsDepth)
+	var value any
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+	case ok && len(problems) == 0: // many services state another type
+		value = document.Clean(decoded)
+	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+		return nil, t.broken("is not JSON")
+	case !utf8.Valid(data):
+		return nil, t.broken("is not text")
+	default:
+		value = map[string]any{"text": document.CleanText(string(data))}
+	}
+	found, ok := document.At(value, t.data)
+	if !ok {
+		return nil, t.broken("has no " + t.data.String())
+	}
+	return found, nil
+}
+
+// broken is the error of a successful answer that cannot be used: what was asked for may have been done.
+func (t *Tool) broken(why string) *registry.ToolError {
+	e := registry.Errorf(registry.ErrorPermanent, "The service of %s answered, but its answer %s.", t.id, why)
+	e.PartialSideEffects = t.writes
+	return e
+}
+
+// types are the error types for an answer's status. Other statuses below 500 are PERMANENT, others TRANSIENT. See
+// docs/http-tools.md.
+var types = map[int]registry.ErrorType{
+	400: registry.ErrorValidation, 422: registry.ErrorValidation,
+	401: registry.ErrorAuth, 403: registry.ErrorAuth, 407: registry.ErrorAuth,
+	404: registry.ErrorNotFound, 410: registry.ErrorNotFound,
+	409: registry.ErrorConflict, 412: registry.ErrorConflict, 423: registry.ErrorConflict,
+	408: registry.ErrorTransient, 425: registry.ErrorTransient,
+	429: registry.ErrorRateLimit,
+	501: registry.ErrorPermanent, 505: registry.ErrorPermanent,
+}
+
+// failed is the error for a status. The service's own words reach the model.
+func (t *Tool) failed(status int, said string) *registry.ToolError {
+	kind, known := types[status]
+	switch {
+	case known:
+	case status >= 500:
+		kind = registry.ErrorTransient
+	default:
+		kind = registry.ErrorPermanent
+	}
+	message := fmt.Sprintf("The service of %s answered with status %d", t.id, status)
+	switch {
+	case status/100 == 3:
+		message += ": redirects are not followed"
+	case said != "":
+		message += ": " + said
+	}
+	e := registry.Errorf(kind, "%s.", strings.TrimSuffix(message, "."))
+	e.Retryable = e.Retryable && (t.repeats || kind == registry.ErrorRateLimit)
+	e.PartialSideEffects = t.writes && (status == http.StatusRequestTimeout || status >= 500)
+	e.Repeatable = e.PartialSideEffects && t.repeats
+	return e
+}
+
+// maxSaid is the longest text of a service in an error, in characters.
+const maxSaid = 500
+
+// messageOf returns the text of a failed answer: a problem's detail (RFC 9457), an error's message, or the text itself.
+func messageOf(data []byte) string {
+	text := string(data)
+	var said struct {
+		Detail, Title, Message string
+		Error                  json.RawMessage
+	}
+	if json.Unmarshal(data, &said) == nil {
+		var inner struct{ Message string }
+		var short string
+		switch {
+		case said.Detail != "":
+			text = said.Detail
+		case said.Message != "":
+			text = said.Message
+		case json.Unmarshal(said.Error, &inner) == nil && inner.Message != "":
+			text = inner.Message
+		case json.Unmarshal(said.Error, &short) == nil && short != "":
+			text = short
+		case said.Title != "":
+			text = said.Title
+		}
+	}
+	if !utf8.ValidString(text) || strings.HasPrefix(strings.TrimSpace(text), "<") {
+		return "" // a page or binary data says nothing to a model
+	}
+	return document.Shorten(strings.Join(strings.Fields(document.CleanText(text)), " "), maxSaid)
+}
+
+// unanswered is the outcome without a complete answer.
+func (t *Tool) unanswered(err error) attempted {
+	err = bounded.Bare(err)
+	sent := !bounded.Unsent(err)
+	limit, over := bounded.As(err)
+	switch {
+	case errors.Is(err, bounded.ErrAddress):
+		e := registry.Errorf(registry.ErrorPermanent, "The service of %s cannot be reached: its address is not allowed.", t.id)
+		e.Err = err
+		return attempted{err: e}
+	case over && !limit.Timeout():
+		e := t.broken("is too large, or compressed")
+		e.Err = err
+		return attempted{err: e}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), over:
+		return attempted{err: err} // the registry knows whether the tool's time is up
+	}
+	e := registry.Errorf(registry.ErrorTransient, "The service of %s cannot be reached.", t.id)
+	e.Err = err
+	e.Retryable = t.repeats || !sent
+	e.PartialSideEffects = t.writes && sent
+	e.Repeatable = e.PartialSideEffects && t.repeats
+	return attempted{err: e, again: t.repeats || !sent}
+}

@@ -1,0 +1,203 @@
+package httptool
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/strict"
+)
+
+// source is where a placeholder's value comes from.
+type source string
+
+const (
+	fromArgs     source = "args"     // an argument of the call
+	fromSettings source = "settings" // a setting of the tool
+	fromSession  source = "session"
+)
+
+// sessionNames are the names of a session's values.
+var sessionNames = []string{"id", "user", "vouched", "conversation", "agent", "mode", "turn", "time_zone"}
+
+// template is a text with placeholders such as {args.city}. Its parts alternate: text, placeholder, text.
+type template struct {
+	texts []string
+	holes []placeholder
+}
+
+type placeholder struct {
+	from source
+	name string
+}
+
+func (p placeholder) String() string { return "{" + string(p.from) + "." + p.name + "}" }
+
+var placeholders = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// template reads a text. {{ and }} are not special: a brace that is no placeholder is a problem.
+func (r *reader) template(n *yaml.Node, what string) template {
+	text, _ := r.Text(n, what)
+	var t template
+	rest := text
+	for {
+		at := placeholders.FindStringSubmatchIndex(rest)
+		if at == nil {
+			break
+		}
+		t.texts = append(t.texts, rest[:at[0]])
+		t.holes = append(t.holes, r.placeholder(n, rest[at[2]:at[3]]))
+		rest = rest[at[1]:]
+	}
+	t.texts = append(t.texts, rest)
+	if strings.ContainsAny(strings.Join(t.texts, ""), "{}") {
+		r.Problem(n, "%s has a brace that is not part of a placeholder such as {args.name}", what)
+	}
+	return t
+}
+
+func (r *reader) placeholder(n *yaml.Node, text string) placeholder {
+	from, name, _ := strings.Cut(text, ".")
+	known := map[source][]string{fromArgs: r.args, fromSettings: r.settings, fromSession: sessionNames}
+	names, ok := known[source(from)]
+	switch {
+	case !ok:
+		r.Problem(n, "{%s} is not a placeholder; write {args.name}, {settings.name} or {session.name}", text)
+	case len(names) == 0:
+		r.Problem(n, "{%s}: the tool has no %s", text, from)
+	case !slices.Contains(names, name):
+		r.Problem(n, "{%s}: there is no %q%s; there is %s", text, name, strict.Near(name, names), strict.Join(names))
+	}
+	return placeholder{source(from), name}
+}
+
+// uses reports whether the template has a placeholder from one of these sources.
+func (t template) uses(sources ...source) bool {
+	return slices.ContainsFunc(t.holes, func(p placeholder) bool { return slices.Contains(sources, p.from) })
+}
+
+// values are the values of one call.
+type values struct {
+	args, session, settings map[string]any
+}
+
+func (v values) get(p placeholder) (value any, ok bool) {
+	switch p.from {
+	case fromArgs:
+		value = v.args[p.name]
+	case fromSettings:
+		value = v.settings[p.name]
+	case fromSession:
+		value = v.session[p.name]
+	}
+	return value, value != nil && value != ""
+}
+
+// fill returns the text with its values, each escaped; ok is false if a value is missing.
+func (t template) fill(v values, escape func(from source, text string) (string, error)) (text string, ok bool, err error) {
+	var b strings.Builder
+	b.WriteString(t.texts[0])
+	for i, h := range t.holes {
+		value, has := v.get(h)
+		if !has {
+			return "", false, nil
+		}
+		s, err := escape(h.from, textOf(value))
+		if err != nil {
+			return "", false, fmt.Errorf("%s %w", h, err)
+		}
+		b.WriteString(s + t.texts[i+1])
+	}
+	return b.String(), true, nil
+}
+
+// textOf writes a value as text: a list or an object as JSON.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case interface{ Reveal() string }:
+		return v.Reveal()
+	case json.Number:
+		return v.String()
+	case []any, map[string]any, bool, float64, nil:
+		data, err := json.Marshal(v)
+		if err != nil { // decoded JSON can be encoded
+			return ""
+		}
+		return string(data)
+	}
+	return fmt.Sprint(v)
+}
+
+// body is a template of a JSON value: strings are templates, and a string that is one placeholder keeps the type of its
+// value. Keys and items with missing values are left out.
+type body struct {
+	text   *template
+	fixed  any // a number, a boolean or null
+	list   []body
+	keys   []string
+	fields map[string]body
+}
+
+func (r *reader) body(n *yaml.Node, what string) body {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m, _ := r.Map(n, what)
+		b := body{keys: m.Keys(), fields: map[string]body{}}
+		for _, key := range b.keys {
+			b.fields[key] = r.body(m.Get(key), what+"."+key)
+		}
+		return b
+	case yaml.SequenceNode:
+		b := body{list: []body{}}
+		for _, item := range n.Content {
+			b.list = append(b.list, r.body(item, what))
+		}
+		return b
+	}
+	if n.Tag == "!!str" {
+		t := r.template(n, what)
+		return body{text: &t}
+	}
+	var fixed any
+	if err := n.Decode(&fixed); err != nil {
+		r.Problem(n, "%s is not a JSON value", what)
+	}
+	return body{fixed: fixed}
+}
+
+func (b body) fill(v values) (value any, ok bool) {
+	switch {
+	case b.text != nil && len(b.text.holes) == 1 && b.text.texts[0] == "" && b.text.texts[1] == "":
+		value, ok = v.get(b.text.holes[0])
+		if secret, is := value.(interface{ Reveal() string }); is {
+			value = secret.Reveal()
+		}
+		return value, ok
+	case b.text != nil:
+		text, ok, _ := b.text.fill(v, plain) // it escapes nothing
+		return text, ok
+	case b.list != nil:
+		list := []any{}
+		for _, item := range b.list {
+			if value, ok := item.fill(v); ok {
+				list = append(list, value)
+			}
+		}
+		return list, true
+	case b.fields != nil:
+		object := map[string]any{}
+		for _, key := range b.keys {
+			if value, ok := b.fields[key].fill(v); ok {
+				object[key] = value
+			}
+		}
+		return object, true
+	}
+	return b.fixed, true
+}
