@@ -181,8 +181,7 @@ func calledSDKs(file *ast.File, names map[string]string) []string {
 // setsProxy says which files decide for a client of internal/bounded which proxy it uses, and why. All others use
 // that of the environment (docs/operations.md).
 var setsProxy = map[string]string{
-	"internal/cluster/relay.go":    "other gateways are in the same network",
-	"internal/webhook/endpoint.go": "checks the receiver's address before the proxy of the environment connects to it",
+	"internal/cluster/relay.go": "other gateways are in the same network",
 }
 
 // TestOneProxyRule: every client uses the proxy of the environment, except for those that have a reason.

@@ -30,3 +30,13 @@ func TestFeaturesRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestToolDirsRefused: a directory needs its whole path, and is named once.
+func TestToolDirsRefused(t *testing.T) {
+	_, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": "tool_dirs: [tools, /a, /a]\n"}.ReadFile})
+	for _, want := range []string{`"tools"; write the whole path`, `"/a" twice`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
+	}
+}

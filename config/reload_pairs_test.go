@@ -60,6 +60,7 @@ func twoValues() map[string]alternatives {
 		"listen":                          {nil, with(nil, "listen", "0.0.0.0:8080")},
 		"hosts":                           {nil, with(nil, "hosts", "*")},
 		"origins":                         {nil, with(nil, "origins", "*")},
+		"tool_dirs":                       {nil, with(nil, "tool_dirs", "/etc/voicegw/tools")},
 		"trusted_proxies":                 {nil, with(nil, "trusted_proxies", "10.0.0.0/8")},
 		"tls.certificates":                {nil, with(nil, "tls.certificates", "c.pem=k.pem")},
 		"tls.acme.email":                  of(with(nil, "tls.acme.hosts", "a.example.com"), "tls.acme.email", "", "me@example.com"),

@@ -83,6 +83,8 @@ func TestTakeOver(t *testing.T) {
 			check: func(c *Config) bool {
 				return c.Limits.Sessions == 6 && c.DrainTimeout.Seconds() == 30 && c.Limits.ResumeGrace.Seconds() == 30 && c.Limits.MessageBytes == 65536
 			}},
+		"directories of tools": {now: "tool_dirs: [/a]", read: "tool_dirs: [/b, /c]", changed: []string{"tool_dirs"},
+			check: func(c *Config) bool { return slices.Equal(c.ToolDirs, []string{"/b", "/c"}) }},
 		"features": {now: "features: [a, b]", read: "features: [b@desk]", changed: []string{"features"},
 			check: func(c *Config) bool { return !c.Feature("", "a") && c.Feature("desk", "b") }},
 		"keys come and go": {now: "auth:\n  keys:" + keyA, read: "auth:\n  keys:" + keyB,

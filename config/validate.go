@@ -41,6 +41,7 @@ func (v validator) validate() {
 	v.validateOrigins()
 	v.validateHosts()
 	v.validateFeatures()
+	v.validateToolDirs()
 	v.validateTLS()
 	v.validateProxies()
 	v.validateTags()
@@ -318,6 +319,17 @@ func (v validator) validateFeatures() {
 		case slices.Contains(v.config.Features[:i], "!"+entry), m[1] != "" &&
 			slices.Contains(v.config.Features[:i], strings.TrimPrefix(entry, "!")):
 			v.bad("features", "features says that %s is both on and off for %s; leave one.", quote(m[2]), quote(m[3]))
+		}
+	}
+}
+
+func (v validator) validateToolDirs() {
+	for i, dir := range v.config.ToolDirs {
+		switch {
+		case !filepath.IsAbs(dir):
+			v.bad("tool_dirs", "tool_dirs holds %s; write the whole path, from the root.", quote(dir))
+		case slices.Contains(v.config.ToolDirs[:i], dir):
+			v.bad("tool_dirs", "tool_dirs holds %s twice; leave one.", quote(dir))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -310,3 +311,32 @@ func BudgetUsedUp(kind string, allowed int, tool string) Words {
 		"Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go " +
 			"on if they ask again."}
 }
+
+// UnfitRequest refuses arguments that do not fit into a part of an HTTP tool's request.
+func UnfitRequest(part string, why error) string {
+	return fmt.Sprintf("The call cannot be made: a value in the %s of its request %v.", part, why)
+}
+
+// UnusableAnswer reports an answer of an HTTP tool's service that cannot be used.
+func UnusableAnswer(tool, why string) string {
+	return fmt.Sprintf("The service of %s answered, but its answer %s.", tool, why)
+}
+
+// ServiceStatus reports a service's failure; said, its own words, may be empty.
+func ServiceStatus(tool string, status int, said string) string {
+	switch {
+	case status/100 == 3:
+		said = "redirects are not followed"
+	case said == "":
+		return fmt.Sprintf("The service of %s answered with status %d.", tool, status)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("The service of %s answered with status %d: %s", tool, status, said), ".") + "."
+}
+
+// ServiceForbidden reports a service at an address that is not allowed.
+func ServiceForbidden(tool string) string {
+	return "The service of " + tool + " cannot be reached: its address is not allowed."
+}
+
+// ServiceUnreachable reports a service without a connection.
+func ServiceUnreachable(tool string) string { return "The service of " + tool + " cannot be reached." }

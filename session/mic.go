@@ -53,6 +53,9 @@ func (m *microphone) send(s *session, pcm []byte) {
 		m.forward(s, pcm, again)
 	case silence != nil && silence.now && !again && len(pcm) < silence.frame:
 		m.listen(s, pcm)
+		if silence.held == nil {
+			silence.held = make([]byte, 0, silence.frame+len(pcm))
+		}
 		silence.held = append(silence.held, pcm...)
 		if !silence.now || len(silence.held) >= silence.frame {
 			m.release(s)

@@ -16,6 +16,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/webhook"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -191,7 +192,7 @@ func unfit(part string, err error) error {
 	if err == nil {
 		err = errMissing
 	}
-	return registry.Errorf(registry.ErrorValidation, "The call cannot be made: a value in the %s of its request %s.", part, err.Error())
+	return registry.Errorf(registry.ErrorValidation, "%s", prompts.UnfitRequest(part, err))
 }
 
 func plain(_ source, s string) (string, error) { return s, nil }
@@ -239,7 +240,7 @@ func (t *Tool) answer(resp *http.Response, data []byte) (any, error) {
 
 // broken is the error of a successful answer that cannot be used: what was asked for may have been done.
 func (t *Tool) broken(why string) *registry.ToolError {
-	e := registry.Errorf(registry.ErrorPermanent, "The service of %s answered, but its answer %s.", t.id, why)
+	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.id, why))
 	e.PartialSideEffects = t.writes
 	return e
 }
@@ -266,14 +267,7 @@ func (t *Tool) failed(status int, said string) *registry.ToolError {
 	default:
 		kind = registry.ErrorPermanent
 	}
-	message := fmt.Sprintf("The service of %s answered with status %d", t.id, status)
-	switch {
-	case status/100 == 3:
-		message += ": redirects are not followed"
-	case said != "":
-		message += ": " + said
-	}
-	e := registry.Errorf(kind, "%s.", strings.TrimSuffix(message, "."))
+	e := registry.Errorf(kind, "%s", prompts.ServiceStatus(t.id, status, said))
 	e.Retryable = e.Retryable && (t.repeats || kind == registry.ErrorRateLimit)
 	e.PartialSideEffects = t.writes && (status == http.StatusRequestTimeout || status >= 500)
 	e.Repeatable = e.PartialSideEffects && t.repeats
@@ -319,7 +313,7 @@ func (t *Tool) unanswered(err error) attempted {
 	limit, over := bounded.As(err)
 	switch {
 	case errors.Is(err, bounded.ErrAddress):
-		e := registry.Errorf(registry.ErrorPermanent, "The service of %s cannot be reached: its address is not allowed.", t.id)
+		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServiceForbidden(t.id))
 		e.Err = err
 		return attempted{err: e}
 	case over && !limit.Timeout():
@@ -329,7 +323,7 @@ func (t *Tool) unanswered(err error) attempted {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), over:
 		return attempted{err: err} // the registry knows whether the tool's time is up
 	}
-	e := registry.Errorf(registry.ErrorTransient, "The service of %s cannot be reached.", t.id)
+	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.id))
 	e.Err = err
 	e.Retryable = t.repeats || !sent
 	e.PartialSideEffects = t.writes && sent
