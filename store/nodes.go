@@ -226,7 +226,9 @@ func (m *Membership) begin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, askWait)
 	_, err = s.conn.RequestWithContext(bounded, m.nodes.subject(m.is.ID), nil)
 	cancel()
-	m.is.Answers = err == nil
+	m.mu.Lock()
+	m.is.Answers = err == nil // work that began before may read the record
+	m.mu.Unlock()
 	if err != nil {
 		s.log.Warn("store_node_is_not_heard", "error", err, "means",
 			"other nodes notice this process's death only after 6 s; allow the store's user to publish and subscribe to "+
