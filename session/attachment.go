@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -465,8 +466,16 @@ func (a *attachment) probed(n uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.down.Proven(a.gen, n, func(item string) bool { return s.barelyHeard(item, now) })
+	s.down.Proven(a.gen, n, func(item string) int64 {
+		if heard, sounds := s.state.Heard(item, now); sounds {
+			return max(heard-playAllowance.Milliseconds(), 0)
+		}
+		return math.MaxInt64
+	})
 }
+
+// playAllowance is how far a client without reports may be behind the estimate of its playback.
+const playAllowance = time.Second
 
 // probe sends a probe of the downlink; n is zero for none.
 func (a *attachment) probe(n uint32) error {

@@ -200,7 +200,7 @@ func (d *Queue) Release(gen int, item string, n int) (probe uint32) {
 	}
 	d.wrote(item, n)
 	d.busy = false
-	probe = d.held.dueProbe(d.seq)
+	probe = d.held.dueProbe()
 	d.run()
 	return probe
 }
@@ -215,7 +215,7 @@ func (d *Queue) Written(gen int, e Entry) (probe uint32) {
 	if e.Frame != nil {
 		d.wrote(e.item, len(e.Frame.PCM))
 	}
-	return d.held.dueProbe(d.seq)
+	return d.held.dueProbe()
 }
 
 // wrote is Written for a caller that holds mu. The item is unknown if it was flushed since.

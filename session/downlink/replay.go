@@ -152,6 +152,9 @@ func (d *Queue) removeMessage(i int) {
 func (d *Queue) Acknowledged(seq int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if seq > 0 {
+		d.held.acked()
+	}
 	if part := d.partOf(seq); part != nil {
 		seq = part.from - 1
 	}
@@ -168,16 +171,15 @@ func (d *Queue) Received(item string, ms int64) {
 // longestItemMS limits positions named by clients, in ms.
 const longestItemMS = 1 << 40
 
-// Proven records that the attachment gen has answered the probe of that number. barely is that of Resume: a reloaded
-// page hears such an item from its beginning.
-func (d *Queue) Proven(gen int, probe uint32, barely func(item string) bool) {
+// Proven records that the attachment gen has answered the probe of that number. Its program may not have taken what has
+// arrived, so audio is kept that it should not have played for a while: until returns the end of the other, in ms.
+func (d *Queue) Proven(gen int, probe uint32, until func(item string) int64) {
 	d.mu.Lock()
-	seq := int64(0)
-	if gen == d.gen && !d.away && d.held.proven(probe, barely) {
-		seq = d.held.probe.seq
+	defer d.mu.Unlock()
+	position := func(item string) int64 { return min(until(item), longestItemMS) * d.perMS() }
+	if gen == d.gen && !d.away && d.held.proven(probe, position) {
+		d.held.tidy(0)
 	}
-	d.mu.Unlock()
-	d.Acknowledged(seq)
 }
 
 // LetGo forgets the audio of items for which over returns true.
@@ -509,7 +511,9 @@ func (d *Queue) Attach(gen int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.gen, d.away, d.back, d.busy = gen, false, false, false
-	d.held.probe = nil
+	if p := d.held.probe; p != nil {
+		*p = probe{acked: p.acked}
+	}
 	d.charge()
 	d.run()
 }

@@ -34,52 +34,55 @@ type replayBuffer struct {
 type probe struct {
 	number uint32 // of the latest one on this attachment; from 1
 	open   bool   // it is not answered yet
-	seq    int64  // of the last message before it
+	acked  bool   // the client acknowledges by itself, so it gets no probes
 	chunks int32  // were kept after the previous answer
 }
 
-// A probe is due if more than this was sent since the last one.
-const (
-	probeChunks = 3 // of audio: half a second at 24 kHz
-	probeBytes  = 32 << 10
-)
+// probeChunks is how much audio is sent before the next probe: half a second at 24 kHz.
+const probeChunks = 3
 
-// dueProbe returns the number of a probe to send now; zero for none. seq is that of the last written message.
-func (h *replayBuffer) dueProbe(seq int64) uint32 {
+// dueProbe returns the number of a probe to send now; zero for none.
+func (h *replayBuffer) dueProbe() uint32 {
 	freed := int32(0)
 	if p := h.probe; p != nil {
-		if p.open {
+		if p.open || p.acked {
 			return 0
 		}
 		freed = p.chunks
 	}
-	if h.chunks <= freed+probeChunks && h.bytes <= probeBytes {
+	if h.chunks <= freed+probeChunks {
 		return 0
 	}
 	if h.probe == nil {
 		h.probe = new(probe)
 	}
 	h.probe.number++
-	h.probe.open, h.probe.seq = true, seq
+	h.probe.open = true
 	for _, it := range h.items {
 		it.probed = it.end
 	}
 	return h.probe.number
 }
 
-// proven frees the audio before a probe, except that of items for which barely returns true. It returns false for an
+// proven frees the audio before a probe, of each item up to the position that until returns. It returns false for an
 // unknown probe.
-func (h *replayBuffer) proven(number uint32, barely func(item string) bool) bool {
+func (h *replayBuffer) proven(number uint32, until func(item string) int64) bool {
 	if h.probe == nil || !h.probe.open || number != h.probe.number {
 		return false
 	}
 	for _, it := range h.items {
-		if !barely(it.id) {
-			h.received(it.id, it.probed)
-		}
+		h.received(it.id, min(it.probed, until(it.id)))
 	}
 	h.probe.open, h.probe.chunks = false, h.chunks
 	return true
+}
+
+// acked records that the client acknowledges by itself.
+func (h *replayBuffer) acked() {
+	if h.probe == nil {
+		h.probe = new(probe)
+	}
+	h.probe.acked = true
 }
 
 type sentEntry struct {
