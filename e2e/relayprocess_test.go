@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -23,6 +24,7 @@ import (
 
 	"voicegw/gateway"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/origin"
 	"voicegw/internal/traces"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -83,7 +85,7 @@ func runRelay(target string) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
+	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m, Hosts: origin.Hosts{Listen: netip.IPv4Unspecified()}}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
 	scheme, clients := "http", gateway.Listen(ln, loops)
 	if secure {
 		scheme = "https"
