@@ -189,6 +189,10 @@ func TestHostileServers(t *testing.T) {
 			for r.Context().Err() == nil {
 				io.WriteString(w, " ")
 				w.(http.Flusher).Flush()
+				select {
+				case <-time.After(50 * time.Millisecond):
+				case <-r.Context().Done():
+				}
 			}
 		}, "late"},
 	} {
@@ -250,7 +254,7 @@ func TestMistakes(t *testing.T) {
 		"url: https://a.example/{id}":                   "1: {id} is not a placeholder",
 		"url: https://a.example/{":                      "1: url has a brace",
 		"url: https://a.example/\nmethod: GET\nbody: x": "3: a GET request has no body",
-		"url: https://a.example/\nsign: base_url":       "2: sign names a setting",
+		"url: https://a.example/\nsign: base_url":       "2: sign must name a setting",
 		"url: https://a.example/\ndata: order":          "2: data is a JSON Pointer",
 		"url: https://a.example/\nheaders:\n  Host: x":  "3: headers cannot have",
 		"url: https://a.example/\nheaders: {'a b': x}":  "2: headers cannot have",
