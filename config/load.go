@@ -64,16 +64,7 @@ type loader struct {
 // Load loads a configuration: defaults, file, environment and flags, each overriding the previous one. Warnings are
 // about ignored input, for the log. The error is Problems.
 func Load(source Source) (c *Config, warnings []string, err error) {
-	if source.ReadFile == nil {
-		source.ReadFile = os.ReadFile
-	}
-	if source.Wires == nil {
-		source.Wires = Wires()
-	}
-	l := newLoader(source)
-	l.readFile()
-	l.readEnv()
-	l.readFlags()
+	l := readSources(source)
 	if source.Client {
 		l.readSecret("api_key" + secretFileSuffix)
 		validator{l}.listen("listen", l.config.Listen)
@@ -91,7 +82,10 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 
 // ToolDirs returns the setting tool_dirs, whose tools a Source must know before the configuration is loaded. Load
 // reports problems.
-func ToolDirs(source Source) []string {
+func ToolDirs(source Source) []string { return readSources(source).config.ToolDirs }
+
+// readSources reads the file, the environment and the flags, without checking the settings.
+func readSources(source Source) *loader {
 	if source.ReadFile == nil {
 		source.ReadFile = os.ReadFile
 	}
@@ -102,7 +96,7 @@ func ToolDirs(source Source) []string {
 	l.readFile()
 	l.readEnv()
 	l.readFlags()
-	return l.config.ToolDirs
+	return l
 }
 
 func newLoader(source Source) *loader {

@@ -136,8 +136,8 @@ func (e *evidence) refusals(f *findings) {
 	}
 }
 
-// astray reports whether another tab, which was lost at once, may have displaced this one: this one is told, or, if its
-// gateway ended before it was told, its token is refused.
+// astray reports whether another tab that was lost at once may have displaced this one. This tab gets a close code for
+// it, or, if its gateway ended first, its token is refused.
 func (v *visit) astray() bool {
 	switch v.code {
 	case protocol.CloseResumedElsewhere:

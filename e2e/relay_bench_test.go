@@ -140,7 +140,7 @@ type relayLoad struct {
 // The kinds of traffic.
 const (
 	speech  = "speech"  // the user speaks, and the model sends as much
-	reports = "reports" // the same, and the client reports what it has, five times a second
+	reports = "reports" // the same, with playback reports five times a second
 	silence = "silence" // neither speaks
 )
 

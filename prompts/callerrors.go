@@ -217,7 +217,7 @@ func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	return Words{
 		Message: fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, "+
 			"and it was not run.", times, tool),
-		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and continue with what they say; only " +
+		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and continue the conversation; only " +
 			"if they ask for it again in their own words, call it once more.",
 	}
 }

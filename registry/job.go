@@ -110,7 +110,7 @@ func (t *Tool) begun(job NewJob, data any) (*BegunJob, error) {
 	case t.Job == nil:
 		return nil, fmt.Errorf("%w: it begins a job, and schema.json declares none", errBadResult)
 	case data != nil:
-		return nil, fmt.Errorf("%w: it has data in addition to its job: what is told at once is the job's Told", errBadResult)
+		return nil, fmt.Errorf("%w: it has data and a job; put the text for now into Told", errBadResult)
 	case strings.TrimSpace(job.Told) == "" || utf8.RuneCountInString(job.Told) > maxMessage:
 		return nil, fmt.Errorf("%w: the Told of its job must have 1 to %d characters", errBadResult, maxMessage)
 	}

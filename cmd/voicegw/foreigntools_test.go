@@ -122,7 +122,7 @@ func TestChangedForeignTools(t *testing.T) {
 	first := fmt.Sprint(r.logged(again)["tools_version"])
 	change(`"writes"`, `"rites"`)
 	if said := r.logged("the changed tools cannot be used; the tools stay as they are"); !strings.Contains(fmt.Sprint(said["error"]), "schema.json:8") {
-		t.Errorf("the log does not say what is wrong: %v", said)
+		t.Errorf("the log does not name the error: %v", said)
 	}
 	change(`"order_cancel"`, `"kb_search"`)
 	r.logged("the changed tools cannot be used; the tools stay as they are")

@@ -41,8 +41,8 @@ type toolsNewFlags struct {
 type toolsLintFlags struct {
 	Tool string `arg:"" optional:"" help:"Name of a tool, or its directory (default: all)."`
 	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
-	HTTP string `help:"Check a directory of HTTP tools, as in tool_dirs, instead." name:"http" placeholder:"DIR"`
-	JSON bool   `help:"Write the report as JSON." name:"json"`
+	HTTP string `help:"Check a directory of HTTP tools, as in tool_dirs, instead." name:"http" placeholder:"DIR" xor:"report"`
+	JSON bool   `help:"Write the report as JSON." name:"json" xor:"report"`
 }
 
 type toolsStartFlags struct{}

@@ -133,7 +133,7 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 	if n := m.Get("sign"); n != nil {
 		t.sign, _ = r.Text(n, "sign")
 		if setting, ok := r.declared.Settings[t.sign]; !ok || !setting.Secret {
-			r.Problem(n, "sign names a setting of schema.json with \"secret\": true; %q is none", t.sign)
+			r.Problem(n, "sign must name a setting that schema.json declares with \"secret\": true, not %q", t.sign)
 		}
 	}
 	if n := m.Get("data"); n != nil {

@@ -238,7 +238,7 @@ func (t *Tool) answer(resp *http.Response, data []byte) (any, error) {
 	return found, nil
 }
 
-// broken is the error of a successful answer that cannot be used: what was asked for may have been done.
+// broken is the error of a successful answer that cannot be used. A tool that writes may have changed something.
 func (t *Tool) broken(why string) *registry.ToolError {
 	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.id, why))
 	e.PartialSideEffects = t.writes

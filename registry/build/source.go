@@ -136,8 +136,7 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	data, err := readFile(root, name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and %s; voicegw tools "+
-			"new writes all three.", cmp.Or(l.foreign, handlerFile))
+		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and %s.", cmp.Or(l.foreign, handlerFile))
 		return nil
 	case err != nil:
 		l.add(name, 0, "", ruleFiles, "The file cannot be used: %v.", err)

@@ -6,7 +6,7 @@ import (
 	"voicegw/protocol"
 )
 
-// TestProbesFreeMemory: a client that reports nothing is asked now and then, and its answer frees what was sent before,
+// TestProbesFreeMemory: a client without reports gets probes, and each answer frees the audio sent before it,
 // but nothing sent later and nothing that it should not have played. A returning client gets the rest.
 func TestProbesFreeMemory(t *testing.T) {
 	const frame = 4800

@@ -29,8 +29,7 @@ type replayBuffer struct {
 	probe    *probe // nil before the first
 }
 
-// probe is a question to a client that does not report what it has: its answer, a WebSocket pong, proves that the client
-// has everything written before.
+// probe is a WebSocket ping to a client without playback reports. The pong proves that everything before it arrived.
 type probe struct {
 	number uint32 // of the latest one on this attachment; from 1
 	open   bool   // it is not answered yet
