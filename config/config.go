@@ -87,6 +87,8 @@ type Config struct {
 	Tools Tools `key:"tools"`
 	// Directories of [tools that are HTTP requests](http-tools.md), as absolute paths. Changed files apply to new sessions.
 	ToolDirs []string `key:"tool_dirs" eg:"[/etc/voicegw/tools]"`
+	// MCP servers whose tools the gateway offers: docs/mcp-tools.md.
+	MCP MCP `key:"mcp"`
 	// How users approve actions of tools: docs/policy.md.
 	Confirmation Confirmation `key:"confirmation"`
 	// The store: NATS servers, or without a URL files in data_dir.
@@ -388,6 +390,7 @@ func defaultFor(all []transport.Wire) *Config {
 		Listen:       "127.0.0.1:8080",
 		DrainTimeout: 30 * time.Second,
 		Webhooks:     Webhooks{},
+		MCP:          MCP{Servers: MCPServers{}},
 		Auth:         Auth{Keys: map[string]*AuthKey{}, JWT: map[string]*AuthIssuer{}},
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),

@@ -80,9 +80,21 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	return l.config, l.warnings, nil
 }
 
-// ToolDirs returns the setting tool_dirs, whose tools a Source must know before the configuration is loaded. Load
-// reports problems.
-func ToolDirs(source Source) []string { return readSources(source).config.ToolDirs }
+// ForeignTools returns the settings tool_dirs and mcp, whose tools a Source must know before the configuration is loaded.
+// Load reports problems.
+func ForeignTools(source Source) ([]string, MCP) {
+	c := readSources(source).config
+	return c.ToolDirs, c.MCP
+}
+
+// LoadMCP loads only the setting mcp, so that it can be used while a lock file, and so the configuration, has problems.
+func LoadMCP(source Source) (MCP, error) {
+	l := readSources(source)
+	l.settle()
+	l.problems = slices.DeleteFunc(l.problems, func(p Problem) bool { return !strings.HasPrefix(p.Message, "mcp.") })
+	validator{l}.validateMCP()
+	return l.config.MCP, l.problems.Err()
+}
 
 // readSources reads the file, the environment and the flags, without checking the settings.
 func readSources(source Source) *loader {

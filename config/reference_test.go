@@ -196,26 +196,31 @@ func TestGeneratedPage(t *testing.T) {
 // exampleNames are the names in voicegw.example.yaml. The first of each section has all settings, others those of
 // exampleValues.
 var exampleNames = map[string][]string{
-	"auth.keys": {"backend", "kiosk"},
-	"auth.jwt":  {"example", "elsewhere", "offline", "shared"},
-	"providers": {"gemini", "openai", "azure-eu"},
-	"tools":     {"weather_lookup_next"},
-	"webhooks":  {"billing"},
+	"auth.keys":   {"backend", "kiosk"},
+	"auth.jwt":    {"example", "elsewhere", "offline", "shared"},
+	"providers":   {"gemini", "openai", "azure-eu"},
+	"tools":       {"weather_lookup_next"},
+	"webhooks":    {"billing"},
+	"mcp.servers": {"crm", "files"},
 }
 
 // exampleValues replace the fields' examples; a setting with the value - is left out.
 var exampleValues = map[string]string{
-	"auth.keys.backend.user":   "-",
-	"auth.keys.kiosk.id":       "4e5f6a7b",
-	"auth.keys.kiosk.sha256":   "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9",
-	"auth.keys.kiosk.scopes":   "[voice]",
-	"auth.keys.kiosk.user":     "kiosk-1",
-	"auth.jwt.example.type":    "at+jwt",
-	"auth.jwt.example.scopes":  "[voice, chat]",
-	"auth.jwt.example.owner":   "platform team",
-	"auth.jwt.example.algs":    "[RS256, ES256, EdDSA]",
-	"providers.gemini.model":   "gemini-3.8-live",
-	"webhooks.billing.private": "false",
+	"auth.keys.backend.user":    "-",
+	"auth.keys.kiosk.id":        "4e5f6a7b",
+	"auth.keys.kiosk.sha256":    "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9",
+	"auth.keys.kiosk.scopes":    "[voice]",
+	"auth.keys.kiosk.user":      "kiosk-1",
+	"auth.jwt.example.type":     "at+jwt",
+	"auth.jwt.example.scopes":   "[voice, chat]",
+	"auth.jwt.example.owner":    "platform team",
+	"auth.jwt.example.algs":     "[RS256, ES256, EdDSA]",
+	"providers.gemini.model":    "gemini-3.8-live",
+	"webhooks.billing.private":  "false",
+	"mcp.servers.crm.command":   "-",
+	"mcp.servers.crm.env":       "-",
+	"mcp.servers.files.command": "[/usr/bin/npx, -y, some-server]",
+	"mcp.servers.files.env":     "PATH=/usr/bin",
 
 	"auth.jwt.example.jwks_url":  "-",
 	"auth.jwt.example.keys_file": "-",

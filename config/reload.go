@@ -16,6 +16,7 @@ var reloads = map[string]bool{
 	"api_key":                  true,
 	"auth.":                    true,
 	"features":                 true,
+	"mcp.":                     true,
 	"tool_dirs":                true,
 	"hosts":                    true,
 	"origins":                  true,
@@ -61,7 +62,7 @@ type Takeover struct {
 // restart, or Next would no longer require credentials.
 func TakeOver(now, read *Config) (Takeover, error) {
 	next := *now
-	next.Auth, next.Webhooks, next.Tools = read.Auth, read.Webhooks, read.Tools
+	next.Auth, next.Webhooks, next.MCP, next.Tools = read.Auth, read.Webhooks, read.MCP, read.Tools
 	next.Providers = make(Providers, len(now.Providers))
 	for name, p := range now.Providers {
 		same := *p

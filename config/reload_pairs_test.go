@@ -23,6 +23,8 @@ type alternatives [2]map[string]string
 var (
 	someKey     = map[string]string{"auth.keys.any.id": "aaaaaaaa", "auth.keys.any.sha256": strings.Repeat("1", 64), "auth.keys.any.scopes": "voice"}
 	someIssuer  = map[string]string{"auth.jwt.any.issuer": "https://id.example.com", "auth.jwt.any.audience": "voice"}
+	someMCP     = map[string]string{"mcp.lock": "/etc/mcp.lock.json", "mcp.servers.any.url": "https://crm.example.com/mcp"}
+	program     = map[string]string{"mcp.lock": "/etc/mcp.lock.json", "mcp.servers.any.command": "/bin/crm"}
 	someWebhook = map[string]string{"webhooks.any.url": "https://hooks.example.com", "webhooks.any.secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 )
 
@@ -115,26 +117,33 @@ func twoValues() map[string]alternatives {
 		"providers.gemini.base_url": of(nil, "providers.gemini.base_url", "", "https://p.example.com"),
 		"providers.openai.base_url": of(nil, "providers.openai.base_url", "", "https://p.example.com"),
 
-		"auth.keys.any":            {nil, someKey},
-		"auth.keys.any.id":         of(someKey, "auth.keys.any.id", "aaaaaaaa", "bbbbbbbb"),
-		"auth.keys.any.sha256":     of(someKey, "auth.keys.any.sha256", strings.Repeat("1", 64), strings.Repeat("2", 64)),
-		"auth.keys.any.scopes":     of(someKey, "auth.keys.any.scopes", "voice", "chat"),
-		"auth.keys.any.expires":    of(someKey, "auth.keys.any.expires", "", "2020-01-01"),
-		"auth.jwt.any":             {nil, issuer},
-		"auth.jwt.any.issuer":      of(issuer, "auth.jwt.any.issuer", "https://id.example.com", "https://di.example.com"),
-		"auth.jwt.any.audience":    of(issuer, "auth.jwt.any.audience", "voice", "chat"),
-		"auth.jwt.any.jwks_url":    of(issuer, "auth.jwt.any.jwks_url", "https://id.example.com/keys", "https://id.example.com/k"),
-		"auth.jwt.any.discovery":   {issuer, with(someIssuer, "auth.jwt.any.discovery", "true")},
-		"auth.jwt.any.keys_file":   {issuer, with(someIssuer, "auth.jwt.any.keys_file", "keys.pem")},
-		"auth.jwt.any.hs_secret":   of(someIssuer, "auth.jwt.any.hs_secret", secret, other),
-		"auth.jwt.any.algs":        of(issuer, "auth.jwt.any.algs", "RS256", "ES256"),
-		"auth.jwt.any.claims.user": of(issuer, "auth.jwt.any.claims.user", "sub", "mail"),
-		"auth.jwt.any.scopes":      of(issuer, "auth.jwt.any.scopes", "voice", "chat"),
-		"webhooks.any":             {nil, someWebhook},
-		"webhooks.any.url":         of(someWebhook, "webhooks.any.url", "https://hooks.example.com", "https://skooh.example.com"),
-		"webhooks.any.secret":      of(someWebhook, "webhooks.any.secret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_YWJjZGVmMDEyMzQ1Njc4OTAxMjM0NTY3ODlhYmNkZWY="),
-		"webhooks.any.old_secret":  of(someWebhook, "webhooks.any.old_secret", "", "whsec_YWJjZGVmMDEyMzQ1Njc4OTAxMjM0NTY3ODlhYmNkZWY="),
-		"webhooks.any.events":      of(someWebhook, "webhooks.any.events", "session.started", "session.ended"),
+		"auth.keys.any":               {nil, someKey},
+		"auth.keys.any.id":            of(someKey, "auth.keys.any.id", "aaaaaaaa", "bbbbbbbb"),
+		"auth.keys.any.sha256":        of(someKey, "auth.keys.any.sha256", strings.Repeat("1", 64), strings.Repeat("2", 64)),
+		"auth.keys.any.scopes":        of(someKey, "auth.keys.any.scopes", "voice", "chat"),
+		"auth.keys.any.expires":       of(someKey, "auth.keys.any.expires", "", "2020-01-01"),
+		"auth.jwt.any":                {nil, issuer},
+		"auth.jwt.any.issuer":         of(issuer, "auth.jwt.any.issuer", "https://id.example.com", "https://di.example.com"),
+		"auth.jwt.any.audience":       of(issuer, "auth.jwt.any.audience", "voice", "chat"),
+		"auth.jwt.any.jwks_url":       of(issuer, "auth.jwt.any.jwks_url", "https://id.example.com/keys", "https://id.example.com/k"),
+		"auth.jwt.any.discovery":      {issuer, with(someIssuer, "auth.jwt.any.discovery", "true")},
+		"auth.jwt.any.keys_file":      {issuer, with(someIssuer, "auth.jwt.any.keys_file", "keys.pem")},
+		"auth.jwt.any.hs_secret":      of(someIssuer, "auth.jwt.any.hs_secret", secret, other),
+		"auth.jwt.any.algs":           of(issuer, "auth.jwt.any.algs", "RS256", "ES256"),
+		"auth.jwt.any.claims.user":    of(issuer, "auth.jwt.any.claims.user", "sub", "mail"),
+		"auth.jwt.any.scopes":         of(issuer, "auth.jwt.any.scopes", "voice", "chat"),
+		"mcp.lock":                    of(nil, "mcp.lock", "", "/etc/mcp.lock.json"),
+		"mcp.servers.any":             {nil, someMCP},
+		"mcp.servers.any.url":         of(someMCP, "mcp.servers.any.url", "https://crm.example.com/mcp", "https://crm.example.org/mcp"),
+		"mcp.servers.any.headers":     of(someMCP, "mcp.servers.any.headers", "", "authorization=Bearer%20abc"),
+		"mcp.servers.any.user_header": of(someMCP, "mcp.servers.any.user_header", "", "x-user"),
+		"mcp.servers.any.command":     of(program, "mcp.servers.any.command", "/bin/crm", "/bin/mrc"),
+		"mcp.servers.any.env":         of(program, "mcp.servers.any.env", "", "A=b"),
+		"webhooks.any":                {nil, someWebhook},
+		"webhooks.any.url":            of(someWebhook, "webhooks.any.url", "https://hooks.example.com", "https://skooh.example.com"),
+		"webhooks.any.secret":         of(someWebhook, "webhooks.any.secret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_YWJjZGVmMDEyMzQ1Njc4OTAxMjM0NTY3ODlhYmNkZWY="),
+		"webhooks.any.old_secret":     of(someWebhook, "webhooks.any.old_secret", "", "whsec_YWJjZGVmMDEyMzQ1Njc4OTAxMjM0NTY3ODlhYmNkZWY="),
+		"webhooks.any.events":         of(someWebhook, "webhooks.any.events", "session.started", "session.ended"),
 	}
 }
 
@@ -143,7 +152,7 @@ func twoValuesOf(key string, f field) (alternatives, bool) {
 	var base map[string]string
 	for prefix, makes := range map[string]map[string]string{
 		"auth.keys.any.": someKey, "auth.jwt.any.": with(someIssuer, "auth.jwt.any.jwks_url", "https://id.example.com/keys"),
-		"webhooks.any.": someWebhook, "providers.any.": with(nil, "providers.any.wire", "openai"),
+		"webhooks.any.": someWebhook, "mcp.servers.any.": someMCP, "providers.any.": with(nil, "providers.any.wire", "openai"),
 	} {
 		if strings.HasPrefix(key, prefix) {
 			base = makes
@@ -244,7 +253,7 @@ func TestPairs(t *testing.T) {
 		}
 		values[key] = two
 	}
-	for _, whole := range []string{"auth.keys.any", "auth.jwt.any", "webhooks.any"} {
+	for _, whole := range []string{"auth.keys.any", "auth.jwt.any", "webhooks.any", "mcp.servers.any"} {
 		values[whole] = special[whole]
 	}
 	// These have a value that another setting must allow, or that only another wire takes.

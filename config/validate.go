@@ -42,6 +42,7 @@ func (v validator) validate() {
 	v.validateHosts()
 	v.validateFeatures()
 	v.validateToolDirs()
+	v.validateMCP()
 	v.validateTLS()
 	v.validateProxies()
 	v.validateTags()

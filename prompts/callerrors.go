@@ -340,3 +340,24 @@ func ServiceForbidden(tool string) string {
 
 // ServiceUnreachable reports a service without a connection.
 func ServiceUnreachable(tool string) string { return "The service of " + tool + " cannot be reached." }
+
+// ServerSays reports an MCP server's error; said, its own words, may be empty.
+func ServerSays(tool, said string) string {
+	if said == "" {
+		return "The server of " + tool + " answered with an error."
+	}
+	return strings.TrimSuffix("The server of "+tool+" answered with an error: "+said, ".") + "."
+}
+
+// ChangedByServer refuses a tool that its MCP server has changed or removed since it was approved.
+func ChangedByServer(tool string) string {
+	return tool + " cannot be used: its server has changed it, and the change was not approved yet."
+}
+
+// InputNeeded reports an MCP server that asks for input in the middle of a call.
+func InputNeeded(tool string) string {
+	return "The server of " + tool + " needs an answer that cannot be given here."
+}
+
+// CutResult says that a result is longer than a model gets.
+func CutResult(kib int) string { return fmt.Sprintf("what follows the first %d KiB", kib) }

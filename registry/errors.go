@@ -47,6 +47,28 @@ func ErrorTypes() []ErrorType {
 	}
 }
 
+// statusTypes are the error types for the status of a service's answer. See docs/http-tools.md.
+var statusTypes = map[int]ErrorType{
+	400: ErrorValidation, 422: ErrorValidation,
+	401: ErrorAuth, 403: ErrorAuth, 407: ErrorAuth,
+	404: ErrorNotFound, 410: ErrorNotFound,
+	409: ErrorConflict, 412: ErrorConflict, 423: ErrorConflict,
+	408: ErrorTransient, 425: ErrorTransient,
+	429: ErrorRateLimit,
+	501: ErrorPermanent, 505: ErrorPermanent,
+}
+
+// ErrorOfStatus returns the error type for the HTTP status of a service's answer.
+func ErrorOfStatus(status int) ErrorType {
+	if kind, known := statusTypes[status]; known {
+		return kind
+	}
+	if status >= 500 {
+		return ErrorTransient
+	}
+	return ErrorPermanent
+}
+
 // ToolError is a handler's error for the model. The model gets other errors as INTERNAL without text; they are
 // logged. Deadline errors (of a context, connection or HTTP client) become TRANSIENT.
 type ToolError struct {

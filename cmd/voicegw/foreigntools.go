@@ -14,9 +14,9 @@ import (
 	"voicegw/registry/build"
 )
 
-// foreignTools reads the tools in the directories of tool_dirs. The error is config.Problems, with the files' names and
+// dirTools reads the tools in the directories of tool_dirs. The error is config.Problems, with the files' names and
 // lines.
-func foreignTools(dirs []string) (all registry.Foreign, warnings []string, err error) {
+func dirTools(dirs []string) (all registry.Foreign, warnings []string, err error) {
 	all.Handlers = map[string]registry.Handler{}
 	from := map[string]string{} // the file, by tool
 	var problems config.Problems
@@ -61,17 +61,16 @@ func foreignTools(dirs []string) (all registry.Foreign, warnings []string, err e
 }
 
 // toolFiles identifies the state of the files of foreign tools without reading them.
-func toolFiles(dirs []string) string {
+func toolFiles(cfg *config.Config) string {
 	var b strings.Builder
-	for _, dir := range dirs {
-		files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-		if err != nil {
-			continue // the directory's name is a bad pattern; reading the tools reports it
-		}
-		for _, name := range files {
-			if info, err := os.Stat(name); err == nil {
-				fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-			}
+	files := []string{cfg.MCP.Lock}
+	for _, dir := range cfg.ToolDirs {
+		in, _ := filepath.Glob(filepath.Join(dir, "*", "*")) // reading the tools reports a bad name
+		files = append(files, in...)
+	}
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 		}
 	}
 	return b.String()

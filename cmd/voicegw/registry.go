@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"voicegw/config"
+	"voicegw/internal/mcptool"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -31,13 +32,15 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 }
 
 // loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
-// directory, if there is one. o has the tools' capabilities.
-func (p Process) loadTools(o registry.Options, cfg *config.Config) (*registry.Registry, *build.Watch, error) {
+// directory, if there is one. o has the tools' capabilities. client,
+// which may be nil, connects to the MCP servers.
+func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
-	var err error
-	if o.Foreign, _, err = foreignTools(cfg.ToolDirs); err != nil {
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, client)
+	if err != nil {
 		return nil, nil, err
 	}
+	o.Foreign = others.Foreign
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
@@ -57,6 +60,8 @@ func (p Process) loadTools(o registry.Options, cfg *config.Config) (*registry.Re
 		return nil, nil, err
 	}
 	tools.Lock()
+	client.Use(mcpServers(cfg.MCP), others.mcp)
+	logForeign(o.Logger, others.warnings)
 	if reload != nil {
 		reload.Tools = tools
 	}

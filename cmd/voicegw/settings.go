@@ -11,7 +11,6 @@ import (
 
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/registry"
 )
 
 // serveFlags are the flags of serve. A flag with a key overrides that setting.
@@ -41,12 +40,11 @@ func (p Process) load(flags serveFlags, parsed *kong.Context) (*config.Config, [
 	return p.loadFrom(config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}, flags.Set, parsed)
 }
 
-// loadFrom reads a configuration with a command's flags: those with a key, and --set.
-func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
+// withFlags adds a command's flags to a source: those with a key, and --set.
+func (p Process) withFlags(source *config.Source, sets []string, parsed *kong.Context) (problems config.Problems) {
 	if source.File == "" {
 		source.File, source.FileFrom = variable(p.Environ, "VOICEGW_CONFIG"), "VOICEGW_CONFIG"
 	}
-	var problems config.Problems
 	for _, at := range parsed.Path {
 		if at.Flag == nil {
 			continue
@@ -68,14 +66,21 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 			sets = sets[1:]
 		}
 	}
-	var foreign registry.Foreign
+	return problems
+}
+
+// loadFrom reads a configuration with a command's flags.
+func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
+	problems := p.withFlags(&source, sets, parsed)
+	var others foreign
 	if !source.Client {
+		dirs, servers := config.ForeignTools(source)
 		var err error
-		if foreign, _, err = foreignTools(config.ToolDirs(source)); err != nil {
+		if others, err = foreignTools(dirs, servers, nil); err != nil {
 			return nil, nil, err // the configuration of tools cannot be checked without them
 		}
 	}
-	source.Tools = p.declaredTools(foreign)
+	source.Tools = p.declaredTools(others.Foreign)
 	c, warnings, err := config.Load(source)
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)

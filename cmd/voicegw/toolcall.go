@@ -119,16 +119,18 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
-	var err error
-	if o.Foreign, _, err = foreignTools(cfg.ToolDirs); err != nil {
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, caps.mcp)
+	if err != nil {
 		return usage(err)
 	}
+	o.Foreign = others.Foreign
 	loaded, err := p.loadRegistry(o)
 	if err != nil {
 		return err
 	}
 	whole := loaded.Snapshot()
-	if len(cfg.ToolDirs) == 0 { // otherwise the version is not that of a file
+	caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+	if len(others.Entries) == 0 { // otherwise the version is not that of a file
 		p.warnIfOld(whole.Version())
 	}
 	if err := checkRequired(cfg.Confirmation.Require, whole); err != nil {

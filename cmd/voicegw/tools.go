@@ -74,7 +74,7 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 
 func (flags toolsLintFlags) Run(p Process) error {
 	if flags.HTTP != "" {
-		tools, warnings, err := foreignTools([]string{flags.HTTP})
+		tools, warnings, err := dirTools([]string{flags.HTTP})
 		for _, w := range warnings {
 			p.complain("warning: %s", w)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -95,23 +96,24 @@ func (s *server) logToolSettings(cfg *config.Config) {
 }
 
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	foreign, warnings, err := foreignTools(cfg.ToolDirs)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, s.caps.mcp)
 	if err != nil {
 		return nil, err
 	}
-	swap, err := s.tools.Configure(toolSettings(cfg), foreign)
+	swap, err := s.tools.Configure(toolSettings(cfg), others.Foreign)
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
 	}
 	return func() {
 		swap()
 		s.logToolSettings(cfg)
-		s.logForeign(warnings)
+		s.caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+		logForeign(s.logger, others.warnings)
 	}, nil
 }
 
-func (s *server) logForeign(warnings []string) {
+func logForeign(logger *slog.Logger, warnings []string) {
 	for _, w := range warnings {
-		s.logger.Warn("a tool of tool_dirs", "warning", w)
+		logger.Warn("tools", "warning", w)
 	}
 }

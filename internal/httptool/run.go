@@ -245,28 +245,9 @@ func (t *Tool) broken(why string) *registry.ToolError {
 	return e
 }
 
-// types are the error types for an answer's status. Other statuses below 500 are PERMANENT, others TRANSIENT. See
-// docs/http-tools.md.
-var types = map[int]registry.ErrorType{
-	400: registry.ErrorValidation, 422: registry.ErrorValidation,
-	401: registry.ErrorAuth, 403: registry.ErrorAuth, 407: registry.ErrorAuth,
-	404: registry.ErrorNotFound, 410: registry.ErrorNotFound,
-	409: registry.ErrorConflict, 412: registry.ErrorConflict, 423: registry.ErrorConflict,
-	408: registry.ErrorTransient, 425: registry.ErrorTransient,
-	429: registry.ErrorRateLimit,
-	501: registry.ErrorPermanent, 505: registry.ErrorPermanent,
-}
-
 // failed is the error for a status. The service's own words reach the model.
 func (t *Tool) failed(status int, said string) *registry.ToolError {
-	kind, known := types[status]
-	switch {
-	case known:
-	case status >= 500:
-		kind = registry.ErrorTransient
-	default:
-		kind = registry.ErrorPermanent
-	}
+	kind := registry.ErrorOfStatus(status)
 	e := registry.Errorf(kind, "%s", prompts.ServiceStatus(t.id, status, said))
 	e.Retryable = e.Retryable && (t.repeats || kind == registry.ErrorRateLimit)
 	e.PartialSideEffects = t.writes && (status == http.StatusRequestTimeout || status >= 500)

@@ -18,6 +18,7 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/audit"
 	"voicegw/internal/cost"
+	"voicegw/internal/mcptool"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
@@ -65,6 +66,7 @@ func sources() Sources {
 			return meter.Figures{Unwritten: 5, Dropped: 7, Refused: map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}}
 		},
 		DayBudget: func() float64 { return 100 },
+		MCP:       func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
 		Webhooks: func() map[string]webhook.Stats {
 			all := map[string]webhook.Stats{}
 			for i := range 20 {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"voicegw/internal/audit"
+	"voicegw/internal/mcptool"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
@@ -29,6 +30,7 @@ type Sources struct {
 	Overload     func() quota.State
 	Certificates func() map[string]time.Time
 	Webhooks     func() map[string]webhook.Stats
+	MCP          func() []mcptool.Status
 	Traces       func() traces.Stats
 	Audit        func() audit.Stats
 	Usage        func() meter.Figures

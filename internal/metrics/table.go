@@ -195,6 +195,18 @@ var families = []Family{
 		}
 	}, Help: "Events waiting for a receiver, over all gateways with the same store."},
 
+	// MCP servers.
+	{Name: "mcp_server_up", Kind: Gauge, Labels: []string{"server"}, read: func(s *Sources, add emit) {
+		for _, m := range s.MCP() {
+			add(truth(m.Up), m.Server)
+		}
+	}, Help: "1 if the MCP server is connected, else 0; calls of its tools then fail."},
+	{Name: "mcp_tools_changed", Kind: Gauge, Labels: []string{"server"}, read: func(s *Sources, add emit) {
+		for _, m := range s.MCP() {
+			add(float64(m.Changed), m.Server)
+		}
+	}, Help: "Approved tools that the MCP server has changed or removed; they are disabled."},
+
 	// The audit.
 	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"},
 		read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),

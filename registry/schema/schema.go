@@ -89,13 +89,34 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 	return p, nil
 }
 
+// CompileForeign compiles a schema of another program, of any draft and with any keywords, for [Schema.Validate] alone. It
+// returns nil if the schema does not compile, or refers to another document.
+func CompileForeign(raw json.RawMessage) *Schema {
+	doc, problems, ok := document.Decode(raw, maxSchemaBytes, document.MaxSpecDepth)
+	if !ok || len(problems) > 0 {
+		return nil
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.LoadURL = openNothing
+	if compiler.AddResource(schemaURL, bytes.NewReader(raw)) != nil {
+		return nil
+	}
+	compiled, err := compiler.Compile(schemaURL)
+	if err != nil {
+		return nil
+	}
+	return &Schema{Doc: doc, schema: compiled}
+}
+
+func openNothing(url string) (io.ReadCloser, error) {
+	return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
+}
+
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []document.Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
 	compiler.AssertFormat, compiler.Formats = true, formatChecks()
-	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
-		return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
-	}
+	compiler.LoadURL = openNothing
 	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
 		return nil, nil, []document.Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
 	}

@@ -264,7 +264,7 @@ const clock = `([01][0-9]|2[0-3]):[0-5][0-9]`
 
 var (
 	toolIDForm = &form{text: "A toolId has small letters a to z, digits and single underscores, a letter first",
-		fits: matching(`[a-z][a-z0-9]*(_[a-z0-9]+)*`, MaxToolID)}
+		fits: matching(`[a-z][a-z0-9]*(_[a-z0-9]+)*(__[a-z0-9]+(_[a-z0-9]+)*)?`, MaxToolID)}
 	semverForm = &form{text: `The version is semver, such as "1.0.0"`, fits: matching(`(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)`+
 		`(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`, 100)}
 	tagForm = &form{text: "A tag has small letters and digits, in words joined by single dashes, at most 40", one: "The tag ",

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"voicegw/config"
+	"voicegw/internal/mcptool"
+	"voicegw/internal/textutil"
+	"voicegw/registry/document"
+)
+
+type mcpFlags struct {
+	Add    mcpAddFlags    `cmd:"" help:"Approve tools of an MCP server, or show those that can be approved."`
+	Diff   mcpDiffFlags   `cmd:"" help:"Show what MCP servers have changed since their tools were approved."`
+	Update mcpUpdateFlags `cmd:"" help:"Approve the changes of a server's tools."`
+	List   mcpListFlags   `cmd:"" help:"List the approved tools of MCP servers."`
+}
+
+// mcpSource is the configuration that the commands read.
+type mcpSource struct {
+	Config string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
+	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+}
+
+type mcpAddFlags struct {
+	mcpSource
+	Server      string        `arg:"" help:"Name of the server below mcp.servers."`
+	Tools       []string      `arg:"" optional:"" help:"The server's names of the tools to approve (default: show all that can be)."`
+	Category    string        `help:"retrieval, action or utility." enum:"retrieval,action,utility" default:"action"`
+	SideEffects string        `help:"none, read_only or writes." enum:"none,read_only,writes" default:"writes"`
+	Idempotent  bool          `help:"Calling a tool twice does no more than calling it once."`
+	NoConfirm   bool          `help:"No person needs to approve the calls."`
+	Modes       []string      `help:"Modes of conversations: text, voice." default:"text" enum:"text,voice"`
+	Timeout     time.Duration `help:"The longest time of a call." default:"5s"`
+}
+
+type mcpDiffFlags struct {
+	mcpSource
+	Server string `arg:"" optional:"" help:"Name of a server (default: all)."`
+}
+
+type mcpUpdateFlags struct {
+	mcpSource
+	Server string   `arg:"" help:"Name of the server below mcp.servers."`
+	Tools  []string `arg:"" optional:"" help:"The server's names of the tools (default: all that have changed)."`
+}
+
+type mcpListFlags struct{ mcpSource }
+
+// locked is the configuration of the commands, with the lock file.
+type locked struct {
+	p   Process
+	cfg config.MCP
+	*mcptool.Lock
+}
+
+// open reads the configuration and the lock file, which may not exist yet.
+func (s mcpSource) open(p Process, parsed *kong.Context) (*locked, error) {
+	source := config.Source{Environ: p.Environ, File: s.Config, FileFrom: "--config"}
+	problems := p.withFlags(&source, s.Set, parsed)
+	cfg, err := config.LoadMCP(source)
+	if err := errors.Join(problems.Err(), err); err != nil {
+		return nil, usage(err)
+	}
+	if len(cfg.Servers) == 0 {
+		return nil, usage(errors.New("mcp.servers names no server; add one (docs/mcp-tools.md)")) //nolint:err113 // of a command
+	}
+	lock, err := readLock(cfg.Lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		lock, err = &mcptool.Lock{}, nil
+	}
+	if err != nil {
+		return nil, usage(err)
+	}
+	if lock.Servers == nil {
+		lock.Servers = map[string]map[string]*mcptool.Pinned{}
+	}
+	return &locked{p, cfg, lock}, nil
+}
+
+// ask returns what a server says about its tools, by name.
+func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said, error) {
+	s, has := mcpServers(l.cfg)[name]
+	if !has {
+		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", "))) //nolint:err113 // of a command
+	}
+	all, err := mcptool.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
+	if err != nil {
+		return nil, fmt.Errorf("the server %s: %w", name, err)
+	}
+	by := map[string]mcptool.Said{}
+	for _, said := range all {
+		by[said.Name] = said
+	}
+	return by, nil
+}
+
+// write replaces the lock file at once, so that a running gateway never reads half of it.
+func (l *locked) write() error {
+	data, err := l.Encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(l.cfg.Lock), ".mcp-lock-*")
+	if err != nil {
+		return fmt.Errorf("writing mcp.lock: %w", err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), l.cfg.Lock)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing mcp.lock: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// pin approves a tool with a reviewer's decisions.
+func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json.RawMessage) error {
+	pin, err := said.Pin()
+	if err != nil {
+		return err
+	}
+	p := &mcptool.Pinned{Pin: pin, Said: said, Tool: decisions}
+	if _, problems := mcptool.NewTool(server, said.Name, p); len(problems) > 0 {
+		return usage(fmt.Errorf("%s: %s", said.Name, problems[0])) //nolint:err113 // of a command
+	}
+	if l.Servers[server] == nil {
+		l.Servers[server] = map[string]*mcptool.Pinned{}
+	}
+	l.Servers[server][said.Name] = p
+	return nil
+}
+
+func (flags mcpAddFlags) decisions() map[string]json.RawMessage {
+	all := mcptool.Decisions()
+	for key, value := range map[string]any{
+		"category": flags.Category, "sideEffects": flags.SideEffects, "requiresConfirmation": !flags.NoConfirm, "allowedModes": flags.Modes,
+		"idempotent": flags.Idempotent || flags.Category == "retrieval", "timeoutMs": flags.Timeout.Milliseconds(),
+		"latencyBudgetMs": min(3000, flags.Timeout.Milliseconds()),
+	} {
+		all[key], _ = json.Marshal(value) // texts, numbers and lists of texts
+	}
+	return all
+}
+
+// Run shows or approves tools of a server.
+func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	l, err := flags.open(p, parsed)
+	if err != nil {
+		return err
+	}
+	says, err := l.ask(ctx, flags.Server)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	names := flags.Tools
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(says))
+	}
+	for _, name := range names {
+		said, has := says[name]
+		switch {
+		case !has:
+			return usage(fmt.Errorf("the server %s has no tool %q%s", flags.Server, name, document.DidYouMean(name, slices.Sorted(maps.Keys(says))))) //nolint:err113 // of a command
+		case l.Servers[flags.Server][name] != nil && len(flags.Tools) == 0:
+			continue
+		}
+		out.WriteString(describeSaid(flags.Server, said, flags.decisions()))
+		if len(flags.Tools) > 0 {
+			if err := l.pin(flags.Server, said, flags.decisions()); err != nil {
+				return err
+			}
+		}
+	}
+	if len(flags.Tools) > 0 {
+		if err := l.write(); err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "approved in %s: %s. Review the file, and edit the decisions below \"tool\".\n", l.cfg.Lock, strings.Join(names, ", "))
+	} else {
+		fmt.Fprintf(&out, "Approve tools with: voicegw mcp add %s NAME ... (see --help for decisions)\n", flags.Server)
+	}
+	return p.print(out.String())
+}
+
+// describeSaid shows a tool to a reviewer: the server's words, its hints, and doubts.
+func describeSaid(server string, said mcptool.Said, decisions map[string]json.RawMessage) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", said.Name)
+	for line := range strings.SplitSeq(strings.TrimSpace(document.CleanText(said.Description)), "\n") {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	if len(said.Annotations) > 0 {
+		fmt.Fprintf(&b, "    hints of the server, which decide nothing: %s\n", document.CleanText(string(said.Annotations)))
+	}
+	pin, err := said.Pin()
+	tool, problems := mcptool.NewTool(server, said.Name, &mcptool.Pinned{Pin: pin, Said: said, Tool: decisions})
+	switch {
+	case err != nil:
+		fmt.Fprintf(&b, "    cannot be used: %v\n", err)
+	case len(problems) > 0:
+		fmt.Fprintf(&b, "    cannot be used: %s\n", problems[0])
+	default:
+		fmt.Fprintf(&b, "    id: %s\n", tool.Entry.ToolID)
+		for _, loss := range tool.Losses {
+			fmt.Fprintf(&b, "    schema: %s\n", loss)
+		}
+	}
+	for _, doubt := range said.Doubts() {
+		fmt.Fprintf(&b, "    CAUTION: %s\n", doubt)
+	}
+	return b.String() + "\n"
+}
+
+// changes returns the differences of a server's approved tools, by name.
+func (l *locked) changes(server string, says map[string]mcptool.Said) map[string][]string {
+	all := map[string][]string{}
+	for name, p := range l.Servers[server] {
+		said, has := says[name]
+		pin, err := said.Pin()
+		switch {
+		case !has:
+			all[name] = []string{"the server does not have it any more"}
+		case err != nil:
+			all[name] = []string{err.Error()}
+		case pin != p.Pin:
+			all[name] = mcptool.Differences(p.Said, said)
+		}
+	}
+	return all
+}
+
+// Run shows the changes. The exit code is 1 if there are any.
+func (flags mcpDiffFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	l, err := flags.open(p, parsed)
+	if err != nil {
+		return err
+	}
+	servers := slices.Sorted(maps.Keys(l.Servers))
+	if flags.Server != "" {
+		servers = []string{flags.Server}
+	}
+	var out strings.Builder
+	for _, server := range servers {
+		says, err := l.ask(ctx, server)
+		if err != nil {
+			return err
+		}
+		changes := l.changes(server, says)
+		for _, name := range slices.Sorted(maps.Keys(changes)) {
+			fmt.Fprintf(&out, "%s %s\n    %s\n", server, name, strings.Join(changes[name], "\n    "))
+			for _, doubt := range says[name].Doubts() {
+				fmt.Fprintf(&out, "    CAUTION: %s\n", doubt)
+			}
+		}
+	}
+	if err := p.print(out.String()); err != nil || out.Len() == 0 {
+		return err
+	}
+	return shown(exitFailure)
+}
+
+// Run approves changes, and removes tools that the server does not have any more. The decisions stay.
+func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	l, err := flags.open(p, parsed)
+	if err != nil {
+		return err
+	}
+	says, err := l.ask(ctx, flags.Server)
+	if err != nil {
+		return err
+	}
+	changes := l.changes(flags.Server, says)
+	names := flags.Tools
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(changes))
+	}
+	for _, name := range names {
+		was := l.Servers[flags.Server][name]
+		said, has := says[name]
+		switch {
+		case was == nil:
+			return usage(fmt.Errorf("%q is not approved; see voicegw mcp add %s", name, flags.Server)) //nolint:err113 // of a command
+		case !has:
+			delete(l.Servers[flags.Server], name)
+		default:
+			if err := l.pin(flags.Server, said, was.Tool); err != nil {
+				return err
+			}
+		}
+	}
+	if err := l.write(); err != nil {
+		return err
+	}
+	return p.print(textutil.Count(len(names), "tool") + " updated in " + l.cfg.Lock + "\n")
+}
+
+// Run lists the approved tools.
+func (flags mcpListFlags) Run(p Process, parsed *kong.Context) error {
+	l, err := flags.open(p, parsed)
+	if err != nil {
+		return err
+	}
+	tools, problems := l.Tools()
+	if len(problems) > 0 {
+		return usage(lockProblems(l.cfg.Lock, problems))
+	}
+	var out strings.Builder
+	for _, t := range tools {
+		e := t.Entry
+		confirm := "no approval"
+		if e.RequiresConfirmation {
+			confirm = cmp.Or(map[bool]string{true: "approval if confirmWhen holds"}[len(e.ConfirmWhen) > 0], "approval")
+		}
+		fmt.Fprintf(&out, "%s  %s, %s, %s, %v\n", e.ToolID, e.Category, e.SideEffects, confirm, e.AllowedModes)
+	}
+	return p.print(cmp.Or(out.String(), "no tools are approved; see voicegw mcp add\n"))
+}

@@ -1,0 +1,267 @@
+package mcptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"voicegw/registry/adapter"
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+)
+
+// arguments turns arguments of the tool's own schema into those of the server's schema.
+type arguments struct {
+	texts []string // the properties that models write as JSON text, sorted
+	// schema is the server's; nil if it does not compile here, and only the server checks its arguments.
+	schema *schema.Schema
+}
+
+var (
+	errNotObject = errors.New(`its root must be an object with "type": "object"`)
+	errNoForm    = errors.New("no part of it can be expressed for the providers")
+)
+
+// maxRepairs bounds the parts of a schema that are taken out one after another.
+const maxRepairs = 200
+
+// adapt makes a schema that the registry and every provider accept from that of a server. It accepts all arguments that
+// the server's schema accepts, except unknown properties. losses are sentences about what it does not express.
+func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
+	v, problems, ok := document.Decode(raw, adapter.MaxBytes, document.MaxSpecDepth)
+	root, isObject := v.(map[string]any)
+	switch {
+	case !ok || len(problems) > 0:
+		return nil, nil, nil, errors.New(problems[0].String()) //nolint:err113 // a problem of the schema's text
+	case !isObject || root["type"] != "object":
+		return nil, nil, nil, errNotObject
+	}
+	a := &fitter{root: document.Clean(root).(map[string]any)} //nolint:forcetypeassert // Clean keeps the type
+	a.oldWords()
+	a.branches()
+	a.tidy(a.root)
+	for range maxRepairs {
+		text := document.AppendCanonical(nil, a.root)
+		problems := a.check(text)
+		if len(problems) == 0 {
+			slices.Sort(a.texts)
+			slices.Sort(a.losses)
+			return &arguments{texts: a.texts, schema: schema.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
+		}
+		if !a.repair(problems[0]) {
+			return nil, nil, nil, fmt.Errorf("%w: %s", errNoForm, problems[0])
+		}
+	}
+	return nil, nil, nil, errNoForm
+}
+
+type fitter struct {
+	root   map[string]any
+	texts  []string
+	losses []string
+}
+
+func (a *fitter) lose(format string, args ...any) {
+	a.losses = append(a.losses, fmt.Sprintf(format, args...))
+}
+
+func (a *fitter) check(text []byte) []document.Problem {
+	_, problems := schema.CompileParameters(text)
+	if len(problems) > 0 {
+		return problems
+	}
+	_, _, err := adapter.All(text)
+	var found adapter.Problems
+	if errors.As(err, &found) {
+		for _, p := range found {
+			problems = append(problems, document.Problem{Path: p.Path, Message: p.Message})
+		}
+	} else if err != nil {
+		problems = append(problems, document.Problem{Message: err.Error()})
+	}
+	return problems
+}
+
+// oldWords renames definitions, as older drafts call $defs.
+func (a *fitter) oldWords() {
+	if defs, has := a.root["definitions"]; has {
+		if _, both := a.root["$defs"]; !both {
+			a.root["$defs"] = defs
+		}
+		delete(a.root, "definitions")
+	}
+	delete(a.root, "$schema")
+	delete(a.root, "$id")
+}
+
+// branches joins alternatives at the root, which providers refuse, into the root's properties.
+func (a *fitter) branches() {
+	properties, _ := a.root["properties"].(map[string]any)
+	if properties == nil {
+		properties = map[string]any{}
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, has := a.root[key].([]any)
+		if !has {
+			continue
+		}
+		for _, branch := range list {
+			object, _ := branch.(map[string]any)
+			more, _ := object["properties"].(map[string]any)
+			for name, property := range more {
+				if before, has := properties[name]; has && string(document.AppendCanonical(nil, before)) != string(document.AppendCanonical(nil, property)) {
+					a.asText(properties, name)
+				} else {
+					properties[name] = property
+				}
+			}
+		}
+		delete(a.root, key)
+		a.lose("The schema says in %q which arguments belong together; the server checks that.", key)
+	}
+	a.root["properties"] = properties
+}
+
+// subschemas are the keywords that hold a schema, a list or a map of them.
+var (
+	oneSchema  = []string{"items", "additionalProperties"}
+	listSchema = []string{"anyOf", "oneOf", "allOf"}
+	mapSchema  = []string{"properties", "$defs"}
+)
+
+// tidy closes objects and translates keywords of other dialects, in all parts of a schema.
+func (a *fitter) tidy(n map[string]any) {
+	if ref, is := n["$ref"].(string); is {
+		n["$ref"] = strings.Replace(ref, "#/definitions/", "#/$defs/", 1)
+	}
+	if n["nullable"] == true {
+		if typ, is := n["type"].(string); is {
+			n["type"] = []any{typ, "null"}
+		}
+	}
+	delete(n, "nullable")
+	if _, has := n["properties"]; has {
+		if extra, has := n["additionalProperties"]; has && extra != false {
+			a.lose("Only the properties that are listed can be used.")
+		}
+		n["additionalProperties"] = false
+	}
+	for _, key := range oneSchema {
+		if child, is := n[key].(map[string]any); is {
+			a.tidy(child)
+		}
+	}
+	for _, key := range listSchema {
+		list, _ := n[key].([]any)
+		for _, child := range list {
+			if child, is := child.(map[string]any); is {
+				a.tidy(child)
+			}
+		}
+	}
+	for _, key := range mapSchema {
+		named, _ := n[key].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			if child, is := named[name].(map[string]any); is {
+				a.tidy(child)
+			}
+		}
+	}
+}
+
+// needed are keywords without which a schema would accept less, or other values.
+var needed = slices.Concat([]string{"type", "$ref", "$defs"}, oneSchema, listSchema, mapSchema)
+
+// repair takes out the part of the schema that has a problem, so that it accepts more. It returns false if no part is
+// left to take out.
+func (a *fitter) repair(p document.Problem) bool {
+	at, ok := document.ParsePointer(p.Path)
+	if !ok {
+		return false
+	}
+	n, place := a.root, 0
+	for place < len(at) {
+		key := at[place]
+		if !slices.Contains(needed, key) {
+			if _, has := n[key]; !has {
+				break
+			}
+			delete(n, key)
+			a.lose("%s: %q is left out.", firstOf(at[:place].String(), "The schema"), key)
+			return true
+		}
+		step := 1
+		if slices.Contains(mapSchema, key) || slices.Contains(listSchema, key) {
+			step = 2
+		}
+		next, found := document.At(n, at[place:min(place+step, len(at))])
+		child, is := next.(map[string]any)
+		if !found || !is {
+			break
+		}
+		n, place = child, place+step
+	}
+	properties, _ := a.root["properties"].(map[string]any)
+	if len(at) >= 2 && at[0] == "properties" && !slices.Contains(a.texts, at[1]) && properties[at[1]] != nil {
+		a.asText(properties, at[1])
+		return true
+	}
+	return a.withoutDefs(properties)
+}
+
+// withoutDefs replaces the properties that refer to definitions, for problems of those.
+func (a *fitter) withoutDefs(properties map[string]any) bool {
+	if _, has := a.root["$defs"]; !has {
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if strings.Contains(string(document.AppendCanonical(nil, properties[name])), `"$ref"`) {
+			a.asText(properties, name)
+		}
+	}
+	delete(a.root, "$defs")
+	return true
+}
+
+// asText replaces a property by a text that holds its JSON.
+func (a *fitter) asText(properties map[string]any, name string) {
+	said := ""
+	if object, is := properties[name].(map[string]any); is {
+		said, _ = object["description"].(string)
+	}
+	properties[name] = map[string]any{"type": "string", "description": strings.TrimSpace(said + " Write it as JSON.")}
+	if !slices.Contains(a.texts, name) {
+		a.texts = append(a.texts, name)
+		a.lose("%s is written as JSON text.", name)
+	}
+}
+
+// decode returns the arguments for the server. The problems are those of the arguments.
+func (a *arguments) decode(raw json.RawMessage) (map[string]any, []document.Problem) {
+	v, problems, ok := document.Decode(raw, document.MaxArgsBytes, document.MaxArgsDepth)
+	if !ok || len(problems) > 0 {
+		return nil, problems
+	}
+	args, _ := v.(map[string]any)
+	for _, name := range a.texts {
+		text, is := args[name].(string)
+		if !is {
+			continue
+		}
+		value, problems, ok := document.Decode([]byte(text), document.MaxArgsBytes, document.MaxArgsDepth)
+		if !ok || len(problems) > 0 {
+			return nil, []document.Problem{{Path: document.Pointer{name}.String(), Message: "It must be JSON."}}
+		}
+		args[name] = value
+	}
+	if a.schema == nil {
+		return args, nil
+	}
+	if problems := a.schema.Validate(args); len(problems) > 0 {
+		return nil, problems
+	}
+	return args, nil
+}

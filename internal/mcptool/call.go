@@ -1,0 +1,248 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"voicegw/internal/bounded"
+	"voicegw/prompts"
+	"voicegw/registry"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+)
+
+const (
+	maxSaid = 500 // characters of a server's words in an error
+	// The longest result, in bytes. A model that speaks needs less, and pays for each word.
+	maxVoice = 8 << 10
+	maxText  = 64 << 10
+)
+
+// KeyMeta is the key of a call's _meta that holds the idempotency key of the ledger.
+const KeyMeta = "voicegw/idempotencyKey"
+
+type needs struct{ Progress registry.Progress }
+
+// Handler returns the tool's handler. Without a Client, its calls fail.
+func (c *Client) Handler(t *Tool) registry.Handler {
+	return registry.Bind(func(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+		return c.run(ctx, t, call)
+	})
+}
+
+func (c *Client) run(ctx context.Context, t *Tool, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+	args, problems := t.args.decode(call.Args)
+	if len(problems) > 0 {
+		words := prompts.InvalidArguments(t.Entry.ToolID, problems[0].String())
+		return registry.Result{}, registry.Invalid(problems, "%s", words.Message)
+	}
+	s := c.server(t.Server)
+	if s == nil {
+		return registry.Result{}, t.unreachable(errEnded, false)
+	}
+	if call.Session.Vouched {
+		ctx = context.WithValue(ctx, userKey{}, call.Session.UserID)
+	}
+	result, err := s.call(ctx, t, args, call)
+	if err != nil {
+		return registry.Result{}, err
+	}
+	return t.result(result, call.Session.Mode)
+}
+
+// call calls the tool on the server. It waits while the connection is being opened.
+func (s *connection) call(ctx context.Context, t *Tool, args map[string]any, call registry.Call[json.RawMessage, needs]) (*mcp.CallToolResult, error) {
+	params := &mcp.CallToolParams{Name: t.name, Arguments: args, Meta: mcp.Meta{}}
+	if call.IdempotencyKey != "" {
+		params.Meta[KeyMeta] = call.IdempotencyKey
+	}
+	token, over := s.progress(call.Needs.Progress)
+	defer over()
+	params.SetProgressToken(token)
+	for again := true; ; again = false {
+		now, err := s.ready(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case now.err != nil:
+			return nil, t.unreachable(now.err, false)
+		case now.pins[t.name] != t.Pin:
+			return nil, registry.Errorf(registry.ErrorNotFound, "%s", prompts.ChangedByServer(t.Entry.ToolID))
+		}
+		sent, unsent := bounded.Watch(ctx)
+		result, err := now.session.CallTool(sent, params)
+		if again && errors.Is(err, mcp.ErrSessionMissing) { // the server has started again and did not take the call
+			if s.lost(ctx, now) {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, t.failed(ctx, err, !unsent())
+		}
+		return result, nil
+	}
+}
+
+// ready returns the state, after a connection that is being opened.
+func (s *connection) ready(ctx context.Context) (state, error) {
+	for {
+		now := s.now()
+		if now.session != nil || now.err != nil {
+			return now, nil
+		}
+		select {
+		case <-now.changed:
+		case <-ctx.Done():
+			return now, ctx.Err() //nolint:wrapcheck // the caller's
+		}
+	}
+}
+
+// lost closes a session that the server has forgotten, and waits until the state changes.
+func (s *connection) lost(ctx context.Context, was state) bool {
+	_ = was.session.Close() // the server does not know it
+	select {
+	case <-was.changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// progress registers a call for progress; over ends that.
+func (s *connection) progress(p registry.Progress) (token string, over func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token++
+	token = strconv.Itoa(s.token)
+	s.calls[token] = func(text string, fraction float64) { p.Tell(document.CleanText(text), fraction) }
+	return token, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.calls, token)
+	}
+}
+
+func (t *Tool) writes() bool { return t.Entry.SideEffects == spec.SideEffectsWrites }
+
+func (t *Tool) repeats() bool { return t.Entry.Idempotent || !t.writes() }
+
+// unreachable is the error of a call without an answer. sent means that the server may have got it.
+func (t *Tool) unreachable(err error, sent bool) error {
+	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.Entry.ToolID))
+	e.Err, e.Retryable, e.PartialSideEffects = err, t.repeats() || !sent, t.writes() && sent
+	return e
+}
+
+// codeRejected is the SDK's for a request that its transport did not deliver.
+const codeRejected = -32005
+
+// failed is the error of a call that the server did not answer with a result.
+func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
+	if ctx.Err() != nil {
+		return ctx.Err() //nolint:wrapcheck // the registry knows whether the tool's time is up
+	}
+	rpc, is := errors.AsType[*jsonrpc.Error](err)
+	if !is || rpc.Code == codeRejected {
+		return t.unreachable(bounded.Bare(err), sent)
+	}
+	said := sayable(rpc.Message)
+	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, said))
+	switch rpc.Code {
+	case jsonrpc.CodeInvalidParams:
+		e.Type = registry.ErrorValidation
+	case jsonrpc.CodeMethodNotFound:
+		e.Type = registry.ErrorNotFound
+	case codeStatus:
+		var of status
+		_ = json.Unmarshal(rpc.Data, &of) // it is the guard's
+		e.Type, e.Message = registry.ErrorOfStatus(of.Status), prompts.ServiceStatus(t.Entry.ToolID, of.Status, sayable(of.Said))
+		e.Retryable = e.Type == registry.ErrorRateLimit || e.Type == registry.ErrorTransient && t.repeats()
+		e.PartialSideEffects = t.writes() && (of.Status >= 500 || of.Status == 408)
+	case codeUnreadable:
+		e.Message, e.PartialSideEffects = prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"), t.writes()
+	default:
+		e.PartialSideEffects = t.writes()
+	}
+	e.Err = err
+	return e
+}
+
+// sayable returns a server's words for a model: one line, without invisible characters.
+func sayable(text string) string {
+	return document.Shorten(strings.Join(strings.Fields(document.CleanText(text)), " "), maxSaid)
+}
+
+// result turns a server's result into data. It is marked with its source, because a server may write instructions there.
+func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, error) {
+	texts, left := textsOf(r.Content)
+	text := document.CleanText(strings.Join(texts, "\n"))
+	switch {
+	case r.NeedsInput():
+		return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "%s", prompts.InputNeeded(t.Entry.ToolID))
+	case r.IsError:
+		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, sayable(text)))
+		e.PartialSideEffects = t.writes()
+		return registry.Result{}, e
+	}
+	data := map[string]any{"source": "mcp:" + t.Server}
+	most := maxText
+	if mode == spec.ModeVoice {
+		most = maxVoice
+	}
+	if r.StructuredContent != nil {
+		encoded, err := json.Marshal(r.StructuredContent)
+		if err != nil {
+			return registry.Result{}, fmt.Errorf("the result cannot be encoded: %w", err)
+		}
+		v, problems, ok := document.Decode(encoded, maxAnswer, document.MaxSpecDepth)
+		switch {
+		case !ok || len(problems) > 0:
+			e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"))
+			e.PartialSideEffects = t.writes()
+			return registry.Result{}, e
+		case len(encoded) <= most:
+			data["result"] = document.Clean(v)
+			return registry.Result{Data: data}, nil
+		}
+		text = document.CleanText(string(encoded)) // a part of it may still help
+	}
+	if len(text) > most {
+		text, left = strings.ToValidUTF8(text[:most], ""), append(left, prompts.CutResult(most>>10))
+	}
+	data["text"] = text
+	if len(left) > 0 {
+		data["left_out"] = left
+	}
+	return registry.Result{Data: data}, nil
+}
+
+// textsOf returns the texts of a result, and the kinds of content that a model cannot get.
+func textsOf(all []mcp.Content) (texts, left []string) {
+	for _, c := range all {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			texts = append(texts, c.Text)
+		case *mcp.ResourceLink:
+			texts = append(texts, strings.TrimSpace(c.Name+" "+c.URI))
+		case *mcp.EmbeddedResource:
+			if c.Resource != nil && c.Resource.Text != "" {
+				texts = append(texts, c.Resource.Text)
+			} else {
+				left = append(left, "a file")
+			}
+		case *mcp.ImageContent:
+			left = append(left, "an image")
+		case *mcp.AudioContent:
+			left = append(left, "audio")
+		}
+	}
+	return texts, left
+}

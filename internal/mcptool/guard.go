@@ -1,0 +1,299 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"voicegw/internal/bounded"
+	"voicegw/registry/document"
+)
+
+// guard turns everything that a server answers into messages that the SDK can read. The SDK ends a session at the first
+// answer that it cannot read, and at a status such as 401; all conversations share the session, so only the call may fail.
+type guard struct {
+	headers    http.Header
+	userHeader string
+	// answers are for POST and DELETE; streams are for GET, whose answer lasts as long as the session.
+	answers, streams *bounded.Outbound
+}
+
+const (
+	maxAnswer = 4 << 20 // bytes
+	maxEvent  = 1 << 20 // bytes of a message
+	longest   = 6 * time.Minute
+	streaming = 24 * time.Hour // after it, the SDK opens another stream
+	conns     = 64
+)
+
+func newGuard(s *Server) *guard {
+	limits := func(bytes int64, whole time.Duration) bounded.Limits {
+		return bounded.Limits{Service: "the MCP server", Format: bounded.Events, Bytes: bytes, Piece: maxEvent, Idle: whole, Whole: whole}
+	}
+	return &guard{headers: s.Headers, userHeader: s.UserHeader,
+		answers: bounded.NewOutbound(true, conns, limits(maxAnswer, longest)), streams: bounded.NewOutbound(true, conns, limits(64<<20, streaming))}
+}
+
+func (g *guard) close() {
+	g.answers.Close()
+	g.streams.Close()
+}
+
+// Codes of the errors that guard makes; free for applications (www.jsonrpc.org/specification, section 5.1).
+const (
+	codeStatus     = -32050 // the answer has an HTTP status; data is a status
+	codeUnreadable = -32051
+)
+
+type status struct {
+	Status int    `json:"status"`
+	Said   string `json:"said"`
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	for name, values := range g.headers {
+		r.Header[name] = values
+	}
+	if user, ok := r.Context().Value(userKey{}).(string); ok && g.userHeader != "" {
+		r.Header.Set(g.userHeader, user)
+	}
+	if r.Method == http.MethodGet {
+		return g.stream(r)
+	}
+	id, err := callID(r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := g.answers.Do(r)
+	switch {
+	case err != nil:
+		return nil, bounded.Bare(err)
+	case !id.IsValid():
+		_ = resp.Body.Close()
+		return answerOf(r, http.StatusAccepted, nil), nil // a failed notification harms no call
+	case resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "":
+		return resp, nil // the session is gone, which the SDK must know
+	}
+	return g.answer(r, resp, id)
+}
+
+// callID returns the id of the call in a request; invalid if it has none.
+func callID(r *http.Request) (jsonrpc.ID, error) {
+	if r.Body == nil {
+		return jsonrpc.ID{}, nil
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return jsonrpc.ID{}, fmt.Errorf("the request cannot be read: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	m, err := jsonrpc.DecodeMessage(data)
+	if err != nil {
+		return jsonrpc.ID{}, fmt.Errorf("the request is not JSON-RPC: %w", err)
+	}
+	if req, is := m.(*jsonrpc.Request); is {
+		return req.ID, nil
+	}
+	return jsonrpc.ID{}, nil
+}
+
+func (g *guard) answer(r *http.Request, resp *http.Response, id jsonrpc.ID) (*http.Response, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	ok := resp.StatusCode/100 == 2
+	if ok && kind == "text/event-stream" {
+		resp.Body = &events{from: bufio.NewReader(resp.Body), body: resp.Body, keep: func(data []byte) []byte {
+			switch m, err := jsonrpc.DecodeMessage(data); m := m.(type) {
+			case *jsonrpc.Response:
+				if m.ID != id {
+					return nil // another call's, which this answer may not give
+				}
+			default:
+				if err != nil {
+					return failure(id, codeUnreadable, "the answer is not JSON-RPC", nil)
+				}
+			}
+			return data
+		}}
+		return resp, nil
+	}
+	data, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	m, broken := jsonrpc.DecodeMessage(data)
+	answer, is := m.(*jsonrpc.Response)
+	switch {
+	case err == nil && broken == nil && is && answer.ID == id && (ok || answer.Error != nil):
+	case !ok:
+		said := ""
+		if kind == "text/plain" || kind == "application/json" {
+			said = document.Shorten(document.CleanText(string(data)), maxSaid)
+		}
+		data = failure(id, codeStatus, "HTTP status "+http.StatusText(resp.StatusCode), status{resp.StatusCode, said})
+	default:
+		data = failure(id, codeUnreadable, "the answer is not JSON-RPC, or that of another call", nil)
+	}
+	header := resp.Header
+	resp = answerOf(r, http.StatusOK, data)
+	if session := header.Get("Mcp-Session-Id"); session != "" {
+		resp.Header.Set("Mcp-Session-Id", session)
+	}
+	return resp, nil
+}
+
+// stream opens the stream of a server's own messages, or continues the stream of an answer.
+func (g *guard) stream(r *http.Request) (*http.Response, error) {
+	resp, err := g.streams.Do(r)
+	if err != nil {
+		return nil, bounded.Bare(err)
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		_ = resp.Body.Close()
+		return answerOf(r, http.StatusMethodNotAllowed, nil), nil // the server has no stream
+	}
+	continued := r.Header.Get("Last-Event-Id") != ""
+	resp.Body = &events{from: bufio.NewReader(resp.Body), body: resp.Body, keep: func(data []byte) []byte {
+		m, err := jsonrpc.DecodeMessage(data)
+		if _, is := m.(*jsonrpc.Response); err != nil || is && !continued {
+			return nil
+		}
+		return data
+	}}
+	return resp, nil
+}
+
+func answerOf(r *http.Request, status int, data []byte) *http.Response {
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)), ContentLength: int64(len(data))}
+}
+
+// failure encodes an answer with an error.
+func failure(id jsonrpc.ID, code int64, text string, data any) []byte {
+	details, _ := json.Marshal(data) // a status cannot fail
+	encoded, _ := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: code, Message: text, Data: details}})
+	return encoded
+}
+
+// events passes the events of a stream on whose messages keep returns, and no line that is malformed
+// (html.spec.whatwg.org, section 9.2.6, read 2026-11-29). The body below bounds an event.
+type events struct {
+	from *bufio.Reader
+	body io.Closer
+	keep func(message []byte) []byte
+	out  bytes.Buffer
+	err  error
+}
+
+// Read implements io.Reader.
+func (e *events) Read(p []byte) (int, error) {
+	for e.out.Len() == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		e.next()
+	}
+	return e.out.Read(p) //nolint:wrapcheck // of a buffer
+}
+
+// Close implements io.Closer.
+func (e *events) Close() error { return e.body.Close() } //nolint:wrapcheck // of the body
+
+func (e *events) next() {
+	var fields, data bytes.Buffer
+	for {
+		line, err := e.from.ReadBytes('\n')
+		text := bytes.TrimRight(line, "\r\n")
+		if e.err = err; err != nil || len(text) == 0 {
+			break
+		}
+		name, value, found := bytes.Cut(text, []byte{':'})
+		switch {
+		case !found, len(name) == 0:
+		case string(name) == "data":
+			data.Write(bytes.TrimPrefix(value, []byte{' '}))
+			data.WriteByte('\n')
+		default:
+			fields.Write(append(text, '\n'))
+		}
+	}
+	if data.Len() > 0 {
+		message := e.keep(bytes.TrimSpace(data.Bytes()))
+		if message == nil {
+			return
+		}
+		fmt.Fprintf(&fields, "data: %s\n", bytes.ReplaceAll(message, []byte{'\n'}, []byte{' '}))
+	}
+	if fields.Len() > 0 {
+		e.out.Write(append(fields.Bytes(), '\n'))
+	}
+}
+
+// lines passes the messages that a program writes on, one in each line. Other lines, such as logs, are dropped.
+type lines struct {
+	from *bufio.Reader
+	out  []byte
+	drop func(why string)
+}
+
+var errTooLong = errors.New("the line is too long")
+
+// Read implements io.Reader.
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.out) == 0 {
+		line, err := l.line()
+		if err != nil && !errors.Is(err, errTooLong) {
+			return 0, err
+		}
+		if err == nil && len(bytes.TrimSpace(line)) > 0 {
+			if _, err = jsonrpc.DecodeMessage(line); err == nil {
+				l.out = line
+			}
+		}
+		if err != nil {
+			l.drop(strings.TrimSpace(err.Error()))
+		}
+	}
+	n := copy(p, l.out)
+	l.out = l.out[n:]
+	return n, nil
+}
+
+// line returns the next line; errTooLong for one of more than maxEvent bytes, which is skipped.
+func (l *lines) line() ([]byte, error) {
+	var all []byte
+	for {
+		part, err := l.from.ReadSlice('\n')
+		if len(all)+len(part) <= maxEvent {
+			all = append(all, part...)
+		} else {
+			all = all[:0:0]
+			if errors.Is(err, bufio.ErrBufferFull) {
+				for errors.Is(err, bufio.ErrBufferFull) {
+					_, err = l.from.ReadSlice('\n')
+				}
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading a line: %w", err)
+			}
+			return nil, errTooLong
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			return nil, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
+		default:
+			return all, nil
+		}
+	}
+}
+
+// userKey is the context's key of the user for the server's user header.
+type userKey struct{}
