@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"voicegw/config/setting"
-	"voicegw/internal/traces"
 )
 
 // MCP configures the MCP servers whose tools the gateway offers: docs/mcp-tools.md.
@@ -62,7 +61,7 @@ func (s *MCPServer) Environment() []string {
 }
 
 func pairsOf(s setting.Secret) map[string]string {
-	pairs, _ := traces.ParsePairs(s.Reveal()) // Load has checked them
+	pairs, _ := setting.ParsePairs(s.Reveal()) // Load has checked them
 	return pairs
 }
 
@@ -102,7 +101,7 @@ func (v validator) validateMCPServer(prefix string, s *MCPServer) {
 		v.wrong(prefix+"env", "is for a command; a URL has headers")
 	}
 	for key, text := range map[string]setting.Secret{"headers": s.Headers, "env": s.Env} {
-		if _, err := traces.ParsePairs(text.Reveal()); err != nil {
+		if _, err := setting.ParsePairs(text.Reveal()); err != nil {
 			v.wrong(prefix+key, err.Error())
 		}
 	}

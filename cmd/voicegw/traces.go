@@ -9,6 +9,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/internal/traces"
 	"voicegw/session"
 )
@@ -41,7 +42,7 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 		o.Protocol = traces.GRPC
 	}
 	var err error
-	if o.Headers, err = traces.ParsePairs(set.Headers.Reveal()); err != nil {
+	if o.Headers, err = setting.ParsePairs(set.Headers.Reveal()); err != nil {
 		return nil, config.Problems{{Where: "traces.headers", Message: "traces.headers " + err.Error() + "."}}
 	}
 	if err := env.Complete(&o); err != nil {
@@ -62,7 +63,7 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 // traceSecrets returns the secrets in the collector's headers, from settings and environment, for the log to hide.
 func (p Process) traceSecrets(cfg *config.Config) (all []string) {
 	env, _ := p.environment().Headers() // openTraces reports the errors
-	set, _ := traces.ParsePairs(cfg.Traces.Headers.Reveal())
+	set, _ := setting.ParsePairs(cfg.Traces.Headers.Reveal())
 	for _, headers := range []map[string]string{set, env} {
 		for _, value := range headers {
 			all = append(all, value)

@@ -1,9 +1,12 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"strings"
 )
 
 const redacted = "[redacted]"
@@ -69,4 +72,28 @@ type File struct {
 	Path string
 	// Data is the file's content.
 	Data []byte
+}
+
+const maxPairs = 128 // of ParsePairs
+
+// ParsePairs reads name=value,name=value with values escaped as in URLs. The error shows nothing of the text.
+func ParsePairs(text string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, written, ok := strings.Cut(part, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(written))
+		name = strings.TrimSpace(name)
+		if !ok || err != nil || name == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
+			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
+			return nil, errors.New(`must be name=value pairs separated by commas, with values escaped as in URLs: ` +
+				`authorization=Bearer%20abc`)
+		}
+		if pairs[name] = value; len(pairs) > maxPairs {
+			return nil, fmt.Errorf("must have at most %d pairs", maxPairs)
+		}
+	}
+	return pairs, nil
 }

@@ -300,7 +300,7 @@ func list(ctx context.Context, session *mcp.ClientSession) ([]Said, time.Duratio
 
 // open connects to the server. closeAll ends the connection and its program.
 func (s *connection) open(ctx context.Context) (session *mcp.ClientSession, closeAll func(), err error) {
-	closing := func() {}
+	var closing func()
 	var transport mcp.Transport
 	if s.server.URL != "" {
 		g := newGuard(&s.server)

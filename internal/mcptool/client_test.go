@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -62,7 +62,7 @@ func tools(s *mcp.Server) {
 		return nil, nil, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "garbage", Description: "Writes nonsense."}, func(context.Context, *mcp.CallToolRequest, in) (*mcp.CallToolResult, any, error) {
-		fmt.Println(`{"jsonrpc":"2.0","id":null,` + "\nnot JSON\n{}")
+		fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","id":null,`+"\nnot JSON\n{}")
 		return nil, map[string]any{"ok": true}, nil
 	})
 }
@@ -74,7 +74,7 @@ func newServer() *mcp.Server {
 }
 
 func serveStdio() {
-	fmt.Println("a program that greets")
+	fmt.Fprintln(os.Stdout, "a program that greets")
 	_ = newServer().Run(context.Background(), &mcp.StdioTransport{})
 }
 
@@ -86,7 +86,7 @@ type rig struct {
 
 func newRig(t *testing.T, of Server) *rig {
 	t.Helper()
-	r := &rig{Client: NewClient(slog.New(slog.NewTextHandler(io.Discard, nil))), tools: map[string]*Tool{}}
+	r := &rig{Client: NewClient(slog.New(slog.DiscardHandler)), tools: map[string]*Tool{}}
 	var all []*Tool
 	for name := range map[string]bool{"echo": true, "text": true, "fail": true, "hang": true, "slow": true, "exit": true, "garbage": true} {
 		said := saysOf(t, name)
@@ -220,12 +220,9 @@ func TestProgram(t *testing.T) {
 	if got := r.call(t.Context(), "exit", `{}`, spec.ModeText); got != "TRANSIENT: The service of crm__exit cannot be reached. partial" {
 		t.Errorf("a program that ends: %s", got)
 	}
-	for got := ""; !strings.HasPrefix(got, `{"result"`); {
-		got = r.call(t.Context(), "echo", `{"q":"hi"}`, spec.ModeText)
-		if t.Context().Err() != nil {
-			t.Fatal(got)
-		}
-	}
+	testutil.WaitUntil(t, "the program answers again", func() bool {
+		return strings.HasPrefix(r.call(t.Context(), "echo", `{"q":"hi"}`, spec.ModeText), `{"result"`)
+	})
 }
 
 // TestAway: a server that cannot be reached fails its calls at once, and they may be made again.
@@ -254,12 +251,7 @@ func TestChangedTools(t *testing.T) {
 	r := newRig(t, Server{URL: srv.URL})
 	until := func(want string) {
 		t.Helper()
-		for got := ""; got != want; {
-			if got = r.call(t.Context(), "echo", `{}`, spec.ModeText); t.Context().Err() != nil {
-				t.Fatalf("%s, want %s", got, want)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		testutil.WaitUntil(t, want, func() bool { return r.call(t.Context(), "echo", `{}`, spec.ModeText) == want })
 	}
 	ok := `{"result":{"key":"op-1","q":"","user":""},"source":"mcp:crm"}`
 	until(ok)
@@ -298,7 +290,7 @@ func TestHostileServers(t *testing.T) {
 			"RATE_LIMIT: The service of crm__echo answered with status 429. retryable"},
 		"breaks": {func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(500) }, "TRANSIENT: The service of crm__echo answered with status 500. partial"},
 		"redirects": {func(w http.ResponseWriter, r *http.Request, _ string) {
-			http.Redirect(w, r, "http://127.0.0.1:1/", 307)
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		},
 			"PERMANENT: The service of crm__echo answered with status 307: redirects are not followed."},
 		"half a message": {func(w http.ResponseWriter, _ *http.Request, id string) {

@@ -271,24 +271,13 @@ func (l *lines) line() ([]byte, error) {
 	var all []byte
 	for {
 		part, err := l.from.ReadSlice('\n')
-		if len(all)+len(part) <= maxEvent {
-			all = append(all, part...)
-		} else {
-			all = all[:0:0]
-			if errors.Is(err, bufio.ErrBufferFull) {
-				for errors.Is(err, bufio.ErrBufferFull) {
-					_, err = l.from.ReadSlice('\n')
-				}
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading a line: %w", err)
-			}
-			return nil, errTooLong
-		}
+		all = append(all, part[:min(len(part), maxEvent+1-len(all))]...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err != nil:
-			return nil, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
+			return all, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
+		case len(all) > maxEvent:
+			return nil, errTooLong
 		default:
 			return all, nil
 		}

@@ -1,10 +1,10 @@
 package traces
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
+
+	"voicegw/config/setting"
 )
 
 // Environment returns a variable, or "". Its methods read those of
@@ -27,7 +27,7 @@ func (e Environment) exporter(name string) (value, from string) {
 // Headers returns the headers of the environment. They are secrets, so the error shows no value.
 func (e Environment) Headers() (map[string]string, error) {
 	value, from := e.exporter("HEADERS")
-	headers, err := ParsePairs(value)
+	headers, err := setting.ParsePairs(value)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", from, err)
 	}
@@ -55,28 +55,4 @@ func (e Environment) Complete(o *Options) error {
 	headers, err := e.Headers()
 	o.Headers = headers
 	return err
-}
-
-const maxPairs = 128 // of ParsePairs
-
-// ParsePairs reads name=value,name=value with values escaped as in URLs. The error shows nothing of the text.
-func ParsePairs(text string) (map[string]string, error) {
-	pairs := map[string]string{}
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		name, written, ok := strings.Cut(part, "=")
-		value, err := url.PathUnescape(strings.TrimSpace(written))
-		name = strings.TrimSpace(name)
-		if !ok || err != nil || name == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
-			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
-			return nil, errors.New(`must be name=value pairs separated by commas, with values escaped as in URLs: ` +
-				`authorization=Bearer%20abc`)
-		}
-		if pairs[name] = value; len(pairs) > maxPairs {
-			return nil, fmt.Errorf("must have at most %d pairs", maxPairs)
-		}
-	}
-	return pairs, nil
 }
