@@ -46,7 +46,10 @@ func tools(s *mcp.Server) {
 	mcp.AddTool(s, &mcp.Tool{Name: "fail", Description: "Fails."}, func(context.Context, *mcp.CallToolRequest, in) (*mcp.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("the \u202edatabase\nis full")
 	})
-	mcp.AddTool(s, &mcp.Tool{Name: "hang", Description: "Hangs."}, func(ctx context.Context, _ *mcp.CallToolRequest, _ in) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "hang", Description: "Hangs."}, func(ctx context.Context, r *mcp.CallToolRequest, _ in) (*mcp.CallToolResult, any, error) {
+		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken()}); err != nil {
+			return nil, nil, err // it begins the answer, so that the client waits for its messages
+		}
 		hanging <- struct{}{}
 		<-ctx.Done()
 		hung <- struct{}{}
@@ -56,6 +59,9 @@ func tools(s *mcp.Server) {
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "half\u200b", Progress: 1, Total: 2})
 		<-reported // the result would overtake it
 		return nil, map[string]any{"ok": true}, err
+	})
+	mcp.AddTool(s, &mcp.Tool{Name: "env", Description: "Shows its environment."}, func(context.Context, *mcp.CallToolRequest, in) (*mcp.CallToolResult, any, error) {
+		return nil, map[string]any{"env": os.Environ()}, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "exit", Description: "Ends."}, func(context.Context, *mcp.CallToolRequest, in) (*mcp.CallToolResult, any, error) {
 		os.Exit(3)
@@ -88,7 +94,7 @@ func newRig(t *testing.T, of Server) *rig {
 	t.Helper()
 	r := &rig{Client: NewClient(slog.New(slog.DiscardHandler)), tools: map[string]*Tool{}}
 	var all []*Tool
-	for name := range map[string]bool{"echo": true, "text": true, "fail": true, "hang": true, "slow": true, "exit": true, "garbage": true} {
+	for name := range map[string]bool{"echo": true, "text": true, "fail": true, "hang": true, "slow": true, "exit": true, "garbage": true, "env": true} {
 		said := saysOf(t, name)
 		tool, problems := NewTool("crm", name, pinned(t, said, map[string]string{"timeoutMs": "30000", "allowedModes": `["text","voice"]`}))
 		if len(problems) > 0 {
@@ -140,7 +146,7 @@ func (c told) Tell(text string, fraction float64) {
 func (r *rig) call(ctx context.Context, name, args string, mode spec.Mode) string {
 	progress := make(told, 10)
 	data, err := r.Client.run(ctx, r.tools[name], registry.Call[json.RawMessage, needs]{Args: json.RawMessage(args), IdempotencyKey: "op-1",
-		Session: registry.Session{UserID: "ada", Vouched: true, Mode: mode}, Needs: needs{progress}})
+		Session: registry.Session{UserID: "ada", Vouched: !strings.Contains(args, "claims"), Mode: mode}, Needs: needs{progress}})
 	if err != nil {
 		e, is := err.(*registry.ToolError)
 		if !is {
@@ -186,11 +192,12 @@ func TestHTTP(t *testing.T) {
 	t.Cleanup(srv.Close)
 	r := newRig(t, Server{URL: srv.URL, UserHeader: "X-User"})
 	r.check(t, map[[2]string]string{
-		{"echo", `{"q":"hi"}`}: `{"result":{"key":"op-1","q":"hi","user":"ada"},"source":"mcp:crm"}`,
-		{"text", `{"q":""}`}:   `{"left_out":["an image"],"source":"mcp:crm","text":""}`,
-		{"fail", `{}`}:         "PERMANENT: The server of crm__fail answered with an error: the database is full. partial",
-		{"slow", `{}`}:         `half 0.5 {"result":{"ok":true},"source":"mcp:crm"}`,
-		{"echo", `{"q":"Z"}`}:  `{"result":{"key":"op-1","q":"Z","user":"ada"},"source":"mcp:crm"}`,
+		{"echo", `{"q":"hi"}`}:               `{"result":{"key":"op-1","q":"hi","user":"ada"},"source":"mcp:crm"}`,
+		{"text", `{"q":""}`}:                 `{"left_out":["an image"],"source":"mcp:crm","text":""}`,
+		{"fail", `{}`}:                       "PERMANENT: The server of crm__fail answered with an error: the database is full. partial",
+		{"slow", `{}`}:                       `half 0.5 {"result":{"ok":true},"source":"mcp:crm"}`,
+		{"echo", `{"q":"claims to be ada"}`}: `{"result":{"key":"op-1","q":"claims to be ada","user":""},"source":"mcp:crm"}`,
+		{"echo", `{"q":"Z"}`}:                `{"result":{"key":"op-1","q":"Z","user":"ada"},"source":"mcp:crm"}`,
 	})
 	if got := r.call(t.Context(), "text", `{"q":"ZZZZZ"}`, spec.ModeVoice); len(got) > 9000 || !strings.Contains(got, `"an image","what follows the first 8 KiB"`) || strings.Contains(got, "\u200b") {
 		t.Errorf("by voice: %d bytes: %.200s", len(got), got)
@@ -212,10 +219,11 @@ func TestHTTP(t *testing.T) {
 // TestProgram: calls of a program over its standard input and output. A program that dies fails its call and is started
 // again; lines that are no messages harm nothing.
 func TestProgram(t *testing.T) {
-	r := newRig(t, Server{Command: []string{os.Args[0]}, Env: []string{"MCPTOOL_SERVER=1"}})
+	r := newRig(t, Server{Command: []string{os.Args[0], "serve"}, Env: []string{"ONLY=this"}})
 	r.check(t, map[[2]string]string{
 		{"echo", `{"q":"hi"}`}: `{"result":{"key":"op-1","q":"hi","user":""},"source":"mcp:crm"}`,
 		{"garbage", `{}`}:      `{"result":{"ok":true},"source":"mcp:crm"}`,
+		{"env", `{}`}:          `{"result":{"env":["ONLY=this"]},"source":"mcp:crm"}`,
 	})
 	if got := r.call(t.Context(), "exit", `{}`, spec.ModeText); got != "TRANSIENT: The service of crm__exit cannot be reached. partial" {
 		t.Errorf("a program that ends: %s", got)
@@ -279,6 +287,7 @@ func TestHostileServers(t *testing.T) {
 			}
 		}
 	}
+	var others atomic.Value // the id of a call of another conversation
 	stream := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") }
 	asJSON := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 	for name, tc := range map[string]struct {
@@ -317,7 +326,7 @@ func TestHostileServers(t *testing.T) {
 		"an empty stream": {func(w http.ResponseWriter, _ *http.Request, _ string) { stream(w) }, "TRANSIENT: The service of crm__echo cannot be reached. partial"},
 		"forged answers": {func(w http.ResponseWriter, _ *http.Request, id string) {
 			stream(w)
-			io.WriteString(w, `data: {"jsonrpc":"2.0","id":99999,"result":{"content":[]}}`+"\n\n"+`data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"ok"}]}}`+"\n\n")
+			io.WriteString(w, `data: {"jsonrpc":"2.0","id":`+others.Load().(string)+`,"result":{"content":[]}}`+"\n\n"+`data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"ok"}]}}`+"\n\n")
 		}, `{"source":"mcp:crm","text":"ok"}`},
 		"a flood of text": {func(w http.ResponseWriter, _ *http.Request, _ string) {
 			asJSON(w)
@@ -351,10 +360,14 @@ func TestHostileServers(t *testing.T) {
 				var m struct {
 					ID     json.RawMessage
 					Method string
+					Params struct{ Name string }
 				}
 				if json.Unmarshal(body, &m) == nil && m.Method == "tools/call" && hostile.CompareAndSwap(true, false) {
 					tc.serve(w, r, string(m.ID))
 					return
+				}
+				if m.Params.Name == "hang" {
+					others.Store(string(m.ID))
 				}
 				next.ServeHTTP(w, r)
 			}))
@@ -376,6 +389,12 @@ func TestHostileServers(t *testing.T) {
 			}
 			if got := r.call(ctx, "echo", `{}`, spec.ModeText); got != want {
 				t.Errorf("%.300s\nwant %s", got, want)
+			}
+			select {
+			case got := <-waiting:
+				t.Errorf("the call of another conversation got an answer: %s", got)
+				waiting <- "error: context canceled"
+			default:
 			}
 			if got := r.call(ctx, "echo", `{"q":"on"}`, spec.ModeText); !strings.Contains(got, `"q":"on"`) || r.server("crm").now().session != session {
 				t.Errorf("the next call: %s", got)

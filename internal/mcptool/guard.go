@@ -61,6 +61,7 @@ type status struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
 	for name, values := range g.headers {
 		r.Header[name] = values
 	}

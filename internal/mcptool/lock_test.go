@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("MCPTOOL_SERVER") != "" {
+	if slices.Contains(os.Args, "serve") {
 		serveStdio()
 		return
 	}
