@@ -95,7 +95,8 @@ func (s mcpSource) open(p Process, parsed *kong.Context) (*locked, error) {
 func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said, error) {
 	s, has := mcpServers(l.cfg)[name]
 	if !has {
-		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", "))) //nolint:err113 // of a command
+		known := strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", ")
+		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, known)) //nolint:err113 // of a command
 	}
 	all, err := mcptool.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
 	if err != nil {
@@ -177,7 +178,8 @@ func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 		said, has := says[name]
 		switch {
 		case !has:
-			return usage(fmt.Errorf("the server %s has no tool %q%s", flags.Server, name, document.DidYouMean(name, slices.Sorted(maps.Keys(says))))) //nolint:err113 // of a command
+			meant := document.DidYouMean(name, slices.Sorted(maps.Keys(says)))
+			return usage(fmt.Errorf("the server %s has no tool %q%s", flags.Server, name, meant)) //nolint:err113 // of a command
 		case l.Servers[flags.Server][name] != nil && len(flags.Tools) == 0:
 			continue
 		}

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,7 +113,8 @@ func (a *fitter) branches() {
 			object, _ := branch.(map[string]any)
 			more, _ := object["properties"].(map[string]any)
 			for name, property := range more {
-				if before, has := properties[name]; has && string(document.AppendCanonical(nil, before)) != string(document.AppendCanonical(nil, property)) {
+				before, has := properties[name]
+				if has && !bytes.Equal(document.AppendCanonical(nil, before), document.AppendCanonical(nil, property)) {
 					a.asText(properties, name)
 				} else {
 					properties[name] = property
@@ -218,7 +220,7 @@ func (a *fitter) withoutDefs(properties map[string]any) bool {
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		if strings.Contains(string(document.AppendCanonical(nil, properties[name])), `"$ref"`) {
+		if bytes.Contains(document.AppendCanonical(nil, properties[name]), []byte(`"$ref"`)) {
 			a.asText(properties, name)
 		}
 	}

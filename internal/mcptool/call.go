@@ -58,7 +58,8 @@ func (c *Client) run(ctx context.Context, t *Tool, call registry.Call[json.RawMe
 }
 
 // call calls the tool on the server. It waits while the connection is being opened.
-func (s *connection) call(ctx context.Context, t *Tool, args map[string]any, call registry.Call[json.RawMessage, needs]) (*mcp.CallToolResult, error) {
+func (s *connection) call(ctx context.Context, t *Tool, args map[string]any,
+	call registry.Call[json.RawMessage, needs]) (*mcp.CallToolResult, error) {
 	params := &mcp.CallToolParams{Name: t.name, Arguments: args, Meta: mcp.Meta{}}
 	if call.IdempotencyKey != "" {
 		params.Meta[KeyMeta] = call.IdempotencyKey

@@ -29,6 +29,7 @@ type guard struct {
 
 const (
 	maxAnswer = 4 << 20 // bytes
+	maxStream = 64 << 20
 	maxEvent  = 1 << 20 // bytes of a message
 	longest   = 6 * time.Minute
 	streaming = 24 * time.Hour // after it, the SDK opens another stream
@@ -39,8 +40,8 @@ func newGuard(s *Server) *guard {
 	limits := func(bytes int64, whole time.Duration) bounded.Limits {
 		return bounded.Limits{Service: "the MCP server", Format: bounded.Events, Bytes: bytes, Piece: maxEvent, Idle: whole, Whole: whole}
 	}
-	return &guard{headers: s.Headers, userHeader: s.UserHeader,
-		answers: bounded.NewOutbound(true, conns, limits(maxAnswer, longest)), streams: bounded.NewOutbound(true, conns, limits(64<<20, streaming))}
+	return &guard{headers: s.Headers, userHeader: s.UserHeader, answers: bounded.NewOutbound(true, conns, limits(maxAnswer, longest)),
+		streams: bounded.NewOutbound(true, conns, limits(maxStream, streaming))}
 }
 
 func (g *guard) close() {
@@ -172,7 +173,7 @@ func (g *guard) stream(r *http.Request) (*http.Response, error) {
 }
 
 func answerOf(r *http.Request, status int, data []byte) *http.Response {
-	return &http.Response{StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)), ContentLength: int64(len(data))}
 }
 

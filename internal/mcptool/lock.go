@@ -176,8 +176,10 @@ func NewTool(server, name string, p *Pinned) (*Tool, []document.Problem) {
 		return bad("The input schema cannot be used: %v. Remove the tool.", err)
 	}
 	about := strings.TrimSpace(document.CleanText(p.Said.Description))
-	declared := map[string]any{"toolId": toolID(server, name), "version": versionForm + pin[len("sha256:"):][:12],
-		"description": document.Shorten(firstOf(about, "The tool "+name+" of the server "+server+"."), spec.MaxDescription-1), "parameters": parameters}
+	declared := map[string]any{
+		"toolId": toolID(server, name), "version": versionForm + pin[len("sha256:"):][:12], "parameters": parameters,
+		"description": document.Shorten(firstOf(about, "The tool "+name+" of the server "+server+"."), spec.MaxDescription-1),
+	}
 	for key, value := range p.Tool {
 		if slices.Contains(fromServer, key) {
 			return bad("tool has %q, which the server decides; remove it.", key)

@@ -13,12 +13,15 @@ import (
 
 // commands are signs that a description addresses the model instead of describing the tool.
 var commands = regexp.MustCompile(`(?i)</?(important|system|instructions?|secret|assistant)\b|` +
-	`\b(ignore|disregard|forget) (all|any|the|your|previous|prior|earlier)\b|\b(do not|don't|never) (tell|mention|inform|show)\b|\bbefore (using|calling) (any|this|other)\b`)
+	`\b(ignore|disregard|forget) (all|any|the|your|previous|prior|earlier)\b|\b(do not|don't|never) (tell|mention|inform|show)\b|` +
+	`\bbefore (using|calling) (any|this|other)\b`)
 
 // Doubts returns sentences about parts of a server's words that a reviewer should look at.
 func (s Said) Doubts() []string {
 	var doubts []string
-	for where, text := range map[string]string{"the description": s.Description, "the schema": string(s.InputSchema), "the annotations": string(s.Annotations)} {
+	for where, text := range map[string]string{
+		"the description": s.Description, "the schema": string(s.InputSchema), "the annotations": string(s.Annotations),
+	} {
 		if what, _ := document.Hidden(text); what != "" {
 			doubts = append(doubts, fmt.Sprintf("%s has invisible text (%s); models do not get it", where, what))
 		}

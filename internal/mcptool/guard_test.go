@@ -1,0 +1,68 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// FuzzEvents: whatever a server streams, the SDK gets only well-formed events whose data keep accepted, each with its
+// message in one line.
+func FuzzEvents(f *testing.F) {
+	f.Add("event: message\nid: 1\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{}}\n\nnonsense\ndata:x\r\n\r\n: ping\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		e := &events{from: bufio.NewReader(strings.NewReader(text)), body: io.NopCloser(nil), keep: func(data []byte) []byte {
+			if _, err := jsonrpc.DecodeMessage(data); err != nil {
+				return nil
+			}
+			return data
+		}}
+		out, err := io.ReadAll(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.SplitSeq(out, []byte("\n")) {
+			data, is := bytes.CutPrefix(line, []byte("data: "))
+			if is {
+				if _, err := jsonrpc.DecodeMessage(data); err != nil {
+					t.Errorf("the data %q: %v", data, err)
+				}
+			} else if len(line) > 0 && !bytes.Contains(line, []byte(":")) {
+				t.Errorf("the line %q", line)
+			}
+		}
+	})
+}
+
+// FuzzLines: whatever a program writes, the SDK gets only messages.
+func FuzzLines(f *testing.F) {
+	f.Add("hello\n{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n{\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		dropped := 0
+		l := &lines{from: bufio.NewReaderSize(strings.NewReader(text), 16), drop: func(string) { dropped++ }}
+		out, err := io.ReadAll(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte("\n")), []byte("\n")) {
+			if _, err := jsonrpc.DecodeMessage(line); len(out) > 0 && err != nil {
+				t.Errorf("the line %q: %v", line, err)
+			}
+		}
+	})
+}
+
+// TestLongLines: a line that is too long is skipped, and the next one is read.
+func TestLongLines(t *testing.T) {
+	message := `{"jsonrpc":"2.0","method":"x"}` + "\n"
+	var why []string
+	l := &lines{from: bufio.NewReader(strings.NewReader(strings.Repeat("x", 3*maxEvent) + "\n" + message)), drop: func(s string) { why = append(why, s) }}
+	out, err := io.ReadAll(l)
+	if err != nil || string(out) != message || len(why) != 1 || why[0] != errTooLong.Error() {
+		t.Errorf("%q, %q, %v", out, why, err)
+	}
+}
