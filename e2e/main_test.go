@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"voicegw/internal/logging"
@@ -25,6 +28,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+		return
+	}
+	if slices.Contains(os.Args, serveTools) {
+		_ = kindsServer().Run(context.Background(), &mcp.StdioTransport{}) // ends with its input
 		return
 	}
 	goleak.VerifyTestMain(testutil.Main(m, need),
