@@ -87,6 +87,8 @@ type Config struct {
 	Tools Tools `key:"tools"`
 	// Directories of [tools that are HTTP requests](http-tools.md), as absolute paths. Changed files apply to new sessions.
 	ToolDirs []string `key:"tool_dirs" eg:"[/etc/voicegw/tools]"`
+	// Tools over the Model Context Protocol: docs/mcp-server.md.
+	MCP MCP `key:"mcp"`
 	// How users approve actions of tools: docs/policy.md.
 	Confirmation Confirmation `key:"confirmation"`
 	// The store: NATS servers, or without a URL files in data_dir.
@@ -231,6 +233,24 @@ type Confirmation struct {
 	// Unapproved confirmations of a conversation. 1 to 100.
 	Questions int `key:"questions" from:"1" to:"100"`
 }
+
+// MCP configures the Model Context Protocol.
+type MCP struct {
+	// Serves tools to [MCP clients](mcp-server.md) at `/mcp`.
+	Serve bool `key:"serve"`
+	// Ids of these tools.
+	Expose []string `key:"expose" unset:"read-only tools that need no approval" eg:"[kb_search, kb_get]"`
+	// Calls in a minute of one key, or of one user without a key.
+	PerMinute int `key:"per_minute" from:"1" to:"100000"`
+	// How users approve calls: `api`, or `elicitation` (the client asks its user; the API otherwise).
+	Confirm string `key:"confirm" words:"api,elicitation"`
+}
+
+// The values of MCP.Confirm.
+const (
+	confirmAPI         = "api"
+	ConfirmElicitation = "elicitation"
+)
 
 // The values of Confirmation.Voice.
 const (
@@ -403,6 +423,7 @@ func defaultFor(all []transport.Wire) *Config {
 		},
 		Confirmation: Confirmation{Voice: confirmButton, Life: setting.QuestionLife,
 			QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+		MCP:    MCP{PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store:  Store{Replicas: setting.Replicas, Sync: syncAlways},
 		Traces: Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: setting.SlowAnswer},
 		Audit:  Audit{Arguments: "none", MaxMB: setting.AuditFileMB, Keep: setting.AuditFiles, MaxAge: setting.AuditAge},

@@ -22,6 +22,9 @@ var reloads = map[string]bool{
 	"limits.":                  true,
 	"limits.message_bytes":     false, // gateways that carry each other's clients must agree
 	"limits.resume_grace":      false, // clients and other gateways already have it
+	"mcp.confirm":              true,
+	"mcp.expose":               true,
+	"mcp.per_minute":           true,
 	"prices.day_budget":        true,
 	"prices.file":              true,
 	"providers.<name>.api_key": true,

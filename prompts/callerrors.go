@@ -258,6 +258,12 @@ func CalledTooOften(tool string, calls int, window string, wait time.Duration) W
 	}
 }
 
+// CallsTooOften refuses a call of a client that makes too many calls in a minute.
+func CallsTooOften(calls int, wait time.Duration) Words {
+	return Words{fmt.Sprintf("This client may make %d calls in a minute, and that is used up. The tool was not run; calls are possible "+
+		"again in %s.", calls, wait), "Wait until then, and make fewer calls."}
+}
+
 // NotAvailableNow refuses a call of a tool outside its hours; when is the next time.
 func NotAvailableNow(tool, when string) Words {
 	return Words{fmt.Sprintf("%s is not available at this time, and it was not run. It is available again from %s.", tool, when),
