@@ -34,15 +34,27 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) *problem {
 	if no := grantProblem(r, scopes); no != nil {
 		return no
 	}
-	leave, no := s.enterChat(w, r, turn.User)
-	if no != nil {
-		return no
+	if callsTool(message) {
+		leave, no := s.enterChat(w, r, turn.User)
+		if no != nil {
+			return no
+		}
+		defer leave()
 	}
-	defer leave()
 	r.Body = io.NopCloser(bytes.NewReader(message))
 	from := mcpserve.Caller{User: turn.User, Vouched: turn.Vouched, Scopes: turn.Scopes, Key: turn.Key}
 	s.opts.MCP.Serve(&rpcErrors{ResponseWriter: w}, r, from, bytes.Contains(message, []byte(`"progressToken"`)))
 	return nil
+}
+
+// callsTool reports whether a message counts as a turn: unless it is a single request or notification of another method.
+func callsTool(message json.RawMessage) bool {
+	var fields map[string]json.RawMessage // their names are case-sensitive
+	var method string
+	if json.Unmarshal(message, &fields) != nil || json.Unmarshal(fields["method"], &method) != nil {
+		return true
+	}
+	return method == "tools/call"
 }
 
 func mcpOnlyPost(w http.ResponseWriter, _ *http.Request) *problem {
