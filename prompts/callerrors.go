@@ -187,6 +187,12 @@ func ApprovalNeeded(tool string) Words {
 			"outcome comes by itself."}
 }
 
+// ApprovalNeededElsewhere says that a person is asked by another program, whose model does not learn the outcome from here.
+func ApprovalNeededElsewhere(tool string) Words {
+	return Words{tool + " needs a person's approval. Nothing has been done yet. It runs once, as soon as it is approved.",
+		"Say in a sentence what is to be approved. Do not call it again unless you are told that it was declined."}
+}
+
 // ApprovalNeededAloud says that the user may agree aloud. confirm is the tool that reports the answer.
 func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	return Words{tool + " needs the user's approval. Nothing has been done yet.",

@@ -223,9 +223,6 @@ func (s *stall) offers(t *testing.T, c *mcp.ClientSession, version string) {
 			t.Errorf("%s: %s is %+v", version, uri, got)
 		}
 	}
-	if _, err := c.ListPrompts(t.Context(), nil); err == nil && version == "" {
-		t.Error("there are prompts")
-	}
 }
 
 // TestMCPOverHTTP: a client of each version of the protocol gets the same.
@@ -375,7 +372,7 @@ func TestMCPRefuses(t *testing.T) {
 		"unknown method":     {`{"jsonrpc":"2.0","id":7,"method":"tools/steal"}`, nil, 400, `tools/steal`},
 		"unknown, newest":    {fmt.Sprintf(newest, "tools/steal", ""), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/steal"}, 404, `-32601`},
 		"a header that lies": {fmt.Sprintf(newest, "tools/call", `,"name":"pay"`), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "look"}, 400, `-32020`},
-		"no sampling":        {`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"x"}}`, nil, 200, `unknown prompt`},
+		"no prompt":          {`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"x"}}`, nil, 200, `unknown prompt`},
 		"an old version":     {lookCall, []string{"Mcp-Protocol-Version", "2023-01-01"}, 400, `Unsupported protocol version`},
 		"an empty key":       {strings.Replace(lookCall, `"name"`, `"_meta":{"voicegw/idempotencyKey":""},"name"`, 1), nil, 200, `-32602`},
 		"a key that is none": {strings.Replace(lookCall, `"name"`, `"_meta":{"voicegw/idempotencyKey":7},"name"`, 1), nil, 200, `-32602`},
@@ -535,7 +532,7 @@ func TestMCPConfirmation(t *testing.T) {
 		for i, version := range versions {
 			c := dials(t, toMCP(r), version, asks)
 			env := calling(t, c, "pay", r1)
-			if env.OK || env.Error.Type != registry.ErrorConfirmationRequired || env.Error.ConfirmationRequest.Preview != "Pay r1" || s.paid.Load() != int64(i) {
+			if env.OK || env.Error.Type != registry.ErrorConfirmationRequired || env.Error.ConfirmationRequest.Preview != "Pay r1" || strings.Contains(env.Error.Suggestion, "button") || s.paid.Load() != int64(i) {
 				t.Fatalf("%s: %s", version, env.Encode())
 			}
 			token := env.Error.ConfirmationRequest.Token

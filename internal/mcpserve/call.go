@@ -63,10 +63,13 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		call.Tell = progress(ctx, req.Session, token)
 	}
 	env := call.Run(ctx)
-	if env.AsksUser() && o.settings.Elicit && elicits(req.ClientCapabilities()) {
-		if q := env.Error.ConfirmationRequest; q != nil && q.Token != "" {
-			return ask(q), nil
-		}
+	if asks(env) && o.settings.Elicit && elicits(req.ClientCapabilities()) {
+		return ask(env.Error.ConfirmationRequest), nil
+	}
+	if asks(env) {
+		told, words := *env.Error, prompts.ApprovalNeededElsewhere(p.Name)
+		told.Message, told.Suggestion = words.Message, words.Suggestion
+		env.Error = &told
 	}
 	return v.result(env), nil
 }
@@ -107,6 +110,11 @@ const approval = "approval"
 
 func elicits(c *mcp.ClientCapabilities) bool {
 	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
+}
+
+// asks reports whether a question waits for its answer. A tool that has called another one may lack one.
+func asks(env registry.Envelope) bool {
+	return env.AsksUser() && env.Error.ConfirmationRequest != nil && env.Error.ConfirmationRequest.Token != ""
 }
 
 // ask asks for an approval through the client. The state is the question's name, which does not reveal its token.
