@@ -622,7 +622,9 @@ func TestMCPStateIsChecked(t *testing.T) {
 			"Authorization", "Bearer "+key.Reveal(), "X-Voicegw-User", user, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
 		return body
 	}
-	var asked struct{ Result struct{ RequestState, ResultType string } }
+	var asked struct {
+		Result struct{ RequestState, ResultType string }
+	}
 	if body := call("ada", "pay", ""); json.Unmarshal([]byte(body), &asked) != nil || asked.Result.RequestState == "" || strings.Contains(body, "cf_") || asked.Result.ResultType != "input_required" {
 		t.Fatal(body)
 	}
