@@ -240,7 +240,7 @@ type MCP struct {
 	Serve bool `key:"serve"`
 	// Ids of these tools.
 	Expose []string `key:"expose" unset:"read-only tools that need no approval" eg:"[kb_search, kb_get]"`
-	// Calls in a minute of one key, or of one user without a key.
+	// Calls in a minute of one key, or of one address without a key.
 	PerMinute int `key:"per_minute" from:"1" to:"100000"`
 	// How users approve calls: `api`, or `elicitation` (the client asks its user; the API otherwise).
 	Confirm string `key:"confirm" words:"api,elicitation"`

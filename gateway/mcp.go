@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"voicegw/internal/auth"
 	"voicegw/internal/mcpserve"
 )
 
@@ -43,6 +44,9 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(message))
 	from := mcpserve.Caller{User: turn.User, Vouched: turn.Vouched, Scopes: turn.Scopes, Key: turn.Key}
+	if auth.From(r.Context()).Unauthenticated() {
+		from.Key = s.nameless(r).String()
+	}
 	s.opts.MCP.Serve(&rpcErrors{ResponseWriter: w}, r, from, bytes.Contains(message, []byte(`"progressToken"`)))
 	return nil
 }
@@ -62,13 +66,14 @@ func mcpOnlyPost(w http.ResponseWriter, _ *http.Request) *problem {
 	return refusal(http.StatusMethodNotAllowed, "method_not_allowed", "Send messages with POST; this server keeps no sessions.")
 }
 
-// rpcError is a problem as an error of JSON-RPC without an id (https://www.jsonrpc.org/specification, section 5).
-func rpcError(p *problem) map[string]any {
+// writeRPC writes a problem as an error of JSON-RPC without an id (https://www.jsonrpc.org/specification, section 5).
+func writeRPC(w http.ResponseWriter, p *problem) {
 	code := -32000 // a server error
 	if p.status == http.StatusBadRequest {
 		code = -32600 // an invalid request
 	}
-	return map[string]any{"code": code, "message": p.message, "data": map[string]any{"code": p.code}}
+	answer(w, p.status, map[string]any{"jsonrpc": "2.0", "id": nil,
+		"error": map[string]any{"code": code, "message": p.message, "data": map[string]any{"code": p.code}}})
 }
 
 // rpcErrors replaces the SDK's plain text errors by those of JSON-RPC.
@@ -96,8 +101,4 @@ func (w *rpcErrors) Write(b []byte) (int, error) {
 	}
 	writeRPC(w.ResponseWriter, refusal(w.status, "invalid_message", strings.TrimSpace(string(b))))
 	return len(b), nil
-}
-
-func writeRPC(w http.ResponseWriter, p *problem) {
-	answer(w, p.status, map[string]any{"jsonrpc": "2.0", "id": nil, "error": rpcError(p)})
 }

@@ -179,7 +179,7 @@ func auditedAt(t *testing.T, dataDir string, n int) (all []audit.Record) {
 // offers checks what any client can do with any transport in each version.
 func (s *stall) offers(t *testing.T, c *mcp.ClientSession, version string) {
 	t.Helper()
-	if got := c.InitializeResult(); got == nil || got.ProtocolVersion != version || got.Capabilities.Tools == nil || got.Capabilities.Logging != nil {
+	if got := c.InitializeResult(); got == nil || got.ProtocolVersion != version || got.Capabilities.Tools == nil || got.Capabilities.Prompts != nil {
 		t.Errorf("%s: negotiated %+v", version, got)
 	}
 	list, err := c.ListTools(t.Context(), nil)
@@ -195,7 +195,7 @@ func (s *stall) offers(t *testing.T, c *mcp.ClientSession, version string) {
 			t.Errorf("%s: %+v %+v", version, tool, a)
 		}
 	}
-	if !slices.Equal(names, []string{"gift", "look", "pay", "wait"}) || list.Meta["voicegw/registryVersion"] == nil {
+	if !slices.Equal(names, []string{"gift", "look", "pay", "wait"}) || list.Meta["voicegw/registryVersion"] == nil || list.CacheScope != "private" {
 		t.Errorf("%s: the tools are %v, _meta %v", version, names, list.Meta)
 	}
 	if env := calling(t, c, "look", r1); !env.OK || !strings.Contains(string(env.Data), `"ref":"r1"`) {
@@ -322,8 +322,13 @@ func (r *running) postMCP(body string, header ...string) (int, http.Header, stri
 	}
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	for i := 0; i < len(header); i += 2 {
-		if req.Header.Set(header[i], header[i+1]); header[i+1] == "" {
+		switch {
+		case header[i] == "Host":
+			req.Host = header[i+1]
+		case header[i+1] == "":
 			req.Header.Del(header[i])
+		default:
+			req.Header.Set(header[i], header[i+1])
 		}
 	}
 	resp, err := http.DefaultClient.Do(req)
@@ -344,7 +349,7 @@ const lookCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name"
 func TestMCPRefuses(t *testing.T) {
 	t.Parallel()
 	key, blind := auth.NewAPIKey(), auth.NewAPIKey()
-	s := newStall(t, offered+fmt.Sprintf("auth: {keys: {a: {id: %q, sha256: %q, scopes: [chat]}, b: {id: %q, sha256: %q, scopes: [metrics]}}}\n",
+	s := newStall(t, offered+fmt.Sprintf("hosts: [voice.example.com]\nauth: {keys: {a: {id: %q, sha256: %q, scopes: [chat]}, b: {id: %q, sha256: %q, scopes: [metrics]}}}\n",
 		key.ID(), key.Hash(), blind.ID(), blind.Hash()))
 	r := s.serve()
 	own := "Bearer " + key.Reveal()
@@ -356,6 +361,8 @@ func TestMCPRefuses(t *testing.T) {
 		says   string
 	}{
 		"a call":             {lookCall, nil, 200, `"ref":"r1"`},
+		"the host's name":    {lookCall, []string{"Host", "voice.example.com"}, 200, `"ref":"r1"`},
+		"another host":       {lookCall, []string{"Host", "evil.example"}, 421, `"host"`},
 		"no key":             {lookCall, []string{"Authorization", ""}, 401, `"key_missing"`},
 		"a wrong key":        {lookCall, []string{"Authorization", "Bearer vgw_wrong"}, 401, `"wrong_key"`},
 		"a key without chat": {lookCall, []string{"Authorization", "Bearer " + blind.Reveal()}, 403, `"scope_missing"`},
@@ -583,11 +590,11 @@ func TestMCPElicitation(t *testing.T) {
 			answer *mcp.ElicitResult
 			paid   int64
 		}{
-			{&mcp.ElicitResult{Action: "accept", Content: yes}, 1}, {&mcp.ElicitResult{Action: "decline"}, 1}, {&mcp.ElicitResult{Action: "cancel"}, 1}, {&mcp.ElicitResult{Action: "accept", Content: no}, 1}, {&mcp.ElicitResult{Action: "accept", Content: yes}, 2},
+			{&mcp.ElicitResult{Action: "accept", Content: yes}, 1}, {&mcp.ElicitResult{Action: "decline", Content: yes}, 1}, {&mcp.ElicitResult{Action: "cancel"}, 1}, {&mcp.ElicitResult{Action: "accept", Content: no}, 1}, {&mcp.ElicitResult{Action: "accept", Content: yes}, 2},
 		} {
 			answers <- tc.answer
 			env := calling(t, c, "pay", r1)
-			approved := tc.answer.Content["approve"] == true
+			approved := tc.answer.Action == "accept" && tc.answer.Content["approve"] == true
 			if env.OK != approved || s.paid.Load()-before != tc.paid || !env.OK && !strings.Contains(env.Error.Message, "declined pay") {
 				t.Errorf("%s, answer %d: paid %d times: %s", name, i, s.paid.Load()-before, env.Encode())
 			}

@@ -130,9 +130,7 @@ func ask(q *registry.ConfirmationRequest) *mcp.CallToolResult {
 func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	executor := v.s.opts.Executor
 	q, err := executor.Question(ctx, p.RequestState)
-	switch {
-	case errors.Is(err, store.ErrUnknown):
-	case err != nil:
+	if err != nil && !errors.Is(err, store.ErrUnknown) {
 		return v.unrecorded(p.Name, err), nil
 	}
 	if err != nil || q.Channel != Channel || q.User != v.session.UserID || q.Tool != p.Name {
@@ -144,22 +142,21 @@ func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.Call
 	}
 	approved := said.Action == "accept" && said.Content["approve"] == true
 	c, err := executor.AnswerNamed(ctx, p.RequestState, approved)
+	repeated := errors.Is(err, store.ErrUsed) && c.Outcome == store.Approved && approved
 	outcome := calls.OutcomeDenied
 	switch {
-	case errors.Is(err, store.ErrUsed) && c.Outcome == store.Approved && approved: // repeated: the ledger has the result
-		approved = true
-	case errors.Is(err, store.ErrUsed):
-		approved, outcome = false, calls.OutcomeUsed
-	case errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrUnknown):
-		approved, outcome = false, calls.OutcomeExpired
-	case err != nil:
-		return v.unrecorded(p.Name, err), nil
-	}
-	if approved || err == nil {
-		if env := v.desk().Decide(ctx, c, approved, calls.ByClient); env != nil {
+	case err == nil, repeated: // the ledger has the result of a repeated answer
+		desk := onecall.Desk{Executor: executor, Tools: v.s.opts.Tools, Audit: v.s.opts.Audit}
+		if env := desk.Decide(ctx, c, approved, calls.ByClient); env != nil {
 			executor.Settle(c.Conversation, c.Session, c.Reference)
 			return v.result(*env), nil
 		}
+	case errors.Is(err, store.ErrUsed):
+		outcome = calls.OutcomeUsed
+	case errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrUnknown):
+		outcome = calls.OutcomeExpired
+	default:
+		return v.unrecorded(p.Name, err), nil
 	}
 	return v.result(v.mine.Refuse(p.Name, registry.NewError(registry.ErrorPermanent,
 		prompts.ApprovalNotGiven(calls.OutcomeNotice(p.Name, q.Reference, outcome))))), nil

@@ -24,7 +24,6 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/onecall"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -47,7 +46,7 @@ type Options struct {
 type Settings struct {
 	// Expose are the ids of the offered tools; none means the read-only ones that need no approval.
 	Expose []string
-	// PerMinute limits the calls of one key, or of one user without a key; zero means setting.MCPCalls.
+	// PerMinute limits the calls of a Caller's Key; zero means setting.MCPCalls.
 	PerMinute int
 	// Elicit asks for approvals through clients that can ask their user. Otherwise only the gateway's API approves.
 	Elicit bool
@@ -69,7 +68,7 @@ type Caller struct {
 	User    user.User
 	Vouched bool     // the user is verified
 	Scopes  []string // granted tool scopes
-	Key     string   // the id of its credentials; empty without any
+	Key     string   // the id of its credentials, or of its address without any; may be empty
 }
 
 // Keys of values in a request's context: the Caller, and the context that ends when it leaves, because the SDK detaches
@@ -284,9 +283,4 @@ func (o *offer) guide(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.R
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
 	}
 	return &mcp.ReadResourceResult{Meta: v.meta(), Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: t.Guide}}}, nil
-}
-
-// desk answers questions that were asked through clients.
-func (o *offer) desk() onecall.Desk {
-	return onecall.Desk{Executor: o.s.opts.Executor, Tools: o.s.opts.Tools, Audit: o.s.opts.Audit}
 }
