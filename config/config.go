@@ -87,7 +87,7 @@ type Config struct {
 	Tools Tools `key:"tools"`
 	// Directories of [tools that are HTTP requests](http-tools.md), as absolute paths. Changed files apply to new sessions.
 	ToolDirs []string `key:"tool_dirs" eg:"[/etc/voicegw/tools]"`
-	// MCP servers whose tools the gateway offers: docs/mcp-tools.md.
+	// Tools over the Model Context Protocol: docs/mcp-tools.md, docs/mcp-server.md.
 	MCP MCP `key:"mcp"`
 	// How users approve actions of tools: docs/policy.md.
 	Confirmation Confirmation `key:"confirmation"`
@@ -390,7 +390,6 @@ func defaultFor(all []transport.Wire) *Config {
 		Listen:       "127.0.0.1:8080",
 		DrainTimeout: 30 * time.Second,
 		Webhooks:     Webhooks{},
-		MCP:          MCP{Servers: MCPServers{}},
 		Auth:         Auth{Keys: map[string]*AuthKey{}, JWT: map[string]*AuthIssuer{}},
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),
@@ -406,6 +405,7 @@ func defaultFor(all []transport.Wire) *Config {
 		},
 		Confirmation: Confirmation{Voice: confirmButton, Life: setting.QuestionLife,
 			QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+		MCP:    MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store:  Store{Replicas: setting.Replicas, Sync: syncAlways},
 		Traces: Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: setting.SlowAnswer},
 		Audit:  Audit{Arguments: "none", MaxMB: setting.AuditFileMB, Keep: setting.AuditFiles, MaxAge: setting.AuditAge},

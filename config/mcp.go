@@ -11,13 +11,27 @@ import (
 	"voicegw/config/setting"
 )
 
-// MCP configures the MCP servers whose tools the gateway offers: docs/mcp-tools.md.
+// MCP configures the MCP servers whose tools the gateway offers, and the tools that MCP clients get.
 type MCP struct {
 	// The [lock file](mcp-tools.md#the-lock-file) with the approved tools, as an absolute path.
 	Lock string `key:"lock" unset:"needed with servers" eg:"/etc/voicegw/mcp.lock.json"`
 	// The servers, by their names.
 	Servers MCPServers `key:"servers"`
+	// Serves tools to [MCP clients](mcp-server.md) at `/mcp`.
+	Serve bool `key:"serve"`
+	// Ids of these tools.
+	Expose []string `key:"expose" unset:"read-only tools that need no approval" eg:"[kb_search, kb_get]"`
+	// Calls in a minute of one key, or of one address without a key.
+	PerMinute int `key:"per_minute" from:"1" to:"100000"`
+	// How users approve calls: `api`, or `elicitation` (the client asks its user; the API otherwise).
+	Confirm string `key:"confirm" words:"api,elicitation"`
 }
+
+// The values of MCP.Confirm.
+const (
+	confirmAPI         = "api"
+	ConfirmElicitation = "elicitation"
+)
 
 // MCPServers are MCP servers, by their names.
 type MCPServers map[string]*MCPServer

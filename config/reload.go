@@ -16,13 +16,17 @@ var reloads = map[string]bool{
 	"api_key":                  true,
 	"auth.":                    true,
 	"features":                 true,
-	"mcp.":                     true,
 	"tool_dirs":                true,
 	"hosts":                    true,
 	"origins":                  true,
 	"limits.":                  true,
 	"limits.message_bytes":     false, // gateways that carry each other's clients must agree
 	"limits.resume_grace":      false, // clients and other gateways already have it
+	"mcp.confirm":              true,
+	"mcp.lock":                 true,
+	"mcp.servers.":             true,
+	"mcp.expose":               true,
+	"mcp.per_minute":           true,
 	"prices.day_budget":        true,
 	"prices.file":              true,
 	"providers.<name>.api_key": true,
@@ -62,7 +66,7 @@ type Takeover struct {
 // restart, or Next would no longer require credentials.
 func TakeOver(now, read *Config) (Takeover, error) {
 	next := *now
-	next.Auth, next.Webhooks, next.MCP, next.Tools = read.Auth, read.Webhooks, read.MCP, read.Tools
+	next.Auth, next.Webhooks, next.MCP.Servers, next.Tools = read.Auth, read.Webhooks, read.MCP.Servers, read.Tools
 	next.Providers = make(Providers, len(now.Providers))
 	for name, p := range now.Providers {
 		same := *p

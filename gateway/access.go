@@ -34,6 +34,8 @@ var accesses = []access{
 	{pattern: "POST " + completionsPath, scopes: auth.ScopeChat, free: true},
 	{pattern: "GET " + modelsPath, scopes: auth.ScopeChat, free: true},
 	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.ScopeChat, free: true},
+	{pattern: "POST " + mcpPath, scopes: auth.ScopeChat, free: true},
+	{pattern: mcpPath, scopes: auth.ScopeChat, free: true},
 	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice}, // with voice, only for the caller itself
 	{pattern: "GET " + sessionsPath, scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}", scopes: auth.ScopeInspect},

@@ -16,7 +16,7 @@ const preflightSeconds = 600
 var pageHeaders = []string{
 	"accept", "accept-language", "authorization", "content-language", "content-type", "idempotency-key", "last-event-id",
 	"openai-organization", "openai-project", "openai-beta", "api-key", "x-api-key", "user-agent", "x-request-id", "x-client-request-id",
-	"http-referer", "x-title", "traceparent", "tracestate", "x-stainless-*", "x-vercel-*", "x-voicegw-*",
+	"http-referer", "x-title", "traceparent", "tracestate", "x-stainless-*", "x-vercel-*", "x-voicegw-*", "mcp-*",
 }
 
 var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "RateLimit", "RateLimit-Policy", "X-Should-Retry",

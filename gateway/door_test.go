@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"voicegw/internal/agent"
+	"voicegw/internal/mcpserve"
 	"voicegw/internal/origin"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -55,7 +56,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Auth, o.Approvals = operators(testKey), noApprovals{}
 		o.Jobs = &fakeJobs{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
-		o.Metrics = o.Page
+		o.Metrics, o.MCP = o.Page, fakeMCP{}
 		o.Reload = func() (Reloaded, error) { return Reloaded{}, nil }
 		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}
 		o.Agents = agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: func() agent.World { return agent.World{} }})
@@ -70,6 +71,13 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		}
 	})
 	return s
+}
+
+// fakeMCP answers every message alike.
+type fakeMCP struct{}
+
+func (fakeMCP) Serve(w http.ResponseWriter, _ *http.Request, _ mcpserve.Caller, _ bool) {
+	answer(w, http.StatusOK, map[string]string{"jsonrpc": "2.0"})
 }
 
 // noApprovals is a list of approvals that is empty.

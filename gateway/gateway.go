@@ -53,6 +53,7 @@ type Options struct {
 	MaxMessageBytes int
 	Version         string
 	Chat            TextAgent
+	MCP             MCP
 	Voice           Voice
 	Images          Images
 	Simulator       Simulator
@@ -114,6 +115,10 @@ func New(opts Options) *Server {
 		s.forPages("POST", completionsPath, texts.completions)
 		s.forPages("GET", modelsPath, texts.models)
 		s.forPages("GET", modelsPath+"/{id...}", texts.model)
+	}
+	if opts.MCP != nil {
+		s.forPages("POST", mcpPath, s.mcp)
+		s.handle(mcpPath, mcpOnlyPost)
 	}
 	s.handleIf(opts.Images != nil, "GET /v1/images/{id}", s.image)
 	s.handleOperators()

@@ -68,6 +68,10 @@ func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
 	if p.wait > 0 {
 		retryAfter(w, p.wait)
 	}
+	if r.URL.Path == mcpPath {
+		writeRPC(w, p)
+		return
+	}
 	body := map[string]any{"code": p.code, "message": p.message}
 	if openaiPath(r.URL.Path) {
 		body = openaiError(p)

@@ -187,6 +187,12 @@ func ApprovalNeeded(tool string) Words {
 			"outcome comes by itself."}
 }
 
+// ApprovalNeededElsewhere says that a person is asked by another program, whose model does not learn the outcome from here.
+func ApprovalNeededElsewhere(tool string) Words {
+	return Words{tool + " needs a person's approval. Nothing has been done yet. It runs once, as soon as it is approved.",
+		"Say in a sentence what is to be approved. Do not call it again unless you are told that it was declined."}
+}
+
 // ApprovalNeededAloud says that the user may agree aloud. confirm is the tool that reports the answer.
 func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	return Words{tool + " needs the user's approval. Nothing has been done yet.",
@@ -256,6 +262,12 @@ func CalledTooOften(tool string, calls int, window string, wait time.Duration) W
 			"called again in %s.", tool, calls, window, wait),
 		"Do not call it before then. Tell the user when it can be tried again.",
 	}
+}
+
+// CallsTooOften refuses a call of a client that makes too many calls in a minute.
+func CallsTooOften(calls int, wait time.Duration) Words {
+	return Words{fmt.Sprintf("This client may make %d calls in a minute, and that is used up. The tool was not run; calls are possible "+
+		"again in %s.", calls, wait), "Wait until then, and make fewer calls."}
 }
 
 // NotAvailableNow refuses a call of a tool outside its hours; when is the next time.

@@ -91,6 +91,9 @@ func DeclinedNotice(tool, reference string) string {
 	return fmt.Sprintf("The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", tool, reference)
 }
 
+// GuideOf describes a tool's guide to a client that lists it.
+func GuideOf(tool string) string { return "When and how to use the tool " + tool + "." }
+
 // ExpiredNotice reports an expired question.
 func ExpiredNotice(tool, reference string) string {
 	return fmt.Sprintf("The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be "+

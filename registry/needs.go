@@ -129,6 +129,13 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	return source{}, "several provide it (" + strings.Join(names, ", ") + "): name one of these types instead"
 }
 
+// Needs reports whether the tool cannot run in a mode without a capability of that type that each call brings.
+func (t *Tool) Needs(mode spec.Mode, capability reflect.Type) bool {
+	return slices.ContainsFunc(t.sources[mode], func(from source) bool {
+		return from.optional == nil && from.perCall == capability
+	})
+}
+
 func (s *Snapshot) gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
 	for i, from := range sources {

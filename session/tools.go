@@ -16,6 +16,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/onecall"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -433,15 +434,8 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 			return done, nil
 		}
 	}
-	r := calls.Decision(audit.Call{At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Args: c.Args},
-		outcome, calls.ByAPI, c.Reference)
-	r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
-	if approved {
-		var env registry.Envelope
-		env, r = m.runStored(ctx, c)
-		done.Envelope = &env
-	}
-	m.auditStored(c, r)
+	desk := onecall.Desk{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
+	done.Envelope = desk.Decide(ctx, c, approved, calls.ByAPI)
 	m.decided(ctx, c, done.Envelope)
 	if approved {
 		m.options().Executor.Settle(c.Conversation, c.Session, c.Reference)
@@ -467,41 +461,3 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 			"session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
 	}
 }
-
-// runStored runs an approved call of a session that is not here. It returns the answer and the audit record.
-func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
-	id := "confirmation_" + c.Reference
-	env := registry.NotFound(c.Tool, "", 0)
-	tools := m.options().snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
-	if tools != nil {
-		env, _ = m.options().Executor.RunStored(ctx, id, tools, c,
-			execute.Conversation{Capabilities: []any{noClientCaps{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
-	}
-	line := audit.Call{
-		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: id,
-		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
-		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0),
-	}
-	if !env.Meta.CacheHit && len(env.Intents) > 0 { // the intents of a stored answer no longer apply
-		line.Refused, line.Why = env.Intents, "the session is over"
-	}
-	r := line.Record()
-	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
-	return env, r
-}
-
-func (m *Manager) auditStored(c store.Confirmation, r audit.Record) {
-	if m.options().Audit != nil {
-		r.SessionID, r.UserID, r.ConversationID, r.Agent = c.Session, c.User, c.Conversation, c.Agent
-		m.options().Audit(r)
-	}
-}
-
-// noClientCaps implements the capabilities of text calls without a client.
-type noClientCaps struct{}
-
-func (noClientCaps) Invite(registry.VoiceOffer)    {}
-func (noClientCaps) Origin() string                { return "" }
-func (noClientCaps) Guarantor() registry.Guarantor { return registry.Guarantor{} }
-func (noClientCaps) Said() []registry.Utterance    { return nil }
-func (noClientCaps) Show(registry.Image)           {}

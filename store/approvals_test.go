@@ -94,7 +94,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	if err := s.Confirmations().Create(t.Context(), unanswered); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Approvals().note(t.Context(), unanswered, time.Now()); err != nil {
+	if err := s.Approvals().note(t.Context(), QuestionName(unanswered.Token), unanswered, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	sameTexts(t, "while this process is at it", references(t, s, "", time.Now()))

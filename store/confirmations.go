@@ -29,6 +29,7 @@ type Confirmation struct {
 	// Reference is its short name; not secret.
 	Reference string `json:"reference"`
 	Session   string `json:"session"`
+	Channel   string `json:"channel,omitempty"` // as in the audit
 	User      string `json:"user,omitempty"`
 	Agent     string `json:"agent,omitempty"`
 	// Vouched means that a trusted caller named the user; Scopes are granted by that caller.
@@ -125,15 +126,27 @@ func (c *Confirmations) read(ctx context.Context, key string) (Confirmation, err
 // confirmation has the outcome. ErrExpired: too late, from now on for everyone whatever their clocks. The other errors
 // wrap ErrUnavailable or ErrCorrupt; after ErrUnavailable it may be answered or not.
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (Confirmation, error) {
+	question, err := c.ResolveNamed(ctx, keyOf(token), session, approved, now)
+	if question.Session != "" {
+		question.Token = token
+	}
+	return question, err
+}
+
+// ResolveNamed is [Confirmations.Resolve] for the question with that name (QuestionName), for a caller that has checked
+// that the user may answer it.
+func (c *Confirmations) ResolveNamed(ctx context.Context, name, session string, approved bool, now time.Time) (Confirmation, error) {
+	if _, ok := witnessKey(name); !ok {
+		return Confirmation{}, ErrUnknown
+	}
 	ctx, cancel := c.bucket.store.bounded(ctx)
 	defer cancel()
 	var question Confirmation
-	_, err := c.bucket.change(ctx, keyOf(token), func(h held) (w *write, err error) {
+	_, err := c.bucket.change(ctx, name, func(h held) (w *write, err error) {
 		if !h.exists() {
 			return nil, errNone
 		}
 		question, err = decodeConfirmation(h.data)
-		question.Token = token
 		switch {
 		case err != nil:
 			return nil, err
@@ -150,7 +163,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 		default:
 			question.Outcome = Denied
 		}
-		return c.answer(ctx, question, now)
+		return c.answer(ctx, name, question, now)
 	})
 	if err == nil && question.Outcome == Expired {
 		err = ErrExpired
@@ -161,7 +174,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 	return question, err
 }
 
-func (c *Confirmations) answer(ctx context.Context, question Confirmation, now time.Time) (*write, error) {
+func (c *Confirmations) answer(ctx context.Context, name string, question Confirmation, now time.Time) (*write, error) {
 	data, err := encode(question)
 	if err != nil {
 		return nil, err
@@ -169,7 +182,7 @@ func (c *Confirmations) answer(ctx context.Context, question Confirmation, now t
 	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
 	if question.Outcome == Approved {
 		// The note is written before the answer and lives as long.
-		if err := c.approvals.note(ctx, question, now); err != nil {
+		if err := c.approvals.note(ctx, name, question, now); err != nil {
 			return nil, err
 		}
 		life = max(life, c.approvals.life)

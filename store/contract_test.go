@@ -300,6 +300,9 @@ func testConfirmation(t *testing.T, s *Store) {
 		if _, err := c.Named(t.Context(), other); !errors.Is(err, ErrUnknown) {
 			t.Errorf("named %q: %v", other, err)
 		}
+		if _, err := c.ResolveNamed(t.Context(), other, "", true, time.Now()); !errors.Is(err, ErrUnknown) {
+			t.Errorf("answered by the name %q: %v", other, err)
+		}
 	}
 	if _, err := c.Resolve(t.Context(), q.Token, "s2", true, time.Now()); !errors.Is(err, ErrUnknown) {
 		t.Errorf("another session: %v", err)
@@ -317,6 +320,19 @@ func testConfirmation(t *testing.T, s *Store) {
 		if !errors.Is(err, ErrUsed) || got.Outcome != Approved {
 			t.Errorf("answered again after %v: %v %v", late, got.Outcome, err)
 		}
+	}
+	byName := question(t, "n", time.Minute)
+	if err := c.Create(t.Context(), byName); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []error{nil, ErrUsed} {
+		got, err := c.ResolveNamed(t.Context(), QuestionName(byName.Token), "", true, time.Now())
+		if !errors.Is(err, want) || got.Outcome != Approved || got.Token != "" {
+			t.Errorf("answered by its name: %+v, %v", got, err)
+		}
+	}
+	if got, err := c.Get(t.Context(), byName.Token); err != nil || got.Outcome != Approved {
+		t.Errorf("shown after: %v %v", got.Outcome, err)
 	}
 	denied := question(t, "b", time.Minute)
 	if err := c.Create(t.Context(), denied); err != nil {

@@ -167,7 +167,7 @@ func (c *configCheck) conversations() {
 		c.add("tools", err)
 		return
 	}
-	c.add("confirmation.require", checkRequired(c.cfg.Confirmation.Require, tools.Snapshot()))
+	c.add("tools", checkTools(c.cfg, tools.Snapshot()))
 	transports, err := newTransports(c.cfg, nil, nil, c.logger)
 	if err != nil {
 		c.add("providers", err)

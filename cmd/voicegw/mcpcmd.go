@@ -27,6 +27,7 @@ type mcpFlags struct {
 	Diff   mcpDiffFlags   `cmd:"" help:"Show what MCP servers have changed since their tools were approved."`
 	Update mcpUpdateFlags `cmd:"" help:"Approve the changes of a server's tools."`
 	List   mcpListFlags   `cmd:"" help:"List the approved tools of MCP servers."`
+	Serve  mcpServeFlags  `cmd:"" help:"Serve the tools to an MCP client over standard input and output."`
 }
 
 // mcpSource is the configuration that the commands read.

@@ -48,7 +48,7 @@ type grammar struct {
 	Chat    chatFlags    `cmd:"" help:"Hold a text conversation, optionally continued by voice."`
 	Load    loadFlags    `cmd:"" help:"Load-test a gateway with many concurrent calls."`
 	Tools   toolsFlags   `cmd:"" help:"Create, check, build and try tools."`
-	MCP     mcpFlags     `cmd:"" help:"Approve the tools of MCP servers." name:"mcp"`
+	MCP     mcpFlags     `cmd:"" name:"mcp" help:"Approve tools of MCP servers, and offer tools to MCP clients."`
 	Agents  agentsFlags  `cmd:"" help:"List, show, change and delete the agents of a running gateway."`
 	Audit   auditFlags   `cmd:"" help:"Show the audit log of tool calls, filtered or live."`
 	Jobs    jobsFlags    `cmd:"" help:"List and cancel background jobs."`

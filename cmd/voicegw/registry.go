@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"voicegw/config"
+	"voicegw/internal/mcpserve"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
@@ -78,22 +79,41 @@ func idleFeatures(entries []string, tools *registry.Snapshot) []string {
 	})
 }
 
-// checkRequired checks that all tools in confirmation.require exist. The error is config.Problems.
-func checkRequired(ids []string, tools *registry.Snapshot) error {
+// checkTools checks that all tools that the configuration names exist, and that those for MCP clients can be offered.
+// more are tools beside those of the snapshot. The error is config.Problems.
+func checkTools(cfg *config.Config, tools *registry.Snapshot, more ...registry.Entry) error {
 	var problems config.Problems
-	for _, id := range ids {
-		if _, ok := tools.Tool(id); ok || slices.Contains(tools.Off(), id) {
-			continue
+	all := tools.All()
+	for _, e := range more {
+		all = append(all, &registry.Tool{Entry: e})
+	}
+	find := func(where, id string) *registry.Tool {
+		if i := slices.IndexFunc(all, func(t *registry.Tool) bool { return t.ToolID == id }); i >= 0 {
+			return all[i]
+		}
+		if t, ok := tools.Tool(id); ok || slices.Contains(tools.Off(), id) {
+			return t
 		}
 		var known []string
-		for _, t := range tools.All() {
+		for _, t := range all {
 			known = append(known, t.ToolID)
 		}
 		hint := ""
 		if meant := textutil.Nearest(id, known); meant != "" {
 			hint = " Did you mean " + meant + "?"
 		}
-		problems.Add("confirmation.require", "No tool %q.%s See voicegw tools list.", id, hint)
+		problems.Add(where, "No tool %q.%s See voicegw tools list.", id, hint)
+		return nil
+	}
+	for _, id := range cfg.Confirmation.Require {
+		find("confirmation.require", id)
+	}
+	for _, id := range cfg.MCP.Expose {
+		if t := find("mcp.expose", id); t != nil {
+			if why := mcpserve.Unfit(t); why != "" {
+				problems.Add("mcp.expose", "The tool %q cannot be offered to MCP clients: %s.", id, why)
+			}
+		}
 	}
 	return problems.Err()
 }

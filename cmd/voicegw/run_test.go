@@ -73,19 +73,24 @@ func start(t *testing.T, args ...string) *running {
 // startIn is start with an environment.
 func startIn(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), sweeps: make(chan time.Time, 1), exit: make(chan int, 1)}
 	tools := registrytest.Project(t)
+	return startAs(t, Process{Environ: environ, Registry: func() ([]byte, error) { return tools, nil }}, args...)
+}
+
+// startAs is start of a program with its own environment and tools.
+func startAs(t *testing.T, p Process, args ...string) *running {
+	t.Helper()
+	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), sweeps: make(chan time.Time, 1), exit: make(chan int, 1)}
 	// No test of these loses the power, and none is about a slow disk.
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir(), "--set", "store.sync=interval"}, args...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}) // closed when the program has ended
 	go func() {
 		defer close(done)
-		r.exit <- Run(ctx, Process{
-			Args: args, Stdin: strings.NewReader(""), Environ: environ,
-			Stdout: &r.out, Stderr: testutil.Watch(testutil.Log, &r.err), Signals: r.signals, Reloads: r.reloads, sweeps: r.sweeps, Registry: func() ([]byte, error) { return tools, nil },
-			leaving: testutil.WaitLimit, // what is left to end after a second signal does so, however slow the disk is
-		})
+		p.Args, p.Stdin, p.Stdout, p.Stderr = args, strings.NewReader(""), &r.out, testutil.Watch(testutil.Log, &r.err)
+		p.Signals, p.Reloads, p.sweeps = r.signals, r.reloads, r.sweeps
+		p.leaving = testutil.WaitLimit // what is left to end after a second signal does so, however slow the disk is
+		r.exit <- Run(ctx, p)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -26,6 +26,7 @@ import (
 	"voicegw/internal/cluster"
 	"voicegw/internal/cost"
 	"voicegw/internal/jobs"
+	"voicegw/internal/mcpserve"
 	"voicegw/internal/meter"
 	"voicegw/internal/metrics"
 	"voicegw/internal/nonblock"
@@ -132,7 +133,8 @@ type server struct {
 	sessions     *session.Manager
 	voices       atomic.Pointer[session.Manager] // sessions, for goroutines that start before it exists
 	texts        *chat.Agent
-	drained      *operatorDrain // by an operator
+	mcp          *mcpserve.Server // nil unless it is configured
+	drained      *operatorDrain   // by an operator
 	node         *store.Membership
 	peers        *peers // nil without a cluster
 	elsewhere    *cluster.Node
@@ -233,6 +235,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.texts, err = s.newChat(executor); err != nil {
 		return err
 	}
+	s.mcp = s.newMCP(executor)
 	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()},
 		s.sessions.Running); err != nil {
 		return fmt.Errorf("joining the cluster: %w", err)
@@ -249,7 +252,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if idle := idleFeatures(s.cfg.Features, s.tools.Snapshot()); len(idle) > 0 {
 		s.logger.Warn("enabled features that no tool uses in its availability", "features", strings.Join(idle, ", "))
 	}
-	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
+	if err = checkTools(s.cfg, s.tools.Snapshot()); err != nil {
 		return nil, err
 	}
 	transports, err := newTransports(s.cfg, s.sim, s.loops, s.logger)
@@ -285,7 +288,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 	}
 	s.bound = gateway.Bound(s.listener, connectionLimits(s.cfg))
 	may := s.gatewaySettings(s.cfg)
-	s.gateway = gateway.New(gateway.Options{
+	options := gateway.Options{
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: may.Hosts, Origins: may.Origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
@@ -296,7 +299,11 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered,
 		Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
-	})
+	}
+	if s.mcp != nil { // avoids a nil pointer in the interface
+		options.MCP = s.mcp
+	}
+	s.gateway = gateway.New(options)
 	s.http = newHTTP(s.gateway, s.logger)
 	s.http.ConnContext = gateway.ConnContext
 	return nil

@@ -81,6 +81,9 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		}
 		s.bound.Limit(connectionLimits(next))
 		s.gateway.Reconfigure(s.gatewaySettings(next))
+		if s.mcp != nil {
+			s.mcp.Reconfigure(mcpSettings(next))
+		}
 		s.level.Set(levelOf(next.Log.Level))
 	}, nil
 }

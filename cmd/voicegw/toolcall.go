@@ -7,15 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
 	"voicegw/internal/audit"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/onecall"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"
@@ -37,18 +39,18 @@ type toolsCallFlags struct {
 	LogLevel string   `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
 }
 
-const (
-	// maxArgs limits the arguments on standard input, in bytes.
-	maxArgs = 1 << 20
-	// maxKey limits the flag --key, in bytes.
-	maxKey = 200
-)
+// maxArgs limits the arguments on standard input, in bytes.
+const maxArgs = 1 << 20
 
 func (flags toolsCallFlags) check() error {
-	if len(flags.Key) > maxKey || strings.ContainsFunc(flags.Key, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Errorf("--key must be at most %d bytes of printable text", maxKey)
+	if err := onecall.CheckKey(flags.Key); err != nil {
+		return fmt.Errorf("--key %w", err)
 	}
-	for _, scope := range flags.Scope {
+	return checkScopes(flags.Scope)
+}
+
+func checkScopes(scopes []string) error {
+	for _, scope := range scopes {
 		if !spec.ValidScope(scope) {
 			return fmt.Errorf("--scope: %q must be 1 to %d letters, digits or . _ : / -", scope, spec.MaxScopeBytes)
 		}
@@ -74,7 +76,49 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		return usage(err)
 	}
 	logger := newLog(p.Stderr, flags.LogLevel, "auto").logger
-	kept := flags.Store || cfg.Store.URL != ""
+	return p.withTools(ctx, cfg, flags.Store, logger, func(bench *toolBench) error {
+		ctx, stop := p.untilSignal(ctx)
+		defer stop()
+		c := &oneCall{p: p, bench: bench, yes: flags.Yes}
+		c.call.Tool, c.call.Args, c.call.Key = strings.ReplaceAll(flags.Name, "-", "_"), args, flags.Key
+		if c.call.Tool == "kb_search" {
+			p.awaitVectors(ctx, bench.caps)
+		}
+		if err := c.begin(flags, bench.tools.Snapshot()); err != nil {
+			return usage(err)
+		}
+		envelope := c.call.Run(ctx).Kept()
+		if err := p.printJSON(envelope); err != nil || envelope.OK {
+			return err
+		}
+		return shown(exitFailure)
+	})
+}
+
+// toolBench has the tools of serve, for commands without a gateway.
+type toolBench struct {
+	cfg      *config.Config
+	caps     *capabilities
+	tools    *registry.Registry
+	agents   *agents
+	executor *execute.Executor
+	record   *audit.Log // nil without an audit log
+}
+
+func (b *toolBench) live(source string, s registry.Session) []string {
+	return liveValues(b.cfg, b.agents, b.caps, source, s)
+}
+
+func (b *toolBench) audit(r audit.Record) {
+	if b.record != nil {
+		b.record.Write(r)
+	}
+}
+
+// withTools opens the tools for use. kept means the store and the audit log of serve; otherwise nothing is kept, unless
+// the store has servers of its own.
+func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, logger *slog.Logger, use func(*toolBench) error) error {
+	kept = kept || cfg.Store.URL != ""
 	keep := store.Options{Memory: true, Logger: logger}
 	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one
 	imageDir := ""                 // without a store, images are removed when the program ends
@@ -92,7 +136,7 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	switch {
 	case cfg.Store.URL != "": // a gateway may be writing to the file, so the records go only to the store
 		record = audit.New(audit.Options{Stream: caps.store.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger})
-	case kept: // the answer goes to standard output
+	case kept: // standard output has the answer
 		record, err = openAudit(cfg, dataDir, caps.store, p.Stderr, logger)
 	}
 	var sim *simulator
@@ -103,7 +147,11 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		err = openImages(ctx, cfg, imageDir, sim, caps, new(liveImages))
 	}
 	if err == nil {
-		err = p.toolsCallWith(ctx, flags, args, cfg, caps, record)
+		bench := &toolBench{cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger), record: record}
+		if err = p.openBench(bench); err == nil {
+			err = use(bench)
+		}
+		bench.executor.Close()
 	}
 	if closed := errors.Join(closeAudit(record), caps.close(), sim.close()); closed != nil {
 		p.complain("%v", closed)
@@ -112,56 +160,32 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	return err
 }
 
-func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config,
-	caps *capabilities, record *audit.Log) error {
-	o := caps.registryOptions(false)
-	o.Settings = toolSettings(cfg)
+func (p Process) openBench(b *toolBench) error {
+	o := b.caps.registryOptions(false)
+	o.Settings = toolSettings(b.cfg)
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, caps.mcp)
+	others, err := foreignTools(b.cfg.ToolDirs, b.cfg.MCP, b.caps.mcp)
 	if err != nil {
 		return usage(err)
 	}
 	o.Foreign = others.Foreign
-	loaded, err := p.loadRegistry(o)
-	if err != nil {
+	if b.tools, err = p.loadRegistry(o); err != nil {
 		return err
 	}
-	whole := loaded.Snapshot()
-	caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+	b.caps.mcp.Use(mcpServers(b.cfg.MCP), others.mcp)
 	if len(others.Entries) == 0 { // otherwise the version is not that of a file
-		p.warnIfOld(whole.Version())
+		p.warnIfOld(b.tools.Snapshot().Version())
 	}
-	if err := checkRequired(cfg.Confirmation.Require, whole); err != nil {
+	if err := checkTools(b.cfg, b.tools.Snapshot()); err != nil {
 		return usage(err)
 	}
-	all, err := openAgents(cfg, loaded.Snapshot, nil, caps.store.Agents(), caps.logger)
-	if err != nil {
+	if b.agents, err = openAgents(b.cfg, b.tools.Snapshot, nil, b.caps.store.Agents(), b.caps.logger); err != nil {
 		return err
 	}
-	caps.agents.Set(all.catalog, loaded.Snapshot)
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	c := &oneCall{
-		p: p, cfg: cfg, caps: caps, agents: all, yes: flags.Yes, key: flags.Key, tool: strings.ReplaceAll(flags.Name, "-", "_"),
-		executor: newExecutor(cfg, caps.store, nil, caps.logger),
-	}
-	defer c.executor.Close()
-	if record != nil {
-		c.record = record.Write
-	}
-	if c.tool == "kb_search" {
-		p.awaitVectors(ctx, caps)
-	}
-	if err := c.begin(flags, whole); err != nil {
-		return usage(err)
-	}
-	envelope := c.run(ctx, args)
-	if err := p.printJSON(envelope); err != nil || envelope.OK {
-		return err
-	}
-	return shown(exitFailure)
+	b.caps.agents.Set(b.agents.catalog, b.tools.Snapshot)
+	return nil
 }
 
 const vectorWait = 20 * time.Second

@@ -100,6 +100,9 @@ func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTools(cfg, s.tools.Snapshot(), others.Entries...); err != nil {
+		return nil, err
+	}
 	swap, err := s.tools.Configure(toolSettings(cfg), others.Foreign)
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}

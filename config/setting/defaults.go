@@ -53,6 +53,9 @@ const (
 	NewTurnsPerSecond = 20 // for one address, and for one user
 )
 
+// MCPCalls limits the calls of MCP clients in a minute, by key.
+const MCPCalls = 60
+
 // How much is kept: the audit's files and stream, images, and the store's replicas.
 const (
 	AuditFileMB = 100

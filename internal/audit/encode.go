@@ -72,7 +72,7 @@ func bound(r *Record) {
 	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), spec.Category(short(string(r.Category))), spec.Mode(short(string(r.Mode)))
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
 	for _, s := range []*string{
-		&r.ToolID, &r.ToolVersion, &r.ToolVariant, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent,
+		&r.ToolID, &r.ToolVersion, &r.ToolVariant, &r.RegistryVersion, &r.Channel, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent,
 		&r.AgentVersion, &r.From, &r.CallID, &r.ParentCallID, &r.ProviderCallID,
 		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices,
 		&r.KeyID, &r.Note, &r.Job,

@@ -27,7 +27,7 @@ func fullRecord() Record {
 	return Record{
 		Event: EventTool, Time: time.Date(2026, 11, 20, 11, 0, 0, 120_999_999, time.FixedZone("", 3600)),
 		ToolID: "kb_search", ToolVersion: "1.2.0", ToolVariant: "kb_search_next", RegistryVersion: "1.0.0a1b2c3d", Category: spec.CategoryRetrieval, Mode: spec.ModeVoice,
-		SessionID: "voice-q3kd7hz2", UserID: "ada", ConversationID: "conv-7", Agent: "default", AgentVersion: "5f2c9a1e", From: "reception", TurnID: 4,
+		Channel: "mcp", SessionID: "voice-q3kd7hz2", UserID: "ada", ConversationID: "conv-7", Agent: "default", AgentVersion: "5f2c9a1e", From: "reception", TurnID: 4,
 		ToolCall:   ToolCall{CallID: "call-9", ParentCallID: "call_1", ProviderCallID: "call_Xy12", IdempotencyKey: "provider:call_Xy12", Executor: "client", BusinessKey: "9f86d081884c7d65"},
 		DurationMS: 84, OK: true, ErrorType: registry.ErrorTransient, PartialSideEffects: true,
 		Budget:   json.RawMessage(`{"retrieval":{"used":1,"limit":2},"total":{"used":2,"limit":3},"tool_time_ms":{"used":84,"limit":1500}}`),

@@ -42,6 +42,7 @@ type Record struct {
 	RegistryVersion string        `json:"registryVersion,omitempty"`
 	Category        spec.Category `json:"category,omitempty"`
 	Mode            spec.Mode     `json:"mode"`
+	Channel         string        `json:"channel,omitempty"` // "mcp" if an MCP client made the call; otherwise empty
 	SessionID       string        `json:"sessionId"`
 	UserID          string        `json:"userId,omitempty"`
 	ConversationID  string        `json:"conversationId,omitempty"`

@@ -33,7 +33,7 @@ func (c *Runner) Ask(j calls.Ask) {
 		if in.Refused == nil {
 			err := errNotOwner
 			if c.c.owned() {
-				err = c.e.ask(calls.Run(j), c.now(), &in)
+				err = c.e.ask(calls.Run(j), c.now(), c.c.Channel, &in)
 			}
 			if err != nil {
 				c.e.opts.Logger.Error("question to the user not recorded", "tool", tool, "session_id", c.c.Session.ID,
@@ -49,7 +49,7 @@ var errNotOwner = errors.New("another process may have the session")
 
 var errNoConfirmations = errors.New("no store for confirmations")
 
-func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error {
+func (e *Executor) ask(j calls.Run, s registry.Session, channel string, q *calls.Recorded) error {
 	if e.opts.Confirmations == nil {
 		return errNoConfirmations
 	}
@@ -61,7 +61,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	p := j.Prepared
 	record := store.Confirmation{
 		Token: token, Reference: reference(token),
-		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID,
+		Session: s.ID, Channel: channel, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID,
 		Mode: string(p.Mode()), TimeZone: s.TimeZone,
 		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
 		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
@@ -187,12 +187,7 @@ func (e *Executor) CheckQuestion(ctx context.Context, token string, who user.Use
 	if who.IsZero() {
 		return nil
 	}
-	if e.opts.Confirmations == nil {
-		return errNoConfirmations
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	question, err := e.opts.Confirmations.Named(ctx, store.QuestionName(token))
+	question, err := e.Question(ctx, store.QuestionName(token))
 	if err == nil && question.User != who.String() {
 		return store.ErrUnknown
 	}
@@ -208,6 +203,27 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	return e.opts.Confirmations.Resolve(ctx, token, session, approved, time.Now())
+}
+
+// Question returns the question with that name (see store.QuestionName). The error is store.ErrUnknown, or it could not
+// be read.
+func (e *Executor) Question(ctx context.Context, name string) (store.Confirmation, error) {
+	if e.opts.Confirmations == nil {
+		return store.Confirmation{}, errNoConfirmations
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return e.opts.Confirmations.Named(ctx, name)
+}
+
+// AnswerNamed is [Executor.Answer] for a question of [Executor.Question], for a caller that has checked its user.
+func (e *Executor) AnswerNamed(ctx context.Context, name string, approved bool) (store.Confirmation, error) {
+	if e.opts.Confirmations == nil {
+		return store.Confirmation{}, errNoConfirmations
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	return e.opts.Confirmations.ResolveNamed(ctx, name, "", approved, time.Now())
 }
 
 // RunStored runs an approved call of a conversation that is not on this node, unless its tool has changed or needs a

@@ -111,7 +111,8 @@ func (e *Executor) leave(r *Running) {
 type Conversation struct {
 	// Turn and Now of Session are set for each call.
 	Session      registry.Session
-	Capabilities []any // passed to each call; see registry.Options
+	Channel      string // as in the audit; may be empty
+	Capabilities []any  // passed to each call; see registry.Options
 	// Ephemeral means that the gateway does not store the conversation, so nothing can be reported to it later.
 	Ephemeral bool
 	Trace     protocol.TraceParent         // the parent span of the calls; may be zero
@@ -254,6 +255,7 @@ type Confirmations interface {
 	Create(ctx context.Context, c store.Confirmation) error
 	Named(ctx context.Context, name string) (store.Confirmation, error)
 	Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (store.Confirmation, error)
+	ResolveNamed(ctx context.Context, name, session string, approved bool, now time.Time) (store.Confirmation, error)
 	Settle(ctx context.Context, conversation, session, reference string) error
 }
 

@@ -80,6 +80,15 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 	return question, nil
 }
 
+// ResolveNamed answers the confirmation with that store.QuestionName once, with the store's errors.
+func (c *Confirmations) ResolveNamed(ctx context.Context, name, session string, approved bool, now time.Time) (store.Confirmation, error) {
+	question, err := c.Named(ctx, name)
+	if err != nil {
+		return question, err
+	}
+	return c.Resolve(ctx, question.Token, session, approved, now)
+}
+
 // Settle records that the outcome of an approved call is known.
 func (c *Confirmations) Settle(ctx context.Context, _, _, reference string) error {
 	if err := c.Before.allow(ctx, Settle, reference); err != nil {

@@ -1,0 +1,168 @@
+package mcpserve
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/onecall"
+	"voicegw/prompts"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// Channel marks the calls of MCP clients in the audit.
+const Channel = "mcp"
+
+// KeyMeta is the field of a call's _meta with its idempotency key.
+const KeyMeta = "voicegw/idempotencyKey"
+
+// call answers tools/call. The filter has checked that the caller may use the tool.
+func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	v, p := o.view(ctx), req.Params
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if client, ok := ctx.Value(leavingKey{}).(context.Context); ok {
+		defer context.AfterFunc(client, stop)()
+	}
+	if p.RequestState != "" {
+		return v.answered(ctx, p)
+	}
+	given, has := p.Meta[KeyMeta]
+	key, text := given.(string)
+	if err := onecall.CheckKey(key); has && (err != nil || !text || key == "") {
+		return nil, wrong("_meta " + KeyMeta + " " + cmp.Or(err, errors.New("must be a text that is not empty")).Error())
+	}
+	who := cmp.Or(v.from.Key, v.session.UserID)
+	if _, wait := o.s.rates.Begin(who, o.settings.PerMinute, time.Minute); wait > 0 {
+		o.s.opts.Logger.Debug("call of an MCP client over mcp.per_minute", "tool", p.Name, "key", who)
+		wait = time.Duration(math.Ceil(wait.Seconds())) * time.Second
+		return v.result(v.mine.Refuse(p.Name, registry.NewError(registry.ErrorRateLimit,
+			prompts.CallsTooOften(o.settings.PerMinute, wait)))), nil
+	}
+	v.session.ID = Channel + "-" + rand.Text()
+	call := onecall.Call{
+		Executor: o.s.opts.Executor, Session: v.session, Tools: v.mine, Rules: o.s.opts.Rules, Agent: calls.Agent{Name: v.session.Agent},
+		Tool: p.Name, Args: p.Arguments, Key: key, Scope: []string{Channel, v.from.Key, v.session.UserID}, Channel: Channel,
+		Capabilities: []any{onecall.NoClient{}}, Audit: o.s.opts.Audit,
+	}
+	if len(call.Args) == 0 {
+		call.Args = json.RawMessage("{}")
+	}
+	if token := p.GetProgressToken(); token != nil {
+		call.Tell = progress(ctx, req.Session, token)
+	}
+	env := call.Run(ctx)
+	if asks(env) && o.settings.Elicit && elicits(req.ClientCapabilities()) {
+		return ask(env.Error.ConfirmationRequest), nil
+	}
+	if asks(env) {
+		told, words := *env.Error, prompts.ApprovalNeededElsewhere(p.Name)
+		told.Message, told.Suggestion = words.Message, words.Suggestion
+		env.Error = &told
+	}
+	return v.result(env), nil
+}
+
+func wrong(message string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+}
+
+func (v view) result(env registry.Envelope) *mcp.CallToolResult {
+	text := env.Encode()
+	return &mcp.CallToolResult{Meta: v.meta(), Content: []mcp.Content{&mcp.TextContent{Text: string(text)}},
+		StructuredContent: text, IsError: !env.OK}
+}
+
+// progress returns a function that passes tool.progress on. The protocol wants numbers that grow: they are the tool's
+// fraction while that grows.
+func progress(ctx context.Context, to *mcp.ServerSession, token any) func(protocol.ServerMessage) {
+	var mu sync.Mutex // guards last
+	last := 0.0
+	return func(m protocol.ServerMessage) {
+		p, ok := m.(*protocol.ToolProgress)
+		if !ok {
+			return
+		}
+		n := &mcp.ProgressNotificationParams{ProgressToken: token, Message: p.Text}
+		mu.Lock()
+		defer mu.Unlock()
+		if n.Progress = math.Nextafter(last, 2); p.Fraction != nil {
+			n.Progress, n.Total = max(*p.Fraction, n.Progress), 1
+		}
+		last = n.Progress
+		_ = to.NotifyProgress(ctx, n) // a client that has left needs none
+	}
+}
+
+// approval is the id of the question in an input request.
+const approval = "approval"
+
+func elicits(c *mcp.ClientCapabilities) bool {
+	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
+}
+
+// asks reports whether a question waits for its answer. A tool that has called another one may lack one.
+func asks(env registry.Envelope) bool {
+	return env.AsksUser() && env.Error.ConfirmationRequest != nil && env.Error.ConfirmationRequest.Token != ""
+}
+
+// ask asks for an approval through the client. The state is the question's name, which does not reveal its token.
+func ask(q *registry.ConfirmationRequest) *mcp.CallToolResult {
+	return &mcp.CallToolResult{RequestState: store.QuestionName(q.Token), InputRequests: mcp.InputRequestMap{approval: &mcp.ElicitParams{
+		Mode: "form", Message: q.Tool + ": " + cmp.Or(q.Preview, string(q.Args)),
+		RequestedSchema: json.RawMessage(`{"type":"object","properties":{"approve":{"type":"boolean","title":"Approve"}},` +
+			`"required":["approve"]}`),
+	}}}
+}
+
+// answered answers the repetition of a call with the user's answer to its question. What runs is what was asked about.
+func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
+	executor := v.s.opts.Executor
+	q, err := executor.Question(ctx, p.RequestState)
+	if err != nil && !errors.Is(err, store.ErrUnknown) {
+		return v.unrecorded(p.Name, err), nil
+	}
+	if err != nil || q.Channel != Channel || q.User != v.session.UserID || q.Tool != p.Name {
+		return nil, wrong("requestState is not that of a question about this call, or has expired; make the call without it")
+	}
+	said, ok := p.InputResponses[approval].(*mcp.ElicitResult)
+	if !ok {
+		return nil, wrong("inputResponses has no answer to " + approval)
+	}
+	approved := said.Action == "accept" && said.Content["approve"] == true
+	c, err := executor.AnswerNamed(ctx, p.RequestState, approved)
+	repeated := errors.Is(err, store.ErrUsed) && c.Outcome == store.Approved && approved
+	outcome := calls.OutcomeDenied
+	switch {
+	case err == nil, repeated: // the ledger has the result of a repeated answer
+		desk := onecall.Desk{Executor: executor, Tools: v.s.opts.Tools, Audit: v.s.opts.Audit}
+		if env := desk.Decide(ctx, c, approved, calls.ByClient); env != nil {
+			executor.Settle(c.Conversation, c.Session, c.Reference)
+			return v.result(*env), nil
+		}
+	case errors.Is(err, store.ErrUsed):
+		outcome = calls.OutcomeUsed
+	case errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrUnknown):
+		outcome = calls.OutcomeExpired
+	default:
+		return v.unrecorded(p.Name, err), nil
+	}
+	return v.result(v.mine.Refuse(p.Name, registry.NewError(registry.ErrorPermanent,
+		prompts.ApprovalNotGiven(calls.OutcomeNotice(p.Name, q.Reference, outcome))))), nil
+}
+
+func (v view) unrecorded(tool string, err error) *mcp.CallToolResult {
+	v.s.opts.Logger.Error("answer to a confirmation not recorded", "tool", tool, "error", err)
+	return v.result(v.mine.Refuse(tool, registry.NewError(registry.ErrorTransient, prompts.AnswerNotRecorded)))
+}

@@ -1,0 +1,168 @@
+package mcpserve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"voicegw/internal/user"
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
+	"voicegw/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func entry(id string, change func(*spec.Spec)) registry.Entry {
+	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	declared := spec.Spec{
+		ToolID: id, Version: "1.0.0", Description: "Looks.", Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone, Idempotent: true,
+		AllowedModes: []spec.Mode{spec.ModeText}, LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
+	}
+	change(&declared)
+	return registry.Entry{Spec: declared, Summary: "Looks around.", Guide: "# " + id + "\n", Forms: registry.Forms{
+		OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT"}`),
+	}}
+}
+
+// newServer serves tools, of which it counts the calls.
+func newServer(t testing.TB, settings Settings) (*Server, *atomic.Int64) {
+	t.Helper()
+	ran := new(atomic.Int64)
+	look := registry.Bind(func(context.Context, registry.Call[struct{}, struct{}]) (registry.Result, error) {
+		ran.Add(1)
+		return registry.Result{}, nil
+	})
+	invite := registry.Bind(func(context.Context, registry.Call[struct{}, struct{ Inviter registry.Inviter }]) (registry.Result, error) {
+		return registry.Result{}, nil
+	})
+	same := func(*spec.Spec) {}
+	entries := []registry.Entry{
+		entry("asks", func(s *spec.Spec) { s.RequiresConfirmation, s.Preview = true, "Look" }),
+		entry("both", func(s *spec.Spec) { s.AllowedModes = []spec.Mode{spec.ModeText, spec.ModeVoice} }),
+		entry("invite", same),
+		entry("listed", same),
+		entry("look", func(s *spec.Spec) { s.Title = "Look around" }),
+		entry("spoken", func(s *spec.Spec) { s.AllowedModes = []spec.Mode{spec.ModeVoice} }),
+		entry("writes", func(s *spec.Spec) {
+			s.SideEffects, s.Category, s.Idempotent = spec.SideEffectsWrites, spec.CategoryAction, false
+		}),
+	}
+	handlers := map[string]registry.Handler{}
+	for _, e := range entries {
+		handlers[e.ToolID] = look
+	}
+	handlers["invite"] = invite
+	tools, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers, ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter]()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor := execute.New(execute.Options{Ledger: new(storetest.Ledger), Confirmations: new(storetest.Confirmations)})
+	t.Cleanup(executor.Close)
+	return New(Options{Tools: tools.Snapshot, Executor: executor, Rules: calls.Policy{Mode: spec.ModeText, Confirm: []string{"listed"}}, Agent: "desk",
+		Version: "1", Settings: settings}), ran
+}
+
+// names are those of the offered tools.
+func names(t *testing.T, s *Server) (all []string) {
+	t.Helper()
+	status, body := serve(s, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "2025-06-18")
+	var answer struct{ Result mcp.ListToolsResult }
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	for _, tool := range answer.Result.Tools {
+		all = append(all, tool.Name)
+	}
+	return all
+}
+
+func serve(s *Server, body, version string) (int, string) {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {version}}
+	w := httptest.NewRecorder()
+	s.Serve(w, r, Caller{User: user.Must("ada"), Key: "key:1"}, false)
+	return w.Code, w.Body.String()
+}
+
+// TestOffered: by default what only reads and needs no approval, by any rule; otherwise what is named, as far as it fits.
+func TestOffered(t *testing.T) {
+	s, _ := newServer(t, Settings{})
+	if got := names(t, s); !slices.Equal(got, []string{"both", "look"}) {
+		t.Errorf("offered by default: %v", got)
+	}
+	first := s.current()
+	if s.current() != first {
+		t.Error("the same tools are offered anew")
+	}
+	s.Reconfigure(Settings{Expose: []string{"writes", "asks", "invite", "spoken", "describe_tool", "gone"}})
+	if got := names(t, s); !slices.Equal(got, []string{"asks", "writes"}) {
+		t.Errorf("offered as configured: %v", got)
+	}
+	for id, says := range map[string]string{"look": "", "spoken": "voice", "invite": "client", "describe_tool": "conversations"} {
+		tool, ok := s.opts.Tools().Tool(id)
+		if why := Unfit(tool); !ok || (why == "") != (says == "") || !strings.Contains(why, says) {
+			t.Errorf("%s: %q", id, why)
+		}
+	}
+	if why := Unfit(&registry.Tool{Entry: entry("job", func(s *spec.Spec) { s.Job = &spec.Job{} })}); !strings.Contains(why, "jobs") {
+		t.Errorf("a job: %q", why)
+	}
+	look, _ := s.opts.Tools().Tool("look")
+	told := toolOf(look)
+	if told.Title != "Look around" || told.Description != "Looks around. Looks." || !told.Annotations.ReadOnlyHint || *told.Annotations.OpenWorldHint || *told.Annotations.DestructiveHint {
+		t.Errorf("%+v %+v", told, told.Annotations)
+	}
+	both, _ := s.opts.Tools().Tool("both")
+	if got := toolOf(both).Title; got != "Both" {
+		t.Errorf("the title is %q", got)
+	}
+}
+
+// FuzzServe: whatever a client sends, the answer is JSON or none, and only offered tools run.
+func FuzzServe(f *testing.F) {
+	for _, version := range append(mcp.SupportedProtocolVersions(), "", "2099-01-01") {
+		for _, body := range []string{
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{}}}`,
+			`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"writes","arguments":{}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","requestState":"x","inputResponses":{"approval":{"action":"accept","content":{"approve":true}}}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","_meta":{"voicegw/idempotencyKey":"k","progressToken":1}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"voicegw://tools/look/guide.md"}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"notifications":{}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x"}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"x","capabilities":{},"clientInfo":{}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{}}`, `[]`, `[1]`, `null`, `{}`, ``, `{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`,
+		} {
+			f.Add(body, version)
+		}
+	}
+	s, ran := newServer(f, Settings{Expose: []string{"look"}, PerMinute: 1 << 30})
+	f.Fuzz(func(t *testing.T, body, version string) {
+		before := ran.Load()
+		status, answer := serve(s, body, version)
+		if status < 200 || status > 499 {
+			t.Errorf("%d: %s", status, answer)
+		}
+		if status == http.StatusOK && !strings.HasPrefix(answer, "event: ") && !json.Valid([]byte(answer)) {
+			t.Errorf("no JSON: %s", answer)
+		}
+		if ran.Load() != before && !bytes.Contains([]byte(body), []byte("look")) && !bytes.Contains([]byte(body), []byte(`\u`)) {
+			t.Errorf("%s has run a tool", body)
+		}
+	})
+}

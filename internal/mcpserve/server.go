@@ -1,0 +1,286 @@
+// Package mcpserve serves the gateway's tools to MCP clients (https://modelcontextprotocol.io/specification/2026-07-28,
+// read 2026-11-29, and the four versions before). Each call is a conversation of its own in text mode, with the policy,
+// ledger, approvals and audit of text.
+package mcpserve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"voicegw/config/setting"
+	"voicegw/internal/audit"
+	"voicegw/internal/quota"
+	"voicegw/internal/user"
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
+	"voicegw/prompts"
+	"voicegw/registry"
+	"voicegw/registry/spec"
+)
+
+// Options configure a Server. Audit, Live and Logger may be nil.
+type Options struct {
+	Tools    func() *registry.Snapshot
+	Executor *execute.Executor
+	Rules    calls.Policy // of text mode
+	Agent    string       // whose tools are offered
+	Live     registry.LiveValues
+	Audit    func(audit.Record)
+	Version  string // of the gateway
+	Logger   *slog.Logger
+	Settings
+}
+
+// Settings may change while a Server runs.
+type Settings struct {
+	// Expose are the ids of the offered tools; none means the read-only ones that need no approval.
+	Expose []string
+	// PerMinute limits the calls of a Caller's Key; zero means setting.MCPCalls.
+	PerMinute int
+	// Elicit asks for approvals through clients that can ask their user. Otherwise only the gateway's API approves.
+	Elicit bool
+}
+
+// Server serves tools. It is safe for concurrent use.
+type Server struct {
+	// Fixed after New.
+	opts            Options
+	inJSON, inParts *mcp.StreamableHTTPHandler
+
+	settings atomic.Pointer[Settings]
+	offer    atomic.Pointer[offer] // the last one
+	rates    quota.Windows[string]
+}
+
+// Caller is the client of a request.
+type Caller struct {
+	User    user.User
+	Vouched bool     // the user is verified
+	Scopes  []string // granted tool scopes
+	Key     string   // the id of its credentials, or of its address without any; may be empty
+}
+
+// Keys of values in a request's context: the Caller, and the context that ends when it leaves, because the SDK detaches
+// handlers from that.
+type callerKey struct{}
+type leavingKey struct{}
+
+func with(ctx context.Context, from Caller) context.Context {
+	return context.WithValue(context.WithValue(ctx, callerKey{}, from), leavingKey{}, ctx)
+}
+
+// New returns a Server.
+func New(o Options) *Server {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	s := &Server{opts: o}
+	s.Reconfigure(o.Settings)
+	of := func(*http.Request) *mcp.Server { return s.current().server }
+	// The gateway checks Host, Origin and the body's size.
+	stateless := mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
+	s.inJSON = mcp.NewStreamableHTTPHandler(of, &stateless)
+	stateless.JSONResponse = false
+	s.inParts = mcp.NewStreamableHTTPHandler(of, &stateless)
+	return s
+}
+
+// Reconfigure applies settings to later requests.
+func (s *Server) Reconfigure(to Settings) {
+	to.PerMinute = cmp.Or(to.PerMinute, setting.MCPCalls)
+	s.settings.Store(&to)
+}
+
+// Serve answers a request of streamable HTTP. Its body must be small. The answer is a stream of events if parts is
+// true, for a client that wants progress, otherwise JSON. A call ends with the request, unless the ledger needs its end.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, from Caller, parts bool) {
+	r = r.WithContext(with(r.Context(), from))
+	if parts {
+		s.inParts.ServeHTTP(w, r)
+	} else {
+		s.inJSON.ServeHTTP(w, r)
+	}
+}
+
+// Run serves one client over a pair of streams, such as standard input and output, until ctx or the input ends.
+func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, from Caller) error {
+	err := s.current().server.Run(with(ctx, from), &mcp.IOTransport{Reader: in, Writer: out})
+	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// offer is what is offered of a version of the tools.
+type offer struct {
+	// Fixed after current.
+	s        *Server
+	tools    *registry.Snapshot // of the gateway
+	settings *Settings
+	ids      []string // of the offered tools
+	server   *mcp.Server
+}
+
+func (s *Server) current() *offer {
+	tools, settings := s.opts.Tools(), s.settings.Load()
+	if last := s.offer.Load(); last != nil && last.tools == tools && last.settings == settings {
+		return last
+	}
+	o := &offer{s: s, tools: tools, settings: settings, ids: settings.Expose}
+	if len(o.ids) == 0 {
+		for _, t := range tools.Tools(spec.ModeText) {
+			if t.SideEffects != spec.SideEffectsWrites && t.Job == nil && !t.RequiresConfirmation && len(t.ConfirmWhen) == 0 &&
+				!slices.Contains(s.opts.Rules.Confirm, t.ToolID) {
+				o.ids = append(o.ids, t.ToolID)
+			}
+		}
+	}
+	o.server = mcp.NewServer(&mcp.Implementation{Name: "voicegw", Version: s.opts.Version}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+			c.TTLMs, c.CacheScope = cacheMS, "private" // callers see different tools
+		},
+	})
+	for _, id := range o.ids {
+		if t, ok := tools.Tool(id); ok && Unfit(t) == "" {
+			o.server.AddTool(toolOf(t), o.call)
+			o.server.AddResource(guideOf(t), o.guide)
+		}
+	}
+	o.server.AddReceivingMiddleware(o.filter)
+	s.offer.Store(o)
+	return o
+}
+
+// cacheMS is how long clients may use a list again.
+const cacheMS = 10_000
+
+// Unfit returns why a tool cannot be offered to MCP clients; empty if it can.
+func Unfit(t *registry.Tool) string {
+	switch {
+	case t.ToolID == spec.DescribeTool, t.ToolID == spec.AgentSwitch, t.ToolID == spec.ConfirmAction:
+		return "it belongs to conversations with the gateway"
+	case !t.Allows(spec.ModeText):
+		return "it is only for voice"
+	case t.Job != nil:
+		return "it starts jobs, which report to a conversation"
+	case t.ByClient(), t.Needs(spec.ModeText, reflect.TypeFor[registry.Inviter]()):
+		return "it needs the client of a conversation"
+	}
+	return ""
+}
+
+func toolOf(t *registry.Tool) *mcp.Tool {
+	writes := t.SideEffects == spec.SideEffectsWrites
+	destructive, open := writes && t.RequiresConfirmation, t.SideEffects != spec.SideEffectsNone
+	title := cmp.Or(t.Title, strings.ToUpper(t.ToolID[:1])+strings.ReplaceAll(t.ToolID[1:], "_", " "))
+	description := t.Description
+	if !strings.HasPrefix(description, t.Summary) {
+		description = t.Summary + " " + description
+	}
+	return &mcp.Tool{Name: t.ToolID, Title: title, Description: description, InputSchema: t.Parameters,
+		OutputSchema: registry.EnvelopeSchema(), Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: !writes,
+			IdempotentHint: t.Idempotent, DestructiveHint: &destructive, OpenWorldHint: &open}}
+}
+
+const guideSuffix = "/guide.md"
+
+func guideOf(t *registry.Tool) *mcp.Resource {
+	return &mcp.Resource{URI: "voicegw://tools/" + t.ToolID + guideSuffix, Name: t.ToolID + "-guide", MIMEType: "text/markdown",
+		Description: prompts.GuideOf(t.ToolID), Size: int64(len(t.Guide))}
+}
+
+// view is what one caller sees in a request.
+type view struct {
+	*offer
+	from    Caller
+	session registry.Session
+	mine    *registry.Snapshot // the tools that a conversation of the caller has
+}
+
+func (o *offer) view(ctx context.Context) view {
+	v := view{offer: o}
+	v.from, _ = ctx.Value(callerKey{}).(Caller) // set by Serve and Run
+	v.session = registry.Session{UserID: v.from.User.String(), Vouched: v.from.Vouched, Scopes: v.from.Scopes,
+		Agent: o.s.opts.Agent, Mode: spec.ModeText}
+	v.mine = o.tools.Draw(v.session.UserID, nil).For(registry.Selection{Session: v.session, Live: o.s.opts.Live})
+	return v
+}
+
+// tool returns an offered tool of the caller, even outside its times.
+func (v view) tool(id string) (*registry.Tool, bool) {
+	t, ok := v.mine.Tool(id)
+	return t, ok && slices.Contains(v.ids, id)
+}
+
+// filter hides what a caller may not use: lists lack it, and asking for it is like asking for nothing.
+func (o *offer) filter(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "tools/list", "tools/call", "resources/list", "resources/read":
+		default:
+			return next(ctx, method, req)
+		}
+		v := o.view(ctx)
+		switch p := req.GetParams().(type) {
+		case *mcp.CallToolParamsRaw:
+			if _, ok := v.tool(p.Name); !ok {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool " + p.Name}
+			}
+		case *mcp.ReadResourceParams:
+			if _, ok := v.tool(guided(p.URI)); !ok {
+				return nil, mcp.ResourceNotFoundError(p.URI)
+			}
+		}
+		res, err := next(ctx, method, req)
+		if err != nil {
+			return nil, err
+		}
+		switch res := res.(type) {
+		case *mcp.ListToolsResult:
+			res.Meta = v.meta()
+			res.Tools = slices.DeleteFunc(res.Tools, func(t *mcp.Tool) bool { return !v.lists(t.Name) })
+			for i, t := range res.Tools {
+				own, _ := v.mine.Tool(t.Name)
+				res.Tools[i] = toolOf(own)
+			}
+		case *mcp.ListResourcesResult:
+			res.Resources = slices.DeleteFunc(res.Resources, func(r *mcp.Resource) bool { return !v.lists(guided(r.URI)) })
+		}
+		return res, nil
+	}
+}
+
+func (v view) lists(id string) bool {
+	return slices.ContainsFunc(v.mine.Tools(spec.ModeText), func(t *registry.Tool) bool { return t.ToolID == id })
+}
+
+// guided returns the tool of a guide's URI; empty for another URI.
+func guided(uri string) string {
+	id, tool := strings.CutPrefix(uri, "voicegw://tools/")
+	id, guide := strings.CutSuffix(id, guideSuffix)
+	if !tool || !guide {
+		return ""
+	}
+	return id
+}
+
+func (v view) meta() mcp.Meta { return mcp.Meta{"voicegw/registryVersion": v.tools.Version()} }
+
+func (o *offer) guide(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	v := o.view(ctx)
+	t, ok := v.tool(guided(req.Params.URI))
+	if !ok {
+		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	}
+	return &mcp.ReadResourceResult{Meta: v.meta(), Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: t.Guide}}}, nil
+}
