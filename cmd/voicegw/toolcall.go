@@ -119,7 +119,7 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, caps.mcp)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, caps.mcp, caps.hosts)
 	if err != nil {
 		return usage(err)
 	}

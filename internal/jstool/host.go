@@ -1,0 +1,284 @@
+package jstool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/parser"
+)
+
+// Limits of a tool host.
+const (
+	// maxLive limits the living objects, in bytes. Garbage may come on top, up to softMemory. The system ends a host with
+	// more than dataLimit, which happens if one object is as large.
+	maxLive    = 256 << 20
+	softMemory = 384 << 20
+	dataLimit  = 768 << 20
+	// maxStack limits the stack of a goroutine, in bytes, and maxDepth the depth of calls in JavaScript.
+	maxStack = 128 << 20
+	maxDepth = 5000
+	// matchTime limits a match of a regular expression that Go's own package cannot express. Interrupts do not stop it.
+	matchTime = 100 * time.Millisecond
+	// hostThreads limits the processors that a host uses.
+	hostThreads = 2
+)
+
+// Serve runs a tool host: it reads calls from in, runs each in a virtual machine of its own, and writes the results to
+// out, until in ends. It changes limits of the whole process, so nothing else may run there.
+func Serve(in io.Reader, out io.Writer) error {
+	regexp2.DefaultMatchTimeout = matchTime
+	debug.SetMaxStack(maxStack)
+	debug.SetMemoryLimit(softMemory)
+	runtime.GOMAXPROCS(hostThreads)
+	if err := limitProcess(); err != nil {
+		return fmt.Errorf("limiting the tool host: %w", err)
+	}
+	watchMemory()
+	return newHost(out).serve(in)
+}
+
+// watchMemory ends the process after a garbage collection that leaves too much.
+func watchMemory() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	runtime.SetFinalizer(&struct{ _ [16]byte }{}, func(*struct{ _ [16]byte }) {
+		if metrics.Read(live); live[0].Value.Uint64() > maxLive {
+			fmt.Fprintf(os.Stderr, "out of memory: the tools of this host use more than %d MiB\n", maxLive>>20)
+			os.Exit(1)
+		}
+		watchMemory()
+	})
+}
+
+// host is the child's side of the protocol.
+type host struct {
+	programs map[string]*goja.Program // only for the goroutine that reads
+
+	mu    sync.Mutex // guards calls
+	calls map[uint64]*vmCall
+
+	outMu sync.Mutex // guards out
+	out   io.Writer
+}
+
+func newHost(out io.Writer) *host {
+	return &host{programs: map[string]*goja.Program{}, calls: map[uint64]*vmCall{}, out: out}
+}
+
+func (h *host) serve(in io.Reader) error {
+	return receive(in, func(m toHost) {
+		switch {
+		case m.Call != nil:
+			h.begin(m.Call)
+		case m.Fetched != nil:
+			if c := h.find(m.Fetched.Call); c != nil {
+				c.post(func() error { return c.fetched(m.Fetched) })
+			}
+		default:
+			if c := h.find(m.Cancel); c != nil {
+				c.cancel()
+			}
+		}
+	})
+}
+
+func (h *host) find(id uint64) *vmCall {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[id]
+}
+
+func (h *host) send(m fromHost) {
+	line, err := encode(m)
+	if err != nil { // only a result may be as long
+		line, _ = encode(fromHost{Call: m.Call, Done: &doneMessage{Failed: err.Error()}})
+	}
+	h.outMu.Lock()
+	defer h.outMu.Unlock()
+	_, _ = h.out.Write(line) // without the gateway, the input ends too
+}
+
+func (h *host) begin(m *callMessage) {
+	program, err := h.program(m)
+	if err != nil {
+		h.send(fromHost{Call: m.ID, Done: &doneMessage{Failed: err.Error()}})
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(m.Millis)*time.Millisecond)
+	c := &vmCall{id: m.ID, host: h, vm: goja.New(), cancel: cancel, woken: make(chan struct{}, 1), waiting: map[int64]*time.Timer{}}
+	h.mu.Lock()
+	h.calls[m.ID] = c
+	h.mu.Unlock()
+	extendProcessorTime()
+	go func() {
+		done := c.run(ctx, program, m)
+		cancel()
+		c.end()
+		h.mu.Lock()
+		delete(h.calls, m.ID)
+		h.mu.Unlock()
+		h.send(fromHost{Call: m.ID, Done: done})
+	}()
+}
+
+func (h *host) program(m *callMessage) (*goja.Program, error) {
+	if p := h.programs[m.Program]; p != nil {
+		return p, nil
+	}
+	if m.Code == "" {
+		return nil, errors.New("the tool host does not have the program")
+	}
+	p, err := compile(m.Code)
+	if err == nil {
+		h.programs[m.Program] = p
+	}
+	return p, err
+}
+
+// compile compiles a bundle, which has its source map with it.
+func compile(code string) (*goja.Program, error) {
+	tree, err := goja.Parse("bundle.js", code, parser.WithSourceMapLoader(func(string) ([]byte, error) {
+		return nil, errors.New("source maps outside the bundle are not read")
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("the bundle is not valid: %w", err)
+	}
+	p, err := goja.CompileAST(tree, false)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle is not valid: %w", err)
+	}
+	return p, nil
+}
+
+// vmCall is a call in the host. Its fields belong to the call's goroutine, unless noted otherwise.
+type vmCall struct {
+	id     uint64 // fixed
+	host   *host  // fixed
+	vm     *goja.Runtime
+	cancel context.CancelFunc // safe for concurrent use
+	start  time.Time
+	result *doneMessage // nil while the promise is pending
+	logged int          // bytes
+	sent   int          // messages
+
+	timers   int64 // the number of the last one
+	waiting  map[int64]*time.Timer
+	requests uint64 // the number of the last fetch
+	fetches  map[uint64]goja.Callable
+
+	mu    sync.Mutex // guards tasks and over
+	tasks []func() error
+	over  bool
+	woken chan struct{} // a task was added; capacity 1, not closed
+}
+
+var errStopped = errors.New("the call was stopped")
+
+// run runs the tool until its promise settles.
+func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage) (done *doneMessage) {
+	defer func() {
+		if cause := recover(); cause != nil { // a fault of the interpreter, such as a string that is too long
+			done = &doneMessage{Failed: shorten(fmt.Sprintf("the interpreter failed: %v", cause))}
+		}
+	}()
+	c.start, c.fetches = time.Now(), map[uint64]goja.Callable{}
+	c.vm.SetMaxCallStackSize(maxDepth)
+	stop := context.AfterFunc(ctx, func() { c.vm.Interrupt(errStopped) })
+	defer stop()
+	run, err := c.globals()
+	if err == nil {
+		_, err = c.vm.RunProgram(program)
+	}
+	if err == nil {
+		_, err = run(goja.Undefined(), c.vm.Get(globalName), c.vm.ToValue(string(m.Context)))
+	}
+	for err == nil && c.result == nil {
+		var task func() error
+		if task, err = c.next(ctx); err == nil {
+			err = task()
+		}
+	}
+	if c.result != nil {
+		return c.result
+	}
+	return &doneMessage{Failed: shorten(explain(err))}
+}
+
+// explain returns an error of the interpreter for the log.
+func explain(err error) string {
+	var stopped *goja.InterruptedError
+	var deep *goja.StackOverflowError
+	var thrown *goja.Exception
+	switch {
+	case errors.As(err, &stopped):
+		return errStopped.Error()
+	case errors.As(err, &deep):
+		return fmt.Sprintf("functions call each other more than %d deep", maxDepth)
+	case errors.As(err, &thrown):
+		return thrown.String()
+	}
+	return err.Error()
+}
+
+func shorten(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	return string(bytes.ToValidUTF8([]byte(s), nil))
+}
+
+var errUnsettled = errors.New("the promise of execute is never settled: no timer and no fetch is left that could do it")
+
+// next waits for the next task of the event loop.
+func (c *vmCall) next(ctx context.Context) (func() error, error) {
+	for {
+		c.mu.Lock()
+		if len(c.tasks) > 0 {
+			task := c.tasks[0]
+			c.tasks = c.tasks[1:]
+			c.mu.Unlock()
+			return task, nil
+		}
+		c.mu.Unlock()
+		if len(c.waiting)+len(c.fetches) == 0 {
+			return nil, errUnsettled
+		}
+		select {
+		case <-c.woken:
+		case <-ctx.Done():
+			return nil, errStopped
+		}
+	}
+}
+
+// post adds a task. It may be called from any goroutine.
+func (c *vmCall) post(task func() error) {
+	c.mu.Lock()
+	if !c.over {
+		c.tasks = append(c.tasks, task)
+	}
+	c.mu.Unlock()
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *vmCall) end() {
+	for _, t := range c.waiting {
+		t.Stop()
+	}
+	c.mu.Lock()
+	c.tasks, c.over = nil, true
+	c.mu.Unlock()
+}
