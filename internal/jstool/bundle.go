@@ -39,8 +39,9 @@ type bundle struct {
 type bundler struct {
 	root, real string // the directory of tools, and the same without symbolic links
 	name       string // the tool's directory
-	own        []string
-	words      map[string]bool // identifiers in the tool's own files
+
+	mu  sync.Mutex        // guards own: esbuild loads files concurrently
+	own map[string]string // the texts of the files that are not of packages, by path
 }
 
 // bundleOf bundles a tool's handler. File names in problems begin with root.
@@ -53,8 +54,8 @@ func bundleOf(root, name string) (bundle, []Problem) {
 	if err != nil {
 		return bundle{}, []Problem{{File: filepath.Join(root, name, FileName), Text: fmt.Sprintf("The directory cannot be read: %v.", err)}}
 	}
-	b := &bundler{root: root, real: real, name: name, words: map[string]bool{}}
-	result := api.Build(b.options("", nil))
+	b := &bundler{root: root, real: real, name: name, own: map[string]string{}}
+	result := api.Build(b.options(nil))
 	problems := b.problems(result)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		return bundle{}, problems
@@ -74,9 +75,9 @@ func (b *bundler) problem(format string, args ...any) Problem {
 	return Problem{File: filepath.Join(b.root, b.name, FileName), Text: fmt.Sprintf(format, args...)}
 }
 
-// options are those of a build. The interpreter knows ES2023 except what Supported lists. inject is a module whose exports
-// replace undeclared identifiers; it may be empty.
-func (b *bundler) options(inject string, words []string) api.BuildOptions {
+// options are those of a build. The interpreter knows ES2023 except what Supported lists. With words, the build is the one
+// that finds free identifiers.
+func (b *bundler) options(words []string) api.BuildOptions {
 	o := api.BuildOptions{
 		Stdin: &api.StdinOptions{
 			Contents: "import { execute } from './" + b.name + "/" + FileName + "'; export { execute }", ResolveDir: b.real, Sourcefile: "gateway",
@@ -93,38 +94,31 @@ func (b *bundler) options(inject string, words []string) api.BuildOptions {
 		TsconfigRaw: "{}", LegalComments: api.LegalCommentsNone, Charset: api.CharsetUTF8, LogLevel: api.LogLevelSilent,
 		Sourcemap: api.SourceMapInline, SourcesContent: api.SourcesContentExclude,
 		ResolveExtensions: []string{".js", ".mjs", ".cjs", ".json"},
-		Plugins:           []api.Plugin{{Name: "voicegw", Setup: b.setup}},
+		Plugins:           []api.Plugin{{Name: namespace, Setup: func(build api.PluginBuild) { b.setup(build, words) }}},
 	}
-	if inject != "" {
-		o.Inject, o.Sourcemap, o.MinifyWhitespace = []string{inject}, api.SourceMapNone, true
-		o.Plugins[0].Setup = func(build api.PluginBuild) {
-			build.OnResolve(api.OnResolveOptions{Filter: "^" + regexp.QuoteMeta(inject) + "$"}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
-				return api.OnResolveResult{Path: inject, Namespace: namespace, SideEffects: api.SideEffectsFalse}, nil
-			})
-			build.OnLoad(api.OnLoadOptions{Filter: "^" + regexp.QuoteMeta(inject) + "$", Namespace: namespace},
-				func(api.OnLoadArgs) (api.OnLoadResult, error) {
-					text := freeModule(words)
-					return api.OnLoadResult{Contents: &text}, nil
-				})
-			b.setup(build)
-		}
+	if words != nil {
+		o.Inject, o.Sourcemap, o.MinifyWhitespace = []string{freeWords}, api.SourceMapNone, true
 	}
 	return o
 }
 
 const (
-	namespace  = "voicegw"
+	namespace  = "voicegw" // of the following modules, which are no files
 	errorTypes = "_core/error-types.js"
+	freeWords  = "free-words"
 )
 
 // checked marks imports that setup resolves itself.
 type checked struct{}
 
 // setup limits what a handler imports.
-func (b *bundler) setup(build api.PluginBuild) {
+func (b *bundler) setup(build api.PluginBuild, words []string) {
 	build.OnResolve(api.OnResolveOptions{Filter: "."}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		if _, again := args.PluginData.(checked); again {
 			return api.OnResolveResult{}, nil
+		}
+		if args.Path == freeWords && words != nil {
+			return api.OnResolveResult{Path: freeWords, Namespace: namespace, SideEffects: api.SideEffectsFalse}, nil
 		}
 		if instead, is := nodeModules[strings.TrimPrefix(args.Path, "node:")]; is || strings.HasPrefix(args.Path, "node:") {
 			return refused("The import %q is a module of Node, which tools do not have; %s.", args.Path,
@@ -150,19 +144,23 @@ func (b *bundler) setup(build api.PluginBuild) {
 		}
 		return api.OnResolveResult{Path: found.Path, Suffix: found.Suffix}, nil
 	})
-	build.OnLoad(api.OnLoadOptions{Filter: "^" + regexp.QuoteMeta(errorTypes) + "$", Namespace: namespace},
-		func(api.OnLoadArgs) (api.OnLoadResult, error) {
-			text := errorTypesModule()
-			return api.OnLoadResult{Contents: &text}, nil
-		})
-	build.OnLoad(api.OnLoadOptions{Filter: `\.([cm]?js)$`}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+	build.OnLoad(api.OnLoadOptions{Filter: ".", Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		text := errorTypesModule()
+		if args.Path == freeWords {
+			text = freeModule(words)
+		}
+		return api.OnLoadResult{Contents: &text}, nil
+	})
+	build.OnLoad(api.OnLoadOptions{Filter: `\.[cm]?js$`}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		data, err := os.ReadFile(args.Path)
 		if err != nil {
 			return api.OnLoadResult{}, fmt.Errorf("it cannot be read: %w", err)
 		}
 		text := string(data)
 		if rel, err := filepath.Rel(b.real, args.Path); err == nil && !strings.Contains(rel, "node_modules") {
-			b.remember(rel, text)
+			b.mu.Lock()
+			b.own[rel] = text
+			b.mu.Unlock()
 		}
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS, ResolveDir: filepath.Dir(args.Path)}, nil
 	})
@@ -172,20 +170,33 @@ func refused(format string, args ...any) api.OnResolveResult {
 	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, args...)}}}
 }
 
-// nodeModules say what to use instead of modules of Node.
+// nodeModules are modules of Node, with what to use instead unless it is empty.
 var nodeModules = func() map[string]string {
-	all := map[string]string{
-		"crypto": "use crypto.randomUUID and crypto.getRandomValues", "url": "URL and URLSearchParams are globals",
-		"http": "use fetch", "https": "use fetch", "timers": "setTimeout is a global", "timers/promises": "setTimeout is a global",
-		"fs": "tools have no files; keep data in a service", "fs/promises": "tools have no files; keep data in a service",
-		"process": `declare "settings" in schema.json and use context.settings`, "buffer": "use Uint8Array, TextEncoder, atob and btoa",
+	all := map[string]string{}
+	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 https " +
+		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm worker_threads zlib") {
+		all[name] = ""
 	}
-	for name := range strings.FieldsSeq("assert async_hooks child_process cluster dgram diagnostics_channel dns events http2 inspector module net os " +
-		"path perf_hooks punycode querystring readline stream string_decoder tls tty util v8 vm worker_threads zlib") {
-		all[name] = "use a package in plain JavaScript or a tool over HTTP"
-	}
+	all["crypto"], all["url"], all["timers"] = "crypto.randomUUID is a global", "URL and URLSearchParams are globals", "setTimeout is a global"
+	all["http"], all["https"] = "use fetch", "use fetch"
+	all["fs"], all["fs/promises"] = noFiles, noFiles
+	all["process"], all["buffer"] = useSettings, useArrays
 	return all
 }()
+
+const (
+	noFiles     = "keep data in a service, as tools have no files"
+	useSettings = `declare "settings" in schema.json and use context.settings`
+	useArrays   = "use Uint8Array, TextEncoder, atob and btoa"
+	useImport   = "import it from '../_core/error-types.js'"
+)
+
+// instead says what to use instead of an identifier.
+var instead = map[string]string{
+	"process": useSettings, "Buffer": useArrays, "__dirname": noFiles, "__filename": noFiles, "XMLHttpRequest": "use fetch",
+	"FormData": "use URLSearchParams or JSON", "setImmediate": "use setTimeout", "ReadableStream": "use text() or json() of the answer",
+	"Intl": "use a package in plain JavaScript", "ToolError": useImport, "ErrorType": useImport, "IntentType": useImport,
+}
 
 // errorTypesModule is the file that the authoring guide's tools import.
 var errorTypesModule = sync.OnceValue(func() string {
@@ -223,7 +234,7 @@ var errorTypesModule = sync.OnceValue(func() string {
 func (b *bundler) problems(r api.BuildResult) []Problem {
 	var all []Problem
 	for i, m := range slices.Concat(r.Errors, r.Warnings) {
-		p := b.problem("%s", sentence(m.Text))
+		p := b.problem("%s.", strings.TrimSuffix(m.Text, "."))
 		p.Warning = i >= len(r.Errors)
 		if p.Warning && m.Location != nil && strings.Contains(m.Location.File, "node_modules") {
 			continue // not the author's code
@@ -238,42 +249,22 @@ func (b *bundler) problems(r api.BuildResult) []Problem {
 	return all
 }
 
-func sentence(s string) string {
-	if strings.HasSuffix(s, ".") {
-		return s
-	}
-	return s + "."
-}
-
-var identifiers = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
-
-// remember keeps the identifiers of one of the tool's own files, and its name.
-func (b *bundler) remember(rel, text string) {
-	found := identifiers.FindAllString(text, -1)
-	boundary.Lock()
-	defer boundary.Unlock()
-	for _, w := range found {
-		b.words[w] = true
-	}
-	if !slices.Contains(b.own, rel) {
-		b.own = append(b.own, rel)
-	}
-}
-
-// boundary guards the words and files of bundlers: esbuild loads files concurrently.
-var boundary sync.Mutex
+var (
+	identifiers = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
+	freeMark    = regexp.MustCompile(`__voicegw_free\("([^"]+)"\)`)
+)
 
 // free reports identifiers that are not declared. esbuild knows the scopes: it replaces an undeclared identifier by the
 // export of an injected module, so a second build with a module that exports all words shows which ones are free.
 func (b *bundler) free() []Problem {
-	known := knownGlobals()
-	var words []string
-	for _, w := range slices.Sorted(maps.Keys(b.words)) {
-		if !known[w] && !keywords[w] {
-			words = append(words, w)
+	words := map[string]bool{}
+	for _, text := range b.own {
+		for _, w := range identifiers.FindAllString(text, -1) {
+			words[w] = true
 		}
 	}
-	result := api.Build(b.options("voicegw:free", words))
+	maps.DeleteFunc(words, func(w string, _ bool) bool { return knownGlobals()[w] })
+	result := api.Build(b.options(slices.Sorted(maps.Keys(words))))
 	if len(result.Errors) > 0 {
 		return b.problems(result)
 	}
@@ -288,44 +279,21 @@ func (b *bundler) free() []Problem {
 func (b *bundler) undeclared(word string) []Problem {
 	asks := regexp.MustCompile(`typeof\s+\(?` + regexp.QuoteMeta(word))
 	uses := regexp.MustCompile(`(^|[^\pL\pN_$.])` + regexp.QuoteMeta(word) + `($|[^\pL\pN_$])`)
-	p := b.problem("%s is not declared%s.", word, instead[word])
-	slices.Sort(b.own)
-	for _, rel := range b.own {
-		data, err := os.ReadFile(filepath.Join(b.real, rel))
-		if err != nil {
-			continue // it has been read before
-		}
-		if asks.Match(data) {
+	p := b.problem("%s is not declared.", word)
+	if use, has := instead[word]; has {
+		p.Text = fmt.Sprintf("Tools have no %s unless they declare it; %s.", word, use)
+	}
+	for _, rel := range slices.Sorted(maps.Keys(b.own)) {
+		text := b.own[rel]
+		if asks.MatchString(text) {
 			return nil
 		}
-		if at := uses.FindIndex(data); at != nil && p.Line == 0 {
-			p.File, p.Line = filepath.Join(b.root, rel), 1+strings.Count(string(data[:at[1]-1]), "\n")
+		if at := uses.FindStringIndex(text); at != nil && p.Line == 0 {
+			p.File, p.Line = filepath.Join(b.root, rel), 1+strings.Count(text[:at[1]-1], "\n")
 		}
 	}
 	return []Problem{p}
 }
-
-// instead ends the message about an identifier that Node has.
-var instead = map[string]string{
-	"process":        `, as tools are not run by Node; declare "settings" in schema.json and use context.settings`,
-	"Buffer":         ", as tools are not run by Node; use Uint8Array, TextEncoder, atob and btoa",
-	"require":        ", as tools are not run by Node; use import",
-	"module":         ", as tools are not run by Node; use export",
-	"__dirname":      ", as tools have no files",
-	"__filename":     ", as tools have no files",
-	"Intl":           ", as the interpreter does not have it; use a package in plain JavaScript",
-	"WebSocket":      ", as tools have only fetch",
-	"XMLHttpRequest": ", as tools have only fetch",
-	"FormData":       ", as tools do not have it; use URLSearchParams or JSON",
-	"setImmediate":   ", as tools do not have it; use setTimeout",
-	"WeakRef":        ", as the interpreter does not have it",
-	"ReadableStream": ", as tools have no streams; use text() or json() of the answer",
-	"ToolError":      "; import it from '../_core/error-types.js'",
-	"ErrorType":      "; import it from '../_core/error-types.js'",
-	"IntentType":     "; import it from '../_core/error-types.js'",
-}
-
-var freeMark = regexp.MustCompile(`__voicegw_free\("([^"]+)"\)`)
 
 // freeModule exports each word as a call that shows in the output if the word is used.
 func freeModule(words []string) string {
@@ -337,21 +305,10 @@ func freeModule(words []string) string {
 	return s.String() + "export {" + list.String() + "};"
 }
 
-// keywords are words that are no identifiers, or that every function has.
-var keywords = func() map[string]bool {
-	all := map[string]bool{}
-	for w := range strings.FieldsSeq("arguments async await break case catch class const continue debugger default delete do else enum export " +
-		"extends false finally for from function get if implements import in instanceof interface let new null of package private protected " +
-		"public return set static super switch this throw true try typeof var void while with yield eval undefined NaN Infinity exports") {
-		all[w] = true
-	}
-	return all
-}()
-
-// knownGlobals are the globals of a tool.
+// knownGlobals are the globals of a tool, and the names that esbuild itself gives a meaning.
 var knownGlobals = sync.OnceValue(func() map[string]bool {
 	c := &vmCall{vm: goja.New()}
-	all := map[string]bool{}
+	all := map[string]bool{"arguments": true, "exports": true, "module": true, "require": true}
 	if _, err := c.globals(); err != nil {
 		panic("jstool: prelude.js: " + err.Error()) // every test runs it
 	}

@@ -1,14 +1,10 @@
 package jstool
 
 import (
-	"cmp"
 	"crypto/rand"
 	_ "embed" // for the prelude
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +42,7 @@ func (c *vmCall) globals() (goja.Callable, error) {
 	native := c.vm.NewObject()
 	for name, f := range map[string]any{
 		"log": c.log, "timer": c.timer, "clear": c.clear, "fetch": c.fetch, "send": c.send, "done": c.done, "failed": c.failed,
-		"url": c.url, "random": c.random, "uuid": uuid.NewString, "atob": c.atob, "btoa": c.btoa, "encode": c.encode, "decode": c.decode,
+		"host": asciiHost, "random": c.random, "uuid": uuid.NewString, "encode": c.encode, "decode": c.decode,
 		"now": func() float64 { return float64(time.Since(c.start).Microseconds()) / 1000 },
 	} {
 		if err := native.Set(name, f); err != nil {
@@ -167,76 +163,13 @@ func (c *vmCall) failed(text string) {
 	}
 }
 
-// special are the schemes whose URLs have a host and a path, with their ports.
-var special = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
-
-// url parses a URL, relative to base unless that is empty, and returns its parts as JSON, or an empty string. It follows
-// url.spec.whatwg.org for URLs that services have.
-func (c *vmCall) url(text, base string) string {
-	u, err := parseURL(text)
-	if err != nil {
-		return ""
+// asciiHost returns a host as in a URL.
+func asciiHost(name string) string {
+	name = strings.ToLower(name)
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		return ascii
 	}
-	if base != "" && !u.IsAbs() {
-		of, err := parseURL(base)
-		if err != nil {
-			return ""
-		}
-		u = of.ResolveReference(u)
-	}
-	if !u.IsAbs() {
-		return ""
-	}
-	parts := map[string]any{"protocol": u.Scheme + ":", "hash": "", "search": "", "opaque": u.Opaque != "" || u.Host == "" && special[u.Scheme] == ""}
-	host, err := idna.Lookup.ToASCII(strings.ToLower(u.Hostname()))
-	if err != nil {
-		host = strings.ToLower(u.Hostname())
-	}
-	if special[u.Scheme] != "" {
-		if host == "" {
-			return ""
-		}
-		u = (&url.URL{Scheme: u.Scheme, Host: u.Host, User: u.User}).ResolveReference(u) // removes dot segments
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	parts["hostname"], parts["port"], parts["pathname"] = host, u.Port(), cmp.Or(u.Opaque, u.EscapedPath())
-	if u.Port() == special[u.Scheme] {
-		parts["port"] = ""
-	}
-	if special[u.Scheme] != "" && u.Path == "" {
-		parts["pathname"] = "/"
-	}
-	password, _ := u.User.Password()
-	parts["username"], parts["password"] = url.PathEscape(u.User.Username()), url.PathEscape(password)
-	if u.RawQuery != "" {
-		parts["search"] = "?" + escapeRest(u.RawQuery)
-	}
-	if u.Fragment != "" {
-		parts["hash"] = "#" + u.EscapedFragment()
-	}
-	data, _ := json.Marshal(parts) // texts
-	return string(data)
-}
-
-// parseURL parses a URL like a browser: it ignores spaces around it, and line breaks.
-func parseURL(text string) (*url.URL, error) {
-	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(text))
-	return url.Parse(text)
-}
-
-// escapeRest escapes the characters that a query cannot have.
-func escapeRest(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"<>'`, c) >= 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	return name
 }
 
 func (c *vmCall) random(n int) (goja.ArrayBuffer, error) {
@@ -256,31 +189,4 @@ func (c *vmCall) decode(b goja.ArrayBuffer, fatal bool) (string, error) {
 		return "", errors.New("the encoded data was not valid for encoding utf-8")
 	}
 	return strings.TrimPrefix(strings.ToValidUTF8(string(data), "\ufffd"), "\ufeff"), nil
-}
-
-var errLatin1 = errors.New("the string has characters outside of the Latin1 range")
-
-// btoa encodes a string of bytes in base64.
-func (c *vmCall) btoa(s string) (string, error) {
-	b := make([]byte, 0, len(s))
-	for _, r := range s {
-		if r > 0xff {
-			return "", errLatin1
-		}
-		b = append(b, byte(r))
-	}
-	return base64.StdEncoding.EncodeToString(b), nil
-}
-
-func (c *vmCall) atob(s string) (string, error) {
-	s = strings.TrimRight(strings.Join(strings.Fields(s), ""), "=")
-	b, err := base64.RawStdEncoding.DecodeString(s)
-	if err != nil {
-		return "", errors.New("the string to be decoded is not correctly encoded")
-	}
-	var text strings.Builder
-	for _, c := range b {
-		text.WriteRune(rune(c))
-	}
-	return text.String(), nil
 }

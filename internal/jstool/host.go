@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -44,19 +43,26 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := limitProcess(); err != nil {
 		return fmt.Errorf("limiting the tool host: %w", err)
 	}
-	watchMemory()
-	return newHost(out).serve(in)
+	full, done := make(chan struct{}, 1), make(chan error, 1)
+	watchMemory(full)
+	go func() { done <- newHost(out).serve(in) }() // ends with the process
+	select {
+	case err := <-done:
+		return err
+	case <-full:
+		return fmt.Errorf("out of memory: the tools of this host use more than %d MiB", maxLive>>20)
+	}
 }
 
-// watchMemory ends the process after a garbage collection that leaves too much.
-func watchMemory() {
+// watchMemory tells full after a garbage collection that leaves too much.
+func watchMemory(full chan<- struct{}) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	runtime.SetFinalizer(&struct{ _ [16]byte }{}, func(*struct{ _ [16]byte }) {
 		if metrics.Read(live); live[0].Value.Uint64() > maxLive {
-			fmt.Fprintf(os.Stderr, "out of memory: the tools of this host use more than %d MiB\n", maxLive>>20)
-			os.Exit(1)
+			full <- struct{}{}
+			return
 		}
-		watchMemory()
+		watchMemory(full)
 	})
 }
 
@@ -211,23 +217,10 @@ func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage)
 	if c.result != nil {
 		return c.result
 	}
-	return &doneMessage{Failed: shorten(explain(err))}
-}
-
-// explain returns an error of the interpreter for the log.
-func explain(err error) string {
-	var stopped *goja.InterruptedError
-	var deep *goja.StackOverflowError
-	var thrown *goja.Exception
-	switch {
-	case errors.As(err, &stopped):
-		return errStopped.Error()
-	case errors.As(err, &deep):
-		return fmt.Sprintf("functions call each other more than %d deep", maxDepth)
-	case errors.As(err, &thrown):
-		return thrown.String()
+	if _, deep := errors.AsType[*goja.StackOverflowError](err); deep {
+		err = fmt.Errorf("functions call each other more than %d deep", maxDepth)
 	}
-	return err.Error()
+	return &doneMessage{Failed: shorten(err.Error())}
 }
 
 func shorten(s string) string {

@@ -225,7 +225,6 @@ func TestHostile(t *testing.T) {
 		if err == nil {
 			got = fmt.Sprint("ok ", result.Data)
 		}
-		t.Log(name, time.Since(start), got[:min(len(got), 60)])
 		if took := time.Since(start); took > 15*time.Second {
 			t.Errorf("%s took %s", name, took)
 		}
@@ -256,14 +255,14 @@ func TestLint(t *testing.T) {
 		"syntax":          {ok + "\nconst = 1;", `handler.js:3: Expected identifier but found "=".`},
 		"undeclared":      {ok + "const x = {\n startTime, y: process.env.KEY };\nlet Date2 = Date;", "handler.js:3: startTime is not declared."},
 		"another scope":   {"function f() { const inner = 1; return inner }\nexport const execute = () => f() + inner;", "handler.js:1: inner is not declared."},
-		"process":         {ok + "process.exit(1)", "handler.js:2: process is not declared, as tools are not run by Node; declare \"settings\""},
-		"buffer":          {ok + "Buffer.from('x')", "handler.js:2: Buffer is not declared, as tools are not run by Node; use Uint8Array"},
+		"process":         {ok + "process.exit(1)", "handler.js:2: Tools have no process unless they declare it; declare \"settings\""},
+		"buffer":          {ok + "Buffer.from('x')", "handler.js:2: Tools have no Buffer unless they declare it; use Uint8Array"},
 		"asked for":       {ok + "if (typeof Buffer !== 'undefined') Buffer.from('x')", ""},
 		"a property":      {ok + "const o = { process: 1 }; o.process; class A { Buffer() {} }; label: for (;;) break label;", ""},
-		"forgotten":       {"export const execute = () => { throw new ToolError('x') }", "handler.js:1: ToolError is not declared; import it"},
+		"forgotten":       {"export const execute = () => { throw new ToolError('x') }", "handler.js:1: Tools have no ToolError unless they declare it; import it"},
 		"assigned":        {ok + "total = 1", `handler.js:2: Cannot assign to "total"`},
-		"node":            {"import fs from 'node:fs';\n" + ok + "fs;", `handler.js:1: The import "node:fs" is a module of Node, which tools do not have; tools have no files`},
-		"required":        {ok + "require('crypto')", `handler.js:2: The import "crypto" is a module of Node, which tools do not have; use crypto.randomUUID`},
+		"node":            {"import fs from 'node:fs';\n" + ok + "fs;", `handler.js:1: The import "node:fs" is a module of Node, which tools do not have; keep data in a service`},
+		"required":        {ok + "require('crypto')", `handler.js:2: The import "crypto" is a module of Node, which tools do not have; crypto.randomUUID is`},
 		"node, unknown":   {"import 'node:sqlite';\n" + ok, `handler.js:1: The import "node:sqlite" is a module of Node`},
 		"missing":         {"import x from './nothing.js';\n" + ok + "x;", `handler.js:1: The import "./nothing.js" is not found.`},
 		"missing package": {"import x from 'lodash';\n" + ok + "x;", `handler.js:1: The import "lodash" is not found.`},

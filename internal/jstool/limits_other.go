@@ -15,9 +15,3 @@ func limitProcess() error { return nil }
 func extendProcessorTime() {}
 
 func processAttributes() *syscall.SysProcAttr { return nil }
-
-func killGroup(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill() // it may have ended
-	}
-}

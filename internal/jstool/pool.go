@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,13 +123,15 @@ func (p *Hosts) run(ctx context.Context, t *Tool, given json.RawMessage, call re
 		return nil, t.unavailable(err)
 	}
 	m := &callMessage{ID: c.id, Tool: t.spec.ToolID, Program: t.bundle.hash, Context: given, Millis: max(1, (time.Until(end) + grace/2).Milliseconds())}
-	if err := h.call(ctx, m, t.bundle.code); err != nil {
+	if err := h.call(m, t.bundle.code); err != nil {
 		h.drop(c.id)
 		return nil, t.unavailable(err)
 	}
 	select {
 	case done := <-c.done:
-		p.alive()
+		p.mu.Lock()
+		p.deaths = 0
+		p.mu.Unlock()
 		return done, nil
 	case <-h.dead:
 		return h.died(c)
@@ -183,12 +186,9 @@ func (p *Hosts) start() (*process, error) {
 	cmd.SysProcAttr = processAttributes()
 	stderr := &head{}
 	cmd.Stderr = stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting a tool host: %w", err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := cmp.Or(inErr, outErr); err != nil {
 		return nil, fmt.Errorf("starting a tool host: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
@@ -230,18 +230,13 @@ func (h *process) write(in io.WriteCloser) {
 func (h *process) read(out io.Reader, stderr *head) {
 	why := receive(out, h.take)
 	h.mu.Lock()
-	h.killLocked(cmp.Or(why, errEnded)) // from here on its number may be that of another process
+	h.killLocked(cmp.Or(why, errEnded))
 	why = h.killed
 	h.mu.Unlock()
 	ended := h.cmd.Wait()
 	p := h.pool
 	p.mu.Lock()
-	for i, other := range p.hosts {
-		if other == h {
-			p.hosts = append(p.hosts[:i], p.hosts[i+1:]...)
-			break
-		}
-	}
+	p.hosts = slices.DeleteFunc(p.hosts, func(other *process) bool { return other == h })
 	closed := p.closed
 	if p.deaths++; p.deaths > freeDeaths && !closed {
 		p.notBefore = time.Now().Add(min(maxPause, time.Second<<min(p.deaths-freeDeaths-1, 10)))
@@ -252,12 +247,6 @@ func (h *process) read(out io.Reader, stderr *head) {
 			"stderr", shorten(stderr.String()))
 	}
 	close(h.dead)
-}
-
-func (p *Hosts) alive() {
-	p.mu.Lock()
-	p.deaths = 0
-	p.mu.Unlock()
 }
 
 // load is the number of its calls. A host with too many programs takes no more calls, and ends after the last one.
@@ -276,44 +265,36 @@ func (h *process) load() int {
 }
 
 // call sends a call.
-func (h *process) call(ctx context.Context, m *callMessage, code string) error {
+func (h *process) call(m *callMessage, code string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock() // so that the program is there before another call needs it
 	if !h.programs[m.Program] {
 		m.Code = code
 	}
-	line, err := encode(toHost{Call: m})
+	err := h.send(toHost{Call: m})
+	if err == nil {
+		h.programs[m.Program] = true
+	}
+	return err
+}
+
+// send sends a message, unless the host does not read.
+func (h *process) send(m toHost) error {
+	line, err := encode(m)
 	if err != nil {
 		return err
 	}
 	select {
 	case h.out <- line:
-		h.programs[m.Program] = true
 		return nil
-	case <-h.dead:
-		return errors.New("the tool host has died")
-	case <-ctx.Done():
-		return ctx.Err()
 	default:
 		return errors.New("the tool host does not read")
 	}
 }
 
-// send sends another message, unless the host does not read.
-func (h *process) send(m toHost) {
-	line, err := encode(m)
-	if err != nil {
-		return // an answer to fetch is limited
-	}
-	select {
-	case h.out <- line:
-	default:
-	}
-}
-
 // stop ends a call, and the host if that does not stop it in time.
 func (h *process) stop(c *pending) {
-	h.send(toHost{Cancel: c.id})
+	_ = h.send(toHost{Cancel: c.id}) // otherwise the host is killed
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -345,7 +326,7 @@ func (h *process) kill(why error) {
 func (h *process) killLocked(why error) {
 	if h.killed == nil {
 		h.killed = why
-		killGroup(h.cmd.Process.Pid)
+		_ = h.cmd.Process.Kill() // it may have ended
 	}
 }
 
@@ -388,18 +369,11 @@ func (h *process) take(m fromHost) {
 			h.mu.Lock()
 			c.fetching--
 			h.mu.Unlock()
-			h.send(toHost{Fetched: answer})
+			_ = h.send(toHost{Fetched: answer}) // otherwise the call runs out of time
 		})
 	case m.Log != nil:
-		level := slog.LevelInfo
-		switch m.Log.Level {
-		case "debug":
-			level = slog.LevelDebug
-		case "warn":
-			level = slog.LevelWarn
-		case "error":
-			level = slog.LevelError
-		}
+		var level slog.Level
+		_ = level.UnmarshalText([]byte(m.Log.Level)) // otherwise it is info
 		h.pool.logger.Log(c.ctx, level, "console of a tool", "tool", c.tool.spec.ToolID, "session_id", c.call.Session.ID, "text", m.Log.Text)
 	case m.Send != "":
 		c.tool.sent(m.Send, c.call)

@@ -68,8 +68,30 @@
     callable(fn);
     Promise.resolve().then(fn).catch((e) => native.timer(() => { throw e; }, 0));
   });
-  define("atob", (s) => native.atob(text(s)));
-  define("btoa", (s) => native.btoa(text(s)));
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  define("btoa", (v) => {
+    const s = text(v);
+    let out = "";
+    for (let i = 0; i < s.length; i += 3) {
+      const [a, b, c] = [s.charCodeAt(i), s.charCodeAt(i + 1), s.charCodeAt(i + 2)];
+      if (a > 255 || b > 255 || c > 255) throw new DOMException("Invalid character", "InvalidCharacterError");
+      out += alphabet[a >> 2] + alphabet[((a & 3) << 4) | (b >> 4)] + (i + 1 < s.length ? alphabet[((b & 15) << 2) | (c >> 6)] : "=")
+        + (i + 2 < s.length ? alphabet[c & 63] : "=");
+    }
+    return out;
+  });
+  define("atob", (v) => {
+    const s = text(v).replace(/[\t\n\f\r ]/g, "").replace(/={1,2}$/, (end, at) => ((at + end.length) % 4 ? end : ""));
+    if (/[^A-Za-z0-9+/]/.test(s) || s.length % 4 === 1) {
+      throw new DOMException("The string to be decoded is not correctly encoded.", "InvalidCharacterError");
+    }
+    let out = "", bits = 0, held = 0;
+    for (const c of s) {
+      held = ((held << 6) | alphabet.indexOf(c)) & 0xffff;
+      if ((bits += 6) >= 8) out += String.fromCharCode((held >> (bits -= 8)) & 255);
+    }
+    return out;
+  });
   define("structuredClone", (v) => clone(v, new Map()));
   define("performance", { now: () => native.now() });
 
@@ -140,18 +162,53 @@
       [Symbol.iterator]() { return this.entries(); }
       toString() { return this.#all.map(([name, value]) => escape(name) + "=" + escape(value)).join("&"); }
     }
+    // parseURL follows url.spec.whatwg.org for URLs that services have. base holds the parts of another URL, or is undefined.
+    const special = { "http:": "80", "https:": "443", "ws:": "80", "wss:": "443", "ftp:": "21" };
+    const form = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?$/;
+    const encoded = (s, set) => s.replace(set, encodeURIComponent);
+    const finish = (parts, path, search, hash) => {
+      const out = [], all = path.split("/").slice(1);
+      all.forEach((s, i) => {
+        const dots = /^(?:\.|%2e){1,2}$/i.test(s);
+        if (/^(?:\.|%2e){2}$/i.test(s)) out.pop();
+        if (!dots || i === all.length - 1) out.push(dots ? "" : s);
+      });
+      if (!parts.opaque) path = path || special[parts.protocol] ? "/" + out.join("/") : "";
+      return { ...parts, pathname: encoded(path, /[\0-\x20"<>`{}\x7f-\uffff]+/g), search: encoded(search === "?" ? "" : search, /[\0-\x20"<>'\x7f-\uffff]+/g),
+        hash: encoded(hash === "#" ? "" : hash, /[\0-\x20"<>`\x7f-\uffff]+/g) };
+    };
+    const parseURL = (input, base) => {
+      let [, scheme, authority, path, search, hash = ""] = form.exec(input.trim().replace(/[\t\n\r]/g, ""));
+      if (!scheme && (!base || base.opaque)) return null;
+      const protocol = scheme ? scheme.toLowerCase() + ":" : base.protocol;
+      if (!scheme && authority === undefined) {
+        if (path === "") [path, search] = [base.pathname, search ?? base.search];
+        else if (path[0] !== "/") path = base.pathname.replace(/[^/]*$/, "") + path;
+        return finish(base, path, search ?? "", hash);
+      }
+      const parts = { protocol, username: "", password: "", hostname: "", port: "", opaque: authority === undefined };
+      if (parts.opaque) return special[protocol] ? null : finish(parts, path, search ?? "", hash);
+      const [, user, password, host] = /^(?:([^:]*):?(.*)@)?(.*)$/.exec(authority);
+      const at = /^(\[[0-9A-Fa-f:.]+\]|[^:\s<>^|%\\[\]]*)(?::(\d*))?$/.exec(host);
+      if (!at || (special[protocol] && !at[1]) || Number(at[2]) > 65535) return null;
+      const port = at[2] ? text(Number(at[2])) : "";
+      Object.assign(parts, { username: encoded(user ?? "", /[^\w.~%!$&'()*+,;=-]/g), password: encoded(password ?? "", /[^\w.~%!$&'()*+,;=-]/g),
+        hostname: native.host(at[1]), port: port === special[protocol] ? "" : port });
+      return finish(parts, path, search ?? "", hash);
+    };
     class URL {
       #parts;
       #params;
       constructor(url, base) { this.#take(text(url), base === undefined ? "" : text(base)); }
       #take(url, base) {
-        const parts = native.url(url, base);
+        const of = base ? parseURL(base) : undefined;
+        const parts = base && !of ? null : parseURL(url, of);
         if (!parts) {
           const e = new TypeError("Invalid URL");
           e.code = "ERR_INVALID_URL";
           throw e;
         }
-        this.#parts = parse(parts);
+        this.#parts = parts;
         this.#params = undefined;
       }
       #set(name, value) {
@@ -159,7 +216,9 @@
         this.#parts = { ...old, [name]: text(value) };
         try { this.#take(this.href, ""); } catch { this.#parts = old; }
       }
-      static canParse(url, base) { return !!native.url(text(url), base === undefined ? "" : text(base)); }
+      static canParse(url, base) {
+        try { return !!new URL(url, base); } catch { return false; }
+      }
       get href() {
         const p = this.#parts;
         const user = p.username || p.password ? p.username + (p.password ? ":" + p.password : "") + "@" : "";
@@ -227,13 +286,12 @@
     },
   }));
 
-  class DOMException extends Error {
+  lazy(["DOMException"], () => ({ DOMException: class DOMException extends Error {
     constructor(message = "", name = "Error") {
       super(message);
       Object.defineProperty(this, "name", { value: name, configurable: true });
     }
-  }
-  define("DOMException", DOMException);
+  } }));
 
   const clone = (v, seen) => {
     if (typeof v === "function" || typeof v === "symbol") throw new DOMException(text(v) + " could not be cloned.", "DataCloneError");
