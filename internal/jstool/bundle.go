@@ -3,6 +3,7 @@ package jstool
 import (
 	"cmp"
 	"crypto/sha256"
+	_ "embed" // for tool-error.js
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -215,20 +216,11 @@ var errorTypesModule = sync.OnceValue(func() string {
 	list("ErrorType", types)
 	list("IntentType", []string{string(registry.IntentEndVoiceSession), string(registry.IntentSuppressAudio),
 		string(registry.IntentSuppressTranscript), string(registry.IntentSetPendingMessage), string(registry.IntentSwitchAgent)})
-	s.WriteString(`export class ToolError extends Error {
-  constructor(type, message, options = {}) {
-    super(message);
-    this.name = 'ToolError';
-    this.type = type;
-    this.retryable = options.retryable ?? (type === 'TRANSIENT' || type === 'RATE_LIMIT');
-    this.partialSideEffects = options.partialSideEffects ?? false;
-    this.details = options.details;
-    this.suggestion = options.suggestion;
-  }
-}
-`)
-	return s.String()
+	return s.String() + toolErrorText
 })
+
+//go:embed tool-error.js
+var toolErrorText string
 
 // problems converts esbuild's messages.
 func (b *bundler) problems(r api.BuildResult) []Problem {

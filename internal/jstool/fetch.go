@@ -15,6 +15,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // maxHostConns limits the connections to a server.
@@ -27,7 +28,7 @@ var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connec
 func (t *Tool) fetch(ctx context.Context, m *fetchMessage, call registry.Call[json.RawMessage, needs]) *fetched {
 	answer, err := t.request(ctx, m, call)
 	if err != nil {
-		return &fetched{Error: shorten(err.Error())}
+		return &fetched{Error: document.Shorten(err.Error(), maxText)}
 	}
 	return answer
 }
@@ -39,7 +40,7 @@ func (t *Tool) request(ctx context.Context, m *fetchMessage, call registry.Call[
 	}
 	private, ok := t.allowed(u, call)
 	if !ok {
-		return nil, fmt.Errorf("network of schema.json does not list %s://%s", shorten(u.Scheme), shorten(u.Host))
+		return nil, fmt.Errorf("network of schema.json does not list %s://%s", document.Shorten(u.Scheme, maxText), document.Shorten(u.Host, maxText))
 	}
 	req, err := http.NewRequestWithContext(ctx, m.Method, u.String(), bytes.NewReader(m.Body))
 	if err != nil {

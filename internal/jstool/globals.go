@@ -13,6 +13,8 @@ import (
 	"github.com/dop251/goja"
 	"github.com/google/uuid"
 	"golang.org/x/net/idna"
+
+	"voicegw/registry/document"
 )
 
 // globalName is the variable that holds what a bundle exports.
@@ -61,7 +63,7 @@ func (c *vmCall) log(level, text string) {
 	if c.logged >= maxLog {
 		return
 	}
-	text = shorten(text)
+	text = document.Shorten(text, maxText)
 	if c.logged += len(text) + 1; c.logged >= maxLog {
 		text += " (the rest of this call's log is dropped)"
 	}
@@ -157,7 +159,7 @@ func (c *vmCall) failed(text string) {
 	if err := json.Unmarshal([]byte(text), t); err != nil || len(text) > maxResult {
 		t = &thrown{Stack: "an error that cannot be read"}
 	}
-	t.Message, t.Stack = shorten(t.Message), shorten(t.Stack)
+	t.Message, t.Stack = document.Shorten(t.Message, maxText), document.Shorten(t.Stack, maxText)
 	if c.result == nil {
 		c.result = &doneMessage{Thrown: t}
 	}

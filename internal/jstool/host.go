@@ -1,7 +1,6 @@
 package jstool
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
+
+	"voicegw/registry/document"
 )
 
 // Limits of a tool host.
@@ -194,7 +195,7 @@ var errStopped = errors.New("the call was stopped")
 func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage) (done *doneMessage) {
 	defer func() {
 		if cause := recover(); cause != nil { // a fault of the interpreter, such as a string that is too long
-			done = &doneMessage{Failed: shorten(fmt.Sprintf("the interpreter failed: %v", cause))}
+			done = &doneMessage{Failed: document.Shorten(fmt.Sprintf("the interpreter failed: %v", cause), maxText)}
 		}
 	}()
 	c.start, c.fetches = time.Now(), map[uint64]goja.Callable{}
@@ -220,14 +221,7 @@ func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage)
 	if _, deep := errors.AsType[*goja.StackOverflowError](err); deep {
 		err = fmt.Errorf("functions call each other more than %d deep", maxDepth)
 	}
-	return &doneMessage{Failed: shorten(err.Error())}
-}
-
-func shorten(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
-	return string(bytes.ToValidUTF8([]byte(s), nil))
+	return &doneMessage{Failed: document.Shorten(err.Error(), maxText)}
 }
 
 var errUnsettled = errors.New("the promise of execute is never settled: no timer and no fetch is left that could do it")

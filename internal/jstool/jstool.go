@@ -104,6 +104,8 @@ func State(root string) string {
 				fmt.Fprintf(&b, "%s %d\n", name, info.ModTime().UnixNano())
 			}
 			return filepath.SkipDir
+		case d.IsDir() && name != root && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
 		case d.IsDir():
 			return nil
 		}
@@ -130,7 +132,7 @@ func (t *Tool) execute(ctx context.Context, call registry.Call[json.RawMessage, 
 	switch {
 	case err != nil:
 		return registry.Result{}, err
-	case ctx.Err() != nil:
+	case done.Failed != "" && ctx.Err() != nil:
 		return registry.Result{}, ctx.Err() // the registry knows why
 	case done.Thrown != nil:
 		return registry.Result{}, done.Thrown.err()

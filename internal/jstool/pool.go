@@ -16,6 +16,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Limits of the hosts of a process.
@@ -122,7 +123,7 @@ func (p *Hosts) run(ctx context.Context, t *Tool, given json.RawMessage, call re
 	if err != nil {
 		return nil, t.unavailable(err)
 	}
-	m := &callMessage{ID: c.id, Tool: t.spec.ToolID, Program: t.bundle.hash, Context: given, Millis: max(1, (time.Until(end) + grace/2).Milliseconds())}
+	m := &callMessage{ID: c.id, Program: t.bundle.hash, Context: given, Millis: max(1, (time.Until(end) + grace/2).Milliseconds())}
 	if err := h.call(m, t.bundle.code); err != nil {
 		h.drop(c.id)
 		return nil, t.unavailable(err)
@@ -244,7 +245,7 @@ func (h *process) read(out io.Reader, stderr *head) {
 	p.mu.Unlock()
 	if !closed {
 		p.logger.Warn("a tool host has ended", "pid", h.cmd.Process.Pid, "reason", why, "status", fmt.Sprint(ended),
-			"stderr", shorten(stderr.String()))
+			"stderr", document.Shorten(stderr.String(), maxText))
 	}
 	close(h.dead)
 }

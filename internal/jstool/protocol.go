@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"voicegw/registry/document"
 )
 
 // The gateway and its tool hosts exchange lines of JSON over pipes.
@@ -18,7 +20,7 @@ const (
 	maxFetched = 1 << 20
 	// maxResult limits the JSON of a result, in bytes. The registry limits the data to less.
 	maxResult = 1 << 20
-	// maxText limits the text of an error and of a line of the log, in bytes.
+	// maxText limits the text of an error and of a line of the log, in characters.
 	maxText = 4 << 10
 )
 
@@ -31,7 +33,6 @@ type toHost struct {
 
 type callMessage struct {
 	ID      uint64          `json:"id"`
-	Tool    string          `json:"tool"`
 	Program string          `json:"program"`        // its hash
 	Code    string          `json:"code,omitempty"` // only if the host does not have the program
 	Context json.RawMessage `json:"context"`
@@ -114,7 +115,7 @@ func receive[T any](r io.Reader, take func(T)) error {
 
 // encode returns a message as a line.
 func encode(m any) ([]byte, error) {
-	data, err := json.Marshal(m)
+	data, err := document.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("a message cannot be written: %w", err)
 	}
