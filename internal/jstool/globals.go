@@ -76,27 +76,11 @@ func (c *vmCall) timer(f goja.Callable, ms float64) (int64, error) {
 		return 0, errors.New("too many timers")
 	}
 	c.timers++
-	id := c.timers
-	wait := time.Duration(max(1, min(ms, 1e9))) * time.Millisecond
-	c.waiting[id] = time.AfterFunc(wait, func() {
-		c.post(func() error {
-			if c.waiting[id] == nil {
-				return nil // cleared meanwhile
-			}
-			delete(c.waiting, id)
-			_, err := f(goja.Undefined())
-			return err
-		})
-	})
-	return id, nil
+	c.waiting[c.timers] = timer{time.Now().Add(time.Duration(max(1, min(ms, 1e9))) * time.Millisecond), f}
+	return c.timers, nil
 }
 
-func (c *vmCall) clear(id int64) {
-	if t := c.waiting[id]; t != nil {
-		t.Stop()
-		delete(c.waiting, id)
-	}
-}
+func (c *vmCall) clear(id int64) { delete(c.waiting, id) }
 
 // fetch asks the gateway for a request. then gets the answer's head, as JSON, and its body.
 func (c *vmCall) fetch(head string, body goja.ArrayBuffer, then goja.Callable) error {

@@ -1,13 +1,16 @@
 package jstool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,7 +125,7 @@ func (h *host) begin(m *callMessage) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(m.Millis)*time.Millisecond)
-	c := &vmCall{id: m.ID, host: h, vm: goja.New(), cancel: cancel, woken: make(chan struct{}, 1), waiting: map[int64]*time.Timer{}}
+	c := &vmCall{id: m.ID, host: h, vm: goja.New(), cancel: cancel, woken: make(chan struct{}, 1), waiting: map[int64]timer{}}
 	h.mu.Lock()
 	h.calls[m.ID] = c
 	h.mu.Unlock()
@@ -179,7 +182,7 @@ type vmCall struct {
 	sent   int          // messages
 
 	timers   int64 // the number of the last one
-	waiting  map[int64]*time.Timer
+	waiting  map[int64]timer
 	requests uint64 // the number of the last fetch
 	fetches  map[uint64]goja.Callable
 
@@ -187,6 +190,12 @@ type vmCall struct {
 	tasks []func() error
 	over  bool
 	woken chan struct{} // a task was added; capacity 1, not closed
+}
+
+// timer is a function to call at a time.
+type timer struct {
+	due time.Time
+	f   goja.Callable
 }
 
 var errStopped = errors.New("the call was stopped")
@@ -226,7 +235,7 @@ func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage)
 
 var errUnsettled = errors.New("the promise of execute is never settled: no timer and no fetch is left that could do it")
 
-// next waits for the next task of the event loop.
+// next waits for the next task of the event loop. Timers fire in the order of their times.
 func (c *vmCall) next(ctx context.Context) (func() error, error) {
 	for {
 		c.mu.Lock()
@@ -240,8 +249,22 @@ func (c *vmCall) next(ctx context.Context) (func() error, error) {
 		if len(c.waiting)+len(c.fetches) == 0 {
 			return nil, errUnsettled
 		}
+		var ring <-chan time.Time
+		if len(c.waiting) > 0 {
+			id := slices.MinFunc(slices.Collect(maps.Keys(c.waiting)), func(a, b int64) int {
+				return cmp.Or(c.waiting[a].due.Compare(c.waiting[b].due), cmp.Compare(a, b))
+			})
+			first := c.waiting[id]
+			if wait := time.Until(first.due); wait > 0 {
+				ring = time.After(wait)
+			} else {
+				delete(c.waiting, id)
+				return func() error { _, err := first.f(goja.Undefined()); return err }, nil
+			}
+		}
 		select {
 		case <-c.woken:
+		case <-ring:
 		case <-ctx.Done():
 			return nil, errStopped
 		}
@@ -262,9 +285,6 @@ func (c *vmCall) post(task func() error) {
 }
 
 func (c *vmCall) end() {
-	for _, t := range c.waiting {
-		t.Stop()
-	}
 	c.mu.Lock()
 	c.tasks, c.over = nil, true
 	c.mu.Unlock()
