@@ -65,7 +65,7 @@ func bundleOf(root, name string) (bundle, []Problem) {
 	if len(code) > maxBundle {
 		return bundle{}, append(problems, b.problem("The handler with its imports has %d bytes, at most %d are allowed.", len(code), maxBundle))
 	}
-	if _, err := compile(code); err != nil {
+	if _, err := parse(code); err != nil {
 		return bundle{}, append(problems, b.problem("The interpreter refuses the handler: %v.", err))
 	}
 	sum := sha256.Sum256([]byte(code))

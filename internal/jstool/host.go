@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/parser"
 
 	"voicegw/registry/document"
@@ -72,7 +73,7 @@ func watchMemory(full chan<- struct{}) {
 
 // host is the child's side of the protocol.
 type host struct {
-	programs map[string]*goja.Program // only for the goroutine that reads
+	programs map[string]func() (*goja.Program, error) // only for the goroutine that reads
 
 	mu    sync.Mutex // guards calls
 	calls map[uint64]*vmCall
@@ -82,7 +83,7 @@ type host struct {
 }
 
 func newHost(out io.Writer) *host {
-	return &host{programs: map[string]*goja.Program{}, calls: map[uint64]*vmCall{}, out: out}
+	return &host{programs: map[string]func() (*goja.Program, error){}, calls: map[uint64]*vmCall{}, out: out}
 }
 
 func (h *host) serve(in io.Reader) error {
@@ -119,11 +120,10 @@ func (h *host) send(m fromHost) {
 }
 
 func (h *host) begin(m *callMessage) {
-	program, err := h.program(m)
-	if err != nil {
-		h.send(fromHost{Call: m.ID, Done: &doneMessage{Failed: err.Error()}})
-		return
+	if h.programs[m.Program] == nil {
+		h.programs[m.Program] = sync.OnceValues(func() (*goja.Program, error) { return compile(m.Code) })
 	}
+	program := h.programs[m.Program]
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(m.Millis)*time.Millisecond)
 	c := &vmCall{id: m.ID, host: h, vm: goja.New(), cancel: cancel, woken: make(chan struct{}, 1), waiting: map[int64]timer{}}
 	h.mu.Lock()
@@ -141,33 +141,24 @@ func (h *host) begin(m *callMessage) {
 	}()
 }
 
-func (h *host) program(m *callMessage) (*goja.Program, error) {
-	if p := h.programs[m.Program]; p != nil {
-		return p, nil
-	}
-	if m.Code == "" {
-		return nil, errors.New("the tool host does not have the program")
-	}
-	p, err := compile(m.Code)
-	if err == nil {
-		h.programs[m.Program] = p
-	}
-	return p, err
-}
-
-// compile compiles a bundle, which has its source map with it.
-func compile(code string) (*goja.Program, error) {
+// parse parses a bundle, which has its source map with it.
+func parse(code string) (*ast.Program, error) {
 	tree, err := goja.Parse("bundle.js", code, parser.WithSourceMapLoader(func(string) ([]byte, error) {
 		return nil, errors.New("source maps outside the bundle are not read")
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("the bundle is not valid: %w", err)
 	}
-	p, err := goja.CompileAST(tree, false)
+	return tree, nil
+}
+
+// compile compiles a bundle. It evaluates constants without a limit, so it runs only in a host, where it can be killed.
+func compile(code string) (*goja.Program, error) {
+	tree, err := parse(code)
 	if err != nil {
-		return nil, fmt.Errorf("the bundle is not valid: %w", err)
+		return nil, err
 	}
-	return p, nil
+	return goja.CompileAST(tree, false)
 }
 
 // vmCall is a call in the host. Its fields belong to the call's goroutine, unless noted otherwise.
@@ -201,7 +192,7 @@ type timer struct {
 var errStopped = errors.New("the call was stopped")
 
 // run runs the tool until its promise settles.
-func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage) (done *doneMessage) {
+func (c *vmCall) run(ctx context.Context, program func() (*goja.Program, error), m *callMessage) (done *doneMessage) {
 	defer func() {
 		if cause := recover(); cause != nil { // a fault of the interpreter, such as a string that is too long
 			done = &doneMessage{Failed: document.Shorten(fmt.Sprintf("the interpreter failed: %v", cause), maxText)}
@@ -212,8 +203,12 @@ func (c *vmCall) run(ctx context.Context, program *goja.Program, m *callMessage)
 	stop := context.AfterFunc(ctx, func() { c.vm.Interrupt(errStopped) })
 	defer stop()
 	run, err := c.globals()
+	var code *goja.Program
 	if err == nil {
-		_, err = c.vm.RunProgram(program)
+		code, err = program()
+	}
+	if err == nil {
+		_, err = c.vm.RunProgram(code)
 	}
 	if err == nil {
 		_, err = run(goja.Undefined(), c.vm.Get(globalName), c.vm.ToValue(string(m.Context)))

@@ -78,7 +78,7 @@ func write(t testing.TB, files map[string]string) string {
 	return root
 }
 
-func parse(t testing.TB, p *Hosts, s *spec.Spec, code string) *Tool {
+func newTool(t testing.TB, p *Hosts, s *spec.Spec, code string) *Tool {
 	t.Helper()
 	root := write(t, map[string]string{"probe/handler.js": code})
 	tool, problems := Parse(p, root, "probe", State(root), s)
@@ -111,7 +111,7 @@ func call(t testing.TB, tool *Tool, args string, timeout time.Duration) (registr
 // TestCalls: what a handler returns, throws, logs and sends.
 func TestCalls(t *testing.T) {
 	p, log := newHosts(t)
-	tool := parse(t, p, declared(), `
+	tool := newTool(t, p, declared(), `
 import { ToolError, ErrorType } from '../_core/error-types.js';
 const forms = {
   data: () => ({ ok: true, data: { n: 12345678901234, s: 'a\u202eb' } }),
@@ -172,6 +172,7 @@ func TestTimeoutMessage(t *testing.T) {
 // hostile are bodies of execute with the beginning of their error, or of their result.
 var hostile = map[string]struct{ body, want string }{
 	"an endless loop":          {`for (;;) {}`, "context deadline exceeded"},
+	"an endless constant":      {`return { ok: true, data: 2n ** 72n ** 70n }`, ""},
 	"an endless async loop":    {`for (;;) await null`, "context deadline exceeded"},
 	"a catastrophic pattern":   {`return { ok: true, data: /^(?=a)(a+)+$/.test('a'.repeat(32) + '!') }`, "ok false"},
 	"many of them":             {`for (;;) /^(?=a)(a+)+$/.test('a'.repeat(32) + '!')`, "context deadline exceeded"},
@@ -209,7 +210,7 @@ var hostile = map[string]struct{ body, want string }{
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	p, log := newHosts(t)
-	good := parse(t, p, declared(), `export function execute({ args }) { return { ok: true, data: typeof leak + [1].map(x => x + args.n) + JSON.stringify({}.ok) } }`)
+	good := newTool(t, p, declared(), `export function execute({ args }) { return { ok: true, data: typeof leak + [1].map(x => x + args.n) + JSON.stringify({}.ok) } }`)
 	for name, tc := range hostile {
 		root := write(t, map[string]string{"probe/handler.js": "export async function execute(context) {" + tc.body + "\n}"})
 		b, problems := bundleOf(root, "probe") // some of them are refused by the lint

@@ -66,7 +66,7 @@ func TestFetch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := declared("{settings.base_url}", "private.test")
-			tool := parse(t, p, s, "export async function execute({ settings }) { const B = settings.base_url;\n"+tc.body+"\n}")
+			tool := newTool(t, p, s, "export async function execute({ settings }) { const B = settings.base_url;\n"+tc.body+"\n}")
 			c := callOf("{}")
 			c.Needs.Settings.Values = map[string]any{"base_url": srv.URL}
 			limit := 10 * time.Second
@@ -124,7 +124,7 @@ func TestNetwork(t *testing.T) {
 // TestConcurrentCalls: calls run at the same time in a few hosts, without knowing of each other.
 func TestConcurrentCalls(t *testing.T) {
 	p, _ := newHosts(t)
-	tool := parse(t, p, declared(), `let calls = 0;
+	tool := newTool(t, p, declared(), `let calls = 0;
 export async function execute({ args }) { calls++; await new Promise(r => setTimeout(r, args.n % 7)); globalThis.x = (globalThis.x ?? 0) + 1; return { ok: true, data: [args.n, calls, globalThis.x] } }`)
 	var all sync.WaitGroup
 	for n := range 200 {
@@ -170,7 +170,7 @@ func TestKilledHost(t *testing.T) {
 		"died": func(h *process) { _ = h.cmd.Process.Kill() }, "TRANSIENT true false": func(h *process) { h.kill(errors.New("another call")) },
 	} {
 		p, _ := newHosts(t)
-		tool := parse(t, p, declared(), `export const execute = () => new Promise(r => setTimeout(r, 60000))`)
+		tool := newTool(t, p, declared(), `export const execute = () => new Promise(r => setTimeout(r, 60000))`)
 		errs := crowd(t, p, tool, 2*maxHosts)
 		p.mu.Lock()
 		first := p.hosts[0]
@@ -214,7 +214,7 @@ func TestDyingHosts(t *testing.T) {
 // TestCancelledCall: a cancelled call stops in the machine, and its host goes on.
 func TestCancelledCall(t *testing.T) {
 	p, _ := newHosts(t)
-	tool := parse(t, p, declared(), `export const execute = ({ args }) => { while (args.loop) {} return { ok: true, data: 1 } }`)
+	tool := newTool(t, p, declared(), `export const execute = ({ args }) => { while (args.loop) {} return { ok: true, data: 1 } }`)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	ended := make(chan error)
 	go func() {
@@ -243,7 +243,7 @@ func TestCancelledCall(t *testing.T) {
 func TestHostIsConfined(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_GATEWAY", "x")
 	p, _ := newHosts(t)
-	tool := parse(t, p, declared(), `export const execute = () => ({ ok: true })`)
+	tool := newTool(t, p, declared(), `export const execute = () => ({ ok: true })`)
 	if _, err := call(t, tool, `{}`, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func FuzzLoader(f *testing.F) {
 // BenchmarkCall is a call of a small handler; compare with a Go handler, which takes microseconds.
 func BenchmarkCall(b *testing.B) {
 	p, _ := newHosts(b)
-	tool := parse(b, p, declared(), `import { ErrorType } from '../_core/error-types.js'; export async function execute({ args }) { return { ok: true, data: { n: args.n, ErrorType } } }`)
+	tool := newTool(b, p, declared(), `import { ErrorType } from '../_core/error-types.js'; export async function execute({ args }) { return { ok: true, data: { n: args.n, ErrorType } } }`)
 	if _, err := call(b, tool, `{}`, 10*time.Second); err != nil {
 		b.Fatal(err)
 	}
