@@ -350,6 +350,16 @@ func ServiceForbidden(tool string) string {
 	return "The service of " + tool + " cannot be reached: its address is not allowed."
 }
 
+// ToolHostRestarted reports a call that ended because the process that ran it was ended for another reason.
+func ToolHostRestarted(tool string) string {
+	return tool + " was stopped because of a fault in another tool."
+}
+
+// ToolHostUnavailable reports a call that did not begin.
+func ToolHostUnavailable(tool string) string {
+	return tool + " cannot run at the moment; nothing happened."
+}
+
 // ServiceUnreachable reports a service without a connection.
 func ServiceUnreachable(tool string) string { return "The service of " + tool + " cannot be reached." }
 

@@ -21,6 +21,7 @@ import (
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/backends/kb/source"
+	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -44,6 +45,7 @@ type capabilities struct {
 	images    images
 	agents    *agent.Desk
 	mcp       *mcptool.Client // connected when the tools are loaded
+	hosts     *jstool.Hosts   // of tools in JavaScript
 	// contacts is expensive to make.
 	contacts *contacts.Extractor
 
@@ -54,7 +56,8 @@ type capabilities struct {
 // place is inside dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options,
 	logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}, mcp: mcptool.NewClient(logger)}
+	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}, mcp: mcptool.NewClient(logger),
+		hosts: newToolHosts(logger)}
 	c.flags.Store(cfg)
 	var err error
 	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {
@@ -205,6 +208,7 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *s
 func (c *capabilities) close() error {
 	var err error
 	c.mcp.Close()
+	c.hosts.Close()
 	if c.source != nil {
 		err = c.source.Close()
 	}

@@ -3,75 +3,127 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"voicegw/config"
 	"voicegw/internal/httptool"
+	"voicegw/internal/jstool"
 	"voicegw/internal/strict"
 	"voicegw/registry"
 	"voicegw/registry/build"
 )
 
-// dirTools reads the tools in the directories of tool_dirs. The error is config.Problems, with the files' names and
-// lines.
-func dirTools(dirs []string) (all registry.Foreign, warnings []string, err error) {
+// foreignKinds are the kinds of tools that are not Go code, by the name of the handler's file.
+var foreignKinds = []struct {
+	file string
+	// parse returns the handler, and may complete the entry. state is that of the files in the directory dir.
+	parse func(f *foreignReader, t *build.Foreign, dir, state string) (registry.Handler, bool)
+}{
+	{httptool.FileName, (*foreignReader).http},
+	{jstool.FileName, (*foreignReader).js},
+}
+
+// foreignReader reads tools and collects problems. hosts runs the tools in JavaScript; nil if they are only checked.
+type foreignReader struct {
+	hosts    *jstool.Hosts
+	problems config.Problems
+	warnings []string
+}
+
+func (f *foreignReader) report(warning bool, file string, line int, text string) {
+	if line > 0 {
+		file = fmt.Sprintf("%s:%d", file, line)
+	}
+	if warning {
+		f.warnings = append(f.warnings, file+": "+text)
+	} else {
+		f.problems.Add(file, "%s", text)
+	}
+}
+
+func (f *foreignReader) http(t *build.Foreign, _, _ string) (registry.Handler, bool) {
+	tool, err := httptool.Parse(t.File, t.Handler, &t.Entry.Spec)
+	if err == nil {
+		return tool.Handler(), true
+	}
+	if bad, ok := errors.AsType[*strict.Error](err); ok {
+		for _, p := range bad.Problems {
+			f.report(false, bad.Name, p.Line, p.Text+".")
+		}
+	} else {
+		f.report(false, t.File, 0, err.Error())
+	}
+	return registry.Handler{}, false
+}
+
+func (f *foreignReader) js(t *build.Foreign, dir, state string) (registry.Handler, bool) {
+	tool, problems := jstool.Parse(f.hosts, dir, filepath.Base(filepath.Dir(t.File)), state, &t.Entry.Spec)
+	for _, p := range problems {
+		f.report(p.Warning, p.File, p.Line, p.Text)
+	}
+	if tool == nil {
+		return registry.Handler{}, false
+	}
+	t.Entry.Handler = tool.Hash() // with its imports
+	return tool.Handler(), true
+}
+
+// dirTools reads the tools in the directories of tool_dirs. hosts runs those in JavaScript; nil if they are only
+// checked. The error is config.Problems, with the files' names and lines.
+func dirTools(hosts *jstool.Hosts, dirs []string) (all registry.Foreign, warnings []string, err error) {
 	all.Handlers = map[string]registry.Handler{}
 	from := map[string]string{} // the file, by tool
-	var problems config.Problems
+	f := &foreignReader{hosts: hosts}
+	var kinds []string
+	for _, k := range foreignKinds {
+		kinds = append(kinds, k.file)
+	}
 	for _, dir := range dirs {
-		tools, report, err := build.LintForeign(dir, httptool.FileName)
+		state := jstool.State(dir)
+		tools, report, err := build.LintForeign(dir, kinds...)
 		if err != nil {
-			problems.Add("tool_dirs", "%v.", err)
+			f.problems.Add("tool_dirs", "%v.", err)
 			continue
 		}
-		for _, f := range report.Findings {
-			where := f.File
-			if f.Line > 0 {
-				where = fmt.Sprintf("%s:%d", where, f.Line)
-			}
-			if f.Severity == build.SeverityError {
-				problems.Add(where, "%s", strings.TrimSpace(f.Path+" "+f.Message))
-			} else {
-				warnings = append(warnings, where+": "+f.Message)
-			}
+		for _, found := range report.Findings {
+			f.report(found.Severity != build.SeverityError, found.File, found.Line, strings.TrimSpace(found.Path+" "+found.Message))
 		}
 		for _, t := range tools {
 			id := t.Entry.ToolID
-			tool, err := httptool.Parse(t.File, t.Handler, &t.Entry.Spec)
-			if bad, ok := errors.AsType[*strict.Error](err); ok {
-				for _, p := range bad.Problems {
-					problems.Add(fmt.Sprintf("%s:%d", bad.Name, p.Line), "%s.", p.Text)
-				}
+			handler, ok := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir, state)
+			if !ok {
 				continue
-			} else if err != nil {
-				return all, warnings, err
 			}
 			if other := from[id]; other != "" {
-				problems.Add(t.File, "There is another tool %q in %s; rename one.", id, filepath.Dir(other))
+				f.problems.Add(t.File, "There is another tool %q in %s; rename one.", id, filepath.Dir(other))
 				continue
 			}
 			from[id] = t.File
 			all.Entries = append(all.Entries, t.Entry)
-			all.Handlers[id] = tool.Handler()
+			all.Handlers[id] = handler
 		}
 	}
-	return all, warnings, problems.Err()
+	return all, f.warnings, f.problems.Err()
 }
 
 // toolFiles identifies the state of the files of foreign tools without reading them.
 func toolFiles(cfg *config.Config) string {
 	var b strings.Builder
-	files := []string{cfg.MCP.Lock}
-	for _, dir := range cfg.ToolDirs {
-		in, _ := filepath.Glob(filepath.Join(dir, "*", "*")) // reading the tools reports a bad name
-		files = append(files, in...)
-	}
-	for _, name := range files {
-		if info, err := os.Stat(name); err == nil {
-			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-		}
+	for _, name := range append([]string{cfg.MCP.Lock}, cfg.ToolDirs...) {
+		b.WriteString(jstool.State(name))
 	}
 	return b.String()
+}
+
+type toolHostFlags struct{}
+
+// Run runs tools in JavaScript for a gateway, which is the parent process.
+func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdout) }
+
+// newToolHosts returns hosts for tools in JavaScript; none runs until a tool is called.
+func newToolHosts(logger *slog.Logger) *jstool.Hosts {
+	return jstool.New(jstool.Options{Command: []string{"tool-host"}, Logger: logger})
 }

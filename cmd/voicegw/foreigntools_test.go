@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,6 +107,9 @@ func TestChangedForeignTools(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(httpTools+"tools")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.CopyFS(dir, os.DirFS("../../examples/js-tools")); err != nil {
+		t.Fatal(err)
+	}
 	r := start(t, "--config", foreignConfig(t, dir, "https://shop.example", exampleSecret))
 	file := filepath.Join(dir, "order-cancel", "schema.json")
 	text, err := os.ReadFile(file)
@@ -135,6 +140,87 @@ func TestChangedForeignTools(t *testing.T) {
 		}
 		return false
 	})
+	before := strings.Count(r.err.String(), again)
+	if err := os.WriteFile(filepath.Join(dir, "_lib/money.js"), []byte("export const round = Math.round"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testutil.WaitUntil(t, "another version by an imported file", func() bool { return strings.Count(r.err.String(), again) > before })
+}
+
+// foreignCommand runs a command of tools, in this process.
+func foreignCommand(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	data := registrytest.Project(t)
+	code := Run(t.Context(), Process{Args: append([]string{"tools"}, args...), Stdout: &out, Stderr: &errs,
+		Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil }})
+	return code, out.String() + errs.String()
+}
+
+// TestNewForeignTools: new tools in JavaScript and over HTTP have no errors, and can be called.
+func TestNewForeignTools(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, flags := range map[string][]string{"note-keep": {"--js", "--action"}, "note-find": {"--js"}, "word-count": {"--js", "--utility"}, "order-find": {"--http"}} {
+		if code, out := foreignCommand(t, append([]string{"new", name, "--dir", dir}, flags...)...); code != 0 || !strings.Contains(out, "tools lint --tool-dirs "+dir) {
+			t.Fatalf("%s: %d: %s", name, code, out)
+		}
+	}
+	if code, out := foreignCommand(t, "lint", "--tool-dirs", dir); code != 0 || !strings.Contains(out, "4 tools, no errors") {
+		t.Fatalf("%d: %s", code, out)
+	}
+	for call, want := range map[string]string{
+		`word_count {"text":"one two three"}`: `"words": 3`, `note_find {"query":"tea"}`: `"title": "tea"`, `note_keep {"text":"x"}`: `"id": "`,
+		`word_count {"text":" "}`: `"type": "VALIDATION"`, `note_find {"query":"broken"}`: `"type": "TRANSIENT"`,
+	} {
+		name, args, _ := strings.Cut(call, " ")
+		if _, out := foreignCommand(t, "call", name, args, "--yes", "--set", "tool_dirs="+dir); !strings.Contains(out, want) {
+			t.Errorf("%s: %s", call, out)
+		}
+	}
+	file := filepath.Join(dir, "order-find", "handler.yaml")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"results":[{"title":%q}]}`, r.URL.RawQuery)
+	}))
+	defer srv.Close()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(bytes.Replace(text, []byte("https://api.example.com"), []byte(srv.URL), 1), "private: true\n"...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, out := foreignCommand(t, "call", "order_find", `{"query":"tea"}`, "--set", "tool_dirs="+dir); !strings.Contains(out, `"title": "limit=3&q=tea"`) {
+		t.Error(out)
+	}
+}
+
+// TestExampleInJavaScript: the example tool converts money with a service, and reports its failures.
+func TestExampleInJavaScript(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.Abs("../../examples/js-tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("to") != "JPY" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, `{"rate":161.237,"date":"2026-11-27"}`)
+	}))
+	defer srv.Close()
+	for args, want := range map[string]string{`{"amount":10,"from":"EUR","to":"JPY"}`: `"amount": 1612,`, `{"amount":10,"from":"EUR","to":"XXX"}`: `"type": "NOT_FOUND"`} {
+		_, out := foreignCommand(t, "call", "exchange_rate", args, "--set", "tool_dirs="+dir, "--set", "tools.exchange_rate.base_url="+srv.URL)
+		if !strings.Contains(out, want) {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+	srv.Close()
+	if _, out := foreignCommand(t, "call", "exchange_rate", `{"amount":10,"from":"EUR","to":"JPY"}`, "--set", "tool_dirs="+dir, "--set", "tools.exchange_rate.base_url="+srv.URL); !strings.Contains(out, `"The rates cannot be reached."`) {
+		t.Error(out)
+	}
 }
 
 // TestForeignToolsMustBeRight: the gateway does not start with tools that it cannot use, and says where the problem is.

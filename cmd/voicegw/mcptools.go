@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"voicegw/config"
+	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
 	"voicegw/registry"
 	"voicegw/registry/document"
@@ -22,11 +23,11 @@ type foreign struct {
 }
 
 // foreignTools reads the tools in the directories of tool_dirs and in the lock file of MCP servers. client makes the calls
-// to those servers; nil if no tool is called. The error is config.Problems, with the files' names and lines.
-func foreignTools(dirs []string, m config.MCP, client *mcptool.Client) (foreign, error) {
+// to those servers, and hosts runs tools in JavaScript; both are nil if no tool is called. The error is config.Problems, with the files' names and lines.
+func foreignTools(dirs []string, m config.MCP, client *mcptool.Client, hosts *jstool.Hosts) (foreign, error) {
 	var all foreign
 	var err error
-	if all.Foreign, all.warnings, err = dirTools(dirs); err != nil {
+	if all.Foreign, all.warnings, err = dirTools(hosts, dirs); err != nil {
 		return all, err
 	}
 	lock, err := readLock(m.Lock)

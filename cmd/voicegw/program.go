@@ -42,23 +42,24 @@ type Process struct {
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.
 type grammar struct {
-	Serve   serveFlags   `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
-	Sim     simFlags     `cmd:"" help:"Simulate the providers for tests without keys."`
-	Talk    talkFlags    `cmd:"" help:"Hold a voice conversation from recordings or text."`
-	Chat    chatFlags    `cmd:"" help:"Hold a text conversation, optionally continued by voice."`
-	Load    loadFlags    `cmd:"" help:"Load-test a gateway with many concurrent calls."`
-	Tools   toolsFlags   `cmd:"" help:"Create, check, build and try tools."`
-	MCP     mcpFlags     `cmd:"" name:"mcp" help:"Approve tools of MCP servers, and offer tools to MCP clients."`
-	Agents  agentsFlags  `cmd:"" help:"List, show, change and delete the agents of a running gateway."`
-	Audit   auditFlags   `cmd:"" help:"Show the audit log of tool calls, filtered or live."`
-	Jobs    jobsFlags    `cmd:"" help:"List and cancel background jobs."`
-	Blocks  blocksFlags  `cmd:"" help:"List and unblock blocked users."`
-	Keys    keysFlags    `cmd:"" help:"Make API keys for a gateway's configuration."`
-	Drain   drainFlags   `cmd:"" help:"Drain a running gateway: move its sessions to others and refuse new ones."`
-	Health  healthFlags  `cmd:"" help:"Check whether a running gateway is alive or ready; see the exit code."`
-	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
-	Version versionFlags `cmd:"" help:"Print the version and build information."`
-	Help    helpFlags    `cmd:"" help:"Show help for a command."`
+	Serve    serveFlags    `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
+	Sim      simFlags      `cmd:"" help:"Simulate the providers for tests without keys."`
+	Talk     talkFlags     `cmd:"" help:"Hold a voice conversation from recordings or text."`
+	Chat     chatFlags     `cmd:"" help:"Hold a text conversation, optionally continued by voice."`
+	Load     loadFlags     `cmd:"" help:"Load-test a gateway with many concurrent calls."`
+	Tools    toolsFlags    `cmd:"" help:"Create, check, build and try tools."`
+	MCP      mcpFlags      `cmd:"" name:"mcp" help:"Approve tools of MCP servers, and offer tools to MCP clients."`
+	Agents   agentsFlags   `cmd:"" help:"List, show, change and delete the agents of a running gateway."`
+	Audit    auditFlags    `cmd:"" help:"Show the audit log of tool calls, filtered or live."`
+	Jobs     jobsFlags     `cmd:"" help:"List and cancel background jobs."`
+	Blocks   blocksFlags   `cmd:"" help:"List and unblock blocked users."`
+	Keys     keysFlags     `cmd:"" help:"Make API keys for a gateway's configuration."`
+	Drain    drainFlags    `cmd:"" help:"Drain a running gateway: move its sessions to others and refuse new ones."`
+	Health   healthFlags   `cmd:"" help:"Check whether a running gateway is alive or ready; see the exit code."`
+	Console  consoleFlags  `cmd:"" help:"Print a link that opens the console of a running gateway."`
+	ToolHost toolHostFlags `cmd:"" hidden:"" help:"Run tools in JavaScript for a gateway, which starts it."`
+	Version  versionFlags  `cmd:"" help:"Print the version and build information."`
+	Help     helpFlags     `cmd:"" help:"Show help for a command."`
 }
 
 type helpFlags struct {

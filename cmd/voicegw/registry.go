@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"voicegw/config"
+	"voicegw/internal/jstool"
 	"voicegw/internal/mcpserve"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/textutil"
@@ -33,11 +34,11 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 }
 
 // loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
-// directory, if there is one. o has the tools' capabilities. client,
-// which may be nil, connects to the MCP servers.
-func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client) (*registry.Registry, *build.Watch, error) {
+// directory, if there is one. o has the tools' capabilities. client
+// connects to the MCP servers, and hosts runs tools in JavaScript; both may be nil.
+func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client, hosts *jstool.Hosts) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, client)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, client, hosts)
 	if err != nil {
 		return nil, nil, err
 	}

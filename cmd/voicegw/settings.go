@@ -76,7 +76,7 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 	if !source.Client {
 		dirs, servers := config.ForeignTools(source)
 		var err error
-		if others, err = foreignTools(dirs, servers, nil); err != nil {
+		if others, err = foreignTools(dirs, servers, nil, nil); err != nil {
 			return nil, nil, err // the configuration of tools cannot be checked without them
 		}
 	}

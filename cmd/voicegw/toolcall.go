@@ -166,7 +166,7 @@ func (p Process) openBench(b *toolBench) error {
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
-	others, err := foreignTools(b.cfg.ToolDirs, b.cfg.MCP, b.caps.mcp)
+	others, err := foreignTools(b.cfg.ToolDirs, b.cfg.MCP, b.caps.mcp, b.caps.hosts)
 	if err != nil {
 		return usage(err)
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"voicegw/internal/httptool"
+	"voicegw/internal/jstool"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -35,14 +38,16 @@ type toolsNewFlags struct {
 	Action    bool   `help:"Create a tool with side effects that requires approval." xor:"category"`
 	Retrieval bool   `help:"Create a tool that looks something up (the default)." xor:"category"`
 	Utility   bool   `help:"Create a tool that only uses its arguments." xor:"category"`
-	Dir       string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+	JS        bool   `help:"Create a tool in JavaScript, for tool_dirs." name:"js" xor:"kind"`
+	HTTP      bool   `help:"Create a tool that is an HTTP request, for tool_dirs." name:"http" xor:"kind"`
+	Dir       string `help:"The project: the directory that holds tools; with --js and --http a directory of tool_dirs." default:"." placeholder:"DIR"`
 }
 
 type toolsLintFlags struct {
-	Tool string `arg:"" optional:"" help:"Name of a tool, or its directory (default: all)."`
-	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
-	HTTP string `help:"Check a directory of HTTP tools, as in tool_dirs, instead." name:"http" placeholder:"DIR" xor:"report"`
-	JSON bool   `help:"Write the report as JSON." name:"json" xor:"report"`
+	Tool     string   `arg:"" optional:"" help:"Name of a tool, or its directory (default: all)."`
+	Dir      string   `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+	ToolDirs []string `help:"Check a directory of HTTP and JavaScript tools, as in tool_dirs, instead; may be given several times." placeholder:"DIR" xor:"report" sep:"none"`
+	JSON     bool     `help:"Write the report as JSON." name:"json" xor:"report"`
 }
 
 type toolsStartFlags struct{}
@@ -73,8 +78,8 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 }
 
 func (flags toolsLintFlags) Run(p Process) error {
-	if flags.HTTP != "" {
-		tools, warnings, err := dirTools([]string{flags.HTTP})
+	if len(flags.ToolDirs) > 0 {
+		tools, warnings, err := dirTools(nil, flags.ToolDirs)
 		for _, w := range warnings {
 			p.complain("warning: %s", w)
 		}
@@ -134,7 +139,19 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case flags.Utility:
 		category = spec.CategoryUtility
 	}
-	files, err := build.New(flags.Dir, flags.Name, category)
+	var files []string
+	var err error
+	dir := "" // of a tool that is not Go code
+	switch {
+	case flags.JS:
+		dir = flags.Dir
+		files, err = build.NewForeign(dir, flags.Name, jstool.FileName, category)
+	case flags.HTTP:
+		dir = flags.Dir
+		files, err = build.NewForeign(dir, flags.Name, httptool.FileName, category)
+	default:
+		files, err = build.New(flags.Dir, flags.Name, category)
+	}
 	switch {
 	case errors.Is(err, build.ErrName):
 		return usage(err)
@@ -143,7 +160,12 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case err != nil:
 		return cannotBuild(flags.Dir, err)
 	}
-	return p.print(build.NextSteps(flags.Name, category, files))
+	if dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return err
+		}
+	}
+	return p.print(build.NextSteps(dir, flags.Name, category, files))
 }
 
 func (p Process) print(text string) error {

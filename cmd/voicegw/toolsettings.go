@@ -96,7 +96,7 @@ func (s *server) logToolSettings(cfg *config.Config) {
 }
 
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, s.caps.mcp)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, s.caps.mcp, s.caps.hosts)
 	if err != nil {
 		return nil, err
 	}

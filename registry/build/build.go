@@ -274,8 +274,9 @@ func ToolDir(dir string) (project, name string, err error) {
 	return filepath.Dir(parent), filepath.Base(whole), nil
 }
 
-// NextSteps lists the files that New has written, and the author's next steps.
-func NextSteps(name string, category spec.Category, files []string) string {
+// NextSteps lists the files that New or NewForeign has written, and the author's next steps. dir is the directory of
+// NewForeign; otherwise it is empty.
+func NextSteps(dir, name string, category spec.Category, files []string) string {
 	var b strings.Builder
 	for _, f := range files {
 		b.WriteString(f + "\n")
@@ -285,6 +286,10 @@ func NextSteps(name string, category spec.Category, files []string) string {
 		args = `{"text": "tea"}`
 	}
 	id := strings.ReplaceAll(name, "-", "_")
+	if dir != "" {
+		fmt.Fprintf(&b, "\nNow fill them in, and then:\n  voicegw tools lint --tool-dirs %[1]s\n  voicegw tools call %s '%s' --set tool_dirs=%[1]s\n", dir, id, args)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '%s'\nSee %s.\n", id, args, Tutorial)
 	return b.String()
 }

@@ -109,7 +109,7 @@ func TestRecipesQuoteTheTools(t *testing.T) {
 // TestExamplesUseEveryKey: each key of schema.json is used by a tool in examples/tools or tools.
 func TestExamplesUseEveryKey(t *testing.T) {
 	used := map[string]bool{}
-	for _, pattern := range []string{"../../examples/tools/*/schema.json", "../../tools/*/schema.json"} {
+	for _, pattern := range []string{"../../examples/tools/*/schema.json", "../../tools/*/schema.json", "../../examples/js-tools/*/schema.json"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)

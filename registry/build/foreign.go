@@ -3,7 +3,9 @@ package build
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -14,13 +16,14 @@ import (
 // Foreign is a tool whose handler is not Go code.
 type Foreign struct {
 	Entry   registry.Entry
-	File    string // the handler's path
+	Kind    string // the name of the handler's file
+	File    string // its path
 	Handler []byte
 }
 
-// LintForeign checks the tools in a directory, whose handlers are files with that name. It returns those without
+// LintForeign checks the tools in a directory. Each has one handler, with one of the names kinds. It returns those without
 // errors. The error is one of the file system.
-func LintForeign(dir, handler string) ([]Foreign, *Report, error) {
+func LintForeign(dir string, kinds ...string) ([]Foreign, *Report, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the directory of tools: %w", err)
@@ -29,7 +32,7 @@ func LintForeign(dir, handler string) ([]Foreign, *Report, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, root.Close())
 	}
-	p := &project{dir: dir, root: root, linter: linter{base: ".", foreign: handler}}
+	p := &project{dir: dir, root: root, linter: linter{base: ".", foreign: kinds}}
 	ids := make([]string, len(names))
 	for i, name := range names {
 		ids[i] = toolID(name)
@@ -38,7 +41,7 @@ func LintForeign(dir, handler string) ([]Foreign, *Report, error) {
 	var all []Foreign
 	for _, name := range names {
 		if t := p.linter.check(root.FS(), name); t != nil {
-			all = append(all, Foreign{t.entry, filepath.Join(dir, name, handler), t.current})
+			all = append(all, Foreign{t.entry, t.kind, filepath.Join(dir, name, t.kind), t.current})
 		}
 	}
 	p.agree(root.FS())
@@ -47,4 +50,23 @@ func LintForeign(dir, handler string) ([]Foreign, *Report, error) {
 		report.Findings[i].File = filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(report.Findings[i].File, "./")))
 	}
 	return all, report, root.Close()
+}
+
+// kind finds the file with the handler of a tool that is not Go code; empty if there are several, or none.
+func (l *linter) kind(root fs.FS, dir string) string {
+	var has []string
+	for _, name := range l.foreign {
+		if _, err := fs.Lstat(root, path.Join(dir, name)); err == nil {
+			has = append(has, name)
+		}
+	}
+	switch len(has) {
+	case 1:
+		return has[0]
+	case 0:
+		l.add(dir, 0, "", ruleFiles, "The handler is missing. A tool has schema.json, guide.md and %s.", strings.Join(l.foreign, " or "))
+	default:
+		l.add(dir, 0, "", ruleFiles, "There are %s, and a tool has one handler; remove the other.", strings.Join(has, " and "))
+	}
+	return ""
 }

@@ -22,7 +22,7 @@ import (
 
 type linter struct {
 	base     string            // the directory of the tools
-	foreign  string            // the name of the handler's file, if it is not Go code
+	foreign  []string          // the names of handlers that are not Go code; empty for tools in Go
 	module   string            // the project's module path
 	twins    map[string]string // ids that are too similar to an earlier one
 	tool     string            // the tool that is being checked
@@ -35,6 +35,7 @@ type tool struct {
 	entry   registry.Entry
 	args    []byte // the required zz_args.go
 	current []byte // the current zz_args.go, or the foreign handler
+	kind    string // the name of the handler's file
 	has     functions
 	output  []byte // the output schema in OpenAI's form; may be empty
 }
@@ -65,7 +66,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	defer func() { l.tool = "" }()
 	before := l.errors()
 	s := l.read(root, name)
-	t := &tool{name: name, current: s.args}
+	t := &tool{name: name, current: s.args, kind: s.kind}
 	var parameters *schema.Schema // only if reliable
 	if s.schema != nil {
 		parameters = l.schema(s, t)
@@ -73,8 +74,12 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if s.guide != nil {
 		l.guide(s, t, parameters)
 	}
-	t.entry.Handler = s.handlerHash(cmp.Or(l.foreign, handlerFile))
-	if l.foreign != "" {
+	if t.entry.Network != nil && s.kind != "" && s.kind != networkFile {
+		l.add(s.file(schemaFile), lineOf(s.schema, "/network"), "/network", ruleOf("/network"),
+			"Only a handler in JavaScript (%s) uses \"network\"; remove it.", networkFile)
+	}
+	t.entry.Handler = s.handlerHash(s.kind)
+	if l.foreign != nil {
 		t.current = s.handler
 		if l.errors() > before {
 			return nil

@@ -24,12 +24,8 @@ var templates embed.FS
 // types. It is an example of its category, by default retrieval. It returns the files, relative to the project. The
 // error wraps [ErrName], [ErrExists] or [ErrNoTools], or is a file system error.
 func New(dir, name string, category spec.Category) ([]string, error) {
-	text := checkName(name)
-	if text == "" {
-		text = spec.Reserved(toolID(name))
-	}
-	if text != "" {
-		return nil, fmt.Errorf("%w: %q %s", ErrName, name, text)
+	if err := newName(name); err != nil {
+		return nil, err
 	}
 	p, err := open(dir)
 	if err != nil {
@@ -39,30 +35,59 @@ func New(dir, name string, category spec.Category) ([]string, error) {
 	return files, errors.Join(err, p.root.Close())
 }
 
-func (p *project) scaffold(name string, category spec.Category) ([]string, error) {
-	if _, err := toolNames(p.root.FS()); err != nil {
+// NewForeign creates a tool whose handler is not Go code in a directory of tools. kind is the name of the handler's file.
+// Otherwise it is like New.
+func NewForeign(dir, name, kind string, category spec.Category) ([]string, error) {
+	if err := newName(name); err != nil {
 		return nil, err
 	}
-	dir := path.Join(toolsDir, name)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the directory of tools: %w", err)
+	}
+	p := &project{dir: dir, root: root, linter: linter{base: ".", foreign: []string{kind}}}
+	files, err := p.scaffold(name, cmp.Or(category, spec.CategoryRetrieval))
+	return files, errors.Join(err, root.Close())
+}
+
+func newName(name string) error {
+	if why := cmp.Or(checkName(name), spec.Reserved(toolID(name))); why != "" {
+		return fmt.Errorf("%w: %q %s", ErrName, name, why)
+	}
+	return nil
+}
+
+func (p *project) scaffold(name string, category spec.Category) ([]string, error) {
+	if _, err := namesIn(p.root.FS(), p.base); err != nil {
+		return nil, err
+	}
+	dir := path.Join(p.base, name)
 	if err := p.root.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: %s", ErrExists, dir)
 	} else if err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
-	all, err := template.ParseFS(templates, path.Join("template", string(category), "*.tmpl"))
+	all, err := template.ParseFS(templates, path.Join("template", string(category), "*.tmpl"), "template/foreign/*.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("the templates of a tool: %w", err)
 	}
-	about := struct{ Module, Name, ID, Package string }{p.module, name, toolID(name), packageName(name)}
+	about := struct {
+		Module, Name, ID, Package string
+		Category                  spec.Category
+	}{p.module, name, toolID(name), packageName(name), category}
 	var written []string
 	put := func(file string, text []byte) error {
 		written = append(written, path.Join(dir, file))
-		if err := os.WriteFile(filepath.Join(p.dir, toolsDir, name, file), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(p.dir, filepath.FromSlash(dir), file), text, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", path.Join(dir, file), err)
 		}
 		return nil
 	}
-	for _, file := range []string{schemaFile, guideFile, handlerFile, "handler_test.go"} {
+	files := []string{schemaFile, guideFile, handlerFile, "handler_test.go"}
+	if p.foreign != nil {
+		files = append(files[:2], p.foreign...)
+	}
+	for _, file := range files {
 		var b bytes.Buffer
 		if err := all.ExecuteTemplate(&b, file+".tmpl", about); err != nil {
 			return written, fmt.Errorf("the template of %s: %w", file, err)
@@ -74,6 +99,9 @@ func (p *project) scaffold(name string, category spec.Category) ([]string, error
 	t := p.linter.check(p.root.FS(), name)
 	if t == nil {
 		return written, fmt.Errorf("the new tool is refused by the build: %v", p.findings)
+	}
+	if p.foreign != nil {
+		return written, nil
 	}
 	return written, put(ArgsFile, t.args)
 }

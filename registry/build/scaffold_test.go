@@ -63,8 +63,75 @@ func TestNewOfEachCategory(t *testing.T) {
 		if got := file.Tools[0]; got.Category != category || len(got.Output) == 0 {
 			t.Errorf("%s: it is of the category %s, with the output %s", category, got.Category, got.Output)
 		}
-		if steps := NextSteps("alpha-beta", category, nil); !strings.Contains(steps, "tools call alpha_beta '{\"") {
+		if steps := NextSteps("", "alpha-beta", category, nil); !strings.Contains(steps, "tools call alpha_beta '{\"") {
 			t.Errorf("%s: %s", category, steps)
+		}
+	}
+}
+
+// TestNewForeign: a tool that is not Go code has three files and is only warned of its placeholders.
+func TestNewForeign(t *testing.T) {
+	kinds := []string{"handler.yaml", "handler.js"}
+	for _, category := range []spec.Category{"", spec.CategoryAction, spec.CategoryUtility} {
+		dir := t.TempDir()
+		for i, kind := range kinds {
+			name := []string{"alpha-beta", "gamma"}[i]
+			files, err := NewForeign(dir, name, kind, category)
+			if want := []string{name + "/schema.json", name + "/guide.md", name + "/" + kind}; err != nil || !slices.Equal(files, want) {
+				t.Errorf("wrote %v, %v", files, err)
+			}
+		}
+		tools, report, err := LintForeign(dir, kinds...)
+		if err != nil || len(tools) != 2 || report.Errors() > 0 || len(report.Findings) != 4 {
+			t.Errorf("%v, %v:\n%s", tools, err, findingLines(report))
+		}
+		if _, err := NewForeign(dir, "gamma", "handler.js", category); !errors.Is(err, ErrExists) {
+			t.Errorf("the second time: %v", err)
+		}
+		if _, err := NewForeign(dir, "../a", "handler.js", category); !errors.Is(err, ErrName) {
+			t.Errorf("a bad name: %v", err)
+		}
+		if _, err := NewForeign(filepath.Join(dir, "none"), "a", "handler.js", category); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("no directory: %v", err)
+		}
+	}
+}
+
+// TestKinds: a tool of a directory has one handler, whose name tells its kind.
+func TestKinds(t *testing.T) {
+	kinds := []string{"handler.yaml", "handler.js"}
+	for want, handlers := range map[string][]string{
+		"error none: The handler is missing. A tool has schema.json, guide.md and handler.yaml or handler.js.": nil,
+		"error none: There are handler.yaml and handler.js, and a tool has one handler; remove the other.":     kinds,
+		"error none/schema.json: Only a handler in JavaScript (handler.js) uses \"network\"; remove it.":       {"handler.yaml"},
+		"": {"handler.js"},
+	} {
+		dir := t.TempDir()
+		if _, err := NewForeign(dir, "none", "handler.js", spec.CategoryUtility); err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(dir, "none")
+		schema := strings.Replace(read(t, at, "schema.json"), `"parameters"`, `"network": ["api.example.com"], "parameters"`, 1)
+		if err := errors.Join(os.Remove(filepath.Join(at, "handler.js")), os.WriteFile(filepath.Join(at, "schema.json"), []byte(schema), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range handlers {
+			if err := os.WriteFile(filepath.Join(at, name), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tools, report, err := LintForeign(dir, kinds...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range report.Findings {
+			if rel, _ := filepath.Rel(dir, f.File); f.Severity == SeverityError {
+				got += "error " + filepath.ToSlash(rel) + ": " + f.Message
+			}
+		}
+		if got != want || want == "" && (len(tools) != 1 || tools[0].Kind != "handler.js") {
+			t.Errorf("%v: %q, want %q", handlers, got, want)
 		}
 	}
 }

@@ -25,6 +25,7 @@ const (
 	schemaFile  = "schema.json"
 	guideFile   = "guide.md"
 	handlerFile = "handler.go"
+	networkFile = "handler.js" // the handlers that use network
 )
 
 // Maximum sizes of the files, in bytes. Models read the first two.
@@ -43,6 +44,7 @@ type source struct {
 	schema  []byte // nil if unreadable, like the others
 	guide   []byte
 	handler []byte
+	kind    string            // the name of the handler's file
 	args    []byte            // the current zz_args.go
 	others  map[string][]byte // the build's other Go files
 	left    map[string][]byte // excluded Go files: tests, and those with unmet constraints
@@ -93,10 +95,13 @@ func (l *linter) read(root fs.FS, name string) *source {
 	}
 	s.schema = l.file(root, s.file(schemaFile), maxSchema)
 	s.guide = l.file(root, s.file(guideFile), maxGuide)
-	if l.foreign != "" {
-		s.handler = l.file(root, s.file(l.foreign), maxHandler)
+	if l.foreign != nil {
+		if s.kind = l.kind(root, dir); s.kind != "" {
+			s.handler = l.file(root, s.file(s.kind), maxHandler)
+		}
 		return s
 	}
+	s.kind = handlerFile
 	s.handler = l.file(root, s.file(handlerFile), maxHandler)
 	entries, err := fs.ReadDir(root, dir)
 	if err != nil {
@@ -136,7 +141,8 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	data, err := readFile(root, name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and %s.", cmp.Or(l.foreign, handlerFile))
+		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and %s.",
+			cmp.Or(strings.Join(l.foreign, " or "), handlerFile))
 		return nil
 	case err != nil:
 		l.add(name, 0, "", ruleFiles, "The file cannot be used: %v.", err)

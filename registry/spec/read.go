@@ -289,6 +289,9 @@ var (
 	jobNameForm = &form{fits: func(s string) bool {
 		return strings.TrimSpace(s) != "" && !strings.ContainsAny(s, "\n\t") && utf8.RuneCountInString(s) <= 80
 	}}
+	networkForm = &form{text: `An entry is a host, such as "api.example.com" or "http://localhost:8080", or a setting, such as ` +
+		`"{settings.base_url}"`, one: "The host ", fits: matching(`(https?://)?([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])`+
+		`(:[0-9]{1,5})?|\{settings\.[a-z][a-z0-9_]*\}`, 300)}
 	sourceForm = &form{known: LiveSources(), fits: func(s string) bool { return slices.Contains(LiveSources(), s) },
 		text: "The source of live values is one of " + strings.Join(LiveSources(), ", ")}
 )
@@ -357,8 +360,10 @@ var rules = map[string]rule{
 	".scheduling":     {of: []string{SchedulingInterrupt, SchedulingWhenIdle, SchedulingSilent}},
 	".idempotencyKey": {most: 500},
 	".preview":        {most: 1000},
-	".clamp":          {is: `an object such as {"voice": {"top_k": 3}}`},
-	".clamp.*":        {is: `an object such as {"top_k": 3}`},
+	".network": {is: `a list of hosts, such as ["api.example.com"]`, otherwise: "for a tool without fetch, leave it out", most: 32,
+		form: networkForm},
+	".clamp":   {is: `an object such as {"voice": {"top_k": 3}}`},
+	".clamp.*": {is: `an object such as {"top_k": 3}`},
 	".settings": {is: `an object of 1 to 32 settings by name, such as {"base_url": {"type": "string", "description": "Where the ` +
 		`service is."}}`, otherwise: "without any, leave it out", most: 32},
 	".settings.*":             {is: "an object with default, description, secret, type"},

@@ -112,6 +112,9 @@ type Spec struct {
 	Clamp          map[Mode]map[string]int `json:"clamp,omitempty"`
 	// Settings are the tool's own settings by name; may be nil.
 	Settings map[string]Setting `json:"settings,omitempty"`
+	// Network are the hosts that a handler in JavaScript may reach with fetch: a host with an optional port (HTTPS), an
+	// http:// or https:// origin, or {settings.name} for that of a setting. May be nil.
+	Network []string `json:"network,omitempty"`
 	// Parameters is the JSON Schema (draft 2020-12) of the arguments, as written; a closed object without properties
 	// if the author omits it.
 	Parameters json.RawMessage `json:"parameters"`

@@ -1,0 +1,312 @@
+package jstool
+
+import (
+	"cmp"
+	"crypto/sha256"
+	_ "embed" // for tool-error.js
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dop251/goja"
+	"github.com/evanw/esbuild/pkg/api"
+
+	"voicegw/registry"
+)
+
+// maxBundle limits a bundle, in bytes.
+const maxBundle = 2 << 20
+
+// Problem is a problem of a handler. Line is 0 if it concerns the whole file.
+type Problem struct {
+	File    string
+	Line    int
+	Text    string
+	Warning bool
+}
+
+// bundle is a handler with its imports, as a script.
+type bundle struct {
+	code string
+	hash string
+}
+
+type bundler struct {
+	root, real string // the directory of tools, and the same without symbolic links
+	name       string // the tool's directory
+
+	mu  sync.Mutex        // guards own: esbuild loads files concurrently
+	own map[string]string // the texts of the files that are not of packages, by path
+}
+
+// bundleOf bundles a tool's handler. File names in problems begin with root.
+func bundleOf(root, name string) (bundle, []Problem) {
+	abs, err := filepath.Abs(root)
+	if err == nil {
+		root = abs
+	}
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return bundle{}, []Problem{{File: filepath.Join(root, name, FileName), Text: fmt.Sprintf("The directory cannot be read: %v.", err)}}
+	}
+	b := &bundler{root: root, real: real, name: name, own: map[string]string{}}
+	result := api.Build(b.options(nil))
+	problems := b.problems(result)
+	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+		return bundle{}, problems
+	}
+	code := string(result.OutputFiles[0].Contents)
+	if len(code) > maxBundle {
+		return bundle{}, append(problems, b.problem("The handler with its imports has %d bytes, at most %d are allowed.", len(code), maxBundle))
+	}
+	if _, err := parse(code); err != nil {
+		return bundle{}, append(problems, b.problem("The interpreter refuses the handler: %v.", err))
+	}
+	sum := sha256.Sum256([]byte(code))
+	return bundle{code, hex.EncodeToString(sum[:8])}, append(problems, b.free()...)
+}
+
+func (b *bundler) problem(format string, args ...any) Problem {
+	return Problem{File: filepath.Join(b.root, b.name, FileName), Text: fmt.Sprintf(format, args...)}
+}
+
+// options are those of a build. The interpreter knows ES2023 except what Supported lists. With words, the build is the one
+// that finds free identifiers.
+func (b *bundler) options(words []string) api.BuildOptions {
+	o := api.BuildOptions{
+		Stdin: &api.StdinOptions{
+			Contents: "import { execute } from './" + b.name + "/" + FileName + "'; export { execute }", ResolveDir: b.real, Sourcefile: "gateway",
+		},
+		AbsWorkingDir: b.real, Outdir: b.real, Bundle: true, Format: api.FormatIIFE, GlobalName: globalName,
+		Platform: api.PlatformNeutral, MainFields: []string{"module", "main"}, Conditions: []string{"module"},
+		Target: api.ES2023, Supported: map[string]bool{
+			"async-generator": false, "for-await": false, "dynamic-import": false, "import-meta": false, "top-level-await": false,
+			"regexp-set-notation": false, "regexp-match-indices": false, "regexp-unicode-property-escapes": false,
+		},
+		LogOverride: map[string]api.LogLevel{"unsupported-regexp": api.LogLevelSilent}, // prelude.js helps
+		Banner:      map[string]string{"js": `"use strict";`},
+		Define:      map[string]string{"process.env.NODE_ENV": `"production"`, "global": "globalThis"},
+		TsconfigRaw: "{}", LegalComments: api.LegalCommentsNone, Charset: api.CharsetUTF8, LogLevel: api.LogLevelSilent,
+		Sourcemap: api.SourceMapInline, SourcesContent: api.SourcesContentExclude,
+		ResolveExtensions: []string{".js", ".mjs", ".cjs", ".json"},
+		Plugins:           []api.Plugin{{Name: namespace, Setup: func(build api.PluginBuild) { b.setup(build, words) }}},
+	}
+	if words != nil {
+		o.Inject, o.Sourcemap, o.MinifyWhitespace = []string{freeWords}, api.SourceMapNone, true
+	}
+	return o
+}
+
+const (
+	namespace  = "voicegw" // of the following modules, which are no files
+	errorTypes = "_core/error-types.js"
+	freeWords  = "free-words"
+)
+
+// checked marks imports that setup resolves itself.
+type checked struct{}
+
+// setup limits what a handler imports.
+func (b *bundler) setup(build api.PluginBuild, words []string) {
+	build.OnResolve(api.OnResolveOptions{Filter: "."}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+		if _, again := args.PluginData.(checked); again {
+			return api.OnResolveResult{}, nil
+		}
+		if args.Path == freeWords && words != nil {
+			return api.OnResolveResult{Path: freeWords, Namespace: namespace, SideEffects: api.SideEffectsFalse}, nil
+		}
+		if instead, is := nodeModules[strings.TrimPrefix(args.Path, "node:")]; is || strings.HasPrefix(args.Path, "node:") {
+			return refused("The import %q is a module of Node, which tools do not have; %s.", args.Path,
+				cmp.Or(instead, "use a package in plain JavaScript or a tool over HTTP")), nil
+		}
+		if filepath.IsAbs(args.Path) || strings.Contains(args.Path, "://") {
+			return refused("The import %q is an absolute path or URL. Import a file by a relative path, or a package from node_modules.", args.Path), nil
+		}
+		at := filepath.Join(args.ResolveDir, args.Path)
+		if at == filepath.Join(b.real, errorTypes) {
+			if _, err := os.Stat(at); err != nil {
+				return api.OnResolveResult{Path: errorTypes, Namespace: namespace}, nil
+			}
+		}
+		found := build.Resolve(args.Path, api.ResolveOptions{
+			ResolveDir: args.ResolveDir, Importer: args.Importer, Kind: args.Kind, Namespace: args.Namespace, PluginData: checked{}})
+		if len(found.Errors) > 0 {
+			return refused("The import %q is not found. Tools may import files below %s, and packages in its node_modules.", args.Path, b.root), nil
+		}
+		rel, err := filepath.Rel(b.real, found.Path)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return refused("The import %q leads out of %s, and nothing else is read; copy the file there.", args.Path, b.root), nil
+		}
+		return api.OnResolveResult{Path: found.Path, Suffix: found.Suffix}, nil
+	})
+	build.OnLoad(api.OnLoadOptions{Filter: ".", Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		text := errorTypesModule()
+		if args.Path == freeWords {
+			text = freeModule(words)
+		}
+		return api.OnLoadResult{Contents: &text}, nil
+	})
+	build.OnLoad(api.OnLoadOptions{Filter: `\.[cm]?js$`}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		data, err := os.ReadFile(args.Path)
+		if err != nil {
+			return api.OnLoadResult{}, fmt.Errorf("it cannot be read: %w", err)
+		}
+		text := string(data)
+		if rel, err := filepath.Rel(b.real, args.Path); err == nil && !strings.Contains(rel, "node_modules") {
+			b.mu.Lock()
+			b.own[rel] = text
+			b.mu.Unlock()
+		}
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS, ResolveDir: filepath.Dir(args.Path)}, nil
+	})
+}
+
+func refused(format string, args ...any) api.OnResolveResult {
+	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, args...)}}}
+}
+
+// nodeModules are modules of Node, with what to use instead unless it is empty.
+var nodeModules = func() map[string]string {
+	all := map[string]string{}
+	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 https " +
+		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm worker_threads zlib") {
+		all[name] = ""
+	}
+	all["crypto"], all["url"], all["timers"] = "crypto.randomUUID is a global", "URL and URLSearchParams are globals", "setTimeout is a global"
+	all["http"], all["https"] = "use fetch", "use fetch"
+	all["fs"], all["fs/promises"] = noFiles, noFiles
+	all["process"], all["buffer"] = useSettings, useArrays
+	return all
+}()
+
+const (
+	noFiles     = "keep data in a service, as tools have no files"
+	useSettings = `declare "settings" in schema.json and use context.settings`
+	useArrays   = "use Uint8Array, TextEncoder, atob and btoa"
+	useImport   = "import it from '../_core/error-types.js'"
+)
+
+// instead says what to use instead of an identifier.
+var instead = map[string]string{
+	"process": useSettings, "Buffer": useArrays, "__dirname": noFiles, "__filename": noFiles, "XMLHttpRequest": "use fetch",
+	"FormData": "use URLSearchParams or JSON", "setImmediate": "use setTimeout", "ReadableStream": "use text() or json() of the answer",
+	"Intl": "use a package in plain JavaScript", "ToolError": useImport, "ErrorType": useImport, "IntentType": useImport,
+}
+
+// errorTypesModule is the file that the authoring guide's tools import.
+var errorTypesModule = sync.OnceValue(func() string {
+	var s strings.Builder
+	list := func(name string, words []string) {
+		fmt.Fprintf(&s, "export const %s = Object.freeze({", name)
+		for _, w := range words {
+			fmt.Fprintf(&s, "%s: '%s',", w, w)
+		}
+		s.WriteString("});\n")
+	}
+	var types []string
+	for _, t := range registry.ErrorTypes() {
+		types = append(types, string(t))
+	}
+	list("ErrorType", types)
+	list("IntentType", []string{string(registry.IntentEndVoiceSession), string(registry.IntentSuppressAudio),
+		string(registry.IntentSuppressTranscript), string(registry.IntentSetPendingMessage), string(registry.IntentSwitchAgent)})
+	return s.String() + toolErrorText
+})
+
+//go:embed tool-error.js
+var toolErrorText string
+
+// problems converts esbuild's messages.
+func (b *bundler) problems(r api.BuildResult) []Problem {
+	var all []Problem
+	for i, m := range slices.Concat(r.Errors, r.Warnings) {
+		p := b.problem("%s.", strings.TrimSuffix(m.Text, "."))
+		p.Warning = i >= len(r.Errors)
+		if p.Warning && m.Location != nil && strings.Contains(m.Location.File, "node_modules") {
+			continue // not the author's code
+		}
+		if l := m.Location; l != nil && l.File != "gateway" {
+			p.File, p.Line = filepath.Join(b.root, filepath.FromSlash(l.File)), l.Line
+		} else if strings.HasPrefix(m.Text, "No matching export") || strings.HasPrefix(m.Text, `Import "execute" will always be undefined`) {
+			p.Warning, p.Text = false, "There is no exported function execute; write: export async function execute(context) { … }."
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+var (
+	identifiers = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
+	freeMark    = regexp.MustCompile(`__voicegw_free\("([^"]+)"\)`)
+)
+
+// free reports identifiers that are not declared. esbuild knows the scopes: it replaces an undeclared identifier by the
+// export of an injected module, so a second build with a module that exports all words shows which ones are free.
+func (b *bundler) free() []Problem {
+	words := map[string]bool{}
+	for _, text := range b.own {
+		for _, w := range identifiers.FindAllString(text, -1) {
+			words[w] = true
+		}
+	}
+	maps.DeleteFunc(words, func(w string, _ bool) bool { return knownGlobals()[w] })
+	result := api.Build(b.options(slices.Sorted(maps.Keys(words))))
+	if len(result.Errors) > 0 {
+		return b.problems(result)
+	}
+	var all []Problem
+	for _, m := range freeMark.FindAllStringSubmatch(string(result.OutputFiles[0].Contents), -1) {
+		all = append(all, b.undeclared(m[1])...)
+	}
+	return all
+}
+
+// undeclared reports a free identifier, unless a file asks for its type, and so knows that it may be missing.
+func (b *bundler) undeclared(word string) []Problem {
+	asks := regexp.MustCompile(`typeof\s+\(?` + regexp.QuoteMeta(word))
+	uses := regexp.MustCompile(`(^|[^\pL\pN_$.])` + regexp.QuoteMeta(word) + `($|[^\pL\pN_$])`)
+	p := b.problem("%s is not declared.", word)
+	if use, has := instead[word]; has {
+		p.Text = fmt.Sprintf("Tools have no %s unless they declare it; %s.", word, use)
+	}
+	for _, rel := range slices.Sorted(maps.Keys(b.own)) {
+		text := b.own[rel]
+		if asks.MatchString(text) {
+			return nil
+		}
+		if at := uses.FindStringIndex(text); at != nil && p.Line == 0 {
+			p.File, p.Line = filepath.Join(b.root, rel), 1+strings.Count(text[:at[1]-1], "\n")
+		}
+	}
+	return []Problem{p}
+}
+
+// freeModule exports each word as a call that shows in the output if the word is used.
+func freeModule(words []string) string {
+	var s, list strings.Builder
+	for i, w := range words {
+		fmt.Fprintf(&s, "let v%d = /* @__PURE__ */ __voicegw_free(%q);\n", i, w)
+		fmt.Fprintf(&list, "v%d as %s,", i, w)
+	}
+	return s.String() + "export {" + list.String() + "};"
+}
+
+// knownGlobals are the globals of a tool, and the names that esbuild itself gives a meaning.
+var knownGlobals = sync.OnceValue(func() map[string]bool {
+	c := &vmCall{vm: goja.New()}
+	all := map[string]bool{"arguments": true, "exports": true, "module": true, "require": true}
+	if _, err := c.globals(); err != nil {
+		panic("jstool: prelude.js: " + err.Error()) // every test runs it
+	}
+	names, _ := c.vm.RunString("Object.getOwnPropertyNames(globalThis)")
+	for _, n := range names.Export().([]any) {
+		all[n.(string)] = true
+	}
+	return all
+})

@@ -1,0 +1,96 @@
+package jstool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"voicegw/internal/bounded"
+	"voicegw/registry"
+	"voicegw/registry/document"
+)
+
+// maxHostConns limits the connections to a server.
+const maxHostConns = 64
+
+// ownHeaders are not the handler's to set.
+var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Accept-Encoding"}
+
+// fetch makes a request for a handler.
+func (t *Tool) fetch(ctx context.Context, m *fetchMessage, call registry.Call[json.RawMessage, needs]) *fetched {
+	answer, err := t.request(ctx, m, call)
+	if err != nil {
+		return &fetched{Error: document.Shorten(err.Error(), maxText)}
+	}
+	return answer
+}
+
+func (t *Tool) request(ctx context.Context, m *fetchMessage, call registry.Call[json.RawMessage, needs]) (*fetched, error) {
+	u, err := url.Parse(m.URL)
+	if err != nil || u.Host == "" || u.User != nil {
+		return nil, errors.New("the URL is not absolute, or has a user")
+	}
+	private, ok := t.allowed(u, call)
+	if !ok {
+		return nil, fmt.Errorf("network of schema.json does not list %s://%s", document.Shorten(u.Scheme, maxText), document.Shorten(u.Host, maxText))
+	}
+	req, err := http.NewRequestWithContext(ctx, m.Method, u.String(), bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, bounded.Bare(err)
+	}
+	for name, value := range m.Headers {
+		if slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)) {
+			continue
+		}
+		req.Header.Set(name, value)
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "voicegw")
+	}
+	out := t.hosts.public
+	if private {
+		out = t.hosts.private
+	}
+	resp, err := out.Do(req)
+	if err != nil {
+		return nil, bounded.Bare(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" && !m.Manual {
+		return nil, fmt.Errorf("the server answers %d with another address; redirects are not followed", resp.StatusCode)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, bounded.Bare(err)
+	}
+	answer := &fetched{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode), Headers: map[string]string{}, Body: body}
+	for name, values := range resp.Header {
+		answer.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
+	}
+	return answer, nil
+}
+
+// literal reports whether a host is an address or this machine, and not a name that a DNS server may point elsewhere.
+func literal(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost"
+}
+
+// portOf returns host:port with the scheme's port.
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "http":
+		return u.Host + ":80"
+	}
+	return u.Host + ":443"
+}

@@ -1,0 +1,306 @@
+// Package jstool runs tools that are JavaScript: handler.js exports execute(context), as in docs/javascript-tools.md.
+//
+// A handler and its imports are bundled to one script when the tools are loaded. Each call runs in a virtual machine of
+// its own, in one of a few child processes (tool hosts), which have no files, no network and limited memory. A host that
+// dies or does not stop in time fails the calls that it runs, and nothing else.
+package jstool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"voicegw/config/setting"
+	"voicegw/prompts"
+	"voicegw/registry"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+)
+
+// FileName is the name of the file in a tool's directory.
+const FileName = "handler.js"
+
+// Tool is a tool that is JavaScript. It may be used concurrently.
+type Tool struct {
+	// Fixed after Parse.
+	hosts   *Hosts
+	spec    *spec.Spec
+	bundle  bundle
+	repeats bool // the tool may be called again after a failure
+	writes  bool
+}
+
+type needs struct {
+	Settings  registry.AnySettings
+	Messenger registry.Messenger
+}
+
+// parsed is what bundleOf has returned for a tool while the files were in a state.
+type parsed struct {
+	state    string
+	bundle   bundle
+	problems []Problem
+}
+
+var (
+	parsedMu sync.Mutex // guards known
+	known    = map[string]parsed{}
+)
+
+// Parse bundles and checks the handler of the tool in root/name. state identifies the state of the files in root, see
+// [State]; programs read tools several times, and only changed ones are bundled again. hosts runs the calls, and may be nil
+// if the tool is only checked. The tool is nil if a problem is an error.
+func Parse(hosts *Hosts, root, name, state string, declared *spec.Spec) (*Tool, []Problem) {
+	key := filepath.Join(root, name)
+	parsedMu.Lock()
+	p, has := known[key]
+	parsedMu.Unlock()
+	if !has || p.state != state {
+		p.state = state
+		p.bundle, p.problems = bundleOf(root, name)
+		parsedMu.Lock()
+		known[key] = p
+		parsedMu.Unlock()
+	}
+	problems := slices.Clone(p.problems)
+	schema := filepath.Join(root, name, "schema.json")
+	if declared.Job != nil {
+		problems = append(problems, Problem{File: schema, Text: "It declares a job, and only a handler in Go can have one; remove it."})
+	}
+	for _, entry := range declared.Network {
+		if inner, is := settingOf(entry); is {
+			if s, ok := declared.Settings[inner]; !ok || s.Type != spec.SettingString {
+				problems = append(problems, Problem{File: schema, Text: fmt.Sprintf("network names %s, and settings has no string %q.", entry, inner)})
+			}
+		}
+	}
+	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+		return nil, problems
+	}
+	t := &Tool{hosts: hosts, spec: declared, bundle: p.bundle, writes: declared.SideEffects == spec.SideEffectsWrites}
+	t.repeats = declared.Idempotent || !t.writes
+	return t, problems
+}
+
+// State identifies the state of the files in a directory of tools without reading them. It includes files that handlers
+// share, but of packages only that npm has changed them.
+func State(root string) string {
+	var b strings.Builder
+	_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error { // reading the tools reports errors
+		switch {
+		case err != nil:
+			return nil
+		case d.IsDir() && d.Name() == "node_modules":
+			if info, err := os.Stat(filepath.Join(name, ".package-lock.json")); err == nil {
+				fmt.Fprintf(&b, "%s %d\n", name, info.ModTime().UnixNano())
+			}
+			return filepath.SkipDir
+		case d.IsDir() && name != root && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+		return nil
+	})
+	return b.String()
+}
+
+// Hash identifies the handler with its imports.
+func (t *Tool) Hash() string { return t.bundle.hash }
+
+// Handler returns the tool's handler.
+func (t *Tool) Handler() registry.Handler { return registry.Bind(t.execute) }
+
+func (t *Tool) execute(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+	given, err := t.context(call)
+	if err != nil {
+		return registry.Result{}, err
+	}
+	done, err := t.hosts.run(ctx, t, given, call)
+	switch {
+	case err != nil:
+		return registry.Result{}, err
+	case done.Failed != "" && ctx.Err() != nil:
+		return registry.Result{}, ctx.Err() // the registry knows why
+	case done.Thrown != nil:
+		return registry.Result{}, done.Thrown.err()
+	case done.Failed != "":
+		return registry.Result{}, errors.New(done.Failed)
+	}
+	return t.result(done.Result, call)
+}
+
+// context returns what execute gets, as JSON. geminiSession and ws are added in the host.
+func (t *Tool) context(call registry.Call[json.RawMessage, needs]) (json.RawMessage, error) {
+	s := call.Session
+	voice := s.Mode == spec.ModeVoice
+	settings := map[string]any{}
+	for name, v := range call.Needs.Settings.Values {
+		switch v := v.(type) {
+		case setting.Secret:
+			settings[name] = v.Reveal()
+		case time.Duration:
+			settings[name] = v.Milliseconds()
+		default:
+			settings[name] = v
+		}
+	}
+	return document.Marshal(map[string]any{
+		"args": call.Args, "clientId": s.ID, "settings": settings, "idempotencyKey": call.IdempotencyKey,
+		"session": map[string]any{"isActive": s.Phase != "ended", "toolsVersion": s.ToolsVersion, "state": map[string]any{
+			"mode": s.Mode, "phase": s.Phase, "turn": s.Turn, "userId": s.UserID, "vouched": s.Vouched, "conversationId": s.ConversationID,
+			"agent": s.Agent, "timeZone": s.TimeZone, "audioSuppressed": s.Suppressed.Audio, "transcriptSuppressed": s.Suppressed.Transcript,
+		}},
+		"capabilities": map[string]bool{"messaging": voice, "voice": voice, "audit": true},
+		"meta":         map[string]any{"toolId": t.spec.ToolID, "version": t.spec.Version, "category": t.spec.Category},
+	})
+}
+
+func (e *thrown) err() error {
+	if !e.Tool {
+		return errors.New("handler.js threw " + e.Stack) // only for the log
+	}
+	return e.toolError()
+}
+
+func (e *thrown) toolError() *registry.ToolError {
+	failed := &registry.ToolError{Type: registry.ErrorType(e.Type), Message: document.CleanText(e.Message), Retryable: e.Retryable,
+		PartialSideEffects: e.PartialSideEffects, Suggestion: document.CleanText(e.Suggestion)}
+	if e.Stack != "" {
+		failed.Err = errors.New(e.Stack)
+	}
+	if len(e.Details) > 0 {
+		failed.Details = e.Details
+	}
+	return failed
+}
+
+// answer is what execute returns.
+type answer struct {
+	OK      *bool             `json:"ok"`
+	Data    json.RawMessage   `json:"data"`
+	Error   *thrown           `json:"error"`
+	Intents []json.RawMessage `json:"intents"`
+}
+
+var errForm = errors.New("execute must return { ok: true, data } or { ok: false, error: { type, message } }")
+
+// result reads what execute has returned. Its meta is ignored: the gateway writes its own.
+func (t *Tool) result(text json.RawMessage, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil || a.OK == nil || !*a.OK && a.Error == nil {
+		return registry.Result{}, errForm
+	}
+	if !*a.OK {
+		if len(a.Intents) > 0 {
+			t.hosts.warn(t.spec.ToolID, call.Session.ID, "the intents of a failed call are dropped")
+		}
+		return registry.Result{}, a.Error.toolError()
+	}
+	r := registry.Result{}
+	if a.Data != nil {
+		v, problems, ok := document.Decode(a.Data, maxResult, document.MaxSpecDepth)
+		if !ok || len(problems) > 0 {
+			return registry.Result{}, fmt.Errorf("the data of the result cannot be used: %v", problems)
+		}
+		r.Data = document.Clean(v)
+	}
+	for _, raw := range a.Intents {
+		intent, err := intentOf(raw)
+		if err != nil {
+			return registry.Result{}, err
+		}
+		r.Intents = append(r.Intents, intent)
+	}
+	return r, nil
+}
+
+// intentOf reads an intent strictly; the registry checks its values.
+func intentOf(raw json.RawMessage) (registry.Intent, error) {
+	v, _, _ := document.Decode(raw, maxResult, document.MaxSpecDepth)
+	object, _ := v.(map[string]any)
+	var i registry.Intent
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&i); err != nil || object == nil {
+		return i, fmt.Errorf("an intent of the result cannot be read: %w", err)
+	}
+	_, has := object["value"]
+	if want := i.Type == registry.IntentSuppressAudio || i.Type == registry.IntentSuppressTranscript; has != want {
+		return i, fmt.Errorf("the intent %s must have a value only if it is one of SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT", i.Type)
+	}
+	return i, nil
+}
+
+// sent carries out a message of ws.send.
+func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
+	var m struct {
+		Type            string  `json:"type"`
+		TimeoutUntil    float64 `json:"timeoutUntil"`
+		DurationSeconds float64 `json:"durationSeconds"`
+		Message         string  `json:"message"`
+	}
+	const longest = 366 * 24 * 3600
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Type != "timeout" || !(m.DurationSeconds > 0 && m.DurationSeconds <= longest) {
+		t.hosts.warn(t.spec.ToolID, call.Session.ID, `a message of ws.send is dropped: only {"type":"timeout","durationSeconds",…} is sent to clients`)
+		return
+	}
+	d := time.Duration(m.DurationSeconds * float64(time.Second))
+	until := time.UnixMilli(int64(m.TimeoutUntil)).UTC()
+	if wrong := time.Until(until) - d; wrong.Abs() > time.Minute { // also without timeoutUntil
+		until = time.Now().Add(d).Truncate(time.Millisecond).UTC()
+	}
+	call.Needs.Messenger.Timeout(until, d, m.Message)
+}
+
+// restarted is the error of a call whose host was ended because of another call.
+func (t *Tool) restarted(err error) error {
+	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostRestarted(t.spec.ToolID))
+	e.Err, e.Retryable, e.PartialSideEffects = err, t.repeats, t.writes
+	e.Repeatable = e.PartialSideEffects && t.repeats
+	return e
+}
+
+// unavailable is the error of a call that could not begin.
+func (t *Tool) unavailable(err error) error {
+	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostUnavailable(t.spec.ToolID))
+	e.Err = err
+	return e
+}
+
+// settingOf returns the setting that an entry of network names, as in {settings.base_url}.
+func settingOf(entry string) (string, bool) {
+	inner, is := strings.CutPrefix(entry, "{settings.")
+	return strings.TrimSuffix(inner, "}"), is
+}
+
+// allowed reports whether network allows a URL, and whether its address may be private: only if the operator has
+// configured it, or network names it literally.
+func (t *Tool) allowed(u *url.URL, call registry.Call[json.RawMessage, needs]) (private, ok bool) {
+	for _, entry := range t.spec.Network {
+		name, configured := settingOf(entry)
+		if configured {
+			entry, _ = call.Needs.Settings.Values[name].(string)
+		}
+		if !strings.Contains(entry, "://") {
+			entry = "https://" + entry
+		}
+		of, err := url.Parse(entry)
+		if err == nil && of.Host != "" && of.Scheme == u.Scheme && strings.EqualFold(portOf(of), portOf(u)) {
+			return configured || literal(of.Hostname()), true
+		}
+	}
+	return false, false
+}

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package jstool
+
+import (
+	"os"
+	"syscall"
+)
+
+func self() (string, error) { return os.Executable() }
+
+// limitProcess does nothing: only Linux has the limits that hosts need. See docs/javascript-tools.md.
+func limitProcess() error { return nil }
+
+func extendProcessorTime() {}
+
+func processAttributes() *syscall.SysProcAttr { return nil }
