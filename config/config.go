@@ -85,7 +85,8 @@ type Config struct {
 	Features []string `key:"features" eg:"[spring-sale, beta-search@desk, '!spring-sale@billing']"`
 	// Settings of tools, by id; voicegw tools describe lists them: docs/tools-reference.md.
 	Tools Tools `key:"tools"`
-	// Directories of tools that are [HTTP requests](http-tools.md) or [JavaScript](javascript-tools.md), as absolute paths. Changed files apply to new sessions.
+	// Directories of tools that are [HTTP requests](http-tools.md) or [JavaScript](javascript-tools.md), as absolute paths.
+	// Changed files apply to new sessions.
 	ToolDirs []string `key:"tool_dirs" eg:"[/etc/voicegw/tools]"`
 	// Tools over the Model Context Protocol: docs/mcp-tools.md, docs/mcp-server.md.
 	MCP MCP `key:"mcp"`

@@ -74,8 +74,8 @@ func approvalKey(conversation, session, reference string) string {
 	return keyOf(conversation) + "." + keyOf(session+"\x00"+reference)
 }
 
-// note records an approval of the question with that name, which is about to be stored. If the process is killed in between, Open recognises the stale
-// note.
+// note records an approval of the question with that name, which is about to be stored. If the process is killed in
+// between, Open recognises the stale note.
 func (a *Approvals) note(ctx context.Context, name string, question Confirmation, now time.Time) error {
 	data, err := encode(approvalNote{
 		Reference: question.Reference, Tool: question.Tool, Session: question.Session, User: question.User, Agent: question.Agent,

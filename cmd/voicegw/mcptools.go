@@ -23,7 +23,8 @@ type foreign struct {
 }
 
 // foreignTools reads the tools in the directories of tool_dirs and in the lock file of MCP servers. client makes the calls
-// to those servers, and hosts runs tools in JavaScript; both are nil if no tool is called. The error is config.Problems, with the files' names and lines.
+// to those servers, and hosts runs tools in JavaScript; both are nil if no tool is called. The error is config.Problems,
+// with the files' names and lines.
 func foreignTools(dirs []string, m config.MCP, client *mcptool.Client, hosts *jstool.Hosts) (foreign, error) {
 	var all foreign
 	var err error

@@ -36,7 +36,8 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 // loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
 // directory, if there is one. o has the tools' capabilities. client
 // connects to the MCP servers, and hosts runs tools in JavaScript; both may be nil.
-func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client, hosts *jstool.Hosts) (*registry.Registry, *build.Watch, error) {
+func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client,
+	hosts *jstool.Hosts) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
 	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, client, hosts)
 	if err != nil {

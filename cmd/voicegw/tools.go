@@ -40,13 +40,13 @@ type toolsNewFlags struct {
 	Utility   bool   `help:"Create a tool that only uses its arguments." xor:"category"`
 	JS        bool   `help:"Create a tool in JavaScript, for tool_dirs." name:"js" xor:"kind"`
 	HTTP      bool   `help:"Create a tool that is an HTTP request, for tool_dirs." name:"http" xor:"kind"`
-	Dir       string `help:"The project: the directory that holds tools; with --js and --http a directory of tool_dirs." default:"." placeholder:"DIR"`
+	Dir       string `help:"The project, or with --js and --http a directory of tool_dirs." default:"." placeholder:"DIR"`
 }
 
 type toolsLintFlags struct {
 	Tool     string   `arg:"" optional:"" help:"Name of a tool, or its directory (default: all)."`
 	Dir      string   `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
-	ToolDirs []string `help:"Check a directory of HTTP and JavaScript tools, as in tool_dirs, instead; may be given several times." placeholder:"DIR" xor:"report" sep:"none"`
+	ToolDirs []string `help:"Check a directory of tool_dirs instead; may be given several times." placeholder:"DIR" xor:"report" sep:"none"`
 	JSON     bool     `help:"Write the report as JSON." name:"json" xor:"report"`
 }
 

@@ -126,7 +126,8 @@ func (b *bundler) setup(build api.PluginBuild, words []string) {
 				cmp.Or(instead, "use a package in plain JavaScript or a tool over HTTP")), nil
 		}
 		if filepath.IsAbs(args.Path) || strings.Contains(args.Path, "://") {
-			return refused("The import %q is an absolute path or URL. Import a file by a relative path, or a package from node_modules.", args.Path), nil
+			return refused("The import %q is an absolute path or URL. Import a file by a relative path, or a package from node_modules.",
+				args.Path), nil
 		}
 		at := filepath.Join(args.ResolveDir, args.Path)
 		if at == filepath.Join(b.real, errorTypes) {
@@ -174,7 +175,8 @@ func refused(format string, args ...any) api.OnResolveResult {
 // nodeModules are modules of Node, with what to use instead unless it is empty.
 var nodeModules = func() map[string]string {
 	all := map[string]string{}
-	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 https " +
+	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 " +
+		"https " +
 		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm worker_threads zlib") {
 		all[name] = ""
 	}

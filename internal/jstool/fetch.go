@@ -40,7 +40,7 @@ func (t *Tool) request(ctx context.Context, m *fetchMessage, call registry.Call[
 	}
 	private, ok := t.allowed(u, call)
 	if !ok {
-		return nil, fmt.Errorf("network of schema.json does not list %s://%s", document.Shorten(u.Scheme, maxText), document.Shorten(u.Host, maxText))
+		return nil, fmt.Errorf("network of schema.json does not list %s", document.Shorten(u.Scheme+"://"+u.Host, maxText))
 	}
 	req, err := http.NewRequestWithContext(ctx, m.Method, u.String(), bytes.NewReader(m.Body))
 	if err != nil {

@@ -254,7 +254,7 @@ func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
 	}
 	const longest = 366 * 24 * 3600
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Type != "timeout" || !(m.DurationSeconds > 0 && m.DurationSeconds <= longest) {
-		t.hosts.warn(t.spec.ToolID, call.Session.ID, `a message of ws.send is dropped: only {"type":"timeout","durationSeconds",…} is sent to clients`)
+		t.hosts.warn(t.spec.ToolID, call.Session.ID, `ws.send: a message other than {"type":"timeout","durationSeconds",…} is dropped`)
 		return
 	}
 	d := time.Duration(m.DurationSeconds * float64(time.Second))

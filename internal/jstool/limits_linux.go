@@ -20,7 +20,8 @@ func self() (string, error) { return "/proc/self/exe", nil }
 
 // limitProcess limits what a host may use. RLIMIT_AS would count address space that Go reserves and never uses.
 func limitProcess() error {
-	for what, most := range map[int]uint64{unix.RLIMIT_DATA: dataLimit, unix.RLIMIT_NOFILE: maxFiles, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0} {
+	limits := map[int]uint64{unix.RLIMIT_DATA: dataLimit, unix.RLIMIT_NOFILE: maxFiles, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0}
+	for what, most := range limits {
 		if err := unix.Setrlimit(what, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 			return fmt.Errorf("setrlimit: %w", err)
 		}

@@ -195,7 +195,8 @@ func (p *Hosts) start() (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting a tool host: %w", err)
 	}
-	h := &process{pool: p, cmd: cmd, out: make(chan []byte, maxQueue), dead: make(chan struct{}), calls: map[uint64]*pending{}, programs: map[string]bool{}}
+	h := &process{pool: p, cmd: cmd, out: make(chan []byte, maxQueue), dead: make(chan struct{}),
+		calls: map[uint64]*pending{}, programs: map[string]bool{}}
 	p.hosts = append(p.hosts, h)
 	p.running.Go(func() { h.write(in) })
 	p.running.Go(func() { h.read(out, stderr) })

@@ -287,7 +287,8 @@ func NextSteps(dir, name string, category spec.Category, files []string) string 
 	}
 	id := strings.ReplaceAll(name, "-", "_")
 	if dir != "" {
-		fmt.Fprintf(&b, "\nNow fill them in, and then:\n  voicegw tools lint --tool-dirs %[1]s\n  voicegw tools call %s '%s' --set tool_dirs=%[1]s\n", dir, id, args)
+		fmt.Fprintf(&b, "\nNow fill them in, and then:\n  voicegw tools lint --tool-dirs %[1]s\n"+
+			"  voicegw tools call %s '%s' --set tool_dirs=%[1]s\n", dir, id, args)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '%s'\nSee %s.\n", id, args, Tutorial)
