@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -40,8 +41,17 @@ func NewOutbound(private bool, conns int, l Limits) *Outbound {
 	return o
 }
 
-// Do sends a request. The error wraps [ErrAddress] if the address is not allowed.
+// Do sends a request. The error wraps [ErrAddress] if the address is not allowed. Only requests with GET, HEAD, OPTIONS and
+// TRACE are sent again if a connection ends without an answer.
 func (o *Outbound) Do(r *http.Request) (*http.Response, error) {
+	// net/http would send a request with these headers again by itself (Request.isReplayable, Go 1.26), which only the
+	// caller may decide. It compares their canonical names.
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, has := r.Header[name]; has {
+			delete(r.Header, name)
+			r.Header[strings.ToLower(name)] = values
+		}
+	}
 	client, err := o.clientFor(r)
 	if err != nil {
 		return nil, err

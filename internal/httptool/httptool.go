@@ -120,6 +120,9 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 			r.Problem(n, "headers cannot have %q: the gateway sets it, or it is not a header's name", h.name)
 		}
 	}
+	if t.method == http.MethodGet && !t.repeats {
+		r.Problem(top, "a tool that writes and is not idempotent cannot use GET, which HTTP clients may send again")
+	}
 	sends := t.method != http.MethodGet && t.method != http.MethodDelete
 	switch n := m.Get("body"); {
 	case n == nil:

@@ -57,11 +57,15 @@ func call(t testing.TB, handler, base, args string, idempotent bool) (registry.R
 	defer tool.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	return tool.execute(ctx, registry.Call[json.RawMessage, needs]{
+	return tool.execute(ctx, callOf(base, args))
+}
+
+func callOf(base, args string) registry.Call[json.RawMessage, needs] {
+	return registry.Call[json.RawMessage, needs]{
 		Args: json.RawMessage(args), Tool: "order_find", IdempotencyKey: "op-1",
 		Needs:   needs{registry.AnySettings{Values: map[string]any{"base_url": base, "key": setting.NewSecret(secretText)}}},
 		Session: registry.Session{ID: "voice-1", UserID: "ada\u2028", Mode: spec.ModeText, Turn: 3, Vouched: true},
-	})
+	}
 }
 
 // TestRequests: what handler.yaml says reaches the server, each value escaped for its place.
@@ -236,6 +240,35 @@ func TestPlaces(t *testing.T) {
 	_, err = call(t, simple, closed, `{}`, false)
 	if e := err.(*registry.ToolError); e.Type != registry.ErrorTransient || e.PartialSideEffects || !e.Retryable {
 		t.Errorf("no connection: %+v", e)
+	}
+}
+
+// TestNoReplay: a request that may have had its effect is not sent again, although its connection was used before and it
+// has an idempotency key.
+func TestNoReplay(t *testing.T) {
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		io.WriteString(w, `{"d":1}`)
+	}))
+	defer srv.Close()
+	tool, err := Parse(FileName, []byte(simple), declared(t, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tool.Close()
+	c := callOf(srv.URL, `{}`)
+	if _, err := tool.execute(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tool.execute(t.Context(), c)
+	if e, is := err.(*registry.ToolError); !is || !e.PartialSideEffects || asked.Load() != 2 {
+		t.Errorf("%d requests, %v", asked.Load(), err)
+	}
+	if _, err := Parse(FileName, []byte("url: https://a.example/\nmethod: GET"), declared(t, false)); err == nil || !strings.Contains(err.Error(), "cannot use GET") {
+		t.Errorf("a tool that writes with GET: %v", err)
 	}
 }
 

@@ -145,7 +145,7 @@ export const execute = (context) => forms[context.args.form](context);`)
 			t.Errorf("%s: %s, want %s", form, got, want)
 		}
 	}
-	for _, want := range []string{`text="careful {\"a\":1}"`, "level=WARN", "a message of ws.send is dropped", "the intents of a failed call are dropped"} {
+	for _, want := range []string{`text="careful {\"a\":1}"`, "level=WARN", "ws.send: a message other than", "the intents of a failed call are dropped"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}
