@@ -232,7 +232,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 		k := call{r.SessionID, r.CallID}
 		for _, before := range records[k] {
 			if !e.toldAgain(before, r) {
-				f.add(promise, "%s of %s stands there twice;%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}))
+				f.add(promise, "%s of %s stands there twice;%s\n\t%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}), e.links.tell(r.SessionID))
 			}
 		}
 		repeated := slices.ContainsFunc(records[k], func(before audit.Record) bool { return sameLine(before, r) })
