@@ -216,6 +216,13 @@ func (e *evidence) auditTellsAll(f *findings) {
 		session, tool, args string
 		turn                int
 	}
+	// An MCP server does not learn the turn.
+	madeIn := func(session, tool, args string, turn int) made {
+		if spec, _ := named(tool); spec.kind == kindMCP {
+			turn = 0
+		}
+		return made{session, tool, args, turn}
+	}
 	records := map[call][]audit.Record{}
 	ran, answered := map[made]int{}, map[made][]audit.Record{}
 	for _, r := range e.file {
@@ -225,7 +232,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 		k := call{r.SessionID, r.CallID}
 		for _, before := range records[k] {
 			if !e.toldAgain(before, r) {
-				f.add(promise, "%s of %s stands there twice;%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}))
+				f.add(promise, "%s of %s stands there twice;%s\n\t%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}), e.links.tell(r.SessionID))
 			}
 		}
 		repeated := slices.ContainsFunc(records[k], func(before audit.Record) bool { return sameLine(before, r) })
@@ -234,10 +241,10 @@ func (e *evidence) auditTellsAll(f *findings) {
 			continue // it ran once
 		}
 		if !r.CacheHit {
-			ran[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
+			ran[madeIn(r.SessionID, r.ToolID, string(r.Args), r.TurnID)]++
 		}
 		if r.OK && !r.CacheHit {
-			k := made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}
+			k := madeIn(r.SessionID, r.ToolID, string(r.Args), r.TurnID)
 			answered[k] = append(answered[k], r)
 		}
 	}
@@ -270,7 +277,8 @@ func (e *evidence) auditTellsAll(f *findings) {
 		}
 	}
 	for k, n := range began {
-		if ran[k] < n-lost[k] {
+		spec, _ := named(k.tool)
+		if most := spec.attempts(k.args); k.session != "" && ran[k]*most < n-lost[k] {
 			f.add(promise, "%s ran %d times in turn %d of %s with %s and stands there %d times", k.tool, n, k.turn, k.session, k.args, ran[k])
 		}
 	}
@@ -333,7 +341,7 @@ func (e *evidence) nothingUnapproved(f *findings) {
 		approvals[v.session] = append(approvals[v.session], v.approvals...)
 	}
 	for _, r := range e.runs {
-		if spec, _ := named(r.tool); !spec.confirm || e.goesOn(r) {
+		if spec, _ := named(r.tool); !spec.confirm || r.session == "" || e.goesOn(r) {
 			continue
 		}
 		i := slices.IndexFunc(approvals[r.session], func(a approval) bool {
@@ -382,6 +390,6 @@ func (e *evidence) goesOn(r *run) bool {
 // untold reports whether a run ended after its gateway lost the session, by the audit.
 func (e *evidence) untold(r *run) bool {
 	return slices.ContainsFunc(e.file, func(line audit.Record) bool {
-		return line.SessionID == r.session && line.ToolID == r.tool && line.TurnID == r.turn && string(line.Args) == r.args && !line.OK && line.NotDelivered == "session_over"
+		return line.SessionID == r.session && line.ToolID == r.tool && (r.turn == 0 || line.TurnID == r.turn) && string(line.Args) == r.args && !line.OK && line.NotDelivered == "session_over"
 	})
 }

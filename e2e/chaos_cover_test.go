@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"time"
 
 	"voicegw/sim/fault"
@@ -40,6 +42,11 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 	}
 	for _, kind := range chaosFaultKinds() {
 		must("the fault "+kind, int(faults[fault.Kind(kind)]))
+	}
+	for _, kind := range chaosKinds {
+		for _, how := range hows {
+			must(fmt.Sprintf("a run of a tool that writes, of the kind %s, with the result %s", kind, how), e.wrote(kind, how))
+		}
 	}
 	must("a connection that had to be replaced although a call was open", e.withCalls())
 	must("speech while a model's connection was replaced", e.understood)
@@ -84,6 +91,17 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 		}
 	}
 	return missing
+}
+
+// wrote counts the runs of tools of a kind that write, by their results.
+func (e *evidence) wrote(kind chaosKind, how string) int {
+	n := 0
+	for _, r := range e.runs {
+		if spec, _ := named(r.tool); spec.writes && spec.kind == kind && strings.Contains(r.args, `"how":"`+how+`"`) {
+			n++
+		}
+	}
+	return n
 }
 
 // withCalls counts the links that were replaced during a call.

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -18,7 +20,7 @@ type moods struct {
 	all   []mood
 
 	mu   sync.Mutex           // guards the following fields
-	done map[string]time.Time // when the ledger recorded an action as done
+	done map[string]time.Time // when the ledger recorded an action as done, by the handler's key
 	met  map[moodKind]int
 }
 
@@ -88,10 +90,16 @@ func (l moodyLedger) Finish(ctx context.Context, e store.Entry, envelope json.Ra
 		if err == nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.done[e.Key] = time.Now()
+			l.done[handlersKey(e.Key)] = time.Now()
 		}
 		return err
 	})
+}
+
+// handlersKey is the key that a handler gets for an action of the ledger.
+func handlersKey(action string) string {
+	sum := sha256.Sum256([]byte(action))
+	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
 func (l moodyLedger) Release(ctx context.Context, e store.Entry) error {

@@ -40,6 +40,7 @@ type chaosNode struct {
 	member    *store.Membership
 	elsewhere *cluster.Node
 	tools     *registry.Registry
+	endTools  func() // ends the connections to services
 	audit     *audit.Log
 	path      string // of the audit's file
 	manage    *session.Manager
@@ -191,7 +192,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 	n.audit = audit.New(audit.Options{
 		Stream: n.store.Audit(), Lines: auditLines{whileAlive{n, file}, file}, Arguments: audit.ArgumentsFull, Logger: logger,
 	})
-	if n.tools, err = ch.world.tools(ch.toolFile, n); err != nil {
+	if n.tools, n.endTools, err = ch.world.tools(ch.toolFile, n); err != nil {
 		return err
 	}
 	lives := slog.New(slog.NewJSONHandler(whileAlive{n, ch.lives}, nil))
@@ -358,6 +359,7 @@ func (n *chaosNode) end(writing context.Context, broke func(format string, args 
 	if err := n.tools.Wait(ctx); err != nil {
 		broke("handlers of %s are still running: %v", n.name, err)
 	}
+	n.endTools()
 	if err := n.audit.Close(writing); err != nil {
 		broke("closing the audit of %s: %v", n.name, err)
 	}

@@ -160,7 +160,7 @@ func (e *evidence) oneOwner(f *findings) {
 		return false
 	}
 	for _, r := range e.runs {
-		if !has(r.session, r.node, r.at) {
+		if r.session != "" && !has(r.session, r.node, r.at) {
 			f.add(promise, "%s began %s for %s, which another one had taken", r.node.name, r.tool, r.session)
 		}
 	}

@@ -103,12 +103,13 @@ func (e *evidence) reportCalls(row func(string, any, string)) {
 			kept[strings.ReplaceAll(r.NotDelivered, "_", " ")]++
 		}
 	}
-	begun, did := 0, 0
+	begun, kinds := map[string]int{}, map[string]int{}
 	for _, r := range e.runs {
-		begun++
-		if spec, _ := named(r.tool); spec.writes && r.did {
+		spec, _ := named(r.tool)
+		begun[string(spec.kind)]++
+		if spec.writes && r.did {
 			effects[r.tool]++
-			did++
+			kinds[string(spec.kind)]++
 		}
 	}
 	row("calls on the wire", announced, fmt.Sprintf("%d answered, %d withdrawn by the provider", answered, cancelled))
@@ -116,8 +117,8 @@ func (e *evidence) reportCalls(row func(string, any, string)) {
 	row("  came out", sum(results), list(results))
 	row("  duplicates refused", repeats, "joined, repeated, or answered from the store")
 	row("  not told to the model", sum(kept), list(kept))
-	row("handlers begun", begun, "")
-	row("side effects", did, list(effects)+"; none twice")
+	row("handlers begun", sum(begun), list(begun))
+	row("side effects", sum(kinds), list(effects)+"; of tools by kind: "+list(kinds)+"; none twice")
 }
 
 // end describes the end of a visit.

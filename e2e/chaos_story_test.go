@@ -86,7 +86,7 @@ func chaosScenario() string {
 // verbs are a caller's verbs with their weights.
 var verbs = weighted[string]{
 	{"short", 6}, {"talk", 8}, {"nothing", 2}, {"mute", 1},
-	{"look_up", 5}, {"note", 8}, {"book", 10}, {"pay", 8}, {"order", 8}, {"wait_for", 5}, {"watch", 4}, {"goodbye", 2},
+	{"look_up", 5}, {"note", 8}, {"book", 10}, {"pay", 8}, {"shop__order", 8}, {"wait_for", 5}, {"shop__watch", 4}, {"goodbye", 2},
 	{"preamble", 4}, {"lookups", 4}, {"batch", 6}, {"repeat", 5}, {"same", 4}, {"noid", 4}, {"late", 4}, {"wrong", 3}, {"chain", 4},
 }
 

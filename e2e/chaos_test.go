@@ -121,9 +121,10 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	ch := &chaos{
 		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{}, pulse: &pulse{}, stored: &storePulse{}, dir: t.TempDir(),
-		links: newLinkSide(), lives: newChaosLog(), toolFile: chaosToolFile(t), world: &counter{},
+		links: newLinkSide(), lives: newChaosLog(), toolFile: chaosToolFile(t),
 		side: &gatewaySide{cancelled: map[string]time.Time{}, answering: map[string][]time.Time{}},
 	}
+	ch.world = newCounter(ch.broke)
 	ch.openSim(rng)
 	ch.openNATS()
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
@@ -200,7 +201,7 @@ func (ch *chaos) tell(out io.Writer) {
 	visits := len(ch.crowd.visits)
 	ch.crowd.mu.Unlock()
 	fmt.Fprintf(out, "  %4.0f s: %d sessions run, %d are over, %d calls, %d handlers begun, %d faults\n", time.Since(ch.began).Seconds(),
-		ch.running(), visits, ch.sim.Stats().Calls.Load(), ch.world.begun(), ch.sim.Stats().Faults.Load())
+		ch.running(), visits, ch.sim.Stats().Calls.Load(), ch.world.begun(""), ch.sim.Stats().Faults.Load())
 }
 
 // leak looks for leftover goroutines, for as long as they may take to end.
@@ -223,7 +224,7 @@ func (ch *chaos) close() *evidence {
 		}
 	}
 	e := &evidence{
-		visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, moods: ch.moods, pulse: ch.pulse, stored: ch.stored,
+		visits: ch.crowd.visits, tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, moods: ch.moods, pulse: ch.pulse, stored: ch.stored,
 		kills: ch.kills, drains: ch.drains, moved: ch.moved, held: ch.crowd.held,
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -249,6 +250,9 @@ func (ch *chaos) close() *evidence {
 	for _, n := range living {
 		n.shut()
 	}
+	ch.world.close()
+	e.runs = ch.world.all()
+	e.settle()
 	if ch.lives.hasLeaked() || strings.Contains(ch.log.String(), secret) {
 		ch.broke("the provider's key is in the log")
 	}
@@ -309,7 +313,8 @@ func (ch *chaos) tooQuiet() string {
 		what string
 		n    int
 	}{
-		{"completed turns", completed}, {"interrupted turns", interrupted}, {"runs of tools", ch.world.begun()}, {"repeats", repeats},
+		{"completed turns", completed}, {"interrupted turns", interrupted}, {"runs of tools in Go", ch.world.begun(kindGo)}, {"runs of HTTP tools", ch.world.begun(kindHTTP)},
+		{"runs of MCP tools", ch.world.begun(kindMCP)}, {"repeats", repeats},
 		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())}, {"returns of callers", returns},
 		{"connections to models that were replaced", ch.links.replaced()}, {"snapshots", snapshots},
 	} {

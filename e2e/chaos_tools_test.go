@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,11 +42,11 @@ const (
 	chaosHang    = 1000 * time.Millisecond
 )
 
-// run is one start of a handler.
+// run is one start of a handler, or one request to a service.
 type run struct {
 	node                *chaosNode
-	tool, session, user string
-	turn                int
+	tool, session, user string // an MCP server does not learn the session and the user, see settle
+	turn                int    // 0 if it is not known
 	args                string // in canonical JSON
 	ref, slot           string
 	action              string // the key under which the gateway runs it once; of tools that write
@@ -54,19 +55,21 @@ type run struct {
 	ended               time.Time // when the handler returned
 }
 
-// counter records the tools' side effects. A dead gateway has none.
+// counter records the tools' side effects. A dead gateway has none, but services carry out its last requests.
 type counter struct {
+	*services
+
 	mu   sync.Mutex // guards the following field
 	runs []*run
+
+	running sync.WaitGroup
 }
 
-func (c *counter) begin(n *chaosNode, call registry.Call[chaosArgs, struct{}], args string) *run {
-	r := &run{
-		node: n,
-		tool: call.Tool, session: call.Session.ID, user: call.Session.UserID, turn: call.Session.Turn, args: args,
-		ref: call.Args.Ref, slot: call.Args.Slot, action: call.IdempotencyKey, at: time.Now(),
-	}
-	n.alive(func() {
+// begin records the start of a run, and completes it. The caller has to call end.
+func (c *counter) begin(spec chaosTool, args chaosArgs, r *run) *run {
+	r.tool, r.args, r.ref, r.slot, r.at = spec.id, spec.canonical(args), args.Ref, args.Slot, time.Now()
+	c.running.Add(1)
+	r.node.alive(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.runs = append(c.runs, r)
@@ -75,54 +78,80 @@ func (c *counter) begin(n *chaosNode, call registry.Call[chaosArgs, struct{}], a
 }
 
 func (c *counter) do(r *run) {
-	r.node.alive(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		r.did = true
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.did = true
 }
 
 func (c *counter) end(r *run) {
+	defer c.running.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.ended = time.Now()
 }
 
-// begun counts the handlers that began.
-func (c *counter) begun() int {
+// begun counts the runs of a kind of tool that began; of all kinds if it is empty.
+func (c *counter) begun(of chaosKind) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.runs)
+	n := 0
+	for _, r := range c.runs {
+		if spec, _ := named(r.tool); of == "" || spec.kind == of {
+			n++
+		}
+	}
+	return n
 }
 
-// all may be called when nothing runs any more.
+// all waits for all runs. Gateways may not start any more.
 func (c *counter) all() []*run {
+	c.running.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs
 }
 
-// handle is the handler of every tool.
+// act does what a call asks for, in every kind of tool. The error is that of ctx, if the call heeds it. A handler in a
+// dead gateway does nothing. A service does what it was asked to do, unless it heeds that the gateway is gone.
+func (c *counter) act(ctx context.Context, kind chaosKind, r *run, how string) error {
+	do := func() { c.do(r) }
+	switch how {
+	case "slow":
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		r.node.alive(do) // the death of its gateway ends ctx
+		return nil
+	case "fail", "refuse":
+		return nil
+	case "hang":
+		<-time.After(chaosHang)
+	}
+	if kind == kindGo {
+		r.node.alive(do)
+	} else {
+		do()
+	}
+	return nil
+}
+
+// handle is the handler of every tool in Go.
 func (c *counter) handle(spec chaosTool, n *chaosNode) registry.Handler {
 	return registry.Bind(func(ctx context.Context, call registry.Call[chaosArgs, struct{}]) (registry.Result, error) {
-		r := c.begin(n, call, spec.canonical(call.Args))
+		r := c.begin(spec, call.Args, &run{
+			node: n, session: call.Session.ID, user: call.Session.UserID, turn: call.Session.Turn, action: call.IdempotencyKey,
+		})
 		defer c.end(r)
+		if err := c.act(ctx, spec.kind, r, call.Args.How); err != nil {
+			return registry.Result{}, err
+		}
 		switch call.Args.How {
-		case "slow":
-			select {
-			case <-time.After(300 * time.Millisecond):
-			case <-ctx.Done():
-				return registry.Result{}, ctx.Err()
-			}
 		case "fail":
 			return registry.Result{}, registry.Errorf(registry.ErrorTransient, "It does not work at the moment.")
 		case "refuse":
 			return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "It cannot be done.")
-		case "hang":
-			<-time.After(chaosHang)
-		}
-		c.do(r)
-		switch call.Args.How {
 		case "panic":
 			panic("the chaos test wants it")
 		case "partial":
@@ -138,9 +167,21 @@ func (c *counter) handle(spec chaosTool, n *chaosNode) registry.Handler {
 	})
 }
 
+// chaosKind is a kind of tool.
+type chaosKind string
+
+const (
+	kindGo   chaosKind = "Go"
+	kindHTTP chaosKind = "HTTP"
+	kindMCP  chaosKind = "MCP"
+)
+
+var chaosKinds = []chaosKind{kindGo, kindHTTP, kindMCP}
+
 // chaosTool has the differences between the test's tools.
 type chaosTool struct {
-	id       string
+	id       string // of an MCP server's tool: with the server's name
+	kind     chaosKind
 	category spec.Category
 	writes   bool
 	key      string // the business key
@@ -151,14 +192,14 @@ type chaosTool struct {
 }
 
 var chaosTools = []chaosTool{
-	{id: "look_up", category: spec.CategoryRetrieval, topK: true},
-	{id: "note", category: spec.CategoryAction, writes: true},
-	{id: "book", category: spec.CategoryAction, writes: true, key: "{slot}"},
-	{id: "pay", category: spec.CategoryAction, writes: true, confirm: true},
-	{id: "order", category: spec.CategoryAction, writes: true, confirm: true, key: "{slot}"},
-	{id: "wait_for", category: spec.CategoryUtility, cancel: true},
-	{id: "watch", category: spec.CategoryUtility, aside: true},
-	{id: "goodbye", category: spec.CategoryUtility},
+	{id: "look_up", kind: kindHTTP, category: spec.CategoryRetrieval, topK: true},
+	{id: "note", kind: kindGo, category: spec.CategoryAction, writes: true},
+	{id: "book", kind: kindHTTP, category: spec.CategoryAction, writes: true, key: "{slot}"},
+	{id: "pay", kind: kindGo, category: spec.CategoryAction, writes: true, confirm: true},
+	{id: "shop__order", kind: kindMCP, category: spec.CategoryAction, writes: true, confirm: true, key: "{slot}"},
+	{id: "wait_for", kind: kindGo, category: spec.CategoryUtility, cancel: true},
+	{id: "shop__watch", kind: kindMCP, category: spec.CategoryUtility, aside: true},
+	{id: "goodbye", kind: kindGo, category: spec.CategoryUtility},
 }
 
 // canonical formats a call's arguments as the gateway does.
@@ -203,23 +244,32 @@ func (c chaosTool) entry() registry.Entry {
 	}
 }
 
-// chaosToolFile writes the registry file of each gateway.
+// chaosToolFile writes the registry file of each gateway: the tools in Go.
 func chaosToolFile(t testing.TB) []byte {
 	t.Helper()
 	var entries []registry.Entry
 	for _, spec := range chaosTools {
-		entries = append(entries, spec.entry())
+		if spec.kind == kindGo {
+			entries = append(entries, spec.entry())
+		}
 	}
 	return registrytest.File(t, entries...)
 }
 
-// tools loads a gateway's tools. All gateways share the counter.
-func (c *counter) tools(file []byte, n *chaosNode) (*registry.Registry, error) {
+// tools loads a gateway's tools. All gateways share the counter. closeAll ends the connections to services.
+func (c *counter) tools(file []byte, n *chaosNode) (tools *registry.Registry, closeAll func(), err error) {
 	handlers := map[string]registry.Handler{}
 	for _, spec := range chaosTools {
-		handlers[spec.id] = c.handle(spec, n)
+		if spec.kind == kindGo {
+			handlers[spec.id] = c.handle(spec, n)
+		}
 	}
-	return registry.Load(file, registry.Options{Handlers: handlers})
+	foreign, closeAll, err := c.foreign(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	tools, err = registry.Load(file, registry.Options{Handlers: handlers, Foreign: foreign})
+	return tools, closeAll, err
 }
 
 // named returns the chaosTool with an id.
@@ -230,6 +280,15 @@ func named(id string) (chaosTool, bool) {
 		}
 	}
 	return chaosTool{}, false
+}
+
+// attempts is how many requests a call may be: an HTTP tool that only reads tries again after some failures.
+func (c chaosTool) attempts(args string) int {
+	var a chaosArgs
+	if c.kind == kindHTTP && !c.writes && json.Unmarshal([]byte(args), &a) == nil && slices.Contains([]string{"fail", "partial", "panic"}, a.How) {
+		return 3
+	}
+	return 1
 }
 
 // actionOf names what must not be done twice: the slot of a user, else what the gateway
