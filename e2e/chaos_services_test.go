@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,14 +20,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/httptool"
+	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
 	"voicegw/registry"
 )
 
 // services is the HTTP server with the tools that are not in Go. It believes what the gateways send.
 type services struct {
-	server *httptest.Server
-	broke  func(format string, args ...any) // reports a request that no gateway may send
+	server  *httptest.Server
+	scripts string                           // the directory of the tools in JavaScript
+	broke   func(format string, args ...any) // reports a request that no gateway may send
 
 	mu    sync.Mutex            // guards the following field
 	nodes map[string]*chaosNode // by name
@@ -43,8 +47,8 @@ const (
 const mcpServer = "shop"
 
 // newCounter starts the services. The caller has to call close.
-func newCounter(broke func(format string, args ...any)) *counter {
-	c := &counter{services: &services{broke: broke, nodes: map[string]*chaosNode{}}}
+func newCounter(scripts string, broke func(format string, args ...any)) *counter {
+	c := &counter{services: &services{scripts: scripts, broke: broke, nodes: map[string]*chaosNode{}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /http/{tool}", c.serveHTTP)
 	mux.Handle("/mcp", c.serveMCP())
@@ -63,6 +67,13 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 	var tools []*mcptool.Tool
 	for _, spec := range chaosTools {
 		switch spec.kind {
+		case kindJS:
+			entry, tool, hosts, err := s.script(spec, n)
+			if err != nil {
+				return all, nil, err
+			}
+			closers = append(closers, hosts.Close)
+			all.Entries, all.Handlers[spec.id] = append(all.Entries, entry), tool.Handler()
 		case kindHTTP:
 			entry := spec.entry()
 			tool, err := httptool.Parse(spec.id+"/"+httptool.FileName, fmt.Appendf(nil, `{url: "%s/http/%s", private: true, headers: {
@@ -88,6 +99,49 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 			end()
 		}
 	}, nil
+}
+
+// chaosScript is the handler of every tool in JavaScript. It asks the same service as HTTP tools do.
+const chaosScript = `import { ToolError, ErrorType } from "../_core/error-types.js";
+
+const [shop, node] = ["%s", "%s"];
+
+export async function execute({ args, clientId, session, idempotencyKey, meta }) {
+  const answer = await fetch(shop + "/http/" + meta.toolId, {
+    method: "POST",
+    headers: {
+      "X-Node": node, "X-Session": clientId, "X-User": session.state.userId, "X-Turn": String(session.state.turn),
+      ...(idempotencyKey ? { "Idempotency-Key": idempotencyKey } : {}),
+    },
+    body: JSON.stringify(args),
+  });
+  if (answer.status === 425) throw new ToolError(ErrorType.TRANSIENT, "It does not work at the moment.", { retryable: true });
+  if (answer.status === 409) throw new ToolError(ErrorType.CONFLICT, "It cannot be done.");
+  if (!answer.ok) throw new ToolError(ErrorType.PERMANENT, "It stopped in the middle.", { partialSideEffects: true });
+  return { ok: true, data: await answer.json() };
+}
+`
+
+// script makes a tool in JavaScript.
+func (s *services) script(spec chaosTool, n *chaosNode) (registry.Entry, *jstool.Tool, *jstool.Hosts, error) {
+	entry := spec.entry()
+	entry.Network = []string{s.server.URL}
+	dir := filepath.Join(s.scripts, n.name)
+	name := strings.ReplaceAll(spec.id, "_", "-")
+	err := os.MkdirAll(filepath.Join(dir, name), 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name, jstool.FileName), fmt.Appendf(nil, chaosScript, s.server.URL, n.name), 0o600)
+	}
+	if err != nil {
+		return entry, nil, nil, err
+	}
+	hosts := jstool.New(jstool.Options{Command: []string{serveScripts}, Logger: slog.New(slog.DiscardHandler)})
+	tool, problems := jstool.Parse(hosts, dir, name, jstool.State(dir), &entry.Spec)
+	if tool == nil {
+		return entry, nil, nil, fmt.Errorf("the tool %s: %v", spec.id, problems)
+	}
+	entry.Handler = tool.Hash()
+	return entry, tool, hosts, nil
 }
 
 // said is how the MCP server describes a tool.

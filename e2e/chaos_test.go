@@ -124,7 +124,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		links: newLinkSide(), lives: newChaosLog(), toolFile: chaosToolFile(t),
 		side: &gatewaySide{cancelled: map[string]time.Time{}, answering: map[string][]time.Time{}},
 	}
-	ch.world = newCounter(ch.broke)
+	ch.world = newCounter(t.TempDir(), ch.broke)
 	ch.openSim(rng)
 	ch.openNATS()
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
@@ -314,7 +314,7 @@ func (ch *chaos) tooQuiet() string {
 		n    int
 	}{
 		{"completed turns", completed}, {"interrupted turns", interrupted}, {"runs of tools in Go", ch.world.begun(kindGo)}, {"runs of HTTP tools", ch.world.begun(kindHTTP)},
-		{"runs of MCP tools", ch.world.begun(kindMCP)}, {"repeats", repeats},
+		{"runs of MCP tools", ch.world.begun(kindMCP)}, {"runs of tools in JavaScript", ch.world.begun(kindJS)}, {"repeats", repeats},
 		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())}, {"returns of callers", returns},
 		{"connections to models that were replaced", ch.links.replaced()}, {"snapshots", snapshots},
 	} {

@@ -174,9 +174,10 @@ const (
 	kindGo   chaosKind = "Go"
 	kindHTTP chaosKind = "HTTP"
 	kindMCP  chaosKind = "MCP"
+	kindJS   chaosKind = "JavaScript"
 )
 
-var chaosKinds = []chaosKind{kindGo, kindHTTP, kindMCP}
+var chaosKinds = []chaosKind{kindGo, kindHTTP, kindMCP, kindJS}
 
 // chaosTool has the differences between the test's tools.
 type chaosTool struct {
@@ -195,7 +196,7 @@ var chaosTools = []chaosTool{
 	{id: "look_up", kind: kindHTTP, category: spec.CategoryRetrieval, topK: true},
 	{id: "note", kind: kindGo, category: spec.CategoryAction, writes: true},
 	{id: "book", kind: kindHTTP, category: spec.CategoryAction, writes: true, key: "{slot}"},
-	{id: "pay", kind: kindGo, category: spec.CategoryAction, writes: true, confirm: true},
+	{id: "pay", kind: kindJS, category: spec.CategoryAction, writes: true, confirm: true},
 	{id: "shop__order", kind: kindMCP, category: spec.CategoryAction, writes: true, confirm: true, key: "{slot}"},
 	{id: "wait_for", kind: kindGo, category: spec.CategoryUtility, cancel: true},
 	{id: "shop__watch", kind: kindMCP, category: spec.CategoryUtility, aside: true},

@@ -21,8 +21,11 @@ import (
 	"voicegw/registry/spec"
 )
 
-// serveTools is the argument that makes the test's program an MCP server.
-const serveTools = "serve-kinds"
+// The arguments that make the test's program an MCP server, and a host of tools in JavaScript.
+const (
+	serveTools   = "serve-kinds"
+	serveScripts = "tool-host"
+)
 
 type kindsArgs struct {
 	Text string `json:"text"`

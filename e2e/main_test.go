@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"voicegw/internal/jstool"
 	"voicegw/internal/logging"
 	"voicegw/internal/testutil"
 )
@@ -32,6 +33,13 @@ func TestMain(m *testing.M) {
 	}
 	if slices.Contains(os.Args, serveTools) {
 		_ = kindsServer().Run(context.Background(), &mcp.StdioTransport{}) // ends with its input
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == serveScripts {
+		if err := jstool.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	goleak.VerifyTestMain(testutil.Main(m, need),
