@@ -82,7 +82,7 @@ func TestExampleReceivers(t *testing.T) {
 				return err == nil
 			})
 			call := func(secret string) string {
-				var out, errs bytes.Buffer
+				var out, errs console
 				Run(t.Context(), Process{
 					Args:   []string{"tools", "call", "order_cancel", `{"order":"10042","reason":"twice"}`, "--yes", "--config", foreignConfig(t, httpTools+"tools", "http://"+addr, secret)},
 					Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil },
@@ -150,7 +150,7 @@ func TestChangedForeignTools(t *testing.T) {
 // foreignCommand runs a command of tools, in this process.
 func foreignCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	var out, errs bytes.Buffer
+	var out, errs console
 	data := registrytest.Project(t)
 	code := Run(t.Context(), Process{Args: append([]string{"tools"}, args...), Stdout: &out, Stderr: &errs,
 		Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil }})

@@ -425,7 +425,7 @@ func TestMCPSettings(t *testing.T) {
 	for expose, says := range map[string]string{"[lok]": "Did you mean look?", "[spoken]": "only for voice", "[describe_tool]": "belongs to conversations"} {
 		s := newStall(t, "mcp: {expose: "+expose+"}\n")
 		for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--data-dir", s.dir}, {"serve", "--check-config", "--data-dir", s.dir}, {"mcp", "serve"}} {
-			var errs bytes.Buffer
+			var errs console
 			p := s.process()
 			p.Args, p.Stdin, p.Stdout, p.Stderr = append(args, "--config", s.file), strings.NewReader(""), io.Discard, &errs
 			if code := Run(t.Context(), p); code != exitUsage || !strings.Contains(errs.String(), says) || !strings.Contains(errs.String(), "mcp.expose") {

@@ -112,7 +112,7 @@ const (
 // checked marks imports that setup resolves itself.
 type checked struct{}
 
-// setup limits what a handler imports.
+// setup limits the imports of a handler.
 func (b *bundler) setup(build api.PluginBuild, words []string) {
 	build.OnResolve(api.OnResolveOptions{Filter: "."}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		if _, again := args.PluginData.(checked); again {

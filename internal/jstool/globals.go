@@ -17,7 +17,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// globalName is the variable that holds what a bundle exports.
+// globalName is the variable with a bundle's exports.
 const globalName = "__voicegw_tool"
 
 // Limits of a call.

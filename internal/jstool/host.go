@@ -59,7 +59,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// watchMemory tells full after a garbage collection that leaves too much.
+// watchMemory sends to full after a garbage collection that leaves more than maxLive.
 func watchMemory(full chan<- struct{}) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	runtime.SetFinalizer(&struct{ _ [16]byte }{}, func(*struct{ _ [16]byte }) {

@@ -18,7 +18,7 @@ const (
 // self is this program, even if its file was replaced by another version.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// limitProcess limits what a host may use. RLIMIT_AS would count address space that Go reserves and never uses.
+// limitProcess limits the resources of a host. RLIMIT_AS would count address space that Go reserves and never uses.
 func limitProcess() error {
 	limits := map[int]uint64{unix.RLIMIT_DATA: dataLimit, unix.RLIMIT_NOFILE: maxFiles, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0}
 	for what, most := range limits {

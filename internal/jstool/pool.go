@@ -58,7 +58,7 @@ type Hosts struct {
 	running sync.WaitGroup // goroutines
 }
 
-// New returns hosts, none of which runs. The caller closes them.
+// New returns hosts that are not started yet. The caller closes them.
 func New(o Options) *Hosts {
 	limits := bounded.Limits{Service: "fetch", Bytes: maxFetched}
 	return &Hosts{command: o.Command, logger: o.Logger, public: bounded.NewOutbound(false, maxHostConns, limits),

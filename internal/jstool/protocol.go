@@ -36,7 +36,7 @@ type callMessage struct {
 	Program string          `json:"program"`        // its hash
 	Code    string          `json:"code,omitempty"` // only if the host does not have the program
 	Context json.RawMessage `json:"context"`
-	// Millis is the time until the call ends by itself, if the gateway does not end it before.
+	// Millis is the time limit of the call in the host; the gateway may end it earlier.
 	Millis int64 `json:"millis"`
 }
 
@@ -51,12 +51,12 @@ type fetched struct {
 	Body    []byte            `json:"body,omitempty"`
 }
 
-// fromHost is a message of a host; one field besides Call is set.
+// fromHost is a message of a host: Call and one other field.
 type fromHost struct {
 	Call  uint64        `json:"call"`
 	Done  *doneMessage  `json:"done,omitempty"`
 	Log   *logMessage   `json:"log,omitempty"`
-	Send  string        `json:"send,omitempty"` // what the handler has sent with ws.send
+	Send  string        `json:"send,omitempty"` // the text of ws.send
 	Fetch *fetchMessage `json:"fetch,omitempty"`
 }
 

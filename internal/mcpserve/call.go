@@ -126,7 +126,7 @@ func ask(q *registry.ConfirmationRequest) *mcp.CallToolResult {
 	}}}
 }
 
-// answered answers the repetition of a call with the user's answer to its question. What runs is what was asked about.
+// answered runs the call of a question after the user's answer. The arguments are those of the question.
 func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	executor := v.s.opts.Executor
 	q, err := executor.Question(ctx, p.RequestState)

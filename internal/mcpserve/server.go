@@ -120,7 +120,7 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, 
 	return err
 }
 
-// offer is what is offered of a version of the tools.
+// offer are the offered tools of a version.
 type offer struct {
 	// Fixed after current.
 	s        *Server
@@ -222,7 +222,7 @@ func (v view) tool(id string) (*registry.Tool, bool) {
 	return t, ok && slices.Contains(v.ids, id)
 }
 
-// filter hides what a caller may not use: lists lack it, and asking for it is like asking for nothing.
+// filter hides the tools that a caller may not use: lists lack them, and calls of them are calls of unknown tools.
 func (o *offer) filter(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {

@@ -30,7 +30,7 @@ var (
 const maxRepairs = 200
 
 // adapt makes a schema that the registry and every provider accept from that of a server. It accepts all arguments that
-// the server's schema accepts, except unknown properties. losses are sentences about what it does not express.
+// the server's schema accepts, except unknown properties. losses are sentences about the parts that it does not express.
 func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
 	v, problems, ok := document.Decode(raw, adapter.MaxBytes, document.MaxSpecDepth)
 	root, isObject := v.(map[string]any)

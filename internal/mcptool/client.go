@@ -45,11 +45,13 @@ func NewClient(logger *slog.Logger) *Client {
 	return &Client{logger: logger.With("component", "mcp"), servers: map[string]*connection{}}
 }
 
-// Use connects to the servers, and ends the connections to others and to servers that have changed.
+// Use connects to the servers, and ends the connections to others and to servers that have changed. It waits for their end.
 func (c *Client) Use(servers map[string]Server, tools []*Tool) {
 	if c == nil {
 		return
 	}
+	var ended sync.WaitGroup
+	defer ended.Wait() // after the lock is released: calls of other servers go on
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pins := map[string]map[string]string{}
@@ -61,7 +63,7 @@ func (c *Client) Use(servers map[string]Server, tools []*Tool) {
 	}
 	for name, s := range c.servers {
 		if of, keep := servers[name]; !keep || !reflect.DeepEqual(of, s.server) || !maps.Equal(pins[name], s.pins) {
-			s.end()
+			ended.Go(s.end)
 			delete(c.servers, name)
 		}
 	}
@@ -269,7 +271,7 @@ func (s *connection) look(ctx context.Context, session *mcp.ClientSession) (time
 	return again, nil
 }
 
-// list returns what a server says about its tools, and when to ask again.
+// list returns a server's statements about its tools, and the time until the next look.
 func list(ctx context.Context, session *mcp.ClientSession) ([]Said, time.Duration, error) {
 	var all []Said
 	again := lookAgain
@@ -369,7 +371,7 @@ func (s *connection) progressed(_ context.Context, r *mcp.ProgressNotificationCl
 	tell(text, fraction)
 }
 
-// Ask connects to a server, and returns what it says about its tools, sorted by name.
+// Ask connects to a server, and returns its statements about its tools, sorted by name.
 func Ask(ctx context.Context, name string, of Server, logger *slog.Logger) ([]Said, error) {
 	s := &connection{name: name, server: of, logger: logger.With("server", name)}
 	session, closeAll, err := s.open(ctx)

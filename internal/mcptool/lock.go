@@ -36,7 +36,7 @@ type Pinned struct {
 	Tool map[string]json.RawMessage `json:"tool"`
 }
 
-// Said is what a server says about a tool, as it says it.
+// Said is a server's statement about a tool, unchanged.
 type Said struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
@@ -64,7 +64,7 @@ func Decisions() map[string]json.RawMessage {
 	}
 }
 
-// saidOf returns what a server says about a tool.
+// saidOf returns a server's statement about a tool.
 func saidOf(t *mcp.Tool) (Said, error) {
 	said := Said{Name: t.Name, Description: t.Description}
 	for into, v := range map[*json.RawMessage]any{&said.InputSchema: t.InputSchema, &said.Annotations: t.Annotations} {

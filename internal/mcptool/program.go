@@ -19,7 +19,7 @@ type program struct {
 	done chan struct{} // closed when it has ended
 }
 
-// graceful is the time in which a program ends by itself after its input is closed.
+// graceful is the time between closing the input of a program and killing it.
 const graceful = 2 * time.Second
 
 // startProgram starts a program with only the given environment. Its standard error is logged.
@@ -59,7 +59,7 @@ func startProgram(command, env []string, logger *slog.Logger) (*program, error) 
 	return p, nil
 }
 
-// kill closes the program's input, and ends it with its children if it does not end by itself.
+// kill closes the program's input, and kills the program and its children after a while.
 func (p *program) kill() {
 	_ = p.in.Close() // it may have ended
 	ended := make(chan struct{})

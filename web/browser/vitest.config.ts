@@ -38,7 +38,7 @@ export default defineConfig({
     pool: "forks",
     testTimeout: 600_000,
     hookTimeout: 60_000,
-    retry: 1, // a page is late on a machine that becomes busy; a fault fails twice, and the report names what was repeated
+    retry: 1, // pages are late on a machine that becomes busy; the report names repeated tests
     reporters: ["verbose"],
     setupFiles: ["harness/cleanup.ts"],
     projects: [
