@@ -274,6 +274,9 @@ func (l *chaosLog) reasons() map[string]int {
 // until is the latest time at which a call may have run: its handler may outlive its timeout.
 func (r *run) until() time.Time {
 	given := r.at.Add(chaosTimeout * time.Millisecond)
+	if spec, _ := named(r.tool); spec.kind != kindGo {
+		given = given.Add(-remoteLag) // the call began before its request arrived
+	}
 	if r.ended.IsZero() || r.ended.After(given) {
 		return given
 	}

@@ -54,6 +54,9 @@ func (e *evidence) plannedReplacements(f *findings) {
 		for _, sw := range e.log.switched[v.session] {
 			if sw.gen%chaosLinksPerEpoch == 0 {
 				mayShow[sw.reason]++ // another gateway had the connection
+				if sw.reason == "taken_over" {
+					mayShow["lost"]++ // the dying gateway may have told of the end of its own
+				}
 				continue
 			}
 			l, next := links[sw.gen], links[sw.gen+1]

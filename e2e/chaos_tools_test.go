@@ -40,6 +40,8 @@ var hows = []string{"ok", "ok", "ok", "ok", "slow", "slow", "fail", "refuse", "p
 const (
 	chaosTimeout = 700
 	chaosHang    = 1000 * time.Millisecond
+	// remoteLag bounds the time between the start of a call and the arrival of its request at a service.
+	remoteLag = 100 * time.Millisecond
 )
 
 // run is one start of a handler, or one request to a service.

@@ -3,11 +3,13 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/httptool"
+	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -97,6 +100,20 @@ func BenchmarkToolKinds(b *testing.B) {
 	}
 	b.Cleanup(asked.Close)
 	foreign.Entries, foreign.Handlers["http_echo"] = append(foreign.Entries, echo), asked.Handler()
+	dir := b.TempDir()
+	err = errors.Join(os.Mkdir(filepath.Join(dir, "js-echo"), 0o700),
+		os.WriteFile(filepath.Join(dir, "js-echo", jstool.FileName), []byte("export async function execute({ args }) { return { ok: true, data: args }; }\n"), 0o600))
+	if err != nil {
+		b.Fatal(err)
+	}
+	hosts := jstool.New(jstool.Options{Command: []string{serveScripts}, Logger: slog.New(slog.DiscardHandler)})
+	b.Cleanup(hosts.Close)
+	script := kindEntry(b, "js_echo")
+	run, wrong := jstool.Parse(hosts, dir, "js-echo", jstool.State(dir), &script.Spec)
+	if run == nil {
+		b.Fatal(wrong)
+	}
+	foreign.Entries, foreign.Handlers["js_echo"] = append(foreign.Entries, script), run.Handler()
 	var pinned []*mcptool.Tool
 	for name, of := range servers {
 		t := mcpTool(b, name, of)
@@ -112,7 +129,7 @@ func BenchmarkToolKinds(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, id := range []string{"go_echo", "http_echo", "web__echo", "program__echo"} {
+	for _, id := range []string{"go_echo", "http_echo", "web__echo", "program__echo", "js_echo"} {
 		b.Run(id, func(b *testing.B) {
 			p, refused := tools.Snapshot().Prepare(id, spec.ModeVoice, json.RawMessage(`{"text":"hello"}`))
 			if refused != nil {
