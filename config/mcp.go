@@ -84,7 +84,8 @@ func (v validator) validateMCP() {
 	names := slices.Sorted(maps.Keys(m.Servers))
 	switch {
 	case len(names) > mostMCPServers:
-		v.bad(mcpServersPrefix+names[mostMCPServers]+".url", "There are %d MCP servers; at most %d are allowed.", len(names), mostMCPServers)
+		v.bad(mcpServersPrefix+names[mostMCPServers]+".url", "There are %d MCP servers; at most %d are allowed.",
+			len(names), mostMCPServers)
 	case v.refused("mcp.lock") || v.refusedBelow("mcp.servers"):
 	case m.Lock == "" && len(names) > 0:
 		v.wrong("mcp.lock", "is missing; name the file for the approved tools, which voicegw mcp add writes")

@@ -195,7 +195,8 @@ func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 		if err := l.write(); err != nil {
 			return err
 		}
-		fmt.Fprintf(&out, "approved in %s: %s. Review the file, and edit the decisions below \"tool\".\n", l.cfg.Lock, strings.Join(names, ", "))
+		fmt.Fprintf(&out, "approved in %s: %s. Review the file, and edit the decisions below \"tool\".\n",
+			l.cfg.Lock, strings.Join(names, ", "))
 	} else {
 		fmt.Fprintf(&out, "Approve tools with: voicegw mcp add %s NAME ... (see --help for decisions)\n", flags.Server)
 	}

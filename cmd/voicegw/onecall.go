@@ -102,7 +102,9 @@ func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
 	if slices.ContainsFunc(c.call.Tools.All(), func(t *registry.Tool) bool { return t.ToolID == tool.ToolID }) {
 		return
 	}
-	lacks := slices.DeleteFunc(slices.Clone(tool.Requires), func(scope string) bool { return slices.Contains(c.call.Session.Scopes, scope) })
+	lacks := slices.DeleteFunc(slices.Clone(tool.Requires), func(scope string) bool {
+		return slices.Contains(c.call.Session.Scopes, scope)
+	})
 	switch {
 	case has.Only != nil && !slices.Contains(has.Only, tool.ToolID):
 		c.say("the agent %s does not have %s", c.call.Session.Agent, tool.ToolID)

@@ -63,7 +63,8 @@ func bundleOf(root, name string) (bundle, []Problem) {
 	}
 	code := string(result.OutputFiles[0].Contents)
 	if len(code) > maxBundle {
-		return bundle{}, append(problems, b.problem("The handler with its imports has %d bytes, at most %d are allowed.", len(code), maxBundle))
+		return bundle{}, append(problems, b.problem("The handler with its imports has %d bytes, at most %d are allowed.",
+			len(code), maxBundle))
 	}
 	if _, err := parse(code); err != nil {
 		return bundle{}, append(problems, b.problem("The interpreter refuses the handler: %v.", err))
@@ -81,7 +82,8 @@ func (b *bundler) problem(format string, args ...any) Problem {
 func (b *bundler) options(words []string) api.BuildOptions {
 	o := api.BuildOptions{
 		Stdin: &api.StdinOptions{
-			Contents: "import { execute } from './" + b.name + "/" + FileName + "'; export { execute }", ResolveDir: b.real, Sourcefile: "gateway",
+			Contents:   "import { execute } from './" + b.name + "/" + FileName + "'; export { execute }",
+			ResolveDir: b.real, Sourcefile: "gateway",
 		},
 		AbsWorkingDir: b.real, Outdir: b.real, Bundle: true, Format: api.FormatIIFE, GlobalName: globalName,
 		Platform: api.PlatformNeutral, MainFields: []string{"module", "main"}, Conditions: []string{"module"},
@@ -138,7 +140,8 @@ func (b *bundler) setup(build api.PluginBuild, words []string) {
 		found := build.Resolve(args.Path, api.ResolveOptions{
 			ResolveDir: args.ResolveDir, Importer: args.Importer, Kind: args.Kind, Namespace: args.Namespace, PluginData: checked{}})
 		if len(found.Errors) > 0 {
-			return refused("The import %q is not found. Tools may import files below %s, and packages in its node_modules.", args.Path, b.root), nil
+			return refused("The import %q is not found. Tools may import files below %s, and packages in its node_modules.",
+				args.Path, b.root), nil
 		}
 		rel, err := filepath.Rel(b.real, found.Path)
 		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -175,12 +178,15 @@ func refused(format string, args ...any) api.OnResolveResult {
 // nodeModules are modules of Node, with what to use instead unless it is empty.
 var nodeModules = func() map[string]string {
 	all := map[string]string{}
-	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 " +
+	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http " +
+		"http2 " +
 		"https " +
-		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm worker_threads zlib") {
+		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm " +
+		"worker_threads zlib") {
 		all[name] = ""
 	}
-	all["crypto"], all["url"], all["timers"] = "crypto.randomUUID is a global", "URL and URLSearchParams are globals", "setTimeout is a global"
+	all["crypto"], all["timers"] = "crypto.randomUUID is a global", "setTimeout is a global"
+	all["url"] = "URL and URLSearchParams are globals"
 	all["http"], all["https"] = "use fetch", "use fetch"
 	all["fs"], all["fs/promises"] = noFiles, noFiles
 	all["process"], all["buffer"] = useSettings, useArrays
@@ -235,7 +241,8 @@ func (b *bundler) problems(r api.BuildResult) []Problem {
 		}
 		if l := m.Location; l != nil && l.File != "gateway" {
 			p.File, p.Line = filepath.Join(b.root, filepath.FromSlash(l.File)), l.Line
-		} else if strings.HasPrefix(m.Text, "No matching export") || strings.HasPrefix(m.Text, `Import "execute" will always be undefined`) {
+		} else if strings.HasPrefix(m.Text, "No matching export") ||
+			strings.HasPrefix(m.Text, `Import "execute" will always be undefined`) {
 			p.Warning, p.Text = false, "There is no exported function execute; write: export async function execute(context) { … }."
 		}
 		all = append(all, p)

@@ -79,7 +79,8 @@ func Parse(hosts *Hosts, root, name, state string, declared *spec.Spec) (*Tool, 
 	for _, entry := range declared.Network {
 		if inner, is := settingOf(entry); is {
 			if s, ok := declared.Settings[inner]; !ok || s.Type != spec.SettingString {
-				problems = append(problems, Problem{File: schema, Text: fmt.Sprintf("network names %s, and settings has no string %q.", entry, inner)})
+				problems = append(problems, Problem{File: schema,
+					Text: fmt.Sprintf("network names %s, and settings has no string %q.", entry, inner)})
 			}
 		}
 	}
@@ -161,7 +162,8 @@ func (t *Tool) context(call registry.Call[json.RawMessage, needs]) (json.RawMess
 		"args": call.Args, "clientId": s.ID, "settings": settings, "idempotencyKey": call.IdempotencyKey,
 		"session": map[string]any{"isActive": s.Phase != "ended", "toolsVersion": s.ToolsVersion, "state": map[string]any{
 			"mode": s.Mode, "phase": s.Phase, "turn": s.Turn, "userId": s.UserID, "vouched": s.Vouched, "conversationId": s.ConversationID,
-			"agent": s.Agent, "timeZone": s.TimeZone, "audioSuppressed": s.Suppressed.Audio, "transcriptSuppressed": s.Suppressed.Transcript,
+			"agent": s.Agent, "timeZone": s.TimeZone, "audioSuppressed": s.Suppressed.Audio,
+			"transcriptSuppressed": s.Suppressed.Transcript,
 		}},
 		"capabilities": map[string]bool{"messaging": voice, "voice": voice, "audit": true},
 		"meta":         map[string]any{"toolId": t.spec.ToolID, "version": t.spec.Version, "category": t.spec.Category},
@@ -253,7 +255,8 @@ func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
 		Message         string  `json:"message"`
 	}
 	const longest = 366 * 24 * 3600
-	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Type != "timeout" || !(m.DurationSeconds > 0 && m.DurationSeconds <= longest) {
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Type != "timeout" ||
+		!(m.DurationSeconds > 0 && m.DurationSeconds <= longest) {
 		t.hosts.warn(t.spec.ToolID, call.Session.ID, `ws.send: a message other than {"type":"timeout","durationSeconds",…} is dropped`)
 		return
 	}

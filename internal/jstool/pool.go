@@ -376,7 +376,8 @@ func (h *process) take(m fromHost) {
 	case m.Log != nil:
 		var level slog.Level
 		_ = level.UnmarshalText([]byte(m.Log.Level)) // otherwise it is info
-		h.pool.logger.Log(c.ctx, level, "console of a tool", "tool", c.tool.spec.ToolID, "session_id", c.call.Session.ID, "text", m.Log.Text)
+		h.pool.logger.Log(c.ctx, level, "console of a tool", "tool", c.tool.spec.ToolID, "session_id", c.call.Session.ID,
+			"text", m.Log.Text)
 	case m.Send != "":
 		c.tool.sent(m.Send, c.call)
 	}

@@ -174,7 +174,8 @@ func (g *guard) stream(r *http.Request) (*http.Response, error) {
 
 func answerOf(r *http.Request, status int, data []byte) *http.Response {
 	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)), ContentLength: int64(len(data))}
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)),
+		ContentLength: int64(len(data))}
 }
 
 // failure encodes an answer with an error.

@@ -61,8 +61,9 @@ func (e *Executor) ask(j calls.Run, s registry.Session, channel string, q *calls
 	p := j.Prepared
 	record := store.Confirmation{
 		Token: token, Reference: reference(token),
-		Session: s.ID, Channel: channel, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID,
-		Mode: string(p.Mode()), TimeZone: s.TimeZone,
+		Session: s.ID, Channel: channel, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes,
+		Conversation: s.ConversationID,
+		Mode:         string(p.Mode()), TimeZone: s.TimeZone,
 		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
 		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
 		Message:   j.Message,

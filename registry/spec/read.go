@@ -290,8 +290,9 @@ var (
 		return strings.TrimSpace(s) != "" && !strings.ContainsAny(s, "\n\t") && utf8.RuneCountInString(s) <= 80
 	}}
 	networkForm = &form{text: `An entry is a host, such as "api.example.com" or "http://localhost:8080", or a setting, such as ` +
-		`"{settings.base_url}"`, one: "The host ", fits: matching(`(https?://)?([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])`+
-		`(:[0-9]{1,5})?|\{settings\.[a-z][a-z0-9_]*\}`, 300)}
+		`"{settings.base_url}"`, one: "The host ",
+		fits: matching(`(https?://)?([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])`+
+			`(:[0-9]{1,5})?|\{settings\.[a-z][a-z0-9_]*\}`, 300)}
 	sourceForm = &form{known: LiveSources(), fits: func(s string) bool { return slices.Contains(LiveSources(), s) },
 		text: "The source of live values is one of " + strings.Join(LiveSources(), ", ")}
 )
