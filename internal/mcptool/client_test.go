@@ -233,6 +233,35 @@ func TestProgram(t *testing.T) {
 	})
 }
 
+// TestForgottenSession: a server that has started again refuses the old session. The call has not run, and calls succeed
+// again over a new session.
+func TestForgottenSession(t *testing.T) {
+	var serving atomic.Pointer[http.Handler]
+	start := func() {
+		s := newServer()
+		h := handlerOf(s)
+		serving.Store(&h)
+		t.Cleanup(func() {
+			for session := range s.Sessions() {
+				_ = session.Close() // which the client could not end
+			}
+		})
+	}
+	start()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*serving.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(srv.Close)
+	r := newRig(t, Server{URL: srv.URL})
+	ok := func() bool { return strings.HasPrefix(r.call(t.Context(), "echo", `{}`, spec.ModeText), `{"result"`) }
+	if !ok() {
+		t.Fatal("the first call failed")
+	}
+	start()
+	if got := r.call(t.Context(), "echo", `{}`, spec.ModeText); strings.Contains(got, "partial") || strings.HasPrefix(got, "NOT_FOUND") {
+		t.Errorf("the call over the old session: %s", got)
+	}
+	testutil.WaitUntil(t, "a new session", ok)
+}
+
 // TestAway: a server that cannot be reached fails its calls at once, and they may be made again.
 func TestAway(t *testing.T) {
 	srv := httptest.NewServer(handlerOf(newServer()))

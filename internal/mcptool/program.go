@@ -62,16 +62,11 @@ func startProgram(command, env []string, logger *slog.Logger) (*program, error) 
 // kill closes the program's input, and kills the program and its children after a while.
 func (p *program) kill() {
 	_ = p.in.Close() // it may have ended
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-p.done:
-		case <-time.After(graceful):
-		}
-		_ = killGroup(p.cmd) // also children that it has left
-		close(ended)
-	}()
-	<-ended
+	select {
+	case <-p.done:
+	case <-time.After(graceful):
+	}
+	_ = killGroup(p.cmd) // also children that it has left
 	<-p.done
 	_ = p.cmd.Wait() // how it ended does not matter
 }
