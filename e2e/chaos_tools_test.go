@@ -114,7 +114,7 @@ func (c *counter) all() []*run {
 }
 
 // act does what a call asks for, in every kind of tool. The error is that of ctx, if the call heeds it. A handler in a
-// dead gateway does nothing. A service does what it was asked to do, unless it heeds that the gateway is gone.
+// dead gateway does nothing. A service completes its requests, unless it notices that the gateway is gone.
 func (c *counter) act(ctx context.Context, kind chaosKind, r *run, how string) error {
 	do := func() { c.do(r) }
 	switch how {

@@ -37,7 +37,7 @@ type stall struct {
 	began chan struct{}
 }
 
-// stallNeeds are what wait does beside its answer.
+// stallNeeds are the needs of the tool wait.
 type stallNeeds struct{ Progress registry.Progress }
 
 // newStall writes a configuration with more settings.
@@ -286,7 +286,7 @@ func TestMCPOverStreams(t *testing.T) {
 	}
 }
 
-// streams runs mcp serve. end closes its input and returns its exit code and what it has written to standard error.
+// streams runs mcp serve. end closes its input and returns its exit code and its standard error.
 func (s *stall) streams(t *testing.T, flags ...string) (over mcp.Transport, end func() (int, string)) {
 	t.Helper()
 	in, input := io.Pipe()
@@ -345,7 +345,7 @@ func (r *running) postMCP(body string, header ...string) (int, http.Header, stri
 
 const lookCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"look","arguments":{"ref":"r1"}}}`
 
-// TestMCPRefuses: what is no message, too much or not allowed gets an error of JSON-RPC.
+// TestMCPRefuses: an invalid, too large or forbidden request gets a JSON-RPC error.
 func TestMCPRefuses(t *testing.T) {
 	t.Parallel()
 	key, blind := auth.NewAPIKey(), auth.NewAPIKey()
@@ -382,7 +382,7 @@ func TestMCPRefuses(t *testing.T) {
 		"no prompt":          {`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"x"}}`, nil, 200, `unknown prompt`},
 		"an old version":     {lookCall, []string{"Mcp-Protocol-Version", "2023-01-01"}, 400, `Unsupported protocol version`},
 		"an empty key":       {strings.Replace(lookCall, `"name"`, `"_meta":{"voicegw/idempotencyKey":""},"name"`, 1), nil, 200, `-32602`},
-		"a key that is none": {strings.Replace(lookCall, `"name"`, `"_meta":{"voicegw/idempotencyKey":7},"name"`, 1), nil, 200, `-32602`},
+		"an invalid key":     {strings.Replace(lookCall, `"name"`, `"_meta":{"voicegw/idempotencyKey":7},"name"`, 1), nil, 200, `-32602`},
 		"a forged state":     {strings.Replace(lookCall, `"name"`, `"requestState":"x","name"`, 1), nil, 200, `-32602`},
 		"a notification":     {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil, 202, ``},
 		"a batch": {`[` + lookCall + `,{"jsonrpc":"2.0","id":8,"method":"ping"}]`, []string{"Mcp-Protocol-Version", "2025-03-26"}, 200,

@@ -82,7 +82,7 @@ func idleFeatures(entries []string, tools *registry.Snapshot) []string {
 }
 
 // checkTools checks that all tools that the configuration names exist, and that those for MCP clients can be offered.
-// more are tools beside those of the snapshot. The error is config.Problems.
+// more are tools in addition to those of the snapshot. The error is config.Problems.
 func checkTools(cfg *config.Config, tools *registry.Snapshot, more ...registry.Entry) error {
 	var problems config.Problems
 	all := tools.All()

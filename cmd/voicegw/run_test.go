@@ -89,7 +89,7 @@ func startAs(t *testing.T, p Process, args ...string) *running {
 		defer close(done)
 		p.Args, p.Stdin, p.Stdout, p.Stderr = args, strings.NewReader(""), &r.out, testutil.Watch(testutil.Log, &r.err)
 		p.Signals, p.Reloads, p.sweeps = r.signals, r.reloads, r.sweeps
-		p.leaving = testutil.WaitLimit // what is left to end after a second signal does so, however slow the disk is
+		p.leaving = testutil.WaitLimit // enough for a slow disk after a second signal
 		r.exit <- Run(ctx, p)
 	}()
 	t.Cleanup(func() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParsePairs: what is read has no line breaks, which would make other headers of it.
+// FuzzParsePairs: names and values have no line breaks, which would start another header.
 func FuzzParsePairs(f *testing.F) {
 	f.Add("authorization=Bearer%20abc,x=y")
 	f.Add("a=%0d%0ab")

@@ -38,7 +38,7 @@ func entry(id string, change func(*spec.Spec)) registry.Entry {
 	}}
 }
 
-// newServer serves tools, of which it counts the calls.
+// newServer serves tools and counts their calls.
 func newServer(t testing.TB, settings Settings) (*Server, *atomic.Int64) {
 	t.Helper()
 	ran := new(atomic.Int64)
@@ -98,7 +98,7 @@ func serve(s *Server, body, version string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestOffered: by default what only reads and needs no approval, by any rule; otherwise what is named, as far as it fits.
+// TestOffered: the default are tools that only read and need no approval; otherwise the named tools that fit.
 func TestOffered(t *testing.T) {
 	s, _ := newServer(t, Settings{})
 	if got := names(t, s); !slices.Equal(got, []string{"both", "look"}) {
