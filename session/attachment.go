@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -68,7 +67,7 @@ func (a *attachment) hear() {
 	defer s.inbound.Unlock()
 	a.caughtUp = a.conn.CaughtUp()
 	for !a.over {
-		f, ok, err := a.conn.TryRead()
+		in, ok, err := a.conn.TryReceive()
 		switch {
 		case err != nil:
 			a.over = true
@@ -85,7 +84,7 @@ func (a *attachment) hear() {
 				a.heard = true
 				a.confirmToken()
 			}
-			a.frame(f, a.caughtUp)
+			a.take(in, a.caughtUp)
 		}
 	}
 }
@@ -167,36 +166,28 @@ func (a *attachment) confirmToken() {
 	}
 }
 
-// frame handles one frame, which arrived after since; zero means now. The caller must hold inbound.
-func (a *attachment) frame(f protocol.Frame, since time.Time) {
+// take handles one frame, which arrived after since; zero means now. The caller must hold inbound.
+func (a *attachment) take(in protocol.Input, since time.Time) {
 	s := a.s
 	if s.isOver() {
 		return // the rest of a flood gets no answers
 	}
-	if f.Audio {
-		a.audio(f.Data, since)
+	if in.Audio {
+		a.audio(in.PCM, since)
 		return
 	}
 	if s.client.control == nil {
 		s.client.control = rate.NewLimiter(controlRate, controlBurst)
 	}
-	if !s.client.control.Allow() {
+	if !s.client.control.AllowN(time.Now(), price(in.Message)) {
 		a.tooMany()
 		return
 	}
-	m, err := protocol.ParseClient(f.Data)
-	if err != nil {
-		var bad *protocol.MessageError
-		if errors.As(err, &bad) {
-			s.clientError(bad.Code, bad.Field, "%s", bad.Message)
-		}
+	if in.Mistake != nil {
+		s.clientError(in.Mistake.Code, in.Mistake.Field, "%s", in.Mistake.Message)
 		return
 	}
-	if !s.client.control.AllowN(time.Now(), price(m)-1) {
-		a.tooMany()
-		return
-	}
-	a.message(m)
+	a.message(in.Message)
 }
 
 func (a *attachment) tooMany() {

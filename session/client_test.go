@@ -23,7 +23,7 @@ var errClosed = errors.New("test client: closed")
 type testClient struct {
 	in     chan protocol.Frame // from the test to the session's reader
 	closed chan struct{}       // closed by Close or Abort
-	next   *protocol.Frame     // taken from in, and not by TryRead; owned by Notify's goroutine
+	next   *protocol.Frame     // taken from in, and not by TryReceive; owned by Notify's goroutine
 
 	mu     sync.Mutex // guards the following fields
 	got    []string   // what was written, in order: "type …" or "audio N"
@@ -44,17 +44,17 @@ func newTestClient() *testClient {
 	return &testClient{in: make(chan protocol.Frame, 1024), closed: make(chan struct{})}
 }
 
-func (c *testClient) Read() (protocol.Frame, error) {
+func (c *testClient) Receive() (protocol.Input, error) {
 	select {
 	case f := <-c.in:
-		return f, nil
+		return f.Input(), nil
 	default:
 	}
 	select {
 	case f := <-c.in:
-		return f, nil
+		return f.Input(), nil
 	case <-c.closed:
-		return protocol.Frame{}, errClosed
+		return protocol.Input{}, errClosed
 	}
 }
 
@@ -73,22 +73,22 @@ func (c *testClient) Notify(f func()) {
 	}()
 }
 
-// TryRead implements Client.
-func (c *testClient) TryRead() (f protocol.Frame, ok bool, err error) {
+// TryReceive implements Client.
+func (c *testClient) TryReceive() (in protocol.Input, ok bool, err error) {
 	if c.next != nil {
-		f, c.next = *c.next, nil
-		return f, true, nil
+		in, c.next = c.next.Input(), nil
+		return in, true, nil
 	}
 	select {
 	case f := <-c.in:
-		return f, true, nil
+		return f.Input(), true, nil
 	default:
 	}
 	select {
 	case <-c.closed:
-		return f, false, errClosed
+		return in, false, errClosed
 	default:
-		return f, false, nil
+		return in, false, nil
 	}
 }
 

@@ -75,26 +75,23 @@ func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 		defer close(closed)
 		refuse(c, startCause(ctx))
 	})
-	f, err := c.Read()
+	in, err := c.Receive()
 	if !stop() {
 		<-closed
 		return nil, startCause(ctx)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, gone(err)
-	}
-	if f.Audio {
+	case in.Audio:
 		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted,
 			"Audio came before session.start; the first frame must be session.start.")
-	}
-	msg, err := protocol.ParseClient(f.Data)
-	var bad *protocol.MessageError
-	if errors.As(err, &bad) {
-		cause := refusal(protocol.CloseBadProtocol, bad.Code, "%s", bad.Message)
-		cause.Field = bad.Field
+	case in.Mistake != nil:
+		cause := refusal(protocol.CloseBadProtocol, in.Mistake.Code, "%s", in.Mistake.Message)
+		cause.Field = in.Mistake.Field
 		return nil, cause
 	}
-	start, ok := msg.(*startMessage)
+	start, ok := in.Message.(*startMessage)
 	if !ok {
 		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "The first message must be session.start.")
 	}

@@ -37,12 +37,16 @@ import (
 	"voicegw/transport"
 )
 
-// Client is the connection to a session's client, implemented by *protocol.Conn. One goroutine reads session.start;
-// after Notify, the connection calls its function. One goroutine writes. Close and Abort end both.
+// Client is the connection to a session's client in any protocol; *protocol.Conn implements voicegw.v1. One goroutine
+// reads session.start; after Notify, the connection calls its function. One goroutine writes. Close and Abort end both.
+//
+// Input is decoded by the connection. Output has the encoding of voicegw.v1, in which the session queues it and keeps
+// it for a returning client; a connection of another protocol decodes it with protocol.ParseServer. The PCM of
+// WriteAudio belongs to the item of the last audio.start.
 type Client interface {
-	Read() (protocol.Frame, error)
+	Receive() (protocol.Input, error)
 	Notify(f func())
-	TryRead() (f protocol.Frame, ok bool, err error)
+	TryReceive() (in protocol.Input, ok bool, err error)
 	CaughtUp() time.Time
 	WriteAudio(pcm []byte) error
 	WriteText(message []byte) error

@@ -453,9 +453,11 @@ type noClient struct{}
 
 var errNoClient = errors.New("session: the client has not returned")
 
-func (noClient) Read() (protocol.Frame, error)            { return protocol.Frame{}, errNoClient }
-func (noClient) Notify(f func())                          { go f() }
-func (noClient) TryRead() (protocol.Frame, bool, error)   { return protocol.Frame{}, false, errNoClient }
+func (noClient) Receive() (protocol.Input, error) { return protocol.Input{}, errNoClient }
+func (noClient) Notify(f func())                  { go f() }
+func (noClient) TryReceive() (protocol.Input, bool, error) {
+	return protocol.Input{}, false, errNoClient
+}
 func (noClient) CaughtUp() time.Time                      { return time.Time{} }
 func (noClient) WriteAudio([]byte) error                  { return errNoClient }
 func (noClient) WriteText([]byte) error                   { return errNoClient }
