@@ -62,7 +62,7 @@ func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Rep
 		return protocol.Dial(ctx, url, protocol.DialOptions{Client: client})
 	}
 	rep := run(t.Context(), t, o)
-	rep.Judge(report.DefaultThresholds())
+	rep.Judge(report.DefaultThresholds(nil))
 	return rep
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"voicegw/client/wire"
 
 	"voicegw/client/load"
 	"voicegw/client/load/caller"
@@ -32,7 +33,7 @@ func TestThePagesExamples(t *testing.T) {
 		t.Fatalf("%d scripts and %d annotations", len(scripts), len(notes))
 	}
 	for _, s := range scripts {
-		if _, err := caller.ParseScript("docs/load.md", []byte(s[1])); err != nil {
+		if _, err := caller.ParseScript("docs/load.md", []byte(s[1]), wire.Wire{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -46,7 +47,7 @@ func TestThePagesExamples(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, d := range report.DefaultThresholds() {
+	for _, d := range report.DefaultThresholds(nil) {
 		if !strings.Contains(doc, "`"+d.Text+"`") {
 			t.Errorf("the default %s is not in docs/load.md", d.Text)
 		}
@@ -70,7 +71,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, bad := range []string{
 		"{x: 1}", "{turns: [{x: 1}]}", "{turns: [{type: a, wait_for: x}]}", "{turns: [{type: a, expect: {x: 1}}]}", "{begin: {x: 1}, turns: [{type: a}]}", "{turns: [{type: '${x}'}]}",
 	} {
-		_, err := caller.ParseScript("x", []byte(bad))
+		_, err := caller.ParseScript("x", []byte(bad), wire.Wire{})
 		if err == nil {
 			t.Fatalf("%s is read", bad)
 		}

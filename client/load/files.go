@@ -14,6 +14,7 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
+	"voicegw/client/wire"
 	"voicegw/internal/textutil"
 )
 
@@ -22,8 +23,8 @@ const builtinScript = "builtin:"
 // maxScript bounds the bytes read of a script; parsing rejects larger ones.
 const maxScript = 2 << 20
 
-// ReadScript reads a script from a file or from builtin:NAME. dir is the folder of its recordings.
-func ReadScript(name string) (s *caller.Script, dir string, err error) {
+// ReadScript reads a script for a wire from a file or from builtin:NAME. dir is the folder of its recordings.
+func ReadScript(name string, on wire.Wire) (s *caller.Script, dir string, err error) {
 	var data []byte
 	if own, ok := strings.CutPrefix(name, builtinScript); ok {
 		data, err = ReadExample(own)
@@ -34,7 +35,7 @@ func ReadScript(name string) (s *caller.Script, dir string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--script: %w", err)
 	}
-	s, err = caller.ParseScript(name, data)
+	s, err = caller.ParseScript(name, data, on)
 	return s, dir, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"voicegw/client/wire"
 
 	"go.uber.org/goleak"
 
@@ -111,7 +112,7 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 
 func parse(t *testing.T, text string) *caller.Script {
 	t.Helper()
-	sc, err := caller.ParseScript("test.yaml", []byte(text))
+	sc, err := caller.ParseScript("test.yaml", []byte(text), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
 	o.URL, o.Script, o.ScriptFile = st.url, sc, "test.yaml"
 	rep := run(t.Context(), t, o)
 	rep.Invalid = nil
-	rep.Judge(report.DefaultThresholds())
+	rep.Judge(report.DefaultThresholds(nil))
 	return rep
 }
 
@@ -281,7 +282,7 @@ func TestTheExamplesAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := caller.ParseScript(name, data)
+		s, err := caller.ParseScript(name, data, wire.Wire{})
 		if err != nil {
 			t.Error(err)
 			continue

@@ -13,11 +13,13 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 )
 
 // Options describe a run. The flags of voicegw load fill them; zero values have defaults.
 type Options struct {
-	URL      string `help:"Voice endpoint of the gateway (${default})." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL"`
+	Wire     string `help:"Wire: voicegw, realtime (OpenAI Realtime), or twilio (a phone carrier)." default:"voicegw" enum:"voicegw,realtime,twilio"`
+	URL      string `help:"The wire's endpoint of the gateway (ws://127.0.0.1:8080/v1/voice)." placeholder:"URL"`
 	Anywhere bool   `help:"Allow an address that is not this machine." name:"yes-really"`
 
 	Plan   ScheduleOptions `embed:""`
@@ -39,11 +41,13 @@ type Options struct {
 	Provider      string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
 	ProviderDelay time.Duration `help:"Known delay of the provider's first audio; the report subtracts it." placeholder:"TIME"`
 	Frame         time.Duration `help:"Audio per frame, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
-	InputRate     int           `help:"Sample rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
-	OutputRate    int           `help:"Sample rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
+	InputRate     int           `help:"Sample rate to send in Hz (16000; realtime 24000; twilio 8000)." placeholder:"HZ"`
+	OutputRate    int           `help:"Sample rate to receive in Hz (24000; twilio 8000)." placeholder:"HZ"`
 
 	ConnectTime time.Duration `help:"Time limit to connect and start a session (20s)." default:"20s" placeholder:"TIME" name:"timeout"`
 	APIKey      string        `help:"API key, if required; prefer VOICEGW_API_KEY, since other users see flags." placeholder:"KEY"`
+
+	Phone wire.CarrierOptions `embed:"" prefix:"phone-"`
 
 	// DataDir is for the flag's command, which finds APIKey there.
 	DataDir string `key:"data_dir" help:"Data folder of a gateway on this machine, to read the key that it generated." placeholder:"DIR"`
@@ -64,8 +68,6 @@ type Options struct {
 var ErrOptions = errors.New("invalid options")
 
 const (
-	defaultInputRate   = 16000
-	defaultOutputRate  = 24000
 	defaultFrame       = 20 * time.Millisecond
 	defaultConnectTime = 20 * time.Second
 	minEvery           = time.Second // between lost connections
@@ -73,15 +75,27 @@ const (
 	maxFrame           = 200 * time.Millisecond
 )
 
+// Endpoint returns the wire's endpoint, which is URL unless it is empty. The error wraps ErrOptions.
+func (o Options) Endpoint() (wire.Wire, string, error) {
+	w, err := wire.Find(o.Wire)
+	if err != nil {
+		return w, "", fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return w, cmp.Or(o.URL, "ws://127.0.0.1:8080"+w.Path), nil
+}
+
 func (o Options) withDefaults() (Options, error) {
+	w, address, err := o.Endpoint()
+	if err != nil {
+		return o, err
+	}
+	o.Wire, o.URL = w.Name, address
 	if err := checkURL(o.URL, o.Anywhere); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	o.InputRate = cmp.Or(o.InputRate, defaultInputRate)
-	o.OutputRate = cmp.Or(o.OutputRate, defaultOutputRate)
 	o.Frame = cmp.Or(o.Frame, defaultFrame)
 	o.ConnectTime = cmp.Or(o.ConnectTime, defaultConnectTime)
-	if err := voice.CheckRates(o.InputRate, o.OutputRate); err != nil {
+	if o.InputRate, o.OutputRate, err = w.Rates(o.InputRate, o.OutputRate); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	switch {
@@ -90,6 +104,10 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
 		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples",
 			ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
+	case w.Name == wire.NameTwilio && o.Frame != defaultFrame:
+		return o, fmt.Errorf("%w: a phone sends frames of %s, not %s", ErrOptions, defaultFrame, o.Frame)
+	case len(o.outages()) > 0 && w.Name != wire.NameVoicegw:
+		return o, fmt.Errorf("%w: the wire %s cannot resume, so --drop-every, --reload-every and --roam-every need voicegw", ErrOptions, w.Name)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
 	case o.Warmup > MaxDuration:

@@ -16,6 +16,7 @@ import (
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/internal/bounded"
 	"voicegw/internal/process"
 )
@@ -41,6 +42,16 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	t := bounded.NewTransport()
 	t.DialContext, t.DisableKeepAlives = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext, true
 	r := &run{o: o, plan: schedule, library: library, http: &http.Client{Transport: t}}
+	if r.wire, err = wire.Find(o.Wire); err != nil {
+		return nil, err
+	}
+	if r.wire.Name == wire.NameTwilio {
+		if o.Phone.Gateway, err = caller.BaseURL(o.URL); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+		o.Phone.Client = r.http
+		r.carrier = wire.NewCarrier(o.Phone)
+	}
 	defer r.http.CloseIdleConnections()
 	if o.Audit != "" {
 		r.ledger = newLedger()
@@ -116,6 +127,8 @@ func ask(ctx context.Context, client *http.Client, address string, out any) erro
 type run struct {
 	// Fixed after Run has made it.
 	o       Options
+	wire    wire.Wire
+	carrier *wire.Carrier // nil on other wires than that of phones
 	plan    Schedule
 	library *voice.Library
 	http    *http.Client
@@ -164,7 +177,7 @@ func (r *run) warmUp(ctx context.Context) error {
 
 func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began time.Time, counts bool) {
 	set := &caller.Settings{
-		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
+		URL: r.o.URL, Wire: r.wire, Carrier: r.carrier, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
 		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
 		APIKey: r.o.APIKey, Outages: r.o.outages(), Began: began, ConnectTime: r.o.ConnectTime, HTTP: r.http, Dial: r.o.Dial,
 	}
@@ -254,7 +267,7 @@ func (r *run) describe(began time.Time) *report.Report {
 	rep := &report.Report{
 		Format: report.Format, Program: r.o.Program, Began: began.UTC().Truncate(time.Millisecond),
 		Target: report.Target{
-			URL: r.o.URL, Provider: cmp.Or(r.o.Provider, r.o.Script.Provider),
+			URL: r.o.URL, Wire: r.wire.Name, Unmeasured: r.wire.Unmeasured, Provider: cmp.Or(r.o.Provider, r.o.Script.Provider),
 			ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
 			InputRate:       r.o.InputRate, OutputRate: r.o.OutputRate, FrameMS: r.o.Frame.Milliseconds(),
 		},

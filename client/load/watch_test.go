@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"voicegw/client/wire"
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
@@ -357,7 +358,7 @@ func TestTheAudit(t *testing.T) {
 
 // TestNobodyIsThere: each session tries its script once and fails, and the run ends.
 func TestNobodyIsThere(t *testing.T) {
-	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"))
+	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}

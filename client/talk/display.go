@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"unicode"
 
@@ -19,8 +20,10 @@ import (
 	"voicegw/protocol"
 )
 
-// Display prints a conversation as it happens, for a person or as JSON lines. It is not safe for concurrent use.
+// Display prints a conversation as it happens, for a person or as JSON lines. Event and Note are safe for concurrent use.
 type Display struct {
+	mu sync.Mutex // held by Event and Note
+
 	// Fixed after NewDisplay.
 	w        io.Writer
 	terminal bool
@@ -55,8 +58,18 @@ func (d *Display) encode(line any) {
 	}
 }
 
+// Note prints an event of the call itself, which the conversation does not see.
+func (d *Display) Note(text string) {
+	d.mu.Lock()
+	at := d.lastAtMS
+	d.mu.Unlock()
+	d.Event(Event{AtMS: at, Event: EventCall, Text: text})
+}
+
 // Event prints one event.
 func (d *Display) Event(e Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.json != nil {
 		d.encode(e)
 		return
@@ -146,6 +159,8 @@ func (d *Display) own(e Event) {
 		d.line("network", "reconnecting failed: "+e.Text)
 	case EventMoving, EventResumed, EventNotResumed, EventSpeechLost:
 		d.line("network", e.Text)
+	case EventCall:
+		d.line("call", e.Text)
 	case EventUnanswerable:
 		d.line("confirm", "no one can answer here and it will expire; use --approve or --deny")
 	}

@@ -3,6 +3,7 @@ package talk
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,8 @@ type Options struct {
 
 	// Client connects; nil means http.DefaultClient.
 	Client *http.Client `kong:"-"`
+	// Dial replaces the connection to URL by one that cannot resume; nil connects to URL.
+	Dial func(ctx context.Context) (voice.Conn, error) `kong:"-"`
 	// TimeZone is the user's IANA time zone; empty means the gateway's.
 	TimeZone string `kong:"-"`
 	// Turns are performed in order, each after the previous answer was heard. At least one, unless there is a Ticket.
@@ -152,6 +155,7 @@ const (
 	EventResumed      = "connection_restored" // the session resumed; Text has the outage
 	EventNotResumed   = "not_restored"        // the session cannot be resumed
 	EventSpeechLost   = "not_sent"            // speech was lost during the outage
+	EventCall         = "call"                // an event of the phone call, in Text
 	EventReport       = "report"              // the last line of JSON output
 )
 

@@ -31,7 +31,7 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	began := time.Now()
 	dialCtx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	conn, err := protocol.Dial(dialCtx, o.URL, o.dial())
+	conn, err := o.connect(dialCtx, false)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return Report{}, cause
@@ -41,11 +41,19 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	again := func(ctx context.Context) (voice.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Patience)
 		defer cancel()
-		back := o.dial()
-		back.Back = true
-		return protocol.Dial(ctx, o.URL, back)
+		return o.connect(ctx, true)
 	}
 	return converse(ctx, o, turns, voice.Link{Conn: conn, Dial: again}, began)
+}
+
+// connect opens a connection; back means to resume a session.
+func (o Options) connect(ctx context.Context, back bool) (voice.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial(ctx)
+	}
+	how := o.dial()
+	how.Back = back
+	return protocol.Dial(ctx, o.URL, how)
 }
 
 // The waits of a conversation, in addition to Options.Patience.

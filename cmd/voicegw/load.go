@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/alecthomas/kong"
 
@@ -73,27 +74,33 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := flags.Options
 	o.APIKey, o.Program = cmp.Or(o.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), "voicegw "+versionOf()
+	on, address, err := o.Endpoint()
+	if err != nil {
+		return o, nil, err
+	}
 	if o.APIKey == "" {
 		cfg, _, err := p.loadFrom(config.Source{Environ: p.Environ, Client: true}, nil, parsed)
 		if err != nil {
 			return o, nil, err
 		}
-		if o.APIKey, err = p.localKey(o.URL, cfg); err != nil {
+		if o.APIKey, err = p.localKey(address, cfg); err != nil {
 			return o, nil, err
 		}
 	}
-	thresholds := report.DefaultThresholds()
+	thresholds := report.DefaultThresholds(on.Unmeasured)
 	if len(flags.FailIf) > 0 {
 		thresholds = nil
 	}
 	var problems []error
 	for _, text := range flags.FailIf {
 		t, err := report.ParseThreshold(text)
+		if err == nil && t.Of(on.Unmeasured) {
+			err = fmt.Errorf("--fail-if %q: the wire %s cannot measure it", text, on.Name)
+		}
 		problems = append(problems, err)
 		thresholds = append(thresholds, t)
 	}
-	var err error
-	o.Script, o.ScriptDir, err = load.ReadScript(o.ScriptFile)
+	o.Script, o.ScriptDir, err = load.ReadScript(o.ScriptFile, on)
 	return o, thresholds, errors.Join(append(problems, err)...)
 }
 

@@ -43,7 +43,7 @@ type Process struct {
 // grammar is the command line. The tag "key" names the setting that a flag overrides.
 type grammar struct {
 	Serve    serveFlags    `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
-	Sim      simFlags      `cmd:"" help:"Simulate the providers for tests without keys."`
+	Sim      simFlags      `cmd:"" help:"Simulate the providers, or a phone carrier, for tests without keys."`
 	Talk     talkFlags     `cmd:"" help:"Hold a voice conversation from recordings or text."`
 	Chat     chatFlags     `cmd:"" help:"Hold a text conversation, optionally continued by voice."`
 	Load     loadFlags     `cmd:"" help:"Load-test a gateway with many concurrent calls."`

@@ -18,6 +18,11 @@ import (
 )
 
 type simFlags struct {
+	Run   simRunFlags   `cmd:"" default:"withargs" help:"Simulate the providers (default; see help sim run)."`
+	Phone simPhoneFlags `cmd:"" help:"Simulate a phone carrier: call a gateway's number, or answer its call."`
+}
+
+type simRunFlags struct {
 	Listen         string         `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
 	Insecure       bool           `help:"Allow an address that other machines can reach."`
 	Scenario       string         `key:"sim.scenario" help:"YAML file with the model's behaviour." placeholder:"FILE"`
@@ -36,7 +41,7 @@ type simFlags struct {
 	LogFormat      string         `help:"Log format: auto, text or json." default:"auto" enum:"auto,text,json"`
 }
 
-func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
+func (f simRunFlags) config(parsed *kong.Context) (config.Sim, error) {
 	// This command ignores the gateway's file and environment.
 	cfg, _, err := Process{}.loadFrom(config.Source{}, nil, parsed)
 	var problems config.Problems
@@ -61,7 +66,7 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 
 const longestLife = 24 * time.Hour
 
-func (f simFlags) checkLives(problems *config.Problems) {
+func (f simRunFlags) checkLives(problems *config.Problems) {
 	lives := []time.Duration{f.ConnectionLife, f.GoAwayAfter}
 	for i, flag := range []string{"--connection-life", "--go-away-after"} {
 		if d := lives[i]; d > longestLife || d < 0 && d != -time.Second {
@@ -73,7 +78,7 @@ func (f simFlags) checkLives(problems *config.Problems) {
 	}
 }
 
-func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (f simRunFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	cfg, err := f.config(parsed)
 	if err != nil {
 		return usage(err)
@@ -103,7 +108,7 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
-func (f simFlags) misbehave(o *sim.Options) error {
+func (f simRunFlags) misbehave(o *sim.Options) error {
 	for _, text := range f.Fault {
 		faults, err := o.Faults.Add("--fault", text)
 		if err != nil {
@@ -121,7 +126,7 @@ func (f simFlags) misbehave(o *sim.Options) error {
 }
 
 // tls returns the TLS configuration; nil without a certificate.
-func (f simFlags) tls() (*tls.Config, error) {
+func (f simRunFlags) tls() (*tls.Config, error) {
 	if f.TLSCert == "" {
 		return nil, nil
 	}

@@ -16,13 +16,13 @@ import (
 func TestSimFlags(t *testing.T) {
 	zero, some := time.Duration(0), 3*time.Second
 	for name, tc := range map[string]struct {
-		flags simFlags
+		flags simRunFlags
 		want  sim.Options
 	}{
-		"nothing":                    {simFlags{}, sim.Options{}},
-		"a life":                     {simFlags{ConnectionLife: 20 * time.Second, GoAwayAfter: -time.Second}, sim.Options{ConnectionLife: 20 * time.Second, GoAwayAfter: -time.Second}},
-		"an announcement":            {simFlags{GoAwayAfter: time.Second, GoAwayLeft: &some}, sim.Options{GoAwayAfter: time.Second, GoAwayLeft: some}},
-		"an announcement of no time": {simFlags{GoAwayLeft: &zero}, sim.Options{GoAwayLeft: -1}},
+		"nothing":                    {simRunFlags{}, sim.Options{}},
+		"a life":                     {simRunFlags{ConnectionLife: 20 * time.Second, GoAwayAfter: -time.Second}, sim.Options{ConnectionLife: 20 * time.Second, GoAwayAfter: -time.Second}},
+		"an announcement":            {simRunFlags{GoAwayAfter: time.Second, GoAwayLeft: &some}, sim.Options{GoAwayAfter: time.Second, GoAwayLeft: some}},
+		"an announcement of no time": {simRunFlags{GoAwayLeft: &zero}, sim.Options{GoAwayLeft: -1}},
 	} {
 		var got sim.Options
 		err := tc.flags.misbehave(&got)
@@ -31,7 +31,7 @@ func TestSimFlags(t *testing.T) {
 		}
 	}
 	var got sim.Options
-	if err := (simFlags{Fault: []string{"deaf", "at: turn, n: 2, do: goaway, for: 30s"}}).misbehave(&got); err != nil {
+	if err := (simRunFlags{Fault: []string{"deaf", "at: turn, n: 2, do: goaway, for: 30s"}}).misbehave(&got); err != nil {
 		t.Fatal(err)
 	}
 	in := got.Faults.NewInjector(1, fault.Connection{N: 1})

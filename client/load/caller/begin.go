@@ -13,6 +13,7 @@ import (
 
 	"voicegw/client/load/report"
 	"voicegw/client/talk"
+	"voicegw/client/wire"
 	"voicegw/internal/bounded"
 	"voicegw/protocol"
 )
@@ -45,12 +46,13 @@ func BaseURL(voice string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the address %q: %w", voice, err)
 	}
-	path, ok := strings.CutSuffix(strings.TrimSuffix(u.Path, "/"), "/v1/voice")
-	if !ok {
-		return "", fmt.Errorf("the address %q does not end in /v1/voice, so the gateway's other endpoints are unknown", voice)
-	}
 	scheme := map[string]string{"ws": "http", "wss": "https", "http": "http", "https": "https"}[u.Scheme]
-	return scheme + "://" + u.Host + path, nil
+	for _, w := range wire.Wires() {
+		if path, ok := strings.CutSuffix(strings.TrimSuffix(u.Path, "/"), w.Path); ok {
+			return scheme + "://" + u.Host + path, nil
+		}
+	}
+	return "", fmt.Errorf("the address %q does not end in /v1/voice or the path of another wire, so the gateway's other endpoints are unknown", voice)
 }
 
 func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"voicegw/client/wire"
 
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
@@ -58,7 +59,7 @@ func (s *textSide) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // beginning runs a caller against a gateway with this text side.
 func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, Outcome) {
 	t.Helper()
-	sc, err := ParseScript("script.yaml", []byte(text))
+	sc, err := ParseScript("script.yaml", []byte(text), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestNoTicket(t *testing.T) {
 
 // TestNothingWasAnsweredFirst covers a gateway that starts the session but ignores the pending request.
 func TestNothingWasAnsweredFirst(t *testing.T) {
-	sc, err := ParseScript("script.yaml", []byte("{microphone: false, begin: {pending_request: x}, turns: [{type: thanks}]}"))
+	sc, err := ParseScript("script.yaml", []byte("{microphone: false, begin: {pending_request: x}, turns: [{type: thanks}]}"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}

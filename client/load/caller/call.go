@@ -12,6 +12,7 @@ package caller
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"voicegw/audio"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/protocol"
 )
 
@@ -158,21 +160,33 @@ func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.set.ConnectTime)
 	defer cancel()
 	began := time.Now()
-	var conn voice.Conn
-	var err error
-	if k.set.Dial != nil {
-		conn, err = k.set.Dial(ctx, k.set.URL)
-	} else {
-		o := protocol.DialOptions{Client: k.set.HTTP, Back: back}
-		if k.set.APIKey != "" {
-			o.Header = http.Header{"Authorization": {"Bearer " + k.set.APIKey}}
-		}
-		conn, err = protocol.Dial(ctx, k.set.URL, o)
-	}
+	conn, err := k.open(ctx, back)
 	if err == nil {
 		k.set.Collector.Record(report.Connect, time.Since(began))
 	}
 	return conn, err
+}
+
+func (k *Caller) open(ctx context.Context, back bool) (voice.Conn, error) {
+	s := k.set
+	switch {
+	case s.Dial != nil:
+		return s.Dial(ctx, s.URL)
+	case s.Carrier != nil:
+		return s.Carrier.Call(ctx, fmt.Sprintf("+1555%07d", k.session))
+	case s.Wire.Name == wire.NameRealtime:
+		o := wire.RealtimeOptions{APIKey: s.APIKey, Client: s.HTTP, Tools: s.Script.SeesTools(),
+			User: Variables{Session: k.session, Call: k.calls, Pass: 1}.Fill(s.Script.User)}
+		if s.Script.Agent != "" {
+			o.Model = "agent:" + s.Script.Agent
+		}
+		return wire.DialRealtime(ctx, s.URL, o)
+	}
+	o := protocol.DialOptions{Client: s.HTTP, Back: back}
+	if s.APIKey != "" {
+		o.Header = http.Header{"Authorization": {"Bearer " + s.APIKey}}
+	}
+	return protocol.Dial(ctx, s.URL, o)
 }
 
 func (k *Caller) refused(ctx context.Context, err error) Outcome {
@@ -190,7 +204,10 @@ func (k *Caller) refused(ctx context.Context, err error) Outcome {
 
 // Settings are shared by all callers of a run. All fields are required unless noted; nothing changes after New.
 type Settings struct {
-	URL       string
+	URL  string
+	Wire wire.Wire
+	// Carrier makes the calls of the wire of phones; nil on any other.
+	Carrier   *wire.Carrier
 	Script    *Script
 	Speech    *voice.Library
 	Collector *report.Collector
@@ -211,7 +228,7 @@ type Settings struct {
 	HTTP        *http.Client
 	// SawCall, if set, is called for every tool.ended with the ids of its session and call.
 	SawCall func(session, call string)
-	// Dial connects; nil means protocol.Dial.
+	// Dial connects; nil means the wire's own.
 	Dial func(ctx context.Context, url string) (voice.Conn, error)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"voicegw/client/wire"
 
 	"voicegw/audio"
 	"voicegw/client/load/report"
@@ -246,7 +247,7 @@ func play(t *testing.T, text string, g *gateway, check func(s *scene, outcome Ou
 
 func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, outcome Outcome)) {
 	t.Helper()
-	sc, err := ParseScript("script.yaml", []byte(text))
+	sc, err := ParseScript("script.yaml", []byte(text), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/internal/strict"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -38,11 +39,11 @@ var (
 	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )
 
-// ParseScript reads a script from YAML. The error, a *strict.Error, names the file.
-func ParseScript(name string, data []byte) (*Script, error) {
-	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: voice.DefaultPause, patience: DefaultPatience}
+// ParseScript reads a script from YAML for a wire. The error, a *strict.Error, names the file.
+func ParseScript(name string, data []byte, on wire.Wire) (*Script, error) {
+	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, wire: on, pause: voice.DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {
-		if top, ok := p.Map(doc, "a script", topKeys...); ok {
+		if top, ok := p.keys(doc, "a script", topKeys); ok {
 			p.top(top)
 		}
 	}
@@ -55,8 +56,18 @@ func ParseScript(name string, data []byte) (*Script, error) {
 type parser struct {
 	*strict.Reader
 	script *Script
+	wire   wire.Wire
 	// pause and patience are the defaults of turns.
 	pause, patience time.Duration
+}
+
+// keys reads a map whose keys have a meaning on the wire.
+func (p *parser) keys(n *yaml.Node, what string, keys []string) (strict.Map, bool) {
+	m, ok := p.Map(n, what, keys...)
+	for _, key := range p.wire.Lacks {
+		p.refuse(m, key, "the wire %s has no %s", p.wire.Name, key)
+	}
+	return m, ok
 }
 
 func (p *parser) top(m strict.Map) {
@@ -110,7 +121,7 @@ func (p *parser) patienceAt(n *yaml.Node) time.Duration {
 }
 
 func (p *parser) begin(n *yaml.Node) *Begin {
-	m, ok := p.Map(n, "begin", beginKeys...)
+	m, ok := p.keys(n, "begin", beginKeys)
 	if !ok {
 		return nil
 	}
@@ -130,7 +141,7 @@ func (p *parser) begin(n *yaml.Node) *Begin {
 }
 
 func (p *parser) turn(n *yaml.Node, i int) {
-	m, ok := p.Map(n, "a turn", turnKeys...)
+	m, ok := p.keys(n, "a turn", turnKeys)
 	if !ok {
 		return
 	}
@@ -222,6 +233,9 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			p.say(v, t)
 		case voice.Type:
 			t.Text = p.filled(v, "type")
+			if err := p.wire.Typed(Variables{}.Fill(t.Text)); err != nil {
+				p.Problem(v, "type: %v", err)
+			}
 		case voice.Stop, voice.Roam:
 			if on, ok := p.Bool(v, key); ok && !on {
 				p.Problem(v, "%s must be true or omitted", key)
@@ -260,7 +274,7 @@ func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 		t.WaitFor = voice.WaitFor(word)
 		return
 	}
-	m, ok := p.Map(v, "wait_for", "tool")
+	m, ok := p.keys(v, "wait_for", []string{"tool"})
 	if !ok {
 		return
 	}
@@ -337,7 +351,7 @@ func (p *parser) interrupts(v *yaml.Node, i int) {
 }
 
 func (p *parser) expect(n *yaml.Node) Expect {
-	m, ok := p.Map(n, "expect", expectKeys...)
+	m, ok := p.keys(n, "expect", expectKeys)
 	if !ok {
 		return Expect{}
 	}

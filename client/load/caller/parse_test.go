@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/internal/strict"
 )
 
@@ -59,7 +60,7 @@ turns:
 `
 
 func TestEverythingThatAScriptCanSay(t *testing.T) {
-	s, err := ParseScript("s.yaml", []byte(everything))
+	s, err := ParseScript("s.yaml", []byte(everything), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestEverythingThatAScriptCanSay(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	s, err := ParseScript("s.yaml", []byte("turns: [{type: hello}]"))
+	s, err := ParseScript("s.yaml", []byte("turns: [{type: hello}]"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestProblems(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ParseScript("script.yaml", a.Files[0].Data)
+			_, err = ParseScript("script.yaml", a.Files[0].Data, wire.Wire{})
 			var all *strict.Error
 			if !errors.As(err, &all) {
 				t.Fatalf("got %v (%T)", err, err)
@@ -157,7 +158,7 @@ func FuzzParseScript(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ParseScript("f", data)
+		s, err := ParseScript("f", data, wire.Wire{})
 		if err != nil {
 			if err.Error() == "" {
 				t.Error("an error without words")

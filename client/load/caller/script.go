@@ -2,6 +2,7 @@ package caller
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,13 @@ type Script struct {
 	// Begin creates the session; nil for a plain one.
 	Begin *Begin
 	Turns []Turn
+}
+
+// SeesTools reports whether the script depends on the gateway's tools, which some wires show only on request.
+func (s *Script) SeesTools() bool {
+	return slices.ContainsFunc(s.Turns, func(t Turn) bool {
+		return t.WaitFor == voice.ForTool || t.Approval != voice.ApprovalNobody || len(t.Expect.Tools)+len(t.Expect.NoTools)+len(t.Expect.Asks) > 0
+	})
 }
 
 // Begin gets a voice session with a ticket, from Chat or PendingRequest.

@@ -93,11 +93,17 @@ func (r *Report) facts() []fact {
 	if r.Target.Provider != "" {
 		target += ", provider " + r.Target.Provider
 	}
+	if r.Target.Wire != "" {
+		target += ", wire " + r.Target.Wire
+	}
 	script := fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"),
 		r.Target.FrameMS, r.Target.InputRate)
 	facts := []fact{
 		{"Target", target}, {"Run", r.planInWords()}, {"Script", script}, {"Speech", r.speechInWords()},
 		{"Took", length(r.TookMS) + ", begun " + r.Began.Format("2006-01-02 15:04:05 UTC")}, {"Program", r.Program},
+	}
+	if len(r.Target.Unmeasured) > 0 {
+		facts = append(facts, fact{"Without", r.unmeasuredInWords()})
 	}
 	if r.Stopped != "" {
 		facts = append(facts, fact{"Stopped", r.Stopped})

@@ -62,8 +62,11 @@ type Report struct {
 
 // Target is the gateway that was called.
 type Target struct {
-	URL      string `json:"url"`
-	Provider string `json:"provider,omitempty"` // as requested
+	URL  string `json:"url"`
+	Wire string `json:"wire,omitempty"`
+	// Unmeasured are the figures and counters that the wire cannot give. The report has none of them.
+	Unmeasured []string `json:"unmeasured,omitempty"`
+	Provider   string   `json:"provider,omitempty"` // as requested
 	// ProviderDelayMS is the provider's known delay; 0 if unknown.
 	ProviderDelayMS float64 `json:"provider_delay_ms,omitempty"`
 	InputRate       int     `json:"input_rate"`
@@ -207,10 +210,16 @@ func (r *Report) Measured(c *Collector, sinceStart time.Duration) {
 	r.TookMS = sinceStart.Milliseconds()
 	r.Figures, r.Counters, r.Definitions = map[string]Summary{}, map[string]int64{}, map[string]string{}
 	for f, d := range figureDefinitions {
+		if slices.Contains(r.Target.Unmeasured, d.Name) {
+			continue
+		}
 		r.Figures[d.Name] = c.Summary(Figure(f))
 		r.Definitions[d.Name] = d.Meaning
 	}
 	for counter, d := range counterDefinitions {
+		if slices.Contains(r.Target.Unmeasured, d.Name) {
+			continue
+		}
 		r.Counters[d.Name] = c.Count(Counter(counter))
 		r.Definitions[d.Name] = d.Meaning
 	}

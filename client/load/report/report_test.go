@@ -100,7 +100,7 @@ func sample(slower time.Duration) *Report {
 		Audit: &Audit{File: "audit.jsonl", Expected: 3, Found: 3},
 	}
 	r.Measured(c, time.Minute+250*ms(1))
-	r.Judge(append(DefaultThresholds(), mustParse("first_audio_p95>1200ms"), mustParse("rss_growth>5%"), mustParse("handoff_p50>3s")))
+	r.Judge(append(DefaultThresholds(nil), mustParse("first_audio_p95>1200ms"), mustParse("rss_growth>5%"), mustParse("handoff_p50>3s")))
 	return r
 }
 
@@ -294,7 +294,7 @@ func TestWhatTheChartsShow(t *testing.T) {
 func TestAnEmptyRun(t *testing.T) {
 	r := &Report{Format: Format, Began: at, Plan: Plan{Mode: "steady", Sessions: 1}, Resources: &Resources{PID: 1}}
 	r.Measured(New(), 0)
-	r.Judge(append(DefaultThresholds(), mustParse("first_audio_p95>1s")))
+	r.Judge(append(DefaultThresholds(nil), mustParse("first_audio_p95>1s")))
 	var b bytes.Buffer
 	if err := errors.Join(r.Text(&b, false), r.HTML(&b), r.Write(&b), Compare("a", r, "b", r).Text(&b, false), Compare("a", r, "b", r).HTML(&b)); err != nil {
 		t.Fatal(err)

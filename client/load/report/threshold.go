@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 type Threshold struct {
 	Text string
 
+	name  string
 	value value
 	op    string
 	limit float64 // in the value's unit
@@ -33,7 +35,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	if parts == nil {
 		return Threshold{}, fmt.Errorf("%w: %q; write it like first_audio_p95>1200ms or errors>0", ErrThreshold, text)
 	}
-	t := Threshold{Text: strings.TrimSpace(text), op: parts[2]}
+	t := Threshold{Text: strings.TrimSpace(text), name: parts[1], op: parts[2]}
 	var ok bool
 	if t.value, ok = valueOf(parts[1]); !ok {
 		hint := ""
@@ -112,8 +114,19 @@ func (r *Report) Judge(thresholds []Threshold) {
 	}
 }
 
-// DefaultThresholds returns the thresholds of a run without any: nothing is lost and nothing fails.
-func DefaultThresholds() []Threshold {
+// Of reports whether a threshold is about one of the figures or counters.
+func (t Threshold) Of(names []string) bool {
+	at := max(strings.LastIndexByte(t.name, '_'), 0)
+	return slices.Contains(names, t.name) || slices.Contains(names, t.name[:at])
+}
+
+// DefaultThresholds returns the thresholds of a run without any: nothing is lost and nothing fails. Those about an
+// unmeasured figure or counter are left out.
+func DefaultThresholds(unmeasured []string) []Threshold {
+	return slices.DeleteFunc(defaultThresholds(), func(t Threshold) bool { return t.Of(unmeasured) })
+}
+
+func defaultThresholds() []Threshold {
 	return aboveZero("refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages",
 		"tools_open", "losses", "resumes_failed", "not_cut")
 }

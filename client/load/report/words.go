@@ -171,7 +171,7 @@ func (r *Report) counts(g Group) []count {
 	for _, d := range counterDefinitions {
 		n := r.Counters[d.Name]
 		zero := isBad(d.Name) && (d.Group != GroupLosses || lostAny)
-		if d.Group != g || d.Name == quiet || n == 0 && !zero {
+		if d.Group != g || d.Name == quiet || slices.Contains(r.Target.Unmeasured, d.Name) || n == 0 && !zero {
 			continue
 		}
 		out = append(out, count{d, n, zero && n > 0})
@@ -192,4 +192,20 @@ func problemInWords(p Problem) string {
 		who += " [" + p.ID + "]"
 	}
 	return textutil.Printable(who)
+}
+
+// unmeasuredInWords names the figures and counters that the wire cannot give; resuming has many.
+func (r *Report) unmeasuredInWords() string {
+	losses := append(inGroup(figureDefinitions, GroupLosses), inGroup(counterDefinitions, GroupLosses)...)
+	names := slices.DeleteFunc(slices.Clone(r.Target.Unmeasured), func(name string) bool { return slices.Contains(losses, name) })
+	return "resuming, " + strings.Join(names, ", ") + ": not on this wire"
+}
+
+func inGroup(all []Definition, g Group) (names []string) {
+	for _, d := range all {
+		if d.Group == g {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
