@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"voicegw/client/wire"
 
 	"voicegw/client/load"
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 )
 
 func page(t *testing.T) string {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"voicegw/client/wire"
 
 	"go.uber.org/goleak"
 
@@ -18,6 +17,7 @@ import (
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/gateway"
 	"voicegw/orchestrator"
 	"voicegw/session"

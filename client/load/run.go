@@ -51,6 +51,11 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 		}
 		o.Phone.Client = r.http
 		r.carrier = wire.NewCarrier(o.Phone)
+		stop, err := r.carrier.Serve(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+		defer func() { _ = stop() }() // the report matters more
 	}
 	defer r.http.CloseIdleConnections()
 	if o.Audit != "" {

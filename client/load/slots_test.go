@@ -9,11 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"voicegw/client/wire"
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/protocol"
 )
 

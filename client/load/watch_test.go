@@ -14,10 +14,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"voicegw/client/wire"
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
+	"voicegw/client/wire"
 	"voicegw/internal/process"
 )
 

@@ -12,12 +12,14 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	phone "voicegw/gateway/phone/wire"
 	"voicegw/internal/bounded"
@@ -29,6 +31,8 @@ type CarrierOptions struct {
 	Token   string `help:"Auth token of the gateway's phone.twilio, which signs requests." placeholder:"TOKEN"`
 	Public  string `help:"The gateway's phone.public_url, which is signed (default: its address)." placeholder:"URL" name:"public-url"`
 	To      string `help:"Called number." default:"+15550000001" placeholder:"NUMBER"`
+
+	Listen string `help:"Address of the carrier's REST API, the gateway's phone.twilio.api_url; empty for none." placeholder:"HOST:PORT" name:"listen"`
 
 	// Gateway is the gateway's address for HTTP, such as http://127.0.0.1:8080.
 	Gateway string `kong:"-"`
@@ -73,6 +77,28 @@ const (
 	VoicePath  = TwilioPath + "/voice"
 )
 
+// Serve serves the REST API at CarrierOptions.Listen, if it is set, until stop is called.
+func (c *Carrier) Serve(ctx context.Context) (stop func() error, err error) {
+	if c.o.Listen == "" {
+		return func() error { return nil }, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("the carrier cannot serve on %s: %w; choose another address", c.o.Listen, err)
+	}
+	c.o.Note("the carrier's REST API is http://" + listener.Addr().String())
+	served := make(chan error, 1) // the result of Serve
+	h := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
+	go func() { served <- h.Serve(listener) }()
+	return func() error {
+		err := h.Close()
+		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, end)
+		}
+		return err
+	}, nil
+}
+
 // Call calls the gateway's number from a number. ctx applies only until the stream has begun.
 func (c *Carrier) Call(ctx context.Context, from string) (*Phone, error) {
 	return c.connect(ctx, call{sid: newSID("CA"), from: from, to: c.o.To, direction: "inbound", webhook: c.o.Public + VoicePath})
@@ -109,7 +135,7 @@ func (c *Carrier) connect(ctx context.Context, made call) (*Phone, error) {
 		}
 		made.twiml = document
 	}
-	stream, err := c.follow(made.twiml)
+	stream, rest, err := c.follow(made.twiml)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +152,7 @@ func (c *Carrier) connect(ctx context.Context, made call) (*Phone, error) {
 		return nil, fmt.Errorf("the stream: %w", err)
 	}
 	p := newPhone(conn, made, c.o.Note, func() { c.forget(made.sid) })
+	p.rest = rest
 	c.mu.Lock()
 	c.calls[made.sid] = p
 	c.mu.Unlock()
@@ -153,12 +180,10 @@ func (c *Carrier) reachable(address string) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("the address %q: %w", address, err)
-	case u.RawQuery != "":
-		return "", fmt.Errorf("the stream's address %s has a query, which Twilio refuses (error 31922)", address)
 	case u.Host != public.Host:
 		return address, nil
 	}
-	return c.o.Gateway + strings.TrimPrefix(u.Path, strings.TrimSuffix(public.Path, "/")), nil
+	return c.o.Gateway + strings.TrimPrefix(u.RequestURI(), public.Path), nil
 }
 
 var webhookLimits = bounded.Limits{Service: "the gateway", Bytes: 64 << 10}
@@ -200,13 +225,14 @@ func (c *Carrier) ask(ctx context.Context, made call) (string, error) {
 // twiml is a document of Twilio's markup, as far as the gateway uses it.
 type twiml struct {
 	XMLName xml.Name `xml:"Response"`
-	Verbs   []struct {
-		XMLName xml.Name
-		Text    string      `xml:",chardata"`
-		Reason  string      `xml:"reason,attr"`
-		Number  string      `xml:"Number"`
-		Stream  *streamNoun `xml:"Stream"`
-	} `xml:",any"`
+	Verbs   []verb   `xml:",any"`
+}
+
+type verb struct {
+	XMLName xml.Name
+	Text    string      `xml:",chardata"`
+	Number  string      `xml:"Number"`
+	Stream  *streamNoun `xml:"Stream"`
 }
 
 type streamNoun struct {
@@ -217,31 +243,39 @@ type streamNoun struct {
 	} `xml:"Parameter"`
 }
 
-// follow carries out a document up to its stream. Without a stream it is an error that says what happens instead.
-func (c *Carrier) follow(document string) (*streamNoun, error) {
+// follow carries out a document up to its stream, and returns the verbs after it. Without a stream the error says what
+// happens instead.
+func (c *Carrier) follow(document string) (*streamNoun, []verb, error) {
 	var t twiml
 	if err := xml.Unmarshal([]byte(document), &t); err != nil {
-		return nil, fmt.Errorf("the answer is no TwiML: %w: %s", err, shorten([]byte(document)))
+		return nil, nil, fmt.Errorf("the answer is no TwiML: %w: %s", err, shorten([]byte(document)))
 	}
-	for _, verb := range t.Verbs {
-		text := strings.TrimSpace(verb.Text)
-		switch verb.XMLName.Local {
-		case "Say":
-			c.o.Note("the carrier says: " + text)
+	for i, v := range t.Verbs {
+		switch v.XMLName.Local {
 		case "Dial":
-			return nil, &transfer{cmp.Or(strings.TrimSpace(verb.Number), text)}
+			return nil, nil, &transfer{cmp.Or(strings.TrimSpace(v.Number), strings.TrimSpace(v.Text))}
 		case "Reject", "Hangup":
-			return nil, fmt.Errorf("the gateway declined the call with <%s %s>", verb.XMLName.Local, verb.Reason)
+			return nil, nil, fmt.Errorf("the gateway declined the call: <%s>", v.XMLName.Local)
 		case "Connect":
-			if verb.Stream == nil || verb.Stream.URL == "" {
-				return nil, errors.New("<Connect> has no <Stream> with a url")
+			switch s := v.Stream; {
+			case s == nil || s.URL == "":
+				return nil, nil, errors.New("<Connect> has no <Stream> with a url")
+			case strings.Contains(s.URL, "?"):
+				return nil, nil, fmt.Errorf("the stream's url %s has a query, which Twilio refuses (error 31922)", s.URL)
+			default:
+				return s, t.Verbs[i+1:], nil
 			}
-			return verb.Stream, nil
-		default:
-			c.o.Note("the carrier carries out <" + verb.XMLName.Local + ">")
 		}
+		c.o.Note(v.inWords())
 	}
-	return nil, errors.New("the document has no <Stream>, so the call ends")
+	return nil, nil, errors.New("the document has no <Stream>, so the call ends")
+}
+
+func (v verb) inWords() string {
+	if v.XMLName.Local == "Say" {
+		return "the carrier says: " + strings.TrimSpace(v.Text)
+	}
+	return "the carrier carries out <" + v.XMLName.Local + ">"
 }
 
 // transfer is the error of a call that is connected to a number instead of a stream.
@@ -249,7 +283,7 @@ type transfer struct{ number string }
 
 func (t *transfer) Error() string { return "the call is transferred to " + t.number }
 
-// callsPath begins the REST API's paths of calls, under the account.
+// apiPath begins the REST API's paths of calls, under the account.
 const apiPath = "/2010-04-01/Accounts/"
 
 // ServeHTTP serves the REST API: POST Calls.json orders a call, POST Calls/SID.json ends or transfers one.
@@ -299,7 +333,7 @@ func (c *Carrier) change(w http.ResponseWriter, p *Phone, form url.Values) {
 	document := form.Get("Twiml")
 	status := form.Get("Status")
 	var moved *transfer
-	switch _, err := c.follow(document); {
+	switch _, _, err := c.follow(document); {
 	case document == "" && (status == "completed" || status == "canceled"):
 		c.o.Note("the gateway hangs up")
 	case document != "" && errors.As(err, &moved):
@@ -310,7 +344,7 @@ func (c *Carrier) change(w http.ResponseWriter, p *Phone, form url.Values) {
 			slices.Sorted(maps.Keys(form))))
 		return
 	}
-	p.End(endedByGateway)
+	p.End(endedByModel)
 	reply(w, http.StatusOK, map[string]string{"sid": p.CallSID, "status": status})
 }
 

@@ -30,6 +30,7 @@ type Phone struct {
 	conn               *ws.Conn
 	note               func(text string)
 	over               func() // forgets the call
+	rest               []verb // what the carrier does if the gateway closes the stream
 	inbox              inbox
 	helpers            sync.WaitGroup
 	arrived            chan arrival  // from the reading goroutine; never closed
@@ -136,8 +137,22 @@ func (p *Phone) Read() (protocol.Frame, error) {
 			p.failed = net.ErrClosed
 		}
 		if p.failed != nil {
-			p.locked(func() { p.state.closed(p.failed, &p.inbox) })
+			p.close()
 		}
+	}
+}
+
+// close handles the end of the stream. If the gateway has closed it, the carrier goes on with the rest of its document.
+func (p *Phone) close() {
+	rest := p.rest
+	p.locked(func() {
+		if p.state.reason != "" {
+			rest = nil
+		}
+		p.state.closed(p.failed, &p.inbox)
+	})
+	for _, v := range rest {
+		p.note(v.inWords())
 	}
 }
 
@@ -339,7 +354,7 @@ func (s *phoneState) tick(now time.Time, to *inbox) (due []*phone.Message) {
 // closed says that the session has ended, if its end was in order: a side hung up, or the gateway closed the stream.
 func (s *phoneState) closed(err error, to *inbox) {
 	if s.reason == "" && websocket.CloseStatus(err) == websocket.StatusNormalClosure {
-		s.reason = endedByGateway
+		s.reason = "stream_closed"
 	}
 	if s.reason != "" && !s.over {
 		s.over = true
@@ -347,8 +362,9 @@ func (s *phoneState) closed(err error, to *inbox) {
 	}
 }
 
-// endedByGateway is the reason of session.ended for a call that the gateway ended: its model hung up.
-const endedByGateway = "tool_ended"
+// endedByModel is the reason of session.ended for a call that the gateway ended over the REST API: its model hung up, or
+// transferred it.
+const endedByModel = "tool_ended"
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {

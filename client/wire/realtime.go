@@ -532,11 +532,17 @@ func (s *realtimeState) tool(e realtimeEvent) []protocol.ServerMessage {
 	case [2]string{"response.output_item.added", openaiwire.MCPCall}:
 		return []protocol.ServerMessage{&protocol.ToolStarted{Header: turn, CallID: item.ID, Tool: item.Name}}
 	case [2]string{"response.output_item.done", openaiwire.MCPCall}:
-		failed := len(item.Error) > 0 && string(item.Error) != "null"
-		return []protocol.ServerMessage{&protocol.ToolEnded{Header: turn, CallID: item.ID, Tool: item.Name, OK: !failed, Error: item.Error}}
+		ended := &protocol.ToolEnded{Header: turn, CallID: item.ID, Tool: item.Name, OK: true}
+		if len(item.Error) > 0 && string(item.Error) != "null" {
+			ended.OK, ended.Error = false, item.Error
+		}
+		return []protocol.ServerMessage{ended}
 	case [2]string{"conversation.item.added", openaiwire.MCPRequest}:
-		return []protocol.ServerMessage{&protocol.ConfirmationRequest{Header: turn, Token: item.ID, Tool: item.Name,
-			Args: json.RawMessage(item.Arguments), Preview: item.Name + " " + item.Arguments}}
+		ask := &protocol.ConfirmationRequest{Header: turn, Token: item.ID, Tool: item.Name, Preview: item.Name + " " + item.Arguments}
+		if json.Valid([]byte(item.Arguments)) {
+			ask.Args = json.RawMessage(item.Arguments)
+		}
+		return []protocol.ServerMessage{ask}
 	case [2]string{"conversation.item.added", openaiwire.MCPResponse}:
 		outcome := "denied"
 		if item.Approve {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,7 +29,6 @@ type simPhoneFlags struct {
 	InterruptAfter time.Duration `help:"Delay from an answer's first audio to the caller's next words." placeholder:"TIME"`
 	From           string        `help:"Caller's number." default:"+15557654321" placeholder:"NUMBER"`
 	URL            string        `help:"Address of the gateway." default:"http://127.0.0.1:8080" placeholder:"URL" name:"url"`
-	Listen         string        `help:"Address of the carrier's REST API, for the gateway." default:"127.0.0.1:8091" placeholder:"HOST:PORT"`
 	wire.CarrierOptions
 	Out     string        `help:"WAV file for what the caller heard." placeholder:"FILE"`
 	JSON    bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
@@ -46,10 +43,13 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	if err != nil {
 		return usage(err)
 	}
+	if flags.Answer && flags.Listen == "" {
+		return usage(errors.New("--answer needs --listen, where the gateway orders the call"))
+	}
 	if flags.Timeout <= 0 || flags.InterruptAfter < 0 {
 		return usage(errors.New("--timeout must be positive, and --interrupt-after not negative"))
 	}
-	if !config.Loopback(flags.Listen) {
+	if flags.Listen != "" && !config.Loopback(flags.Listen) {
 		return usage(fmt.Errorf("--listen: other machines can reach %s; use 127.0.0.1", flags.Listen))
 	}
 	var keep io.WriteCloser
@@ -65,22 +65,15 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	o.Gateway, o.Note = flags.URL, display.Note
 	o.Token = cmp.Or(o.Token, variable(p.Environ, "VOICEGW_PHONE_TWILIO_AUTH_TOKEN"))
 	carrier := wire.NewCarrier(o)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", flags.Listen)
+	stopServing, err := carrier.Serve(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", flags.Listen, err)
+		return err
 	}
-	served := make(chan error, 1) // the result of Serve
-	h := &http.Server{Handler: carrier, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
-	go func() { served <- h.Serve(listener) }()
-	display.Note("the carrier's REST API is http://" + listener.Addr().String())
 	err = talk.Show(ctx, talk.Options{
 		URL: flags.URL, Turns: turns, InterruptAfter: flags.InterruptAfter, Patience: flags.Timeout,
 		InputRate: phoneRate, OutputRate: phoneRate, Dial: flags.dial(ctx, carrier),
 	}, display, keep)
-	err = errors.Join(err, h.Close())
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
-	}
+	err = errors.Join(err, stopServing())
 	if errors.Is(err, talk.ErrOptions) {
 		return usage(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"voicegw/client/wire"
 
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/protocol"
 )
 

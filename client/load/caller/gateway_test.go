@@ -13,11 +13,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"voicegw/client/wire"
 
 	"voicegw/audio"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/client/wire"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
