@@ -32,7 +32,7 @@ type CarrierOptions struct {
 	Public  string `help:"The gateway's phone.public_url, which is signed (default: its address)." placeholder:"URL" name:"public-url"`
 	To      string `help:"Called number." default:"+15550000001" placeholder:"NUMBER"`
 
-	Listen string `help:"Address of the carrier's REST API, the gateway's phone.twilio.api_url; empty for none." placeholder:"HOST:PORT" name:"listen"`
+	Listen string `help:"Address of the carrier's REST API, for the gateway's phone.twilio.api (sim phone: 127.0.0.1:8091)." placeholder:"HOST:PORT" name:"listen"`
 
 	// Gateway is the gateway's address for HTTP, such as http://127.0.0.1:8080.
 	Gateway string `kong:"-"`

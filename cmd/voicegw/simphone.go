@@ -43,13 +43,11 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	if err != nil {
 		return usage(err)
 	}
-	if flags.Answer && flags.Listen == "" {
-		return usage(errors.New("--answer needs --listen, where the gateway orders the call"))
-	}
 	if flags.Timeout <= 0 || flags.InterruptAfter < 0 {
 		return usage(errors.New("--timeout must be positive, and --interrupt-after not negative"))
 	}
-	if flags.Listen != "" && !config.Loopback(flags.Listen) {
+	flags.Listen = cmp.Or(flags.Listen, "127.0.0.1:8091")
+	if !config.Loopback(flags.Listen) {
 		return usage(fmt.Errorf("--listen: other machines can reach %s; use 127.0.0.1", flags.Listen))
 	}
 	var keep io.WriteCloser
