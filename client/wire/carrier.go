@@ -36,7 +36,7 @@ type CarrierOptions struct {
 
 	// Gateway is the gateway's address for HTTP, such as http://127.0.0.1:8080.
 	Gateway string `kong:"-"`
-	// Client makes the requests; nil means http.DefaultClient.
+	// Client makes the requests; nil means the default.
 	Client *http.Client `kong:"-"`
 	// Note, if set, is called with each event of a call, for a person, from any goroutine.
 	Note func(text string) `kong:"-"`
@@ -202,11 +202,7 @@ func (c *Carrier) ask(ctx context.Context, made call) (string, error) {
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("X-Twilio-Signature", phone.Sign(c.o.Token, made.webhook, form))
-	client := c.o.Client
-	if client == nil {
-		client = http.DefaultClient
-	}
-	resp, err := bounded.Client(client, webhookLimits).Do(r)
+	resp, err := bounded.Client(c.o.Client, webhookLimits).Do(r)
 	if err != nil {
 		return "", err
 	}
