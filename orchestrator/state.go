@@ -31,6 +31,8 @@ type Policy struct {
 	// SpokenConfirmation lets the model report spoken approvals with [calls.ConfirmAction]. Otherwise only the client's
 	// button approves.
 	SpokenConfirmation bool
+	// Keypad means that the user is on the phone and approves by pressing keys.
+	Keypad bool
 }
 
 func (p Policy) withDefaults() Policy {
@@ -51,7 +53,7 @@ type Rules struct {
 func NewRules(p Policy) *Rules {
 	p = p.withDefaults()
 	return &Rules{p, calls.Rules{
-		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Live: true,
+		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Keypad: p.Keypad, Live: true,
 		MaxOpen: maxCalls, MaxQuestions: maxConfirmations,
 	}}
 }

@@ -48,7 +48,7 @@ var serverTypes = byName[ServerMessage](ServerMessage.serverType,
 	new(ConfirmationEnded), new(TextDelta), new(TextDone), new(ToolCall), new(VoiceSessionStart),
 	new(UIImage), new(TurnUsage), new(Done), new(InspectCall), new(InspectIntent), new(InspectState),
 	new(Timeout), new(SessionMoving), new(AgentSwitched), new(ProviderReconnecting),
-	new(ProviderReconnected), new(SessionEnding), new(SessionEnded), new(Error), new(Pong),
+	new(ProviderReconnected), new(CallTransfer), new(SessionEnding), new(SessionEnded), new(Error), new(Pong),
 )
 
 // byName returns the messages' types by the names on the wire.

@@ -165,7 +165,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 		s.saver = handoff.NewSaver(s.transcript, opts.Handoffs, s.log())
 	}
 	s.usage.talk.before.Read = g.instructed + int64(len(g.Context))
-	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load(), start.Keypad), g.tools, g.mark, time.Now())
 	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
 	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())

@@ -149,6 +149,10 @@ func (h toolHost) report(in calls.Input) {
 		return
 	}
 	for _, intent := range done.Envelope.Intents {
+		if to := intent.To; intent.Type == registry.IntentTransferCall && !slices.Contains(s.start.Transfers, to) {
+			done.Envelope.Fail(registry.NewError(registry.ErrorNotFound, prompts.TransferNotPossible(clip(to), s.start.Transfers)))
+			break
+		}
 		if intent.Type != registry.IntentSwitchAgent {
 			continue
 		}
