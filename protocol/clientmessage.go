@@ -40,13 +40,8 @@ type Start struct {
 	TimeZone string `json:"time_zone,omitempty"`
 	// Tools are run by the client; see ToolCall. With Resume they count only if another gateway continues the session.
 	Tools []ClientTool `json:"tools,omitempty"`
-
-	// Only the gateway sets the following fields, for clients of other protocols.
-
-	// Keypad means that the user approves by pressing keys on a phone.
-	Keypad bool `json:"-"`
-	// Transfers are the names of numbers to which the call may be transferred; see CallTransfer.
-	Transfers []string `json:"-"`
+	// Extra is set by connections of other protocols; nil for voicegw.v1.
+	Extra *StartExtra `json:"-"`
 }
 
 // ClientTool declares a tool that the client runs.

@@ -412,16 +412,6 @@ func (*AgentSwitched) serverType() string        { return "agent.switched" }
 func (*ProviderReconnecting) serverType() string { return "provider.reconnecting" }
 func (*ProviderReconnected) serverType() string  { return "provider.reconnected" }
 
-// CallTransfer asks a phone line to connect the caller with another number once the session has ended. Only a client
-// whose Start has Transfers gets it.
-type CallTransfer struct {
-	Header
-	// To is one of Start.Transfers.
-	To string `json:"to"`
-}
-
-func (*CallTransfer) serverType() string { return "call.transfer" }
-
 func (*SessionEnding) serverType() string { return "session.ending" }
 func (*SessionEnded) serverType() string  { return "session.ended" }
 func (*Error) serverType() string         { return "error" }

@@ -251,7 +251,8 @@ func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
 }
 
 // rulesOf returns the rules of an agent's sessions. Agents without a budget share them, unless the client has a keypad.
-func (o *Options) rulesOf(a *Agent, keypad bool) *orchestrator.Rules {
+func (o *Options) rulesOf(a *Agent, x *protocol.StartExtra) *orchestrator.Rules {
+	keypad := x != nil && x.Keypad
 	if a.Budget == (calls.Budget{}) && !keypad {
 		return o.rules
 	}
@@ -341,7 +342,7 @@ func (g *startup) choose() *Cause {
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider,
 			"The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
-	g.agent = a
+	g.agent = a.adapted(g.start)
 	return nil
 }
 

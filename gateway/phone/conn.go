@@ -86,8 +86,8 @@ func (c *Conn) Receive() (protocol.Input, error) {
 			c.start()
 			set := c.server.settings()
 			return protocol.Input{Message: &protocol.Start{Ticket: c.event.ticket, InputRate: wire.Rate, OutputRate: wire.Rate,
-				Client: &protocol.ClientInfo{Name: c.call.carrier}, Keypad: set.KeyApproval,
-				Transfers: slices.Sorted(maps.Keys(set.Transfers))}}, nil
+				Client: &protocol.ClientInfo{Name: c.call.carrier},
+				Extra:  &protocol.StartExtra{Keypad: set.KeyApproval, Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
 		}
 	}
 	return protocol.Input{Mistake: mistake(errStart)}, nil

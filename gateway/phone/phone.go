@@ -53,19 +53,6 @@ const CallsPath = "/v1/phone/calls"
 
 const ticketParameter = "ticket"
 
-// Outcomes of calls, for Options.Observe.
-const (
-	OutcomeRefused     = "refused"     // not answered: a wrong request, or no session
-	OutcomeCaller      = "caller"      // the caller hung up, or the line broke
-	OutcomeGateway     = "gateway"     // the gateway hung up
-	OutcomeTransferred = "transferred" // to another number
-)
-
-// Outcomes are all outcomes.
-func Outcomes() []string {
-	return []string{OutcomeRefused, OutcomeCaller, OutcomeGateway, OutcomeTransferred}
-}
-
 // Voice makes tickets and reads conversations; see handoff.Handoffs.
 type Voice interface {
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
@@ -78,8 +65,6 @@ type Options struct {
 	Voice    Voice
 	// Refuses reports that no session can begin here now.
 	Refuses func() bool
-	// Observe is called with the outcome of each call. It must not block. May be nil.
-	Observe func(carrier, outcome string)
 	// Client makes the requests to carriers; nil means the default.
 	Client *http.Client
 	Logger *slog.Logger
@@ -142,12 +127,12 @@ func (s *Server) Reconfigure(to Settings) { s.live.Store(&to) }
 
 func (s *Server) settings() *Settings { return s.live.Load() }
 
-// Close waits until the carriers know the end of ended calls, for a few seconds.
-func (s *Server) Close() {
-	late := time.AfterFunc(requestTime, s.cancel)
-	defer late.Stop()
+// Close waits until the carriers know the end of ended calls, or ctx is done.
+func (s *Server) Close(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.cancel)()
 	s.tasks.Wait()
 	s.cancel()
+	return nil
 }
 
 // call identifies a call at its carrier.
@@ -274,7 +259,6 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 			return
 		case err != nil:
 			s.log.Warn("a call was not taken", "carrier", carrier, "call", c.id, "error", err)
-			s.observe(carrier, OutcomeRefused)
 		default:
 			s.log.Info("a call is taken", "carrier", carrier, "call", c.id, "conversation_id", conversationOf(carrier, c.id))
 		}
@@ -287,14 +271,7 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, carrier string, err error) {
 	s.log.Warn("a request of a carrier was refused", "carrier", carrier, "route", r.Pattern, "error", err)
-	s.observe(carrier, OutcomeRefused)
 	http.Error(w, "This request is not accepted: "+err.Error()+".", http.StatusForbidden)
-}
-
-func (s *Server) observe(carrier, outcome string) {
-	if s.opts.Observe != nil {
-		s.opts.Observe(carrier, outcome)
-	}
 }
 
 // Verify checks the upgrade of a carrier's media stream. On failure it has answered.
@@ -327,36 +304,32 @@ type ending struct {
 func (s *Server) release(c call, how ending, told chan struct{}) {
 	set := s.settings()
 	number := set.Transfers[how.transfer]
-	outcome := OutcomeGateway
-	switch {
-	case c.id == "" || !how.begun:
-		outcome = OutcomeRefused
-	case how.stopped:
-		outcome = OutcomeCaller
-	case number != "":
-		outcome = OutcomeTransferred
-	}
-	if outcome == OutcomeRefused || outcome == OutcomeCaller {
-		s.observe(c.carrier, outcome)
+	if c.id == "" || !how.begun || how.stopped {
+		if c.id != "" {
+			s.log.Info("a call is over", "carrier", c.carrier, "call", c.id, "refused", !how.begun)
+		}
 		close(told)
 		return
 	}
 	s.tasks.Go(func() {
 		defer close(told)
 		by := carrierOf(c.carrier, set)
-		req, err := by.hangUp(s.ctx, c)
+		ask := by.hangUp
 		if number != "" {
-			req, err = by.transfer(s.ctx, c, number)
+			ask = func(ctx context.Context, c call) (*http.Request, error) { return by.transfer(ctx, c, number) }
 		}
+		req, err := ask(s.ctx, c)
 		if err == nil {
 			_, err = s.do(req)
 		}
 		if gone := new(statusError); errors.As(err, &gone) && gone.status == http.StatusNotFound {
-			outcome, err = OutcomeCaller, nil // the call is over
+			err = nil // the call is over
 		}
 		if err != nil {
-			s.log.Error("the carrier could not be told the end of a call", "carrier", c.carrier, "call", c.id, "outcome", outcome, "error", err)
+			s.log.Error("the carrier could not be told the end of a call", "carrier", c.carrier, "call", c.id,
+				"transfer", how.transfer, "error", err)
+			return
 		}
-		s.observe(c.carrier, outcome)
+		s.log.Info("a call is over", "carrier", c.carrier, "call", c.id, "transfer", how.transfer)
 	})
 }
