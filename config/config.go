@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"voicegw/config/setting"
+	"voicegw/gateway/phone"
 	"voicegw/protocol"
 	"voicegw/transport"
 )
@@ -92,6 +93,8 @@ type Config struct {
 	MCP MCP `key:"mcp"`
 	// How users approve actions of tools: docs/policy.md.
 	Confirmation Confirmation `key:"confirmation"`
+	// Phone calls: docs/phone.md.
+	Phone Phone `key:"phone"`
 	// The store: NATS servers, or without a URL files in data_dir.
 	Store Store `key:"store"`
 	// Several gateways with one store: docs/cluster.md.
@@ -224,6 +227,8 @@ type Budget struct {
 type Confirmation struct {
 	// How voice users approve: `button`, or `spoken` (also by saying so).
 	Voice string `key:"voice" words:"button,spoken"`
+	// How callers on the [phone](phone.md#approvals) approve: `keys` (1 or 2), or `none`.
+	Phone string `key:"phone" words:"none,keys"`
 	// Time to answer, `10s` to `1h`.
 	Life time.Duration `key:"life" from:"10s" to:"1h"`
 	// Tool ids that always need approval.
@@ -404,7 +409,11 @@ func defaultFor(all []transport.Wire) *Config {
 				ToolTime: setting.VoiceToolTime},
 			Text: Budget{Retrieval: setting.TextRetrievals, Total: setting.TextCalls, TopK: setting.TextTopK},
 		},
-		Confirmation: Confirmation{Voice: confirmButton, Life: setting.QuestionLife,
+		Phone: Phone{Sorry: "Sorry, we cannot take your call right now. Please try again later.",
+			Outbound: PhoneOutbound{Carrier: phone.Twilio, PerMinute: 10},
+			Twilio:   PhoneTwilio{API: "https://api.twilio.com"}, Telnyx: PhoneTelnyx{API: "https://api.telnyx.com"},
+			Vonage: PhoneVonage{API: "https://api.nexmo.com"}},
+		Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 			QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
 		MCP:    MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store:  Store{Replicas: setting.Replicas, Sync: syncAlways},

@@ -27,6 +27,8 @@ var reloads = map[string]bool{
 	"mcp.servers.":             true,
 	"mcp.expose":               true,
 	"mcp.per_minute":           true,
+	"phone.":                   true,
+	"phone.public_url":         false, // the routes exist only with it
 	"prices.day_budget":        true,
 	"prices.file":              true,
 	"providers.<name>.api_key": true,

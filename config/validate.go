@@ -38,6 +38,7 @@ func (v validator) validate() {
 	v.validateAPIKey()
 	v.validateAuth()
 	v.validateWebhooks()
+	v.validatePhone()
 	v.validateOrigins()
 	v.validateHosts()
 	v.validateFeatures()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/gateway/phone"
 	"voicegw/internal/auth"
 )
 
@@ -37,6 +38,14 @@ var accesses = []access{
 	{pattern: "POST " + mcpPath, scopes: auth.ScopeChat, free: true},
 	{pattern: mcpPath, scopes: auth.ScopeChat, free: true},
 	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice}, // with voice, only for the caller itself
+	// Carriers sign their webhooks, and most of them their streams; a stream also needs a ticket.
+	{pattern: "POST /v1/phone/twilio/voice"},
+	{pattern: "GET /v1/phone/twilio"},
+	{pattern: "POST /v1/phone/telnyx/voice"},
+	{pattern: "GET /v1/phone/telnyx"},
+	{pattern: "POST /v1/phone/vonage/voice"},
+	{pattern: "GET /v1/phone/vonage"},
+	{pattern: "POST " + phone.CallsPath, scopes: auth.ScopeAdmin},
 	{pattern: "GET " + sessionsPath, scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}", scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}/prompt", scopes: auth.ScopeInspect},

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/gateway/phone"
 	"voicegw/internal/agent"
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
@@ -55,6 +56,7 @@ type Options struct {
 	Chat            TextAgent
 	MCP             MCP
 	Voice           Voice
+	Phone           *phone.Server
 	Images          Images
 	Simulator       Simulator
 	Blocked         func(who user.User) (until time.Time, ok bool)
@@ -124,6 +126,9 @@ func New(opts Options) *Server {
 	s.handleOperators()
 	if opts.Voice != nil {
 		s.forPages("POST", sessionsPath, s.makeSession)
+	}
+	if opts.Phone != nil {
+		s.handlePhone()
 	}
 	s.handle("POST /v1/console/codes", s.consoleCode)
 	s.handle("POST /v1/console/login", s.consoleLogin)

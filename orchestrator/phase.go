@@ -48,6 +48,8 @@ func (m *callControl) apply(intent registry.Intent, wanted bool) (refusal string
 			return "as many messages wait as may"
 		}
 		m.notices = append(m.notices, notice{text: intent.Message, shown: true})
+	case registry.IntentTransferCall:
+		return m.endAfter(registry.EndAfterFarewellSpoken)
 	case registry.IntentSwitchAgent:
 		return m.toolSwitches(intent, wanted)
 	default:

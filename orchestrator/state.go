@@ -31,6 +31,8 @@ type Policy struct {
 	// SpokenConfirmation lets the model report spoken approvals with [calls.ConfirmAction]. Otherwise only the client's
 	// button approves.
 	SpokenConfirmation bool
+	// Keypad means that the user is on the phone and approves by pressing keys.
+	Keypad bool
 }
 
 func (p Policy) withDefaults() Policy {
@@ -51,7 +53,7 @@ type Rules struct {
 func NewRules(p Policy) *Rules {
 	p = p.withDefaults()
 	return &Rules{p, calls.Rules{
-		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Live: true,
+		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Keypad: p.Keypad, Live: true,
 		MaxOpen: maxCalls, MaxQuestions: maxConfirmations,
 	}}
 }
@@ -310,6 +312,24 @@ func (s State) WakeAt() time.Time {
 	return first
 }
 
+// Answer is the generation of the open turn's answer.
+type Answer struct {
+	Turn    int  // zero without an open turn
+	Over    bool // the model has generated all of it
+	Waiting bool // the model waits for the results of calls
+	Usage   transport.Tokens
+}
+
+// Answer returns the state of the open turn's answer. Waiting may be early for a model whose calls come one by one.
+func (s State) Answer() Answer {
+	t := s.turn
+	if t == nil {
+		return Answer{}
+	}
+	return Answer{Turn: t.number, Over: t.stage == done, Usage: t.usage,
+		Waiting: s.calls.Owed(t.number) && (t.stage == owing || !s.caps.RespondNeeded)}
+}
+
 // warning returns how long before the end of a session the client is warned.
 func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2) }
 
@@ -410,5 +430,6 @@ const (
 	maxItems      = 256 // limits the spoken items that wait to be heard
 	maxBegun      = 64
 	maxNotices    = 8
-	maxContexts   = 8 // limits the page texts that wait for the model
+	maxContexts   = 8  // limits the page texts that wait for the model
+	maxEarlier    = 64 // limits the earlier parts of the conversation that wait
 )

@@ -167,6 +167,14 @@ func SwitchNotPossible(agent, why string) Words {
 	return Words{fmt.Sprintf("The agent %s cannot continue this conversation: %s.", agent, why), goOnYourself}
 }
 
+// TransferNotPossible refuses the transfer of a call. names are those to which it could be transferred.
+func TransferNotPossible(to string, names []string) Words {
+	if len(names) == 0 {
+		return Words{"The user cannot be transferred: this conversation is not a phone call that can be.", goOnYourself}
+	}
+	return Words{fmt.Sprintf("The call cannot be transferred to %q; it can be to %s.", to, strings.Join(names, ", ")), goOnYourself}
+}
+
 // LostWrite answers a call with side effects that was running when its process died.
 func LostWrite(tool string) Words {
 	return Words{"The connection to " + tool + " was lost while it was at work. It is not known whether it was done.",
@@ -185,6 +193,13 @@ func ApprovalNeeded(tool string) Words {
 	return Words{tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
 		"Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the " +
 			"outcome comes by itself."}
+}
+
+// ApprovalNeededByKey says that the user answers with the keys of a phone, after the model has asked.
+func ApprovalNeededByKey(tool string) Words {
+	return Words{tool + " needs the user's approval. Nothing has been done yet.",
+		"The user is on the phone. Say in a sentence what is to be approved, then ask the user to press 1 to approve it or 2 to " +
+			"decline. Only the key counts, not what the user says. Do not call it again: the outcome comes by itself."}
 }
 
 // ApprovalNeededElsewhere says that a person is asked by another program, whose model does not learn the outcome from here.

@@ -24,6 +24,8 @@ const (
 	IntentSetPendingMessage IntentType = "SET_PENDING_MESSAGE"
 	// IntentSwitchAgent switches the conversation to another agent.
 	IntentSwitchAgent IntentType = "SWITCH_AGENT"
+	// IntentTransferCall ends the voice session after the farewell and connects the phone call with another number.
+	IntentTransferCall IntentType = "TRANSFER_CALL"
 )
 
 // EndAfter is when a voice session ends.
@@ -37,7 +39,7 @@ const (
 )
 
 // Intent is a change to the session that a tool requests. Make one with [EndVoiceSession], [SuppressAudio],
-// [SuppressTranscript], [SetPendingMessage] or [SwitchAgent]; fields of other types must be zero. Its JSON has only
+// [SuppressTranscript], [SetPendingMessage], [SwitchAgent] or [TransferCall]; fields of other types must be zero. Its JSON has only
 // the fields of its type.
 type Intent struct {
 	Type    IntentType `json:"type"`
@@ -45,6 +47,7 @@ type Intent struct {
 	Message string     `json:"message,omitempty"` // for SET_PENDING_MESSAGE and SWITCH_AGENT, at most MaxPendingMessage characters
 	Agent   string     `json:"agent,omitempty"`   // for SWITCH_AGENT: the agent's name, at most MaxAgent bytes
 	Reason  string     `json:"reason,omitempty"`  // for SWITCH_AGENT, at most MaxReason characters
+	To      string     `json:"to,omitempty"`      // for TRANSFER_CALL: the name of a number in the gateway's configuration
 	Value   bool       `json:"value,omitempty"`   // for SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT
 }
 
@@ -74,6 +77,10 @@ func SetPendingMessage(message string) Intent {
 func SwitchAgent(agent, reason, message string) Intent {
 	return Intent{Type: IntentSwitchAgent, Agent: agent, Reason: reason, Message: message}
 }
+
+// TransferCall ends the voice session and connects the phone call with the number of that name. Without a phone, or with
+// another name, it is refused.
+func TransferCall(to string) Intent { return Intent{Type: IntentTransferCall, To: to} }
 
 // MarshalJSON encodes the fields of the intent's type; a SUPPRESS intent always has Value.
 func (i Intent) MarshalJSON() ([]byte, error) {
@@ -114,6 +121,11 @@ func (i Intent) check() error {
 				i.Type, MaxReason, MaxPendingMessage)
 		}
 		want = Intent{Type: i.Type, Agent: i.Agent, Reason: i.Reason, Message: i.Message}
+	case IntentTransferCall:
+		if i.To == "" || len(i.To) > spec.MaxAgent {
+			return fmt.Errorf("the intent %s to a name of %d bytes: it has 1 to %d", i.Type, len(i.To), spec.MaxAgent)
+		}
+		want = Intent{Type: i.Type, To: i.To}
 	default:
 		return fmt.Errorf("the intent %q is unknown", document.Shorten(string(i.Type), 40))
 	}

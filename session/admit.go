@@ -78,6 +78,8 @@ func (e *UnreachableError) Error() string { return "no provider can be reached" 
 type Coming struct {
 	// Back: the client announced in its handshake that it resumes a session. Clients may resume without announcing it.
 	Back bool
+	// Trusted: a carrier of many users, which has proved who it is, so the limits of an address do not apply.
+	Trusted bool
 	// Behind: the gateway is overloaded, so the connection may only resume a session.
 	Behind bool
 }
@@ -107,7 +109,7 @@ func (m *Manager) mayResume(how Coming) bool {
 func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	addr = addr.Unmap()
 	a := &Admission{Arrival: &Arrival{}, m: m, returns: how.Behind, addr: addr, key: quota.AddressKey(addr),
-		exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
+		exempt: how.Trusted || m.options().Limits.ExemptLoopback && addr.IsLoopback()}
 	in, reachable := m.breakers.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -69,6 +70,9 @@ func (s *session) decision(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.IntentDecided:
 		s.shown.intent(s, a)
+		if a.Intent.Type == registry.IntentTransferCall && a.Why == "" {
+			s.send(&protocol.CallTransfer{Header: inTurn(a.Turn), To: a.Intent.To})
+		}
 	case orchestrator.AgentSwitched:
 		s.agentSwitched(a)
 	case orchestrator.JobTold:

@@ -250,12 +250,15 @@ func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
 	return p
 }
 
-// rulesOf returns the rules of an agent's sessions. Agents without a budget share them.
-func (o *Options) rulesOf(a *Agent) *orchestrator.Rules {
-	if a.Budget == (calls.Budget{}) {
+// rulesOf returns the rules of an agent's sessions. Agents without a budget share them, unless the client has a keypad.
+func (o *Options) rulesOf(a *Agent, x *protocol.StartExtra) *orchestrator.Rules {
+	keypad := x != nil && x.Keypad
+	if a.Budget == (calls.Budget{}) && !keypad {
 		return o.rules
 	}
-	return orchestrator.NewRules(a.policy(o.Policy))
+	p := a.policy(o.Policy)
+	p.Keypad = keypad
+	return orchestrator.NewRules(p)
 }
 
 // agent returns the current agent of that name, the default for an empty name; nil if no session may begin with it.
@@ -339,7 +342,7 @@ func (g *startup) choose() *Cause {
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider,
 			"The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
-	g.agent = a
+	g.agent = a.adapted(g.start)
 	return nil
 }
 

@@ -165,7 +165,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 		s.saver = handoff.NewSaver(s.transcript, opts.Handoffs, s.log())
 	}
 	s.usage.talk.before.Read = g.instructed + int64(len(g.Context))
-	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load(), start.Extra), g.tools, g.mark, time.Now())
 	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
 	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())
@@ -226,6 +226,7 @@ func (s *session) begin(token string) {
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
+	s.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
@@ -444,6 +445,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.usage.talk.settle(in, actions)
 	s.saved.afterStep(s, in, actions)
 	s.watch.observe(s, in, actions, now)
+	s.client.answer.report(s, false)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)

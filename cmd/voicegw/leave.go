@@ -110,6 +110,7 @@ func (s *server) parts() []part {
 		{"the jobs", within(jobsTime, s.jobs.Close)},
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
+		{"the phone calls", within(phoneTime, s.closePhone)},
 		{"the webhooks", within(webhookTime, s.webhooks.Close)},
 		{"the authentication", s.closeAuth},
 		{"the watch for overload", func() error { s.overload.Close(); return nil }},

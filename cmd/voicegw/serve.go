@@ -20,6 +20,7 @@ import (
 	"voicegw/client/operator"
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
 	"voicegw/internal/certs"
@@ -134,6 +135,7 @@ type server struct {
 	voices       atomic.Pointer[session.Manager] // sessions, for goroutines that start before it exists
 	texts        *chat.Agent
 	mcp          *mcpserve.Server // nil unless it is configured
+	phone        *phone.Server    // nil unless it is configured
 	drained      *operatorDrain   // by an operator
 	node         *store.Membership
 	peers        *peers // nil without a cluster
@@ -232,6 +234,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return err
 	}
 	s.voices.Store(s.sessions)
+	if err = s.openPhone(); err != nil {
+		return err
+	}
 	if s.texts, err = s.newChat(executor); err != nil {
 		return err
 	}
@@ -298,7 +303,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: func() (gateway.Reloaded, error) { return s.again() },
 		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered,
-		Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
+		Refused: s.metrics.Refused, Ready: s.caps.store.Ready, Phone: s.phone,
 	}
 	if s.mcp != nil { // avoids a nil pointer in the interface
 		options.MCP = s.mcp

@@ -59,6 +59,10 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if err != nil {
 		return nil, err
 	}
+	calls, err := phoneSettings(next)
+	if err != nil {
+		return nil, err
+	}
 	who, err := s.authenticator(next)
 	if err != nil {
 		return nil, err
@@ -81,6 +85,9 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		}
 		s.bound.Limit(connectionLimits(next))
 		s.gateway.Reconfigure(s.gatewaySettings(next))
+		if s.phone != nil {
+			s.phone.Reconfigure(calls)
+		}
 		if s.mcp != nil {
 			s.mcp.Reconfigure(mcpSettings(next))
 		}

@@ -183,7 +183,7 @@ func doors(cfg *config.Config, listen net.Addr, certified []string) (origin.Host
 	if tcp, ok := listen.(*net.TCPAddr); ok {
 		hosts.Listen = tcp.AddrPort().Addr()
 	}
-	for _, text := range slices.Concat(cfg.Hosts, cfg.TLS.ACME.Hosts, certified) {
+	for _, text := range slices.Concat(cfg.Hosts, cfg.TLS.ACME.Hosts, cfg.Phone.Host(), certified) {
 		p, err := origin.ParseHostPattern(text)
 		if err != nil {
 			return hosts, nil, fmt.Errorf("hosts: %q %w", text, err)

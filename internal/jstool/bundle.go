@@ -223,7 +223,8 @@ var errorTypesModule = sync.OnceValue(func() string {
 	}
 	list("ErrorType", types)
 	list("IntentType", []string{string(registry.IntentEndVoiceSession), string(registry.IntentSuppressAudio),
-		string(registry.IntentSuppressTranscript), string(registry.IntentSetPendingMessage), string(registry.IntentSwitchAgent)})
+		string(registry.IntentSuppressTranscript), string(registry.IntentSetPendingMessage), string(registry.IntentSwitchAgent),
+		string(registry.IntentTransferCall)})
 	return s.String() + toolErrorText
 })
 

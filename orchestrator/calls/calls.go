@@ -21,6 +21,7 @@ type Rules struct {
 	Tools  Policy // the operator's rules for tools, and the mode
 	Prefix string // starts the name of each call; a number from 1 follows
 	Spoken bool   // lets the model report a spoken approval with [ConfirmAction]
+	Keypad bool   // the user is on the phone and approves by pressing keys
 	Live   bool   // the caller calls [Calls.Tick], which expires questions; otherwise the next message finds them expired
 	// MaxOpen limits the open calls, MaxQuestions the open questions. Zero means no limit beyond those in Tools.
 	MaxOpen, MaxQuestions int

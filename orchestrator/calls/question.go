@@ -85,7 +85,7 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	c.setState(&q, waiting)
 	q.written, q.question = nil, &question{
 		token: in.Token, name: in.Name, reference: in.Reference, putAt: at, expiresAt: in.ExpiresAt,
-		answer: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
+		answer: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules),
 	}
 	c.book.Asked(q.runs, in.Name)
 	answers := c.finish(q.id, q.question.answer)
@@ -291,11 +291,14 @@ func OutcomeNotice(tool, reference string, o Outcome) string {
 // ConfirmAction is the tool with which a model reports a spoken approval, if the operator allows that.
 const ConfirmAction = spec.ConfirmAction
 
-// Question returns the CONFIRMATION_REQUIRED answer to a call. spoken means that the user may agree aloud.
-func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
+// Question returns the CONFIRMATION_REQUIRED answer to a call.
+func Question(p *registry.Prepared, token, reference string, expires time.Time, rules *Rules) registry.Envelope {
 	tool := p.Tool().ToolID
 	words := prompts.ApprovalNeeded(tool)
-	if spoken {
+	switch {
+	case rules.Keypad:
+		words = prompts.ApprovalNeededByKey(tool)
+	case rules.Spoken:
 		words = prompts.ApprovalNeededAloud(tool, ConfirmAction, reference)
 	}
 	e := registry.NewError(registry.ErrorConfirmationRequired, words)

@@ -116,11 +116,8 @@ type Stop struct {
 // breaks.
 func Parse(data []byte) (*Message, error) {
 	var m Message
-	if len(data) > MaxMessage {
-		return nil, fmt.Errorf("a message has %d bytes; at most %d are accepted", len(data), MaxMessage)
-	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("a message is no JSON object of a media stream: %w", err)
+	if err := unmarshal(data, &m); err != nil {
+		return nil, err
 	}
 	return &m, m.check()
 }

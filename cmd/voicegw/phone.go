@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"voicegw/config"
+	"voicegw/gateway/phone"
+)
+
+// phoneTime bounds the wait for carriers at the end.
+const phoneTime = 3 * time.Second
+
+// openPhone makes the server of phone calls, if they are configured.
+func (s *server) openPhone() error {
+	if !s.cfg.Phone.Enabled() {
+		return nil
+	}
+	set, err := phoneSettings(s.cfg)
+	if err == nil {
+		s.phone = phone.New(phone.Options{Settings: set, Voice: s.caps.handoff, Refuses: s.sessions.Draining,
+			Logger: s.logger.With("component", "phone")})
+	}
+	return err
+}
+
+func (s *server) closePhone(ctx context.Context) error {
+	if s.phone == nil {
+		return nil
+	}
+	return s.phone.Close(ctx)
+}
+
+func phoneSettings(cfg *config.Config) (phone.Settings, error) {
+	p := &cfg.Phone
+	set := phone.Settings{
+		PublicURL: p.PublicURL, Numbers: p.Agents(), Announcement: p.Announcement, Sorry: p.Sorry,
+		KeyApproval: cfg.Confirmation.Phone == config.ConfirmKeys, Transfers: p.TransferNumbers(),
+		Outbound: phone.Outbound{From: p.Outbound.From, Carrier: p.Outbound.Carrier, Prefixes: p.Outbound.Prefixes,
+			PerMinute: p.Outbound.PerMinute},
+		Twilio: phone.TwilioSettings{AccountSID: p.Twilio.AccountSID, AuthToken: p.Twilio.AuthToken.Reveal(), API: p.Twilio.API},
+		Telnyx: phone.TelnyxSettings{AccountSID: p.Telnyx.AccountSID, APIKey: p.Telnyx.APIKey.Reveal(), PublicKey: p.Telnyx.PublicKey,
+			Application: p.Telnyx.Application, API: p.Telnyx.API},
+		Vonage: phone.VonageSettings{Application: p.Vonage.Application, SignatureSecret: p.Vonage.SignatureSecret.Reveal(), API: p.Vonage.API},
+	}
+	if p.Vonage.PrivateKey == "" {
+		return set, nil
+	}
+	key, err := privateKey(string(p.Vonage.PrivateKey))
+	if err != nil {
+		return set, fmt.Errorf("phone.vonage.private_key: %w", err)
+	}
+	set.Vonage.PrivateKey = key
+	return set, nil
+}
+
+// privateKey reads an RSA key in PEM. The error does not contain it.
+func privateKey(path string) (*rsa.PrivateKey, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("the file holds no PEM")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, ok := parsed.(*rsa.PrivateKey)
+	if err != nil || !ok {
+		return nil, errors.New("the file holds no RSA private key")
+	}
+	return key, nil
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+
+	"voicegw/config/setting"
+	"voicegw/gateway/phone"
+)
+
+// Phone configures phone calls. Numbers have the form +15550100.
+type Phone struct {
+	// Address at which carriers reach the gateway. Enables phone calls; the host counts as one of `hosts`.
+	PublicURL string `key:"public_url" is:"url" eg:"https://voice.example.com"`
+	// Numbers that are answered, each with its agent: `+15550100=reception`, or the number alone for the default agent.
+	// Without any, all calls are answered.
+	Numbers []string `key:"numbers" eg:"[+15550100=reception, +15550101]"`
+	// Said before the conversation, such as that it is recorded.
+	Announcement string `key:"announcement" eg:"This call may be recorded."`
+	// Said if no conversation can begin.
+	Sorry string `key:"sorry"`
+	// Numbers to which a tool may [transfer](phone.md#transfer-a-call) a call, by name.
+	Transfers []string `key:"transfers" eg:"[sales=+15550123]"`
+	// Calls that `POST /v1/phone/calls` begins.
+	Outbound PhoneOutbound `key:"outbound"`
+	// Twilio.
+	Twilio PhoneTwilio `key:"twilio"`
+	// Telnyx, with a TeXML application.
+	Telnyx PhoneTelnyx `key:"telnyx"`
+	// Vonage.
+	Vonage PhoneVonage `key:"vonage"`
+}
+
+// PhoneOutbound limits the calls that the gateway begins.
+type PhoneOutbound struct {
+	// Own number that calls come from; without it there are none.
+	From string `key:"from" eg:"+15550100"`
+	// Carrier that makes them.
+	Carrier string `key:"carrier" words:"twilio,telnyx,vonage"`
+	// Numbers, or beginnings of numbers, that may be called.
+	Prefixes []string `key:"prefixes" eg:"[+1555, +4930123456]"`
+	// Calls per minute.
+	PerMinute int `key:"per_minute" from:"1" to:"1000"`
+}
+
+// PhoneTwilio is an account at Twilio.
+type PhoneTwilio struct {
+	// Account SID.
+	AccountSID string `key:"account_sid" eg:"AC00000000000000000000000000000000"`
+	// Auth token, which signs all requests.
+	AuthToken setting.Secret `key:"auth_token" eg:"change-me"`
+	// REST interface.
+	API string `key:"api" is:"url"`
+}
+
+// PhoneTelnyx is an account at Telnyx.
+type PhoneTelnyx struct {
+	// Account id.
+	AccountSID string `key:"account_sid" eg:"00000000-0000-0000-0000-000000000000"`
+	// API key.
+	APIKey setting.Secret `key:"api_key" eg:"KEY-change-me"`
+	// Public key of its webhooks: Ed25519 in base64.
+	PublicKey string `key:"public_key" eg:"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="`
+	// TeXML application, for outbound calls.
+	Application string `key:"application" eg:"1000000000000000000"`
+	// REST interface.
+	API string `key:"api" is:"url"`
+}
+
+// PhoneVonage is an application at Vonage.
+type PhoneVonage struct {
+	// Application id.
+	Application string `key:"application" eg:"00000000-0000-0000-0000-000000000000"`
+	// Signature secret, which signs its requests.
+	SignatureSecret setting.Secret `key:"signature_secret" eg:"change-me"`
+	// File with the application's private key (PEM), which signs the gateway's requests.
+	PrivateKey setting.Path `key:"private_key" eg:"/etc/voicegw/vonage.pem"`
+	// REST interface.
+	API string `key:"api" is:"url"`
+}
+
+// The values of Confirmation.Phone.
+const (
+	confirmNoKeys = "none"
+	ConfirmKeys   = "keys" // a caller approves with 1 and declines with 2
+)
+
+// Enabled reports whether phone calls are configured.
+func (p *Phone) Enabled() bool { return p.PublicURL != "" }
+
+// Host returns the host of PublicURL; empty without one.
+func (p *Phone) Host() []string {
+	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {
+		return []string{u.Host}
+	}
+	return nil
+}
+
+// Agents returns the agents by number.
+func (p *Phone) Agents() map[string]string {
+	all := map[string]string{}
+	for _, text := range p.Numbers {
+		number, agent, _ := strings.Cut(text, "=")
+		all[strings.TrimSpace(number)] = strings.TrimSpace(agent)
+	}
+	return all
+}
+
+// TransferNumbers returns the numbers of Transfers by name.
+func (p *Phone) TransferNumbers() map[string]string {
+	all := map[string]string{}
+	for _, text := range p.Transfers {
+		name, number, _ := strings.Cut(text, "=")
+		all[strings.TrimSpace(name)] = strings.TrimSpace(number)
+	}
+	return all
+}
+
+func (v validator) validatePhone() {
+	p := &v.config.Phone
+	if !p.Enabled() {
+		return
+	}
+	u, err := url.Parse(p.PublicURL)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.HasSuffix(p.PublicURL, "/") {
+		v.wrong("phone.public_url", "must be a scheme and a host without a path, such as https://voice.example.com")
+	}
+	for number, agent := range p.Agents() {
+		if !phone.IsNumber(number) {
+			v.wrong("phone.numbers", "holds "+quote(number+"="+agent)+"; write a number such as +15550100, or +15550100=agent")
+		}
+	}
+	for name, number := range p.TransferNumbers() {
+		if !validName.MatchString(name) || !phone.IsNumber(number) {
+			v.wrong("phone.transfers", "holds "+quote(name+"="+number)+"; write a name and a number, such as sales=+15550123")
+		}
+	}
+	accounts := map[string]bool{
+		phone.Twilio: v.account("twilio", p.Twilio.AccountSID != "", p.Twilio.AuthToken.IsSet(), "account_sid and auth_token"),
+		phone.Telnyx: v.account("telnyx", p.Telnyx.AccountSID != "" && p.Telnyx.PublicKey != "", p.Telnyx.APIKey.IsSet(),
+			"account_sid, api_key and public_key"),
+		phone.Vonage: v.account("vonage", p.Vonage.Application != "" && p.Vonage.PrivateKey != "", p.Vonage.SignatureSecret.IsSet(),
+			"application, signature_secret and private_key"),
+	}
+	if !accounts[phone.Twilio] && !accounts[phone.Telnyx] && !accounts[phone.Vonage] {
+		v.wrong("phone.public_url", "enables phone calls, but no carrier is configured; set phone.twilio.account_sid and phone.twilio.auth_token, "+
+			"or those of another carrier")
+	}
+	out := p.Outbound
+	switch {
+	case out.From == "":
+	case !phone.IsNumber(out.From):
+		v.wrong("phone.outbound.from", "must be a number such as +15550100, not "+quote(out.From))
+	case !accounts[out.Carrier]:
+		v.wrong("phone.outbound.carrier", "is "+out.Carrier+", which is not configured; set phone."+out.Carrier)
+	case len(out.Prefixes) == 0:
+		v.wrong("phone.outbound.prefixes", "is empty; name the numbers that may be called, or their beginnings, such as +1555")
+	}
+	for _, prefix := range out.Prefixes {
+		if digits, ok := strings.CutPrefix(prefix, "+"); !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+			v.wrong("phone.outbound.prefixes", "holds "+quote(prefix)+"; write + and digits, such as +1555")
+		}
+	}
+}
+
+// account reports whether a carrier's settings are complete, and a problem if only some of them are set.
+func (v validator) account(carrier string, id, secret bool, needs string) (complete bool) {
+	if id != secret {
+		v.wrong("phone."+carrier, "is incomplete; it needs "+needs)
+	}
+	return id && secret
+}

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"voicegw/gateway/phone"
+	"voicegw/internal/nonblock"
+	"voicegw/internal/user"
+	"voicegw/session"
+)
+
+func (s *Server) handlePhone() {
+	for _, carrier := range phone.Carriers() {
+		s.handle("POST "+phone.VoicePath(carrier), served(s.opts.Phone.Voice(carrier)))
+		s.handle("GET "+phone.StreamPath(carrier), s.phoneStream(carrier))
+	}
+	s.handle("POST "+phone.CallsPath, operatorAPI{s}.beginCall)
+}
+
+// phoneStream serves the media stream of a call.
+func (s *Server) phoneStream(carrier string) handler {
+	return func(w http.ResponseWriter, r *http.Request) *problem {
+		if !s.opts.Phone.Verify(carrier, w, r) {
+			return nil
+		}
+		addr, late, over := s.clientAddr(r), s.lateness(r), s.overload()
+		admission, err := s.opts.Sessions.Admit(addr, session.Coming{Trusted: true, Behind: late.Behind || over.Over()})
+		switch {
+		case errors.Is(err, session.ErrBehind):
+			return s.busy(addr, late, over)
+		case err != nil:
+			return s.notAdmitted(addr, err)
+		}
+		conn, err := s.opts.Phone.Accept(carrier, w, r)
+		if err != nil {
+			admission.Release()
+			s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
+			return nil
+		}
+		client, _ := r.Context().Value(connKey{}).(net.Conn)
+		if under := nonblock.Under(client); under != nil {
+			limitSendBuffer(under)
+		}
+		upgraded(client)
+		admission.TicketNeeded = true
+		s.opts.Sessions.Start(admission, conn)
+		return nil
+	}
+}
+
+func (s operatorAPI) beginCall(w http.ResponseWriter, r *http.Request) *problem {
+	var out phone.Outgoing
+	if no := readBody(w, r, &out, true); no != nil {
+		return no
+	}
+	who, err := user.Parse(cmp.Or(out.User, out.To))
+	switch {
+	case err != nil:
+		return invalid("user " + err.Error() + ".")
+	case !s.opts.Sessions.HasAgent(out.Agent):
+		return s.unknownAgent(out.Agent)
+	case s.opts.Sessions.Draining():
+		return draining("ask another one")
+	}
+	if no := s.shutOut(who, "The user is temporarily blocked."); no != nil {
+		return no
+	}
+	begun, err := s.opts.Phone.Dial(r.Context(), out)
+	switch {
+	case err == nil:
+		s.opts.Logger.Info("call begun", "call", begun.CallID, "conversation_id", begun.ConversationID)
+		return answer(w, http.StatusCreated, begun)
+	case errors.Is(err, phone.ErrNoOutbound), errors.Is(err, phone.ErrNumber):
+		return refusal(http.StatusForbidden, "number_not_allowed", err.Error()+".")
+	case errors.Is(err, phone.ErrRequest):
+		return invalid(err.Error() + ".")
+	case errors.Is(err, phone.ErrTooMany):
+		return refusal(http.StatusTooManyRequests, "limit", err.Error()+"; try again later.").after(time.Minute)
+	default:
+		s.opts.Logger.Warn("a call could not be begun", "error", err)
+		return refusal(http.StatusBadGateway, "carrier_failed", clip("The call could not be begun: "+err.Error())+".")
+	}
+}

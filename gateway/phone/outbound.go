@@ -1,0 +1,129 @@
+package phone
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Outgoing asks for a call.
+type Outgoing struct {
+	// To is the number to call, and From the caller's; empty means the configured one.
+	To string `json:"to"`
+	// Agent speaks; empty means the default one.
+	Agent string `json:"agent"`
+	// User is who will answer; empty means the called number.
+	User string `json:"user"`
+	// Request is what the call is about: the agent begins with it.
+	Request string `json:"pending_request"`
+}
+
+// maxRequest limits Outgoing.Request in bytes, because carriers get it in a URL.
+const maxRequest = 1000
+
+// The errors of Dial for requests that cannot be carried out.
+var (
+	ErrNoOutbound = errors.New("this gateway makes no calls; the operator can allow them with phone.outbound.from")
+	ErrNumber     = errors.New("to must be a number that phone.outbound.prefixes allows, such as +15550100")
+	ErrRequest    = fmt.Errorf("pending_request is longer than %d bytes", maxRequest)
+	ErrTooMany    = errors.New("too many calls were begun within a minute")
+)
+
+// invited is what a call that the gateway has begun is for. It comes back in the webhook's URL.
+type invited struct {
+	Agent, User, Request, To string
+	Until                    int64 // Unix seconds
+}
+
+const (
+	invitedParameter = "call"
+	invitedFor       = 10 * time.Minute // ringing included
+)
+
+// Begun is a call that was begun. CallID is the carrier's.
+type Begun struct {
+	CallID         string `json:"call_id"`
+	ConversationID string `json:"conversation_id"`
+}
+
+// Dial begins a call. The error is one of the above, or the carrier's.
+func (s *Server) Dial(ctx context.Context, out Outgoing) (Begun, error) {
+	set := s.settings()
+	allowed := func(prefix string) bool { return strings.HasPrefix(out.To, prefix) }
+	switch {
+	case set.Outbound.From == "":
+		return Begun{}, ErrNoOutbound
+	case !IsNumber(out.To) || !slices.ContainsFunc(set.Outbound.Prefixes, allowed):
+		return Begun{}, ErrNumber
+	case len(out.Request) > maxRequest:
+		return Begun{}, ErrRequest
+	case !s.mayDial(set.Outbound.PerMinute):
+		return Begun{}, ErrTooMany
+	}
+	by := carrierOf(set.Outbound.Carrier, set)
+	sealed, err := seal(by, invited{out.Agent, out.User, out.Request, out.To, time.Now().Add(invitedFor).Unix()})
+	if err != nil {
+		return Begun{}, err
+	}
+	at := set.PublicURL + VoicePath(set.Outbound.Carrier) + "?" + url.Values{invitedParameter: {sealed}}.Encode()
+	req, err := by.dial(ctx, set.Outbound.From, out.To, at)
+	if err != nil {
+		return Begun{}, err
+	}
+	id, err := s.do(req)
+	return Begun{CallID: id, ConversationID: conversationOf(set.Outbound.Carrier, id)}, err
+}
+
+// IsNumber reports whether text is a number in E.164: + and 7 to 15 digits.
+func IsNumber(text string) bool {
+	digits, ok := strings.CutPrefix(text, "+")
+	return ok && len(digits) >= 7 && len(digits) <= 15 && digits[0] != '0' && strings.Trim(digits, "0123456789") == ""
+}
+
+func (s *Server) mayDial(perMinute int) bool {
+	if perMinute == 0 {
+		perMinute = 10
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.began = slices.DeleteFunc(s.began, func(at time.Time) bool { return now.Sub(at) > time.Minute })
+	if len(s.began) >= perMinute {
+		return false
+	}
+	s.began = append(s.began, now)
+	return true
+}
+
+// seal encodes what a call is for, with a MAC: not every carrier signs the URL of a webhook.
+func seal(by carrier, in invited) (string, error) {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return "", fmt.Errorf("encode a call: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(macOf(by.secret(), data), data...)), nil
+}
+
+func (s *Server) invited(by carrier, sealed string, c call) (*invited, error) {
+	data, err := base64.RawURLEncoding.DecodeString(sealed)
+	const size = 32
+	if err != nil || len(data) < size || !hmac.Equal(data[:size], macOf(by.secret(), data[size:])) {
+		return nil, errors.New("its URL was not made by this gateway")
+	}
+	var in invited
+	if err := json.NewDecoder(bytes.NewReader(data[size:])).Decode(&in); err != nil {
+		return nil, fmt.Errorf("its URL cannot be read: %w", err)
+	}
+	if in.To != c.to || time.Now().Unix() > in.Until {
+		return nil, errors.New("its URL is of another call, or too old")
+	}
+	return &in, nil
+}
