@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"time"
 	"unicode"
 
 	"voicegw/audio"
@@ -22,7 +23,8 @@ import (
 
 // Display prints a conversation as it happens, for a person or as JSON lines. Event and Note are safe for concurrent use.
 type Display struct {
-	mu sync.Mutex // held by Event and Note
+	mu    sync.Mutex // held by Event and Note
+	began time.Time  // of the first event
 
 	// Fixed after NewDisplay.
 	w        io.Writer
@@ -61,15 +63,21 @@ func (d *Display) encode(line any) {
 // Note prints an event of the call itself, which the conversation does not see.
 func (d *Display) Note(text string) {
 	d.mu.Lock()
-	at := d.lastAtMS
+	if d.began.IsZero() {
+		d.began = time.Now()
+	}
+	at := time.Since(d.began)
 	d.mu.Unlock()
-	d.Event(Event{AtMS: at, Event: EventCall, Text: text})
+	d.Event(Event{AtMS: at.Milliseconds(), Event: EventCall, Text: text})
 }
 
 // Event prints one event.
 func (d *Display) Event(e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.began.IsZero() {
+		d.began = time.Now().Add(-time.Duration(e.AtMS) * time.Millisecond)
+	}
 	if d.json != nil {
 		d.encode(e)
 		return
@@ -87,7 +95,11 @@ func (d *Display) Event(e Event) {
 	case *protocol.UIImage:
 		d.line("image", m.URL)
 	case *protocol.SessionStarted:
-		d.line("session", fmt.Sprintf("%s, model %s, %s", m.Provider, m.Model, m.SessionID))
+		text := fmt.Sprintf("%s, model %s, %s", m.Provider, m.Model, m.SessionID)
+		if m.Model == "" {
+			text = m.SessionID // of a call, which does not show the model
+		}
+		d.line("session", text)
 	case *protocol.AudioFlush:
 		d.line("flush", m.Reason)
 	case *protocol.ToolStarted, *protocol.ToolProgress, *protocol.JobProgress, *protocol.ToolMessage, *protocol.ToolEnded:

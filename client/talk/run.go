@@ -33,10 +33,11 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	defer cancel()
 	conn, err := o.connect(dialCtx, false)
 	if err != nil {
+		silent := Report{InputRate: o.InputRate, OutputRate: o.OutputRate}
 		if cause := context.Cause(ctx); cause != nil {
-			return Report{}, cause
+			return silent, cause
 		}
-		return Report{}, fmt.Errorf("%w at %s: %w", ErrConnect, o.URL, err)
+		return silent, fmt.Errorf("%w at %s: %w", ErrConnect, o.URL, err)
 	}
 	again := func(ctx context.Context) (voice.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Patience)

@@ -164,9 +164,19 @@ func (p *Phone) hear(data []byte) error {
 	if m.StreamSID != p.StreamSID {
 		return wrong(data, "the streamSid is not %s", p.StreamSID)
 	}
-	p.locked(func() { err = p.state.hear(time.Now(), m, &p.inbox) })
-	if err != nil {
+	before, after := false, false
+	p.locked(func() {
+		before = p.state.open
+		err = p.state.hear(time.Now(), m, &p.inbox)
+		after = p.state.open
+	})
+	switch {
+	case err != nil:
 		return wrong(data, "%w", err)
+	case after && !before:
+		p.note("the gateway speaks")
+	case before && !after:
+		p.note("the gateway clears the rest")
 	}
 	return nil
 }
@@ -174,7 +184,15 @@ func (p *Phone) hear(data []byte) error {
 // WriteAudio sends a frame of the caller's speech, and before it what is due: marks and a key.
 func (p *Phone) WriteAudio(pcm []byte) error {
 	var due []*phone.Message
-	p.locked(func() { due = p.state.tick(time.Now(), &p.inbox) })
+	over, spoke := false, time.Duration(0)
+	p.locked(func() {
+		over = p.state.open
+		due = p.state.tick(time.Now(), &p.inbox)
+		over, spoke = over && !p.state.open, audio.Duration(phoneRate, p.state.bytes)
+	})
+	if over {
+		p.note("the gateway has spoken for " + spoke.Round(100*time.Millisecond).String())
+	}
 	if !p.inbox.empty() {
 		select {
 		case p.woken <- struct{}{}:
