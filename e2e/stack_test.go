@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"voicegw/gateway"
+	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
@@ -66,6 +67,10 @@ type setting struct {
 	fallback string
 	// timed is for tests in a synctest bubble: the network is in memory.
 	timed bool
+	// phone adds phone calls, with the tickets of desk. Requests to the carrier go to carrier.
+	phone   *phone.Settings
+	desk    *phoneDesk
+	carrier http.RoundTripper
 }
 
 // stack is a gateway with a simulated provider, over real sockets, or in memory with fake time.
@@ -139,11 +144,18 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 			serve.Chat = newTextAgent(t, set, opts)
 		}
 	}
+	if set.desk != nil {
+		opts.Handoffs = set.desk
+	}
 	m, err := session.NewManager(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	serve.Sessions = m
+	if set.phone != nil {
+		serve.Phone = phone.New(phone.Options{Settings: *set.phone, Voice: set.desk, Refuses: m.Draining, Logger: opts.Logger,
+			Client: &http.Client{Transport: set.carrier}})
+	}
 	srv, client := newServer(gateway.New(serve), set.timed)
 	srv.Config.ConnContext = gateway.ConnContext
 	srv.Listener = gateway.Listen(srv.Listener, gateway.NewLoops(opts.Logger))
@@ -153,6 +165,9 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 			set.tools.letGo()
 		}
 		m.Close()
+		if serve.Phone != nil {
+			serve.Phone.Close(context.Background())
+		}
 		srv.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()

@@ -26,6 +26,8 @@ type tap struct {
 	said     []map[string]any
 	noted    time.Time   // when the provider last reported an interruption
 	up, down []time.Time // when audio passed, to the provider and from it
+	keep     bool        // sound gets the provider's audio, PCM at 24 kHz
+	sound    []byte
 }
 
 func newTap(t testing.TB, provider http.Handler, timed bool) *tap {
@@ -128,6 +130,9 @@ func (tp *tap) noteHeard(data []byte) {
 	}
 	if speaks {
 		tp.down = append(tp.down, time.Now())
+		if tp.keep {
+			tp.sound = append(tp.sound, soundOf(data)...)
+		}
 	}
 }
 
@@ -172,4 +177,26 @@ func (tp *tap) wait(t testing.TB, what string, fits func(map[string]any) bool) m
 		return i >= 0
 	})
 	return found
+}
+
+// soundOf returns the audio of a provider's message.
+func soundOf(data []byte) (pcm []byte) {
+	var m struct {
+		Delta         []byte
+		ServerContent struct {
+			ModelTurn struct {
+				Parts []struct {
+					InlineData struct{ Data []byte }
+				}
+			}
+		}
+	}
+	if json.Unmarshal(data, &m) != nil {
+		return nil
+	}
+	pcm = m.Delta
+	for _, p := range m.ServerContent.ModelTurn.Parts {
+		pcm = append(pcm, p.InlineData.Data...)
+	}
+	return pcm
 }

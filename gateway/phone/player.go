@@ -136,8 +136,14 @@ func (p *player) take(dst []byte, now time.Time) (out []byte, m *mark, more bool
 	if s == nil {
 		return dst, nil, false, -1
 	}
-	if p.until.Before(now) {
+	if p.until.Before(now) { // the carrier is silent
 		p.until = now
+		if len(p.open) == 0 {
+			p.heard, p.heardAt = p.sent, now
+			for i := range p.items {
+				p.items[i].heard = p.items[i].played
+			}
+		}
 	}
 	if ahead := p.until.Sub(now); ahead+frame > lead {
 		return dst, nil, false, max(ahead+batch-lead, time.Millisecond)
@@ -153,9 +159,6 @@ func (p *player) take(dst []byte, now time.Time) (out []byte, m *mark, more bool
 	}
 	if p.head += n; p.head == len(p.queue) {
 		p.queue, p.head = p.queue[:0], 0
-	}
-	if len(p.open) == 0 {
-		p.heard, p.heardAt = p.sent, p.until
 	}
 	s.waits -= n
 	s.played += int64(n / p.width)

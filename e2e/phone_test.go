@@ -1,0 +1,526 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/gateway/phone"
+	"voicegw/gateway/phone/wire"
+	"voicegw/internal/conversation"
+	"voicegw/internal/testutil"
+	"voicegw/internal/user"
+	"voicegw/internal/ws"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
+	"voicegw/session/handoff"
+	"voicegw/store"
+)
+
+const phoneToken = "e2e-twilio-token"
+
+func phoneSettings() *phone.Settings {
+	return &phone.Settings{
+		PublicURL: "https://localhost", Sorry: "Sorry.", Announcement: "Recorded & kept.",
+		Numbers:   map[string]string{"+15550100": "", "+15550101": ""},
+		Transfers: map[string]string{"sales": "+15550123"}, KeyApproval: true,
+		Outbound: phone.Outbound{From: "+15550100", Carrier: phone.Twilio, Prefixes: []string{"+1555"}},
+		Twilio:   phone.TwilioSettings{AccountSID: "AC1", AuthToken: phoneToken, API: "https://carrier.example"},
+	}
+}
+
+// phoneDesk makes tickets, in memory: the store does not support fake time.
+type phoneDesk struct {
+	mu      sync.Mutex
+	invited []handoff.Invitation
+	used    map[string]bool
+}
+
+func (d *phoneDesk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.invited = append(d.invited, in)
+	return registry.VoiceOffer{Ticket: fmt.Sprint("ticket-", len(d.invited))}, nil
+}
+
+func (d *phoneDesk) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, in := range d.invited {
+		if in.ConversationID == id {
+			return conversation.New(id, in.User.String(), in.Agent, time.Now()), nil
+		}
+	}
+	return nil, store.ErrUnknown
+}
+
+func (d *phoneDesk) Redeem(_ context.Context, secret, _ string) (handoff.Ticket, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, err := strconv.Atoi(strings.TrimPrefix(secret, "ticket-"))
+	switch {
+	case err != nil || n < 1 || n > len(d.invited):
+		return handoff.Ticket{}, store.ErrUnknown
+	case d.used[secret]:
+		return handoff.Ticket{}, store.ErrUsed
+	case d.used == nil:
+		d.used = map[string]bool{}
+	}
+	d.used[secret] = true
+	in := d.invited[n-1]
+	return handoff.Ticket{SessionID: "voice-" + secret, User: in.User, Vouched: in.Vouched, Agent: in.Agent, ConversationID: in.ConversationID,
+		PendingRequest: in.PendingRequest}, nil
+}
+
+func (d *phoneDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
+func (d *phoneDesk) Adopt(context.Context, string, uint64, string, user.User) (handoff.Adopted, error) {
+	return handoff.Adopted{}, nil
+}
+func (d *phoneDesk) Save(context.Context, handoff.Part) error     { return nil }
+func (d *phoneDesk) HandBack(context.Context, handoff.Part) error { return nil }
+func (d *phoneDesk) Decided(context.Context, store.Confirmation, json.RawMessage) error {
+	return nil
+}
+
+// phoneTools are pay, which must be approved, goodbye and transfer {to}.
+func phoneTools(t *testing.T) *registry.Registry {
+	intents := func(of func(to string) registry.Intent) registry.Handler {
+		return registry.Bind(func(_ context.Context, c registry.Call[anyArgs, struct{}]) (registry.Result, error) {
+			var args struct{ To string }
+			err := json.Unmarshal(c.Args.RawMessage, &args)
+			return registry.Result{Data: "ok", Intents: []registry.Intent{of(args.To)}}, err
+		})
+	}
+	utility := func(*spec.Spec) {}
+	tools, err := registry.Load(registrytest.File(t,
+		testTool(t, "pay", ``, ``, func(e *spec.Spec) {
+			e.Category, e.SideEffects, e.Idempotent, e.RequiresConfirmation, e.Preview = spec.CategoryAction, spec.SideEffectsWrites, false, true, "Pay"
+		}),
+		testTool(t, "goodbye", ``, ``, utility), testTool(t, "transfer", `"to":{"type":"string"}`, `"to"`, utility),
+	), registry.Options{Handlers: map[string]registry.Handler{
+		"pay": registry.Bind(func(context.Context, registry.Call[anyArgs, struct{}]) (registry.Result, error) {
+			return registry.Result{Data: "paid"}, nil
+		}),
+		"goodbye":  intents(func(string) registry.Intent { return registry.EndVoiceSession(registry.EndAfterFarewellSpoken) }),
+		"transfer": intents(registry.TransferCall),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Lock()
+	return tools
+}
+
+// rest is a carrier's REST interface.
+type rest struct {
+	mu    sync.Mutex
+	asked []string
+}
+
+func (r *rest) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, _ := io.ReadAll(req.Body)
+	user, key, _ := req.BasicAuth()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := fmt.Sprint(req.Method, " ", req.URL.Path, " ", string(body))
+	if user != "AC1" || key != phoneToken {
+		text += " without credentials"
+	}
+	r.asked = append(r.asked, text)
+	return &http.Response{StatusCode: 201, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(`{"sid":"CA77"}`))}, nil
+}
+
+func (r *rest) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked)
+}
+
+// webhook posts a call to the gateway, signed with token.
+func (st *stack) webhook(t *testing.T, query, token string, form url.Values) (status int, body string) {
+	t.Helper()
+	at := phone.VoicePath(phone.Twilio) + query
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.url+at, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("X-Twilio-Signature", wire.Sign(token, "https://localhost"+at, form))
+	// The connection stays open, because closing the network in memory drops what was not read.
+	over := st.client.Transport.(*http.Transport).Clone()
+	over.DisableKeepAlives = false
+	defer over.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: over}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func incoming(id string) url.Values {
+	return url.Values{"AccountSid": {"AC1"}, "CallSid": {id}, "From": {"+15559999"}, "To": {"+15550100"}}
+}
+
+// twiml is what the tests read of TwiML.
+type twiml struct {
+	Say     []string
+	Connect struct {
+		Stream struct {
+			URL       string `xml:"url,attr"`
+			Parameter struct {
+				Name  string `xml:"name,attr"`
+				Value string `xml:"value,attr"`
+			}
+		}
+	}
+	Hangup *struct{}
+}
+
+// phoneCall is the carrier's side of a call in a bubble: every 20 ms it sends a frame of the caller's and plays one.
+type phoneCall struct {
+	t    *testing.T
+	conn *ws.Conn
+	id   string
+
+	mu      sync.Mutex
+	speech  []byte // PCM of the caller, still to be sent
+	queue   []byte // mu-law to be played
+	marks   []phoneMark
+	played  []byte // mu-law, with silence where there was nothing
+	heard   int    // bytes of played that were the gateway's
+	cleared []int  // lengths of played at each clear
+	most    int    // bytes that the queue has held
+	mute    bool   // sends no more frames
+	noMarks bool
+	closed  bool
+	over    chan struct{}
+}
+
+type phoneMark struct {
+	name string
+	at   int // of what was queued since the last clear
+}
+
+func (st *stack) call(t *testing.T, id string) *phoneCall {
+	t.Helper()
+	status, body := st.webhook(t, "", phoneToken, incoming(id))
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	return st.answer(t, id, body)
+}
+
+// answer carries out the TwiML that begins a stream.
+func (st *stack) answer(t *testing.T, id, body string) *phoneCall {
+	t.Helper()
+	var x twiml
+	if err := xml.Unmarshal([]byte(body), &x); err != nil || x.Connect.Stream.URL != "wss://localhost/v1/phone/twilio" {
+		t.Fatalf("%v in %s", err, body)
+	}
+	conn, _, err := ws.Dial(t.Context(), st.url+phone.StreamPath(phone.Twilio), &websocket.DialOptions{HTTPClient: st.client,
+		HTTPHeader: http.Header{"X-Twilio-Signature": {wire.Sign(phoneToken, x.Connect.Stream.URL, nil)}}}, ws.Options{Limit: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &phoneCall{t: t, conn: conn, id: id, over: make(chan struct{})}
+	var both sync.WaitGroup
+	t.Cleanup(func() { conn.CloseNow(); both.Wait() })
+	c.send(&wire.Message{Event: wire.EventConnected, Protocol: "Call", Version: "1.0.0"})
+	c.send(&wire.Message{Event: wire.EventStart, StreamSID: "MZ" + id, Start: &wire.Start{AccountSID: "AC1", CallSID: id, StreamSID: "MZ" + id,
+		CustomParameters: map[string]string{x.Connect.Stream.Parameter.Name: x.Connect.Stream.Parameter.Value},
+		MediaFormat:      wire.MediaFormat{Encoding: wire.EncodingULaw, SampleRate: 8000, Channels: 1}}})
+	both.Go(c.read)
+	both.Go(c.tick)
+	return c
+}
+
+func (c *phoneCall) send(m *wire.Message) {
+	text, err := wire.Encode(m)
+	if err == nil {
+		err = c.conn.Write(websocket.MessageText, text)
+	}
+	if err != nil && !c.isOver() {
+		c.t.Error(err)
+	}
+}
+
+func (c *phoneCall) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *phoneCall) read() {
+	defer close(c.over)
+	for {
+		_, data, err := c.conn.Read()
+		if err != nil {
+			return
+		}
+		m, err := wire.Parse(data)
+		if err != nil || m.StreamSID != "MZ"+c.id {
+			c.t.Errorf("%s: %v", data, err)
+			return
+		}
+		c.take(m)
+	}
+}
+
+func (c *phoneCall) take(m *wire.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m.Event {
+	case wire.EventMedia:
+		frame, err := base64.StdEncoding.DecodeString(m.Media.Payload)
+		if err != nil || len(frame) != wire.FrameSamples {
+			c.t.Errorf("a frame of %d bytes, %v", len(frame), err)
+		}
+		c.queue = append(c.queue, frame...)
+		c.most = max(c.most, len(c.queue))
+	case wire.EventMark:
+		c.marks = append(c.marks, phoneMark{m.Mark.Name, len(c.queue)})
+	case wire.EventClear:
+		c.cleared = append(c.cleared, len(c.played))
+		c.queue = nil
+		c.back(1 << 30)
+	}
+}
+
+// back returns the marks up to that byte of the queue. The caller must hold mu.
+func (c *phoneCall) back(upTo int) {
+	for len(c.marks) > 0 && c.marks[0].at <= upTo && !c.noMarks {
+		c.send(&wire.Message{Event: wire.EventMark, StreamSID: "MZ" + c.id, Mark: &wire.Mark{Name: c.marks[0].name}})
+		c.marks = c.marks[1:]
+	}
+}
+
+func (c *phoneCall) tick() {
+	clock := time.NewTicker(20 * time.Millisecond)
+	defer clock.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-c.over:
+			return
+		case <-clock.C:
+		}
+		c.mu.Lock()
+		frame := make([]byte, 320)
+		c.speech = c.speech[copy(frame, c.speech):]
+		if !c.mute {
+			c.send(&wire.Message{Event: wire.EventMedia, StreamSID: "MZ" + c.id, Media: &wire.Media{Track: "inbound",
+				Chunk: fmt.Sprint(n), Timestamp: fmt.Sprint(n * 20), Payload: base64.StdEncoding.EncodeToString(audio.AppendULaw(nil, frame))}})
+		}
+		k := min(len(c.queue), wire.FrameSamples)
+		c.played = append(append(c.played, c.queue[:k]...), bytes.Repeat([]byte{0xFF}, wire.FrameSamples-k)...)
+		c.heard += k
+		c.queue = c.queue[k:]
+		for i := range c.marks {
+			c.marks[i].at -= k
+		}
+		c.back(0)
+		c.mu.Unlock()
+	}
+}
+
+func (c *phoneCall) say(pcm []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.speech = append(c.speech, pcm...)
+}
+
+func (c *phoneCall) press(keys string) {
+	for _, k := range keys {
+		c.send(&wire.Message{Event: wire.EventDTMF, StreamSID: "MZ" + c.id, DTMF: &wire.DTMF{Track: "inbound_track", Digit: string(k)}})
+	}
+}
+
+// hear waits until the caller has heard that much of the gateway, or for a minute.
+func (c *phoneCall) hear(length time.Duration) {
+	c.t.Helper()
+	for range 600 {
+		c.mu.Lock()
+		heard := c.heard
+		c.mu.Unlock()
+		if heard >= int(length/time.Millisecond)*8 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.t.Fatal("the caller hears nothing")
+}
+
+// settle waits until nothing was heard for that time.
+func (c *phoneCall) settle(quiet time.Duration) {
+	for last := -1; ; {
+		c.mu.Lock()
+		heard := c.heard
+		c.mu.Unlock()
+		if heard == last {
+			return
+		}
+		last = heard
+		time.Sleep(quiet)
+	}
+}
+
+func (c *phoneCall) hangUp() {
+	c.send(&wire.Message{Event: wire.EventStop, StreamSID: "MZ" + c.id, Stop: &wire.Stop{AccountSID: "AC1", CallSID: c.id}})
+}
+
+const phoneScenario = `
+name: phone
+rules:
+  - when: {text: any}
+    do:
+      - say: You have pressed some keys, and I have understood all of them.
+  - when: {utterance: any}
+    do:
+      - say: >-
+          Good evening, and thank you for your call, which I answer in a long sentence, so that there is
+          enough of it to compare, to interrupt and to measure, whatever happens on the line.
+`
+
+func inCall(t *testing.T, change func(*setting), test func(t *testing.T, provider string, st *stack, r *rest)) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &rest{}
+				set := setting{timed: true, scenario: phoneScenario, firstAudioMS: 100, speed: 3, phone: phoneSettings(), carrier: r,
+					desk: &phoneDesk{}, tools: &toolbox{registry: phoneTools(t)}}
+				if change != nil {
+					change(&set)
+				}
+				st := newStack(t, provider, set)
+				st.tap.mu.Lock()
+				st.tap.keep = true
+				st.tap.mu.Unlock()
+				test(t, provider, st, r)
+			})
+		})
+	}
+}
+
+func callerSpeech(length time.Duration) []byte {
+	return append(testutil.SpeechLike(8000, length, 5), testutil.Silence(8000, 1500*time.Millisecond)...)
+}
+
+// TestPhoneCall: what the caller hears is what the model says, at the pace of the call; then the caller hangs up.
+func TestPhoneCall(t *testing.T) {
+	inCall(t, nil, func(t *testing.T, _ string, st *stack, r *rest) {
+		c := st.call(t, "CA1")
+		c.say(callerSpeech(time.Second))
+		c.hear(time.Second)
+		c.settle(time.Second)
+		c.mu.Lock()
+		heard, most := audio.AppendFromULaw(nil, c.played), c.most
+		c.mu.Unlock()
+		if most > 8*240 {
+			t.Errorf("the carrier held %d ms", most/8)
+		}
+		st.tap.mu.Lock()
+		said := slices.Clone(st.tap.sound)
+		st.tap.mu.Unlock()
+		if like := likeness(t, heard, said); like < 0.95 {
+			t.Errorf("what was heard is like what was said by %.3f (%d of %d ms)", like, len(heard)/16, len(said)/48)
+		}
+		c.hangUp()
+		testutil.WaitUntil(t, "the session has ended", func() bool { return st.manager.Running() == 0 })
+		<-c.over
+		if asked := r.list(); len(asked) > 0 {
+			t.Errorf("the carrier was asked for %q", asked)
+		}
+	})
+}
+
+// TestPhoneInterruption: when the caller speaks, the line is silent within 100 ms, and the model learns what was heard.
+func TestPhoneInterruption(t *testing.T) {
+	inCall(t, func(s *setting) { s.speed = 1 }, func(t *testing.T, provider string, st *stack, _ *rest) {
+		c := st.call(t, "CA1")
+		c.say(callerSpeech(time.Second))
+		c.hear(time.Second)
+		c.say(testutil.SpeechLike(8000, time.Second, 7))
+		testutil.WaitUntil(t, "the line was cleared", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.cleared) > 0 })
+		time.Sleep(300 * time.Millisecond)
+		c.mu.Lock()
+		at := c.cleared[0]
+		after := slices.Clone(c.played[at:])
+		c.mu.Unlock()
+		for i := range after[min(len(after), 100*8):] {
+			if after[100*8+i] != 0xFF {
+				t.Errorf("sound %d ms after the clear", 100+i/8)
+				break
+			}
+		}
+		if provider == "openai" {
+			heardMS := int64(c.heard / 8)
+			m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
+			if told := int64(m["audio_end_ms"].(float64)); told < heardMS-200 || told > heardMS+200 {
+				t.Errorf("the model was told %d ms; the caller heard %d", told, heardMS)
+			}
+		}
+	})
+}
+
+// likeness is the highest correlation of audio at 8 kHz with audio at 24 kHz, over small shifts of their beginnings.
+func likeness(t *testing.T, heard, said []byte) (best float64) {
+	t.Helper()
+	down, err := audio.NewResampler(24000, 8000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := fromSound(heard), fromSound(down.Flush(down.Process(nil, said)))
+	if len(b) < 8000 {
+		t.Fatalf("the model said only %d samples", len(b))
+	}
+	const most = 400
+	for shift := -most; shift <= most; shift++ {
+		var ab, aa, bb float64
+		for i := range b {
+			x := 0.0
+			if j := i + shift; j >= 0 && j < len(a) {
+				x = a[j]
+			}
+			ab, aa, bb = ab+x*b[i], aa+x*x, bb+b[i]*b[i]
+		}
+		best = max(best, ab/math.Sqrt(aa*bb+1))
+	}
+	return best
+}
+
+// fromSound returns the samples from the first that is no silence.
+func fromSound(pcm []byte) (all []float64) {
+	for i := 0; i+1 < len(pcm); i += 2 {
+		v := int16(uint16(pcm[i]) | uint16(pcm[i+1])<<8)
+		if len(all) > 0 || v > 300 || v < -300 {
+			all = append(all, float64(v))
+		}
+	}
+	return all
+}
