@@ -106,6 +106,10 @@ func (o Options) withDefaults() (Options, error) {
 			ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
 	case w.Name == wire.NameTwilio && o.Frame != defaultFrame:
 		return o, fmt.Errorf("%w: a phone sends frames of %s, not %s", ErrOptions, defaultFrame, o.Frame)
+	case w.Name == wire.NameTwilio && o.Provider != "":
+		return o, fmt.Errorf("%w: a phone cannot choose the provider", ErrOptions)
+	case w.Name == wire.NameRealtime && o.Script.Agent != "" && cmp.Or(o.Provider, o.Script.Provider) != "":
+		return o, fmt.Errorf("%w: on the wire %s, the model is either an agent or a provider", ErrOptions, w.Name)
 	case len(o.outages()) > 0 && w.Name != wire.NameVoicegw:
 		return o, fmt.Errorf("%w: the wire %s cannot resume, so --drop-every, --reload-every and --roam-every need voicegw", ErrOptions, w.Name)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:

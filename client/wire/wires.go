@@ -36,14 +36,14 @@ var notResumed = []string{
 
 // Wires are the wires, the default first.
 func Wires() []Wire {
-	noSession := []string{"begin", "provider", "drop", "reload", "roam", "after", "into_speech"}
+	noSession := []string{"begin", "drop", "reload", "roam", "after", "into_speech"}
 	return []Wire{
 		{Name: NameVoicegw, Path: "/v1/voice", InputRates: []int{16000, 8000, 24000, 44100, 48000},
 			OutputRates: []int{24000, 8000, 16000, 48000}},
 		{Name: NameRealtime, Path: "/v1/realtime", InputRates: []int{24000, audio8k}, OutputRates: []int{24000, audio8k},
 			Lacks: noSession, Unmeasured: notResumed},
 		{Name: NameTwilio, Path: TwilioPath, InputRates: []int{phoneRate}, OutputRates: []int{phoneRate},
-			Lacks: append(noSession, "agent", "voice", "user", "microphone", "push_to_talk", "stop", "approve",
+			Lacks: append(noSession, "provider", "agent", "voice", "user", "microphone", "push_to_talk", "stop", "approve",
 				"tool", "no_tool", "text", "no_text", "said", "asks", "error"),
 			Unmeasured: append(slices.Clone(notResumed), "detection", "answer", "added", "interrupt_seen", "ready", "goodbye",
 				"tool_total", "tools", "tools_failed", "tools_open", "questions", "approved", "denied", "failed", "stale_frames")},

@@ -175,12 +175,10 @@ func (k *Caller) open(ctx context.Context, back bool) (voice.Conn, error) {
 	case s.Carrier != nil:
 		return s.Carrier.Call(ctx, fmt.Sprintf("+1555%07d", k.session))
 	case s.Wire.Name == wire.NameRealtime:
-		o := wire.RealtimeOptions{APIKey: s.APIKey, Client: s.HTTP, Tools: s.Script.SeesTools(),
-			User: Variables{Session: k.session, Call: k.calls, Pass: 1}.Fill(s.Script.User)}
-		if s.Script.Agent != "" {
-			o.Model = "agent:" + s.Script.Agent
-		}
-		return wire.DialRealtime(ctx, s.URL, o)
+		return wire.DialRealtime(ctx, s.URL, wire.RealtimeOptions{
+			APIKey: s.APIKey, Client: s.HTTP, Tools: s.Script.SeesTools(), Model: s.model(),
+			User: Variables{Session: k.session, Call: k.calls, Pass: 1}.Fill(s.Script.User),
+		})
 	}
 	o := protocol.DialOptions{Client: s.HTTP, Back: back}
 	if s.APIKey != "" {
@@ -230,6 +228,14 @@ type Settings struct {
 	SawCall func(session, call string)
 	// Dial connects; nil means the wire's own.
 	Dial func(ctx context.Context, url string) (voice.Conn, error)
+}
+
+// model is the model that a client of the OpenAI Realtime protocol asks for: an agent or a provider of the gateway.
+func (s *Settings) model() string {
+	if s.Script.Agent != "" {
+		return "agent:" + s.Script.Agent
+	}
+	return cmp.Or(s.Provider, s.Script.Provider)
 }
 
 // Caller is one caller. It is not safe for concurrent use.
