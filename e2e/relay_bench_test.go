@@ -301,7 +301,7 @@ func (r *relay) resident(b *testing.B) int {
 
 // relayCaller is a client of a gateway, or one that speaks a provider's wire through a proxy.
 type relayCaller struct {
-	conn   *ws.Conn
+	conn   relayConn
 	audio  websocket.MessageType
 	frames [][]byte                // the messages with audio, to repeat
 	parts  func(answer []byte) int // bytes of audio in a message of that type; 0 for other messages
@@ -312,6 +312,12 @@ type relayCaller struct {
 
 	bytes     atomic.Int64 // of audio received
 	roundTrip []time.Duration
+}
+
+type relayConn interface {
+	Read() (websocket.MessageType, []byte, error)
+	Write(typ websocket.MessageType, p []byte) error
+	CloseNow() error
 }
 
 // call starts a session. The user says pcm again and again, in frames of that size in bytes.
@@ -379,7 +385,7 @@ func (c *relayCaller) speak(offset time.Duration, load relayLoad, stop time.Time
 		frames++
 		if load.kind == reports && next.Sub(reported) >= reportEvery {
 			reported = next
-			ms := c.bytes.Load() / 48
+			ms := int64(c.heard() * float64(load.frame.Milliseconds()))
 			text, err := protocol.EncodeClient(&protocol.Playback{ItemID: "item_1", ReceivedMS: ms, PlayedMS: ms, Seq: 1})
 			if err != nil || c.conn.Write(websocket.MessageText, text) != nil {
 				return frames
@@ -431,7 +437,13 @@ func speakAll(callers []*relayCaller, load relayLoad, d time.Duration) (frames i
 // beginTime is what the beginning of all conversations takes, which is not measured.
 const beginTime = time.Second
 
-func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad) {
+// relayFigures are those of a measurement: CPU in µs, and allocations, per frame, and round trips.
+type relayFigures struct {
+	cpu, mallocs float64
+	p50, p99     time.Duration
+}
+
+func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad) (out relayFigures) {
 	b.Helper()
 	speakAll(callers, load, beginTime)
 	had := 0.0
@@ -465,15 +477,19 @@ func measureRelay(b *testing.B, r *relay, callers []*relayCaller, load relayLoad
 		got += c.heard()
 	}
 	frames := float64(sent) + got
-	b.ReportMetric(float64(cpu.Microseconds())/frames, "cpu-us/frame")
+	out.cpu = float64(cpu.Microseconds()) / frames
+	b.ReportMetric(out.cpu, "cpu-us/frame")
 	if r.ask != nil {
-		b.ReportMetric(float64(after.Mallocs-before.Mallocs)/frames, "mallocs/frame")
+		out.mallocs = float64(after.Mallocs-before.Mallocs) / frames
+		b.ReportMetric(out.mallocs, "mallocs/frame")
 	}
-	if load.kind == silence {
-		return
+	if load.kind == silence || len(trips) == 0 {
+		return out
 	}
 	b.ReportMetric(100*got/float64(sent), "%delivered")
 	slices.Sort(trips)
-	b.ReportMetric(float64(trips[len(trips)/2].Microseconds()), "p50-us")
-	b.ReportMetric(float64(trips[len(trips)*99/100].Microseconds()), "p99-us")
+	out.p50, out.p99 = trips[len(trips)/2], trips[len(trips)*99/100]
+	b.ReportMetric(float64(out.p50.Microseconds()), "p50-us")
+	b.ReportMetric(float64(out.p99.Microseconds()), "p99-us")
+	return out
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"voicegw/gateway"
+	"voicegw/gateway/phone"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/traces"
@@ -72,8 +73,10 @@ func runRelay(target string) error {
 		spans.Know(nil, traces.Model{})
 		follow = spans.Voice
 	}
+	desk := &phoneDesk{}
 	m, err := session.NewManager(session.Options{
 		Follow:     follow,
+		Handoffs:   desk,
 		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true, Sessions: 10_000, PerAddress: 10_000, NewPerSecond: 10_000},
 		Policy:      orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may resume, as in production
 		JoinSilence: true,
@@ -85,7 +88,9 @@ func runRelay(target string) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m, Hosts: origin.Hosts{Listen: netip.IPv4Unspecified()}}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
+	calls := phone.New(phone.Options{Settings: *phoneSettings(), Voice: desk})
+	defer calls.Close(context.Background())
+	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m, Phone: calls, Hosts: origin.Hosts{Listen: netip.IPv4Unspecified()}}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
 	scheme, clients := "http", gateway.Listen(ln, loops)
 	if secure {
 		scheme = "https"

@@ -98,20 +98,16 @@ func (o Options) withDefaults() (Options, error) {
 	if o.InputRate, o.OutputRate, err = w.Rates(o.InputRate, o.OutputRate); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	switch {
-	case o.Script == nil:
+	if o.Script == nil {
 		return o, fmt.Errorf("%w: no script", ErrOptions)
+	}
+	if err := o.fits(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	switch {
 	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
 		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples",
 			ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
-	case w.Name == wire.NameTwilio && o.Frame != defaultFrame:
-		return o, fmt.Errorf("%w: a phone sends frames of %s, not %s", ErrOptions, defaultFrame, o.Frame)
-	case w.Name == wire.NameTwilio && o.Provider != "":
-		return o, fmt.Errorf("%w: a phone cannot choose the provider", ErrOptions)
-	case w.Name == wire.NameRealtime && o.Script.Agent != "" && cmp.Or(o.Provider, o.Script.Provider) != "":
-		return o, fmt.Errorf("%w: on the wire %s, the model is either an agent or a provider", ErrOptions, w.Name)
-	case len(o.outages()) > 0 && w.Name != wire.NameVoicegw:
-		return o, fmt.Errorf("%w: the wire %s cannot resume, so --drop-every, --reload-every and --roam-every need voicegw", ErrOptions, w.Name)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
 	case o.Warmup > MaxDuration:
@@ -122,6 +118,21 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: the time between lost connections must be at least %s", ErrOptions, minEvery)
 	}
 	return o, nil
+}
+
+// fits rejects options without a meaning on the wire.
+func (o Options) fits() error {
+	switch {
+	case o.Wire == wire.NameTwilio && o.Frame != defaultFrame:
+		return fmt.Errorf("a phone sends frames of %s, not %s", defaultFrame, o.Frame)
+	case o.Wire == wire.NameTwilio && o.Provider != "":
+		return errors.New("a phone cannot choose the provider")
+	case o.Wire == wire.NameRealtime && o.Script.Agent != "" && cmp.Or(o.Provider, o.Script.Provider) != "":
+		return fmt.Errorf("on the wire %s, the model is either an agent or a provider", o.Wire)
+	case len(o.outages()) > 0 && o.Wire != wire.NameVoicegw:
+		return fmt.Errorf("the wire %s cannot resume, so --drop-every, --reload-every and --roam-every need %s", o.Wire, wire.NameVoicegw)
+	}
+	return nil
 }
 
 func (o Options) outages() []voice.Outage {

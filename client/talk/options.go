@@ -42,6 +42,8 @@ type Options struct {
 	Client *http.Client `kong:"-"`
 	// Dial replaces the connection to URL by one that cannot resume; nil connects to URL.
 	Dial func(ctx context.Context) (voice.Conn, error) `kong:"-"`
+	// Microphone sends audio all the time, even if nothing is spoken.
+	Microphone bool `kong:"-"`
 	// TimeZone is the user's IANA time zone; empty means the gateway's.
 	TimeZone string `kong:"-"`
 	// Turns are performed in order, each after the previous answer was heard. At least one, unless there is a Ticket.

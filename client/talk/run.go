@@ -94,7 +94,7 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 			Client: &protocol.ClientInfo{Name: "voicegw-talk"},
 		},
 		Pending: &pending, Goodbye: true, Words: func(index, _, _ int) voice.Words { return words[index] },
-		Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
+		Microphone: o.Microphone, Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
 		ConnectTime: o.Patience, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: o.Patience,
 		Buffers: make([]time.Duration, 1), // plays all received audio at once
 		Resume:  voice.ResumeOptions{Within: resumeTime, Random: rand.Float64},

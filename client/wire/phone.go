@@ -362,17 +362,25 @@ func (s *phoneState) tick(now time.Time, to *inbox) (due []*phone.Message) {
 		s.keys, s.keyAt = s.keys[1:], now.Add(keyGap)
 	}
 	if s.open && now.Sub(s.until) >= answerGap {
-		s.open = false
-		to.say(&protocol.AudioEnd{Header: inTurn(s.n), ItemID: s.id(), AudioMS: audio.MS(phoneRate, s.bytes)},
-			&protocol.TurnEnded{Header: inTurn(s.n), Status: "completed"})
+		s.end(to)
 	}
 	return due
+}
+
+// end says that the answer is over.
+func (s *phoneState) end(to *inbox) {
+	s.open = false
+	to.say(&protocol.AudioEnd{Header: inTurn(s.n), ItemID: s.id(), AudioMS: audio.MS(phoneRate, s.bytes)},
+		&protocol.TurnEnded{Header: inTurn(s.n), Status: "completed"})
 }
 
 // closed says that the session has ended, if its end was in order: a side hung up, or the gateway closed the stream.
 func (s *phoneState) closed(err error, to *inbox) {
 	if s.reason == "" && websocket.CloseStatus(err) == websocket.StatusNormalClosure {
 		s.reason = "stream_closed"
+	}
+	if s.open && s.reason == endedByModel {
+		s.end(to)
 	}
 	if s.reason != "" && !s.over {
 		s.over = true

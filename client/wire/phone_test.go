@@ -351,6 +351,7 @@ func TestTheGatewayEndsACall(t *testing.T) {
 			g := &fakeGateway{twiml: streamTwiML}
 			status := 0
 			g.serve = func(c *ws.Conn, start *phone.Message) {
+				g.speak(c, start.StreamSID, 100*time.Millisecond, "begun")
 				if tc.form != nil {
 					status = g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", token, tc.form)
 				}
@@ -368,7 +369,11 @@ func TestTheGatewayEndsACall(t *testing.T) {
 				p, e := g.call(t.Context(), t)
 				e.done.Wait()
 				p.Abort()
-				if text := e.text(); !strings.HasSuffix(text, "session.ended "+tc.reason) {
+				ends := "session.ended " + tc.reason
+				if tc.reason == "tool_ended" { // the answer is over, too
+					ends = "0s turn.ended 1 completed\n0s " + ends
+				}
+				if text := e.text(); !strings.HasSuffix(text, ends) || strings.Contains(text, "turn.ended") != (tc.reason == "tool_ended") {
 					t.Errorf("heard\n%s", text)
 				}
 				g.noted(t, tc.say)

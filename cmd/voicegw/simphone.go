@@ -69,7 +69,7 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	}
 	err = talk.Show(ctx, talk.Options{
 		URL: flags.URL, Turns: turns, InterruptAfter: flags.InterruptAfter, Patience: flags.Timeout,
-		InputRate: phoneRate, OutputRate: phoneRate, Dial: flags.dial(ctx, carrier),
+		InputRate: phoneRate, OutputRate: phoneRate, Dial: flags.dial(ctx, carrier), Microphone: true,
 	}, display, keep)
 	err = errors.Join(err, stopServing())
 	if errors.Is(err, talk.ErrOptions) {
@@ -93,6 +93,7 @@ const phoneRate = 8000
 
 func (flags simPhoneFlags) turns(parsed *kong.Context) ([]talk.Turn, error) {
 	var list []talk.Turn
+	texts, recordings, keys := flags.Say, flags.Audio, flags.Keys
 	say := func(text string) {
 		clip := audio.Clip{Rate: phoneRate, PCM: simvoice.New(simvoice.Options{Rate: phoneRate}).Speak(text).PCM}
 		list = append(list, talk.Turn{Name: text, Audio: clip})
@@ -101,21 +102,21 @@ func (flags simPhoneFlags) turns(parsed *kong.Context) ([]talk.Turn, error) {
 		switch {
 		case at.Flag == nil:
 		case at.Flag.Name == "say":
-			say(flags.Say[0])
-			flags.Say = flags.Say[1:]
+			say(texts[0])
+			texts = texts[1:]
 		case at.Flag.Name == "audio":
-			clip, err := audio.ReadFile(flags.Audio[0])
+			clip, err := audio.ReadFile(recordings[0])
 			if err != nil {
-				return nil, fmt.Errorf("--audio %s: %w", flags.Audio[0], err)
+				return nil, fmt.Errorf("--audio %s: %w", recordings[0], err)
 			}
-			list = append(list, talk.Turn{Name: filepath.Base(flags.Audio[0]), Audio: clip})
-			flags.Audio = flags.Audio[1:]
+			list = append(list, talk.Turn{Name: filepath.Base(recordings[0]), Audio: clip})
+			recordings = recordings[1:]
 		case at.Flag.Name == "keys":
-			if err := wire.CheckKeys(flags.Keys[0]); err != nil {
+			if err := wire.CheckKeys(keys[0]); err != nil {
 				return nil, fmt.Errorf("--keys: %w", err)
 			}
-			list = append(list, talk.Turn{Name: "keys " + flags.Keys[0], Text: flags.Keys[0]})
-			flags.Keys = flags.Keys[1:]
+			list = append(list, talk.Turn{Name: "keys " + keys[0], Text: keys[0]})
+			keys = keys[1:]
 		}
 	}
 	if len(list) == 0 {
