@@ -6,20 +6,25 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audio"
 	"voicegw/gateway/phone"
@@ -28,6 +33,7 @@ import (
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/internal/ws"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -101,7 +107,8 @@ func (d *phoneDesk) Decided(context.Context, store.Confirmation, json.RawMessage
 }
 
 // phoneTools are pay, which must be approved, goodbye and transfer {to}.
-func phoneTools(t *testing.T) *registry.Registry {
+func phoneTools(t *testing.T) (tools *registry.Registry, paid *atomic.Int32) {
+	paid = &atomic.Int32{}
 	intents := func(of func(to string) registry.Intent) registry.Handler {
 		return registry.Bind(func(_ context.Context, c registry.Call[anyArgs, struct{}]) (registry.Result, error) {
 			var args struct{ To string }
@@ -110,13 +117,15 @@ func phoneTools(t *testing.T) *registry.Registry {
 		})
 	}
 	utility := func(*spec.Spec) {}
-	tools, err := registry.Load(registrytest.File(t,
+	var err error
+	tools, err = registry.Load(registrytest.File(t,
 		testTool(t, "pay", ``, ``, func(e *spec.Spec) {
 			e.Category, e.SideEffects, e.Idempotent, e.RequiresConfirmation, e.Preview = spec.CategoryAction, spec.SideEffectsWrites, false, true, "Pay"
 		}),
 		testTool(t, "goodbye", ``, ``, utility), testTool(t, "transfer", `"to":{"type":"string"}`, `"to"`, utility),
 	), registry.Options{Handlers: map[string]registry.Handler{
 		"pay": registry.Bind(func(context.Context, registry.Call[anyArgs, struct{}]) (registry.Result, error) {
+			paid.Add(1)
 			return registry.Result{Data: "paid"}, nil
 		}),
 		"goodbye":  intents(func(string) registry.Intent { return registry.EndVoiceSession(registry.EndAfterFarewellSpoken) }),
@@ -126,7 +135,7 @@ func phoneTools(t *testing.T) *registry.Registry {
 		t.Fatal(err)
 	}
 	tools.Lock()
-	return tools
+	return tools, paid
 }
 
 // rest is a carrier's REST interface.
@@ -155,17 +164,9 @@ func (r *rest) list() []string {
 	return slices.Clone(r.asked)
 }
 
-// webhook posts a call to the gateway, signed with token.
-func (st *stack) webhook(t *testing.T, query, token string, form url.Values) (status int, body string) {
+// do makes a request. The connection stays open, because closing the network in memory drops what was not read.
+func (st *stack) do(t *testing.T, req *http.Request) (status int, body string) {
 	t.Helper()
-	at := phone.VoicePath(phone.Twilio) + query
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.url+at, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("X-Twilio-Signature", wire.Sign(token, "https://localhost"+at, form))
-	// The connection stays open, because closing the network in memory drops what was not read.
 	over := st.client.Transport.(*http.Transport).Clone()
 	over.DisableKeepAlives = false
 	defer over.CloseIdleConnections()
@@ -179,6 +180,19 @@ func (st *stack) webhook(t *testing.T, query, token string, form url.Values) (st
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
+}
+
+// webhook posts a call to the gateway, signed with token.
+func (st *stack) webhook(t *testing.T, query, token string, form url.Values) (status int, body string) {
+	t.Helper()
+	at := phone.VoicePath(phone.Twilio) + query
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.url+at, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("X-Twilio-Signature", wire.Sign(token, "https://localhost"+at, form))
+	return st.do(t, req)
 }
 
 func incoming(id string) url.Values {
@@ -263,7 +277,7 @@ func (c *phoneCall) send(m *wire.Message) {
 	if err == nil {
 		err = c.conn.Write(websocket.MessageText, text)
 	}
-	if err != nil && !c.isOver() {
+	if err != nil && !errors.Is(err, net.ErrClosed) {
 		c.t.Error(err)
 	}
 }
@@ -412,8 +426,9 @@ func inCall(t *testing.T, change func(*setting), test func(t *testing.T, provide
 		t.Run(provider, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &rest{}
+				tools, _ := phoneTools(t)
 				set := setting{timed: true, scenario: phoneScenario, firstAudioMS: 100, speed: 3, phone: phoneSettings(), carrier: r,
-					desk: &phoneDesk{}, tools: &toolbox{registry: phoneTools(t)}}
+					desk: &phoneDesk{}, tools: &toolbox{registry: tools}}
 				if change != nil {
 					change(&set)
 				}
@@ -523,4 +538,248 @@ func fromSound(pcm []byte) (all []float64) {
 		}
 	}
 	return all
+}
+
+// TestPhoneRefusesStrangers: a forged or changed request and a replayed call begin nothing.
+func TestPhoneRefusesStrangers(t *testing.T) {
+	inCall(t, nil, func(t *testing.T, _ string, st *stack, _ *rest) {
+		for name, tc := range map[string]struct {
+			token, query string
+			form         url.Values
+			status       int
+			word         string
+		}{
+			"forged":           {"guess", "", incoming("CA2"), 403, "signature"},
+			"no token":         {"", "", incoming("CA2"), 403, "signature"},
+			"another account":  {phoneToken, "", url.Values{"AccountSid": {"AC2"}, "CallSid": {"CA2"}}, 403, "account"},
+			"no call":          {phoneToken, "", url.Values{"AccountSid": {"AC1"}}, 403, "names no call"},
+			"a made-up query":  {phoneToken, "?call=AAAA", incoming("CA2"), 403, "not made by this gateway"},
+			"another number":   {phoneToken, "", url.Values{"AccountSid": {"AC1"}, "CallSid": {"CA3"}, "To": {"+15550199"}}, 200, "<Response><Say>Sorry.</Say><Hangup/>"},
+			"a call":           {phoneToken, "", incoming("CA4"), 200, "<Say>Recorded &amp; kept.</Say><Connect>"},
+			"without a caller": {phoneToken, "", url.Values{"AccountSid": {"AC1"}, "CallSid": {"CA5"}, "To": {"+15550101"}}, 200, "<Connect>"},
+		} {
+			status, body := st.webhook(t, tc.query, tc.token, tc.form)
+			if status != tc.status || !strings.Contains(body, tc.word) {
+				t.Errorf("%s: %d %s", name, status, body)
+			}
+		}
+		if status, body := st.webhook(t, "", phoneToken, incoming("CA4")); status != 403 || strings.Contains(body, "ticket") {
+			t.Errorf("a replayed call: %d %s", status, body)
+		}
+		for name, sign := range map[string]string{"no signature": "", "a webhook's": wire.Sign(phoneToken, "https://localhost/v1/phone/twilio", nil)} {
+			_, resp, err := ws.Dial(t.Context(), st.url+phone.StreamPath(phone.Twilio), &websocket.DialOptions{HTTPClient: st.client,
+				HTTPHeader: http.Header{"X-Twilio-Signature": {sign}}}, ws.Options{})
+			if err == nil || resp != nil && resp.StatusCode == http.StatusSwitchingProtocols {
+				t.Errorf("a stream with %s: %v", name, err)
+			}
+		}
+		// A ticket opens one stream.
+		_, body := st.webhook(t, "", phoneToken, incoming("CA6"))
+		first := st.answer(t, "CA6", body)
+		first.say(callerSpeech(time.Second))
+		first.hear(100 * time.Millisecond)
+		second := st.answer(t, "CA6", body)
+		<-second.over
+		if first.isOver() {
+			t.Error("the second stream has ended the first")
+		}
+	})
+}
+
+const phoneToolScenario = `
+name: phone
+rules:
+  - when: {text: 'phone] 7#'}
+    do:
+      - call: {tool: pay}
+      - then: [say: "It is paid now."]
+      - on_error: [say: "Shall I pay it? Then press one to approve it, or two to decline."]
+  - when: {text: 'phone] 8#'}
+    do:
+      - call: {tool: transfer, args: {to: sales}}
+      - then: [say: "I connect you with the sales department now. Goodbye."]
+      - on_error: [say: "That is not possible."]
+  - when: {text: 'phone] 9#'}
+    do:
+      - call: {tool: transfer, args: {to: police}}
+      - then: [say: "I connect you."]
+      - on_error: [say: "That is not possible."]
+  - when: {text: 'phone] 0'}
+    do:
+      - call: {tool: goodbye}
+      - then: [say: "Thank you for calling and goodbye."]
+  - when: {text: any}
+    do: [{say: "I see."}]
+  - when: {utterance: any}
+    do: [{say: "Hello."}]
+`
+
+// TestPhoneKeys: keys are text; 1 and 2 answer a question for approval, but only once it was spoken.
+func TestPhoneKeys(t *testing.T) {
+	for name, tc := range map[string]struct {
+		early bool
+		key   string
+		paid  int32
+	}{"approved": {false, "1", 1}, "declined": {false, "2", 0}, "too early": {true, "1", 0}} {
+		t.Run(name, func(t *testing.T) {
+			var paid *atomic.Int32
+			inCall(t, func(s *setting) {
+				s.scenario = phoneToolScenario
+				s.tools.registry, paid = phoneTools(t)
+			}, func(t *testing.T, _ string, st *stack, _ *rest) {
+				c := st.call(t, "CA1")
+				time.Sleep(200 * time.Millisecond)
+				c.press("7#")
+				c.hear(300 * time.Millisecond)
+				if !tc.early {
+					c.settle(time.Second)
+				}
+				before := c.heard
+				c.press(tc.key)
+				c.hear(time.Duration(before/8)*time.Millisecond + 100*time.Millisecond)
+				c.settle(4 * time.Second)
+				if got := paid.Load(); got != tc.paid {
+					t.Errorf("it was paid %d times, want %d", got, tc.paid)
+				}
+				pressed := slices.ContainsFunc(st.tap.all(), func(m map[string]any) bool {
+					text, _ := json.Marshal(m)
+					return strings.Contains(string(text), prompts.KeysPressed("1")+`"`)
+				})
+				if pressed != tc.early {
+					t.Errorf("the key was text: %v", pressed)
+				}
+				c.hangUp()
+				<-c.over
+			})
+		})
+	}
+}
+
+// TestPhoneEnds: after the farewell the gateway hangs up, or connects the caller with a configured number.
+func TestPhoneEnds(t *testing.T) {
+	for keys, asked := range map[string][]string{
+		"0":  {"POST /2010-04-01/Accounts/AC1/Calls/CA1.json Status=completed"},
+		"8#": {"POST /2010-04-01/Accounts/AC1/Calls/CA1.json Twiml=" + url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>+15550123</Dial></Response>`)},
+		"9#": nil,
+	} {
+		t.Run(keys, func(t *testing.T) {
+			inCall(t, func(s *setting) { s.scenario = phoneToolScenario }, func(t *testing.T, _ string, st *stack, r *rest) {
+				c := st.call(t, "CA1")
+				time.Sleep(200 * time.Millisecond)
+				c.press(keys)
+				c.hear(500 * time.Millisecond)
+				c.settle(3 * time.Second)
+				if over := c.isOver(); over != (asked != nil) {
+					t.Errorf("the call is over: %v", over)
+				}
+				if diff := cmp.Diff(asked, r.list()); diff != "" {
+					t.Error(diff)
+				}
+				c.mu.Lock()
+				if len(c.queue) > 0 || len(c.marks) > 0 {
+					t.Errorf("the call ended %d ms before the end of the farewell", len(c.queue)/8)
+				}
+				c.mu.Unlock()
+			})
+		})
+	}
+}
+
+// TestPhoneLineFails: a line that is cut, silent, floods, plays nothing, or returns marks that were never sent ends the
+// session, and the carrier is told.
+func TestPhoneLineFails(t *testing.T) {
+	for name, fail := range map[string]func(c *phoneCall){
+		"cut":           func(c *phoneCall) { _ = c.conn.CloseNow() },
+		"silent":        func(c *phoneCall) { c.mu.Lock(); c.mute = true; c.mu.Unlock() },
+		"plays nothing": func(c *phoneCall) { c.mu.Lock(); c.noMarks = true; c.mu.Unlock() },
+		"false marks": func(c *phoneCall) {
+			for i := range 30 {
+				c.send(&wire.Message{Event: wire.EventMark, StreamSID: "MZCA1", Mark: &wire.Mark{Name: fmt.Sprint("5-", i)}})
+			}
+		},
+		"another stream's": func(c *phoneCall) {
+			for range 30 {
+				c.send(&wire.Message{Event: wire.EventMark, StreamSID: "MZCA2", Mark: &wire.Mark{Name: "0-1"}})
+			}
+		},
+		"oversized": func(c *phoneCall) {
+			_ = c.conn.Write(websocket.MessageText, bytes.Repeat([]byte(" "), wire.MaxMessage+1))
+		},
+		"binary": func(c *phoneCall) {
+			for range 30 {
+				_ = c.conn.Write(websocket.MessageBinary, make([]byte, 320))
+			}
+		},
+		"flood": func(c *phoneCall) {
+			for range 20_000 {
+				if c.conn.Write(websocket.MessageText, []byte(`{"event":"mark","streamSid":"MZCA1","mark":{"name":"0-1"}}`)) != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCall(t, func(s *setting) { s.speed = 20 }, func(t *testing.T, _ string, st *stack, r *rest) {
+				c := st.call(t, "CA1")
+				c.say(callerSpeech(time.Second))
+				c.hear(time.Second)
+				fail(c)
+				testutil.WaitUntil(t, "the session has ended", func() bool { return st.manager.Running() == 0 })
+				<-c.over
+				synctest.Wait()
+				if asked := r.list(); len(asked) != 1 || !strings.HasSuffix(asked[0], "CA1.json Status=completed") {
+					t.Errorf("the carrier was asked for %q", asked)
+				}
+			})
+		})
+	}
+}
+
+// TestPhoneCallsOut: an operator's call carries its agent and request to the conversation, and only to allowed numbers.
+func TestPhoneCallsOut(t *testing.T) {
+	inCall(t, nil, func(t *testing.T, _ string, st *stack, r *rest) {
+		post := func(key, body string) (int, string) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.url+phone.CallsPath, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Authorization", "Bearer "+key)
+			return st.do(t, req)
+		}
+		for body, want := range map[string]int{
+			`{"to":"+4930123456"}`: 403, `{"to":"sales"}`: 403, `{"to":"+15559999","agent":"nobody"}`: 404, `{"to":"+15559999","x":1}`: 400,
+		} {
+			if status, text := post(operatorsKey, body); status != want {
+				t.Errorf("%s: %d %s", body, status, text)
+			}
+		}
+		if status, _ := post("wrong", `{"to":"+15559999"}`); status != http.StatusUnauthorized {
+			t.Errorf("with a wrong key: %d", status)
+		}
+		status, text := post(operatorsKey, `{"to":"+15559999","user":"ada","pending_request":"Remind of the visit."}`)
+		if status != http.StatusCreated || !strings.Contains(text, `{"call_id":"CA77","conversation_id":"call-twilio-CA77"}`) {
+			t.Fatalf("%d %s", status, text)
+		}
+		asked := r.list()
+		_, form, _ := strings.Cut(asked[len(asked)-1], ".json ")
+		values, err := url.ParseQuery(form)
+		if err != nil || len(asked) != 1 || values.Get("To") != "+15559999" || values.Get("From") != "+15550100" {
+			t.Fatalf("%q, %v", asked, err)
+		}
+		query := strings.TrimPrefix(values.Get("Url"), "https://localhost"+phone.VoicePath(phone.Twilio))
+		out := url.Values{"AccountSid": {"AC1"}, "CallSid": {"CA77"}, "From": {"+15550100"}, "To": {"+15559999"}}
+		wrong := maps.Clone(out)
+		wrong.Set("To", "+15558888")
+		if status, text := st.webhook(t, query, phoneToken, wrong); status != 403 {
+			t.Errorf("for another call: %d %s", status, text)
+		}
+		if status, text := st.webhook(t, query, phoneToken, out); status != 200 || !strings.Contains(text, "<Connect>") {
+			t.Errorf("%d %s", status, text)
+		}
+		in := st.desk.invited[0]
+		if in.User != user.Must("ada") || !in.Vouched || in.PendingRequest != "Remind of the visit." || in.ConversationID != "call-twilio-CA77" {
+			t.Errorf("%+v", in)
+		}
+	})
 }

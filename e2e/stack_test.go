@@ -82,6 +82,7 @@ type stack struct {
 	log     *lockedBuffer
 	audit   *journal // of its tools
 	tools   *toolbox // nil without tools, and for another process
+	desk    *phoneDesk
 }
 
 // closeTimeout bounds the cleanup.
@@ -104,7 +105,7 @@ func (s *setting) patient() {
 
 func newStack(t testing.TB, provider string, set setting) *stack {
 	t.Helper()
-	st := &stack{log: &lockedBuffer{}, audit: newJournal(), tools: set.tools}
+	st := &stack{log: &lockedBuffer{}, audit: newJournal(), tools: set.tools, desk: set.desk}
 	if set.base == "" {
 		st.tap = newProvider(t, set)
 		set.base = st.tap.url

@@ -1,6 +1,7 @@
 package phone
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,8 +55,9 @@ type Conn struct {
 	stopped  bool  // the carrier has ended the stream
 	transfer string
 	over     bool
-	silent   int // calls of KeepAlive in a row without audio from the carrier
-	stalled  int // the same without the marks that are due
+	broken   error // why the gateway has closed the line; nil if it has not
+	silent   int   // calls of KeepAlive in a row without audio from the carrier
+	stalled  int   // the same without the marks that are due
 
 	hungUp chan struct{} // closed when the carrier was told the end of the call
 	finish sync.Once
@@ -108,16 +110,22 @@ func mistake(err error) *protocol.MessageError {
 // TryReceive returns the next input without waiting, as [protocol.Conn.TryReceive] does.
 func (c *Conn) TryReceive() (protocol.Input, bool, error) {
 	for {
-		if m := c.nextInput(); m != nil {
+		m, err := c.nextInput()
+		if m != nil {
 			return protocol.Input{Message: m}, true, nil
 		}
 		if c.err != nil {
 			return protocol.Input{}, false, c.err
 		}
-		typ, data, ok, err := c.TryRead()
+		var typ websocket.MessageType
+		var data []byte
+		var ok bool
+		if err == nil {
+			typ, data, ok, err = c.TryRead()
+		}
 		if err != nil {
 			c.err = fmt.Errorf("read stream: %w", err)
-			if !protocol.Flooded(err) {
+			if !protocol.Flooded(err) && !protocol.TooBig(err) { // the session knows these
 				c.tell(&protocol.End{})
 			}
 			continue
@@ -159,15 +167,16 @@ func (c *Conn) take() {
 	}
 }
 
-func (c *Conn) nextInput() protocol.ClientMessage {
+// nextInput returns the next message for the session, or without one the error that has broken the line.
+func (c *Conn) nextInput() (protocol.ClientMessage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.inputs) == 0 {
-		return nil
+		return nil, c.broken
 	}
 	m := c.inputs[0]
 	c.inputs = c.inputs[1:]
-	return m
+	return m, nil
 }
 
 // tell passes a message to the session, soon.
@@ -278,7 +287,7 @@ func (c *Conn) flush(item string) {
 func (c *Conn) send() {
 	now := time.Now()
 	switch {
-	case c.over:
+	case c.over || c.broken != nil:
 		return
 	case !c.Conn.Ready():
 		if c.stuck.IsZero() {
@@ -349,9 +358,10 @@ func (c *Conn) sent(err error) {
 
 // fail ends the call: the reading goroutine finds the line closed, which ends the session. The caller must hold mu.
 func (c *Conn) fail(err error) {
-	if !c.over {
+	if !c.over && c.broken == nil {
 		c.server.log.Log(c.server.ctx, levelOf(err), "a call broke off", "call", c.call.id, "carrier", c.call.carrier, "error", err)
 	}
+	c.broken = cmp.Or(c.broken, err)
 	_ = c.CloseNow() // it may already be closed
 }
 
