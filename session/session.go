@@ -226,6 +226,7 @@ func (s *session) begin(token string) {
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
+	s.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
@@ -444,6 +445,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.usage.talk.settle(in, actions)
 	s.saved.afterStep(s, in, actions)
 	s.watch.observe(s, in, actions, now)
+	s.client.answer.report(s, false)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)
