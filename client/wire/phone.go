@@ -38,7 +38,9 @@ type Phone struct {
 	gone               chan struct{} // closed by Abort
 	abort              sync.Once
 
-	failed error // owned by the reader: why the stream ended; final
+	// Owned by the reader.
+	begun  bool  // session.start was translated, which comes before the gateway's audio
+	failed error // why the stream ended; final
 
 	// Owned by the writer.
 	frames int64 // sent
@@ -127,12 +129,17 @@ func (p *Phone) Read() (protocol.Frame, error) {
 		if p.failed != nil {
 			return f, fmt.Errorf("read from the stream: %w", p.failed)
 		}
+		arrived := p.arrived
+		if !p.begun {
+			arrived = nil
+		}
 		select {
-		case a := <-p.arrived:
+		case a := <-arrived:
 			if p.failed = a.err; a.err == nil {
 				p.failed = p.hear(a.data)
 			}
 		case <-p.woken:
+			p.begun = true
 		case <-p.gone:
 			p.failed = net.ErrClosed
 		}
