@@ -27,41 +27,41 @@ type clientWire struct {
 
 // clientWires are measured in this order, so that each comes after its base.
 var clientWires = []clientWire{
-	{"voicegw", 24000, dialVoicegw, ""},
-	{"realtime", 24000, dialRealtime, "voicegw"},
-	{"voicegw-8k", 8000, dialVoicegw, ""},
-	{"realtime-g711", 8000, dialRealtime, "voicegw-8k"},
-	{"twilio", 8000, dialTwilio, "voicegw-8k"},
+	{"voicegw", 24000, overVoicegw, ""},
+	{"realtime", 24000, overRealtime, "voicegw"},
+	{"voicegw-8k", 8000, overVoicegw, ""},
+	{"realtime-g711", 8000, overRealtime, "voicegw-8k"},
+	{"twilio", 8000, overTwilio, "voicegw-8k"},
 }
 
-func dialVoicegw(r *relay, _ int) (voice.Conn, error) {
+func overVoicegw(r *relay, _ int) (voice.Conn, error) {
 	return protocol.Dial(context.Background(), r.url+"/v1/voice", protocol.DialOptions{Client: trusting})
 }
 
-func dialRealtime(r *relay, _ int) (voice.Conn, error) {
+func overRealtime(r *relay, _ int) (voice.Conn, error) {
 	return wire.DialRealtime(context.Background(), r.url+"/v1/realtime", wire.RealtimeOptions{APIKey: "bench", Client: trusting})
 }
 
-func dialTwilio(r *relay, n int) (voice.Conn, error) {
+func overTwilio(r *relay, n int) (voice.Conn, error) {
 	set := phoneSettings()
 	c := wire.NewCarrier(wire.CarrierOptions{Account: set.Twilio.AccountSID, Token: set.Twilio.AuthToken, Public: set.PublicURL,
 		To: "+15550100", Gateway: r.url, Client: trusting})
 	return c.Call(context.Background(), fmt.Sprintf("+1555%07d", n))
 }
 
-// spoken makes a relay's caller of a client's connection.
-type spoken struct{ voice.Conn }
+// asRelayConn makes a relay's caller of a client's connection.
+type asRelayConn struct{ voice.Conn }
 
-func (s spoken) CloseNow() error { s.Abort(); return nil }
+func (s asRelayConn) CloseNow() error { s.Abort(); return nil }
 
-func (s spoken) Write(typ websocket.MessageType, p []byte) error {
+func (s asRelayConn) Write(typ websocket.MessageType, p []byte) error {
 	if typ == websocket.MessageText {
 		return s.WriteText(p)
 	}
 	return s.WriteAudio(p)
 }
 
-func (s spoken) Read() (websocket.MessageType, []byte, error) {
+func (s asRelayConn) Read() (websocket.MessageType, []byte, error) {
 	f, err := s.Conn.Read()
 	if f.Audio {
 		return websocket.MessageBinary, f.Data, err
@@ -92,7 +92,7 @@ func (w clientWire) callOver(b *testing.B, r *relay, n int, pcm []byte, frame in
 	} else if _, ok := m.(*protocol.SessionStarted); !ok {
 		b.Fatalf("the gateway answered %s", f.Data)
 	}
-	return &relayCaller{conn: spoken{conn}, audio: websocket.MessageBinary, frames: slices.Collect(slices.Chunk(pcm, frame)), piece: frame,
+	return &relayCaller{conn: asRelayConn{conn}, audio: websocket.MessageBinary, frames: slices.Collect(slices.Chunk(pcm, frame)), piece: frame,
 		parts: func(p []byte) int { return len(p) }}
 }
 

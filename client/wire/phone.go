@@ -395,8 +395,8 @@ func (s *phoneState) closed(err error, to *inbox) {
 	}
 }
 
-// endedByModel is the reason of session.ended for a call that the gateway ended over the REST API: its model hung up, or
-// transferred it.
+// endedByModel is the reason of session.ended for a session whose model hung up. On a phone the gateway has ended or
+// transferred the call over the REST API.
 const endedByModel = "tool_ended"
 
 func earlier(a, b time.Time) time.Time {

@@ -101,7 +101,7 @@ func (c *Realtime) Read() (protocol.Frame, error) {
 		}
 		_, data, err := c.conn.Read()
 		if err != nil {
-			if c.locked(func() { c.inbox.say(c.state.closed()...) }); !c.inbox.empty() {
+			if c.locked(func() { c.inbox.say(c.state.closed(err)...) }); !c.inbox.empty() {
 				continue
 			}
 			return f, fmt.Errorf("read event: %w", err)
@@ -285,13 +285,20 @@ func (s *realtimeState) played(m *protocol.Playback) []any {
 	return []any{object{"type": openaiwire.ItemTruncate, "item_id": m.ItemID, "content_index": 0, "audio_end_ms": m.PlayedMS}}
 }
 
-// closed returns the messages at the end of the connection.
-func (s *realtimeState) closed() []protocol.ServerMessage {
-	if !s.leaving || s.over {
+// closed returns the messages at the end of the connection. A server that closes in order has hung up.
+func (s *realtimeState) closed(err error) []protocol.ServerMessage {
+	reason := "client_ended"
+	switch {
+	case s.over:
+		return nil
+	case s.leaving:
+	case websocket.CloseStatus(err) == websocket.StatusNormalClosure:
+		reason = endedByModel
+	default:
 		return nil
 	}
 	s.over = true
-	return []protocol.ServerMessage{&protocol.SessionEnded{Reason: "client_ended"}}
+	return []protocol.ServerMessage{&protocol.SessionEnded{Reason: reason}}
 }
 
 // realtimeEvent has the fields of all server events that are read.
