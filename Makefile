@@ -1,7 +1,7 @@
 # Commands for people and machines. Targets longer than a line are scripts in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools quick test release count lint docs fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck clean
+.PHONY: help image run build tools quick test release count lint docs fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-wires bench-compare bench-web web test-clients newer vulncheck clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-floods: ## Measure sessions during floods of each kind: gaps, pings, memor
 
 bench-traces: ## Measure sessions with trace collectors that hang, refuse or are slow (TRACES_SESSIONS=200, TRACES_FOR=10s)
 	go test -run '^$$' -bench Traces -benchtime 1x -timeout 30m ./e2e
+
+bench-wires: ## Compare the client wires: CPU per frame, memory per session, added latency
+	go test -run '^$$' -bench Wires -benchtime 1x -timeout 30m ./e2e
 
 bench-compare: ## Compare CPU and memory of the relay with the last release (ARGS=revision)
 	./scripts/bench-compare $(ARGS)

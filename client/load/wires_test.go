@@ -18,15 +18,9 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// runRealtime calls a server of OpenAI's Realtime protocol in the bubble's time: the simulator itself.
-func runRealtime(t *testing.T, wait time.Duration, o load.Options, text string) *report.Report {
+// runRealtime calls a server of OpenAI's Realtime protocol in the bubble's time.
+func runRealtime(t *testing.T, client *http.Client, o load.Options, text string) *report.Report {
 	t.Helper()
-	model := newModel(t, wait, "")
-	back := testutil.ListenPipe()
-	srv := &http.Server{Handler: model}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(back) }()
-	client := &http.Client{Transport: &http.Transport{DialContext: back.Dial, DisableKeepAlives: true}}
 	on, err := wire.Find(wire.NameRealtime)
 	if err != nil {
 		t.Fatal(err)
@@ -40,13 +34,28 @@ func runRealtime(t *testing.T, wait time.Duration, o load.Options, text string) 
 	}
 	rep := run(t.Context(), t, o)
 	rep.Judge(report.DefaultThresholds(on.Unmeasured))
-	if err := errors.Join(srv.Close(), model.Close()); err != nil {
-		t.Error(err)
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		t.Error(err)
-	}
 	return rep
+}
+
+// realtimeServer is the simulator itself, or a gateway in front of the simulator of a provider.
+func realtimeServer(t *testing.T, gatewayTo string, wait time.Duration) *http.Client {
+	t.Helper()
+	if gatewayTo != "" {
+		return &http.Client{Transport: &http.Transport{DialContext: newTimedStack(t, gatewayTo, wait, "").front.Dial, DisableKeepAlives: true}}
+	}
+	model, back := newModel(t, wait, ""), testutil.ListenPipe()
+	srv := &http.Server{Handler: model}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(back) }()
+	t.Cleanup(func() {
+		if err := errors.Join(srv.Close(), model.Close()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return &http.Client{Transport: &http.Transport{DialContext: back.Dial, DisableKeepAlives: true}}
 }
 
 // TestTheRealtimeWire: over the OpenAI Realtime protocol the same script gives the same figures, without those that
@@ -70,10 +79,20 @@ func TestTheRealtimeWire(t *testing.T) {
   interrupt_after: 500ms
   expect: {flush_within: 50ms}
 `
-	for name, rate := range map[string]int{"PCM": 0, "G.711": 8000} {
+	for name, tc := range map[string]struct {
+		rate      int
+		gatewayTo string
+	}{
+		"the simulator":          {0, ""},
+		"the simulator, G.711":   {8000, ""},
+		"a gateway":              {0, "openai"},
+		"a gateway, G.711":       {8000, "openai"},
+		"a gateway with another": {0, "gemini"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rep := runRealtime(t, wait, load.Options{Plan: load.ScheduleOptions{Sessions: 2}, InputRate: rate, OutputRate: rate}, script)
+				client := realtimeServer(t, tc.gatewayTo, wait)
+				rep := runRealtime(t, client, load.Options{Plan: load.ScheduleOptions{Sessions: 2}, InputRate: tc.rate, OutputRate: tc.rate}, script)
 				defer show(t, rep)
 				if !rep.Passed || len(rep.Problems) > 0 || rep.Counters["answered"] != 10 || rep.Counters["interrupted"] != 6 {
 					t.Errorf("passed %v, %d answered, %d interrupted", rep.Passed, rep.Counters["answered"], rep.Counters["interrupted"])
