@@ -28,7 +28,7 @@ import (
 // CarrierOptions describe a simulated carrier.
 type CarrierOptions struct {
 	Account string `help:"Account SID of the gateway's phone.twilio." default:"AC00000000000000000000000000000000" placeholder:"SID"`
-	Token   string `help:"Auth token of the gateway's phone.twilio, which signs requests." placeholder:"TOKEN"`
+	Token   string `help:"Auth token of the gateway's phone.twilio; prefer VOICEGW_PHONE_TWILIO_AUTH_TOKEN, since other users see flags." placeholder:"TOKEN"`
 	Public  string `help:"The gateway's phone.public_url, which is signed (default: its address)." placeholder:"URL" name:"public-url"`
 	To      string `help:"Called number." default:"+15550000001" placeholder:"NUMBER"`
 

@@ -354,13 +354,13 @@ func TestTheGatewayEndsACall(t *testing.T) {
 				g.speak(c, start.StreamSID, 100*time.Millisecond, "begun")
 				time.Sleep(time.Millisecond) //nolint:forbidigo // virtual time: the carrier hears it
 				if tc.form != nil {
-					status = g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", token, tc.form)
+					status = g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", "AC1", token, tc.form)
 				}
 				if tc.reason == "stream_closed" {
 					_ = c.Close(websocket.StatusNormalClosure, "")
 					return
 				}
-				if again := g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", token, tc.form); again != http.StatusNotFound {
+				if again := g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", "AC1", token, tc.form); again != http.StatusNotFound {
 					g.t.Errorf("ending it again: %d", again)
 				}
 				for g.next(c) != nil { // until it is closed
@@ -387,13 +387,13 @@ func TestTheGatewayEndsACall(t *testing.T) {
 }
 
 // post makes a request of the REST API and returns its status.
-func (g *fakeGateway) post(path, password string, form url.Values) int {
+func (g *fakeGateway) post(path, user, password string, form url.Values) int {
 	r, err := http.NewRequest(http.MethodPost, "http://carrier"+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		g.t.Error(err)
 		return 0
 	}
-	r.SetBasicAuth("AC1", password)
+	r.SetBasicAuth(user, password)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := g.rest.Do(r)
 	if err != nil {
@@ -412,25 +412,26 @@ func TestAnOrderedCall(t *testing.T) {
 		const calls = "/2010-04-01/Accounts/AC1/Calls.json"
 		order := url.Values{"From": {"+15550000001"}, "To": {"+15557654321"}, "Url": {public + VoicePath + "?call=sealed"}}
 		for name, tc := range map[string]struct {
-			path, password string
-			form           url.Values
-			status         int
+			path, user, password string
+			form                 url.Values
+			status               int
 		}{
-			"wrong password":   {calls, "guess", order, http.StatusUnauthorized},
-			"another account":  {"/2010-04-01/Accounts/AC2/Calls.json", token, order, http.StatusNotFound},
-			"no number":        {calls, token, url.Values{"From": {"+1"}, "Url": {"x"}}, http.StatusBadRequest},
-			"no document":      {calls, token, url.Values{"From": {"+1"}, "To": {"+2"}}, http.StatusBadRequest},
-			"an unknown call":  {"/2010-04-01/Accounts/AC1/Calls/CA1.json", token, order, http.StatusNotFound},
-			"another resource": {"/2010-04-01/Accounts/AC1/Messages.json", token, order, http.StatusNotFound},
+			"wrong password":   {calls, "AC1", "guess", order, http.StatusUnauthorized},
+			"wrong user":       {calls, "AC2", token, order, http.StatusUnauthorized},
+			"another account":  {"/2010-04-01/Accounts/AC2/Calls.json", "AC1", token, order, http.StatusNotFound},
+			"no number":        {calls, "AC1", token, url.Values{"From": {"+1"}, "Url": {"x"}}, http.StatusBadRequest},
+			"no document":      {calls, "AC1", token, url.Values{"From": {"+1"}, "To": {"+2"}}, http.StatusBadRequest},
+			"an unknown call":  {"/2010-04-01/Accounts/AC1/Calls/CA1.json", "AC1", token, order, http.StatusNotFound},
+			"another resource": {"/2010-04-01/Accounts/AC1/Messages.json", "AC1", token, order, http.StatusNotFound},
 		} {
-			if got := g.post(tc.path, tc.password, tc.form); got != tc.status {
+			if got := g.post(tc.path, tc.user, tc.password, tc.form); got != tc.status {
 				t.Errorf("%s: %d", name, got)
 			}
 		}
-		if got := g.post(calls, token, order); got != http.StatusCreated {
+		if got := g.post(calls, "AC1", token, order); got != http.StatusCreated {
 			t.Fatalf("ordered: %d", got)
 		}
-		if got := g.post(calls, token, order); got != http.StatusTooManyRequests {
+		if got := g.post(calls, "AC1", token, order); got != http.StatusTooManyRequests {
 			t.Errorf("ordered a second: %d", got)
 		}
 		p, err := g.carrier.Await(t.Context())

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"slices"
+
+	"voicegw/protocol"
 )
 
 // Wire is a wire between a client and the gateway, as this program's load generator uses it.
@@ -38,8 +40,8 @@ var notResumed = []string{
 func Wires() []Wire {
 	noSession := []string{"begin", "drop", "reload", "roam", "after", "into_speech"}
 	return []Wire{
-		{Name: NameVoicegw, Path: "/v1/voice", InputRates: []int{16000, 8000, 24000, 44100, 48000},
-			OutputRates: []int{24000, 8000, 16000, 48000}},
+		{Name: NameVoicegw, Path: "/v1/voice", InputRates: first(16000, protocol.InputRates()),
+			OutputRates: first(24000, protocol.OutputRates())},
 		{Name: NameRealtime, Path: "/v1/realtime", InputRates: []int{24000, audio8k}, OutputRates: []int{24000, audio8k},
 			Lacks: noSession, Unmeasured: notResumed},
 		{Name: NameTwilio, Path: TwilioPath, InputRates: []int{phoneRate}, OutputRates: []int{phoneRate},
@@ -48,6 +50,10 @@ func Wires() []Wire {
 			Unmeasured: append(slices.Clone(notResumed), "detection", "answer", "added", "interrupt_seen", "ready", "goodbye",
 				"tool_total", "tools", "tools_failed", "tools_open", "questions", "approved", "denied", "failed", "stale_frames")},
 	}
+}
+
+func first(rate int, rates []int) []int {
+	return append([]int{rate}, slices.DeleteFunc(rates, func(other int) bool { return other == rate })...)
 }
 
 // Find returns a wire by its name; empty means the default.

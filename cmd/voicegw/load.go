@@ -87,6 +87,7 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 			return o, nil, err
 		}
 	}
+	o.Phone.Token = cmp.Or(o.Phone.Token, variable(p.Environ, phoneTokenVariable))
 	thresholds := report.DefaultThresholds(on.Unmeasured)
 	if len(flags.FailIf) > 0 {
 		thresholds = nil

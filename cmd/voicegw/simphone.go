@@ -35,6 +35,9 @@ type simPhoneFlags struct {
 	Timeout time.Duration `help:"Give up after this much silence." default:"30s" placeholder:"TIME"`
 }
 
+// phoneTokenVariable is that of the gateway's setting phone.twilio.auth_token.
+const phoneTokenVariable = "VOICEGW_PHONE_TWILIO_AUTH_TOKEN"
+
 // phoneWords are the caller's words without any of its own.
 const phoneWords = "Good morning. What are the opening hours today?"
 
@@ -61,7 +64,7 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	display := talk.NewDisplay(p.Stdout, flags.JSON)
 	o := flags.CarrierOptions
 	o.Gateway, o.Note = flags.URL, display.Note
-	o.Token = cmp.Or(o.Token, variable(p.Environ, "VOICEGW_PHONE_TWILIO_AUTH_TOKEN"))
+	o.Token = cmp.Or(o.Token, variable(p.Environ, phoneTokenVariable))
 	carrier := wire.NewCarrier(o)
 	stopServing, err := carrier.Serve(ctx)
 	if err != nil {
