@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -88,16 +89,36 @@ func (s *session) audioAhead() time.Duration {
 
 // answerReport tells a client that asked for it how far the model's answer is. The session's mu guards it.
 type answerReport struct {
-	turn    int  // the latest turn that was reported as over
-	waiting bool // the open turn was reported as waiting
+	turn    int                 // the latest turn that was reported as over
+	settled bool                // all calls that the model has made are known
+	waiting bool                // the open turn was reported as waiting
+	unasked map[string]struct{} // the client's calls that it has not got; nil if it does not ask for reports
 }
 
-// report sends the end of an answer, and with settled also that it waits for calls. The caller must hold mu.
+// runs records a call that is about to run. The caller must hold mu.
+func (r *answerReport) runs(do calls.Run) {
+	if r.unasked != nil && do.Prepared.Tool().ByClient() {
+		r.unasked[do.Call] = struct{}{}
+		r.waiting = false
+	}
+}
+
+// asked records that the client has got a call, or never gets it.
+func (s *session) asked(call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.client.answer.unasked, call)
+	s.client.answer.report(s, false)
+}
+
+// report sends the end of an answer, or that it waits for calls, once they are settled and the client has got its own.
+// The caller must hold mu.
 func (r *answerReport) report(s *session, settled bool) {
-	if x := s.start.Extra; x == nil || !x.Answers {
+	if r.unasked == nil {
 		return
 	}
 	a := s.state.Answer()
+	r.settled = a.Waiting && (r.settled || settled)
 	switch {
 	case a.Turn == 0 || a.Turn == r.turn:
 	case a.Over:
@@ -105,7 +126,7 @@ func (r *answerReport) report(s *session, settled bool) {
 		s.send(&protocol.AnswerEnded{Header: inTurn(a.Turn), Usage: usageOf(a.Usage, false)})
 	case !a.Waiting:
 		r.waiting = false
-	case settled && !r.waiting:
+	case r.settled && !r.waiting && len(r.unasked) == 0:
 		r.waiting = true
 		s.send(&protocol.AnswerEnded{Header: inTurn(a.Turn), Waiting: true, Usage: usageOf(a.Usage, false)})
 	}
@@ -113,7 +134,7 @@ func (r *answerReport) report(s *session, settled bool) {
 
 // reportWaiting is called after all events that the model has sent, so that all calls of a message are known.
 func (c *clientSide) reportWaiting(s *session) {
-	if s.start.Extra == nil {
+	if x := s.start.Extra; x == nil || !x.Answers {
 		return
 	}
 	s.mu.Lock()

@@ -142,6 +142,9 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	if g.declares {
 		s.byClient = &clientCalls{s: s}
 	}
+	if x := start.Extra; x != nil && x.Answers {
+		s.client.answer.unasked = make(map[string]struct{})
+	}
 	var err error
 	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err

@@ -335,6 +335,7 @@ func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (js
 	c.open[call.ID] = asked
 	c.s.send(asked.message(false))
 	c.mu.Unlock()
+	c.s.asked(call.ID)
 	defer func() {
 		c.mu.Lock()
 		delete(c.open, call.ID)
