@@ -15,7 +15,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/onecall"
+	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -26,7 +26,7 @@ type oneCall struct {
 	p     Process
 	bench *toolBench
 	yes   bool
-	call  onecall.Call // fixed after begin
+	call  execute.SingleCall // fixed after begin
 
 	out sync.Mutex // serialises lines on standard error
 }
@@ -217,7 +217,7 @@ func (c *oneCall) tell(m protocol.ServerMessage) {
 
 // host replaces the client of a text conversation and shows its messages.
 type host struct {
-	onecall.NoClient
+	execute.NoClient
 	c *oneCall
 }
 

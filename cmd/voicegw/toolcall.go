@@ -17,7 +17,6 @@ import (
 	"voicegw/config"
 	"voicegw/internal/audit"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/onecall"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"
@@ -43,7 +42,7 @@ type toolsCallFlags struct {
 const maxArgs = 1 << 20
 
 func (flags toolsCallFlags) check() error {
-	if err := onecall.CheckKey(flags.Key); err != nil {
+	if err := execute.CheckKey(flags.Key); err != nil {
 		return fmt.Errorf("--key %w", err)
 	}
 	return checkScopes(flags.Scope)

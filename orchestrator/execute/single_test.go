@@ -1,4 +1,4 @@
-package onecall
+package execute
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -23,7 +22,7 @@ import (
 
 // till is a process with tools and what they leave behind.
 type till struct {
-	executor  *execute.Executor
+	executor  *Executor
 	tools     *registry.Registry
 	questions storetest.Confirmations
 
@@ -72,7 +71,7 @@ func newTill(t *testing.T) *till {
 		t.Fatal(err)
 	}
 	p.tools = tools
-	p.executor = execute.New(execute.Options{Ledger: new(storetest.Ledger), Confirmations: &p.questions})
+	p.executor = New(Options{Ledger: new(storetest.Ledger), Confirmations: &p.questions})
 	return p
 }
 
@@ -82,8 +81,8 @@ func (p *till) audit(r audit.Record) {
 	p.records = append(p.records, r)
 }
 
-func (p *till) call(session, tool, key string, scope ...string) Call {
-	return Call{
+func (p *till) call(session, tool, key string, scope ...string) SingleCall {
+	return SingleCall{
 		Executor: p.executor, Tools: p.tools.Snapshot(), Rules: calls.Policy{Mode: spec.ModeText}, Agent: calls.Agent{Name: "desk"},
 		Session: registry.Session{ID: session, UserID: "ada", Mode: spec.ModeText}, Channel: "test", Tool: tool, Args: json.RawMessage(`{}`), Key: key, Scope: scope,
 		Audit: p.audit, Tell: func(m protocol.ServerMessage) {

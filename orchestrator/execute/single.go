@@ -1,6 +1,4 @@
-// Package onecall runs conversations that have a single tool call: a person's at a terminal, or that of a program which
-// keeps its conversation to itself. Policy, ledger, approvals and audit are those of other conversations.
-package onecall
+package execute
 
 import (
 	"context"
@@ -12,14 +10,17 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
+	"voicegw/store"
 )
 
-// Call is a call and its conversation. Zero fields after Args are usable. The functions must not block, except Approve.
-type Call struct {
-	Executor *execute.Executor
+// SingleCall is a conversation that has one tool call: a person's at a terminal, or that of a program which keeps its
+// conversation to itself. Policy, ledger, approvals and audit are those of other conversations. Zero fields after Args
+// are usable. The functions must not block, except Approve.
+type SingleCall struct {
+	Executor *Executor
 	Session  registry.Session // its ID belongs to this call only
 	Tools    *registry.Snapshot
 	Rules    calls.Policy
@@ -56,10 +57,10 @@ func CheckKey(key string) error {
 	return nil
 }
 
-type conversation struct {
-	Call
+type single struct {
+	SingleCall
 	calls    calls.Calls
-	runs     *execute.Runner
+	runs     *Runner
 	results  chan calls.Input // from the executor's goroutines; never closed
 	owed     int              // outstanding results
 	left     bool             // the caller is gone
@@ -68,11 +69,11 @@ type conversation struct {
 }
 
 // Run makes the call and returns its answer. When ctx ends, it stops a call that can be stopped, and waits for the rest.
-func (c Call) Run(ctx context.Context) registry.Envelope {
-	v := &conversation{Call: c, results: make(chan calls.Input, maxResults)}
+func (c SingleCall) Run(ctx context.Context) registry.Envelope {
+	v := &single{SingleCall: c, results: make(chan calls.Input, maxResults)}
 	v.calls = calls.New(c.Tools, &calls.Rules{Tools: c.Rules, Prefix: "call_"})
 	v.calls.Book().SetAgent(c.Agent)
-	v.runs = c.Executor.Begin(execute.Conversation{
+	v.runs = c.Executor.Begin(Conversation{
 		Session: c.Session, Channel: c.Channel, Ephemeral: true, Capabilities: c.Capabilities, Describe: c.Describe,
 		Tell: c.Tell, Audit: v.audit, Report: func(in calls.Input) { v.results <- in },
 	})
@@ -92,7 +93,7 @@ func (c Call) Run(ctx context.Context) registry.Envelope {
 	return v.envelope
 }
 
-func (v *conversation) await(ctx context.Context) {
+func (v *single) await(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	gone := ctx.Done()
@@ -110,7 +111,7 @@ func (v *conversation) await(ctx context.Context) {
 	}
 }
 
-func (v *conversation) take(in calls.Input) {
+func (v *single) take(in calls.Input) {
 	now := time.Now()
 	switch in := in.(type) {
 	case calls.Nested:
@@ -127,7 +128,7 @@ func (v *conversation) take(in calls.Input) {
 	v.owed--
 }
 
-func (v *conversation) do(all []calls.Action) {
+func (v *single) do(all []calls.Action) {
 	for _, a := range all {
 		if v.Watch != nil {
 			v.Watch(a)
@@ -161,7 +162,7 @@ func (v *conversation) do(all []calls.Action) {
 	}
 }
 
-func (v *conversation) answered(a calls.Answer) {
+func (v *single) answered(a calls.Answer) {
 	e := calls.Effect{Refused: a.Intents()}
 	if len(e.Refused) > 0 {
 		e.Why = "no session"
@@ -176,7 +177,7 @@ func (v *conversation) answered(a calls.Answer) {
 	}
 }
 
-func (v *conversation) audit(r audit.Record) {
+func (v *single) audit(r audit.Record) {
 	if v.Audit == nil {
 		return
 	}
@@ -186,3 +187,70 @@ func (v *conversation) audit(r audit.Record) {
 	}
 	v.Audit(r)
 }
+
+// Desk carries out the answers to questions of conversations that are not here. It is safe for concurrent use.
+type Desk struct {
+	Executor *Executor
+	Tools    func() *registry.Snapshot // of the gateway; may return nil
+	Audit    func(audit.Record)        // may be nil
+}
+
+// Decide runs the call that c asked about, if it was approved, and returns its answer; nil if it was declined. It writes
+// the audit record. The caller has recorded the answer and then calls [execute.Executor.Settle]. An approved call
+// finishes even if ctx ends. The ledger answers a repetition.
+func (d Desk) Decide(ctx context.Context, c store.Confirmation, approved bool, by calls.By) *registry.Envelope {
+	if !approved {
+		r := calls.Decision(audit.Call{At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Args: c.Args},
+			calls.OutcomeDenied, by, c.Reference)
+		r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
+		d.audit(c, r)
+		return nil
+	}
+	id := "confirmation_" + c.Reference
+	env := registry.NotFound(c.Tool, "", 0)
+	tools := d.Tools().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
+	if tools != nil {
+		env, _ = d.Executor.RunStored(ctx, id, tools, c,
+			Conversation{Capabilities: []any{NoClient{}}, Audit: func(r audit.Record) { d.audit(c, r) }})
+	}
+	line := audit.Call{
+		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: id,
+		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
+		ConfirmedBy: string(by), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0),
+	}
+	if by == calls.ByClient {
+		line.NotDelivered = "" // its client made the call and waits for it
+	}
+	if !env.Meta.CacheHit && len(env.Intents) > 0 { // the intents of a stored answer no longer apply
+		line.Refused, line.Why = env.Intents, "the session is over"
+	}
+	r := line.Record()
+	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
+	d.audit(c, r)
+	return &env
+}
+
+func (d Desk) audit(c store.Confirmation, r audit.Record) {
+	if d.Audit != nil {
+		r.SessionID, r.UserID, r.ConversationID, r.Agent, r.Channel = c.Session, c.User, c.Conversation, c.Agent, c.Channel
+		d.Audit(r)
+	}
+}
+
+// NoClient implements the capabilities of text calls whose conversation has no client.
+type NoClient struct{}
+
+// Invite does nothing.
+func (NoClient) Invite(registry.VoiceOffer) {}
+
+// Origin returns "".
+func (NoClient) Origin() string { return "" }
+
+// Guarantor returns none.
+func (NoClient) Guarantor() registry.Guarantor { return registry.Guarantor{} }
+
+// Said returns nothing.
+func (NoClient) Said() []registry.Utterance { return nil }
+
+// Show does nothing: the answer has the image's URL.
+func (NoClient) Show(registry.Image) {}
