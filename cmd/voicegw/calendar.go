@@ -10,7 +10,6 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/calendar/caldav"
 	"voicegw/internal/backends/calendar/google"
 	"voicegw/internal/backends/calendar/ics"
 )
@@ -40,7 +39,7 @@ func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (cal
 	}
 	switch cfg.Kind() {
 	case config.CalendarCalDAV:
-		c, err := caldav.New(caldav.Options{
+		c, err := ics.NewCalDAV(ics.CalDAVOptions{
 			URL: cfg.CalDAV.URL, User: cfg.CalDAV.User, Password: cfg.CalDAV.Password.Reveal(),
 			Calendars: names, Zone: zone, Own: own,
 		})

@@ -1,4 +1,4 @@
-package caldav
+package ics
 
 import (
 	"cmp"
@@ -119,7 +119,7 @@ func drain(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+func readObject(ctx context.Context, resp *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxObject+1))
 	_ = resp.Body.Close()
 	if err := server.BrokenOff(ctx, err); err != nil {
@@ -133,7 +133,7 @@ func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 
 const maxObject = 2 << 20 // bounds one calendar object in bytes. Limits.Piece bounds only XML.
 
-const maxParts = 20_000 // bounds the lines of one object, an event with its changed occurrences
+const maxObjectParts = 20_000 // bounds the lines of one object, an event with its changed occurrences
 
 // maxLines bounds the lines of all objects in an answer, because decoding a line takes about a microsecond.
 const maxLines = 1_000_000

@@ -1,4 +1,4 @@
-package caldav
+package ics
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ var (
 
 // pathOf returns the path of a name's calendar. The first goroutine that needs the server's calendars discovers them,
 // while others wait.
-func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error) {
+func (c *CalDAV) pathOf(ctx context.Context, name calendar.Name) (string, error) {
 	want := c.options.Calendars[name]
 	if want == "" && name != calendar.Primary {
 		return "", calendar.NoCalendar(name)
@@ -62,7 +62,7 @@ func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error)
 }
 
 // direct returns the path of a calendar whose path or URL is configured.
-func (c *Client) direct(want string) (string, bool, error) {
+func (c *CalDAV) direct(want string) (string, bool, error) {
 	u, err := url.Parse(want)
 	switch {
 	case err != nil || u.Host == "" && !strings.HasPrefix(want, "/"):
@@ -79,7 +79,7 @@ func (c *Client) direct(want string) (string, bool, error) {
 
 // discover returns the user's calendars, sorted by path. It starts at the configured address, then at
 // /.well-known/caldav (RFC 6764 section 5).
-func (c *Client) discover(ctx context.Context) ([]found, error) {
+func (c *CalDAV) discover(ctx context.Context) ([]found, error) {
 	var last error
 	for _, address := range []string{c.base.String(), c.base.ResolveReference(&url.URL{Path: "/.well-known/caldav"}).String()} {
 		all, err := c.discoverAt(ctx, address)
@@ -105,7 +105,7 @@ func (c *Client) discover(ctx context.Context) ([]found, error) {
 	return nil, last
 }
 
-func (c *Client) discoverAt(ctx context.Context, address string) ([]found, error) {
+func (c *CalDAV) discoverAt(ctx context.Context, address string) ([]found, error) {
 	client, err := caldav.NewClient(c.wire, address)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package caldav
+package ics
 
 import (
 	"bytes"
@@ -17,11 +17,11 @@ import (
 
 // serve is a server that answers every request alike, and a client of one of its
 // calendars.
-func serve(t *testing.T, handler http.HandlerFunc) *Client {
+func serve(t *testing.T, handler http.HandlerFunc) *CalDAV {
 	t.Helper()
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
-	return open(t, Options{
+	return openCalDAV(t, CalDAVOptions{
 		URL: srv.URL, User: "ada", Password: "secret", Calendars: map[calendar.Name]string{calendar.Primary: "/cal/"},
 		Now: func() time.Time { return time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC) },
 	})
@@ -196,7 +196,7 @@ func TestNotACalendarServer(t *testing.T) {
 			w.WriteHeader(tc.status)
 			_, _ = w.Write([]byte(tc.body))
 		}))
-		c := open(t, Options{URL: srv.URL})
+		c := openCalDAV(t, CalDAVOptions{URL: srv.URL})
 		if _, err := c.Busy(t.Context(), anytime); calendar.KindOf(err) != tc.want {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -207,7 +207,7 @@ func TestNotACalendarServer(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	for _, bad := range []string{"", "dav.example.com", "ftp://dav.example.com", "https://ada:secret@dav.example.com", "https://"} {
-		if _, err := New(Options{URL: bad}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := NewCalDAV(CalDAVOptions{URL: bad}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -217,7 +217,7 @@ func TestAddress(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(partly))
 	f.Add([]byte(`<multistatus xmlns="DAV:"><response><href/><status>x</status><propstat/></response></multistatus>`))
-	c, err := New(Options{URL: "http://127.0.0.1"})
+	c, err := NewCalDAV(CalDAVOptions{URL: "http://127.0.0.1"})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package caldav
+package ics
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func TestFaultsOfCreating(t *testing.T) {
 				}
 				fault(w, request, proxy)
 			})
-			desk := calendar.NewDesk(r.open(t, r.newUser(t), func(o *Options) { o.URL = srv.URL }), calendar.DeskOptions{})
+			desk := calendar.NewDesk(r.open(t, r.newUser(t), func(o *CalDAVOptions) { o.URL = srv.URL }), calendar.DeskOptions{})
 			d := calendartest.Draft("Tea", 1)
 			made, err := desk.Create(t.Context(), d)
 			e, _ := errors.AsType[*calendar.Error](err)
@@ -93,8 +93,8 @@ func TestWhatNeverLeft(t *testing.T) {
 	r.stop()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
-	noTLS := open(t, Options{URL: strings.Replace(plain.URL, "http:", "https:", 1), Calendars: map[calendar.Name]string{calendar.Primary: "/cal/"}})
-	for name, c := range map[string]*Client{"refused": c, "not TLS": noTLS} {
+	noTLS := openCalDAV(t, CalDAVOptions{URL: strings.Replace(plain.URL, "http:", "https:", 1), Calendars: map[calendar.Name]string{calendar.Primary: "/cal/"}})
+	for name, c := range map[string]*CalDAV{"refused": c, "not TLS": noTLS} {
 		_, _, err := c.Create(t.Context(), calendartest.Draft("Cake", 1))
 		if e, ok := errors.AsType[*calendar.Error](err); !ok || e.Kind != calendar.Transient || e.Unsure {
 			t.Errorf("%s: %v", name, err)

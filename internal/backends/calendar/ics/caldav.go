@@ -1,10 +1,4 @@
-// Package caldav uses calendars on a CalDAV server (RFC 4791), such as Radicale, Nextcloud or Fastmail. It finds a
-// user's calendars from one address (RFC 6764). It expands recurring events itself, because servers expand them
-// differently. It creates an event under its key with If-None-Match, so any number of attempts make one event.
-//
-// It follows redirects only within the server's host, so that no other host gets the password. If the calendars are on
-// another host, configure that host's address.
-package caldav
+package ics
 
 import (
 	"bytes"
@@ -23,12 +17,11 @@ import (
 	"github.com/emersion/go-ical"
 
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/calendar/ics"
 	"voicegw/internal/bounded"
 )
 
-// Options configure a Client.
-type Options struct {
+// CalDAVOptions configure a CalDAV.
+type CalDAVOptions struct {
 	URL string // the address of the server, or of anything on it that belongs to the user
 	// User and Password are for basic authentication; empty means none.
 	User, Password string
@@ -43,19 +36,24 @@ type Options struct {
 	Now       func() time.Time  // the clock; nil means time.Now
 }
 
-// Client is a [calendar.Calendar] on a server. The caller must close it.
-type Client struct {
+// CalDAV is a [calendar.Calendar] on a CalDAV server (RFC 4791), such as Radicale, Nextcloud or Fastmail. It finds a
+// user's calendars from one address (RFC 6764). It expands recurring events itself, because servers expand them
+// differently. It creates an event under its key with If-None-Match, so any number of attempts make one event.
+//
+// It follows redirects only within the server's host, so that no other host gets the password. If the calendars are on
+// another host, configure that host's address. The caller must close it.
+type CalDAV struct {
 	// Fixed after New.
-	options     Options
+	options     CalDAVOptions
 	base        *url.URL
 	wire        *wire
-	reader      ics.Reader
+	reader      reader
 	discovering chan struct{}           // a lock around the discovery of calendars; it is never closed
 	calendars   atomic.Pointer[[]found] // nil before the discovery
 }
 
-// New makes a Client. It sends no request.
-func New(o Options) (*Client, error) {
+// NewCalDAV makes a CalDAV. It sends no request.
+func NewCalDAV(o CalDAVOptions) (*CalDAV, error) {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
 		return nil, fmt.Errorf("caldav: the server's address must be an http or https URL without a user and password")
@@ -67,8 +65,8 @@ func New(o Options) (*Client, error) {
 	if o.Transport == nil {
 		o.Transport = bounded.NewTransport()
 	}
-	return &Client{
-		options: o, base: base, reader: ics.Reader{Zone: o.Zone, Own: o.Own, MaxParts: maxParts}, discovering: make(chan struct{}, 1),
+	return &CalDAV{
+		options: o, base: base, reader: reader{Zone: o.Zone, Own: o.Own, MaxParts: maxObjectParts}, discovering: make(chan struct{}, 1),
 		wire: &wire{
 			user: o.User, password: o.Password, now: o.Now,
 			client: bounded.Unfollowed(bounded.Wrap(o.Transport, eventLimits)),
@@ -78,18 +76,18 @@ func New(o Options) (*Client, error) {
 }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.wire.client.CloseIdleConnections() }
+func (c *CalDAV) Close() { c.wire.client.CloseIdleConnections() }
 
-// slack extends a query, because a server may use another zone for days and for times without a zone.
-const slack = 26 * time.Hour
+// zoneSlack extends a query, because a server may use another zone for days and for times without a zone.
+const zoneSlack = 26 * time.Hour
 
 // Busy implements [calendar.Calendar].
-func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
+func (c *CalDAV) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
 	path, err := c.pathOf(ctx, q.Calendar)
 	if err != nil {
 		return calendar.Found{}, err
 	}
-	r, err := c.request(ctx, "REPORT", path, []byte(queryFor(q.From.Add(-slack), q.To.Add(slack))))
+	r, err := c.request(ctx, "REPORT", path, []byte(queryFor(q.From.Add(-zoneSlack), q.To.Add(zoneSlack))))
 	if err != nil {
 		return calendar.Found{}, err
 	}
@@ -107,7 +105,7 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 }
 
 // gone drops the discovered calendars if one of them no longer exists.
-func (c *Client) gone(e *calendar.Error) *calendar.Error {
+func (c *CalDAV) gone(e *calendar.Error) *calendar.Error {
 	if e.Kind == calendar.NotFound {
 		c.calendars.Store(nil)
 	}
@@ -115,7 +113,7 @@ func (c *Client) gone(e *calendar.Error) *calendar.Error {
 }
 
 // read reads the events of an answer. It holds one calendar object at a time.
-func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (calendar.Found, error) {
+func (c *CalDAV) read(ctx context.Context, answer io.Reader, q calendar.Query) (calendar.Found, error) {
 	var all calendar.Found
 	lines := 0
 	err := eachObject(answer, func(o object) error {
@@ -136,8 +134,8 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 		}
 		all.Events = append(all.Events, one.Events...)
 		all.Unread = append(all.Unread, one.Unread...)
-		if len(all.Events)+len(all.Unread) > ics.MaxEvents {
-			return calendar.TooLarge(ics.ErrTooMany)
+		if len(all.Events)+len(all.Unread) > maxEvents {
+			return calendar.TooLarge(errTooMany)
 		}
 		return ctx.Err()
 	})
@@ -156,12 +154,12 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 }
 
 // Create implements [calendar.Calendar]. The event's key is its UID and its name on the server.
-func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
+func (c *CalDAV) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	var owner string
 	if len(c.options.Own) > 0 {
 		owner = c.options.Own[0]
 	}
-	data, err := ics.Write(d, owner)
+	data, err := write(d, owner)
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
@@ -203,7 +201,7 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 }
 
 // Find implements [calendar.Calendar].
-func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+func (c *CalDAV) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
 	path, err := c.pathOfEvent(ctx, key)
 	if err != nil {
 		return calendar.Event{}, false, err
@@ -215,14 +213,14 @@ func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
+func (c *CalDAV) pathOfEvent(ctx context.Context, key string) (string, error) {
 	folder, err := c.pathOf(ctx, calendar.Primary)
 	return strings.TrimSuffix(folder, "/") + "/" + key + "." + ical.Extension, err
 }
 
 var errGone = errors.New("caldav: the event does not exist")
 
-func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event, error) {
+func (c *CalDAV) existing(ctx context.Context, path, key string) (calendar.Event, error) {
 	r, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return calendar.Event{}, err
@@ -240,7 +238,7 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 		return calendar.Event{}, e
 	}
 	etag := resp.Header.Get("ETag")
-	data, err := readAll(ctx, resp)
+	data, err := readObject(ctx, resp)
 	if err != nil {
 		return calendar.Event{}, err
 	}
@@ -251,7 +249,7 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 	return e, nil
 }
 
-func (c *Client) event(data []byte, etag string) (calendar.Event, error) {
+func (c *CalDAV) event(data []byte, etag string) (calendar.Event, error) {
 	e, err := c.reader.First(data)
 	e.Version, e.Calendar, e.Invitations = etag, calendar.Primary, calendar.InvitationsNone
 	switch {
@@ -264,7 +262,7 @@ func (c *Client) event(data []byte, etag string) (calendar.Event, error) {
 	return e, err
 }
 
-func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+func (c *CalDAV) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
 	u := *c.base
 	u.Path, u.RawPath, u.RawQuery = path, "", ""
 	r, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))

@@ -1,4 +1,4 @@
-package caldav
+package ics
 
 import (
 	"bufio"
@@ -131,9 +131,9 @@ func (r *radicale) newUser(t *testing.T) string {
 	return user
 }
 
-func open(t *testing.T, o Options) *Client {
+func openCalDAV(t *testing.T, o CalDAVOptions) *CalDAV {
 	t.Helper()
-	c, err := New(o)
+	c, err := NewCalDAV(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,16 +141,16 @@ func open(t *testing.T, o Options) *Client {
 	return c
 }
 
-func (r *radicale) open(t *testing.T, user string, change func(*Options)) *Client {
+func (r *radicale) open(t *testing.T, user string, change func(*CalDAVOptions)) *CalDAV {
 	t.Helper()
-	o := Options{
+	o := CalDAVOptions{
 		URL: r.url, User: user, Password: password, Own: []string{"ada@example.com"},
 		Calendars: map[calendar.Name]string{calendar.Team: "team", calendar.Personal: "c-home"},
 	}
 	if change != nil {
 		change(&o)
 	}
-	return open(t, o)
+	return openCalDAV(t, o)
 }
 
 func TestRadicaleSuite(t *testing.T) {
@@ -192,7 +192,7 @@ func TestRadicaleWeek(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := r.open(t, user, func(o *Options) { o.Zone = berlin })
+	c := r.open(t, user, func(o *CalDAVOptions) { o.Zone = berlin })
 	desk := calendar.NewDesk(c, calendar.DeskOptions{Zone: berlin})
 	from := time.Date(2026, 10, 26, 0, 0, 0, 0, berlin)
 	got, err := desk.Availability(t.Context(), calendar.Request{From: from, To: from.AddDate(0, 0, 7), Least: 8 * time.Hour, Details: true})
@@ -243,7 +243,7 @@ func TestRadicaleNames(t *testing.T) {
 	q := calendar.Query{Calendar: calendar.Team, From: time.Date(2026, 10, 26, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 10, 27, 0, 0, 0, 0, time.UTC)}
 	for _, want := range []string{"Work", "WORK", "a-work", "/" + user + "/a-work/", "/" + user + "/a-work", r.url + "/" + user + "/a-work/"} {
 		for _, address := range []string{r.url, r.url + "/", r.url + "/" + user + "/", r.url + "/.well-known/caldav"} {
-			c := r.open(t, user, func(o *Options) { o.URL, o.Calendars = address, map[calendar.Name]string{calendar.Team: want} })
+			c := r.open(t, user, func(o *CalDAVOptions) { o.URL, o.Calendars = address, map[calendar.Name]string{calendar.Team: want} })
 			found, err := c.Busy(t.Context(), q)
 			if err != nil || len(found.Events) != 4 {
 				t.Errorf("%s at %s: %d events, %v", want, address, len(found.Events), err)
@@ -251,12 +251,14 @@ func TestRadicaleNames(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"Nobody's", "/" + user + "/nowhere/"} {
-		c := r.open(t, user, func(o *Options) { o.Calendars = map[calendar.Name]string{calendar.Team: want} })
+		c := r.open(t, user, func(o *CalDAVOptions) { o.Calendars = map[calendar.Name]string{calendar.Team: want} })
 		if _, err := c.Busy(t.Context(), q); calendar.KindOf(err) != calendar.NotFound {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	c := r.open(t, user, func(o *Options) { o.Calendars = map[calendar.Name]string{calendar.Team: "http://elsewhere.example/x/"} })
+	c := r.open(t, user, func(o *CalDAVOptions) {
+		o.Calendars = map[calendar.Name]string{calendar.Team: "http://elsewhere.example/x/"}
+	})
 	if _, err := c.Busy(t.Context(), q); calendar.KindOf(err) != calendar.Permanent {
 		t.Errorf("another host: %v", err)
 	}
@@ -267,13 +269,15 @@ func TestRadicaleRefuses(t *testing.T) {
 	r := startRadicale(t)
 	user, other := r.newUser(t), r.newUser(t)
 	q := calendar.Query{Calendar: calendar.Primary, To: time.Now()}
-	for name, change := range map[string]func(*Options){
-		"a wrong password": func(o *Options) { o.Password = "wrong-secret" },
-		"no user":          func(o *Options) { o.User, o.Password = "", "" },
-		"a calendar directly": func(o *Options) {
+	for name, change := range map[string]func(*CalDAVOptions){
+		"a wrong password": func(o *CalDAVOptions) { o.Password = "wrong-secret" },
+		"no user":          func(o *CalDAVOptions) { o.User, o.Password = "", "" },
+		"a calendar directly": func(o *CalDAVOptions) {
 			o.Password, o.Calendars = "wrong-secret", map[calendar.Name]string{calendar.Primary: "/" + user + "/a-work/"}
 		},
-		"somebody else's": func(o *Options) { o.Calendars = map[calendar.Name]string{calendar.Primary: "/" + other + "/a-work/"} },
+		"somebody else's": func(o *CalDAVOptions) {
+			o.Calendars = map[calendar.Name]string{calendar.Primary: "/" + other + "/a-work/"}
+		},
 	} {
 		c := r.open(t, user, change)
 		_, err := c.Busy(t.Context(), q)
@@ -310,7 +314,7 @@ func TestRadicaleIsDown(t *testing.T) {
 func TestRadicaleCalendarRemoved(t *testing.T) {
 	r := startRadicale(t)
 	user := r.newUser(t)
-	c := r.open(t, user, func(o *Options) { o.Calendars = map[calendar.Name]string{calendar.Primary: "Work"} })
+	c := r.open(t, user, func(o *CalDAVOptions) { o.Calendars = map[calendar.Name]string{calendar.Primary: "Work"} })
 	q := calendar.Query{Calendar: calendar.Primary, To: time.Now()}
 	if _, err := c.Busy(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -355,7 +359,7 @@ func TestTheAnswerIsLost(t *testing.T) {
 		proxy.ServeHTTP(httptest.NewRecorder(), request)
 		panic(http.ErrAbortHandler)
 	})
-	c := r.open(t, r.newUser(t), func(o *Options) { o.URL = srv.URL })
+	c := r.open(t, r.newUser(t), func(o *CalDAVOptions) { o.URL = srv.URL })
 	d := calendartest.Draft("Tea", 1)
 	_, _, err := c.Create(t.Context(), d)
 	if e, ok := err.(*calendar.Error); !ok || e.Kind != calendar.Transient || !e.Unsure {
@@ -385,7 +389,7 @@ func TestRedirects(t *testing.T) {
 			proxy.ServeHTTP(w, request)
 		})
 		user := r.newUser(t)
-		c := r.open(t, user, func(o *Options) {
+		c := r.open(t, user, func(o *CalDAVOptions) {
 			o.URL, o.Calendars = srv.URL, map[calendar.Name]string{calendar.Primary: "/old/" + user + "/a-work/"}
 		})
 		d := calendartest.Draft("Tea", 1)
@@ -399,14 +403,14 @@ func TestRedirects(t *testing.T) {
 		away := r.front(t, func(w http.ResponseWriter, request *http.Request, _ http.Handler) {
 			http.Redirect(w, request, elsewhere.URL+request.URL.Path, code)
 		})
-		c = r.open(t, user, func(o *Options) { o.URL = away.URL })
+		c = r.open(t, user, func(o *CalDAVOptions) { o.URL = away.URL })
 		if _, err := c.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()}); calendar.KindOf(err) != calendar.Permanent {
 			t.Errorf("%d to another host: %v", code, err)
 		}
 		round := r.front(t, func(w http.ResponseWriter, request *http.Request, _ http.Handler) {
 			http.Redirect(w, request, request.URL.Path, code)
 		})
-		c = r.open(t, user, func(o *Options) { o.URL = round.URL })
+		c = r.open(t, user, func(o *CalDAVOptions) { o.URL = round.URL })
 		if _, err := c.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()}); calendar.KindOf(err) != calendar.Permanent {
 			t.Errorf("%d in a circle: %v", code, err)
 		}
@@ -426,7 +430,7 @@ func TestRadicaleFindsOnce(t *testing.T) {
 		}
 		proxy.ServeHTTP(w, request)
 	})
-	c := r.open(t, r.newUser(t), func(o *Options) { o.URL = srv.URL })
+	c := r.open(t, r.newUser(t), func(o *CalDAVOptions) { o.URL = srv.URL })
 	desk := calendar.NewDesk(c, calendar.DeskOptions{})
 	for range 3 {
 		now := time.Now()
