@@ -20,7 +20,6 @@ import (
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/user"
@@ -36,8 +35,8 @@ type capabilities struct {
 	logger    *slog.Logger
 	embed     *kb.EmbeddingCache // nil without an endpoint
 	kb        kb.Index
-	library   *kb.Library    // kb, limited to the namespaces that each user may read
-	source    *source.Source // keeps kb in sync with its folder
+	library   *kb.Library // kb, limited to the namespaces that each user may read
+	source    *kb.Source  // keeps kb in sync with its folder
 	store     *store.Store
 	handoff   *handoff.Handoffs
 	desk      *calendar.Desk
@@ -126,7 +125,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	}
 	c.kb = index
 	c.library = kb.NewLibrary(c.kb, grants)
-	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
+	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("reading the knowledge base (kb.path): %w", err)
 	}
@@ -134,11 +133,11 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 }
 
 // openSynonyms may return nil: no file is configured.
-func openSynonyms(cfg config.KB) (*source.SynonymFile, error) {
+func openSynonyms(cfg config.KB) (*kb.SynonymFile, error) {
 	if cfg.Synonyms == "" {
 		return nil, nil
 	}
-	synonyms, err := source.OpenSynonyms(string(cfg.Synonyms))
+	synonyms, err := kb.OpenSynonyms(string(cfg.Synonyms))
 	if err != nil {
 		return nil, fmt.Errorf("reading the synonyms (kb.synonyms): %w", err)
 	}
@@ -187,7 +186,7 @@ func newEmbedder(cfg config.Embeddings) (*kb.EmbeddingCache, error) {
 	return kb.NewEmbeddingCache(client, kb.EmbeddingCacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {
+func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *kb.SynonymFile) (kb.Index, error) {
 	var current func() *kb.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current

@@ -1,9 +1,4 @@
-// Package source reads records from a folder of Markdown and JSON lines files, and keeps an index equal to the folder
-// ([Open]).
-//
-// docs/knowledge.md describes the files. Open ignores README.md and names that begin with a dot or an underscore. It follows
-// links to files, not to folders. A file that exceeds a limit is a [kb.Problem].
-package source
+package kb
 
 import (
 	"cmp"
@@ -20,8 +15,6 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-
-	"voicegw/internal/backends/kb"
 )
 
 //go:embed demo
@@ -34,8 +27,8 @@ func demoFolder() fs.FS {
 	return sub
 }
 
-// Options configure a Source. The zero value means the demo.
-type Options struct {
+// SourceOptions configure a Source. The zero value means the demo.
+type SourceOptions struct {
 	Path     string       // the folder of records. Empty means the demo, which does not change.
 	Synonyms *SynonymFile // may be nil. The source rereads their file when it changes.
 	Static   bool         // disables rereading
@@ -43,43 +36,47 @@ type Options struct {
 	Debounce time.Duration
 	// Poll is the interval of walks, for file systems that report no changes, such as network ones. Zero means 30 s.
 	Poll time.Duration
-	// OnChange gets each change and each error: the first one from Open, then one at a time. It must not call Close. It
+	// OnChange gets each change and each error: the first one from OpenSource, then one at a time. It must not call Close. It
 	// may be nil.
-	OnChange func(Change)
+	OnChange func(SourceChange)
 	// Logger gets a line for each change, and for each new problem among the first twenty. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Change is the effect of a reading on the index.
-type Change struct {
+// SourceChange is the effect of a reading on the index.
+type SourceChange struct {
 	Records int // the number of records in the index
 	// Upserted and Deleted count changed records.
 	Upserted, Deleted int
 	// Embedded counts records with a new vector, Waiting those without one.
 	Embedded, Waiting int
-	Problems          []kb.Problem // all current problems
-	Err               error        // the error of the index. The source tries again.
+	Problems          []Problem // all current problems
+	Err               error     // the error of the index. The source tries again.
 }
 
-// Source makes an index hold exactly the records of a folder. It may be used concurrently.
+// Source makes an index hold exactly the records of a folder of Markdown and JSON lines files, which docs/knowledge.md
+// describes. It may be used concurrently.
+//
+// It ignores README.md and names that begin with a dot or an underscore. It follows links to files, not to folders. A
+// file that exceeds a limit is a [Problem].
 type Source struct {
-	// Fixed after Open.
-	index   kb.Index
-	options Options
+	// Fixed after OpenSource.
+	index   Index
+	options SourceOptions
 	log     *slog.Logger
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
-	// Owned by Open, then by run.
+	// Owned by OpenSource, then by run.
 	scanner  scanner
 	watcher  *fsnotify.Watcher // nil if the system cannot watch, or if Static
 	refused  map[string]bool   // folders that the system cannot watch
-	logged   map[kb.Problem]bool
+	logged   map[Problem]bool
 	backoff  time.Duration
 	embedded int // counts new vectors since the last report
 
 	mu   sync.Mutex // guards the following field
-	last Change
+	last SourceChange
 }
 
 const (
@@ -89,13 +86,13 @@ const (
 	embedChunk = 512
 )
 
-// Open reads the folder into the index and watches it until Close. When it returns, the records are searchable by
+// OpenSource reads the folder into the index and watches it until Close. When it returns, the records are searchable by
 // words; vectors follow. ctx bounds only the first reading. Bad records are in State().Problems. The error is about the
 // folder or the index.
-func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
+func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, error) {
 	o.Debounce, o.Poll = cmp.Or(o.Debounce, 250*time.Millisecond), cmp.Or(o.Poll, 30*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[kb.Problem]bool{}, backoff: firstRetry}
+	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
 		s.scanner.root = demoFolder()
 		s.options.Static = o.Static || o.Synonyms == nil
@@ -129,7 +126,7 @@ func (s *Source) name() string {
 }
 
 // State returns the result of the last reading.
-func (s *Source) State() Change {
+func (s *Source) State() SourceChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.last
@@ -191,7 +188,7 @@ func (s *Source) run(ctx context.Context) {
 }
 
 // read makes the index equal to the folder, by words.
-func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
+func (s *Source) read(ctx context.Context, dirty map[string]bool) SourceChange {
 	all := s.scanner.scan(dirty)
 	for range 3 { // new folders may contain files from before the watch
 		if !s.watch(all.folders) {
@@ -199,11 +196,11 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 		}
 		all = s.scanner.scan(dirty)
 	}
-	change := Change{Records: len(all.records), Problems: all.problems}
+	change := SourceChange{Records: len(all.records), Problems: all.problems}
 	if s.options.Synonyms != nil {
 		change.Problems = append(slices.Clip(change.Problems), s.options.Synonyms.reload()...)
 	}
-	var held map[string]kb.Held
+	var held map[string]Held
 	held, change.Err = s.index.Held(ctx)
 	if change.Err == nil {
 		batch := s.difference(all, held, &change)
@@ -216,8 +213,8 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 	return change
 }
 
-func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Change) kb.Batch {
-	batch := kb.Batch{WordsOnly: true}
+func (s *Source) difference(all *scanned, held map[string]Held, change *SourceChange) Batch {
+	batch := Batch{WordsOnly: true}
 	for id, one := range all.records {
 		h, ok := held[id]
 		if !ok || h.Hash != one.hash {
@@ -231,7 +228,7 @@ func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Chang
 	}
 	// An unmounted folder looks like an empty one.
 	if len(batch.Delete) > 0 && (all.partial || len(all.records) == 0) {
-		change.Problems = append(change.Problems, kb.Problem{File: ".", Message: fmt.Sprintf(
+		change.Problems = append(change.Problems, Problem{File: ".", Message: fmt.Sprintf(
 			"%d records of the index are missing in the folder, but kept, because the folder is empty or not "+
 				"completely readable", len(batch.Delete))})
 		change.Records += len(batch.Delete)
@@ -248,7 +245,7 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 		return // the next reading reports an error of the index
 	}
 	before := len(waiting)
-	err = s.index.Apply(ctx, kb.Batch{Upsert: waiting[:min(embedChunk, before)]})
+	err = s.index.Apply(ctx, Batch{Upsert: waiting[:min(embedChunk, before)]})
 	if err == nil {
 		waiting, err = s.waiting(ctx)
 	}
@@ -276,12 +273,12 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 }
 
 // waiting returns the records that lack only their vector in the index.
-func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
+func (s *Source) waiting(ctx context.Context) ([]Record, error) {
 	held, err := s.index.Held(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var waiting []kb.Record
+	var waiting []Record
 	for _, f := range s.scanner.files {
 		for _, one := range f.records {
 			if h, ok := held[one.record.ID]; ok && !h.Complete && h.Hash == one.hash {
@@ -293,7 +290,7 @@ func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
 }
 
 // report stores the change, and if there is news, logs it and calls OnChange.
-func (s *Source) report(ctx context.Context, c Change) {
+func (s *Source) report(ctx context.Context, c SourceChange) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -318,9 +315,9 @@ func (s *Source) report(ctx context.Context, c Change) {
 	}
 }
 
-func (s *Source) logProblems(problems []kb.Problem) {
+func (s *Source) logProblems(problems []Problem) {
 	const most = 20
-	now := map[kb.Problem]bool{}
+	now := map[Problem]bool{}
 	lines := 0
 	for _, p := range problems {
 		now[p] = true

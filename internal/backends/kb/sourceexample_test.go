@@ -1,4 +1,4 @@
-package source_test
+package kb_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 )
 
 func Example() {
@@ -16,7 +15,7 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = index.Close() }()
-	source, err := source.Open(ctx, index, source.Options{}) // no path: the demo
+	source, err := kb.OpenSource(ctx, index, kb.SourceOptions{}) // no path: the demo
 	if err != nil {
 		panic(err)
 	}

@@ -1,4 +1,4 @@
-package source_test
+package kb_test
 
 import (
 	"bytes"
@@ -18,7 +18,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/testutil"
 )
 
@@ -27,8 +26,8 @@ type folder struct {
 	t       *testing.T
 	path    string
 	index   kb.Index
-	source  *source.Source
-	changes chan source.Change // from the source to the test; nobody closes it
+	source  *kb.Source
+	changes chan kb.SourceChange // from the source to the test; nobody closes it
 	log     *logBuffer
 }
 
@@ -76,15 +75,15 @@ func markdown(id, title string) string {
 	return "---\nid: " + id + "\ntitle: " + title + "\n---\nText.\n"
 }
 
-func newFolder(t *testing.T, files map[string]string, change func(*folder, *source.Options)) *folder {
+func newFolder(t *testing.T, files map[string]string, change func(*folder, *kb.SourceOptions)) *folder {
 	t.Helper()
-	f := &folder{t: t, path: t.TempDir(), changes: make(chan source.Change, 100), log: &logBuffer{}}
+	f := &folder{t: t, path: t.TempDir(), changes: make(chan kb.SourceChange, 100), log: &logBuffer{}}
 	for name, data := range files {
 		f.write(name, data)
 	}
-	o := source.Options{
+	o := kb.SourceOptions{
 		Path: f.path, Debounce: 20 * time.Millisecond, Poll: time.Hour, Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-		OnChange: func(c source.Change) { f.changes <- c },
+		OnChange: func(c kb.SourceChange) { f.changes <- c },
 	}
 	if change != nil {
 		change(f, &o)
@@ -96,7 +95,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *sour
 		}
 		f.index = x
 	}
-	s, err := source.Open(t.Context(), f.index, o)
+	s, err := kb.OpenSource(t.Context(), f.index, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +114,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *sour
 }
 
 // until waits for a change after which the index holds these titles.
-func (f *folder) until(titles ...string) source.Change {
+func (f *folder) until(titles ...string) kb.SourceChange {
 	f.t.Helper()
 	limit := time.NewTimer(testutil.WaitLimit)
 	defer limit.Stop()
@@ -156,7 +155,7 @@ func TestTheDemoIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := source.Open(t.Context(), x, source.Options{})
+	s, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +275,7 @@ func TestARestartSendsOnlyWhatChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := source.Open(t.Context(), x, source.Options{Path: files, Static: true})
+		s, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{Path: files, Static: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,14 +301,14 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, file + "/none", filepath.Join(t.TempDir(), "none")} {
-		if _, err := source.Open(t.Context(), x, source.Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := source.Open(t.Context(), x, source.Options{}); !errors.Is(err, kb.ErrClosed) {
+	if _, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{}); !errors.Is(err, kb.ErrClosed) {
 		t.Errorf("an index that takes nothing: %v", err)
 	}
 }
@@ -375,8 +374,8 @@ func TestVectorsFollowInParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &memory{held: map[string]kb.Held{}, embed: true}
-		var last source.Change
-		s, err := source.Open(t.Context(), m, source.Options{Path: dir, Static: true, OnChange: func(c source.Change) { last = c }})
+		var last kb.SourceChange
+		s, err := kb.OpenSource(t.Context(), m, kb.SourceOptions{Path: dir, Static: true, OnChange: func(c kb.SourceChange) { last = c }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +396,7 @@ func TestVectorsFollowInParts(t *testing.T) {
 func TestAFailingEmbedderIsAskedAgainLaterAndLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{held: map[string]kb.Held{}}
-		s, err := source.Open(t.Context(), m, source.Options{})
+		s, err := kb.OpenSource(t.Context(), m, kb.SourceOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -429,7 +428,7 @@ func TestAFailingEmbedderIsAskedAgainLaterAndLater(t *testing.T) {
 
 func TestAFailingIndexIsTriedAgain(t *testing.T) {
 	m := &memory{held: map[string]kb.Held{}, embed: true}
-	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *source.Options) {
+	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *kb.SourceOptions) {
 		f.index, o.Poll = closing{m}, 50*time.Millisecond
 	})
 	<-f.changes
@@ -461,7 +460,7 @@ type closing struct{ *memory }
 func (closing) Close() error { return nil }
 
 func TestThePollFindsWhatTheSystemDoesNotReport(t *testing.T) {
-	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *source.Options) {
+	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *kb.SourceOptions) {
 		o.Debounce, o.Poll = time.Hour, 50*time.Millisecond
 	})
 	f.until("A1")

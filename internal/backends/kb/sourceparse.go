@@ -1,4 +1,4 @@
-package source
+package kb
 
 import (
 	"bufio"
@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"voicegw/internal/backends/kb"
 )
 
 // The limits of a source's files.
@@ -26,21 +24,21 @@ const (
 )
 
 // parseMarkdown parses a Markdown file with one record: YAML between two lines of three dashes with the fields of
-// kb.Record by their JSON names, then the text. A heading on the first line of the text is the default title, modified
+// Record by their JSON names, then the text. A heading on the first line of the text is the default title, modified
 // the default of last_updated. name is the file's name in problems. The record is valid only without problems.
-func parseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
+func parseMarkdown(name string, data []byte, modified time.Time) (Record, []Problem) {
 	if len(data) > maxMarkdownBytes {
-		return kb.Record{}, []kb.Problem{{File: name,
+		return Record{}, []Problem{{File: name,
 			Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), maxMarkdownBytes)}}
 	}
 	front, body, line, err := splitFrontMatter(data)
 	if err != nil {
-		return kb.Record{}, []kb.Problem{{File: name, Line: line, Message: err.Error()}}
+		return Record{}, []Problem{{File: name, Line: line, Message: err.Error()}}
 	}
-	p := &frontMatter{file: name, record: kb.Record{Text: string(body), LastUpdated: modified}, lines: map[string]int{}}
+	p := &frontMatter{file: name, record: Record{Text: string(body), LastUpdated: modified}, lines: map[string]int{}}
 	p.read(front)
 	if len(p.problems) > 0 {
-		return kb.Record{}, p.problems
+		return Record{}, p.problems
 	}
 	if p.record.Title == "" {
 		p.record.Title = firstHeading(body)
@@ -49,10 +47,10 @@ func parseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []k
 	return p.record, problemsOf(name, 1, p.record)
 }
 
-func problemsOf(name string, line int, r kb.Record) []kb.Problem {
-	var problems []kb.Problem
+func problemsOf(name string, line int, r Record) []Problem {
+	var problems []Problem
 	for _, fault := range r.Faults() {
-		problems = append(problems, kb.Problem{File: name, Line: line, Message: fault})
+		problems = append(problems, Problem{File: name, Line: line, Message: fault})
 	}
 	return problems
 }
@@ -92,13 +90,13 @@ func firstHeading(body []byte) string {
 
 type frontMatter struct {
 	file     string
-	record   kb.Record
+	record   Record
 	lines    map[string]int
-	problems []kb.Problem
+	problems []Problem
 }
 
 func (p *frontMatter) bad(line int, format string, args ...any) {
-	p.problems = append(p.problems, kb.Problem{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
+	p.problems = append(p.problems, Problem{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
@@ -136,8 +134,8 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	r := &p.record
 	texts := map[string]func(string){
 		"id":          func(s string) { r.ID = s },
-		"type":        func(s string) { r.Type = kb.Type(s) },
-		"namespace":   func(s string) { r.Namespace = kb.Namespace(s) },
+		"type":        func(s string) { r.Type = Type(s) },
+		"namespace":   func(s string) { r.Namespace = Namespace(s) },
 		"title":       func(s string) { r.Title = s },
 		"url":         func(s string) { r.URL = s },
 		"source_type": func(s string) { r.SourceType = s },
@@ -283,20 +281,20 @@ func parseTime(s string) (time.Time, error) {
 
 // located is a record with its line number and hash.
 type located struct {
-	record kb.Record
+	record Record
 	line   int
 	hash   string
 }
 
 const maxProblems = 100 // bounds the reported problems of a file. A last one counts the others.
 
-// parseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines
+// parseJSONL parses JSON lines: one object in each line with the fields of Record. It skips empty lines and lines
 // that begin with //. A bad line is a problem and does not affect other lines. modified is the default of last_updated.
-func parseJSONL(name string, r io.Reader, modified time.Time) ([]located, []kb.Problem) {
+func parseJSONL(name string, r io.Reader, modified time.Time) ([]located, []Problem) {
 	var records []located
-	var problems []kb.Problem
+	var problems []Problem
 	more := 0
-	bad := func(p ...kb.Problem) {
+	bad := func(p ...Problem) {
 		keep := min(len(p), maxProblems-len(problems))
 		problems = append(problems, p[:keep]...)
 		more += len(p) - keep
@@ -308,11 +306,11 @@ func parseJSONL(name string, r io.Reader, modified time.Time) ([]located, []kb.P
 		total += size
 		switch {
 		case total > maxJSONLBytes:
-			bad(kb.Problem{File: name, Line: line,
+			bad(Problem{File: name, Line: line,
 				Message: fmt.Sprintf("the file has more than %d bytes; the rest is ignored", maxJSONLBytes)})
 			err = io.EOF
 		case size > maxLineBytes:
-			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, maxLineBytes)})
+			bad(Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, maxLineBytes)})
 		default:
 			if rec, p, ok := parseLine(name, line, data, modified); ok {
 				records = append(records, located{rec, line, rec.Hash()})
@@ -322,13 +320,13 @@ func parseJSONL(name string, r io.Reader, modified time.Time) ([]located, []kb.P
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				bad(kb.Problem{File: name, Line: line, Message: "cannot be read: " + err.Error()})
+				bad(Problem{File: name, Line: line, Message: "cannot be read: " + err.Error()})
 			}
 			break
 		}
 	}
 	if more > 0 {
-		problems = append(problems, kb.Problem{File: name, Message: fmt.Sprintf("and %d more problems", more)})
+		problems = append(problems, Problem{File: name, Message: fmt.Sprintf("and %d more problems", more)})
 	}
 	return records, problems
 }
@@ -349,21 +347,21 @@ func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 
 // fileRecord is a record in a file. Its time may be a day.
 type fileRecord struct {
-	kb.Record
+	Record
 	LastUpdated *string `json:"last_updated"`
 }
 
 // parseLine parses a line. An empty line has neither a record nor a problem.
-func parseLine(name string, line int, data []byte, modified time.Time) (kb.Record, []kb.Problem, bool) {
+func parseLine(name string, line int, data []byte, modified time.Time) (Record, []Problem, bool) {
 	data = bytes.TrimSpace(data)
 	if line == 1 {
 		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	}
 	if len(data) == 0 || bytes.HasPrefix(data, []byte("//")) {
-		return kb.Record{}, nil, false
+		return Record{}, nil, false
 	}
-	fault := func(format string, args ...any) (kb.Record, []kb.Problem, bool) {
-		return kb.Record{}, []kb.Problem{{File: name, Line: line, Message: fmt.Sprintf(format, args...)}}, false
+	fault := func(format string, args ...any) (Record, []Problem, bool) {
+		return Record{}, []Problem{{File: name, Line: line, Message: fmt.Sprintf(format, args...)}}, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -386,7 +384,7 @@ func parseLine(name string, line int, data []byte, modified time.Time) (kb.Recor
 	}
 	rec.Normalize()
 	if problems := problemsOf(name, line, rec); problems != nil {
-		return kb.Record{}, problems, false
+		return Record{}, problems, false
 	}
 	return rec, nil, true
 }

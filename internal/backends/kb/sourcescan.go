@@ -1,4 +1,4 @@
-package source
+package kb
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"voicegw/internal/backends/kb"
 )
 
 const maxRecords = 500_000
@@ -28,12 +26,12 @@ type file struct {
 	size     int64
 	modified time.Time
 	records  []located
-	problems []kb.Problem
+	problems []Problem
 }
 
 type scanned struct {
 	records  map[string]located
-	problems []kb.Problem
+	problems []Problem
 	partial  bool     // a part of the folder was not readable, so missing records may still exist
 	folders  []string // all walked ones, the root as "."
 }
@@ -47,7 +45,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 		switch {
 		case err != nil:
 			out.partial = true
-			out.problems = append(out.problems, kb.Problem{File: name, Message: "cannot be read: " + reason(err)})
+			out.problems = append(out.problems, Problem{File: name, Message: "cannot be read: " + reason(err)})
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
@@ -71,7 +69,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 	})
 	if err != nil {
 		out.partial = true
-		out.problems = append(out.problems, kb.Problem{File: ".", Message: "cannot be read: " + reason(err)})
+		out.problems = append(out.problems, Problem{File: ".", Message: "cannot be read: " + reason(err)})
 	}
 	if out.partial { // keep the files of unreadable folders
 		for name, old := range s.files {
@@ -125,7 +123,7 @@ func (s *scanner) file(name string, dirty bool) *file {
 	}
 	if err != nil {
 		next.modified = time.Time{} // makes the next scan try again
-		next.problems = []kb.Problem{{File: name, Message: "cannot be read: " + reason(err)}}
+		next.problems = []Problem{{File: name, Message: "cannot be read: " + reason(err)}}
 	}
 	if len(next.problems) > 0 && old != nil {
 		next.keep(old)
@@ -182,7 +180,7 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 		for _, one := range f.records {
 			id := one.record.ID
 			if first, ok := where[id]; ok {
-				out.problems = append(out.problems, kb.Problem{File: name, Line: one.line,
+				out.problems = append(out.problems, Problem{File: name, Line: one.line,
 					Message: fmt.Sprintf("%s is in %s too; this record is ignored", id, first)})
 				continue
 			}
@@ -195,23 +193,23 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 		}
 	}
 	if left > 0 {
-		out.problems = append(out.problems, kb.Problem{File: ".",
+		out.problems = append(out.problems, Problem{File: ".",
 			Message: fmt.Sprintf("%d records are ignored; the maximum is %d", left, maxRecords)})
 	}
 }
 
-// SynonymFile is a file of synonyms (kb.ParseSynonyms) that a Source rereads when it changes. It may be used
+// SynonymFile is a file of synonyms ([ParseSynonyms]) that a Source rereads when it changes. It may be used
 // concurrently.
 type SynonymFile struct {
 	// Fixed after OpenSynonyms.
 	path string
 
-	current atomic.Pointer[kb.Synonyms]
+	current atomic.Pointer[Synonyms]
 
 	// Owned by OpenSynonyms, then by the Source.
 	size     int64
 	modified time.Time
-	problems []kb.Problem
+	problems []Problem
 }
 
 // OpenSynonyms reads a file of synonyms. An unreadable file is an error. The Source reports problems of lines.
@@ -224,11 +222,11 @@ func OpenSynonyms(path string) (*SynonymFile, error) {
 }
 
 // Current returns the current synonyms.
-func (f *SynonymFile) Current() *kb.Synonyms { return f.current.Load() }
+func (f *SynonymFile) Current() *Synonyms { return f.current.Load() }
 
 // reload reads the file if it has changed, and returns its problems. While the file is unreadable, the previous
 // synonyms remain.
-func (f *SynonymFile) reload() []kb.Problem {
+func (f *SynonymFile) reload() []Problem {
 	info, err := os.Stat(f.path)
 	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
 		return f.problems
@@ -238,7 +236,7 @@ func (f *SynonymFile) reload() []kb.Problem {
 	}
 	if err != nil {
 		f.modified = time.Time{} // makes the next call try again
-		return []kb.Problem{{File: f.path, Message: "cannot be read, so the previous synonyms remain: " + reason(err)}}
+		return []Problem{{File: f.path, Message: "cannot be read, so the previous synonyms remain: " + reason(err)}}
 	}
 	return f.problems
 }
@@ -256,7 +254,7 @@ func (f *SynonymFile) read() error {
 	if !info.Mode().IsRegular() {
 		return &fs.PathError{Op: "read", Path: f.path, Err: errors.New("it is not a file")}
 	}
-	synonyms, problems := kb.ParseSynonyms(f.path, file)
+	synonyms, problems := ParseSynonyms(f.path, file)
 	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
 	f.current.Store(synonyms)
 	return nil

@@ -1,4 +1,4 @@
-package source_test
+package kb_test
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 )
 
 // TestSynonymsAreReadAgain when their file changes, and what is wrong with them is reported
@@ -25,7 +24,7 @@ func TestSynonymsAreReadAgain(t *testing.T) {
 	}
 	write(filepath.Join(dir, "a.md"), "---\nid: doc:a\n---\n# Bicycle shed")
 	write(file, "velo, cycle\n")
-	synonyms, err := source.OpenSynonyms(file)
+	synonyms, err := kb.OpenSynonyms(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +33,9 @@ func TestSynonymsAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = x.Close() }()
-	changes := make(chan source.Change, 10)
-	reader, err := source.Open(t.Context(), x, source.Options{
-		Path: dir, Synonyms: synonyms, Debounce: time.Millisecond, Poll: 20 * time.Millisecond, OnChange: func(c source.Change) { changes <- c },
+	changes := make(chan kb.SourceChange, 10)
+	reader, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{
+		Path: dir, Synonyms: synonyms, Debounce: time.Millisecond, Poll: 20 * time.Millisecond, OnChange: func(c kb.SourceChange) { changes <- c },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +69,10 @@ func TestSynonymsAreReadAgain(t *testing.T) {
 	if finds() != 1 {
 		t.Error("the synonyms went with their file")
 	}
-	if _, err := source.OpenSynonyms(file); err == nil || !strings.Contains(err.Error(), "synonyms") {
+	if _, err := kb.OpenSynonyms(file); err == nil || !strings.Contains(err.Error(), "synonyms") {
 		t.Errorf("a file that does not exist: %v", err)
 	}
-	if _, err := source.OpenSynonyms(dir); err == nil {
+	if _, err := kb.OpenSynonyms(dir); err == nil {
 		t.Error("a folder was taken")
 	}
 }

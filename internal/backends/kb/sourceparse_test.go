@@ -1,4 +1,4 @@
-package source
+package kb
 
 import (
 	"encoding/json"
@@ -12,12 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
-
-	"voicegw/internal/backends/kb"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var modified = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
@@ -45,8 +40,8 @@ func TestParseMarkdown(t *testing.T) {
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	want := kb.Record{
-		ID: "project:a", Type: kb.TypeProject, Namespace: kb.NamespacePublic, Title: "A title", Text: "# Not the title\n\nText.",
+	want := Record{
+		ID: "project:a", Type: TypeProject, Namespace: NamespacePublic, Title: "A title", Text: "# Not the title\n\nText.",
 		Tags: []string{"a", "b"}, URL: "https://example.org", SourceType: "wiki", LastUpdated: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC),
 		Metadata: map[string]any{"n": json.Number("1.50"), "when": "2026-01-02",
 			"deep": map[string]any{"list": []any{"x", true, nil}, "odd": "0x10"}},
@@ -58,7 +53,7 @@ func TestParseMarkdown(t *testing.T) {
 
 func TestParseMarkdownFillsIn(t *testing.T) {
 	got, problems := parseMarkdown("a.md", []byte("---\nid: doc:a\ntags: x, y\nlast_updated: 2026-03-01\nurl:\n---\n# The heading\nText."), modified)
-	if problems != nil || got.Title != "The heading" || got.Namespace != kb.NamespaceStudio || len(got.Tags) != 2 || got.LastUpdated.Format(time.RFC3339) != "2026-03-01T00:00:00Z" {
+	if problems != nil || got.Title != "The heading" || got.Namespace != NamespaceStudio || len(got.Tags) != 2 || got.LastUpdated.Format(time.RFC3339) != "2026-03-01T00:00:00Z" {
 		t.Errorf("%+v, %v", got, problems)
 	}
 	got, problems = parseMarkdown("a.md", []byte("---\nid: doc:a\ntitle: A\n---"), modified)
@@ -152,9 +147,9 @@ func TestProblemsOfOneFileAreBounded(t *testing.T) {
 }
 
 // loadAll reads all records of a folder, sorted by id.
-func loadAll(root fs.FS) ([]kb.Record, []kb.Problem) {
+func loadAll(root fs.FS) ([]Record, []Problem) {
 	all := (&scanner{root: root}).scan(nil)
-	var records []kb.Record
+	var records []Record
 	for _, id := range slices.Sorted(maps.Keys(all.records)) {
 		records = append(records, all.records[id].record)
 	}
@@ -204,7 +199,7 @@ func TestDemo(t *testing.T) {
 	if len(records) < 55 {
 		t.Errorf("%d records", len(records))
 	}
-	ids, types, namespaces := map[string]bool{}, map[kb.Type]int{}, map[kb.Namespace]int{}
+	ids, types, namespaces := map[string]bool{}, map[Type]int{}, map[Namespace]int{}
 	for _, r := range records {
 		ids[r.ID] = true
 		types[r.Type]++
@@ -217,7 +212,7 @@ func TestDemo(t *testing.T) {
 			}
 		}
 	}
-	if len(types) != len(kb.Types()) || len(namespaces) != len(kb.Namespaces()) {
+	if len(types) != len(Types()) || len(namespaces) != len(Namespaces()) {
 		t.Errorf("types %v, namespaces %v", types, namespaces)
 	}
 }
@@ -257,7 +252,7 @@ func FuzzParseJSONL(f *testing.F) {
 
 // whole checks that a record can go on its way: it passes Check, and is the same
 // after a journey as JSON.
-func whole(t *testing.T, r kb.Record) {
+func whole(t *testing.T, r Record) {
 	t.Helper()
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
@@ -268,7 +263,7 @@ func whole(t *testing.T, r kb.Record) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
 	decoder.UseNumber()
-	var back kb.Record
+	var back Record
 	if err := decoder.Decode(&back); err != nil {
 		t.Fatal(err)
 	}
