@@ -14,7 +14,6 @@ import (
 
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -99,7 +98,7 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	if empty := strings.TrimSpace(string(text)); empty == "" || empty == "null" {
 		text = json.RawMessage(spec.NoParameters)
 	}
-	params, found := schema.CompileParameters(text)
+	params, found := document.CompileParameters(text)
 	if params != nil {
 		found = append(found, document.Legible(params.Doc, nil)...)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -61,7 +60,7 @@ func ownTool(s spec.Spec, summary, guide string, h Handler, needs ...source) *To
 	s.Version, s.TimeoutMS = "1.0.0", 1000
 	s.Category, s.SideEffects = spec.CategoryUtility, spec.SideEffectsNone
 	s.AllowedModes = []spec.Mode{spec.ModeText, spec.ModeVoice}
-	params, problems := schema.CompileParameters(s.Parameters)
+	params, problems := document.CompileParameters(s.Parameters)
 	forms, err := FormsOf(s.Parameters)
 	if len(problems) > 0 || err != nil {
 		panic(fmt.Sprint("registry: the schema of "+s.ToolID+": ", problems, err)) // cannot happen: the schema is made here

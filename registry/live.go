@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -181,7 +180,7 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	}
 	filled := *t
 	filled.Parameters = document.AppendCanonical(nil, doc)
-	params, problems := schema.CompileParameters(filled.Parameters)
+	params, problems := document.CompileParameters(filled.Parameters)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the parameters do not compile: %s", problems[0])
 	}

@@ -9,7 +9,6 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // errOutput means that a result doesn't match the tool's output schema; only for the log.
@@ -54,7 +53,7 @@ func (t *Tool) brokenOutput(problems []document.Problem) *outcome {
 
 // problemDetails returns the problems that a model is told, how many more there are, and the details of an error.
 func problemDetails(problems []document.Problem) (told []document.Problem, more int, details json.RawMessage) {
-	more = max(0, len(problems)-schema.MaxProblems)
+	more = max(0, len(problems)-document.MaxProblems)
 	told = problems[:len(problems)-more]
 	details, _ = document.Marshal(struct { // strings only: cannot fail
 		Errors []document.Problem `json:"errors"`

@@ -11,14 +11,13 @@ import (
 
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // arguments turns arguments of the tool's own schema into those of the server's schema.
 type arguments struct {
 	texts []string // the properties that models write as JSON text, sorted
 	// schema is the server's; nil if it does not compile here, and only the server checks its arguments.
-	schema *schema.Schema
+	schema *document.Schema
 }
 
 var (
@@ -50,7 +49,7 @@ func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
 		if len(problems) == 0 {
 			slices.Sort(a.texts)
 			slices.Sort(a.losses)
-			return &arguments{texts: a.texts, schema: schema.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
+			return &arguments{texts: a.texts, schema: document.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
 		}
 		if !a.repair(problems[0]) {
 			return nil, nil, nil, fmt.Errorf("%w: %s", errNoForm, problems[0])
@@ -70,7 +69,7 @@ func (a *fitter) lose(format string, args ...any) {
 }
 
 func (a *fitter) check(text []byte) []document.Problem {
-	_, problems := schema.CompileParameters(text)
+	_, problems := document.CompileParameters(text)
 	if len(problems) > 0 {
 		return problems
 	}

@@ -3,6 +3,10 @@
 //
 // A decoded value is nil, a bool, string, json.Number, []any or map[string]any. All functions are safe for concurrent
 // use.
+//
+// A [Schema] is the compiled JSON Schema of a tool's arguments or data. It fills in defaults, validates values, and
+// explains errors to a model. It supports a strict part of draft 2020-12 that every provider has a form for, and opens
+// no files and no URLs: schemas with external references are rejected.
 package document
 
 import (

@@ -14,7 +14,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -111,7 +110,7 @@ func Fits(t testing.TB, tool string, data any) {
 	if len(problems) > 0 || len(parsed.Output) == 0 {
 		t.Fatalf("the output of %s: %s %+v", tool, parsed.Output, problems)
 	}
-	form, problems := schema.CompileOutput(parsed.Output)
+	form, problems := document.CompileOutput(parsed.Output)
 	encoded, err := document.Marshal(data)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // template is the text of Spec.IdempotencyKey or Spec.Preview. {name} is replaced by an argument, {name.part} by a
@@ -133,7 +132,7 @@ func (p *templateParser) argument(name string) (err error) {
 	return nil
 }
 
-func (t template) check(root *schema.Node) error {
+func (t template) check(root *document.Node) error {
 	for _, part := range t.parts {
 		n := root
 		for i, token := range part.path {

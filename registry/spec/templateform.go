@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // argumentForm is how a preview formats an argument: {start|time}, {start..end|time in Europe/Oslo}, {guests|list},
@@ -56,7 +55,7 @@ func parseForm(name, text string) (string, *argumentForm, error) {
 	return name, f, nil
 }
 
-func (f *argumentForm) check(name string, n, root *schema.Node) error {
+func (f *argumentForm) check(name string, n, root *document.Node) error {
 	if !f.times {
 		items := n.ItemsOf()
 		switch {

@@ -1,16 +1,14 @@
-package schema
+package document
 
 import (
 	"encoding/json"
 	"strings"
-
-	"voicegw/registry/document"
 )
 
 // CompileOutput compiles the schema of a tool's data; nil with problems. The rules are those of [CompileParameters],
 // but defaults are not allowed, and objects below the root without properties may be maps: additionalProperties is a
 // schema, or true.
-func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
+func CompileOutput(raw json.RawMessage) (*Schema, []Problem) {
 	p, problems := compile(raw, true)
 	for i := range problems {
 		problems[i].Message = strings.NewReplacer("The parameters are", "The output is", "leaves \"parameters\" out",
@@ -20,13 +18,13 @@ func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
 		return nil, problems
 	}
 	if place := p.Root.findDefault(); place != nil {
-		return nil, []document.Problem{{Path: place.String(),
+		return nil, []Problem{{Path: place.String(),
 			Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
 	}
 	return p, nil
 }
 
-func (n *Node) findDefault() document.Pointer {
+func (n *Node) findDefault() Pointer {
 	if !n.fills {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package schema
+package document
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"voicegw/registry/document"
 )
 
 var knownKeywords = []string{
@@ -55,13 +53,13 @@ var refusedKeywords = map[string]string{
 
 // schemaCheck checks restrictions in addition to the meta-schema.
 type schemaCheck struct {
-	problems []document.Problem
+	problems []Problem
 	closed   map[*Node]bool // results of node.closed, cached
 	mayMap   bool           // whether an object may be a map
 }
 
-func (c *schemaCheck) problem(place document.Pointer, format string, args ...any) {
-	c.problems = append(c.problems, document.Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
+func (c *schemaCheck) problem(place Pointer, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
@@ -79,7 +77,7 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 		c.closed = map[*Node]bool{}
 	}
 	if typ, _ := root.Doc["type"].(string); typ != "object" {
-		c.problem(document.Pointer{"type"}, "The parameters are an object: write \"type\": \"object\".")
+		c.problem(Pointer{"type"}, "The parameters are an object: write \"type\": \"object\".")
 	}
 	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
 		n := tree.nodes[place]
@@ -89,7 +87,7 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 		c.twice(n)
 		if format, ok := n.Doc["format"].(string); ok && !slices.Contains(formats, format) {
 			c.problem(n.at.With("format"), "The format %q is not supported; use one of %s, or a pattern.",
-				document.Shorten(format, 40), strings.Join(formats, ", "))
+				Shorten(format, 40), strings.Join(formats, ", "))
 		}
 	}
 	if !broken {
@@ -108,7 +106,7 @@ func (c *schemaCheck) keywords(n *Node) {
 		}
 		if !slices.Contains(knownKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
 			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.",
-				document.Shorten(keyword, 40), document.DidYouMean(keyword, knownKeywords))
+				Shorten(keyword, 40), DidYouMean(keyword, knownKeywords))
 		}
 	}
 	switch draft, has := n.Doc["$schema"]; {
@@ -120,14 +118,14 @@ func (c *schemaCheck) keywords(n *Node) {
 }
 
 func (c *schemaCheck) patterns(n *Node) {
-	check := func(place document.Pointer, pattern string) {
+	check := func(place Pointer, pattern string) {
 		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
 			c.problem(place, "The pattern %s stands in slashes, which would have to be in the text, flags and all; write what "+
-				"is between them. (A slash that is meant is written [/].)", document.Show(pattern))
+				"is between them. (A slash that is meant is written [/].)", Show(pattern))
 		}
 		if _, err := regexp.Compile(pattern); err != nil {
 			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do "+
-				"not exist here (RE2 syntax).", document.Show(pattern), err)
+				"not exist here (RE2 syntax).", Show(pattern), err)
 		}
 	}
 	if pattern, ok := n.Doc["pattern"].(string); ok {
@@ -143,10 +141,10 @@ func (c *schemaCheck) twice(n *Node) {
 	list, _ := n.Doc["enum"].([]any)
 	first := map[string]int{}
 	for i, v := range list {
-		text := string(document.AppendCanonical(nil, v))
+		text := string(AppendCanonical(nil, v))
 		if before, has := first[text]; has {
 			c.problem(n.at.With("enum").Index(i), "The value %s stands in the enum twice, first as item %d; leave one.",
-				document.Show(v), before)
+				Show(v), before)
 			continue
 		}
 		first[text] = i
@@ -183,7 +181,7 @@ func (c *schemaCheck) idle(n *Node) {
 		for _, name := range slices.Sorted(maps.Keys(needed)) {
 			if _, has := n.Props[name]; !has {
 				c.problem(n.at.With("dependentRequired").With(name),
-					"This has no effect: the closed object has no property %q; correct the name or remove it.", document.Shorten(name, 40))
+					"This has no effect: the closed object has no property %q; correct the name or remove it.", Shorten(name, 40))
 			}
 		}
 	}

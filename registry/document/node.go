@@ -1,4 +1,4 @@
-package schema
+package document
 
 import (
 	"cmp"
@@ -6,13 +6,11 @@ import (
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
-
-	"voicegw/registry/document"
 )
 
 // Node is a subschema of a [Schema], in a tree with links for $ref. It is immutable once the schema is compiled.
 type Node struct {
-	at document.Pointer
+	at Pointer
 	// Doc is the schema as written; nil for true and false.
 	Doc map[string]any
 	yes bool // for a schema without Doc: true or false

@@ -1,19 +1,17 @@
-package schema
-
-import "voicegw/registry/document"
+package document
 
 // MaxDefaults limits the values filled in for a call: a short list of empty objects could need very many.
 const MaxDefaults = 1000
 
 type filler struct {
-	applied  []document.Pointer
+	applied  []Pointer
 	overflow bool // above MaxDefaults; the value is incomplete
 }
 
 // fill fills defaults into v, at place, as n defines: in objects and array items at every depth, through $ref and
 // allOf, and then in the first choice of anyOf and oneOf that accepts the value. Filled-in values are copies and are
 // filled too. Existing values don't change.
-func (f *filler) fill(n *Node, v any, place document.Pointer) {
+func (f *filler) fill(n *Node, v any, place Pointer) {
 	if !n.fills || f.overflow {
 		return
 	}
@@ -47,7 +45,7 @@ func (f *filler) fill(n *Node, v any, place document.Pointer) {
 	}
 }
 
-func (f *filler) property(child *Node, object map[string]any, name string, place document.Pointer) {
+func (f *filler) property(child *Node, object map[string]any, name string, place Pointer) {
 	if !child.fills {
 		return
 	}
@@ -61,7 +59,7 @@ func (f *filler) property(child *Node, object map[string]any, name string, place
 			f.overflow = true
 			return
 		}
-		v = document.Clone(value)
+		v = Clone(value)
 		object[name] = v
 		f.applied = append(f.applied, place.With(name))
 	}
@@ -81,7 +79,7 @@ func (n *Node) ownDefault() (v any, ok bool) {
 }
 
 // Complete fills the defaults into a decoded value, in place, and returns where. full is false above MaxDefaults.
-func (p *Schema) Complete(v any) (applied []document.Pointer, full bool) {
+func (p *Schema) Complete(v any) (applied []Pointer, full bool) {
 	f := filler{}
 	f.fill(p.Root, v, nil)
 	return f.applied, !f.overflow

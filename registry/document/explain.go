@@ -1,4 +1,4 @@
-package schema
+package document
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
-
-	"voicegw/registry/document"
 )
 
 const (
@@ -23,7 +21,7 @@ const (
 
 // Validate returns a problem for each error in a decoded value with defaults, for the model, sorted by path; nil if
 // it is valid.
-func (p *Schema) Validate(v any) []document.Problem {
+func (p *Schema) Validate(v any) []Problem {
 	if err := p.schema.Validate(v); err != nil {
 		return p.explain(err, v)
 	}
@@ -32,15 +30,15 @@ func (p *Schema) Validate(v any) []document.Problem {
 
 // explain converts a validation error to problems at the offending properties, sorted by path; the list is never
 // empty. v is the value. The library's texts are for the schema's author; these are for the model.
-func (p *Schema) explain(err error, v any) []document.Problem {
+func (p *Schema) explain(err error, v any) []Problem {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return []document.Problem{{Message: "cannot be validated"}} // only for values that no decoder makes
+		return []Problem{{Message: "cannot be validated"}} // only for values that no decoder makes
 	}
 	e := explainer{doc: p.Doc, value: v}
-	problems := document.SortProblems(e.facts(invalid))
+	problems := SortProblems(e.facts(invalid))
 	for i := range problems {
-		problems[i].Message = document.Shorten(problems[i].Message, maxArgMessage)
+		problems[i].Message = Shorten(problems[i].Message, maxArgMessage)
 	}
 	return problems
 }
@@ -51,15 +49,15 @@ type explainer struct {
 }
 
 type fact struct {
-	keyword string           // "" of a false schema
-	place   document.Pointer // of the instance
-	schema  map[string]any   // of the schema that holds the keyword
-	limit   any              // the keyword's value
-	got     any              // the instance at that place
-	message string           // the library's own
+	keyword string         // "" of a false schema
+	place   Pointer        // of the instance
+	schema  map[string]any // of the schema that holds the keyword
+	limit   any            // the keyword's value
+	got     any            // the instance at that place
+	message string         // the library's own
 }
 
-func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
+func (e *explainer) facts(ve *jsonschema.ValidationError) []Problem {
 	whole := ve.Message == "" || strings.HasPrefix(ve.Message, "doesn't validate with") // this error only groups its causes
 	f := e.fact(ve)
 	switch {
@@ -68,7 +66,7 @@ func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
 	case !whole && (f.keyword == "anyOf" || f.keyword == "oneOf"):
 		return e.choices(ve, f)
 	}
-	var all []document.Problem
+	var all []Problem
 	for _, cause := range ve.Causes {
 		all = append(all, e.facts(cause)...)
 	}
@@ -77,10 +75,10 @@ func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
 
 func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 	f := fact{message: ve.Message}
-	f.place, _ = document.ParseFragment(ve.InstanceLocation)
-	f.got, _ = document.At(e.value, f.place)
+	f.place, _ = ParseFragment(ve.InstanceLocation)
+	f.got, _ = At(e.value, f.place)
 	_, where, _ := strings.Cut(ve.AbsoluteKeywordLocation, "#")
-	place, _ := document.ParseFragment(where)
+	place, _ := ParseFragment(where)
 	if ve.Message == "not allowed" { // the schema false
 		return f
 	}
@@ -89,7 +87,7 @@ func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 		last = n // the keyword, the property, the index of the one it wants
 	}
 	if last >= 0 && isAssertion(place[last]) {
-		in, _ := document.At(e.doc, place[:last])
+		in, _ := At(e.doc, place[:last])
 		if schema, ok := in.(map[string]any); ok {
 			f.keyword, f.schema, f.limit = place[last], schema, schema[place[last]]
 		}
@@ -106,11 +104,11 @@ func isAssertion(keyword string) bool {
 }
 
 // choices reports the errors of the nearest branch or, without one, that no branch matches.
-func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []document.Problem {
-	branches := make([][]document.Problem, 0, len(ve.Causes))
+func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []Problem {
+	branches := make([][]Problem, 0, len(ve.Causes))
 	best, alone := 0, true
 	for i, cause := range ve.Causes {
-		branches = append(branches, document.SortProblems(e.facts(cause)))
+		branches = append(branches, SortProblems(e.facts(cause)))
 		if i == 0 {
 			continue
 		}
@@ -130,18 +128,18 @@ func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []document.P
 		if p := strings.TrimPrefix(branch[0].Path, f.place.String()); p != "" {
 			form = p + " " + form
 		}
-		if form = document.Shorten(form, 80); !slices.Contains(forms, form) {
+		if form = Shorten(form, 80); !slices.Contains(forms, form) {
 			forms = append(forms, form)
 		}
 	}
 	if len(forms) == 1 {
-		return []document.Problem{{Path: f.place.String(), Message: forms[0]}}
+		return []Problem{{Path: f.place.String(), Message: forms[0]}}
 	}
-	return []document.Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
+	return []Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
 }
 
 // far measures the distance of a value from a branch: a wrong value is farther than one with wrong parts.
-func (e *explainer) far(branch []document.Problem, place document.Pointer) int {
+func (e *explainer) far(branch []Problem, place Pointer) int {
 	far := len(branch)
 	for _, p := range branch {
 		if p.Path == place.String() {
@@ -152,7 +150,7 @@ func (e *explainer) far(branch []document.Problem, place document.Pointer) int {
 }
 
 // problems describes a fact. Messages continue a path such as "/top_k".
-func (e *explainer) problems(f fact) []document.Problem {
+func (e *explainer) problems(f fact) []Problem {
 	switch f.keyword {
 	case "required":
 		return e.missing(f)
@@ -161,10 +159,10 @@ func (e *explainer) problems(f fact) []document.Problem {
 	case "additionalProperties":
 		return e.unknown(f)
 	case "":
-		return []document.Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
+		return []Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
 	}
 	message := cmp.Or(f.word(), "is not valid: "+f.message)
-	return []document.Problem{{Path: f.place.String(), Message: message}}
+	return []Problem{{Path: f.place.String(), Message: message}}
 }
 
 var comparisons = map[string]string{
@@ -188,19 +186,19 @@ var sizes = map[string]string{
 
 func (f *fact) word() string {
 	if words, ok := comparisons[f.keyword]; ok {
-		return fmt.Sprintf(words, document.Show(f.limit), document.Show(f.got))
+		return fmt.Sprintf(words, Show(f.limit), Show(f.got))
 	}
 	if words, ok := sizes[f.keyword]; ok {
 		return f.wordSize(words)
 	}
 	switch f.keyword {
 	case "type":
-		return fmt.Sprintf("must be %s, got %s", f.typeNames(), document.Describe(f.got))
+		return fmt.Sprintf("must be %s, got %s", f.typeNames(), Describe(f.got))
 	case "enum":
-		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), document.Show(f.got))
+		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), Show(f.got))
 	case "format":
-		format := cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+document.Show(f.limit))
-		return fmt.Sprintf("must be %s, got %s", format, document.Show(f.got))
+		format := cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+Show(f.limit))
+		return fmt.Sprintf("must be %s, got %s", format, Show(f.got))
 	case "oneOf":
 		return "fits several of the allowed forms and must fit one alone: " + f.message
 	case "uniqueItems":
@@ -214,22 +212,22 @@ func (f *fact) wordSize(words string) string {
 	case string:
 		n := utf8.RuneCountInString(got)
 		if n == 0 && f.keyword == "minLength" {
-			return fmt.Sprintf("must not be empty, at least %s characters", document.Show(f.limit))
+			return fmt.Sprintf("must not be empty, at least %s characters", Show(f.limit))
 		}
-		return fmt.Sprintf(words, document.Show(f.limit), n)
+		return fmt.Sprintf(words, Show(f.limit), n)
 	case []any:
-		return fmt.Sprintf(words, document.Show(f.limit), len(got))
+		return fmt.Sprintf(words, Show(f.limit), len(got))
 	case map[string]any:
-		return fmt.Sprintf(words, document.Show(f.limit), len(got))
+		return fmt.Sprintf(words, Show(f.limit), len(got))
 	}
 	return ""
 }
 
-func (e *explainer) missing(f fact) []document.Problem {
+func (e *explainer) missing(f fact) []Problem {
 	required, _ := f.limit.([]any)
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
-	var problems []document.Problem
+	var problems []Problem
 	for _, name := range required {
 		name, ok := name.(string)
 		if _, there := object[name]; !ok || there {
@@ -238,18 +236,18 @@ func (e *explainer) missing(f fact) []document.Problem {
 		message := "is required and missing"
 		if prop, ok := props[name].(map[string]any); ok {
 			if about, ok := prop["description"].(string); ok && about != "" {
-				message += ": " + document.Shorten(about, 120)
+				message += ": " + Shorten(about, 120)
 			}
 		}
-		problems = append(problems, document.Problem{Path: f.place.With(name).String(), Message: message})
+		problems = append(problems, Problem{Path: f.place.With(name).String(), Message: message})
 	}
 	return problems
 }
 
-func (e *explainer) dependent(f fact) []document.Problem {
+func (e *explainer) dependent(f fact) []Problem {
 	byName, _ := f.limit.(map[string]any)
 	object, _ := f.got.(map[string]any)
-	var problems []document.Problem
+	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		wanted, _ := byName[name].([]any)
 		if _, there := object[name]; !there {
@@ -258,7 +256,7 @@ func (e *explainer) dependent(f fact) []document.Problem {
 		for _, w := range wanted {
 			w, _ := w.(string)
 			if _, there := object[w]; !there {
-				problems = append(problems, document.Problem{Path: f.place.With(w).String(),
+				problems = append(problems, Problem{Path: f.place.With(w).String(),
 					Message: fmt.Sprintf("is required and missing, because %q is there", name)})
 			}
 		}
@@ -266,21 +264,21 @@ func (e *explainer) dependent(f fact) []document.Problem {
 	return problems
 }
 
-func (e *explainer) unknown(f fact) []document.Problem {
+func (e *explainer) unknown(f fact) []Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
 	known := slices.Sorted(maps.Keys(props))
-	var problems []document.Problem
+	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if _, ok := props[name]; ok {
 			continue
 		}
 		message := "is not a known parameter: this object takes no parameters, leave it out"
 		if len(problems) < MaxProblems && len(known) > 0 { // the others are only counted
-			message = fmt.Sprintf("is not a known parameter%s; known here: %s", document.DidYouMean(name, known),
-				document.Shorten(strings.Join(known, ", "), 150))
+			message = fmt.Sprintf("is not a known parameter%s; known here: %s", DidYouMean(name, known),
+				Shorten(strings.Join(known, ", "), 150))
 		}
-		problems = append(problems, document.Problem{Path: f.place.With(document.Shorten(name, 80)).String(), Message: message})
+		problems = append(problems, Problem{Path: f.place.With(Shorten(name, 80)).String(), Message: message})
 	}
 	return problems
 }
@@ -312,7 +310,7 @@ func oneOf(limit any) string {
 			shown = append(shown, fmt.Sprintf("… (%d more)", len(list)-i))
 			break
 		}
-		shown = append(shown, document.Show(v))
+		shown = append(shown, Show(v))
 	}
 	if len(shown) == 1 {
 		return shown[0]

@@ -1,4 +1,4 @@
-package schema
+package document
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/registry/document"
 )
 
 // TestExplain holds what a model reads for each kind of error.
@@ -65,7 +63,7 @@ func TestExplain(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			v, _, _ := document.Decode([]byte(tt.args), document.MaxArgsBytes, document.MaxArgsDepth)
+			v, _, _ := Decode([]byte(tt.args), MaxArgsBytes, MaxArgsDepth)
 			err := params.schema.Validate(v)
 			if err == nil {
 				t.Fatal("the arguments are valid")

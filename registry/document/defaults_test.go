@@ -1,11 +1,9 @@
-package schema
+package document
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"voicegw/registry/document"
 )
 
 func TestDefaults(t *testing.T) {
@@ -37,14 +35,14 @@ func TestDefaults(t *testing.T) {
 				t.Fatal(problems)
 			}
 			for range 2 { // the second time from the same schema: a default is a copy
-				v, _, _ := document.Decode([]byte(tt.args), document.MaxArgsBytes, document.MaxArgsDepth)
+				v, _, _ := Decode([]byte(tt.args), MaxArgsBytes, MaxArgsDepth)
 				f := filler{}
 				f.fill(params.Root, v, nil)
 				var applied []string
 				for _, p := range f.applied {
 					applied = append(applied, p.String())
 				}
-				if got := string(document.AppendCanonical(nil, v)); got != tt.want || strings.Join(applied, " ") != tt.applied {
+				if got := string(AppendCanonical(nil, v)); got != tt.want || strings.Join(applied, " ") != tt.applied {
 					t.Errorf("got %s with %q applied, want %s with %q", got, applied, tt.want, tt.applied)
 				}
 				scribble(v)

@@ -1,9 +1,4 @@
-// Package schema compiles the JSON Schema of a tool's arguments or data ([CompileParameters], [CompileOutput]). A
-// compiled [Schema] fills in defaults, validates values, and explains errors to a model.
-//
-// It supports a strict part of draft 2020-12 that every provider has a form for, and opens no files and no URLs:
-// schemas with external references are rejected.
-package schema
+package document
 
 import (
 	"bytes"
@@ -18,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
-
-	"voicegw/registry/document"
 )
 
 const (
@@ -56,16 +49,16 @@ func (p *Schema) At(place string) *Node { return p.nodes[place] }
 // in draft 2020-12, accept unknown properties, have external or recursive references, use an unknown format or
 // keyword or a regular expression that RE2 doesn't support, are too deep or large, or have an invalid or unapplied
 // default. Paths point into the schema.
-func CompileParameters(raw json.RawMessage) (*Schema, []document.Problem) { return compile(raw, false) }
+func CompileParameters(raw json.RawMessage) (*Schema, []Problem) { return compile(raw, false) }
 
 // compile compiles a schema; nil with problems. mayMap allows objects with arbitrary names.
-func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
-	doc, problems, ok := document.Decode(raw, maxSchemaBytes, document.MaxSpecDepth)
+func compile(raw json.RawMessage, mayMap bool) (*Schema, []Problem) {
+	doc, problems, ok := Decode(raw, maxSchemaBytes, MaxSpecDepth)
 	if !ok || len(problems) > 0 {
 		return nil, problems
 	}
 	if _, isObject := doc.(map[string]any); !isObject {
-		return nil, []document.Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", " +
+		return nil, []Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", " +
 			"\"properties\": {}, \"additionalProperties\": false}."}}
 	}
 	tree := &treeBuilder{nodes: map[string]*Node{}, measured: map[*Node]bool{}}
@@ -92,7 +85,7 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 // CompileForeign compiles a schema of another program, of any draft and with any keywords, for [Schema.Validate] alone. It
 // returns nil if the schema does not compile, or refers to another document.
 func CompileForeign(raw json.RawMessage) *Schema {
-	doc, problems, ok := document.Decode(raw, maxSchemaBytes, document.MaxSpecDepth)
+	doc, problems, ok := Decode(raw, maxSchemaBytes, MaxSpecDepth)
 	if !ok || len(problems) > 0 {
 		return nil
 	}
@@ -112,13 +105,13 @@ func openNothing(url string) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
 }
 
-func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []document.Problem) {
+func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
 	compiler.AssertFormat, compiler.Formats = true, formatChecks()
 	compiler.LoadURL = openNothing
 	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
-		return nil, nil, []document.Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
+		return nil, nil, []Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
 	}
 	schema, err := compiler.Compile(schemaURL)
 	if err == nil {
@@ -126,13 +119,13 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schem
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return nil, nil, []document.Problem{{Message: "The schema does not compile: " +
+		return nil, nil, []Problem{{Message: "The schema does not compile: " +
 			strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
 	}
-	var problems []document.Problem
+	var problems []Problem
 	for _, leaf := range leaves(invalid) {
-		place, _ := document.ParseFragment(leaf.InstanceLocation)
-		problems = append(problems, document.Problem{Path: place.String(),
+		place, _ := ParseFragment(leaf.InstanceLocation)
+		problems = append(problems, Problem{Path: place.String(),
 			Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
 	}
 	return nil, nil, problems
@@ -151,19 +144,19 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 
 // mergeProblems merges our problems with the library's. Ours replace the library's at or below the same place,
 // because they explain the fix.
-func mergeProblems(ours, theirs []document.Problem) []document.Problem {
+func mergeProblems(ours, theirs []Problem) []Problem {
 	if len(ours) > 0 {
-		theirs = slices.DeleteFunc(theirs, func(p document.Problem) bool {
-			return p.Path == "" || slices.ContainsFunc(ours, func(o document.Problem) bool {
+		theirs = slices.DeleteFunc(theirs, func(p Problem) bool {
+			return p.Path == "" || slices.ContainsFunc(ours, func(o Problem) bool {
 				return o.Path == p.Path || strings.HasPrefix(o.Path, p.Path+"/")
 			})
 		})
 	}
-	return document.SortProblems(slices.Concat(ours, theirs))
+	return SortProblems(slices.Concat(ours, theirs))
 }
 
-func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []document.Problem {
-	var problems []document.Problem
+func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Problem {
+	var problems []Problem
 	needed := map[*Node]bool{}
 	for _, n := range tree.nodes {
 		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0 || len(n.at) == 2 && n.at[0] == "properties"
@@ -180,9 +173,9 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []docu
 		if !needed[n] {
 			continue
 		}
-		compiled, err := compiler.Compile(schemaURL + "#" + document.Fragment(n.at))
+		compiled, err := compiler.Compile(schemaURL + "#" + Fragment(n.at))
 		if err != nil {
-			problems = append(problems, document.Problem{Path: place,
+			problems = append(problems, Problem{Path: place,
 				Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
 			continue
 		}
@@ -203,8 +196,8 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []docu
 	return problems
 }
 
-func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []document.Problem {
-	value := document.Clone(v)
+func (p *Schema) fits(n *Node, place Pointer, what string, v any) []Problem {
+	value := Clone(v)
 	f := filler{}
 	f.fill(n, value, nil)
 	err := n.compiled.Validate(value)
@@ -212,20 +205,20 @@ func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []doc
 		return nil
 	}
 	why := (&Schema{Doc: p.Doc, schema: n.compiled}).explain(err, value)[0]
-	return []document.Problem{{Path: place.String(),
+	return []Problem{{Path: place.String(),
 		Message: fmt.Sprintf("The %s %s does not fit its own schema: %s. Change the %s or the schema.",
-			what, document.Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
+			what, Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
 }
 
 type treeBuilder struct {
 	nodes    map[string]*Node // by JSON pointer
-	problems []document.Problem
+	problems []Problem
 	measured map[*Node]bool // false while it is being measured
 }
 
 // build makes the nodes of a schema and of its subschemas. Values of the wrong type are
 // left to the meta-schema.
-func (b *treeBuilder) build(v any, place document.Pointer) *Node {
+func (b *treeBuilder) build(v any, place Pointer) *Node {
 	n := &Node{at: place}
 	switch v := v.(type) {
 	case bool:
@@ -273,18 +266,18 @@ func (b *treeBuilder) link() {
 		path := n.at.With("$ref").String()
 		target, isLocal := strings.CutPrefix(ref, "#")
 		if !isLocal {
-			b.problems = append(b.problems, document.Problem{Path: path,
+			b.problems = append(b.problems, Problem{Path: path,
 				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to "+
-					"into $defs and write \"#/$defs/…\".", document.Shorten(ref, 100))})
+					"into $defs and write \"#/$defs/…\".", Shorten(ref, 100))})
 			continue
 		}
-		if p, ok := document.ParseFragment(target); ok {
+		if p, ok := ParseFragment(target); ok {
 			n.Ref = b.nodes[p.String()]
 		}
 		if n.Ref == nil {
-			b.problems = append(b.problems, document.Problem{Path: path,
+			b.problems = append(b.problems, Problem{Path: path,
 				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a "+
-					"name that $defs has.", document.Shorten(ref, 100))})
+					"name that $defs has.", Shorten(ref, 100))})
 		}
 	}
 }
@@ -293,7 +286,7 @@ func (b *treeBuilder) measure(n *Node) {
 	if done, seen := b.measured[n]; done {
 		return
 	} else if seen {
-		b.problems = append(b.problems, document.Problem{Path: n.at.String(),
+		b.problems = append(b.problems, Problem{Path: n.at.String(),
 			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels " +
 				"out, as many as are needed."})
 		return
