@@ -1,5 +1,5 @@
 // Package testutil has test helpers: waiting for events, free ports, an in-memory network, a fault-injecting proxy,
-// audio signals, a search for leaked secrets, the race detector, and a schema.json.
+// audio signals, a search for leaked secrets, the race detector, models of protocols, and a schema.json.
 package testutil
 
 import (
