@@ -79,7 +79,7 @@ func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*P
 // raw is decoded again without the defaults.
 func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []document.Problem) {
 	p, problems := s.whole(t, args, nil)
-	if p != nil || t.SideEffects == spec.SideEffectsWrites || len(args.problems) > 0 {
+	if p != nil || t.Writes() || len(args.problems) > 0 {
 		return p, problems
 	}
 	if part, _ := s.whole(t, Decode(args.raw), problems); part != nil {

@@ -56,7 +56,7 @@ type capabilities struct {
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options,
 	logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}, mcp: mcptool.NewClient(logger),
-		hosts: newToolHosts(logger)}
+		hosts: jstool.New([]string{"tool-host"}, logger)}
 	c.flags.Store(cfg)
 	var err error
 	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {

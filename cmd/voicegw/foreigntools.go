@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -122,8 +121,3 @@ type toolHostFlags struct{}
 
 // Run runs tools in JavaScript for a gateway, which is the parent process.
 func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdout) }
-
-// newToolHosts returns hosts for tools in JavaScript; none runs until a tool is called.
-func newToolHosts(logger *slog.Logger) *jstool.Hosts {
-	return jstool.New(jstool.Options{Command: []string{"tool-host"}, Logger: logger})
-}

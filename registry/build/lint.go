@@ -169,7 +169,7 @@ func (l *linter) fields(s *source, file *text, declared *spec.Spec) {
 					"names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope)
 		}
 	}
-	if declared.Category == spec.CategoryAction && declared.SideEffects == spec.SideEffectsWrites && !declared.RequiresConfirmation {
+	if declared.Category == spec.CategoryAction && declared.Writes() && !declared.RequiresConfirmation {
 		l.warnAt(file, "/requiresConfirmation", ruleWrites,
 			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
 	}

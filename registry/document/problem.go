@@ -73,6 +73,12 @@ func Shorten(s string, n int) string {
 	return s
 }
 
+// OneLine returns the words of a stranger's text on one line for a model: without invisible characters, and shortened to
+// n characters.
+func OneLine(text string, n int) string {
+	return Shorten(strings.Join(strings.Fields(CleanText(text)), " "), n)
+}
+
 // Describe returns a value's type and, unless it is an object or a list, the value.
 func Describe(v any) string {
 	switch v.(type) {

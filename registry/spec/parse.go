@@ -130,7 +130,7 @@ func (r *reader) rules(s *Spec) {
 	case of == s.ToolID:
 		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name another tool.")
 	}
-	if s.Category == CategoryRetrieval && s.SideEffects == SideEffectsWrites {
+	if s.Category == CategoryRetrieval && s.Writes() {
 		r.problem(document.Pointer{"sideEffects"}, "A retrieval tool only reads; write \"read_only\" or make the category \"action\".")
 	}
 	if s.Category == CategoryRetrieval && !s.Idempotent && r.fine("idempotent") {
