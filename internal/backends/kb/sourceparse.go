@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/strict"
 )
 
 // The limits of a source's files.
@@ -35,16 +36,15 @@ func parseMarkdown(name string, data []byte, modified time.Time) (Record, []Prob
 	if err != nil {
 		return Record{}, []Problem{{File: name, Line: line, Message: err.Error()}}
 	}
-	p := &frontMatter{file: name, record: Record{Text: string(body), LastUpdated: modified}, lines: map[string]int{}}
-	p.read(front)
-	if len(p.problems) > 0 {
-		return Record{}, p.problems
+	record := Record{Text: string(body), LastUpdated: modified}
+	if problems := readFrontMatter(name, front, &record); len(problems) > 0 {
+		return Record{}, problems
 	}
-	if p.record.Title == "" {
-		p.record.Title = firstHeading(body)
+	if record.Title == "" {
+		record.Title = firstHeading(body)
 	}
-	p.record.Normalize()
-	return p.record, problemsOf(name, 1, p.record)
+	record.Normalize()
+	return record, problemsOf(name, 1, record)
 }
 
 func problemsOf(name string, line int, r Record) []Problem {
@@ -88,176 +88,93 @@ func firstHeading(body []byte) string {
 	return ""
 }
 
-type frontMatter struct {
-	file     string
-	record   Record
-	lines    map[string]int
-	problems []Problem
-}
+// frontMatter reads the fields of a record. The lines of its problems count from the line after the dashes.
+type frontMatter struct{ *strict.Reader }
 
-func (p *frontMatter) bad(line int, format string, args ...any) {
-	p.problems = append(p.problems, Problem{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
-}
+var frontMatterFields = []string{"id", "type", "namespace", "title", "tags", "authors", "categories", "url", "source_type",
+	"last_updated", "metadata"}
 
-var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
-
-func (p *frontMatter) read(front []byte) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(front, &doc); err != nil {
-		line, message := 2, strings.TrimPrefix(err.Error(), "yaml: ")
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-			if n, err := strconv.Atoi(m[1]); err == nil {
-				line, message = n+1, m[2]
-			}
-		}
-		p.bad(line, "the front matter is not YAML: %s", message)
-		return
+func readFrontMatter(name string, front []byte, into *Record) []Problem {
+	r := frontMatter{strict.NewReader(name)}
+	if top := r.Document(front); top != nil {
+		r.record(top, into)
 	}
-	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		p.bad(2, "the front matter is not a list of fields like \"id: person:ada_l\"")
-		return
-	}
-	fields := doc.Content[0].Content
-	for i := 0; i+1 < len(fields); i += 2 {
-		key, value := fields[i], fields[i+1]
-		line := key.Line + 1 // the dashes are line 1
-		if p.lines[key.Value] != 0 {
-			p.bad(line, "%s occurs twice", key.Value)
-			continue
-		}
-		p.lines[key.Value] = line
-		p.field(key.Value, value, line)
-	}
-}
-
-func (p *frontMatter) field(key string, value *yaml.Node, line int) {
-	r := &p.record
-	texts := map[string]func(string){
-		"id":          func(s string) { r.ID = s },
-		"type":        func(s string) { r.Type = Type(s) },
-		"namespace":   func(s string) { r.Namespace = Namespace(s) },
-		"title":       func(s string) { r.Title = s },
-		"url":         func(s string) { r.URL = s },
-		"source_type": func(s string) { r.SourceType = s },
-	}
-	if set := texts[key]; set != nil {
-		if value.Kind != yaml.ScalarNode {
-			p.bad(line, "%s must be one text", key)
-			return
-		}
-		if value.Tag != "!!null" {
-			set(value.Value)
-		}
-		return
-	}
-	switch key {
-	case "tags":
-		p.list(value, line, "tags", "a tag", &r.Tags)
-	case "authors":
-		p.list(value, line, "authors", "an author", &r.Authors)
-	case "categories":
-		p.list(value, line, "categories", "a category", &r.Categories)
-	case "last_updated":
-		at, err := parseTime(value.Value)
-		if value.Kind != yaml.ScalarNode || err != nil {
-			p.bad(line, "last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01")
-			return
-		}
-		r.LastUpdated = at
-	case "metadata":
-		p.metadata(value, line)
-	case "text":
-		p.bad(line, "text belongs below the front matter, not in it")
-	default:
-		p.bad(line, "%s is not a field; the fields are id, type, namespace, title, tags, authors, categories, url, source_type, "+
-			"last_updated, metadata", key)
-	}
-}
-
-// list parses texts in a list or between commas.
-func (p *frontMatter) list(value *yaml.Node, line int, key, one string, to *[]string) {
-	switch value.Kind {
-	case yaml.SequenceNode:
-		for _, entry := range value.Content {
-			if entry.Kind != yaml.ScalarNode {
-				p.bad(entry.Line+1, "%s must be a text", one)
-				return
-			}
-			*to = append(*to, entry.Value)
-		}
-	case yaml.ScalarNode:
-		*to = strings.Split(value.Value, ",")
-	default:
-		p.bad(line, "%s must be a list, like [studio, handbook]", key)
-	}
-}
-
-func (p *frontMatter) metadata(value *yaml.Node, line int) {
-	if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
-		return
-	}
-	if value.Kind != yaml.MappingNode {
-		p.bad(line, "metadata must be a list of names and values")
-		return
-	}
-	converted, err := jsonValue(value, 0)
-	if err != nil {
-		p.bad(line, "metadata: %v", err)
-		return
-	}
-	m, ok := converted.(map[string]any)
+	found, ok := errors.AsType[*strict.Error](r.Err())
 	if !ok {
-		p.bad(line, "metadata must be a list of names and values")
-		return
+		return nil
 	}
-	p.record.Metadata = m
+	var problems []Problem
+	for _, p := range found.Problems {
+		problems = append(problems, Problem{File: name, Line: p.Line + 1, Message: "front matter: " + p.Text})
+	}
+	return problems
 }
 
-const maxDepth = 8
+func (r frontMatter) record(top *yaml.Node, into *Record) {
+	m, ok := r.Map(top, "the record", frontMatterFields...)
+	if !ok {
+		return
+	}
+	into.ID, into.Title, into.URL, into.SourceType = r.text(m, "id"), r.text(m, "title"), r.text(m, "url"), r.text(m, "source_type")
+	into.Type, into.Namespace = Type(r.text(m, "type")), Namespace(r.text(m, "namespace"))
+	into.Tags, into.Authors, into.Categories = r.texts(m, "tags"), r.texts(m, "authors"), r.texts(m, "categories")
+	if n := m.Get("last_updated"); n != nil {
+		if at, err := parseTime(n.Value); err == nil {
+			into.LastUpdated = at
+		} else {
+			r.Problem(n, "%s", badTime)
+		}
+	}
+	if n := m.Get("metadata"); n != nil && n.Tag != "!!null" {
+		if into.Metadata, ok = r.json(n, "metadata").(map[string]any); !ok {
+			r.Problem(n, "metadata must be a mapping, not %s", strict.Kind(n))
+		}
+	}
+}
 
-// jsonValue converts YAML to a JSON value. Dates stay text, and numbers keep their digits. It refuses aliases, because
-// a few lines of them can exceed all memory.
-func jsonValue(n *yaml.Node, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+// text returns an empty text for a key without a value.
+func (r frontMatter) text(m strict.Map, key string) string {
+	n := m.Get(key)
+	if n == nil || n.Tag == "!!null" {
+		return ""
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		m := map[string]any{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			if key.Kind != yaml.ScalarNode {
-				return nil, fmt.Errorf("line %d: a name must be a text", key.Line+1)
-			}
-			if _, ok := m[key.Value]; ok {
-				return nil, fmt.Errorf("line %d: %s occurs twice", key.Line+1, key.Value)
-			}
-			v, err := jsonValue(n.Content[i+1], depth+1)
-			if err != nil {
-				return nil, err
-			}
-			m[key.Value] = v
-		}
-		return m, nil
-	case yaml.SequenceNode:
-		values := make([]any, 0, len(n.Content))
-		for _, one := range n.Content {
-			v, err := jsonValue(one, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			values = append(values, v)
-		}
-		return values, nil
-	case yaml.ScalarNode:
-		return jsonScalar(n), nil
+	text, _ := r.Text(n, key)
+	return text
+}
+
+// texts reads texts in a list or between commas.
+func (r frontMatter) texts(m strict.Map, key string) []string {
+	n := m.Get(key)
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return strings.Split(r.text(m, key), ",")
 	}
-	return nil, fmt.Errorf("line %d: anchors and aliases are not allowed", n.Line+1)
+	var all []string
+	for _, entry := range n.Content {
+		text, _ := r.Text(entry, "an entry of "+key)
+		all = append(all, text)
+	}
+	return all
 }
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-func jsonScalar(n *yaml.Node) any {
+// json converts YAML to a JSON value. Dates stay text, and numbers keep their digits.
+func (r frontMatter) json(n *yaml.Node, what string) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m, _ := r.Map(n, what)
+		object := map[string]any{}
+		for _, key := range m.Keys() {
+			object[key] = r.json(m.Get(key), what+"."+key)
+		}
+		return object
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for _, one := range n.Content {
+			list = append(list, r.json(one, what))
+		}
+		return list
+	}
 	switch n.Tag {
 	case "!!null":
 		return nil
@@ -270,6 +187,8 @@ func jsonScalar(n *yaml.Node) any {
 	}
 	return n.Value
 }
+
+const badTime = "last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01"
 
 // parseTime parses RFC 3339 or a day, which begins in UTC.
 func parseTime(s string) (time.Time, error) {
@@ -378,7 +297,7 @@ func parseLine(name string, line int, data []byte, modified time.Time) (Record, 
 	if f.LastUpdated != nil {
 		at, err := parseTime(*f.LastUpdated)
 		if err != nil {
-			return fault("last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01")
+			return fault("%s", badTime)
 		}
 		rec.LastUpdated = at
 	}
