@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"voicegw/internal/bounded"
+	"voicegw/registry/document"
 )
 
 // Request asks for images.
@@ -137,11 +138,7 @@ func oneLine(text string, secrets ...string) string {
 			text = strings.ReplaceAll(text, s, "[key]")
 		}
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > maxReason {
-		text = string(r[:maxReason]) + "…"
-	}
-	return text
+	return document.Shorten(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "), maxReason)
 }
 
 // limits bound the answer of an image model to most bytes.

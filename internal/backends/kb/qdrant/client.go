@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"voicegw/internal/bounded"
+	"voicegw/registry/document"
 )
 
 type client struct {
@@ -116,10 +117,7 @@ func message(answer []byte) string {
 	if json.Unmarshal(answer, &failure) == nil && failure.Status.Error != "" {
 		text = failure.Status.Error
 	}
-	if runes := []rune(text); len(runes) > 300 {
-		text = string(runes[:300]) + "…"
-	}
-	return text
+	return document.Shorten(text, 300)
 }
 
 // parseURL checks the URL of a server. Its error does not contain a password.
