@@ -37,6 +37,30 @@ type Frame struct {
 	Data  []byte
 }
 
+// Input is a client's frame, decoded: audio, a message, or a mistake.
+type Input struct {
+	// Audio means that PCM is a frame of audio, valid until the next input.
+	Audio bool
+	PCM   []byte
+	// Message is a message; nil for a mistake.
+	Message ClientMessage
+	// Mistake describes a frame that could not be decoded.
+	Mistake *MessageError
+}
+
+// Input decodes a client's frame.
+func (f Frame) Input() Input {
+	if f.Audio {
+		return Input{Audio: true, PCM: f.Data}
+	}
+	m, err := ParseClient(f.Data)
+	if err != nil {
+		mistake, _ := errors.AsType[*MessageError](err)
+		return Input{Mistake: mistake}
+	}
+	return Input{Message: m}
+}
+
 // AcceptOptions configures Accept.
 type AcceptOptions struct {
 	// AnyOrigin means that the caller has checked the page. Otherwise requests with an Origin header are refused.
@@ -153,13 +177,26 @@ func (c *Conn) Read() (Frame, error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
 }
 
-// TryRead is a nonblocking Read; ok is false without a frame, or at f's limit: f is called again. Only f may call it.
-func (c *Conn) TryRead() (f Frame, ok bool, err error) {
-	typ, data, ok, err := c.Conn.TryRead()
+// Receive is Read on the gateway's side.
+func (c *Conn) Receive() (Input, error) {
+	f, err := c.Read()
 	if err != nil {
-		return Frame{}, false, fmt.Errorf("read frame: %w", err)
+		return Input{}, err
 	}
-	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, ok, nil
+	return f.Input(), nil
+}
+
+// TryReceive is a nonblocking Receive; ok is false without a frame, or at f's limit: f is called again. Only f may call
+// it.
+func (c *Conn) TryReceive() (in Input, ok bool, err error) {
+	typ, data, ok, err := c.TryRead()
+	if err != nil {
+		return Input{}, false, fmt.Errorf("read frame: %w", err)
+	}
+	if !ok {
+		return Input{}, false, nil
+	}
+	return Frame{Audio: typ == websocket.MessageBinary, Data: data}.Input(), true, nil
 }
 
 // WriteAudio sends PCM16 as a binary frame. It doesn't keep the slice.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -30,6 +29,7 @@ type clientSide struct {
 	// Guarded by mu.
 	tokens tokens
 	state  clientState
+	answer answerReport
 }
 
 // attachment is one connection of a session's client. A session has at most one, its field attached; each has a higher
@@ -68,7 +68,7 @@ func (a *attachment) hear() {
 	defer s.inbound.Unlock()
 	a.caughtUp = a.conn.CaughtUp()
 	for !a.over {
-		f, ok, err := a.conn.TryRead()
+		in, ok, err := a.conn.TryReceive()
 		switch {
 		case err != nil:
 			a.over = true
@@ -85,7 +85,7 @@ func (a *attachment) hear() {
 				a.heard = true
 				a.confirmToken()
 			}
-			a.frame(f, a.caughtUp)
+			a.take(in, a.caughtUp)
 		}
 	}
 }
@@ -167,36 +167,28 @@ func (a *attachment) confirmToken() {
 	}
 }
 
-// frame handles one frame, which arrived after since; zero means now. The caller must hold inbound.
-func (a *attachment) frame(f protocol.Frame, since time.Time) {
+// take handles one frame, which arrived after since; zero means now. The caller must hold inbound.
+func (a *attachment) take(in protocol.Input, since time.Time) {
 	s := a.s
 	if s.isOver() {
 		return // the rest of a flood gets no answers
 	}
-	if f.Audio {
-		a.audio(f.Data, since)
+	if in.Audio {
+		a.audio(in.PCM, since)
 		return
 	}
 	if s.client.control == nil {
 		s.client.control = rate.NewLimiter(controlRate, controlBurst)
 	}
-	if !s.client.control.Allow() {
+	if !s.client.control.AllowN(time.Now(), price(in.Message)) {
 		a.tooMany()
 		return
 	}
-	m, err := protocol.ParseClient(f.Data)
-	if err != nil {
-		var bad *protocol.MessageError
-		if errors.As(err, &bad) {
-			s.clientError(bad.Code, bad.Field, "%s", bad.Message)
-		}
+	if in.Mistake != nil {
+		s.clientError(in.Mistake.Code, in.Mistake.Field, "%s", in.Mistake.Message)
 		return
 	}
-	if !s.client.control.AllowN(time.Now(), price(m)-1) {
-		a.tooMany()
-		return
-	}
-	a.message(m)
+	a.message(in.Message)
 }
 
 func (a *attachment) tooMany() {
@@ -242,15 +234,19 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 		return
 	}
 	now := s.opts.now()
-	ahead, hole, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead)
-	if hole > minGap {
+	limit := s.audioAhead()
+	ahead, hole, ok := s.mic.clock.add(len(pcm), since, now, limit)
+	switch {
+	case hole > minGap:
 		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, min(hole, maxBurst)))
+	case ahead > upBacklog:
+		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, ahead))
 	}
 	if !ok {
 		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
 			s.clientError(protocol.CodeAudioTooFast, "",
 				"The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
-				ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), dropped)
+				ahead.Milliseconds(), limit.Milliseconds(), dropped)
 		}
 		return
 	}
@@ -271,6 +267,12 @@ func (a *attachment) message(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
 	case *protocol.InputContext:
 		s.dispatch(orchestrator.UserContext{Text: m.Text})
+	case *protocol.AddItem:
+		s.dispatch(earlierPart(m))
+	case *protocol.Respond:
+		s.dispatch(orchestrator.UserAsk{Instructions: m.Instructions})
+	case *protocol.Reconfigure:
+		s.reconfigure(m)
 	case *protocol.InputActivity:
 		if !manual(s.start) {
 			s.clientError(protocol.CodeInvalidMessage,
@@ -307,7 +309,8 @@ const (
 // price returns a message's cost, at least 1, according to the work it causes. docs/protocol.md has the table.
 func price(m protocol.ClientMessage) int {
 	switch m.(type) {
-	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve:
+	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve, *protocol.Respond,
+		*protocol.Reconfigure:
 		return 10
 	case *protocol.InputActivity, *protocol.Interrupt:
 		return 4

@@ -37,12 +37,16 @@ import (
 	"voicegw/transport"
 )
 
-// Client is the connection to a session's client, implemented by *protocol.Conn. One goroutine reads session.start;
-// after Notify, the connection calls its function. One goroutine writes. Close and Abort end both.
+// Client is the connection to a session's client in any protocol; *protocol.Conn implements voicegw.v1. One goroutine
+// reads session.start; after Notify, the connection calls its function. One goroutine writes. Close and Abort end both.
+//
+// Input is decoded by the connection. Output has the encoding of voicegw.v1, in which the session queues it and keeps
+// it for a returning client; a connection of another protocol decodes it with protocol.ParseServer. The PCM of
+// WriteAudio belongs to the item of the last audio.start.
 type Client interface {
-	Read() (protocol.Frame, error)
+	Receive() (protocol.Input, error)
 	Notify(f func())
-	TryRead() (f protocol.Frame, ok bool, err error)
+	TryReceive() (in protocol.Input, ok bool, err error)
 	CaughtUp() time.Time
 	WriteAudio(pcm []byte) error
 	WriteText(message []byte) error
@@ -138,6 +142,9 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	if g.declares {
 		s.byClient = &clientCalls{s: s}
 	}
+	if x := start.Extra; x != nil && x.Answers {
+		s.client.answer.unasked = make(map[string]struct{})
+	}
 	var err error
 	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
@@ -222,6 +229,7 @@ func (s *session) begin(token string) {
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
+	s.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
@@ -440,6 +448,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.usage.talk.settle(in, actions)
 	s.saved.afterStep(s, in, actions)
 	s.watch.observe(s, in, actions, now)
+	s.client.answer.report(s, false)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)

@@ -126,8 +126,9 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 		g.provider = g.options().Provider
 	}
 	g.agent = g.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.all = g.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
+	g.fixed = g.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
 	if cause := g.declare(); cause != nil {
+		g.all = g.fixed
 		g.logger.Warn("a session that was taken over continues without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
 	g.tools = g.options().toolsFor(g.agent, g.all,
@@ -453,9 +454,11 @@ type noClient struct{}
 
 var errNoClient = errors.New("session: the client has not returned")
 
-func (noClient) Read() (protocol.Frame, error)            { return protocol.Frame{}, errNoClient }
-func (noClient) Notify(f func())                          { go f() }
-func (noClient) TryRead() (protocol.Frame, bool, error)   { return protocol.Frame{}, false, errNoClient }
+func (noClient) Receive() (protocol.Input, error) { return protocol.Input{}, errNoClient }
+func (noClient) Notify(f func())                  { go f() }
+func (noClient) TryReceive() (protocol.Input, bool, error) {
+	return protocol.Input{}, false, errNoClient
+}
 func (noClient) CaughtUp() time.Time                      { return time.Time{} }
 func (noClient) WriteAudio([]byte) error                  { return errNoClient }
 func (noClient) WriteText([]byte) error                   { return errNoClient }

@@ -101,17 +101,17 @@ func echo(c *Client) (first string, ended error) {
 	var done bool
 	c.Notify(func() {
 		for !done {
-			f, ok, err := c.TryRead()
+			typ, data, ok, err := c.TryRead()
 			switch {
 			case err != nil:
 				done = true
 				over <- err
 			case !ok:
 				return
-			case f.Audio:
-				_ = c.WriteAudio(f.Data)
+			case typ == websocket.MessageBinary:
+				_ = c.WriteAudio(data)
 			default:
-				_ = c.WriteText(f.Data)
+				_ = c.WriteText(data)
 			}
 		}
 	})
