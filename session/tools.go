@@ -16,7 +16,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/onecall"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -451,7 +450,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 			return done, nil
 		}
 	}
-	desk := onecall.Desk{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
+	desk := execute.Desk{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
 	done.Envelope = desk.Decide(ctx, c, approved, calls.ByAPI)
 	m.decided(ctx, c, done.Envelope)
 	if approved {
