@@ -160,7 +160,8 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 	case codeStatus:
 		var of status
 		_ = json.Unmarshal(rpc.Data, &of) // it is the guard's
-		e.Type, e.Message = registry.ErrorOfStatus(of.Status), prompts.ServiceStatus(t.Entry.ToolID, of.Status, document.OneLine(of.Said, maxSaid))
+		e.Type = registry.ErrorOfStatus(of.Status)
+		e.Message = prompts.ServiceStatus(t.Entry.ToolID, of.Status, document.OneLine(of.Said, maxSaid))
 		e.Retryable = e.Type == registry.ErrorRateLimit || e.Type == registry.ErrorTransient && t.Entry.MayRepeat()
 		e.PartialSideEffects = t.Entry.Writes() && (of.Status >= 500 || of.Status == 408)
 	case codeUnreadable:
