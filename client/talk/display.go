@@ -19,6 +19,7 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/textutil"
 	"voicegw/protocol"
+	"voicegw/registry/document"
 )
 
 // Display prints a conversation as it happens, for a person or as JSON lines. Event and Note are safe for concurrent use.
@@ -158,7 +159,7 @@ func (d *Display) own(e Event) {
 		d.line(who, "answered")
 	case EventAsking:
 		d.asking = true
-		d.line("confirm", "Approve? [y/N]  "+clip(exact(e.Text), maxPrompt))
+		d.line("confirm", "Approve? [y/N]  "+document.Shorten(exact(e.Text), maxPrompt))
 	case EventApproving, EventDeclining:
 		d.asking = false
 		d.line("confirm", e.Event)
@@ -198,13 +199,6 @@ func (d *Display) confirmation(m *protocol.ConfirmationRequest) {
 
 // maxPrompt bounds the preview in the prompt, in characters; it was printed in full before.
 const maxPrompt = 60
-
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
-}
 
 const maxArgsLine = 100
 
