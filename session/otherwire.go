@@ -5,12 +5,16 @@ import (
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
 )
 
 // This file is for connections of other protocols than voicegw.v1; see protocol.StartExtra.
+
+// otherWire has what only such connections need of a session.
+type otherWire struct{ *session }
 
 func withExtra(setup transport.Setup, x *protocol.StartExtra) transport.Setup {
 	if x != nil {
@@ -65,7 +69,7 @@ func earlierPart(m *protocol.AddItem) orchestrator.UserContext {
 }
 
 // tellHistory gives the model the conversation before the session, unless its connection began with it.
-func (s *session) tellHistory() {
+func (s otherWire) tellHistory() {
 	x := s.start.Extra
 	if x == nil {
 		return
@@ -79,25 +83,45 @@ func (s *session) tellHistory() {
 	x.History = nil
 }
 
-func (s *session) audioAhead() time.Duration {
-	if x := s.start.Extra; x != nil {
-		return cmp.Or(x.AudioAhead, s.opts.Limits.AudioAhead)
+func (l Limits) audioAhead(x *protocol.StartExtra) time.Duration {
+	if x != nil {
+		return cmp.Or(x.AudioAhead, l.AudioAhead)
 	}
-	return s.opts.Limits.AudioAhead
+	return l.AudioAhead
 }
 
 // answerReport tells a client that asked for it how far the model's answer is. The session's mu guards it.
 type answerReport struct {
-	turn    int  // the latest turn that was reported as over
-	waiting bool // the open turn was reported as waiting
+	turn    int                 // the latest turn that was reported as over
+	settled bool                // all calls that the model has made are known
+	waiting bool                // the open turn was reported as waiting
+	unasked map[string]struct{} // the client's calls that it has not got; nil if it does not ask for reports
 }
 
-// report sends the end of an answer, and with settled also that it waits for calls. The caller must hold mu.
+// runs records a call that is about to run. The caller must hold mu.
+func (r *answerReport) runs(do calls.Run) {
+	if r.unasked != nil && do.Prepared.Tool().ByClient() {
+		r.unasked[do.Call] = struct{}{}
+		r.waiting = false
+	}
+}
+
+// asked records that the client has got a call, or never gets it.
+func (s otherWire) asked(call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.client.answer.unasked, call)
+	s.client.answer.report(s.session, false)
+}
+
+// report sends the end of an answer, or that it waits for calls, once they are settled and the client has got its own.
+// The caller must hold mu.
 func (r *answerReport) report(s *session, settled bool) {
-	if x := s.start.Extra; x == nil || !x.Answers {
+	if r.unasked == nil {
 		return
 	}
 	a := s.state.Answer()
+	r.settled = a.Waiting && (r.settled || settled)
 	switch {
 	case a.Turn == 0 || a.Turn == r.turn:
 	case a.Over:
@@ -105,7 +129,7 @@ func (r *answerReport) report(s *session, settled bool) {
 		s.send(&protocol.AnswerEnded{Header: inTurn(a.Turn), Usage: usageOf(a.Usage, false)})
 	case !a.Waiting:
 		r.waiting = false
-	case settled && !r.waiting:
+	case r.settled && !r.waiting && len(r.unasked) == 0:
 		r.waiting = true
 		s.send(&protocol.AnswerEnded{Header: inTurn(a.Turn), Waiting: true, Usage: usageOf(a.Usage, false)})
 	}
@@ -113,7 +137,7 @@ func (r *answerReport) report(s *session, settled bool) {
 
 // reportWaiting is called after all events that the model has sent, so that all calls of a message are known.
 func (c *clientSide) reportWaiting(s *session) {
-	if s.start.Extra == nil {
+	if x := s.start.Extra; x == nil || !x.Answers {
 		return
 	}
 	s.mu.Lock()
@@ -122,7 +146,7 @@ func (c *clientSide) reportWaiting(s *session) {
 }
 
 // reconfigure gives the agent other instructions and the client's other tools.
-func (s *session) reconfigure(m *protocol.Reconfigure) {
+func (s otherWire) reconfigure(m *protocol.Reconfigure) {
 	next, cause := s.changed(m)
 	switch {
 	case cause != nil:
@@ -133,7 +157,7 @@ func (s *session) reconfigure(m *protocol.Reconfigure) {
 }
 
 // changed returns the present agent with those changes; nil if they change nothing for the model.
-func (s *session) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Cause) {
+func (s otherWire) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Cause) {
 	was := s.model.redial.Load()
 	o := was.m.options()
 	r := *was
@@ -147,7 +171,7 @@ func (s *session) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Ca
 	}
 	r.agent, r.all = &a, all
 	r.tools = o.toolsFor(&a, all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
-	next, err := s.nextAgent(was, &r)
+	next, err := r.follow(s.session, was)
 	if err != nil {
 		return nil, refusal(0, protocol.CodeNotAvailable, "%s.", err)
 	}

@@ -156,3 +156,23 @@ func TestAudioAhead(t *testing.T) {
 		}
 	})
 }
+
+// TestCallsBeforeWaiting: the report that an answer waits for calls follows all of them, also if the model makes them at
+// once and one is refused.
+func TestCallsBeforeWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, answering, func(o *Options) { o.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}}) })
+		c, model := st.startOther(&protocol.Start{Tools: []protocol.ClientTool{{Name: "open"}, {Name: "shut"}}})
+		c.sends(&protocol.Respond{})
+		call := func(id, tool string) transport.ToolCall {
+			return transport.ToolCall{Call: id, ID: "p-" + id, Name: tool, Args: json.RawMessage(`{}`)}
+		}
+		model.Emit(transport.ResponseStarted{ID: "r1"}, call("c1", "open"), call("c2", "nothing"), call("c3", "shut"),
+			transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		c.expect(t, "turn.started", "tool.call", "tool.call", "internal.answer_ended")
+		if n := c.count("internal.answer_ended"); n != 1 {
+			t.Errorf("the waiting was reported %d times", n)
+		}
+	})
+}

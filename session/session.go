@@ -142,6 +142,9 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	if g.declares {
 		s.byClient = &clientCalls{s: s}
 	}
+	if x := start.Extra; x != nil && x.Answers {
+		s.client.answer.unasked = make(map[string]struct{})
+	}
 	var err error
 	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
@@ -226,7 +229,7 @@ func (s *session) begin(token string) {
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
-	s.tellHistory()
+	otherWire{s}.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
