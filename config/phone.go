@@ -118,11 +118,8 @@ func (p *Phone) TransferNumbers() map[string]string {
 
 func (v validator) validatePhone() {
 	p := &v.config.Phone
-	if !p.Enabled() {
-		return
-	}
 	u, err := url.Parse(p.PublicURL)
-	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.HasSuffix(p.PublicURL, "/") {
+	if p.Enabled() && (err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
 		v.wrong("phone.public_url", "must be a scheme and a host without a path, such as https://voice.example.com")
 	}
 	for number, agent := range p.Agents() {
@@ -135,38 +132,34 @@ func (v validator) validatePhone() {
 			v.wrong("phone.transfers", "holds "+quote(name+"="+number)+"; write a name and a number, such as sales=+15550123")
 		}
 	}
-	accounts := map[string]bool{
-		phone.Twilio: v.account("twilio", p.Twilio.AccountSID != "", p.Twilio.AuthToken.IsSet(), "account_sid and auth_token"),
-		phone.Telnyx: v.account("telnyx", p.Telnyx.AccountSID != "" && p.Telnyx.PublicKey != "", p.Telnyx.APIKey.IsSet(),
-			"account_sid, api_key and public_key"),
-		phone.Vonage: v.account("vonage", p.Vonage.Application != "" && p.Vonage.PrivateKey != "", p.Vonage.SignatureSecret.IsSet(),
-			"application, signature_secret and private_key"),
+	if from := p.Outbound.From; from != "" && !phone.IsNumber(from) {
+		v.wrong("phone.outbound.from", "must be a number such as +15550100, not "+quote(from))
 	}
-	if !accounts[phone.Twilio] && !accounts[phone.Telnyx] && !accounts[phone.Vonage] {
-		v.wrong("phone.public_url", "enables phone calls, but no carrier is configured; set phone.twilio.account_sid and phone.twilio.auth_token, "+
-			"or those of another carrier")
-	}
-	out := p.Outbound
-	switch {
-	case out.From == "":
-	case !phone.IsNumber(out.From):
-		v.wrong("phone.outbound.from", "must be a number such as +15550100, not "+quote(out.From))
-	case !accounts[out.Carrier]:
-		v.wrong("phone.outbound.carrier", "is "+out.Carrier+", which is not configured; set phone."+out.Carrier)
-	case len(out.Prefixes) == 0:
-		v.wrong("phone.outbound.prefixes", "is empty; name the numbers that may be called, or their beginnings, such as +1555")
-	}
-	for _, prefix := range out.Prefixes {
+	for _, prefix := range p.Outbound.Prefixes {
 		if digits, ok := strings.CutPrefix(prefix, "+"); !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
 			v.wrong("phone.outbound.prefixes", "holds "+quote(prefix)+"; write + and digits, such as +1555")
 		}
 	}
+	if p.Enabled() {
+		v.warnOfPhone(p)
+	}
 }
 
-// account reports whether a carrier's settings are complete, and a problem if only some of them are set.
-func (v validator) account(carrier string, id, secret bool, needs string) (complete bool) {
-	if id != secret {
-		v.wrong("phone."+carrier, "is incomplete; it needs "+needs)
+// warnOfPhone warns of settings that lead to refused calls. A reload must not fail for them: others may come later.
+func (v validator) warnOfPhone(p *Phone) {
+	complete := map[string]bool{
+		phone.Twilio: p.Twilio.AccountSID != "" && p.Twilio.AuthToken.IsSet(),
+		phone.Telnyx: p.Telnyx.AccountSID != "" && p.Telnyx.PublicKey != "" && p.Telnyx.APIKey.IsSet(),
+		phone.Vonage: p.Vonage.Application != "" && p.Vonage.PrivateKey != "" && p.Vonage.SignatureSecret.IsSet(),
 	}
-	return id && secret
+	switch out := p.Outbound; {
+	case !complete[phone.Twilio] && !complete[phone.Telnyx] && !complete[phone.Vonage]:
+		v.warnings = append(v.warnings, "phone.public_url enables phone calls, but the account of no carrier is complete, so all calls are refused; "+
+			"set phone.twilio.account_sid and phone.twilio.auth_token, or those of another carrier")
+	case out.From != "" && !complete[out.Carrier]:
+		v.warnings = append(v.warnings, "phone.outbound.from enables outbound calls, but the account of phone.outbound.carrier, "+out.Carrier+
+			", is not complete, so they fail")
+	case out.From != "" && len(out.Prefixes) == 0:
+		v.warnings = append(v.warnings, "phone.outbound.from enables outbound calls, but phone.outbound.prefixes allows no number")
+	}
 }

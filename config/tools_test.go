@@ -50,7 +50,7 @@ func TestPaths(t *testing.T) {
 // TestConfirmations: a list of tools from a file and from a variable.
 func TestConfirmations(t *testing.T) {
 	c := mustLoad(t, "confirmation: {voice: spoken, life: 1m, require: [a_tool, b_tool], questions_per_tool: 2}\n", nil)
-	want := Confirmation{Voice: ConfirmSpoken, Life: time.Minute, Require: []string{"a_tool", "b_tool"}, QuestionsPerTool: 2, Questions: 10}
+	want := Confirmation{Voice: ConfirmSpoken, Phone: confirmNoKeys, Life: time.Minute, Require: []string{"a_tool", "b_tool"}, QuestionsPerTool: 2, Questions: 10}
 	if diff := cmp.Diff(want, c.Confirmation); diff != "" {
 		t.Error(diff)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/gateway/phone"
 	"voicegw/internal/agent"
 	"voicegw/internal/mcpserve"
 	"voicegw/internal/origin"
@@ -57,6 +58,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Jobs = &fakeJobs{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
 		o.Metrics, o.MCP = o.Page, fakeMCP{}
+		o.Phone = phone.New(phone.Options{Voice: &desk{}})
 		o.Reload = func() (Reloaded, error) { return Reloaded{}, nil }
 		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}
 		o.Agents = agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: func() agent.World { return agent.World{} }})

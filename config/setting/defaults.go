@@ -53,6 +53,9 @@ const (
 	NewTurnsPerSecond = 20 // for one address, and for one user
 )
 
+// PhoneCalls limits the calls that the gateway begins in a minute.
+const PhoneCalls = 10
+
 // MCPCalls limits the calls of MCP clients in a minute, by key.
 const MCPCalls = 60
 

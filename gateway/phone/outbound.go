@@ -2,6 +2,7 @@ package phone
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"encoding/base64"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"voicegw/config/setting"
 )
 
 // Outgoing asks for a call.
@@ -89,9 +92,7 @@ func IsNumber(text string) bool {
 }
 
 func (s *Server) mayDial(perMinute int) bool {
-	if perMinute == 0 {
-		perMinute = 10
-	}
+	perMinute = cmp.Or(perMinute, setting.PhoneCalls)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

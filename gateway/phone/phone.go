@@ -94,7 +94,7 @@ type Outbound struct {
 	From     string   // the caller's number; without it there are no such calls
 	Carrier  string   // which makes them
 	Prefixes []string // of the numbers that may be called, or whole numbers
-	// PerMinute limits the calls; zero means 10.
+	// PerMinute limits the calls; zero means setting.PhoneCalls.
 	PerMinute int
 }
 

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/gateway/phone"
+	"voicegw/gateway/phone/wire"
+	"voicegw/internal/testutil"
+	"voicegw/internal/ws"
+)
+
+// restOfCarrier is a carrier's REST interface.
+type restOfCarrier struct {
+	mu    sync.Mutex
+	asked []string
+}
+
+func (c *restOfCarrier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, r.URL.Path+" "+string(body))
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, `{"sid":"CA2"}`)
+}
+
+func (c *restOfCarrier) last() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.asked) == 0 {
+		return ""
+	}
+	return c.asked[len(c.asked)-1]
+}
+
+// TestPhonePage follows docs/phone.md: its settings start a gateway, the webhook that it names takes a call, the caller
+// hears the agent, and its request begins a call.
+func TestPhonePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/phone.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := &restOfCarrier{}
+	carrier := httptest.NewServer(rest)
+	defer carrier.Close()
+	blocks := regexp.MustCompile("(?s)```yaml\n(phone:.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("docs/phone.md has %d blocks of settings", len(blocks))
+	}
+	file := filepath.Join(t.TempDir(), "voicegw.yaml")
+	settings := blocks[0][1]
+	for _, b := range blocks[1:] {
+		settings += strings.TrimPrefix(b[1], "phone:\n")
+	}
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--config", file, "--set", "phone.twilio.api="+carrier.URL, "--set", "api_key="+phonePageKey, "--set", "sim.use=always")
+	call := callOf(t, r, string(page), "", url.Values{"AccountSid": {"AC00000000000000000000000000000000"}, "CallSid": {"CA1"},
+		"From": {"+15557654321"}, "To": {"+15550100"}})
+	call.talk(t)
+	request := regexp.MustCompile(`-d '(\{"to".*?\})'`).FindStringSubmatch(string(page))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.addr+"/v1/phone/calls", strings.NewReader(request[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+phonePageKey)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var begun phone.Begun
+	if err := json.NewDecoder(resp.Body).Decode(&begun); err != nil || resp.StatusCode != http.StatusCreated || begun.CallID != "CA2" {
+		t.Fatalf("%d %+v %v", resp.StatusCode, begun, err)
+	}
+	_, form, _ := strings.Cut(rest.last(), " ")
+	values, err := url.ParseQuery(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, _ := strings.Cut(values.Get("Url"), "?")
+	callOf(t, r, string(page), "?"+query, url.Values{"AccountSid": {"AC00000000000000000000000000000000"}, "CallSid": {"CA2"},
+		"From": {values.Get("From")}, "To": {values.Get("To")}}).talk(t)
+}
+
+const phonePageKey = "an-operators-key-of-this-test"
+
+// pageCall is a call from the side of its carrier.
+type pageCall struct {
+	conn *ws.Conn
+	id   string
+}
+
+// callOf asks the webhook that the page names, and opens the stream of the answer.
+func callOf(t *testing.T, r *running, page, query string, form url.Values) pageCall {
+	t.Helper()
+	const token = "change-me"
+	at := regexp.MustCompile(`https://voice\.example\.com/v1/phone/twilio/voice`).FindString(page) + query
+	path := strings.TrimPrefix(at, "https://voice.example.com")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.addr+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "voice.example.com"
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("X-Twilio-Signature", wire.Sign(token, at, form))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Say     []string
+		Connect struct {
+			Stream struct {
+				URL       string `xml:"url,attr"`
+				Parameter struct {
+					Value string `xml:"value,attr"`
+				}
+			}
+		}
+	}
+	if err := xml.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK || answer.Say[0] != "This call may be recorded." {
+		t.Fatalf("%d %+v, %v", resp.StatusCode, answer, err)
+	}
+	conn, _, err := ws.Dial(t.Context(), "ws://"+r.addr+"/v1/phone/twilio", &websocket.DialOptions{Host: "voice.example.com",
+		HTTPHeader: http.Header{"X-Twilio-Signature": {wire.Sign(token, answer.Connect.Stream.URL, nil)}}}, ws.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	c := pageCall{conn, form.Get("CallSid")}
+	c.send(t, &wire.Message{Event: wire.EventStart, StreamSID: "MZ" + c.id, Start: &wire.Start{CallSID: c.id, StreamSID: "MZ" + c.id,
+		CustomParameters: map[string]string{"ticket": answer.Connect.Stream.Parameter.Value},
+		MediaFormat:      wire.MediaFormat{Encoding: wire.EncodingULaw, SampleRate: 8000, Channels: 1}}})
+	return c
+}
+
+func (c pageCall) send(t *testing.T, m *wire.Message) {
+	t.Helper()
+	text, err := wire.Encode(m)
+	if err == nil {
+		err = c.conn.Write(websocket.MessageText, text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// talk speaks, and waits until the agent answers.
+func (c pageCall) talk(t *testing.T) {
+	t.Helper()
+	pcm := append(testutil.SpeechLike(8000, time.Second, 5), testutil.Silence(8000, 2*time.Second)...)
+	for len(pcm) >= 320 { // the gateway takes a few seconds at once
+		c.send(t, &wire.Message{Event: wire.EventMedia, StreamSID: "MZ" + c.id, Media: &wire.Media{Track: wire.TrackInbound,
+			Payload: base64.StdEncoding.EncodeToString(audio.AppendULaw(nil, pcm[:320]))}})
+		pcm = pcm[320:]
+	}
+	for {
+		_, data, err := c.conn.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := wire.Parse(data); err != nil {
+			t.Fatal(err)
+		} else if m.Event == wire.EventMedia {
+			break
+		}
+	}
+	c.send(t, &wire.Message{Event: wire.EventStop, StreamSID: "MZ" + c.id, Stop: &wire.Stop{CallSID: c.id}})
+}

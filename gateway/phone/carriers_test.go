@@ -1,0 +1,417 @@
+package phone
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/gateway/phone/wire"
+	"voicegw/internal/conversation"
+	"voicegw/registry"
+	"voicegw/session/handoff"
+	"voicegw/store"
+)
+
+// desk is a Voice that notes what it is asked for.
+type desk struct{ asked []handoff.Invitation }
+
+func (d *desk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
+	d.asked = append(d.asked, in)
+	return registry.VoiceOffer{Ticket: "s3cret"}, nil
+}
+
+func (d *desk) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
+	if id == "call-telnyx-v3-before" {
+		return &conversation.Conversation{}, nil
+	}
+	return nil, store.ErrUnknown
+}
+
+// carriers are a server of all three, and what signs for them.
+type carriers struct {
+	*Server
+	desk   *desk
+	asked  []string // of the carriers' REST interfaces
+	telnyx ed25519.PrivateKey
+	vonage *rsa.PrivateKey
+}
+
+func newCarriers(t *testing.T) *carriers {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &carriers{desk: &desk{}, telnyx: private, vonage: key}
+	c.Server = New(Options{Voice: c.desk, Client: &http.Client{Transport: c}, Settings: Settings{
+		PublicURL: "https://gw.example", Sorry: "Sorry.", Announcement: "Hello.", Transfers: map[string]string{"sales": "+15550123"},
+		Outbound: Outbound{From: "+15550100", Prefixes: []string{"+1"}},
+		Twilio:   TwilioSettings{AccountSID: "AC1", AuthToken: "token", API: "https://twilio"},
+		Telnyx: TelnyxSettings{AccountSID: "T1", APIKey: "KEY", PublicKey: base64.StdEncoding.EncodeToString(public), Application: "A1",
+			API: "https://telnyx"},
+		Vonage: VonageSettings{Application: "app", SignatureSecret: "vonage secret", PrivateKey: key, API: "https://vonage"},
+	}})
+	t.Cleanup(func() {
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func (c *carriers) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	who, _, _ := strings.Cut(r.Header.Get("Authorization"), ".")
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ey"); ok {
+		claims := jwt.MapClaims{}
+		_, err = jwt.ParseWithClaims("ey"+token, claims, func(*jwt.Token) (any, error) { return &c.vonage.PublicKey, nil })
+		who = "JWT of " + claims["application_id"].(string)
+	}
+	c.asked = append(c.asked, strings.Join([]string{r.Method, r.URL.String(), who, string(body)}, " "))
+	status := http.StatusCreated
+	if strings.Contains(r.URL.Path, "over") {
+		status = http.StatusNotFound
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"uuid":"made"}`))}, err
+}
+
+// post asks the webhook of a carrier, signed at that time.
+func (c *carriers) post(carrier, query string, body []byte, at time.Time, change func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, VoicePath(carrier)+query, strings.NewReader(string(body)))
+	switch carrier {
+	case Telnyx:
+		stamp := strconv.FormatInt(at.Unix(), 10)
+		r.Header.Set("Telnyx-Timestamp", stamp)
+		r.Header.Set("Telnyx-Signature-Ed25519", base64.StdEncoding.EncodeToString(ed25519.Sign(c.telnyx, append([]byte(stamp+"|"), body...))))
+	case Vonage:
+		r.Header.Set("Authorization", "Bearer "+vonageToken(body, at, "app", "vonage secret"))
+	}
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	c.Voice(carrier)(w, r)
+	return w
+}
+
+func vonageToken(body []byte, at time.Time, app, secret string) string {
+	sum := sha256.Sum256(body)
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"iat": at.Unix(), "jti": "1", "iss": "Vonage", "application_id": app,
+		"payload_hash": hex.EncodeToString(sum[:])}).SignedString([]byte(secret))
+	if err != nil {
+		panic(err)
+	}
+	return token
+}
+
+func formOf(carrier, id string) []byte {
+	if carrier == Vonage {
+		return []byte(`{"from":"15557654321","to":"15550100","uuid":"` + id + `","conversation_uuid":"CON-1"}`)
+	}
+	return []byte(url.Values{"CallSid": {id}, "From": {"+15557654321"}, "To": {"+15550100"}}.Encode())
+}
+
+// TestOtherWebhooks: Telnyx and Vonage get their form of the answer, once, and only for what they have signed.
+func TestOtherWebhooks(t *testing.T) {
+	answers := map[string]string{
+		Telnyx: `<?xml version="1.0" encoding="UTF-8"?><Response><Say>Hello.</Say><Connect><Stream url="wss://gw.example/v1/phone/telnyx" ` +
+			`bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"><Parameter name="ticket" value="s3cret"/></Stream></Connect>` +
+			`<Say>Sorry.</Say><Hangup/></Response>`,
+		Vonage: `[{"action":"talk","text":"Hello."},{"action":"connect","endpoint":[{"authorization":{"type":"vonage"},` +
+			`"content-type":"audio/l16;rate=8000","headers":{"call":"v3:a","ticket":"s3cret"},"type":"websocket",` +
+			`"uri":"wss://gw.example/v1/phone/vonage"}]},{"action":"talk","text":"Sorry."}]`,
+	}
+	for carrier, want := range answers {
+		t.Run(carrier, func(t *testing.T) {
+			c := newCarriers(t)
+			body := formOf(carrier, "v3:a")
+			w := c.post(carrier, "", body, time.Now(), nil)
+			if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Code != http.StatusOK {
+				t.Error(w.Code, diff)
+			}
+			if in := c.desk.asked[0]; in.User.String() != "+15557654321" || in.Vouched || in.ConversationID != "call-"+carrier+"-v3-a" {
+				t.Errorf("%+v", in)
+			}
+			for name, w := range map[string]*httptest.ResponseRecorder{
+				"replayed":     c.post(carrier, "", body, time.Now(), nil),
+				"old":          c.post(carrier, "", formOf(carrier, "v3:b"), time.Now().Add(-10*time.Minute), nil),
+				"another body": c.post(carrier, "", body, time.Now(), func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(string(formOf(carrier, "v3:c")))) }),
+				"no signature": c.post(carrier, "", formOf(carrier, "v3:d"), time.Now(), func(r *http.Request) { r.Header = http.Header{} }),
+				"too large":    c.post(carrier, "", make([]byte, maxBody+1), time.Now(), nil),
+			} {
+				if w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "s3cret") {
+					t.Errorf("%s: %d %s", name, w.Code, w.Body)
+				}
+			}
+			if len(c.desk.asked) != 1 {
+				t.Errorf("%d tickets were made", len(c.desk.asked))
+			}
+		})
+	}
+	c := newCarriers(t)
+	if w := c.post(Telnyx, "", formOf(Telnyx, "v3:before"), time.Now(), nil); w.Code != http.StatusForbidden {
+		t.Errorf("a call of an earlier process: %d", w.Code)
+	}
+	for name, token := range map[string]string{
+		"another application": vonageToken(formOf(Vonage, "x"), time.Now(), "other", "vonage secret"),
+		"another secret":      vonageToken(formOf(Vonage, "x"), time.Now(), "app", "guess"),
+		"no token":            "",
+	} {
+		if w := c.post(Vonage, "", formOf(Vonage, "x"), time.Now(), func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); w.Code != 403 {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+	}
+}
+
+// TestVonageUpgrade: the upgrade has a token without a body.
+func TestVonageUpgrade(t *testing.T) {
+	c := newCarriers(t)
+	for token, ok := range map[string]bool{vonageToken(nil, time.Now(), "app", "vonage secret"): true, "": false,
+		vonageToken(nil, time.Now(), "app", "guess"): false} {
+		r := httptest.NewRequest(http.MethodGet, StreamPath(Vonage), nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		if got := c.Verify(Vonage, httptest.NewRecorder(), r); got != ok {
+			t.Errorf("%q: %v", token, got)
+		}
+	}
+	c.Reconfigure(Settings{})
+	for _, carrier := range Carriers() {
+		if c.Verify(carrier, httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, StreamPath(carrier), nil)) {
+			t.Errorf("%s opens streams although it is not configured", carrier)
+		}
+	}
+}
+
+// TestRequests: each carrier is told in its form to hang up, to transfer and to call; an ended call is no failure.
+func TestRequests(t *testing.T) {
+	transfer := url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>+15550123</Dial></Response>`)
+	for carrier, want := range map[string][]string{
+		Telnyx: {
+			"POST https://telnyx/v2/texml/Accounts/T1/Calls/v3:a Bearer KEY Status=completed",
+			"POST https://telnyx/v2/texml/Accounts/T1/Calls/v3:a Bearer KEY Texml=" + transfer,
+			"POST https://telnyx/v2/texml/Accounts/T1/Calls/over Bearer KEY Status=completed",
+		},
+		Vonage: {
+			`PUT https://vonage/v1/calls/v3:a JWT of app {"action":"hangup"}`,
+			`PUT https://vonage/v1/calls/v3:a JWT of app {"action":"transfer","destination":{"ncco":[{"action":"connect","endpoint":` +
+				`[{"number":"15550123","type":"phone"}]}],"type":"ncco"}}`,
+			`PUT https://vonage/v1/calls/over JWT of app {"action":"hangup"}`,
+		},
+	} {
+		t.Run(carrier, func(t *testing.T) {
+			c := newCarriers(t)
+			for _, how := range []struct{ id, to string }{{"v3:a", ""}, {"v3:a", "sales"}, {"over", ""}} {
+				told := make(chan struct{})
+				c.release(call{carrier: carrier, id: how.id}, ending{begun: true, transfer: how.to}, told)
+				<-told
+			}
+			if diff := cmp.Diff(want, c.asked); diff != "" {
+				t.Error(diff)
+			}
+			for name, how := range map[string]ending{"refused": {}, "hung up": {begun: true, stopped: true}} {
+				told := make(chan struct{})
+				c.release(call{carrier: carrier, id: "v3:a"}, how, told)
+				if <-told; len(c.asked) != len(want) {
+					t.Errorf("%s: %q", name, c.asked)
+				}
+			}
+			set := *c.settings()
+			set.Outbound.Carrier = carrier
+			c.Reconfigure(set)
+			begun, err := c.Dial(t.Context(), Outgoing{To: "+15559999", Request: "Hello"})
+			if err != nil || begun.CallID != "made" || begun.ConversationID != "call-"+carrier+"-made" {
+				t.Fatalf("%+v, %v", begun, err)
+			}
+			_, query, _ := strings.Cut(c.asked[len(c.asked)-1], "?call=")
+			if query == "" {
+				_, query, _ = strings.Cut(c.asked[len(c.asked)-1], url.QueryEscape("?call="))
+			}
+			query, _, _ = strings.Cut(query, `"`)
+			body := []byte(url.Values{"CallSid": {"made"}, "From": {"+15550100"}, "To": {"+15559999"}}.Encode())
+			if carrier == Vonage {
+				body = []byte(`{"from":"15550100","to":"15559999","uuid":"made"}`)
+			}
+			if w := c.post(carrier, "?call="+query, body, time.Now(), nil); w.Code != 200 || c.desk.asked[0].PendingRequest != "Hello" {
+				t.Errorf("%d %s %+v", w.Code, w.Body, c.desk.asked)
+			}
+		})
+	}
+}
+
+// TestDialLimits: only calls to allowed numbers, and only so many.
+func TestDialLimits(t *testing.T) {
+	c := newCarriers(t)
+	set := *c.settings()
+	set.Outbound = Outbound{From: "+15550100", Carrier: Twilio, Prefixes: []string{"+1555"}, PerMinute: 2}
+	c.Reconfigure(set)
+	for _, tc := range []struct {
+		out  Outgoing
+		want error
+	}{
+		{Outgoing{To: "+4930123456"}, ErrNumber}, {Outgoing{To: "15559999"}, ErrNumber}, {Outgoing{To: "+1555"}, ErrNumber},
+		{Outgoing{To: "+15559999", Request: strings.Repeat("x", maxRequest+1)}, ErrRequest},
+		{Outgoing{To: "+15559999"}, nil}, {Outgoing{To: "+15559999"}, nil}, {Outgoing{To: "+15559999"}, ErrTooMany},
+	} {
+		if _, err := c.Dial(t.Context(), tc.out); !errors.Is(err, tc.want) {
+			t.Errorf("%+v: %v, want %v", tc.out, err, tc.want)
+		}
+	}
+	set.Outbound.From = ""
+	c.Reconfigure(set)
+	if _, err := c.Dial(t.Context(), Outgoing{To: "+15559999"}); !errors.Is(err, ErrNoOutbound) {
+		t.Error(err)
+	}
+}
+
+// TestCallers: a number is a user, and a withheld one a new user each time.
+func TestCallers(t *testing.T) {
+	if who := caller("+15557654321"); who.String() != "+15557654321" || who.Anonymous() {
+		t.Errorf("%v", who)
+	}
+	for _, number := range []string{"", "anonymous", "Restricted", "+266696687", "127.0.0.1", "anonymous:abc", "\x00"} {
+		if one, two := caller(number), caller(number); !one.Anonymous() || one == two {
+			t.Errorf("%q is %v and %v", number, one, two)
+		}
+	}
+}
+
+// TestOtherStreams: Telnyx and Vonage speak their forms.
+func TestOtherStreams(t *testing.T) {
+	for carrier, tc := range map[string]struct {
+		start, key, mark, stop string
+		audio                  []byte
+		typ                    websocket.MessageType
+		ask                    []string
+	}{
+		Telnyx: {
+			start: `{"event":"start","sequence_number":"1","stream_id":"S1","start":{"call_control_id":"v3:a","custom_parameters":{"ticket":"t"},` +
+				`"media_format":{"encoding":"PCMA","sample_rate":8000,"channels":1}}}`,
+			key:   `{"event":"dtmf","stream_id":"S1","sequence_number":"5","dtmf":{"digit":"1"}}`,
+			mark:  `{"event":"mark","stream_id":"S1","mark":{"name":"2-7"}}`,
+			stop:  `{"event":"stop","stream_id":"S1","stop":{"user_id":"u","call_control_id":"v3:a"}}`,
+			audio: []byte(`{"event":"media","media":{"track":"inbound","chunk":"2","timestamp":"5","payload":"1dU="},"sequence_number":"4","stream_id":"S1"}`),
+			typ:   websocket.MessageText,
+			ask:   []string{`{"event":"media","media":{"payload":"1dU="}}`, `{"event":"mark","mark":{"name":"2-7"}}`, `{"event":"clear"}`},
+		},
+		Vonage: {
+			start: `{"event":"websocket:connected","content-type":"audio/l16;rate=8000","ticket":"t","call":"v3:a"}`,
+			key:   `{"event":"websocket:dtmf","digit":"1","duration":260}`,
+			mark:  `{"event":"websocket:notify","payload":{"name":"2-7"}}`,
+			audio: make([]byte, 4), typ: websocket.MessageBinary,
+			ask: []string{"\x00\x00\x00\x00", `{"action":"notify","payload":{"name":"2-7"}}`, `{"action":"clear"}`},
+		},
+	} {
+		t.Run(carrier, func(t *testing.T) {
+			s := &stream{dialect: dialects[carrier]}
+			var e event
+			read := func(typ websocket.MessageType, data string, want kind) {
+				t.Helper()
+				if err := s.read(typ, []byte(data), &e); err != nil || e.kind != want {
+					t.Errorf("%s is %d, %v", data, e.kind, err)
+				}
+			}
+			read(websocket.MessageText, tc.start, started)
+			if e.call.id != "v3:a" || e.ticket != "t" {
+				t.Errorf("%+v", e)
+			}
+			read(websocket.MessageText, tc.key, pressed)
+			if e.key != '1' {
+				t.Errorf("the key is %q", e.key)
+			}
+			read(websocket.MessageText, tc.mark, marked)
+			if e.gen != 2 || e.mark != 7 {
+				t.Errorf("the mark is %d-%d", e.gen, e.mark)
+			}
+			read(tc.typ, string(tc.audio), spoke)
+			pcm := e.format.decode(nil, e.audio)
+			if len(pcm) != 4 {
+				t.Errorf("%d bytes of PCM", len(pcm))
+			}
+			sent := []string{string(s.appendMedia(nil, e.format.encode(nil, pcm))), string(s.appendMark(nil, 2, 7)), string(s.appendClear(nil, 0, 0))}
+			if diff := cmp.Diff(tc.ask, sent); diff != "" {
+				t.Error(diff)
+			}
+			if tc.stop != "" {
+				read(websocket.MessageText, tc.stop, stopped)
+			}
+			if err := s.read(websocket.MessageText, []byte(tc.start), &e); err == nil {
+				t.Error("it starts twice")
+			}
+		})
+	}
+}
+
+// FuzzStream: no message of a carrier breaks a stream, and what is taken as audio is bounded.
+func FuzzStream(f *testing.F) {
+	start := []byte(`{"event":"start","streamSid":"S1","stream_id":"S1","start":{"callSid":"CA1","call_control_id":"CA1","streamSid":"S1",` +
+		`"mediaFormat":{"encoding":"audio/x-mulaw","sampleRate":8000,"channels":1},"media_format":{"encoding":"PCMU","sample_rate":8000}}}`)
+	vonage := []byte(`{"event":"websocket:connected","content-type":"audio/l16;rate=8000","call":"v3:a"}`)
+	for _, text := range []string{`{"event":"mark","streamSid":"S1","mark":{"name":"0-1"}}`, `{"event":"websocket:notify","payload":{"name":"1-1"}}`,
+		`{"event":"media","streamSid":"S1","media":{"track":"inbound","payload":"AAAA"}}`, `{"event":"dtmf","dtmf":{"digit":"#"}}`, `{"event":"stop"}`,
+		`{"event":"websocket:dtmf","digit":"1"}`} {
+		f.Add(byte(0), false, []byte(text))
+		f.Add(byte(2), true, []byte(text))
+	}
+	f.Fuzz(func(t *testing.T, which byte, binary bool, data []byte) {
+		carrier := Carriers()[int(which)%3]
+		for _, first := range [][]byte{nil, start, vonage} {
+			s := &stream{dialect: dialects[carrier]}
+			var e event
+			_ = s.read(websocket.MessageText, first, &e) // another carrier's start is refused
+			typ := websocket.MessageText
+			if binary {
+				typ = websocket.MessageBinary
+			}
+			begun := s.begun
+			err := s.read(typ, data, &e)
+			switch {
+			case err != nil && e.kind == spoke, e.kind == spoke && (!begun || len(e.audio) == 0 || len(e.audio) > 2*wire.MaxPayload+2):
+				t.Errorf("%s: audio of %d bytes, %v", carrier, len(e.audio), err)
+			case err == nil && e.kind == pressed && !wire.IsKey(string(e.key)):
+				t.Errorf("the key %q", e.key)
+			}
+		}
+	})
+}
+
+// FuzzWebhook: no webhook without a signature is answered with a ticket.
+func FuzzWebhook(f *testing.F) {
+	f.Add([]byte(`CallSid=CA1&From=%2B1`), "call=AAAA", "sig")
+	f.Add([]byte(`{"uuid":"1"}`), "", "Bearer a.b.c")
+	s := New(Options{Voice: &desk{}, Settings: Settings{PublicURL: "https://gw.example", Twilio: TwilioSettings{AuthToken: "t"},
+		Telnyx: TelnyxSettings{PublicKey: base64.StdEncoding.EncodeToString(make([]byte, 31))}, Vonage: VonageSettings{SignatureSecret: "v"}}})
+	f.Fuzz(func(t *testing.T, body []byte, query, sign string) {
+		for _, carrier := range Carriers() {
+			r := httptest.NewRequest(http.MethodPost, VoicePath(carrier), strings.NewReader(string(body)))
+			r.URL.RawQuery = query
+			r.Header = http.Header{"X-Twilio-Signature": {sign}, "Authorization": {sign}, "Telnyx-Signature-Ed25519": {sign}, "Telnyx-Timestamp": {query}}
+			w := httptest.NewRecorder()
+			s.Voice(carrier)(w, r)
+			if w.Code != http.StatusForbidden {
+				t.Errorf("%s: %d %s", carrier, w.Code, w.Body)
+			}
+		}
+	})
+}
