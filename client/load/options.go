@@ -18,7 +18,7 @@ import (
 
 // Options describe a run. The flags of voicegw load fill them; zero values have defaults.
 type Options struct {
-	Wire     string `help:"Wire: voicegw, realtime (OpenAI Realtime), or twilio (a phone carrier)." default:"voicegw" enum:"voicegw,realtime,twilio"`
+	Wire     string `help:"Wire: voicegw, realtime (OpenAI's) or twilio (phones)." default:"voicegw" enum:"voicegw,realtime,twilio"`
 	URL      string `help:"The wire's endpoint of the gateway (ws://127.0.0.1:8080/v1/voice)." placeholder:"URL"`
 	Anywhere bool   `help:"Allow an address that is not this machine." name:"yes-really"`
 

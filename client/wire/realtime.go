@@ -316,7 +316,6 @@ type realtimeEvent struct {
 		StatusDetails *struct {
 			Error *realtimeError `json:"error"`
 		} `json:"status_details"`
-		Usage *realtimeUsage `json:"usage"`
 	} `json:"response"`
 	Error realtimeError `json:"error"`
 }
@@ -336,33 +335,6 @@ type realtimeError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Param   string `json:"param"`
-}
-
-type realtimeUsage struct {
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
-	Input        struct {
-		Text   int64 `json:"text_tokens"`
-		Audio  int64 `json:"audio_tokens"`
-		Cached struct {
-			Text  int64 `json:"text_tokens"`
-			Audio int64 `json:"audio_tokens"`
-		} `json:"cached_tokens_details"`
-	} `json:"input_token_details"`
-	Output struct {
-		Text  int64 `json:"text_tokens"`
-		Audio int64 `json:"audio_tokens"`
-	} `json:"output_token_details"`
-}
-
-func (u *realtimeUsage) usage() protocol.Usage {
-	if u == nil {
-		return protocol.Usage{}
-	}
-	return protocol.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-		Input: protocol.UsageInput{Text: u.Input.Text, Audio: u.Input.Audio,
-			CachedText: u.Input.Cached.Text, CachedAudio: u.Input.Cached.Audio},
-		Output: protocol.UsageOutput{Text: u.Output.Text, Audio: u.Output.Audio}}
 }
 
 // hear translates a server event. Events that the engine does not need are ignored, as clients ignore unknown ones.
@@ -450,7 +422,8 @@ func (s *realtimeState) updated() []protocol.ServerMessage {
 		return nil
 	}
 	s.began = true
-	return []protocol.ServerMessage{&protocol.SessionStarted{SessionID: s.sessionID, InputRate: s.start.InputRate, OutputRate: s.start.OutputRate}}
+	return []protocol.ServerMessage{&protocol.SessionStarted{SessionID: s.sessionID,
+		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate}}
 }
 
 // flush drops all items: clients fall silent when the user speaks, whatever the server does.
@@ -528,8 +501,7 @@ func (s *realtimeState) done(e realtimeEvent) (out []protocol.ServerMessage) {
 	if d := e.Response.StatusDetails; d != nil && d.Error != nil {
 		out = append(out, &protocol.Error{Header: inTurn(s.turn), Code: cmp.Or(d.Error.Code, d.Error.Type), Message: d.Error.Message})
 	}
-	return append(out, &protocol.TurnEnded{Header: inTurn(s.turn), Status: cmp.Or(realtimeStatus[e.Response.Status], "failed"),
-		Usage: e.Response.Usage.usage()})
+	return append(out, &protocol.TurnEnded{Header: inTurn(s.turn), Status: cmp.Or(realtimeStatus[e.Response.Status], "failed")})
 }
 
 // tool translates the items of the gateway's own tools, which are seen only on request.

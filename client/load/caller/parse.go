@@ -41,7 +41,8 @@ var (
 
 // ParseScript reads a script from YAML for a wire. The error, a *strict.Error, names the file.
 func ParseScript(name string, data []byte, on wire.Wire) (*Script, error) {
-	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, wire: on, pause: voice.DefaultPause, patience: DefaultPatience}
+	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, wire: on,
+		pause: voice.DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {
 		if top, ok := p.keys(doc, "a script", topKeys); ok {
 			p.top(top)

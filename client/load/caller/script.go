@@ -27,7 +27,8 @@ type Script struct {
 // SeesTools reports whether the script depends on the gateway's tools, which some wires show only on request.
 func (s *Script) SeesTools() bool {
 	return slices.ContainsFunc(s.Turns, func(t Turn) bool {
-		return t.WaitFor == voice.ForTool || t.Approval != voice.ApprovalNobody || len(t.Expect.Tools)+len(t.Expect.NoTools)+len(t.Expect.Asks) > 0
+		e := t.Expect
+		return t.WaitFor == voice.ForTool || t.Approval != voice.ApprovalNobody || len(e.Tools)+len(e.NoTools)+len(e.Asks) > 0
 	})
 }
 
