@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/realtime"
+
 	"voicegw/internal/auth"
+	"voicegw/internal/origin"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -118,6 +124,36 @@ func TestClientSecretIsMade(t *testing.T) {
 		t.Errorf("%+v, %v", first, err)
 	}
 	first.Over()
+}
+
+// TestOfficialClientMakesASecret: the provider's own client gets a secret and can read it.
+func TestOfficialClientMakesASecret(t *testing.T) {
+	s := secretServer(t, operators("key"), func(o *Options) { o.Hosts = origin.Hosts{} })
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	c := openai.NewClient(option.WithBaseURL(srv.URL+"/v1/"), option.WithAPIKey("key"), option.WithHTTPClient(srv.Client()))
+	got, err := c.Realtime.ClientSecrets.New(t.Context(), realtime.ClientSecretNewParams{
+		ExpiresAfter: realtime.ClientSecretNewParamsExpiresAfter{Seconds: openai.Int(60)},
+		Session: realtime.ClientSecretNewParamsSessionUnion{OfRealtime: &realtime.RealtimeSessionCreateRequestParam{
+			Model: "gpt-realtime", Instructions: openai.String("Sing."),
+		}},
+	}, option.WithHeader(safetyIdentifier, "hash-of-bob"), option.WithMaxRetries(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Session.Instructions != "Sing." || got.Session.Model != "gpt-realtime" || got.ExpiresAt < time.Now().Unix()+58 {
+		t.Errorf("%s", got.RawJSON())
+	}
+	if call := realtimeCall(s, bearer(got.Value)); call.secret == nil || call.secret.User != user.Must("hash-of-bob") {
+		t.Errorf("%d %s", call.w.Code, call.w.Body)
+	}
+	_, err = c.Realtime.ClientSecrets.New(t.Context(), realtime.ClientSecretNewParams{
+		ExpiresAfter: realtime.ClientSecretNewParamsExpiresAfter{Seconds: openai.Int(5)},
+	}, option.WithMaxRetries(0))
+	var no *openai.Error
+	if !errors.As(err, &no) || no.StatusCode != http.StatusBadRequest || no.Param != "expires_after.seconds" || no.Code != "invalid_value" {
+		t.Errorf("a life of 5 s: %v", err)
+	}
 }
 
 // TestLocks: given instructions and tools are locked, unless tools are opened.
