@@ -128,6 +128,7 @@ func New(opts Options) *Server {
 	if opts.Voice != nil {
 		s.forPages("POST", sessionsPath, s.makeSession)
 	}
+	s.handleRealtime()
 	s.handle("POST /v1/console/codes", s.consoleCode)
 	s.handle("POST /v1/console/login", s.consoleLogin)
 	s.handle("POST /v1/confirmations", s.confirm)
