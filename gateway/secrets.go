@@ -86,13 +86,12 @@ func (s *Server) makeClientSecret(w http.ResponseWriter, r *http.Request) *probl
 	if no != nil {
 		return no
 	}
-	expires := time.Now().Add(time.Duration(seconds) * time.Second).Truncate(time.Second)
+	expires := time.Now().Add(time.Duration(seconds) * time.Second)
 	value, err := s.opts.Voice.MakeSecret(protocol.WithTraceParent(r.Context(), parentOf(r)), in, c, expires)
 	if err != nil {
 		return s.notInvited(err)
 	}
-	s.opts.Logger.Info("client secret made", "user", in.User.String(), "agent", in.Agent, "expires", expires.UTC(),
-		"addr", s.clientAddr(r).String())
+	s.opts.Logger.Info("client secret made", "agent", in.Agent, "expires", expires.UTC(), "addr", s.clientAddr(r).String())
 	session.ExpiresAt = expires.Unix()
 	return answer(w, http.StatusOK, secretAnswer{value, expires.Unix(), session})
 }

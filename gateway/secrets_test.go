@@ -16,6 +16,7 @@ import (
 	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/internal/auth"
+	"voicegw/internal/openaiwire"
 	"voicegw/internal/origin"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -387,6 +388,43 @@ func TestClientSecretEnds(t *testing.T) {
 	if got := []int{opens(kept), opens(revoked)}; got[0] != 101 || got[1] != 401 {
 		t.Errorf("after the key was revoked: %v", got)
 	}
+}
+
+// FuzzClientSecret: no body breaks the reader, and an accepted session can be applied again, as it is when a client
+// connects.
+func FuzzClientSecret(f *testing.F) {
+	for _, body := range []string{
+		`{}`, `{"session":{"type":"realtime","model":"m","tools":[{"type":"mcp"}]},"voicegw":{"tools":"open"}}`, `{"session":null}`, `[`,
+		`{"expires_after":{"seconds":10},"session":{"audio":{"input":{"turn_detection":{"type":"semantic_vad"}}}}}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		seconds, raw, ours, wrong := readSecretRequest(body)
+		if wrong != nil {
+			return
+		}
+		var more secretBody
+		if json.Unmarshal(ours, &more) != nil {
+			return
+		}
+		c, s, wrong := secretSession(raw, &more)
+		if wrong != nil {
+			return
+		}
+		if seconds < minSecretLife || seconds > maxSecretLife || len(c.Session) > 2*maxSecretSession {
+			t.Errorf("%d s, %d bytes", seconds, len(c.Session))
+		}
+		if _, err := json.Marshal(s); err != nil {
+			t.Error(err)
+		}
+		rules := openaiwire.Rules{TypeOptional: true, AnyTranscription: true}
+		if again := openaiwire.NewSession("s", "m", &rules, time.Time{}); len(c.Session) > 0 {
+			if _, wrong := again.Update(c.Session); wrong != nil {
+				t.Errorf("%s: %v", c.Session, wrong)
+			}
+		}
+	})
 }
 
 // lookup is a Voice with one client secret, or an error.
