@@ -24,6 +24,8 @@ type answerState struct {
 	reports bool      // the client reports what was heard, so it must go on
 	coded   []byte    // scratch
 	failure *protocol.Error
+	used    openaiwire.Usage // by the turn usedBy, as reported in its last response
+	usedBy  int
 }
 
 // response is the active response.
@@ -31,8 +33,12 @@ type response struct {
 	*openaiwire.Response
 	turn  int // of the session; zero before it began
 	open  []*message
-	calls int       // of the client's tools
 	until time.Time // see beginTime
+
+	calls   int                   // of the client's tools
+	pending map[string]bool       // calls of the client's tools that have begun, and that the client was not asked to run
+	waiting *protocol.AnswerEnded // the answer waits for the results of calls; nil before
+	settle  time.Time             // when pending calls are not waited for any more; zero if not waiting
 	// absorbs: it follows an approval, after which clients ask for a response.
 	absorbs bool
 }
@@ -227,7 +233,7 @@ func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
 	}
 	s.endToolItems(r)
 	r.End(status, details...)
-	r.Usage = usageOf(used)
+	r.Usage = s.answer.since(r.turn, usageOf(used))
 	s.answer.response = nil
 	s.emit(openaiwire.ResponseDone(r.Response))
 }
@@ -235,6 +241,23 @@ func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
 // fail ends the active response with an error.
 func (s *State) fail(kind, code, message string) {
 	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
+}
+
+// since returns what a turn has used since its last response, of what it has used so far.
+func (a *answerState) since(turn int, used openaiwire.Usage) openaiwire.Usage {
+	before := a.used
+	if a.usedBy != turn {
+		before = openaiwire.Usage{}
+	}
+	if used.Total() < before.Total() { // it was not reported
+		return openaiwire.Usage{}
+	}
+	a.used, a.usedBy = used, turn
+	return openaiwire.Usage{
+		InputText: used.InputText - before.InputText, InputAudio: used.InputAudio - before.InputAudio,
+		CachedText: used.CachedText - before.CachedText, CachedAudio: used.CachedAudio - before.CachedAudio,
+		OutputText: used.OutputText - before.OutputText, OutputAudio: used.OutputAudio - before.OutputAudio,
+	}
 }
 
 func usageOf(u protocol.Usage) openaiwire.Usage {
@@ -436,12 +459,30 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 const maxIndex = 1 << 31
 
 // answerEnded takes the end of the generation of an answer.
-func (s *State) answerEnded(m *protocol.AnswerEnded) {
+func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
 	r := s.answer.response
 	switch {
 	case r == nil || r.turn != m.Turn:
-	case !m.Waiting, r.calls > 0:
+	case m.Waiting:
+		r.waiting = m
+		s.callsKnown(now, r)
+	default:
 		s.finishWith(m.Usage, openaiwire.Completed)
+	}
+}
+
+// settleCalls is how long a response waits for calls that have begun: not all of them may run at the same time.
+const settleCalls = 200 * time.Millisecond
+
+// callsKnown ends a response with calls of the client's tools once all are known.
+func (s *State) callsKnown(now time.Time, r *response) {
+	switch {
+	case r.waiting == nil || r.calls == 0:
+	case len(r.pending) == 0 || !r.settle.IsZero() && !now.Before(r.settle):
+		s.tools.waited = r.turn
+		s.finishWith(r.waiting.Usage, openaiwire.Completed)
+	case r.settle.IsZero():
+		r.settle = now.Add(settleCalls)
 	}
 }
 
@@ -524,7 +565,7 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 	case *protocol.AudioFlush:
 		s.flushed(now, m)
 	case *protocol.AnswerEnded:
-		s.answerEnded(m)
+		s.answerEnded(now, m)
 	case *protocol.TurnEnded:
 		s.turnEnded(m)
 	case *protocol.Error:

@@ -62,6 +62,9 @@ func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 // update takes session.update, as a whole or not at all.
 func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	changed, err := s.sess.Update(e.Session)
+	if err == nil {
+		err = s.checkTools(changed.Tools, "session")
+	}
 	if err != nil {
 		return err
 	}
@@ -187,7 +190,11 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 		}
 		return openaiwire.ActiveResponse(r.ID)
 	}
-	switch err := s.sess.Permit(q); {
+	err := s.sess.Permit(q)
+	if err == nil {
+		err = s.checkTools(q.Tools, "response")
+	}
+	switch {
 	case err != nil:
 		return err
 	case q.Aside:

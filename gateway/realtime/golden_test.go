@@ -37,19 +37,24 @@ func counted() openaiwire.IDs {
 }
 
 func rules() *openaiwire.Rules {
-	return &openaiwire.Rules{Voice: "marin", SilenceMS: 500, AnyTranscription: true, TypeOptional: true,
-		CheckTool: CheckTool(func(name string) string {
-			if strings.EqualFold(name, "kb_search") {
-				return "kb_search"
-			}
-			return ""
-		})}
+	return &openaiwire.Rules{Voice: "marin", SilenceMS: 500, AnyTranscription: true, TypeOptional: true, CheckTool: CheckTool}
 }
 
 func newState(now time.Time) *State {
 	ids := counted()
 	return New(Options{IDs: ids, Session: openaiwire.NewSession(ids.Session(), "gpt-realtime", rules(), now.Add(time.Hour)),
-		Tools: []protocol.ClientTool{{Name: "kb_search", Description: "Searches."}}}, now)
+		Tools: []protocol.ClientTool{{Name: "kb_search", Description: "Searches."}}, CheckTools: hasKBSearch}, now)
+}
+
+// hasKBSearch refuses the name of a tool of the gateway.
+func hasKBSearch(tools []protocol.ClientTool) (field, why string) {
+	for i, t := range tools {
+		if strings.EqualFold(t.Name, "kb_search") {
+			field = fmt.Sprintf("tools[%d].name", i)
+			return field, "session.start: the field " + field + " is taken."
+		}
+	}
+	return "", ""
 }
 
 // TestGoldenConversations replays the conversations of testdata. Each is prose that says what it pins, a script, and

@@ -44,6 +44,8 @@ type Options struct {
 	Model string
 	// Tools are those of the gateway, for clients that ask to see them.
 	Tools []protocol.ClientTool
+	// CheckTools returns the field of the first tool that the session would refuse, and why; nil accepts all.
+	CheckTools func(tools []protocol.ClientTool) (field, why string)
 }
 
 // State is one conversation. It must not be used concurrently.
@@ -181,7 +183,7 @@ func (s *State) reconfigure(to settings) {
 func (s *State) WakeAt() time.Time {
 	at := earlier(s.startBy, s.answer.reportAt())
 	if r := s.answer.response; r != nil {
-		at = earlier(at, r.until)
+		at = earlier(earlier(at, r.until), r.settle)
 	}
 	return at
 }
@@ -195,6 +197,9 @@ func (s *State) Tick(now time.Time) {
 		s.start()
 	}
 	s.reportPlayed(now)
+	if r := s.answer.response; r != nil && !r.settle.IsZero() {
+		s.callsKnown(now, r)
+	}
 	if r := s.answer.response; r != nil && !r.until.IsZero() && !now.Before(r.until) {
 		s.fail("server_error", "no_answer", "The model gave no answer.")
 	}

@@ -2,6 +2,9 @@ package realtime
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"voicegw/internal/openaiwire"
@@ -13,6 +16,7 @@ type toolState struct {
 	open    map[string]bool // calls without a result
 	outputs []protocol.ToolResult
 	turn    int // of the newest call
+	waited  int // the turn whose calls have ended a response
 
 	visible   bool
 	shown     []*shownCall      // of the gateway's tools, in the active response
@@ -53,26 +57,39 @@ func declared(tools []openaiwire.Tool) (list []protocol.ClientTool) {
 	return list
 }
 
-// CheckTool is for [openaiwire.Rules]. taken returns the gateway's tool that a client's tool could be confused with;
-// empty without one.
-func CheckTool(taken func(name string) string) func(t *openaiwire.Tool, path string) *openaiwire.Error {
-	return func(t *openaiwire.Tool, path string) *openaiwire.Error {
-		if t.Type == "mcp" {
-			var server struct {
-				Label string `json:"server_label"`
-			}
-			if json.Unmarshal(t.Raw, &server) != nil || server.Label != Label {
-				return openaiwire.Invalid("invalid_value", path+".server_label",
-					"Invalid value: '%s'. This server calls no other servers; the label '%s' shows its own tools.", server.Label, Label)
-			}
-			return nil
-		}
-		if other := taken(t.Name); other != "" {
-			return openaiwire.Invalid("invalid_value", path+".name",
-				"Invalid value: '%s'. The server has the tool '%s', which it runs itself; give yours another name.", t.Name, other)
-		}
+// CheckTool is for [openaiwire.Rules]: a client may ask for the gateway's own tools, but for no other server's.
+func CheckTool(t *openaiwire.Tool, path string) *openaiwire.Error {
+	if t.Type != "mcp" {
 		return nil
 	}
+	var server struct {
+		Label string `json:"server_label"`
+	}
+	if json.Unmarshal(t.Raw, &server) != nil || server.Label != Label {
+		return openaiwire.Invalid("invalid_value", path+".server_label",
+			"Invalid value: '%s'. This server calls no other servers; the label '%s' shows its own tools.", server.Label, Label)
+	}
+	return nil
+}
+
+// checkTools returns the error of the first tool that the session would refuse. of is "session" or "response".
+func (s *State) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Error {
+	list := declared(tools)
+	if s.opts.CheckTools == nil || len(list) == 0 {
+		return nil
+	}
+	field, why := s.opts.CheckTools(list)
+	if why == "" {
+		return nil
+	}
+	path := of + ".tools"
+	var i int
+	if n, err := fmt.Sscanf(field, "tools[%d]", &i); err == nil && n == 1 && i < len(list) {
+		at := slices.IndexFunc(tools, func(t openaiwire.Tool) bool { return t.Type == "function" && t.Name == list[i].Name })
+		path = openaiwire.Path(path, at) + strings.Replace(field[strings.IndexByte(field, ']')+1:], ".schema", ".parameters", 1)
+	}
+	why = strings.TrimPrefix(why, "session.start: the field "+field+" ")
+	return openaiwire.Invalid("invalid_value", path, "Invalid value for '%s': it %s", path, why)
 }
 
 func asksToSee(s *openaiwire.Session) bool {
@@ -131,7 +148,10 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 		return
 	}
 	s.closeEnded(r)
-	r.calls++
+	if r.calls++; r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
+		r.waiting = &protocol.AnswerEnded{Waiting: true}
+	}
+	delete(r.pending, m.CallID)
 	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
 	place := s.openItem(r, it)
 	it.Arguments = string(m.Args)
@@ -140,6 +160,7 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 	s.emit(place.ArgumentsDelta(m.CallID, it.Arguments))
 	s.emit(place.ArgumentsDone(m.CallID, m.Name, it.Arguments))
 	s.closeItem(place, it, openaiwire.Completed)
+	s.callsKnown(now, r)
 }
 
 // output keeps the result of a call until the client asks for a response or the user speaks. One that is late is dropped.
@@ -177,7 +198,7 @@ func (s *State) takeTools(now time.Time, turn int, m protocol.ServerMessage) {
 	case *protocol.ToolStarted:
 		s.showCall(now, turn, m)
 	case *protocol.ToolEnded:
-		s.callEnded(m)
+		s.callEnded(now, m)
 	case *protocol.InspectCall:
 		s.inspected(m)
 	case *protocol.ConfirmationRequest:
@@ -202,11 +223,19 @@ func (s *State) runsIt(tool string) bool {
 }
 
 func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
-	if !s.tools.visible || s.runsIt(m.Tool) {
+	own := s.runsIt(m.Tool)
+	if !own && !s.tools.visible {
 		return
 	}
 	r := s.responseOf(now, turn)
-	if r == nil {
+	switch {
+	case r == nil:
+		return
+	case own:
+		if r.pending == nil {
+			r.pending = map[string]bool{}
+		}
+		r.pending[m.CallID] = true
 		return
 	}
 	s.closeEnded(r)
@@ -228,8 +257,12 @@ func (s *State) describe(c *shownCall, output, failure any) {
 }
 
 // callEnded drops a call that the client has not answered, or completes a shown call.
-func (s *State) callEnded(m *protocol.ToolEnded) {
+func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
 	delete(s.tools.open, m.CallID)
+	if r := s.answer.response; r != nil {
+		delete(r.pending, m.CallID)
+		s.callsKnown(now, r)
+	}
 	for _, c := range s.tools.shown {
 		if c.id == m.CallID {
 			c.ended = m
