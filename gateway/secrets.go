@@ -39,12 +39,14 @@ const (
 	secretsPath     = realtimePath + "/client_secrets"
 	betaSecretsPath = realtimePath + "/sessions"
 	callsPath       = realtimePath + "/calls"
+	// bareRealtimePath is for clients whose base URL has no version.
+	bareRealtimePath = "/realtime"
 )
 
 // isRealtime reports whether a path belongs to OpenAI's Realtime API.
 func isRealtime(path string) bool {
 	path = strings.TrimPrefix(path, azurePrefix)
-	return path == realtimePath || path == "/realtime" || strings.HasPrefix(path, realtimePath+"/")
+	return path == realtimePath || path == bareRealtimePath || strings.HasPrefix(path, realtimePath+"/")
 }
 
 type secretAnswer struct {
@@ -157,6 +159,19 @@ func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *
 	c.LockInstructions = told || prompted || more.Agent != ""
 	c.LockTools = more.Tools == "locked" || declared && more.Tools != "open"
 	return c, s, nil
+}
+
+// applySecret gives a session the settings of a client secret, and locks some.
+func applySecret(c *store.ClientSecret, s *openaiwire.Session) (*openaiwire.Session, *openaiwire.Error) {
+	if len(c.Session) > 0 {
+		changed, wrong := s.Update(c.Session)
+		if wrong != nil {
+			return nil, wrong
+		}
+		s = changed
+	}
+	s.Rules.LockInstructions, s.Rules.LockTools = c.LockInstructions, c.LockTools
+	return s, nil
 }
 
 // secretInvitation is for a named user, the user of OpenAI's header, or a new one.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/realtime"
@@ -18,6 +19,7 @@ import (
 	"voicegw/internal/auth"
 	"voicegw/internal/openaiwire"
 	"voicegw/internal/origin"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -193,6 +195,102 @@ func TestLocks(t *testing.T) {
 	if w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "WebSocket") {
 		t.Errorf("WebRTC: %d %s", w.Code, w.Body)
 	}
+}
+
+// TestClientSecretSpeaks opens sessions over a socket: the settings are those of the secret and stay so, and the secret
+// opens the next session after the end of the first.
+func TestClientSecretSpeaks(t *testing.T) {
+	kept, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Sync: store.SyncInterval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := sessionOptions()
+	desk := handoff.New(kept, "default")
+	opts.Handoffs = desk
+	var s *Server
+	srv, m := startOf(t, opts, func(o *Options) {
+		o.Voice, o.Auth = desk, operators(testKey)
+	})
+	t.Cleanup(func() {
+		m.Close()
+		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s, _ = srv.Config.Handler.(*Server)
+	if s == nil {
+		t.Fatal("the handler is no Server")
+	}
+	w := send(s, secretsPath, `{"session":{"type":"realtime","model":"other","instructions":"Sing.","tools":[{"type":"function","name":"look"}]},"voicegw":{"user":"ada"}}`, bearer(testKey))
+	var made struct{ Value string }
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || made.Value == "" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	dial := func() *websocket.Conn {
+		t.Helper()
+		c, _, err := websocket.Dial(t.Context(), srv.URL+realtimePath+"?model=gpt-realtime", &websocket.DialOptions{
+			Subprotocols: []string{"realtime", keyProtocol + made.Value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.CloseNow() })
+		if c.Subprotocol() != "realtime" {
+			t.Errorf("the subprotocol is %q", c.Subprotocol())
+		}
+		return c
+	}
+	until := func(c *websocket.Conn, want string) string {
+		t.Helper()
+		for {
+			_, data, err := c.Read(t.Context())
+			if err != nil {
+				return err.Error()
+			}
+			if strings.Contains(string(data), want) {
+				return string(data)
+			}
+		}
+	}
+	write := func(c *websocket.Conn, event string) {
+		t.Helper()
+		if err := c.Write(t.Context(), websocket.MessageText, []byte(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locked := func(event string) {
+		t.Helper()
+		if !strings.Contains(event, `"instructions":"Sing."`) || !strings.Contains(event, `"name":"look"`) || strings.Contains(event, "Shout") || !strings.Contains(event, `"model":"other"`) {
+			t.Errorf("the session is %s", event)
+		}
+	}
+	first := dial()
+	locked(until(first, "session.created"))
+	write(first, `{"type":"session.update","session":{"type":"realtime","instructions":"Shout.","tools":[]}}`)
+	locked(until(first, "session.updated"))
+	write(first, `{"type":"conversation.item.create","item":{"type":"message","role":"system","content":[{"type":"input_text","text":"Shout."}]}}`)
+	if got := until(first, `"error"`); !strings.Contains(got, `"param":"item.role"`) {
+		t.Errorf("a system message: %s", got)
+	}
+	write(first, `{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}`)
+	until(first, "conversation.item.done")
+	testutil.WaitUntil(t, "the session", func() bool { return len(m.Sessions()) == 1 })
+	if one := m.Sessions()[0]; one.User != "ada" || one.Principal.ID != "operator" {
+		t.Errorf("the session is %+v", one)
+	}
+	second := dial()
+	write(second, `{"type":"response.create"}`)
+	if got := until(second, "nothing"); !strings.Contains(got, "4") || len(m.Sessions()) != 1 {
+		t.Errorf("a second session at the same time: %s", got)
+	}
+	write(first, `{"type":"session.close"}`)
+	until(first, "nothing")
+	testutil.WaitUntil(t, "its end", func() bool { return len(m.Sessions()) == 0 })
+	third := dial()
+	write(third, `{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}`)
+	testutil.WaitUntil(t, "the next session", func() bool { return len(m.Sessions()) == 1 })
+	write(third, `{"type":"session.close"}`)
+	until(third, "nothing")
+	testutil.WaitUntil(t, "the end of all", func() bool { return len(m.Sessions()) == 0 })
 }
 
 // TestUsersOfClientSecrets: a server names the user, in the body or as to OpenAI; otherwise each secret has a new one. A
