@@ -30,9 +30,9 @@ type access struct {
 // accesses lists all routes (docs/authentication.md). OPTIONS, for CORS preflights, is always public.
 var accesses = []access{
 	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // also opened by a ticket or a resume token
-	{pattern: "GET " + realtimePath, scopes: auth.ScopeVoice, free: true, realtime: true},
-	{pattern: "GET " + azurePrefix + realtimePath, scopes: auth.ScopeVoice, free: true, realtime: true},
-	{pattern: "GET " + bareRealtimePath, scopes: auth.ScopeVoice, free: true, realtime: true},
+	{pattern: "GET /v1/realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
+	{pattern: "GET /openai/v1/realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
+	{pattern: "GET /realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
 	{pattern: "GET /v1/providers", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true},
 	{pattern: "GET /v1/tools", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true},
 	{pattern: "GET /v1/tools/{id}", scopes: auth.ScopeInspect, free: true},

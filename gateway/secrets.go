@@ -31,6 +31,7 @@ const (
 	maxSecretSession  = 64 << 10 // bytes of its session
 	safetyIdentifier  = "OpenAI-Safety-Identifier"
 	defaultModelAlias = "gpt-realtime"
+	agentModel        = "agent:" // begins a model that is an agent
 )
 
 const (
@@ -39,14 +40,12 @@ const (
 	secretsPath     = realtimePath + "/client_secrets"
 	betaSecretsPath = realtimePath + "/sessions"
 	callsPath       = realtimePath + "/calls"
-	// bareRealtimePath is for clients whose base URL has no version.
-	bareRealtimePath = "/realtime"
 )
 
 // isRealtime reports whether a path belongs to OpenAI's Realtime API.
 func isRealtime(path string) bool {
 	path = strings.TrimPrefix(path, azurePrefix)
-	return path == realtimePath || path == bareRealtimePath || strings.HasPrefix(path, realtimePath+"/")
+	return path == realtimePath || path == "/realtime" || strings.HasPrefix(path, realtimePath+"/")
 }
 
 type secretAnswer struct {
@@ -156,22 +155,12 @@ func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *
 	_, told := asked["instructions"]
 	_, prompted := asked["prompt"]
 	_, declared := asked["tools"]
+	if name, ok := strings.CutPrefix(c.Model, agentModel); ok {
+		more.Agent = cmp.Or(more.Agent, name)
+	}
 	c.LockInstructions = told || prompted || more.Agent != ""
 	c.LockTools = more.Tools == "locked" || declared && more.Tools != "open"
 	return c, s, nil
-}
-
-// applySecret gives a session the settings of a client secret, and locks some.
-func applySecret(c *store.ClientSecret, s *openaiwire.Session) (*openaiwire.Session, *openaiwire.Error) {
-	if len(c.Session) > 0 {
-		changed, wrong := s.Update(c.Session)
-		if wrong != nil {
-			return nil, wrong
-		}
-		s = changed
-	}
-	s.Rules.LockInstructions, s.Rules.LockTools = c.LockInstructions, c.LockTools
-	return s, nil
 }
 
 // secretInvitation is for a named user, the user of OpenAI's header, or a new one.

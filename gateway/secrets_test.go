@@ -172,6 +172,7 @@ func TestLocks(t *testing.T) {
 		`{"session":{"tools":[]},"voicegw":{"tools":"open"}}`:                              "false false gpt-realtime",
 		`{"voicegw":{"tools":"locked"}}`:                                                   "false true gpt-realtime",
 		`{"voicegw":{"agent":"default"}}`:                                                  "true false gpt-realtime",
+		`{"session":{"model":"agent:default"}}`:                                            "true false agent:default",
 		`{"voicegw":{"agent":"default","user":"ada","scopes":["hr"]}}`:                     "true false gpt-realtime",
 	} {
 		a := minted(t, s, "key", body, nil)
@@ -366,6 +367,7 @@ func TestClientSecretIsNotMade(t *testing.T) {
 		"field of ours":      {key: testKey, body: `{"voicegw":{"usr":"ada"}}`, status: 400, code: "invalid_message", param: "voicegw"},
 		"user":               {key: testKey, body: `{"voicegw":{"user":"10.0.0.1"}}`, status: 400, code: "invalid_message"},
 		"header":             {key: testKey, body: `{}`, change: header(safetyIdentifier, "10.0.0.1"), status: 400, code: "invalid_message"},
+		"model's agent":      {key: testKey, body: `{"session":{"model":"agent:bob"}}`, status: 404, code: "unknown_agent"},
 		"agent":              {key: testKey, body: `{"voicegw":{"agent":"bob"}}`, status: 404, code: "unknown_agent"},
 		"two keys":           {key: testKey, body: `{}`, change: header("Api-Key", "other"), status: 401, code: "key_missing"},
 		"no JSON's type":     {key: testKey, body: `{}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
