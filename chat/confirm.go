@@ -2,10 +2,12 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"voicegw/internal/audit"
+	"voicegw/internal/conversation"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
@@ -136,5 +138,159 @@ func (c client) Invite(offer registry.VoiceOffer) {
 	c.t.emit(&protocol.VoiceSessionStart{
 		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket,
 		ExpiresAt: protocol.Time{Time: offer.ExpiresAt},
+	})
+}
+
+// Jobs reports finished background jobs; *jobs.Runner implements it.
+type Jobs interface {
+	// OwedTo returns the finished jobs that have not been reported to a conversation.
+	OwedTo(ctx context.Context, conversation string) ([]store.Job, error)
+	// Told marks a job as reported.
+	Told(ctx context.Context, id string) (first bool, err error)
+}
+
+// owed is a result of an earlier turn that the model has not got: of an approved action, for example after a crash, or
+// of a finished job.
+type owed struct {
+	reference, notice string
+	told              func(context.Context) error // marks it as reported
+}
+
+// owed returns the results to report in this turn. begin skips those in the conversation's notices.
+func (t *turn) owed(ctx context.Context) (all []owed) {
+	mine := func(user string) bool { return conversation.Owned(user, t.conv.ID, t.req.User) }
+	if from := t.a.opts.Approvals; from != nil {
+		approvals, err := from.OpenIn(ctx, t.conv.ID, time.Now())
+		if t.warn(err, "listing approved actions failed; the next turn tries again") {
+			approvals = nil
+		}
+		for _, a := range approvals {
+			if a.Told || !mine(a.User) || t.req.confirms(a.Question()) {
+				continue
+			}
+			notice := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+			if a.Result != nil {
+				notice = prompts.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
+			}
+			all = append(all, owed{a.Reference, notice, func(ctx context.Context) error {
+				if err := from.Told(ctx, a); !errors.Is(err, store.ErrChanged) {
+					return err
+				}
+				return nil
+			}})
+		}
+	}
+	if from := t.a.opts.Jobs; from != nil && t.save != nil {
+		jobs, err := from.OwedTo(ctx, t.conv.ID)
+		if t.warn(err, "listing finished jobs failed; the next turn tries again") {
+			jobs = nil
+		}
+		for _, j := range jobs {
+			if mine(j.User) {
+				all = append(all, owed{j.ID, prompts.JobNotice(j.Name, j.Tool, j.ID, t.mark.JSON(j.Result)),
+					func(ctx context.Context) error { _, err := from.Told(ctx, j.ID); return err }})
+			}
+		}
+	}
+	return all
+}
+
+// told marks results as reported, even if the client has left.
+func (t *turn) told(ctx context.Context, results []owed) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	for _, o := range results {
+		t.warn(o.told(ctx), "marking a result as reported failed; the next turn reports it again", "reference", o.reference)
+	}
+}
+
+// warn logs an error, and reports whether there is one.
+func (t *turn) warn(err error, message string, fields ...any) bool {
+	if err != nil {
+		t.a.opts.Logger.Warn(message, append([]any{"conversation_id", t.conv.ID, "error", err}, fields...)...)
+	}
+	return err != nil
+}
+
+// recall adds the open approval requests of earlier turns to the book, so that repeating a call doesn't ask again. The
+// conversation has them without their secret tokens.
+func (t *turn) recall(ctx context.Context) {
+	for _, e := range t.conv.Entries {
+		for _, c := range e.Calls {
+			if env, _, ends := question(c); time.Now().Before(ends) &&
+				t.a.opts.Executor.QuestionState(ctx, c.Question) == execute.QuestionOpen {
+				t.calls.Recall(env, e.Turn)
+			}
+		}
+	}
+}
+
+// tellUnapproved reports, once, the approval requests of earlier turns that expired or were declined over the API.
+func (t *turn) tellUnapproved(ctx context.Context) {
+	for _, e := range t.conv.Entries {
+		if e.Side != conversation.SideText {
+			continue // the voice session reports it to its own model
+		}
+		for _, c := range e.Calls {
+			_, reference, ends := question(c)
+			if reference == "" || t.conv.HasOutcome(reference) || t.req.confirms(c.Question) {
+				continue
+			}
+			switch t.a.opts.Executor.QuestionState(ctx, c.Question) {
+			case execute.QuestionDeclined:
+				t.noted(prompts.DeclinedNotice(c.Tool, reference))
+			case execute.QuestionExpired:
+				t.noted(prompts.ExpiredNotice(c.Tool, reference))
+			case execute.QuestionUnknown:
+				if !time.Now().Before(ends) {
+					t.noted(prompts.ExpiredNotice(c.Tool, reference))
+				}
+			}
+		}
+	}
+}
+
+func (r *Request) confirms(name string) bool {
+	return r.Confirmation != nil && store.QuestionName(r.Confirmation.Token) == name
+}
+
+// question returns the answer to a call that made an approval request, with the request's reference and expiry;
+// otherwise they are zero.
+func question(c conversation.Call) (env registry.Envelope, reference string, ends time.Time) {
+	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil ||
+		env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
+		return env, "", ends
+	}
+	var details struct {
+		Reference string `json:"reference"`
+	}
+	ends, err := time.Parse(time.RFC3339, env.Error.ConfirmationRequest.ExpiresAt)
+	if err == nil {
+		_ = json.Unmarshal(env.Error.Details, &details) // without details, there is no reference
+	}
+	return env, details.Reference, ends
+}
+
+// resume restores the book of earlier turns. An approval continues their budget, or a model could keep asking.
+func (t *turn) resume() {
+	if err := t.calls.Book().Resume(t.conv.Policy); err != nil {
+		t.a.opts.Logger.Warn("restoring the approval requests of earlier turns failed", "conversation_id", t.conv.ID, "error", err)
+	}
+	if t.req.Confirmation == nil {
+		t.calls.Book().BeginTurn()
+	}
+}
+
+// askedBefore records in the book how the approval requests of earlier turns ended.
+func (t *turn) askedBefore(ctx context.Context) {
+	t.calls.Book().Unapproved(func(tool, name string) {
+		switch t.a.opts.Executor.QuestionState(ctx, name) {
+		case execute.QuestionApproved:
+			t.calls.Book().Approved(tool, name)
+		case execute.QuestionDeclined, execute.QuestionExpired:
+			t.calls.Book().Resolved(name)
+		case execute.QuestionUnknown:
+			t.calls.Book().Forget(name)
+		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"voicegw/config/setting"
+	"voicegw/registry/document"
 )
 
 type field struct {
@@ -123,9 +124,4 @@ func splitList(text string) []string {
 	return out
 }
 
-func quote(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		s = string(r[:40]) + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return strconv.Quote(document.Shorten(s, 40)) }

@@ -135,7 +135,7 @@ func (s *services) script(spec chaosTool, n *chaosNode) (registry.Entry, *jstool
 	if err != nil {
 		return entry, nil, nil, err
 	}
-	hosts := jstool.New(jstool.Options{Command: []string{serveScripts}, Logger: slog.New(slog.DiscardHandler)})
+	hosts := jstool.New([]string{serveScripts}, slog.New(slog.DiscardHandler))
 	tool, problems := jstool.Parse(hosts, dir, name, jstool.State(dir), &entry.Spec)
 	if tool == nil {
 		return entry, nil, nil, fmt.Errorf("the tool %s: %v", spec.id, problems)

@@ -21,8 +21,8 @@ import (
 	"voicegw/chat/completions"
 	"voicegw/client/talk"
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/calendar/caldav"
 	"voicegw/internal/backends/calendar/google"
+	"voicegw/internal/backends/calendar/ics"
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/qdrant"
@@ -262,7 +262,7 @@ func discoveryAttacks() []attack {
 }
 
 func askCalDAV(ctx context.Context, base, path string) error {
-	c, err := caldav.New(caldav.Options{URL: base, Calendars: map[calendar.Name]string{calendar.Primary: path}})
+	c, err := ics.NewCalDAV(ics.CalDAVOptions{URL: base, Calendars: map[calendar.Name]string{calendar.Primary: path}})
 	if err != nil {
 		return err
 	}

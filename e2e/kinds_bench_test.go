@@ -106,7 +106,7 @@ func BenchmarkToolKinds(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	hosts := jstool.New(jstool.Options{Command: []string{serveScripts}, Logger: slog.New(slog.DiscardHandler)})
+	hosts := jstool.New([]string{serveScripts}, slog.New(slog.DiscardHandler))
 	b.Cleanup(hosts.Close)
 	script := kindEntry(b, "js_echo")
 	run, wrong := jstool.Parse(hosts, dir, "js-echo", jstool.State(dir), &script.Spec)

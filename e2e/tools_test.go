@@ -21,7 +21,6 @@ import (
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
@@ -97,7 +96,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := source.Open(t.Context(), index, source.Options{})
+	source, err := kb.OpenSource(t.Context(), index, kb.SourceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ type openaiTrouble struct {
 
 // openaiTroubles has the status, if nothing was sent, and the error by code. Codes are OpenAI's where possible
 // (developers.openai.com/api/docs/guides/error-codes, read 2026-11-23). The provider rejecting the gateway's key isn't
-// a 401. docs/chat.md has this table (TestTroublesStandInTheDocs).
+// a 401. docs/chat.md has this list (TestTroublesStandInTheDocs).
 var openaiTroubles = map[string]openaiTrouble{
 	protocol.CodeProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
 	protocol.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},

@@ -5,7 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
 	"time"
+	"unicode"
+
+	"voicegw/prompts"
+	"voicegw/registry/document"
 )
 
 // Tools get the following capabilities as fields of their Needs. All are safe for concurrent use.
@@ -231,4 +238,165 @@ func (e Envelope) Into(v any) error {
 		failed.Type = ErrorPermanent
 	}
 	return failed
+}
+
+// CallCapabilities are the types of the capabilities in every call and mode. The caller of [Prepared.Run] passes a
+// value of each, or one that implements all; otherwise they have no effect.
+func CallCapabilities() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[Messenger](), reflect.TypeFor[Progress](), reflect.TypeFor[Audit](), reflect.TypeFor[Tools]()}
+}
+
+type apart struct{}
+
+func (apart) Timeout(time.Time, time.Duration, string) {}
+
+func (apart) Tell(string, float64) {}
+
+func (apart) Send(name string, data any) error {
+	_, err := Aside(name, data)
+	return err
+}
+
+func (apart) Note(event string, data any) error {
+	_, err := Aside(event, data)
+	return err
+}
+
+func (apart) Part(data any) error {
+	_, err := NewPart(data, 0, 0)
+	return err
+}
+
+// Call refuses: there is no conversation whose tools could be called.
+func (apart) Call(_ context.Context, tool string, _ any) Envelope {
+	return Envelope{Error: NewError(ErrorPermanent, prompts.NoNestedCalls(tool)),
+		Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
+}
+
+var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)
+
+// Aside checks a message by the rules of [Messenger.Send], and returns the data as JSON. The error wraps ErrNotTaken.
+func Aside(name string, data any) (json.RawMessage, error) {
+	if name == PartName {
+		return nil, fmt.Errorf("registry: %w: the name %q is that of parts of an answer; give them with Stream.Part", ErrNotTaken, PartName)
+	}
+	return aside(name, data)
+}
+
+func aside(name string, data any) (json.RawMessage, error) {
+	if !asideForm.MatchString(name) {
+		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and "+
+			"underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, document.Show(name))
+	}
+	encoded, err := document.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w: the data of %q cannot be written as JSON: %w", ErrNotTaken, name, err)
+	}
+	if len(encoded) > MaxAside {
+		return nil, fmt.Errorf("registry: %w: the data of %q has %d bytes of JSON, and at most %d are allowed", ErrNotTaken,
+			name, len(encoded), MaxAside)
+	}
+	return encoded, nil
+}
+
+// ProgressText returns a text of Progress.Tell for display: on one line, without invisible characters, at most
+// MaxProgress long.
+func ProgressText(text string) string {
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
+	if runes := []rune(text); len(runes) > MaxProgress {
+		text = string(runes[:MaxProgress-1]) + "…"
+	}
+	return text
+}
+
+// TooManyAsides is the error for a message or note beyond MaxAsides; what names the kind.
+func TooManyAsides(what string) error {
+	return fmt.Errorf("registry: %w: this call has given %d %s, and more are not allowed", ErrNotTaken, MaxAsides, what)
+}
+
+// Agents lets a tool read, create and change the gateway's agents. Errors are *ToolError and list all problems. It is
+// safe for concurrent use.
+type Agents interface {
+	// List returns at most limit agents, sorted by id.
+	List(limit int) AgentList
+	// Get returns an agent. A NOT_FOUND error suggests similar ids.
+	Get(id string) (AgentShown, error)
+	// Check returns the error of Save for the same change, without saving.
+	Check(change AgentChange) error
+	// Save creates or changes an agent. The error is CONFLICT if it isn't in change.State, or already exists.
+	Save(ctx context.Context, change AgentChange) (AgentSaved, error)
+	// CheckDelete returns the error of Delete, without deleting.
+	CheckDelete(id, state string) error
+	// Delete removes an agent's edits if it is in that state; an empty state matches any. The error is CONFLICT if
+	// other agents switch to it.
+	Delete(ctx context.Context, id, state string) (AgentDeleted, error)
+}
+
+// AgentChange is a change of an agent. Nil fields don't change.
+type AgentChange struct {
+	// ID is the agent's id. Empty creates an agent with an id from its name.
+	ID string
+	// State is the version that the caller has seen; empty matches any.
+	State                       string
+	Name, Description, Playbook *string
+	// Tools are ids of tools. Unknown ones are dropped and reported, unless all are unknown.
+	Tools []string
+	By    string
+}
+
+// AgentLine is an agent in a list.
+type AgentLine struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Enabled     bool   `json:"enabled"`
+	// Source is "configuration", "file" or "store".
+	Source string `json:"source"`
+	State  string `json:"state"`
+}
+
+// AgentList is a list of agents.
+type AgentList struct {
+	Agents []AgentLine `json:"agents"`
+	// Total counts all agents. Default is the agent for clients that choose none.
+	Total   int    `json:"total"`
+	Default string `json:"default"`
+}
+
+// AgentShown is an agent with its instructions.
+type AgentShown struct {
+	AgentLine
+	Playbook string   `json:"playbook"`
+	Tools    []string `json:"tools"`
+	AllTools bool     `json:"all_tools,omitempty"`
+	SwitchTo []string `json:"switch_to,omitempty"`
+	UsedBy   []string `json:"used_by,omitempty"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+// AgentSaved is the result of a change.
+type AgentSaved struct {
+	AgentLine
+	Created      bool          `json:"created"`
+	Tools        []string      `json:"tools"`
+	AllTools     bool          `json:"all_tools,omitempty"`
+	InvalidTools []InvalidName `json:"invalid_tools,omitempty"`
+}
+
+// InvalidName is a dropped name and the reason.
+type InvalidName struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// AgentDeleted is the result of a deletion.
+type AgentDeleted struct {
+	ID string `json:"id"`
+	// Stays means that the agent still exists without its edits, from a file or the configuration.
+	Stays bool `json:"stays"`
 }

@@ -15,7 +15,6 @@ import (
 	"voicegw/prompts"
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -120,7 +119,7 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	if empty := strings.TrimSpace(string(text)); empty == "" || empty == "null" {
 		text = json.RawMessage(spec.NoParameters)
 	}
-	params, found := schema.CompileParameters(text)
+	params, found := document.CompileParameters(text)
 	if params != nil {
 		found = append(found, document.Legible(params.Doc, nil)...)
 	}
@@ -213,4 +212,150 @@ func (e *SameName) Error() string {
 		return fmt.Sprintf("registry: there is a tool %q already", e.Name)
 	}
 	return fmt.Sprintf("registry: %q differs from the tool %q in nothing that a model would notice", e.Name, e.Other)
+}
+
+const describeParameters = `{
+  "type": "object",
+  "properties": {"tool": {"type": "string", "description": "` + prompts.DescribeToolName + `"}},
+  "required": ["tool"],
+  "additionalProperties": false
+}`
+
+type describeArgs struct {
+	Tool string `json:"tool"`
+}
+
+type describeNeeds struct{ Snapshot *Snapshot }
+
+type description struct {
+	Tool     string        `json:"tool"`
+	Version  string        `json:"version"`
+	Category spec.Category `json:"category"`
+	Guide    string        `json:"guide"`
+}
+
+func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Result, error) {
+	tool, ok := call.Needs.Snapshot.Tool(call.Args.Tool)
+	if !ok || !tool.Allows(call.Session.Mode) {
+		var names []string
+		for _, t := range call.Needs.Snapshot.Tools(call.Session.Mode) {
+			names = append(names, t.ToolID)
+		}
+		words := prompts.NoGuide(document.Shorten(call.Args.Tool, 80), document.Shorten(strings.Join(names, ", "), 1000))
+		return Result{}, &ToolError{Type: ErrorNotFound, Message: words.Message, Suggestion: words.Suggestion}
+	}
+	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil
+}
+
+// Builtins returns the built-in tools, sorted by id. The caller owns the slice.
+func Builtins() []Entry { return []Entry{describer().Entry} }
+
+// describer makes the tool describe_tool of a registry.
+func describer() *Tool {
+	return ownTool(spec.Spec{
+		ToolID: spec.DescribeTool, Description: prompts.DescribeTool, Idempotent: true, LatencyBudgetMS: 100,
+		Parameters: json.RawMessage(describeParameters), Dynamic: map[string]string{"/properties/tool/enum": spec.LiveTools},
+	}, prompts.DescribeToolSummary, prompts.DescribeToolGuide, Bind(describeTool), source{tools: true})
+}
+
+// ownTool makes a tool of the gateway's own. needs are the sources of the handler's needs.
+func ownTool(s spec.Spec, summary, guide string, h Handler, needs ...source) *Tool {
+	s.Version, s.TimeoutMS = "1.0.0", 1000
+	s.Category, s.SideEffects = spec.CategoryUtility, spec.SideEffectsNone
+	s.AllowedModes = []spec.Mode{spec.ModeText, spec.ModeVoice}
+	params, problems := document.CompileParameters(s.Parameters)
+	forms, err := FormsOf(s.Parameters)
+	if len(problems) > 0 || err != nil {
+		panic(fmt.Sprint("registry: the schema of "+s.ToolID+": ", problems, err)) // cannot happen: the schema is made here
+	}
+	return &Tool{
+		Entry:    Entry{Spec: s, Summary: summary, Guide: guide, Forms: forms},
+		compiled: &spec.Compiled{Parameters: params},
+		handler:  h,
+		sources:  map[spec.Mode][]source{spec.ModeText: needs, spec.ModeVoice: needs},
+	}
+}
+
+// SwitchTarget is an agent that another one may hand the user over to.
+type SwitchTarget struct {
+	// ID is the agent's name for the model, at most MaxAgent bytes. Name and Description explain its purpose; may be empty.
+	ID, Name, Description string
+}
+
+// maxTargetWords limits the description of a target, and maxTargets that of all, in characters. maxSwitches limits the
+// cached tools, one for each set of targets.
+const (
+	maxTargetWords = 200
+	maxTargets     = 6000
+	maxSwitches    = 1024
+)
+
+type switchArgs struct {
+	Agent   string `json:"agent"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+type switched struct {
+	Agent string `json:"agent"`
+	Note  string `json:"note"`
+}
+
+// Switching returns a snapshot of the same version that also has the built-in tool [spec.AgentSwitch], with these agents
+// as the values of its parameter agent. Snapshots with the same targets share the tool. Without targets it returns s.
+func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
+	if s == nil || len(targets) == 0 {
+		return s
+	}
+	tool := s.switches.get(fmt.Sprintf("%q", targets), maxSwitches, func() *Tool { return switchTool(targets) })
+	return s.holding(append(slices.Clone(s.sorted), tool))
+}
+
+func switchHandler(targets []SwitchTarget) Handler {
+	names := make(map[string]string, len(targets))
+	for _, t := range targets {
+		names[t.ID] = t.Name
+	}
+	return Bind(func(_ context.Context, call Call[switchArgs, struct{}]) (Result, error) {
+		return Result{
+			Data: switched{Agent: call.Args.Agent, Note: prompts.SwitchedNote(names[call.Args.Agent], call.Args.Agent,
+				call.Args.Message)},
+			Intents: []Intent{SwitchAgent(call.Args.Agent, call.Args.Reason, call.Args.Message)},
+		}, nil
+	})
+}
+
+func switchTool(targets []SwitchTarget) *Tool {
+	ids := make([]string, len(targets))
+	for i, t := range targets {
+		ids[i] = t.ID
+	}
+	quoted := func(v any) []byte {
+		text, _ := document.Marshal(v) // strings only: cannot fail
+		return text
+	}
+	parameters := fmt.Appendf(nil, `{"type":"object","properties":{"agent":{"type":"string","enum":%s,"description":%s},`+
+		`"reason":{"type":"string","minLength":1,"maxLength":%d,"description":%s},"message":{"type":"string","maxLength":%d,`+
+		`"description":%s}},`+
+		`"required":["agent","reason"],"additionalProperties":false}`,
+		quoted(ids), quoted(prompts.AgentSwitchAgent+targetWords(targets)), MaxReason, quoted(prompts.AgentSwitchReason),
+		MaxPendingMessage, quoted(prompts.AgentSwitchMessage))
+	return ownTool(spec.Spec{
+		ToolID: spec.AgentSwitch, Description: prompts.AgentSwitch, LatencyBudgetMS: 500, Parameters: parameters,
+	}, prompts.AgentSwitchSummary, prompts.AgentSwitchGuide+targetWords(targets), switchHandler(targets))
+}
+
+func targetWords(targets []SwitchTarget) string {
+	var b strings.Builder
+	for _, t := range targets {
+		line := "\n" + t.ID
+		if words := strings.TrimSpace(strings.Join(strings.Fields(t.Name+". "+t.Description), " ")); words != "." {
+			line += ": " + document.Shorten(words, maxTargetWords)
+		}
+		if b.Len()+len(line) > maxTargets {
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }

@@ -12,14 +12,13 @@ import (
 
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // Fitted turns arguments of a fitted schema into those of the original schema. It is immutable.
 type Fitted struct {
 	texts []string // the properties that models write as JSON text, sorted
 	// schema is the original; nil if it does not compile here or only the other side checks its arguments.
-	schema *schema.Schema
+	schema *document.Schema
 }
 
 var (
@@ -51,7 +50,7 @@ func Fit(raw json.RawMessage) (f *Fitted, fitted json.RawMessage, losses []strin
 		if len(problems) == 0 {
 			slices.Sort(a.texts)
 			slices.Sort(a.losses)
-			return &Fitted{texts: a.texts, schema: schema.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
+			return &Fitted{texts: a.texts, schema: document.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
 		}
 		if !a.repair(problems[0]) {
 			return nil, nil, nil, fmt.Errorf("%w: %s", errNoForm, problems[0])
@@ -71,7 +70,7 @@ func (a *simplifier) lose(format string, args ...any) {
 }
 
 func (a *simplifier) check(text []byte) []document.Problem {
-	_, problems := schema.CompileParameters(text)
+	_, problems := document.CompileParameters(text)
 	if len(problems) > 0 {
 		return problems
 	}

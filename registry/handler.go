@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -141,7 +140,7 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 type passed struct{}
 
 // fits reports schema properties that the handler's arguments lack, because they would be silently dropped.
-func (h Handler) fits(root *schema.Node) []document.Problem {
+func (h Handler) fits(root *document.Node) []document.Problem {
 	f := fitter{seen: map[fitted]bool{}}
 	f.walk(root, h.args, document.Pointer{"parameters"})
 	return document.SortProblems(f.problems)
@@ -153,7 +152,7 @@ type fitter struct {
 }
 
 type fitted struct {
-	n *schema.Node
+	n *document.Node
 	t reflect.Type
 }
 
@@ -162,7 +161,7 @@ var (
 	textual     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-func (f *fitter) walk(n *schema.Node, t reflect.Type, place document.Pointer) {
+func (f *fitter) walk(n *document.Node, t reflect.Type, place document.Pointer) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

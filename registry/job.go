@@ -13,7 +13,6 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
-	"voicegw/registry/spec"
 )
 
 // Limits of a job, in bytes of JSON.
@@ -162,7 +161,7 @@ func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
 	}
 	if o.late && errors.Is(o.err, errJobTime) {
 		o.told = NewError(ErrorPermanent, prompts.JobOutOfTime(t.ToolID, t.Job.Longest))
-		o.told.PartialSideEffects = t.SideEffects == spec.SideEffectsWrites
+		o.told.PartialSideEffects = t.Writes()
 	}
 	env := p.envelope(o, time.Since(start))
 	s.log(ctx, p, run.Session, &env, o, left)

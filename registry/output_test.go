@@ -8,7 +8,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -84,7 +83,7 @@ func TestOutputIsBounded(t *testing.T) {
 		Errors []document.Problem
 		More   int
 	}
-	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != schema.MaxProblems || details.More != 500-schema.MaxProblems {
+	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != document.MaxProblems || details.More != 500-document.MaxProblems {
 		t.Errorf("%d errors, %d more: %v", len(details.Errors), details.More, err)
 	}
 }
@@ -146,20 +145,20 @@ func TestOutputIsClosedElsewhere(t *testing.T) {
 		return `{"type":"object","properties":{"a":` + schema + `},"additionalProperties":false}`
 	}
 	for name, tt := range map[string]struct {
-		compile func(json.RawMessage) (*schema.Schema, []document.Problem)
+		compile func(json.RawMessage) (*document.Schema, []document.Problem)
 		schema  string
 		at      string
 	}{
-		"a map":                {schema.CompileOutput, inside(open), ""},
-		"a map of maps":        {schema.CompileOutput, inside(`{"type":"object","additionalProperties":` + open + `}`), ""},
-		"the whole":            {schema.CompileOutput, open, "/additionalProperties"},
-		"beside names":         {schema.CompileOutput, inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`), "/properties/a/additionalProperties"},
-		"nothing said":         {schema.CompileOutput, inside(`{"type":"object"}`), "/properties/a"},
-		"a value of any kind":  {schema.CompileOutput, inside(`{"type":"object","additionalProperties":{}}`), "/properties/a/additionalProperties"},
-		"an open value":        {schema.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"object"}}`), "/properties/a/additionalProperties"},
-		"a default in a map":   {schema.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`), "/properties/a/additionalProperties/default"},
-		"a map in $defs":       {schema.CompileOutput, `{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`, ""},
-		"a map of a parameter": {schema.CompileParameters, inside(open), "/properties/a/additionalProperties"},
+		"a map":                {document.CompileOutput, inside(open), ""},
+		"a map of maps":        {document.CompileOutput, inside(`{"type":"object","additionalProperties":` + open + `}`), ""},
+		"the whole":            {document.CompileOutput, open, "/additionalProperties"},
+		"beside names":         {document.CompileOutput, inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`), "/properties/a/additionalProperties"},
+		"nothing said":         {document.CompileOutput, inside(`{"type":"object"}`), "/properties/a"},
+		"a value of any kind":  {document.CompileOutput, inside(`{"type":"object","additionalProperties":{}}`), "/properties/a/additionalProperties"},
+		"an open value":        {document.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"object"}}`), "/properties/a/additionalProperties"},
+		"a default in a map":   {document.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`), "/properties/a/additionalProperties/default"},
+		"a map in $defs":       {document.CompileOutput, `{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`, ""},
+		"a map of a parameter": {document.CompileParameters, inside(open), "/properties/a/additionalProperties"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, problems := tt.compile(json.RawMessage(tt.schema))

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -94,7 +93,7 @@ func TestTheValidPartOfAList(t *testing.T) {
 func TestManyInvalidItems(t *testing.T) {
 	var seen []document.Problem
 	p, refused := lists(t, &seen).Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(`{"names":["a"`+strings.Repeat(`,"x"`, 100)+`]}`))
-	if refused != nil || len(p.Invalid()) != schema.MaxProblems+1 || p.Invalid()[schema.MaxProblems].Message != "and 80 more" {
+	if refused != nil || len(p.Invalid()) != document.MaxProblems+1 || p.Invalid()[document.MaxProblems].Message != "and 80 more" {
 		t.Errorf("%+v %+v", p, refused)
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -80,7 +79,7 @@ func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*P
 // raw is decoded again without the defaults.
 func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []document.Problem) {
 	p, problems := s.whole(t, args, nil)
-	if p != nil || t.SideEffects == spec.SideEffectsWrites || len(args.problems) > 0 {
+	if p != nil || t.Writes() || len(args.problems) > 0 {
 		return p, problems
 	}
 	if part, _ := s.whole(t, Decode(args.raw), problems); part != nil {
@@ -108,7 +107,7 @@ func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*
 	applied, full := params.Complete(value)
 	if !full {
 		return nil, []document.Problem{{Message: fmt.Sprintf(
-			"leave out more than %d values that have defaults; send fewer items", schema.MaxDefaults)}}
+			"leave out more than %d values that have defaults; send fewer items", document.MaxDefaults)}}
 	}
 	if problems := params.Validate(value); len(problems) > 0 {
 		return nil, problems
@@ -366,8 +365,8 @@ func innermostItem(value any, path string) (list string, index int, found bool) 
 }
 
 func toldItems(dropped []document.Problem) []document.Problem {
-	if more := len(dropped) - schema.MaxProblems; more > 0 {
-		dropped = append(slices.Clone(dropped[:schema.MaxProblems]), document.Problem{Message: fmt.Sprintf("and %d more", more)})
+	if more := len(dropped) - document.MaxProblems; more > 0 {
+		dropped = append(slices.Clone(dropped[:document.MaxProblems]), document.Problem{Message: fmt.Sprintf("and %d more", more)})
 	}
 	return dropped
 }

@@ -12,7 +12,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -111,7 +110,7 @@ func TestPrepareBoundsItsErrors(t *testing.T) {
 		Errors []document.Problem
 		More   int
 	}
-	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != schema.MaxProblems || details.More != 481 {
+	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != document.MaxProblems || details.More != 481 {
 		t.Errorf("%d errors, %d more, %v", len(details.Errors), details.More, err)
 	}
 }

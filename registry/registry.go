@@ -13,7 +13,7 @@
 // Every call returns one [Envelope], regardless of the model and the handler. Arguments are decoded strictly,
 // completed with defaults and validated before a handler gets them as a Go struct generated from the schema.
 //
-// Package spec parses schema.json, and package schema compiles its JSON Schemas. This package is independent of
+// Package spec parses schema.json, and package document compiles its JSON Schemas. This package is independent of
 // models, providers and networks, and opens no files: schemas with external references are rejected.
 package registry
 

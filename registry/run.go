@@ -14,7 +14,6 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/registry/document"
-	"voicegw/registry/spec"
 )
 
 const (
@@ -163,7 +162,7 @@ func (t *Tool) late(ctx context.Context, o outcome) outcome {
 		return stopped
 	case o.late:
 		o.told = NewError(ErrorTransient, prompts.AskedTooLong(t.ToolID))
-		o.told.Retryable = t.mayRepeat()
+		o.told.Retryable = t.MayRepeat()
 	}
 	return o
 }
@@ -173,8 +172,6 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
-
-func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != spec.SideEffectsWrites }
 
 func (t *Tool) notBegun(ctx context.Context) outcome {
 	o := outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx))}
@@ -194,7 +191,7 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 			limitMS = t.TimeoutMS
 		}
 		told := NewError(ErrorTransient, prompts.OutOfTime(t.ToolID, limitMS))
-		told.Retryable = t.mayRepeat()
+		told.Retryable = t.MayRepeat()
 		return outcome{err: cause, late: true, told: told}
 	}
 	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, prompts.CancelledMidway)}
@@ -291,7 +288,7 @@ func (t *Tool) told(o outcome) *Error {
 	if e == nil {
 		e = NewError(ErrorInternal, prompts.FailedUnexpectedly(t.ToolID))
 	}
-	if t.SideEffects != spec.SideEffectsWrites {
+	if !t.Writes() {
 		return e
 	}
 	if (e.Type == ErrorInternal || o.late) && !o.harmless() {

@@ -234,7 +234,7 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 		return
 	}
 	now := s.opts.now()
-	limit := s.audioAhead()
+	limit := s.opts.Limits.audioAhead(s.start.Extra)
 	ahead, hole, ok := s.mic.clock.add(len(pcm), since, now, limit)
 	switch {
 	case hole > minGap:
@@ -272,7 +272,7 @@ func (a *attachment) message(m protocol.ClientMessage) {
 	case *protocol.Respond:
 		s.dispatch(orchestrator.UserAsk{Instructions: m.Instructions})
 	case *protocol.Reconfigure:
-		s.reconfigure(m)
+		otherWire{s}.reconfigure(m)
 	case *protocol.InputActivity:
 		if !manual(s.start) {
 			s.clientError(protocol.CodeInvalidMessage,

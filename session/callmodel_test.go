@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"voicegw/internal/model"
+	"voicegw/internal/testutil"
 )
 
 // The model of calls: sessions that are admitted, connect to a provider that refuses, hangs or
@@ -96,9 +96,9 @@ const (
 	noneLeft    = "when a session is over, no connection of it is left"
 )
 
-func (m callModel) protocol() model.Protocol[callState] {
-	broken := func(name string, how func(s callState, i int) string) model.Promise[callState] {
-		return model.Promise[callState]{Name: name, Broken: func(s callState) string {
+func (m callModel) protocol() testutil.Protocol[callState] {
+	broken := func(name string, how func(s callState, i int) string) testutil.Promise[callState] {
+		return testutil.Promise[callState]{Name: name, Broken: func(s callState) string {
 			for i := range s.calls {
 				if text := how(s, i); text != "" {
 					return fmt.Sprintf("session %d %s", i+1, text)
@@ -107,9 +107,9 @@ func (m callModel) protocol() model.Protocol[callState] {
 			return ""
 		}}
 	}
-	return model.Protocol[callState]{
+	return testutil.Protocol[callState]{
 		Steps: m.steps,
-		Promises: []model.Promise[callState]{
+		Promises: []testutil.Promise[callState]{
 			broken(readsAnswer, func(s callState, i int) string {
 				if c := s.calls[i]; c.phase == callRuns && c.reads != c.answered {
 					return fmt.Sprintf("reads connection %d, and connection %d has answered", c.reads, c.answered)
@@ -159,7 +159,7 @@ func (m callModel) seated(s callState) (n int8) {
 	return n
 }
 
-func (m callModel) steps(s callState, can model.Can[callState]) {
+func (m callModel) steps(s callState, can testutil.Can[callState]) {
 	for i := range s.calls {
 		m.session(s, i, can)
 	}
@@ -170,7 +170,7 @@ func (m callModel) steps(s callState, can model.Can[callState]) {
 }
 
 // session is what a session does itself.
-func (m callModel) session(s callState, i int, can model.Can[callState]) {
+func (m callModel) session(s callState, i int, can testutil.Can[callState]) {
 	who, c := fmt.Sprintf("session %d", i+1), s.calls[i]
 	step := func(by, does string, change func(n *callState, c *callSession)) {
 		n := s
@@ -217,7 +217,7 @@ func (m callModel) session(s callState, i int, can model.Can[callState]) {
 }
 
 // ask begins a handshake: with a connection that idles, if the pool is shared, or a new one.
-func (m callModel) ask(s callState, i int, can model.Can[callState]) {
+func (m callModel) ask(s callState, i int, can testutil.Can[callState]) {
 	who := fmt.Sprintf("session %d", i+1)
 	if m.lastDialled {
 		for k, c := range s.conns {
@@ -241,7 +241,7 @@ func (m callModel) ask(s callState, i int, can model.Can[callState]) {
 }
 
 // conn is what happens to a connection: it is dialled, and the provider refuses or accepts.
-func (m callModel) conn(s callState, k int, can model.Can[callState]) {
+func (m callModel) conn(s callState, k int, can testutil.Can[callState]) {
 	name := int8(k + 1)
 	switch c := s.conns[k]; c.state {
 	case dialling:
@@ -319,7 +319,7 @@ func (s *callState) close(name int8) {
 }
 
 // draining is Manager.Drain, and the signals.
-func (m callModel) draining(s callState, can model.Can[callState]) {
+func (m callModel) draining(s callState, can testutil.Can[callState]) {
 	step := func(by, does string, to drainPhase) {
 		n := s
 		n.drain = to
@@ -349,7 +349,7 @@ func (m callModel) draining(s callState, can model.Can[callState]) {
 
 func newCallModel() callModel {
 	m := callModel{tries: 2, places: 1, stuck: 1}
-	if model.Deep() {
+	if testutil.Deep() {
 		m.tries, m.places, m.stuck = 3, 2, 2
 	}
 	return m
@@ -357,22 +357,22 @@ func newCallModel() callModel {
 
 // TestModelOfCalls explores calls with their handshakes, and a drain at any moment.
 func TestModelOfCalls(t *testing.T) {
-	model.Keeps(t, newCallModel().protocol())
+	testutil.Keeps(t, newCallModel().protocol())
 	two := newCallModel()
 	two.places = 2
-	model.Keeps(t, two.protocol())
+	testutil.Keeps(t, two.protocol())
 }
 
 // TestModelFindsWhatHandshakesMend: before each handshake had its connections to itself, a
 // session read the connection that it had dialled last, and another had answered it.
 func TestModelFindsWhatHandshakesMend(t *testing.T) {
 	m := callModel{lastDialled: true, tries: 2, places: 2}
-	model.Breaks(t, m.protocol(), readsAnswer)
+	testutil.Breaks(t, m.protocol(), readsAnswer)
 }
 
 // TestModelFindsWhatTheBoundOfADrainMends: before it had a bound, a drain waited for a tool
 // that never ends.
 func TestModelFindsWhatTheBoundOfADrainMends(t *testing.T) {
 	m := callModel{boundless: true, tries: 1, places: 1, stuck: 1}
-	model.Breaks(t, m.protocol(), model.Reachable)
+	testutil.Breaks(t, m.protocol(), testutil.Reachable)
 }

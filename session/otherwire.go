@@ -13,6 +13,9 @@ import (
 
 // This file is for connections of other protocols than voicegw.v1; see protocol.StartExtra.
 
+// otherWire has what only such connections need of a session.
+type otherWire struct{ *session }
+
 func withExtra(setup transport.Setup, x *protocol.StartExtra) transport.Setup {
 	if x != nil {
 		setup.SilenceMS, setup.PrefixMS = cmp.Or(x.SilenceMS, setup.SilenceMS), cmp.Or(x.PrefixMS, setup.PrefixMS)
@@ -66,7 +69,7 @@ func earlierPart(m *protocol.AddItem) orchestrator.UserContext {
 }
 
 // tellHistory gives the model the conversation before the session, unless its connection began with it.
-func (s *session) tellHistory() {
+func (s otherWire) tellHistory() {
 	x := s.start.Extra
 	if x == nil {
 		return
@@ -80,11 +83,11 @@ func (s *session) tellHistory() {
 	x.History = nil
 }
 
-func (s *session) audioAhead() time.Duration {
-	if x := s.start.Extra; x != nil {
-		return cmp.Or(x.AudioAhead, s.opts.Limits.AudioAhead)
+func (l Limits) audioAhead(x *protocol.StartExtra) time.Duration {
+	if x != nil {
+		return cmp.Or(x.AudioAhead, l.AudioAhead)
 	}
-	return s.opts.Limits.AudioAhead
+	return l.AudioAhead
 }
 
 // answerReport tells a client that asked for it how far the model's answer is. The session's mu guards it.
@@ -104,11 +107,11 @@ func (r *answerReport) runs(do calls.Run) {
 }
 
 // asked records that the client has got a call, or never gets it.
-func (s *session) asked(call string) {
+func (s otherWire) asked(call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.client.answer.unasked, call)
-	s.client.answer.report(s, false)
+	s.client.answer.report(s.session, false)
 }
 
 // report sends the end of an answer, or that it waits for calls, once they are settled and the client has got its own.
@@ -143,7 +146,7 @@ func (c *clientSide) reportWaiting(s *session) {
 }
 
 // reconfigure gives the agent other instructions and the client's other tools.
-func (s *session) reconfigure(m *protocol.Reconfigure) {
+func (s otherWire) reconfigure(m *protocol.Reconfigure) {
 	next, cause := s.changed(m)
 	switch {
 	case cause != nil:
@@ -154,7 +157,7 @@ func (s *session) reconfigure(m *protocol.Reconfigure) {
 }
 
 // changed returns the present agent with those changes; nil if they change nothing for the model.
-func (s *session) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Cause) {
+func (s otherWire) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Cause) {
 	was := s.model.redial.Load()
 	o := was.m.options()
 	r := *was
@@ -168,7 +171,7 @@ func (s *session) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Ca
 	}
 	r.agent, r.all = &a, all
 	r.tools = o.toolsFor(&a, all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
-	next, err := s.nextAgent(was, &r)
+	next, err := r.follow(s.session, was)
 	if err != nil {
 		return nil, refusal(0, protocol.CodeNotAvailable, "%s.", err)
 	}

@@ -229,7 +229,7 @@ func (s *session) begin(token string) {
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
-	s.tellHistory()
+	otherWire{s}.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()

@@ -16,7 +16,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/onecall"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -188,11 +187,11 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	}
 	r := *was
 	r.agent, r.tools = a, m.options().toolsFor(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
-	return s.nextAgent(was, &r)
+	return r.follow(s, was)
 }
 
-// nextAgent makes r, a changed copy of the present redialer was, the session's next agent.
-func (s *session) nextAgent(was, r *redialer) (*orchestrator.NextAgent, error) {
+// follow makes r, a changed copy of the session's redialer was, its next agent.
+func (r *redialer) follow(s *session, was *redialer) (*orchestrator.NextAgent, error) {
 	m, a := was.m, r.agent
 	r.provider = m.options().providerOf(&r.modelRequest)
 	now := s.model.link().info()
@@ -335,7 +334,7 @@ func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (js
 	c.open[call.ID] = asked
 	c.s.send(asked.message(false))
 	c.mu.Unlock()
-	c.s.asked(call.ID)
+	otherWire{c.s}.asked(call.ID)
 	defer func() {
 		c.mu.Lock()
 		delete(c.open, call.ID)
@@ -451,7 +450,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 			return done, nil
 		}
 	}
-	desk := onecall.Desk{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
+	desk := execute.Desk{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
 	done.Envelope = desk.Decide(ctx, c, approved, calls.ByAPI)
 	m.decided(ctx, c, done.Envelope)
 	if approved {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"voicegw/internal/model"
+	"voicegw/internal/testutil"
 )
 
 // The model of voice sessions: offers and their tickets, sessions on two gateways that may be
@@ -93,11 +93,11 @@ const (
 	nextKnows    = "a session knows what the one before has handed back, if the store was there"
 )
 
-func (m voiceModel) protocol() model.Protocol[voiceModelState] {
-	broken := func(name string, how func(s voiceModelState) string) model.Promise[voiceModelState] {
-		return model.Promise[voiceModelState]{Name: name, Broken: how}
+func (m voiceModel) protocol() testutil.Protocol[voiceModelState] {
+	broken := func(name string, how func(s voiceModelState) string) testutil.Promise[voiceModelState] {
+		return testutil.Promise[voiceModelState]{Name: name, Broken: how}
 	}
-	each := func(name, how string, is func(s voiceModelState, i int) bool) model.Promise[voiceModelState] {
+	each := func(name, how string, is func(s voiceModelState, i int) bool) testutil.Promise[voiceModelState] {
 		return broken(name, func(s voiceModelState) string {
 			for i := range s.tickets {
 				if is(s, i) {
@@ -107,9 +107,9 @@ func (m voiceModel) protocol() model.Protocol[voiceModelState] {
 			return ""
 		})
 	}
-	return model.Protocol[voiceModelState]{
+	return testutil.Protocol[voiceModelState]{
 		Steps: m.steps,
-		Promises: []model.Promise[voiceModelState]{
+		Promises: []testutil.Promise[voiceModelState]{
 			each(oneSession, "ticket %d has opened two", func(s voiceModelState, i int) bool { return s.tickets[i].opened > 1 }),
 			each(replacedDead, "ticket %d has", func(s voiceModelState, i int) bool { return s.tickets[i].replaced && s.tickets[i].phase == talking }),
 			broken(onePerTalk, func(s voiceModelState) string {
@@ -157,7 +157,7 @@ func (v modelVoice) state() *voiceState {
 	return &voiceState{SessionID: sessionName(v.of), Running: v.running}
 }
 
-func (m voiceModel) steps(s voiceModelState, can model.Can[voiceModelState]) {
+func (m voiceModel) steps(s voiceModelState, can testutil.Can[voiceModelState]) {
 	if i := s.offered; i < modelTickets && idle(s.voice.state()) == nil {
 		n := s
 		n.offered++
@@ -177,7 +177,7 @@ func (m voiceModel) steps(s voiceModelState, can model.Can[voiceModelState]) {
 }
 
 // client is a client with its ticket, which may be reloaded and come again, and its session.
-func (m voiceModel) client(s voiceModelState, i int, can model.Can[voiceModelState]) {
+func (m voiceModel) client(s voiceModelState, i int, can testutil.Can[voiceModelState]) {
 	t, who := s.tickets[i], fmt.Sprintf("session %d", i+1)
 	step := func(by, does string, change func(n *voiceModelState, t *modelTicket)) {
 		n := s
@@ -229,7 +229,7 @@ func (m voiceModel) client(s voiceModelState, i int, can model.Can[voiceModelSta
 }
 
 // handBack is Desk.HandBack of a session, and the end of its ticket after it.
-func (m voiceModel) handBack(s voiceModelState, i int, can model.Can[voiceModelState]) {
+func (m voiceModel) handBack(s voiceModelState, i int, can testutil.Can[voiceModelState]) {
 	who, me := fmt.Sprintf("session %d", i+1), int8(i+1)
 	n := s
 	t := &n.tickets[i]
@@ -269,7 +269,7 @@ func (m voiceModel) handBack(s voiceModelState, i int, can model.Can[voiceModelS
 }
 
 // text is a turn of text, Agent.Respond.
-func (m voiceModel) text(s voiceModelState, can model.Can[voiceModelState]) {
+func (m voiceModel) text(s voiceModelState, can testutil.Can[voiceModelState]) {
 	n := s
 	t := &n.text
 	switch s.text.phase {
@@ -302,7 +302,7 @@ func (m voiceModel) text(s voiceModelState, can model.Can[voiceModelState]) {
 
 // ends are the lives of leases whose holder was killed, or cannot reach the store. The holder's
 // clock says that its lease has nearly ended before that of the store ends it.
-func (m voiceModel) ends(s voiceModelState, can model.Can[voiceModelState]) {
+func (m voiceModel) ends(s voiceModelState, can testutil.Can[voiceModelState]) {
 	n := s
 	if s.lease == 4 {
 		n.lease = 0
@@ -331,10 +331,10 @@ func (m voiceModel) ends(s voiceModelState, can model.Can[voiceModelState]) {
 // a turn of text.
 func TestModelOfVoiceSessions(t *testing.T) {
 	m := voiceModel{kills: 1, away: 1, opens: opens}
-	if model.Deep() {
+	if testutil.Deep() {
 		m.kills, m.away = 2, 2
 	}
-	model.Keeps(t, m.protocol())
+	testutil.Keeps(t, m.protocol())
 }
 
 // TestModelFindsReplacedTickets: a ticket that a newer one had replaced opened a session once
@@ -346,17 +346,17 @@ func TestModelFindsReplacedTickets(t *testing.T) {
 		}
 		return idle(old)
 	}
-	model.Breaks(t, voiceModel{opens: before}.protocol(), replacedDead)
+	testutil.Breaks(t, voiceModel{opens: before}.protocol(), replacedDead)
 }
 
 // TestModelFindsWhatRevisionsMend: without its revision, a turn of text writes over what was
 // handed back meanwhile.
 func TestModelFindsWhatRevisionsMend(t *testing.T) {
-	model.Breaks(t, voiceModel{opens: opens, blind: true}.protocol(), nothingLost)
+	testutil.Breaks(t, voiceModel{opens: opens, blind: true}.protocol(), nothingLost)
 }
 
 // TestModelFindsWhatFencingMends: where the store was away for longer than the lease of a running
 // session lives, and the session went on, a second one could begin beside it.
 func TestModelFindsWhatFencingMends(t *testing.T) {
-	model.Breaks(t, voiceModel{opens: opens, away: 1, unfenced: true}.protocol(), onePerTalk)
+	testutil.Breaks(t, voiceModel{opens: opens, away: 1, unfenced: true}.protocol(), onePerTalk)
 }

@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/backends/contacts"
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/registrytest"
@@ -61,7 +60,7 @@ func load(t *testing.T) *registry.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := source.Open(t.Context(), index, source.Options{})
+	source, err := kb.OpenSource(t.Context(), index, kb.SourceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/textutil"
 	"voicegw/protocol"
+	"voicegw/registry/document"
 )
 
 // Display prints a conversation as it happens, for a person or as JSON lines. It is not safe for concurrent use.
@@ -133,7 +134,7 @@ func (d *Display) own(e Event) {
 		d.line(who, "answered")
 	case EventAsking:
 		d.asking = true
-		d.line("confirm", "Approve? [y/N]  "+clip(exact(e.Text), maxPrompt))
+		d.line("confirm", "Approve? [y/N]  "+document.Shorten(exact(e.Text), maxPrompt))
 	case EventApproving, EventDeclining:
 		d.asking = false
 		d.line("confirm", e.Event)
@@ -171,13 +172,6 @@ func (d *Display) confirmation(m *protocol.ConfirmationRequest) {
 
 // maxPrompt bounds the preview in the prompt, in characters; it was printed in full before.
 const maxPrompt = 60
-
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
-}
 
 const maxArgsLine = 100
 

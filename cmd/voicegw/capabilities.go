@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -15,12 +17,13 @@ import (
 	"voicegw/config"
 	"voicegw/internal/agent"
 	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/google"
+	"voicegw/internal/backends/calendar/ics"
 	"voicegw/internal/backends/contacts"
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/user"
@@ -36,8 +39,8 @@ type capabilities struct {
 	logger    *slog.Logger
 	embed     *kb.EmbeddingCache // nil without an endpoint
 	kb        kb.Index
-	library   *kb.Library    // kb, limited to the namespaces that each user may read
-	source    *source.Source // keeps kb in sync with its folder
+	library   *kb.Library // kb, limited to the namespaces that each user may read
+	source    *kb.Source  // keeps kb in sync with its folder
 	store     *store.Store
 	handoff   *handoff.Handoffs
 	desk      *calendar.Desk
@@ -57,7 +60,7 @@ type capabilities struct {
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options,
 	logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}, mcp: mcptool.NewClient(logger),
-		hosts: newToolHosts(logger)}
+		hosts: jstool.New([]string{"tool-host"}, logger)}
 	c.flags.Store(cfg)
 	var err error
 	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {
@@ -126,7 +129,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	}
 	c.kb = index
 	c.library = kb.NewLibrary(c.kb, grants)
-	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
+	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("reading the knowledge base (kb.path): %w", err)
 	}
@@ -134,11 +137,11 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 }
 
 // openSynonyms may return nil: no file is configured.
-func openSynonyms(cfg config.KB) (*source.SynonymFile, error) {
+func openSynonyms(cfg config.KB) (*kb.SynonymFile, error) {
 	if cfg.Synonyms == "" {
 		return nil, nil
 	}
-	synonyms, err := source.OpenSynonyms(string(cfg.Synonyms))
+	synonyms, err := kb.OpenSynonyms(string(cfg.Synonyms))
 	if err != nil {
 		return nil, fmt.Errorf("reading the synonyms (kb.synonyms): %w", err)
 	}
@@ -187,7 +190,7 @@ func newEmbedder(cfg config.Embeddings) (*kb.EmbeddingCache, error) {
 	return kb.NewEmbeddingCache(client, kb.EmbeddingCacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {
+func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *kb.SynonymFile) (kb.Index, error) {
 	var current func() *kb.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current
@@ -274,4 +277,65 @@ func provided() map[spec.Mode][]reflect.Type {
 // blocked is session.Options.Blocked. While the store is unavailable it uses the last known state.
 func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
 	return c.store.Blocks().Blocked(who.String())
+}
+
+// openDesk makes the backend of the calendar tools, without connecting. The folder of calendars is inside dataDir
+// unless configured; with neither there are no calendars. done releases the backend.
+func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
+	zone, err := time.LoadLocation(cfg.TimeZone)
+	if err != nil {
+		return nil, nil, fmt.Errorf("calendar.time_zone: %w", err)
+	}
+	c, done, err := openCalendar(cfg, dataDir, zone)
+	if err != nil {
+		return nil, nil, fmt.Errorf("calendar: %w", err)
+	}
+	return calendar.NewDesk(c, calendar.DeskOptions{
+		Zone: zone, MeetingURL: cfg.MeetingURL, Logger: logger.With("component", "calendar"),
+	}), done, nil
+}
+
+func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
+	names := map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal}
+	maps.DeleteFunc(names, func(_ calendar.Name, is string) bool { return is == "" })
+	var own []string
+	if cfg.Email != "" {
+		own = append(own, cfg.Email)
+	}
+	switch cfg.Kind() {
+	case config.CalendarCalDAV:
+		c, err := ics.NewCalDAV(ics.CalDAVOptions{
+			URL: cfg.CalDAV.URL, User: cfg.CalDAV.User, Password: cfg.CalDAV.Password.Reveal(),
+			Calendars: names, Zone: zone, Own: own,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.Close, nil
+	case config.CalendarGoogle:
+		return openGoogle(cfg.Google, names, zone)
+	}
+	dir := string(cfg.Folder)
+	if dir == "" && dataDir != "" {
+		dir = filepath.Join(dataDir, "calendar")
+	}
+	c, err := ics.NewFolder(ics.FolderOptions{Dir: dir, Calendars: names, Zone: zone, Own: own})
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, func() {}, nil
+}
+
+func openGoogle(cfg config.Google, names map[calendar.Name]string, zone *time.Location) (calendar.Calendar, func(), error) {
+	credentials, err := os.ReadFile(string(cfg.Credentials))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading calendar.google.credentials: %w", err)
+	}
+	c, err := google.New(google.Options{
+		Credentials: credentials, Subject: cfg.Subject, BaseURL: cfg.BaseURL, Calendars: names, Zone: zone,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("calendar.google: %w", err)
+	}
+	return c, c.Close, nil
 }

@@ -14,8 +14,8 @@ import (
 	"voicegw/config"
 	"voicegw/config/setting"
 	"voicegw/internal/auth"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/cluster"
 	"voicegw/internal/logging"
 	"voicegw/registry"
@@ -153,7 +153,7 @@ func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 		c.add("kb.language", err)
 		return
 	}
-	read, err := source.Open(ctx, index, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
+	read, err := kb.OpenSource(ctx, index, kb.SourceOptions{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if c.add("kb.path", err); err == nil {
 		err = read.Close()
 	}

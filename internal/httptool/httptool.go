@@ -33,7 +33,7 @@ const FileName = "handler.yaml"
 // Tool is a tool that is an HTTP request. It may be used concurrently.
 type Tool struct {
 	// Fixed after Parse.
-	id      string
+	spec    *spec.Spec
 	method  string
 	url     template // scheme, host and path
 	query   []pair
@@ -42,8 +42,6 @@ type Tool struct {
 	args    bool  // the body is the arguments
 	sign    string
 	data    document.Pointer
-	repeats bool // the tool may be called again after a failure
-	writes  bool
 	out     *bounded.Outbound
 }
 
@@ -75,8 +73,7 @@ func Parse(name string, text []byte, declared *spec.Spec) (*Tool, error) {
 		r.settings = append(r.settings, setting)
 	}
 	slices.Sort(r.settings)
-	t := &Tool{id: declared.ToolID, writes: declared.SideEffects == spec.SideEffectsWrites}
-	t.repeats = declared.Idempotent || !t.writes
+	t := &Tool{spec: declared}
 	if top := r.Document(text); top != nil {
 		r.tool(top, t)
 	}
@@ -120,7 +117,7 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 			r.Problem(n, "headers cannot have %q: the gateway sets it, or it is not a header's name", h.name)
 		}
 	}
-	if t.method == http.MethodGet && !t.repeats {
+	if t.method == http.MethodGet && !t.spec.MayRepeat() {
 		r.Problem(top, "a tool that writes and is not idempotent cannot use GET, which HTTP clients may send again")
 	}
 	sends := t.method != http.MethodGet && t.method != http.MethodDelete
@@ -150,7 +147,7 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 		r.Problem(top, "schema.json declares a job, and only a handler in Go can have one; remove it")
 	}
 	t.out = bounded.NewOutbound(private, connections,
-		bounded.Limits{Service: t.id, Format: bounded.JSON, Bytes: maxAnswer, Elements: maxElements})
+		bounded.Limits{Service: t.spec.ToolID, Format: bounded.JSON, Bytes: maxAnswer, Elements: maxElements})
 }
 
 // ownHeaders are set by the gateway.

@@ -97,7 +97,7 @@ func (t *Tool) attempt(ctx context.Context, call registry.Call[json.RawMessage, 
 		return attempted{result: registry.Result{Data: result}, err: err}
 	}
 	failed := t.failed(resp.StatusCode, messageOf(data))
-	return attempted{err: failed, again: failed.Retryable && t.repeats, after: bounded.RetryAfter(resp.Header, time.Now())}
+	return attempted{err: failed, again: failed.Retryable && t.spec.MayRepeat(), after: bounded.RetryAfter(resp.Header, time.Now())}
 }
 
 func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, needs], v values) (*http.Request, error) {
@@ -107,7 +107,7 @@ func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, 
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("the URL of %s is not absolute with http or https", t.id) // it may hold a secret
+		return nil, fmt.Errorf("the URL of %s is not absolute with http or https", t.spec.ToolID) // it may hold a secret
 	}
 	query := url.Values{}
 	for _, p := range t.query {
@@ -156,7 +156,7 @@ func (t *Tool) signed(req *http.Request, call registry.Call[json.RawMessage, nee
 	text, _ := v.get(placeholder{fromSettings, t.sign})
 	secret, err := webhook.ParseSecret(textOf(text))
 	if err != nil {
-		return fmt.Errorf("tools.%s.%s %w", t.id, t.sign, err)
+		return fmt.Errorf("tools.%s.%s %w", t.spec.ToolID, t.sign, err)
 	}
 	id := call.IdempotencyKey
 	if id == "" {
@@ -240,18 +240,18 @@ func (t *Tool) answer(resp *http.Response, data []byte) (any, error) {
 
 // broken is the error of a successful answer that cannot be used. A tool that writes may have changed something.
 func (t *Tool) broken(why string) *registry.ToolError {
-	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.id, why))
-	e.PartialSideEffects = t.writes
+	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.spec.ToolID, why))
+	e.PartialSideEffects = t.spec.Writes()
 	return e
 }
 
 // failed is the error for a status. The service's own words reach the model.
 func (t *Tool) failed(status int, said string) *registry.ToolError {
 	kind := registry.ErrorOfStatus(status)
-	e := registry.Errorf(kind, "%s", prompts.ServiceStatus(t.id, status, said))
-	e.Retryable = e.Retryable && (t.repeats || kind == registry.ErrorRateLimit)
-	e.PartialSideEffects = t.writes && (status == http.StatusRequestTimeout || status >= 500)
-	e.Repeatable = e.PartialSideEffects && t.repeats
+	e := registry.Errorf(kind, "%s", prompts.ServiceStatus(t.spec.ToolID, status, said))
+	e.Retryable = e.Retryable && (t.spec.MayRepeat() || kind == registry.ErrorRateLimit)
+	e.PartialSideEffects = t.spec.Writes() && (status == http.StatusRequestTimeout || status >= 500)
+	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
 	return e
 }
 
@@ -284,7 +284,7 @@ func messageOf(data []byte) string {
 	if !utf8.ValidString(text) || strings.HasPrefix(strings.TrimSpace(text), "<") {
 		return "" // a page or binary data says nothing to a model
 	}
-	return document.Shorten(strings.Join(strings.Fields(document.CleanText(text)), " "), maxSaid)
+	return document.OneLine(text, maxSaid)
 }
 
 // unanswered is the outcome without a complete answer.
@@ -294,7 +294,7 @@ func (t *Tool) unanswered(err error) attempted {
 	limit, over := bounded.As(err)
 	switch {
 	case errors.Is(err, bounded.ErrAddress):
-		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServiceForbidden(t.id))
+		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServiceForbidden(t.spec.ToolID))
 		e.Err = err
 		return attempted{err: e}
 	case over && !limit.Timeout():
@@ -304,10 +304,10 @@ func (t *Tool) unanswered(err error) attempted {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), over:
 		return attempted{err: err} // the registry knows whether the tool's time is up
 	}
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.id))
+	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.spec.ToolID))
 	e.Err = err
-	e.Retryable = t.repeats || !sent
-	e.PartialSideEffects = t.writes && sent
-	e.Repeatable = e.PartialSideEffects && t.repeats
-	return attempted{err: e, again: t.repeats || !sent}
+	e.Retryable = t.spec.MayRepeat() || !sent
+	e.PartialSideEffects = t.spec.Writes() && sent
+	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
+	return attempted{err: e, again: t.spec.MayRepeat() || !sent}
 }

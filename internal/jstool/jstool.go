@@ -32,11 +32,9 @@ const FileName = "handler.js"
 // Tool is a tool that is JavaScript. It may be used concurrently.
 type Tool struct {
 	// Fixed after Parse.
-	hosts   *Hosts
-	spec    *spec.Spec
-	bundle  bundle
-	repeats bool // the tool may be called again after a failure
-	writes  bool
+	hosts  *Hosts
+	spec   *spec.Spec
+	bundle bundle
 }
 
 type needs struct {
@@ -87,9 +85,7 @@ func Parse(hosts *Hosts, root, name, state string, declared *spec.Spec) (*Tool, 
 	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		return nil, problems
 	}
-	t := &Tool{hosts: hosts, spec: declared, bundle: p.bundle, writes: declared.SideEffects == spec.SideEffectsWrites}
-	t.repeats = declared.Idempotent || !t.writes
-	return t, problems
+	return &Tool{hosts: hosts, spec: declared, bundle: p.bundle}, problems
 }
 
 // State identifies the state of the files in a directory of tools without reading them. It includes files that handlers
@@ -271,8 +267,8 @@ func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
 // restarted is the error of a call whose host was ended because of another call.
 func (t *Tool) restarted(err error) error {
 	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostRestarted(t.spec.ToolID))
-	e.Err, e.Retryable, e.PartialSideEffects = err, t.repeats, t.writes
-	e.Repeatable = e.PartialSideEffects && t.repeats
+	e.Err, e.Retryable, e.PartialSideEffects = err, t.spec.MayRepeat(), t.spec.Writes()
+	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
 	return e
 }
 

@@ -52,7 +52,7 @@ func (s *syncBuffer) String() string {
 func newHosts(t testing.TB) (*Hosts, *syncBuffer) {
 	t.Helper()
 	log := &syncBuffer{}
-	p := New(Options{Command: []string{"tool-host"}, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	p := New([]string{"tool-host"}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	t.Cleanup(p.Close)
 	return p, log
 }

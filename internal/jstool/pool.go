@@ -33,13 +33,6 @@ const (
 	maxStderr  = 2 << 10
 )
 
-// Options configure [New].
-type Options struct {
-	// Command are the arguments with which this program is a tool host: it calls [Serve].
-	Command []string
-	Logger  *slog.Logger
-}
-
 // Hosts are the tool hosts of this process. They start when they are needed. It may be used concurrently.
 type Hosts struct {
 	// Fixed after New.
@@ -58,10 +51,11 @@ type Hosts struct {
 	running sync.WaitGroup // goroutines
 }
 
-// New returns hosts that are not started yet. The caller closes them.
-func New(o Options) *Hosts {
+// New returns hosts that are not started yet. command are the arguments with which this program is a tool host: it calls
+// [Serve]. The caller closes them.
+func New(command []string, logger *slog.Logger) *Hosts {
 	limits := bounded.Limits{Service: "fetch", Bytes: maxFetched}
-	return &Hosts{command: o.Command, logger: o.Logger, public: bounded.NewOutbound(false, maxHostConns, limits),
+	return &Hosts{command: command, logger: logger, public: bounded.NewOutbound(false, maxHostConns, limits),
 		private: bounded.NewOutbound(true, maxHostConns, limits)}
 }
 

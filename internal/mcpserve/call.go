@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/onecall"
+	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -40,7 +40,7 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	}
 	given, has := p.Meta[KeyMeta]
 	key, text := given.(string)
-	if err := onecall.CheckKey(key); has && (err != nil || !text || key == "") {
+	if err := execute.CheckKey(key); has && (err != nil || !text || key == "") {
 		return nil, wrong("_meta " + KeyMeta + " " + cmp.Or(err, errors.New("must be a text that is not empty")).Error())
 	}
 	who := cmp.Or(v.from.Key, v.session.UserID)
@@ -51,10 +51,10 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 			prompts.CallsTooOften(o.settings.PerMinute, wait)))), nil
 	}
 	v.session.ID = Channel + "-" + rand.Text()
-	call := onecall.Call{
+	call := execute.SingleCall{
 		Executor: o.s.opts.Executor, Session: v.session, Tools: v.mine, Rules: o.s.opts.Rules, Agent: calls.Agent{Name: v.session.Agent},
 		Tool: p.Name, Args: p.Arguments, Key: key, Scope: []string{Channel, v.from.Key, v.session.UserID}, Channel: Channel,
-		Capabilities: []any{onecall.NoClient{}}, Audit: o.s.opts.Audit,
+		Capabilities: []any{execute.NoClient{}}, Audit: o.s.opts.Audit,
 	}
 	if len(call.Args) == 0 {
 		call.Args = json.RawMessage("{}")
@@ -146,7 +146,7 @@ func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.Call
 	outcome := calls.OutcomeDenied
 	switch {
 	case err == nil, repeated: // the ledger has the result of a repeated answer
-		desk := onecall.Desk{Executor: executor, Tools: v.s.opts.Tools, Audit: v.s.opts.Audit}
+		desk := execute.Desk{Executor: executor, Tools: v.s.opts.Tools, Audit: v.s.opts.Audit}
 		if env := desk.Decide(ctx, c, approved, calls.ByClient); env != nil {
 			executor.Settle(c.Conversation, c.Session, c.Reference)
 			return v.result(*env), nil

@@ -138,7 +138,7 @@ func (s *Server) current() *offer {
 	o := &offer{s: s, tools: tools, settings: settings, ids: settings.Expose}
 	if len(o.ids) == 0 {
 		for _, t := range tools.Tools(spec.ModeText) {
-			if t.SideEffects != spec.SideEffectsWrites && t.Job == nil && !t.RequiresConfirmation && len(t.ConfirmWhen) == 0 &&
+			if !t.Writes() && t.Job == nil && !t.RequiresConfirmation && len(t.ConfirmWhen) == 0 &&
 				!slices.Contains(s.opts.Rules.Confirm, t.ToolID) {
 				o.ids = append(o.ids, t.ToolID)
 			}
@@ -180,7 +180,7 @@ func Unfit(t *registry.Tool) string {
 }
 
 func toolOf(t *registry.Tool) *mcp.Tool {
-	writes := t.SideEffects == spec.SideEffectsWrites
+	writes := t.Writes()
 	destructive, open := writes && t.RequiresConfirmation, t.SideEffects != spec.SideEffectsNone
 	title := cmp.Or(t.Title, strings.ToUpper(t.ToolID[:1])+strings.ReplaceAll(t.ToolID[1:], "_", " "))
 	description := t.Description

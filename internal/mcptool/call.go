@@ -131,14 +131,10 @@ func (s *connection) progress(p registry.Progress) (token string, over func()) {
 	}
 }
 
-func (t *Tool) writes() bool { return t.Entry.SideEffects == spec.SideEffectsWrites }
-
-func (t *Tool) repeats() bool { return t.Entry.Idempotent || !t.writes() }
-
 // unreachable is the error of a call without an answer. sent means that the server may have got it.
 func (t *Tool) unreachable(err error, sent bool) error {
 	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.Entry.ToolID))
-	e.Err, e.Retryable, e.PartialSideEffects = err, t.repeats() || !sent, t.writes() && sent
+	e.Err, e.Retryable, e.PartialSideEffects = err, t.Entry.MayRepeat() || !sent, t.Entry.Writes() && sent
 	return e
 }
 
@@ -154,7 +150,7 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 	if !is || rpc.Code == codeRejected {
 		return t.unreachable(bounded.Bare(err), sent)
 	}
-	said := sayable(rpc.Message)
+	said := document.OneLine(rpc.Message, maxSaid)
 	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, said))
 	switch rpc.Code {
 	case jsonrpc.CodeInvalidParams:
@@ -164,21 +160,17 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 	case codeStatus:
 		var of status
 		_ = json.Unmarshal(rpc.Data, &of) // it is the guard's
-		e.Type, e.Message = registry.ErrorOfStatus(of.Status), prompts.ServiceStatus(t.Entry.ToolID, of.Status, sayable(of.Said))
-		e.Retryable = e.Type == registry.ErrorRateLimit || e.Type == registry.ErrorTransient && t.repeats()
-		e.PartialSideEffects = t.writes() && (of.Status >= 500 || of.Status == 408)
+		e.Type = registry.ErrorOfStatus(of.Status)
+		e.Message = prompts.ServiceStatus(t.Entry.ToolID, of.Status, document.OneLine(of.Said, maxSaid))
+		e.Retryable = e.Type == registry.ErrorRateLimit || e.Type == registry.ErrorTransient && t.Entry.MayRepeat()
+		e.PartialSideEffects = t.Entry.Writes() && (of.Status >= 500 || of.Status == 408)
 	case codeUnreadable:
-		e.Message, e.PartialSideEffects = prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"), t.writes()
+		e.Message, e.PartialSideEffects = prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"), t.Entry.Writes()
 	default:
-		e.PartialSideEffects = t.writes()
+		e.PartialSideEffects = t.Entry.Writes()
 	}
 	e.Err = err
 	return e
-}
-
-// sayable returns a server's words for a model: one line, without invisible characters.
-func sayable(text string) string {
-	return document.Shorten(strings.Join(strings.Fields(document.CleanText(text)), " "), maxSaid)
 }
 
 // result turns a server's result into data. It is marked with its source, because a server may write instructions there.
@@ -189,8 +181,8 @@ func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, e
 	case r.NeedsInput():
 		return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "%s", prompts.InputNeeded(t.Entry.ToolID))
 	case r.IsError:
-		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, sayable(text)))
-		e.PartialSideEffects = t.writes()
+		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, document.OneLine(text, maxSaid)))
+		e.PartialSideEffects = t.Entry.Writes()
 		return registry.Result{}, e
 	}
 	data := map[string]any{"source": "mcp:" + t.Server}
@@ -207,7 +199,7 @@ func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, e
 		switch {
 		case !ok || len(problems) > 0:
 			e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"))
-			e.PartialSideEffects = t.writes()
+			e.PartialSideEffects = t.Entry.Writes()
 			return registry.Result{}, e
 		case len(encoded) <= most:
 			data["result"] = document.Clean(v)

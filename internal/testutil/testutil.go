@@ -1,10 +1,12 @@
 // Package testutil has test helpers: waiting for events, free ports, an in-memory network, a fault-injecting proxy,
-// audio signals, a search for leaked secrets, the race detector, and a schema.json.
+// audio signals, a search for leaked secrets, the race detector, models of protocols, and a schema.json.
 package testutil
 
 import (
 	_ "embed"
 	"encoding/json"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -90,4 +92,37 @@ func ChangeJSON(t testing.TB, schema string, changes ...string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+var updateDocs = flag.Bool("update-docs", false, "write the generated parts of the docs, as make docs does")
+
+// Generated fails unless file has the text that its source gives. make docs writes the file.
+func Generated(t testing.TB, file, text string) {
+	t.Helper()
+	if *updateDocs {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if old, err := os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	} else if string(old) != text {
+		t.Errorf("%s is out of date; run make docs", file)
+	}
+}
+
+// GeneratedPart is [Generated] for the text between the marks <!-- name: … --> and <!-- end --> of a page.
+func GeneratedPart(t testing.TB, page, name, text string) {
+	t.Helper()
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(old), "<!-- "+name+":")
+	mark, rest, closed := strings.Cut(rest, "-->\n")
+	_, after, ended := strings.Cut(rest, "<!-- end -->")
+	if !found || !closed || !ended {
+		t.Fatalf("%s has no marks <!-- %s: … --> and <!-- end -->", page, name)
+	}
+	Generated(t, page, before+"<!-- "+name+":"+mark+"-->\n\n"+text+"\n<!-- end -->"+after)
 }

@@ -3,8 +3,14 @@
 package textutil
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"os"
+	"strconv"
 	"strings"
+	"text/tabwriter"
+	"time"
 	"unicode"
 
 	"golang.org/x/term"
@@ -91,4 +97,133 @@ func distance(a, b string, limit int) int {
 		}
 	}
 	return min(row[len(b)], limit)
+}
+
+// Table lays rows out in columns. If file is a terminal, lines are cut at its width.
+func Table(file any, rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		// A strings.Builder takes everything.
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush()
+	width, ok := Width(file)
+	if !ok {
+		return b.String()
+	}
+	var cut strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		cut.WriteString(Cut(line, width) + "\n")
+	}
+	return cut.String()
+}
+
+// Cut shortens a line to width columns. A width below 2 cuts nothing.
+func Cut(line string, width int) string {
+	if r := []rune(line); len(r) > width && width > 1 {
+		return string(r[:width-1]) + "…"
+	}
+	return line
+}
+
+// Quote quotes a text that would steer a terminal or break a table, such as a user's own name.
+func Quote(text string) string {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.QuoteToGraphic(text)
+	}
+	return text
+}
+
+// Printable replaces control characters with spaces, so that a text can't control a terminal.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// YesNo writes a truth value as a word.
+func YesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// Count is a number with its noun, in the plural where the number asks for it.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Status is a line on a terminal that is drawn again and again. It is not safe for concurrent use.
+type Status struct {
+	// W is the terminal, Width its columns.
+	W     io.Writer
+	Width int
+
+	shown bool
+}
+
+// Show replaces the line. It ignores an error of W.
+func (s *Status) Show(text string) {
+	s.shown = true
+	line := []rune(text)
+	if len(line) >= s.Width {
+		line = line[:max(s.Width-1, 0)]
+	}
+	_, _ = fmt.Fprintf(s.W, "\r\x1b[K%s", string(line))
+}
+
+// Clear removes the line, if one was shown.
+func (s *Status) Clear() {
+	if s.shown {
+		_, _ = fmt.Fprint(s.W, "\r\x1b[K")
+	}
+}
+
+// OpenTyped opens the terminal of this process to read lines; see Typed. It is opened a second time because a pending
+// read of standard input cannot be ended.
+func OpenTyped() (lines <-chan string, stop func(), err error) {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := tty.SetReadDeadline(time.Time{}); err != nil {
+		_ = tty.Close() // nothing was read of it
+		return nil, nil, err
+	}
+	lines, stop = Typed(tty)
+	return lines, stop, nil
+}
+
+// Typed reads lines until the end of tty or stop, which closes tty and waits for the reader. It closes the channel.
+func Typed(tty *os.File) (lines <-chan string, stop func()) {
+	// From the goroutine here to the caller; that goroutine closes it.
+	out := make(chan string)
+	stopping := make(chan struct{}) // closed by stop
+	stopped := make(chan struct{})  // closed by the goroutine
+	go func() {
+		defer close(stopped)
+		defer close(out)
+		for s := bufio.NewScanner(tty); s.Scan(); {
+			select {
+			case out <- s.Text():
+			case <-stopping:
+				return
+			}
+		}
+	}()
+	return out, func() {
+		close(stopping)
+		// OpenTyped has tried that a deadline ends a read of this file.
+		_ = tty.SetReadDeadline(time.Now())
+		<-stopped
+		_ = tty.Close()
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/model"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -366,7 +366,7 @@ func TestModelOfDeeds(t *testing.T) {
 		"two gateways, with an approval": {cluster: true, confirm: true, calls: 1, crashes: 1, failures: 1, expiries: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if model.Deep() {
+			if testutil.Deep() {
 				m.calls++
 				m.crashes++
 				m.losses *= 2
@@ -376,7 +376,7 @@ func TestModelOfDeeds(t *testing.T) {
 			}
 			m.judge = witness.Judge
 			m.learn(t)
-			model.Keeps(t, m.protocol())
+			testutil.Keeps(t, m.protocol())
 		})
 	}
 }
@@ -390,6 +390,6 @@ func TestModelFindsWhatTheMarkMends(t *testing.T) {
 		}
 		m := deedModel{judge: overlook, only: promise, calls: 2, crashes: 1, losses: 1}
 		m.learn(t)
-		model.Breaks(t, m.protocol(), promise)
+		testutil.Breaks(t, m.protocol(), promise)
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/internal/model"
+	"voicegw/internal/testutil"
 	"voicegw/store/witness"
 )
 
-type canDeed = model.Can[deedState]
+type canDeed = testutil.Can[deedState]
 
 // protocol is the model as it is explored.
-func (m *deedModel) protocol() model.Protocol[deedState] {
-	return model.Protocol[deedState]{
+func (m *deedModel) protocol() testutil.Protocol[deedState] {
+	return testutil.Protocol[deedState]{
 		Steps:    m.steps,
 		Promises: m.promises(),
 		End:      m.end,
@@ -30,9 +30,9 @@ const (
 	neverAbsent = "a lost record is never taken for one that never was"
 )
 
-func (m *deedModel) promises() []model.Promise[deedState] {
-	broken := func(name, how string, is func(deedState) bool) model.Promise[deedState] {
-		return model.Promise[deedState]{Name: name, Broken: func(s deedState) string {
+func (m *deedModel) promises() []testutil.Promise[deedState] {
+	broken := func(name, how string, is func(deedState) bool) testutil.Promise[deedState] {
+		return testutil.Promise[deedState]{Name: name, Broken: func(s deedState) string {
 			if is(s) && (m.only == "" || m.only == name) {
 				return how
 			}
@@ -40,7 +40,7 @@ func (m *deedModel) promises() []model.Promise[deedState] {
 		}}
 	}
 	serves := func(s deedState) bool { return !s.sessions[0].down || !s.sessions[1].down }
-	return []model.Promise[deedState]{
+	return []testutil.Promise[deedState]{
 		broken(onceOnly, "it has happened twice", func(s deedState) bool { return s.effects > 1 }),
 		broken(neverLost, "somebody was told that it was done, and it was not", func(s deedState) bool { return s.acked && !s.happened }),
 		broken(approved, "it has happened, and nobody has approved it", func(s deedState) bool { return m.confirm && s.effects > 0 && !s.question.ever }),

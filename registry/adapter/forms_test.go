@@ -17,7 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"voicegw/registry/adapter"
-	"voicegw/registry/schema"
+	"voicegw/registry/document"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -52,7 +52,7 @@ func TestTheRegistryRefusesTheRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, problems := schema.CompileParameters(text); len(problems) == 0 {
+		if _, problems := document.CompileParameters(text); len(problems) == 0 {
 			t.Errorf("the registry accepts %s", file)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"voicegw/registry/adapter"
-	"voicegw/registry/schema"
+	"voicegw/registry/document"
 )
 
 // FuzzForms checks for any parameters that the registry accepts: no panic, the same result twice, forms that are JSON and
@@ -23,7 +23,7 @@ func FuzzForms(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if _, problems := schema.CompileParameters(text); len(problems) > 0 {
+		if _, problems := document.CompileParameters(text); len(problems) > 0 {
 			return
 		}
 		firstOpenAI, firstGemini, err := adapter.All(text)

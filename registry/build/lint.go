@@ -16,7 +16,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 )
 
@@ -67,7 +66,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	before := l.errors()
 	s := l.read(root, name)
 	t := &tool{name: name, current: s.args, kind: s.kind}
-	var parameters *schema.Schema // only if reliable
+	var parameters *document.Schema // only if reliable
 	if s.schema != nil {
 		parameters = l.schema(s, t)
 	}
@@ -117,7 +116,7 @@ func (l *linter) warnAt(t *text, pointer, rule, format string, args ...any) {
 	l.warn(t.file, lineOf(t.data, pointer), pointer, rule, format, args...)
 }
 
-func (l *linter) schema(s *source, t *tool) *schema.Schema {
+func (l *linter) schema(s *source, t *tool) *document.Schema {
 	file := &text{file: s.file(schemaFile), data: s.schema}
 	if line, problem := syntaxProblem(s.schema); problem != "" {
 		l.add(file.file, line, "", ruleSchema, "%s", sentence(problem))
@@ -150,7 +149,7 @@ func (l *linter) schema(s *source, t *tool) *schema.Schema {
 	if l.refused(file, "/parameters", ruleForms, "", err) || !l.bounds(file, "/parameters", declared.Parameters) {
 		return nil
 	}
-	parameters, _ := schema.CompileParameters(declared.Parameters) // spec.Parse has reported problems
+	parameters, _ := document.CompileParameters(declared.Parameters) // spec.Parse has reported problems
 	return parameters
 }
 
@@ -170,7 +169,7 @@ func (l *linter) fields(s *source, file *text, declared *spec.Spec) {
 					"names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope)
 		}
 	}
-	if declared.Category == spec.CategoryAction && declared.SideEffects == spec.SideEffectsWrites && !declared.RequiresConfirmation {
+	if declared.Category == spec.CategoryAction && declared.Writes() && !declared.RequiresConfirmation {
 		l.warnAt(file, "/requiresConfirmation", ruleWrites,
 			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
 	}
@@ -245,7 +244,7 @@ func (l *linter) boundsOf(file *text, at string, schema any) {
 	}
 }
 
-func (l *linter) guide(s *source, t *tool, parameters *schema.Schema) {
+func (l *linter) guide(s *source, t *tool, parameters *document.Schema) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
 	t.entry.Summary, t.entry.Guide = g.summary, text
@@ -291,7 +290,7 @@ func (l *linter) guide(s *source, t *tool, parameters *schema.Schema) {
 	}
 }
 
-func (l *linter) mentions(file string, s *section, parameters *schema.Schema) {
+func (l *linter) mentions(file string, s *section, parameters *document.Schema) {
 	if s == nil || parameters == nil {
 		return
 	}
@@ -303,7 +302,7 @@ func (l *linter) mentions(file string, s *section, parameters *schema.Schema) {
 }
 
 // examples checks the JSON blocks, which contain arguments of calls. parameters may be nil.
-func (l *linter) examples(file string, s *section, t *tool, parameters *schema.Schema) {
+func (l *linter) examples(file string, s *section, t *tool, parameters *document.Schema) {
 	n := 0
 	for _, b := range s.blocks {
 		kind, rest, _ := strings.Cut(b.info, " ")
@@ -337,7 +336,7 @@ func (l *linter) examples(file string, s *section, t *tool, parameters *schema.S
 }
 
 // exampleProblems returns the reasons to reject a call with these arguments; an example must be complete.
-func exampleProblems(parameters *schema.Schema, text []byte) []document.Problem {
+func exampleProblems(parameters *document.Schema, text []byte) []document.Problem {
 	v, problems, _ := document.Decode(text, document.MaxArgsBytes, document.MaxArgsDepth)
 	object, ok := v.(map[string]any)
 	switch {
@@ -348,7 +347,7 @@ func exampleProblems(parameters *schema.Schema, text []byte) []document.Problem 
 	}
 	parameters.Complete(object)
 	problems = parameters.Validate(object)
-	return problems[:min(len(problems), schema.MaxProblems)]
+	return problems[:min(len(problems), document.MaxProblems)]
 }
 
 func (l *linter) exampleSyntax(file string, b block) bool {

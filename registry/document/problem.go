@@ -3,13 +3,19 @@
 //
 // A decoded value is nil, a bool, string, json.Number, []any or map[string]any. All functions are safe for concurrent
 // use.
+//
+// A [Schema] is the compiled JSON Schema of a tool's arguments or data. It fills in defaults, validates values, and
+// explains errors to a model. It supports a strict part of draft 2020-12 that every provider has a form for, and opens
+// no files and no URLs: schemas with external references are rejected.
 package document
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -69,6 +75,12 @@ func Shorten(s string, n int) string {
 	return s
 }
 
+// OneLine returns the words of a stranger's text on one line for a model: without invisible characters, and shortened to
+// n characters.
+func OneLine(text string, n int) string {
+	return Shorten(strings.Join(strings.Fields(CleanText(text)), " "), n)
+}
+
 // Describe returns a value's type and, unless it is an object or a list, the value.
 func Describe(v any) string {
 	switch v.(type) {
@@ -93,4 +105,101 @@ func DidYouMean(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// Pointer is a JSON Pointer (RFC 6901) as unescaped tokens.
+type Pointer []string
+
+// String returns the pointer in RFC 6901 syntax.
+func (p Pointer) String() string {
+	var b strings.Builder
+	for _, token := range p {
+		b.WriteByte('/')
+		b.WriteString(escapeToken(token))
+	}
+	return b.String()
+}
+
+// With returns p with more tokens, in new memory.
+func (p Pointer) With(tokens ...string) Pointer {
+	return append(p[:len(p):len(p)], tokens...)
+}
+
+// Index returns p with an item's index, in new memory.
+func (p Pointer) Index(i int) Pointer { return p.With(strconv.Itoa(i)) }
+
+func escapeToken(token string) string {
+	if !strings.ContainsAny(token, "~/") {
+		return token
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}
+
+// ParsePointer parses a JSON Pointer.
+func ParsePointer(s string) (p Pointer, ok bool) {
+	if s == "" {
+		return nil, true
+	}
+	if s[0] != '/' {
+		return nil, false
+	}
+	tokens := strings.Split(s[1:], "/")
+	for i, token := range tokens {
+		for rest := token; ; {
+			_, after, found := strings.Cut(rest, "~")
+			if !found {
+				break
+			}
+			if after == "" || (after[0] != '0' && after[0] != '1') {
+				return nil, false
+			}
+			rest = after[1:]
+		}
+		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+	}
+	return tokens, true
+}
+
+// ParseFragment parses a JSON Pointer in a URL fragment, the form that the schema library reports.
+func ParseFragment(s string) (p Pointer, ok bool) {
+	plain, err := url.PathUnescape(s)
+	if err != nil {
+		return nil, false
+	}
+	return ParsePointer(plain)
+}
+
+// At returns the value at p.
+func At(v any, p Pointer) (found any, ok bool) {
+	for _, token := range p {
+		switch in := v.(type) {
+		case map[string]any:
+			if v, ok = in[token]; !ok {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
+				return nil, false
+			}
+			v = in[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// Fragment encodes a pointer as a URL fragment.
+func Fragment(p Pointer) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/$"
+	var b strings.Builder
+	for _, c := range []byte(p.String()) {
+		if strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // ConfirmWhen is a condition on an argument that requires approval. Exactly one field other than Argument is set.
@@ -84,7 +83,7 @@ func kindOf(v any) string {
 	return ""
 }
 
-func (r *reader) confirmWhen(s *Spec, root *schema.Node) {
+func (r *reader) confirmWhen(s *Spec, root *document.Node) {
 	for i := range s.ConfirmWhen {
 		place := document.Pointer{"confirmWhen"}.Index(i)
 		if r.fine(place...) {
@@ -93,7 +92,7 @@ func (r *reader) confirmWhen(s *Spec, root *schema.Node) {
 	}
 }
 
-func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *schema.Node) {
+func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *document.Node) {
 	var has []string
 	for key, given := range map[string]bool{"above": c.Above != nil, "below": c.Below != nil, "is": c.Is != nil, "not": c.Not != nil,
 		"empty": c.Empty != nil} {
@@ -117,7 +116,7 @@ func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *schema.Nod
 		return
 	}
 	var types []string
-	n.EachInPlace(func(n *schema.Node) { types = append(types, n.Types()...) })
+	n.EachInPlace(func(n *document.Node) { types = append(types, n.Types()...) })
 	lacks := func(wants ...string) bool {
 		return len(types) > 0 && !slices.ContainsFunc(wants, func(w string) bool { return slices.Contains(types, w) })
 	}

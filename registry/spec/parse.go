@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"voicegw/registry/document"
-	"voicegw/registry/schema"
 )
 
 // Parse parses a schema.json strictly and reports all problems, sorted by path: JSON syntax, duplicate, unknown and
@@ -43,9 +42,9 @@ func Parse(data []byte) (Spec, []document.Problem) {
 
 // Compiled holds the compiled parts of a spec. It is immutable and safe for concurrent use.
 type Compiled struct {
-	Parameters *schema.Schema
+	Parameters *document.Schema
 	// Output is nil if the tool has no output schema.
-	Output *schema.Schema
+	Output *document.Schema
 
 	businessKey     template
 	preview         template
@@ -100,7 +99,7 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 		compiled.hours = open
 	}
 	if s.Output != nil {
-		output, problems := schema.CompileOutput(s.Output)
+		output, problems := document.CompileOutput(s.Output)
 		if r.inside(document.Pointer{"output"}, problems); compiled != nil {
 			compiled.Output = output
 		}
@@ -131,7 +130,7 @@ func (r *reader) rules(s *Spec) {
 	case of == s.ToolID:
 		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name another tool.")
 	}
-	if s.Category == CategoryRetrieval && s.SideEffects == SideEffectsWrites {
+	if s.Category == CategoryRetrieval && s.Writes() {
 		r.problem(document.Pointer{"sideEffects"}, "A retrieval tool only reads; write \"read_only\" or make the category \"action\".")
 	}
 	if s.Category == CategoryRetrieval && !s.Idempotent && r.fine("idempotent") {
@@ -173,7 +172,7 @@ func (r *reader) words(s *Spec) {
 
 // parameters compiles the schema and the fields that refer to it; nil if it has problems.
 func (r *reader) parameters(s *Spec) *Compiled {
-	params, problems := schema.CompileParameters(s.Parameters)
+	params, problems := document.CompileParameters(s.Parameters)
 	if r.inside(document.Pointer{"parameters"}, problems); len(problems) > 0 {
 		return nil
 	}
@@ -187,7 +186,7 @@ func (r *reader) parameters(s *Spec) *Compiled {
 	return c
 }
 
-func (r *reader) template(key, text string, sections bool, root *schema.Node) (template, bool) {
+func (r *reader) template(key, text string, sections bool, root *document.Node) (template, bool) {
 	if text == "" {
 		return template{}, false
 	}
@@ -201,7 +200,7 @@ func (r *reader) template(key, text string, sections bool, root *schema.Node) (t
 	return t, err == nil
 }
 
-func (r *reader) clamp(s *Spec, root *schema.Node) {
+func (r *reader) clamp(s *Spec, root *document.Node) {
 	for mode, limits := range s.Clamp {
 		for name, limit := range limits {
 			if why := clampable(root, name, limit); why != "" && r.fine("clamp", string(mode), name) {
@@ -211,13 +210,13 @@ func (r *reader) clamp(s *Spec, root *schema.Node) {
 	}
 }
 
-func clampable(root *schema.Node, name string, limit int) string {
+func clampable(root *document.Node, name string, limit int) string {
 	n := root.Property(name)
 	if n == nil {
 		return fmt.Sprintf("The parameters have no %q to clamp; name a property of theirs", document.Shorten(name, 60))
 	}
 	numeric, lowest := false, math.Inf(-1)
-	n.EachInPlace(func(n *schema.Node) {
+	n.EachInPlace(func(n *document.Node) {
 		types := n.Types()
 		numeric = numeric || slices.Contains(types, "integer") || slices.Contains(types, "number")
 		for _, keyword := range []string{"minimum", "exclusiveMinimum"} {
@@ -264,7 +263,7 @@ func LiveSources() []string { return []string{LiveAgents, LiveCalendars, LiveNam
 // would detect.
 var liveKeywords = []string{"$comment", "description", "title", "type"}
 
-func fillable(parameters *schema.Schema, place string) string {
+func fillable(parameters *document.Schema, place string) string {
 	holder, ok := strings.CutSuffix(place, "/enum")
 	if !ok {
 		return "The place of live values is that of an enum in the parameters, such as /properties/agent/enum"

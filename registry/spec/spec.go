@@ -186,6 +186,12 @@ func ModeNames(modes []Mode) []string {
 	return names
 }
 
+// Writes reports whether calls change something outside the gateway.
+func (s *Spec) Writes() bool { return s.SideEffects == SideEffectsWrites }
+
+// MayRepeat reports whether a call may run again after a failure.
+func (s *Spec) MayRepeat() bool { return s.Idempotent || !s.Writes() }
+
 // Allows reports whether a mode may call the tool.
 func (s *Spec) Allows(mode Mode) bool {
 	return slices.Contains(s.AllowedModes, mode)

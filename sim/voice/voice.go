@@ -2,7 +2,7 @@
 // options give the same bytes on every run of the same binary.
 //
 // Written words become spoken ones (normalize.go), and phones by lexicon.txt, else by rules.txt and a stress rule
-// (dictionary.go, stress.go). Phones get variants, pauses, durations and pitch (prosody.go, duration.go, tune.go), and
+// (dictionary.go, stress.go). Phones get variants, pauses, durations and pitch (prosody.go, duration.go), and
 // become frames of formants and sources (phones.go, track.go, excite.go), then sound (synth.go), which package audio
 // resamples.
 //

@@ -1,8 +1,20 @@
+// Package image makes images from prompts and keeps them until they expire. A [Generator] is a provider's image model,
+// [Files] keep the images, and a [Studio] combines both and checks the provider's images.
+//
+// An image's address contains a secret, so only clients that know the address get the image.
 package image
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
+
+	"voicegw/internal/bounded"
+	"voicegw/registry/document"
 )
 
 // Request asks for images.
@@ -54,4 +66,112 @@ type Error struct {
 	// Unsure means that the request was sent but the answer is incomplete, so the provider may charge for images.
 	Unsure bool
 	Err    error
+}
+
+// Kind classifies the failures of an image model.
+type Kind string
+
+// The kinds.
+const (
+	KindAuth      Kind = "auth"       // the key is wrong or lacks permission
+	KindRateLimit Kind = "rate_limit" // too many requests, or the quota is used up
+	KindTransient Kind = "transient"  // overloaded, unreachable, or an incomplete answer
+	KindRefused   Kind = "refused"    // the provider's moderation refuses this image
+	KindRequest   Kind = "request"    // the provider refuses the request: model, size, prompt
+	KindAnswer    Kind = "answer"     // the answer is not an image, or exceeds a limit
+)
+
+var (
+	// ErrUnknown is returned by Files for the name of an image that never existed or expired long ago.
+	ErrUnknown = errors.New("image: unknown image")
+	// ErrExpired is returned by Files for an expired or removed image.
+	ErrExpired = errors.New("image: the image has expired")
+	// ErrFormat is wrapped by errors about images of other types.
+	ErrFormat = errors.New("image: not a PNG, JPEG or WebP image")
+	// ErrSize is wrapped by errors about images with too many bytes or pixels.
+	ErrSize = errors.New("image: too large")
+	// ErrKeep is wrapped by errors of storing a new image.
+	ErrKeep = errors.New("image: storing the image")
+	// ErrClosed is returned by Files after Close.
+	ErrClosed = errors.New("image: closed")
+)
+
+// Error returns the kind, the status, and the cause or the reason.
+func (e *Error) Error() string {
+	text := "image model: " + string(e.Kind)
+	if e.Status != 0 {
+		text += " (status " + strconv.Itoa(e.Status) + ")"
+	}
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %v", text, e.Err)
+	}
+	if e.Reason != "" {
+		return text + ": " + e.Reason
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// kindOf classifies a provider's unsuccessful HTTP status.
+func kindOf(status int) Kind {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return KindAuth
+	case status == http.StatusTooManyRequests:
+		return KindRateLimit
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
+		return KindTransient
+	default:
+		return KindRequest
+	}
+}
+
+// maxReason bounds Error.Reason in characters.
+const maxReason = 300
+
+// oneLine returns a provider's text as one line of bounded length, without the secrets.
+func oneLine(text string, secrets ...string) string {
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "[key]")
+		}
+	}
+	return document.Shorten(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "), maxReason)
+}
+
+// limits bound the answer of an image model to most bytes.
+func limits(most int64) bounded.Limits {
+	return bounded.Limits{
+		Service: "the image model", Format: bounded.JSON, Bytes: most, Elements: 10_000,
+		Idle: 3 * time.Minute, Whole: 5 * time.Minute, // the model sends nothing while it draws
+	}
+}
+
+// overBound converts the error of an answer that exceeds a bound; nil if err is another error. The result wraps ErrSize
+// if the answer is too large.
+func overBound(err error) *Error {
+	over, ok := bounded.As(err)
+	switch {
+	case !ok:
+		return nil
+	case over.Bound == bounded.BoundFailure:
+		return &Error{Kind: kindOf(over.Status), Status: over.Status, Err: over}
+	case over.Passing():
+		return &Error{Kind: KindTransient, Status: over.Status, Unsure: true, Err: over}
+	case over.Most == 0: // a redirect, or an unsupported encoding
+		return &Error{Kind: KindRequest, Status: over.Status, Err: over}
+	default:
+		return &Error{Kind: KindAnswer, Status: over.Status, Err: fmt.Errorf("%w: %w", ErrSize, over)}
+	}
+}
+
+// ended returns the error of a request whose ctx has ended: ctx's error, or a transient error if the deadline passed
+// before the request was sent.
+func ended(ctx context.Context, unsent bool) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && unsent {
+		return &Error{Kind: KindTransient, Err: ctx.Err()}
+	}
+	return ctx.Err()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"voicegw/internal/bounded"
+	"voicegw/registry/document"
 )
 
 // EmbeddingOptions configure an EmbeddingClient.
@@ -126,10 +127,7 @@ func (c *EmbeddingClient) failure(err error) error {
 	if c.options.APIKey != "" {
 		message = strings.ReplaceAll(message, c.options.APIKey, "[key]")
 	}
-	if runes := []rune(message); len(runes) > 200 {
-		message = string(runes[:200]) + "…"
-	}
-	return fmt.Errorf("kb: embeddings: HTTP %d %s: %s", refused.StatusCode, refused.Code, message)
+	return fmt.Errorf("kb: embeddings: HTTP %d %s: %s", refused.StatusCode, refused.Code, document.Shorten(message, 200))
 }
 
 // Guard calls an Embedder for one purpose, and logs and counts its failures. It may be used concurrently.

@@ -12,7 +12,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/testutil"
 )
 
@@ -101,7 +100,7 @@ func TestLocalConforms(t *testing.T) { conforms(t, openLocal) }
 // demo fills an index with the demo and its vectors.
 func demo(t *testing.T, x kb.Index) kb.Index {
 	t.Helper()
-	s, err := source.Open(t.Context(), x, source.Options{Static: true})
+	s, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{Static: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,5 @@
-// Package ics reads and writes iCalendar (RFC 5545) for package caldav and for [Folder], a backend of iCalendar files.
-// It reads files of strangers safely: it bounds time and memory, and it reports unreadable events, because their time
-// is not free.
+// Package ics has the calendars that hold iCalendar (RFC 5545): [Folder], in files, and [CalDAV], on a server. It reads
+// files of strangers safely: it bounds time and memory, and it reports unreadable events, because their time is not free.
 //
 // A recurrence rule uses the wall clock of the event's zone, so a meeting at nine stays at nine when the clocks change.
 // DTSTART is always the first occurrence. EXDATE removes occurrences, RDATE adds some, RECURRENCE-ID replaces one or,
@@ -23,9 +22,9 @@ import (
 
 // Limits of one file or answer.
 const (
-	MaxBytes  = 16 << 20 // bounds one file or answer
-	MaxEvents = 5000     // bounds the events, and the unreadable ones, of one answer
-	// maxParts is the default of Reader.MaxParts. The decoder needs about 400 bytes for each line or parameter.
+	maxBytes  = 16 << 20 // bounds one file or answer
+	maxEvents = 5000     // bounds the events, and the unreadable ones, of one answer
+	// maxParts is the default of reader.MaxParts. The decoder needs about 400 bytes for each line or parameter.
 	maxParts = 80_000
 	maxDepth = 8 // bounds the nesting of components: an alarm in an event in a calendar has depth 3
 	// maxHead bounds a property's name and parameters in bytes, because the decoder's time grows with its square.
@@ -34,8 +33,8 @@ const (
 
 // decode parses all calendars in data. parts is the maximum of lines and parameters; 0 means maxParts.
 func decode(data []byte, parts int) (calendars []*ical.Calendar, err error) {
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%w: %d bytes", ErrTooBig, len(data))
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%w: %d bytes", errTooBig, len(data))
 	}
 	data = unfold(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	if err := vet(data, cmp.Or(parts, maxParts)); err != nil {
@@ -80,7 +79,7 @@ func vet(data []byte, most int) error {
 			return fmt.Errorf("%w: line %d is not a property", ErrMalformed, number)
 		}
 		if parts += 1 + bytes.Count(head, []byte(";")) + bytes.Count(head, []byte(",")); parts > most {
-			return fmt.Errorf("%w: more than %d lines and parameters", ErrTooBig, most)
+			return fmt.Errorf("%w: more than %d lines and parameters", errTooBig, most)
 		}
 		// The head may contain a colon inside quotes, so it ends after the last quote.
 		if last := bytes.LastIndexByte(line, '"'); bytes.ContainsRune(head, '"') && last > maxHead {
@@ -106,10 +105,10 @@ func vet(data []byte, most int) error {
 var (
 	// ErrMalformed is wrapped by errors about input that is not iCalendar.
 	ErrMalformed = errors.New("ics: not iCalendar")
-	// ErrTooMany is wrapped by errors about more than MaxEvents events.
-	ErrTooMany = fmt.Errorf("ics: more than %d events", MaxEvents)
-	// ErrTooBig is wrapped by errors about input that exceeds another limit.
-	ErrTooBig = errors.New("ics: too big")
+	// errTooMany is wrapped by errors about more than maxEvents events.
+	errTooMany = fmt.Errorf("ics: more than %d events", maxEvents)
+	// errTooBig is wrapped by errors about input that exceeds another limit.
+	errTooBig = errors.New("ics: too big")
 	// ErrRule is wrapped by errors about an unsupported recurrence.
 	ErrRule = errors.New("ics: unsupported recurrence")
 	// ErrZone is wrapped by errors about an unknown time zone.

@@ -198,7 +198,7 @@ func (s series) readChanges() (changes, error) {
 	var all changes
 	var ids []moment
 	if len(s.changes) > maxChanges {
-		return all, fmt.Errorf("%w: %d of its occurrences were changed", ErrTooBig, len(s.changes))
+		return all, fmt.Errorf("%w: %d of its occurrences were changed", errTooBig, len(s.changes))
 	}
 	for _, c := range s.changes {
 		p := c.Props.Get(ical.PropRecurrenceID)
@@ -218,7 +218,7 @@ func (s series) readChanges() (changes, error) {
 		}
 	}
 	if len(all.later) > maxLater {
-		return all, fmt.Errorf("%w: %d changes apply to all later occurrences", ErrTooBig, len(all.later))
+		return all, fmt.Errorf("%w: %d changes apply to all later occurrences", errTooBig, len(all.later))
 	}
 	all.marks = newMarks(ids)
 	slices.SortFunc(all.later, func(a, b changed) int { return a.of.time().Compare(b.of.time()) })

@@ -27,7 +27,7 @@ type FolderOptions struct {
 	// Calendars are the folders' names, without separators, if they differ from the calendars' names.
 	Calendars map[calendar.Name]string
 	Zone      *time.Location // for days and for times without a zone; nil means UTC
-	Own       []string       // the owner's e-mail addresses; see Reader
+	Own       []string       // the owner's e-mail addresses; see reader
 }
 
 // Folder is a [calendar.Calendar] with a folder for each calendar and an iCalendar file for each event. Other programs
@@ -36,7 +36,7 @@ type Folder struct {
 	// Fixed after NewFolder.
 	dir    string
 	names  map[calendar.Name]string
-	reader Reader
+	reader reader
 	owner  string
 }
 
@@ -44,7 +44,7 @@ var errName = errors.New("ics: a calendar's folder must be a name without separa
 
 // NewFolder makes a Folder. It does not read or write files.
 func NewFolder(o FolderOptions) (*Folder, error) {
-	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: Reader{Zone: o.Zone, Own: o.Own}}
+	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: reader{Zone: o.Zone, Own: o.Own}}
 	if len(o.Own) > 0 {
 		f.owner = o.Own[0]
 	}
@@ -90,7 +90,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		if read++; read > maxFolderFiles {
 			return calendar.Found{}, calendar.Errorf(calendar.Permanent, nil, "The calendar has too many files.")
 		}
-		data, err := readAll(root, file.Name(), min(budget, MaxBytes))
+		data, err := readAll(root, file.Name(), min(budget, maxBytes))
 		var one calendar.Found
 		if err == nil {
 			budget -= int64(len(data))
@@ -108,8 +108,8 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		}
 		found.Events = append(found.Events, one.Events...)
 		found.Unread = append(found.Unread, one.Unread...)
-		if len(found.Events)+len(found.Unread) > MaxEvents {
-			return calendar.Found{}, calendar.TooLarge(ErrTooMany)
+		if len(found.Events)+len(found.Unread) > maxEvents {
+			return calendar.Found{}, calendar.TooLarge(errTooMany)
 		}
 	}
 	return found, nil
@@ -123,7 +123,7 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 	defer file.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = ErrTooBig
+		err = errTooBig
 	}
 	return data, err
 }
@@ -131,7 +131,7 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 // Create implements [calendar.Calendar]. When it returns, the event is on the disk completely or not at all, even if
 // others create it concurrently.
 func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
-	data, err := Write(d, f.owner)
+	data, err := write(d, f.owner)
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
@@ -158,7 +158,7 @@ func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 		return calendar.Event{}, false, e
 	}
 	if !created {
-		if data, err = readAll(root, name, MaxBytes); err != nil {
+		if data, err = readAll(root, name, maxBytes); err != nil {
 			return calendar.Event{}, false, unreadable(err)
 		}
 	}
@@ -182,7 +182,7 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 		return calendar.Event{}, false, unreadable(err)
 	}
 	defer root.Close() //nolint:errcheck // only read
-	data, err := readAll(root, key+".ics", MaxBytes)
+	data, err := readAll(root, key+".ics", maxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return calendar.Event{}, false, nil
 	}

@@ -14,7 +14,7 @@ import (
 	"voicegw/internal/backends/calendar/calendartest"
 )
 
-func open(t *testing.T, o FolderOptions) *Folder {
+func openFolder(t *testing.T, o FolderOptions) *Folder {
 	t.Helper()
 	f, err := NewFolder(o)
 	if err != nil {
@@ -25,7 +25,7 @@ func open(t *testing.T, o FolderOptions) *Folder {
 
 func TestSuite(t *testing.T) {
 	calendartest.Suite(t, func(t *testing.T) calendar.Calendar {
-		return open(t, FolderOptions{Dir: filepath.Join(t.TempDir(), "calendar"), Own: []string{"ada@example.com"}})
+		return openFolder(t, FolderOptions{Dir: filepath.Join(t.TempDir(), "calendar"), Own: []string{"ada@example.com"}})
 	})
 }
 
@@ -57,7 +57,7 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := time.Date(2030, 5, 6, 0, 0, 0, 0, time.UTC)
-	found, err := open(t, FolderOptions{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Team, From: from, To: from.AddDate(0, 0, 1)})
+	found, err := openFolder(t, FolderOptions{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Team, From: from, To: from.AddDate(0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestOneFileOfTheOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calendar")
 	d := calendartest.Draft("Tea", 1)
 	for range 3 {
-		if _, _, err := open(t, FolderOptions{Dir: dir, Calendars: map[calendar.Name]string{calendar.Primary: "mine"}}).Create(t.Context(), d); err != nil {
+		if _, _, err := openFolder(t, FolderOptions{Dir: dir, Calendars: map[calendar.Name]string{calendar.Primary: "mine"}}).Create(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +104,7 @@ func TestSomethingElseIsThere(t *testing.T) {
 	d := calendartest.Draft("Tea", 1)
 	path := filepath.Join(dir, "primary", d.Key+".ics")
 	put(t, path, "not an event")
-	if _, _, err := open(t, FolderOptions{Dir: dir}).Create(t.Context(), d); calendar.KindOf(err) != calendar.Conflict {
+	if _, _, err := openFolder(t, FolderOptions{Dir: dir}).Create(t.Context(), d); calendar.KindOf(err) != calendar.Conflict {
 		t.Errorf("got %v", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "not an event" {
@@ -114,9 +114,9 @@ func TestSomethingElseIsThere(t *testing.T) {
 
 func TestTooMuch(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "primary", "a.ics"), strings.Repeat("x", MaxBytes+1))
+	put(t, filepath.Join(dir, "primary", "a.ics"), strings.Repeat("x", maxBytes+1))
 	from := time.Date(2030, 5, 6, 0, 0, 0, 0, time.UTC)
-	found, err := open(t, FolderOptions{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, From: from, To: from.AddDate(0, 0, 1)})
+	found, err := openFolder(t, FolderOptions{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, From: from, To: from.AddDate(0, 0, 1)})
 	if err != nil || len(found.Unread) != 1 {
 		t.Errorf("%+v %v", found, err)
 	}
@@ -126,7 +126,7 @@ func TestTooMuch(t *testing.T) {
 func TestFailures(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "primary"), "a file")
-	f := open(t, FolderOptions{Dir: dir})
+	f := openFolder(t, FolderOptions{Dir: dir})
 	_, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()})
 	_, _, created := f.Create(t.Context(), calendartest.Draft("Tea", 1))
 	for _, err := range []error{err, created} {
@@ -143,7 +143,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestWithoutAFolderThereAreNoCalendars(t *testing.T) {
-	f := open(t, FolderOptions{})
+	f := openFolder(t, FolderOptions{})
 	if _, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()}); calendar.KindOf(err) != calendar.NotFound {
 		t.Errorf("busy: %v", err)
 	}

@@ -24,7 +24,7 @@ func zoneOf(t testing.TB, name string) *time.Location {
 }
 
 // object puts components into a calendar.
-func object(components ...string) []byte {
+func iCalendar(components ...string) []byte {
 	return []byte("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//EN\r\n" +
 		strings.ReplaceAll(strings.Join(components, ""), "\n", "\r\n") + "END:VCALENDAR\r\n")
 }
@@ -36,7 +36,7 @@ func event(lines ...string) string {
 const form = "2006-01-02T15:04Z"
 
 // times writes the busy times of data in a range, sorted.
-func times(t *testing.T, r Reader, data []byte, from, to string) []string {
+func times(t *testing.T, r reader, data []byte, from, to string) []string {
 	t.Helper()
 	found := busy(t, r, data, from, to)
 	if len(found.Unread) > 0 {
@@ -50,7 +50,7 @@ func times(t *testing.T, r Reader, data []byte, from, to string) []string {
 	return out
 }
 
-func busy(t *testing.T, r Reader, data []byte, from, to string) calendar.Found {
+func busy(t *testing.T, r reader, data []byte, from, to string) calendar.Found {
 	t.Helper()
 	begin, err1 := time.Parse(form, from)
 	end, err2 := time.Parse(form, to)
@@ -82,10 +82,10 @@ END:VTIMEZONE
 // TestTimes: each row was worked out by hand. The clocks change on 29 March and 25
 // October 2026 in Europe, on 8 March and 1 November in New York.
 func TestTimes(t *testing.T) {
-	berlin := Reader{Zone: zoneOf(t, "Europe/Berlin")}
+	berlin := reader{Zone: zoneOf(t, "Europe/Berlin")}
 	for _, tc := range []struct {
 		name     string
-		r        Reader
+		r        reader
 		parts    []string
 		from, to string
 		want     []string
@@ -167,19 +167,19 @@ func TestTimes(t *testing.T) {
 		{"touches the range at both ends", berlin, []string{
 			event("DTSTART:20261123T080000Z", "DTEND:20261123T090000Z"), event("DTSTART:20261123T100000Z", "DTEND:20261123T110000Z")},
 			"2026-11-23T09:00Z", "2026-11-23T10:00Z", nil},
-		{"in the hour that does not exist", Reader{}, []string{event("DTSTART;TZID=America/New_York:20260308T023000", "DURATION:PT1H")},
+		{"in the hour that does not exist", reader{}, []string{event("DTSTART;TZID=America/New_York:20260308T023000", "DURATION:PT1H")},
 			"2026-03-08T00:00Z", "2026-03-09T00:00Z", []string{"2026-03-08T07:30Z 2026-03-08T08:30Z"}},
-		{"in the hour that comes twice", Reader{}, []string{event("DTSTART;TZID=America/New_York:20261101T013000", "DURATION:PT1H")},
+		{"in the hour that comes twice", reader{}, []string{event("DTSTART;TZID=America/New_York:20261101T013000", "DURATION:PT1H")},
 			"2026-11-01T00:00Z", "2026-11-02T00:00Z", []string{"2026-11-01T05:30Z 2026-11-01T06:30Z"}},
-		{"Outlook's zone, winter and summer", Reader{}, []string{outlook,
+		{"Outlook's zone, winter and summer", reader{}, []string{outlook,
 			event("DTSTART;TZID=Somewhere Standard Time:20260328T090000", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=2")},
 			"2026-03-01T00:00Z", "2026-04-01T00:00Z", []string{"2026-03-28T08:00Z 2026-03-28T09:00Z", "2026-03-29T07:00Z 2026-03-29T08:00Z"}},
-		{"Outlook's zone, in the gap and in the hour that comes twice", Reader{}, []string{outlook,
+		{"Outlook's zone, in the gap and in the hour that comes twice", reader{}, []string{outlook,
 			event("DTSTART;TZID=Somewhere Standard Time:20260329T023000", "DURATION:PT1H", "RDATE;TZID=Somewhere Standard Time:20261025T023000")},
 			"2026-01-01T00:00Z", "2027-01-01T00:00Z", []string{"2026-03-29T01:30Z 2026-03-29T02:30Z", "2026-10-25T00:30Z 2026-10-25T01:30Z"}},
-		{"a zone behind a prefix", Reader{}, []string{event("DTSTART;TZID=/freeassociation.sourceforge.net/Europe/Berlin:20261123T090000", "DURATION:PT1H")},
+		{"a zone behind a prefix", reader{}, []string{event("DTSTART;TZID=/freeassociation.sourceforge.net/Europe/Berlin:20261123T090000", "DURATION:PT1H")},
 			"2026-11-23T00:00Z", "2026-11-24T00:00Z", []string{"2026-11-23T08:00Z 2026-11-23T09:00Z"}},
-		{"free, cancelled, declined by its owner, and declined by somebody else", Reader{Own: []string{"Me@example.com"}}, []string{
+		{"free, cancelled, declined by its owner, and declined by somebody else", reader{Own: []string{"Me@example.com"}}, []string{
 			event("DTSTART:20261123T010000Z", "DURATION:PT1H", "TRANSP:TRANSPARENT"),
 			strings.Replace(event("DTSTART:20261123T020000Z", "DURATION:PT1H", "STATUS:CANCELLED"), "UID:one", "UID:two", 1),
 			strings.Replace(event("DTSTART:20261123T030000Z", "DURATION:PT1H", "ATTENDEE;PARTSTAT=DECLINED:MAILTO:me@example.com"), "UID:one", "UID:three", 1),
@@ -187,7 +187,7 @@ func TestTimes(t *testing.T) {
 			"2026-11-23T00:00Z", "2026-11-24T00:00Z", []string{"2026-11-23T04:00Z 2026-11-23T05:00Z"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, times(t, tc.r, object(tc.parts...), tc.from, tc.to)); diff != "" {
+			if diff := cmp.Diff(tc.want, times(t, tc.r, iCalendar(tc.parts...), tc.from, tc.to)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -221,8 +221,8 @@ func TestUnread(t *testing.T) {
 		"many times a day":       {[]string{"DTSTART:20261123T090000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY;BYHOUR=1,2,3;BYMINUTE=" + numbers(60) + ";BYSECOND=" + numbers(60)}, ErrRule},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data := object(event(tc.lines...), strings.Replace(event("DTSTART:20261123T100000Z", "DURATION:PT1H"), "UID:one", "UID:good", 1))
-			found := busy(t, Reader{}, data, "2026-11-23T00:00Z", "2026-11-24T00:00Z")
+			data := iCalendar(event(tc.lines...), strings.Replace(event("DTSTART:20261123T100000Z", "DURATION:PT1H"), "UID:one", "UID:good", 1))
+			found := busy(t, reader{}, data, "2026-11-23T00:00Z", "2026-11-24T00:00Z")
 			if len(found.Unread) != 1 || found.Unread[0].ID != "one" || !errors.Is(found.Unread[0].Err, tc.want) {
 				t.Errorf("unread %+v, want %v", found.Unread, tc.want)
 			}
@@ -256,15 +256,15 @@ func TestNotICalendar(t *testing.T) {
 		"another kind":     "BEGIN:VCARD\nEND:VCARD\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := (Reader{}).Busy(t.Context(), []byte(data), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, ErrMalformed) {
+			if _, err := (reader{}).Busy(t.Context(), []byte(data), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, ErrMalformed) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
-	if _, err := (Reader{}).Busy(t.Context(), make([]byte, MaxBytes+1), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, ErrTooBig) {
+	if _, err := (reader{}).Busy(t.Context(), make([]byte, maxBytes+1), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, errTooBig) {
 		t.Errorf("too big: %v", err)
 	}
-	if found, err := (Reader{}).Busy(t.Context(), nil, time.Unix(0, 0), time.Unix(1, 0)); err != nil || len(found.Events) > 0 {
+	if found, err := (reader{}).Busy(t.Context(), nil, time.Unix(0, 0), time.Unix(1, 0)); err != nil || len(found.Events) > 0 {
 		t.Errorf("nothing at all: %+v %v", found, err)
 	}
 }
@@ -272,16 +272,16 @@ func TestNotICalendar(t *testing.T) {
 func TestTheContextEndsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (Reader{}).Busy(ctx, object(event("DTSTART:20261123T090000Z")), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, context.Canceled) {
+	if _, err := (reader{}).Busy(ctx, iCalendar(event("DTSTART:20261123T090000Z")), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestDetails(t *testing.T) {
-	data := object(event("DTSTART:20261123T090000Z", "DURATION:PT1H", `SUMMARY:Lunch\, tea \; all: a\\b "q", more`, `DESCRIPTION:one\ntwo\Nthree`+"\a",
+	data := iCalendar(event("DTSTART:20261123T090000Z", "DURATION:PT1H", `SUMMARY:Lunch\, tea \; all: a\\b "q", more`, `DESCRIPTION:one\ntwo\Nthree`+"\a",
 		"LOCATION:https://meet.example.com/x", "CLASS:CONFIDENTIAL", "STATUS:TENTATIVE",
 		"ATTENDEE;CN=\"Ada; L\":mailto:ada@example.com", "ATTENDEE:urn:uuid:1"))
-	found := busy(t, Reader{}, data, "2026-11-23T00:00Z", "2026-11-24T00:00Z")
+	found := busy(t, reader{}, data, "2026-11-23T00:00Z", "2026-11-24T00:00Z")
 	want := calendar.Found{Events: []calendar.Event{{
 		ID: "one", Start: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), End: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC),
 		Tentative: true, Private: true, Title: `Lunch, tea ; all: a\b "q", more`, Description: "one\ntwo\nthree",
@@ -305,7 +305,7 @@ func draft() calendar.Draft {
 // they may be.
 func TestWrittenIsReadAgain(t *testing.T) {
 	d := draft()
-	data, err := Write(d, "ada@example.com")
+	data, err := write(d, "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestWrittenIsReadAgain(t *testing.T) {
 			t.Errorf("a line of %d bytes: %q", len(line), line)
 		}
 	}
-	got, err := Reader{}.First(data)
+	got, err := reader{}.First(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,12 +331,12 @@ func TestWrittenIsReadAgain(t *testing.T) {
 func TestNothingIsInjected(t *testing.T) {
 	d := draft()
 	d.Title = "x\r\nRRULE:FREQ=DAILY"
-	if _, err := Write(d, ""); calendar.KindOf(err) != calendar.Invalid {
+	if _, err := write(d, ""); calendar.KindOf(err) != calendar.Invalid {
 		t.Errorf("a title of two lines: %v", err)
 	}
 	d.Title = "x\u2028END:VEVENT"
 	d.Description = "x\r\nRRULE:FREQ=DAILY\r\nEND:VEVENT"
-	data, err := Write(d, "")
+	data, err := write(d, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestRulesAgainstDays(t *testing.T) {
 // TestZonesShowTheWallTime: what a clock shows in a zone is what was asked for, except
 // in a gap, and then it is later by the gap. The same zone as a VTIMEZONE says the same.
 func TestZonesShowTheWallTime(t *testing.T) {
-	own, err := decode(object(outlook), 0)
+	own, err := decode(iCalendar(outlook), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,15 +420,15 @@ func TestZonesShowTheWallTime(t *testing.T) {
 
 // FuzzRead: foreign bytes never panic, and what comes out overlaps what was asked for.
 func FuzzRead(f *testing.F) {
-	f.Add(object(outlook, event("DTSTART;TZID=Somewhere Standard Time:20260329T023000", "DURATION:PT1H", "RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO")))
-	f.Add(object(event("DTSTART;TZID=Europe/Berlin:20261019T090000", "DURATION:P1DT1H", "RRULE:FREQ=MONTHLY;BYDAY=MO,-1TU;BYSETPOS=-1,2;WKST=SU;COUNT=9", "EXDATE:20261019T070000Z", "RDATE;VALUE=DATE:20261010"),
+	f.Add(iCalendar(outlook, event("DTSTART;TZID=Somewhere Standard Time:20260329T023000", "DURATION:PT1H", "RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO")))
+	f.Add(iCalendar(event("DTSTART;TZID=Europe/Berlin:20261019T090000", "DURATION:P1DT1H", "RRULE:FREQ=MONTHLY;BYDAY=MO,-1TU;BYSETPOS=-1,2;WKST=SU;COUNT=9", "EXDATE:20261019T070000Z", "RDATE;VALUE=DATE:20261010"),
 		event("RECURRENCE-ID;RANGE=THISANDFUTURE:20261020T070000Z", "DTSTART;VALUE=DATE:20261022", "DTEND;VALUE=DATE:20261023")))
-	f.Add(object(event("DTSTART:20261019T090000", "DTEND:20261019T100000Z", "RRULE:FREQ=HOURLY;INTERVAL=7;BYMINUTE=1,2;UNTIL=20270101", "ATTENDEE;PARTSTAT=DECLINED:mailto:a@b.cd")))
+	f.Add(iCalendar(event("DTSTART:20261019T090000", "DTEND:20261019T100000Z", "RRULE:FREQ=HOURLY;INTERVAL=7;BYMINUTE=1,2;UNTIL=20270101", "ATTENDEE;PARTSTAT=DECLINED:mailto:a@b.cd")))
 	f.Add([]byte("BEGIN:VCALENDAR\nX;Y=\"a:b\"\nEND:VCALENDAR\n"))
 	from, to := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 31, 0, 0, 0, 0, time.UTC)
 	berlin := zoneOf(f, "Europe/Berlin")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := Reader{Zone: berlin, Own: []string{"a@b.cd"}}
+		r := reader{Zone: berlin, Own: []string{"a@b.cd"}}
 		found, err := r.Busy(t.Context(), data, from, to)
 		if err != nil {
 			return

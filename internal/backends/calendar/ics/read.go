@@ -16,8 +16,8 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// Reader reads iCalendar.
-type Reader struct {
+// reader reads iCalendar.
+type reader struct {
 	Zone *time.Location // for days and for times without a zone; nil means UTC
 	Own  []string       // the e-mail addresses of the calendar's owner. Events that they declined are not busy.
 	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for thousands of events.
@@ -26,7 +26,7 @@ type Reader struct {
 
 // Busy returns the events in data as Busy of [calendar.Calendar] does, with unreadable ones in Unread. An error means
 // that data is not iCalendar or too large, or that the context has ended.
-func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
+func (r reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
 		return calendar.Found{}, err
@@ -42,17 +42,17 @@ func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (cale
 				found.Unread = append(found.Unread, calendar.Unread{ID: s.id(), Err: err})
 				continue
 			}
-			if found.Events = r.busy(found.Events, occurrences); len(found.Events) > MaxEvents {
-				return calendar.Found{}, ErrTooMany
+			if found.Events = r.busy(found.Events, occurrences); len(found.Events) > maxEvents {
+				return calendar.Found{}, errTooMany
 			}
 		}
 	}
 	return found, nil
 }
 
-// busy appends the occurrences that keep the owner busy, up to MaxEvents+1, so that Busy can recognise too many.
+// busy appends the occurrences that keep the owner busy, up to maxEvents+1, so that Busy can recognise too many.
 // Occurrences of one event share its texts.
-func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.Event {
+func (r reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.Event {
 	events := map[*ical.Component]*calendar.Event{} // nil for an event that is not busy
 	for _, o := range occurrences {
 		e, known := events[o.event]
@@ -64,7 +64,7 @@ func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.E
 		if e == nil {
 			continue
 		}
-		if len(to) > MaxEvents {
+		if len(to) > maxEvents {
 			return to
 		}
 		e.Start, e.End, e.AllDay = o.start.UTC(), o.end.UTC(), o.days
@@ -74,7 +74,7 @@ func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.E
 }
 
 // First returns the first event in data, busy or not.
-func (r Reader) First(data []byte) (calendar.Event, error) {
+func (r reader) First(data []byte) (calendar.Event, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
 		return calendar.Event{}, err
@@ -95,7 +95,7 @@ func (r Reader) First(data []byte) (calendar.Event, error) {
 }
 
 // series groups the events of a calendar by UID, in their order.
-func (r Reader) series(c *ical.Calendar) []series {
+func (r reader) series(c *ical.Calendar) []series {
 	zones := newZones(cmp.Or(r.Zone, time.UTC), c)
 	var all []series
 	index := map[string]int{}
@@ -125,7 +125,7 @@ func (s series) id() string {
 	return "(without a UID)"
 }
 
-func (r Reader) isBusy(c *ical.Component) bool {
+func (r reader) isBusy(c *ical.Component) bool {
 	if strings.EqualFold(value(c, ical.PropTransparency), "TRANSPARENT") || strings.EqualFold(value(c, ical.PropStatus), "CANCELLED") {
 		return false
 	}
@@ -138,11 +138,11 @@ func (r Reader) isBusy(c *ical.Component) bool {
 	return true
 }
 
-func (r Reader) isOwn(address string) bool {
+func (r reader) isOwn(address string) bool {
 	return slices.ContainsFunc(r.Own, func(own string) bool { return strings.EqualFold(own, address) })
 }
 
-func (r Reader) event(o occurrence) calendar.Event {
+func (r reader) event(o occurrence) calendar.Event {
 	c := o.event
 	class := strings.ToUpper(value(c, ical.PropClass))
 	e := calendar.Event{

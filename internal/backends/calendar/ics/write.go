@@ -16,9 +16,9 @@ import (
 // product is the PRODID of written objects (RFC 5545 section 3.7.3).
 const product = "-//voicegw//calendar//EN"
 
-// Write encodes a draft as an iCalendar object with the draft's key as UID. organizer is an e-mail address; without
+// write encodes a draft as an iCalendar object with the draft's key as UID. organizer is an e-mail address; without
 // one, no server invites the attendees. The error is Draft.Check's, or that of the encoder.
-func Write(d calendar.Draft, organizer string) ([]byte, error) {
+func write(d calendar.Draft, organizer string) ([]byte, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}

@@ -37,8 +37,8 @@ func TestZonesOfTheirOwn(t *testing.T) {
 			"20261123", "2026-11-23T06:00Z 2026-11-23T07:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data := object(ownZone(tc.zone), event(strings.Replace(nine, "%s", tc.day, 1), "DURATION:PT1H"))
-			if diff := cmp.Diff([]string{tc.want}, times(t, Reader{}, data, "2026-11-01T00:00Z", "2026-12-01T00:00Z")); diff != "" {
+			data := iCalendar(ownZone(tc.zone), event(strings.Replace(nine, "%s", tc.day, 1), "DURATION:PT1H"))
+			if diff := cmp.Diff([]string{tc.want}, times(t, reader{}, data, "2026-11-01T00:00Z", "2026-12-01T00:00Z")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -64,7 +64,7 @@ func TestZonesThatExplainNothing(t *testing.T) {
 		"too many observances":    strings.TrimSuffix(strings.Repeat(standard(start, from, to)+"\n", maxObservances+1), "\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := busy(t, Reader{}, object(ownZone(zone), event("DTSTART;TZID=Own:20261123T090000", "DURATION:PT1H")), "2026-11-01T00:00Z", "2026-12-01T00:00Z")
+			found := busy(t, reader{}, iCalendar(ownZone(zone), event("DTSTART;TZID=Own:20261123T090000", "DURATION:PT1H")), "2026-11-01T00:00Z", "2026-12-01T00:00Z")
 			if len(found.Events) != 0 || len(found.Unread) != 1 || !errors.Is(found.Unread[0].Err, ErrZone) {
 				t.Errorf("%d events, unread %+v", len(found.Events), found.Unread)
 			}

@@ -13,7 +13,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 )
 
 // random is an embedder whose vectors cost nothing to make: this is about the scan.
@@ -176,7 +175,7 @@ func BenchmarkDemo(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	s, err := source.Open(b.Context(), x, source.Options{Static: true})
+	s, err := kb.OpenSource(b.Context(), x, kb.SourceOptions{Static: true})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/source"
 )
 
 // judged is a question of testdata/questions.jsonl, to the records of testdata/textiles, or of
@@ -63,7 +62,7 @@ func judgedIndex(tb testing.TB, folder string) *local.Index {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = x.Close() })
-	s, err := source.Open(tb.Context(), x, source.Options{Path: "testdata/" + folder, Static: true})
+	s, err := kb.OpenSource(tb.Context(), x, kb.SourceOptions{Path: "testdata/" + folder, Static: true})
 	if err != nil {
 		tb.Fatal(err)
 	}

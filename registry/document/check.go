@@ -1,0 +1,307 @@
+package document
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var knownKeywords = []string{
+	"$comment", "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "contentEncoding", "contentMediaType",
+	"default", "dependentRequired", "deprecated", "description", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format",
+	"items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf",
+	"oneOf", "pattern", "properties", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
+}
+
+var refusedKeywords = map[string]string{
+	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
+	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$dynamicAnchor":        "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$dynamicRef":           "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$recursiveRef":         "belongs to an older draft; refer with \"#/$defs/…\"",
+	"$recursiveAnchor":      "belongs to an older draft; refer with \"#/$defs/…\"",
+	"$vocabulary":           "is for meta-schemas; remove it",
+	"definitions":           "belongs to an older draft; write $defs",
+	"dependencies":          "belongs to an older draft; write dependentRequired",
+	"additionalItems":       "belongs to an older draft; write items",
+	"nullable":              "is OpenAPI's; write \"type\": [\"string\", \"null\"]",
+	"contentSchema":         "is never checked; say it in the description",
+	"propertyOrdering":      "is Gemini's and is added by the build; remove it",
+	"enumDescriptions":      "is not a standard keyword; say it in the description",
+	"markdownDescription":   "is an editor's keyword; write description",
+	"additional_properties": "is not a keyword; write additionalProperties",
+
+	"prefixItems":       "does not exist in Gemini's form; use an object with one property for each position",
+	"contains":          "does not exist in Gemini's form; make the item that must be there a property of its own",
+	"minContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
+	"maxContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
+	"patternProperties": "does not exist in Gemini's form; use an array of objects with the properties key and value",
+	"propertyNames":     "does not exist in Gemini's form, and a closed object lists its names; remove it",
+	"dependentSchemas": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
+		"in the description",
+	"not": "does not exist in Gemini's form; say what is allowed",
+	"if": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
+		"in the description",
+	"then": "belongs to if, which does not exist in Gemini's form; remove it",
+	"else": "belongs to if, which does not exist in Gemini's form; remove it",
+	"unevaluatedProperties": "depends on its neighbours, which the forms change; write \"additionalProperties\": false in the " +
+		"object that lists the properties",
+	"unevaluatedItems": "depends on its neighbours, which the forms change; use items",
+}
+
+// schemaCheck checks restrictions in addition to the meta-schema.
+type schemaCheck struct {
+	problems []Problem
+	closed   map[*Node]bool // results of node.closed, cached
+	mayMap   bool           // whether an object may be a map
+}
+
+func (c *schemaCheck) problem(place Pointer, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
+	broken := len(tree.problems) > 0 // a $ref is known; its target is not judged
+	c.problems = tree.problems
+	if !broken {
+		if root.nodes > maxSchemaNodes {
+			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; "+
+				"make it smaller.", maxSchemaNodes)
+		}
+		if root.height > maxSchemaHeight {
+			c.problem(nil, "The schema is deeper than %d levels when every $ref is replaced by what it refers to; "+
+				"make it flatter.", maxSchemaHeight)
+		}
+		c.closed = map[*Node]bool{}
+	}
+	if typ, _ := root.Doc["type"].(string); typ != "object" {
+		c.problem(Pointer{"type"}, "The parameters are an object: write \"type\": \"object\".")
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		c.keywords(n)
+		c.idle(n)
+		c.patterns(n)
+		c.twice(n)
+		if format, ok := n.Doc["format"].(string); ok && !slices.Contains(formats, format) {
+			c.problem(n.at.With("format"), "The format %q is not supported; use one of %s, or a pattern.",
+				Shorten(format, 40), strings.Join(formats, ", "))
+		}
+	}
+	if !broken {
+		c.value(root)
+		c.open(root, map[*Node]bool{})
+	}
+	c.unappliedDefaults(root, false)
+}
+
+func (c *schemaCheck) keywords(n *Node) {
+	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
+		place := n.at.With(keyword)
+		if why, refused := refusedKeywords[keyword]; refused {
+			c.problem(place, "The keyword %q %s.", keyword, why)
+			continue
+		}
+		if !slices.Contains(knownKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
+			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.",
+				Shorten(keyword, 40), DidYouMean(keyword, knownKeywords))
+		}
+	}
+	switch draft, has := n.Doc["$schema"]; {
+	case has && len(n.at) > 0:
+		c.problem(n.at.With("$schema"), "$schema stands at the top alone; remove it here.")
+	case has && draft != draft202012:
+		c.problem(n.at.With("$schema"), "$schema is %q or is left out.", draft202012)
+	}
+}
+
+func (c *schemaCheck) patterns(n *Node) {
+	check := func(place Pointer, pattern string) {
+		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
+			c.problem(place, "The pattern %s stands in slashes, which would have to be in the text, flags and all; write what "+
+				"is between them. (A slash that is meant is written [/].)", Show(pattern))
+		}
+		if _, err := regexp.Compile(pattern); err != nil {
+			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do "+
+				"not exist here (RE2 syntax).", Show(pattern), err)
+		}
+	}
+	if pattern, ok := n.Doc["pattern"].(string); ok {
+		check(n.at.With("pattern"), pattern)
+	}
+}
+
+// inSlashes matches a pattern as in JavaScript and Perl.
+var inSlashes = regexp.MustCompile(`(?s)^/.*/[dgimsuvxy]*$`)
+
+// twice reports equal values of an enum; numbers are compared by value.
+func (c *schemaCheck) twice(n *Node) {
+	list, _ := n.Doc["enum"].([]any)
+	first := map[string]int{}
+	for i, v := range list {
+		text := string(AppendCanonical(nil, v))
+		if before, has := first[text]; has {
+			c.problem(n.at.With("enum").Index(i), "The value %s stands in the enum twice, first as item %d; leave one.",
+				Show(v), before)
+			continue
+		}
+		first[text] = i
+	}
+}
+
+var constrained = map[string][]string{}
+
+func init() {
+	for types, keywords := range map[string][]string{
+		"string":         {"contentEncoding", "contentMediaType", "format", "maxLength", "minLength", "pattern"},
+		"integer number": {"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"},
+		"array":          {"items", "maxItems", "minItems", "uniqueItems"},
+		"object":         {"additionalProperties", "dependentRequired", "maxProperties", "minProperties", "properties", "required"},
+	} {
+		for _, keyword := range keywords {
+			constrained[keyword] = strings.Fields(types)
+		}
+	}
+}
+
+// idle reports keywords without effect: they constrain types that aren't accepted, or depend on a missing keyword.
+func (c *schemaCheck) idle(n *Node) {
+	types := n.Types()
+	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
+		about := constrained[keyword]
+		if len(types) > 0 && len(about) > 0 && !slices.ContainsFunc(types, func(t string) bool { return slices.Contains(about, t) }) {
+			c.problem(n.at.With(keyword), "%q says something of a value of the type %s, and the type here is %s, so that it "+
+				"has no effect; change one of them.",
+				keyword, strings.Join(about, " or "), strings.Join(types, " or "))
+		}
+	}
+	if needed, is := n.Doc["dependentRequired"].(map[string]any); is && n.Doc["additionalProperties"] == false {
+		for _, name := range slices.Sorted(maps.Keys(needed)) {
+			if _, has := n.Props[name]; !has {
+				c.problem(n.at.With("dependentRequired").With(name),
+					"This has no effect: the closed object has no property %q; correct the name or remove it.", Shorten(name, 40))
+			}
+		}
+	}
+}
+
+// open reports the places below n where a value may have parts without a schema.
+func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
+	if seen[n] {
+		return
+	}
+	seen[n] = true
+	var values []*Node
+	for _, name := range n.Names {
+		values = append(values, n.Props[name])
+	}
+	if n.Items != nil {
+		values = append(values, n.Items)
+	}
+	for _, child := range values {
+		c.value(child)
+		c.open(child, seen)
+	}
+	switch extra, has := n.Doc["additionalProperties"]; {
+	case !has || extra == false:
+	case c.isMap(n):
+		c.inMap(n.extra, seen)
+	case c.mayMap:
+		c.problem(n.at.With("additionalProperties"),
+			"Unknown properties are let in here; write \"additionalProperties\": false and name every property. Only an "+
+				"object without \"properties\", below the root, may be a map.")
+	default:
+		c.problem(n.at.With("additionalProperties"),
+			"Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
+	}
+	if n.Ref != nil {
+		c.open(n.Ref, seen)
+	}
+	if n.closedByItself() {
+		return // the other subschemas can only restrict the same value
+	}
+	for _, part := range slices.Concat(n.AllOf, n.AnyOf, n.OneOf) {
+		c.open(part, seen)
+	}
+}
+
+func (c *schemaCheck) isMap(n *Node) bool {
+	return c.mayMap && len(n.at) > 0 && n.mapped()
+}
+
+// inMap reports open values of a map. Arbitrary values must be declared with true.
+func (c *schemaCheck) inMap(values *Node, seen map[*Node]bool) {
+	if values.Doc == nil {
+		return
+	}
+	c.value(values)
+	c.open(values, seen)
+}
+
+func (c *schemaCheck) value(n *Node) {
+	if c.isClosed(n) {
+		return
+	}
+	types := n.Types()
+	switch {
+	case n.Doc["additionalProperties"] != nil: // reported already
+	case slices.Contains(types, "object") && len(n.at) == 0 && len(n.Names) == 0:
+		c.problem(n.at, "This object names no property and lets every one in. A tool that takes no arguments leaves "+
+			"\"parameters\" out; otherwise name them under \"properties\", and add \"additionalProperties\": false.")
+	case slices.Contains(types, "object"):
+		c.problem(n.at, "This object lets unknown properties in; add \"additionalProperties\": false.")
+	case slices.Contains(types, "array"):
+		c.problem(n.at, "This array takes items of any kind; add \"items\" with their schema.")
+	default:
+		c.problem(n.at, "This takes a value of any kind; add \"type\" (or enum, const, $ref), and of an object its properties "+
+			"with \"additionalProperties\": false.")
+	}
+}
+
+func (c *schemaCheck) isClosed(n *Node) bool {
+	if known, ok := c.closed[n]; ok {
+		return known
+	}
+	c.closed[n] = c.closes(n)
+	return c.closed[n]
+}
+
+func (c *schemaCheck) closes(n *Node) bool {
+	if n.Doc == nil {
+		return !n.yes
+	}
+	_, isEnum := n.Doc["enum"]
+	_, isConst := n.Doc["const"]
+	if isEnum || isConst {
+		return true
+	}
+	if n.Ref != nil && c.isClosed(n.Ref) || slices.ContainsFunc(n.AllOf, c.isClosed) {
+		return true
+	}
+	for _, choices := range [][]*Node{n.AnyOf, n.OneOf} {
+		if len(choices) > 0 && !slices.ContainsFunc(choices, func(choice *Node) bool { return !c.isClosed(choice) }) {
+			return true
+		}
+	}
+	types := n.Types()
+	return len(types) > 0 &&
+		(!slices.Contains(types, "object") || n.Doc["additionalProperties"] == false || c.isMap(n)) &&
+		(!slices.Contains(types, "array") || n.Items != nil)
+}
+
+func (c *schemaCheck) unappliedDefaults(n *Node, unapplied bool) {
+	if unapplied && n.hasDefault {
+		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to "+
+			"where the property is described.")
+	}
+	for _, child := range n.filled() {
+		if child != n.Ref {
+			c.unappliedDefaults(child, unapplied)
+		}
+	}
+	if n.extra != nil {
+		c.unappliedDefaults(n.extra, true)
+	}
+}

@@ -1,0 +1,416 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+const (
+	// draft202012 is the only allowed $schema.
+	draft202012 = "https://json-schema.org/draft/2020-12/schema"
+	// schemaURL is the compiler's URL of a parameter schema.
+	schemaURL = "tool:///schema.json"
+
+	maxSchemaBytes = 64 << 10
+	// maxSchemaNodes and maxSchemaHeight limit a schema with all $refs replaced, which is the size of a provider's
+	// form and of validation.
+	maxSchemaNodes  = 5000
+	maxSchemaHeight = 64
+)
+
+var errNothingOpened = errors.New("a schema refers to nothing outside itself")
+
+var formats = slices.Sorted(maps.Keys(stricter))
+
+// Schema is a compiled schema of arguments or data. It is immutable and safe for concurrent use.
+type Schema struct {
+	// Doc is the decoded schema, which must not be changed.
+	Doc  any
+	Root *Node
+
+	schema *jsonschema.Schema
+	nodes  map[string]*Node // of the tree, by JSON pointer
+}
+
+// At returns the subschema at a JSON pointer, or nil.
+func (p *Schema) At(place string) *Node { return p.nodes[place] }
+
+// CompileParameters compiles the schema of a tool's arguments; nil with problems. It rejects schemas that are invalid
+// in draft 2020-12, accept unknown properties, have external or recursive references, use an unknown format or
+// keyword or a regular expression that RE2 doesn't support, are too deep or large, or have an invalid or unapplied
+// default. Paths point into the schema.
+func CompileParameters(raw json.RawMessage) (*Schema, []Problem) { return compile(raw, false) }
+
+// compile compiles a schema; nil with problems. mayMap allows objects with arbitrary names.
+func compile(raw json.RawMessage, mayMap bool) (*Schema, []Problem) {
+	doc, problems, ok := Decode(raw, maxSchemaBytes, MaxSpecDepth)
+	if !ok || len(problems) > 0 {
+		return nil, problems
+	}
+	if _, isObject := doc.(map[string]any); !isObject {
+		return nil, []Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", " +
+			"\"properties\": {}, \"additionalProperties\": false}."}}
+	}
+	tree := &treeBuilder{nodes: map[string]*Node{}, measured: map[*Node]bool{}}
+	root := tree.build(doc, nil)
+	tree.link()
+	tree.measure(root)
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		tree.measure(tree.nodes[place]) // also unreferenced ones
+	}
+	check := &schemaCheck{problems: tree.problems, mayMap: mayMap}
+	check.all(tree, root)
+	compiler, schema, compileProblems := compileSchema(raw)
+	problems = mergeProblems(check.problems, compileProblems)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	p := &Schema{Doc: doc, Root: root, schema: schema, nodes: tree.nodes}
+	if problems := p.finish(compiler, tree); len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}
+
+// CompileForeign compiles a schema of another program, of any draft and with any keywords, for [Schema.Validate] alone. It
+// returns nil if the schema does not compile, or refers to another document.
+func CompileForeign(raw json.RawMessage) *Schema {
+	doc, problems, ok := Decode(raw, maxSchemaBytes, MaxSpecDepth)
+	if !ok || len(problems) > 0 {
+		return nil
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.LoadURL = openNothing
+	if compiler.AddResource(schemaURL, bytes.NewReader(raw)) != nil {
+		return nil
+	}
+	compiled, err := compiler.Compile(schemaURL)
+	if err != nil {
+		return nil
+	}
+	return &Schema{Doc: doc, schema: compiled}
+}
+
+func openNothing(url string) (io.ReadCloser, error) {
+	return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
+}
+
+func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
+	compiler := jsonschema.NewCompiler()
+	compiler.Draft = jsonschema.Draft2020
+	compiler.AssertFormat, compiler.Formats = true, formatChecks()
+	compiler.LoadURL = openNothing
+	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
+		return nil, nil, []Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
+	}
+	schema, err := compiler.Compile(schemaURL)
+	if err == nil {
+		return compiler, schema, nil
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return nil, nil, []Problem{{Message: "The schema does not compile: " +
+			strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
+	}
+	var problems []Problem
+	for _, leaf := range leaves(invalid) {
+		place, _ := ParseFragment(leaf.InstanceLocation)
+		problems = append(problems, Problem{Path: place.String(),
+			Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
+	}
+	return nil, nil, problems
+}
+
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var all []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		all = append(all, leaves(cause)...)
+	}
+	return all
+}
+
+// mergeProblems merges our problems with the library's. Ours replace the library's at or below the same place,
+// because they explain the fix.
+func mergeProblems(ours, theirs []Problem) []Problem {
+	if len(ours) > 0 {
+		theirs = slices.DeleteFunc(theirs, func(p Problem) bool {
+			return p.Path == "" || slices.ContainsFunc(ours, func(o Problem) bool {
+				return o.Path == p.Path || strings.HasPrefix(o.Path, p.Path+"/")
+			})
+		})
+	}
+	return SortProblems(slices.Concat(ours, theirs))
+}
+
+func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Problem {
+	var problems []Problem
+	needed := map[*Node]bool{}
+	for _, n := range tree.nodes {
+		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0 || len(n.at) == 2 && n.at[0] == "properties"
+		for _, list := range [][]*Node{n.AnyOf, n.OneOf} {
+			if slices.ContainsFunc(list, func(choice *Node) bool { return choice.fills }) {
+				for _, choice := range list {
+					needed[choice] = true
+				}
+			}
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		if !needed[n] {
+			continue
+		}
+		compiled, err := compiler.Compile(schemaURL + "#" + Fragment(n.at))
+		if err != nil {
+			problems = append(problems, Problem{Path: place,
+				Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
+			continue
+		}
+		n.compiled = compiled
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		if n.hasDefault {
+			problems = append(problems, p.fits(n, n.at.With("default"), "default", n.value)...)
+		}
+		for i, v := range n.examples() {
+			problems = append(problems, p.fits(n, n.at.With("examples").Index(i), "example", v)...)
+		}
+	}
+	return problems
+}
+
+func (p *Schema) fits(n *Node, place Pointer, what string, v any) []Problem {
+	value := Clone(v)
+	f := filler{}
+	f.fill(n, value, nil)
+	err := n.compiled.Validate(value)
+	if err == nil {
+		return nil
+	}
+	why := (&Schema{Doc: p.Doc, schema: n.compiled}).explain(err, value)[0]
+	return []Problem{{Path: place.String(),
+		Message: fmt.Sprintf("The %s %s does not fit its own schema: %s. Change the %s or the schema.",
+			what, Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
+}
+
+type treeBuilder struct {
+	nodes    map[string]*Node // by JSON pointer
+	problems []Problem
+	measured map[*Node]bool // false while it is being measured
+}
+
+// build makes the nodes of a schema and of its subschemas. Values of the wrong type are
+// left to the meta-schema.
+func (b *treeBuilder) build(v any, place Pointer) *Node {
+	n := &Node{at: place}
+	switch v := v.(type) {
+	case bool:
+		n.yes = v
+	case map[string]any:
+		n.Doc = v
+	default:
+		n.yes = true
+		return n
+	}
+	b.nodes[place.String()] = n
+	n.value, n.hasDefault = n.Doc["default"]
+	if sub, ok := n.Doc["additionalProperties"]; ok {
+		n.extra = b.build(sub, place.With("additionalProperties"))
+	}
+	if sub, ok := n.Doc["items"]; ok {
+		n.Items = b.build(sub, place.With("items"))
+	}
+	for keyword, into := range map[string]*[]*Node{"allOf": &n.AllOf, "anyOf": &n.AnyOf, "oneOf": &n.OneOf} {
+		list, _ := n.Doc[keyword].([]any)
+		for i, sub := range list {
+			*into = append(*into, b.build(sub, place.With(keyword).Index(i)))
+		}
+	}
+	defs, _ := n.Doc["$defs"].(map[string]any)
+	for name, sub := range defs {
+		b.build(sub, place.With("$defs", name)) // reached only by $ref
+	}
+	properties, _ := n.Doc["properties"].(map[string]any)
+	n.Names = slices.Sorted(maps.Keys(properties))
+	n.Props = make(map[string]*Node, len(properties))
+	for name, sub := range properties {
+		n.Props[name] = b.build(sub, place.With("properties", name))
+	}
+	return n
+}
+
+func (b *treeBuilder) link() {
+	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
+		n := b.nodes[place]
+		ref, ok := n.Doc["$ref"].(string)
+		if !ok {
+			continue
+		}
+		path := n.at.With("$ref").String()
+		target, isLocal := strings.CutPrefix(ref, "#")
+		if !isLocal {
+			b.problems = append(b.problems, Problem{Path: path,
+				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to "+
+					"into $defs and write \"#/$defs/…\".", Shorten(ref, 100))})
+			continue
+		}
+		if p, ok := ParseFragment(target); ok {
+			n.Ref = b.nodes[p.String()]
+		}
+		if n.Ref == nil {
+			b.problems = append(b.problems, Problem{Path: path,
+				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a "+
+					"name that $defs has.", Shorten(ref, 100))})
+		}
+	}
+}
+
+func (b *treeBuilder) measure(n *Node) {
+	if done, seen := b.measured[n]; done {
+		return
+	} else if seen {
+		b.problems = append(b.problems, Problem{Path: n.at.String(),
+			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels " +
+				"out, as many as are needed."})
+		return
+	}
+	b.measured[n] = false
+	n.nodes, n.height, n.fills = 1, 1, n.hasDefault
+	for _, child := range n.filled() {
+		b.measure(child)
+		n.fills = n.fills || child.fills
+	}
+	for _, child := range n.all() {
+		b.measure(child)
+		n.nodes = min(n.nodes+child.nodes, maxSchemaNodes+1)
+		n.height = max(n.height, child.height+1)
+	}
+	b.measured[n] = true
+}
+
+// The forms of RFC 3339 section 5.6, as regular expressions.
+const (
+	dateForm = `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`
+	timeForm = `([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?([zZ]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`
+)
+
+var (
+	timeOnly = regexp.MustCompile(`^` + timeForm + `$`)
+	dateTime = regexp.MustCompile(`^` + dateForm + `[tT]` + timeForm + `$`)
+)
+
+// stricter are the formats that all providers and validators understand. Each has the library's check, and a function
+// that rejects texts that other parsers reject, such as the signs in 10:+5:00Z and +1.2.3.4.
+var stricter = map[string]func(string) bool{
+	"date": nil, "email": nil, "ipv6": nil, "uri": nil, "uuid": nil,
+	"time":      timeOnly.MatchString,
+	"date-time": dateTime.MatchString,
+	"ipv4": func(s string) bool {
+		a, err := netip.ParseAddr(s)
+		return err == nil && a.Is4()
+	},
+}
+
+func formatChecks() map[string]func(any) bool {
+	checks := map[string]func(any) bool{}
+	for name, more := range stricter {
+		library := jsonschema.Formats[name]
+		checks[name] = func(v any) bool {
+			s, text := v.(string)
+			return !text || library(v) && (more == nil || more(s))
+		}
+	}
+	return checks
+}
+
+// CompileOutput compiles the schema of a tool's data; nil with problems. The rules are those of [CompileParameters],
+// but defaults are not allowed, and objects below the root without properties may be maps: additionalProperties is a
+// schema, or true.
+func CompileOutput(raw json.RawMessage) (*Schema, []Problem) {
+	p, problems := compile(raw, true)
+	for i := range problems {
+		problems[i].Message = strings.NewReplacer("The parameters are", "The output is", "leaves \"parameters\" out",
+			"leaves \"output\" out", "A tool that takes no arguments", "A tool whose data is not described").Replace(problems[i].Message)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	if place := p.Root.findDefault(); place != nil {
+		return nil, []Problem{{Path: place.String(),
+			Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
+	}
+	return p, nil
+}
+
+func (n *Node) findDefault() Pointer {
+	if !n.fills {
+		return nil
+	}
+	if n.hasDefault {
+		return n.at.With("default")
+	}
+	for _, child := range n.filled() {
+		if place := child.findDefault(); place != nil {
+			return place
+		}
+	}
+	return nil
+}
+
+// Emptied replaces null in a decoded value with an empty list or object where the schema wants a list or map, in
+// place.
+func (p *Schema) Emptied(v any) (filled any, changed bool) {
+	filled = p.Root.emptied(v, &changed)
+	return filled, changed
+}
+
+func (n *Node) emptied(v any, changed *bool) any {
+	for n.Ref != nil && len(n.Types()) == 0 {
+		n = n.Ref
+	}
+	switch v := v.(type) {
+	case nil: // Go encodes nil slices and maps as null
+		types := n.Types()
+		isList := len(types) == 1 && types[0] == "array"
+		isMap := len(types) == 1 && types[0] == "object" && n.mapped()
+		*changed = *changed || isList || isMap
+		if isList {
+			return []any{}
+		}
+		if isMap {
+			return map[string]any{}
+		}
+	case map[string]any:
+		for name, inside := range v {
+			if child := n.Props[name]; child != nil {
+				v[name] = child.emptied(inside, changed)
+			} else if n.mapped() {
+				v[name] = n.extra.emptied(inside, changed)
+			}
+		}
+	case []any:
+		for i := range v {
+			if n.Items != nil {
+				v[i] = n.Items.emptied(v[i], changed)
+			}
+		}
+	}
+	return v
+}
