@@ -80,7 +80,7 @@ func (s *Server) realtimeOptions(r *http.Request) (realtime.Options, *openaiwire
 	q, ids := r.URL.Query(), openaiwire.RandomIDs()
 	asked, secret := cmp.Or(q.Get("model"), q.Get("deployment")), clientSecret(r.Context())
 	if secret != nil {
-		asked = cmp.Or(asked, secret.Model)
+		asked = cmp.Or(secret.Model, asked)
 	}
 	opts := realtime.Options{IDs: ids, CheckTools: s.checkClientTools, Tools: s.voiceTools(r)}
 	provider, no := s.realtimeModel(asked, &opts)
@@ -118,7 +118,7 @@ const realtimeSilence = 500
 // agent:NAME, or anything else for the default, because unmodified clients name a model of OpenAI.
 func (s *Server) realtimeModel(name string, opts *realtime.Options) (session.Provider, *openaiwire.Error) {
 	providers := s.opts.Sessions.Providers()
-	if agent, ok := strings.CutPrefix(name, "agent:"); ok {
+	if agent, ok := strings.CutPrefix(name, agentModel); ok {
 		if opts.Start.Agent = agent; !s.opts.Sessions.HasAgent(agent) {
 			return session.Provider{}, openaiwire.Invalid("model_not_found", "model", "The model `%s` does not exist: there is no such agent.", name)
 		}

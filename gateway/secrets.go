@@ -31,6 +31,7 @@ const (
 	maxSecretSession  = 64 << 10 // bytes of its session
 	safetyIdentifier  = "OpenAI-Safety-Identifier"
 	defaultModelAlias = "gpt-realtime"
+	agentModel        = "agent:" // begins a model that is an agent
 )
 
 const (
@@ -86,13 +87,12 @@ func (s *Server) makeClientSecret(w http.ResponseWriter, r *http.Request) *probl
 	if no != nil {
 		return no
 	}
-	expires := time.Now().Add(time.Duration(seconds) * time.Second).Truncate(time.Second)
+	expires := time.Now().Add(time.Duration(seconds) * time.Second)
 	value, err := s.opts.Voice.MakeSecret(protocol.WithTraceParent(r.Context(), parentOf(r)), in, c, expires)
 	if err != nil {
 		return s.notInvited(err)
 	}
-	s.opts.Logger.Info("client secret made", "user", in.User.String(), "agent", in.Agent, "expires", expires.UTC(),
-		"addr", s.clientAddr(r).String())
+	s.opts.Logger.Info("client secret made", "agent", in.Agent, "expires", expires.UTC(), "addr", s.clientAddr(r).String())
 	session.ExpiresAt = expires.Unix()
 	return answer(w, http.StatusOK, secretAnswer{value, expires.Unix(), session})
 }
@@ -155,6 +155,9 @@ func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *
 	_, told := asked["instructions"]
 	_, prompted := asked["prompt"]
 	_, declared := asked["tools"]
+	if name, ok := strings.CutPrefix(c.Model, agentModel); ok {
+		more.Agent = cmp.Or(more.Agent, name)
+	}
 	c.LockInstructions = told || prompted || more.Agent != ""
 	c.LockTools = more.Tools == "locked" || declared && more.Tools != "open"
 	return c, s, nil

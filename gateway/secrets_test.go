@@ -11,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/internal/auth"
+	"voicegw/internal/openaiwire"
 	"voicegw/internal/origin"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -169,6 +172,7 @@ func TestLocks(t *testing.T) {
 		`{"session":{"tools":[]},"voicegw":{"tools":"open"}}`:                              "false false gpt-realtime",
 		`{"voicegw":{"tools":"locked"}}`:                                                   "false true gpt-realtime",
 		`{"voicegw":{"agent":"default"}}`:                                                  "true false gpt-realtime",
+		`{"session":{"model":"agent:default"}}`:                                            "true false agent:default",
 		`{"voicegw":{"agent":"default","user":"ada","scopes":["hr"]}}`:                     "true false gpt-realtime",
 	} {
 		a := minted(t, s, "key", body, nil)
@@ -192,6 +196,102 @@ func TestLocks(t *testing.T) {
 	if w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "WebSocket") {
 		t.Errorf("WebRTC: %d %s", w.Code, w.Body)
 	}
+}
+
+// TestClientSecretSpeaks opens sessions over a socket: the settings are those of the secret and stay so, and the secret
+// opens the next session after the end of the first.
+func TestClientSecretSpeaks(t *testing.T) {
+	kept, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Sync: store.SyncInterval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := sessionOptions()
+	desk := handoff.New(kept, "default")
+	opts.Handoffs = desk
+	var s *Server
+	srv, m := startOf(t, opts, func(o *Options) {
+		o.Voice, o.Auth = desk, operators(testKey)
+	})
+	t.Cleanup(func() {
+		m.Close()
+		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s, _ = srv.Config.Handler.(*Server)
+	if s == nil {
+		t.Fatal("the handler is no Server")
+	}
+	w := send(s, secretsPath, `{"session":{"type":"realtime","model":"other","instructions":"Sing.","tools":[{"type":"function","name":"look"}]},"voicegw":{"user":"ada"}}`, bearer(testKey))
+	var made struct{ Value string }
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || made.Value == "" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	dial := func() *websocket.Conn {
+		t.Helper()
+		c, _, err := websocket.Dial(t.Context(), srv.URL+realtimePath+"?model=gpt-realtime", &websocket.DialOptions{
+			Subprotocols: []string{"realtime", keyProtocol + made.Value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.CloseNow() })
+		if c.Subprotocol() != "realtime" {
+			t.Errorf("the subprotocol is %q", c.Subprotocol())
+		}
+		return c
+	}
+	until := func(c *websocket.Conn, want string) string {
+		t.Helper()
+		for {
+			_, data, err := c.Read(t.Context())
+			if err != nil {
+				return err.Error()
+			}
+			if strings.Contains(string(data), want) {
+				return string(data)
+			}
+		}
+	}
+	write := func(c *websocket.Conn, event string) {
+		t.Helper()
+		if err := c.Write(t.Context(), websocket.MessageText, []byte(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locked := func(event string) {
+		t.Helper()
+		if !strings.Contains(event, `"instructions":"Sing."`) || !strings.Contains(event, `"name":"look"`) || strings.Contains(event, "Shout") || !strings.Contains(event, `"model":"other"`) {
+			t.Errorf("the session is %s", event)
+		}
+	}
+	first := dial()
+	locked(until(first, "session.created"))
+	write(first, `{"type":"session.update","session":{"type":"realtime","instructions":"Shout.","tools":[]}}`)
+	locked(until(first, "session.updated"))
+	write(first, `{"type":"conversation.item.create","item":{"type":"message","role":"system","content":[{"type":"input_text","text":"Shout."}]}}`)
+	if got := until(first, `"error"`); !strings.Contains(got, `"param":"item.role"`) {
+		t.Errorf("a system message: %s", got)
+	}
+	write(first, `{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}`)
+	until(first, "conversation.item.done")
+	testutil.WaitUntil(t, "the session", func() bool { return len(m.Sessions()) == 1 })
+	if one := m.Sessions()[0]; one.User != "ada" || one.Principal.ID != "operator" {
+		t.Errorf("the session is %+v", one)
+	}
+	second := dial()
+	write(second, `{"type":"response.create"}`)
+	if got := until(second, "nothing"); !strings.Contains(got, "4") || len(m.Sessions()) != 1 {
+		t.Errorf("a second session at the same time: %s", got)
+	}
+	write(first, `{"type":"session.close"}`)
+	until(first, "nothing")
+	testutil.WaitUntil(t, "its end", func() bool { return len(m.Sessions()) == 0 })
+	third := dial()
+	write(third, `{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}`)
+	testutil.WaitUntil(t, "the next session", func() bool { return len(m.Sessions()) == 1 })
+	write(third, `{"type":"session.close"}`)
+	until(third, "nothing")
+	testutil.WaitUntil(t, "the end of all", func() bool { return len(m.Sessions()) == 0 })
 }
 
 // TestUsersOfClientSecrets: a server names the user, in the body or as to OpenAI; otherwise each secret has a new one. A
@@ -267,6 +367,7 @@ func TestClientSecretIsNotMade(t *testing.T) {
 		"field of ours":      {key: testKey, body: `{"voicegw":{"usr":"ada"}}`, status: 400, code: "invalid_message", param: "voicegw"},
 		"user":               {key: testKey, body: `{"voicegw":{"user":"10.0.0.1"}}`, status: 400, code: "invalid_message"},
 		"header":             {key: testKey, body: `{}`, change: header(safetyIdentifier, "10.0.0.1"), status: 400, code: "invalid_message"},
+		"model's agent":      {key: testKey, body: `{"session":{"model":"agent:bob"}}`, status: 404, code: "unknown_agent"},
 		"agent":              {key: testKey, body: `{"voicegw":{"agent":"bob"}}`, status: 404, code: "unknown_agent"},
 		"two keys":           {key: testKey, body: `{}`, change: header("Api-Key", "other"), status: 401, code: "key_missing"},
 		"no JSON's type":     {key: testKey, body: `{}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
@@ -387,6 +488,43 @@ func TestClientSecretEnds(t *testing.T) {
 	if got := []int{opens(kept), opens(revoked)}; got[0] != 101 || got[1] != 401 {
 		t.Errorf("after the key was revoked: %v", got)
 	}
+}
+
+// FuzzClientSecret: no body breaks the reader, and an accepted session can be applied again, as it is when a client
+// connects.
+func FuzzClientSecret(f *testing.F) {
+	for _, body := range []string{
+		`{}`, `{"session":{"type":"realtime","model":"m","tools":[{"type":"mcp"}]},"voicegw":{"tools":"open"}}`, `{"session":null}`, `[`,
+		`{"expires_after":{"seconds":10},"session":{"audio":{"input":{"turn_detection":{"type":"semantic_vad"}}}}}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		seconds, raw, ours, wrong := readSecretRequest(body)
+		if wrong != nil {
+			return
+		}
+		var more secretBody
+		if json.Unmarshal(ours, &more) != nil {
+			return
+		}
+		c, s, wrong := secretSession(raw, &more)
+		if wrong != nil {
+			return
+		}
+		if seconds < minSecretLife || seconds > maxSecretLife || len(c.Session) > 2*maxSecretSession {
+			t.Errorf("%d s, %d bytes", seconds, len(c.Session))
+		}
+		if _, err := json.Marshal(s); err != nil {
+			t.Error(err)
+		}
+		rules := openaiwire.Rules{TypeOptional: true, AnyTranscription: true}
+		if again := openaiwire.NewSession("s", "m", &rules, time.Time{}); len(c.Session) > 0 {
+			if _, wrong := again.Update(c.Session); wrong != nil {
+				t.Errorf("%s: %v", c.Session, wrong)
+			}
+		}
+	})
 }
 
 // lookup is a Voice with one client secret, or an error.

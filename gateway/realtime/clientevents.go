@@ -103,6 +103,9 @@ func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	var pcm []byte
 	switch it.Type {
 	case openaiwire.Message:
+		if it.Role == "system" && s.sess.Rules.LockInstructions {
+			return openaiwire.BadValue("item.role", it.Role, "user", "assistant")
+		}
 		for i, c := range it.Content {
 			path := openaiwire.Path("item.content", i)
 			switch {

@@ -22,6 +22,7 @@ type example struct {
 	event  string
 	// want is a part of an event or an input that follows; unused for a rejected event.
 	want string
+	lock bool // the instructions are locked
 }
 
 const (
@@ -46,49 +47,52 @@ func creating(fields string) string {
 }
 
 var examples = map[string]example{
-	"session.update":                                {nil, `{"type":"session.update","session":{"tool_choice":"none"}}`, `"tool_choice":"none"`},
-	"session.update: instructions, tools":           {[]string{talk, ask}, updating(`"instructions":"Sing.","tools":[{"type":"function","name":"look"}]`), "Reconfigure"},
-	"session.update: another model":                 {nil, updating(`"model":"other"`), ""},
-	"session.update: tools of MCP servers":          {nil, updating(`"tools":[{"type":"mcp","server_label":"x","server_url":"https://x.example"}]`), ""},
-	"session.update: unknown field":                 {nil, updating(`"temperature":1`), ""},
-	"session.update: output_modalities":             {nil, updating(`"output_modalities":["text"]`), `"output_modalities":["text"]`},
-	"session.update: audio formats":                 {nil, updating(`"audio":{"input":{"format":{"type":"audio/pcmu"}},"output":{"format":{"type":"audio/pcma"}}}`), "audio/pcmu"},
-	"session.update: formats after the first audio": {[]string{second}, updating(`"audio":{"input":{"format":{"type":"audio/pcmu"}}}`), ""},
-	"session.update: turn_detection":                {nil, updating(`"audio":{"input":{"turn_detection":{"type":"semantic_vad","eagerness":"low"}}}`), `"eagerness":"low"`},
-	"session.update: no turn_detection":             {nil, noVAD, `"turn_detection":null`},
-	"session.update: transcription":                 {nil, updating(`"audio":{"input":{"transcription":{"model":"whisper-1"}}}`), "whisper-1"},
-	"session.update: voice":                         {nil, updating(`"audio":{"output":{"voice":"cedar"}}`), "session.updated"},
-	"session.update: other settings": {nil, updating(`"max_output_tokens":50,"truncation":"disabled","tracing":"auto","prompt":{"id":"p"},"reasoning":{"effort":"low"},` +
-		`"audio":{"input":{"noise_reduction":{"type":"near_field"}},"output":{"speed":1.2}}`), `"speed":1.2`},
-	"input_audio_buffer.append":                      {nil, second, "Start"},
-	"input_audio_buffer.commit":                      {[]string{noVAD, second}, `{"type":"input_audio_buffer.commit"}`, "input_audio_buffer.committed"},
-	"input_audio_buffer.commit: less than 100 ms":    {nil, `{"type":"input_audio_buffer.commit"}`, ""},
-	"input_audio_buffer.clear":                       {[]string{second}, `{"type":"input_audio_buffer.clear"}`, "input_audio_buffer.cleared"},
-	"conversation.item.create: text":                 {nil, talk, `"id":"mine"`},
-	"conversation.item.create: input_audio":          {nil, creating(`"type":"message","role":"user","content":[{"type":"input_audio","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, 48000)) + `"}]`), "conversation.item.done"},
-	"conversation.item.create: input_image":          {nil, creating(`"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,"}]`), ""},
-	"conversation.item.create: function_call_output": {nil, creating(`"type":"function_call_output","call_id":"late","output":"{}"`), "conversation.item.added"},
-	"conversation.item.create: function_call":        {nil, creating(`"type":"function_call","call_id":"c","name":"look","arguments":"{}"`), "conversation.item.added"},
-	"conversation.item.create: mcp_approval_response": {[]string{allTools, talk, ask, turn1, asking},
-		creating(`"type":"mcp_approval_response","approval_request_id":"MCPR","approve":true`), "ConfirmationResolve"},
-	"conversation.item.create: unknown approval":          {nil, creating(`"type":"mcp_approval_response","approval_request_id":"x","approve":true`), ""},
-	"conversation.item.create: item_reference and others": {nil, creating(`"type":"item_reference","id":"x"`), ""},
-	"conversation.item.create: id of another item":        {[]string{talk}, talk, ""},
-	"conversation.item.truncate": {[]string{talk, ask, turn1, speech1, "answer"},
-		`{"type":"conversation.item.truncate","item_id":"ANSWER","content_index":0,"audio_end_ms":5000}`, `"audio_end_ms":1000`},
-	"conversation.item.truncate: item of the user": {[]string{talk}, `{"type":"conversation.item.truncate","item_id":"mine","content_index":0,"audio_end_ms":0}`, ""},
-	"conversation.item.delete":                     {[]string{talk}, `{"type":"conversation.item.delete","item_id":"mine"}`, "conversation.item.deleted"},
-	"conversation.item.delete: unknown item":       {nil, `{"type":"conversation.item.delete","item_id":"x"}`, ""},
-	"conversation.item.retrieve":                   {[]string{talk}, `{"type":"conversation.item.retrieve","item_id":"mine"}`, "conversation.item.retrieved"},
-	"conversation.item.retrieve: unknown item":     {nil, `{"type":"conversation.item.retrieve","item_id":"x"}`, ""},
-	"response.create":                              {[]string{talk}, ask, `"metadata":{"client_event_id":"x"}`},
-	"response.create: while one is active":         {[]string{talk, ask}, ask, ""},
-	"response.create: conversation none":           {nil, `{"type":"response.create","response":{"conversation":"none","input":[]}}`, ""},
-	"response.cancel":                              {[]string{talk, ask}, `{"type":"response.cancel"}`, `"reason":"client_cancelled"`},
-	"response.cancel: none is active":              {nil, `{"type":"response.cancel"}`, ""},
-	"session.close":                                {nil, `{"type":"session.close"}`, "End"},
-	"transcription_session.update":                 {nil, `{"type":"transcription_session.update"}`, ""},
-	"output_audio_buffer.clear":                    {nil, `{"type":"output_audio_buffer.clear"}`, ""},
+	"session.update":                                       {event: `{"type":"session.update","session":{"tool_choice":"none"}}`, want: `"tool_choice":"none"`},
+	"session.update: instructions, tools":                  {before: []string{talk, ask}, event: updating(`"instructions":"Sing.","tools":[{"type":"function","name":"look"}]`), want: "Reconfigure"},
+	"session.update: another model":                        {event: updating(`"model":"other"`)},
+	"session.update: tools of MCP servers":                 {event: updating(`"tools":[{"type":"mcp","server_label":"x","server_url":"https://x.example"}]`)},
+	"session.update: tool with the name of a gateway tool": {event: updating(`"tools":[{"type":"function","name":"KB_search"}]`)},
+	"conversation.item.create: system message, instructions locked": {
+		event: creating(`"type":"message","role":"system","content":[{"type":"input_text","text":"Shout."}]`), lock: true},
+	"session.update: unknown field":                 {event: updating(`"temperature":1`)},
+	"session.update: output_modalities":             {event: updating(`"output_modalities":["text"]`), want: `"output_modalities":["text"]`},
+	"session.update: audio formats":                 {event: updating(`"audio":{"input":{"format":{"type":"audio/pcmu"}},"output":{"format":{"type":"audio/pcma"}}}`), want: "audio/pcmu"},
+	"session.update: formats after the first audio": {before: []string{second}, event: updating(`"audio":{"input":{"format":{"type":"audio/pcmu"}}}`)},
+	"session.update: turn_detection":                {event: updating(`"audio":{"input":{"turn_detection":{"type":"semantic_vad","eagerness":"low"}}}`), want: `"eagerness":"low"`},
+	"session.update: no turn_detection":             {event: noVAD, want: `"turn_detection":null`},
+	"session.update: transcription":                 {event: updating(`"audio":{"input":{"transcription":{"model":"whisper-1"}}}`), want: "whisper-1"},
+	"session.update: voice":                         {event: updating(`"audio":{"output":{"voice":"cedar"}}`), want: "session.updated"},
+	"session.update: other settings": {event: updating(`"max_output_tokens":50,"truncation":"disabled","tracing":"auto","prompt":{"id":"p"},"reasoning":{"effort":"low"},` +
+		`"audio":{"input":{"noise_reduction":{"type":"near_field"}},"output":{"speed":1.2}}`), want: `"speed":1.2`},
+	"input_audio_buffer.append":                      {event: second, want: "Start"},
+	"input_audio_buffer.commit":                      {before: []string{noVAD, second}, event: `{"type":"input_audio_buffer.commit"}`, want: "input_audio_buffer.committed"},
+	"input_audio_buffer.commit: less than 100 ms":    {event: `{"type":"input_audio_buffer.commit"}`},
+	"input_audio_buffer.clear":                       {before: []string{second}, event: `{"type":"input_audio_buffer.clear"}`, want: "input_audio_buffer.cleared"},
+	"conversation.item.create: text":                 {event: talk, want: `"id":"mine"`},
+	"conversation.item.create: input_audio":          {event: creating(`"type":"message","role":"user","content":[{"type":"input_audio","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, 48000)) + `"}]`), want: "conversation.item.done"},
+	"conversation.item.create: input_image":          {event: creating(`"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,"}]`)},
+	"conversation.item.create: function_call_output": {event: creating(`"type":"function_call_output","call_id":"late","output":"{}"`), want: "conversation.item.added"},
+	"conversation.item.create: function_call":        {event: creating(`"type":"function_call","call_id":"c","name":"look","arguments":"{}"`), want: "conversation.item.added"},
+	"conversation.item.create: mcp_approval_response": {before: []string{allTools, talk, ask, turn1, asking},
+		event: creating(`"type":"mcp_approval_response","approval_request_id":"MCPR","approve":true`), want: "ConfirmationResolve"},
+	"conversation.item.create: unknown approval":          {event: creating(`"type":"mcp_approval_response","approval_request_id":"x","approve":true`)},
+	"conversation.item.create: item_reference and others": {event: creating(`"type":"item_reference","id":"x"`)},
+	"conversation.item.create: id of another item":        {before: []string{talk}, event: talk},
+	"conversation.item.truncate": {before: []string{talk, ask, turn1, speech1, "answer"},
+		event: `{"type":"conversation.item.truncate","item_id":"ANSWER","content_index":0,"audio_end_ms":5000}`, want: `"audio_end_ms":1000`},
+	"conversation.item.truncate: item of the user": {before: []string{talk}, event: `{"type":"conversation.item.truncate","item_id":"mine","content_index":0,"audio_end_ms":0}`},
+	"conversation.item.delete":                     {before: []string{talk}, event: `{"type":"conversation.item.delete","item_id":"mine"}`, want: "conversation.item.deleted"},
+	"conversation.item.delete: unknown item":       {event: `{"type":"conversation.item.delete","item_id":"x"}`},
+	"conversation.item.retrieve":                   {before: []string{talk}, event: `{"type":"conversation.item.retrieve","item_id":"mine"}`, want: "conversation.item.retrieved"},
+	"conversation.item.retrieve: unknown item":     {event: `{"type":"conversation.item.retrieve","item_id":"x"}`},
+	"response.create":                              {before: []string{talk}, event: ask, want: `"metadata":{"client_event_id":"x"}`},
+	"response.create: while one is active":         {before: []string{talk, ask}, event: ask},
+	"response.create: conversation none":           {event: `{"type":"response.create","response":{"conversation":"none","input":[]}}`},
+	"response.cancel":                              {before: []string{talk, ask}, event: `{"type":"response.cancel"}`, want: `"reason":"client_cancelled"`},
+	"response.cancel: none is active":              {event: `{"type":"response.cancel"}`},
+	"session.close":                                {event: `{"type":"session.close"}`, want: "End"},
+	"transcription_session.update":                 {event: `{"type":"transcription_session.update"}`},
+	"output_audio_buffer.clear":                    {event: `{"type":"output_audio_buffer.clear"}`},
 }
 
 // docRow is a row of a table with three columns.
@@ -159,6 +163,7 @@ func TestClientEventsAreAnsweredAsDocumented(t *testing.T) {
 		kind, _, _ := strings.Cut(name, ":")
 		types[kind] = true
 		s, now := newState(epoch), epoch
+		s.sess.Rules.LockInstructions = e.lock
 		var events []string
 		for _, step := range e.before {
 			if said := e.drive(s, now, step, &events); strings.Contains(said, `{"type":"error"`) {
@@ -176,6 +181,9 @@ func TestClientEventsAreAnsweredAsDocumented(t *testing.T) {
 		case "supported", "emulated", "ignored":
 			if code != nil || !strings.Contains(said, e.want) {
 				t.Errorf("%s: the answer has no %s: %s", name, e.want, said)
+			}
+			if answer == "ignored" && strings.Contains(said, "*protocol.") {
+				t.Errorf("%s: it reaches the session: %s", name, said)
 			}
 		default:
 			t.Errorf("%s: the answer is %q", name, answer)
