@@ -148,11 +148,21 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 	if r == nil || m.Again {
 		return
 	}
-	s.closeEnded(r)
-	if r.calls++; r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
+	if r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
 		r.waiting = &protocol.AnswerEnded{Waiting: true}
 	}
-	delete(r.pending, m.CallID)
+	if i := slices.IndexFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID }); i >= 0 {
+		r.begun[i].call = m
+	} else {
+		r.begun = append(r.begun, begunCall{m.CallID, m})
+	}
+	s.callsKnown(now, r)
+}
+
+// showClientCall adds the item of a call to the response.
+func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
+	s.closeEnded(r)
+	r.calls++
 	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
 	place := s.openItem(r, it)
 	it.Arguments = string(m.Args)
@@ -161,7 +171,6 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 	s.emit(place.ArgumentsDelta(m.CallID, it.Arguments))
 	s.emit(place.ArgumentsDone(m.CallID, m.Name, it.Arguments))
 	s.closeItem(place, it, openaiwire.Completed)
-	s.callsKnown(now, r)
 }
 
 // output keeps the result of a call until the client asks for a response or the user speaks. One that is late is dropped.
@@ -238,10 +247,7 @@ func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
 	case r == nil:
 		return
 	case own:
-		if r.pending == nil {
-			r.pending = map[string]bool{}
-		}
-		r.pending[m.CallID] = true
+		r.begun = append(r.begun, begunCall{id: m.CallID})
 		return
 	}
 	s.closeEnded(r)
@@ -266,7 +272,7 @@ func (s *State) describe(c *shownCall, output, failure any) {
 func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
 	delete(s.tools.open, m.CallID)
 	if r := s.answer.response; r != nil {
-		delete(r.pending, m.CallID)
+		r.begun = slices.DeleteFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID && b.call == nil })
 		s.callsKnown(now, r)
 	}
 	for _, c := range s.tools.shown {

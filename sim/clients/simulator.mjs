@@ -36,7 +36,7 @@ export async function startRealtime({ tls = false, args = [] } = {}) {
   }
   const gateway = await startGateway({ scenario: readFileSync(scenario, 'utf8'), settings });
   const host = new URL(gateway.http).host.replace('127.0.0.1', tls ? 'localhost' : '127.0.0.1');
-  return { host, http: `${tls ? 'https' : 'http'}://${host}`, ws: `${tls ? 'wss' : 'ws'}://${host}`, stop: gateway.stop };
+  return { host, http: `${tls ? 'https' : 'http'}://${host}`, ws: `${tls ? 'wss' : 'ws'}://${host}`, key: gateway.key, stop: gateway.stop };
 }
 
 // startSimulator runs a simulator on a free port, over TLS or not, with a fault
