@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -560,11 +561,13 @@ func TestClientSecretIsRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, c.w.Code, c.w.Body)
 		}
 	}
-	s := secretServer(t, operators("key"), nil)
-	for range failureBurst {
-		realtimeCall(s, bearer("ek_wrong"))
-	}
-	if c := realtimeCall(s, bearer("ek_wrong")); c.w.Code != http.StatusTooManyRequests {
-		t.Errorf("after many guesses: %d", c.w.Code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := deskServer(t, &desk{}, nil)
+		for range failureBurst {
+			realtimeCall(s, bearer("ek_wrong"))
+		}
+		if c := realtimeCall(s, bearer("ek_wrong")); c.w.Code != http.StatusTooManyRequests {
+			t.Errorf("after many guesses: %d", c.w.Code)
+		}
+	})
 }
