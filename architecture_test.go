@@ -27,7 +27,7 @@ var confined = map[string][]string{
 	"github.com/santhosh-tekuri":          {"registry"},
 	"github.com/alecthomas/kong":          {"cmd/voicegw"},
 	"github.com/lmittmann/tint":           {"cmd/voicegw"},
-	"github.com/coder/websocket":          {"internal/ws", "protocol", "session", "transport", "sim", "examples/handoff"},
+	"github.com/coder/websocket":          {"internal/ws", "protocol", "session", "gateway", "transport", "sim", "examples/handoff"},
 	"google.golang.org/genai":             {"transport/gemini", "internal/backends/image", "sim/gemini"},
 	"github.com/openai/openai-go":         {"transport/openai", "internal/backends", "chat/completions", "sim/openai", "client/talk"},
 }

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"voicegw/gateway/realtime"
 	"voicegw/internal/auth"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/openaiwire"
 	"voicegw/internal/user"
-	"voicegw/internal/ws"
 	"voicegw/protocol"
 	"voicegw/registry/spec"
 	"voicegw/session"
@@ -35,9 +32,7 @@ func (s *Server) realtime(w http.ResponseWriter, r *http.Request) *problem {
 	if no != nil {
 		return no
 	}
-	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols: []string{"realtime"}, InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
-	}, realtime.WSOptions())
+	conn, err := realtime.Accept(w, r)
 	if err != nil {
 		admission.Release()
 		s.seldom.Info("connection refused", "handshake", "addr", s.clientAddr(r).String(), "error", err)
@@ -53,7 +48,7 @@ func (s *Server) realtime(w http.ResponseWriter, r *http.Request) *problem {
 	opts, refused := s.realtimeOptions(r)
 	if refused != nil {
 		admission.Release()
-		refuseRealtime(conn, refused)
+		realtime.Refuse(conn, refused)
 		return nil
 	}
 	s.opts.Sessions.Start(admission, realtime.NewConn(conn, opts))
@@ -75,16 +70,6 @@ func realtimeRefusal(r *http.Request) *openaiwire.Error {
 			"This server has no WebRTC calls to attach to. Connect with ?model= instead.")
 	}
 	return nil
-}
-
-// refuseRealtime sends the error and closes the connection, as OpenAI does.
-func refuseRealtime(conn *ws.Conn, why *openaiwire.Error) {
-	go func() { // the client may be slow
-		if event, err := why.Failure("").Encode(openaiwire.RandomIDs()); err == nil {
-			_ = conn.Write(websocket.MessageText, event) // the close code says it too
-		}
-		_ = conn.Close(4000, why.Type+"."+why.Code) // the client may be gone
-	}()
 }
 
 // realtimeOptions translates the request of a client.

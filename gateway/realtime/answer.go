@@ -41,6 +41,8 @@ type response struct {
 	settle  time.Time             // when pending calls are not waited for any more; zero if not waiting
 	// absorbs: it follows an approval, after which clients ask for a response.
 	absorbs bool
+	// continues: it has the answer to results of the client's tools.
+	continues bool
 }
 
 // message is an item of the response that is not complete.
@@ -106,7 +108,7 @@ func (s *State) responseOf(now time.Time, turn int) *response {
 // turnStarted begins the answer to a turn.
 func (s *State) turnStarted(now time.Time, turn int) {
 	a := &s.answer
-	a.turn, a.failure = turn, nil
+	a.turn, a.failure, s.tools.early = turn, nil, false
 	if r := a.response; r != nil && r.turn != 0 && r.turn != turn {
 		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
 	}

@@ -220,12 +220,17 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	s.start()
 	r := s.create(now, 0, q)
 	if turn := s.giveOutputs(); turn != 0 {
-		r.turn = turn // it continues
+		r.turn, r.continues = turn, true
 		a.muted = 0
 		r.alive(now)
 		return nil
 	}
+	early := s.tools.early
+	s.tools.early = false
 	switch {
+	case early && len(s.in.texts) == 0 && len(s.in.turn) == 0 && instructions == "":
+		s.finish(openaiwire.Completed) // the response before has the answer
+		return nil
 	case s.tools.approvals > 0:
 		s.tools.approvals--
 	case s.in.pressed, len(s.in.turn) > 0:

@@ -15,8 +15,9 @@ import (
 type toolState struct {
 	open    map[string]bool // calls without a result
 	outputs []protocol.ToolResult
-	turn    int // of the newest call
-	waited  int // the turn whose calls have ended a response
+	turn    int  // of the newest call
+	waited  int  // the turn whose calls have ended a response
+	early   bool // a result came after the client had asked for the response that has it
 
 	visible   bool
 	shown     []*shownCall      // of the gateway's tools, in the active response
@@ -177,6 +178,11 @@ func (s *State) output(it *openaiwire.Item) {
 		result.Result = text
 	}
 	s.tools.outputs = append(s.tools.outputs, result)
+	if r := s.answer.response; r != nil && r.continues {
+		// Some clients ask for a response after the first result, and again after the last. The model waits for all.
+		s.giveOutputs()
+		s.tools.early = true
+	}
 }
 
 // giveOutputs gives the session the results of calls. It returns the turn that continues; zero if there are none.

@@ -9,7 +9,7 @@ import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 
 import { Mailbox, soon, within } from './mailbox.mjs';
 import { chunks, durationMS, loudness, recordings, ulaw, utterance } from './signals.mjs';
-import { startSimulator } from './simulator.mjs';
+import { startRealtime, through } from './simulator.mjs';
 
 const rate = 24000;
 const model = 'gpt-realtime-2.1';
@@ -36,7 +36,7 @@ const classes = {
 
 let simulator;
 before(async () => {
-  simulator = await startSimulator({ tls: true });
+  simulator = await startRealtime({ tls: true });
 });
 after(() => simulator.stop());
 
