@@ -363,6 +363,7 @@ func TestClientSecretIsNotMade(t *testing.T) {
 		"model":              {key: testKey, body: `{"session":{"model":3}}`, status: 400, code: "invalid_type", param: "session.model"},
 		"transcription":      {key: testKey, body: `{"session":{"type":"transcription"}}`, status: 400, code: "invalid_value", param: "session.type"},
 		"speed":              {key: testKey, body: `{"session":{"audio":{"output":{"speed":9}}}}`, status: 400, code: "invalid_value", param: "session.audio.output.speed"},
+		"another server":     {key: testKey, body: `{"session":{"tools":[{"type":"mcp","server_label":"x"}]}}`, status: 400, code: "invalid_value", param: "session.tools[0].server_label"},
 		"size":               {key: testKey, body: `{"session":{"instructions":"` + strings.Repeat("x", maxSecretSession) + `"}}`, status: 400, code: "invalid_value", param: "session"},
 		"tools":              {key: testKey, body: `{"voicegw":{"tools":"shut"}}`, status: 400, code: "invalid_value", param: "voicegw.tools"},
 		"field of ours":      {key: testKey, body: `{"voicegw":{"usr":"ada"}}`, status: 400, code: "invalid_message", param: "voicegw"},
