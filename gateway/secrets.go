@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/gateway/realtime"
 	"voicegw/internal/auth"
 	"voicegw/internal/openaiwire"
 	"voicegw/internal/quota"
@@ -142,7 +143,7 @@ func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *
 	if model, has := asked["model"]; has && json.Unmarshal(model, &c.Model) != nil {
 		return c, nil, openaiwire.WrongType("session.model", "a string", openaiwire.KindOf(model))
 	}
-	rules := &openaiwire.Rules{TypeOptional: true, AnyTranscription: true, SilenceMS: 500}
+	rules := &openaiwire.Rules{TypeOptional: true, AnyTranscription: true, SilenceMS: realtimeSilence, CheckTool: realtime.CheckTool}
 	s := openaiwire.NewSession(openaiwire.RandomIDs().Session(), cmp.Or(c.Model, defaultModelAlias), rules, time.Time{})
 	if len(raw) > 0 {
 		var wrong *openaiwire.Error

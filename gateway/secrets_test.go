@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -362,6 +363,7 @@ func TestClientSecretIsNotMade(t *testing.T) {
 		"model":              {key: testKey, body: `{"session":{"model":3}}`, status: 400, code: "invalid_type", param: "session.model"},
 		"transcription":      {key: testKey, body: `{"session":{"type":"transcription"}}`, status: 400, code: "invalid_value", param: "session.type"},
 		"speed":              {key: testKey, body: `{"session":{"audio":{"output":{"speed":9}}}}`, status: 400, code: "invalid_value", param: "session.audio.output.speed"},
+		"another server":     {key: testKey, body: `{"session":{"tools":[{"type":"mcp","server_label":"x"}]}}`, status: 400, code: "invalid_value", param: "session.tools[0].server_label"},
 		"size":               {key: testKey, body: `{"session":{"instructions":"` + strings.Repeat("x", maxSecretSession) + `"}}`, status: 400, code: "invalid_value", param: "session"},
 		"tools":              {key: testKey, body: `{"voicegw":{"tools":"shut"}}`, status: 400, code: "invalid_value", param: "voicegw.tools"},
 		"field of ours":      {key: testKey, body: `{"voicegw":{"usr":"ada"}}`, status: 400, code: "invalid_message", param: "voicegw"},
@@ -560,11 +562,13 @@ func TestClientSecretIsRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, c.w.Code, c.w.Body)
 		}
 	}
-	s := secretServer(t, operators("key"), nil)
-	for range failureBurst {
-		realtimeCall(s, bearer("ek_wrong"))
-	}
-	if c := realtimeCall(s, bearer("ek_wrong")); c.w.Code != http.StatusTooManyRequests {
-		t.Errorf("after many guesses: %d", c.w.Code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := deskServer(t, &desk{}, nil)
+		for range failureBurst {
+			realtimeCall(s, bearer("ek_wrong"))
+		}
+		if c := realtimeCall(s, bearer("ek_wrong")); c.w.Code != http.StatusTooManyRequests {
+			t.Errorf("after many guesses: %d", c.w.Code)
+		}
+	})
 }
