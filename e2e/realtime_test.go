@@ -277,7 +277,9 @@ func TestRealtimeTalk(t *testing.T) {
 			"response.output_audio_transcript.done", "response.content_part.done", "conversation.item.done", "response.output_item.done",
 			"response.done",
 		}
-		got := slices.DeleteFunc(c.order(), func(kind string) bool { return strings.Contains(kind, "delta") || strings.Contains(kind, "transcription") })
+		got := slices.DeleteFunc(c.order(), func(kind string) bool {
+			return strings.Contains(kind, "delta") || strings.Contains(kind, "transcription")
+		})
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("the order is %s", strings.Join(got, " "))
 		}

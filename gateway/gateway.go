@@ -133,6 +133,7 @@ func New(opts Options) *Server {
 	if opts.Phone != nil {
 		s.handlePhone()
 	}
+	s.handleRealtime()
 	s.handle("POST /v1/console/codes", s.consoleCode)
 	s.handle("POST /v1/console/login", s.consoleLogin)
 	s.handle("POST /v1/confirmations", s.confirm)

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"voicegw/gateway/realtime"
 	"voicegw/internal/auth"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/openaiwire"
 	"voicegw/internal/user"
-	"voicegw/internal/ws"
 	"voicegw/protocol"
 	"voicegw/registry/spec"
 	"voicegw/session"
@@ -24,7 +21,7 @@ import (
 
 // realtimePaths are the paths of OpenAI's Realtime protocol: OpenAI's, Azure's, and that of clients whose base URL has
 // no version.
-var realtimePaths = []string{"/v1/realtime", "/openai/v1/realtime", "/realtime"}
+var realtimePaths = []string{realtimePath, azurePrefix + realtimePath, "/realtime"}
 
 // realtimeLife is the age of a session that its client is told of, as OpenAI's.
 const realtimeLife = time.Hour
@@ -35,9 +32,7 @@ func (s *Server) realtime(w http.ResponseWriter, r *http.Request) *problem {
 	if no != nil {
 		return no
 	}
-	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols: []string{"realtime"}, InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
-	}, realtime.WSOptions())
+	conn, err := realtime.Accept(w, r)
 	if err != nil {
 		admission.Release()
 		s.seldom.Info("connection refused", "handshake", "addr", s.clientAddr(r).String(), "error", err)
@@ -47,10 +42,13 @@ func (s *Server) realtime(w http.ResponseWriter, r *http.Request) *problem {
 	p := auth.From(r.Context())
 	admission.Origin, admission.Anonymous = pageOf(r), s.nameless(r)
 	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(auth.ScopeVoice), parentOf(r)
+	if secret := clientSecret(r.Context()); secret != nil {
+		admission.Redeem = secret.Redeem
+	}
 	opts, refused := s.realtimeOptions(r)
 	if refused != nil {
 		admission.Release()
-		refuseRealtime(conn, refused)
+		realtime.Refuse(conn, refused)
 		return nil
 	}
 	s.opts.Sessions.Start(admission, realtime.NewConn(conn, opts))
@@ -74,23 +72,16 @@ func realtimeRefusal(r *http.Request) *openaiwire.Error {
 	return nil
 }
 
-// refuseRealtime sends the error and closes the connection, as OpenAI does.
-func refuseRealtime(conn *ws.Conn, why *openaiwire.Error) {
-	go func() { // the client may be slow
-		if event, err := why.Failure("").Encode(openaiwire.RandomIDs()); err == nil {
-			_ = conn.Write(websocket.MessageText, event) // the close code says it too
-		}
-		_ = conn.Close(4000, why.Type+"."+why.Code) // the client may be gone
-	}()
-}
-
 // realtimeOptions translates the request of a client.
 func (s *Server) realtimeOptions(r *http.Request) (realtime.Options, *openaiwire.Error) {
 	if no := realtimeRefusal(r); no != nil {
 		return realtime.Options{}, no
 	}
 	q, ids := r.URL.Query(), openaiwire.RandomIDs()
-	asked := cmp.Or(q.Get("model"), q.Get("deployment"))
+	asked, secret := cmp.Or(q.Get("model"), q.Get("deployment")), clientSecret(r.Context())
+	if secret != nil {
+		asked = cmp.Or(secret.Model, asked)
+	}
 	opts := realtime.Options{IDs: ids, CheckTools: s.checkClientTools, Tools: s.voiceTools(r)}
 	provider, no := s.realtimeModel(asked, &opts)
 	if no != nil {
@@ -109,6 +100,14 @@ func (s *Server) realtimeOptions(r *http.Request) (realtime.Options, *openaiwire
 			return voice // an error would end the sessions of some clients
 		}}
 	opts.Session = openaiwire.NewSession(ids.Session(), cmp.Or(asked, provider.Model), rules, time.Now().Add(realtimeLife))
+	if secret != nil {
+		if len(secret.Session) > 0 {
+			if opts.Session, no = opts.Session.Update(secret.Session); no != nil {
+				return realtime.Options{}, no
+			}
+		}
+		rules.LockInstructions, rules.LockTools = secret.LockInstructions, secret.LockTools
+	}
 	return opts, nil
 }
 
@@ -119,7 +118,7 @@ const realtimeSilence = 500
 // agent:NAME, or anything else for the default, because unmodified clients name a model of OpenAI.
 func (s *Server) realtimeModel(name string, opts *realtime.Options) (session.Provider, *openaiwire.Error) {
 	providers := s.opts.Sessions.Providers()
-	if agent, ok := strings.CutPrefix(name, "agent:"); ok {
+	if agent, ok := strings.CutPrefix(name, agentModel); ok {
 		if opts.Start.Agent = agent; !s.opts.Sessions.HasAgent(agent) {
 			return session.Provider{}, openaiwire.Invalid("model_not_found", "model", "The model `%s` does not exist: there is no such agent.", name)
 		}
@@ -139,7 +138,7 @@ func realtimeClient(r *http.Request) *protocol.ClientInfo {
 	program, version, _ := strings.Cut(r.Header.Get("User-Agent"), "/")
 	version, _, _ = strings.Cut(version, " ")
 	c := &protocol.ClientInfo{Name: clip(program), Version: clip(version)}
-	if id := r.Header.Get("OpenAI-Safety-Identifier"); id != "" {
+	if id := r.Header.Get(safetyIdentifier); id != "" {
 		if _, err := user.Parse(id); err == nil {
 			c.ID = id
 		}

@@ -36,11 +36,19 @@ type response struct {
 	until time.Time // see beginTime
 
 	calls   int                   // of the client's tools
-	pending map[string]bool       // calls of the client's tools that have begun, and that the client was not asked to run
+	begun   []begunCall           // calls of the client's tools that the client does not know yet, in the model's order
 	waiting *protocol.AnswerEnded // the answer waits for the results of calls; nil before
-	settle  time.Time             // when pending calls are not waited for any more; zero if not waiting
+	settle  time.Time             // when begun is not waited for any more; zero if not waiting
 	// absorbs: it follows an approval, after which clients ask for a response.
 	absorbs bool
+	// continues: it has the answer to results of the client's tools.
+	continues bool
+}
+
+// begunCall is a call of a client's tool; call is nil before the session asks the client to run it.
+type begunCall struct {
+	id   string
+	call *protocol.ToolCall
 }
 
 // message is an item of the response that is not complete.
@@ -106,7 +114,7 @@ func (s *State) responseOf(now time.Time, turn int) *response {
 // turnStarted begins the answer to a turn.
 func (s *State) turnStarted(now time.Time, turn int) {
 	a := &s.answer
-	a.turn, a.failure = turn, nil
+	a.turn, a.failure, s.tools.early = turn, nil, false
 	if r := a.response; r != nil && r.turn != 0 && r.turn != turn {
 		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
 	}
@@ -474,15 +482,25 @@ func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
 // settleCalls is how long a response waits for calls that have begun: not all of them may run at the same time.
 const settleCalls = 200 * time.Millisecond
 
-// callsKnown ends a response with calls of the client's tools once all are known.
+// callsKnown shows calls of the client's tools in the model's order, and ends their response once all are known.
 func (s *State) callsKnown(now time.Time, r *response) {
+	late := !r.settle.IsZero() && !now.Before(r.settle)
+	for len(r.begun) > 0 && (late || r.begun[0].call != nil) {
+		first := r.begun[0]
+		if r.begun = r.begun[1:]; first.call != nil {
+			s.showClientCall(r, first.call)
+		}
+	}
 	switch {
-	case r.waiting == nil || r.calls == 0:
-	case len(r.pending) == 0 || !r.settle.IsZero() && !now.Before(r.settle):
+	case len(r.begun) > 0:
+		if r.settle.IsZero() {
+			r.settle = now.Add(settleCalls)
+		}
+	case r.waiting != nil && r.calls > 0:
 		s.tools.waited = r.turn
 		s.finishWith(r.waiting.Usage, openaiwire.Completed)
-	case r.settle.IsZero():
-		r.settle = now.Add(settleCalls)
+	default:
+		r.settle = time.Time{}
 	}
 }
 

@@ -103,6 +103,9 @@ func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	var pcm []byte
 	switch it.Type {
 	case openaiwire.Message:
+		if it.Role == "system" && s.sess.Rules.LockInstructions {
+			return openaiwire.BadValue("item.role", it.Role, "user", "assistant")
+		}
 		for i, c := range it.Content {
 			path := openaiwire.Path("item.content", i)
 			switch {
@@ -217,12 +220,17 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	s.start()
 	r := s.create(now, 0, q)
 	if turn := s.giveOutputs(); turn != 0 {
-		r.turn = turn // it continues
+		r.turn, r.continues = turn, true
 		a.muted = 0
 		r.alive(now)
 		return nil
 	}
+	early := s.tools.early
+	s.tools.early = false
 	switch {
+	case early && len(s.in.texts) == 0 && len(s.in.turn) == 0 && instructions == "":
+		s.finish(openaiwire.Completed) // the response before has the answer
+		return nil
 	case s.tools.approvals > 0:
 		s.tools.approvals--
 	case s.in.pressed, len(s.in.turn) > 0:

@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,27 @@ const (
 // WSOptions are for the connections of a Conn.
 func WSOptions() ws.Options {
 	return ws.Options{Limit: MaxMessageBytes, Budget: ws.Budget{PerSecond: protocol.FramesPerSecond, Burst: frameBurst}}
+}
+
+// Accept upgrades a request whose page, if it has one, was checked. On failure it has answered the request.
+func Accept(w http.ResponseWriter, r *http.Request) (*ws.Conn, error) {
+	c, err := ws.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: []string{"realtime"}, InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
+	}, WSOptions())
+	if err != nil {
+		return nil, fmt.Errorf("accept websocket: %w", err)
+	}
+	return c, nil
+}
+
+// Refuse sends an error and closes the connection with 4000, as OpenAI does. It does not wait for the client.
+func Refuse(c *ws.Conn, why *openaiwire.Error) {
+	go func() {
+		if event, err := why.Failure("").Encode(openaiwire.RandomIDs()); err == nil {
+			_ = c.Write(websocket.MessageText, event) // the close code says it too
+		}
+		_ = c.Close(4000, why.Type+"."+why.Code) // the client may be gone
+	}()
 }
 
 // Conn is the client of a session, over a WebSocket. Its methods are those of session.Client.

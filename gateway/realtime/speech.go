@@ -31,7 +31,6 @@ type inputState struct {
 	speech *utterance   // the newest found by detection; nil before the first
 	said   []*utterance // committed items that lack their final words
 	texts  []*openaiwire.Item
-	decode []byte
 }
 
 // utterance is an item with the user's speech.

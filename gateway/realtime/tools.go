@@ -15,8 +15,9 @@ import (
 type toolState struct {
 	open    map[string]bool // calls without a result
 	outputs []protocol.ToolResult
-	turn    int // of the newest call
-	waited  int // the turn whose calls have ended a response
+	turn    int  // of the newest call
+	waited  int  // the turn whose calls have ended a response
+	early   bool // a result came after the client had asked for the response that has it
 
 	visible   bool
 	shown     []*shownCall      // of the gateway's tools, in the active response
@@ -147,11 +148,21 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 	if r == nil || m.Again {
 		return
 	}
-	s.closeEnded(r)
-	if r.calls++; r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
+	if r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
 		r.waiting = &protocol.AnswerEnded{Waiting: true}
 	}
-	delete(r.pending, m.CallID)
+	if i := slices.IndexFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID }); i >= 0 {
+		r.begun[i].call = m
+	} else {
+		r.begun = append(r.begun, begunCall{m.CallID, m})
+	}
+	s.callsKnown(now, r)
+}
+
+// showClientCall adds the item of a call to the response.
+func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
+	s.closeEnded(r)
+	r.calls++
 	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
 	place := s.openItem(r, it)
 	it.Arguments = string(m.Args)
@@ -160,7 +171,6 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 	s.emit(place.ArgumentsDelta(m.CallID, it.Arguments))
 	s.emit(place.ArgumentsDone(m.CallID, m.Name, it.Arguments))
 	s.closeItem(place, it, openaiwire.Completed)
-	s.callsKnown(now, r)
 }
 
 // output keeps the result of a call until the client asks for a response or the user speaks. One that is late is dropped.
@@ -177,6 +187,11 @@ func (s *State) output(it *openaiwire.Item) {
 		result.Result = text
 	}
 	s.tools.outputs = append(s.tools.outputs, result)
+	if r := s.answer.response; r != nil && r.continues {
+		// Some clients ask for a response after the first result, and again after the last. The model waits for all.
+		s.giveOutputs()
+		s.tools.early = true
+	}
 }
 
 // giveOutputs gives the session the results of calls. It returns the turn that continues; zero if there are none.
@@ -232,10 +247,7 @@ func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
 	case r == nil:
 		return
 	case own:
-		if r.pending == nil {
-			r.pending = map[string]bool{}
-		}
-		r.pending[m.CallID] = true
+		r.begun = append(r.begun, begunCall{id: m.CallID})
 		return
 	}
 	s.closeEnded(r)
@@ -260,7 +272,7 @@ func (s *State) describe(c *shownCall, output, failure any) {
 func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
 	delete(s.tools.open, m.CallID)
 	if r := s.answer.response; r != nil {
-		delete(r.pending, m.CallID)
+		r.begun = slices.DeleteFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID && b.call == nil })
 		s.callsKnown(now, r)
 	}
 	for _, c := range s.tools.shown {

@@ -55,7 +55,7 @@ func TestUpdateIsWholeOrNot(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	r := rules()
-	r.TypeOptional, r.Locked, r.AnyTranscription = true, true, true
+	r.TypeOptional, r.LockInstructions, r.LockTools, r.AnyTranscription = true, true, true, true
 	r.MapVoice = func(string) string { return "cedar" }
 	r.CheckTool = func(tool *Tool, path string) *Error {
 		if tool.Name == "taken" {
@@ -81,7 +81,7 @@ func TestRules(t *testing.T) {
 	if err := s.Permit(q); err != nil || q.Instructions != nil || q.Tools != nil {
 		t.Errorf("a locked session permits %+v, %v", q, err)
 	}
-	r.Locked = false
+	r.LockTools = false
 	if err := s.Permit(&ResponseParams{Tools: []Tool{{Name: "taken"}}}); err == nil || err.Param != "response.tools[0].name" {
 		t.Errorf("a taken name: %+v", err)
 	}

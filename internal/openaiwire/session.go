@@ -43,8 +43,9 @@ type Rules struct {
 	AnyTranscription bool
 	// TypeOptional accepts an update without session.type, as several clients send it.
 	TypeOptional bool
-	// Locked keeps instructions, prompt and tools. Session.Permit applies it to the settings of a response.
-	Locked bool
+	// LockInstructions and LockTools ignore changes of the instructions and the prompt, and of the tools. Session.Permit
+	// applies this to the settings of a response.
+	LockInstructions, LockTools bool
 	// CheckTool, if it is not nil, may refuse a declared tool; path is its place.
 	CheckTool func(t *Tool, path string) *Error
 	// MapVoice, if it is not nil, returns the voice to use for the one that was asked for.
@@ -195,16 +196,22 @@ func (s *Session) Update(raw json.RawMessage) (*Session, *Error) {
 	if err := changed.fields().Read(raw, "session"); err != nil {
 		return nil, err
 	}
-	if s.Rules.Locked {
-		changed.Instructions, changed.Prompt, changed.Tools = s.Instructions, s.Prompt, s.Tools
+	if s.Rules.LockInstructions {
+		changed.Instructions, changed.Prompt = s.Instructions, s.Prompt
+	}
+	if s.Rules.LockTools {
+		changed.Tools = s.Tools
 	}
 	return &changed, nil
 }
 
 // Permit removes the settings of a response that are locked, and checks its tools.
 func (s *Session) Permit(q *ResponseParams) *Error {
-	if s.Rules.Locked {
-		q.Instructions, q.Tools = nil, nil
+	if s.Rules.LockInstructions {
+		q.Instructions = nil
+	}
+	if s.Rules.LockTools {
+		q.Tools = nil
 	}
 	return s.CheckTools(q.Tools, "response.tools")
 }

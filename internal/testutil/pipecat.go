@@ -10,12 +10,12 @@ import (
 // pipecatEvents are the events that Pipecat's OpenAIRealtimeLLMService knows, with the members that it requires
 // (services/openai/realtime/events.py, read 2026-11-23). Any other event, and any missing member, ends its session.
 var pipecatEvents = map[string]string{
-	"error":                        "error",
-	"session.created":              "session",
-	"session.updated":              "session",
-	"conversation.created":         "conversation",
-	"input_audio_buffer.committed": "item_id",
-	"input_audio_buffer.cleared":   "",
+	"error":                                                 "error",
+	"session.created":                                       "session",
+	"session.updated":                                       "session",
+	"conversation.created":                                  "conversation",
+	"input_audio_buffer.committed":                          "item_id",
+	"input_audio_buffer.cleared":                            "",
 	"input_audio_buffer.speech_started":                     "audio_start_ms item_id",
 	"input_audio_buffer.speech_stopped":                     "audio_end_ms item_id",
 	"conversation.item.added":                               "item",
