@@ -136,7 +136,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 		Rate: start.OutputRate, Audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), All: opts.Limits.BacklogBytes,
 		Frame: audio.Bytes(start.OutputRate, maxDownFrame), Away: audio.Bytes(start.OutputRate, awayBacklog),
 	}, s.writeClient)
-	if opts.Policy.ResumeGrace > 0 {
+	if opts.Policy.ResumeGrace > 0 && start.Extra == nil { // clients of other protocols cannot return
 		s.down.Keep(opts.budget, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
 	}
 	if g.declares {
