@@ -23,11 +23,17 @@ type access struct {
 	scopes auth.Scopes
 	// free means that the route needs no credentials while no key and no issuer is configured.
 	free bool
+	// realtime means that clients authenticate as at OpenAI's Realtime API: also with the header api-key or, in browsers,
+	// a subprotocol; and a client secret is accepted (realtimeCaller).
+	realtime bool
 }
 
 // accesses lists all routes (docs/authentication.md). OPTIONS, for CORS preflights, is always public.
 var accesses = []access{
 	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // also opened by a ticket or a resume token
+	{pattern: "GET /v1/realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
+	{pattern: "GET /openai/v1/realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
+	{pattern: "GET /realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
 	{pattern: "GET /v1/providers", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true},
 	{pattern: "GET /v1/tools", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true},
 	{pattern: "GET /v1/tools/{id}", scopes: auth.ScopeInspect, free: true},
@@ -37,7 +43,6 @@ var accesses = []access{
 	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.ScopeChat, free: true},
 	{pattern: "POST " + mcpPath, scopes: auth.ScopeChat, free: true},
 	{pattern: mcpPath, scopes: auth.ScopeChat, free: true},
-	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice}, // with voice, only for the caller itself
 	// Carriers sign their webhooks, and most of them their streams; a stream also needs a ticket.
 	{pattern: "POST /v1/phone/twilio/voice"},
 	{pattern: "GET /v1/phone/twilio"},
@@ -46,6 +51,11 @@ var accesses = []access{
 	{pattern: "POST /v1/phone/vonage/voice"},
 	{pattern: "GET /v1/phone/vonage"},
 	{pattern: "POST " + phone.CallsPath, scopes: auth.ScopeAdmin},
+	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice},                // with voice, only for the caller itself
+	{pattern: "POST " + secretsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true}, // as POST /v1/sessions
+	{pattern: "POST " + azurePrefix + secretsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true},
+	{pattern: "POST " + betaSecretsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true},
+	{pattern: "POST " + callsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true},
 	{pattern: "GET " + sessionsPath, scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}", scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}/prompt", scopes: auth.ScopeInspect},

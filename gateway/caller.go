@@ -50,7 +50,14 @@ var wrongCredentials = problem{
 func (s *Server) guarded(a access, next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !a.public() {
-			p, no := s.caller(r, a)
+			var p auth.Principal
+			var no *problem
+			ctx := r.Context()
+			if a.realtime {
+				p, ctx, no = s.realtimeCaller(r, a)
+			} else {
+				p, no = s.caller(r, a)
+			}
 			if no == nil {
 				no = mayUse(p, r, a)
 			}
@@ -58,7 +65,7 @@ func (s *Server) guarded(a access, next handler) http.HandlerFunc {
 				s.refuseCaller(w, r, no).answer(w, r)
 				return
 			}
-			r = r.WithContext(auth.With(r.Context(), p))
+			r = r.WithContext(auth.With(ctx, p))
 		}
 		if no := next(w, r); no != nil {
 			no.answer(w, r)
@@ -75,11 +82,16 @@ func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, no *proble
 	return no
 }
 
-// caller authenticates by Authorization and, for the console's WebSocket, the subprotocols. On a free route wrong
-// credentials count as missing, because clients of Chat Completions always send a key.
+// isFree reports whether a route needs no credentials at present. Wrong credentials then count as missing, because
+// clients of OpenAI's APIs always send a key.
+func (s *Server) isFree(a access) bool {
+	return a.free && !s.callers.current.Get().Required() &&
+		(a.pattern != "POST "+completionsPath || !s.live.Load().GuardCompletions)
+}
+
+// caller authenticates by Authorization and, for the console's WebSocket, the subprotocols.
 func (s *Server) caller(r *http.Request, a access) (auth.Principal, *problem) {
 	in := s.callers.current.Get()
-	free := a.free && !in.Required() && (a.pattern != "POST "+completionsPath || !s.live.Load().GuardCompletions)
 	secret, err := auth.ParseBearer(r.Header.Values("Authorization"))
 	if err != nil && a.pattern == voicePattern {
 		if key := protocol.OfferedKey(r.Header); key != "" {
@@ -91,6 +103,12 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *problem) {
 			err = auth.ErrNoCredentials
 		}
 	}
+	return s.authenticated(r, a, secret, err)
+}
+
+// authenticated returns the principal of credentials; err is the error of reading them.
+func (s *Server) authenticated(r *http.Request, a access, secret string, err error) (auth.Principal, *problem) {
+	in, free := s.callers.current.Get(), s.isFree(a)
 	switch {
 	case !free && !in.Required() && !in.HasOperators():
 		return auth.Principal{}, &problem{status: http.StatusForbidden, code: "operators_only",

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"voicegw/internal/user"
 )
 
 // curls are the requests with a body that a page shows: their paths and bodies.
@@ -33,7 +35,7 @@ func TestPagesRequests(t *testing.T) {
 				var b sessionBody
 				if err := json.Unmarshal([]byte(body), &b); err != nil {
 					t.Errorf("%s: %v", body, err)
-				} else if _, wrong := invitation(b); wrong != "" {
+				} else if _, wrong := invitation(b, user.User{}); wrong != "" {
 					t.Errorf("%s: %s", body, wrong)
 				}
 				continue

@@ -79,7 +79,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, co
 
 // embeddable reports whether any page may link to a path: it cannot read the response, and the request changes nothing.
 func embeddable(path string) bool {
-	return !strings.HasPrefix(path, "/v1/") && path != mcpPath || strings.HasPrefix(path, "/v1/images/")
+	return !strings.HasPrefix(path, "/v1/") && !isRealtime(path) && path != mcpPath || strings.HasPrefix(path, "/v1/images/")
 }
 
 // visitor identifies the page behind a request. Pages cannot forge Origin and Sec-Fetch-Site; a program gains nothing.

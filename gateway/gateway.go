@@ -108,6 +108,9 @@ func New(opts Options) *Server {
 	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions,
 		Prices: opts.Prices, Turns: opts.Turns})
 	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket fails
+	for _, path := range realtimePaths {
+		s.forPages("GET", path, s.realtime)
+	}
 	s.forPages("GET", "/v1/providers", s.providers)
 	s.handleIf(opts.Tools != nil, "GET /v1/tools", s.tools)
 	s.handleIf(opts.Tools != nil, "GET /v1/tools/{id}", s.tool)
@@ -130,6 +133,7 @@ func New(opts Options) *Server {
 	if opts.Phone != nil {
 		s.handlePhone()
 	}
+	s.handleRealtime()
 	s.handle("POST /v1/console/codes", s.consoleCode)
 	s.handle("POST /v1/console/login", s.consoleLogin)
 	s.handle("POST /v1/confirmations", s.confirm)
@@ -194,35 +198,19 @@ func served(by http.Handler) handler {
 }
 
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) *problem {
-	addr, late, over := s.clientAddr(r), s.lateness(r), s.overload()
-	// A running session adds no load.
-	admission, err := s.opts.Sessions.Admit(addr, session.Coming{Back: protocol.ComesBack(r.Header), Behind: late.Behind || over.Over()})
-	switch {
-	case errors.Is(err, session.ErrBehind):
-		return s.busy(addr, late, over)
-	case err != nil:
-		return s.notAdmitted(addr, err)
-	}
-	p := auth.From(r.Context())
-	// A ticket has its own limits.
-	if p.May(auth.ScopeVoice) && !protocol.OffersTicket(r.Header) {
-		if no := s.opts.Sessions.Refuses(p); no != nil {
-			admission.Release()
-			return s.limited(w, r, no)
-		}
+	admission, no := s.admit(w, r, protocol.ComesBack(r.Header))
+	if no != nil {
+		return no
 	}
 	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
 	conn, err := protocol.Accept(w, r, opts)
 	if err != nil {
 		admission.Release()
-		s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
+		s.seldom.Info("connection refused", "handshake", "addr", s.clientAddr(r).String(), "error", err)
 		return nil
 	}
-	client, _ := r.Context().Value(connKey{}).(net.Conn)
-	if under := nonblock.Under(client); under != nil {
-		limitSendBuffer(under)
-	}
-	upgraded(client)
+	s.taken(r)
+	p := auth.From(r.Context())
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
 	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(auth.ScopeVoice), parentOf(r)
 	s.opts.Sessions.Start(admission, conn)

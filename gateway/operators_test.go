@@ -73,6 +73,9 @@ func noKey(r *http.Request) { r.Header.Del("Authorization") }
 
 // operators are the routes that only operators may use; the others are for everybody.
 var everybody = []string{
+	"GET /v1/realtime", "OPTIONS /v1/realtime", "GET /openai/v1/realtime", "OPTIONS /openai/v1/realtime", "GET /realtime", "OPTIONS /realtime",
+	"OPTIONS /v1/realtime/client_secrets", "OPTIONS /openai/v1/realtime/client_secrets", "OPTIONS /v1/realtime/sessions", "OPTIONS /v1/realtime/calls",
+	"GET /v1/realtime", "OPTIONS /v1/realtime", "GET /openai/v1/realtime", "OPTIONS /openai/v1/realtime", "GET /realtime", "OPTIONS /realtime",
 	"OPTIONS /v1/sessions", "GET /v1/voice", "OPTIONS /v1/voice", "GET /v1/providers", "OPTIONS /v1/providers", "GET /v1/tools", "GET /v1/tools/{id}", "POST /v1/chat", "OPTIONS /v1/chat",
 	"POST /mcp", "OPTIONS /mcp", "/mcp", "POST /v1/chat/completions", "OPTIONS /v1/chat/completions", "GET /v1/models", "GET /v1/models/{id...}", "OPTIONS /v1/models/{id...}", "OPTIONS /v1/models", "GET /v1/images/{id}",
 	"POST /v1/console/login", "/v1/confirmations/{token...}", "GET /healthz", "GET /readyz", "OPTIONS /readyz", "/v1/", "/",

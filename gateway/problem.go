@@ -82,7 +82,7 @@ func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
 
 // openaiPath reports whether a path belongs to OpenAI's API.
 func openaiPath(path string) bool {
-	return path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
+	return isRealtime(path) || path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
 }
 
 func openaiError(p *problem) map[string]any {

@@ -22,6 +22,9 @@ import (
 // Voice creates voice sessions and reads conversations; see handoff.Handoffs. Safe for concurrent use.
 type Voice interface {
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
+	// MakeSecret makes a client secret, and Secret looks one up.
+	MakeSecret(ctx context.Context, in handoff.Invitation, c store.ClientSecret, expires time.Time) (secret string, err error)
+	Secret(ctx context.Context, secret, origin string) (*handoff.Secret, error)
 	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
 	// Conversations returns a page; store.ErrCursor for a query with a wrong After.
 	Conversations(ctx context.Context, q store.Query) (store.Page, error)
@@ -56,29 +59,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) *problem {
 	if no := readBody(w, r, &body, true); no != nil {
 		return no
 	}
-	if no := forSelf(r, &body); no != nil {
-		return no
-	}
-	in, wrong := invitation(body)
-	// A console is a browser, so it cannot vouch for users.
-	caller := auth.From(r.Context())
-	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole,
-		registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
-	in.Scopes = grantsOf(r, in.Scopes)
-	no := grantProblem(r, body.Scopes)
-	switch {
-	case wrong != "":
-		return invalid(wrong)
-	case no != nil:
-		return no
-	case !s.opts.Sessions.HasAgent(body.Agent):
-		return s.unknownAgent(body.Agent)
-	case s.opts.Sessions.Draining():
-		return draining("ask another one")
-	}
-	if no = s.shutOut(in.User, "The user is temporarily blocked."); no == nil {
-		no = s.spent(w, r, in.User)
-	}
+	in, no := s.invited(w, r, &body, user.User{})
 	if no != nil {
 		return no
 	}
@@ -94,6 +75,35 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) *problem {
 		URL: s.voiceURL(r), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
 		Subprotocols: []string{protocol.Subprotocol, protocol.TicketSubprotocol(offer.Ticket)},
 	})
+}
+
+// invited returns the invitation of a request whose user may begin a session now. nobody is the user of a caller that
+// names none; zero if it must name one.
+func (s *Server) invited(w http.ResponseWriter, r *http.Request, body *sessionBody, nobody user.User) (handoff.Invitation, *problem) {
+	if no := forSelf(r, body); no != nil {
+		return handoff.Invitation{}, no
+	}
+	in, wrong := invitation(*body, nobody)
+	// A console is a browser, so it cannot vouch for users.
+	caller := auth.From(r.Context())
+	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole && in.User != nobody,
+		registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
+	in.Scopes = grantsOf(r, in.Scopes)
+	no := grantProblem(r, body.Scopes)
+	switch {
+	case wrong != "":
+		return in, invalid(wrong)
+	case no != nil:
+		return in, no
+	case !s.opts.Sessions.HasAgent(body.Agent):
+		return in, s.unknownAgent(body.Agent)
+	case s.opts.Sessions.Draining():
+		return in, draining("ask another one")
+	}
+	if no = s.shutOut(in.User, "The user is temporarily blocked."); no == nil {
+		no = s.spent(w, r, in.User)
+	}
+	return in, no
 }
 
 // forSelf restricts a ticket to its caller's user, page and permissions, unless the caller may name users.
@@ -113,11 +123,14 @@ func forSelf(r *http.Request, body *sessionBody) *problem {
 	return nil
 }
 
-func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
+func invitation(body sessionBody, nobody user.User) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
 	who, unnamed := user.Parse(body.User)
+	if body.User == "" {
+		who, unnamed = nobody, nil
+	}
 	switch {
-	case body.User == "":
+	case who.IsZero() && unnamed == nil:
 		return in, "user is missing."
 	case unnamed != nil:
 		return in, "user " + unnamed.Error() + "."

@@ -43,6 +43,14 @@ func (d *desk) Invite(ctx context.Context, in handoff.Invitation) (registry.Voic
 	}, d.err
 }
 
+func (d *desk) MakeSecret(context.Context, handoff.Invitation, store.ClientSecret, time.Time) (string, error) {
+	return "ek_secret", d.err
+}
+
+func (d *desk) Secret(context.Context, string, string) (*handoff.Secret, error) {
+	return nil, store.ErrUnknown
+}
+
 func (d *desk) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
 	if c := d.talks[id]; c != nil {
 		return c, nil

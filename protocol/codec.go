@@ -448,6 +448,12 @@ func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	return secret, true
 }
 
+// OfferedSecret returns the unverified secret after a prefix in a request's subprotocols; empty without one. ok is false
+// if several differ or one is too long.
+func OfferedSecret(h http.Header, prefix string) (secret string, ok bool) {
+	return secretOf(subprotocols(h), prefix)
+}
+
 // OfferedKey returns the unverified console key in a request's subprotocols, a secret; empty unless there is one.
 func OfferedKey(h http.Header) string {
 	key, _ := secretOf(subprotocols(h), keyPrefix)

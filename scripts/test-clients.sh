@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the providers' official npm clients, unchanged, against the simulator, and Chat Completions clients against a
-# gateway. Needs node (20 or newer) and npm.
+# Runs the providers' official npm clients, unchanged, against the simulator, OpenAI's Realtime clients also against a
+# gateway with each provider behind it, and Chat Completions clients against a gateway. Needs node (20 or newer) and npm.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
@@ -53,4 +53,8 @@ export VOICEGW_TEST_CERT="$work/cert.pem" VOICEGW_TEST_KEY="$work/key.pem"
 export NODE_EXTRA_CA_CERTS="$work/cert.pem"
 for clients in sim/clients gateway/clients; do
 	(cd "$clients" && install && node $flag --test --test-reporter=spec --test-concurrency=3 ./*.test.mjs)
+done
+for through in openai gemini; do
+	(cd sim/clients && VOICEGW_TEST_THROUGH=$through node $flag --test --test-reporter=spec --test-concurrency=2 \
+		openai.test.mjs agents.test.mjs)
 done

@@ -11,6 +11,7 @@ import (
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/session/handoff"
 	"voicegw/store"
 )
 
@@ -23,6 +24,8 @@ type Arrival struct {
 	TicketNeeded bool
 	// Anonymous is the user of a client without a name. If it is not set, such a client becomes a new user.
 	Anonymous user.User
+	// Redeem redeems the client secret that Principal had; nil without one.
+	Redeem func(ctx context.Context) (handoff.Ticket, error)
 	// Parent is the client's span; zero without one.
 	Parent protocol.TraceParent
 }

@@ -380,7 +380,11 @@ func (g *startup) identify(a *Admission) *Cause {
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
 			"This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
-		return g.redeem(ctx, secret, a)
+		return g.redeem(ctx, a, func(ctx context.Context) (handoff.Ticket, error) {
+			return g.options().Handoffs.Redeem(ctx, secret, a.Origin)
+		})
+	case a.Redeem != nil:
+		return g.redeem(ctx, a, a.Redeem)
 	case a.TicketNeeded:
 		return causeTicketMissing
 	}
@@ -389,8 +393,8 @@ func (g *startup) identify(a *Admission) *Cause {
 	return g.enter(ctx)
 }
 
-func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Cause {
-	t, err := g.options().Handoffs.Redeem(ctx, secret, a.Origin)
+func (g *startup) redeem(ctx context.Context, a *Admission, redeem func(context.Context) (handoff.Ticket, error)) *Cause {
+	t, err := redeem(ctx)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrUnknown):

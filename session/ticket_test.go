@@ -137,6 +137,44 @@ func (st *stage) visit(text, ticket, origin string) *testClient {
 	return c
 }
 
+// TestClientSecret: a session with a client secret is one with a ticket, without a ticket in its messages; and a client
+// with a secret that another session uses is told so.
+func TestClientSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{ticket: ticketed}
+		st := newStage(t, hearing, desk.give)
+		come := func() *testClient {
+			a, err := st.m.Admit(someone, Coming{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.TicketNeeded = true
+			a.Redeem = func(ctx context.Context) (handoff.Ticket, error) { return desk.Redeem(ctx, "the client secret", "") }
+			c := newTestClient()
+			c.say(startWith(`,"agent":"default","conversation_id":"c-8","client":{"id":"eve"}`))
+			st.m.Start(a, c)
+			return c
+		}
+		c := come()
+		st.fake.Accept(t)
+		synctest.Wait()
+		if got, ok := st.m.Session("voice-ticketed"); !ok || got.User != "ada" || got.Agent != "default" || got.ConversationID != "c-7" {
+			t.Errorf("the session is %+v", got)
+		}
+		desk.err = store.ErrBusy
+		second := come()
+		synctest.Wait()
+		if m := second.last(t, "error"); m["code"] != protocol.CodeVoiceActive || len(st.m.Sessions()) != 1 {
+			t.Errorf("a second session at the same time: %v", m)
+		}
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		if seen := desk.seen(); seen.over != 1 || len(seen.entered) != 0 || len(seen.asked) != 2 {
+			t.Errorf("%+v", seen)
+		}
+	})
+}
+
 func startWith(fields string) string { return strings.TrimSuffix(startText, "}") + fields + "}" }
 
 // TestTicketSaysWhoComes: the session is the ticket's, whatever the client says, and the

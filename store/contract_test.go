@@ -79,6 +79,7 @@ func TestContract(t *testing.T) {
 				"lease":               testLease,
 				"tickets":             testTickets,
 				"ticket race":         testTicketRace,
+				"client secrets":      testClientSecrets,
 				"ticket replaced":     testReplacedTicket,
 				"ticket wrong":        testTicketRefused,
 				"voice sessions":      testVoiceSessions,

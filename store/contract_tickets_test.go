@@ -72,6 +72,48 @@ func testTickets(t *testing.T, s *Store) {
 	}
 }
 
+// testClientSecrets: a client secret opens until it expires, from its pages only, and is no ticket; a ticket is no
+// client secret.
+func testClientSecrets(t *testing.T, s *Store) {
+	want, now := ticket(t), time.Now()
+	want.ClientSecret = &ClientSecret{Model: "m", Session: []byte(`{"instructions":"Sing."}`), LockInstructions: true}
+	want.ExpiresAt = now.Add(2 * time.Hour)
+	secret := create(t, s, want)
+	if !strings.HasPrefix(secret, SecretPrefix) || len(secret) < 50 {
+		t.Errorf("the secret is %q", secret)
+	}
+	stored, err := s.Tickets().bucket.get(t.Context(), keyOf(secret))
+	if err != nil || strings.Contains(string(stored.data), strings.TrimPrefix(secret, SecretPrefix)) {
+		t.Errorf("the secret is in the store: %v", err)
+	}
+	want.Origin, want.ExpiresAt = "https://example.org", want.ExpiresAt.UTC()
+	for range 3 {
+		got, err := s.Tickets().Secret(t.Context(), secret, "https://example.org", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.ExpiresAt = got.ExpiresAt // without the monotonic clock
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if _, err := s.Tickets().Secret(t.Context(), secret, "https://evil.example", now); !errors.Is(err, ErrOrigin) {
+		t.Errorf("from another page: %v", err)
+	}
+	if _, err := s.Tickets().Secret(t.Context(), secret, "https://example.org", now.Add(2*time.Hour)); !errors.Is(err, ErrExpired) {
+		t.Errorf("too late: %v", err)
+	}
+	if got, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", now); !errors.Is(err, ErrUnknown) || got.User != "" {
+		t.Errorf("as a ticket: %+v, %v", got, err)
+	}
+	if got, err := s.Tickets().Secret(t.Context(), create(t, s, ticket(t)), "https://example.org", now); !errors.Is(err, ErrUnknown) || got.User != "" {
+		t.Errorf("a ticket as a client secret: %+v, %v", got, err)
+	}
+	if _, err := s.Tickets().Secret(t.Context(), secret+"x", "", now); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a guess: %v", err)
+	}
+}
+
 func testTicketRace(t *testing.T, s *Store) {
 	for range 3 {
 		secret := create(t, s, ticket(t))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,6 +45,8 @@ type Ticket struct {
 	Principal        string    `json:"principal,omitempty"`
 	Mark             string    `json:"mark,omitempty"`
 	PrincipalExpires time.Time `json:"principal_expires,omitzero"`
+	// ClientSecret makes it a client secret; nil for a ticket that is used once.
+	ClientSecret *ClientSecret `json:"client_secret,omitempty"`
 	// Trace is the traceparent of the request that made it; may be empty.
 	Trace string `json:"trace,omitempty"`
 	// ExpiresAt is when it expires. Create sets a zero one to Options.TicketLife from now.
@@ -51,6 +54,21 @@ type Ticket struct {
 	// UsedAt is when it was used; zero if it wasn't.
 	UsedAt time.Time `json:"used_at,omitzero"`
 }
+
+// ClientSecret is for clients of OpenAI's Realtime protocol: until it expires it admits one session after another, all
+// with the same conversation and settings.
+type ClientSecret struct {
+	// Model is the model that was asked for; may be empty.
+	Model string `json:"model,omitempty"`
+	// Session has settings of the session, in the form of a session.update; may be empty.
+	Session json.RawMessage `json:"session,omitempty"`
+	// LockInstructions and LockTools mean that the client cannot change these settings.
+	LockInstructions bool `json:"lock_instructions,omitempty"`
+	LockTools        bool `json:"lock_tools,omitempty"`
+}
+
+// SecretPrefix begins all client secrets, as OpenAI's.
+const SecretPrefix = "ek_"
 
 // Tickets admit clients to voice sessions. They are kept for an hour after they expire, so that a late client gets the
 // right error.
@@ -89,7 +107,9 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	if err != nil {
 		return "", err
 	}
-	secret = newSecret()
+	if secret = newSecret(); ticket.ClientSecret != nil {
+		secret = SecretPrefix + secret
+	}
 	logging.Made(logging.Ticket, secret)
 	_, err = t.bucket.create(ctx, keyOf(secret), data, ticket.ExpiresAt.Sub(now)+afterlife)
 	if err != nil {
@@ -126,26 +146,52 @@ func (t *Tickets) room(ctx context.Context) error {
 func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
 	var ticket Ticket
 	_, err := t.bucket.change(ctx, keyOf(secret), func(h held) (w *write, err error) {
-		if !h.exists() {
-			return nil, errNone
-		}
-		ticket, err = decodeTicket(h.data)
-		switch {
-		case err != nil:
+		if ticket, err = usable(h, origin, now); err != nil {
 			return nil, err
-		case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
+		}
+		if ticket.ClientSecret != nil {
 			ticket = Ticket{}
-			return nil, ErrOrigin
-		case !ticket.UsedAt.IsZero():
-			return nil, ErrUsed
-		case !now.Before(ticket.ExpiresAt):
-			return nil, ErrExpired
+			return nil, errNone
 		}
 		ticket.UsedAt = now.UTC()
 		data, err := encode(ticket)
 		return &write{data: data, ttl: max(ticket.ExpiresAt.Sub(now), 0) + afterlife}, err
 	})
 	return ticket, err
+}
+
+// Secret returns the ticket of a client secret, for a page of that origin; empty for a client that isn't a page. The
+// errors are those of Redeem, without ErrUsed.
+func (t *Tickets) Secret(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
+	ctx, cancel := t.bucket.store.bounded(ctx)
+	defer cancel()
+	h, err := t.bucket.get(ctx, keyOf(secret))
+	if err != nil {
+		return Ticket{}, err
+	}
+	ticket, err := usable(h, origin, now)
+	if err == nil && ticket.ClientSecret == nil {
+		return Ticket{}, errNone
+	}
+	return ticket, err
+}
+
+func usable(h held, origin string, now time.Time) (ticket Ticket, err error) {
+	if !h.exists() {
+		return Ticket{}, errNone
+	}
+	ticket, err = decodeTicket(h.data)
+	switch {
+	case err != nil:
+		return Ticket{}, err
+	case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
+		return Ticket{}, ErrOrigin
+	case !ticket.UsedAt.IsZero():
+		return ticket, ErrUsed
+	case !now.Before(ticket.ExpiresAt):
+		return ticket, ErrExpired
+	}
+	return ticket, nil
 }
 
 // CleanOrigin returns an origin as browsers write it: scheme, host, and a port other than the default. ok is false for

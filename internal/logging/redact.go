@@ -53,6 +53,8 @@ var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(/v1/confirmations/)[^/\s"'?]+`,
 	`(voicegw\.ticket\.)[A-Za-z0-9_-]+`,                           // a ticket in a subprotocol
 	`(voicegw\.key\.)[!-~]+`,                                      // a console's token in a subprotocol
+	`(openai-insecure-api-key\.)[!-+\--~]+`,                       // a client secret in a subprotocol
+	`(\b)ek_[A-Za-z0-9_-]{16,}`,                                   // a client secret, ours or OpenAI's
 	`(\bvgk_[a-z0-9]{8}_)[A-Za-z0-9_-]{16,}`,                      // an API key, whose ID is not secret
 	`(\b)cf_[A-Z2-7]{16,}`,                                        // a confirmation
 	`(\b)sk-[A-Za-z0-9_-]{12,}`,                                   // OpenAI

@@ -22,6 +22,8 @@ var secrets = []string{
 	`POST /v1/confirmations: ‹cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ› is used`,
 	`GET /v1/images/‹Zx3_abcdefghijklmnop-0123456789› 404`,
 	`the subprotocol voicegw.ticket.‹Zx3_abcdefgh-0123› was offered`,
+	`Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.‹whatever_1234›, openai-beta.x`,
+	`the client secret ‹ek_abcdefghijklmnop0123456789› is wrong`,
 	`the subprotocol voicegw.key.‹Zx3_abcdefgh.0123› was offered`,
 	`keys: vgk_0123abcd_‹q1vXH0c9y2bA7eLkPZ5sTnRwUjMdGfKoIxCuV8B4N6g› twice`,
 	`?access_token=‹ya29.a0AfH6SMBx›&scope=x`,

@@ -97,3 +97,29 @@ func (j *jsonReader) contents(n *yaml.Node, depth int) error {
 	_, err := j.Token()
 	return err //nolint:wrapcheck // the caller names it
 }
+
+// Member is one member of a JSON object.
+type Member struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Members returns the members of a JSON object in their order, which decides, for example, which number of a text
+// goes to which argument; false if raw is no object.
+func Members(raw json.RawMessage) ([]Member, bool) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	var out []Member
+	for dec.More() {
+		t, err := dec.Token()
+		key, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return out, false
+		}
+		out = append(out, Member{key, value})
+	}
+	return out, true
+}

@@ -165,6 +165,9 @@ func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err erro
 		switch {
 		case errors.Is(err, nonblock.ErrWouldBlock):
 			return 0, nil, false, nil
+		case errors.Is(err, errTurnOver) && c.closed.Load(): // this may be the last turn
+			c.fail(net.ErrClosed)
+			return 0, nil, false, c.failed
 		case errors.Is(err, errTurnOver):
 			c.share.over = true
 			return 0, nil, false, nil

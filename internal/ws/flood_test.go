@@ -341,3 +341,39 @@ func TestABudgetIsEarnedAgain(t *testing.T) {
 		t.Error("there is no budget, and it was exceeded")
 	}
 }
+
+// TestTheLastTurnHearsOfTheEnd: a connection that this side closes has no further turn, so the function of Notify learns of
+// the end although more frames are buffered than a turn reads.
+func TestTheLastTurnHearsOfTheEnd(t *testing.T) {
+	eachWay(t, Options{Limit: testLimit}, func(t *testing.T, l *line, _ func(*Conn) peer) {
+		far, near := l.connect(t)
+		var all []byte
+		for range 20 * turnFrames {
+			all = append(all, l.frame(finBit, opText, []byte("tiny"))...)
+		}
+		if _, err := far.stream.Write(all); err != nil {
+			t.Fatal(err)
+		}
+		begun, closed, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var once, end sync.Once
+		near.Notify(func() {
+			once.Do(func() {
+				_, _, _, _ = near.TryRead() // fills the buffer
+				close(begun)
+				<-closed
+			})
+			for {
+				if _, _, ok, err := near.TryRead(); err != nil {
+					end.Do(func() { close(over) })
+					return
+				} else if !ok {
+					return
+				}
+			}
+		})
+		<-begun
+		_ = near.CloseNow()
+		close(closed)
+		<-over
+	})
+}

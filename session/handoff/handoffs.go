@@ -31,6 +31,7 @@ type Handoffs struct {
 	// Fixed after New.
 	talks     *store.Conversations
 	voice     *store.VoiceSessions
+	tickets   *store.Tickets
 	approvals *store.Approvals
 	agent     string
 
@@ -50,7 +51,7 @@ func (d *Handoffs) SetJobs(j Jobs) { d.jobs = j }
 
 // New returns Handoffs over a store; agent is the agent of conversations that begin here.
 func New(s *store.Store, agent string) *Handoffs {
-	return &Handoffs{talks: s.Conversations(), voice: s.VoiceSessions(), approvals: s.Approvals(), agent: agent}
+	return &Handoffs{talks: s.Conversations(), voice: s.VoiceSessions(), tickets: s.Tickets(), approvals: s.Approvals(), agent: agent}
 }
 
 // Invitation asks for a voice session.
@@ -85,6 +86,10 @@ func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOff
 	if err != nil {
 		return registry.VoiceOffer{}, err
 	}
+	return d.offer(ctx, in.ticket(id, fresh))
+}
+
+func (in Invitation) ticket(id string, fresh bool) store.Ticket {
 	before := in.Context
 	if before == "" && len(in.Entries) > 0 && !fresh {
 		// The conversation exists, and its agent knows only these entries.
@@ -92,11 +97,11 @@ func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOff
 		c.Append(time.Now(), in.Entries...)
 		before = c.Brief(ContextChars)
 	}
-	return d.offer(ctx, store.Ticket{
+	return store.Ticket{
 		User: in.User.String(), Vouched: in.Vouched, Scopes: in.Scopes, Conversation: id, Agent: in.Agent,
 		PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin, Inspect: in.Inspect,
 		Principal: in.Guarantor.ID, Mark: in.Guarantor.Mark, PrincipalExpires: in.Guarantor.Expires,
-	})
+	}
 }
 
 // Offer makes a voice session for a tool's call. The conversation is stored by the end of the calling turn.
@@ -340,6 +345,10 @@ func (d *Handoffs) Redeem(ctx context.Context, secret, origin string) (Ticket, e
 	if err != nil {
 		return Ticket{}, err
 	}
+	return d.redeemed(ctx, t, held)
+}
+
+func (d *Handoffs) redeemed(ctx context.Context, t store.Ticket, held *store.Lease) (Ticket, error) {
 	who, err := user.Stored(t.User)
 	if err != nil {
 		held.Release()

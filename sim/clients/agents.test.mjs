@@ -10,14 +10,14 @@ import { z } from 'zod';
 
 import { Mailbox, soon } from './mailbox.mjs';
 import { chunks, durationMS, loudness, utterance } from './signals.mjs';
-import { startSimulator } from './simulator.mjs';
+import { startRealtime, through } from './simulator.mjs';
 
 const rate = 24000;
 const limit = { timeout: 45_000 };
 
 let simulator;
 before(async () => {
-  simulator = await startSimulator();
+  simulator = await startRealtime();
 });
 after(() => simulator.stop());
 
@@ -214,7 +214,9 @@ describe('RealtimeSession', { concurrency: true }, () => {
     const { item } = await talk.events.wait('the item', (e) => e.type === 'conversation.item.retrieved' && e.item.id === item_id);
     assert.equal(item.status, 'incomplete');
     assert.ok(!item.content[0].transcript);
-    assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), cut.audio_end_ms);
+    if (!through) { // a gateway keeps no audio
+      assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), cut.audio_end_ms);
+    }
     await talk.history('the cut', (items) => items.find((i) => i.itemId === item_id)?.status === 'incomplete');
     // The server cancels by itself, so the client must not: there would be an error.
     await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
@@ -302,7 +304,7 @@ const wanted = [
 ];
 
 test('every event was known by its schema', () => {
-  const missing = wanted.filter((type) => !seen.has(type));
+  const missing = wanted.filter((type) => !seen.has(type) && !(through && type === 'rate_limits.updated'));
   assert.deepEqual(missing, [], 'these never came');
   const degraded = [...seen].filter(([, { came, known }]) => came !== known);
   assert.deepEqual(degraded, [], 'these came, but the client took them for unknown');

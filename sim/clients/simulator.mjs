@@ -2,11 +2,12 @@
 // program and the certificate are.
 
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { startGateway } from '../../gateway/clients/gateway.mjs';
 import { within } from './mailbox.mjs';
 
 const scenario = join(dirname(fileURLToPath(import.meta.url)), 'scenario.yaml');
@@ -18,6 +19,24 @@ function need(name) {
     throw new Error(`${name} is not set; run the tests with make test-clients`);
   }
   return value;
+}
+
+// through is the provider behind a gateway that the tests of OpenAI's Realtime clients use instead of the simulator; empty
+// for the simulator itself.
+export const through = process.env.VOICEGW_TEST_THROUGH ?? '';
+
+// startRealtime runs a simulator or, between it and the client, a gateway.
+export async function startRealtime({ tls = false, args = [] } = {}) {
+  if (!through) {
+    return startSimulator({ tls, args });
+  }
+  const settings = { provider: through };
+  if (tls) {
+    settings['tls.certificates'] = `${need('VOICEGW_TEST_CERT')}=${need('VOICEGW_TEST_KEY')}`;
+  }
+  const gateway = await startGateway({ scenario: readFileSync(scenario, 'utf8'), settings });
+  const host = new URL(gateway.http).host.replace('127.0.0.1', tls ? 'localhost' : '127.0.0.1');
+  return { host, http: `${tls ? 'https' : 'http'}://${host}`, ws: `${tls ? 'wss' : 'ws'}://${host}`, key: gateway.key, stop: gateway.stop };
 }
 
 // startSimulator runs a simulator on a free port, over TLS or not, with a fault

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"voicegw/audio"
-	"voicegw/sim/scenario"
+	"voicegw/internal/strict"
 	"voicegw/sim/wire"
 )
 
@@ -224,7 +224,7 @@ func parseJSON(data []byte) (clientMessage, *closeError) {
 	if !wellFormed(data) {
 		return clientMessage{}, invalid("Invalid JSON payload received. %s", jsonProblem(data))
 	}
-	root, ok := scenario.Members(data)
+	root, ok := strict.Members(data)
 	if !ok {
 		return clientMessage{}, invalid("Invalid JSON payload received. Expected an object at the root.")
 	}

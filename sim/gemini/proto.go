@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/scenario"
+	"voicegw/internal/strict"
 )
 
 // The provider reads client messages with protobuf's JSON mapping (https://protobuf.dev/programming-guides/json/, read
@@ -150,7 +150,7 @@ func (c *checker) value(n *node, raw json.RawMessage, path string) any {
 }
 
 func (c *checker) object(n *node, raw json.RawMessage, path string) any {
-	members, ok := scenario.Members(raw)
+	members, ok := strict.Members(raw)
 	switch {
 	case ok:
 	case raw[0] == '[':

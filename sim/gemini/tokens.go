@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/internal/strict"
 	"voicegw/sim/rest"
-	"voicegw/sim/scenario"
 )
 
 // Ephemeral tokens (https://ai.google.dev/gemini-api/docs/ephemeral-tokens, read 2026-11-20): by default one use,
@@ -145,7 +145,7 @@ func tokenSetup(raw json.RawMessage) (map[string]any, *closeError) {
 	if !wellFormed(raw) {
 		return nil, invalid("Invalid JSON payload received. %s", jsonProblem(raw))
 	}
-	if members, ok := scenario.Members(raw); ok && len(members) == 1 && members[0].Key == "setup" {
+	if members, ok := strict.Members(raw); ok && len(members) == 1 && members[0].Key == "setup" {
 		raw = members[0].Value
 	}
 	var c checker

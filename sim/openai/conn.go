@@ -2,13 +2,12 @@ package openai
 
 import (
 	"cmp"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"time"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -28,7 +27,7 @@ type conn struct {
 	deaf  bool // speech is transcribed, nothing is answered
 	begun time.Time
 
-	sess     *session
+	sess     *openaiwire.Session
 	conv     conversation
 	dialogue *scenario.Dialogue
 	in       input
@@ -49,7 +48,7 @@ type spending struct {
 }
 
 func (c *conn) run(first []fault.Action) {
-	c.emit("session.created", "session", c.sess)
+	c.emit(openaiwire.SessionCreated(c.sess))
 	c.Commit(first)
 	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	c.settle()
@@ -130,12 +129,12 @@ func (c *conn) Commit(as []fault.Action) {
 }
 
 func (c *conn) expire(a fault.Action) {
-	c.fail(rest.Invalid("session_expired", "", expiredText), "")
+	c.fail(openaiwire.Invalid("session_expired", "", expiredText), "")
 	c.w.Close(cmp.Or(a.Code, 1001), cmp.Or(a.Reason, expiredText))
 }
 
 func (c *conn) failQuota(r *response) {
-	c.finish(r, failed, "error", object{
+	c.finish(r, openaiwire.Failed, "error", object{
 		"type", "insufficient_quota", "code", "insufficient_quota",
 		"message", "You exceeded your current quota, please check your plan and billing details.",
 	})
@@ -150,104 +149,59 @@ func (c *conn) active() *response {
 	return nil
 }
 
-func itemID(ids *wire.IDs) string { return "item_" + ids.Base62(21) }
-
-type clientEvent struct {
-	Type     string          `json:"type"`
-	EventID  string          `json:"event_id"`
-	Audio    *string         `json:"audio"`
-	Session  json.RawMessage `json:"session"`
-	Item     json.RawMessage `json:"item"`
-	Previous *string         `json:"previous_item_id"`
-	ItemID   string          `json:"item_id"`
-	Index    *int            `json:"content_index"`
-	EndMS    *int            `json:"audio_end_ms"`
-	Response json.RawMessage `json:"response"`
-	RespID   string          `json:"response_id"`
-}
-
-// events are the client's events in the order of the error for an unknown one.
-var events = []struct {
-	name   string
-	handle func(c *conn, e *clientEvent) *rest.Error
-}{
-	{"session.update", (*conn).updateSession},
-	{"session.close", func(c *conn, _ *clientEvent) *rest.Error {
-		c.w.Close(1000, "")
-		return nil
-	}},
-	{"transcription_session.update", func(*conn, *clientEvent) *rest.Error { return transcriptionUpdate() }},
-	{"input_audio_buffer.append", (*conn).appendAudio},
-	{"input_audio_buffer.commit", (*conn).commitByHand},
-	{"input_audio_buffer.clear", (*conn).clear},
-	{"conversation.item.create", (*conn).createItem},
-	{"conversation.item.truncate", (*conn).truncate},
-	{"conversation.item.delete", (*conn).deleteItem},
-	{"conversation.item.retrieve", (*conn).retrieve},
-	{"response.create", (*conn).createResponse},
-	{"response.cancel", (*conn).cancelResponse},
-}
-
 func (c *conn) Handle(data []byte) {
-	var e clientEvent
-	if rest, encoded, ok := wire.CutText(data, "audio"); ok && json.Unmarshal(rest, &e) == nil &&
-		e.Type == "input_audio_buffer.append" && e.Audio != nil && *e.Audio == "" {
-		if err := c.append(encoded); err != nil {
-			c.fail(err, e.EventID)
-		}
-		return
+	e, err := openaiwire.ParseEvent(data)
+	if err == nil {
+		err = c.handle(&e)
 	}
-	e = clientEvent{}
-	if err := json.Unmarshal(data, &e); err != nil {
-		c.fail(invalidEvent(data), "")
-		return
-	}
-	if err := c.dispatch(&e); err != nil {
-		c.fail(err, e.EventID)
+	if err != nil {
+		c.fail(err, e.ID)
 	}
 }
 
-func invalidEvent(data []byte) *rest.Error {
-	if !json.Valid(data) {
-		return rest.Invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")
+func (c *conn) handle(e *openaiwire.ClientEvent) *openaiwire.Error {
+	switch e.Type {
+	case openaiwire.SessionUpdate:
+		return c.updateSession(e)
+	case openaiwire.SessionClose:
+		c.w.Close(1000, "")
+	case openaiwire.AudioAppend:
+		return c.append(e.Audio)
+	case openaiwire.AudioCommit:
+		return c.commitByHand()
+	case openaiwire.AudioClear:
+		c.in.forget()
+		c.emit(openaiwire.Cleared())
+	case openaiwire.ItemCreate:
+		return c.createItem(e)
+	case openaiwire.ItemTruncate:
+		return c.truncate(e)
+	case openaiwire.ItemDelete:
+		return c.deleteItem(e)
+	case openaiwire.ItemRetrieve:
+		return c.retrieve(e)
+	case openaiwire.ResponseCreate:
+		return c.createResponse(e)
+	case openaiwire.ResponseCancel:
+		return c.cancelResponse(e)
 	}
-	if kind := kindOf(data); kind != "an object" {
-		return rest.Invalid("invalid_json", "", "The event must be a JSON object, but got %s instead.", kind)
-	}
-	return rest.Invalid("invalid_type", "", "A field of the event has the wrong type.")
+	return nil
 }
 
-func (c *conn) dispatch(e *clientEvent) *rest.Error {
-	if e.Type == "" {
-		return rest.Missing("type")
-	}
-	var names []string
-	for _, known := range events {
-		if known.name == e.Type {
-			return known.handle(c, e)
-		}
-		names = append(names, known.name)
-	}
-	return rest.BadValue("type", e.Type, names...)
-}
-
-func (c *conn) updateSession(e *clientEvent) *rest.Error {
-	changed, err := c.sess.update(e.Session)
+func (c *conn) updateSession(e *openaiwire.ClientEvent) *openaiwire.Error {
+	changed, err := c.sess.Update(e.Session)
 	if err != nil {
 		return err
 	}
 	before := c.sess
 	c.sess = changed
 	c.in.configure(before, changed)
-	c.emit("session.updated", "session", c.sess)
+	c.emit(openaiwire.SessionUpdated(c.sess))
 	return nil
 }
 
-func (c *conn) createItem(e *clientEvent) *rest.Error {
-	it, err := readItem(e.Item, "item", c.sess.Audio.Input.Format)
-	if err != nil {
-		return err
-	}
+func (c *conn) createItem(e *openaiwire.ClientEvent) *openaiwire.Error {
+	it := itemOf(e.Item, c.sess.Audio.Input.Format)
 	at := -1
 	switch {
 	case e.Previous == nil:
@@ -256,88 +210,84 @@ func (c *conn) createItem(e *clientEvent) *rest.Error {
 	default:
 		_, i := c.conv.find(*e.Previous)
 		if i < 0 {
-			return noSuchItem("previous_item_id", *e.Previous)
+			return openaiwire.NoSuchItem("previous_item_id", *e.Previous)
 		}
 		at = i + 1
 	}
-	if it.id == "" {
-		it.id = itemID(c.ids)
-	} else if old, _ := c.conv.find(it.id); old != nil {
-		return rest.Invalid("item_create_duplicate_id", "item.id", "An item with the id '%s' is in the conversation already.", it.id)
+	if it.ID == "" {
+		it.ID = c.ids.Item()
+	} else if old, _ := c.conv.find(it.ID); old != nil {
+		return openaiwire.DuplicateItem(it.ID)
 	}
-	if it.kind == kindOutput {
-		if c.conv.callName(it.callID) == "" {
-			return rest.Invalid("invalid_tool_call_id", "item.call_id", "Tool call ID '%s' not found in conversation.", it.callID)
+	if it.Type == openaiwire.FunctionOutput {
+		if c.conv.callName(it.CallID) == "" {
+			return openaiwire.Invalid("invalid_tool_call_id", "item.call_id", "Tool call ID '%s' not found in conversation.", it.CallID)
 		}
 		c.stats.Results.Add(1)
 	}
 	c.conv.insert(it, at)
-	c.emitItem("added", c.conv.before(it), it)
-	c.emitItem("done", c.conv.before(it), it)
+	c.emit(openaiwire.ItemAdded(c.conv.before(it), &it.Item))
+	c.emit(openaiwire.ItemDone(c.conv.before(it), &it.Item))
 	return nil
 }
 
-func (c *conn) deleteItem(e *clientEvent) *rest.Error {
+func (c *conn) deleteItem(e *openaiwire.ClientEvent) *openaiwire.Error {
 	_, i := c.conv.find(e.ItemID)
 	if i < 0 {
-		return cmp.Or(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
+		return openaiwire.NoSuchItem("item_id", e.ItemID)
 	}
 	c.conv.remove(i)
-	c.emit("conversation.item.deleted", "item_id", e.ItemID)
+	c.emit(openaiwire.ItemDeleted(e.ItemID))
 	return nil
 }
 
-func (c *conn) retrieve(e *clientEvent) *rest.Error {
+func (c *conn) retrieve(e *openaiwire.ClientEvent) *openaiwire.Error {
 	it, _ := c.conv.find(e.ItemID)
 	if it == nil {
-		return cmp.Or(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
+		return openaiwire.NoSuchItem("item_id", e.ItemID)
 	}
 	body, err := withAudio(it)
 	if err != nil {
-		return rest.Invalid("server_error", "", "The item could not be read.")
+		return openaiwire.Invalid("server_error", "", "The item could not be read.")
 	}
-	c.emit("conversation.item.retrieved", "item", body)
+	c.emit(openaiwire.ItemRetrieved(body))
 	return nil
 }
 
 // truncate cuts the assistant's speech after the part that the user heard, and removes the transcript, because the
 // heard words are unknown.
-func (c *conn) truncate(e *clientEvent) *rest.Error {
+func (c *conn) truncate(e *openaiwire.ClientEvent) *openaiwire.Error {
 	it, _ := c.conv.find(e.ItemID)
 	switch {
-	case e.ItemID == "":
-		return rest.Missing("item_id")
-	case e.EndMS == nil:
-		return rest.Missing("audio_end_ms")
 	case it == nil:
-		return noSuchItem("item_id", e.ItemID)
-	case it.kind != kindMessage || it.role != "assistant":
-		return rest.Invalid("invalid_value", "item_id", "Only model output audio messages can be truncated")
-	case e.Index != nil && *e.Index != 0:
-		return rest.Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", *e.Index)
-	case *e.EndMS < 0:
-		return outOfRange("audio_end_ms", 0, it.length.Seconds()*1000, float64(*e.EndMS))
+		return openaiwire.NoSuchItem("item_id", e.ItemID)
+	case it.Type != openaiwire.Message || it.Role != "assistant":
+		return openaiwire.NotSpeech()
+	case e.ContentIndex != 0:
+		return openaiwire.Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", e.ContentIndex)
+	case e.EndMS < 0:
+		return openaiwire.OutOfRange("audio_end_ms", 0, it.length.Seconds()*1000, float64(e.EndMS))
 	}
-	end := time.Duration(*e.EndMS) * time.Millisecond
+	end := time.Duration(e.EndMS) * time.Millisecond
 	if end > it.length {
-		return rest.Invalid("invalid_value", "", "Audio content of %dms is already shorter than %dms", it.length.Milliseconds(), *e.EndMS)
+		return openaiwire.Invalid("invalid_value", "", "Audio content of %dms is already shorter than %dms", it.length.Milliseconds(), e.EndMS)
 	}
-	it.cutWords = truncated(cmp.Or(it.words(), it.cutWords), end, it.length)
+	it.cutWords = truncated(cmp.Or(it.Words(), it.cutWords), end, it.length)
 	it.length = end
-	c.conv.shorten(it, *e.EndMS*it.format.bytesPerMS())
-	for i := range it.content {
-		it.content[i].transcript = nil
+	c.conv.shorten(it, e.EndMS*it.format.BytesPerMS())
+	for i := range it.Content {
+		it.Content[i].Transcript = nil
 	}
-	c.emit("conversation.item.truncated", "item_id", it.id, "content_index", 0, "audio_end_ms", *e.EndMS)
+	c.emit(openaiwire.ItemTruncated(it.ID, e.EndMS))
 	return nil
 }
 
-func (c *conn) cancelResponse(e *clientEvent) *rest.Error {
+func (c *conn) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
 	for _, r := range c.running {
-		if e.RespID == r.obj.ID || e.RespID == "" && !r.aside {
-			c.finish(r, cancelled, "reason", "client_cancelled")
+		if e.ResponseID == r.obj.ID || e.ResponseID == "" && !r.aside {
+			c.finish(r, openaiwire.Cancelled, "reason", "client_cancelled")
 			return nil
 		}
 	}
-	return rest.Invalid("response_cancel_not_active", "", "Cancellation failed: no active response found")
+	return openaiwire.NotActive()
 }

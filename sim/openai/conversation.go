@@ -3,6 +3,7 @@ package openai
 import (
 	"slices"
 	"sync/atomic"
+	"voicegw/internal/openaiwire"
 )
 
 const (
@@ -27,7 +28,7 @@ type conversation struct {
 
 func (c *conversation) find(id string) (*item, int) {
 	for i, it := range c.items {
-		if it.id == id {
+		if it.ID == id {
 			return it, i
 		}
 	}
@@ -37,7 +38,7 @@ func (c *conversation) find(id string) (*item, int) {
 // before returns the id of the preceding item, or nil if the item is the first or unknown.
 func (c *conversation) before(it *item) *string {
 	if i := slices.Index(c.items, it); i > 0 {
-		return &c.items[i-1].id
+		return &c.items[i-1].ID
 	}
 	return nil
 }
@@ -46,7 +47,7 @@ func (c *conversation) last() *string {
 	if len(c.items) == 0 {
 		return nil
 	}
-	return &c.items[len(c.items)-1].id
+	return &c.items[len(c.items)-1].ID
 }
 
 // insert puts an item at an index; -1 means the end.
@@ -56,8 +57,8 @@ func (c *conversation) insert(it *item, at int) {
 	}
 	c.items = slices.Insert(c.items, at, it)
 	c.hold(len(it.audio))
-	c.words += it.size
-	if it.kind == kindMessage && it.role == "assistant" && !it.answered {
+	c.words += it.Size
+	if it.Type == openaiwire.Message && it.Role == "assistant" && !it.answered {
 		// A client replays history: the items before this one are answered.
 		for _, old := range c.items[:at] {
 			old.answered = true
@@ -111,14 +112,14 @@ func (c *conversation) trim() {
 
 func (c *conversation) remove(i int) {
 	c.hold(-len(c.items[i].audio))
-	c.words -= c.items[i].size
+	c.words -= c.items[i].Size
 	c.items = slices.Delete(c.items, i, i+1)
 }
 
 func (c *conversation) callName(callID string) string {
 	for i := len(c.items) - 1; i >= 0; i-- {
-		if it := c.items[i]; it.kind == kindCall && it.callID == callID {
-			return it.name
+		if it := c.items[i]; it.Type == openaiwire.FunctionCall && it.CallID == callID {
+			return it.Name
 		}
 	}
 	return ""
@@ -132,9 +133,9 @@ func (c *conversation) pending() (results []*item, said []*item) {
 		}
 		it.answered = true
 		switch {
-		case it.kind == kindOutput:
+		case it.Type == openaiwire.FunctionOutput:
 			results = append(results, it)
-		case it.kind == kindMessage && it.role == "user":
+		case it.Type == openaiwire.Message && it.Role == "user":
 			said = append(said, it)
 		}
 	}

@@ -2,47 +2,15 @@ package openai
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coder/websocket"
 
 	"voicegw/sim/wire"
 )
-
-// Taking the audio out first gives the same event as reading all of it.
-func FuzzCutAudio(f *testing.F) {
-	pad := strings.Repeat("A", 256)
-	f.Add(`{"type":"input_audio_buffer.append","audio":"` + pad + `"}`)
-	f.Add(`{"audio": "` + pad + `","event_id":"x","type":"input_audio_buffer.append"}`)
-	f.Add(`{"type":"input_audio_buffer.append","x":{"audio":"` + pad + `"}}`)
-	f.Add(`{"type":"input_audio_buffer.append","x":"\"audio\":\"` + pad + `"}`)
-	f.Fuzz(func(t *testing.T, frame string) {
-		data := []byte(frame)
-		rest, encoded, ok := wire.CutText(data, "audio")
-		var short, whole clientEvent
-		if !ok || json.Unmarshal(rest, &short) != nil || short.Audio == nil || *short.Audio != "" || !utf8.ValidString(frame) {
-			return
-		}
-		if err := json.Unmarshal(data, &whole); err != nil {
-			// An invalid JSON string is also invalid base64, and append refuses it.
-			if _, err := base64.StdEncoding.DecodeString(string(encoded)); err == nil {
-				t.Fatalf("%q is taken", frame)
-			}
-			return
-		}
-		if strings.Count(strings.ToLower(frame), "audio\"") > 1 {
-			return // the same key twice: either may win
-		}
-		if whole.Audio == nil || *whole.Audio != string(encoded) || whole.Type != short.Type || whole.EventID != short.EventID {
-			t.Fatalf("%q: %q", frame, encoded)
-		}
-	})
-}
 
 // Whatever a client sends, the session answers or closes, and does not fall over.
 func FuzzClientEvents(f *testing.F) {

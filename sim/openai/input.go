@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/sim/rest"
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/scenario"
 )
 
@@ -18,7 +18,7 @@ const maxBuffer = 8 << 20
 // input is the input audio buffer with its detector. Its clock counts all audio
 // written since the session began, even if it was dropped.
 type input struct {
-	format   format
+	format   openaiwire.Format
 	detector *audio.Detector // nil if turn detection is off
 	base     int64           // ms on the clock at which the detector began
 	samples  int64           // since the format was last set
@@ -33,21 +33,21 @@ type input struct {
 }
 
 func (in *input) clockMS() int64 {
-	return in.clockAt + in.samples*1000/int64(in.format.hz())
+	return in.clockAt + in.samples*1000/int64(in.format.Hz())
 }
 
-func (in *input) configure(before, s *session) {
+func (in *input) configure(before, s *openaiwire.Session) {
 	f := s.Audio.Input.Format
 	if before == nil || before.Audio.Input.Format != f {
 		in.clockAt, in.samples, in.format = in.clockMS(), 0, f
 		in.buf, in.length, in.itemID = nil, 0, ""
 	} else if a, b := before.Audio.Input.TurnDetection, s.Audio.Input.TurnDetection; a == b || a != nil && b != nil &&
-		a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.silenceMS() == b.silenceMS() {
+		a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.Silence() == b.Silence() {
 		return // the detector continues
 	}
 	in.detector, in.itemID = nil, ""
 	if t := s.Audio.Input.TurnDetection; t != nil {
-		o := audio.DetectorOptions{Rate: f.hz(), PrefixMS: t.PrefixMS, SilenceMS: t.silenceMS(), Threshold: t.Threshold}
+		o := audio.DetectorOptions{Rate: f.Hz(), PrefixMS: t.PrefixMS, SilenceMS: t.Silence(), Threshold: t.Threshold}
 		if t.Type == "server_vad" && t.PrefixMS == 0 {
 			o.PrefixMS = -1
 		}
@@ -78,7 +78,7 @@ func (in *input) forget() {
 }
 
 func (in *input) since(fromMS, toMS int64) []byte {
-	per := int64(in.format.bytesPerMS())
+	per := int64(in.format.BytesPerMS())
 	end := int64(len(in.buf))
 	at := func(ms int64) int64 { return min(max(end-(in.clockMS()-ms)*per, 0), end) }
 	from, to := at(fromMS), at(toMS)
@@ -91,31 +91,24 @@ func (in *input) since(fromMS, toMS int64) []byte {
 func (in *input) trim(keepMS int) {
 	keep := maxBuffer
 	if keepMS >= 0 {
-		keep = min(keep, keepMS*in.format.bytesPerMS())
+		keep = min(keep, keepMS*in.format.BytesPerMS())
 	}
 	if len(in.buf) > 2*keep { // not each time, so that the copy costs little
 		in.buf = append([]byte(nil), in.buf[len(in.buf)-keep:]...)
 	}
 }
 
-func (c *conn) appendAudio(e *clientEvent) *rest.Error {
-	if e.Audio == nil {
-		return rest.Missing("audio")
-	}
-	return c.append([]byte(*e.Audio))
-}
-
 // append takes audio from the client; encoded is base64 and is overwritten.
-func (c *conn) append(encoded []byte) *rest.Error {
+func (c *conn) append(encoded []byte) *openaiwire.Error {
 	data, err := audio.AppendFromBase64(encoded[:0], encoded)
 	in := &c.in
 	if err != nil || in.format.Type == "audio/pcm" && len(data)%audio.BytesPerSample != 0 {
-		return invalidAudio("audio")
+		return openaiwire.InvalidAudio("audio")
 	}
 	pcm := in.decode(data)
 	in.samples += int64(len(pcm) / audio.BytesPerSample)
 	in.buf = append(in.buf, data...)
-	length := audio.Duration(in.format.hz(), len(pcm))
+	length := audio.Duration(in.format.Hz(), len(pcm))
 	in.length += length
 	c.stats.AudioInMS.Add(length.Milliseconds())
 	if in.detector == nil {
@@ -138,12 +131,12 @@ func (c *conn) append(encoded []byte) *rest.Error {
 
 func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	in := &c.in
-	in.itemID, in.startMS, in.edgeMS = itemID(c.ids), reportMS, edgeMS
+	in.itemID, in.startMS, in.edgeMS = c.ids.Item(), reportMS, edgeMS
 	c.idle++
-	c.emit("input_audio_buffer.speech_started", "audio_start_ms", reportMS, "item_id", in.itemID)
+	c.emit(openaiwire.SpeechStarted(reportMS, in.itemID))
 	if r := c.active(); r != nil && c.sess.Audio.Input.TurnDetection.Interrupt {
 		c.stats.Interrupted.Add(1)
-		c.finish(r, cancelled, "reason", "turn_detected")
+		c.finish(r, openaiwire.Cancelled, "reason", "turn_detected")
 	}
 }
 
@@ -153,18 +146,18 @@ func (c *conn) speechStopped(reportMS, edgeMS int64) {
 	length := time.Duration(reportMS-in.startMS) * time.Millisecond
 	spoken := time.Duration(edgeMS-in.edgeMS) * time.Millisecond
 	in.itemID, in.length = "", 0
-	c.emit("input_audio_buffer.speech_stopped", "audio_end_ms", reportMS, "item_id", id)
+	c.emit(openaiwire.SpeechStopped(reportMS, id))
 	c.addSpeech(id, data, length, spoken, c.sess.Audio.Input.TurnDetection.Create)
 }
 
-func (c *conn) commitByHand(*clientEvent) *rest.Error {
+func (c *conn) commitByHand() *openaiwire.Error {
 	in := &c.in
 	if in.length < 100*time.Millisecond {
-		return commitEmpty(float64(in.length.Microseconds()) / 1000)
+		return openaiwire.CommitEmpty(float64(in.length.Microseconds()) / 1000)
 	}
 	id, now := in.itemID, in.clockMS()
 	if id == "" {
-		id = itemID(c.ids)
+		id = c.ids.Item()
 	}
 	data := in.since(now-in.length.Milliseconds(), now)
 	length := in.length
@@ -177,7 +170,7 @@ func (c *conn) commitByHand(*clientEvent) *rest.Error {
 
 // speechIn returns how much of the audio is speech, from the first sound to the last.
 func (in *input) speechIn(data []byte) time.Duration {
-	d := audio.NewDetector(audio.DetectorOptions{Rate: in.format.hz()})
+	d := audio.NewDetector(audio.DetectorOptions{Rate: in.format.Hz()})
 	var from, to int64 = -1, 0
 	for _, a := range d.Process(in.decode(data)) {
 		if a.Started && from < 0 {
@@ -193,16 +186,10 @@ func (in *input) speechIn(data []byte) time.Duration {
 	return time.Duration(max(to-max(from, 0), 0)) * time.Millisecond
 }
 
-func (c *conn) clear(*clientEvent) *rest.Error {
-	c.in.forget()
-	c.emit("input_audio_buffer.cleared")
-	return nil
-}
-
 func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {
 	c.stats.Utterances.Add(1)
 	it := &item{
-		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
+		Item:   userSpeech(id),
 		format: c.in.format, length: length, spoken: spoken,
 	}
 	if len(data) <= maxAudio/2 {
@@ -220,12 +207,19 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	c.transcribe(it, heard)
 }
 
+func userSpeech(id string) openaiwire.Item {
+	return openaiwire.Item{
+		ID: id, Type: openaiwire.Message, Status: openaiwire.Completed, Role: "user",
+		Content: []openaiwire.Content{{Type: "input_audio"}},
+	}
+}
+
 func (c *conn) addCommitted(it *item) {
 	previous := c.conv.last()
-	c.emit("input_audio_buffer.committed", "previous_item_id", previous, "item_id", it.id)
+	c.emit(openaiwire.Committed(previous, it.ID))
 	c.conv.insert(it, -1)
-	c.emitItem("added", previous, it)
-	c.emitItem("done", previous, it)
+	c.emit(openaiwire.ItemAdded(previous, &it.Item))
+	c.emit(openaiwire.ItemDone(previous, &it.Item))
 }
 
 // answerSpeech begins the automatic response to the speech in it and returns the transcript.
@@ -235,7 +229,7 @@ func (c *conn) answerSpeech(it *item) string {
 		return c.dialogue.Overhear(hear(it), c.context(&request{}))
 	}
 	if r := c.active(); r != nil {
-		c.fail(activeResponse(r.obj.ID), "")
+		c.fail(openaiwire.ActiveResponse(r.obj.ID), "")
 		return ""
 	}
 	q := &request{}
@@ -259,12 +253,10 @@ func (c *conn) transcribe(it *item, words string) {
 	if t == nil {
 		return
 	}
-	if !slices.Contains(transcriptionModels, t.Model) { // an Azure deployment that does not exist
+	if !slices.Contains(openaiwire.TranscriptionModels, t.Model) { // an Azure deployment that does not exist
 		c.after(transcriptFirst, func() {
-			c.emit("conversation.item.input_audio_transcription.failed", "item_id", it.id, "content_index", 0, "error", object{
-				"type", "server_error", "code", "DeploymentNotFound",
-				"message", fmt.Sprintf("Input transcription failed for item '%s'.", it.id), "param", nil,
-			})
+			c.emit(openaiwire.TranscriptionFailed(it.ID, "server_error", "DeploymentNotFound",
+				fmt.Sprintf("Input transcription failed for item '%s'.", it.ID)))
 		})
 		return
 	}
@@ -279,8 +271,7 @@ func (c *conn) transcribe(it *item, words string) {
 	at := transcriptFirst
 	for _, d := range deltas {
 		c.after(at, func() {
-			c.emit("conversation.item.input_audio_transcription.delta",
-				"item_id", it.id, "content_index", 0, "delta", d, "obfuscation", obfuscation(c.ids, d))
+			c.emitWords(openaiwire.TranscriptionDelta(it.ID, d), d)
 		})
 		at += transcriptWord
 	}
@@ -290,9 +281,8 @@ func (c *conn) transcribe(it *item, words string) {
 	}
 	usage := transcriptionUsage(t.Model, heard, len(deltas))
 	c.after(at+transcriptLast, func() {
-		it.content[0].transcript = &words
-		c.emit("conversation.item.input_audio_transcription.completed",
-			"item_id", it.id, "content_index", 0, "transcript", words, "usage", usage)
+		it.Content[0].Transcript = &words
+		c.emit(openaiwire.TranscriptionCompleted(it.ID, words, usage))
 	})
 }
 
@@ -300,7 +290,7 @@ func (c *conn) transcribe(it *item, words string) {
 func transcriptionUsage(model string, length time.Duration, out int) object {
 	switch model {
 	case "whisper-1", "gpt-realtime-whisper":
-		return object{"type", "duration", "seconds", int(math.Ceil(length.Seconds()))}
+		return openaiwire.DurationUsage(int(math.Ceil(length.Seconds())))
 	}
 	in := int(length / inputTokenTime)
 	return object{
@@ -331,10 +321,10 @@ func (c *conn) timeout(startMS int64) {
 	if c.deaf {
 		return
 	}
-	id, now := itemID(c.ids), c.in.clockMS()
-	c.emit("input_audio_buffer.timeout_triggered", "audio_start_ms", startMS, "audio_end_ms", now, "item_id", id)
+	id, now := c.ids.Item(), c.in.clockMS()
+	c.emit(openaiwire.TimeoutTriggered(startMS, now, id))
 	it := &item{
-		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
+		Item:   userSpeech(id),
 		format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
 	}
 	c.addCommitted(it)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/wire"
 )
 
@@ -264,7 +265,7 @@ func TestHistory(t *testing.T) {
 func TestConversationIsBounded(t *testing.T) {
 	var c conversation
 	for i := range maxItems + 50 {
-		c.insert(&item{id: fmt.Sprint(i), kind: kindMessage, role: "user", audio: make([]byte, 100_000)}, -1)
+		c.insert(&item{Item: openaiwire.Item{ID: fmt.Sprint(i), Type: openaiwire.Message, Role: "user"}, audio: make([]byte, 100_000)}, -1)
 	}
 	held := 0
 	for _, it := range c.items {
@@ -274,7 +275,7 @@ func TestConversationIsBounded(t *testing.T) {
 		t.Errorf("%d items, %d bytes held, %d counted", len(c.items), held, c.audio)
 	}
 	for range 5 {
-		c.insert(&item{size: maxWords / 3}, -1)
+		c.insert(&item{Item: openaiwire.Item{Size: maxWords / 3}}, -1)
 	}
 	if len(c.items) != 3 || c.words > maxWords {
 		t.Errorf("%d items with %d bytes", len(c.items), c.words)
@@ -292,7 +293,7 @@ func TestAllConversationsTogetherAreBounded(t *testing.T) {
 	var cut int
 	for n := range 2 {
 		for _, c := range all {
-			it := &item{id: fmt.Sprint(n), kind: kindMessage, role: "assistant"}
+			it := &item{Item: openaiwire.Item{ID: fmt.Sprint(n), Type: openaiwire.Message, Role: "assistant"}}
 			c.insert(it, -1)
 			for range 10 {
 				c.keep(it, make([]byte, 10_000))

@@ -7,86 +7,45 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 )
 
-// request holds the settings of one response; nil or empty means the session's setting.
+// request is a response.create whose references are resolved.
 type request struct {
-	aside        bool
-	input        []*item // nil if it was not given
-	given        bool    // input was given, even if empty
-	instructions *string
-	tools        []tool
-	toolChoice   json.RawMessage
-	modalities   []string
-	maxTokens    json.RawMessage
-	metadata     json.RawMessage
-	voice        string
-	format       format
+	openaiwire.ResponseParams
+	input []*item // nil if it was not given
 }
 
-func (c *conn) readRequest(raw json.RawMessage) (*request, *rest.Error) {
-	q := &request{}
-	if len(raw) == 0 || isNull(raw) {
-		return q, nil
-	}
-	var conversation, instructions string
-	err := fields{
-		"conversation": word(&conversation, "auto", "none"),
-		"input":        func(raw json.RawMessage, path string) *rest.Error { return c.readInput(q, raw, path) },
-		"instructions": func(raw json.RawMessage, path string) *rest.Error {
-			q.instructions = &instructions
-			return text(&instructions)(raw, path)
-		},
-		"tools": tools(&q.tools), "tool_choice": toolChoice(&q.toolChoice), "output_modalities": modalities(&q.modalities),
-		"max_output_tokens": maxTokens(&q.maxTokens), "metadata": asIs(&q.metadata), "prompt": ignored, "reasoning": ignored,
-		"parallel_tool_calls": ignored,
-		"audio": fields{"output": fields{"format": formats(&q.format), "voice": func(raw json.RawMessage, path string) (err *rest.Error) {
-			q.voice, err = voiceName(raw, path)
-			return err
-		}}.apply}.apply,
-	}.apply(raw, "response")
-	q.aside = conversation == "none"
-	return q, err
-}
-
-func (c *conn) readInput(q *request, raw json.RawMessage, path string) *rest.Error {
-	list, err := array(raw, path)
-	if err != nil {
-		return err
-	}
-	q.given = true
-	for i, e := range list {
-		it, err := readItem(e, index(path, i), c.sess.Audio.Input.Format)
-		if err != nil {
-			return err
-		}
-		if it.kind == "item_reference" {
-			old, _ := c.conv.find(it.id)
+func (c *conn) resolve(q *openaiwire.ResponseParams) (*request, *openaiwire.Error) {
+	r := &request{ResponseParams: *q}
+	for i, wire := range q.Input {
+		it := itemOf(wire, c.sess.Audio.Input.Format)
+		if it.Type == openaiwire.ItemReference {
+			old, _ := c.conv.find(it.ID)
 			if old == nil {
-				return noSuchItem(index(path, i)+".id", it.id)
+				return nil, openaiwire.NoSuchItem(openaiwire.Path("response.input", i)+".id", it.ID)
 			}
 			it = old
 		}
-		q.input = append(q.input, it)
+		r.input = append(r.input, it)
 	}
-	return nil
+	return r, nil
 }
 
 const maxRunning = 32
 
-func (c *conn) createResponse(e *clientEvent) *rest.Error {
-	q, err := c.readRequest(e.Response)
+func (c *conn) createResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
+	q, err := c.resolve(e.Response)
 	if err != nil {
 		return err
 	}
-	if r := c.active(); r != nil && !q.aside {
-		return activeResponse(r.obj.ID)
+	if r := c.active(); r != nil && !q.Aside {
+		return openaiwire.ActiveResponse(r.obj.ID)
 	}
 	if len(c.running) >= maxRunning {
-		return rest.Invalid("too_many_active_responses", "",
+		return openaiwire.Invalid("too_many_active_responses", "",
 			"There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
 	if c.deaf {
@@ -104,16 +63,16 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 	d := c.dialogue
 	var results, said []*item
 	switch {
-	case q.given:
+	case q.Given:
 		d = d.Fork()
 		for _, it := range q.input {
-			if it.kind == kindOutput {
+			if it.Type == openaiwire.FunctionOutput {
 				results = append(results, it)
-			} else if it.kind == kindMessage && it.role == "user" {
+			} else if it.Type == openaiwire.Message && it.Role == "user" {
 				said = append(said, it)
 			}
 		}
-	case q.aside:
+	case q.Aside:
 		d = d.Fork()
 	default:
 		results, said = c.conv.pending()
@@ -136,9 +95,9 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 		more := d.Hear(hear(said[len(said)-1]), ctx)
 		turn.Heard, turn.Steps = more.Heard, append(turn.Steps, more.Steps...)
 	case len(results) > 0:
-	case q.instructions != nil && *q.instructions != "":
+	case q.Instructions != nil && *q.Instructions != "":
 		// The only thing to answer is this response's instructions.
-		turn = d.Fork().Hear(scenario.Heard{Text: *q.instructions}, ctx)
+		turn = d.Fork().Hear(scenario.Heard{Text: *q.Instructions}, ctx)
 	default:
 		turn = d.Continue(ctx)
 	}
@@ -148,19 +107,19 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 // memory returns the conversation, or the request's own input, without the items to answer now.
 func (c *conversation) memory(q *request, fresh []*item) []scenario.Memory {
 	items := c.items
-	if q.given {
+	if q.Given {
 		items = q.input
 	}
 	names := map[string]string{}
 	var known []scenario.Memory
 	for _, it := range items {
-		if it.kind == kindCall {
-			names[it.callID] = it.name
+		if it.Type == openaiwire.FunctionCall {
+			names[it.CallID] = it.Name
 		}
 		if slices.Contains(fresh, it) {
 			continue
 		}
-		if m, ok := it.memory(cmp.Or(names[it.callID], c.callName(it.callID))); ok {
+		if m, ok := it.memory(cmp.Or(names[it.CallID], c.callName(it.CallID))); ok {
 			known = append(known, m)
 		}
 	}
@@ -168,35 +127,35 @@ func (c *conversation) memory(q *request, fresh []*item) []scenario.Memory {
 }
 
 func hear(it *item) scenario.Heard {
-	if it.isAudio() {
+	if it.IsAudio() {
 		h := scenario.Heard{Spoken: true, Duration: it.spoken}
 		if it.told {
-			h.Text = it.words()
+			h.Text = it.Words()
 		}
 		return h
 	}
-	return scenario.Heard{Text: it.words()}
+	return scenario.Heard{Text: it.Words()}
 }
 
 func (c *conversation) results(items []*item) []scenario.Result {
 	out := make([]scenario.Result, len(items))
 	for i, it := range items {
-		out[i] = scenario.Result{Name: c.callName(it.callID), Output: it.output}
+		out[i] = scenario.Result{Name: c.callName(it.CallID), Output: it.Output}
 	}
 	return out
 }
 
 func (c *conn) context(q *request) scenario.Context {
 	ctx := scenario.Context{Instructions: c.sess.Instructions, Preamble: c.model.phases}
-	if q.instructions != nil {
-		ctx.Instructions = *q.instructions
+	if q.Instructions != nil {
+		ctx.Instructions = *q.Instructions
 	}
 	declared, choice := c.sess.Tools, c.sess.ToolChoice
-	if q.tools != nil {
-		declared = q.tools
+	if q.Tools != nil {
+		declared = q.Tools
 	}
-	if q.toolChoice != nil {
-		choice = q.toolChoice
+	if q.ToolChoice != nil {
+		choice = q.ToolChoice
 	}
 	for _, t := range declared {
 		if t.Type != "function" {
@@ -223,25 +182,8 @@ func (c *conn) context(q *request) scenario.Context {
 }
 
 func (c *conn) newResponse(q *request) *response {
-	o := &responseObject{
-		Object: "realtime.response", ID: "resp_" + c.ids.Base62(21), Status: inProgress, Output: []*item{},
-		OutputModalities: c.sess.OutputModalities, MaxOutputTokens: c.sess.MaxOutputTokens, Metadata: null,
-	}
-	if q.modalities != nil {
-		o.OutputModalities = q.modalities
-	}
-	if q.maxTokens != nil {
-		o.MaxOutputTokens = q.maxTokens
-	}
-	if q.metadata != nil {
-		o.Metadata = q.metadata
-	}
-	if !q.aside {
-		o.ConversationID = &c.conv.id
-	}
-	o.Audio.Output.Format = cmp.Or(q.format, c.sess.Audio.Output.Format)
-	o.Audio.Output.Voice = cmp.Or(q.voice, c.sess.Audio.Output.Voice)
-	r := &response{obj: o, aside: q.aside, inText: o.OutputModalities[0] == "text", speed: c.sess.Audio.Output.Speed}
+	o := openaiwire.NewResponse(c.ids.Response(), c.conv.id, c.sess, &q.ResponseParams)
+	r := &response{obj: o, aside: q.Aside, inText: o.InText(), speed: c.sess.Audio.Output.Speed}
 	// "inf" is not a number and leaves the limit at 0.
 	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)
 	c.countInput(q, r)
@@ -250,20 +192,24 @@ func (c *conn) newResponse(q *request) *response {
 
 func (c *conn) countInput(q *request, r *response) {
 	items := c.conv.items
-	if q.given {
+	if q.Given {
 		items = q.input
 	}
 	n := countItems(items)
 	instructions, declared := c.sess.Instructions, c.sess.Tools
-	if q.instructions != nil {
-		instructions = *q.instructions
+	if q.Instructions != nil {
+		instructions = *q.Instructions
 	}
-	if q.tools != nil {
-		declared = q.tools
+	if q.Tools != nil {
+		declared = q.Tools
 	}
 	r.reasons = c.model.phases && len(declared) == 0
-	n.text += countItems([]*item{{kind: kindMessage, content: []content{{text: instructions}}}}).text + countTools(declared)
+	n.text += countItems([]*item{words(instructions)}).text + countTools(declared)
 	c.inputOf[r.obj.ID] = n
+}
+
+func words(text string) *item {
+	return &item{Item: openaiwire.Item{Type: openaiwire.Message, Content: []openaiwire.Content{{Text: text}}}}
 }
 
 func (c *conn) begin(r *response) {
@@ -273,7 +219,7 @@ func (c *conn) begin(r *response) {
 	r.next = time.Now()
 	c.running = append(c.running, r)
 	c.stats.Responses.Add(1)
-	c.emit("response.created", "response", r.obj)
+	c.emit(openaiwire.ResponseCreated(r.obj))
 	if c.quota {
 		c.failQuota(r)
 		return
@@ -282,23 +228,23 @@ func (c *conn) begin(r *response) {
 }
 
 func withAudio(it *item) (json.RawMessage, error) {
-	if len(it.audio) == 0 || it.kind != kindMessage {
-		return json.Marshal(it)
+	if len(it.audio) == 0 || it.Type != openaiwire.Message {
+		return json.Marshal(&it.Item)
 	}
-	parts := make([]object, len(it.content))
-	for i, p := range it.content {
-		parts[i] = object{"type", p.kind}
-		if p.kind == "input_audio" || p.kind == "output_audio" {
+	parts := make([]object, len(it.Content))
+	for i, p := range it.Content {
+		parts[i] = object{"type", p.Type}
+		if p.Type == "input_audio" || p.Type == "output_audio" {
 			parts[i] = append(parts[i], "audio", string(audio.AppendBase64(nil, it.audio)))
 		}
-		if p.transcript != nil {
-			parts[i] = append(parts[i], "transcript", p.transcript)
+		if p.Transcript != nil {
+			parts[i] = append(parts[i], "transcript", p.Transcript)
 		}
-		if p.text != "" {
-			parts[i] = append(parts[i], "text", p.text)
+		if p.Text != "" {
+			parts[i] = append(parts[i], "text", p.Text)
 		}
 	}
-	return it.message(parts).MarshalJSON()
+	return it.Message(parts).MarshalJSON()
 }
 
 func isCalls(s scenario.Step) bool {

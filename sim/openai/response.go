@@ -6,35 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
-// responseObject is the response in response.created and response.done, its keys in the order of the recordings.
-type responseObject struct {
-	Object           string          `json:"object"`
-	ID               string          `json:"id"`
-	Status           string          `json:"status"`
-	StatusDetails    any             `json:"status_details"` // null or an object, as Usage is
-	Output           []*item         `json:"output"`
-	ConversationID   *string         `json:"conversation_id"`
-	OutputModalities []string        `json:"output_modalities"`
-	MaxOutputTokens  json.RawMessage `json:"max_output_tokens"`
-	Audio            struct {
-		Output struct {
-			Format format `json:"format"`
-			Voice  string `json:"voice"`
-		} `json:"output"`
-	} `json:"audio"`
-	Usage    any             `json:"usage"`
-	Metadata json.RawMessage `json:"metadata"`
-}
-
 type response struct {
 	// Fixed after startResponse.
-	obj    *responseObject
+	obj    *openaiwire.Response
 	aside  bool // outside the conversation
 	inText bool // output is text
 	limit  int  // limit of output tokens; 0 means no limit
@@ -66,8 +47,10 @@ type message struct {
 }
 
 // place is where the message's deltas belong.
-func (r *response) place() object {
-	return object{"response_id", r.obj.ID, "item_id", r.msg.item.id, "output_index", r.msg.index, "content_index", 0}
+func (r *response) place() openaiwire.Place { return r.at(r.msg.item, r.msg.index) }
+
+func (r *response) at(it *item, index int) openaiwire.Place {
+	return openaiwire.Place{ResponseID: r.obj.ID, ItemID: it.ID, Output: index}
 }
 
 func (c *conn) advance(r *response, now time.Time) {
@@ -76,7 +59,7 @@ func (c *conn) advance(r *response, now time.Time) {
 		case r.line != nil:
 			c.deliver(r)
 		case len(r.steps) == 0:
-			c.finish(r, completed)
+			c.finish(r, openaiwire.Completed)
 		default:
 			s := r.steps[0]
 			r.steps = r.steps[1:]
@@ -101,7 +84,7 @@ func (c *conn) step(r *response, s scenario.Step) {
 		}
 		c.Commit(c.w.Do([]fault.Action{s.Action}))
 	case scenario.End:
-		c.finish(r, completed)
+		c.finish(r, openaiwire.Completed)
 		c.w.Close(s.Code, s.Reason)
 	}
 }
@@ -156,7 +139,7 @@ func (c *conn) deliver(r *response) {
 	switch {
 	case r.over:
 	case r.reached():
-		c.finish(r, incomplete, "reason", "max_output_tokens")
+		c.finish(r, openaiwire.Incomplete, "reason", "max_output_tokens")
 	default:
 		r.schedule()
 	}
@@ -167,11 +150,11 @@ func (r *response) reached() bool { return r.limit > 0 && r.out.total() >= r.lim
 func (c *conn) sendWord(r *response, word string) {
 	r.msg.words += word
 	r.out.words(word)
-	event := "response.output_audio_transcript.delta"
+	e := r.place().TranscriptDelta(word)
 	if r.inText {
-		event = "response.output_text.delta"
+		e = r.place().TextDelta(word)
 	}
-	c.emit(event, append(r.place(), "delta", word, "obfuscation", obfuscation(c.ids, word))...)
+	c.emitWords(e, word)
 }
 
 func (c *conn) sendAudio(r *response, p voice.Part) {
@@ -186,64 +169,59 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 	r.out.audio += length
 	c.stats.AudioOutMS.Add(length.Milliseconds())
 	if !r.aside {
-		c.sess.spoken = true
+		c.sess.VoiceFixed = true
 		c.conv.keep(r.msg.item, p.Audio)
 	}
-	c.emitAudio(r.place(), p.Audio)
+	c.sent(openaiwire.AudioDelta, r.place().AppendAudioDelta(make([]byte, 0, len(p.Audio)*4/3+300), c.ids.IDs, p.Audio))
 }
 
 func (c *conn) openMessage(r *response) {
-	it := &item{id: itemID(c.ids), kind: kindMessage, status: inProgress, role: "assistant", answered: true,
-		format: r.obj.Audio.Output.Format}
+	it := &item{answered: true, format: r.obj.Audio.Output.Format}
+	it.ID, it.Type, it.Status, it.Role = c.ids.Item(), openaiwire.Message, openaiwire.InProgress, "assistant"
 	if c.model.phases {
-		it.phase = "final_answer"
+		it.Phase = "final_answer"
 		if slices.ContainsFunc(r.steps, isCalls) {
-			it.phase = "commentary"
+			it.Phase = "commentary"
 		}
 	}
 	r.msg = &message{item: it, index: len(r.obj.Output)}
 	c.openItem(r, it)
-	c.emit("response.content_part.added", c.part(r, "")...)
+	c.emit(c.withContent(r.place().PartAdded, openaiwire.Part(r.inText, "")))
 }
 
 func (c *conn) openItem(r *response, it *item) {
-	r.obj.Output = append(r.obj.Output, it)
-	c.emit("response.output_item.added", "response_id", r.obj.ID, "output_index", len(r.obj.Output)-1, "item", it)
+	r.obj.Output = append(r.obj.Output, &it.Item)
+	c.emit(r.at(it, len(r.obj.Output)-1).OutputItemAdded(&it.Item))
 	if !r.aside {
 		previous := c.conv.last()
 		c.conv.insert(it, -1)
-		c.emitItem("added", previous, it)
+		c.emit(openaiwire.ItemAdded(previous, &it.Item))
 	}
 }
 
 func (c *conn) closeItem(r *response, it *item, index int, status string) {
-	it.status = status
+	it.Status = status
 	if !r.aside {
-		c.emitItem("done", c.conv.beforeDone(it), it)
+		c.emit(openaiwire.ItemDone(c.conv.beforeDone(it), &it.Item))
 	}
-	c.emit("response.output_item.done", "response_id", r.obj.ID, "output_index", index, "item", it)
+	c.emit(r.at(it, index).OutputItemDone(&it.Item))
 }
 
 // beforeDone is the previous_item_id of conversation.item.done: it is also null for the
 // second item of a conversation, as recorded.
 func (c *conversation) beforeDone(it *item) *string {
-	if _, i := c.find(it.id); i == 1 {
+	if _, i := c.find(it.ID); i == 1 {
 		return nil
 	}
 	return c.before(it)
 }
 
-// part is the body of a content_part event; its types differ from those of items.
-func (c *conn) part(r *response, words string) object {
-	part := object{"type", "audio", "transcript", words}
-	if r.inText {
-		part = object{"type", "text", "text", words}
+// withContent makes a content_part event. Azure repeats the part as "content".
+func (c *conn) withContent(event func(openaiwire.Object) openaiwire.ServerEvent, part openaiwire.Object) openaiwire.ServerEvent {
+	if c.azure {
+		return event(part).With("content", part)
 	}
-	b := append(r.place(), "part", part)
-	if c.azure { // it repeats the part
-		b = append(b, "content", part)
-	}
-	return b
+	return event(part)
 }
 
 func (c *conn) closeMessage(r *response, status string) {
@@ -252,14 +230,14 @@ func (c *conn) closeMessage(r *response, status string) {
 		return
 	}
 	if r.inText {
-		m.item.content = []content{{kind: "output_text", text: m.words}}
-		c.emit("response.output_text.done", append(r.place(), "text", m.words)...)
+		m.item.Content = []openaiwire.Content{{Type: "output_text", Text: m.words}}
+		c.emit(r.place().TextDone(m.words))
 	} else {
-		m.item.content = []content{{kind: "output_audio", transcript: &m.words}}
-		c.emit("response.output_audio.done", r.place()...)
-		c.emit("response.output_audio_transcript.done", append(r.place(), "transcript", m.words)...)
+		m.item.Content = []openaiwire.Content{{Type: "output_audio", Transcript: &m.words}}
+		c.emit(r.place().AudioDone())
+		c.emit(r.place().TranscriptDone(m.words))
 	}
-	c.emit("response.content_part.done", c.part(r, m.words)...)
+	c.emit(c.withContent(r.place().PartDone, openaiwire.Part(r.inText, m.words)))
 	c.closeItem(r, m.item, m.index, status)
 	r.msg = nil
 }
@@ -274,21 +252,19 @@ func (c *conn) finish(r *response, status string, details ...any) {
 		r.heardTo = later(r.heardTo, r.began.Add(r.line.PlayedOut()))
 		r.line.Stop()
 	}
-	itemStatus := completed
-	if status != completed {
-		itemStatus = incomplete
+	itemStatus := openaiwire.Completed
+	if status != openaiwire.Completed {
+		itemStatus = openaiwire.Incomplete
 	}
 	c.closeMessage(r, itemStatus)
-	if r.obj.Status = status; len(details) > 0 {
-		r.obj.StatusDetails = append(object{"type", status}, details...)
-	}
+	r.obj.End(status, details...)
 	used := c.account(r)
 	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
-	c.emit("response.done", "response", r.obj)
+	c.emit(openaiwire.ResponseDone(r.obj))
 	if c.model.phases {
-		c.emit("rate_limits.updated", "rate_limits", []object{{
+		c.emit(openaiwire.ServerEvent{Type: "rate_limits.updated", Members: object{"rate_limits", []object{{
 			"name", "tokens", "limit", tokenLimit, "remaining", tokenLimit - used, "reset_seconds", float64(used) * 60 / tokenLimit,
-		}})
+		}}}})
 	}
 	for _, call := range r.late {
 		c.after(call.Late, func() { c.lateResponse(call) })
@@ -300,7 +276,7 @@ func (c *conn) finish(r *response, status string, details ...any) {
 
 func (c *conn) callTools(r *response, calls []scenario.Call) {
 	if !c.model.phases {
-		c.closeMessage(r, completed)
+		c.closeMessage(r, openaiwire.Completed)
 	}
 	for _, call := range calls {
 		if r.over || c.w.Closed() {
@@ -308,7 +284,7 @@ func (c *conn) callTools(r *response, calls []scenario.Call) {
 		}
 		c.callTool(r, call)
 	}
-	c.closeMessage(r, completed) // still open if every call is late
+	c.closeMessage(r, openaiwire.Completed) // still open if every call is late
 }
 
 func (c *conn) callTool(r *response, call scenario.Call) {
@@ -316,7 +292,7 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
 	r.onCall = nil
 	var cancel *fault.Action
-	for _, a := range wire.PlanCall(&call, "call_"+c.ids.Base62(16), actions) {
+	for _, a := range wire.PlanCall(&call, c.ids.Call(), actions) {
 		if a.Kind == fault.CancelCall {
 			cancel = &a
 		} else {
@@ -344,36 +320,37 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 
 func (c *conn) cancelCall(r *response, a fault.Action) {
 	if a.For == 0 {
-		c.finish(r, cancelled, "reason", "turn_detected")
+		c.finish(r, openaiwire.Cancelled, "reason", "turn_detected")
 		return
 	}
 	r.next = r.next.Add(a.For + time.Hour) // it stays open until then
-	c.after(a.For, func() { c.finish(r, cancelled, "reason", "turn_detected") })
+	c.after(a.For, func() { c.finish(r, openaiwire.Cancelled, "reason", "turn_detected") })
 }
 
 // sendCall sends one function_call item. With models of the second generation
 // the preceding message ends only after the item was added, as recorded.
 func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
-	it := &item{id: itemID(c.ids), kind: kindCall, status: inProgress, name: call.Name, callID: call.ID, answered: true}
+	it := &item{answered: true}
+	it.ID, it.Type, it.Status, it.Name, it.CallID = c.ids.Item(), openaiwire.FunctionCall, openaiwire.InProgress, call.Name, call.ID
 	index := len(r.obj.Output)
 	c.openItem(r, it)
-	at := object{"response_id", r.obj.ID, "item_id", it.id, "output_index", index, "call_id", call.ID}
+	at := r.at(it, index)
 	arguments := c.model.style(call.Args)
 	for _, piece := range wire.ArgumentPieces(arguments) {
 		if r.over {
 			return
 		}
 		r.out.words(piece)
-		c.emit("response.function_call_arguments.delta", append(at, "delta", piece, "obfuscation", obfuscation(c.ids, piece))...)
+		c.emitWords(at.ArgumentsDelta(call.ID, piece), piece)
 	}
-	it.arguments = arguments
-	c.closeMessage(r, completed)
+	it.Arguments = arguments
+	c.closeMessage(r, openaiwire.Completed)
 	if doomed {
-		c.closeItem(r, it, index, incomplete)
+		c.closeItem(r, it, index, openaiwire.Incomplete)
 		return
 	}
-	c.emit("response.function_call_arguments.done", append(at, "name", call.Name, "arguments", arguments)...)
-	c.closeItem(r, it, index, completed)
+	c.emit(at.ArgumentsDone(call.ID, call.Name, arguments))
+	c.closeItem(r, it, index, openaiwire.Completed)
 }
 
 // style writes arguments as the model does: compact, or with the spaces

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/sim/rest"
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/wire"
 )
 
@@ -76,7 +76,7 @@ func (s *secretStore) keep(made *secret, now time.Time) (value string) {
 func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, http.StatusMethodNotAllowed, rest.Invalid("method_not_allowed", "", "Only POST makes a client secret."))
+		writeError(w, http.StatusMethodNotAllowed, openaiwire.Invalid("method_not_allowed", "", "Only POST makes a client secret."))
 		return
 	}
 	key := keyOf(r)
@@ -92,7 +92,7 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSecretBytes))
 	if err != nil {
-		writeError(w, http.StatusBadRequest, rest.Invalid("invalid_body", "",
+		writeError(w, http.StatusBadRequest, openaiwire.Invalid("invalid_body", "",
 			"The body could not be read, or has more than %d bytes.", maxSecretBytes))
 		return
 	}
@@ -107,32 +107,34 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 }
 
 type secretAnswer struct {
-	Value     string   `json:"value"`
-	ExpiresAt int64    `json:"expires_at"`
-	Session   *session `json:"session"`
+	Value     string              `json:"value"`
+	ExpiresAt int64               `json:"expires_at"`
+	Session   *openaiwire.Session `json:"session"`
 }
 
-func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *rest.Error) {
+func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *openaiwire.Error) {
 	seconds, anchor := secretDefault, "created_at"
 	var raw json.RawMessage
 	if len(bytes.TrimSpace(body)) > 0 {
 		if !json.Valid(body) {
-			return nil, invalidEvent(body)
+			return nil, openaiwire.NotJSON(body)
 		}
-		if err := (fields{
-			"expires_after": fields{"anchor": word(&anchor, "created_at"), "seconds": integer(&seconds, secretMin, secretMax)}.apply,
-			"session":       asIs(&raw),
-		}).apply(body, ""); err != nil {
+		if err := (openaiwire.Fields{
+			"expires_after": openaiwire.Fields{
+				"anchor": openaiwire.Word(&anchor, "created_at"), "seconds": openaiwire.Integer(&seconds, secretMin, secretMax),
+			}.Read,
+			"session": openaiwire.Raw(&raw),
+		}).Read(body, ""); err != nil {
 			return nil, err
 		}
 	}
 	var asked map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &asked) != nil {
-		return nil, rest.WrongType("session", "an object", kindOf(raw))
+		return nil, openaiwire.WrongType("session", "an object", openaiwire.KindOf(raw))
 	}
 	name := "gpt-realtime"
 	if model, has := asked["model"]; has && json.Unmarshal(model, &name) != nil {
-		return nil, rest.WrongType("session.model", "a string", kindOf(model))
+		return nil, openaiwire.WrongType("session.model", "a string", openaiwire.KindOf(model))
 	}
 	m, ok := findModel(name)
 	if !ok {
@@ -141,8 +143,8 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *rest.E
 	s := newSession("sess_"+h.secrets.id(), name, m, false, now.Add(sessionLife(h.opts)))
 	made := &secret{expires: now.Add(time.Duration(seconds) * time.Second), model: name}
 	if len(raw) > 0 {
-		var err *rest.Error
-		if s, err = s.update(raw); err != nil {
+		var err *openaiwire.Error
+		if s, err = s.Update(raw); err != nil {
 			return nil, err
 		}
 		delete(asked, "model")

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/rest"
 	"voicegw/sim/voice"
@@ -53,7 +54,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/v1/realtime/client_secrets":
 		h.clientSecrets(w, r)
 	default:
-		writeError(w, http.StatusNotFound, rest.Invalid("unknown_url", "",
+		writeError(w, http.StatusNotFound, openaiwire.Invalid("unknown_url", "",
 			"Unknown request URL: %s %s. The simulator serves /v1/realtime, /openai/v1/realtime and the "+
 				"client_secrets below them.", r.Method, r.URL.Path))
 	}
@@ -61,11 +62,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) unauthorized(w http.ResponseWriter) {
 	h.opts.Stats.Refused.Add(1)
-	writeError(w, http.StatusUnauthorized, rest.Invalid("missing_api_key", "",
-		"You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
+	writeError(w, http.StatusUnauthorized, openaiwire.MissingKey())
 }
 
-func writeError(w http.ResponseWriter, status int, e *rest.Error) {
+func writeError(w http.ResponseWriter, status int, e *openaiwire.Error) {
 	e.Status = status
 	rest.Refuse(w, rest.OpenAI, e)
 }
@@ -92,7 +92,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		writeError(w, http.StatusUpgradeRequired,
-			rest.Invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
+			openaiwire.Invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
 		return
 	}
 	answer := func(a fault.Action) bool {
@@ -138,11 +138,11 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 func (c *conn) open(r *http.Request, made *secret) *refusal {
 	q := r.URL.Query()
 	if strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1") {
-		return &refusal{4000, rest.Invalid("beta_api_shape_disabled", "",
+		return &refusal{4000, openaiwire.Invalid("beta_api_shape_disabled", "",
 			"The Realtime Beta API is no longer supported. Please use /v1/realtime for the GA API.")}
 	}
 	if intent := q.Get("intent"); intent != "" {
-		return &refusal{4000, rest.Invalid("invalid_intent", "intent",
+		return &refusal{4000, openaiwire.Invalid("invalid_intent", "intent",
 			"The intent '%s' is not simulated; connect with ?model= instead.", intent)}
 	}
 	name := cmp.Or(q.Get("model"), q.Get("deployment")) // Azure also uses deployment
@@ -158,10 +158,10 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 		return refuseModel(name)
 	}
 	c.model = m
-	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.azure, c.begun.Add(sessionLife(c.opts)))
-	c.conv.id = "conv_" + c.ids.Base62(21)
+	c.sess = newSession(c.ids.Session(), name, m, c.azure, c.begun.Add(sessionLife(c.opts)))
+	c.conv.id = c.ids.Conversation()
 	if made != nil && made.session != nil {
-		s, err := c.sess.update(made.session)
+		s, err := c.sess.Update(made.session)
 		if err != nil {
 			return &refusal{4000, err}
 		}
@@ -169,6 +169,24 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	}
 	c.in.configure(nil, c.sess)
 	return nil
+}
+
+// sessionLife is the maximum age of a session: 60 min, unless the options say otherwise.
+func sessionLife(o wire.Options) time.Duration {
+	if o.ConnectionLife > 0 {
+		return o.ConnectionLife
+	}
+	return 60 * time.Minute
+}
+
+// defaultInstructions are those of a new session. The provider has a longer text of its own.
+const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
+
+func newSession(id, name string, m model, azure bool, expires time.Time) *openaiwire.Session {
+	return openaiwire.NewSession(id, name, &openaiwire.Rules{
+		Instructions: defaultInstructions, Voice: m.voice, SilenceMS: m.silenceMS,
+		AnyTranscription: azure, // the name of a deployment can be anything
+	}, expires)
 }
 
 // model is what differs between the models, as recorded.

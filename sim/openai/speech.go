@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"voicegw/audio"
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -22,10 +23,10 @@ func lineOf(lines *voice.Cache, say scenario.Say, r *response) voice.Line {
 	}
 	f := r.obj.Audio.Output.Format
 	if say.Text == "" {
-		quiet := make([]byte, int(say.Silence.Milliseconds())*f.hz()/1000*audio.BytesPerSample)
-		return voice.Line{Audio: f.encode(quiet), BytesPerMS: f.bytesPerMS()}
+		quiet := make([]byte, int(say.Silence.Milliseconds())*f.Hz()/1000*audio.BytesPerSample)
+		return voice.Line{Audio: encode(f, quiet), BytesPerMS: f.BytesPerMS()}
 	}
-	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
+	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.Hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
 }
 
 func written(text string) voice.Line {
@@ -36,8 +37,8 @@ func written(text string) voice.Line {
 	return l
 }
 
-func spoken(u voice.Utterance, f format) voice.Line {
-	l := voice.Line{Audio: f.encode(u.PCM), BytesPerMS: f.bytesPerMS()}
+func spoken(u voice.Utterance, f openaiwire.Format) voice.Line {
+	l := voice.Line{Audio: encode(f, u.PCM), BytesPerMS: f.BytesPerMS()}
 	for _, w := range u.Words {
 		for _, t := range tokens(w.Text) {
 			l.Words = append(l.Words, voice.Word{Text: t, Start: w.Start})
@@ -46,7 +47,7 @@ func spoken(u voice.Utterance, f format) voice.Line {
 	return l
 }
 
-func (f format) encode(pcm []byte) []byte {
+func encode(f openaiwire.Format, pcm []byte) []byte {
 	switch f.Type {
 	case "audio/pcmu":
 		return audio.AppendULaw(nil, pcm)

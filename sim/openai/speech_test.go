@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -312,7 +313,7 @@ func TestTheLinesPCMIsWhole(t *testing.T) {
 		c := r.open()
 		c.send(`{"type":"response.create"}`)
 		got := c.until(done)
-		want := spoken(voice.New(voice.Options{Voice: "alloy"}).Speak("Hello! I am a simulated voice model. Say something, or type a question."), format{"audio/pcm", 24000})
+		want := spoken(voice.New(voice.Options{Voice: "alloy"}).Speak("Hello! I am a simulated voice model. Say something, or type a question."), openaiwire.Format{Type: "audio/pcm", Rate: 24000})
 		if string(audioOf(got)) != string(want.Audio) {
 			t.Errorf("%d bytes sent, %d spoken", len(audioOf(got)), len(want.Audio))
 		}

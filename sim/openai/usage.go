@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/wire"
 )
 
@@ -38,24 +39,24 @@ func (i inputTokens) total() int { return i.text + i.audio }
 func countItems(items []*item) (n inputTokens) {
 	var audio time.Duration
 	for _, it := range items {
-		switch it.kind {
-		case kindCall:
-			n.text += wire.TextTokens(it.name) + len(it.arguments)/4 + 1
-		case kindOutput:
-			n.text += max(wire.TextTokens(it.output), len(it.output)/4)
+		switch it.Type {
+		case openaiwire.FunctionCall:
+			n.text += wire.TextTokens(it.Name) + len(it.Arguments)/4 + 1
+		case openaiwire.FunctionOutput:
+			n.text += max(wire.TextTokens(it.Output), len(it.Output)/4)
 		default:
 			if it.length > 0 {
 				audio += it.length
 				continue
 			}
-			n.text += wire.TextTokens(it.words())
+			n.text += wire.TextTokens(it.Words())
 		}
 	}
 	n.audio = int(audio / inputTokenTime)
 	return n
 }
 
-func countTools(tools []tool) int {
+func countTools(tools []openaiwire.Tool) int {
 	if len(tools) == 0 {
 		return 0
 	}
@@ -69,7 +70,7 @@ func countTools(tools []tool) int {
 // cacheStep is the granularity of the cache: the recordings show multiples of 64.
 const cacheStep = 64
 
-// account fills in the usage of a response, its keys in the order of the recordings, and returns its tokens.
+// account fills in the usage of a response, and returns its tokens.
 func (n *spending) account(r *response) int {
 	in := n.inputOf[r.obj.ID]
 	delete(n.inputOf, r.obj.ID)
@@ -83,24 +84,16 @@ func (n *spending) account(r *response) int {
 		reasoning = reasoningTokens
 	}
 	r.out.text += reasoning
-	used := in.total() + r.out.total()
-	out := object{"text_tokens", r.out.text, "audio_tokens", r.out.audioTokens()}
-	if reasoning > 0 {
-		out = append(out, "reasoning_tokens", reasoning)
+	used := openaiwire.Usage{
+		InputText: in.text, InputAudio: in.audio, CachedText: cached - cachedAudio, CachedAudio: cachedAudio,
+		OutputText: r.out.text, OutputAudio: r.out.audioTokens(), Reasoning: reasoning,
 	}
-	r.obj.Usage = object{
-		"total_tokens", used, "input_tokens", in.total(), "output_tokens", r.out.total(),
-		"input_token_details", object{
-			"text_tokens", in.text, "audio_tokens", in.audio, "image_tokens", 0, "cached_tokens", cached,
-			"cached_tokens_details", object{"text_tokens", cached - cachedAudio, "audio_tokens", cachedAudio, "image_tokens", 0},
-		},
-		"output_token_details", out,
-	}
-	n.used += used
+	r.obj.Usage = used
+	n.used += used.Total()
 	if !r.aside {
 		n.cached = in.total()
 	}
-	return used
+	return used.Total()
 }
 
 // tokenLimit is the limit in rate_limits.updated, as recorded.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"voicegw/internal/openaiwire"
 )
 
 type message struct {
@@ -44,7 +45,7 @@ var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio",
 func (r *chatRequest) checkMessages() *Error {
 	switch n := len(r.Messages); {
 	case r.Messages == nil:
-		return Missing("messages")
+		return openaiwire.Missing("messages")
 	case n == 0:
 		return emptyArray("messages")
 	case n > maxMessages:
@@ -64,39 +65,39 @@ func (r *chatRequest) checkMessages() *Error {
 }
 
 func (m *message) read(i int) *Error {
-	at := Path("messages", i)
+	at := openaiwire.Path("messages", i)
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool":
 	case "":
-		return Missing(at + ".role")
+		return openaiwire.Missing(at + ".role")
 	default: // function messages were replaced by tool messages
-		return BadValue(at+".role", m.Role, "system", "assistant", "user", "function", "tool", "developer")
+		return openaiwire.BadValue(at+".role", m.Role, "system", "assistant", "user", "function", "tool", "developer")
 	}
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
 			return nil
 		}
 		dotted := strings.Replace(at, "[", ".[", 1) // spelled as the provider does here
-		return Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
+		return openaiwire.Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
 	}
 	if json.Unmarshal(m.Content, &m.text) == nil {
 		return nil
 	}
 	var parts []messagePart
 	if json.Unmarshal(m.Content, &parts) != nil {
-		return Invalid("invalid_type", at+".content",
+		return openaiwire.Invalid("invalid_type", at+".content",
 			"Invalid type for '%s.content': expected one of a string or array of objects, but got something else instead.", at)
 	}
 	var texts []string
 	for k, p := range parts {
 		if !slices.Contains(partTypes, p.Type) {
-			return BadValue(Path(at+".content", k), p.Type, "text", "image_url", "input_audio", "refusal", "audio", "file")
+			return openaiwire.BadValue(openaiwire.Path(at+".content", k), p.Type, "text", "image_url", "input_audio", "refusal", "audio", "file")
 		}
 		switch p.Type {
 		case "text":
 			texts = append(texts, p.Text)
 		case "image_url":
-			if bad := p.checkImage(Path(at+".content", k)); bad != nil {
+			if bad := p.checkImage(openaiwire.Path(at+".content", k)); bad != nil {
 				return bad
 			}
 			m.images++
@@ -116,9 +117,9 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 func (p messagePart) checkImage(at string) *Error {
 	switch {
 	case p.Image == nil || p.Image.URL == "":
-		return Missing(at + ".image_url.url")
+		return openaiwire.Missing(at + ".image_url.url")
 	case p.Image.Detail != "" && !slices.Contains([]string{"auto", "low", "high", "original"}, p.Image.Detail):
-		return BadValue(at+".image_url.detail", p.Image.Detail, "low", "high", "auto", "original")
+		return openaiwire.BadValue(at+".image_url.detail", p.Image.Detail, "low", "high", "auto", "original")
 	}
 	if inline, data := strings.CutPrefix(p.Image.URL, "data:"); data {
 		kind, payload, ok := strings.Cut(inline, ";base64,")
@@ -129,7 +130,7 @@ func (p messagePart) checkImage(at string) *Error {
 	} else if strings.HasPrefix(p.Image.URL, "https://") || strings.HasPrefix(p.Image.URL, "http://") {
 		return nil
 	}
-	return Invalid("invalid_image_url", at+".image_url.url",
+	return openaiwire.Invalid("invalid_image_url", at+".image_url.url",
 		"Invalid 'image_url': expected the address of an image, or a base64-encoded data URL of a png, jpeg, gif or webp image.")
 }
 
@@ -144,17 +145,17 @@ type messageOrder struct {
 const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
 
 func (o *messageOrder) next(i int, m *message) *Error {
-	at := Path("messages", i)
+	at := openaiwire.Path("messages", i)
 	if m.Role == "tool" {
 		switch k := slices.Index(o.ids, m.ToolCallID); {
 		case !o.said:
-			return Invalid("", strings.Replace(at, "[", ".[", 1)+".role", orphan)
+			return openaiwire.Invalid("", strings.Replace(at, "[", ".[", 1)+".role", orphan)
 		case k >= 0:
 			o.ids = slices.Delete(o.ids, k, k+1)
 		case m.ToolCallID == "":
-			return Missing(at + ".tool_call_id")
+			return openaiwire.Missing(at + ".tool_call_id")
 		case !slices.Contains(o.all, m.ToolCallID):
-			return Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id",
+			return openaiwire.Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id",
 				"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
 		}
 		return nil
@@ -164,14 +165,14 @@ func (o *messageOrder) next(i int, m *message) *Error {
 	}
 	*o = messageOrder{}
 	for k, c := range m.ToolCalls {
-		call := Path(at+".tool_calls", k)
+		call := openaiwire.Path(at+".tool_calls", k)
 		switch {
 		case m.Role != "assistant":
-			return Invalid("unknown_parameter", at+".tool_calls", "Unknown parameter: '%s.tool_calls'.", at)
+			return openaiwire.Invalid("unknown_parameter", at+".tool_calls", "Unknown parameter: '%s.tool_calls'.", at)
 		case c.ID == "":
-			return Missing(call + ".id")
+			return openaiwire.Missing(call + ".id")
 		case c.Function.Name == "":
-			return Missing(call + ".function.name")
+			return openaiwire.Missing(call + ".function.name")
 		}
 		if !slices.Contains(o.all, c.ID) { // a call sent twice needs only one result
 			o.ids = append(o.ids, c.ID)
@@ -186,7 +187,7 @@ func (o *messageOrder) end(i int) *Error {
 	if len(o.ids) == 0 {
 		return nil
 	}
-	return Invalid("", strings.Replace(Path("messages", i), "[", ".[", 1)+".role",
+	return openaiwire.Invalid("", strings.Replace(openaiwire.Path("messages", i), "[", ".[", 1)+".role",
 		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
 			"The following tool_call_ids did not have response messages: %s", strings.Join(o.ids, ", "))
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/wire"
 )
 
@@ -57,7 +58,7 @@ type choiceOut struct {
 	Finish   string     `json:"finish_reason"`
 }
 
-type object = wire.Object
+type object = openaiwire.Object
 
 // chunkEvent and doneEvent are the names of a chunk and of the end in a fault script.
 const (

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/scenario"
 )
 
@@ -84,20 +85,20 @@ var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_comp
 func parseChat(body []byte, deployment string, azure bool) (*chatRequest, *Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
-		return nil, Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't "+
+		return nil, openaiwire.Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't "+
 			"using your HTTP library correctly. "+
 			"The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out "+
 			"how to fix this, please contact us through our help center at help.openai.com.)")
 	}
 	for _, name := range []string{"functions", "function_call"} {
 		if _, ok := top[name]; ok { // (own)
-			return nil, Invalid("unsupported_parameter", name,
+			return nil, openaiwire.Invalid("unsupported_parameter", name,
 				"Unsupported parameter: '%s' was replaced by tools, and is not simulated.", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(known, name) {
-			return nil, Invalid("", "", "Unrecognized request argument supplied: %s", name)
+			return nil, openaiwire.Invalid("", "", "Unrecognized request argument supplied: %s", name)
 		}
 	}
 	r := &chatRequest{}
@@ -119,7 +120,7 @@ func parseChat(body []byte, deployment string, azure bool) (*chatRequest, *Error
 func wrongType(err error) *Error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {
-		return Invalid("", "", "The request is no valid JSON: %v", err) // (own)
+		return openaiwire.Invalid("", "", "The request is no valid JSON: %v", err) // (own)
 	}
 	want := "an object"
 	switch kind := t.Type.Kind().String(); {
@@ -134,7 +135,7 @@ func wrongType(err error) *Error {
 	case strings.HasPrefix(kind, "float"):
 		want = "a decimal"
 	}
-	return WrongType(t.Field, want, t.Value)
+	return openaiwire.WrongType(t.Field, want, t.Value)
 }
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -144,22 +145,22 @@ func (r *chatRequest) checkTools() *Error {
 		return tooLong("tools", maxTools, len(r.Tools))
 	}
 	for i, t := range r.Tools {
-		at := Path("tools", i)
+		at := openaiwire.Path("tools", i)
 		switch {
 		case t.Type == "":
-			return Missing(at + ".type")
+			return openaiwire.Missing(at + ".type")
 		case t.Type != "function":
-			return BadValue(at+".type", t.Type, "function")
+			return openaiwire.BadValue(at+".type", t.Type, "function")
 		case t.Function.Name == "":
-			return Missing(at + ".function.name")
+			return openaiwire.Missing(at + ".function.name")
 		case !functionName.MatchString(t.Function.Name):
-			return Invalid("invalid_value", at+".function.name",
+			return openaiwire.Invalid("invalid_value", at+".function.name",
 				"Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern "+
 					"'^[a-zA-Z0-9_-]+$'.", at)
 		}
 	}
 	if len(r.Tools) == 0 && r.ParallelToolCalls != nil {
-		return Invalid("", "parallel_tool_calls",
+		return openaiwire.Invalid("", "parallel_tool_calls",
 			"Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
 	}
 	return nil
@@ -180,16 +181,16 @@ func (r *chatRequest) checkChoice() *Error {
 	isWord := json.Unmarshal(raw, &word) == nil
 	switch {
 	case len(r.Tools) == 0 && word != "none" && word != "auto":
-		return Invalid("", "tool_choice", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
+		return openaiwire.Invalid("", "tool_choice", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
 	case isWord && (word == "none" || word == "auto" || word == "required"):
 		r.choice.off, r.choice.required = word == "none", word == "required"
 		return nil
 	case isWord:
-		return BadValue("tool_choice", word, "none", "auto", "required")
+		return openaiwire.BadValue("tool_choice", word, "none", "auto", "required")
 	case json.Unmarshal(raw, &named) != nil || named.Type != "function" || named.Function.Name == "":
-		return Missing("tool_choice.function")
+		return openaiwire.Missing("tool_choice.function")
 	case !slices.ContainsFunc(r.Tools, func(t tool) bool { return t.Function.Name == named.Function.Name }):
-		return Invalid("", "tool_choice", "Tool choice '%s' not found in 'tools' parameter.", named.Function.Name) // (own)
+		return openaiwire.Invalid("", "tool_choice", "Tool choice '%s' not found in 'tools' parameter.", named.Function.Name) // (own)
 	}
 	r.choice.named = named.Function.Name
 	return nil
@@ -205,10 +206,10 @@ func (r *chatRequest) checkNumbers() *Error {
 	}
 	switch {
 	case r.MaxTokens != nil && r.MaxCompletionTokens != nil:
-		return Invalid("invalid_parameter_combination", "",
+		return openaiwire.Invalid("invalid_parameter_combination", "",
 			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	case r.StreamOptions != nil && !r.Stream:
-		return Invalid("", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+		return openaiwire.Invalid("", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func (r *chatRequest) checkStop() *Error {
 	if json.Unmarshal(r.Stop, &one) == nil {
 		r.stops = []string{one}
 	} else if json.Unmarshal(r.Stop, &r.stops) != nil {
-		return Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
+		return openaiwire.Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
 	}
 	if len(r.stops) > maxStops {
 		return tooLong("stop", maxStops, len(r.stops))
@@ -243,14 +244,14 @@ func (r *chatRequest) checkFormat() *Error {
 				return nil
 			}
 		}
-		return Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of "+
+		return openaiwire.Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of "+
 			"type 'json_object'.")
 	case "json_schema":
 		if f.JSONSchema == nil || f.JSONSchema.Name == "" {
-			return Missing("response_format.json_schema")
+			return openaiwire.Missing("response_format.json_schema")
 		}
 	default:
-		return BadValue("response_format.type", f.Type, "json_object", "json_schema", "text")
+		return openaiwire.BadValue("response_format.type", f.Type, "json_object", "json_schema", "text")
 	}
 	return nil
 }
@@ -298,7 +299,7 @@ var otherModels = regexp.MustCompile(`realtime|^text-embedding-|-image|^dall-e-|
 func checkModel(name string, azure bool) *Error {
 	switch {
 	case name == "":
-		return Invalid("", "", "you must provide a model parameter")
+		return openaiwire.Invalid("", "", "you must provide a model parameter")
 	case azure, chatModels.MatchString(name) && !otherModels.MatchString(name):
 		return nil
 	case otherModels.MatchString(name):

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/wire"
 )
@@ -50,16 +51,16 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 		Dimensions *int            `json:"dimensions"`
 	}
 	if !json.Valid(body) {
-		return nil, Invalid("", "", "We could not parse the JSON body of your request.")
+		return nil, openaiwire.Invalid("", "", "We could not parse the JSON body of your request.")
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return nil, Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
+		return nil, openaiwire.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
 	r := &embeddingsRequest{model: cmp.Or(raw.Model, deployment)}
 	m, ok := models[r.model]
 	switch {
 	case r.model == "":
-		return nil, Invalid("", "", "you must provide a model parameter")
+		return nil, openaiwire.Invalid("", "", "you must provide a model parameter")
 	case !ok && azure: // the name of a deployment can be anything
 		m = models["text-embedding-3-small"]
 	case !ok:
@@ -70,17 +71,17 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 	case *raw.Format == "base64":
 		r.base64 = true
 	default:
-		return nil, BadValue("encoding_format", *raw.Format, "float", "base64")
+		return nil, openaiwire.BadValue("encoding_format", *raw.Format, "float", "base64")
 	}
 	r.dimensions = m.dimensions
 	if d := raw.Dimensions; d != nil {
 		switch {
 		case !m.shortens:
-			return nil, Invalid("", "", "This model does not support specifying dimensions.")
+			return nil, openaiwire.Invalid("", "", "This model does not support specifying dimensions.")
 		case *d < 1:
 			return nil, inRange("dimensions", d, 1, m.dimensions)
 		case *d > m.dimensions:
-			return nil, Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.",
+			return nil, openaiwire.Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.",
 				*d, m.dimensions)
 		}
 		r.dimensions = *d
@@ -90,7 +91,7 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 
 func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	if len(input) == 0 || string(input) == "null" {
-		return Missing("input")
+		return openaiwire.Missing("input")
 	}
 	var one string
 	var tokens []int
@@ -104,11 +105,11 @@ func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	case json.Unmarshal(input, &many) == nil:
 		return r.readTokens(many)
 	default:
-		return Invalid("", "", "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
+		return openaiwire.Invalid("", "", "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
 	}
 	for i, t := range r.texts {
 		if t == "" {
-			return Invalid("", Path("input", i), "Invalid '%s': input cannot be an empty string.", Path("input", i))
+			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty string.", openaiwire.Path("input", i))
 		}
 		if bad := r.count(wire.TextTokens(t), i); bad != nil {
 			return bad
@@ -122,7 +123,7 @@ func (r *embeddingsRequest) readTokens(many [][]int) *Error {
 	r.texts = make([]string, 0, min(len(many), maxInputs))
 	for i, tokens := range many {
 		if len(tokens) == 0 {
-			return Invalid("", Path("input", i), "Invalid '%s': input cannot be an empty array.", Path("input", i))
+			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty array.", openaiwire.Path("input", i))
 		}
 		if bad := r.count(len(tokens), i); bad != nil {
 			return bad
@@ -138,11 +139,11 @@ func (r *embeddingsRequest) readTokens(many [][]int) *Error {
 
 func (r *embeddingsRequest) count(n, i int) *Error {
 	if n > maxTokens {
-		return Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your "+
+		return openaiwire.Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your "+
 			"prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
 	}
 	if r.tokens += n; r.tokens > maxAllTokens {
-		return Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request",
+		return openaiwire.Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request",
 			r.tokens, i, maxAllTokens)
 	}
 	return nil

@@ -5,48 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/wire"
 )
 
 // Error is an error response, in the terms of both providers.
-type Error struct {
-	Status int
-	// Type, Code and Param are OpenAI's fields; an empty Code or Param is sent as null.
-	Type, Code, Param string
-	Message           string
-}
-
-// Error returns the status and the message.
-func (e *Error) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message) }
-
-// Invalid returns a 400 of type invalid_request_error.
-func Invalid(code, param, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: code, Param: param,
-		Message: fmt.Sprintf(format, args...)}
-}
-
-// Missing is for a required parameter that is not there.
-func Missing(param string) *Error {
-	return Invalid("missing_required_parameter", param, "Missing required parameter: '%s'.", param)
-}
-
-// BadValue is for a value that is not among the supported ones.
-func BadValue(param, value string, supported ...string) *Error {
-	list := "'" + strings.Join(supported, "', '") + "'"
-	if last := strings.LastIndex(list, ", "); len(supported) == 2 {
-		list = list[:last] + " and" + list[last+1:]
-	} else if last > 0 {
-		list = list[:last] + ", and" + list[last+1:]
-	}
-	return Invalid("invalid_value", param, "Invalid value: '%s'. Supported values are: %s.", value, list)
-}
-
-// WrongType is for a value of the wrong JSON type.
-func WrongType(param, want, got string) *Error {
-	return Invalid("invalid_type", param, "Invalid type for '%s': expected %s, but got %s instead.", param, want, got)
-}
+type Error = openaiwire.Error
 
 func inRange[T int | float64](param string, v *T, lo, hi T) *Error {
 	kind := "integer"
@@ -56,51 +21,30 @@ func inRange[T int | float64](param string, v *T, lo, hi T) *Error {
 	switch {
 	case v == nil:
 	case *v < lo:
-		return Invalid(kind+"_below_min_value", param,
+		return openaiwire.Invalid(kind+"_below_min_value", param,
 			"Invalid '%s': %s below minimum value. Expected a value >= %v, but got %v instead.", param, kind, lo, *v)
 	case *v > hi:
-		return Invalid(kind+"_above_max_value", param,
+		return openaiwire.Invalid(kind+"_above_max_value", param,
 			"Invalid '%s': %s above maximum value. Expected a value <= %v, but got %v instead.", param, kind, hi, *v)
 	}
 	return nil
 }
 
 func emptyArray(param string) *Error {
-	return Invalid("empty_array", param,
+	return openaiwire.Invalid("empty_array", param,
 		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
 }
 
 func tooLong(param string, most, n int) *Error {
-	return Invalid("array_above_max_length", param, "Invalid '%s': array too long. Expected an array with maximum length %d, "+
+	return openaiwire.Invalid("array_above_max_length", param, "Invalid '%s': array too long. Expected an array with maximum length %d, "+
 		"but got an array with length %d instead.", param, most, n)
-}
-
-// Nullable is a text in JSON: null if it is empty.
-func Nullable(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // Dialect writes errors in a provider's form.
 type Dialect func(*Error) []byte
 
-// OpenAI writes the error object of OpenAI's REST APIs
-// (https://developers.openai.com/api/docs/guides/error-codes, read 2026-11-20).
-func OpenAI(e *Error) []byte {
-	type object struct {
-		Message string `json:"message"`
-		Type    string `json:"type"`
-		Param   any    `json:"param"`
-		Code    any    `json:"code"`
-	}
-	b, err := json.Marshal(map[string]object{"error": {e.Message, e.Type, Nullable(e.Param), Nullable(e.Code)}})
-	if err != nil { // strings can always be encoded
-		return []byte(`{"error":{}}`)
-	}
-	return b
-}
+// OpenAI writes the error object of OpenAI's REST APIs.
+func OpenAI(e *Error) []byte { return e.Body() }
 
 // Google writes the error object of Google's APIs (https://cloud.google.com/apis/design/errors, read 2026-11-20).
 func Google(e *Error) []byte {
@@ -190,6 +134,3 @@ func failure(status int, message string) *Error {
 	}
 	return e
 }
-
-// Path is OpenAI's name for element i of a list: tools[3].
-func Path(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/wire"
 )
 
@@ -63,31 +64,31 @@ func (h *Handler) imagesOfOpenAI(x *exchange, body []byte, deployment string, az
 func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o imageOrder, bad *Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
-		return r, o, Invalid("", "", "We could not parse the JSON body of your request.")
+		return r, o, openaiwire.Invalid("", "", "We could not parse the JSON body of your request.")
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(openAIParameters, name) { // including response_format and style, which ended with DALL·E
-			return r, o, Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+			return r, o, openaiwire.Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
 		}
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
-		return r, o, Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
+		return r, o, openaiwire.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
 	r.Model = cmp.Or(r.Model, deployment)
 	switch {
 	case r.Model == "":
-		return r, o, Invalid("", "", "you must provide a model parameter")
+		return r, o, openaiwire.Invalid("", "", "you must provide a model parameter")
 	case !azure && !openAIModels.MatchString(r.Model):
 		return r, o, ModelNotFound(r.Model)
 	case r.Stream: // (own)
-		return r, o, Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
+		return r, o, openaiwire.Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
 	case r.Prompt == nil:
-		return r, o, Missing("prompt")
+		return r, o, openaiwire.Missing("prompt")
 	case strings.TrimSpace(*r.Prompt) == "":
-		return r, o, Invalid("empty_string", "prompt",
+		return r, o, openaiwire.Invalid("empty_string", "prompt",
 			"Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
 	case len([]rune(*r.Prompt)) > maxPrompt:
-		return r, o, Invalid("string_above_max_length",
+		return r, o, openaiwire.Invalid("string_above_max_length",
 			"prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with "+
 				"length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
 	}
@@ -112,7 +113,7 @@ func (r *openAIRequest) outputFormat() (string, *Error) {
 	case *r.Format == "png", *r.Format == "jpeg":
 		return *r.Format, nil
 	}
-	return "", Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
+	return "", openaiwire.Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
 }
 
 // size returns the requested size: a standard one, or for the newer models any whose sides are
@@ -128,10 +129,10 @@ func (r *openAIRequest) size(azure bool) (width, height int, bad *Error) {
 	case slices.Contains(standardSizes, *r.Size):
 		return width, height, nil
 	case errW != nil || errH != nil, !azure && !anySize.MatchString(r.Model):
-		return 0, 0, BadValue("size", *r.Size, "1024x1024", "1024x1536", "1536x1024", "auto")
+		return 0, 0, openaiwire.BadValue("size", *r.Size, "1024x1024", "1024x1536", "1536x1024", "auto")
 	case width < 16 || height < 16 || width%16 != 0 || height%16 != 0 || width > 3*height || height > 3*width ||
 		max(width, height) > 3840 || width*height > 3840*2160:
-		return 0, 0, Invalid("invalid_value",
+		return 0, 0, openaiwire.Invalid("invalid_value",
 			"size", "Invalid value: '%s'. Width and height must be divisible by 16, the aspect ratio between 1:3 and 3:1, and "+
 				"the size at most 3840x2160.", *r.Size)
 	}

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/wire"
 )
 
 func TestErrorsOfBothProviders(t *testing.T) {
-	e := Invalid("too_long", "prompt", "The prompt has %d words.", 9)
+	e := openaiwire.Invalid("too_long", "prompt", "The prompt has %d words.", 9)
 	if got, want := string(OpenAI(e)), `{"error":{"message":"The prompt has 9 words.","type":"invalid_request_error","param":"prompt","code":"too_long"}}`; got != want {
 		t.Errorf("%s", got)
 	}

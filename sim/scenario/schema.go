@@ -1,12 +1,12 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"voicegw/internal/strict"
 )
 
 const maxSchemaDepth = 8
@@ -66,7 +66,7 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 	if r.Example != nil {
 		s.examples = append(s.examples, r.Example)
 	}
-	members, _ := Members(r.Properties)
+	members, _ := strict.Members(r.Properties)
 	for _, m := range members {
 		s.props = append(s.props, property{name: m.Key, schema: parseSchemaAt(m.Value, depth+1)})
 	}
@@ -102,32 +102,6 @@ func typeName(raw json.RawMessage) string {
 		}
 	}
 	return ""
-}
-
-// Member is one member of a JSON object.
-type Member struct {
-	Key   string
-	Value json.RawMessage
-}
-
-// Members returns the members of a JSON object in their order, which decides, for example, which number of a text
-// goes to which argument; false if raw is no object.
-func Members(raw json.RawMessage) ([]Member, bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	var out []Member
-	for dec.More() {
-		t, err := dec.Token()
-		key, ok := t.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return out, false
-		}
-		out = append(out, Member{key, value})
-	}
-	return out, true
 }
 
 func (s schema) needs(name string) bool { return slices.Contains(s.required, name) }

@@ -5,7 +5,6 @@ package wire
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
@@ -172,59 +172,26 @@ var (
 	ErrTooMany = errors.New("wire: too many faults wait for the connection")
 )
 
-// Object is a JSON object with its keys in this order: a key, its value, the next key and so on.
-type Object []any
-
-// MarshalJSON writes the keys in their order.
-func (o Object) MarshalJSON() ([]byte, error) { return o.Encode(true) }
-
-// Encode is MarshalJSON; escape is as in json.Encoder.SetEscapeHTML.
-func (o Object) Encode(escape bool) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(escape)
-	b.WriteByte('{')
-	for i := 0; i+1 < len(o); i += 2 {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%q:", o[i])
-		if err := enc.Encode(o[i+1]); err != nil {
-			return nil, err
-		}
-		b.Truncate(b.Len() - 1) // the new line that Encode adds
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
 // IDs makes ids that are the same in every run with the same seed. It must not be used concurrently.
 type IDs struct {
+	openaiwire.IDs
 	rand *rand.Rand
 }
 
 // NewIDs makes a source of ids.
-func NewIDs(seed uint64) *IDs { return &IDs{rand: rand.New(rand.NewPCG(seed, 0x696473))} }
-
-const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-// Base62 returns n letters and digits.
-func (i *IDs) Base62(n int) string {
-	b := make([]byte, n)
-	for k := range b {
-		b[k] = base62[i.rand.IntN(len(base62))]
-	}
-	return string(b)
+func NewIDs(seed uint64) *IDs {
+	r := rand.New(rand.NewPCG(seed, 0x696473))
+	return &IDs{openaiwire.IDs{IntN: r.IntN}, r}
 }
 
 // Digits returns n decimal digits; the first is not 0.
 func (i *IDs) Digits(n int) string {
 	b := make([]byte, n)
 	for k := range b {
-		b[k] = base62[i.rand.IntN(10)]
+		b[k] = '0' + byte(i.rand.IntN(10))
 	}
 	if n > 0 && b[0] == '0' {
-		b[0] = base62[1+i.rand.IntN(9)]
+		b[0] = '1' + byte(i.rand.IntN(9))
 	}
 	return string(b)
 }

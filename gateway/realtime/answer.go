@@ -1,0 +1,594 @@
+package realtime
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/internal/openaiwire"
+	"voicegw/protocol"
+)
+
+// answerState is what the model says.
+type answerState struct {
+	turn     int       // the session's newest
+	response *response // the active one; nil without one
+	muted    int       // the turn whose answer the client has cancelled
+	asked    int       // turns that the client has asked for, and that have not begun
+	skip     int       // of them, those to cancel once they begin
+
+	voices  []*voice
+	sounds  *voice    // the item of the frames to come; nil drops them
+	playEnd time.Time // when a client that plays in real time has played everything
+	reports bool      // the client reports what was heard, so it must go on
+	coded   []byte    // scratch
+	failure *protocol.Error
+	used    openaiwire.Usage // by the turn usedBy, as reported in its last response
+	usedBy  int
+}
+
+// response is the active response.
+type response struct {
+	*openaiwire.Response
+	turn  int // of the session; zero before it began
+	open  []*message
+	until time.Time // see beginTime
+
+	calls   int                   // of the client's tools
+	begun   []begunCall           // calls of the client's tools that the client does not know yet, in the model's order
+	waiting *protocol.AnswerEnded // the answer waits for the results of calls; nil before
+	settle  time.Time             // when begun is not waited for any more; zero if not waiting
+	// absorbs: it follows an approval, after which clients ask for a response.
+	absorbs bool
+	// continues: it has the answer to results of the client's tools.
+	continues bool
+}
+
+// begunCall is a call of a client's tool; call is nil before the session asks the client to run it.
+type begunCall struct {
+	id   string
+	call *protocol.ToolCall
+}
+
+// message is an item of the response that is not complete.
+type message struct {
+	item  *openaiwire.Item
+	place openaiwire.Place
+	// source is the session's item.
+	source string
+	words  string
+	ended  bool // its audio
+}
+
+// voice is a spoken item of the model, as long as it may be heard.
+type voice struct {
+	id, source string
+	turn       int
+	message    *message // nil once it is complete
+	from       time.Time
+	sent       int // bytes of PCM
+	ended      bool
+	// reportAt is when the client has heard it, or the answer to a flush is due; zero for never.
+	reportAt time.Time
+	flushed  bool
+	heardMS  int64 // at the flush
+	told     bool  // the session knows how much was heard
+}
+
+// maxVoices bounds the items that can still be truncated.
+const maxVoices = 32
+
+// create begins a response. turn is zero before the session's turn began.
+func (s *State) create(now time.Time, turn int, q *openaiwire.ResponseParams) *response {
+	r := &response{Response: openaiwire.NewResponse(s.ids.Response(), s.conversation, s.sess, q), turn: turn}
+	s.answer.response = r
+	r.alive(now)
+	s.emit(openaiwire.ResponseCreated(r.Response))
+	return r
+}
+
+func (r *response) alive(now time.Time) {
+	r.until = now.Add(deadTime)
+	if r.turn == 0 {
+		r.until = now.Add(beginTime)
+	}
+}
+
+// responseOf returns the response for a turn's answer, and begins it if there is none; nil if the client has cancelled
+// the answer.
+func (s *State) responseOf(now time.Time, turn int) *response {
+	a := &s.answer
+	switch {
+	case turn != 0 && turn == a.muted:
+		return nil
+	case a.response == nil:
+		return s.create(now, turn, &openaiwire.ResponseParams{})
+	case a.response.turn == 0:
+		a.response.turn = turn
+	}
+	a.response.alive(now)
+	return a.response
+}
+
+// turnStarted begins the answer to a turn.
+func (s *State) turnStarted(now time.Time, turn int) {
+	a := &s.answer
+	a.turn, a.failure, s.tools.early = turn, nil, false
+	if r := a.response; r != nil && r.turn != 0 && r.turn != turn {
+		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
+	}
+	asked := a.asked > 0
+	if asked {
+		a.asked--
+	} else {
+		s.commitSpeech(turn)
+	}
+	s.in.begins(turn)
+	absorbs := !asked && s.tools.approvals > 0
+	if absorbs {
+		s.tools.approvals--
+	}
+	if asked && a.skip > 0 {
+		a.skip, a.muted = a.skip-1, turn
+		s.put(&protocol.Interrupt{})
+		return
+	}
+	if r := s.responseOf(now, turn); r != nil {
+		r.absorbs = absorbs
+	}
+}
+
+// message opens the item of a response for a spoken or written item of the session.
+func (s *State) message(now time.Time, turn int, source string) *message {
+	for _, v := range s.answer.voices {
+		if v.source == source {
+			return v.message
+		}
+	}
+	r := s.responseOf(now, turn)
+	if r == nil {
+		return nil
+	}
+	s.closeEnded(r)
+	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.Message, Status: openaiwire.InProgress, Role: "assistant"}
+	m := &message{item: it, source: source}
+	m.place = s.openItem(r, it)
+	s.emit(m.place.PartAdded(openaiwire.Part(r.InText(), "")))
+	r.open = append(r.open, m)
+	a := &s.answer
+	if len(a.voices) == maxVoices {
+		a.voices = slices.Delete(a.voices, 0, 1)
+	}
+	a.voices = append(a.voices, &voice{id: it.ID, source: source, turn: turn, message: m})
+	return m
+}
+
+// openItem adds an item to the response and the conversation.
+func (s *State) openItem(r *response, it *openaiwire.Item) openaiwire.Place {
+	place := openaiwire.Place{ResponseID: r.ID, ItemID: it.ID, Output: len(r.Output)}
+	r.Output = append(r.Output, it)
+	previous := s.mirror.last()
+	it.Size = encoded(it)
+	s.emit(place.OutputItemAdded(it))
+	s.mirror.insert(it, nil)
+	s.emit(openaiwire.ItemAdded(previous, it))
+	return place
+}
+
+func (s *State) closeItem(place openaiwire.Place, it *openaiwire.Item, status string) {
+	it.Status = status
+	s.emit(openaiwire.ItemDone(s.mirror.before(it.ID), it))
+	s.emit(place.OutputItemDone(it))
+}
+
+func (s *State) voice(source string) *voice {
+	for _, v := range slices.Backward(s.answer.voices) {
+		if v.source == source {
+			return v
+		}
+	}
+	return nil
+}
+
+// closeEnded completes the items of the response whose audio has ended.
+func (s *State) closeEnded(r *response) {
+	for _, m := range r.open {
+		if m.ended {
+			s.closeMessage(r, m, openaiwire.Completed)
+		}
+	}
+	r.open = slices.DeleteFunc(r.open, func(m *message) bool { return m.ended })
+}
+
+func (s *State) closeMessage(r *response, m *message, status string) {
+	if v := s.voice(m.source); v != nil {
+		v.message = nil
+		if s.answer.sounds == v {
+			s.answer.sounds = nil
+		}
+	}
+	if r.InText() {
+		m.item.Content = []openaiwire.Content{{Type: "output_text", Text: m.words}}
+		s.emit(m.place.TextDone(m.words))
+	} else {
+		m.item.Content = []openaiwire.Content{{Type: "output_audio", Transcript: &m.words}}
+		s.emit(m.place.AudioDone())
+		s.emit(m.place.TranscriptDone(m.words))
+	}
+	m.item.Size += len(m.words)
+	s.mirror.grew(len(m.words))
+	s.emit(m.place.PartDone(openaiwire.Part(r.InText(), m.words)))
+	s.closeItem(m.place, m.item, status)
+}
+
+// finish ends the active response, if there is one. details are the members of status_details after its type.
+func (s *State) finish(status string, details ...any) {
+	s.finishWith(protocol.Usage{}, status, details...)
+}
+
+func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
+	r := s.answer.response
+	if r == nil {
+		return
+	}
+	itemStatus := openaiwire.Completed
+	if status != openaiwire.Completed {
+		itemStatus = openaiwire.Incomplete
+	}
+	for _, m := range r.open {
+		s.closeMessage(r, m, itemStatus)
+	}
+	s.endToolItems(r)
+	r.End(status, details...)
+	r.Usage = s.answer.since(r.turn, usageOf(used))
+	s.answer.response = nil
+	s.emit(openaiwire.ResponseDone(r.Response))
+}
+
+// fail ends the active response with an error.
+func (s *State) fail(kind, code, message string) {
+	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
+}
+
+// since returns what a turn has used since its last response, of what it has used so far.
+func (a *answerState) since(turn int, used openaiwire.Usage) openaiwire.Usage {
+	before := a.used
+	if a.usedBy != turn {
+		before = openaiwire.Usage{}
+	}
+	if used.Total() < before.Total() { // it was not reported
+		return openaiwire.Usage{}
+	}
+	a.used, a.usedBy = used, turn
+	return openaiwire.Usage{
+		InputText: used.InputText - before.InputText, InputAudio: used.InputAudio - before.InputAudio,
+		CachedText: used.CachedText - before.CachedText, CachedAudio: used.CachedAudio - before.CachedAudio,
+		OutputText: used.OutputText - before.OutputText, OutputAudio: used.OutputAudio - before.OutputAudio,
+	}
+}
+
+func usageOf(u protocol.Usage) openaiwire.Usage {
+	return openaiwire.Usage{
+		InputText: int(u.Input.Text), InputAudio: int(u.Input.Audio), CachedText: int(u.Input.CachedText),
+		CachedAudio: int(u.Input.CachedAudio), OutputText: int(u.Output.Text), OutputAudio: int(u.Output.Audio),
+	}
+}
+
+// said takes the words of the model so far.
+func (s *State) said(now time.Time, m *protocol.Transcript) {
+	v := s.voice(m.ID)
+	if v == nil && (m.Turn != s.answer.turn || s.answer.response == nil) {
+		return // late words of an answer that is over
+	}
+	open := s.message(now, m.Turn, m.ID)
+	if r := s.answer.response; r != nil {
+		r.alive(now)
+	}
+	if open == nil {
+		if v == nil {
+			return
+		}
+		if it, _ := s.mirror.find(v.id); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
+			s.mirror.say(it, m.Text)
+		}
+		return
+	}
+	delta, grows := strings.CutPrefix(m.Text, open.words)
+	switch {
+	case grows && delta != "":
+		open.words = m.Text
+		if s.answer.response.InText() {
+			s.emit(open.place.TextDelta(delta))
+		} else {
+			s.emit(open.place.TranscriptDelta(delta))
+		}
+	case m.Final:
+		open.words = m.Text
+	}
+}
+
+// sound begins the frames of an item.
+func (s *State) sound(now time.Time, m *protocol.AudioStart) {
+	s.answer.sounds = nil
+	if s.message(now, m.Turn, m.ItemID) == nil {
+		return
+	}
+	s.answer.sounds = s.voice(m.ItemID)
+}
+
+// AppendAudio appends the event for a frame of the current item to dst; nothing if the client does not get the frame.
+func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
+	a := &s.answer
+	v, r := a.sounds, a.response
+	if s.closed || v == nil || v.message == nil || r == nil {
+		return dst
+	}
+	out := s.sess.Audio.Output.Format
+	length := lengthOf(out.Hz(), len(pcm))
+	r.alive(now)
+	if v.sent += len(pcm); r.InText() {
+		return dst
+	}
+	if a.playEnd.Before(now) {
+		a.playEnd = now
+	}
+	if v.from.IsZero() {
+		v.from = a.playEnd
+	}
+	a.playEnd = a.playEnd.Add(length)
+	s.sess.VoiceFixed = true
+	switch out.Type {
+	case "audio/pcmu":
+		a.coded = audio.AppendULaw(a.coded[:0], pcm)
+	case "audio/pcma":
+		a.coded = audio.AppendALaw(a.coded[:0], pcm)
+	default:
+		return v.message.place.AppendAudioDelta(dst, s.ids, pcm)
+	}
+	return v.message.place.AppendAudioDelta(dst, s.ids, a.coded)
+}
+
+func (s *State) sentMS(v *voice) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
+
+// heardMS is how much of an item a client has heard that plays in real time.
+func (s *State) heardMS(v *voice, now time.Time) int64 {
+	if v.from.IsZero() {
+		return 0
+	}
+	return min(max(ms(now.Sub(v.from)), 0), s.sentMS(v))
+}
+
+func (s *State) soundEnded(now time.Time, source string) {
+	v := s.voice(source)
+	if v == nil {
+		return
+	}
+	v.ended = true
+	if v.message != nil {
+		v.message.ended = true
+	}
+	if s.answer.sounds == v {
+		s.answer.sounds = nil
+	}
+	switch {
+	case v.from.IsZero(): // a text, or nothing that the client gets
+		s.put(&protocol.Playback{ItemID: v.source, PlayedMS: s.sentMS(v), Done: true})
+		s.answer.reports = true
+	case s.answer.reports:
+		v.reportAt = s.answer.playEnd
+	}
+}
+
+// flushWait is how long a client may take to truncate a flushed item. The session waits for 250 ms.
+const flushWait = 200 * time.Millisecond
+
+// flushed takes the session's order to play no more of an item.
+func (s *State) flushed(now time.Time, m *protocol.AudioFlush) {
+	reason := "client_cancelled"
+	if m.Reason == "user_speech" {
+		reason = "turn_detected"
+		s.beginSpeech()
+	}
+	if v := s.voice(m.ItemID); v != nil && !v.flushed {
+		v.flushed, v.heardMS, v.reportAt = true, s.heardMS(v, now), time.Time{}
+		if s.answer.reports {
+			v.reportAt = now.Add(flushWait)
+		}
+		if s.answer.sounds == v {
+			s.answer.sounds = nil
+		}
+	}
+	if now.Before(s.answer.playEnd) {
+		s.answer.playEnd = now
+	}
+	if r := s.answer.response; r != nil && r.turn != 0 && r.turn == m.Turn {
+		s.finish(openaiwire.Cancelled, "reason", reason)
+	}
+}
+
+func (a *answerState) reportAt() (at time.Time) {
+	for _, v := range a.voices {
+		at = earlier(at, v.reportAt)
+	}
+	return at
+}
+
+// reportPlayed tells the session what a client without reports has heard by now.
+func (s *State) reportPlayed(now time.Time) {
+	for _, v := range s.answer.voices {
+		if v.reportAt.IsZero() || now.Before(v.reportAt) {
+			continue
+		}
+		v.reportAt, v.told = time.Time{}, true
+		heard := v.heardMS
+		if !v.flushed {
+			heard = s.sentMS(v)
+		}
+		s.put(&protocol.Playback{ItemID: v.source, PlayedMS: heard, Done: true})
+	}
+}
+
+// truncate takes the client's report of how much of an item was heard. Clients estimate by the clock, so a position
+// after the end means the end.
+func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+	it, _ := s.mirror.find(e.ItemID)
+	switch {
+	case it == nil:
+		return openaiwire.NoSuchItem("item_id", e.ItemID)
+	case it.Type != openaiwire.Message || it.Role != "assistant":
+		return openaiwire.NotSpeech()
+	case e.EndMS < 0:
+		return openaiwire.OutOfRange("audio_end_ms", 0, maxIndex, float64(e.EndMS))
+	}
+	end := e.EndMS
+	for _, v := range s.answer.voices {
+		if v.id != it.ID || v.from.IsZero() {
+			continue
+		}
+		end = min(end, int(s.sentMS(v)))
+		if !v.told {
+			s.put(&protocol.Playback{ItemID: v.source, PlayedMS: int64(end), Done: true})
+		}
+		v.reportAt, v.told, s.answer.reports = time.Time{}, true, true
+		for _, other := range s.answer.voices {
+			if !other.told && !other.flushed && other.ended && now.Before(s.answer.playEnd) {
+				other.reportAt = s.answer.playEnd
+			}
+		}
+	}
+	for i := range it.Content {
+		it.Content[i].Transcript = nil
+	}
+	s.emit(openaiwire.ItemTruncated(it.ID, end))
+	return nil
+}
+
+const maxIndex = 1 << 31
+
+// answerEnded takes the end of the generation of an answer.
+func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
+	r := s.answer.response
+	switch {
+	case r == nil || r.turn != m.Turn:
+	case m.Waiting:
+		r.waiting = m
+		s.callsKnown(now, r)
+	default:
+		s.finishWith(m.Usage, openaiwire.Completed)
+	}
+}
+
+// settleCalls is how long a response waits for calls that have begun: not all of them may run at the same time.
+const settleCalls = 200 * time.Millisecond
+
+// callsKnown shows calls of the client's tools in the model's order, and ends their response once all are known.
+func (s *State) callsKnown(now time.Time, r *response) {
+	late := !r.settle.IsZero() && !now.Before(r.settle)
+	for len(r.begun) > 0 && (late || r.begun[0].call != nil) {
+		first := r.begun[0]
+		if r.begun = r.begun[1:]; first.call != nil {
+			s.showClientCall(r, first.call)
+		}
+	}
+	switch {
+	case len(r.begun) > 0:
+		if r.settle.IsZero() {
+			r.settle = now.Add(settleCalls)
+		}
+	case r.waiting != nil && r.calls > 0:
+		s.tools.waited = r.turn
+		s.finishWith(r.waiting.Usage, openaiwire.Completed)
+	default:
+		r.settle = time.Time{}
+	}
+}
+
+// turnEnded ends the response of a turn that did not end before.
+func (s *State) turnEnded(m *protocol.TurnEnded) {
+	s.completeSpeech(m.Turn)
+	r := s.answer.response
+	if r == nil || r.turn != m.Turn {
+		return
+	}
+	switch m.Status {
+	case "completed":
+		s.finishWith(m.Usage, openaiwire.Completed)
+	case "interrupted":
+		s.finishWith(m.Usage, openaiwire.Cancelled, "reason", "turn_detected")
+	default:
+		code, message := "no_answer", "The model gave no answer."
+		if f := s.answer.failure; f != nil {
+			code, message = f.Code, f.Message
+		}
+		s.finishWith(m.Usage, openaiwire.Failed, "error",
+			openaiwire.Object{"type", "server_error", "code", openAICode(code), "message", message})
+	}
+}
+
+// openAICode returns OpenAI's code for an error, which some clients know.
+func openAICode(code string) string {
+	switch code {
+	case protocol.CodeProviderQuota, protocol.CodeBudget:
+		return "insufficient_quota"
+	case protocol.CodeProviderBusy:
+		return "rate_limit_exceeded"
+	}
+	return code
+}
+
+// failed takes an error of the session. Clients that treat every error as fatal must not see those that are not, so an
+// error appears in the response that it ends, or with the end of the session.
+func (s *State) failed(m *protocol.Error) {
+	s.ending = m
+	switch m.Code {
+	case protocol.CodeTranscriptionFailed:
+		s.transcriptionFailed(m)
+		return
+	case protocol.CodeAudioTooFast, protocol.CodeInvalidAudio, protocol.CodeLimit, protocol.CodeInvalidMessage:
+		s.Dropped++
+	}
+	s.answer.failure = m
+	if r := s.answer.response; r != nil && r.turn == 0 {
+		s.fail("server_error", openAICode(m.Code), m.Message)
+		s.answer.asked = max(s.answer.asked-1, 0)
+	}
+}
+
+// Take takes a message of the session.
+func (s *State) Take(now time.Time, m protocol.ServerMessage) {
+	if s.closed {
+		return
+	}
+	turn := protocol.HeaderOf(m).Turn
+	switch m := m.(type) {
+	case *protocol.SessionStarted:
+		s.ready = true
+	case *protocol.TurnStarted:
+		s.turnStarted(now, turn)
+	case *protocol.SpeechStarted:
+		s.speechStarted(now, m)
+	case *protocol.SpeechStopped:
+		s.speechStopped(m)
+	case *protocol.Transcript:
+		if m.Role == "user" {
+			s.heard(now, m)
+		} else {
+			s.said(now, m)
+		}
+	case *protocol.AudioStart:
+		s.sound(now, m)
+	case *protocol.AudioEnd:
+		s.soundEnded(now, m.ItemID)
+	case *protocol.AudioFlush:
+		s.flushed(now, m)
+	case *protocol.AnswerEnded:
+		s.answerEnded(now, m)
+	case *protocol.TurnEnded:
+		s.turnEnded(m)
+	case *protocol.Error:
+		s.failed(m)
+	default:
+		s.takeTools(now, turn, m)
+	}
+}

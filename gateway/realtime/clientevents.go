@@ -1,0 +1,300 @@
+package realtime
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"voicegw/internal/openaiwire"
+	"voicegw/protocol"
+)
+
+// Event takes an event of the client other than its audio, see [openaiwire.ParseEvent]. failure is the error of parsing.
+func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwire.Error) {
+	if s.closed {
+		return
+	}
+	if failure == nil {
+		failure = s.dispatch(now, &e)
+	}
+	if failure != nil {
+		s.emit(failure.Failure(e.ID))
+	}
+}
+
+func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+	switch e.Type {
+	case openaiwire.SessionUpdate:
+		return s.update(now, e)
+	case openaiwire.SessionClose:
+		s.put(&protocol.End{})
+	case openaiwire.AudioCommit:
+		return s.commitByHand(now)
+	case openaiwire.AudioClear:
+		s.clear()
+	case openaiwire.ItemCreate:
+		return s.createItem(now, e)
+	case openaiwire.ItemTruncate:
+		return s.truncate(now, e)
+	case openaiwire.ItemDelete:
+		_, i := s.mirror.find(e.ItemID)
+		if i < 0 {
+			return openaiwire.NoSuchItem("item_id", e.ItemID)
+		}
+		s.mirror.remove(i)
+		s.emit(openaiwire.ItemDeleted(e.ItemID))
+	case openaiwire.ItemRetrieve:
+		it, _ := s.mirror.find(e.ItemID)
+		if it == nil {
+			no := openaiwire.NoSuchItem("item_id", e.ItemID)
+			no.Code = "item_retrieve_invalid_item_id" // not fatal for Pipecat
+			return no
+		}
+		s.emit(openaiwire.ItemRetrieved(it))
+	case openaiwire.ResponseCreate:
+		return s.createResponse(now, e.Response)
+	case openaiwire.ResponseCancel:
+		return s.cancelResponse(e)
+	}
+	return nil
+}
+
+// update takes session.update, as a whole or not at all.
+func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+	changed, err := s.sess.Update(e.Session)
+	if err == nil {
+		err = s.checkTools(changed.Tools, "session")
+	}
+	if err != nil {
+		return err
+	}
+	before := s.sess
+	in, out := before.Audio.Input.Format != changed.Audio.Input.Format, before.Audio.Output.Format != changed.Audio.Output.Format
+	switch {
+	case s.begun && in:
+		return fixedFormat("session.audio.input.format")
+	case s.begun && out:
+		return fixedFormat("session.audio.output.format")
+	}
+	s.sess = changed
+	s.in.configure(before, changed)
+	s.emit(openaiwire.SessionUpdated(changed))
+	s.showTools(before)
+	s.prepares(now)
+	s.reconfigure(s.settings())
+	return nil
+}
+
+func fixedFormat(path string) *openaiwire.Error {
+	return openaiwire.Invalid("invalid_value", path,
+		"Cannot update '%s' after the conversation has begun. Set the format before the first audio or item.", path)
+}
+
+// maxText bounds a text of the client.
+const maxText = protocol.MaxTextChars
+
+func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+	it := e.Item
+	if it.ID == "" {
+		it.ID = s.ids.Item()
+	} else if old, _ := s.mirror.find(it.ID); old != nil {
+		return openaiwire.DuplicateItem(it.ID)
+	}
+	var pcm []byte
+	switch it.Type {
+	case openaiwire.Message:
+		if it.Role == "system" && s.sess.Rules.LockInstructions {
+			return openaiwire.BadValue("item.role", it.Role, "user", "assistant")
+		}
+		for i, c := range it.Content {
+			path := openaiwire.Path("item.content", i)
+			switch {
+			case c.Type == "input_image":
+				return openaiwire.BadValue(path+".type", c.Type, "input_text", "input_audio")
+			case utf8.RuneCountInString(c.Text) > maxText:
+				return openaiwire.Invalid("string_above_max_length", path+".text", "Invalid '%s.text': string too long. "+
+					"Expected a string with maximum length %d.", path, maxText)
+			case c.Type == "input_audio":
+				part, err := decodeAudio(s.sess.Audio.Input.Format, nil, c.Audio, path+".audio")
+				if err != nil {
+					return err
+				}
+				pcm = append(pcm, part...)
+				it.Content[i].Audio = nil
+			}
+		}
+	case openaiwire.MCPResponse:
+		if err := s.approve(it); err != nil {
+			return err
+		}
+	case openaiwire.FunctionOutput:
+		s.output(it)
+	case openaiwire.FunctionCall:
+		if it.CallID == "" {
+			it.CallID = s.ids.Call()
+		}
+	default:
+		return openaiwire.BadValue("item.type", it.Type, openaiwire.Message, openaiwire.FunctionCall, openaiwire.FunctionOutput,
+			openaiwire.MCPResponse)
+	}
+	s.addItem(it, e.Previous)
+	s.learn(it, pcm)
+	s.prepares(now)
+	return nil
+}
+
+func (s *State) addItem(it *openaiwire.Item, previous *string) {
+	s.mirror.insert(it, previous)
+	before := s.mirror.before(it.ID)
+	s.emit(openaiwire.ItemAdded(before, it))
+	s.emit(openaiwire.ItemDone(before, it))
+}
+
+// learn gives the session an item of the client: at its Start, at once, or with the next response for words of the user.
+func (s *State) learn(it *openaiwire.Item, pcm []byte) {
+	words := it.Words()
+	switch {
+	case it.Type != openaiwire.Message:
+	case len(pcm) > 0:
+		s.in.keepTurn(pcm)
+	case words == "":
+	case it.Role == "user":
+		s.in.texts = append(s.in.texts, it)
+		if len(s.in.texts) > maxTexts {
+			s.in.texts = s.in.texts[1:]
+		}
+	case !s.begun:
+		s.in.texts = nil // with the words before it, it is part of the history
+	default:
+		s.flushTexts()
+		s.put(&protocol.AddItem{Role: it.Role, Text: words})
+	}
+}
+
+// maxTexts bounds the texts that wait for a response.
+const maxTexts = 50
+
+// flushTexts gives the session the user's texts that no response has answered.
+func (s *State) flushTexts() {
+	texts := s.in.texts
+	s.in.texts = nil
+	for _, it := range texts {
+		s.put(&protocol.AddItem{Role: it.Role, Text: it.Words()})
+	}
+}
+
+// createResponse takes response.create.
+func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
+	a := &s.answer
+	if r := a.response; r != nil {
+		if r.absorbs || s.tools.approvals > 0 { // what was approved opens its own turn
+			r.absorbs = false
+			return nil
+		}
+		return openaiwire.ActiveResponse(r.ID)
+	}
+	err := s.sess.Permit(q)
+	if err == nil {
+		err = s.checkTools(q.Tools, "response")
+	}
+	switch {
+	case err != nil:
+		return err
+	case q.Aside:
+		return openaiwire.BadValue("response.conversation", "none", "auto")
+	case q.Given:
+		return openaiwire.Invalid("invalid_value", "response.input",
+			"Invalid value for 'response.input': this server answers the conversation. Add items with conversation.item.create.")
+	}
+	if q.Tools != nil {
+		to := s.settings()
+		to.tools = declared(q.Tools)
+		s.reconfigure(to)
+	} else {
+		s.reconfigure(s.settings())
+	}
+	instructions := ""
+	if q.Instructions != nil {
+		instructions = *q.Instructions
+	}
+	s.start()
+	r := s.create(now, 0, q)
+	if turn := s.giveOutputs(); turn != 0 {
+		r.turn, r.continues = turn, true
+		a.muted = 0
+		r.alive(now)
+		return nil
+	}
+	early := s.tools.early
+	s.tools.early = false
+	switch {
+	case early && len(s.in.texts) == 0 && len(s.in.turn) == 0 && instructions == "":
+		s.finish(openaiwire.Completed) // the response before has the answer
+		return nil
+	case s.tools.approvals > 0:
+		s.tools.approvals--
+	case s.in.pressed, len(s.in.turn) > 0:
+		s.sayTurn()
+		return nil
+	case len(s.in.texts) > 0 && instructions == "":
+		s.ask(&protocol.InputText{ID: s.lastText(), Text: s.allTexts()})
+		return nil
+	default:
+		s.flushTexts()
+		s.ask(&protocol.Respond{Instructions: instructions})
+		return nil
+	}
+	a.asked++
+	return nil
+}
+
+// ask asks the session for an answer.
+func (s *State) ask(m protocol.ClientMessage) {
+	s.answer.asked++
+	s.put(m)
+}
+
+func (s *State) lastText() string { return s.in.texts[len(s.in.texts)-1].ID }
+
+// allTexts takes the user's texts as one, or the newest if that is too long.
+func (s *State) allTexts() string {
+	texts := s.in.texts
+	last := texts[len(texts)-1]
+	var parts []string
+	for _, it := range texts {
+		parts = append(parts, it.Words())
+	}
+	all := strings.Join(parts, "\n")
+	if utf8.RuneCountInString(all) > maxText {
+		s.in.texts = texts[:len(texts)-1]
+		s.flushTexts()
+		all = last.Words()
+	}
+	s.in.texts = nil
+	return all
+}
+
+func (s *State) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
+	r := s.answer.response
+	if r == nil || e.ResponseID != "" && e.ResponseID != r.ID {
+		return openaiwire.NotActive()
+	}
+	s.put(&protocol.Interrupt{})
+	s.cancelled("client_cancelled")
+	return nil
+}
+
+// cancelled ends the active response at once; what the session still sends of its answer is dropped.
+func (s *State) cancelled(reason string) {
+	a := &s.answer
+	r := a.response
+	if r == nil {
+		return
+	}
+	if r.turn == 0 && a.asked > 0 {
+		a.skip++
+	} else {
+		a.muted = r.turn
+	}
+	s.finish(openaiwire.Cancelled, "reason", reason)
+}

@@ -1,0 +1,447 @@
+package realtime
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/internal/openaiwire"
+	"voicegw/protocol"
+)
+
+// inputState is what the user says.
+//
+// Usually the session hears all audio, and its model finds the turns. Without turn detection, or if that is not to
+// answer or to interrupt, the State keeps the audio and gives the session whole turns, as with push-to-talk.
+type inputState struct {
+	manual  bool // the session was started for push-to-talk
+	pressed bool // the session hears a turn
+
+	detect   *audio.Detector // nil if the session detects speech, or the client
+	base     int64           // ms of all audio at which detect began
+	rate     int
+	samples  int64  // of all audio
+	kept     []byte // PCM since the last clear or commit, the newest part
+	buffered int    // bytes of PCM since then, also of what is not kept
+	turn     []byte // PCM of committed items that the session has not heard
+	answer   bool   // the turn is answered once no response is active
+
+	speech *utterance   // the newest found by detection; nil before the first
+	said   []*utterance // committed items that lack their final words
+	texts  []*openaiwire.Item
+}
+
+// utterance is an item with the user's speech.
+type utterance struct {
+	id, source      string
+	turn            int // zero until known
+	startMS, stopMS int64
+	stopped         bool // stopMS is known
+	began, ended    bool // the client knows the start, the stop
+	item            *openaiwire.Item
+	text, told      string
+	final           bool
+}
+
+// maxKept bounds the audio of a turn.
+const maxKept = 60 * time.Second
+
+// maxUnwritten bounds the committed items that wait for their words.
+const maxUnwritten = 16
+
+func (in *inputState) configure(before, s *openaiwire.Session) {
+	f, t := s.Audio.Input.Format, s.Audio.Input.TurnDetection
+	in.rate = f.Hz()
+	if before != nil && sameDetection(before.Audio.Input.TurnDetection, t) {
+		return
+	}
+	in.detect, in.base = nil, in.clockMS()
+	if t != nil {
+		o := audio.DetectorOptions{Rate: in.rate, PrefixMS: t.PrefixMS, SilenceMS: t.Silence(), Threshold: t.Threshold}
+		if in.manual || !t.Create || !t.Interrupt {
+			in.detect = audio.NewDetector(o)
+		}
+	}
+	in.kept = nil
+}
+
+func sameDetection(a, b *openaiwire.TurnDetection) bool {
+	return a == b || a != nil && b != nil && a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS &&
+		a.Silence() == b.Silence() && a.Create == b.Create && a.Interrupt == b.Interrupt
+}
+
+// keeps reports whether the State keeps the audio of turns, because the session would answer or interrupt.
+func (s *State) keeps() bool {
+	t := s.sess.Audio.Input.TurnDetection
+	return t == nil || !t.Create || !t.Interrupt
+}
+
+func (in *inputState) clockMS() int64 {
+	if in.rate == 0 {
+		return 0
+	}
+	return in.samples * 1000 / int64(in.rate)
+}
+
+func (in *inputState) bytes(d time.Duration) int { return audio.Bytes(in.rate, d) }
+
+// Hear takes PCM of the client. live means that the caller passes it on to the session.
+func (s *State) Hear(now time.Time, pcm []byte) (live bool) {
+	if s.closed {
+		return false
+	}
+	in, t := &s.in, s.sess.Audio.Input.TurnDetection
+	s.start()
+	in.samples += int64(len(pcm) / audio.BytesPerSample)
+	in.buffered = min(in.buffered+len(pcm), math.MaxInt32)
+	if t != nil && in.detect == nil && !in.manual {
+		return true
+	}
+	most := in.bytes(maxKept)
+	if t != nil && (s.in.speech == nil || s.in.speech.ended) {
+		most = in.bytes(time.Duration(t.PrefixMS)*time.Millisecond + time.Second)
+	}
+	in.kept = append(in.kept, pcm...)
+	if len(in.kept) > 2*most { // not each time, so that the copy costs little
+		in.kept = append(in.kept[:0], in.kept[len(in.kept)-most:]...)
+	}
+	if in.detect == nil {
+		return false
+	}
+	for _, a := range in.detect.Process(pcm) {
+		switch {
+		case a.Started:
+			s.detected(now, t, in.base+a.ReportMS)
+		case !a.Sustained:
+			s.detectedEnd(now, t, in.base+a.ReportMS)
+		}
+	}
+	return false
+}
+
+// detected takes a start of speech that the State has found.
+func (s *State) detected(now time.Time, t *openaiwire.TurnDetection, startMS int64) {
+	s.in.speech = &utterance{id: s.ids.Item(), startMS: startMS}
+	s.beginSpeech()
+	if !t.Interrupt {
+		return
+	}
+	if r := s.answer.response; r != nil || now.Before(s.answer.playEnd) {
+		s.put(&protocol.Interrupt{})
+		s.cancelled("turn_detected")
+	}
+}
+
+func (s *State) detectedEnd(now time.Time, t *openaiwire.TurnDetection, endMS int64) {
+	in, u := &s.in, s.in.speech
+	if u == nil || u.stopped {
+		return
+	}
+	u.stopMS, u.stopped = endMS, true
+	from := max(len(in.kept)-in.bytes(time.Duration(in.clockMS()-u.startMS)*time.Millisecond), 0)
+	in.keepTurn(in.kept[from:])
+	in.kept, in.buffered = nil, 0
+	s.commit(u)
+	if t.Create {
+		in.answer = true
+		s.answerTurn(now)
+	}
+}
+
+// answerTurn answers a kept turn if no response is active.
+func (s *State) answerTurn(now time.Time) {
+	if s.in.answer && s.answer.response == nil {
+		s.in.answer = false
+		s.create(now, 0, &openaiwire.ResponseParams{})
+		s.sayTurn()
+	}
+}
+
+func (in *inputState) keepTurn(pcm []byte) {
+	in.turn = append(in.turn, pcm...)
+	if most := in.bytes(maxKept); len(in.turn) > most {
+		in.turn = append([]byte(nil), in.turn[len(in.turn)-most:]...)
+	}
+}
+
+// leastTurn is the audio that makes a turn: the session takes less for a touch of the button.
+const leastTurn = 250 * time.Millisecond
+
+// press lets the session hear what is kept of the turn. The turn goes on.
+func (s *State) press() {
+	in := &s.in
+	s.flushTexts()
+	if in.manual && !in.pressed {
+		in.pressed = true
+		s.put(&protocol.InputActivity{Active: true})
+	}
+	if less := in.bytes(leastTurn) - len(in.turn); less > 0 {
+		in.turn = append(in.turn, make([]byte, less)...)
+	}
+	s.speak(in.turn)
+	in.turn = nil
+}
+
+// sayTurn lets the session hear the turn and answer it.
+func (s *State) sayTurn() {
+	in := &s.in
+	s.answer.asked++
+	if !in.pressed || len(in.turn) > 0 {
+		s.press()
+	}
+	if in.manual {
+		in.pressed = false
+		s.put(&protocol.InputActivity{})
+		return
+	}
+	// The session's model detects the end of the turn by the silence after it.
+	s.speak(make([]byte, in.bytes(2*time.Second)))
+}
+
+// speak gives the session PCM, in frames that it takes.
+func (s *State) speak(pcm []byte) {
+	s.start()
+	for frame := range slices.Chunk(pcm, s.in.bytes(protocol.MaxFrameMS*time.Millisecond)) {
+		s.Inputs = append(s.Inputs, protocol.Input{Audio: true, PCM: frame})
+	}
+}
+
+// commitByHand takes input_audio_buffer.commit.
+func (s *State) commitByHand(now time.Time) *openaiwire.Error {
+	in := &s.in
+	s.start()
+	if length := lengthOf(in.rate, in.buffered); length < 100*time.Millisecond {
+		return openaiwire.CommitEmpty(float64(length.Microseconds()) / 1000)
+	}
+	in.buffered = 0
+	if s.sess.Audio.Input.TurnDetection != nil && in.detect == nil && !in.manual {
+		if u := in.speech; u != nil && !u.stopped {
+			s.speak(make([]byte, in.bytes(2*time.Second))) // the session's model then ends the turn
+			return nil
+		}
+		u := &utterance{id: s.ids.Item(), stopMS: in.clockMS(), stopped: true, began: true, ended: true, final: true}
+		s.commit(u)
+		return nil
+	}
+	u := &utterance{id: s.ids.Item(), startMS: in.clockMS() - ms(lengthOf(in.rate, len(in.kept))), stopMS: in.clockMS(), stopped: true}
+	if in.speech != nil && in.detect != nil && !in.speech.stopped {
+		u.id, u.startMS, u.began = in.speech.id, in.speech.startMS, true
+		in.detect.Reset()
+		in.base = in.clockMS()
+	} else {
+		u.began, u.ended = true, true // without turn detection the client hears of neither
+	}
+	in.speech = u
+	in.keepTurn(in.kept)
+	in.kept = nil
+	s.commit(u)
+	if s.answer.response == nil && in.manual {
+		s.press() // the session transcribes it at once
+	}
+	return nil
+}
+
+func (s *State) clear() {
+	in := &s.in
+	in.kept, in.buffered = nil, 0
+	if in.detect != nil && in.detect.Speaking() {
+		in.detect.Reset()
+		in.base = in.clockMS()
+		in.speech = nil
+	}
+	s.emit(openaiwire.Cleared())
+}
+
+// speechStarted takes the session's report. Every client stops its playback at speech_started, so while an answer is
+// heard it waits until the answer is flushed; coughs do not flush it.
+func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
+	if s.in.manual || s.sess.Audio.Input.TurnDetection == nil {
+		return
+	}
+	if u := s.in.speech; u != nil && u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn {
+		return // the detector's report of speech that the model has reported
+	}
+	s.giveOutputs()
+	s.flushTexts()
+	s.in.speech = &utterance{id: s.ids.Item(), turn: m.Turn, startMS: m.AudioMS}
+	if !now.Before(s.answer.playEnd) {
+		s.beginSpeech()
+	}
+}
+
+// beginSpeech tells the client of the start of the newest speech.
+func (s *State) beginSpeech() {
+	if u := s.in.speech; u != nil && !u.began && u.item == nil {
+		u.began = true
+		s.emit(openaiwire.SpeechStarted(u.startMS, u.id))
+	}
+}
+
+func (s *State) speechStopped(m *protocol.SpeechStopped) {
+	u := s.in.speech
+	if s.in.manual || u == nil || u.stopped {
+		return
+	}
+	u.stopMS, u.stopped = m.AudioMS, true
+	if u.began {
+		s.endSpeech(u)
+	}
+}
+
+func (s *State) endSpeech(u *utterance) {
+	if u.began && !u.ended {
+		u.ended = true
+		s.emit(openaiwire.SpeechStopped(u.stopMS, u.id))
+	}
+}
+
+// staleSpeech is when speech that became no turn is forgotten: it was a noise.
+const staleSpeech = 15 * time.Second
+
+// spoke reports whether there is speech that is no item yet.
+func (in *inputState) spoke() bool {
+	u := in.speech
+	return !in.manual && u != nil && u.item == nil && (!u.stopped || in.clockMS()-u.stopMS < ms(staleSpeech))
+}
+
+// commitSpeech makes the newest speech an item, because its turn has begun.
+func (s *State) commitSpeech(turn int) {
+	u := s.in.speech
+	if !s.in.spoke() {
+		return
+	}
+	u.turn = turn
+	if !u.stopped { // the model was quicker than the detector
+		u.stopMS, u.stopped = s.in.clockMS(), true
+	}
+	s.beginSpeech()
+	s.endSpeech(u)
+	s.in.buffered = 0
+	s.commit(u)
+}
+
+// commit adds an utterance to the conversation.
+func (s *State) commit(u *utterance) {
+	s.beginSpeech()
+	s.endSpeech(u)
+	previous := s.mirror.last()
+	it := &openaiwire.Item{ID: u.id, Type: openaiwire.Message, Status: openaiwire.Completed, Role: "user",
+		Content: []openaiwire.Content{{Type: "input_audio"}}}
+	it.Size = encoded(it)
+	u.item = it
+	s.mirror.insert(it, nil)
+	s.emit(openaiwire.Committed(previous, it.ID))
+	s.emit(openaiwire.ItemAdded(previous, it))
+	s.emit(openaiwire.ItemDone(previous, it))
+	if len(s.in.said) == maxUnwritten {
+		s.complete(s.in.said[0])
+	}
+	s.in.said = append(s.in.said, u)
+	s.write(u)
+}
+
+// begins gives the committed items without a turn to the turn that begins.
+func (in *inputState) begins(turn int) {
+	for _, u := range in.said {
+		if u.turn == 0 {
+			u.turn = turn
+		}
+	}
+}
+
+// heard takes the user's words so far.
+func (s *State) heard(now time.Time, m *protocol.Transcript) {
+	in := &s.in
+	if it, _ := s.mirror.find(m.ID); it != nil && !it.IsAudio() {
+		return // typed by the client
+	}
+	u := in.find(m)
+	if u == nil {
+		if strings.TrimSpace(m.Text) == "" || m.Turn < s.answer.turn {
+			return
+		}
+		// The session reported no speech.
+		u = &utterance{id: s.ids.Item(), turn: m.Turn, startMS: in.clockMS(), stopMS: in.clockMS(), stopped: true}
+		in.speech = u
+		if m.Turn == s.answer.turn {
+			u.began, u.ended = true, true
+			s.commit(u)
+		}
+	}
+	u.source, u.text, u.final = m.ID, m.Text, u.final || m.Final
+	s.write(u)
+}
+
+// find returns the utterance with these words.
+func (in *inputState) find(m *protocol.Transcript) *utterance {
+	all := in.said
+	if in.speech != nil && in.speech.item == nil {
+		all = append(slices.Clip(all), in.speech)
+	}
+	for _, u := range all {
+		if u.source == m.ID {
+			return u
+		}
+	}
+	for _, u := range all {
+		if u.source == "" && (u.turn == m.Turn || u.turn == 0) {
+			return u
+		}
+	}
+	return nil
+}
+
+// write tells the client of new words of a committed utterance.
+func (s *State) write(u *utterance) {
+	if u.item == nil {
+		return
+	}
+	wanted := s.sess.Audio.Input.Transcription != nil
+	if delta, grows := strings.CutPrefix(u.text, u.told); grows && delta != "" {
+		u.told = u.text
+		if wanted {
+			s.emit(openaiwire.TranscriptionDelta(u.id, delta))
+		}
+	}
+	if u.final {
+		s.complete(u)
+	}
+}
+
+// complete ends the transcript of an utterance.
+func (s *State) complete(u *utterance) {
+	i := slices.Index(s.in.said, u)
+	if i < 0 {
+		return
+	}
+	s.in.said = slices.Delete(s.in.said, i, i+1)
+	if s.sess.Audio.Input.Transcription == nil {
+		return
+	}
+	s.mirror.say(u.item, u.text)
+	seconds := int(math.Ceil(float64(max(u.stopMS-u.startMS, 0)) / 1000))
+	s.emit(openaiwire.TranscriptionCompleted(u.id, u.text, openaiwire.DurationUsage(seconds)))
+}
+
+// completeSpeech ends the transcripts of a turn that is over.
+func (s *State) completeSpeech(turn int) {
+	for _, u := range slices.Clone(s.in.said) {
+		if u.turn != 0 && u.turn <= turn {
+			s.complete(u)
+		}
+	}
+}
+
+func (s *State) transcriptionFailed(m *protocol.Error) {
+	for i, u := range s.in.said {
+		if u.turn == m.Turn || m.Turn == 0 {
+			s.in.said = slices.Delete(s.in.said, i, i+1)
+			if s.sess.Audio.Input.Transcription != nil {
+				s.emit(openaiwire.TranscriptionFailed(u.id, "server_error", "transcription_failed", m.Message))
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,390 @@
+// Package realtime serves clients of OpenAI's Realtime protocol (GA) in front of any provider.
+//
+// A State translates: events of the client become inputs of a session, and messages of the session become events for
+// the client. It has no clock and no I/O. A Conn carries a State over a WebSocket as the client of a session.
+package realtime
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/internal/openaiwire"
+	"voicegw/protocol"
+)
+
+// The provider is dialled at the first event that needs it, and otherwise this long after the newest event that only
+// prepares the conversation, at most maxIdle after the start.
+const (
+	settleTime = 300 * time.Millisecond
+	maxIdle    = 2 * time.Second
+)
+
+// A response for which nothing happens any more has failed: before its turn began, and later.
+const (
+	beginTime = 20 * time.Second
+	deadTime  = 2 * time.Minute
+)
+
+// audioAhead is how far a client's audio may be ahead of real time: clients send files at once.
+const audioAhead = 60 * time.Second
+
+// Options describe a conversation.
+type Options struct {
+	IDs openaiwire.IDs
+	// Session has the first settings, and the rules for changing them.
+	Session *openaiwire.Session
+	// Start has the provider, the agent and the client's name. The State fills in the rest from the client's settings.
+	Start protocol.Start
+	// Model is the provider's model; empty for the default.
+	Model string
+	// Tools are those of the gateway, for clients that ask to see them.
+	Tools []protocol.ClientTool
+	// CheckTools returns the field of the first tool that the session would refuse, and why; nil accepts all.
+	CheckTools func(tools []protocol.ClientTool) (field, why string)
+}
+
+// State is one conversation. It must not be used concurrently.
+//
+// Each method adds events for the client to Events and inputs for the session to Inputs; the caller takes them away.
+type State struct {
+	Events [][]byte
+	Inputs []protocol.Input
+
+	opts         Options
+	ids          openaiwire.IDs
+	sess         *openaiwire.Session
+	conversation string
+	begun        bool // the session has its Start
+	ready        bool // the session has answered it
+	closed       bool
+	born         time.Time
+	startBy      time.Time // zero once begun
+	ending       *protocol.Error
+	Dropped      int // inputs of the client that came too late or were refused by the session without an effect on the client
+
+	mirror mirror
+	given  settings // what the session knows
+	tools  toolState
+	answer answerState
+	in     inputState
+}
+
+// settings are the client's settings that reach the model.
+type settings struct {
+	instructions string
+	tools        []protocol.ClientTool
+}
+
+// New begins a conversation at now.
+func New(opts Options, now time.Time) *State {
+	s := &State{opts: opts, ids: opts.IDs, sess: opts.Session, conversation: opts.IDs.Conversation(), born: now,
+		startBy: now.Add(maxIdle)}
+	s.tools.open, s.tools.asked = map[string]bool{}, map[string]string{}
+	s.emit(openaiwire.SessionCreated(s.sess))
+	s.showTools(nil)
+	s.in.configure(nil, s.sess)
+	return s
+}
+
+func (s *State) emit(e openaiwire.ServerEvent) {
+	if s.closed {
+		return
+	}
+	frame, err := e.Encode(s.ids)
+	if err != nil {
+		// Every value can be encoded; JSON of the client was parsed before.
+		return
+	}
+	s.Events = append(s.Events, frame)
+}
+
+// put gives the session a message, after its Start.
+func (s *State) put(m protocol.ClientMessage) {
+	if s.closed {
+		return
+	}
+	s.start()
+	s.Inputs = append(s.Inputs, protocol.Input{Message: m})
+}
+
+// start gives the session its Start, once.
+func (s *State) start() {
+	if s.begun || s.closed {
+		return
+	}
+	s.begun, s.startBy = true, time.Time{}
+	s.given = s.settings()
+	start := s.opts.Start
+	in, out := s.sess.Audio.Input, s.sess.Audio.Output
+	start.InputRate, start.OutputRate = in.Format.Hz(), out.Format.Hz()
+	start.Tools, start.Inspect = s.given.tools, s.tools.visible
+	if out.Voice != s.sess.Rules.Voice {
+		start.Voice = out.Voice
+	}
+	start.Extra = &protocol.StartExtra{History: s.mirror.history(), Model: s.opts.Model, AudioAhead: audioAhead,
+		AnyTools: true, Answers: true}
+	if s.given.instructions != s.sess.Rules.Instructions {
+		start.Extra.Instructions = &s.given.instructions
+	}
+	if s.in.manual = s.keeps(); s.in.manual {
+		start.TurnDetection = protocol.TurnDetectionClient
+	} else if t := in.TurnDetection; t != nil {
+		start.Extra.SilenceMS, start.Extra.PrefixMS = t.Silence(), t.PrefixMS
+	}
+	s.Inputs = append(s.Inputs, protocol.Input{Message: &start})
+}
+
+// prepares postpones the Start after an event that may be followed by others like it.
+func (s *State) prepares(now time.Time) {
+	if !s.begun {
+		s.startBy = earlier(now.Add(settleTime), s.born.Add(maxIdle))
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// settings returns the settings for the session. Of the tools it has only those that the client runs.
+func (s *State) settings() settings {
+	now := settings{instructions: s.sess.Instructions}
+	if string(s.sess.ToolChoice) != `"none"` {
+		now.tools = declared(s.sess.Tools)
+	}
+	return now
+}
+
+// reconfigure tells the session of settings that differ from those it has.
+func (s *State) reconfigure(to settings) {
+	same := func(a, b protocol.ClientTool) bool {
+		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
+	}
+	sameTools := slices.EqualFunc(to.tools, s.given.tools, same)
+	if !s.begun || sameTools && to.instructions == s.given.instructions {
+		return
+	}
+	change := &protocol.Reconfigure{Tools: to.tools}
+	if to.instructions != s.given.instructions {
+		change.Instructions = &to.instructions
+	}
+	s.given = to
+	s.put(change)
+}
+
+// WakeAt returns when Tick must be called; zero for never.
+func (s *State) WakeAt() time.Time {
+	at := earlier(s.startBy, s.answer.reportAt())
+	if r := s.answer.response; r != nil {
+		at = earlier(earlier(at, r.until), r.settle)
+	}
+	return at
+}
+
+// Tick does what is due at now.
+func (s *State) Tick(now time.Time) {
+	if s.closed {
+		return
+	}
+	if !s.startBy.IsZero() && !now.Before(s.startBy) {
+		s.start()
+	}
+	s.reportPlayed(now)
+	if r := s.answer.response; r != nil && !r.settle.IsZero() {
+		s.callsKnown(now, r)
+	}
+	if r := s.answer.response; r != nil && !r.until.IsZero() && !now.Before(r.until) {
+		s.fail("server_error", "no_answer", "The model gave no answer.")
+	}
+}
+
+// Close ends the conversation for a session that closes its client's connection with a code and a reason of voicegw.v1,
+// and returns those for the client. No event follows.
+func (s *State) Close(code websocket.StatusCode, reason string) (websocket.StatusCode, string) {
+	if s.closed {
+		return code, reason
+	}
+	how := closeOf(code, reason)
+	message := how.message
+	if s.ending != nil && how.message == "" {
+		message = s.ending.Message
+	}
+	if how.kind == "" {
+		s.finish(openaiwire.Cancelled, "reason", "client_cancelled")
+	} else {
+		s.fail(how.kind, how.error, message)
+		failure := openaiwire.Error{Type: how.kind, Code: how.error, Message: message}
+		if s.ending != nil {
+			failure.Param = param(s.ending.Ref)
+		}
+		s.emit(failure.Failure(""))
+	}
+	s.closed = true
+	return how.code, how.reason
+}
+
+// Gone ends the conversation after the client has left.
+func (s *State) Gone() {
+	if s.begun {
+		s.put(&protocol.End{})
+	}
+	s.closed = true
+}
+
+type closing struct {
+	code        websocket.StatusCode
+	reason      string
+	kind, error string // of the error before it; empty without one
+	message     string // empty: that of the session
+}
+
+const expired = "session_expired"
+
+// closeOf translates a close code. OpenAI closes with 1001 when a session has reached its maximum duration, with 3000
+// for wrong keys and with 4000 for what the client must change; the reason is the error's type and code
+// (observed 2026-09-01).
+func closeOf(code websocket.StatusCode, reason string) closing {
+	c := closing{code: code, reason: reason, kind: "server_error", error: reason}
+	switch {
+	case code == protocol.CloseDone:
+		return closing{code: code, reason: reason}
+	case code == protocol.CloseServerLeaving, code == protocol.CloseMoving:
+		c.code, c.kind, c.error = protocol.CloseServerLeaving, "invalid_request_error", expired
+		c.message = "This gateway is shutting down. Connect again to start a new session."
+	case code == protocol.CloseLength:
+		c.code, c.kind, c.error = protocol.CloseServerLeaving, "invalid_request_error", expired
+		c.message = "Your session hit its maximum duration."
+	case code == protocol.CloseIdle:
+		c.code, c.kind, c.error = protocol.CloseServerLeaving, "invalid_request_error", expired
+		c.message = "Your session ended because nothing was said for a long time."
+	case code == protocol.CloseTicket:
+		c.code, c.kind, c.error = 3000, "invalid_request_error", "invalid_api_key"
+	case code >= 4000 && code < 4029:
+		c.code = 1011
+	case code >= 4029:
+		c.code, c.kind = 4000, "invalid_request_error"
+	}
+	if c.code >= 3000 {
+		c.reason = c.kind + "." + c.error
+	}
+	if c.message == "" && c.kind == "server_error" {
+		c.message = "The session ended: " + strings.ReplaceAll(reason, "_", " ") + "."
+	}
+	return c
+}
+
+// param is the parameter of the client's protocol for a field of session.start.
+func param(field string) string {
+	if strings.HasPrefix(field, "tools") {
+		return "session." + field
+	}
+	return ""
+}
+
+// mirror are the items of the conversation, which the client may ask for: the newest ones only.
+type mirror struct {
+	items []*openaiwire.Item
+	bytes int
+}
+
+const (
+	maxItems = 200
+	maxBytes = 1 << 20
+)
+
+func (m *mirror) find(id string) (*openaiwire.Item, int) {
+	for i, it := range slices.Backward(m.items) {
+		if it.ID == id {
+			return it, i
+		}
+	}
+	return nil, -1
+}
+
+// before returns the id of the item before it; nil without one.
+func (m *mirror) before(id string) *string {
+	if _, i := m.find(id); i > 0 {
+		return &m.items[i-1].ID
+	}
+	return nil
+}
+
+func (m *mirror) last() *string {
+	if len(m.items) == 0 {
+		return nil
+	}
+	return &m.items[len(m.items)-1].ID
+}
+
+// insert puts an item after the one with the id previous, at the beginning for "root", and otherwise at the end.
+func (m *mirror) insert(it *openaiwire.Item, previous *string) {
+	at := len(m.items)
+	if previous != nil && *previous == "root" {
+		at = 0
+	} else if previous != nil {
+		if _, i := m.find(*previous); i >= 0 {
+			at = i + 1
+		}
+	}
+	m.items = slices.Insert(m.items, at, it)
+	m.grew(it.Size)
+}
+
+// grew counts bytes and drops the oldest items over the limits.
+func (m *mirror) grew(bytes int) {
+	m.bytes += bytes
+	for len(m.items) > 1 && (len(m.items) > maxItems || m.bytes > maxBytes) {
+		m.remove(0)
+	}
+}
+
+func (m *mirror) remove(i int) {
+	m.bytes -= m.items[i].Size
+	m.items = slices.Delete(m.items, i, i+1)
+}
+
+// say sets the words of a spoken item.
+func (m *mirror) say(it *openaiwire.Item, words string) {
+	if len(it.Content) == 1 && it.Content[0].Transcript != nil {
+		it.Size -= len(*it.Content[0].Transcript)
+		m.bytes -= len(*it.Content[0].Transcript)
+	}
+	for i := range it.Content {
+		it.Content[i].Transcript = &words
+	}
+	it.Size += len(words)
+	m.grew(len(words))
+}
+
+// history is what was said before the session, but the user's last words, which the first response answers.
+func (m *mirror) history() (said []protocol.AddItem) {
+	for _, it := range m.items {
+		if words := it.Words(); it.Type == openaiwire.Message && words != "" {
+			said = append(said, protocol.AddItem{Role: it.Role, Text: words})
+		}
+	}
+	for len(said) > 0 && said[len(said)-1].Role == "user" {
+		said = said[:len(said)-1]
+	}
+	return said
+}
+
+// encoded is the length of a value in JSON.
+func encoded(v any) int {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+func ms(d time.Duration) int64 { return d.Milliseconds() }
+
+func lengthOf(rate, bytes int) time.Duration { return audio.Duration(rate, bytes) }

@@ -1,0 +1,360 @@
+package realtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/internal/openaiwire"
+	"voicegw/protocol"
+)
+
+// toolState are the calls of the client's tools and, for a client that asks to see them, of the gateway's.
+type toolState struct {
+	open    map[string]bool // calls without a result
+	outputs []protocol.ToolResult
+	turn    int  // of the newest call
+	waited  int  // the turn whose calls have ended a response
+	early   bool // a result came after the client had asked for the response that has it
+
+	visible   bool
+	shown     []*shownCall      // of the gateway's tools, in the active response
+	asked     map[string]string // tokens of confirmations, by the id of the request
+	approvals int               // answered, whose response.create has not come
+}
+
+type shownCall struct {
+	id, tool string
+	item     *openaiwire.Item
+	place    openaiwire.Place
+	ended    *protocol.ToolEnded // it waits for the details of inspection
+	args     string
+}
+
+// Label is the server_label under which clients see the gateway's tools.
+const Label = "voicegw"
+
+// includeTools is what a client adds to include for the same.
+const includeTools = "voicegw.tools"
+
+// clientToolTime is how long a client may take for a call, in ms. Some models hold their answer until every call has a
+// result.
+const clientToolTime = 60_000
+
+// declared are the tools that the client runs.
+func declared(tools []openaiwire.Tool) (list []protocol.ClientTool) {
+	for _, t := range tools {
+		if t.Type != "function" {
+			continue
+		}
+		d := protocol.ClientTool{Name: t.Name, Schema: t.Parameters, TimeoutMS: clientToolTime}
+		if t.Description != nil {
+			d.Description = *t.Description
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// CheckTool is for [openaiwire.Rules]: a client may ask for the gateway's own tools, but for no other server's.
+func CheckTool(t *openaiwire.Tool, path string) *openaiwire.Error {
+	if t.Type != "mcp" {
+		return nil
+	}
+	var server struct {
+		Label string `json:"server_label"`
+	}
+	if json.Unmarshal(t.Raw, &server) != nil || server.Label != Label {
+		return openaiwire.Invalid("invalid_value", path+".server_label",
+			"Invalid value: '%s'. This server calls no other servers; the label '%s' shows its own tools.", server.Label, Label)
+	}
+	return nil
+}
+
+// checkTools returns the error of the first tool that the session would refuse. of is "session" or "response".
+func (s *State) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Error {
+	list := declared(tools)
+	if s.opts.CheckTools == nil || len(list) == 0 {
+		return nil
+	}
+	field, why := s.opts.CheckTools(list)
+	if why == "" {
+		return nil
+	}
+	path := of + ".tools"
+	var i int
+	if n, err := fmt.Sscanf(field, "tools[%d]", &i); err == nil && n == 1 && i < len(list) {
+		at := slices.IndexFunc(tools, func(t openaiwire.Tool) bool { return t.Type == "function" && t.Name == list[i].Name })
+		path = openaiwire.Path(path, at) + strings.Replace(field[strings.IndexByte(field, ']')+1:], ".schema", ".parameters", 1)
+	}
+	why = strings.TrimPrefix(why, "session.start: the field "+field+" ")
+	return openaiwire.Invalid("invalid_value", path, "Invalid value for '%s': it %s", path, why)
+}
+
+func asksToSee(s *openaiwire.Session) bool {
+	for _, t := range s.Tools {
+		if t.Type == "mcp" {
+			return true
+		}
+	}
+	var include []string
+	if json.Unmarshal(s.Include, &include) == nil {
+		for _, one := range include {
+			if one == includeTools {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// showTools lists the gateway's tools for a client that asks to see them, once.
+func (s *State) showTools(before *openaiwire.Session) {
+	asks := asksToSee(s.sess)
+	if !asks || before != nil && asksToSee(before) {
+		s.tools.visible = asks
+		return
+	}
+	s.tools.visible = true
+	tools := []openaiwire.Object{}
+	for _, t := range s.opts.Tools {
+		schema := t.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		tools = append(tools, openaiwire.Object{"name", t.Name, "description", t.Description, "input_schema", schema})
+	}
+	it := &openaiwire.Item{ID: "mcpl_" + s.ids.Base62(21), Type: openaiwire.MCPListTools}
+	s.store(it, "server_label", Label, "tools", tools)
+	s.addItem(it, nil)
+}
+
+// store sets the members of an item of another type after its id and type.
+func (s *State) store(it *openaiwire.Item, members ...any) {
+	raw, err := append(openaiwire.Object{"id", it.ID, "type", it.Type}, members...).Encode(false)
+	if err != nil {
+		return // strings and JSON that was parsed before
+	}
+	s.mirror.grew(len(raw) - it.Size)
+	it.Raw, it.Size = raw, len(raw)
+}
+
+// call asks the client to run its tool.
+func (s *State) call(now time.Time, m *protocol.ToolCall) {
+	s.tools.open[m.CallID], s.tools.turn = true, m.Turn
+	r := s.responseOf(now, m.Turn)
+	if r == nil || m.Again {
+		return
+	}
+	if r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
+		r.waiting = &protocol.AnswerEnded{Waiting: true}
+	}
+	if i := slices.IndexFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID }); i >= 0 {
+		r.begun[i].call = m
+	} else {
+		r.begun = append(r.begun, begunCall{m.CallID, m})
+	}
+	s.callsKnown(now, r)
+}
+
+// showClientCall adds the item of a call to the response.
+func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
+	s.closeEnded(r)
+	r.calls++
+	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
+	place := s.openItem(r, it)
+	it.Arguments = string(m.Args)
+	it.Size += len(it.Arguments)
+	s.mirror.grew(len(it.Arguments))
+	s.emit(place.ArgumentsDelta(m.CallID, it.Arguments))
+	s.emit(place.ArgumentsDone(m.CallID, m.Name, it.Arguments))
+	s.closeItem(place, it, openaiwire.Completed)
+}
+
+// output keeps the result of a call until the client asks for a response or the user speaks. One that is late is dropped.
+func (s *State) output(it *openaiwire.Item) {
+	if !s.tools.open[it.CallID] {
+		s.Dropped++
+		return
+	}
+	delete(s.tools.open, it.CallID)
+	result := protocol.ToolResult{CallID: it.CallID}
+	if out := json.RawMessage(it.Output); json.Valid(out) {
+		result.Result = out
+	} else if text, err := json.Marshal(it.Output); err == nil {
+		result.Result = text
+	}
+	s.tools.outputs = append(s.tools.outputs, result)
+	if r := s.answer.response; r != nil && r.continues {
+		// Some clients ask for a response after the first result, and again after the last. The model waits for all.
+		s.giveOutputs()
+		s.tools.early = true
+	}
+}
+
+// giveOutputs gives the session the results of calls. It returns the turn that continues; zero if there are none.
+func (s *State) giveOutputs() (turn int) {
+	outputs := s.tools.outputs
+	s.tools.outputs = nil
+	for i := range outputs {
+		s.put(&outputs[i])
+		turn = s.tools.turn
+	}
+	return turn
+}
+
+// takeTools takes a message about a tool or a confirmation.
+func (s *State) takeTools(now time.Time, turn int, m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.ToolCall:
+		s.call(now, m)
+	case *protocol.ToolStarted:
+		s.showCall(now, turn, m)
+	case *protocol.ToolEnded:
+		s.callEnded(now, m)
+	case *protocol.InspectCall:
+		s.inspected(m)
+	case *protocol.ConfirmationRequest:
+		s.confirm(now, m)
+	case *protocol.ConfirmationEnded:
+		for id, token := range s.tools.asked {
+			if token == m.Token {
+				delete(s.tools.asked, id)
+			}
+		}
+	}
+}
+
+// runsIt reports whether the client has declared the tool.
+func (s *State) runsIt(tool string) bool {
+	for _, t := range s.given.tools {
+		if t.Name == tool {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
+	own := s.runsIt(m.Tool)
+	if !own && !s.tools.visible {
+		return
+	}
+	r := s.responseOf(now, turn)
+	switch {
+	case r == nil:
+		return
+	case own:
+		r.begun = append(r.begun, begunCall{id: m.CallID})
+		return
+	}
+	s.closeEnded(r)
+	c := &shownCall{id: m.CallID, tool: m.Tool, item: &openaiwire.Item{ID: "mcp_" + s.ids.Base62(21), Type: openaiwire.MCPCall}}
+	s.describe(c, nil, nil)
+	c.place = s.openItem(r, c.item)
+	s.emit(mcpEvent("in_progress", c))
+	s.tools.shown = append(s.tools.shown, c)
+}
+
+func mcpEvent(what string, c *shownCall) openaiwire.ServerEvent {
+	return openaiwire.ServerEvent{Type: "response.mcp_call." + what,
+		Members: openaiwire.Object{"item_id", c.item.ID, "output_index", c.place.Output}}
+}
+
+func (s *State) describe(c *shownCall, output, failure any) {
+	s.store(c.item, "server_label", Label, "name", c.tool, "arguments", c.args, "output", output, "error", failure,
+		"approval_request_id", nil)
+}
+
+// callEnded drops a call that the client has not answered, or completes a shown call.
+func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
+	delete(s.tools.open, m.CallID)
+	if r := s.answer.response; r != nil {
+		r.begun = slices.DeleteFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID && b.call == nil })
+		s.callsKnown(now, r)
+	}
+	for _, c := range s.tools.shown {
+		if c.id == m.CallID {
+			c.ended = m
+		}
+	}
+}
+
+// inspected completes a shown call with its arguments and its result, which a client may see that may inspect.
+func (s *State) inspected(m *protocol.InspectCall) {
+	for i, c := range s.tools.shown {
+		if c.id != m.CallID {
+			continue
+		}
+		c.args = string(m.Args)
+		s.closeCall(c, string(m.Envelope))
+		s.tools.shown = append(s.tools.shown[:i:i], s.tools.shown[i+1:]...)
+		return
+	}
+}
+
+func (s *State) closeCall(c *shownCall, output string) {
+	var result, failure any
+	what := "completed"
+	if c.ended != nil && !c.ended.OK && !c.ended.Asks() {
+		what, failure = "failed", openaiwire.Object{"type", "tool_execution_error", "content", c.ended.Error}
+	} else if output != "" {
+		result = output
+	}
+	s.describe(c, result, failure)
+	s.emit(openaiwire.ServerEvent{Type: "response.mcp_call_arguments.done", Members: openaiwire.Object{
+		"response_id", c.place.ResponseID, "item_id", c.item.ID, "output_index", c.place.Output, "arguments", c.args}})
+	s.emit(mcpEvent(what, c))
+	s.closeItem(c.place, c.item, openaiwire.Completed)
+}
+
+// endToolItems completes what the client sees of calls, at the end of a response.
+func (s *State) endToolItems(r *response) {
+	for _, c := range s.tools.shown {
+		if c.place.ResponseID == r.ID {
+			s.closeCall(c, "")
+		}
+	}
+	s.tools.shown = nil
+}
+
+// maxAsked bounds the open confirmations.
+const maxAsked = 64
+
+// confirm asks the client for an approval, whose token stays here.
+func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
+	if !s.tools.visible || len(s.tools.asked) >= maxAsked {
+		return
+	}
+	it := &openaiwire.Item{ID: "mcpr_" + s.ids.Base62(21), Type: openaiwire.MCPRequest}
+	s.store(it, "server_label", Label, "name", m.Tool, "arguments", string(m.Args))
+	s.tools.asked[it.ID] = m.Token
+	r := s.responseOf(now, m.Turn)
+	if r == nil {
+		s.addItem(it, nil)
+		return
+	}
+	s.closeEnded(r)
+	place := s.openItem(r, it)
+	s.closeItem(place, it, openaiwire.Completed)
+}
+
+// approve takes the answer of the client's user.
+func (s *State) approve(it *openaiwire.Item) *openaiwire.Error {
+	request, yes, err := it.Approval()
+	if err != nil {
+		return err
+	}
+	token, known := s.tools.asked[request]
+	if !known {
+		return openaiwire.Invalid("invalid_value", "item.approval_request_id",
+			"Invalid value: '%s'. There is no open approval request with this id.", request)
+	}
+	delete(s.tools.asked, request)
+	s.tools.approvals++
+	s.store(it, "approval_request_id", request, "approve", yes, "reason", nil)
+	s.put(&protocol.ConfirmationResolve{Token: token, Approved: yes})
+	return nil
+}

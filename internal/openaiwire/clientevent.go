@@ -1,0 +1,181 @@
+package openaiwire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// ClientEvent is an event of the client, with the values that its type has.
+type ClientEvent struct {
+	Type string
+	// ID is the client's id of the event, which an error about it names; empty without one.
+	ID string
+	// Session is the object of session.update, for Session.Update.
+	Session json.RawMessage
+	// Audio is the audio of input_audio_buffer.append in base64, to be decoded once.
+	Audio []byte
+	// Item is the item of conversation.item.create.
+	Item *Item
+	// Previous is the item to insert after: nil means the end, "root" the begin.
+	Previous *string
+	// ItemID is the item to retrieve, delete or truncate.
+	ItemID string
+	// ContentIndex and EndMS are those of conversation.item.truncate.
+	ContentIndex, EndMS int
+	// Response are the settings of response.create.
+	Response *ResponseParams
+	// ResponseID is the response to cancel; empty means the active one.
+	ResponseID string
+}
+
+// Types of the client's events.
+const (
+	SessionUpdate  = "session.update"
+	SessionClose   = "session.close"
+	AudioAppend    = "input_audio_buffer.append"
+	AudioCommit    = "input_audio_buffer.commit"
+	AudioClear     = "input_audio_buffer.clear"
+	ItemCreate     = "conversation.item.create"
+	ItemTruncate   = "conversation.item.truncate"
+	ItemDelete     = "conversation.item.delete"
+	ItemRetrieve   = "conversation.item.retrieve"
+	ResponseCreate = "response.create"
+	ResponseCancel = "response.cancel"
+)
+
+// eventTypes are the client's events in the order of the error for an unknown one.
+var eventTypes = []string{
+	SessionUpdate, SessionClose, "transcription_session.update", AudioAppend, AudioCommit, AudioClear,
+	ItemCreate, ItemTruncate, ItemDelete, ItemRetrieve, ResponseCreate, ResponseCancel,
+}
+
+// EventTypes returns the types of the client's events that ParseEvent knows.
+func EventTypes() []string { return append([]string(nil), eventTypes...) }
+
+// ParseEvent reads an event. With an error, its ID is set if it is known. Audio may share memory with data.
+func ParseEvent(data []byte) (ClientEvent, *Error) {
+	if e, ok := parseAppend(data); ok {
+		return e, nil
+	}
+	return parseAny(data)
+}
+
+func parseAny(data []byte) (ClientEvent, *Error) {
+	var w struct {
+		Type     string          `json:"type"`
+		EventID  string          `json:"event_id"`
+		Audio    *string         `json:"audio"`
+		Session  json.RawMessage `json:"session"`
+		Item     json.RawMessage `json:"item"`
+		Previous *string         `json:"previous_item_id"`
+		ItemID   string          `json:"item_id"`
+		Index    int             `json:"content_index"`
+		EndMS    *int            `json:"audio_end_ms"`
+		Response json.RawMessage `json:"response"`
+		RespID   string          `json:"response_id"`
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return ClientEvent{}, NotJSON(data)
+	}
+	e := ClientEvent{Type: w.Type, ID: w.EventID}
+	var err *Error
+	switch w.Type {
+	case SessionUpdate:
+		e.Session = w.Session
+	case AudioAppend:
+		if w.Audio == nil {
+			return e, Missing("audio")
+		}
+		e.Audio = []byte(*w.Audio)
+	case ItemCreate:
+		e.Previous = w.Previous
+		e.Item, err = readItem(w.Item, "item")
+	case ItemTruncate:
+		if e.ItemID, e.ContentIndex = w.ItemID, w.Index; w.EndMS != nil {
+			e.EndMS = *w.EndMS
+		} else {
+			err = Missing("audio_end_ms")
+		}
+		if w.ItemID == "" {
+			err = Missing("item_id")
+		}
+	case ItemDelete, ItemRetrieve:
+		e.ItemID, err = w.ItemID, need(w.ItemID, "item_id")
+	case ResponseCreate:
+		e.Response, err = readParams(w.Response)
+	case ResponseCancel:
+		e.ResponseID = w.RespID
+	case SessionClose, AudioCommit, AudioClear:
+	case "transcription_session.update":
+		err = transcriptionUpdate()
+	case "":
+		err = Missing("type")
+	default:
+		err = BadValue("type", w.Type, eventTypes...)
+	}
+	return e, err
+}
+
+// parseAppend reads an input_audio_buffer.append that has no other members than type, event_id and audio, and no escapes
+// in them, without a copy of its audio: reading it as JSON costs more than all the rest.
+func parseAppend(data []byte) (e ClientEvent, ok bool) {
+	rest, ok := after(data, '{')
+	for ok {
+		var key, value []byte
+		if key, rest, ok = plainText(rest); !ok {
+			return e, false
+		}
+		if rest, ok = after(rest, ':'); !ok {
+			return e, false
+		}
+		if value, rest, ok = plainText(rest); !ok {
+			return e, false
+		}
+		switch string(key) {
+		case "type":
+			if string(value) != AudioAppend {
+				return e, false
+			}
+			e.Type = AudioAppend
+		case "event_id":
+			if !printable(value) {
+				return e, false
+			}
+			e.ID = string(value)
+		case "audio":
+			e.Audio = value
+		default:
+			return e, false
+		}
+		if next, more := after(rest, ','); more {
+			rest = next
+			continue
+		}
+		rest, ok = after(rest, '}')
+		return e, ok && len(bytes.TrimLeft(rest, " \n\r\t")) == 0 && e.Type != "" && e.Audio != nil
+	}
+	return e, false
+}
+
+func printable(text []byte) bool {
+	return !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
+// after returns what follows a character and the space before it.
+func after(data []byte, c byte) ([]byte, bool) {
+	data = bytes.TrimLeft(data, " \n\r\t")
+	if len(data) == 0 || data[0] != c {
+		return nil, false
+	}
+	return data[1:], true
+}
+
+// plainText returns a string without escapes, which is never nil, and what follows it.
+func plainText(data []byte) (text, rest []byte, ok bool) {
+	data, ok = after(data, '"')
+	end := bytes.IndexByte(data, '"')
+	if !ok || end < 0 || bytes.IndexByte(data[:end], '\\') >= 0 {
+		return nil, nil, false
+	}
+	return data[:end:end], data[end+1:], true
+}
