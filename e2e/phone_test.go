@@ -699,7 +699,7 @@ func TestPhoneLineFails(t *testing.T) {
 		},
 		"another stream's": func(c *phoneCall) {
 			for range 30 {
-				c.send(&wire.Message{Event: wire.EventMark, StreamSID: "MZCA2", Mark: &wire.Mark{Name: "0-1"}})
+				c.send(&wire.Message{Event: wire.EventDTMF, StreamSID: "MZCA2", DTMF: &wire.DTMF{Digit: "*"}})
 			}
 		},
 		"oversized": func(c *phoneCall) {

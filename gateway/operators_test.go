@@ -79,6 +79,8 @@ var everybody = []string{
 	"OPTIONS /v1/sessions", "GET /v1/voice", "OPTIONS /v1/voice", "GET /v1/providers", "OPTIONS /v1/providers", "GET /v1/tools", "GET /v1/tools/{id}", "POST /v1/chat", "OPTIONS /v1/chat",
 	"POST /mcp", "OPTIONS /mcp", "/mcp", "POST /v1/chat/completions", "OPTIONS /v1/chat/completions", "GET /v1/models", "GET /v1/models/{id...}", "OPTIONS /v1/models/{id...}", "OPTIONS /v1/models", "GET /v1/images/{id}",
 	"POST /v1/console/login", "/v1/confirmations/{token...}", "GET /healthz", "GET /readyz", "OPTIONS /readyz", "/v1/", "/",
+	"POST /v1/phone/twilio/voice", "GET /v1/phone/twilio", "POST /v1/phone/telnyx/voice", "GET /v1/phone/telnyx",
+	"POST /v1/phone/vonage/voice", "GET /v1/phone/vonage", // carriers sign them
 }
 
 // TestNothingIsOpenByBeingNear: whatever a request looks like, without a key no endpoint for

@@ -370,7 +370,7 @@ func (s *Server) do(req *http.Request) (id string, err error) {
 		}
 		return "", fmt.Errorf("ask the carrier: %w", err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // the body has been read, or has failed
 	body, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:

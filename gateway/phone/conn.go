@@ -359,7 +359,7 @@ func (c *Conn) sent(err error) {
 // fail ends the call: the reading goroutine finds the line closed, which ends the session. The caller must hold mu.
 func (c *Conn) fail(err error) {
 	if !c.over && c.broken == nil {
-		c.server.log.Log(c.server.ctx, levelOf(err), "a call broke off", "call", c.call.id, "carrier", c.call.carrier, "error", err)
+		c.server.log.Log(c.server.ctx(), levelOf(err), "a call broke off", "call", c.call.id, "carrier", c.call.carrier, "error", err)
 	}
 	c.broken = cmp.Or(c.broken, err)
 	_ = c.CloseNow() // it may already be closed

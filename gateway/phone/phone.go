@@ -104,7 +104,7 @@ type Server struct {
 	log    *slog.Logger
 	client *http.Client
 	live   atomic.Pointer[Settings]
-	ctx    context.Context // of requests to carriers
+	ctx    func() context.Context // of requests to carriers
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup // hang-ups and transfers
 
@@ -117,7 +117,8 @@ type Server struct {
 func New(opts Options) *Server {
 	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), calls: map[string]time.Time{},
 		client: bounded.Client(opts.Client, bounded.Limits{Service: "the carrier", Bytes: 64 << 10, Whole: requestTime})}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	s.ctx, s.cancel = func() context.Context { return ctx }, cancel
 	s.Reconfigure(opts.Settings)
 	return s
 }
@@ -318,7 +319,7 @@ func (s *Server) release(c call, how ending, told chan struct{}) {
 		if number != "" {
 			ask = func(ctx context.Context, c call) (*http.Request, error) { return by.transfer(ctx, c, number) }
 		}
-		req, err := ask(s.ctx, c)
+		req, err := ask(s.ctx(), c)
 		if err == nil {
 			_, err = s.do(req)
 		}
