@@ -164,7 +164,10 @@ const (
 const OfContext = "input.context"
 
 // ContextGiven reports that the text of a UserContext belongs to the conversation now, sent by the next Command or not.
-type ContextGiven struct{ Text string }
+type ContextGiven struct {
+	Role transport.Role // empty for text from the user's page
+	Text string
+}
 
 // SwitchLink closes the connection to the model and opens another; LinkBack or LinkFailed reports the result. Until
 // then, commands are queued. Without a valid Handle of the provider, the history is replayed. Calls is how many calls

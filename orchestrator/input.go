@@ -100,8 +100,19 @@ type UserImage struct {
 	Data []byte
 }
 
-// UserContext is text from the user's page for the model. It asks for no answer, renews no budget and approves nothing.
-type UserContext struct{ Text string }
+// UserContext is text for the model that asks for no answer, renews no budget and approves nothing.
+type UserContext struct {
+	Text string
+	// Role is the speaker of an earlier part of the conversation; empty for text from the user's page.
+	Role transport.Role
+	// Known means that the model has got the text.
+	Known bool
+}
+
+// UserAsk asks for an answer to the conversation so far.
+type UserAsk struct {
+	Instructions string // for this answer alone; may be empty
+}
 
 // UserText is text that the user typed; it begins a turn.
 type UserText struct{ ID, Text string }

@@ -16,7 +16,7 @@ func TestWaitingContextIsBounded(t *testing.T) {
 	}
 	caps := transport.Capabilities{AddItem: transport.AddItemIdle}
 	s, _ := Step(NewState(caps, NewRules(Policy{}), toolbox(), testMark, epoch), epoch, Restored{Memory: was, StartedAt: epoch, Epoch: 2})
-	if n := len(s.contexts); n != maxContexts || s.contexts[0] != "order 0" {
-		t.Errorf("%d texts wait, the first is %q", n, s.contexts)
+	if n := len(s.contexts); n != maxContexts || s.contexts[0].Text != "order 0" {
+		t.Errorf("%d texts wait, the first is %v", n, s.contexts)
 	}
 }

@@ -73,7 +73,7 @@ func (s State) Memory() Memory {
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech,
 		Worded:   s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
-		Cost: s.spending.amount, WrapUp: s.spending.told, Contexts: slices.Clone(s.contexts),
+		Cost: s.spending.amount, WrapUp: s.spending.told, Contexts: s.contextTexts(),
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil {
@@ -154,7 +154,10 @@ func (in Restored) take(m *machine) {
 		}
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
 	}
-	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
+	m.page = &page{}
+	for _, text := range was.Contexts[:min(len(was.Contexts), maxContexts)] {
+		m.page.contexts = append(m.page.contexts, UserContext{Text: text})
+	}
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke,
 			toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}

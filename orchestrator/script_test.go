@@ -183,7 +183,9 @@ func (w words) input() Input {
 	case "text":
 		return UserText{ID: w.id("id"), Text: w.text("text")}
 	case "context":
-		return UserContext{Text: w.text("text")}
+		return UserContext{Text: w.text("text"), Role: transport.Role(w.id("role")), Known: w.has("known")}
+	case "ask":
+		return UserAsk{Instructions: w.text("instructions")}
 	case "stop":
 		return UserInterrupt{}
 	case "press":

@@ -175,8 +175,8 @@ func (m *turnControl) mute() {
 // silent, but not longer than until something else asks for the next answer: that ends the answer, too.
 
 type page struct {
-	contexts []string  // texts that the model lacks, oldest first
-	resultAt time.Time // when the model got a result that it has not answered yet; zero without one
+	contexts []UserContext // texts that the model lacks, oldest first
+	resultAt time.Time     // when the model got a result that it has not answered yet; zero without one
 }
 
 func (m *turnControl) resulted(at time.Time) {
@@ -190,13 +190,15 @@ func (in UserContext) take(m *machine) {
 	switch {
 	case m.ending():
 		m.do(Failed{Failure: FailureEnding, Ref: OfContext})
+	case in.Known:
+		m.do(ContextGiven{in.Role, in.Text})
 	case m.caps.AddItem == transport.AddItemNone:
 		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
-	case len(m.contexts) >= maxContexts:
+	case len(m.contexts) >= maxContexts && (in.Role == "" || len(m.contexts) >= maxEarlier):
 		// The oldest is not dropped instead: the page would not know.
 		m.do(Failed{Failure: FailureUnsent, Retryable: true, Ref: OfContext})
 	default:
-		m.page = &page{append(slices.Clone(m.contexts), in.Text), m.resultAt}
+		m.page = &page{append(slices.Clone(m.contexts), in), m.resultAt}
 	}
 }
 
@@ -271,9 +273,16 @@ func (m *turnControl) give() {
 	if len(m.contexts) == 0 {
 		return
 	}
-	for _, text := range m.contexts {
+	for _, c := range m.contexts {
 		m.link.changed()
-		m.do(ContextGiven{text}, Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(prompts.PageContext(text))}}})
+		var item transport.Past = transport.PastUser{Text: m.mark.Notice(prompts.PageContext(c.Text))}
+		switch c.Role {
+		case transport.RoleUser:
+			item = transport.PastUser{Text: m.mark.Foreign(c.Text)}
+		case transport.RoleAssistant:
+			item = transport.PastAssistant{Text: m.mark.Foreign(c.Text)}
+		}
+		m.do(ContextGiven{c.Role, c.Text}, Command{transport.AddItem{Item: item}})
 	}
 	m.page = &page{nil, m.resultAt}
 }
@@ -286,8 +295,15 @@ func (m *turnControl) keepContexts() {
 
 // Ungiven returns a ContextGiven for each waiting text, for a session that ends without a step.
 func (s State) Ungiven() (all []Action) {
-	for _, text := range s.contexts {
-		all = append(all, ContextGiven{text})
+	for _, c := range s.contexts {
+		all = append(all, ContextGiven{c.Role, c.Text})
+	}
+	return all
+}
+
+func (s State) contextTexts() (all []string) {
+	for _, c := range s.contexts {
+		all = append(all, c.Text)
 	}
 	return all
 }

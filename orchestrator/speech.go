@@ -272,6 +272,32 @@ func (in UserText) take(m *machine) {
 	m.say(in.ID, in.Text)
 }
 
+// take opens a turn for an answer that no words of the user ask for. Audio that still plays is not flushed.
+func (in UserAsk) take(m *machine) {
+	if m.ending() {
+		m.do(Failed{Failure: FailureEnding})
+		return
+	}
+	m.user.spokenAt, m.user.acted = m.at, true
+	if m.phase == PhaseActive && m.overspent() {
+		m.spending.over, m.spending.turn = true, 0
+		m.do(Failed{Failure: FailureEnding})
+		return
+	}
+	m.openUserTurn(m.at)
+	switch {
+	case m.caps.RespondNeeded:
+		m.giveBefore()
+		m.asked()
+		m.send(transport.Respond{Instructions: m.mark.Foreign(in.Instructions)})
+	case in.Instructions != "":
+		m.turn.told = m.mark.Foreign(in.Instructions)
+		m.send(transport.UserText{Text: in.Instructions})
+	default:
+		m.sendNotice(prompts.NudgeNotice)
+	}
+}
+
 // take opens the session: with the pending request, with the context of a continued conversation, with a greeting, or
 // silently.
 func (in Began) take(m *machine) {

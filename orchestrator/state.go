@@ -310,6 +310,24 @@ func (s State) WakeAt() time.Time {
 	return first
 }
 
+// Answer is the generation of the open turn's answer.
+type Answer struct {
+	Turn    int  // zero without an open turn
+	Over    bool // the model has generated all of it
+	Waiting bool // the model waits for the results of calls
+	Usage   transport.Tokens
+}
+
+// Answer returns the state of the open turn's answer. Waiting may be early for a model whose calls come one by one.
+func (s State) Answer() Answer {
+	t := s.turn
+	if t == nil {
+		return Answer{}
+	}
+	return Answer{Turn: t.number, Over: t.stage == done, Usage: t.usage,
+		Waiting: s.calls.Owed(t.number) && (t.stage == owing || !s.caps.RespondNeeded)}
+}
+
 // warning returns how long before the end of a session the client is warned.
 func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2) }
 
@@ -410,5 +428,6 @@ const (
 	maxItems      = 256 // limits the spoken items that wait to be heard
 	maxBegun      = 64
 	maxNotices    = 8
-	maxContexts   = 8 // limits the page texts that wait for the model
+	maxContexts   = 8  // limits the page texts that wait for the model
+	maxEarlier    = 64 // limits the earlier parts of the conversation that wait
 )

@@ -96,5 +96,5 @@ func (w *watcher) contextsTold(next State) {
 	for _, a := range w.actions {
 		all = append(all, show(a))
 	}
-	w.fail("an answer was asked for while %q waits: %s", next.contexts, strings.Join(all, "; "))
+	w.fail("an answer was asked for while %v waits: %s", next.contexts, strings.Join(all, "; "))
 }

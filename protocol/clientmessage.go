@@ -40,6 +40,8 @@ type Start struct {
 	TimeZone string `json:"time_zone,omitempty"`
 	// Tools are run by the client; see ToolCall. With Resume they count only if another gateway continues the session.
 	Tools []ClientTool `json:"tools,omitempty"`
+	// Extra is set by connections of other protocols; nil for voicegw.v1.
+	Extra *StartExtra `json:"-"`
 }
 
 // ClientTool declares a tool that the client runs.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -50,6 +51,9 @@ var serverTypes = byName[ServerMessage](ServerMessage.serverType,
 	new(Timeout), new(SessionMoving), new(AgentSwitched), new(ProviderReconnecting),
 	new(ProviderReconnected), new(SessionEnding), new(SessionEnded), new(Error), new(Pong),
 )
+
+// otherTypes are the messages that voicegw.v1 does not have.
+var otherTypes = byName[ServerMessage](ServerMessage.serverType, new(AnswerEnded))
 
 // byName returns the messages' types by the names on the wire.
 func byName[M any](name func(M) string, all ...M) map[string]reflect.Type {
@@ -107,7 +111,7 @@ func ParseServer(data []byte) (ServerMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := serverTypes[typ]
+	of := cmp.Or(serverTypes[typ], otherTypes[typ])
 	if of == nil {
 		u := &Unknown{Raw: bytes.Clone(data)}
 		if err := json.Unmarshal(data, &u.Header); err != nil {

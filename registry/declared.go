@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"voicegw/prompts"
 	"voicegw/registry/adapter"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
@@ -32,6 +33,8 @@ type Declared struct {
 	ReadOnly bool
 	// TimeoutMS limits a call, in ms. Zero means [spec.DefaultTimeoutMS].
 	TimeoutMS int
+	// AnySchema fits Parameters that break the rules, and lets the client alone check the arguments; see [Fit].
+	AnySchema bool
 }
 
 const (
@@ -63,11 +66,22 @@ type ClientCall struct {
 
 type clientNeeds struct{ Client ClientTools }
 
-var byClient = Bind(func(ctx context.Context, call Call[json.RawMessage, clientNeeds]) (Result, error) {
-	data, err := call.Needs.Client.RunTool(ctx, ClientCall{ID: call.Session.Call, Turn: call.Session.Turn, Tool: call.Tool,
-		Args: call.Args})
-	return Result{Data: data}, err
-})
+// byClient runs a tool whose arguments f turns into the client's; nil for unchanged ones.
+func byClient(f *Fitted) Handler {
+	return Bind(func(ctx context.Context, call Call[json.RawMessage, clientNeeds]) (Result, error) {
+		args := call.Args
+		if f != nil && len(f.texts) > 0 {
+			own, problems := f.Decode(args)
+			if len(problems) > 0 {
+				return Result{}, Invalid(problems, "%s", prompts.InvalidArguments(call.Tool, problems[0].String()).Message)
+			}
+			args = document.AppendCanonical(nil, own)
+		}
+		data, err := call.Needs.Client.RunTool(ctx, ClientCall{ID: call.Session.Call, Turn: call.Session.Turn, Tool: call.Tool,
+			Args: args})
+		return Result{Data: data}, err
+	})
+}
 
 var clientName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
@@ -75,6 +89,13 @@ var clientName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 // timeout_ms.
 func Declare(d Declared) (*Tool, []document.Problem) {
 	var problems []document.Problem
+	var fitted *Fitted
+	if d.AnySchema {
+		var err error
+		if fitted, err = d.fit(); err != nil {
+			return nil, []document.Problem{{Path: "/schema", Message: err.Error()}}
+		}
+	}
 	wrong := func(field, format string, args ...any) {
 		problems = append(problems, document.Problem{Path: document.Pointer{field}.String(), Message: fmt.Sprintf(format, args...)})
 	}
@@ -125,7 +146,7 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 			Summary: d.Description, Guide: d.Description, Forms: forms,
 		},
 		compiled: &spec.Compiled{Parameters: params},
-		handler:  byClient,
+		handler:  byClient(fitted),
 		sources:  map[spec.Mode][]source{spec.ModeVoice: {{perCall: reflect.TypeFor[ClientTools]()}}},
 		client:   true,
 	}
@@ -134,6 +155,21 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 		t.SideEffects, t.Category, t.Idempotent = spec.SideEffectsNone, spec.CategoryUtility, true
 	}
 	return t, nil
+}
+
+// fit makes the declaration one that the registry accepts. The client's schema checks nothing here.
+func (d *Declared) fit() (*Fitted, error) {
+	d.Description = cmp.Or(document.Shorten(document.CleanText(d.Description), spec.MaxDescription-1), d.Name)
+	text := d.Parameters
+	if empty := strings.TrimSpace(string(text)); empty == "" || empty == "null" || empty == "{}" {
+		text = json.RawMessage(spec.NoParameters)
+	}
+	f, parameters, _, err := Fit(text)
+	if err != nil {
+		return nil, err
+	}
+	d.Parameters, f.schema = parameters, nil
+	return f, nil
 }
 
 // ByClient reports whether the conversation's client runs the tool.

@@ -29,6 +29,7 @@ type clientSide struct {
 	// Guarded by mu.
 	tokens tokens
 	state  clientState
+	answer answerReport
 }
 
 // attachment is one connection of a session's client. A session has at most one, its field attached; each has a higher
@@ -233,15 +234,19 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 		return
 	}
 	now := s.opts.now()
-	ahead, hole, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead)
-	if hole > minGap {
+	limit := s.audioAhead()
+	ahead, hole, ok := s.mic.clock.add(len(pcm), since, now, limit)
+	switch {
+	case hole > minGap:
 		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, min(hole, maxBurst)))
+	case ahead > upBacklog:
+		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, ahead))
 	}
 	if !ok {
 		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
 			s.clientError(protocol.CodeAudioTooFast, "",
 				"The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
-				ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), dropped)
+				ahead.Milliseconds(), limit.Milliseconds(), dropped)
 		}
 		return
 	}
@@ -262,6 +267,12 @@ func (a *attachment) message(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
 	case *protocol.InputContext:
 		s.dispatch(orchestrator.UserContext{Text: m.Text})
+	case *protocol.AddItem:
+		s.dispatch(earlierPart(m))
+	case *protocol.Respond:
+		s.dispatch(orchestrator.UserAsk{Instructions: m.Instructions})
+	case *protocol.Reconfigure:
+		s.reconfigure(m)
 	case *protocol.InputActivity:
 		if !manual(s.start) {
 			s.clientError(protocol.CodeInvalidMessage,
@@ -298,7 +309,8 @@ const (
 // price returns a message's cost, at least 1, according to the work it causes. docs/protocol.md has the table.
 func price(m protocol.ClientMessage) int {
 	switch m.(type) {
-	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve:
+	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve, *protocol.Respond,
+		*protocol.Reconfigure:
 		return 10
 	case *protocol.InputActivity, *protocol.Interrupt:
 		return 4

@@ -21,9 +21,9 @@ var errClosed = errors.New("test client: closed")
 // testClient is the far end of a session in memory: what the gateway sees as its
 // client. It works inside a synctest bubble.
 type testClient struct {
-	in     chan protocol.Frame // from the test to the session's reader
+	in     chan protocol.Input // from the test to the session's reader
 	closed chan struct{}       // closed by Close or Abort
-	next   *protocol.Frame     // taken from in, and not by TryReceive; owned by Notify's goroutine
+	next   *protocol.Input     // taken from in, and not by TryReceive; owned by Notify's goroutine
 
 	mu     sync.Mutex // guards the following fields
 	got    []string   // what was written, in order: "type …" or "audio N"
@@ -41,18 +41,18 @@ type testClient struct {
 }
 
 func newTestClient() *testClient {
-	return &testClient{in: make(chan protocol.Frame, 1024), closed: make(chan struct{})}
+	return &testClient{in: make(chan protocol.Input, 1024), closed: make(chan struct{})}
 }
 
 func (c *testClient) Receive() (protocol.Input, error) {
 	select {
 	case f := <-c.in:
-		return f.Input(), nil
+		return f, nil
 	default:
 	}
 	select {
 	case f := <-c.in:
-		return f.Input(), nil
+		return f, nil
 	case <-c.closed:
 		return protocol.Input{}, errClosed
 	}
@@ -76,12 +76,12 @@ func (c *testClient) Notify(f func()) {
 // TryReceive implements Client.
 func (c *testClient) TryReceive() (in protocol.Input, ok bool, err error) {
 	if c.next != nil {
-		in, c.next = c.next.Input(), nil
+		in, c.next = *c.next, nil
 		return in, true, nil
 	}
 	select {
 	case f := <-c.in:
-		return f.Input(), true, nil
+		return f, true, nil
 	default:
 	}
 	select {
@@ -165,7 +165,7 @@ func (c *testClient) Abort() {
 func (c *testClient) Probe(n uint32) error {
 	if c.answers {
 		c.proven.Store(n)
-		c.in <- protocol.Frame{Data: []byte(`{"type":"ping","t":1}`)} // so that the session looks
+		c.in <- protocol.Input{Message: &protocol.Ping{T: 1}} // so that the session looks
 	}
 	return nil
 }
@@ -191,10 +191,10 @@ func (c *testClient) Ready() bool {
 }
 
 // say sends a message as JSON text.
-func (c *testClient) say(text string) { c.in <- protocol.Frame{Data: []byte(text)} }
+func (c *testClient) say(text string) { c.in <- protocol.Frame{Data: []byte(text)}.Input() }
 
 // speak sends audio.
-func (c *testClient) speak(pcm []byte) { c.in <- protocol.Frame{Audio: true, Data: pcm} }
+func (c *testClient) speak(pcm []byte) { c.in <- protocol.Input{Audio: true, PCM: pcm} }
 
 // stallWrites makes writes hang, as a full socket does.
 func (c *testClient) stallWrites() {

@@ -316,7 +316,7 @@ func FuzzDeclared(f *testing.F) {
 		if json.Unmarshal(data, &d) != nil {
 			return
 		}
-		tool, cause := declared(0, d)
+		tool, cause := declared(0, d, false)
 		if cause != nil {
 			if !strings.HasPrefix(cause.Field, "tools[0]") || tool != nil {
 				t.Fatalf("%+v: %v", cause, tool)

@@ -52,7 +52,7 @@ func TestFloodsOfMessagesEnd(t *testing.T) {
 				}
 				sent := 0
 				for ; !c.isOver() && sent < 20_000; sent++ {
-					c.in <- f
+					c.in <- f.Input()
 					if gap > 0 {
 						pass(gap)
 					}

@@ -47,7 +47,7 @@ func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
 	if cause = g.options().blocked(g.User); cause != nil {
 		return nil, cause
 	}
-	g.all = g.all.Draw(drawKey(g.User, g.start.ConversationID, g.SessionID), nil)
+	g.fixed = g.all.Draw(drawKey(g.User, g.start.ConversationID, g.SessionID), nil)
 	if cause := g.declare(); cause != nil {
 		return nil, cause
 	}
@@ -148,7 +148,7 @@ func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 		instructions = o.Instructions(w.agent, w.tools, w.mark, w.start.TimeZone)
 	}
 	model := w.agent.model(provider)
-	return transport.Setup{
+	return withExtra(transport.Setup{
 		Model:          model,
 		Voice:          o.voice(w, provider),
 		Language:       w.agent.Language,
@@ -157,7 +157,7 @@ func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 		ManualActivity: w.start.TurnDetection == protocol.TurnDetectionClient,
 		SilenceMS:      o.SilenceMS,
 		PrefixMS:       o.PrefixMS,
-	}
+	}, w.start.Extra)
 }
 
 // voice returns the voice for a provider. A requested voice belongs to the requested provider.
@@ -185,6 +185,7 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	for {
 		setup := g.options().setup(&g.modelRequest, g.provider)
 		g.instructed, g.voice = int64(len(setup.Instructions)), setup.Voice
+		setup.History = pastOf(g.start.Extra, g.options().Transports[g.provider].Capabilities(setup.Model))
 		attempt, done := context.WithTimeout(ctx, attemptTime(limit))
 		conn, err := g.m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)
 		done()
@@ -329,6 +330,7 @@ type modelRequest struct {
 	start *startMessage      // without the ticket's secret
 	agent *Agent             // nil until it is known
 	tools *registry.Snapshot // the agent's; nil without tools
+	fixed *registry.Snapshot // all without the client's tools
 	all   *registry.Snapshot // the set from which agents take their tools
 	mark  prompts.Mark       // the mark before the gateway's own words to the model
 }

@@ -40,7 +40,7 @@ func TestWrongStartIsRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, hearing, nil)
 				c := st.connect("")
-				c.in <- tc.first
+				c.in <- tc.first.Input()
 				synctest.Wait()
 				c.ended(t, tc.close)
 				m := c.last(t, "error")
@@ -140,7 +140,7 @@ func TestWrongMessagesAreAnswered(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, hearing, nil)
 				c, _ := st.started()
-				c.in <- tc.frame
+				c.in <- tc.frame.Input()
 				c.say(`{"type":"ping","t":1}`)
 				synctest.Wait()
 				c.expect(t, "error "+tc.code, "pong")

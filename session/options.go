@@ -339,7 +339,7 @@ func (g *startup) choose() *Cause {
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider,
 			"The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
-	g.agent = a
+	g.agent = a.adapted(g.start)
 	return nil
 }
 

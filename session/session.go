@@ -142,6 +142,9 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	if g.declares {
 		s.byClient = &clientCalls{s: s}
 	}
+	if x := start.Extra; x != nil && x.Answers {
+		s.client.answer.unasked = make(map[string]struct{})
+	}
 	var err error
 	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
@@ -226,6 +229,7 @@ func (s *session) begin(token string) {
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
+	s.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
@@ -444,6 +448,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.usage.talk.settle(in, actions)
 	s.saved.afterStep(s, in, actions)
 	s.watch.observe(s, in, actions, now)
+	s.client.answer.report(s, false)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)

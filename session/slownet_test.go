@@ -107,7 +107,7 @@ func newCallerEnd(lag func() time.Duration) (*callerEnd, sessionEnd) {
 			select {
 			case f := <-c.up.line:
 				pass(time.Until(f.due))
-				c.far.in <- f.one
+				c.far.in <- f.one.Input()
 			case <-c.far.closed:
 				return
 			}

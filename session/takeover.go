@@ -126,8 +126,9 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 		g.provider = g.options().Provider
 	}
 	g.agent = g.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.all = g.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
+	g.fixed = g.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
 	if cause := g.declare(); cause != nil {
+		g.all = g.fixed
 		g.logger.Warn("a session that was taken over continues without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
 	g.tools = g.options().toolsFor(g.agent, g.all,

@@ -188,11 +188,17 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	}
 	r := *was
 	r.agent, r.tools = a, m.options().toolsFor(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
+	return s.nextAgent(was, &r)
+}
+
+// nextAgent makes r, a changed copy of the present redialer was, the session's next agent.
+func (s *session) nextAgent(was, r *redialer) (*orchestrator.NextAgent, error) {
+	m, a := was.m, r.agent
 	r.provider = m.options().providerOf(&r.modelRequest)
 	now := s.model.link().info()
 	setup := m.options().setup(&r.modelRequest, r.provider)
 	next := &orchestrator.NextAgent{
-		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools,
+		From: s.agent.Load().Name, Name: a.Name, Version: a.Version, Tools: r.tools,
 		Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
 		Elsewhere: r.provider != was.provider || setup.Model != was.setup(was.provider).Model,
 	}
@@ -200,7 +206,7 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	if !live && !(s.opts.Policy.Relink && orchestrator.Replaceable(now.Capabilities)) {
 		return nil, errors.New("this session's model cannot change its instructions")
 	}
-	next.Source = &r
+	next.Source = r
 	return next, nil
 }
 
@@ -218,6 +224,9 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	s.place.Update(func(is *store.SessionRecord) {
 		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider
 	})
+	if a.From == a.To {
+		return // the client has changed it
+	}
 	s.log().Info("the agent was switched", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
 	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice,
 		TurnID: a.Turn, From: a.From, Why: a.Reason})
@@ -242,44 +251,51 @@ func (m *Manager) SwitchAgent(id, agent, reason string) error {
 // maxDeclared bounds the names, descriptions and schemas of declared tools, in bytes.
 const maxDeclared = 32 << 10
 
-func (g *startup) declare() *Cause {
-	list := g.start.Tools
+// declare adds the client's tools to the session's.
+func (g *startup) declare() (cause *Cause) {
+	g.declares = len(g.start.Tools) > 0 || g.start.Extra != nil
+	g.all, cause = g.options().declare(g.fixed, g.start.Tools, g.start.Extra)
 	g.start.Tools = nil // the snapshot has them
+	return cause
+}
+
+// declare returns the tools with those of a client.
+func (o *Options) declare(fixed *registry.Snapshot, list []protocol.ClientTool, x *protocol.StartExtra) (*registry.Snapshot, *Cause) {
 	if len(list) == 0 {
-		return nil
+		return fixed, nil
 	}
-	switch most := g.options().Limits.ClientTools; {
+	switch most := o.Limits.ClientTools; {
 	case most < 0:
-		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
+		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
 			"This gateway does not let clients declare tools; start without the field tools.")
 	case len(list) > most:
-		return wrongField("tools", "has %d tools; this gateway takes at most %d.", len(list), most)
+		return nil, wrongField("tools", "has %d tools; this gateway takes at most %d.", len(list), most)
 	}
 	size := 0
 	var all []*registry.Tool
 	for i, d := range list {
 		if size += len(d.Name) + len(d.Description) + len(d.Schema); size > maxDeclared {
-			return wrongField("tools", "has more than %d KiB of names, descriptions and schemas.", maxDeclared>>10)
+			return nil, wrongField("tools", "has more than %d KiB of names, descriptions and schemas.", maxDeclared>>10)
 		}
-		t, cause := declared(i, d)
+		t, cause := declared(i, d, x != nil && x.AnyTools)
 		if cause != nil {
-			return cause
+			return nil, cause
 		}
 		all = append(all, t)
 	}
-	tools, err := g.all.With(all)
+	tools, err := fixed.With(all)
 	var same *registry.SameName
 	if errors.As(err, &same) {
 		i := slices.IndexFunc(list, func(d protocol.ClientTool) bool { return d.Name == same.Name })
-		return wrongField(fmt.Sprintf("tools[%d].name", i),
+		return nil, wrongField(fmt.Sprintf("tools[%d].name", i),
 			"is %q, and the tool %q is there already; give yours another name.", same.Name, clip(same.Other))
 	}
-	g.all, g.declares = tools, true
-	return nil
+	return tools, nil
 }
 
-func declared(i int, d protocol.ClientTool) (*registry.Tool, *Cause) {
-	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly, TimeoutMS: d.TimeoutMS}
+func declared(i int, d protocol.ClientTool, anySchema bool) (*registry.Tool, *Cause) {
+	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly,
+		TimeoutMS: d.TimeoutMS, AnySchema: anySchema}
 	t, problems := registry.Declare(what)
 	if len(problems) > 0 {
 		return nil, undeclared(i, problems[0].Path, problems[0].Message)
@@ -319,6 +335,7 @@ func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (js
 	c.open[call.ID] = asked
 	c.s.send(asked.message(false))
 	c.mu.Unlock()
+	c.s.asked(call.ID)
 	defer func() {
 		c.mu.Lock()
 		delete(c.open, call.ID)

@@ -38,7 +38,7 @@ func (c *Client) Handler(t *Tool) registry.Handler {
 }
 
 func (c *Client) run(ctx context.Context, t *Tool, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
-	args, problems := t.args.decode(call.Args)
+	args, problems := t.args.Decode(call.Args)
 	if len(problems) > 0 {
 		words := prompts.InvalidArguments(t.Entry.ToolID, problems[0].String())
 		return registry.Result{}, registry.Invalid(problems, "%s", words.Message)

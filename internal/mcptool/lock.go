@@ -127,7 +127,7 @@ type Tool struct {
 	Losses []string
 
 	name string
-	args *arguments
+	args *registry.Fitted
 }
 
 // Tools returns the tools of the lock file, sorted by id. A problem's path points into the file.
@@ -171,7 +171,7 @@ func NewTool(server, name string, p *Pinned) (*Tool, []document.Problem) {
 	case pin != p.Pin:
 		return bad("The pin does not fit \"said\", so someone has edited it; run voicegw mcp update %s.", server)
 	}
-	args, parameters, losses, err := adapt(p.Said.InputSchema)
+	args, parameters, losses, err := registry.Fit(p.Said.InputSchema)
 	if err != nil {
 		return bad("The input schema cannot be used: %v. Remove the tool.", err)
 	}

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-
-	"voicegw/registry/document"
 )
 
 func TestMain(m *testing.M) {
@@ -50,68 +47,6 @@ func TestToolIDs(t *testing.T) {
 		if got := toolID(from[0], from[1]); got != want || len(got) > 64 {
 			t.Errorf("%q: %s, want %s", from, got, want)
 		}
-	}
-}
-
-// TestAdapt: a server's schema becomes one that every provider has a form for, what is lost is said, and arguments go
-// back to the server's form.
-func TestAdapt(t *testing.T) {
-	for name, tc := range map[string]struct {
-		schema, want string
-		losses       []string
-		args, sent   string // sent: the arguments for the server, or a problem
-	}{
-		"plain": {`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`,
-			`{"additionalProperties":false,"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`, nil, `{"a":"x"}`, `{"a":"x"}`},
-		"none": {`{"type":"object"}`, `{"additionalProperties":false,"properties":{},"type":"object"}`, nil, `{}`, `{}`},
-		"an older draft": {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","definitions":{"x":{"type":"integer"}},"properties":{"a":{"$ref":"#/definitions/x"}}}`,
-			`{"$defs":{"x":{"type":"integer"}},"additionalProperties":false,"properties":{"a":{"$ref":"#/$defs/x"}},"type":"object"}`, nil, `{"a":1}`, `{"a":1}`},
-		"an unknown keyword": {`{"type":"object","properties":{"a":{"type":"string","format":"uri-template","x":1,"pattern":"^(?!b)"}}}`,
-			`{"additionalProperties":false,"properties":{"a":{"type":"string"}},"type":"object"}`,
-			[]string{`/properties/a: "format" is left out.`, `/properties/a: "pattern" is left out.`, `/properties/a: "x" is left out.`}, `{"a":"c"}`, `{"a":"c"}`},
-		"an open object": {`{"type":"object","properties":{"a":{"type":"object","description":"Fields."}}}`,
-			`{"additionalProperties":false,"properties":{"a":{"description":"Fields. Write it as JSON.","type":"string"}},"type":"object"}`,
-			[]string{"a is written as JSON text."}, `{"a":"{\"b\":[1]}"}`, `{"a":{"b":[1]}}`},
-		"any value": {`{"type":"object","properties":{"a":{}}}`,
-			`{"additionalProperties":false,"properties":{"a":{"description":"Write it as JSON.","type":"string"}},"type":"object"}`,
-			[]string{"a is written as JSON text."}, `{"a":"nope"}`, "/a: It must be JSON."},
-		"a nested object": {`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"number"}}}}}}`,
-			`{"additionalProperties":false,"properties":{"a":{"items":{"additionalProperties":false,"properties":{"b":{"type":"number"}},"type":"object"},"type":"array"}},"type":"object"}`,
-			nil, `{"a":[{"b":1}]}`, `{"a":[{"b":1}]}`},
-		"alternatives at the root": {`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"required":["a"]},{"properties":{"b":{"type":"string"}},"required":["b"]}]}`,
-			`{"additionalProperties":false,"properties":{"a":{"type":"string"},"b":{"type":"string"}},"type":"object"}`,
-			[]string{`The schema says in "anyOf" which arguments belong together; the server checks that.`}, `{}`, "fits none of the allowed forms: /a is required and missing; or /b is required and missing"},
-		"recursion": {`{"type":"object","properties":{"t":{"$ref":"#/$defs/n"},"b":{"type":"boolean"}},"$defs":{"n":{"type":"object","properties":{"c":{"$ref":"#/$defs/n"}}}}}`,
-			`{"additionalProperties":false,"properties":{"b":{"type":"boolean"},"t":{"description":"Write it as JSON.","type":"string"}},"type":"object"}`,
-			[]string{"t is written as JSON text."}, `{"t":"{\"c\":{}}"}`, `{"t":{"c":{}}}`},
-		"invisible text": {`{"type":"object","properties":{"a":{"type":"string","description":"x\u200by"}}}`,
-			`{"additionalProperties":false,"properties":{"a":{"description":"xy","type":"string"}},"type":"object"}`, nil, `{}`, `{}`},
-		"no object": {`{"type":"string"}`, "error: its root must be an object", nil, "", ""},
-		"no JSON":   {`{"type":"object"`, "error: ", nil, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, parameters, losses, err := adapt(json.RawMessage(tc.schema))
-			if err != nil {
-				if want, is := strings.CutPrefix(tc.want, "error: "); !is || !strings.Contains(err.Error(), want) {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(tc.want, string(parameters)); diff != "" {
-				t.Error(diff)
-			}
-			if !slices.Equal(losses, tc.losses) {
-				t.Errorf("losses %q, want %q", losses, tc.losses)
-			}
-			args, problems := a.decode(json.RawMessage(tc.args))
-			got := string(document.AppendCanonical(nil, any(args)))
-			if len(problems) > 0 {
-				got = problems[0].String()
-			}
-			if got != tc.sent && !strings.HasSuffix(got, tc.sent) {
-				t.Errorf("the server gets %s, want %s", got, tc.sent)
-			}
-		})
 	}
 }
 

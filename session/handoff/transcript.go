@@ -161,6 +161,9 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 		y.add(&utterance{entry: e})
 	case orchestrator.ContextGiven:
 		e := y.entry(at, conversation.RoleContext, 0)
+		if a.Role != "" {
+			e.Role = conversation.Role(a.Role)
+		}
 		e.Text = a.Text
 		y.add(&utterance{entry: e})
 	case orchestrator.ToolEnded:

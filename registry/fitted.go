@@ -1,7 +1,8 @@
-package mcptool
+package registry
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,10 @@ import (
 	"voicegw/registry/schema"
 )
 
-// arguments turns arguments of the tool's own schema into those of the server's schema.
-type arguments struct {
+// Fitted turns arguments of a fitted schema into those of the original schema. It is immutable.
+type Fitted struct {
 	texts []string // the properties that models write as JSON text, sorted
-	// schema is the server's; nil if it does not compile here, and only the server checks its arguments.
+	// schema is the original; nil if it does not compile here or only the other side checks its arguments.
 	schema *schema.Schema
 }
 
@@ -29,9 +30,9 @@ var (
 // maxRepairs bounds the parts of a schema that are taken out one after another.
 const maxRepairs = 200
 
-// adapt makes a schema that the registry and every provider accept from that of a server. It accepts all arguments that
-// the server's schema accepts, except unknown properties. losses are sentences about the parts that it does not express.
-func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
+// Fit makes a schema that the registry and every provider accept from a foreign one. It accepts all arguments that the
+// foreign schema accepts, except unknown properties. losses are sentences about the parts that it does not express.
+func Fit(raw json.RawMessage) (f *Fitted, fitted json.RawMessage, losses []string, err error) {
 	v, problems, ok := document.Decode(raw, adapter.MaxBytes, document.MaxSpecDepth)
 	root, isObject := v.(map[string]any)
 	switch {
@@ -40,7 +41,7 @@ func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
 	case !isObject || root["type"] != "object":
 		return nil, nil, nil, errNotObject
 	}
-	a := &fitter{root: document.Clean(root).(map[string]any)} //nolint:forcetypeassert // Clean keeps the type
+	a := &simplifier{root: document.Clean(root).(map[string]any)} //nolint:forcetypeassert // Clean keeps the type
 	a.oldWords()
 	a.branches()
 	a.tidy(a.root)
@@ -50,7 +51,7 @@ func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
 		if len(problems) == 0 {
 			slices.Sort(a.texts)
 			slices.Sort(a.losses)
-			return &arguments{texts: a.texts, schema: schema.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
+			return &Fitted{texts: a.texts, schema: schema.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
 		}
 		if !a.repair(problems[0]) {
 			return nil, nil, nil, fmt.Errorf("%w: %s", errNoForm, problems[0])
@@ -59,17 +60,17 @@ func adapt(raw json.RawMessage) (*arguments, json.RawMessage, []string, error) {
 	return nil, nil, nil, errNoForm
 }
 
-type fitter struct {
+type simplifier struct {
 	root   map[string]any
 	texts  []string
 	losses []string
 }
 
-func (a *fitter) lose(format string, args ...any) {
+func (a *simplifier) lose(format string, args ...any) {
 	a.losses = append(a.losses, fmt.Sprintf(format, args...))
 }
 
-func (a *fitter) check(text []byte) []document.Problem {
+func (a *simplifier) check(text []byte) []document.Problem {
 	_, problems := schema.CompileParameters(text)
 	if len(problems) > 0 {
 		return problems
@@ -87,7 +88,7 @@ func (a *fitter) check(text []byte) []document.Problem {
 }
 
 // oldWords renames definitions, as older drafts call $defs.
-func (a *fitter) oldWords() {
+func (a *simplifier) oldWords() {
 	if defs, has := a.root["definitions"]; has {
 		if _, both := a.root["$defs"]; !both {
 			a.root["$defs"] = defs
@@ -99,7 +100,7 @@ func (a *fitter) oldWords() {
 }
 
 // branches joins alternatives at the root, which providers refuse, into the root's properties.
-func (a *fitter) branches() {
+func (a *simplifier) branches() {
 	properties, _ := a.root["properties"].(map[string]any)
 	if properties == nil {
 		properties = map[string]any{}
@@ -129,13 +130,13 @@ func (a *fitter) branches() {
 
 // subschemas are the keywords that hold a schema, a list or a map of them.
 var (
-	oneSchema  = []string{"items", "additionalProperties"}
-	listSchema = []string{"anyOf", "oneOf", "allOf"}
-	mapSchema  = []string{"properties", "$defs"}
+	schemaFields = []string{"items", "additionalProperties"}
+	schemaLists  = []string{"anyOf", "oneOf", "allOf"}
+	schemaMaps   = []string{"properties", "$defs"}
 )
 
 // tidy closes objects and translates keywords of other dialects, in all parts of a schema.
-func (a *fitter) tidy(n map[string]any) {
+func (a *simplifier) tidy(n map[string]any) {
 	if ref, is := n["$ref"].(string); is {
 		n["$ref"] = strings.Replace(ref, "#/definitions/", "#/$defs/", 1)
 	}
@@ -151,12 +152,12 @@ func (a *fitter) tidy(n map[string]any) {
 		}
 		n["additionalProperties"] = false
 	}
-	for _, key := range oneSchema {
+	for _, key := range schemaFields {
 		if child, is := n[key].(map[string]any); is {
 			a.tidy(child)
 		}
 	}
-	for _, key := range listSchema {
+	for _, key := range schemaLists {
 		list, _ := n[key].([]any)
 		for _, child := range list {
 			if child, is := child.(map[string]any); is {
@@ -164,7 +165,7 @@ func (a *fitter) tidy(n map[string]any) {
 			}
 		}
 	}
-	for _, key := range mapSchema {
+	for _, key := range schemaMaps {
 		named, _ := n[key].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(named)) {
 			if child, is := named[name].(map[string]any); is {
@@ -175,11 +176,11 @@ func (a *fitter) tidy(n map[string]any) {
 }
 
 // needed are keywords without which a schema would accept less, or other values.
-var needed = slices.Concat([]string{"type", "$ref", "$defs"}, oneSchema, listSchema, mapSchema)
+var needed = slices.Concat([]string{"type", "$ref", "$defs"}, schemaFields, schemaLists, schemaMaps)
 
 // repair takes out the part of the schema that has a problem, so that it accepts more. It returns false if no part is
 // left to take out.
-func (a *fitter) repair(p document.Problem) bool {
+func (a *simplifier) repair(p document.Problem) bool {
 	at, ok := document.ParsePointer(p.Path)
 	if !ok {
 		return false
@@ -192,11 +193,11 @@ func (a *fitter) repair(p document.Problem) bool {
 				break
 			}
 			delete(n, key)
-			a.lose("%s: %q is left out.", firstOf(at[:place].String(), "The schema"), key)
+			a.lose("%s: %q is left out.", cmp.Or(at[:place].String(), "The schema"), key)
 			return true
 		}
 		step := 1
-		if slices.Contains(mapSchema, key) || slices.Contains(listSchema, key) {
+		if slices.Contains(schemaMaps, key) || slices.Contains(schemaLists, key) {
 			step = 2
 		}
 		next, found := document.At(n, at[place:min(place+step, len(at))])
@@ -215,7 +216,7 @@ func (a *fitter) repair(p document.Problem) bool {
 }
 
 // withoutDefs replaces the properties that refer to definitions, for problems of those.
-func (a *fitter) withoutDefs(properties map[string]any) bool {
+func (a *simplifier) withoutDefs(properties map[string]any) bool {
 	if _, has := a.root["$defs"]; !has {
 		return false
 	}
@@ -229,7 +230,7 @@ func (a *fitter) withoutDefs(properties map[string]any) bool {
 }
 
 // asText replaces a property by a text that holds its JSON.
-func (a *fitter) asText(properties map[string]any, name string) {
+func (a *simplifier) asText(properties map[string]any, name string) {
 	said := ""
 	if object, is := properties[name].(map[string]any); is {
 		said, _ = object["description"].(string)
@@ -241,8 +242,8 @@ func (a *fitter) asText(properties map[string]any, name string) {
 	}
 }
 
-// decode returns the arguments for the server. The problems are those of the arguments.
-func (a *arguments) decode(raw json.RawMessage) (map[string]any, []document.Problem) {
+// Decode returns the arguments for the original schema. The problems are those of the arguments.
+func (a *Fitted) Decode(raw json.RawMessage) (map[string]any, []document.Problem) {
 	v, problems, ok := document.Decode(raw, document.MaxArgsBytes, document.MaxArgsDepth)
 	if !ok || len(problems) > 0 {
 		return nil, problems

@@ -1,0 +1,200 @@
+package session
+
+import (
+	"cmp"
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// This file is for connections of other protocols than voicegw.v1; see protocol.StartExtra.
+
+func withExtra(setup transport.Setup, x *protocol.StartExtra) transport.Setup {
+	if x != nil {
+		setup.SilenceMS, setup.PrefixMS = cmp.Or(x.SilenceMS, setup.SilenceMS), cmp.Or(x.PrefixMS, setup.PrefixMS)
+	}
+	return setup
+}
+
+// adapted returns the agent with the changes of such a client.
+func (a *Agent) adapted(start *startMessage) *Agent {
+	x := start.Extra
+	if x == nil {
+		return a
+	}
+	b := *a
+	if x.Instructions != nil {
+		b.Instructions = *x.Instructions
+	}
+	if x.Answers {
+		b.Greeting = ""
+	}
+	if x.Model != "" {
+		b.Provider, b.Model = start.Provider, x.Model
+	}
+	return &b
+}
+
+// pastOf returns the earlier conversation for a model that takes it only at the beginning.
+func pastOf(x *protocol.StartExtra, caps transport.Capabilities) (past []transport.Past) {
+	if x == nil || caps.AddItem != transport.AddItemNone || caps.History == transport.HistoryNone {
+		return nil
+	}
+	for _, e := range x.History {
+		switch transport.Role(e.Role) {
+		case transport.RoleUser:
+			past = append(past, transport.PastUser{Text: e.Text})
+		case transport.RoleAssistant:
+			past = append(past, transport.PastAssistant{Text: e.Text})
+		default:
+			past = append(past, transport.PastNote{Text: e.Text})
+		}
+	}
+	return past
+}
+
+func earlierPart(m *protocol.AddItem) orchestrator.UserContext {
+	role := transport.Role(m.Role)
+	if role != transport.RoleUser && role != transport.RoleAssistant {
+		role = "" // the client's, so it is not the system's
+	}
+	return orchestrator.UserContext{Role: role, Text: m.Text}
+}
+
+// tellHistory gives the model the conversation before the session, unless its connection began with it.
+func (s *session) tellHistory() {
+	x := s.start.Extra
+	if x == nil {
+		return
+	}
+	known := len(pastOf(x, s.model.link().info().Capabilities)) > 0
+	for i := range x.History {
+		in := earlierPart(&x.History[i])
+		in.Known = known
+		s.dispatch(in)
+	}
+	x.History = nil
+}
+
+func (s *session) audioAhead() time.Duration {
+	if x := s.start.Extra; x != nil {
+		return cmp.Or(x.AudioAhead, s.opts.Limits.AudioAhead)
+	}
+	return s.opts.Limits.AudioAhead
+}
+
+// answerReport tells a client that asked for it how far the model's answer is. The session's mu guards it.
+type answerReport struct {
+	turn    int                 // the latest turn that was reported as over
+	settled bool                // all calls that the model has made are known
+	waiting bool                // the open turn was reported as waiting
+	unasked map[string]struct{} // the client's calls that it has not got; nil if it does not ask for reports
+}
+
+// runs records a call that is about to run. The caller must hold mu.
+func (r *answerReport) runs(do calls.Run) {
+	if r.unasked != nil && do.Prepared.Tool().ByClient() {
+		r.unasked[do.Call] = struct{}{}
+		r.waiting = false
+	}
+}
+
+// asked records that the client has got a call, or never gets it.
+func (s *session) asked(call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.client.answer.unasked, call)
+	s.client.answer.report(s, false)
+}
+
+// report sends the end of an answer, or that it waits for calls, once they are settled and the client has got its own.
+// The caller must hold mu.
+func (r *answerReport) report(s *session, settled bool) {
+	if r.unasked == nil {
+		return
+	}
+	a := s.state.Answer()
+	r.settled = a.Waiting && (r.settled || settled)
+	switch {
+	case a.Turn == 0 || a.Turn == r.turn:
+	case a.Over:
+		r.turn, r.waiting = a.Turn, false
+		s.send(&protocol.AnswerEnded{Header: inTurn(a.Turn), Usage: usageOf(a.Usage, false)})
+	case !a.Waiting:
+		r.waiting = false
+	case r.settled && !r.waiting && len(r.unasked) == 0:
+		r.waiting = true
+		s.send(&protocol.AnswerEnded{Header: inTurn(a.Turn), Waiting: true, Usage: usageOf(a.Usage, false)})
+	}
+}
+
+// reportWaiting is called after all events that the model has sent, so that all calls of a message are known.
+func (c *clientSide) reportWaiting(s *session) {
+	if x := s.start.Extra; x == nil || !x.Answers {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.answer.report(s, true)
+}
+
+// reconfigure gives the agent other instructions and the client's other tools.
+func (s *session) reconfigure(m *protocol.Reconfigure) {
+	next, cause := s.changed(m)
+	switch {
+	case cause != nil:
+		s.clientError(cause.Code, cause.Field, "%s", cause.Message)
+	case next != nil:
+		s.dispatch(orchestrator.SwitchAgent{Agent: next})
+	}
+}
+
+// changed returns the present agent with those changes; nil if they change nothing for the model.
+func (s *session) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Cause) {
+	was := s.model.redial.Load()
+	o := was.m.options()
+	r := *was
+	all, cause := o.declare(r.fixed, m.Tools, s.start.Extra)
+	if cause != nil {
+		return nil, cause
+	}
+	a := *r.agent
+	if m.Instructions != nil {
+		a.Instructions = *m.Instructions
+	}
+	r.agent, r.all = &a, all
+	r.tools = o.toolsFor(&a, all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
+	next, err := s.nextAgent(was, &r)
+	if err != nil {
+		return nil, refusal(0, protocol.CodeNotAvailable, "%s.", err)
+	}
+	if before := was.setup(was.provider); before.Instructions == next.Instructions && sameTools(before.Tools, next.Declared) {
+		return nil, nil
+	}
+	return next, nil
+}
+
+func sameTools(a, b []transport.Tool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || a[i].Description != b[i].Description || string(a[i].Parameters) != string(b[i].Parameters) {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckTools reports whether a client could declare these tools; see protocol.StartExtra.AnyTools. The error is a
+// [*Cause] with the field.
+func (m *Manager) CheckTools(tools []protocol.ClientTool) error {
+	if _, cause := m.options().declare(m.options().snapshot(), tools, &protocol.StartExtra{AnyTools: true}); cause != nil {
+		return cause
+	}
+	return nil
+}
