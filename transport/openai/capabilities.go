@@ -63,6 +63,9 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 	if d := t.ep.dialect; !d.openai {
 		source += "; " + d.name + ": " + d.source
 	}
+	if t.ep.dialect.local {
+		return t.localCapabilities()
+	}
 	reconfigure := transport.ReconfigureLive // session.update at any time, in the guide
 	if t.ep.dialect.fixedSession {
 		reconfigure = transport.ReconfigureReconnect

@@ -31,6 +31,8 @@ type dialect struct {
 	noTruncate bool
 	// fixedSession: a later session.update with omitted settings might reset them, as that is not documented.
 	fixedSession bool
+	// local means that the server is one's own: see Local.
+	local bool
 	// pastText is the content type of an answer in a history; empty means "output_text".
 	pastText string
 	source   string
@@ -64,7 +66,10 @@ var dialects = []dialect{
 	},
 }
 
-func dialectOf(host, path string) *dialect {
+func dialectOf(setting, host, path string) *dialect {
+	if setting == Local {
+		return &localDialect
+	}
 	for i := range dialects {
 		if dialects[i].is(strings.ToLower(host), path) {
 			return &dialects[i]
