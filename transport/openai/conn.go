@@ -77,7 +77,7 @@ var _ transport.Conn = (*conn)(nil)
 func (c *conn) Ready() bool { return c.ws.Ready() }
 
 func newConn(t *Transport, setup transport.Setup) *conn {
-	row := rowOf(setup.Model)
+	row := t.ep.dialect.rowOf(setup.Model)
 	c := &conn{
 		t: t, log: t.opts.Logger,
 		info: transport.Info{
@@ -487,8 +487,11 @@ func (c *conn) adapt(update []byte, created *sessionEvent) ([]byte, *transport.E
 		return nil, c.t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}
 	// A format that cannot be used is replaced by the update.
-	if in, out, err := created.rates(sampleRate, sampleRate); err == nil {
-		c.info.InputRate, c.info.OutputRate = in, out
+	if hz, err := created.input().hz(sampleRate); err == nil {
+		c.info.InputRate = hz
+	}
+	if hz, err := created.output().hz(sampleRate); err == nil {
+		c.info.OutputRate = hz
 	}
 	return update, nil
 }
@@ -546,13 +549,18 @@ func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
+func (ev *sessionEvent) input() audioFormat { return cmp.Or(ev.Session.Audio.Input.Format, ev.Session.InputFormat) }
+
+func (ev *sessionEvent) output() audioFormat {
+	return cmp.Or(ev.Session.Audio.Output.Format, ev.Session.OutputFormat)
+}
+
 // rates returns the server's rates in Hz; in and out are their defaults.
 func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
-	s := &ev.Session
-	if inHz, err = cmp.Or(s.Audio.Input.Format, s.InputFormat).hz(in); err != nil {
+	if inHz, err = ev.input().hz(in); err != nil {
 		return 0, 0, fmt.Errorf("%w, for the user's speech", err)
 	}
-	if outHz, err = cmp.Or(s.Audio.Output.Format, s.OutputFormat).hz(out); err != nil {
+	if outHz, err = ev.output().hz(out); err != nil {
 		return 0, 0, fmt.Errorf("%w, for the model's speech", err)
 	}
 	return inHz, outHz, nil

@@ -101,7 +101,7 @@ func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreat
 		Audio:            realtime.RealtimeAudioConfigParam{Input: input, Output: output},
 		ToolChoice:       realtime.RealtimeToolChoiceConfigUnionParam{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsAuto)},
 	}
-	if o.Reasoning != "" && rowOf(setup.Model).reasons {
+	if o.Reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
 		session.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
 	}
 	if setup.Instructions == "" {

@@ -88,7 +88,10 @@ func shownOnly(ours, theirs map[string]json.RawMessage, path string, dropped *[]
 			out[key] = value
 		case !shown:
 			*dropped = append(*dropped, path+key)
-		case key == "format" && usable(there):
+		case key == "format":
+			if !usable(there) {
+				out[key] = value
+			}
 		case json.Unmarshal(value, &inner) == nil && json.Unmarshal(there, &innerTheirs) == nil && innerTheirs != nil:
 			reduced, err := shownOnly(inner, innerTheirs, path+key+".", dropped)
 			if err != nil {

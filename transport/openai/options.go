@@ -97,7 +97,7 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 	}
 	o.TranscriptionModel = cmp.Or(o.TranscriptionModel, DefaultTranscriptionModel)
 	o.Model = cmp.Or(o.Model, ep.dialect.ownModel)
-	if err := errors.Join(o.checkReasoning(), o.checkLocal()); err != nil {
+	if err := errors.Join(o.checkReasoning(ep.dialect), o.checkLocal()); err != nil {
 		return o, err
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
@@ -115,14 +115,14 @@ var efforts = []string{
 	string(realtime.RealtimeReasoningEffortXhigh),
 }
 
-func (o Options) checkReasoning() error {
+func (o Options) checkReasoning(d *dialect) error {
 	switch {
 	case o.Reasoning == "":
 		return nil
 	case !slices.Contains(efforts, o.Reasoning):
 		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.Reasoning, 40), ErrBadOption,
 			strings.Join(efforts, ", "))
-	case o.Dialect != Local && !rowOf(o.Model).reasons:
+	case !d.local && !d.rowOf(o.Model).reasons:
 		return fmt.Errorf("openai: Options.Reasoning: %w: the model %s does not reason: leave it out, or use a model that does, such as %s",
 			ErrBadOption, clip(o.Model, 80), DefaultModel)
 	}

@@ -89,7 +89,7 @@ func (t *Transport) Name() string { return t.opts.Name }
 // Capabilities implements transport.Transport.
 func (t *Transport) Capabilities(model string) transport.Capabilities {
 	model = cmp.Or(model, t.opts.Model)
-	return t.capabilities(rowOf(model))
+	return t.capabilities(t.ep.dialect.rowOf(model))
 }
 
 // Connect dials, waits for session.created, sends the setup and waits for session.updated, and does the same with the
@@ -226,11 +226,11 @@ func (t *Transport) Model() string { return t.opts.Model }
 // Voices lists the documented voices, the default first; nil without any. An empty model means the default.
 func (t *Transport) Voices(model string) []string {
 	model = cmp.Or(model, t.opts.Model)
-	row := rowOf(model)
-	if !inFamily(model, row.prefix) {
+	row := t.ep.dialect.rowOf(model)
+	if row.voices == nil || !inFamily(model, row.prefix) {
 		return nil // rowOf has returned the nearest family
 	}
-	list := slices.Clone(voices)
+	list := slices.Clone(row.voices)
 	if strings.HasPrefix(row.prefix, "gpt-realtime-2") {
 		i := slices.Index(list, secondVoice)
 		list = slices.Insert(slices.Delete(list, i, i+1), 0, secondVoice)
