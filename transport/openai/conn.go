@@ -549,7 +549,9 @@ func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
-func (ev *sessionEvent) input() audioFormat { return cmp.Or(ev.Session.Audio.Input.Format, ev.Session.InputFormat) }
+func (ev *sessionEvent) input() audioFormat {
+	return cmp.Or(ev.Session.Audio.Input.Format, ev.Session.InputFormat)
+}
 
 func (ev *sessionEvent) output() audioFormat {
 	return cmp.Or(ev.Session.Audio.Output.Format, ev.Session.OutputFormat)
