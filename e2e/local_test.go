@@ -103,6 +103,33 @@ func TestLocalServerLoads(t *testing.T) {
 	})
 }
 
+// TestLocalServerLoadsAgain: a server that ends in mid-call loads its model again for a minute. What is said in between
+// fails as after any long outage, and the session goes on.
+func TestLocalServerLoadsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStack(t, "openai", setting{timed: true, model: "localai", speed: 20,
+			faults: "faults: [{at: time, after: 10s, connection: 1, do: drop}, {at: event, event: session.created, connection: 2, do: delay, for: 60s}]"})
+		c := st.start(t, 16000)
+		if p := c.typed("hello"); p.status != "completed" {
+			t.Errorf("%+v", p)
+		}
+		<-time.After(15 * time.Second)
+		c.say(&protocol.InputText{Text: "are you there?"})
+		for h := c.next(); ; h = c.next() {
+			if e, ok := h.msg.(*protocol.Error); ok {
+				if e.Code != protocol.CodeNoAnswer || !e.Retryable {
+					t.Errorf("the error %+v", e)
+				}
+				break
+			}
+		}
+		<-time.After(time.Minute)
+		if p := c.typed("hello again"); p.status != "completed" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
 // TestLocalServerCannotLoad: the client is told to try later, the log why, after attempts for as long as connecting may take.
 func TestLocalServerCannotLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

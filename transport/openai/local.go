@@ -118,10 +118,15 @@ func usable(format json.RawMessage) bool {
 }
 
 // localHistory makes one text of the user of the conversation so far, as some servers refuse or drop entries of other
-// roles, and one closes the connection after several refusals.
+// roles, and one closes the connection after several refusals. What the user said last follows if it has no answer:
+// the caller may ask for one.
 func localHistory(past []transport.Past) ([]pastItem, error) {
 	lines := make([]string, 0, len(past))
-	for _, p := range past {
+	open := unanswered(past)
+	for i, p := range past {
+		if i == open {
+			continue
+		}
 		line, err := pastLine(p)
 		if err != nil {
 			return nil, err
@@ -129,8 +134,26 @@ func localHistory(past []transport.Past) ([]pastItem, error) {
 		lines = append(lines, line)
 	}
 	chain := chain{prefix: opPast + "_"}
-	chain.user(prompts.EarlierLines(lines))
+	if len(lines) > 0 {
+		chain.user(prompts.EarlierLines(lines))
+	}
+	if open >= 0 {
+		chain.user(past[open].(transport.PastUser).Text)
+	}
 	return chain.items, chain.err
+}
+
+// unanswered is the index of the user's last words if no answer follows them, or -1.
+func unanswered(past []transport.Past) int {
+	for i := len(past) - 1; i >= 0; i-- {
+		switch past[i].(type) {
+		case transport.PastUser:
+			return i
+		case transport.PastAssistant:
+			return -1
+		}
+	}
+	return -1
 }
 
 func pastLine(p transport.Past) (string, error) {

@@ -147,6 +147,44 @@ func TestActiveResponseElsewhere(t *testing.T) {
 	}
 }
 
+// TestLocalHistory: the user's last words are an item of their own if they have no answer.
+func TestLocalHistory(t *testing.T) {
+	user, answer := transport.PastUser{Text: "Where is Ada?"}, transport.PastAssistant{Text: "In\nVienna.", Interrupted: true}
+	tool := transport.PastTool{Name: "find", Args: json.RawMessage(`{}`), Output: json.RawMessage(`{"ok":true}`), OK: true}
+	for name, test := range map[string]struct {
+		past []transport.Past
+		want []string // how each item ends
+	}{
+		"answered":        {[]transport.Past{user, answer}, []string{"said: Where is Ada?\nYou said: In Vienna. [interrupted]"}},
+		"open":            {[]transport.Past{answer, user, transport.PastNote{Text: "Go on."}}, []string{"[interrupted]\nGo on.", "Where is Ada?"}},
+		"with results":    {[]transport.Past{user, tool}, []string{"You called find {} and got: {\"ok\":true}", "Where is Ada?"}},
+		"only a question": {[]transport.Past{user}, []string{"Where is Ada?"}},
+	} {
+		items, err := localHistory(test.past)
+		var texts []string
+		for _, it := range items {
+			var frame struct {
+				Item struct {
+					Role    string
+					Content []struct{ Type, Text string }
+				}
+			}
+			if err := json.Unmarshal(it.frame, &frame); err != nil || frame.Item.Role != "user" || frame.Item.Content[0].Type != "input_text" {
+				t.Fatalf("%s: %s", name, it.frame)
+			}
+			texts = append(texts, frame.Item.Content[0].Text)
+		}
+		if err != nil || len(texts) != len(test.want) {
+			t.Fatalf("%s: %q, %v", name, texts, err)
+		}
+		for i, want := range test.want {
+			if !strings.HasSuffix(texts[i], want) {
+				t.Errorf("%s: item %d is %q, want the end %q", name, i, texts[i], want)
+			}
+		}
+	}
+}
+
 func TestLocalRefusals(t *testing.T) {
 	for code, want := range map[string]transport.Kind{"model_load_error": transport.KindServer, "session_limit_reached": transport.KindRateLimit} {
 		for _, event := range []string{`"type":"server_error","code":"` + code + `"`, `"type":"` + code + `","code":null`} {
