@@ -94,6 +94,13 @@ var ofWires = []documented{
 		text: "Wire `openai`: model for the user's transcript, by default `gpt-realtime-whisper`."},
 	{key: "providers.<name>.reasoning", unset: "the provider's",
 		text: "Wire `openai`, `gpt-realtime-2` and later: `minimal`, `low`, `medium`, `high` or `xhigh`."},
+	{key: "providers.<name>.dialect", unset: "what the address says", text: "Wire `openai`: `local` for a " +
+		"[server of your own](local.md). Needs `base_url`, but no key."},
+	{key: "providers.<name>.load_time", unset: "2m", text: "Dialect `local`: how long the server may load its model before it " +
+		"answers a caller, `1s` to `30m`."},
+	{key: "providers.<name>.translate_to", text: "Wire `gemini`, translation models: the language to " +
+		"[translate to](providers.md#translation), such as `es` or `pt-BR`."},
+	{key: "providers.<name>.translate_echo", value: "false", text: "Whether a translation model repeats speech that is in that language already."},
 }
 
 // fieldComments returns the comments of all fields of this package's structs, each on one line.
@@ -198,7 +205,7 @@ func TestGeneratedPage(t *testing.T) {
 var exampleNames = map[string][]string{
 	"auth.keys":   {"backend", "kiosk"},
 	"auth.jwt":    {"example", "elsewhere", "offline", "shared"},
-	"providers":   {"gemini", "openai", "azure-eu"},
+	"providers":   {"gemini", "openai", "azure-eu", "local"},
 	"tools":       {"weather_lookup_next"},
 	"webhooks":    {"billing"},
 	"mcp.servers": {"crm", "files"},
@@ -242,6 +249,17 @@ var exampleValues = map[string]string{
 	"providers.gemini.wire":                "gemini",
 	"providers.gemini.transcription_model": "-",
 	"providers.gemini.reasoning":           "-",
+	"providers.gemini.dialect":             "-",
+	"providers.gemini.load_time":           "-",
+	"providers.openai.dialect":             "-",
+	"providers.openai.load_time":           "-",
+	"providers.openai.translate_to":        "-",
+	"providers.openai.translate_echo":      "-",
+	"providers.local.wire":                 "openai",
+	"providers.local.base_url":             "http://127.0.0.1:8081/v1",
+	"providers.local.model":                "voice",
+	"providers.local.dialect":              "local",
+	"providers.local.load_time":            "5m",
 	"providers.openai.wire":                "openai",
 	"providers.openai.thinking":            "-",
 	"calendar.backend":                     "caldav",

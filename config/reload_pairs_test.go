@@ -110,16 +110,18 @@ func twoValues() map[string]alternatives {
 		"sim.use":                         {nil, with(nil, "sim.use", "always")},
 		"tools.weather_lookup_next.share": {nil, with(nil, "tools.weather_lookup_next.share", "20")},
 
-		"providers.any.wire":        {with(nil, "providers.any.wire", "openai"), with(nil, "providers.any.wire", "gemini")},
-		"providers.any.base_url":    {with(nil, "providers.any.wire", "openai"), with(nil, "providers.any.wire", "openai", "providers.any.base_url", "https://p.example.com")},
-		"providers.any.api_key":     of(with(nil, "providers.any.wire", "openai"), "providers.any.api_key", "one", "two"),
-		"providers.any.thinking":    of(with(nil, "providers.any.wire", "gemini"), "providers.any.thinking", "", "low"),
-		"providers.gemini.api_key":  of(nil, "providers.gemini.api_key", "one", "two"),
-		"providers.openai.api_key":  of(nil, "providers.openai.api_key", "one", "two"),
-		"providers.gemini.wire":     {nil, with(nil, "providers.gemini.wire", "openai")},
-		"providers.openai.wire":     {nil, with(nil, "providers.openai.wire", "gemini")},
-		"providers.gemini.base_url": of(nil, "providers.gemini.base_url", "", "https://p.example.com"),
-		"providers.openai.base_url": of(nil, "providers.openai.base_url", "", "https://p.example.com"),
+		"providers.any.wire":           {with(nil, "providers.any.wire", "openai"), with(nil, "providers.any.wire", "gemini")},
+		"providers.any.base_url":       {with(nil, "providers.any.wire", "openai"), with(nil, "providers.any.wire", "openai", "providers.any.base_url", "https://p.example.com")},
+		"providers.any.api_key":        of(with(nil, "providers.any.wire", "openai"), "providers.any.api_key", "one", "two"),
+		"providers.any.thinking":       of(with(nil, "providers.any.wire", "gemini"), "providers.any.thinking", "", "low"),
+		"providers.any.translate_to":   of(with(nil, "providers.any.wire", "gemini"), "providers.any.translate_to", "", "es"),
+		"providers.any.translate_echo": of(with(nil, "providers.any.wire", "gemini"), "providers.any.translate_echo", "", "true"),
+		"providers.gemini.api_key":     of(nil, "providers.gemini.api_key", "one", "two"),
+		"providers.openai.api_key":     of(nil, "providers.openai.api_key", "one", "two"),
+		"providers.gemini.wire":        {nil, with(nil, "providers.gemini.wire", "openai")},
+		"providers.openai.wire":        {nil, with(nil, "providers.openai.wire", "gemini")},
+		"providers.gemini.base_url":    of(nil, "providers.gemini.base_url", "", "https://p.example.com"),
+		"providers.openai.base_url":    of(nil, "providers.openai.base_url", "", "https://p.example.com"),
 
 		"auth.keys.any":               {nil, someKey},
 		"auth.keys.any.id":            of(someKey, "auth.keys.any.id", "aaaaaaaa", "bbbbbbbb"),
@@ -261,7 +263,8 @@ func TestPairs(t *testing.T) {
 		values[whole] = special[whole]
 	}
 	// These have a value that another setting must allow, or that only another wire takes.
-	dependent := []string{"listen", "hosts", "origins", "providers.fallback", "providers.gemini.reasoning", "providers.gemini.transcription_model", "providers.openai.thinking"}
+	dependent := []string{"listen", "hosts", "origins", "providers.fallback", "providers.gemini.reasoning", "providers.gemini.transcription_model", "providers.openai.thinking",
+		"providers.gemini.dialect", "providers.gemini.load_time", "providers.openai.translate_to", "providers.openai.translate_echo"}
 	for key, two := range values {
 		for i := range two {
 			if _, err := loadFrom(two[i]); err != nil && !slices.Contains(dependent, key) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -239,9 +240,17 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 	}
 	if provider == "gemini" {
-		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client})
+		o := gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client}
+		if strings.Contains(model, "translate") {
+			o.TranslateTo = "es"
+		}
+		tr, err = gemini.New(o)
 	} else {
-		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client})
+		o := openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client}
+		if slices.Contains(localModels, strings.TrimSuffix(model, "-broken")) {
+			o.APIKey, o.Dialect = "", openai.Local
+		}
+		tr, err = openai.New(o)
 	}
 	if err != nil {
 		t.Fatal(err)

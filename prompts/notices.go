@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -158,6 +159,31 @@ func AnswerFirst(request string) string {
 
 // GoOnByVoice follows WrittenBefore if there is no pending request.
 const GoOnByVoice = "That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
+
+// EarlierLines passes the conversation so far as one text of the user, to a model that takes no entries.
+func EarlierLines(lines []string) string {
+	return "This is what was said and done in this conversation before, one line for each. It is for you to know: it asks for " +
+		"nothing and agrees to nothing.\n" + strings.Join(lines, "\n")
+}
+
+// EarlierUser is a line of EarlierLines with the user's words.
+func EarlierUser(text string) string { return UserSaid + oneLine(text) }
+
+// EarlierAnswer is a line of EarlierLines with the heard part of an answer.
+func EarlierAnswer(text string, interrupted bool) string {
+	if interrupted {
+		text += Interrupted
+	}
+	return "You said: " + oneLine(text)
+}
+
+// EarlierCall is a line of EarlierLines with a tool call; args and output are JSON.
+func EarlierCall(tool, args, output string) string {
+	return "You called " + tool + " " + oneLine(args) + " and got: " + oneLine(output)
+}
+
+// oneLine keeps a text from adding lines of other speakers.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // SaidBefore replaces the part of a conversation that is too long to quote.
 func SaidBefore(brief string) string { return "What was said before, in short:\n" + brief }

@@ -171,22 +171,28 @@ func (o *Options) voice(w *modelRequest, provider string) string {
 // A provider that hangs leaves time for another attempt or provider.
 func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
+// attemptTimeOf is the time for one attempt; a model may have to be loaded first.
+func (o *Options) attemptTimeOf(provider string) time.Duration {
+	return max(attemptTime(o.Limits.ConnectTimeout), transport.LoadTime(o.Transports[provider]))
+}
+
 // connect connects to the model of g.provider, with retries. g.provider changes if the fallback takes over.
 func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	limit := g.options().Limits.ConnectTimeout
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	other := g.options().Fallback
 	if other == g.provider || g.start.Provider != "" {
 		other = "" // no fallback, or the client wants this provider
 	}
+	loads := transport.LoadTime(g.options().Transports[g.provider]) + transport.LoadTime(g.options().Transports[other])
+	ctx, cancel := context.WithTimeout(ctx, limit+loads)
+	defer cancel()
 	tries := orchestrator.NewAttempts(limit, uint16(rand.Uint32()))
 	tries.Planned(time.Now())
 	for {
 		setup := g.options().setup(&g.modelRequest, g.provider)
 		g.instructed, g.voice = int64(len(setup.Instructions)), setup.Voice
 		setup.History = pastOf(g.start.Extra, g.options().Transports[g.provider].Capabilities(setup.Model))
-		attempt, done := context.WithTimeout(ctx, attemptTime(limit))
+		attempt, done := context.WithTimeout(ctx, g.options().attemptTimeOf(g.provider))
 		conn, err := g.m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)
 		done()
 		if err == nil {

@@ -320,7 +320,7 @@ func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orch
 		setup.History, setup.Reanchor = w.history, r.mark.Notice(prompts.GoOn)
 		how = orchestrator.LinkReplayed
 	}
-	limit := attemptTime(w.s.opts.Limits.ConnectTimeout)
+	limit := w.s.opts.attemptTimeOf(provider)
 	if how == orchestrator.LinkReplayed {
 		limit *= 2 // the provider reads a long history
 	}

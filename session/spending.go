@@ -65,7 +65,7 @@ func limited(no *meter.Refusal) *Cause {
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
 	l.reports.Store(true)
-	in := orchestrator.Used{Tokens: t, Cost: s.opts.Prices.Cost(l.info().Model, time.Now(), tokens)}
+	in := orchestrator.Used{Tokens: t, Cost: l.cost(tokens)}
 	s.mu.Lock()
 	if g := s.usage.talk.guess; g != nil && g.of == l {
 		in.Late, in.Estimate = true, g.counted.Amount
@@ -79,6 +79,15 @@ func (l *link) used(t transport.Tokens) {
 	s.mu.Unlock()
 	s.usage.meter.Used(more.Amount, more.Tokens)
 	s.dispatch(in)
+}
+
+// cost is zero, and not unpriced, for a model that is free.
+func (l *link) cost(u cost.Usage) cost.Amount {
+	info := l.info()
+	if info.Capabilities.Free {
+		return cost.Amount{}
+	}
+	return l.s.opts.Prices.Cost(info.Model, time.Now(), u)
 }
 
 // If a report is lower than its estimate, later charges are reduced. The caller must hold mu.
@@ -214,7 +223,7 @@ func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.
 	if usage.IsZero() {
 		return ended
 	}
-	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), usage)
+	amount := l.cost(usage)
 	amount.Estimated = 1
 	counted := cost.Sum{Amount: amount, Tokens: usage}
 	u.meter.Used(amount, usage)

@@ -150,6 +150,7 @@ var codes = map[string]Kind{
 	"api_error":        KindServer,
 	"overloaded_error": KindServer, "server_overloaded": KindServer, "engine_overloaded": KindServer,
 	"service_unavailable": KindServer, "unavailable": KindServer,
+	"model_load_error": KindServer, "session_limit_reached": KindRateLimit, // LocalAI; speech-to-speech (read 2026-11-30)
 	"inference_rate_limit_exceeded": KindRateLimit, "deadline_exceeded": KindServer, "unknown": KindServer,
 	"aborted": KindServer, "data_loss": KindServer,
 

@@ -41,6 +41,20 @@ type Transport interface {
 	Connect(ctx context.Context, setup Setup) (Conn, error)
 }
 
+// Loading is implemented by a Transport whose model may have to be loaded before its first message.
+type Loading interface {
+	// LoadTime is how long Connect may wait for that message; zero if the model is always ready.
+	LoadTime() time.Duration
+}
+
+// LoadTime returns t's, or zero if t does not implement Loading.
+func LoadTime(t Transport) time.Duration {
+	if l, ok := t.(Loading); ok {
+		return l.LoadTime()
+	}
+	return 0
+}
+
 // Conn is one open conversation with a model.
 //
 // Only one goroutine at a time may call Send. Close may be called concurrently and more than once: a blocked Send
@@ -230,6 +244,9 @@ type Capabilities struct {
 
 	// UsageCumulative: the provider reports totals, which the adapter turns into deltas. For information only.
 	UsageCumulative bool
+
+	// Free: use of the model costs nothing.
+	Free bool
 
 	// History is how the model takes the earlier conversation.
 	History HistoryForm

@@ -79,7 +79,7 @@ type Format struct {
 // Hz returns the sampling rate.
 func (f Format) Hz() int {
 	if f.Type == "audio/pcm" {
-		return 24000
+		return cmp.Or(f.Rate, 24000)
 	}
 	return 8000
 }
@@ -87,7 +87,7 @@ func (f Format) Hz() int {
 // BytesPerMS returns the bytes of a millisecond of audio.
 func (f Format) BytesPerMS() int {
 	if f.Type == "audio/pcm" {
-		return 48
+		return f.Hz() / 1000 * 2
 	}
 	return 8
 }

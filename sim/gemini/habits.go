@@ -53,6 +53,8 @@ type habits struct {
 	textOutput           bool
 	// extended thinks between the answers: it requires a thinking level, and accepts only tools that do not block.
 	extended bool
+	// translates: it accepts a translation, and no instructions, tools or text.
+	translates bool
 	// overhead is the number of prompt tokens the provider counts for its own part of the prompt.
 	overhead  int
 	callID    func(ids *wire.IDs) string
@@ -74,6 +76,7 @@ var liveModels = []struct {
 	native bool
 }{
 	{liveName(`gemini-3\.8-live(-extended-thinking)?`), gen38, true},
+	{liveName(`gemini-3\.5-live-translate-preview`), gen31, true},
 	{liveName(`gemini-3\.1-flash-live-preview` + dated), gen31, true},
 	{liveName(`gemini-2\.5-flash-native-audio(-latest|-preview` + dated + `)`), gen25, true},
 	{liveName(`gemini-2\.5-flash-(preview|exp)-native-audio(-thinking)?-dialog`), gen25, true},
@@ -129,6 +132,7 @@ func modelHabits(gen generation, native bool, short string, vertex bool) habits 
 		audioMIME: "audio/pcm;rate=24000",
 		callID:    func(ids *wire.IDs) string { return "function-call-" + ids.Digits(19) },
 	}
+	h.translates = strings.Contains(short, "live-translate")
 	switch gen {
 	case gen31:
 		h.chunkMS, h.together, h.emptyContent, h.wholeInput = 190, true, true, true

@@ -47,7 +47,8 @@ type setupMessage struct {
 			ThinkingBudget  *int64 `json:"thinkingBudget"`
 			ThinkingLevel   string `json:"thinkingLevel"`
 		} `json:"thinkingConfig"`
-		AffectiveDialog *bool `json:"enableAffectiveDialog"`
+		AffectiveDialog   *bool                    `json:"enableAffectiveDialog"`
+		TranslationConfig *genai.TranslationConfig `json:"translationConfig"`
 	} `json:"generationConfig"`
 	SystemInstruction   *content                       `json:"systemInstruction"`
 	Tools               []toolGroup                    `json:"tools"`

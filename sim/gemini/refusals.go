@@ -27,8 +27,17 @@ func refusedByModel(m *setupMessage, h habits, r route) *closeError {
 		return invalid(reasonInvalidArgument)
 	case h.extended && !thinkingChosen(m):
 		return invalid(reasonInvalidArgument)
+	case h.translates && !translationOnly(m):
+		return invalid(reasonInvalidArgument)
 	}
 	return nil
+}
+
+// translationOnly: ai.google.dev/gemini-api/docs/live-api/live-translate, read 2026-11-30, says that a translation model
+// supports neither tools nor instructions.
+func translationOnly(m *setupMessage) bool {
+	t := m.GenerationConfig.TranslationConfig
+	return t != nil && t.TargetLanguageCode != "" && m.SystemInstruction == nil && len(m.Tools) == 0
 }
 
 func thinkingChosen(m *setupMessage) bool {

@@ -35,6 +35,7 @@ type conn struct {
 	running []*response
 	agenda  wire.Agenda
 	turn    int // responses begun
+	refused int // errors sent
 	calls   int // tool calls made
 	spending
 	due  []fault.Action // faults of the events already sent, for settle
@@ -48,11 +49,14 @@ type spending struct {
 }
 
 func (c *conn) run(first []fault.Action) {
-	c.emit(openaiwire.SessionCreated(c.sess))
+	c.emit(openaiwire.ServerEvent{Type: "session.created", Members: object{"session", c.model.shown(c.sess)}})
+	if c.model.conversation {
+		c.emit(openaiwire.ServerEvent{Type: "conversation.created", Members: object{"conversation", object{"id", c.conv.id}}})
+	}
 	c.Commit(first)
 	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	c.settle()
-	if c.opts.ConnectionLife >= 0 {
+	if life := c.opts.ConnectionLife; life > 0 || life == 0 && !c.model.local {
 		c.after(sessionLife(c.opts), func() { c.expire(fault.Action{}) })
 	}
 	c.w.Run(c, wire.ShuttingDown)
@@ -189,6 +193,9 @@ func (c *conn) handle(e *openaiwire.ClientEvent) *openaiwire.Error {
 }
 
 func (c *conn) updateSession(e *openaiwire.ClientEvent) *openaiwire.Error {
+	if err := c.model.checkShown(c.sess, e.Session); err != nil {
+		return err
+	}
 	changed, err := c.sess.Update(e.Session)
 	if err != nil {
 		return err
@@ -196,7 +203,7 @@ func (c *conn) updateSession(e *openaiwire.ClientEvent) *openaiwire.Error {
 	before := c.sess
 	c.sess = changed
 	c.in.configure(before, changed)
-	c.emit(openaiwire.SessionUpdated(c.sess))
+	c.emit(openaiwire.ServerEvent{Type: "session.updated", Members: object{"session", c.model.shown(c.sess)}})
 	return nil
 }
 

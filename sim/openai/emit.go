@@ -13,6 +13,12 @@ type object = openaiwire.Object
 // emit sends an event. The faults that are due at it wait for settle, so that the state does not change while it is
 // being sent.
 func (c *conn) emit(e openaiwire.ServerEvent) {
+	if name, ok := c.model.names[e.Type]; ok {
+		e.Type = name
+	}
+	if e.Type == "" {
+		return
+	}
 	frame, err := e.Encode(c.ids.IDs)
 	if err != nil {
 		// Every value can be encoded; a client's raw JSON was parsed before.
@@ -34,6 +40,9 @@ func (c *conn) emitWords(e openaiwire.ServerEvent, delta string) {
 func (c *conn) fail(err *openaiwire.Error, id string) {
 	c.stats.Errors.Add(1)
 	c.emit(err.Failure(id))
+	if c.refused++; c.model.strict && c.refused >= maxRefusals {
+		c.w.Close(1008, "too many errors")
+	}
 }
 
 const expiredText = "Your session hit the maximum duration of 60 minutes."

@@ -94,6 +94,9 @@ func (c *conn) say(r *response, s scenario.Say) {
 	if r.spoke {
 		o.FirstAudioMS = -1
 	}
+	if c.model.whole {
+		o.ChunkMS = wholeLine
+	}
 	line := lineOf(c.lines, s, r)
 	if line.Words == nil && line.Audio == nil {
 		return
@@ -260,6 +263,9 @@ func (c *conn) finish(r *response, status string, details ...any) {
 	r.obj.End(status, details...)
 	used := c.account(r)
 	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
+	if c.model.uncounted {
+		r.obj.Usage = nil
+	}
 	c.emit(openaiwire.ResponseDone(r.obj))
 	if c.model.phases {
 		c.emit(openaiwire.ServerEvent{Type: "rate_limits.updated", Members: object{"rate_limits", []object{{

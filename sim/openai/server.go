@@ -86,7 +86,7 @@ func keyOf(r *http.Request) string {
 
 func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 	key := keyOf(r)
-	if key == "" {
+	if key == "" && !localServers[r.URL.Query().Get("model")].local {
 		h.unauthorized(w)
 		return
 	}
@@ -157,8 +157,12 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	if !ok {
 		return refuseModel(name)
 	}
+	if m.unloadable {
+		return loadError(name)
+	}
 	c.model = m
 	c.sess = newSession(c.ids.Session(), name, m, c.azure, c.begun.Add(sessionLife(c.opts)))
+	m.configure(c.sess)
 	c.conv.id = c.ids.Conversation()
 	if made != nil && made.session != nil {
 		s, err := c.sess.Update(made.session)
@@ -197,6 +201,7 @@ type model struct {
 	// response.done, and a session without tools counts reasoning_tokens.
 	phases bool
 	spaced bool
+	habits
 }
 
 // models are the models that the simulator knows (https://developers.openai.com/api/docs/models,
@@ -216,6 +221,9 @@ var models = map[string]model{
 var snapshot = regexp.MustCompile(`-20[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
 
 func findModel(name string) (model, bool) {
+	if m, ok := localServers[name]; ok {
+		return m, true
+	}
 	m, ok := models[snapshot.ReplaceAllString(name, "")]
 	return m, ok
 }

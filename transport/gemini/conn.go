@@ -150,7 +150,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 
 func (t *Transport) newConn(socket *ws.Conn, r *row, key, model string, setup transport.Setup) *conn {
 	c := &conn{
-		t: t, ws: socket, row: r, manual: setup.ManualActivity, secret: key,
+		t: t, ws: socket, row: r, manual: setup.ManualActivity && !r.translates, secret: key,
 		info: transport.Info{
 			Provider: t.opts.Name, Model: model,
 			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,

@@ -317,7 +317,7 @@ func TestRowsOfModels(t *testing.T) {
 		model25: native25.family, "models/" + model25: native25.family,
 		"gemini-2.5-flash-live-preview": flash25.family, "gemini-2.0-flash-live-001": flash25.family,
 		model31: flash31.family, "gemini-3.8-live": live38.family, "gemini-9-live": live38.family,
-		"gemini-3.8-live-extended-thinking": extended38.family,
+		"gemini-3.8-live-extended-thinking": extended38.family, "models/gemini-3.5-live-translate-preview": translate35.family,
 	} {
 		tr, err := New(Options{APIKey: secret})
 		if err != nil {

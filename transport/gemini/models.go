@@ -31,6 +31,8 @@ type row struct {
 	thinking thinking
 	// behavior means that each function declaration carries its behaviour.
 	behavior bool
+	// translates: it takes audio and generationConfig.translationConfig, and no instructions, tools, text or history.
+	translates bool
 }
 
 // thinking describes a model's generationConfig.thinkingConfig.
@@ -111,6 +113,16 @@ var (
 				"thinkingConfig from vercel/ai#20787 and ProfSynapse/nexus#389; not recorded"
 		}),
 	}
+	// It translates while the user speaks; which messages end a turn is not documented.
+	translate35 = &row{
+		family: "gemini-3.5-live-translate", translates: true,
+		caps: transport.Capabilities{
+			InterruptNotice: true, AudioClock: true, ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock,
+			UsageCumulative: true, ConnectionLife: 10 * time.Minute,
+			Source: "ai.google.dev/gemini-api/docs/live-api/live-translate and genai v1.77.0, types.go, TranslationConfig, read " +
+				"2026-11-30; life as of the other models; not recorded",
+		},
+	}
 	vertex25 = &row{
 		family:         "gemini-live-2.5-flash (Vertex)",
 		typedAsContent: true,
@@ -130,6 +142,8 @@ func rowFor(model string, vertex bool) *row {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	old := strings.Contains(name, "2.5") || strings.Contains(name, "2.0")
 	switch {
+	case strings.Contains(name, "live-translate"):
+		return translate35
 	case old && vertex:
 		return vertex25
 	case old && strings.Contains(name, "native-audio"):
@@ -192,7 +206,7 @@ func (o *Options) row(model string) *row {
 var liveModels = []string{
 	defaultModel, "gemini-3.8-live-extended-thinking", "gemini-3.1-flash-live-preview", "gemini-2.5-flash-native-audio",
 	"gemini-2.5-flash-preview-native-audio", "gemini-2.5-flash-exp-native-audio", "gemini-live-2.5-flash", "gemini-2.5-flash-live",
-	"gemini-2.0-flash-live", "gemini-2.0-flash-exp",
+	"gemini-2.0-flash-live", "gemini-2.0-flash-exp", "gemini-3.5-live-translate",
 }
 
 // otherModels matches Gemini models for other APIs, which the Live API refuses with "is not supported for
@@ -232,8 +246,8 @@ func (t *Transport) Model() string { return t.opts.modelOr("") }
 func (t *Transport) Voices(model string) []string {
 	model = t.opts.modelOr(model)
 	switch {
-	case !strings.Contains(strings.ToLower(model), "gemini"):
-		return nil
+	case !strings.Contains(strings.ToLower(model), "gemini"), rowFor(model, t.opts.vertex).translates:
+		return nil // a translation has the speaker's voice
 	case rowFor(model, t.opts.vertex).family == flash25.family:
 		return slices.Clone(cascadeVoices)
 	default:

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,6 +50,11 @@ type Options struct {
 	// Thinking is minimal, low, medium, high or a number of tokens, as the model's row allows. Empty means the
 	// provider's default. New refuses it for Model, Connect for another one.
 	Thinking string
+
+	// TranslateTo is the language of a translation model, in BCP 47: needed for such a Model, refused for others.
+	TranslateTo string
+	// TranslateEcho makes it repeat speech that is in TranslateTo already, instead of being silent.
+	TranslateEcho bool
 
 	// NoInterrupt drops transport.Interrupt, even for models that it stops.
 	NoInterrupt bool
@@ -101,10 +107,28 @@ func New(opts Options) (*Transport, error) {
 			return nil, err
 		}
 	}
+	if err := opts.checkTranslation(); err != nil {
+		return nil, err
+	}
 	t := &Transport{opts: opts, url: endpoint, client: noRedirects(opts.HTTPClient), log: opts.Logger}
 	t.log = cmp.Or(t.log, slog.New(slog.DiscardHandler))
 	t.frames.New = func() any { return &frame{} }
 	return t, nil
+}
+
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
+
+func (o *Options) checkTranslation() error {
+	switch translates := o.row("").translates; {
+	case translates && o.TranslateTo == "":
+		return fmt.Errorf("%w: TranslateTo is missing: set the language that %s translates to, such as es", ErrOptions, o.modelOr(""))
+	case !translates && (o.TranslateTo != "" || o.TranslateEcho):
+		return fmt.Errorf("%w: TranslateTo is set, but %s does not translate: leave it out, or use gemini-3.5-live-translate-preview",
+			ErrOptions, o.modelOr(""))
+	case o.TranslateTo != "" && !languageTag.MatchString(o.TranslateTo):
+		return fmt.Errorf("%w: TranslateTo is %q, which is no language tag: write it as es or pt-BR", ErrOptions, o.TranslateTo)
+	}
+	return nil
 }
 
 func (o *Options) endpoint() (string, error) {
@@ -191,16 +215,22 @@ func noRedirects(c *http.Client) *http.Client {
 	return &own
 }
 
-// Wire is this package's row in the table of wires. Its only own setting is thinking: [Options.Thinking].
+// Wire is this package's row in the table of wires, with the settings thinking, translate_to and translate_echo of
+// [Options].
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name: defaultName,
 		// Google's own clients prefer GOOGLE_API_KEY if both are set.
 		KeyVariables: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-		Settings:     []string{"thinking"},
+		Settings:     []string{"thinking", "translate_to", "translate_echo"},
 		Simulated:    true,
 		New: func(p transport.Provider) (transport.Transport, error) {
+			echo := p.Settings["translate_echo"]
+			if echo != "" && echo != "true" && echo != "false" {
+				return nil, fmt.Errorf("%w: translate_echo is %q: write true or false", ErrOptions, echo)
+			}
 			return New(Options{
+				TranslateTo: p.Settings["translate_to"], TranslateEcho: echo == "true",
 				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
 				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, Simulated: p.Simulated,
 				HTTPClient: p.HTTPClient, Logger: p.Logger,

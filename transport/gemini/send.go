@@ -91,6 +91,9 @@ func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 
 // encode appends the message for cmd to dst; it appends nothing if this model does not use cmd.
 func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
+	if _, pause := cmd.(transport.AudioPause); c.row.translates && !pause {
+		return dst, nil
+	}
 	switch cmd := cmd.(type) {
 	case transport.AudioPause, transport.ActivityStart, transport.ActivityEnd:
 		return c.appendActivity(dst, cmd), nil

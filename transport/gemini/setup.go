@@ -39,6 +39,9 @@ type setupMessage struct {
 
 // setupFrame builds the first message (ai.google.dev/api/live#setup).
 func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]byte, error) {
+	if r.translates {
+		return t.translationFrame(model, setup)
+	}
 	var m setupMessage
 	m.Setup.Model = t.opts.resource(model)
 	thinking, err := r.thinkingConfig(t.opts.Thinking)
@@ -69,6 +72,27 @@ func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]b
 	}
 	// Without compression an audio session ends after 15 minutes.
 	m.Setup.ContextWindowCompression = &genai.ContextWindowCompressionConfig{SlidingWindow: &genai.SlidingWindow{}}
+	return json.Marshal(&m)
+}
+
+// translationFrame is the first message to a translation model, which accepts nothing else
+// (ai.google.dev/gemini-api/docs/live-api/live-translate, read 2026-11-30).
+func (t *Transport) translationFrame(model string, setup transport.Setup) ([]byte, error) {
+	if t.opts.TranslateTo == "" {
+		return nil, fmt.Errorf("%w: TranslateTo is missing: set the language that %s translates to, such as es", ErrOptions, model)
+	}
+	if setup.Instructions != "" || len(setup.Tools) > 0 {
+		t.log.Info("translation_without_agent", "provider", t.opts.Name, "model", model,
+			"reason", "a translation model takes no instructions and no tools")
+	}
+	var m setupMessage
+	m.Setup.Model = t.opts.resource(model)
+	m.Setup.GenerationConfig = &genai.GenerationConfig{
+		ResponseModalities: []genai.Modality{genai.ModalityAudio},
+		TranslationConfig:  &genai.TranslationConfig{TargetLanguageCode: t.opts.TranslateTo, EchoTargetLanguage: &t.opts.TranslateEcho},
+	}
+	m.Setup.InputAudioTranscription = &genai.AudioTranscriptionConfig{}
+	m.Setup.OutputAudioTranscription = &genai.AudioTranscriptionConfig{}
 	return json.Marshal(&m)
 }
 
@@ -235,6 +259,8 @@ func historyFrame(r *row, setup transport.Setup) ([]byte, error) {
 // pastOf returns the history for the model; nil if it resumes a conversation.
 func pastOf(r *row, setup transport.Setup) []transport.Past {
 	switch past := setup.History; {
+	case r.translates:
+		return nil
 	case setup.ResumeHandle != "" && r.caps.Resume:
 		return nil
 	case setup.Reanchor != "":

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -14,7 +15,9 @@ type modelRow struct {
 	silenceMS int64
 	// reasons means that the model accepts session.reasoning.effort.
 	reasons bool
-	source  string
+	// voices are the documented ones; nil without a list.
+	voices []string
+	source string
 }
 
 const (
@@ -23,21 +26,54 @@ const (
 	sourceRecorded = "; session.created as recorded"
 )
 
-// modelRows lists the models as of 2026-11-23; the provider recommends gpt-realtime-2.1 and its mini. On Azure the
+// modelRows lists OpenAI's models as of 2026-11-23; the provider recommends gpt-realtime-2.1 and its mini. On Azure the
 // model is a deployment's name, which mostly begins like its model's.
 var modelRows = []modelRow{
-	{"gpt-realtime", 200, false, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
-	{"gpt-realtime-mini", 200, false, sourceDocs + sourceRecorded},
-	{"gpt-realtime-1.5", 0, false, sourceDocs},
-	{"gpt-realtime-2", 0, true, sourceDocs + sourceReasons},
-	{"gpt-realtime-2.1", 500, true, sourceDocs + sourceRecorded + sourceReasons},
-	{"gpt-realtime-2.1-mini", 0, true, sourceDocs + sourceReasons},
+	{"gpt-realtime", 200, false, voices, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
+	{"gpt-realtime-mini", 200, false, voices, sourceDocs + sourceRecorded},
+	{"gpt-realtime-1.5", 0, false, voices, sourceDocs},
+	{"gpt-realtime-2", 0, true, voices, sourceDocs + sourceReasons},
+	{"gpt-realtime-2.1", 500, true, voices, sourceDocs + sourceRecorded + sourceReasons},
+	{"gpt-realtime-2.1-mini", 0, true, voices, sourceDocs + sourceReasons},
 }
 
-func rowOf(model string) modelRow {
+// xaiRows lists xAI's models. grok-voice-latest is an alias of grok-realtime.
+var xaiRows = rows(xaiVoices, "docs.x.ai/developers/models and vercel.com/ai-gateway/models, read 2026-11-30",
+	"grok-voice-latest", "grok-realtime", "grok-voice-3.0", "grok-voice-think-fast")
+
+// xaiVoices are the documented voices, the default one first (docs.x.ai voice guide and developers.telnyx.com, read
+// 2026-11-30).
+var xaiVoices = []string{"eve", "ara", "rex", "sal", "leo"}
+
+const sourceVoiceLive = "MicrosoftDocs/azure-ai-docs, speech-service/voice-live.md of 2026-09-29, read 2026-11-30"
+
+// voiceLiveRows lists the models of Azure Voice Live: those that hear and speak, and chat models between Azure's
+// transcription and speech, with Azure's voices, which are too many to list.
+var voiceLiveRows = append(
+	rows(voices, sourceVoiceLive, "gpt-realtime-2.1", "gpt-realtime-2.1-mini", "gpt-realtime-1.5", "gpt-realtime", "gpt-realtime-mini"),
+	rows(nil, sourceVoiceLive, "gpt-5.6-terra", "gpt-5.6-luna", "gpt-5.4", "gpt-5.2", "gpt-5.1", "gpt-5", "gpt-4.1", "gpt-4o",
+		"phi4-mm-realtime", "azure-realtime")...)
+
+func rows(voices []string, source string, prefixes ...string) []modelRow {
+	list := make([]modelRow, len(prefixes))
+	for i, prefix := range prefixes {
+		list[i] = modelRow{prefix: prefix, voices: voices, source: source}
+	}
+	return list
+}
+
+// rowOf returns the row of the model's family, or else of the service's usual model.
+func (d *dialect) rowOf(model string) modelRow {
+	if d.local {
+		return modelRow{source: d.source}
+	}
+	return rowIn(d.models, model, cmp.Or(d.ownModel, DefaultModel))
+}
+
+func rowIn(rows []modelRow, model, usual string) modelRow {
 	var best, fallback modelRow
-	for _, row := range modelRows {
-		if row.prefix == DefaultModel {
+	for _, row := range rows {
+		if row.prefix == usual {
 			fallback = row
 		}
 		if inFamily(model, row.prefix) && len(row.prefix) > len(best.prefix) {
@@ -62,6 +98,9 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 	source := row.source
 	if d := t.ep.dialect; !d.openai {
 		source += "; " + d.name + ": " + d.source
+	}
+	if t.ep.dialect.local {
+		return t.localCapabilities()
 	}
 	reconfigure := transport.ReconfigureLive // session.update at any time, in the guide
 	if t.ep.dialect.fixedSession {

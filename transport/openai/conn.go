@@ -28,6 +28,7 @@ type conn struct {
 	log       *slog.Logger
 	info      transport.Info
 	manual    bool  // the provider's speech detection is off
+	local     bool  // see Local
 	silenceMS int64 // the silence included in speech_stopped; zero if unknown
 
 	// Owned by Recv.
@@ -39,6 +40,7 @@ type conn struct {
 	seenCalls callBook
 	unknown   map[string]struct{} // types already logged
 	response  responseState
+	committed bool // the commit of the user's speech was reported before the server's event
 
 	// Owned by Send.
 	sent     sentAudio
@@ -75,7 +77,7 @@ var _ transport.Conn = (*conn)(nil)
 func (c *conn) Ready() bool { return c.ws.Ready() }
 
 func newConn(t *Transport, setup transport.Setup) *conn {
-	row := rowOf(setup.Model)
+	row := t.ep.dialect.rowOf(setup.Model)
 	c := &conn{
 		t: t, log: t.opts.Logger,
 		info: transport.Info{
@@ -85,7 +87,9 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 		},
 		manual: setup.ManualActivity, silenceMS: row.silenceMS,
 		speech: pcmDecoder{rate: sampleRate, announced: sampleRate},
+		local:  t.ep.dialect.local,
 	}
+	c.seq.plain = c.local
 	if setup.SilenceMS > 0 {
 		c.silenceMS = int64(setup.SilenceMS)
 	}
@@ -473,11 +477,36 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	return err
 }
 
+// adapt fits the update to what a local server shows, and adopts the formats of audio that it keeps.
+func (c *conn) adapt(update []byte, created *sessionEvent) ([]byte, *transport.Error) {
+	var shown struct{ Session json.RawMessage }
+	// The event was decoded before.
+	_ = json.Unmarshal(created.shown, &shown)
+	update, err := c.fit(update, shown.Session)
+	if err != nil {
+		return nil, c.t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
+	}
+	// A format that cannot be used is replaced by the update.
+	if hz, err := created.input().hz(sampleRate); err == nil {
+		c.info.InputRate = hz
+	}
+	if hz, err := created.output().hz(sampleRate); err == nil {
+		c.info.OutputRate = hz
+	}
+	return update, nil
+}
+
 func (c *conn) awaits(event string) { c.awaited.Store(&event) }
 
 func (c *conn) exchange(update []byte) *transport.Error {
-	if _, err := c.awaitSession(typeSessionCreated); err != nil {
+	created, err := c.awaitSession(typeSessionCreated)
+	if err != nil {
 		return err
+	}
+	if c.local {
+		if update, err = c.adapt(update, created); err != nil {
+			return err
+		}
 	}
 	c.awaits(typeSessionUpdated)
 	writeErr := c.write(update)
@@ -498,6 +527,9 @@ func (c *conn) awaitSession(eventType string) (*sessionEvent, *transport.Error) 
 		ok := c.parse(eventType, frame, &ev)
 		if ok {
 			c.adopt(&ev)
+			if c.local {
+				ev.shown = bytes.Clone(frame)
+			}
 		}
 		return ok
 	}, eventType)
@@ -508,7 +540,7 @@ func (c *conn) awaitSession(eventType string) (*sessionEvent, *transport.Error) 
 const codeAudioFormat = "audio_format"
 
 func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
-	in, out, err := ev.rates(sampleRate, sampleRate)
+	in, out, err := ev.rates(c.info.InputRate, c.info.OutputRate)
 	if err != nil {
 		return c.t.fault("setup", transport.KindInvalid, codeAudioFormat, err)
 	}
@@ -517,13 +549,20 @@ func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
+func (ev *sessionEvent) input() audioFormat {
+	return cmp.Or(ev.Session.Audio.Input.Format, ev.Session.InputFormat)
+}
+
+func (ev *sessionEvent) output() audioFormat {
+	return cmp.Or(ev.Session.Audio.Output.Format, ev.Session.OutputFormat)
+}
+
 // rates returns the server's rates in Hz; in and out are their defaults.
 func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
-	s := &ev.Session
-	if inHz, err = cmp.Or(s.Audio.Input.Format, s.InputFormat).hz(in); err != nil {
+	if inHz, err = ev.input().hz(in); err != nil {
 		return 0, 0, fmt.Errorf("%w, for the user's speech", err)
 	}
-	if outHz, err = cmp.Or(s.Audio.Output.Format, s.OutputFormat).hz(out); err != nil {
+	if outHz, err = ev.output().hz(out); err != nil {
 		return 0, 0, fmt.Errorf("%w, for the model's speech", err)
 	}
 	return inHz, outHz, nil

@@ -23,6 +23,7 @@ type dialect struct {
 	modelParam string
 	// ownModel is the service's default model; may be empty.
 	ownModel string
+	models   []modelRow
 	// openai means that the service is OpenAI or a compatible server.
 	openai bool
 	// session builds the session of session.update; nil means OpenAI's form.
@@ -31,6 +32,8 @@ type dialect struct {
 	noTruncate bool
 	// fixedSession: a later session.update with omitted settings might reset them, as that is not documented.
 	fixedSession bool
+	// local means that the server is one's own: see Local.
+	local bool
 	// pastText is the content type of an answer in a history; empty means "output_text".
 	pastText string
 	source   string
@@ -42,6 +45,7 @@ var dialects = []dialect{
 		name:      "Azure Voice Live",
 		is:        func(_, path string) bool { return strings.Contains(path, voiceLivePath) },
 		keyHeader: "api-key", apiVersion: "2025-10-01", modelParam: "model", session: betaSession, pastText: "text", fixedSession: true,
+		models: voiceLiveRows,
 		source: "learn.microsoft.com Voice Live API how-to and pydantic-ai's recorded sessions, read 2026-11-23",
 	},
 	{
@@ -49,22 +53,26 @@ var dialects = []dialect{
 		is: func(host, path string) bool {
 			return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(path, "/openai/v1")
 		},
-		path: "/openai/v1", keyHeader: "api-key", modelParam: "model",
+		path: "/openai/v1", keyHeader: "api-key", modelParam: "model", models: modelRows,
 		source: "openai-node 7.55 and a recorded session, read 2026-11-20",
 	},
 	{
 		name: "xAI", is: func(host, _ string) bool { return host == "api.x.ai" },
 		path: "/v1", modelParam: "model", ownModel: "grok-voice-latest", session: xaiSession, noTruncate: true, fixedSession: true,
+		models: xaiRows,
 		source: "docs.x.ai voice agent guide and pydantic-ai's recorded sessions, read 2026-11-23; truncation is in neither",
 	},
 	{
 		name: "OpenAI and compatible servers", is: func(_, _ string) bool { return true },
-		modelParam: "model", ownModel: DefaultModel, openai: true,
+		modelParam: "model", ownModel: DefaultModel, models: modelRows, openai: true,
 		source: sourceDocs,
 	},
 }
 
-func dialectOf(host, path string) *dialect {
+func dialectOf(setting, host, path string) *dialect {
+	if setting == Local {
+		return &localDialect
+	}
 	for i := range dialects {
 		if dialects[i].is(strings.ToLower(host), path) {
 			return &dialects[i]

@@ -95,6 +95,26 @@ var eventRows = named(map[string]eventRow{
 	"conversation.created": ignore("beta and xAI; holds only an id"),
 	"ping":                 ignore("xAI: a sign of life, which every frame is"),
 
+	"localai.classifier.result":         ignore("LocalAI: not asked for"),
+	"conversation.item.speaker":         ignore("LocalAI: speakers are not told apart"),
+	"conversation.item.sound_detection": ignore("LocalAI: sounds without speech are no input"),
+
+	"warning":                              ignore("Voice Live: the session goes on"),
+	"input_text.delta":                     ignore("Voice Live: hosted agents are not used"),
+	"input_text.done":                      ignore("Voice Live: hosted agents are not used"),
+	"response.invocation.delta":            ignore("Voice Live: hosted agents are not used"),
+	"response.invocation.done":             ignore("Voice Live: hosted agents are not used"),
+	"session.avatar.connecting":            ignore("Voice Live: no avatar is asked for"),
+	"session.avatar.switch_to_speaking":    ignore("Voice Live: no avatar is asked for"),
+	"session.avatar.switch_to_idle":        ignore("Voice Live: no avatar is asked for"),
+	"response.video.delta":                 ignore("Voice Live: no avatar is asked for"),
+	"response.animation_blendshapes.delta": ignore("Voice Live: no avatar is asked for"),
+	"response.animation_blendshapes.done":  ignore("Voice Live: no avatar is asked for"),
+	"response.animation_viseme.delta":      ignore("Voice Live: no avatar is asked for"),
+	"response.animation_viseme.done":       ignore("Voice Live: no avatar is asked for"),
+	"response.audio_timestamp.delta":       ignore("Voice Live: times of words are not asked for"),
+	"response.audio_timestamp.done":        ignore("Voice Live: times of words are not asked for"),
+
 	"input_audio_buffer.cleared":             ignore("confirms our own clear"),
 	"input_audio_buffer.timeout_triggered":   ignore("idle_timeout_ms is not asked for"),
 	"input_audio_buffer.dtmf_event_received": ignore("SIP only"),
@@ -179,6 +199,10 @@ func (c handler) onSpeechStopped(ev *event) *transport.Error {
 		AudioMS: c.callerClock(ev.AudioEndMS),
 		EndMS:   c.callerClock(max(ev.AudioEndMS-c.silenceMS, 0)),
 	})
+	if c.local { // some servers do not report the commit
+		c.committed = true
+		c.events.add(transport.InputCommitted{Item: ev.ItemID})
+	}
 	return nil
 }
 
@@ -210,7 +234,10 @@ func (c *conn) callerClock(ms int64) int64 {
 
 func (c handler) onCommitted(ev *event) *transport.Error {
 	c.changed()
-	c.events.add(transport.InputCommitted{Item: ev.ItemID})
+	if !c.committed {
+		c.events.add(transport.InputCommitted{Item: ev.ItemID})
+	}
+	c.committed = false
 	return nil
 }
 
@@ -335,6 +362,12 @@ func (e *errorValue) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		_ = json.Unmarshal(b, &e.Message) // the decoder has checked that it is a valid string
 	}
+	if e.Code == "" && harmless[e.Type] { // speech-to-speech
+		e.Code = e.Type
+	}
+	if e.Code == "response_in_progress" { // nemotron-voice-agent
+		e.Code = codeActiveResponse
+	}
 	return nil
 }
 
@@ -399,6 +432,7 @@ type modalities struct {
 }
 
 type sessionEvent struct {
+	shown   []byte // the whole event, of a local server
 	Session struct {
 		ID        string `json:"id"`
 		Model     string `json:"model"`

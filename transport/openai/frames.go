@@ -29,6 +29,7 @@ const (
 	opBuffer   = "buffer"
 	opResult   = "result"
 	opAdded    = "added"
+	opPast     = "past"
 )
 
 func opOf(eventID string) string {
@@ -42,7 +43,7 @@ func opOfError(e *errorValue, truncates bool) string {
 	switch {
 	case e.EventID != "":
 		return opOf(e.EventID)
-	case strings.HasPrefix(e.Code, "item_truncate"), e.Param == "audio_end_ms":
+	case strings.HasPrefix(e.Code, "item_truncate"), e.Param == "audio_end_ms", strings.Contains(e.Message, "conversation.item.truncate"):
 		return opTruncate
 	case strings.HasPrefix(e.Code, "response_cancel"):
 		return opCancel
@@ -100,7 +101,7 @@ func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreat
 		Audio:            realtime.RealtimeAudioConfigParam{Input: input, Output: output},
 		ToolChoice:       realtime.RealtimeToolChoiceConfigUnionParam{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsAuto)},
 	}
-	if o.Reasoning != "" && rowOf(setup.Model).reasons {
+	if o.Reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
 		session.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
 	}
 	if setup.Instructions == "" {
@@ -164,7 +165,9 @@ const labelKey = "voicegw_request"
 // Without special wishes the frame has only its label, and the session's settings apply.
 func createFrame(c *create) ([]byte, error) {
 	event := realtime.ResponseCreateEventParam{EventID: param.NewOpt(c.event)}
-	event.Response.Metadata = shared.Metadata{labelKey: c.event}
+	if !c.plain {
+		event.Response.Metadata = shared.Metadata{labelKey: c.event}
+	}
 	if c.toolsOff {
 		event.Response.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsNone)
 	}
@@ -244,7 +247,10 @@ func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	if setup.Reanchor != "" {
 		past = append(past[:len(past):len(past)], transport.PastNote{Text: setup.Reanchor})
 	}
-	chain := chain{prefix: "past_"}
+	if d.local && len(past) > 0 {
+		return localHistory(past)
+	}
+	chain := chain{prefix: opPast + "_"}
 	for _, p := range past {
 		if err := chain.take(p, d); err != nil {
 			return nil, err
@@ -253,12 +259,23 @@ func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	return chain.items, nil
 }
 
+// entry adds an entry in the dialect's form.
+func (c *chain) entry(p transport.Past, d *dialect) error {
+	if !d.local {
+		return c.take(p, d)
+	}
+	line, err := pastLine(p)
+	if err != nil {
+		return err
+	}
+	c.user(line)
+	return c.err
+}
+
 func (c *chain) take(p transport.Past, d *dialect) error {
 	switch p := p.(type) {
 	case transport.PastUser:
-		item := realtime.ConversationItemParamOfRealtimeUserMessageItem(
-			[]realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
-		c.add(item, item.OfRealtimeUserMessageItem)
+		c.user(p.Text)
 	case transport.PastAssistant:
 		c.answer(p, d.pastText)
 	case transport.PastNote:
@@ -362,6 +379,9 @@ func (c *chain) tool(p transport.PastTool) {
 
 // remember waits for the confirmation of the last item, so that no audio can come before it.
 func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error {
+	if c.local {
+		return c.remind(items)
+	}
 	if len(items) == 0 {
 		return nil
 	}

@@ -61,7 +61,7 @@ func TestHistoryIsNotConfirmed(t *testing.T) {
 // TestHistoryOfABetaService: Voice Live has kept the beta's kind of content.
 func TestHistoryOfABetaService(t *testing.T) {
 	for host, want := range map[string]string{"/voice-live/realtime": "text", "": "output_text"} {
-		items, err := dialectOf("x", host).history(transport.Setup{History: []transport.Past{transport.PastAssistant{Text: "hello"}}})
+		items, err := dialectOf("", "x", host).history(transport.Setup{History: []transport.Past{transport.PastAssistant{Text: "hello"}}})
 		if err != nil || len(items) != 1 {
 			t.Fatal(items, err)
 		}

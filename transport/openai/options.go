@@ -50,6 +50,11 @@ type Options struct {
 	// select the service; see dialects. A known host needs no path; Azure accepts the parameter api-version.
 	BaseURL string
 
+	// Dialect is empty, for what BaseURL says, or Local, which needs a BaseURL.
+	Dialect string
+	// LoadTime is how long a local server may load its model. Zero means DefaultLoadTime; only for Local.
+	LoadTime time.Duration
+
 	// Model and Voice are for a Setup without them. On Azure Model is the deployment and has no default.
 	Model string
 	Voice string
@@ -86,9 +91,13 @@ type endpoint struct {
 
 func (o Options) withDefaults(ep endpoint) (Options, error) {
 	o.Name = cmp.Or(o.Name, defaultName)
+	if ep.dialect.local {
+		// Its own model transcribes.
+		o.TranscriptionModel, o.LoadTime = cmp.Or(o.TranscriptionModel, NoTranscription), cmp.Or(o.LoadTime, DefaultLoadTime)
+	}
 	o.TranscriptionModel = cmp.Or(o.TranscriptionModel, DefaultTranscriptionModel)
 	o.Model = cmp.Or(o.Model, ep.dialect.ownModel)
-	if err := o.checkReasoning(); err != nil {
+	if err := errors.Join(o.checkReasoning(ep.dialect), o.checkLocal()); err != nil {
 		return o, err
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
@@ -106,16 +115,33 @@ var efforts = []string{
 	string(realtime.RealtimeReasoningEffortXhigh),
 }
 
-func (o Options) checkReasoning() error {
+func (o Options) checkReasoning(d *dialect) error {
 	switch {
 	case o.Reasoning == "":
 		return nil
 	case !slices.Contains(efforts, o.Reasoning):
 		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.Reasoning, 40), ErrBadOption,
 			strings.Join(efforts, ", "))
-	case !rowOf(o.Model).reasons:
+	case !d.local && !d.rowOf(o.Model).reasons:
 		return fmt.Errorf("openai: Options.Reasoning: %w: the model %s does not reason: leave it out, or use a model that does, such as %s",
 			ErrBadOption, clip(o.Model, 80), DefaultModel)
+	}
+	return nil
+}
+
+func (o Options) checkLocal() error {
+	switch {
+	case o.Dialect != "" && o.Dialect != Local:
+		return fmt.Errorf("openai: Options.Dialect %q: %w: use %s, or leave it out", clip(o.Dialect, 40), ErrBadOption, Local)
+	case o.Dialect == Local && o.BaseURL == "":
+		return fmt.Errorf("openai: Options.Dialect %s: %w: it needs the server's address: set BaseURL, such as "+
+			"http://127.0.0.1:8080/v1", Local, ErrBadOption)
+	case o.Dialect == "" && o.LoadTime != 0:
+		return fmt.Errorf("openai: Options.LoadTime: %w: only the dialect %s has it", ErrBadOption, Local)
+	case o.LoadTime < 0 || o.LoadTime > MaxLoadTime:
+		return fmt.Errorf("openai: Options.LoadTime: %w: it must be from 1s to %s", ErrBadOption, MaxLoadTime)
+	case o.Dialect == Local && o.Reasoning != "":
+		return fmt.Errorf("openai: Options.Reasoning: %w: the dialect %s has no such setting: leave it out", ErrBadOption, Local)
 	}
 	return nil
 }
@@ -132,7 +158,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-func parseBaseURL(base string) (endpoint, error) {
+func parseBaseURL(base, dialect string) (endpoint, error) {
 	base = cmp.Or(base, DefaultBaseURL)
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
@@ -164,7 +190,7 @@ func parseBaseURL(base string) (endpoint, error) {
 	}
 	ep := endpoint{url: *u}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")
-	ep.dialect = dialectOf(u.Hostname(), path)
+	ep.dialect = dialectOf(dialect, u.Hostname(), path)
 	path = cmp.Or(path, ep.dialect.path)
 	ep.version = cmp.Or(version, ep.dialect.apiVersion)
 	ep.url.RawQuery = ""
@@ -184,7 +210,10 @@ func (ep endpoint) plainText() bool {
 
 func (ep endpoint) address(model string) string {
 	u := ep.url
-	query := url.Values{ep.dialect.modelParam: {model}}
+	query := url.Values{}
+	if model != "" { // a local server may have only one
+		query.Set(ep.dialect.modelParam, model)
+	}
 	if ep.version != "" {
 		query.Set("api-version", ep.version)
 	}
@@ -205,21 +234,38 @@ func (ep endpoint) header(o Options) http.Header {
 	return h
 }
 
-// Wire is this package's row in the table of wires, with the settings transcription_model and reasoning.
+// Wire is this package's row in the table of wires, with the settings transcription_model, reasoning, dialect and
+// load_time.
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name:         defaultName,
 		KeyVariables: []string{"OPENAI_API_KEY"},
-		Settings:     []string{"transcription_model", "reasoning"},
+		Settings:     []string{"transcription_model", "reasoning", "dialect", "load_time"},
 		Simulated:    true,
 		New: func(p transport.Provider) (transport.Transport, error) {
+			load, err := loadTime(p.Settings["load_time"])
+			if err != nil {
+				return nil, err
+			}
 			return New(Options{
+				Dialect: p.Settings["dialect"], LoadTime: load,
 				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
 				TranscriptionModel: p.Settings["transcription_model"], Reasoning: p.Settings["reasoning"],
 				NoInterrupt: p.NoInterrupt, Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger,
 			})
 		},
 	}
+}
+
+func loadTime(setting string) (time.Duration, error) {
+	if setting == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(setting)
+	if err != nil || d < time.Second {
+		return 0, fmt.Errorf("openai: load_time %q: %w: write a duration from 1s to %s, such as 5m", clip(setting, 40), ErrBadOption, MaxLoadTime)
+	}
+	return d, nil
 }
 
 // ServesREST reports whether the base URL's server also has the chat and image APIs. Voice Live has not.
@@ -315,7 +361,7 @@ func kindOfError(e *errorValue, op string) (kind transport.Kind, fatal bool) {
 		}
 	}
 	switch op {
-	case opTruncate, opCancel, opBuffer, opResult, opAdded:
+	case opTruncate, opCancel, opBuffer, opResult, opAdded, opPast:
 		return transport.KindIgnore, false
 	}
 	if kind != 0 && kind != transport.KindInvalid {

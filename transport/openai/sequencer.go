@@ -46,6 +46,8 @@ type create struct {
 	event string
 	request
 	at time.Time // when it was sent
+	// plain: it carries no label.
+	plain bool
 	// repeats: an identical request was given up and may still be answered.
 	repeats bool
 	// withdrawn: its answer is no longer wanted.
@@ -103,6 +105,7 @@ type sequencer struct {
 	labels    bool // the server repeats a request's label
 	input     bool // the conversation has new input since a response last began
 	events    int
+	plain     bool // requests carry no label
 }
 
 // ask takes a request and returns what to send now, if anything. progress is the number of response events so far.
@@ -126,7 +129,7 @@ func (s *sequencer) next(now time.Time) *create {
 		return nil
 	}
 	s.events++
-	s.sent = &create{event: opCreate + "_" + strconv.Itoa(s.events), request: *s.wait, at: now}
+	s.sent = &create{event: opCreate + "_" + strconv.Itoa(s.events), request: *s.wait, at: now, plain: s.plain}
 	s.sent.repeats = slices.ContainsFunc(s.late, func(l lateCreate) bool { return !l.stale })
 	s.wait, s.cancel = nil, false
 	return s.sent

@@ -114,14 +114,14 @@ func TestCapabilities(t *testing.T) {
 		"gpt-realtime-2.1-mini": "gpt-realtime-2.1-mini", "gpt-realtime-3": "gpt-realtime",
 		"my-deployment": DefaultModel,
 	} {
-		if row := rowOf(model); row.prefix != prefix {
+		if row := tr.ep.dialect.rowOf(model); row.prefix != prefix {
 			t.Errorf("%s meets the row of %q, want %q", model, row.prefix, prefix)
 		}
 	}
 	want := transport.Capabilities{
 		SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true,
 		Tools: transport.ToolsBlock, History: transport.HistoryItems, Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemLive,
-		ConnectionLife: time.Hour, Images: true, AudioClock: true, Source: rowOf(DefaultModel).source,
+		ConnectionLife: time.Hour, Images: true, AudioClock: true, Source: tr.ep.dialect.rowOf(DefaultModel).source,
 	}
 	if diff := cmp.Diff(want, tr.Capabilities("")); diff != "" {
 		t.Error(diff)

@@ -63,7 +63,7 @@ var _ transport.Transport = (*Transport)(nil)
 
 // New checks the options. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or ErrBadOption, and shows no key.
 func New(opts Options) (*Transport, error) {
-	ep, err := parseBaseURL(opts.BaseURL)
+	ep, err := parseBaseURL(opts.BaseURL, opts.Dialect)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (t *Transport) Name() string { return t.opts.Name }
 // Capabilities implements transport.Transport.
 func (t *Transport) Capabilities(model string) transport.Capabilities {
 	model = cmp.Or(model, t.opts.Model)
-	return t.capabilities(rowOf(model))
+	return t.capabilities(t.ep.dialect.rowOf(model))
 }
 
 // Connect dials, waits for session.created, sends the setup and waits for session.updated, and does the same with the
@@ -97,7 +97,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	setup.Model = cmp.Or(setup.Model, t.opts.Model)
 	setup.Voice = cmp.Or(setup.Voice, t.opts.Voice)
-	if setup.Model == "" {
+	if setup.Model == "" && !t.ep.dialect.local {
 		return nil, t.fault("setup", transport.KindInvalid, "",
 			fmt.Errorf("Options.Model: %w: with Azure it is the name of your deployment and has no default", ErrBadOption))
 	}
@@ -136,11 +136,17 @@ func (t *Transport) fault(op string, kind transport.Kind, code string, err error
 }
 
 func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
+	ctx, stop := t.ep.dialect.patient(ctx)
+	defer stop()
+	limit := int64(readLimit)
+	if t.ep.dialect.local {
+		limit = localReadLimit
+	}
 	socket, resp, err := ws.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst},
+	}, ws.Options{Limit: limit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst},
 		OnPong: func() { c.keepalive.signs.Add(1) }})
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
@@ -220,11 +226,11 @@ func (t *Transport) Model() string { return t.opts.Model }
 // Voices lists the documented voices, the default first; nil without any. An empty model means the default.
 func (t *Transport) Voices(model string) []string {
 	model = cmp.Or(model, t.opts.Model)
-	row := rowOf(model)
-	if !inFamily(model, row.prefix) {
+	row := t.ep.dialect.rowOf(model)
+	if row.voices == nil || !inFamily(model, row.prefix) {
 		return nil // rowOf has returned the nearest family
 	}
-	list := slices.Clone(voices)
+	list := slices.Clone(row.voices)
 	if strings.HasPrefix(row.prefix, "gpt-realtime-2") {
 		i := slices.Index(list, secondVoice)
 		list = slices.Insert(slices.Delete(list, i, i+1), 0, secondVoice)

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3/realtime"
@@ -21,6 +23,9 @@ func TestVoices(t *testing.T) {
 		{Options{Model: "gpt-realtime-mini"}, "", "alloy", "gpt-realtime-mini"},
 		{Options{Model: "whoever"}, "", "", "whoever"},
 		{Options{BaseURL: "https://x.openai.azure.com"}, "", "", ""},
+		{Options{BaseURL: "http://127.0.0.1:1/v1", Dialect: Local, Model: "gpt-realtime"}, "", "", "gpt-realtime"},
+		{Options{BaseURL: "https://x.services.ai.azure.com/voice-live"}, "gpt-5.6-terra", "", ""},
+		{Options{BaseURL: "https://x.services.ai.azure.com/voice-live"}, "gpt-realtime-2.1-datazone", "marin", ""},
 	} {
 		test.opts.APIKey = "sk-key"
 		tr, err := New(test.opts)
@@ -44,6 +49,28 @@ func TestVoices(t *testing.T) {
 		}
 		if got[0] != test.first || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 			t.Errorf("%s has %q, want %s first", test.model, got, test.first)
+		}
+	}
+}
+
+// TestRowsOfServices: xAI and Voice Live have models and voices of their own.
+func TestRowsOfServices(t *testing.T) {
+	for _, test := range []struct{ base, model, prefix, voice string }{
+		{"https://api.x.ai/v1", "", "grok-voice-latest", "eve"}, {"https://api.x.ai/v1", "grok-voice-think-fast-2.0", "grok-voice-think-fast", "eve"},
+		{"https://api.x.ai/v1", "grok-voice-3.0", "grok-voice-3.0", "eve"}, {"https://api.x.ai/v1", "grok-5", "grok-voice-latest", ""},
+		{"https://x.services.ai.azure.com/voice-live", "gpt-5-mini", "gpt-5", ""}, {"https://x.services.ai.azure.com/voice-live", "azure-realtime", "azure-realtime", ""},
+		{"https://x.services.ai.azure.com/voice-live", "gpt-realtime-datazone", "gpt-realtime", "alloy"},
+	} {
+		tr, err := New(Options{APIKey: "sk-key", BaseURL: test.base})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := tr.ep.dialect.rowOf(cmp.Or(test.model, tr.opts.Model))
+		if row.prefix != test.prefix || !strings.Contains(row.source, "2026-11-30") || row.reasons {
+			t.Errorf("%s %s has the row %+v", test.base, test.model, row)
+		}
+		if got := tr.Voices(test.model); test.voice == "" && got != nil || test.voice != "" && (len(got) == 0 || got[0] != test.voice) {
+			t.Errorf("%s %s has the voices %v", test.base, test.model, got)
 		}
 	}
 }
