@@ -54,7 +54,7 @@ func (s *Server) guarded(a access, next handler) http.HandlerFunc {
 			var no *problem
 			ctx := r.Context()
 			if a.realtime {
-				p, ctx, no = s.realtimeCaller(r, a)
+				p, ctx, no = realtimeAPI{s}.realtimeCaller(r, a)
 			} else {
 				p, no = s.caller(r, a)
 			}

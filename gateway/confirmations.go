@@ -27,7 +27,7 @@ type confirmationAnswer struct {
 
 const maxConfirmationBody = 4 << 10
 
-func (s *Server) confirm(w http.ResponseWriter, r *http.Request) *problem {
+func (s operatorAPI) confirm(w http.ResponseWriter, r *http.Request) *problem {
 	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
 	if !ok {
 		// The error doesn't repeat the body, which may contain a token.

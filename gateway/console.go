@@ -105,7 +105,7 @@ func (s *Server) ConsoleCode() string {
 }
 
 // consoleCode creates a code. A console's token cannot, because it could prolong its access indefinitely.
-func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) *problem {
+func (s operatorAPI) consoleCode(w http.ResponseWriter, r *http.Request) *problem {
 	by := auth.From(r.Context())
 	if by.Kind == auth.KindConsole {
 		return s.refuseCaller(w, r, &wrongCredentials)
@@ -116,7 +116,7 @@ func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) *problem {
 
 const maxLoginBody = 1 << 10
 
-func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) *problem {
+func (s operatorAPI) consoleLogin(w http.ResponseWriter, r *http.Request) *problem {
 	var body struct {
 		Code string `json:"code"`
 	}

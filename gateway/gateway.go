@@ -109,7 +109,7 @@ func New(opts Options) *Server {
 		Prices: opts.Prices, Turns: opts.Turns})
 	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket fails
 	for _, path := range realtimePaths {
-		s.forPages("GET", path, s.realtime)
+		s.forPages("GET", path, realtimeAPI{s}.realtime)
 	}
 	s.forPages("GET", "/v1/providers", s.providers)
 	s.handleIf(opts.Tools != nil, "GET /v1/tools", s.tools)
@@ -131,12 +131,12 @@ func New(opts Options) *Server {
 		s.forPages("POST", sessionsPath, s.makeSession)
 	}
 	if opts.Phone != nil {
-		s.handlePhone()
+		phoneAPI{s}.handlePhone()
 	}
-	s.handleRealtime()
-	s.handle("POST /v1/console/codes", s.consoleCode)
-	s.handle("POST /v1/console/login", s.consoleLogin)
-	s.handle("POST /v1/confirmations", s.confirm)
+	realtimeAPI{s}.handleRealtime()
+	s.handle("POST /v1/console/codes", operatorAPI{s}.consoleCode)
+	s.handle("POST /v1/console/login", operatorAPI{s}.consoleLogin)
+	s.handle("POST /v1/confirmations", operatorAPI{s}.confirm)
 	s.handle("/v1/confirmations/{token...}", confirmationMoved)
 	s.handle("GET /healthz", s.health)
 	s.forPages("GET", "/readyz", s.ready)

@@ -13,16 +13,19 @@ import (
 	"voicegw/session"
 )
 
-func (s *Server) handlePhone() {
+// phoneAPI serves the carriers of phone calls.
+type phoneAPI struct{ *Server }
+
+func (s phoneAPI) handlePhone() {
 	for _, carrier := range phone.Carriers() {
 		s.handle("POST "+phone.VoicePath(carrier), served(s.opts.Phone.Voice(carrier)))
 		s.handle("GET "+phone.StreamPath(carrier), s.phoneStream(carrier))
 	}
-	s.handle("POST "+phone.CallsPath, operatorAPI{s}.beginCall)
+	s.handle("POST "+phone.CallsPath, operatorAPI{s.Server}.beginCall)
 }
 
 // phoneStream serves the media stream of a call.
-func (s *Server) phoneStream(carrier string) handler {
+func (s phoneAPI) phoneStream(carrier string) handler {
 	return func(w http.ResponseWriter, r *http.Request) *problem {
 		if !s.opts.Phone.Verify(carrier, w, r) {
 			return nil

@@ -26,8 +26,11 @@ var realtimePaths = []string{realtimePath, azurePrefix + realtimePath, "/realtim
 // realtimeLife is the age of a session that its client is told of, as OpenAI's.
 const realtimeLife = time.Hour
 
+// realtimeAPI serves clients of OpenAI's Realtime API.
+type realtimeAPI struct{ *Server }
+
 // realtime begins a session for a client of OpenAI's Realtime protocol.
-func (s *Server) realtime(w http.ResponseWriter, r *http.Request) *problem {
+func (s realtimeAPI) realtime(w http.ResponseWriter, r *http.Request) *problem {
 	admission, no := s.admit(w, r, false)
 	if no != nil {
 		return no
@@ -73,7 +76,7 @@ func realtimeRefusal(r *http.Request) *openaiwire.Error {
 }
 
 // realtimeOptions translates the request of a client.
-func (s *Server) realtimeOptions(r *http.Request) (realtime.Options, *openaiwire.Error) {
+func (s realtimeAPI) realtimeOptions(r *http.Request) (realtime.Options, *openaiwire.Error) {
 	if no := realtimeRefusal(r); no != nil {
 		return realtime.Options{}, no
 	}
@@ -116,7 +119,7 @@ const realtimeSilence = 500
 
 // realtimeModel finds the provider and the agent that a client means with its model: a provider or the model of one,
 // agent:NAME, or anything else for the default, because unmodified clients name a model of OpenAI.
-func (s *Server) realtimeModel(name string, opts *realtime.Options) (session.Provider, *openaiwire.Error) {
+func (s realtimeAPI) realtimeModel(name string, opts *realtime.Options) (session.Provider, *openaiwire.Error) {
 	providers := s.opts.Sessions.Providers()
 	if agent, ok := strings.CutPrefix(name, agentModel); ok {
 		if opts.Start.Agent = agent; !s.opts.Sessions.HasAgent(agent) {
@@ -147,7 +150,7 @@ func realtimeClient(r *http.Request) *protocol.ClientInfo {
 }
 
 // checkClientTools is for [realtime.Options].
-func (s *Server) checkClientTools(tools []protocol.ClientTool) (field, why string) {
+func (s realtimeAPI) checkClientTools(tools []protocol.ClientTool) (field, why string) {
 	err := s.opts.Sessions.CheckTools(tools)
 	if err == nil {
 		return "", ""
@@ -159,7 +162,7 @@ func (s *Server) checkClientTools(tools []protocol.ClientTool) (field, why strin
 }
 
 // voiceTools are the gateway's tools that the caller may use by voice.
-func (s *Server) voiceTools(r *http.Request) (list []protocol.ClientTool) {
+func (s realtimeAPI) voiceTools(r *http.Request) (list []protocol.ClientTool) {
 	if s.opts.Tools == nil {
 		return nil
 	}

@@ -63,7 +63,7 @@ type secretBody struct {
 }
 
 // makeClientSecret makes a client secret of OpenAI's Realtime API.
-func (s *Server) makeClientSecret(w http.ResponseWriter, r *http.Request) *problem {
+func (s realtimeAPI) makeClientSecret(w http.ResponseWriter, r *http.Request) *problem {
 	if clientSecret(r.Context()) != nil {
 		return refusal(http.StatusForbidden, "secret_not_allowed", "A client secret makes no others; use a key with the scope tickets.")
 	}
@@ -165,7 +165,7 @@ func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *
 }
 
 // secretInvitation is for a named user, the user of OpenAI's header, or a new one.
-func (s *Server) secretInvitation(w http.ResponseWriter, r *http.Request, body *sessionBody) (handoff.Invitation, *problem) {
+func (s realtimeAPI) secretInvitation(w http.ResponseWriter, r *http.Request, body *sessionBody) (handoff.Invitation, *problem) {
 	named := r.Header.Get(safetyIdentifier)
 	if body.User == "" && auth.From(r.Context()).Names() && named != "" {
 		if _, err := user.Parse(named); err != nil {
@@ -220,7 +220,7 @@ func realtimeKey(h http.Header) (key string, open bool, err error) {
 
 // realtimeCaller authenticates a client of OpenAI's Realtime API. Its client secret, if it has one, is found with
 // clientSecret in the context.
-func (s *Server) realtimeCaller(r *http.Request, a access) (auth.Principal, context.Context, *problem) {
+func (s realtimeAPI) realtimeCaller(r *http.Request, a access) (auth.Principal, context.Context, *problem) {
 	ctx := r.Context()
 	key, open, err := realtimeKey(r.Header)
 	if err == nil && strings.HasPrefix(key, store.SecretPrefix) {
@@ -241,7 +241,7 @@ func (s *Server) realtimeCaller(r *http.Request, a access) (auth.Principal, cont
 }
 
 // bySecret returns the principal of a client secret: its user, who may speak.
-func (s *Server) bySecret(r *http.Request, key string) (auth.Principal, *handoff.Secret, *problem) {
+func (s realtimeAPI) bySecret(r *http.Request, key string) (auth.Principal, *handoff.Secret, *problem) {
 	if wait := s.callers.failures.Wait(quota.AddressKey(s.clientAddr(r))); wait > 0 {
 		return auth.Principal{}, nil, s.tooManyFailures(wait)
 	}
@@ -271,7 +271,7 @@ func (s *Server) bySecret(r *http.Request, key string) (auth.Principal, *handoff
 // secretPaths are the routes that make client secrets.
 var secretPaths = []string{secretsPath, azurePrefix + secretsPath, betaSecretsPath}
 
-func (s *Server) handleRealtime() {
+func (s realtimeAPI) handleRealtime() {
 	if s.opts.Voice == nil {
 		return
 	}

@@ -239,7 +239,7 @@ func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
 	for _, m := range r.open {
 		s.closeMessage(r, m, itemStatus)
 	}
-	s.endToolItems(r)
+	toolSide{s}.endToolItems(r)
 	r.End(status, details...)
 	r.Usage = s.answer.since(r.turn, usageOf(used))
 	s.answer.response = nil
@@ -488,7 +488,7 @@ func (s *State) callsKnown(now time.Time, r *response) {
 	for len(r.begun) > 0 && (late || r.begun[0].call != nil) {
 		first := r.begun[0]
 		if r.begun = r.begun[1:]; first.call != nil {
-			s.showClientCall(r, first.call)
+			toolSide{s}.showClientCall(r, first.call)
 		}
 	}
 	switch {
@@ -589,6 +589,6 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 	case *protocol.Error:
 		s.failed(m)
 	default:
-		s.takeTools(now, turn, m)
+		toolSide{s}.takeTools(now, turn, m)
 	}
 }

@@ -9,20 +9,23 @@ import (
 	"voicegw/protocol"
 )
 
+// clientSide handles the events of the client.
+type clientSide struct{ *State }
+
 // Event takes an event of the client other than its audio, see [openaiwire.ParseEvent]. failure is the error of parsing.
 func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwire.Error) {
 	if s.closed {
 		return
 	}
 	if failure == nil {
-		failure = s.dispatch(now, &e)
+		failure = clientSide{s}.dispatch(now, &e)
 	}
 	if failure != nil {
 		s.emit(failure.Failure(e.ID))
 	}
 }
 
-func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	switch e.Type {
 	case openaiwire.SessionUpdate:
 		return s.update(now, e)
@@ -60,10 +63,10 @@ func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 }
 
 // update takes session.update, as a whole or not at all.
-func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	changed, err := s.sess.Update(e.Session)
 	if err == nil {
-		err = s.checkTools(changed.Tools, "session")
+		err = toolSide{s.State}.checkTools(changed.Tools, "session")
 	}
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Err
 	s.sess = changed
 	s.in.configure(before, changed)
 	s.emit(openaiwire.SessionUpdated(changed))
-	s.showTools(before)
+	toolSide{s.State}.showTools(before)
 	s.prepares(now)
 	s.reconfigure(s.settings())
 	return nil
@@ -93,7 +96,7 @@ func fixedFormat(path string) *openaiwire.Error {
 // maxText bounds a text of the client.
 const maxText = protocol.MaxTextChars
 
-func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	it := e.Item
 	if it.ID == "" {
 		it.ID = s.ids.Item()
@@ -124,11 +127,11 @@ func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 			}
 		}
 	case openaiwire.MCPResponse:
-		if err := s.approve(it); err != nil {
+		if err := (toolSide{s.State}).approve(it); err != nil {
 			return err
 		}
 	case openaiwire.FunctionOutput:
-		s.output(it)
+		toolSide{s.State}.output(it)
 	case openaiwire.FunctionCall:
 		if it.CallID == "" {
 			it.CallID = s.ids.Call()
@@ -143,7 +146,7 @@ func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	return nil
 }
 
-func (s *State) addItem(it *openaiwire.Item, previous *string) {
+func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
 	s.mirror.insert(it, previous)
 	before := s.mirror.before(it.ID)
 	s.emit(openaiwire.ItemAdded(before, it))
@@ -151,7 +154,7 @@ func (s *State) addItem(it *openaiwire.Item, previous *string) {
 }
 
 // learn gives the session an item of the client: at its Start, at once, or with the next response for words of the user.
-func (s *State) learn(it *openaiwire.Item, pcm []byte) {
+func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	words := it.Words()
 	switch {
 	case it.Type != openaiwire.Message:
@@ -184,7 +187,7 @@ func (s *State) flushTexts() {
 }
 
 // createResponse takes response.create.
-func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
+func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
 	a := &s.answer
 	if r := a.response; r != nil {
 		if r.absorbs || s.tools.approvals > 0 { // what was approved opens its own turn
@@ -195,7 +198,7 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	}
 	err := s.sess.Permit(q)
 	if err == nil {
-		err = s.checkTools(q.Tools, "response")
+		err = toolSide{s.State}.checkTools(q.Tools, "response")
 	}
 	switch {
 	case err != nil:
@@ -219,7 +222,7 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	}
 	s.start()
 	r := s.create(now, 0, q)
-	if turn := s.giveOutputs(); turn != 0 {
+	if turn := (toolSide{s.State}).giveOutputs(); turn != 0 {
 		r.turn, r.continues = turn, true
 		a.muted = 0
 		r.alive(now)
@@ -237,7 +240,7 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 		s.sayTurn()
 		return nil
 	case len(s.in.texts) > 0 && instructions == "":
-		s.ask(&protocol.InputText{ID: s.lastText(), Text: s.allTexts()})
+		s.ask(&protocol.InputText{ID: s.in.lastText(), Text: s.allTexts()})
 		return nil
 	default:
 		s.flushTexts()
@@ -249,15 +252,15 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 }
 
 // ask asks the session for an answer.
-func (s *State) ask(m protocol.ClientMessage) {
+func (s clientSide) ask(m protocol.ClientMessage) {
 	s.answer.asked++
 	s.put(m)
 }
 
-func (s *State) lastText() string { return s.in.texts[len(s.in.texts)-1].ID }
+func (in *inputState) lastText() string { return in.texts[len(in.texts)-1].ID }
 
 // allTexts takes the user's texts as one, or the newest if that is too long.
-func (s *State) allTexts() string {
+func (s clientSide) allTexts() string {
 	texts := s.in.texts
 	last := texts[len(texts)-1]
 	var parts []string
@@ -274,7 +277,7 @@ func (s *State) allTexts() string {
 	return all
 }
 
-func (s *State) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
 	r := s.answer.response
 	if r == nil || e.ResponseID != "" && e.ResponseID != r.ID {
 		return openaiwire.NotActive()

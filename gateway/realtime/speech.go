@@ -263,7 +263,7 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 	if u := s.in.speech; u != nil && u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn {
 		return // the detector's report of speech that the model has reported
 	}
-	s.giveOutputs()
+	toolSide{s}.giveOutputs()
 	s.flushTexts()
 	s.in.speech = &utterance{id: s.ids.Item(), turn: m.Turn, startMS: m.AudioMS}
 	if !now.Before(s.answer.playEnd) {

@@ -86,7 +86,7 @@ func New(opts Options, now time.Time) *State {
 		startBy: now.Add(maxIdle)}
 	s.tools.open, s.tools.asked = map[string]bool{}, map[string]string{}
 	s.emit(openaiwire.SessionCreated(s.sess))
-	s.showTools(nil)
+	toolSide{s}.showTools(nil)
 	s.in.configure(nil, s.sess)
 	return s
 }

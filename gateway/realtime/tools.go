@@ -25,6 +25,9 @@ type toolState struct {
 	approvals int               // answered, whose response.create has not come
 }
 
+// toolSide handles the calls of tools, of the client's and of those that it sees.
+type toolSide struct{ *State }
+
 type shownCall struct {
 	id, tool string
 	item     *openaiwire.Item
@@ -74,7 +77,7 @@ func CheckTool(t *openaiwire.Tool, path string) *openaiwire.Error {
 }
 
 // checkTools returns the error of the first tool that the session would refuse. of is "session" or "response".
-func (s *State) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Error {
+func (s toolSide) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Error {
 	list := declared(tools)
 	if s.opts.CheckTools == nil || len(list) == 0 {
 		return nil
@@ -111,7 +114,7 @@ func asksToSee(s *openaiwire.Session) bool {
 }
 
 // showTools lists the gateway's tools for a client that asks to see them, once.
-func (s *State) showTools(before *openaiwire.Session) {
+func (s toolSide) showTools(before *openaiwire.Session) {
 	asks := asksToSee(s.sess)
 	if !asks || before != nil && asksToSee(before) {
 		s.tools.visible = asks
@@ -128,11 +131,11 @@ func (s *State) showTools(before *openaiwire.Session) {
 	}
 	it := &openaiwire.Item{ID: "mcpl_" + s.ids.Base62(21), Type: openaiwire.MCPListTools}
 	s.store(it, "server_label", Label, "tools", tools)
-	s.addItem(it, nil)
+	clientSide{s.State}.addItem(it, nil)
 }
 
 // store sets the members of an item of another type after its id and type.
-func (s *State) store(it *openaiwire.Item, members ...any) {
+func (s toolSide) store(it *openaiwire.Item, members ...any) {
 	raw, err := append(openaiwire.Object{"id", it.ID, "type", it.Type}, members...).Encode(false)
 	if err != nil {
 		return // strings and JSON that was parsed before
@@ -142,7 +145,7 @@ func (s *State) store(it *openaiwire.Item, members ...any) {
 }
 
 // call asks the client to run its tool.
-func (s *State) call(now time.Time, m *protocol.ToolCall) {
+func (s toolSide) call(now time.Time, m *protocol.ToolCall) {
 	s.tools.open[m.CallID], s.tools.turn = true, m.Turn
 	r := s.responseOf(now, m.Turn)
 	if r == nil || m.Again {
@@ -160,7 +163,7 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 }
 
 // showClientCall adds the item of a call to the response.
-func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
+func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeEnded(r)
 	r.calls++
 	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
@@ -174,7 +177,7 @@ func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
 }
 
 // output keeps the result of a call until the client asks for a response or the user speaks. One that is late is dropped.
-func (s *State) output(it *openaiwire.Item) {
+func (s toolSide) output(it *openaiwire.Item) {
 	if !s.tools.open[it.CallID] {
 		s.Dropped++
 		return
@@ -195,7 +198,7 @@ func (s *State) output(it *openaiwire.Item) {
 }
 
 // giveOutputs gives the session the results of calls. It returns the turn that continues; zero if there are none.
-func (s *State) giveOutputs() (turn int) {
+func (s toolSide) giveOutputs() (turn int) {
 	outputs := s.tools.outputs
 	s.tools.outputs = nil
 	for i := range outputs {
@@ -206,7 +209,7 @@ func (s *State) giveOutputs() (turn int) {
 }
 
 // takeTools takes a message about a tool or a confirmation.
-func (s *State) takeTools(now time.Time, turn int, m protocol.ServerMessage) {
+func (s toolSide) takeTools(now time.Time, turn int, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolCall:
 		s.call(now, m)
@@ -228,7 +231,7 @@ func (s *State) takeTools(now time.Time, turn int, m protocol.ServerMessage) {
 }
 
 // runsIt reports whether the client has declared the tool.
-func (s *State) runsIt(tool string) bool {
+func (s toolSide) runsIt(tool string) bool {
 	for _, t := range s.given.tools {
 		if t.Name == tool {
 			return true
@@ -237,7 +240,7 @@ func (s *State) runsIt(tool string) bool {
 	return false
 }
 
-func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
+func (s toolSide) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
 	own := s.runsIt(m.Tool)
 	if !own && !s.tools.visible {
 		return
@@ -263,13 +266,13 @@ func mcpEvent(what string, c *shownCall) openaiwire.ServerEvent {
 		Members: openaiwire.Object{"item_id", c.item.ID, "output_index", c.place.Output}}
 }
 
-func (s *State) describe(c *shownCall, output, failure any) {
+func (s toolSide) describe(c *shownCall, output, failure any) {
 	s.store(c.item, "server_label", Label, "name", c.tool, "arguments", c.args, "output", output, "error", failure,
 		"approval_request_id", nil)
 }
 
 // callEnded drops a call that the client has not answered, or completes a shown call.
-func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
+func (s toolSide) callEnded(now time.Time, m *protocol.ToolEnded) {
 	delete(s.tools.open, m.CallID)
 	if r := s.answer.response; r != nil {
 		r.begun = slices.DeleteFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID && b.call == nil })
@@ -283,7 +286,7 @@ func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
 }
 
 // inspected completes a shown call with its arguments and its result, which a client may see that may inspect.
-func (s *State) inspected(m *protocol.InspectCall) {
+func (s toolSide) inspected(m *protocol.InspectCall) {
 	for i, c := range s.tools.shown {
 		if c.id != m.CallID {
 			continue
@@ -295,7 +298,7 @@ func (s *State) inspected(m *protocol.InspectCall) {
 	}
 }
 
-func (s *State) closeCall(c *shownCall, output string) {
+func (s toolSide) closeCall(c *shownCall, output string) {
 	var result, failure any
 	what := "completed"
 	if c.ended != nil && !c.ended.OK && !c.ended.Asks() {
@@ -311,7 +314,7 @@ func (s *State) closeCall(c *shownCall, output string) {
 }
 
 // endToolItems completes what the client sees of calls, at the end of a response.
-func (s *State) endToolItems(r *response) {
+func (s toolSide) endToolItems(r *response) {
 	for _, c := range s.tools.shown {
 		if c.place.ResponseID == r.ID {
 			s.closeCall(c, "")
@@ -324,7 +327,7 @@ func (s *State) endToolItems(r *response) {
 const maxAsked = 64
 
 // confirm asks the client for an approval, whose token stays here.
-func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
+func (s toolSide) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	if !s.tools.visible || len(s.tools.asked) >= maxAsked {
 		return
 	}
@@ -333,7 +336,7 @@ func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	s.tools.asked[it.ID] = m.Token
 	r := s.responseOf(now, m.Turn)
 	if r == nil {
-		s.addItem(it, nil)
+		clientSide{s.State}.addItem(it, nil)
 		return
 	}
 	s.closeEnded(r)
@@ -342,7 +345,7 @@ func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 }
 
 // approve takes the answer of the client's user.
-func (s *State) approve(it *openaiwire.Item) *openaiwire.Error {
+func (s toolSide) approve(it *openaiwire.Item) *openaiwire.Error {
 	request, yes, err := it.Approval()
 	if err != nil {
 		return err
