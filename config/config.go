@@ -99,12 +99,7 @@ type Config struct {
 	Store Store `key:"store"`
 	// Several gateways with one store: docs/cluster.md.
 	Cluster Cluster `key:"cluster"`
-	// Metrics for Prometheus: docs/metrics.md.
-	Metrics Metrics `key:"metrics"`
-	// OpenTelemetry traces over OTLP: docs/traces.md.
-	Traces Traces `key:"traces"`
-	// The audit log of tool calls: docs/audit.md.
-	Audit Audit `key:"audit"`
+	Observation
 	// The provider's speech detection.
 	VAD VAD `key:"vad"`
 	// Limits of clients. Money is in US dollars.
@@ -386,6 +381,16 @@ type Log struct {
 	Format string `key:"format" words:"auto,text,json"`
 }
 
+// Observation is how an operator observes the gateway, without a section of its own.
+type Observation struct {
+	// Metrics for Prometheus: docs/metrics.md.
+	Metrics Metrics `key:"metrics"`
+	// OpenTelemetry traces over OTLP: docs/traces.md.
+	Traces Traces `key:"traces"`
+	// The audit log of tool calls: docs/audit.md.
+	Audit Audit `key:"audit"`
+}
+
 // Default returns the default configuration, with a provider named like each wire.
 func Default() *Config { return defaultFor(Wires()) }
 
@@ -415,10 +420,12 @@ func defaultFor(all []transport.Wire) *Config {
 			Vonage: PhoneVonage{API: "https://api.nexmo.com"}},
 		Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 			QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
-		MCP:    MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
-		Store:  Store{Replicas: setting.Replicas, Sync: syncAlways},
-		Traces: Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: setting.SlowAnswer},
-		Audit:  Audit{Arguments: "none", MaxMB: setting.AuditFileMB, Keep: setting.AuditFiles, MaxAge: setting.AuditAge},
+		MCP:   MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
+		Store: Store{Replicas: setting.Replicas, Sync: syncAlways},
+		Observation: Observation{
+			Traces: Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: setting.SlowAnswer},
+			Audit:  Audit{Arguments: "none", MaxMB: setting.AuditFileMB, Keep: setting.AuditFiles, MaxAge: setting.AuditAge},
+		},
 		Limits: Limits{
 			Sessions: setting.Sessions, SessionsPerAddress: setting.SessionsPerAddress, NewPerSecond: setting.NewSessionsPerSecond,
 			Waiting: setting.WaitingSessions, WaitingPerAddress: setting.WaitingPerAddress, ClientTools: setting.ClientTools,

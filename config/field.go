@@ -28,6 +28,10 @@ func newField(key string) field { return field{key: key, value: reflect.ValueOf(
 func collect(out []field, prefix string, v reflect.Value) []field {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
+		if v.Type().Field(i).Anonymous {
+			out = collect(out, prefix, v.Field(i))
+			continue
+		}
 		key := prefix + tag.Get("key")
 		if key == prefix || v.Field(i).Kind() == reflect.Map {
 			continue

@@ -53,6 +53,10 @@ var names = strings.NewReplacer("tools.<name>", "tools.weather_lookup_next", "<n
 func (w *collector) walk(prefix string, of reflect.Type) {
 	for i := range of.NumField() {
 		f := of.Field(i)
+		if f.Anonymous {
+			w.walk(prefix, f.Type)
+			continue
+		}
 		key := prefix + f.Tag.Get("key")
 		if key == prefix {
 			continue

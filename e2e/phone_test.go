@@ -28,7 +28,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/gateway/phone"
-	"voicegw/gateway/phone/wire"
 	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
@@ -191,7 +190,7 @@ func (st *stack) webhook(t *testing.T, query, token string, form url.Values) (st
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("X-Twilio-Signature", wire.Sign(token, "https://localhost"+at, form))
+	req.Header.Set("X-Twilio-Signature", phone.Sign(token, "https://localhost"+at, form))
 	return st.do(t, req)
 }
 
@@ -256,24 +255,24 @@ func (st *stack) answer(t *testing.T, id, body string) *phoneCall {
 		t.Fatalf("%v in %s", err, body)
 	}
 	conn, _, err := ws.Dial(t.Context(), st.url+phone.StreamPath(phone.Twilio), &websocket.DialOptions{HTTPClient: st.client,
-		HTTPHeader: http.Header{"X-Twilio-Signature": {wire.Sign(phoneToken, x.Connect.Stream.URL, nil)}}}, ws.Options{Limit: 1 << 20})
+		HTTPHeader: http.Header{"X-Twilio-Signature": {phone.Sign(phoneToken, x.Connect.Stream.URL, nil)}}}, ws.Options{Limit: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &phoneCall{t: t, conn: conn, id: id, over: make(chan struct{})}
 	var both sync.WaitGroup
 	t.Cleanup(func() { conn.CloseNow(); both.Wait() })
-	c.send(&wire.Message{Event: wire.EventConnected, Protocol: "Call", Version: "1.0.0"})
-	c.send(&wire.Message{Event: wire.EventStart, StreamSID: "MZ" + id, Start: &wire.Start{AccountSID: "AC1", CallSID: id, StreamSID: "MZ" + id,
+	c.send(&phone.Message{Event: phone.EventConnected, Protocol: "Call", Version: "1.0.0"})
+	c.send(&phone.Message{Event: phone.EventStart, StreamSID: "MZ" + id, Start: &phone.Start{AccountSID: "AC1", CallSID: id, StreamSID: "MZ" + id,
 		CustomParameters: map[string]string{x.Connect.Stream.Parameter.Name: x.Connect.Stream.Parameter.Value},
-		MediaFormat:      wire.MediaFormat{Encoding: wire.EncodingULaw, SampleRate: 8000, Channels: 1}}})
+		MediaFormat:      phone.MediaFormat{Encoding: phone.EncodingULaw, SampleRate: 8000, Channels: 1}}})
 	both.Go(c.read)
 	both.Go(c.tick)
 	return c
 }
 
-func (c *phoneCall) send(m *wire.Message) {
-	text, err := wire.Encode(m)
+func (c *phoneCall) send(m *phone.Message) {
+	text, err := phone.Encode(m)
 	if err == nil {
 		err = c.conn.Write(websocket.MessageText, text)
 	}
@@ -298,7 +297,7 @@ func (c *phoneCall) read() {
 		if err != nil {
 			return
 		}
-		m, err := wire.Parse(data)
+		m, err := phone.Parse(data)
 		if err != nil || m.StreamSID != "MZ"+c.id {
 			c.t.Errorf("%s: %v", data, err)
 			return
@@ -307,20 +306,20 @@ func (c *phoneCall) read() {
 	}
 }
 
-func (c *phoneCall) take(m *wire.Message) {
+func (c *phoneCall) take(m *phone.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch m.Event {
-	case wire.EventMedia:
+	case phone.EventMedia:
 		frame, err := base64.StdEncoding.DecodeString(m.Media.Payload)
-		if err != nil || len(frame) != wire.FrameSamples {
+		if err != nil || len(frame) != phone.FrameSamples {
 			c.t.Errorf("a frame of %d bytes, %v", len(frame), err)
 		}
 		c.queue = append(c.queue, frame...)
 		c.most = max(c.most, len(c.queue))
-	case wire.EventMark:
+	case phone.EventMark:
 		c.marks = append(c.marks, phoneMark{m.Mark.Name, len(c.queue)})
-	case wire.EventClear:
+	case phone.EventClear:
 		c.cleared = append(c.cleared, len(c.played))
 		c.queue = nil
 		c.back(1 << 30)
@@ -330,7 +329,7 @@ func (c *phoneCall) take(m *wire.Message) {
 // back returns the marks up to that byte of the queue. The caller must hold mu.
 func (c *phoneCall) back(upTo int) {
 	for len(c.marks) > 0 && c.marks[0].at <= upTo && !c.noMarks {
-		c.send(&wire.Message{Event: wire.EventMark, StreamSID: "MZ" + c.id, Mark: &wire.Mark{Name: c.marks[0].name}})
+		c.send(&phone.Message{Event: phone.EventMark, StreamSID: "MZ" + c.id, Mark: &phone.Mark{Name: c.marks[0].name}})
 		c.marks = c.marks[1:]
 	}
 }
@@ -348,11 +347,11 @@ func (c *phoneCall) tick() {
 		frame := make([]byte, 320)
 		c.speech = c.speech[copy(frame, c.speech):]
 		if !c.mute {
-			c.send(&wire.Message{Event: wire.EventMedia, StreamSID: "MZ" + c.id, Media: &wire.Media{Track: "inbound",
+			c.send(&phone.Message{Event: phone.EventMedia, StreamSID: "MZ" + c.id, Media: &phone.Media{Track: "inbound",
 				Chunk: fmt.Sprint(n), Timestamp: fmt.Sprint(n * 20), Payload: base64.StdEncoding.EncodeToString(audio.AppendULaw(nil, frame))}})
 		}
-		k := min(len(c.queue), wire.FrameSamples)
-		c.played = append(append(c.played, c.queue[:k]...), bytes.Repeat([]byte{0xFF}, wire.FrameSamples-k)...)
+		k := min(len(c.queue), phone.FrameSamples)
+		c.played = append(append(c.played, c.queue[:k]...), bytes.Repeat([]byte{0xFF}, phone.FrameSamples-k)...)
 		c.heard += k
 		c.queue = c.queue[k:]
 		for i := range c.marks {
@@ -371,7 +370,7 @@ func (c *phoneCall) say(pcm []byte) {
 
 func (c *phoneCall) press(keys string) {
 	for _, k := range keys {
-		c.send(&wire.Message{Event: wire.EventDTMF, StreamSID: "MZ" + c.id, DTMF: &wire.DTMF{Track: "inbound_track", Digit: string(k)}})
+		c.send(&phone.Message{Event: phone.EventDTMF, StreamSID: "MZ" + c.id, DTMF: &phone.DTMF{Track: "inbound_track", Digit: string(k)}})
 	}
 }
 
@@ -405,7 +404,7 @@ func (c *phoneCall) settle(quiet time.Duration) {
 }
 
 func (c *phoneCall) hangUp() {
-	c.send(&wire.Message{Event: wire.EventStop, StreamSID: "MZ" + c.id, Stop: &wire.Stop{AccountSID: "AC1", CallSID: c.id}})
+	c.send(&phone.Message{Event: phone.EventStop, StreamSID: "MZ" + c.id, Stop: &phone.Stop{AccountSID: "AC1", CallSID: c.id}})
 }
 
 const phoneScenario = `
@@ -566,7 +565,7 @@ func TestPhoneRefusesStrangers(t *testing.T) {
 		if status, body := st.webhook(t, "", phoneToken, incoming("CA4")); status != 403 || strings.Contains(body, "ticket") {
 			t.Errorf("a replayed call: %d %s", status, body)
 		}
-		for name, sign := range map[string]string{"no signature": "", "a webhook's": wire.Sign(phoneToken, "https://localhost/v1/phone/twilio", nil)} {
+		for name, sign := range map[string]string{"no signature": "", "a webhook's": phone.Sign(phoneToken, "https://localhost/v1/phone/twilio", nil)} {
 			_, resp, err := ws.Dial(t.Context(), st.url+phone.StreamPath(phone.Twilio), &websocket.DialOptions{HTTPClient: st.client,
 				HTTPHeader: http.Header{"X-Twilio-Signature": {sign}}}, ws.Options{})
 			if err == nil || resp != nil && resp.StatusCode == http.StatusSwitchingProtocols {
@@ -694,16 +693,16 @@ func TestPhoneLineFails(t *testing.T) {
 		"plays nothing": func(c *phoneCall) { c.mu.Lock(); c.noMarks = true; c.mu.Unlock() },
 		"false marks": func(c *phoneCall) {
 			for i := range 30 {
-				c.send(&wire.Message{Event: wire.EventMark, StreamSID: "MZCA1", Mark: &wire.Mark{Name: fmt.Sprint("5-", i)}})
+				c.send(&phone.Message{Event: phone.EventMark, StreamSID: "MZCA1", Mark: &phone.Mark{Name: fmt.Sprint("5-", i)}})
 			}
 		},
 		"another stream's": func(c *phoneCall) {
 			for range 30 {
-				c.send(&wire.Message{Event: wire.EventDTMF, StreamSID: "MZCA2", DTMF: &wire.DTMF{Digit: "*"}})
+				c.send(&phone.Message{Event: phone.EventDTMF, StreamSID: "MZCA2", DTMF: &phone.DTMF{Digit: "*"}})
 			}
 		},
 		"oversized": func(c *phoneCall) {
-			_ = c.conn.Write(websocket.MessageText, bytes.Repeat([]byte(" "), wire.MaxMessage+1))
+			_ = c.conn.Write(websocket.MessageText, bytes.Repeat([]byte(" "), phone.MaxMessage+1))
 		},
 		"binary": func(c *phoneCall) {
 			for range 30 {

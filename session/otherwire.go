@@ -203,7 +203,7 @@ func (m *Manager) CheckTools(tools []protocol.ClientTool) error {
 }
 
 // transfers returns the names to which the session's phone call may be transferred; nil without one.
-func (s *session) transfers() []string {
+func (s otherWire) transfers() []string {
 	if s.start.Extra == nil {
 		return nil
 	}

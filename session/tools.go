@@ -148,7 +148,7 @@ func (h toolHost) report(in calls.Input) {
 		return
 	}
 	for _, intent := range done.Envelope.Intents {
-		if to := s.transfers(); intent.Type == registry.IntentTransferCall && !slices.Contains(to, intent.To) {
+		if to := (otherWire{s}).transfers(); intent.Type == registry.IntentTransferCall && !slices.Contains(to, intent.To) {
 			done.Envelope.Fail(registry.NewError(registry.ErrorNotFound, prompts.TransferNotPossible(clip(intent.To), to)))
 			break
 		}

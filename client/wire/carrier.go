@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	phone "voicegw/gateway/phone/wire"
+	phone "voicegw/gateway/phone"
 	"voicegw/internal/bounded"
 )
 

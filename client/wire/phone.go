@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	phone "voicegw/gateway/phone/wire"
+	phone "voicegw/gateway/phone"
 	"voicegw/internal/ws"
 	"voicegw/protocol"
 )

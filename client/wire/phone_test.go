@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/audio"
-	phone "voicegw/gateway/phone/wire"
+	phone "voicegw/gateway/phone"
 	"voicegw/internal/testutil"
 	"voicegw/internal/ws"
 	"voicegw/protocol"

@@ -20,7 +20,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/gateway/phone"
-	"voicegw/gateway/phone/wire"
 	"voicegw/internal/testutil"
 	"voicegw/internal/ws"
 )
@@ -121,7 +120,7 @@ func callOf(t *testing.T, r *running, page, query string, form url.Values) pageC
 	}
 	req.Host = "voice.example.com"
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("X-Twilio-Signature", wire.Sign(token, at, form))
+	req.Header.Set("X-Twilio-Signature", phone.Sign(token, at, form))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -142,21 +141,21 @@ func callOf(t *testing.T, r *running, page, query string, form url.Values) pageC
 		t.Fatalf("%d %+v, %v", resp.StatusCode, answer, err)
 	}
 	conn, _, err := ws.Dial(t.Context(), "ws://"+r.addr+"/v1/phone/twilio", &websocket.DialOptions{Host: "voice.example.com",
-		HTTPHeader: http.Header{"X-Twilio-Signature": {wire.Sign(token, answer.Connect.Stream.URL, nil)}}}, ws.Options{})
+		HTTPHeader: http.Header{"X-Twilio-Signature": {phone.Sign(token, answer.Connect.Stream.URL, nil)}}}, ws.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
 	c := pageCall{conn, form.Get("CallSid")}
-	c.send(t, &wire.Message{Event: wire.EventStart, StreamSID: "MZ" + c.id, Start: &wire.Start{CallSID: c.id, StreamSID: "MZ" + c.id,
+	c.send(t, &phone.Message{Event: phone.EventStart, StreamSID: "MZ" + c.id, Start: &phone.Start{CallSID: c.id, StreamSID: "MZ" + c.id,
 		CustomParameters: map[string]string{"ticket": answer.Connect.Stream.Parameter.Value},
-		MediaFormat:      wire.MediaFormat{Encoding: wire.EncodingULaw, SampleRate: 8000, Channels: 1}}})
+		MediaFormat:      phone.MediaFormat{Encoding: phone.EncodingULaw, SampleRate: 8000, Channels: 1}}})
 	return c
 }
 
-func (c pageCall) send(t *testing.T, m *wire.Message) {
+func (c pageCall) send(t *testing.T, m *phone.Message) {
 	t.Helper()
-	text, err := wire.Encode(m)
+	text, err := phone.Encode(m)
 	if err == nil {
 		err = c.conn.Write(websocket.MessageText, text)
 	}
@@ -170,7 +169,7 @@ func (c pageCall) talk(t *testing.T) {
 	t.Helper()
 	pcm := append(testutil.SpeechLike(8000, time.Second, 5), testutil.Silence(8000, 2*time.Second)...)
 	for len(pcm) >= 320 { // the gateway takes a few seconds at once
-		c.send(t, &wire.Message{Event: wire.EventMedia, StreamSID: "MZ" + c.id, Media: &wire.Media{Track: wire.TrackInbound,
+		c.send(t, &phone.Message{Event: phone.EventMedia, StreamSID: "MZ" + c.id, Media: &phone.Media{Track: phone.TrackInbound,
 			Payload: base64.StdEncoding.EncodeToString(audio.AppendULaw(nil, pcm[:320]))}})
 		pcm = pcm[320:]
 	}
@@ -179,11 +178,11 @@ func (c pageCall) talk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, err := wire.Parse(data); err != nil {
+		if m, err := phone.Parse(data); err != nil {
 			t.Fatal(err)
-		} else if m.Event == wire.EventMedia {
+		} else if m.Event == phone.EventMedia {
 			break
 		}
 	}
-	c.send(t, &wire.Message{Event: wire.EventStop, StreamSID: "MZ" + c.id, Stop: &wire.Stop{CallSID: c.id}})
+	c.send(t, &phone.Message{Event: phone.EventStop, StreamSID: "MZ" + c.id, Stop: &phone.Stop{CallSID: c.id}})
 }

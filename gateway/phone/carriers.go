@@ -20,7 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/gateway/phone/wire"
 	"voicegw/internal/auth"
 )
 
@@ -74,7 +73,7 @@ func (t twilio) incoming(r *http.Request, body []byte) (call, error) {
 		return call{}, fmt.Errorf("its form cannot be read: %w", err)
 	}
 	// The path and the query are signed, too; the rest of the address is the configured one.
-	if !wire.Signed(r.Header.Get("X-Twilio-Signature"), t.AuthToken, t.public+r.URL.RequestURI(), form) {
+	if !Signed(r.Header.Get("X-Twilio-Signature"), t.AuthToken, t.public+r.URL.RequestURI(), form) {
 		return call{}, errSignature
 	}
 	if form.Get("AccountSid") != t.AccountSID {
@@ -85,7 +84,7 @@ func (t twilio) incoming(r *http.Request, body []byte) (call, error) {
 
 func callOf(carrier string, form url.Values) (call, error) {
 	c := call{carrier: carrier, id: form.Get("CallSid"), account: form.Get("AccountSid"), from: form.Get("From"), to: form.Get("To")}
-	if c.id == "" || len(c.id) > wire.MaxName || len(c.from) > wire.MaxName || len(c.to) > wire.MaxName {
+	if c.id == "" || len(c.id) > MaxName || len(c.from) > MaxName || len(c.to) > MaxName {
 		return c, errors.New("it names no call, or one with a name that is too long")
 	}
 	return c, nil
@@ -95,7 +94,7 @@ func (t twilio) upgrade(r *http.Request) error {
 	at := strings.Replace(t.public, "http", "ws", 1) + r.URL.RequestURI()
 	sign := r.Header.Get("X-Twilio-Signature")
 	// Twilio signs the address as TwiML gave it, and some of its edges add a slash.
-	if !wire.Signed(sign, t.AuthToken, at, nil) && !wire.Signed(sign, t.AuthToken, at+"/", nil) {
+	if !Signed(sign, t.AuthToken, at, nil) && !Signed(sign, t.AuthToken, at+"/", nil) {
 		return errSignature
 	}
 	return nil

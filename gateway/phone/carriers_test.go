@@ -22,7 +22,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/gateway/phone/wire"
 	"voicegw/internal/conversation"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -387,9 +386,9 @@ func FuzzStream(f *testing.F) {
 			begun := s.begun
 			err := s.read(typ, data, &e)
 			switch {
-			case err != nil && e.kind == spoke, e.kind == spoke && (!begun || len(e.audio) == 0 || len(e.audio) > 2*wire.MaxPayload+2):
+			case err != nil && e.kind == spoke, e.kind == spoke && (!begun || len(e.audio) == 0 || len(e.audio) > 2*MaxPayload+2):
 				t.Errorf("%s: audio of %d bytes, %v", carrier, len(e.audio), err)
-			case err == nil && e.kind == pressed && !wire.IsKey(string(e.key)):
+			case err == nil && e.kind == pressed && !IsKey(string(e.key)):
 				t.Errorf("the key %q", e.key)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/gateway/phone/wire"
 	"voicegw/internal/ws"
 	"voicegw/prompts"
 	"voicegw/protocol"
@@ -87,7 +86,7 @@ func (c *Conn) Receive() (protocol.Input, error) {
 		if c.event.kind == started {
 			c.start()
 			set := c.server.settings()
-			return protocol.Input{Message: &protocol.Start{Ticket: c.event.ticket, InputRate: wire.Rate, OutputRate: wire.Rate,
+			return protocol.Input{Message: &protocol.Start{Ticket: c.event.ticket, InputRate: Rate, OutputRate: Rate,
 				Client: &protocol.ClientInfo{Name: c.call.carrier},
 				Extra:  &protocol.StartExtra{Keypad: set.KeyApproval, Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
 		}

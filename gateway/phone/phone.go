@@ -22,7 +22,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/gateway/phone/wire"
 	"voicegw/internal/bounded"
 	"voicegw/internal/conversation"
 	"voicegw/internal/user"
@@ -287,7 +286,7 @@ func (s *Server) Verify(carrier string, w http.ResponseWriter, r *http.Request) 
 // Accept upgrades a verified request to a call. On failure it has answered.
 func (s *Server) Accept(carrier string, w http.ResponseWriter, r *http.Request) (*Conn, error) {
 	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled},
-		ws.Options{Limit: wire.MaxMessage, Budget: ws.Budget{PerSecond: protocol.FramesPerSecond, Burst: protocol.FrameBurst}})
+		ws.Options{Limit: MaxMessage, Budget: ws.Budget{PerSecond: protocol.FramesPerSecond, Burst: protocol.FrameBurst}})
 	if err != nil {
 		return nil, fmt.Errorf("accept stream: %w", err)
 	}

@@ -5,13 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/gateway/phone/wire"
 	"voicegw/protocol"
 )
 
 // The pace of audio to a carrier, which cannot un-play what it has, except by a clear.
 const (
-	frame     = wire.FrameMS * time.Millisecond
+	frame     = FrameMS * time.Millisecond
 	lead      = 200 * time.Millisecond // how far the carrier may be ahead of the audio clock
 	batch     = 2 * frame              // sent at once, so that a call needs 25 timers a second
 	markEvery = 200 * time.Millisecond
@@ -97,9 +96,9 @@ func (p *player) push(encoded []byte) error {
 
 func (p *player) bytes(d time.Duration) int { return int(samples(d)) * p.width }
 
-func samples(d time.Duration) int64 { return int64(d / time.Millisecond * wire.Rate / 1000) }
+func samples(d time.Duration) int64 { return int64(d / time.Millisecond * Rate / 1000) }
 
-func ms(samples int64) int64 { return samples * 1000 / wire.Rate }
+func ms(samples int64) int64 { return samples * 1000 / Rate }
 
 // end: the item has no more audio. It returns the mark to send if all of it has been sent.
 func (p *player) end(item string) *mark {
@@ -152,9 +151,9 @@ func (p *player) take(dst []byte, now time.Time) (out []byte, m *mark, more bool
 		p.stalled = true
 		return dst, nil, false, batch
 	}
-	n := min(s.waits, wire.FrameSamples*p.width)
+	n := min(s.waits, FrameSamples*p.width)
 	dst = append(dst, p.queue[p.head:p.head+n]...)
-	for range wire.FrameSamples*p.width - n {
+	for range FrameSamples*p.width - n {
 		dst = append(dst, p.silence)
 	}
 	if p.head += n; p.head == len(p.queue) {
@@ -162,7 +161,7 @@ func (p *player) take(dst []byte, now time.Time) (out []byte, m *mark, more bool
 	}
 	s.waits -= n
 	s.played += int64(n / p.width)
-	p.sent += wire.FrameSamples
+	p.sent += FrameSamples
 	p.until = p.until.Add(frame)
 	if last := s.ended && s.waits == 0; last || p.sent-p.markAt >= samples(markEvery) {
 		m = p.mark(s, last)
@@ -175,7 +174,7 @@ func (p *player) playing() *spoken {
 	for i := range p.items {
 		s := &p.items[i]
 		switch {
-		case s.waits >= wire.FrameSamples*p.width, s.waits > 0 && s.ended:
+		case s.waits >= FrameSamples*p.width, s.waits > 0 && s.ended:
 			return s
 		case s.waits > 0 || !s.ended:
 			return nil

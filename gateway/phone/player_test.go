@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/gateway/phone/wire"
 	"voicegw/protocol"
 )
 
@@ -34,7 +33,7 @@ func (d *deck) run(t *testing.T, length time.Duration) {
 			d.marks = append(d.marks, *m)
 		}
 		switch {
-		case more && len(out) != wire.FrameSamples:
+		case more && len(out) != FrameSamples:
 			t.Fatalf("a frame of %d samples", len(out))
 		case more:
 		case wait < 0 || !d.now.Add(wait).Before(end):
@@ -237,7 +236,7 @@ func TestFramesAllocateNothing(t *testing.T) {
 	}
 	pcm, encoded, text, heard := make([]byte, 320), []byte(nil), []byte(nil), []byte(nil)
 	came := []byte(`{"event":"media","sequenceNumber":"4","streamSid":"MZ1","media":{"track":"inbound","chunk":"2","timestamp":"5","payload":"`)
-	came = wire.AppendMedia(nil, came, make([]byte, 160))
+	came = AppendMedia(nil, came, make([]byte, 160))
 	frames := 0
 	if n := testing.AllocsPerRun(200, func() {
 		encoded = e.format.encode(encoded[:0], pcm)

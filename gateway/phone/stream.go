@@ -10,7 +10,6 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	"voicegw/gateway/phone/wire"
 )
 
 // kind is the kind of an event of a carrier; the zero kind is of no interest.
@@ -51,12 +50,12 @@ var (
 	l16  = format{width: audio.BytesPerSample, encode: linear, decode: linear, frames: websocket.MessageBinary}
 )
 
-var formats = map[string]format{wire.EncodingULaw: ulaw, wire.EncodingPCMU: ulaw, wire.EncodingPCMA: alaw, wire.EncodingL16: l16}
+var formats = map[string]format{EncodingULaw: ulaw, EncodingPCMU: ulaw, EncodingPCMA: alaw, EncodingL16: l16}
 
 // dialect is a carrier's form of media streams.
 type dialect struct {
 	carrier string
-	parse   func(data []byte) (*wire.Message, error)
+	parse   func(data []byte) (*Message, error)
 	binary  bool // audio is in binary messages
 	// media, mark and clear begin the messages of a stream; media is nil with binary audio.
 	media, mark, clear func(stream string) []byte
@@ -65,14 +64,14 @@ type dialect struct {
 func fixed(text string) func(string) []byte { return func(string) []byte { return []byte(text) } }
 
 var dialects = map[string]dialect{
-	Twilio: {carrier: Twilio, parse: wire.Parse, media: wire.MediaHead,
+	Twilio: {carrier: Twilio, parse: Parse, media: MediaHead,
 		mark: func(stream string) []byte {
-			return append(wire.AppendEvent(nil, wire.EventMark, stream), `,"mark":{"name":"`...)
+			return append(AppendEvent(nil, EventMark, stream), `,"mark":{"name":"`...)
 		},
-		clear: func(stream string) []byte { return append(wire.AppendEvent(nil, wire.EventClear, stream), '}') }},
-	Telnyx: {carrier: Telnyx, parse: wire.ParseTelnyx, media: fixed(`{"event":"media","media":{"payload":"`),
+		clear: func(stream string) []byte { return append(AppendEvent(nil, EventClear, stream), '}') }},
+	Telnyx: {carrier: Telnyx, parse: ParseTelnyx, media: fixed(`{"event":"media","media":{"payload":"`),
 		mark: fixed(`{"event":"mark","mark":{"name":"`), clear: fixed(`{"event":"clear"}`)},
-	Vonage: {carrier: Vonage, parse: wire.ParseVonage, binary: true,
+	Vonage: {carrier: Vonage, parse: ParseVonage, binary: true,
 		mark: fixed(`{"action":"notify","payload":{"name":"`), clear: fixed(`{"action":"clear"}`)},
 }
 
@@ -91,7 +90,7 @@ type stream struct {
 func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 	e.kind = 0
 	if typ == websocket.MessageBinary {
-		if !s.binary || len(data)%audio.BytesPerSample != 0 || len(data) > wire.MaxPayload*audio.BytesPerSample {
+		if !s.binary || len(data)%audio.BytesPerSample != 0 || len(data) > MaxPayload*audio.BytesPerSample {
 			return fmt.Errorf("a binary message of %d bytes is no audio of %s", len(data), s.carrier)
 		}
 		if s.begun && len(data) > 0 {
@@ -100,7 +99,7 @@ func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 		return nil
 	}
 	if s.begun && !s.binary {
-		if payload, ok := wire.AppendPayload(s.payload[:0], data, s.id); ok {
+		if payload, ok := AppendPayload(s.payload[:0], data, s.id); ok {
 			s.payload = payload
 			return s.heard(e)
 		}
@@ -109,9 +108,9 @@ func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 	switch {
 	case err != nil:
 		return err
-	case m.Event == wire.EventStart && s.begun:
+	case m.Event == EventStart && s.begun:
 		return errors.New("the stream started twice")
-	case m.Event == wire.EventStart:
+	case m.Event == EventStart:
 		return s.start(m, e)
 	case !s.begun:
 		return nil
@@ -121,9 +120,9 @@ func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 	return s.other(m, e)
 }
 
-func (s *stream) start(m *wire.Message, e *event) error {
+func (s *stream) start(m *Message, e *event) error {
 	f, ok := formats[m.Start.MediaFormat.Encoding]
-	if in := m.Start.MediaFormat; !ok || (f.frames == websocket.MessageBinary) != s.binary || in.SampleRate != wire.Rate || in.Channels > 1 {
+	if in := m.Start.MediaFormat; !ok || (f.frames == websocket.MessageBinary) != s.binary || in.SampleRate != Rate || in.Channels > 1 {
 		return fmt.Errorf("the audio is %.40q at %d Hz with %d channels; accepted is mu-law, A-law or, of Vonage, PCM16, "+
 			"at 8000 Hz with 1 channel", in.Encoding, in.SampleRate, in.Channels)
 	}
@@ -140,10 +139,10 @@ func (s *stream) start(m *wire.Message, e *event) error {
 	return nil
 }
 
-func (s *stream) other(m *wire.Message, e *event) error {
+func (s *stream) other(m *Message, e *event) error {
 	switch m.Event {
-	case wire.EventMedia:
-		if m.Media.Track != "" && m.Media.Track != wire.TrackInbound {
+	case EventMedia:
+		if m.Media.Track != "" && m.Media.Track != TrackInbound {
 			return nil
 		}
 		payload, err := base64.StdEncoding.AppendDecode(s.payload[:0], []byte(m.Media.Payload))
@@ -152,9 +151,9 @@ func (s *stream) other(m *wire.Message, e *event) error {
 		}
 		s.payload = payload
 		return s.heard(e)
-	case wire.EventDTMF:
+	case EventDTMF:
 		e.kind, e.key = pressed, m.DTMF.Digit[0]
-	case wire.EventMark:
+	case EventMark:
 		// The number of a name that the gateway did not make is of no mark.
 		e.kind, e.gen, e.mark = marked, 0, 0
 		gen, number, _ := strings.Cut(m.Mark.Name, "-")
@@ -163,7 +162,7 @@ func (s *stream) other(m *wire.Message, e *event) error {
 		if err == nil && wrong == nil {
 			e.gen, e.mark = uint32(g), uint32(n)
 		}
-	case wire.EventStop:
+	case EventStop:
 		e.kind = stopped
 	}
 	return nil
@@ -180,7 +179,7 @@ func (s *stream) appendMedia(dst, encoded []byte) []byte {
 	if s.binary {
 		return append(dst, encoded...)
 	}
-	return wire.AppendMedia(dst, s.mediaHead, encoded)
+	return AppendMedia(dst, s.mediaHead, encoded)
 }
 
 func (s *stream) appendMark(dst []byte, gen, number uint32) []byte {

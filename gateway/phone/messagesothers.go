@@ -1,4 +1,4 @@
-package wire
+package phone
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ const (
 	EncodingL16  = "audio/l16" // PCM16, little-endian
 )
 
-// telnyx is a message of Telnyx: as Twilio's, with other names. See
+// telnyxMessage is a message of Telnyx: as Twilio's, with other names. See
 // https://developers.telnyx.com/api-reference/websockets/stream-call-media-over-websocket, read 2026-11-30.
-type telnyx struct {
+type telnyxMessage struct {
 	Event          string `json:"event"`
 	SequenceNumber string `json:"sequence_number"`
 	StreamID       string `json:"stream_id"`
@@ -38,7 +38,7 @@ type telnyx struct {
 
 // ParseTelnyx reads a message of Telnyx as Parse reads Twilio's: CallSID is the call_control_id.
 func ParseTelnyx(data []byte) (*Message, error) {
-	var t telnyx
+	var t telnyxMessage
 	if err := unmarshal(data, &t); err != nil {
 		return nil, err
 	}

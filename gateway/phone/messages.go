@@ -1,9 +1,7 @@
-// Package wire is the wire of phone carriers' media streams: the messages of Twilio, Telnyx and Vonage in both
-// directions, and the signatures of Twilio. It has no connection, no clock and no state.
-//
-// Twilio: https://www.twilio.com/docs/voice/media-streams/websocket-messages and
+package phone
+
+// The messages of Twilio follow https://www.twilio.com/docs/voice/media-streams/websocket-messages, and its signatures
 // https://www.twilio.com/docs/usage/webhooks/webhooks-security, read 2026-11-30.
-package wire
 
 import (
 	"bytes"
