@@ -21,7 +21,7 @@ const module = "voicegw"
 var confined = map[string][]string{
 	"github.com/nats-io":                  {"store"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
-	"go.opentelemetry.io":                 {"internal/traces"},
+	"go.opentelemetry.io":                 {"internal/traces", "internal/testutil"},
 	"github.com/golang-jwt/jwt":           {"internal/auth"},
 	"github.com/MicahParks":               {"internal/auth"},
 	"github.com/santhosh-tekuri":          {"registry"},

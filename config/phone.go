@@ -154,11 +154,13 @@ func (v validator) warnOfPhone(p *Phone) {
 	}
 	switch out := p.Outbound; {
 	case !complete[phone.Twilio] && !complete[phone.Telnyx] && !complete[phone.Vonage]:
-		v.warnings = append(v.warnings, "phone.public_url enables phone calls, but the account of no carrier is complete, so all calls are refused; "+
-			"set phone.twilio.account_sid and phone.twilio.auth_token, or those of another carrier")
+		v.warnings = append(v.warnings,
+			"phone.public_url enables phone calls, but the account of no carrier is complete, so all calls are refused; "+
+				"set phone.twilio.account_sid and phone.twilio.auth_token, or those of another carrier")
 	case out.From != "" && !complete[out.Carrier]:
-		v.warnings = append(v.warnings, "phone.outbound.from enables outbound calls, but the account of phone.outbound.carrier, "+out.Carrier+
-			", is not complete, so they fail")
+		v.warnings = append(v.warnings,
+			"phone.outbound.from enables outbound calls, but the account of phone.outbound.carrier, "+out.Carrier+
+				", is not complete, so they fail")
 	case out.From != "" && len(out.Prefixes) == 0:
 		v.warnings = append(v.warnings, "phone.outbound.from enables outbound calls, but phone.outbound.prefixes allows no number")
 	}

@@ -21,7 +21,7 @@ func (s phoneAPI) handlePhone() {
 		s.handle("POST "+phone.VoicePath(carrier), served(s.opts.Phone.Voice(carrier)))
 		s.handle("GET "+phone.StreamPath(carrier), s.phoneStream(carrier))
 	}
-	s.handle("POST "+phone.CallsPath, operatorAPI{s.Server}.beginCall)
+	s.handle("POST "+phone.CallsPath, operatorAPI(s).beginCall)
 }
 
 // phoneStream serves the media stream of a call.

@@ -123,7 +123,8 @@ func (s realtimeAPI) realtimeModel(name string, opts *realtime.Options) (session
 	providers := s.opts.Sessions.Providers()
 	if agent, ok := strings.CutPrefix(name, agentModel); ok {
 		if opts.Start.Agent = agent; !s.opts.Sessions.HasAgent(agent) {
-			return session.Provider{}, openaiwire.Invalid("model_not_found", "model", "The model `%s` does not exist: there is no such agent.", name)
+			return session.Provider{}, openaiwire.Invalid("model_not_found", "model",
+				"The model `%s` does not exist: there is no such agent.", name)
 		}
 		return providers[0], nil
 	}

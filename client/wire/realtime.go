@@ -456,7 +456,8 @@ func (s *realtimeState) heardUser(e realtimeEvent) []protocol.ServerMessage {
 	if final {
 		s.user.text = e.Transcript
 	}
-	return []protocol.ServerMessage{&protocol.Transcript{Header: inTurn(s.turn), ID: e.ItemID, Role: "user", Text: s.user.text, Final: final}}
+	return []protocol.ServerMessage{&protocol.Transcript{Header: inTurn(s.turn), ID: e.ItemID, Role: "user",
+		Text: s.user.text, Final: final}}
 }
 
 func (s *realtimeState) words(e realtimeEvent) []protocol.ServerMessage {
@@ -469,7 +470,8 @@ func (s *realtimeState) words(e realtimeEvent) []protocol.ServerMessage {
 	if final {
 		i.text = e.Transcript
 	}
-	return []protocol.ServerMessage{&protocol.Transcript{Header: inTurn(i.turn), ID: e.ItemID, Role: "assistant", Text: i.text, Final: final}}
+	return []protocol.ServerMessage{&protocol.Transcript{Header: inTurn(i.turn), ID: e.ItemID, Role: "assistant",
+		Text: i.text, Final: final}}
 }
 
 func (s *realtimeState) end(id string) []protocol.ServerMessage {

@@ -47,7 +47,8 @@ func phoneSettings(cfg *config.Config) (phone.Settings, error) {
 		Twilio: phone.TwilioSettings{AccountSID: p.Twilio.AccountSID, AuthToken: p.Twilio.AuthToken.Reveal(), API: p.Twilio.API},
 		Telnyx: phone.TelnyxSettings{AccountSID: p.Telnyx.AccountSID, APIKey: p.Telnyx.APIKey.Reveal(), PublicKey: p.Telnyx.PublicKey,
 			Application: p.Telnyx.Application, API: p.Telnyx.API},
-		Vonage: phone.VonageSettings{Application: p.Vonage.Application, SignatureSecret: p.Vonage.SignatureSecret.Reveal(), API: p.Vonage.API},
+		Vonage: phone.VonageSettings{Application: p.Vonage.Application, SignatureSecret: p.Vonage.SignatureSecret.Reveal(),
+			API: p.Vonage.API},
 	}
 	if p.Vonage.PrivateKey == "" {
 		return set, nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/testutil"
 	"voicegw/internal/traces"
-	"voicegw/internal/traces/tracestest"
 	"voicegw/protocol"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestTraces(t *testing.T) {
 	for _, by := range []string{"http", "grpc"} {
 		t.Run(by, func(t *testing.T) {
-			c := tracestest.Open(t)
+			c := testutil.OpenCollector(t)
 			endpoint := map[string]string{"http": c.HTTP, "grpc": c.GRPC}[by]
 			t.Setenv("OTEL_SERVICE_NAME", "desk")
 			r := start(t, "--sim", "always", "--provider", "openai", "--set", "sim.speed=-1", "--set", "sim.first_audio_ms=1", "--set", "traces.enabled=true", "--set", "traces.protocol="+by,
@@ -35,7 +35,7 @@ func TestTraces(t *testing.T) {
 				"voicegw.latency.provider_ms", "voicegw.latency.gateway_ms", "voicegw.latency.detection_ms", "voicegw.session.wait_ms", "voicegw.tool.ran_ms", "voicegw.tool.queued_ms", "voicegw.interrupted.heard_ms",
 				"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.text.input_tokens", "gen_ai.usage.audio.output_tokens", "gen_ai.usage.text.output_tokens", "gen_ai.usage.audio.input_tokens",
 				"voicegw.cost_usd_micros", "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.text.cache_read.input_tokens", "gen_ai.usage.audio.cache_read.input_tokens"}
-			got := tracestest.Trees(c.Spans(), leave...)
+			got := testutil.Trees(c.Spans(), leave...)
 			want, err := os.ReadFile("testdata/handoff_trace.txt")
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +171,7 @@ func TestWrongTraces(t *testing.T) {
 
 // TestTracesAreOff: without the setting, or with OTEL_SDK_DISABLED, nothing is sent, whatever the variables say.
 func TestTracesAreOff(t *testing.T) {
-	c := tracestest.Open(t)
+	c := testutil.OpenCollector(t)
 	for _, enabled := range []string{"false", "true"} {
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.HTTP)
 		r := startIn(t, []string{"OTEL_SDK_DISABLED=" + enabled}, "--sim", "always", "--set", "traces.enabled="+enabled, "--set", "traces.ratio=1")

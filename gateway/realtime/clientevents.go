@@ -66,7 +66,7 @@ func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwi
 func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	changed, err := s.sess.Update(e.Session)
 	if err == nil {
-		err = toolSide{s.State}.checkTools(changed.Tools, "session")
+		err = toolSide(s).checkTools(changed.Tools, "session")
 	}
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	s.sess = changed
 	s.in.configure(before, changed)
 	s.emit(openaiwire.SessionUpdated(changed))
-	toolSide{s.State}.showTools(before)
+	toolSide(s).showTools(before)
 	s.prepares(now)
 	s.reconfigure(s.settings())
 	return nil
@@ -127,11 +127,11 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 			}
 		}
 	case openaiwire.MCPResponse:
-		if err := (toolSide{s.State}).approve(it); err != nil {
+		if err := toolSide(s).approve(it); err != nil {
 			return err
 		}
 	case openaiwire.FunctionOutput:
-		toolSide{s.State}.output(it)
+		toolSide(s).output(it)
 	case openaiwire.FunctionCall:
 		if it.CallID == "" {
 			it.CallID = s.ids.Call()
@@ -198,7 +198,7 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	}
 	err := s.sess.Permit(q)
 	if err == nil {
-		err = toolSide{s.State}.checkTools(q.Tools, "response")
+		err = toolSide(s).checkTools(q.Tools, "response")
 	}
 	switch {
 	case err != nil:
@@ -222,7 +222,7 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	}
 	s.start()
 	r := s.create(now, 0, q)
-	if turn := (toolSide{s.State}).giveOutputs(); turn != 0 {
+	if turn := toolSide(s).giveOutputs(); turn != 0 {
 		r.turn, r.continues = turn, true
 		a.muted = 0
 		r.alive(now)

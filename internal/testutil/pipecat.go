@@ -102,7 +102,8 @@ func checkRealtimeItem(data json.RawMessage) error {
 	switch it.Type {
 	case "message":
 		for _, c := range it.Content {
-			if !slices.Contains([]string{"text", "audio", "input_text", "input_audio", "input_image", "output_text", "output_audio"}, c.Type) {
+			if !slices.Contains([]string{"text", "audio", "input_text", "input_audio", "input_image", "output_text",
+				"output_audio"}, c.Type) {
 				return fmt.Errorf("unknown content %q", c.Type)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"voicegw/internal/traces/tracestest"
+	"voicegw/internal/testutil"
 	"voicegw/session"
 )
 
@@ -172,7 +172,7 @@ func TestOverSockets(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	for _, protocol := range []Protocol{HTTP, GRPC} {
 		for _, from := range []string{"settings", "environment"} {
-			c := tracestest.Open(t)
+			c := testutil.OpenCollector(t)
 			endpoint := c.HTTP
 			if protocol == GRPC {
 				endpoint = c.GRPC
@@ -191,7 +191,7 @@ func TestOverSockets(t *testing.T) {
 			if err := tr.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			golden(t, "tool_call", tracestest.Trees(c.Spans(), keyOperation, keyToolType, keyMode, keyAgent, keySession, keyConversation, keyServer, keyPort, keyProvider, keyModel))
+			golden(t, "tool_call", testutil.Trees(c.Spans(), keyOperation, keyToolType, keyMode, keyAgent, keySession, keyConversation, keyServer, keyPort, keyProvider, keyModel))
 			requests, headers := c.Requests()
 			if len(requests) != 1 || headers[0]["authorization"] != "Bearer cherry" {
 				t.Fatalf("%s: %d requests, with %v", protocol, len(requests), headers)
@@ -200,7 +200,7 @@ func TestOverSockets(t *testing.T) {
 			if r := sent.GetResource().String(); !strings.Contains(r, "service.name") || !strings.Contains(r, "gateway") || !strings.Contains(r, "deployment.environment.name") {
 				t.Errorf("%s: the resource is %v", protocol, r)
 			}
-			if s := sent.GetScopeSpans()[0].GetScope(); s.GetVersion() != "1.2.3" || tracestest.Value(s.GetAttributes()[0].GetValue()) != ConventionsVersion {
+			if s := sent.GetScopeSpans()[0].GetScope(); s.GetVersion() != "1.2.3" || testutil.SpanValue(s.GetAttributes()[0].GetValue()) != ConventionsVersion {
 				t.Errorf("%s: the scope is %v", protocol, s)
 			}
 			if s := tr.Stats(); s.Sent != int64(len(c.Spans())) || s.Failed != 0 {

@@ -16,7 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 
-	"voicegw/internal/traces/tracestest"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
@@ -40,7 +40,7 @@ type recorder struct {
 func (r *recorder) UploadTraces(_ context.Context, all []*tracepb.ResourceSpans) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.spans = append(r.spans, tracestest.SpansOf(all)...)
+	r.spans = append(r.spans, testutil.SpansOf(all)...)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func shown(t *testing.T, tr *Traces, r *recorder, leave ...string) string {
 	if err := tr.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return tracestest.Trees(r.spans, append(leave, keyOperation, keyToolType, keyMode, keyAgent, keySession, keyConversation, keyServer, keyPort, keyProvider, keyModel)...)
+	return testutil.Trees(r.spans, append(leave, keyOperation, keyToolType, keyMode, keyAgent, keySession, keyConversation, keyServer, keyPort, keyProvider, keyModel)...)
 }
 
 // golden compares trees with a file of testdata.
@@ -240,4 +240,4 @@ func want(t *testing.T, trees string, texts ...string) {
 var errRefused = errors.New("refused")
 
 // shownAgain is shown for Traces that are closed.
-func shownAgain(r *recorder) string { return tracestest.Trees(r.spans) }
+func shownAgain(r *recorder) string { return testutil.Trees(r.spans) }

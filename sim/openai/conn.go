@@ -277,7 +277,8 @@ func (c *conn) truncate(e *openaiwire.ClientEvent) *openaiwire.Error {
 	}
 	end := time.Duration(e.EndMS) * time.Millisecond
 	if end > it.length {
-		return openaiwire.Invalid("invalid_value", "", "Audio content of %dms is already shorter than %dms", it.length.Milliseconds(), e.EndMS)
+		return openaiwire.Invalid("invalid_value", "", "Audio content of %dms is already shorter than %dms",
+			it.length.Milliseconds(), e.EndMS)
 	}
 	it.cutWords = truncated(cmp.Or(it.Words(), it.cutWords), end, it.length)
 	it.length = end

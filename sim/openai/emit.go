@@ -68,5 +68,6 @@ func refuseModel(name string) *refusal {
 	case strings.HasPrefix(name, "gpt-live-"):
 		return &refusal{4000, openaiwire.Invalid("invalid_model", "model", "Model \"%s\" is not supported in realtime mode.", name)}
 	}
-	return &refusal{4000, openaiwire.Invalid("model_not_found", "model", "The model `%s` does not exist or you do not have access to it.", name)}
+	return &refusal{4000, openaiwire.Invalid("model_not_found", "model",
+		"The model `%s` does not exist or you do not have access to it.", name)}
 }

@@ -40,7 +40,8 @@ const maxRefusals = 3
 
 // localServers are the names under which the simulator plays local servers.
 var localServers = map[string]model{
-	"localai":        {voice: "default", silenceMS: 500, habits: habits{local: true, whole: true, uncounted: true, hidden: []string{"expires_at"}}},
+	"localai": {voice: "default", silenceMS: 500, habits: habits{local: true, whole: true, uncounted: true,
+		hidden: []string{"expires_at"}}},
 	"localai-broken": {habits: habits{local: true, unloadable: true}},
 	"speech-to-speech": {voice: "default", silenceMS: 500, habits: habits{
 		local: true, uncounted: true, hidden: []string{"expires_at"}, names: map[string]string{

@@ -91,7 +91,8 @@ func (m *message) read(i int) *Error {
 	var texts []string
 	for k, p := range parts {
 		if !slices.Contains(partTypes, p.Type) {
-			return openaiwire.BadValue(openaiwire.Path(at+".content", k), p.Type, "text", "image_url", "input_audio", "refusal", "audio", "file")
+			return openaiwire.BadValue(openaiwire.Path(at+".content", k), p.Type, "text", "image_url", "input_audio",
+				"refusal", "audio", "file")
 		}
 		switch p.Type {
 		case "text":

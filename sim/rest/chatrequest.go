@@ -181,7 +181,8 @@ func (r *chatRequest) checkChoice() *Error {
 	isWord := json.Unmarshal(raw, &word) == nil
 	switch {
 	case len(r.Tools) == 0 && word != "none" && word != "auto":
-		return openaiwire.Invalid("", "tool_choice", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
+		return openaiwire.Invalid("", "tool_choice",
+			"Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
 	case isWord && (word == "none" || word == "auto" || word == "required"):
 		r.choice.off, r.choice.required = word == "none", word == "required"
 		return nil

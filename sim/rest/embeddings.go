@@ -105,11 +105,13 @@ func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	case json.Unmarshal(input, &many) == nil:
 		return r.readTokens(many)
 	default:
-		return openaiwire.Invalid("", "", "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
+		return openaiwire.Invalid("", "",
+			"'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
 	}
 	for i, t := range r.texts {
 		if t == "" {
-			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty string.", openaiwire.Path("input", i))
+			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty string.",
+				openaiwire.Path("input", i))
 		}
 		if bad := r.count(wire.TextTokens(t), i); bad != nil {
 			return bad
@@ -123,7 +125,8 @@ func (r *embeddingsRequest) readTokens(many [][]int) *Error {
 	r.texts = make([]string, 0, min(len(many), maxInputs))
 	for i, tokens := range many {
 		if len(tokens) == 0 {
-			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty array.", openaiwire.Path("input", i))
+			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty array.",
+				openaiwire.Path("input", i))
 		}
 		if bad := r.count(len(tokens), i); bad != nil {
 			return bad

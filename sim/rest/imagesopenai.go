@@ -113,7 +113,8 @@ func (r *openAIRequest) outputFormat() (string, *Error) {
 	case *r.Format == "png", *r.Format == "jpeg":
 		return *r.Format, nil
 	}
-	return "", openaiwire.Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
+	return "", openaiwire.Invalid("invalid_value", "output_format",
+		"Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
 }
 
 // size returns the requested size: a standard one, or for the newer models any whose sides are

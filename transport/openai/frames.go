@@ -380,7 +380,7 @@ func (c *chain) tool(p transport.PastTool) {
 // remember waits for the confirmation of the last item, so that no audio can come before it.
 func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error {
 	if c.local {
-		return c.remind(items)
+		return remind(c, items)
 	}
 	if len(items) == 0 {
 		return nil

@@ -178,7 +178,7 @@ func (c *chain) user(text string) {
 }
 
 // remind sends the history without waiting: not every server confirms it, and all read in order.
-func (c *conn) remind(items []pastItem) *transport.Error {
+func remind(c *conn, items []pastItem) *transport.Error {
 	for _, it := range items {
 		if err := c.write(it.frame); err != nil {
 			return c.readError(transport.OpHistory, err)

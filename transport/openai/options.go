@@ -263,7 +263,8 @@ func loadTime(setting string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(setting)
 	if err != nil || d < time.Second {
-		return 0, fmt.Errorf("openai: load_time %q: %w: write a duration from 1s to %s, such as 5m", clip(setting, 40), ErrBadOption, MaxLoadTime)
+		return 0, fmt.Errorf("openai: load_time %q: %w: write a duration from 1s to %s, such as 5m", clip(setting, 40),
+			ErrBadOption, MaxLoadTime)
 	}
 	return d, nil
 }

@@ -52,7 +52,8 @@ func BaseURL(voice string) (string, error) {
 			return scheme + "://" + u.Host + path, nil
 		}
 	}
-	return "", fmt.Errorf("the address %q does not end in /v1/voice or another wire's path, so the gateway's other endpoints are unknown", voice)
+	return "",
+		fmt.Errorf("the address %q does not end in /v1/voice or another wire's path, so the gateway's other endpoints are unknown", voice)
 }
 
 func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, error) {

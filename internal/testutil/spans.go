@@ -1,6 +1,4 @@
-// Package tracestest has an OpenTelemetry collector for tests, which receives spans by HTTP and gRPC, and shows spans
-// as trees.
-package tracestest
+package testutil
 
 import (
 	"cmp"
@@ -36,8 +34,8 @@ type Collector struct {
 	arrived  chan struct{} // closed and replaced by each request
 }
 
-// Open opens a collector until the end of the test.
-func Open(t testing.TB) *Collector {
+// OpenCollector opens a collector until the end of the test.
+func OpenCollector(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{arrived: make(chan struct{})}
 	byHTTP, byGRPC := listen(t), listen(t)
@@ -229,20 +227,20 @@ func (s *shower) attributes(all []*commonpb.KeyValue) {
 	slices.SortFunc(all, func(a, b *commonpb.KeyValue) int { return strings.Compare(a.GetKey(), b.GetKey()) })
 	for _, a := range all {
 		if !slices.Contains(s.leave, a.GetKey()) {
-			fmt.Fprintf(&s.to, " %s=%s", a.GetKey(), Value(a.GetValue()))
+			fmt.Fprintf(&s.to, " %s=%s", a.GetKey(), SpanValue(a.GetValue()))
 		}
 	}
 }
 
-// Value returns the value of an attribute as text.
-func Value(v *commonpb.AnyValue) string {
+// SpanValue returns the value of an attribute as text.
+func SpanValue(v *commonpb.AnyValue) string {
 	switch v := v.GetValue().(type) {
 	case *commonpb.AnyValue_StringValue:
 		return v.StringValue
 	case *commonpb.AnyValue_ArrayValue:
 		var all []string
 		for _, one := range v.ArrayValue.GetValues() {
-			all = append(all, Value(one))
+			all = append(all, SpanValue(one))
 		}
 		return "[" + strings.Join(all, " ") + "]"
 	case *commonpb.AnyValue_IntValue:
