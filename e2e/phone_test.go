@@ -383,7 +383,7 @@ func (c *phoneCall) hear(length time.Duration) {
 		if heard >= int(length/time.Millisecond)*8 {
 			return
 		}
-		pass(20 * time.Millisecond)
+		elapse(20 * time.Millisecond)
 	}
 	c.t.Fatal("the caller hears nothing")
 }
@@ -398,7 +398,7 @@ func (c *phoneCall) settle(quiet time.Duration) {
 			return
 		}
 		last = heard
-		pass(quiet)
+		elapse(quiet)
 	}
 }
 
@@ -480,7 +480,7 @@ func TestPhoneInterruption(t *testing.T) {
 		c.hear(time.Second)
 		c.say(testutil.SpeechLike(8000, time.Second, 7))
 		testutil.WaitUntil(t, "the line was cleared", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.cleared) > 0 })
-		pass(300 * time.Millisecond)
+		elapse(300 * time.Millisecond)
 		c.mu.Lock()
 		at := c.cleared[0]
 		after := slices.Clone(c.played[at:])
@@ -626,7 +626,7 @@ func TestPhoneKeys(t *testing.T) {
 				s.tools.registry, paid = phoneTools(t)
 			}, func(t *testing.T, _ string, st *stack, _ *rest) {
 				c := st.call(t, "CA1")
-				pass(200 * time.Millisecond)
+				elapse(200 * time.Millisecond)
 				c.press("7#")
 				c.hear(300 * time.Millisecond)
 				if !tc.early {
@@ -663,7 +663,7 @@ func TestPhoneEnds(t *testing.T) {
 		t.Run(keys, func(t *testing.T) {
 			inCall(t, func(s *setting) { s.scenario = phoneToolScenario }, func(t *testing.T, _ string, st *stack, r *rest) {
 				c := st.call(t, "CA1")
-				pass(200 * time.Millisecond)
+				elapse(200 * time.Millisecond)
 				c.press(keys)
 				c.hear(500 * time.Millisecond)
 				c.settle(3 * time.Second)
@@ -781,3 +781,6 @@ func TestPhoneCallsOut(t *testing.T) {
 		}
 	})
 }
+
+// elapse lets time go by in a synctest bubble.
+func elapse(d time.Duration) { <-time.After(d) }
