@@ -14,6 +14,7 @@ import (
 	"path"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 const longLine = 140
@@ -137,7 +138,9 @@ func (s *sizes) countWords(tree fs.FS, name string) (err error) {
 	words := bufio.NewScanner(file)
 	words.Split(bufio.ScanWords)
 	for words.Scan() {
-		s.words++
+		if bytes.ContainsFunc(words.Bytes(), func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			s.words++ // not the bars of a table
+		}
 	}
 	return words.Err()
 }
