@@ -29,7 +29,6 @@ type clientSide struct {
 	// Guarded by mu.
 	tokens tokens
 	state  clientState
-	answer answerReport
 }
 
 // attachment is one connection of a session's client. A session has at most one, its field attached; each has a higher

@@ -26,7 +26,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.AboutCall:
 		switch do := a.Do.(type) {
 		case calls.Run:
-			s.client.answer.runs(do)
+			s.byClient.runs(do)
 			s.calls.Run(do)
 		case calls.Cancel:
 			s.calls.Cancel(do.Call)
@@ -53,7 +53,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.End:
 		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:
-		delete(s.client.answer.unasked, a.Call)
+		s.byClient.ended(a.Call)
 		s.send(a.Message())
 		s.shown.call(s, a)
 	case orchestrator.Failed:

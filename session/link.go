@@ -216,7 +216,7 @@ func (l *link) hear() {
 			l.markOver()
 			l.s.readers.Done()
 		case ev == nil:
-			l.s.client.reportWaiting(l.s)
+			l.s.byClient.reportWaiting()
 			return
 		case !l.s.isOver():
 			l.event(ev)

@@ -336,7 +336,6 @@ type modelRequest struct {
 	start *startMessage      // without the ticket's secret
 	agent *Agent             // nil until it is known
 	tools *registry.Snapshot // the agent's; nil without tools
-	fixed *registry.Snapshot // all without the client's tools
 	all   *registry.Snapshot // the set from which agents take their tools
 	mark  prompts.Mark       // the mark before the gateway's own words to the model
 }
@@ -352,10 +351,11 @@ type startup struct {
 	entry              Entry
 	addr               string
 	modelRequest
-	declares   bool   // the client declared some of the tools
-	voice      string // requested from the model; empty for its default
-	provider   string // of the first connection
-	instructed int64  // length of the model's instructions in bytes
+	declares   bool               // the client declared some of the tools, or may do so later
+	fixed      *registry.Snapshot // all without the client's tools
+	voice      string             // requested from the model; empty for its default
+	provider   string             // of the first connection
+	instructed int64              // length of the model's instructions in bytes
 	logger     *slog.Logger
 	// principal let the client in; with a ticket, it is the ticket's creator.
 	principal auth.Principal

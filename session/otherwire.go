@@ -95,31 +95,39 @@ type answerReport struct {
 	turn    int                 // the latest turn that was reported as over
 	settled bool                // all calls that the model has made are known
 	waiting bool                // the open turn was reported as waiting
-	unasked map[string]struct{} // the client's calls that it has not got; nil if it does not ask for reports
+	unasked map[string]struct{} // the client's calls that it has not got; nil, for good, if it asks for no reports
 }
 
-// runs records a call that is about to run. The caller must hold mu.
-func (r *answerReport) runs(do calls.Run) {
-	if r.unasked != nil && do.Prepared.Tool().ByClient() {
-		r.unasked[do.Call] = struct{}{}
-		r.waiting = false
+// runs records a call that is about to run. The caller must hold the session's mu.
+func (c *clientCalls) runs(do calls.Run) {
+	if c != nil && c.answer.unasked != nil && do.Prepared.Tool().ByClient() {
+		c.answer.unasked[do.Call] = struct{}{}
+		c.answer.waiting = false
 	}
 }
 
-// asked records that the client has got a call, or never gets it.
-func (s otherWire) asked(call string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.client.answer.unasked, call)
-	s.client.answer.report(s.session, false)
+// asked records that the client has got a call.
+func (c *clientCalls) asked(call string) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.ended(call)
+	c.report(false)
+}
+
+// ended records that the client has got a call, or never gets it. The caller must hold the session's mu.
+func (c *clientCalls) ended(call string) {
+	if c != nil {
+		delete(c.answer.unasked, call)
+	}
 }
 
 // report sends the end of an answer, or that it waits for calls, once they are settled and the client has got its own.
-// The caller must hold mu.
-func (r *answerReport) report(s *session, settled bool) {
-	if r.unasked == nil {
+// The caller must hold the session's mu.
+func (c *clientCalls) report(settled bool) {
+	if c == nil || c.answer.unasked == nil {
 		return
 	}
+	s, r := c.s, &c.answer
 	a := s.state.Answer()
 	r.settled = a.Waiting && (r.settled || settled)
 	switch {
@@ -136,13 +144,13 @@ func (r *answerReport) report(s *session, settled bool) {
 }
 
 // reportWaiting is called after all events that the model has sent, so that all calls of a message are known.
-func (c *clientSide) reportWaiting(s *session) {
-	if x := s.start.Extra; x == nil || !x.Answers {
+func (c *clientCalls) reportWaiting() {
+	if c == nil || c.answer.unasked == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.answer.report(s, true)
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.report(true)
 }
 
 // reconfigure gives the agent other instructions and the client's other tools.
@@ -161,7 +169,7 @@ func (s otherWire) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *C
 	was := s.model.redial.Load()
 	o := was.m.options()
 	r := *was
-	all, cause := o.declare(r.fixed, m.Tools, s.start.Extra)
+	all, cause := o.declare(s.byClient.fixed, m.Tools, s.start.Extra)
 	if cause != nil {
 		return nil, cause
 	}

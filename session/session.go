@@ -140,10 +140,10 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 		s.down.Keep(opts.budget, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
 	}
 	if g.declares {
-		s.byClient = &clientCalls{s: s}
-	}
-	if x := start.Extra; x != nil && x.Answers {
-		s.client.answer.unasked = make(map[string]struct{})
+		s.byClient = &clientCalls{s: s, fixed: g.fixed}
+		if x := start.Extra; x != nil && x.Answers {
+			s.byClient.answer.unasked = make(map[string]struct{})
+		}
 	}
 	var err error
 	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
@@ -448,7 +448,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.usage.talk.settle(in, actions)
 	s.saved.afterStep(s, in, actions)
 	s.watch.observe(s, in, actions, now)
-	s.client.answer.report(s, false)
+	s.byClient.report(false)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)

@@ -314,7 +314,9 @@ func undeclared(i int, path, message string) *Cause {
 
 // clientCalls are the calls that the client runs. It is a capability of tools.
 type clientCalls struct {
-	s *session
+	s      *session
+	fixed  *registry.Snapshot // the session's tools without the client's
+	answer answerReport
 
 	mu   sync.Mutex // taken after session.mu; guards the following field
 	open map[string]*clientCall
@@ -338,7 +340,7 @@ func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (js
 	c.open[call.ID] = asked
 	c.s.send(asked.message(false))
 	c.mu.Unlock()
-	otherWire{c.s}.asked(call.ID)
+	c.asked(call.ID)
 	defer func() {
 		c.mu.Lock()
 		delete(c.open, call.ID)
