@@ -8,6 +8,7 @@ import (
 
 	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -31,6 +32,7 @@ type Policy struct {
 	// SpokenConfirmation lets the model report spoken approvals with [calls.ConfirmAction]. Otherwise only the client's
 	// button approves.
 	SpokenConfirmation bool
+	Claims             claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
 func (p Policy) withDefaults() Policy {
@@ -52,7 +54,7 @@ func NewRules(p Policy) *Rules {
 	p = p.withDefaults()
 	return &Rules{p, calls.Rules{
 		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Live: true,
-		MaxOpen: maxCalls, MaxQuestions: maxConfirmations,
+		MaxOpen: maxCalls, MaxQuestions: maxConfirmations, Claims: p.Claims,
 	}}
 }
 
@@ -82,9 +84,10 @@ type State struct {
 	cuts []cut // flushed items whose heard part the model does not know yet, oldest first
 	user user
 
-	calls   calls.Calls
-	notices []notice // texts for the next turn, oldest first
-	*page            // never nil
+	calls        calls.Calls
+	notices      []notice // texts for the next turn, oldest first
+	*page                 // never nil
+	*spokenWords          // nil before the first words, or if claims are not checked
 
 	switching  switching
 	suppressed suppressed

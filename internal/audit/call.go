@@ -78,6 +78,11 @@ func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why 
 		Usage: Usage{Spent: &sum, Prices: prices}, Why: why}
 }
 
+// Claimed returns the record of a statement of the assistant that no call explains.
+func Claimed(at time.Time, mode spec.Mode, turn int, kind, why string) Record {
+	return Record{Event: EventClaim, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, Claim: kind, Why: why}
+}
+
 // hashed returns an id of a business key that does not reveal the arguments in it.
 func hashed(key string) string {
 	if key == "" {

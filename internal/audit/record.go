@@ -24,6 +24,8 @@ const (
 	EventJobCancelled Event = "job_cancelled"
 	EventJobTold      Event = "job_told"
 	EventAgent        Event = "agent_switched"
+	// EventClaim is a statement of the assistant that it has done something that no call explains.
+	EventClaim Event = "claim_unmatched"
 	// EventDamage means that the operator accepted the damage to the store's data in Why.
 	EventDamage Event = "damage_accepted"
 	// EventSessionCost has the usage of a voice session in one process, EventTurnCost that of a text turn.
@@ -75,6 +77,7 @@ type Record struct {
 	Note     string          `json:"note,omitempty"`
 	NoteData json.RawMessage `json:"noteData,omitempty"`
 	Job      string          `json:"job,omitempty"`
+	Claim    string          `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
 	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over", "not_sent", "client" (the

@@ -9,7 +9,7 @@ import (
 )
 
 // Tables are text: each line has a class and its words. "option" lines set properties of the language, the names of
-// kinds classify participles, and "tools." with a kind the words of tools. '#' begins a comment.
+// kinds classify participles, and "tool:" with a kind the words of tools. '#' begins a comment.
 //
 //go:embed tables/*.txt
 var files embed.FS
@@ -110,7 +110,7 @@ func (t *table) line(line string, tools map[string]Kinds) error {
 		return nil
 	}
 	name, words := fields[0], fields[1:]
-	ofTools, isTools := strings.CutPrefix(name, "tools.")
+	ofTools, isTools := strings.CutPrefix(name, "tool:")
 	switch kind, isKind := kindOf(ofTools); {
 	case name == "option":
 		for _, o := range words {
