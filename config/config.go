@@ -92,6 +92,8 @@ type Config struct {
 	MCP MCP `key:"mcp"`
 	// How users approve actions of tools: docs/policy.md.
 	Confirmation Confirmation `key:"confirmation"`
+	// Checks of what the assistant says it has done.
+	Claims Claims `key:"claims"`
 	// The store: NATS servers, or without a URL files in data_dir.
 	Store Store `key:"store"`
 	// Several gateways with one store: docs/cluster.md.
@@ -233,6 +235,12 @@ type Confirmation struct {
 	QuestionsPerTool int `key:"questions_per_tool" from:"1" to:"100"`
 	// Unapproved confirmations of a conversation. 1 to 100.
 	Questions int `key:"questions" from:"1" to:"100"`
+}
+
+// Claims configures the checks of what the assistant says it has done.
+type Claims struct {
+	// Languages in which [claims](policy.md#claims) are checked: `de`, `en`. Empty checks nothing.
+	Languages []string `key:"languages" eg:"[en, de]"`
 }
 
 // The values of Confirmation.Voice.
@@ -406,6 +414,7 @@ func defaultFor(all []transport.Wire) *Config {
 		},
 		Confirmation: Confirmation{Voice: confirmButton, Life: setting.QuestionLife,
 			QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+		Claims: Claims{Languages: []string{"en"}},
 		MCP:    MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store:  Store{Replicas: setting.Replicas, Sync: syncAlways},
 		Traces: Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: setting.SlowAnswer},

@@ -50,9 +50,11 @@ func (c *Calls) Still(all []Claimed) bool {
 	return slices.ContainsFunc(all, func(u Claimed) bool { return u.Check(u.Turn, effects) != claims.Matched })
 }
 
-// Done records a call that was made elsewhere: in an earlier turn of a text conversation, or by the client.
-func (c *Calls) Done(turn int, tool string, args []byte, reads bool) {
-	c.addEffect(effectOf(turn, toolOf(c.book.tools, tool), tool, args, reads))
+// Done records a successful call of an earlier part of the conversation, or of the client. args may be nil. An unknown
+// tool may have changed something.
+func (c *Calls) Done(turn int, tool string, args []byte) {
+	t := toolOf(c.book.tools, tool)
+	c.addEffect(effectOf(turn, t, tool, args, t.SideEffects != spec.SideEffectsWrites && t.ToolID != ""))
 }
 
 // remember keeps the effect of a finished call, if it had or may have had one.
