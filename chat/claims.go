@@ -48,7 +48,7 @@ func (t *turn) rememberEffects(ctx context.Context) {
 		history = t.earlier
 	}
 	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Role == RoleUser {
+		if history[i].Role == RoleUser || t.req.says() {
 			turn = 0
 		}
 		for _, c := range history[i].Calls {
