@@ -27,6 +27,9 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 		var env registry.Envelope
 		if known := r.Calls[i].Envelope; known != nil && json.Unmarshal(known, &env) == nil {
 			t.answers[t.calls.NextName()] = env
+			if env.OK || env.Error != nil && env.Error.PartialSideEffects {
+				t.calls.Done(t.number, a.Name, a.Args)
+			}
 			t.calls.Book().Charge(t.tools, a.Name)
 			if env.OK && !env.Meta.CacheHit {
 				t.again = true

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +67,9 @@ type turn struct {
 	rerun    map[string]bool // calls that the next attempt repeats, by the gateway's name
 	cost     cost.Amount     // of this attempt; set at its end
 	follower Followed
+
+	corrected bool // the model was asked to correct a claim
+	replaying bool // an answer of an earlier attempt is being taken again
 }
 
 // maxResults exceeds the results of all calls that a turn can run at once, including nested calls.
@@ -91,7 +93,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	t.emit = safeEmit(m.add, t.number)
 	t.persona = a.persona(req.Agent, c.Agent)
 	t.tools = t.toolsOf(t.persona, nil)
-	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
+	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix(), Claims: a.opts.Claims})
 	t.calls.Book().SetAgent(t.persona.named())
 	t.calls.Book().SetZone(user.ZoneOr(t.req.TimeZone, nil))
 	t.resume()
@@ -206,6 +208,7 @@ func (t *turn) begin(ctx context.Context) (open []owed, err error) {
 	}
 	t.recall(ctx)
 	t.askedBefore(ctx)
+	t.rememberEffects(ctx)
 	return open, nil
 }
 
@@ -256,8 +259,8 @@ func (t *turn) keep() error {
 func (t *turn) rounds(ctx context.Context) *protocol.Error {
 	most := t.calls.Book().Budget().Total + 2 // one for each call, an answer, and a nudge
 	before := len(t.rec.Rounds)
-	for round := range most {
-		if round < before {
+	for round := 0; round < most; round++ {
+		if t.replaying = round < before; t.replaying {
 			if done, failure := t.finishRound(ctx, round); done {
 				return failure
 			}
@@ -269,7 +272,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		p := t.prompt()
 		p.ToolsOff = p.ToolsOff || t.toolsOff || round == most-1
 		t.items++
-		item := "text_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.items)
+		item := t.item()
 		began, said := time.Now(), strings.Builder{}
 		reply, err := t.complete(ctx, p, func(s string) {
 			said.WriteString(s)
@@ -291,8 +294,12 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		}
 		at := time.Now()
 		if len(reply.Calls) == 0 {
+			corrected := t.corrected
 			if done, failure := t.answered(at, reply); done {
 				return failure
+			}
+			if t.corrected && !corrected {
+				most++
 			}
 			continue
 		}
@@ -351,13 +358,13 @@ func noAnswer() *protocol.Error {
 func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol.Error) {
 	switch {
 	case strings.TrimSpace(reply.Text) != "":
-		if n := len(t.rec.Rounds); n == 0 || len(t.rec.Rounds[n-1].Calls) > 0 {
+		if !t.replaying {
 			t.rec.add(at, reply)
 		}
 		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText,
 			Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)})
 		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Extra: reply.Extra})
-		return true, nil
+		return !t.corrects(reply.Text), nil
 	case reply.Refused:
 		return true, refused()
 	case t.nudged:

@@ -91,8 +91,7 @@ type Config struct {
 	ToolDirs []string `key:"tool_dirs" eg:"[/etc/voicegw/tools]"`
 	// Tools over the Model Context Protocol: docs/mcp-tools.md, docs/mcp-server.md.
 	MCP MCP `key:"mcp"`
-	// How users approve actions of tools: docs/policy.md.
-	Confirmation Confirmation `key:"confirmation"`
+	Safeguards
 	// Phone calls: docs/phone.md.
 	Phone Phone `key:"phone"`
 	// The store: NATS servers, or without a URL files in data_dir.
@@ -233,6 +232,12 @@ type Confirmation struct {
 	QuestionsPerTool int `key:"questions_per_tool" from:"1" to:"100"`
 	// Unapproved confirmations of a conversation. 1 to 100.
 	Questions int `key:"questions" from:"1" to:"100"`
+}
+
+// Claims configures the checks of what the assistant says it has done.
+type Claims struct {
+	// Languages in which [claims](policy.md#claims) are checked: `de`, `en`. Empty checks nothing.
+	Languages []string `key:"languages" eg:"[en, de]"`
 }
 
 // The values of Confirmation.Voice.
@@ -381,6 +386,14 @@ type Log struct {
 	Format string `key:"format" words:"auto,text,json"`
 }
 
+// Safeguards are how users and the gateway keep the model from acting, or claiming to have acted, on its own.
+type Safeguards struct {
+	// How users approve actions of tools: docs/policy.md.
+	Confirmation Confirmation `key:"confirmation"`
+	// Checks of what the assistant says it has done.
+	Claims Claims `key:"claims"`
+}
+
 // Observation is how an operator observes the gateway, without a section of its own.
 type Observation struct {
 	// Metrics for Prometheus: docs/metrics.md.
@@ -418,8 +431,11 @@ func defaultFor(all []transport.Wire) *Config {
 			Outbound: PhoneOutbound{Carrier: phone.Twilio, PerMinute: setting.PhoneCalls},
 			Twilio:   PhoneTwilio{API: "https://api.twilio.com"}, Telnyx: PhoneTelnyx{API: "https://api.telnyx.com"},
 			Vonage: PhoneVonage{API: "https://api.nexmo.com"}},
-		Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
-			QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+		Safeguards: Safeguards{
+			Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
+				QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+			Claims: Claims{Languages: []string{"en"}},
+		},
 		MCP:   MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store: Store{Replicas: setting.Replicas, Sync: syncAlways},
 		Observation: Observation{

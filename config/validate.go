@@ -15,6 +15,7 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/origin"
+	"voicegw/orchestrator/claims"
 )
 
 type validator struct{ *loader }
@@ -42,6 +43,9 @@ func (v validator) validate() {
 	v.validateOrigins()
 	v.validateHosts()
 	v.validateFeatures()
+	if _, err := claims.ParseLanguages(v.config.Claims.Languages); err != nil {
+		v.bad("claims.languages", "claims.languages: %v.", err)
+	}
 	v.validateToolDirs()
 	v.validateMCP()
 	v.validateTLS()

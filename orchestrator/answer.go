@@ -101,6 +101,7 @@ func (m *machine) transcript(ev transport.Transcript) {
 	}
 	told := Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since}
 	m.do(told)
+	m.noteWords(told)
 	switch {
 	case ev.Role != transport.RoleAssistant:
 	case !ev.Final:

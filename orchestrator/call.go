@@ -84,6 +84,7 @@ func (in ConfirmationAnswer) take(m *machine) {
 }
 
 func (m *callControl) approved(a calls.Approved) {
+	m.approving = true
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
 		if m.response.underWay {
@@ -92,6 +93,7 @@ func (m *callControl) approved(a calls.Approved) {
 		m.openCausedTurn()
 	}
 	m.carryOut(m.calls.Approve(m.at, m.turns.last, a))
+	m.approving = false
 }
 
 func (m *callControl) conclude(a calls.Answer) {
@@ -269,6 +271,8 @@ type notice struct {
 	now    bool          // does not wait for the end of a turn
 	record *audit.Record // the audit record of the call that this notice answers; may be nil. It is immutable.
 	job    string        // id of the job whose end this reports; may be empty
+	// claims are the statements that this asks the model to correct; nil for other notices. Immutable.
+	claims []calls.Claimed
 }
 
 // notify sends a notice now or with the next turn. It returns false if the session ends and the model never gets it.
@@ -298,6 +302,9 @@ func (m *callControl) tell(n notice) {
 	if n.shown {
 		m.say("pending_message", n.text)
 		return
+	}
+	if n.claims != nil {
+		m.correcting()
 	}
 	m.sendAnswer(n)
 }

@@ -202,6 +202,7 @@ func (m *callControl) noMoreWords() {
 	if d := m.link.draft; d.ID != "" && !m.suppressed.transcript {
 		d.Final = true
 		m.do(d)
+		m.noteWords(d)
 	}
 }
 

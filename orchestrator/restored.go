@@ -38,6 +38,8 @@ type Memory struct {
 	// Cost is the cost of the model so far; WrapUp means that the model knows that a limit is near.
 	Cost   cost.Amount `json:"cost,omitzero"`
 	WrapUp bool        `json:"wrap_up,omitempty"`
+	// ClaimNotices is how often the model was asked to correct a claim.
+	ClaimNotices int `json:"claim_notices,omitempty"`
 }
 
 // OpenTurn is a turn without a complete answer.
@@ -74,6 +76,9 @@ func (s State) Memory() Memory {
 		Worded:   s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
 		Cost: s.spending.amount, WrapUp: s.spending.told, Contexts: s.contextTexts(),
+	}
+	if s.spokenWords != nil {
+		m.ClaimNotices = s.spokenWords.notices
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil {
@@ -139,6 +144,9 @@ func (in Restored) take(m *machine) {
 	m.suppressed = suppressed{audio: was.AudioOff, transcript: was.TranscriptOff}
 	m.turns.last, m.turns.gaps, m.turns.began = was.Turn, was.Gaps, m.at
 	m.spending.amount, m.spending.told = was.Cost, was.WrapUp
+	if was.ClaimNotices > 0 {
+		m.spokenWords = &spokenWords{notices: was.ClaimNotices}
+	}
 	if !in.Given {
 		m.turns.skip = turnsLeftOut
 	}

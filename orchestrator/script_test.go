@@ -11,6 +11,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/claims"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -111,6 +112,12 @@ func (w words) policy() Policy {
 	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = calls.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
+	if w.has("claims") {
+		var err error
+		if p.Claims, err = claims.ParseLanguages(strings.Split(w.id("claims"), ",")); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	if tool := w.id("confirm"); tool != "" {
 		p.Tools.Confirm = []string{tool}
 	}

@@ -67,6 +67,8 @@ func show(a Action) string {
 			line += " kind=" + a.Kind.String()
 		}
 		return line
+	case ClaimUnmatched:
+		return fmt.Sprintf("ClaimUnmatched %d %s %s %q %s", a.Turn, a.Item, a.Kind, a.Text, a.Why)
 	case Audit:
 		return showRecord(a.Record)
 	case Failed:
@@ -214,7 +216,7 @@ func showRecord(r audit.Record) string {
 	s := fmt.Sprintf("Audit %s %d %s %s", r.Event, r.TurnID, r.CallID, r.ToolID)
 	for _, f := range []struct{ name, value string }{
 		{"error", string(r.ErrorType)}, {"confirmation", r.Confirmation}, {"by", r.ConfirmedBy}, {"ref", r.Reference},
-		{"deed", r.BusinessKey}, {"not_delivered", r.NotDelivered}, {"why", r.Why},
+		{"deed", r.BusinessKey}, {"not_delivered", r.NotDelivered}, {"why", r.Why}, {"claim", r.Claim},
 	} {
 		if f.value != "" {
 			s += fmt.Sprintf(" %s=%s", f.name, f.value)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/conversation"
 	"voicegw/internal/textutil"
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -302,6 +303,9 @@ func (in UserAsk) take(m *machine) {
 // silently.
 func (in Began) take(m *machine) {
 	m.phase = PhaseActive
+	for _, tool := range conversation.CalledIn(in.Context) {
+		m.calls.Done(0, tool, nil)
+	}
 	switch {
 	case !textutil.IsBlank(in.PendingRequest):
 		m.openUserTurn(m.at)

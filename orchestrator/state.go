@@ -8,6 +8,7 @@ import (
 
 	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -33,6 +34,7 @@ type Policy struct {
 	SpokenConfirmation bool
 	// Keypad means that the user is on the phone and approves by pressing keys.
 	Keypad bool
+	Claims             claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
 func (p Policy) withDefaults() Policy {
@@ -54,7 +56,7 @@ func NewRules(p Policy) *Rules {
 	p = p.withDefaults()
 	return &Rules{p, calls.Rules{
 		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Keypad: p.Keypad, Live: true,
-		MaxOpen: maxCalls, MaxQuestions: maxConfirmations,
+		MaxOpen: maxCalls, MaxQuestions: maxConfirmations, Claims: p.Claims,
 	}}
 }
 
@@ -84,9 +86,10 @@ type State struct {
 	cuts []cut // flushed items whose heard part the model does not know yet, oldest first
 	user user
 
-	calls   calls.Calls
-	notices []notice // texts for the next turn, oldest first
-	*page            // never nil
+	calls        calls.Calls
+	notices      []notice // texts for the next turn, oldest first
+	*page                 // never nil
+	*spokenWords          // nil before the first words, or if claims are not checked
 
 	switching  switching
 	suppressed suppressed

@@ -51,6 +51,8 @@ type turnControl struct {
 	at      time.Time
 	actions []Action
 	endNow  bool // the session ends with this step
+	// approving: the call that the user has approved in this step has not been queued yet.
+	approving bool
 }
 
 func (m *turnControl) do(actions ...Action) { m.actions = append(m.actions, actions...) }
@@ -194,10 +196,13 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	if len(m.notices) > 0 && !m.away() && !m.leaving() && !m.user.speaks() && !m.at.Before(latest(m.user.quietAt, m.workedUntil())) {
+	for len(m.notices) > 0 && m.turn == nil && !m.away() && !m.leaving() && !m.user.speaks() &&
+		!m.at.Before(latest(m.user.quietAt, m.workedUntil())) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
-		m.tell(n)
+		if n.claims == nil || m.calls.Still(n.claims) {
+			m.tell(n)
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ func (m *turnControl) openTurnMidway() {
 
 func (m *turnControl) endTurn() {
 	t := m.turn
+	m.checkClaims(t.number)
 	m.turn = nil
 	m.lastActive = m.at
 	status := TurnCompleted
@@ -73,6 +74,7 @@ func (m *turnControl) endTurn() {
 // failTurn ends the open turn with an error. Until the user acts, the model keeps the budget of this turn.
 func (m *turnControl) failTurn(f Failed) {
 	t := m.turn
+	m.checkClaims(t.number)
 	m.turn = nil
 	m.lastActive = m.at
 	m.answers()
@@ -289,6 +291,7 @@ func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cut
 		}
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
 		m.cuts = append(m.cuts, c)
+		m.cutWords(c, it.turn)
 		m.line.renote(it.id, func(it *SpokenItem) { it.Cut = true })
 		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
 	}

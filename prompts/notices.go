@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -88,6 +89,29 @@ func JobNotice(name, tool, reference string, result json.RawMessage) string {
 	return fmt.Sprintf("%q, which %s began earlier (reference %s), has ended. This is its result; tell the user briefly what "+
 		"came of it, and do not call it again: %s",
 		name, tool, reference, result)
+}
+
+// ClaimNotice tells a model that it has claimed actions without an effect: made are its words about those that nothing has
+// done, waiting about those that wait for the user's approval.
+func ClaimNotice(made, waiting []string) string {
+	notice := "Something in your last answer is not true."
+	if len(made) > 0 {
+		notice += fmt.Sprintf(" You said %s, but no tool of this conversation has done it. If the user wants it and you have a "+
+			"tool for it, call that tool now. Otherwise tell the user in one sentence that it has not been done.", quoted(made))
+	}
+	if len(waiting) > 0 {
+		notice += fmt.Sprintf(" You said %s, but that waits for the user's approval and has not been done. Tell the user in one "+
+			"sentence that it still needs their approval, and do not call the tool again.", quoted(waiting))
+	}
+	return notice
+}
+
+func quoted(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, strconv.Quote(w))
+	}
+	return strings.Join(all, ", ")
 }
 
 // DeclinedNotice reports that the user has declined.

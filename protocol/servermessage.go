@@ -298,6 +298,17 @@ func (m *ToolEnded) Asks() bool {
 	return !m.OK && json.Unmarshal(m.Error, &failure) == nil && failure.Type == "CONFIRMATION_REQUIRED"
 }
 
+// ClaimUnmatched reports that the assistant has said that it did something, and no tool call of the conversation has done
+// it. Kind is the kind of action, such as "book", Text the words, and ItemID the id of their transcript or text.
+type ClaimUnmatched struct {
+	Header
+	ItemID string `json:"item_id"`
+	Kind   string `json:"kind"`
+	Text   string `json:"text"`
+	// Reason is no_side_effect, or waits_for_approval if a call of that kind waits for the user.
+	Reason string `json:"reason"`
+}
+
 // Timeout reports that the user is blocked until TimeoutUntil, in ms since the epoch.
 type Timeout struct {
 	Header
@@ -405,8 +416,9 @@ func (*ToolEnded) serverType() string      { return "tool.ended" }
 func (*ConfirmationRequest) serverType() string { return "confirmation.request" }
 func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
 
-func (*Timeout) serverType() string       { return "timeout" }
-func (*SessionMoving) serverType() string { return "session.moving" }
+func (*ClaimUnmatched) serverType() string { return "claim.unmatched" }
+func (*Timeout) serverType() string        { return "timeout" }
+func (*SessionMoving) serverType() string  { return "session.moving" }
 
 func (*AgentSwitched) serverType() string        { return "agent.switched" }
 func (*ProviderReconnecting) serverType() string { return "provider.reconnecting" }

@@ -117,6 +117,8 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 		return &protocol.ProviderReconnecting{Reason: string(a.Reason)}
 	case orchestrator.Reconnected:
 		return &protocol.ProviderReconnected{Reason: string(a.Reason), LostMS: a.Lost.Milliseconds(), How: string(a.How)}
+	case orchestrator.ClaimUnmatched:
+		return a.Message(a.Item)
 	case orchestrator.Ending:
 		return &protocol.SessionEnding{Reason: string(a.Reason), AfterMS: a.After.Milliseconds()}
 	}

@@ -25,7 +25,7 @@ type auditFlags struct {
 	Session     string       `help:"Only this session: its id or a prefix of it." placeholder:"ID"`
 	User        userIdentity `help:"Only this user." placeholder:"ID"`
 	Tool        string       `help:"Only this tool." placeholder:"NAME"`
-	Event       string       `help:"Only tool_execution, confirmation, intent_refused, tool_note or damage_accepted." placeholder:"EVENT"`
+	Event       string       `help:"Only tool_execution, confirmation, intent_refused, tool_note, claim_unmatched or damage_accepted." placeholder:"EVENT"`
 	Since       string       `help:"Only from this time: RFC 3339, a day such as 2026-11-20, or an age such as 3d." placeholder:"TIME"`
 	Until       string       `help:"Only before this time, in the same format as --since." placeholder:"TIME"`
 	Failed      bool         `help:"Only failures."`
@@ -114,10 +114,10 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
 	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote,
-		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventDamage}
+		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventClaim, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
 		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, "+
-			"job_started, job_ended, job_cancelled, job_told, damage_accepted", f.Event)
+			"job_started, job_ended, job_cancelled, job_told, claim_unmatched, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))

@@ -13,10 +13,17 @@ import (
 	"voicegw/internal/jobs"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/claims"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry/spec"
 	"voicegw/store"
 )
+
+// claimed are the languages of claims, which Load has checked.
+func claimed(cfg *config.Config) claims.Languages {
+	l, _ := claims.ParseLanguages(cfg.Claims.Languages)
+	return l
+}
 
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
@@ -26,6 +33,7 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 			Mode: spec.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
 		},
 		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
+		Claims:             claimed(cfg),
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	EventJobCancelled Event = "job_cancelled"
 	EventJobTold      Event = "job_told"
 	EventAgent        Event = "agent_switched"
+	// EventClaim is a statement of the assistant that it has done something that no call explains.
+	EventClaim Event = "claim_unmatched"
 	// EventDamage means that the operator accepted the damage to the store's data in Why.
 	EventDamage Event = "damage_accepted"
 	// EventSessionCost has the usage of a voice session in one process, EventTurnCost that of a text turn.
@@ -78,6 +80,7 @@ type Record struct {
 	Note     string          `json:"note,omitempty"`
 	NoteData json.RawMessage `json:"noteData,omitempty"`
 	Job      string          `json:"job,omitempty"`
+	Claim    string          `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
 	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over", "not_sent", "client" (the
@@ -206,6 +209,11 @@ const executorClient = "client"
 func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why string) Record {
 	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true,
 		Usage: Usage{Spent: &sum, Prices: prices}, Why: why}
+}
+
+// Claimed returns the record of a statement of the assistant that no call explains.
+func Claimed(at time.Time, mode spec.Mode, turn int, kind, why string) Record {
+	return Record{Event: EventClaim, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, Claim: kind, Why: why}
 }
 
 // hashed returns an id of a business key that does not reveal the arguments in it.

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,6 +31,18 @@ func (c *Conversation) Brief(most int) string {
 		lines = append([]string{prompts.EarlierInShort, shorten(c.Earlier, left)}, lines...)
 	}
 	return strings.Join(lines, "\n")
+}
+
+var calledIn = regexp.MustCompile(`\[called ([\w-]+): ok\]|^Gateway: The user approved ([\w-]+) \(reference `)
+
+// CalledIn returns the tools that, by a Brief, were called successfully or with the user's approval.
+func CalledIn(brief string) (tools []string) {
+	for line := range strings.Lines(brief) {
+		for _, m := range calledIn.FindAllStringSubmatch(line, -1) {
+			tools = append(tools, m[1]+m[2])
+		}
+	}
+	return tools
 }
 
 func (e Entry) line() string {

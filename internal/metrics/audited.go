@@ -75,6 +75,9 @@ func (m *Metrics) Audited(r audit.Record) {
 	if r.Event == audit.EventTurnCost && r.Spent != nil && r.Spent.Micros > 0 {
 		m.chatCost.Add(r.Spent.Micros.Dollars())
 	}
+	if r.Event == audit.EventClaim {
+		m.claims[r.Mode].with(r.Why).Inc()
+	}
 	if r.Event != audit.EventTool && r.Event != audit.EventConfirmation {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/claims"
 	"voicegw/protocol"
 	"voicegw/registry/spec"
 	"voicegw/session"
@@ -41,7 +42,8 @@ var (
 		protocol.CodeConfirmationUnknown, protocol.CodeConfirmationUsed, protocol.CodeConfirmationExpired, protocol.CodeSessionEnding,
 		protocol.CodeTooLong,
 	}
-	kinds = transport.Kinds()[1:] // without KindIgnore
+	unmatched = []claims.Verdict{claims.NoEffect, claims.Waiting}
+	kinds     = transport.Kinds()[1:] // without KindIgnore
 )
 
 // reportedKinds are the common kinds of model errors that leave the connection open.

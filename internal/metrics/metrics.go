@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -39,7 +40,8 @@ type Metrics struct {
 	wrong      set[prometheus.Counter]
 	reloads    set[prometheus.Counter]
 	chatCost   prometheus.Counter
-	waited     set[prometheus.Observer] // by the person's answer
+	waited     set[prometheus.Observer]              // by the person's answer
+	claims     map[spec.Mode]set[prometheus.Counter] // by reason
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
@@ -75,6 +77,10 @@ func New(o Options) *Metrics {
 	m.texts = m.newTexts()
 	m.reloads = counterSet(m.counters["reloads_total"], []string{reloadOK, reloadRefused})
 	m.waited = observerSet(m.histograms["confirmation_wait_seconds"], answered)
+	m.claims = map[spec.Mode]set[prometheus.Counter]{}
+	for _, mode := range modes {
+		m.claims[mode] = counterSet(m.counters["claims_unmatched_total"], unmatched, string(mode))
+	}
 	m.chatCost = m.counters["chat_cost_usd_total"].WithLabelValues()
 	m.wrong = counterSet(m.counters["auth_failures_total"], wrongs)
 	return m

@@ -154,6 +154,8 @@ var families = []Family{
 		Help: "Calls with an argument reduced to a limit."},
 	{Name: "confirmations_total", Kind: Counter, Labels: []string{"tool", "outcome"},
 		Help: "Actions that need approval: required, then approved, denied, expired or used."},
+	{Name: "claims_unmatched_total", Kind: Counter, Labels: []string{"mode", "reason"},
+		Help: "Claims of the assistant that no call explains: no_side_effect or waits_for_approval."},
 	{Name: "confirmation_wait_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: answering,
 		Help: "Time until approval, denial or expiry."},
 	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"},

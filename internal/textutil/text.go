@@ -227,3 +227,22 @@ func Typed(tty *os.File) (lines <-chan string, stop func()) {
 		_ = tty.Close()
 	}
 }
+
+// SpokenPart returns the part of a text that was spoken in the first heardMS of audioMS, without an incomplete last word.
+func SpokenPart(text string, heardMS, audioMS int64) string {
+	if heardMS <= 0 || audioMS <= 0 || text == "" {
+		return ""
+	}
+	if heardMS >= audioMS {
+		return text
+	}
+	runes := []rune(text)
+	n := int(int64(len(runes)) * heardMS / audioMS)
+	if unicode.IsSpace(runes[n]) {
+		return strings.TrimSpace(string(runes[:n]))
+	}
+	for n > 0 && !unicode.IsSpace(runes[n-1]) {
+		n--
+	}
+	return strings.TrimSpace(string(runes[:n]))
+}

@@ -146,6 +146,7 @@ type Answer struct {
 }
 
 func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
+	c.remember(k, env)
 	if k.reader.wants() {
 		c.setState(k, answered)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"voicegw/internal/audit"
+	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 )
@@ -25,6 +26,8 @@ type Rules struct {
 	Live   bool   // the caller calls [Calls.Tick], which expires questions; otherwise the next message finds them expired
 	// MaxOpen limits the open calls, MaxQuestions the open questions. Zero means no limit beyond those in Tools.
 	MaxOpen, MaxQuestions int
+	// Claims are the languages in which claims of the assistant are checked; see [Calls.Unmatched].
+	Claims claims.Languages
 }
 
 // ProgressEvery is the interval of tool.progress once a tool has exceeded its latency budget.
@@ -41,11 +44,12 @@ type Calls struct {
 
 	openCalls
 	book     Book
-	resolved []resolved // answered questions, oldest first
-	lost     []OpenCall // another process's writing calls; see Restore. Immutable after it
-	count    int        // names given so far
-	prefix   string     // prefix of the next names
-	strayed  bool       // see Strayed
+	resolved []resolved      // answered questions, oldest first
+	lost     []OpenCall      // another process's writing calls; see Restore. Immutable after it
+	effects  []claims.Effect // of finished calls, oldest first; never changed in place
+	count    int             // names given so far
+	prefix   string          // prefix of the next names
+	strayed  bool            // see Strayed
 }
 
 // openCalls has the calls without a final result.

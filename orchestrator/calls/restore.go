@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -20,6 +21,8 @@ type Memory struct {
 	Questions []OpenQuestion  `json:"questions,omitempty"` // the open questions, oldest first
 	// Lost are writing calls of a previous process with unknown outcomes; see [Calls.Restore].
 	Lost []OpenCall `json:"lost,omitempty"`
+	// Effects are those of finished calls, for [Calls.Unmatched].
+	Effects []claims.Effect `json:"effects,omitempty"`
 }
 
 // UnderWay reports whether a call of a turn was open.
@@ -70,7 +73,7 @@ const maxLost = 64
 
 // Memory returns what another process needs. It shares nothing with c.
 func (c *Calls) Memory() Memory {
-	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost)}
+	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost), Effects: c.effects}
 	for i := range c.open {
 		if k := &c.open[i]; k.wasAsked() {
 			m.Questions = append(m.Questions, k.openQuestion())
@@ -128,7 +131,7 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 	for _, q := range m.Questions {
 		c.open = append(c.open, c.restoreQuestion(q))
 	}
-	c.lost = slices.Clone(m.Lost)
+	c.lost, c.effects = slices.Clone(m.Lost), slices.Clone(m.Effects[max(len(m.Effects)-maxEffects, 0):])
 	var do []Action
 	for _, o := range m.Open {
 		if o.Writes {

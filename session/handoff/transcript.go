@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"voicegw/internal/conversation"
@@ -367,26 +366,7 @@ func (s *utterance) cutText() {
 	if !s.ended && s.text > 0 {
 		text = text[:min(s.text, len(text))] // the text of the received audio
 	}
-	s.entry.Interrupted, s.entry.Text = true, heardOf(text, s.heardMS, s.audioMS)
-}
-
-// heardOf returns the part of a text that was spoken in the first heardMS of audioMS, without an incomplete last word.
-func heardOf(text string, heardMS, audioMS int64) string {
-	if heardMS <= 0 || audioMS <= 0 || text == "" {
-		return ""
-	}
-	if heardMS >= audioMS {
-		return text
-	}
-	runes := []rune(text)
-	n := int(int64(len(runes)) * heardMS / audioMS)
-	if unicode.IsSpace(runes[n]) {
-		return strings.TrimSpace(string(runes[:n]))
-	}
-	for n > 0 && !unicode.IsSpace(runes[n-1]) {
-		n--
-	}
-	return strings.TrimSpace(string(runes[:n]))
+	s.entry.Interrupted, s.entry.Text = true, textutil.SpokenPart(text, s.heardMS, s.audioMS)
 }
 
 // clip bounds a tool's name, which the model may have invented.

@@ -12,6 +12,7 @@ import (
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/cost"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
@@ -289,7 +290,7 @@ func FuzzHeardOf(f *testing.F) {
 		if heard > 1<<40 || all > 1<<40 {
 			return
 		}
-		got := heardOf(text, heard, all)
+		got := textutil.SpokenPart(text, heard, all)
 		if heard >= all && all > 0 && heard > 0 {
 			if got != text {
 				t.Errorf("all of %q was heard, and %q is left", text, got)

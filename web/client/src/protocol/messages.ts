@@ -498,6 +498,18 @@ export interface AgentSwitched extends Numbered {
   reason?: string;
 }
 
+/** The assistant says that it has done something, and no tool call of the conversation has done it. */
+export interface ClaimUnmatched extends Numbered {
+  type: "claim.unmatched";
+  /** The utterance: the id of its transcript or text. */
+  item_id: string;
+  /** The kind of action, such as "book". */
+  kind: string;
+  text: string;
+  /** waits_for_approval: a call of that kind waits for the user. */
+  reason: "no_side_effect" | "waits_for_approval";
+}
+
 /** The gateway lost its connection to the model and is restoring it. */
 export interface ProviderReconnecting extends Numbered {
   type: "provider.reconnecting";
@@ -626,6 +638,7 @@ export type ServerMessage =
   | UsageMessage
   | Done
   | AgentSwitched
+  | ClaimUnmatched
   | ProviderReconnecting
   | ProviderReconnected
   | SessionMoving

@@ -65,6 +65,7 @@ export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
     case "turn.started":
     case "turn.ended":
     case "agent.switched":
+    case "claim.unmatched":
     case "provider.reconnecting":
     case "provider.reconnected":
     case "inspect.call":

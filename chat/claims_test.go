@@ -1,0 +1,133 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"voicegw/internal/audit"
+	"voicegw/orchestrator/claims"
+	"voicegw/protocol"
+	"voicegw/transport"
+)
+
+func claimSetting(t *testing.T) fixtureSetting {
+	l, err := claims.ParseLanguages([]string{"en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fixtureSetting{options: Options{Claims: l}}
+}
+
+// claimed are the reasons of the claims that the client is told of; each is audited once.
+func (f *fixture) claimed(told *turnTold) string {
+	var reasons, records []string
+	for _, m := range of[*protocol.ClaimUnmatched](told) {
+		reasons = append(reasons, m.Kind+" "+m.Reason)
+	}
+	for _, r := range f.audited() {
+		if r.Event == audit.EventClaim {
+			records = append(records, r.Claim+" "+r.Why)
+		}
+	}
+	if got := strings.Join(records, ", "); got != strings.Join(reasons, ", ") {
+		f.t.Errorf("audited: %s; told: %s", got, reasons)
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// notices counts what the model was told about claims in its last request.
+func (f *fixture) notices() (n int) {
+	for _, m := range f.model.prompts[len(f.model.prompts)-1].Messages {
+		if m.Role == RoleUser && strings.Contains(m.Text, "in your last answer is not true") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestClaims(t *testing.T) {
+	book := callsTools(nth(1), "book", `{"name":"a"}`)
+	for name, tt := range map[string]struct {
+		turns   [][]step // of which the last is checked
+		history []Message
+		want    string
+		notices int
+	}{
+		"nothing was done": {turns: [][]step{{says("I've booked it."), says("Sorry, I have not booked it.")}},
+			want: "book no_side_effect", notices: 1},
+		"it was done":         {turns: [][]step{{book, says("I've booked it.")}}},
+		"in an earlier turn":  {turns: [][]step{{book, says("Yes.")}, {says("I've booked it.")}}},
+		"it waits":            {turns: [][]step{{callsTools(nth(1), "pay", `{"name":"Bob"}`), says("I've paid Bob."), says("Please approve it.")}}, want: "pay waits_for_approval", notices: 1},
+		"it waits since then": {turns: [][]step{{callsTools(nth(1), "pay", `{"name":"Bob"}`), says("May I?")}, {says("I've paid Bob."), says("Not yet.")}}, want: "pay waits_for_approval", notices: 1},
+		"the model insists": {turns: [][]step{{says("I've booked it."), says("I've booked it.")}},
+			want: "book no_side_effect, book no_side_effect", notices: 1},
+		"it is done then": {turns: [][]step{{says("I've booked it."), book, says("Now I've booked it.")}},
+			want: "book no_side_effect", notices: 1},
+		"the client did it": {turns: [][]step{{says("I've booked it.")}}, history: []Message{{Role: RoleUser, Text: "Hi"},
+			{Role: RoleAssistant, Calls: []ToolCall{{ID: "call_x", Name: "their_booking", Args: json.RawMessage(`{}`)}}},
+			{Role: RoleTool, CallID: "call_x", Text: "ok"}}},
+		"the client did something else": {turns: [][]step{{says("I've booked it."), says("No.")}}, history: []Message{{Role: RoleUser, Text: "Hi"},
+			{Role: RoleAssistant, Calls: []ToolCall{{ID: "call_x", Name: "send_email", Args: json.RawMessage(`{}`)}}},
+			{Role: RoleTool, CallID: "call_x", Text: "ok"}}, want: "book no_side_effect", notices: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, claimSetting(t), func(t *testing.T, f *fixture) {
+				var told *turnTold
+				for i, steps := range tt.turns {
+					var err error
+					if told, err = f.respond(t.Context(), Request{Message: "Book it" + strings.Repeat("!", i), History: tt.history}, steps...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := f.claimed(told); got != tt.want || f.notices() != tt.notices || told.done().Status != protocol.DoneCompleted {
+					t.Errorf("claims: %q, want %q; %d notices, want %d; %s", got, tt.want, f.notices(), tt.notices, told.types())
+				}
+				if len(f.model.steps) > 0 {
+					t.Errorf("%d answers were not asked for", len(f.model.steps))
+				}
+			})
+		})
+	}
+}
+
+// TestApprovedClaim: after the approval, what the model says is true, in that turn and in the next.
+func TestApprovedClaim(t *testing.T) {
+	bubble(t, claimSetting(t), func(t *testing.T, f *fixture) {
+		asked := of[*protocol.ConfirmationRequest](f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("May I?")))
+		req := Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}
+		told, err := f.respond(t.Context(), req, says("I've paid Bob."))
+		if err != nil || f.claimed(told) != "" {
+			t.Error(err, told.types())
+		}
+		if told := f.say("Really?", says("Yes, I've paid Bob.")); f.claimed(told) != "" {
+			t.Error(told.types())
+		}
+	})
+}
+
+// TestCorrectionIsRepeated: an attempt that continues a message tells the client and the audit nothing again, and the
+// model once.
+func TestCorrectionIsRepeated(t *testing.T) {
+	bubble(t, claimSetting(t), func(t *testing.T, f *fixture) {
+		req := Request{ID: "m-1", Message: "Book it"}
+		broken := func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no connection")}
+		}
+		if told, err := f.respond(t.Context(), req, says("I've booked it."), broken); err != nil || told.done().Status != protocol.DoneFailed {
+			t.Fatal(err, told.types())
+		}
+		told, err := f.respond(t.Context(), req, says("Sorry, it is not booked."))
+		if err != nil || told.types() != "text.done claim.unmatched text.done usage done" {
+			t.Error(err, told.types())
+		}
+		if f.claimed(told) != "book no_side_effect" || f.notices() != 1 {
+			t.Errorf("%d notices", f.notices())
+		}
+		if again, err := f.respond(t.Context(), req); err != nil || again.lines() != told.lines() {
+			t.Error(err, again.types())
+		}
+	})
+}

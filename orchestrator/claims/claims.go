@@ -1,0 +1,167 @@
+// Package claims finds statements of an assistant that it has done something ("I have booked it"), and compares them
+// with the side effects of the conversation. It is pure. In doubt, a statement is no claim, or is true.
+package claims
+
+import (
+	"encoding/json"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind is the kind of an action.
+type Kind uint8
+
+// The kinds. KindDone is any action.
+const (
+	KindBook Kind = iota + 1
+	KindSend
+	KindCancel
+	KindChange
+	KindDelete
+	KindCreate
+	KindOrder
+	KindPay
+	KindTransfer
+	KindRemind
+	KindCall
+	KindSwitch
+	KindDone
+)
+
+var kindNames = [...]string{"", "book", "send", "cancel", "change", "delete", "create", "order", "pay", "transfer", "remind", "call",
+	"switch", "done"}
+
+// String returns the kind's name, such as "book".
+func (k Kind) String() string { return kindNames[k] }
+
+// KindNames returns the names of all kinds.
+func KindNames() []string { return slices.Clone(kindNames[1:]) }
+
+func kindOf(name string) (Kind, bool) {
+	i := slices.Index(kindNames[1:], name)
+	return Kind(i + 1), i >= 0
+}
+
+// Kinds is a set of kinds. The zero Kinds means unknown.
+type Kinds uint32
+
+func (k Kind) set() Kinds { return 1 << k }
+
+// related has, for each kind of claim, the kinds of tools that may have done it.
+var related = [...]Kinds{
+	KindBook:     sets(KindBook, KindOrder, KindCreate, KindChange),
+	KindSend:     sets(KindSend, KindRemind),
+	KindCancel:   sets(KindCancel, KindDelete, KindChange),
+	KindChange:   sets(KindChange, KindBook, KindCreate, KindDelete, KindSwitch),
+	KindDelete:   sets(KindDelete, KindCancel, KindChange),
+	KindCreate:   sets(KindCreate, KindBook, KindRemind, KindChange, KindOrder),
+	KindOrder:    sets(KindOrder, KindBook, KindPay),
+	KindPay:      sets(KindPay, KindOrder, KindTransfer),
+	KindTransfer: sets(KindTransfer, KindPay, KindCall),
+	KindRemind:   sets(KindRemind, KindCreate, KindBook),
+	KindCall:     sets(KindCall, KindTransfer, KindSend),
+	KindSwitch:   sets(KindSwitch, KindChange, KindCancel),
+	KindDone:     ^Kinds(0),
+}
+
+func sets(kinds ...Kind) (s Kinds) {
+	for _, k := range kinds {
+		s |= k.set()
+	}
+	return s
+}
+
+// Claim is a statement that something was done.
+type Claim struct {
+	Kind       Kind
+	Start, End int // the position of its clause in the text, in bytes
+	// Weak means that it may report what a lookup has shown: "your appointment is booked".
+	Weak bool
+}
+
+// Effect is a tool call that may make a claim true. Checkpoints contain its JSON form.
+type Effect struct {
+	Turn  int   `json:"turn,omitempty"`
+	Kinds Kinds `json:"kinds,omitempty"` // what the words of the tool suggest; see [KindsOf]
+	Reads bool  `json:"reads,omitempty"` // it changed nothing
+	Waits bool  `json:"waits,omitempty"` // a person has not approved it: nothing was done
+}
+
+// Verdict is the result of a check.
+type Verdict string
+
+// The verdicts.
+const (
+	Matched  Verdict = ""
+	NoEffect Verdict = "no_side_effect"
+	// Waiting: only a call that waits for a person's approval would make the claim true.
+	Waiting Verdict = "waits_for_approval"
+)
+
+// Check compares a claim, made in a turn, with the conversation's effects. A writing call of the same turn makes any
+// claim true, unless a call of the claimed kind waits for approval.
+func (c Claim) Check(turn int, effects []Effect) Verdict {
+	var matched, matchedNow, wroteNow, waits, waitsNow, read bool
+	for _, e := range effects {
+		now, fits := e.Turn == turn, e.Kinds == 0 || e.Kinds&related[c.Kind] != 0
+		switch {
+		case e.Waits:
+			waits, waitsNow = waits || fits, waitsNow || fits && now
+		case e.Reads:
+			read = read || now || fits && e.Kinds != 0
+		default:
+			matched, matchedNow, wroteNow = matched || fits, matchedNow || fits && now, wroteNow || now
+		}
+	}
+	switch {
+	case matchedNow, matched && !waitsNow, wroteNow && !waits, c.Weak && read && !waitsNow:
+		return Matched
+	case waits:
+		return Waiting
+	default:
+		return NoEffect
+	}
+}
+
+// maxToolWords limits how much of a tool's words KindsOf reads, in bytes of each text.
+const maxToolWords = 2 << 10
+
+// KindsOf returns the kinds that the words of a tool and its arguments suggest: its id, title and description, and the
+// arguments' texts.
+func KindsOf(args json.RawMessage, texts ...string) (s Kinds) {
+	_, tools := load()
+	see := func(text string) {
+		var buf [maxWord]byte
+		text = text[:min(len(text), maxToolWords)]
+		for len(text) > 0 {
+			n, at := 0, 0
+			for at < len(text) {
+				r, size := utf8.DecodeRuneInString(text[at:])
+				if !unicode.IsLetter(r) || at > 0 && unicode.IsUpper(r) && lowerBefore(text[:at]) {
+					break
+				}
+				at += size
+				n = appendLower(&buf, n, r)
+			}
+			if n > 0 {
+				s |= tools[string(buf[:n])]
+				text = text[at:]
+				continue
+			}
+			_, size := utf8.DecodeRuneInString(text)
+			text = text[size:]
+		}
+	}
+	for _, t := range texts {
+		see(t)
+	}
+	see(string(args))
+	return s
+}
+
+// lowerBefore reports whether a text ends in a small letter: bookTable are two words.
+func lowerBefore(text string) bool {
+	r, _ := utf8.DecodeLastRuneInString(text)
+	return unicode.IsLower(r)
+}

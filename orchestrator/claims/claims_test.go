@@ -1,0 +1,262 @@
+package claims
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// labelled is a sentence of the corpus with the kind that a person has given it; "-" for no claim.
+type labelled struct{ language, kind, text string }
+
+func corpus(t testing.TB) (all []labelled) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+				continue
+			}
+			kind, text, ok := strings.Cut(line, "\t")
+			if !ok {
+				t.Fatalf("%s: a line is kind, tab, sentence: %q", file, line)
+			}
+			all = append(all, labelled{strings.TrimSuffix(filepath.Base(file), ".txt"), kind, text})
+		}
+	}
+	return all
+}
+
+func languages(t testing.TB, codes ...string) Languages {
+	t.Helper()
+	l, err := ParseLanguages(codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// score counts the sentences of a language.
+type score struct{ sentences, negatives, right, missed, wrong int }
+
+func (s score) precision() float64 { return float64(s.right) / float64(s.right+s.wrong) }
+func (s score) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
+
+// TestCorpus finds the claims of the corpus with all languages on, as a gateway with several languages does, and
+// prints the figures of docs/policy.md.
+func TestCorpus(t *testing.T) {
+	find, scores, kinds := languages(t, Known()...), map[string]*score{}, 0
+	for _, s := range corpus(t) {
+		sum := scores[s.language]
+		if sum == nil {
+			sum = &score{}
+			scores[s.language] = sum
+		}
+		sum.sentences++
+		found := find.Find(s.text)
+		switch claim := s.kind != "-"; {
+		case !claim && len(found) > 0:
+			sum.negatives++
+			sum.wrong++
+			t.Logf("wrong:  %s %q: %v", s.language, s.text, found)
+		case !claim:
+			sum.negatives++
+		case len(found) == 0:
+			sum.missed++
+			t.Logf("missed: %s %q", s.language, s.text)
+		default:
+			sum.right++
+			if found[0].Kind.String() != s.kind {
+				kinds++
+				t.Logf("kind:   %s %q is %s", s.language, s.text, found[0].Kind)
+			}
+		}
+	}
+	total := score{}
+	for _, code := range Known() {
+		s := scores[code]
+		if s == nil {
+			t.Fatalf("no corpus of %s", code)
+		}
+		t.Log(figures(code, *s))
+		if s.precision() < 0.95 || s.recall() < 0.8 {
+			t.Errorf("%s: precision %.3f and recall %.3f, want at least 0.95 and 0.8", code, s.precision(), s.recall())
+		}
+		total = score{total.sentences + s.sentences, total.negatives + s.negatives, total.right + s.right, total.missed + s.missed,
+			total.wrong + s.wrong}
+	}
+	t.Log(figures("all", total))
+	if total.sentences < 300 || total.negatives*2 < total.sentences {
+		t.Errorf("the corpus has %d sentences, %d of them no claims; want 300, half of them none", total.sentences, total.negatives)
+	}
+	if kinds > total.right/50 {
+		t.Errorf("%d of %d claims have another kind", kinds, total.right)
+	}
+}
+
+func figures(name string, s score) string {
+	return fmt.Sprintf("%s: %d sentences, %d without a claim; precision %.3f, recall %.3f", name, s.sentences, s.negatives, s.precision(), s.recall())
+}
+
+// TestForms are the rules that single sentences of the corpus would not show.
+func TestForms(t *testing.T) {
+	find := languages(t, "en", "de")
+	for _, tt := range []struct{ text, want string }{
+		{"", ""},
+		{"Okay. I've booked it, and I've sent you the details. Anything else?", "book:I've booked it; send:I've sent you the details"},
+		{"I've booked your table, is there anything else?", "book:I've booked your table"},
+		{"You said I've booked it?", ""},
+		{"I’VE BOOKED IT!", "book:I’VE BOOKED IT"},
+		{"I've sent it to Dr. Lee. Not the letter.", "send:I've sent it to Dr. Lee"},
+		{"Your appointment with Dr. Lee is booked.", "book:Your appointment with Dr. Lee is booked?"},
+		{"I've moved it to 3:30, or 15.30, for 1,000 euros.", "change:I've moved it to 3:30"},
+		{"He said “I've booked it. I've sent it.” and left.", ""},
+		{"> I've booked it\nI've sent it", "send:I've sent it"},
+		{"Here is a draft.\nDear John,\nI've booked the hotel.\nBest regards", ""},
+		{"```\nI've booked it\n```\nI've sent it", "send:I've sent it"},
+		{"Der Termin am 3. Mai ist jetzt eingetragen.", "book:Der Termin am 3. Mai ist jetzt eingetragen"},
+		{"Ihr Zahnarzttermin ist eingetragen.", "book:Ihr Zahnarzttermin ist eingetragen?"},
+		{"I've cancelled the old one and booked a new one.", "cancel:I've cancelled the old one and booked a new one; book:I've cancelled the old one and booked a new one"},
+		{strings.Repeat("x", 200) + " I've booked it.", ""},
+		{strings.Repeat("so ", 300) + ". I've booked it", "book:I've booked it"},
+	} {
+		var got []string
+		for _, c := range find.Find(tt.text) {
+			mark := ""
+			if c.Weak {
+				mark = "?"
+			}
+			got = append(got, c.Kind.String()+":"+tt.text[c.Start:c.End]+mark)
+		}
+		if got := strings.Join(got, "; "); got != tt.want {
+			t.Errorf("%.60q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestLanguages(t *testing.T) {
+	if _, err := ParseLanguages([]string{"en", "xx"}); err == nil || !strings.Contains(err.Error(), `"xx"; use one of de, en`) {
+		t.Errorf("an unknown language: %v", err)
+	}
+	if l := languages(t); !l.None() || l.Find("I've booked it.") != nil {
+		t.Error("without a language, something is found")
+	}
+	if l := languages(t, "en", "en"); len(l.Find("I've booked it.")) != 1 {
+		t.Error("a language that is named twice finds twice")
+	}
+	if l := languages(t, "en"); l.Find("Ich habe den Tisch reserviert.") != nil {
+		t.Error("English finds German")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	book := Claim{Kind: KindBook}
+	weak := Claim{Kind: KindBook, Weak: true}
+	booked, sent, unknown := KindBook.set(), KindSend.set(), Kinds(0)
+	for _, tt := range []struct {
+		name    string
+		claim   Claim
+		effects []Effect
+		want    Verdict
+	}{
+		{"nothing happened", book, nil, NoEffect},
+		{"it happened", book, []Effect{{Turn: 5, Kinds: booked}}, Matched},
+		{"in an earlier turn", book, []Effect{{Turn: 2, Kinds: booked}}, Matched},
+		{"by a related kind", book, []Effect{{Turn: 2, Kinds: KindCreate.set()}}, Matched},
+		{"something else in an earlier turn", book, []Effect{{Turn: 2, Kinds: sent}}, NoEffect},
+		{"something unknown in an earlier turn", book, []Effect{{Turn: 2, Kinds: unknown}}, Matched},
+		{"something else in this turn", book, []Effect{{Turn: 5, Kinds: sent}}, Matched},
+		{"it waits", book, []Effect{{Turn: 5, Kinds: booked, Waits: true}}, Waiting},
+		{"it waits since an earlier turn", book, []Effect{{Turn: 3, Kinds: booked, Waits: true}}, Waiting},
+		{"it waits, and something else happened", book, []Effect{{Turn: 5, Kinds: sent}, {Turn: 5, Kinds: booked, Waits: true}}, Waiting},
+		{"it waits, and it happened before", book, []Effect{{Turn: 2, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, Waiting},
+		{"one waits and one happened", book, []Effect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, Matched},
+		{"an old one waits, and one happened before", book, []Effect{{Turn: 2, Kinds: booked}, {Turn: 3, Kinds: booked, Waits: true}}, Matched},
+		{"something else waits", book, []Effect{{Turn: 5, Kinds: sent, Waits: true}}, NoEffect},
+		{"something else waits, and it happened", book, []Effect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: sent, Waits: true}}, Matched},
+		{"a lookup is no action", book, []Effect{{Turn: 5, Kinds: booked, Reads: true}}, NoEffect},
+		{"a lookup shows a state", weak, []Effect{{Turn: 5, Kinds: sent, Reads: true}}, Matched},
+		{"an earlier lookup shows a state", weak, []Effect{{Turn: 2, Kinds: booked, Reads: true}}, Matched},
+		{"an earlier lookup of something else", weak, []Effect{{Turn: 2, Kinds: sent, Reads: true}}, NoEffect},
+		{"a lookup, and it waits", weak, []Effect{{Turn: 5, Kinds: booked, Reads: true}, {Turn: 5, Kinds: booked, Waits: true}}, Waiting},
+		{"done", Claim{Kind: KindDone}, []Effect{{Turn: 2, Kinds: sent}}, Matched},
+	} {
+		if got := tt.claim.Check(5, tt.effects); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	for k := KindBook; k <= KindDone; k++ {
+		if related[k]&k.set() == 0 {
+			t.Errorf("%s is not related to itself", k)
+		}
+	}
+}
+
+func TestKindsOf(t *testing.T) {
+	for _, tt := range []struct {
+		want  Kinds
+		args  string
+		texts []string
+	}{
+		{0, ``, []string{"frobnicate"}},
+		{sets(KindBook), ``, []string{"appointment_v2"}},
+		{sets(KindBook), ``, []string{"bookTable"}},
+		{sets(KindCancel, KindDelete), `{"action":"cancel"}`, []string{"crm_delete"}},
+		{sets(KindSend), ``, []string{"x", "Verschickt eine Nachricht."}},
+		{sets(KindRemind), ``, []string{"", "Stellt einen WECKER"}},
+	} {
+		if got := KindsOf([]byte(tt.args), tt.texts...); got&tt.want != tt.want || tt.want == 0 && got != 0 {
+			t.Errorf("%v %s: %b, want %b", tt.texts, tt.args, got, tt.want)
+		}
+	}
+}
+
+// TestNoClaimAllocatesNothing: the check runs in every turn.
+func TestNoClaimAllocatesNothing(t *testing.T) {
+	find := languages(t, Known()...)
+	for _, s := range corpus(t) {
+		if find.Find(s.text) == nil {
+			if n := testing.AllocsPerRun(10, func() { find.Find(s.text) }); n > 0 {
+				t.Fatalf("%v allocations for %q", n, s.text)
+			}
+		}
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	for _, s := range corpus(f) {
+		f.Add(s.text)
+	}
+	find := languages(f, Known()...)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, c := range find.Find(text) {
+			if c.Start < 0 || c.Start >= c.End || c.End > len(text) || c.Kind < KindBook || c.Kind > KindDone {
+				t.Errorf("%q: %+v", text, c)
+			}
+		}
+		KindsOf([]byte(text), text)
+	})
+}
+
+// BenchmarkFind reads an answer of 600 characters without a claim, as most are.
+func BenchmarkFind(b *testing.B) {
+	text := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
+	for _, codes := range [][]string{{"en"}, Known()} {
+		find := languages(b, codes...)
+		b.Run(strings.Join(codes, ","), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				find.Find(text)
+			}
+		})
+	}
+}

@@ -1,0 +1,423 @@
+package claims
+
+import (
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxText  = 32 << 10 // how much of a text is read, in bytes
+	maxWords = 96       // of a sentence; the rest counts as another one
+	maxWord  = 32       // bytes of a word; no word of a table is longer
+)
+
+// word is a word of a sentence. clause numbers its clause.
+type word struct {
+	entry
+	start, end int
+	clause     int
+	quoted     bool
+}
+
+func (w word) is(c class) bool { return w.class&c != 0 }
+
+// sentence is a sentence that is being read.
+type sentence struct {
+	*table
+	text   string
+	words  [maxWords]word
+	n      int
+	clause int
+	quote  rune // the open quotation mark; zero outside of a quotation
+	last   rune // the last character
+	seen   class
+	letter bool
+}
+
+// Find returns the claims in a text, in the order of their languages and positions. It allocates nothing without any.
+// Times and numbers of words are limited, so it takes at most a few ms. It is safe for concurrent use.
+func (l Languages) Find(text string) (all []Claim) {
+	for cut := maxText; len(text) > maxText; cut-- {
+		if utf8.RuneStart(text[cut]) {
+			text = text[:cut]
+		}
+	}
+	for _, t := range l.tables {
+		s, before := sentence{table: t, text: text}, len(all)
+		if all = s.read(all); s.letter {
+			all = all[:before:before]
+		}
+	}
+	return all
+}
+
+func (s *sentence) read(all []Claim) []Claim {
+	for at := 0; at < len(s.text); {
+		r, size := utf8.DecodeRuneInString(s.text[at:])
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			at = s.word(at)
+			s.last = 'a'
+			if s.n == maxWords {
+				all = s.over('.', all)
+			}
+			continue
+		}
+		switch next := s.next(at + size); {
+		case r == '>' && (s.last == 0 || s.last == '\n'):
+			s.quote = r
+		case r == '!' || r == '?' || r == '…' || r == '\n' || r == '.' && s.stops(next):
+			all = s.over(r, all)
+			if r == '\n' && s.quote == '>' {
+				s.quote = 0
+			}
+		case r == ';' || r == '—' || r == '–' || r == '(' || r == ')', (r == ',' || r == ':') && !unicode.IsDigit(next),
+			r == '-' && s.last == ' ':
+			s.clause++
+		default:
+			s.quotes(r)
+		}
+		s.last = r
+		at += size
+	}
+	return s.over('.', all)
+}
+
+// next returns the character at a position; zero at the end.
+func (s *sentence) next(at int) rune {
+	if at >= len(s.text) {
+		return 0
+	}
+	r, _ := utf8.DecodeRuneInString(s.text[at:])
+	return r
+}
+
+// stops reports whether a full stop before that character ends the sentence. It does not within a name or after a
+// number or title.
+func (s *sentence) stops(next rune) bool {
+	if next != 0 && !unicode.IsSpace(next) && !isQuote(next) && next != ')' && next != '*' {
+		return false
+	}
+	if s.n == 0 || s.last != 'a' {
+		return true
+	}
+	last := s.words[s.n-1]
+	text := s.text[last.start:last.end]
+	if s.ordinals && len(text) <= 2 && text[0] <= '9' {
+		return false
+	}
+	return !slices.Contains(titles, text)
+}
+
+// titles are abbreviations before a name.
+var titles = []string{"Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Hr", "Fr", "Nr", "Str", "No", "Sr", "Sra", "Mme", "M"}
+
+func isQuote(r rune) bool {
+	switch r {
+	case '"', '“', '”', '„', '«', '»', '`':
+		return true
+	}
+	return false
+}
+
+func (s *sentence) quotes(r rune) {
+	switch {
+	case !isQuote(r):
+	case s.quote == 0:
+		s.quote = r
+	default:
+		s.quote = 0
+	}
+}
+
+// word reads a word and returns the position after it. An apostrophe ends a word, a hyphen between letters does not.
+func (s *sentence) word(at int) int {
+	var buf [maxWord]byte
+	w := word{start: at, clause: s.clause, quoted: s.quote != 0}
+	n := 0
+	for at < len(s.text) {
+		r, size := utf8.DecodeRuneInString(s.text[at:])
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && (r != '-' || !unicode.IsLetter(s.next(at+size))) {
+			break
+		}
+		at += size
+		n = appendLower(&buf, n, r)
+	}
+	w.end, w.entry = at, s.table.words[string(buf[:n])]
+	if s.compounds && w.class == 0 && n < maxWord && unicode.IsUpper(s.next(w.start)) {
+		w.class = s.compound(buf[:n])
+	}
+	if w.is(sep) {
+		s.clause++
+		w.clause = s.clause
+	}
+	s.seen |= w.class
+	s.words[s.n] = w
+	s.n++
+	return at
+}
+
+// compound returns whether a noun ends in one that actions change: "Telefonnummer".
+func (s *sentence) compound(noun []byte) class {
+	const least = 4 // bytes
+	for from := least - 1; from <= len(noun)-least; from++ {
+		if c := s.table.words[string(noun[from:])].class; c&(object|thing|work) != 0 {
+			return c & (object | thing | work)
+		}
+	}
+	return 0
+}
+
+// appendLower adds a small letter at n and returns the new length. A full buffer is no word of a table.
+func appendLower(buf *[maxWord]byte, n int, r rune) int {
+	if r < utf8.RuneSelf {
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		if n < maxWord {
+			buf[n] = byte(r)
+			return n + 1
+		}
+		return maxWord
+	}
+	if n > maxWord-utf8.UTFMax {
+		return maxWord
+	}
+	return n + utf8.EncodeRune(buf[n:], unicode.ToLower(r))
+}
+
+// over checks a complete sentence and begins the next one.
+func (s *sentence) over(end rune, all []Claim) []Claim {
+	if s.seen&(verb|finished) != 0 && s.seen&habit == 0 {
+		for from := 0; from < s.n; {
+			to := from
+			for to < s.n && s.words[to].clause == s.words[from].clause {
+				to++
+			}
+			// "I've booked it, is that all?" asks nothing about the booking.
+			if asked := end == '?'; !asked || to < s.n {
+				// "It is booked, if you agree" is no state.
+				open := asked || to < s.n && s.words[to].is(after)
+				all = s.claims(s.words[from:to], open, all)
+			}
+			from = to
+		}
+	}
+	s.letter = s.letter || s.seen&letter != 0
+	s.n, s.clause, s.seen = 0, 0, 0
+	return all
+}
+
+// claims adds those of a clause. In an open one, a question or with a condition, only the speaker's own action is one.
+func (s *sentence) claims(c []word, open bool, all []Claim) []Claim {
+	for i, w := range c {
+		if w.quoted || s.denied(c, i) {
+			continue
+		}
+		start, weak, ok := 0, false, false
+		switch {
+		case w.is(verb):
+			if start, ok = s.own(c, i); !ok && !open {
+				weak = true
+				if start, weak, ok = s.passive(c, i); !ok {
+					start, weak, ok = 0, true, s.short(c, i)
+				}
+			}
+		case w.is(finished) && !open:
+			weak, ok = true, s.isDone(c)
+			w.kind = KindDone
+		}
+		if ok {
+			all = append(all, Claim{Kind: w.kind, Start: c[start].start, End: c[len(c)-1].end, Weak: weak})
+		}
+	}
+	return all
+}
+
+// denied reports whether the words after the participle at i, or an own text as its object, rule a claim out.
+func (s *sentence) denied(c []word, i int) bool {
+	if anyIs(c[i+1:min(i+3, len(c))], after) {
+		return true
+	}
+	switch c[i].kind {
+	case KindChange, KindCreate, KindDelete, KindOrder, KindCall:
+		return anyIs(c, work)
+	}
+	return false
+}
+
+// lacksObject reports whether a participle needs an object that is not there.
+func (s *sentence) lacksObject(c []word, i int) bool {
+	const near, far = 4, 9
+	switch w := c[i]; {
+	case !w.is(needsObject | nearObject):
+		return false
+	case s.free:
+		return !anyIs(c, object)
+	case w.is(nearObject):
+		return !anyIs(c[i+1:min(i+near, len(c))], object)
+	default:
+		return !anyIs(c[i+1:min(i+far, len(c))], object)
+	}
+}
+
+func anyIs(c []word, k class) bool {
+	for _, w := range c {
+		if w.is(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyAre reports whether all words are in one of these classes.
+func onlyAre(c []word, k class) bool {
+	for _, w := range c {
+		if !w.is(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// gap returns the position of the first word before i that cannot stand between an auxiliary and its participle.
+func (s *sentence) gap(c []word, i int) int {
+	j := i - 1
+	for j >= 0 && (c[j].is(adv|clitic) || s.free && !c[j].is(have|is|was|block) ||
+		c[j].is(you|pron) && j > 0 && c[j-1].is(have|clitic)) { // "I've got you booked"
+		j--
+	}
+	return j
+}
+
+// own finds the speaker's own action and returns where its subject begins.
+func (s *sentence) own(c []word, i int) (start int, ok bool) {
+	w, j := c[i], s.gap(c, i)
+	if s.lacksObject(c, i) {
+		return 0, false
+	}
+	switch {
+	case w.is(past):
+		start = i
+	case w.is(infinitive):
+		if j < 0 || !c[j].is(lately) {
+			return 0, false
+		}
+		start = j
+	case j < 0:
+		return 0, false
+	case c[j].is(have) && c[j].is(self), s.pastTense && c[j].is(self) && !w.is(notPast):
+		start = j
+	case c[j].is(have):
+		if start, ok = s.speaker(c, j, i); !ok {
+			return 0, false
+		}
+	default:
+		if start, ok = s.joined(c, j, i); !ok {
+			return 0, false
+		}
+	}
+	from := 0
+	if start > 0 && c[start-1].is(and) {
+		from = start
+	}
+	// Other words before the speaker belong to a relative clause: "the table I have booked".
+	return start, !anyIs(c[from:i], block) && (s.free || onlyAre(c[from:start], adv|and|finished|sep|clitic))
+}
+
+// speaker finds the speaker before the auxiliary at j or, in some languages, after it.
+func (s *sentence) speaker(c []word, j, i int) (start int, ok bool) {
+	k := j - 1
+	for k >= 0 && c[k].is(clitic) {
+		k--
+	}
+	if k >= 0 && c[k].is(self) {
+		return k, true
+	}
+	return j, s.free && j+1 < i && c[j+1].is(self)
+}
+
+// joined finds the speaker of an action that follows another one: "I've looked at it and booked it".
+func (s *sentence) joined(c []word, j, i int) (start int, ok bool) {
+	if !s.pastTense || !anyIs(c[j+1:i], and) {
+		return 0, false
+	}
+	for k := j; k >= 0; k-- {
+		switch {
+		case c[k].is(self):
+			return k, true
+		case c[k].is(pron | you | is | was | block):
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// passive finds a state or a passive of something that actions change, without another actor.
+func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
+	w, j := c[i], s.gap(c, i)
+	if j < 0 || w.is(notPassive) || !c[j].is(is|was) || anyIs(c[:i], block) {
+		return 0, false, false
+	}
+	if s.byOther(c, i) || anyIs(c[i+1:min(i+3, len(c))], full) {
+		return 0, false, false
+	}
+	now := anyIs(c[j:i], fresh) || s.free && anyIs(c[:i], fresh)
+	state := !c[j].is(was)
+	if state && !w.is(ofState) && !now {
+		return 0, false, false
+	}
+	end := j
+	for end > 0 && c[end-1].is(has|adv) {
+		end--
+	}
+	begin := 0
+	if s.free && onlyAre(c[:j], adv) {
+		begin, end = j+1, i
+	}
+	start, certain, ok := s.subject(c, begin, end, w)
+	return start, !now, ok && (certain || !state || now)
+}
+
+// byOther reports whether a passive names the actor.
+func (s *sentence) byOther(c []word, i int) bool {
+	from := i + 1
+	if s.free {
+		from = 0
+	}
+	for k := from; k < len(c) && k <= i+3; k++ {
+		if c[k].is(by) && (k+1 == len(c) || !c[k+1].is(medium) && !unicode.IsDigit(s.next(c[k+1].start))) {
+			return true
+		}
+	}
+	return false
+}
+
+// subject finds the subject in c[from:to]. certain: it is the user's or was just spoken of.
+func (s *sentence) subject(c []word, from, to int, w word) (start int, certain, ok bool) {
+	for from < to && c[from].is(adv|and|finished) && !c[from].is(pron|your|the) {
+		from++
+	}
+	if from >= to {
+		return 0, false, false
+	}
+	first, rest := c[from], c[from+1:to]
+	switch {
+	case first.is(pron|you) && onlyAre(rest, adv|clitic):
+		return from, true, first.is(pron) || w.is(ofState) && w.kind == KindBook
+	case first.is(your|the) && anyIs(rest, object|thing):
+		return from, first.is(your), true
+	}
+	return 0, false, false
+}
+
+// short reports whether a clause is only something and its participle: "Appointment booked."
+func (s *sentence) short(c []word, i int) bool {
+	const most = 3
+	return i == len(c)-1 && i < most && c[i].is(ofState) && onlyAre(c[:i], adv|object|thing|your)
+}
+
+// isDone reports whether a clause says that something is done, and nothing else.
+func (s *sentence) isDone(c []word) bool {
+	return anyIs(c, pron) && anyIs(c, is|was) && onlyAre(c, adv|pron|is|has|was|finished)
+}
