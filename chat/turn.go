@@ -56,10 +56,9 @@ type turn struct {
 	billed   Usage         // the part of usage from earlier attempts
 	guesses  int64         // answers of this attempt with estimated usage
 	items    int
-	toolsOff bool
-	again    bool       // the current intents were applied by an earlier attempt
-	next     *successor // takes over after the calls of this round; nil for no change
-	nudged   bool
+	attempt
+	again    bool            // the current intents were applied by an earlier attempt
+	next     *successor      // takes over after the calls of this round; nil for no change
 	settle   []func()        // called once the conversation is stored
 	byClient []audit.Record  // of calls that the client must run, until handed over
 	waits    bool            // calls were handed over: the next request has their results
@@ -67,7 +66,12 @@ type turn struct {
 	rerun    map[string]bool // calls that the next attempt repeats, by the gateway's name
 	cost     cost.Amount     // of this attempt; set at its end
 	follower Followed
+}
 
+// attempt is how far an attempt at a message is.
+type attempt struct {
+	toolsOff  bool
+	nudged    bool
 	corrected bool // the model was asked to correct a claim
 	replaying bool // an answer of an earlier attempt is being taken again
 }

@@ -25,7 +25,7 @@ type auditFlags struct {
 	Session     string       `help:"Only this session: its id or a prefix of it." placeholder:"ID"`
 	User        userIdentity `help:"Only this user." placeholder:"ID"`
 	Tool        string       `help:"Only this tool." placeholder:"NAME"`
-	Event       string       `help:"Only tool_execution, confirmation, intent_refused, tool_note, claim_unmatched or damage_accepted." placeholder:"EVENT"`
+	Event       string       `help:"Only one event, such as tool_execution or claim_unmatched." placeholder:"EVENT"`
 	Since       string       `help:"Only from this time: RFC 3339, a day such as 2026-11-20, or an age such as 3d." placeholder:"TIME"`
 	Until       string       `help:"Only before this time, in the same format as --since." placeholder:"TIME"`
 	Failed      bool         `help:"Only failures."`
