@@ -34,7 +34,7 @@ type Policy struct {
 	SpokenConfirmation bool
 	// Keypad means that the user is on the phone and approves by pressing keys.
 	Keypad bool
-	Claims             claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
+	Claims claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
 func (p Policy) withDefaults() Policy {
