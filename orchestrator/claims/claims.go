@@ -102,12 +102,14 @@ const (
 // Check compares a claim, made in a turn, with the conversation's effects. A writing call of the same turn makes any
 // claim true, unless a call of the claimed kind waits for approval.
 func (c Claim) Check(turn int, effects []Effect) Verdict {
-	var matched, matchedNow, wroteNow, waits, waitsNow, read bool
+	var matched, wroteNow, read bool
+	var waits, waitsNow, matchedNow bool // calls of the claimed kind
 	for _, e := range effects {
-		now, fits := e.Turn == turn, e.Kinds == 0 || e.Kinds&related[c.Kind] != 0
+		now, fits := e.Turn == turn, e.fits(c.Kind)
 		switch {
+		case e.Waits && fits:
+			waits, waitsNow = true, waitsNow || now
 		case e.Waits:
-			waits, waitsNow = waits || fits, waitsNow || fits && now
 		case e.Reads:
 			read = read || now || fits && e.Kinds != 0
 		default:
@@ -115,7 +117,7 @@ func (c Claim) Check(turn int, effects []Effect) Verdict {
 		}
 	}
 	switch {
-	case matchedNow, matched && !waitsNow, wroteNow && !waits, c.Weak && read && !waitsNow:
+	case matchedNow, wroteNow && !waits, !waitsNow && (matched || c.Weak && read):
 		return Matched
 	case waits:
 		return Waiting
@@ -123,6 +125,9 @@ func (c Claim) Check(turn int, effects []Effect) Verdict {
 		return NoEffect
 	}
 }
+
+// fits reports whether the effect may be of that kind.
+func (e Effect) fits(k Kind) bool { return e.Kinds == 0 || e.Kinds&related[k] != 0 }
 
 // maxToolWords limits how much of a tool's words KindsOf reads, in bytes of each text.
 const maxToolWords = 2 << 10

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -66,13 +67,12 @@ func (s *sentence) read(all []Claim) []Claim {
 		switch next := s.next(at + size); {
 		case r == '>' && (s.last == 0 || s.last == '\n'):
 			s.quote = r
-		case r == '!' || r == '?' || r == '…' || r == '\n' || r == '.' && s.stops(next):
+		case strings.ContainsRune("!?…\n", r), r == '.' && s.stops(next):
 			all = s.over(r, all)
 			if r == '\n' && s.quote == '>' {
 				s.quote = 0
 			}
-		case r == ';' || r == '—' || r == '–' || r == '(' || r == ')', (r == ',' || r == ':') && !unicode.IsDigit(next),
-			r == '-' && s.last == ' ':
+		case s.divides(r, next):
 			s.clause++
 		default:
 			s.quotes(r)
@@ -81,6 +81,11 @@ func (s *sentence) read(all []Claim) []Claim {
 		at += size
 	}
 	return s.over('.', all)
+}
+
+// divides reports whether a character before next ends a clause.
+func (s *sentence) divides(r, next rune) bool {
+	return strings.ContainsRune(";—–()", r) || (r == ',' || r == ':') && !unicode.IsDigit(next) || r == '-' && s.last == ' '
 }
 
 // next returns the character at a position; zero at the end.
@@ -218,7 +223,6 @@ func (s *sentence) claims(c []word, open bool, all []Claim) []Claim {
 		switch {
 		case w.is(verb):
 			if start, ok = s.own(c, i); !ok && !open {
-				weak = true
 				if start, weak, ok = s.passive(c, i); !ok {
 					start, weak, ok = 0, true, s.short(c, i)
 				}
