@@ -94,12 +94,12 @@ type deadLine struct {
 	once           sync.Once
 }
 
-func (d *deadLine) Read() (f protocol.Frame, err error) {
+func (d *deadLine) Receive() (in protocol.Input, err error) {
 	err = io.EOF
 	d.once.Do(func() {
-		f, err = protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)}, nil
+		in, err = protocol.Input{Message: &protocol.Start{InputRate: 16000, OutputRate: 24000}}, nil
 	})
-	return f, err
+	return in, err
 }
 func (*deadLine) WriteAudio([]byte) error                  { return nil }
 func (*deadLine) WriteText([]byte) error                   { return nil }

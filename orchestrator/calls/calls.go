@@ -38,18 +38,32 @@ const (
 	maxResolved = 32
 )
 
+// past is what a conversation keeps of finished calls.
+type past struct {
+	lost    []OpenCall      // another process's writing calls; see Restore
+	effects []claims.Effect // oldest first
+}
+
+var nothing past
+
+func (c *Calls) before() *past {
+	if c.past == nil {
+		return &nothing
+	}
+	return c.past
+}
+
 // Calls holds the calls of one conversation. It is a value; see Clone. It is not safe for concurrent use.
 type Calls struct {
 	rules *Rules // fixed after New
 
 	openCalls
 	book     Book
-	resolved []resolved      // answered questions, oldest first
-	lost     []OpenCall      // another process's writing calls; see Restore. Immutable after it
-	effects  []claims.Effect // of finished calls, oldest first; never changed in place
-	count    int             // names given so far
-	prefix   string          // prefix of the next names
-	strayed  bool            // see Strayed
+	resolved []resolved // answered questions, oldest first
+	past     *past      // nil for an empty one; never changed in place
+	count    int        // names given so far
+	prefix   string     // prefix of the next names
+	strayed  bool       // see Strayed
 }
 
 // openCalls has the calls without a final result.

@@ -73,7 +73,7 @@ const maxLost = 64
 
 // Memory returns what another process needs. It shares nothing with c.
 func (c *Calls) Memory() Memory {
-	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost), Effects: c.effects}
+	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.before().lost), Effects: c.before().effects}
 	for i := range c.open {
 		if k := &c.open[i]; k.wasAsked() {
 			m.Questions = append(m.Questions, k.openQuestion())
@@ -131,15 +131,15 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 	for _, q := range m.Questions {
 		c.open = append(c.open, c.restoreQuestion(q))
 	}
-	c.lost, c.effects = slices.Clone(m.Lost), slices.Clone(m.Effects[max(len(m.Effects)-maxEffects, 0):])
+	lost, effects := slices.Clone(m.Lost), slices.Clone(m.Effects[max(len(m.Effects)-maxEffects, 0):])
 	var do []Action
 	for _, o := range m.Open {
 		if o.Writes {
-			c.lost = append(c.lost, o)
+			lost = append(lost, o)
 		}
 		do = append(do, c.answerLost(o))
 	}
-	c.lost = c.lost[max(len(c.lost)-maxLost, 0):]
+	c.past = &past{lost[max(len(lost)-maxLost, 0):], effects}
 	return do
 }
 
@@ -178,7 +178,7 @@ func (c *Calls) answerLost(o OpenCall) Action {
 }
 
 func (c *Calls) adoptLostKey(k *call, p *registry.Prepared) {
-	for _, o := range c.lost {
+	for _, o := range c.before().lost {
 		if o.Reference == "" && o.Runs == p.Tool().ToolID && o.hasArgs(p.Args()) {
 			k.keys.Idempotency = o.Key
 		}
