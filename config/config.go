@@ -434,7 +434,6 @@ func defaultFor(all []transport.Wire) *Config {
 		Safeguards: Safeguards{
 			Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 				QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
-			Claims: Claims{Languages: []string{"en"}},
 		},
 		MCP:   MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store: Store{Replicas: setting.Replicas, Sync: syncAlways},

@@ -192,7 +192,8 @@ describe('RealtimeSession', { concurrency: true }, () => {
     // It asks for a response after the first result already, and again after the last.
     await talk.told.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
     const said = talk.told.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
-    assert.equal(said.trim(), 'Both are here: It is foggy in London. It is foggy in Paris.');
+    // A gateway passes the results on in the order in which they come.
+    assert.match(said.trim(), /^Both are here: (It is foggy in London. It is foggy in Paris.|It is foggy in Paris. It is foggy in London.)$/);
     assert.deepEqual(calls, ['London', 'Paris']);
     await talk.close();
   });
