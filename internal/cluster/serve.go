@@ -47,6 +47,15 @@ func (c *Client) Read() (protocol.Frame, error) {
 	return c.Conn.Read() //nolint:wrapcheck // it is the same method
 }
 
+// Receive is Read, decoded: the session.start that the other gateway has read comes first.
+func (c *Client) Receive() (protocol.Input, error) {
+	f, err := c.Read()
+	if err != nil {
+		return protocol.Input{}, err
+	}
+	return f.Input(), nil
+}
+
 // User returns the identity of a client without a name; the zero User if it is missing or invalid.
 func (h Hello) User() user.User {
 	u, err := user.Stored(h.Anonymous)
