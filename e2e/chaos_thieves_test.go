@@ -94,8 +94,7 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 	for {
 		f, err := conn.Read()
 		if err != nil {
-			if code := protocol.CloseStatus(err); code != protocol.CloseTicket && code != protocol.CloseLimit && code != protocol.CloseMoving && code != protocol.CloseServerLeaving &&
-				code != protocol.CloseStartTimeout && code > 0 {
+			if code := protocol.CloseStatus(err); code != protocol.CloseTicket && code != protocol.CloseLimit && code != protocol.CloseMoving && code != protocol.CloseServerLeaving && code > 0 {
 				g.complain("a thief with %s was turned away with %d", way, code)
 			}
 			return

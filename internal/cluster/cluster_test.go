@@ -92,11 +92,17 @@ func ownerThat(t *testing.T, o Options) node {
 // echo sends every frame back, on the turns of the client's connection, until it has gone; it
 // returns the first frame, and how reading ended.
 func echo(c *Client) (first string, ended error) {
-	f, err := c.Read()
+	in, err := c.Receive()
 	if err != nil {
 		return "", err
 	}
-	first = string(f.Data)
+	if start, ok := in.Message.(*protocol.Start); ok {
+		text, err := protocol.EncodeClient(start)
+		if err != nil {
+			return "", err
+		}
+		first = string(text)
+	}
 	over := make(chan error, 1)
 	var done bool
 	c.Notify(func() {
@@ -238,7 +244,7 @@ func relayIsUnseen(t *testing.T, config *tls.Config) {
 func TestOwnersLastWords(t *testing.T) {
 	o := owner(t, func(_ Hello, c *Client) {
 		go func() {
-			_, _ = c.Read()
+			_, _ = c.Receive()
 			_ = c.WriteText([]byte(`{"type":"session.ended"}`))
 			_ = c.Close(4005, "length_limit")
 		}()

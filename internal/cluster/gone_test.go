@@ -111,7 +111,7 @@ func TestAnOlderNodeDoesNotConfirm(t *testing.T) {
 	p, err := New(Options{Secret: testSecret, Accept: func(_ Hello, c *Client) {
 		go func() {
 			defer c.Abort()
-			_, _ = c.Read() // session.start
+			_, _ = c.Receive() // session.start
 			f, err := c.Read()
 			came <- fmt.Sprint(string(f.Data), err)
 		}()

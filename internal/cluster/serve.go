@@ -31,29 +31,21 @@ const (
 	confirmation  = 1
 )
 
-// Client is a client relayed by another node. It is a protocol.Conn whose first frame is the session.start that the
+// Client is a client relayed by another node. It is a protocol.Conn whose first input is the session.start that the
 // other node read.
 type Client struct {
 	*protocol.Conn
-	start []byte // nil once read
+	start []byte // nil once received
 }
 
-func (c *Client) Read() (protocol.Frame, error) {
+// Receive is that of protocol.Conn, after the session.start.
+func (c *Client) Receive() (protocol.Input, error) {
 	if c.start != nil {
 		f := protocol.Frame{Data: c.start}
 		c.start = nil
-		return f, nil
+		return f.Input(), nil
 	}
-	return c.Conn.Read() //nolint:wrapcheck // it is the same method
-}
-
-// Receive is Read, decoded: the session.start that the other gateway has read comes first.
-func (c *Client) Receive() (protocol.Input, error) {
-	f, err := c.Read()
-	if err != nil {
-		return protocol.Input{}, err
-	}
-	return f.Input(), nil
+	return c.Conn.Receive() //nolint:wrapcheck // it is the same method
 }
 
 // User returns the identity of a client without a name; the zero User if it is missing or invalid.
