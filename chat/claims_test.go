@@ -21,7 +21,7 @@ func claimSetting(t *testing.T) fixtureSetting {
 	return fixtureSetting{options: Options{Claims: l}}
 }
 
-// claimed are the reasons of the claims that the client is told of; each is audited once.
+// claimed returns the reasons of the claims in the client's events. Each claim has one audit record.
 func (f *fixture) claimed(told *turnTold) string {
 	var reasons, records []string
 	for _, m := range of[*protocol.ClaimUnmatched](told) {
@@ -38,7 +38,7 @@ func (f *fixture) claimed(told *turnTold) string {
 	return strings.Join(reasons, ", ")
 }
 
-// notices counts what the model was told about claims in its last request.
+// notices counts the notices of claims in the model's last request.
 func (f *fixture) notices() (n int) {
 	for _, m := range f.model.prompts[len(f.model.prompts)-1].Messages {
 		if m.Role == RoleUser && strings.Contains(m.Text, "in your last answer is not true") {
@@ -51,7 +51,7 @@ func (f *fixture) notices() (n int) {
 func TestClaims(t *testing.T) {
 	book := callsTools(nth(1), "book", `{"name":"a"}`)
 	for name, tt := range map[string]struct {
-		turns   [][]step // of which the last is checked
+		turns   [][]step // the test checks the last
 		history []Message
 		want    string
 		notices int

@@ -33,7 +33,7 @@ type Phone struct {
 
 // PhoneOutbound limits the calls that the gateway begins.
 type PhoneOutbound struct {
-	// Own number that calls come from; without it there are none.
+	// The gateway's number for outbound calls; empty disables them.
 	From string `key:"from" eg:"+15550100"`
 	// Carrier that makes them.
 	Carrier string `key:"carrier" words:"twilio,telnyx,vonage"`

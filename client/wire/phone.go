@@ -188,7 +188,7 @@ func (p *Phone) hear(data []byte) error {
 	return nil
 }
 
-// WriteAudio sends a frame of the caller's speech, and before it what is due: marks and a key.
+// WriteAudio sends the marks and the key that are due, and then a frame of the caller's speech.
 func (p *Phone) WriteAudio(pcm []byte) error {
 	var due []*phone.Message
 	over, spoke := false, time.Duration(0)

@@ -195,7 +195,7 @@ func TestRealtimeRules(t *testing.T) {
 	}
 }
 
-// FuzzRealtime: every event is translated or refused, and what is translated is valid.
+// FuzzRealtime: the connection translates every event to valid messages, or refuses it.
 func FuzzRealtime(f *testing.F) {
 	f.Add(created + "\n" + delta + "\n" + speech)
 	f.Add(`{"type":"conversation.item.added","item":{"id":"q","type":"mcp_approval_request","name":"book","arguments":"{\"at\":9}"}}`)
