@@ -238,7 +238,7 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 	switch {
 	case hole > minGap:
 		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, min(hole, maxBurst)))
-	case ahead > upBacklog:
+	case ok && ahead > upBacklog:
 		s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, ahead))
 	}
 	if !ok {

@@ -142,14 +142,18 @@ func TestClientReconfigures(t *testing.T) {
 	})
 }
 
-// TestAudioAhead: a client of another protocol may send a file at once.
+// TestAudioAhead: a client of another protocol may send a file at once, and the model gets all of it, even late.
 func TestAudioAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.AudioAhead = time.Second })
 		c, model := st.startOther(&protocol.Start{Extra: &protocol.StartExtra{AudioAhead: 20 * time.Second}})
+		release := model.StallSend()
+		c.sends(&protocol.InputText{Text: "Listen."}) // the audio waits behind it
 		for range 25 {
 			c.speak(make([]byte, audio.Bytes(24000, 400*time.Millisecond)))
 		}
+		synctest.Wait()
+		release()
 		synctest.Wait()
 		if c.count("error") != 0 || len(model.Audio()) < audio.Bytes(16000, 9*time.Second) {
 			t.Errorf("the model heard %d bytes; the client got %v", len(model.Audio()), c.log())

@@ -35,7 +35,7 @@ func fullRecord() Record {
 		CacheHit: true, OriginalTurn: 3,
 		Approval: Approval{Confirmation: "approved", ConfirmedBy: "client", Reference: "c-1"},
 		Intents:  []registry.IntentType{registry.IntentEndVoiceSession}, Refused: []registry.IntentType{registry.IntentSuppressAudio},
-		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, Note: "order.picked", NoteData: json.RawMessage(`{"parts":3}`), Job: "job-k3v9x2abq7m4t6wz", Claim: "book", Delivered: true, NotDelivered: "superseded", Again: true,
+		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, ToolNote: ToolNote{Note: "order.picked", NoteData: json.RawMessage(`{"parts":3}`)}, Job: "job-k3v9x2abq7m4t6wz", Claim: "book", Delivered: true, NotDelivered: "superseded", Again: true,
 		Usage: Usage{Spent: &cost.Sum{
 			Amount: cost.Amount{Micros: 41370, Unpriced: 1}, Sessions: 1, Turns: 3, VoiceMS: 64000,
 			Tokens: cost.Usage{InputText: 1, InputAudio: 2, InputImage: 3, CachedText: 4, CachedAudio: 5, CachedImage: 6, OutputText: 7, OutputAudio: 8},
@@ -103,7 +103,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 	worst := Record{
 		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, ToolVariant: evil, RegistryVersion: evil, Category: spec.Category(evil), Mode: spec.Mode(evil),
 		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, AgentVersion: evil, From: evil, ToolCall: ToolCall{CallID: evil, ParentCallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil},
-		ErrorType: registry.ErrorType(evil), Approval: Approval{Confirmation: evil, ConfirmedBy: evil, Reference: evil}, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Usage: Usage{Prices: evil, KeyID: evil}, Note: evil, Job: evil, NoteData: json.RawMessage("{broken"),
+		ErrorType: registry.ErrorType(evil), Approval: Approval{Confirmation: evil, ConfirmedBy: evil, Reference: evil}, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Usage: Usage{Prices: evil, KeyID: evil}, ToolNote: ToolNote{Note: evil, NoteData: json.RawMessage("{broken")}, Job: evil,
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},
 	}
 	for i := range 500 {

@@ -76,11 +76,10 @@ type Record struct {
 	Refused []registry.IntentType `json:"refusedIntents,omitempty"`
 	Why     string                `json:"why,omitempty"`
 	// Evidence are the ids of the records in a retrieval tool's answer, in their order, at most registry.MaxEvidence.
-	Evidence []string        `json:"evidence,omitempty"`
-	Note     string          `json:"note,omitempty"`
-	NoteData json.RawMessage `json:"noteData,omitempty"`
-	Job      string          `json:"job,omitempty"`
-	Claim    string          `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
+	Evidence []string `json:"evidence,omitempty"`
+	ToolNote
+	Job   string `json:"job,omitempty"`
+	Claim string `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
 	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over", "not_sent", "client" (the
@@ -109,6 +108,12 @@ type ToolCall struct {
 	Executor string `json:"executor,omitempty"`
 	// BusinessKey is the tool's own key, hashed because it is made of arguments.
 	BusinessKey string `json:"businessKey,omitempty"`
+}
+
+// ToolNote is what a running tool tells the audit.
+type ToolNote struct {
+	Note     string          `json:"note,omitempty"`
+	NoteData json.RawMessage `json:"noteData,omitempty"`
 }
 
 // Approval is a person's answer to the question whether a call may run.
@@ -252,6 +257,6 @@ func (n Note) Record() Record {
 		ToolID: n.Tool.ToolID, ToolVersion: n.Tool.Version, ToolVariant: n.Tool.Variant(), Category: n.Tool.Category,
 		RegistryVersion: n.RegistryVersion,
 		TurnID:          n.Turn, ToolCall: ToolCall{CallID: n.ID, IdempotencyKey: n.Key},
-		Approval: Approval{Reference: n.Reference}, Note: n.Event, NoteData: n.Data,
+		Approval: Approval{Reference: n.Reference}, ToolNote: ToolNote{Note: n.Event, NoteData: n.Data},
 	}
 }
