@@ -164,11 +164,16 @@ func (s otherWire) reconfigure(m *protocol.Reconfigure) {
 	}
 }
 
-// changed returns the present agent with those changes; nil if they change nothing for the model.
+// changed returns the present agent with those changes; nil if they change nothing for the model. Earlier changes may
+// still wait for the end of an answer, so it adds to the newest. The caller must hold inbound.
 func (s otherWire) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *Cause) {
 	was := s.model.redial.Load()
+	newest := was
+	if c := s.byClient.changed; c != nil && c.agent.Name == was.agent.Name {
+		newest = c
+	}
 	o := was.m.options()
-	r := *was
+	r := *newest
 	all, cause := o.declare(s.byClient.fixed, m.Tools, s.start.Extra)
 	if cause != nil {
 		return nil, cause
@@ -183,9 +188,10 @@ func (s otherWire) changed(m *protocol.Reconfigure) (*orchestrator.NextAgent, *C
 	if err != nil {
 		return nil, refusal(0, protocol.CodeNotAvailable, "%s.", err)
 	}
-	if before := was.setup(was.provider); before.Instructions == next.Instructions && sameTools(before.Tools, next.Declared) {
+	if before := newest.setup(newest.provider); before.Instructions == next.Instructions && sameTools(before.Tools, next.Declared) {
 		return nil, nil
 	}
+	s.byClient.changed = &r
 	return next, nil
 }
 

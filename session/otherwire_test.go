@@ -142,6 +142,40 @@ func TestClientReconfigures(t *testing.T) {
 	})
 }
 
+// TestChangesDuringAnAnswer: changes that wait for the end of an answer add up, and a change back counts.
+func TestChangesDuringAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, answering, func(o *Options) { o.Agent.Instructions = "You are the desk." })
+		c, model := st.startOther(&protocol.Start{})
+		c.sends(&protocol.Respond{})
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		synctest.Wait()
+		first, own := "You are a parrot.", "You are a pirate."
+		c.sends(&protocol.Reconfigure{Instructions: &first})
+		c.sends(&protocol.Reconfigure{Instructions: &own})
+		c.sends(&protocol.Reconfigure{Tools: []protocol.ClientTool{{Name: "open"}}})
+		model.EmitAudio("a1", make([]byte, 4800))
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		pass(time.Second)
+		synctest.Wait()
+		var got []transport.Reconfigure
+		for _, cmd := range model.Commands() {
+			if r, ok := cmd.(transport.Reconfigure); ok {
+				got = append(got, r)
+			}
+		}
+		if len(got) != 1 || got[0].Instructions != own || len(got[0].Tools) != 1 {
+			t.Errorf("the model got %+v", got)
+		}
+		before := "You are the desk."
+		c.sends(&protocol.Reconfigure{Instructions: &before, Tools: []protocol.ClientTool{{Name: "open"}}})
+		if cmd, ok := model.Commands()[len(model.Commands())-1].(transport.Reconfigure); !ok || cmd.Instructions != before {
+			t.Errorf("the change back: %+v", model.Commands())
+		}
+	})
+}
+
 // TestAudioAhead: a client of another protocol may send a file at once, and the model gets all of it, even late.
 func TestAudioAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

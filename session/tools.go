@@ -314,9 +314,10 @@ func undeclared(i int, path, message string) *Cause {
 
 // clientCalls are the calls that the client runs. It is a capability of tools.
 type clientCalls struct {
-	s      *session
-	fixed  *registry.Snapshot // the session's tools without the client's
-	answer answerReport
+	s       *session
+	fixed   *registry.Snapshot // the session's tools without the client's
+	answer  answerReport
+	changed *redialer // of the client's newest Reconfigure; nil before. Guarded by session.inbound
 
 	mu   sync.Mutex // taken after session.mu; guards the following field
 	open map[string]*clientCall
