@@ -580,3 +580,52 @@ func keys(v any) string {
 	}
 	return ""
 }
+
+// TestRealtimeLikeLiveKit: the expectations of LiveKit's plugin, whose waits are ended by the item's own id, by the
+// metadata of the response and by the event_id of an error.
+func TestRealtimeLikeLiveKit(t *testing.T) {
+	overWires(t, setting{}, func(t *testing.T, _ string, st *stack) {
+		c := st.realtime(t, "?model=gpt-realtime")
+		c.wait("session.created")
+		item := func(id, previous, text string) string {
+			return fmt.Sprintf(`{"type":"conversation.item.create","event_id":"chat_ctx_%s","previous_item_id":%s,"item":{"id":%q,"type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, id, previous, id, text)
+		}
+		added := func(id string) {
+			t.Helper()
+			if e := c.wait("conversation.item.added"); e.text("item.id") != id {
+				t.Errorf("added: %s", e.raw)
+			}
+		}
+		c.say(item("msg_1", "null", "Hello"))
+		added("msg_1")
+		c.say(item("msg_2", `"msg_nowhere"`, "Hello again"))
+		added("msg_2")
+		c.say(`{"type":"conversation.item.delete","item_id":"msg_2"}`)
+		if e := c.wait("conversation.item.deleted"); e.text("item_id") != "msg_2" {
+			t.Errorf("deleted: %s", e.raw)
+		}
+		c.say(item("msg_2", `"msg_1"`, "Hello once more"))
+		added("msg_2")
+		fails := func(event, id, code, message string) {
+			t.Helper()
+			c.say(event)
+			e := c.next()
+			for e.Type != "error" {
+				e = c.next()
+			}
+			if e.text("error.event_id") != id || code != "" && e.text("error.code") != code || !strings.HasPrefix(e.text("error.message"), message) {
+				t.Errorf("%s: %s", event, e.raw)
+			}
+		}
+		fails(`{"type":"conversation.item.delete","event_id":"chat_ctx_delete_9","item_id":"msg_9"}`, "chat_ctx_delete_9", "", "")
+		fails(`{"type":"input_audio_buffer.commit","event_id":"commit_1"}`, "commit_1", "input_audio_buffer_commit_empty", "")
+		c.say(`{"type":"response.create","event_id":"response_create_1","response":{"instructions":"Say something long.","metadata":{"client_event_id":"response_create_1"}}}`)
+		if e := c.wait("response.created"); e.text("response.metadata.client_event_id") != "response_create_1" {
+			t.Errorf("created: %s", e.raw)
+		}
+		c.wait("response.output_audio.delta")
+		c.say(`{"type":"response.cancel"}`)
+		c.wait("response.done")
+		fails(`{"type":"response.cancel","event_id":"cancel_2"}`, "cancel_2", "", "Cancellation failed")
+	})
+}
