@@ -75,7 +75,7 @@ func TestOfficialClient(t *testing.T) {
 			Output: live.SessionConfigAudioOutputParam{Voice: live.SessionConfigAudioOutputVoiceUnionParam{OfString: openaigo.String("cedar")}},
 		},
 		Delegation: live.SessionConfigDelegationUnionParam{OfClient: &live.ClientDelegationParam{}},
-		Input: []live.InitialItemUnionParam{{OfInitialItemUser: &live.InitialItemUserParam{
+		Input: []live.InitialItemUnionParam{{OfUser: &live.InitialItemUserParam{
 			Content: []live.InitialItemUserContentParam{{Type: "input_text", Text: "Good morning."}},
 		}}},
 	}}})
@@ -209,8 +209,7 @@ rules:
 	})
 }
 
-// order is a list of types without audio, where a run of transcripts counts once, and appends that were placed together
-// with the words around them come first.
+// order is a list of types without audio, in which a run of transcripts counts once.
 func order(list []string) string {
 	var out []string
 	for _, k := range list {
