@@ -264,19 +264,9 @@ func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
 	call.Needs.Messenger.Timeout(until, d, m.Message)
 }
 
-// restarted is the error of a call whose host was ended because of another call.
-func (t *Tool) restarted(err error) error {
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostRestarted(t.spec.ToolID))
-	e.Err, e.Retryable, e.PartialSideEffects = err, t.spec.MayRepeat(), t.spec.Writes()
-	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
-	return e
-}
-
 // unavailable is the error of a call that could not begin.
 func (t *Tool) unavailable(err error) error {
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostUnavailable(t.spec.ToolID))
-	e.Err = err
-	return e
+	return registry.Lost(t.spec, false, err, prompts.ToolHostUnavailable(t.spec.ToolID))
 }
 
 // settingOf returns the setting that an entry of network names, as in {settings.base_url}.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/internal/bounded"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -336,7 +337,7 @@ func (h *process) died(c *pending) (*doneMessage, error) {
 	default:
 	}
 	if !errors.Is(h.killed, errEnded) && !c.culprit {
-		return nil, c.tool.restarted(h.killed)
+		return nil, registry.Lost(c.tool.spec, true, h.killed, prompts.ToolHostRestarted(c.tool.spec.ToolID))
 	}
 	return nil, fmt.Errorf("the tool host died, with %d calls", len(h.calls))
 }
