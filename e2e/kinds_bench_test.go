@@ -98,7 +98,6 @@ func BenchmarkToolKinds(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(asked.Close)
 	foreign.Entries, foreign.Handlers["http_echo"] = append(foreign.Entries, echo), asked.Handler()
 	dir := b.TempDir()
 	err = errors.Join(os.Mkdir(filepath.Join(dir, "js-echo"), 0o700),
@@ -109,11 +108,11 @@ func BenchmarkToolKinds(b *testing.B) {
 	hosts := jstool.New([]string{serveScripts}, slog.New(slog.DiscardHandler))
 	b.Cleanup(hosts.Close)
 	script := kindEntry(b, "js_echo")
-	run, wrong := jstool.Parse(hosts, dir, "js-echo", jstool.State(dir), &script.Spec)
+	run, wrong := jstool.Parse(dir, "js-echo", &script.Spec)
 	if run == nil {
 		b.Fatal(wrong)
 	}
-	foreign.Entries, foreign.Handlers["js_echo"] = append(foreign.Entries, script), run.Handler()
+	foreign.Entries, foreign.Handlers["js_echo"] = append(foreign.Entries, script), hosts.Handler(run)
 	var pinned []*mcptool.Tool
 	for name, of := range servers {
 		t := mcpTool(b, name, of)

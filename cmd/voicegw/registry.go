@@ -14,9 +14,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/agent"
-	"voicegw/internal/jstool"
 	"voicegw/internal/mcpserve"
-	"voicegw/internal/mcptool"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -40,16 +38,15 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 }
 
 // loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
-// directory, if there is one. o has the tools' capabilities. client
-// connects to the MCP servers, and hosts runs tools in JavaScript; both may be nil.
-func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client,
-	hosts *jstool.Hosts) (*registry.Registry, *build.Watch, error) {
+// directory, if there is one. o has the tools' capabilities. caps
+// is nil if no tool is called.
+func (p Process) loadTools(o registry.Options, cfg *config.Config, caps *capabilities) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, client, hosts)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP)
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Foreign = others.Foreign
+	o.Foreign = others.with(caps)
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
@@ -69,7 +66,9 @@ func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcpto
 		return nil, nil, err
 	}
 	tools.Lock()
-	client.Use(mcpServers(cfg.MCP), others.mcp)
+	if caps != nil {
+		caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+	}
 	logForeign(o.Logger, others.warnings)
 	if reload != nil {
 		reload.Tools = tools
@@ -132,7 +131,7 @@ var settingTypes = map[spec.SettingType]any{
 }
 
 // declaredTools returns the settings of all tools; none without a registry, which the command that needs it reports.
-func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaration {
+func (p Process) declaredTools(foreign []registry.Entry) []config.ToolDeclaration {
 	data, err := p.registryData()
 	if err != nil {
 		return nil
@@ -142,7 +141,7 @@ func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaratio
 		return nil
 	}
 	var all []config.ToolDeclaration
-	for _, t := range append(file.Tools, foreign.Entries...) {
+	for _, t := range append(file.Tools, foreign...) {
 		d := config.ToolDeclaration{ID: t.ToolID, VariantOf: t.VariantOf}
 		for _, name := range slices.Sorted(maps.Keys(t.Settings)) {
 			s := t.Settings[name]
@@ -162,7 +161,7 @@ func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaratio
 // anySettings gives each required setting some value, to check whether the tools load.
 func (p Process) anySettings() map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
-	for _, d := range p.declaredTools(registry.Foreign{}) {
+	for _, d := range p.declaredTools(nil) {
 		values := map[string]any{}
 		for _, s := range d.Settings {
 			if s.Default == nil {
@@ -208,14 +207,14 @@ func (s *server) logToolSettings(cfg *config.Config) {
 }
 
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, s.caps.mcp, s.caps.hosts)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTools(cfg, s.tools.Snapshot(), others.Entries...); err != nil {
+	if err := checkTools(cfg, s.tools.Snapshot(), others.entries...); err != nil {
 		return nil, err
 	}
-	swap, err := s.tools.Configure(toolSettings(cfg), others.Foreign)
+	swap, err := s.tools.Configure(toolSettings(cfg), others.with(s.caps))
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
 	}

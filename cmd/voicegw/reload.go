@@ -52,7 +52,7 @@ type reloader struct {
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
 	read := func() (*config.Config, []string, error) { return p.load(flags, parsed) }
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg), sweeps: p.sweeps, read: read}
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP), sweeps: p.sweeps, read: read}
 }
 
 // run reloads at each signal, and ends the sessions of revoked credentials, until ctx ends.
@@ -86,7 +86,7 @@ const toolLook = 2 * time.Second
 func (r *reloader) look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	files := toolFiles(r.now)
+	files := toolFiles(r.now.ToolDirs, r.now.MCP)
 	if files == r.files {
 		return
 	}
@@ -122,7 +122,7 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 		return r.refuse(err)
 	}
 	take()
-	r.now, r.files = to.Next, toolFiles(to.Next)
+	r.now, r.files = to.Next, toolFiles(to.Next.ToolDirs, to.Next.MCP)
 	for _, w := range warnings {
 		r.s.logger.Warn("configuration", "warning", w)
 	}

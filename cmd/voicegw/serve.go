@@ -250,7 +250,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 
 func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	var err error
-	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg, s.caps.mcp, s.caps.hosts); err != nil {
+	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg, s.caps); err != nil {
 		return nil, err
 	}
 	s.logToolSettings(s.cfg)

@@ -76,11 +76,11 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 	if !source.Client {
 		dirs, servers := config.ForeignTools(source)
 		var err error
-		if others, err = foreignTools(dirs, servers, nil, nil); err != nil {
+		if others, err = foreignTools(dirs, servers); err != nil {
 			return nil, nil, err // the configuration of tools cannot be checked without them
 		}
 	}
-	source.Tools = p.declaredTools(others.Foreign)
+	source.Tools = p.declaredTools(others.entries)
 	c, warnings, err := config.Load(source)
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)

@@ -167,21 +167,13 @@ func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, l
 }
 
 func (p Process) openBench(b *toolBench) error {
-	o := b.caps.registryOptions(false)
-	o.Settings = toolSettings(b.cfg)
-	if p.Handlers != nil {
-		o.Handlers = p.Handlers
-	}
-	others, err := foreignTools(b.cfg.ToolDirs, b.cfg.MCP, b.caps.mcp, b.caps.hosts)
-	if err != nil {
-		return usage(err)
-	}
-	o.Foreign = others.Foreign
-	if b.tools, err = p.loadRegistry(o); err != nil {
+	cfg := *b.cfg
+	cfg.Dev = false // the tools of this program
+	var err error
+	if b.tools, _, err = p.loadTools(b.caps.registryOptions(false), &cfg, b.caps); err != nil {
 		return err
 	}
-	b.caps.mcp.Use(mcpServers(b.cfg.MCP), others.mcp)
-	if len(others.Entries) == 0 { // otherwise the version is not that of a file
+	if len(cfg.ToolDirs) == 0 && cfg.MCP.Lock == "" { // otherwise the version is not that of a file
 		p.warnIfOld(b.tools.Snapshot().Version())
 	}
 	if err := checkTools(b.cfg, b.tools.Snapshot()); err != nil {

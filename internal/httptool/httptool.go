@@ -202,6 +202,3 @@ func (r *reader) pairs(n *yaml.Node, what string) []pair {
 	}
 	return all
 }
-
-// Close closes idle connections.
-func (t *Tool) Close() { t.out.Close() }

@@ -361,7 +361,7 @@ func (h *process) take(m fromHost) {
 	case c == nil || c.ctx.Err() != nil:
 	case fetch:
 		h.pool.running.Go(func() {
-			answer := c.tool.fetch(c.ctx, m.Fetch, c.call)
+			answer := h.pool.fetch(c.ctx, c.tool, m.Fetch, c.call)
 			answer.Call, answer.Request = c.id, m.Fetch.Request
 			h.mu.Lock()
 			c.fetching--
@@ -374,6 +374,6 @@ func (h *process) take(m fromHost) {
 		h.pool.logger.Log(c.ctx, level, "console of a tool", "tool", c.tool.spec.ToolID, "session_id", c.call.Session.ID,
 			"text", m.Log.Text)
 	case m.Send != "":
-		c.tool.sent(m.Send, c.call)
+		h.pool.sent(c.tool, m.Send, c.call)
 	}
 }

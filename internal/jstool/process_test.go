@@ -143,7 +143,7 @@ export async function execute({ args }) { calls++; await new Promise(r => setTim
 }
 
 // crowd starts calls until every host runs one more, and returns their errors.
-func crowd(t *testing.T, p *Hosts, tool *Tool, n int) <-chan error {
+func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
@@ -199,7 +199,7 @@ func TestKilledHost(t *testing.T) {
 func TestDyingHosts(t *testing.T) {
 	p, _ := newHosts(t)
 	p.command = []string{"-test.run=^$"} // the test program ends at once
-	tool := &Tool{hosts: p, spec: declared(), bundle: bundle{code: "1", hash: "h"}}
+	tool := &hostedTool{&Tool{spec: declared(), bundle: bundle{code: "1", hash: "h"}}, p}
 	for range freeDeaths + 1 {
 		if _, err := call(t, tool, `{}`, 10*time.Second); err == nil {
 			t.Fatal("a call without a host works")
@@ -271,7 +271,7 @@ func FuzzFromHost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, out []byte) {
 		p, _ := newHosts(t)
 		h := &process{pool: p, out: make(chan []byte, 1), calls: map[uint64]*pending{}}
-		tool := &Tool{hosts: p, spec: declared()}
+		tool := &Tool{spec: declared()}
 		h.calls[1] = &pending{id: 1, tool: tool, call: callOf("{}"), done: make(chan *doneMessage, 1), ctx: t.Context()}
 		done := h.calls[1].done
 		_ = receive(bytes.NewReader(out), h.take)
@@ -280,7 +280,7 @@ func FuzzFromHost(f *testing.F) {
 			if m.Thrown != nil {
 				_ = m.Thrown.err()
 			} else {
-				_, _ = tool.result(m.Result, callOf("{}"))
+				_, _ = p.result(tool, m.Result, callOf("{}"))
 			}
 		default:
 		}
@@ -314,7 +314,7 @@ func FuzzLoader(f *testing.F) {
 	f.Add("import x from './y.js'; export { x as execute }")
 	f.Fuzz(func(t *testing.T, code string) {
 		root := write(t, map[string]string{"probe/handler.js": code})
-		tool, problems := Parse(nil, root, "probe", code, declared())
+		tool, problems := Parse(root, "probe", declared())
 		refused := false
 		for _, p := range problems {
 			refused = refused || !p.Warning
@@ -354,7 +354,7 @@ func BenchmarkParse(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		if tool, problems := Parse(nil, root, "probe", fmt.Sprint(n), declared()); tool == nil {
+		if tool, problems := Parse(root, "probe", declared()); tool == nil {
 			b.Fatal(problems)
 		}
 	}
