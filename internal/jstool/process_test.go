@@ -166,8 +166,8 @@ func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 // TestKilledHost: calls of a host that dies fail as INTERNAL; those of a host that is ended because of another call, as
 // TRANSIENT; and both say that something may have changed.
 func TestKilledHost(t *testing.T) {
-	for name, kill := range map[string]func(h *process){
-		"died": func(h *process) { _ = h.cmd.Process.Kill() }, "TRANSIENT true false": func(h *process) { h.kill(errors.New("another call")) },
+	for name, kill := range map[string]func(h *host){
+		"died": func(h *host) { h.child.Kill() }, "TRANSIENT true false": func(h *host) { h.kill(errors.New("another call")) },
 	} {
 		p, _ := newHosts(t)
 		tool := newTool(t, p, declared(), `export const execute = () => new Promise(r => setTimeout(r, 60000))`)
@@ -192,6 +192,26 @@ func TestKilledHost(t *testing.T) {
 		default:
 		}
 		p.Close()
+	}
+}
+
+// TestIdleHost: a host without calls ends, and that counts as no death.
+func TestIdleHost(t *testing.T) {
+	p, log := newHosts(t)
+	p.idle = 10 * time.Millisecond
+	tool := newTool(t, p, declared(), `export async function execute() { return { ok: true } }`)
+	for range freeDeaths + 2 {
+		if _, err := call(t, tool, `{}`, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		testutil.WaitUntil(t, "the host ends", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.hosts) == 0
+		})
+	}
+	if strings.Contains(log.String(), "a tool host has ended") {
+		t.Errorf("the log has a warning: %s", log)
 	}
 }
 
@@ -248,7 +268,7 @@ func TestHostIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
-	pid := p.hosts[0].cmd.Process.Pid
+	pid := p.hosts[0].child.PID()
 	p.mu.Unlock()
 	for file, want := range map[string]string{"environ": "GOTRACEBACK=none\x00TZ=UTC\x00", "limits": "Max file size             0 "} {
 		text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), file))
@@ -270,7 +290,7 @@ func FuzzFromHost(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, out []byte) {
 		p, _ := newHosts(t)
-		h := &process{pool: p, out: make(chan []byte, 1), calls: map[uint64]*pending{}}
+		h := &host{pool: p, out: make(chan []byte, 1), calls: map[uint64]*pending{}, idle: time.NewTimer(idleTime)}
 		tool := &Tool{spec: declared()}
 		h.calls[1] = &pending{id: 1, tool: tool, call: callOf("{}"), done: make(chan *doneMessage, 1), ctx: t.Context()}
 		done := h.calls[1].done
@@ -293,7 +313,7 @@ func FuzzToHost(f *testing.F) {
 	f.Add(line)
 	f.Add([]byte(`{"fetched":{"call":1,"request":1}}` + "\n" + `{"cancel":1}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		h := newHost(&syncBuffer{})
+		h := newWorker(&syncBuffer{})
 		_ = h.serve(bytes.NewReader(in))
 		testutil.WaitUntil(t, "the calls end", func() bool {
 			h.mu.Lock()
