@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"voicegw/chat/completions"
 	"voicegw/config"
 	"voicegw/config/setting"
 	"voicegw/internal/auth"
@@ -22,6 +21,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/transport/textmodel/completions"
 )
 
 // checkConfig loads the configuration as Run does, checks it and prints every problem, without secrets. It opens no

@@ -31,6 +31,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // sources are those of a gateway in which little happens.
@@ -141,7 +142,7 @@ func TestEventsAreCounted(t *testing.T) {
 		g(e)
 	}
 	m.Stored(store.OpWrite, 3*time.Millisecond, true)
-	m.Texted(chat.TurnOver{Status: "completed", Took: time.Second, First: 300 * time.Millisecond, Usage: chat.Usage{Input: 10, Cached: 4, Output: 5}})
+	m.Texted(chat.TurnOver{Status: "completed", Took: time.Second, First: 300 * time.Millisecond, Usage: textmodel.Usage{Input: 10, Cached: 4, Output: 5}})
 	m.Texted(chat.TurnOver{Status: "failed", Code: "provider_busy"})
 	m.Texted(chat.TurnOver{Status: "failed", Code: "cheese"})
 	m.Texted(chat.TurnOver{Status: "failed"})
