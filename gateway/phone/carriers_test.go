@@ -259,6 +259,22 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestOutcomes: each call counts once, by how it went.
+func TestOutcomes(t *testing.T) {
+	c := newCarriers(t)
+	c.post(Vonage, "", formOf(Vonage, "1"), time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })
+	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"}} {
+		told := make(chan struct{})
+		c.release(call{carrier: Telnyx, id: "1"}, how, told)
+		<-told
+	}
+	c.release(call{}, ending{}, make(chan struct{}))
+	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1}
+	if diff := cmp.Diff(want, c.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDialLimits: only calls to allowed numbers, and only so many.
 func TestDialLimits(t *testing.T) {
 	c := newCarriers(t)
