@@ -543,6 +543,9 @@ func TestMCPConfirmation(t *testing.T) {
 				t.Fatalf("%s: %s", version, env.Encode())
 			}
 			token := env.Error.ConfirmationRequest.Token
+			if again := calling(t, c, "pay", r1); again.Error == nil || again.Error.ConfirmationRequest.Token != token {
+				t.Errorf("%s: the same call again: %s", version, again.Encode())
+			}
 			status, answer := r.approve(token, true)
 			result, _ := answer["envelope"].(map[string]any)
 			if status != http.StatusOK || answer["told"] != false || result["ok"] != true || s.paid.Load() != int64(i)+1 {
@@ -564,6 +567,13 @@ func TestMCPConfirmation(t *testing.T) {
 		}
 		if ran := all[1]; !ran.OK || ran.Confirmation != "approved" || ran.ConfirmedBy != "api" || ran.SessionID != all[0].SessionID {
 			t.Errorf("audited as %+v", ran)
+		}
+		c, tokens := dials(t, toMCP(r), versions[0], nil), map[string]bool{}
+		for _, args := range []map[string]any{r1, {"ref": "r2"}, r1} {
+			tokens[calling(t, c, "pay", args).Error.ConfirmationRequest.Token] = true
+		}
+		if len(tokens) != 2 {
+			t.Errorf("two calls, one of them repeated, have the tokens %v", tokens)
 		}
 	}
 }

@@ -61,6 +61,7 @@ type Server struct {
 	settings atomic.Pointer[Settings]
 	offer    atomic.Pointer[offer] // the last one
 	rates    quota.Windows[string]
+	asked    questions
 }
 
 // Caller is the client of a request.
