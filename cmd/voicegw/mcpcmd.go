@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -365,12 +366,16 @@ func (flags mcpServeFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	}
 	logger := newLog(p.Stderr, flags.LogLevel, "auto", cfg.Secrets()...).logger
 	return p.withTools(ctx, cfg, flags.Store, logger, func(b *toolBench) error {
+		var follows sync.WaitGroup
+		defer follows.Wait()
 		ctx, stop := p.untilSignal(ctx)
 		defer stop()
 		o := mcpOptions(cfg, b.executor)
-		o.Tools, o.Live, o.Audit, o.Logger = b.tools.Snapshot, b.live, b.audit, logger
+		o.Tools, o.Live, o.Audit, o.Logger, o.Changes = b.tools.Snapshot, b.live, b.audit, logger, true
+		served := mcpserve.New(o)
+		follows.Go(func() { b.caps.followTools(ctx, cfg, b.tools, served.Refresh) })
 		from := mcpserve.Caller{User: who, Vouched: true, Scopes: flags.Scope}
-		return mcpserve.New(o).Run(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
+		return served.Run(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
 	})
 }
 

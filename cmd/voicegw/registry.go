@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"voicegw/config"
 	"voicegw/internal/agent"
@@ -207,23 +209,69 @@ func (s *server) logToolSettings(cfg *config.Config) {
 }
 
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
+	swap, err := s.caps.configureTools(cfg, s.tools)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		swap()
+		s.logToolSettings(cfg)
+	}, nil
+}
+
+// configureTools reads the foreign tools again. take gives them and the settings of all tools to new conversations.
+func (c *capabilities) configureTools(cfg *config.Config, tools *registry.Registry) (take func(), err error) {
 	others, err := foreignTools(cfg.ToolDirs, cfg.MCP)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTools(cfg, s.tools.Snapshot(), others.entries...); err != nil {
+	if err := checkTools(cfg, tools.Snapshot(), others.entries...); err != nil {
 		return nil, err
 	}
-	swap, err := s.tools.Configure(toolSettings(cfg), others.with(s.caps))
+	swap, err := tools.Configure(toolSettings(cfg), others.with(c))
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
 	}
 	return func() {
 		swap()
-		s.logToolSettings(cfg)
-		s.caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
-		logForeign(s.logger, others.warnings)
+		c.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+		logForeign(c.logger, others.warnings)
 	}, nil
+}
+
+// toolLook is the interval of checks for changed files of foreign tools.
+const toolLook = 2 * time.Second
+
+// lookAtTools loads foreign tools whose files are in another state than files, and then calls took. If anything is wrong
+// with them, it changes nothing and logs the problems once.
+func (c *capabilities) lookAtTools(cfg *config.Config, tools *registry.Registry, files *string, took func()) {
+	now := toolFiles(cfg.ToolDirs, cfg.MCP)
+	if now == *files {
+		return
+	}
+	*files = now
+	take, err := c.configureTools(cfg, tools)
+	if err != nil {
+		c.logger.Error("the changed tools cannot be used; the tools stay as they are", "error", err)
+		return
+	}
+	take()
+	took()
+	c.logger.Info("tools loaded again; running sessions keep theirs", "tools_version", tools.Snapshot().Version())
+}
+
+// followTools looks at the files of foreign tools until ctx ends.
+func (c *capabilities) followTools(ctx context.Context, cfg *config.Config, tools *registry.Registry, took func()) {
+	files := toolFiles(cfg.ToolDirs, cfg.MCP)
+	for looks := time.NewTicker(toolLook); ; {
+		select {
+		case <-looks.C:
+			c.lookAtTools(cfg, tools, &files, took)
+		case <-ctx.Done():
+			looks.Stop()
+			return
+		}
+	}
 }
 
 func logForeign(logger *slog.Logger, warnings []string) {

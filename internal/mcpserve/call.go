@@ -30,8 +30,8 @@ const Channel = "mcp"
 const KeyMeta = "voicegw/idempotencyKey"
 
 // call answers tools/call. The filter has checked that the caller may use the tool.
-func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	v, p := o.view(ctx), req.Params
+func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	v, p := s.current().view(ctx), req.Params
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if client, ok := ctx.Value(leavingKey{}).(context.Context); ok {
@@ -46,21 +46,21 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		return nil, wrong("_meta " + KeyMeta + " " + cmp.Or(err, errors.New("must be a text that is not empty")).Error())
 	}
 	who := cmp.Or(v.from.Key, v.session.UserID)
-	if _, wait := o.s.rates.Begin(who, o.settings.PerMinute, time.Minute); wait > 0 {
-		o.s.opts.Logger.Debug("call of an MCP client over mcp.per_minute", "tool", p.Name, "key", who)
+	if _, wait := s.rates.Begin(who, v.settings.PerMinute, time.Minute); wait > 0 {
+		s.opts.Logger.Debug("call of an MCP client over mcp.per_minute", "tool", p.Name, "key", who)
 		wait = time.Duration(math.Ceil(wait.Seconds())) * time.Second
 		return v.result(v.mine.Refuse(p.Name, registry.NewError(registry.ErrorRateLimit,
-			prompts.CallsTooOften(o.settings.PerMinute, wait)))), nil
+			prompts.CallsTooOften(v.settings.PerMinute, wait)))), nil
 	}
 	name := v.nameOf(p, key)
-	if env, open := o.s.asked.open(ctx, o.s.opts.Executor, name); open {
+	if env, open := s.asked.open(ctx, s.opts.Executor, name); open {
 		return v.answer(env, req), nil
 	}
 	v.session.ID = Channel + "-" + rand.Text()
 	call := execute.SingleCall{
-		Executor: o.s.opts.Executor, Session: v.session, Tools: v.mine, Rules: o.s.opts.Rules, Agent: calls.Agent{Name: v.session.Agent},
+		Executor: s.opts.Executor, Session: v.session, Tools: v.mine, Rules: s.opts.Rules, Agent: calls.Agent{Name: v.session.Agent},
 		Tool: p.Name, Args: p.Arguments, Key: key, Scope: []string{Channel, v.from.Key, v.session.UserID}, Channel: Channel,
-		Capabilities: []any{execute.NoClient{}}, Audit: o.s.opts.Audit,
+		Capabilities: []any{execute.NoClient{}}, Audit: s.opts.Audit,
 	}
 	if len(call.Args) == 0 {
 		call.Args = json.RawMessage("{}")
@@ -70,7 +70,7 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	}
 	env := call.Run(ctx)
 	if asks(env) {
-		o.s.asked.add(name, env)
+		s.asked.add(name, env)
 	}
 	return v.answer(env, req), nil
 }
