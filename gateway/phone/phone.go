@@ -84,9 +84,7 @@ type Settings struct {
 	// Transfers are the numbers that a call may be transferred to, by name.
 	Transfers map[string]string
 	Outbound  Outbound
-	Twilio    TwilioSettings
-	Telnyx    TelnyxSettings
-	Vonage    VonageSettings
+	Accounts  map[string]Account // by carrier
 }
 
 // Outbound limits the calls that POST /v1/phone/calls begins.
