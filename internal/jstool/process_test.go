@@ -270,7 +270,7 @@ func TestHostIsConfined(t *testing.T) {
 	p.mu.Lock()
 	pid := p.hosts[0].child.PID()
 	p.mu.Unlock()
-	for file, want := range map[string]string{"environ": "GOTRACEBACK=none\x00TZ=UTC\x00", "limits": "Max file size             0 "} {
+	for file, want := range map[string]string{"environ": "GOTRACEBACK=none\x00TZ=UTC\x00", "limits": "Max file size             0 ", "stat": fmt.Sprintf(" %d %d ", 20+niceness, niceness)} {
 		text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), file))
 		if err != nil {
 			t.Skip(err)
