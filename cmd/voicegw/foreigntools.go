@@ -24,15 +24,12 @@ import (
 // foreignKinds are the kinds of tools that are not Go code, by the name of the handler's file.
 var foreignKinds = []struct {
 	file string
-	// parse returns what makes the handler, nil with problems, and may complete the entry.
-	parse func(f *foreignReader, t *build.Foreign, dir string) makeHandler
+	// parse returns the tool, nil with problems, and may complete the entry.
+	parse func(f *foreignReader, t *build.Foreign, dir string) any
 }{
 	{httptool.FileName, (*foreignReader).http},
 	{jstool.FileName, (*foreignReader).js},
 }
-
-// makeHandler makes a handler whose calls go to the backends, which may be nil if it is not called.
-type makeHandler func(client *mcptool.Client, hosts *jstool.Hosts) registry.Handler
 
 // foreignReader reads tools and collects problems.
 type foreignReader struct {
@@ -51,10 +48,10 @@ func (f *foreignReader) report(warning bool, file string, line int, text string)
 	}
 }
 
-func (f *foreignReader) http(t *build.Foreign, _ string) makeHandler {
+func (f *foreignReader) http(t *build.Foreign, _ string) any {
 	tool, err := httptool.Parse(t.File, t.Handler, &t.Entry.Spec)
 	if err == nil {
-		return func(*mcptool.Client, *jstool.Hosts) registry.Handler { return tool.Handler() }
+		return tool
 	}
 	if bad, ok := errors.AsType[*strict.Error](err); ok {
 		for _, p := range bad.Problems {
@@ -66,7 +63,7 @@ func (f *foreignReader) http(t *build.Foreign, _ string) makeHandler {
 	return nil
 }
 
-func (f *foreignReader) js(t *build.Foreign, dir string) makeHandler {
+func (f *foreignReader) js(t *build.Foreign, dir string) any {
 	tool, problems := jstool.Parse(dir, filepath.Base(filepath.Dir(t.File)), &t.Entry.Spec)
 	for _, p := range problems {
 		f.report(p.Warning, p.File, p.Line, p.Text)
@@ -75,13 +72,13 @@ func (f *foreignReader) js(t *build.Foreign, dir string) makeHandler {
 		return nil
 	}
 	t.Entry.Handler = tool.Hash() // with its imports
-	return func(_ *mcptool.Client, hosts *jstool.Hosts) registry.Handler { return hosts.Handler(tool) }
+	return tool
 }
 
 // dirTools reads the tools in the directories of tool_dirs. The error is config.Problems, with the files' names and
 // lines.
 func dirTools(dirs []string) (all foreign, err error) {
-	all.handlers = map[string]makeHandler{}
+	all.tools = map[string]any{}
 	from := map[string]string{} // the file, by tool
 	f := &foreignReader{}
 	var kinds []string
@@ -99,8 +96,8 @@ func dirTools(dirs []string) (all foreign, err error) {
 		}
 		for _, t := range tools {
 			id := t.Entry.ToolID
-			handler := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir)
-			if handler == nil {
+			tool := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir)
+			if tool == nil {
 				continue
 			}
 			if other := from[id]; other != "" {
@@ -109,7 +106,7 @@ func dirTools(dirs []string) (all foreign, err error) {
 			}
 			from[id] = t.File
 			all.entries = append(all.entries, t.Entry)
-			all.handlers[id] = handler
+			all.tools[id] = tool
 		}
 	}
 	all.warnings = f.warnings
@@ -150,7 +147,7 @@ func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdou
 // foreign are the tools that are not part of the program.
 type foreign struct {
 	entries  []registry.Entry
-	handlers map[string]makeHandler
+	tools    map[string]any // an *httptool.Tool, *jstool.Tool or *mcptool.Tool for each entry
 	mcp      []*mcptool.Tool
 	warnings []string
 }
@@ -161,8 +158,15 @@ func (f foreign) with(caps *capabilities) registry.Foreign {
 		caps = &capabilities{}
 	}
 	all := registry.Foreign{Entries: f.entries, Handlers: map[string]registry.Handler{}}
-	for id, handler := range f.handlers {
-		all.Handlers[id] = handler(caps.mcp, caps.hosts)
+	for id, tool := range f.tools {
+		switch tool := tool.(type) {
+		case *httptool.Tool:
+			all.Handlers[id] = tool.Handler()
+		case *jstool.Tool:
+			all.Handlers[id] = caps.hosts.Handler(tool)
+		case *mcptool.Tool:
+			all.Handlers[id] = caps.mcp.Handler(tool)
+		}
 	}
 	return all
 }
@@ -216,7 +220,7 @@ func readForeign(dirs []string, m config.MCP) (foreign, error) {
 		}
 		all.mcp = append(all.mcp, t)
 		all.entries = append(all.entries, t.Entry)
-		all.handlers[t.Entry.ToolID] = func(client *mcptool.Client, _ *jstool.Hosts) registry.Handler { return client.Handler(t) }
+		all.tools[t.Entry.ToolID] = t
 	}
 	for _, name := range slices.Sorted(maps.Keys(lock.Servers)) {
 		if m.Servers[name] == nil {

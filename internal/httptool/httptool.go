@@ -38,8 +38,8 @@ type Tool struct {
 	url     template // scheme, host and path
 	query   []pair
 	headers []pair
-	body    *body // nil: no body, or the arguments
-	args    bool  // the body is the arguments
+	bodied  bool
+	body    any // a template; nil for the arguments
 	sign    string
 	data    document.Pointer
 	out     *bounded.Outbound
@@ -123,12 +123,11 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 	sends := t.method != http.MethodGet && t.method != http.MethodDelete
 	switch n := m.Get("body"); {
 	case n == nil:
-		t.args = sends
+		t.bodied = sends
 	case !sends:
 		r.Problem(n, "a %s request has no body; put the arguments into url or query", t.method)
 	case n.Tag != "!!null":
-		b := r.body(n, "body")
-		t.body = &b
+		t.bodied, t.body = true, r.body(n, "body")
 	}
 	if n := m.Get("sign"); n != nil {
 		t.sign, _ = r.Text(n, "sign")

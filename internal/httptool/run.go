@@ -167,13 +167,13 @@ func (t *Tool) signed(req *http.Request, call registry.Call[json.RawMessage, nee
 }
 
 func (t *Tool) payload(args json.RawMessage, v values) ([]byte, error) {
-	switch {
-	case t.args:
-		return args, nil
-	case t.body == nil:
+	if !t.bodied {
 		return nil, nil
 	}
-	value, _ := t.body.fill(v)
+	if t.body == nil {
+		return args, nil
+	}
+	value, _ := v.filled(t.body)
 	data, err := document.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("the body cannot be encoded: %w", err)
