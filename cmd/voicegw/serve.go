@@ -60,7 +60,7 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	if variable(p.Environ, "GOGC") == "" {
 		debug.SetGCPercent(50) // a relayed frame makes no garbage, so less memory costs little
 	}
-	cfg, warnings, err := p.load(flags, parsed)
+	cfg, warnings, err := p.load(flags.Config, flags.Set, parsed)
 	if flags.CheckConfig {
 		return flags.checkConfig(ctx, p, cfg, warnings, err)
 	}

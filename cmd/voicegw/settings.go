@@ -36,8 +36,22 @@ type serveFlags struct {
 	Set          []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-func (p Process) load(flags serveFlags, parsed *kong.Context) (*config.Config, []string, error) {
-	return p.loadFrom(config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}, flags.Set, parsed)
+// configFlags say where commands other than serve read the configuration.
+type configFlags struct {
+	Config string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
+	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+}
+
+// benchFlags are those of commands that use the tools without a gateway.
+type benchFlags struct {
+	Scope []string `help:"Scope of the user; may be given several times." placeholder:"SCOPE"`
+	Store bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
+	configFlags
+	LogLevel string `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+}
+
+func (p Process) load(file string, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
+	return p.loadFrom(config.Source{Environ: p.Environ, File: file, FileFrom: "--config"}, sets, parsed)
 }
 
 // withFlags adds a command's flags to a source: those with a key, and --set.

@@ -31,18 +31,14 @@ import (
 )
 
 type toolsCallFlags struct {
-	Name     string   `arg:"" help:"Name or id of the tool."`
-	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
-	Mode     string   `help:"Mode: text or voice (default: as the tool allows)." placeholder:"MODE" enum:",text,voice" default:""`
-	Agent    string   `help:"Agent whose tools and budget apply (default: agent.name)." placeholder:"ID"`
-	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
-	Scope    []string `help:"Scope of the conversation; may be given several times." placeholder:"SCOPE"`
-	Yes      bool     `help:"Approve the call if required, instead of asking at the terminal."`
-	Key      string   `help:"Idempotency key: the ledger answers the same key again." placeholder:"KEY"`
-	Store    bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
-	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
-	LogLevel string   `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+	Name  string   `arg:"" help:"Name or id of the tool."`
+	Args  string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
+	Mode  string   `help:"Mode: text or voice (default: as the tool allows)." placeholder:"MODE" enum:",text,voice" default:""`
+	Agent string   `help:"Agent whose tools and budget apply (default: agent.name)." placeholder:"ID"`
+	User  userName `help:"User of the session." default:"author" placeholder:"ID"`
+	Yes   bool     `help:"Approve the call if required, instead of asking at the terminal."`
+	Key   string   `help:"Idempotency key: the ledger answers the same key again." placeholder:"KEY"`
+	benchFlags
 }
 
 // maxArgs limits the arguments on standard input, in bytes.
@@ -77,7 +73,7 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		}
 		args = data
 	}
-	cfg, _, err := p.load(serveFlags{Config: flags.Config, Set: flags.Set}, parsed)
+	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
 	if err != nil {
 		return usage(err)
 	}
