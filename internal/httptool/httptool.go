@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/http/httpguts"
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/strict"
@@ -113,7 +114,7 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 	t.query = r.pairs(m.Get("query"), "query")
 	t.headers = r.pairs(m.Get("headers"), "headers")
 	for _, h := range t.headers {
-		if n := m.Get("headers"); !validHeader(h.name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(h.name)) {
+		if n := m.Get("headers"); !httpguts.ValidHeaderFieldName(h.name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(h.name)) {
 			r.Problem(n, "headers cannot have %q: the gateway sets it, or it is not a header's name", h.name)
 		}
 	}
@@ -153,12 +154,6 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Idempotency-Key", "User-Agent",
 	"Accept-Encoding", http.CanonicalHeaderKey(webhook.HeaderID), http.CanonicalHeaderKey(webhook.HeaderTimestamp),
 	http.CanonicalHeaderKey(webhook.HeaderSignature)}
-
-func validHeader(name string) bool {
-	return name != "" && strings.IndexFunc(name, func(r rune) bool {
-		return r > '~' || r <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) < 0
-}
 
 // address reads the URL. Only settings may choose its host, so no model can.
 func (r *reader) address(n *yaml.Node) template {

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+
 	"voicegw/internal/bounded"
 	"voicegw/internal/webhook"
 	"voicegw/prompts"
@@ -209,7 +211,7 @@ func segment(from source, s string) (string, error) {
 }
 
 func line(_ source, s string) (string, error) {
-	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+	if !httpguts.ValidHeaderFieldValue(s) {
 		return "", errControls
 	}
 	return s, nil

@@ -227,22 +227,19 @@ func TestHostile(t *testing.T) {
 		if b.code == "" {
 			t.Fatal(name, problems)
 		}
-		start, limit := time.Now(), 500*time.Millisecond
+		limit := 500 * time.Millisecond
 		if !strings.HasPrefix(tc.want, "context") {
-			limit = 10 * time.Second
+			limit = time.Minute // of a busy machine
 		}
 		result, err := call(t, &hostedTool{&Tool{spec: declared(), bundle: b}, p}, `{}`, limit)
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprint("ok ", result.Data)
 		}
-		if took := time.Since(start); took > 15*time.Second {
-			t.Errorf("%s took %s", name, took)
-		}
 		if !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s: %.200s, want %s", name, got, tc.want)
 		}
-		if result, err := call(t, good, `{"n":1}`, 10*time.Second); err != nil || fmt.Sprint(result.Data) != "undefined2undefined" {
+		if result, err := call(t, good, `{"n":1}`, time.Minute); err != nil || fmt.Sprint(result.Data) != "undefined2undefined" {
 			t.Fatalf("after %s another tool: %v, %v\n%s", name, result, err, log)
 		}
 	}
