@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/protocol"
 )
@@ -81,10 +80,10 @@ const maxVoices = 32
 
 // create begins a response. turn is zero before the session's turn began.
 func (s *State) create(now time.Time, turn int, q *openaiwire.ResponseParams) *response {
-	r := &response{Response: openaiwire.NewResponse(s.ids.Response(), s.conversation, s.sess, q), turn: turn}
+	r := &response{Response: openaiwire.NewResponse(s.ids.New("resp"), s.conversation, s.sess, q), turn: turn}
 	s.answer.response = r
 	r.alive(now)
-	s.emit(openaiwire.ResponseCreated(r.Response))
+	s.tell("response.created", r.Response)
 	return r
 }
 
@@ -151,10 +150,10 @@ func (s *State) message(now time.Time, turn int, source string) *message {
 		return nil
 	}
 	s.closeEnded(r)
-	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.Message, Status: openaiwire.InProgress, Role: "assistant"}
+	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.Message, Status: openaiwire.InProgress, Role: "assistant"}
 	m := &message{item: it, source: source}
 	m.place = s.openItem(r, it)
-	s.emit(m.place.PartAdded(openaiwire.Part(r.InText(), "")))
+	s.emit(m.place.Event("response.content_part.added", openaiwire.Part(r.InText(), "")))
 	r.open = append(r.open, m)
 	a := &s.answer
 	if len(a.voices) == maxVoices {
@@ -168,18 +167,18 @@ func (s *State) message(now time.Time, turn int, source string) *message {
 func (s *State) openItem(r *response, it *openaiwire.Item) openaiwire.Place {
 	place := openaiwire.Place{ResponseID: r.ID, ItemID: it.ID, Output: len(r.Output)}
 	r.Output = append(r.Output, it)
-	previous := s.mirror.last()
+	previous := s.mirror.Last()
 	it.Size = encoded(it)
-	s.emit(place.OutputItemAdded(it))
+	s.emit(place.Event("response.output_item.added", it))
 	s.mirror.insert(it, nil)
-	s.emit(openaiwire.ItemAdded(previous, it))
+	s.tell("conversation.item.added", previous, it)
 	return place
 }
 
 func (s *State) closeItem(place openaiwire.Place, it *openaiwire.Item, status string) {
 	it.Status = status
-	s.emit(openaiwire.ItemDone(s.mirror.before(it.ID), it))
-	s.emit(place.OutputItemDone(it))
+	s.tell("conversation.item.done", s.mirror.Before(it.ID), it)
+	s.emit(place.Event("response.output_item.done", it))
 }
 
 func (s *State) voice(source string) *voice {
@@ -208,17 +207,9 @@ func (s *State) closeMessage(r *response, m *message, status string) {
 			s.answer.sounds = nil
 		}
 	}
-	if r.InText() {
-		m.item.Content = []openaiwire.Content{{Type: "output_text", Text: m.words}}
-		s.emit(m.place.TextDone(m.words))
-	} else {
-		m.item.Content = []openaiwire.Content{{Type: "output_audio", Transcript: &m.words}}
-		s.emit(m.place.AudioDone())
-		s.emit(m.place.TranscriptDone(m.words))
-	}
+	s.emit(m.place.CloseMessage(m.item, r.InText(), m.words)...)
 	m.item.Size += len(m.words)
 	s.mirror.grew(len(m.words))
-	s.emit(m.place.PartDone(openaiwire.Part(r.InText(), m.words)))
 	s.closeItem(m.place, m.item, status)
 }
 
@@ -232,18 +223,14 @@ func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
 	if r == nil {
 		return
 	}
-	itemStatus := openaiwire.Completed
-	if status != openaiwire.Completed {
-		itemStatus = openaiwire.Incomplete
-	}
+	itemStatus := r.End(status, details...)
 	for _, m := range r.open {
 		s.closeMessage(r, m, itemStatus)
 	}
 	toolSide{s}.endToolItems(r)
-	r.End(status, details...)
 	r.Usage = s.answer.since(r.turn, usageOf(used))
 	s.answer.response = nil
-	s.emit(openaiwire.ResponseDone(r.Response))
+	s.tell("response.done", r.Response)
 }
 
 // fail ends the active response with an error.
@@ -289,7 +276,7 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 		if v == nil {
 			return
 		}
-		if it, _ := s.mirror.find(v.id); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
+		if it, _ := s.mirror.Find(v.id); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
 			s.mirror.say(it, m.Text)
 		}
 		return
@@ -298,11 +285,7 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 	switch {
 	case grows && delta != "":
 		open.words = m.Text
-		if s.answer.response.InText() {
-			s.emit(open.place.TextDelta(delta))
-		} else {
-			s.emit(open.place.TranscriptDelta(delta))
-		}
+		s.emit(open.place.WordsDelta(s.answer.response.InText(), delta))
 	case m.Final:
 		open.words = m.Text
 	}
@@ -338,15 +321,7 @@ func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
 	}
 	a.playEnd = a.playEnd.Add(length)
 	s.sess.VoiceFixed = true
-	switch out.Type {
-	case "audio/pcmu":
-		a.coded = audio.AppendULaw(a.coded[:0], pcm)
-	case "audio/pcma":
-		a.coded = audio.AppendALaw(a.coded[:0], pcm)
-	default:
-		return v.message.place.AppendAudioDelta(dst, s.ids, pcm)
-	}
-	return v.message.place.AppendAudioDelta(dst, s.ids, a.coded)
+	return v.message.place.AppendAudioDelta(dst, s.ids, out.Encode(&a.coded, pcm))
 }
 
 func (s *State) sentMS(v *voice) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
@@ -432,7 +407,7 @@ func (s *State) reportPlayed(now time.Time) {
 // truncate takes the client's report of how much of an item was heard. Clients estimate by the clock, so a position
 // after the end means the end.
 func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
-	it, _ := s.mirror.find(e.ItemID)
+	it, _ := s.mirror.Find(e.ItemID)
 	switch {
 	case it == nil:
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
@@ -460,7 +435,7 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 	for i := range it.Content {
 		it.Content[i].Transcript = nil
 	}
-	s.emit(openaiwire.ItemTruncated(it.ID, end))
+	s.tell("conversation.item.truncated", it.ID, end)
 	return nil
 }
 
