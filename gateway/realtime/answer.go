@@ -23,8 +23,9 @@ type answerState struct {
 	reports bool      // the client reports what was heard, so it must go on
 	coded   []byte    // scratch
 	failure *protocol.Error
-	used    openaiwire.Usage // by the turn usedBy, as reported in its last response
+	used    openaiwire.Usage // by the turn usedBy
 	usedBy  int
+	owed    openaiwire.Usage // what no response.done has reported
 }
 
 // response is the active response.
@@ -215,11 +216,7 @@ func (s *State) closeMessage(r *response, m *message, status string) {
 
 // finish ends the active response, if there is one. details are the members of status_details after its type.
 func (s *State) finish(status string, details ...any) {
-	s.finishWith(protocol.Usage{}, status, details...)
-}
-
-func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
-	r := s.answer.response
+	a, r := &s.answer, s.answer.response
 	if r == nil {
 		return
 	}
@@ -228,8 +225,7 @@ func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
 		s.closeMessage(r, m, itemStatus)
 	}
 	toolSide{s}.endToolItems(r)
-	r.Usage = s.answer.since(r.turn, usageOf(used))
-	s.answer.response = nil
+	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
 }
 
@@ -238,27 +234,19 @@ func (s *State) fail(kind, code, message string) {
 	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
 }
 
-// since returns what a turn has used since its last response, of what it has used so far.
-func (a *answerState) since(turn int, used openaiwire.Usage) openaiwire.Usage {
-	before := a.used
+// spent takes what a turn has used so far. The next response.done has what none has told yet: models report late what an
+// interrupted response has used.
+func (a *answerState) spent(turn int, u protocol.Usage) {
 	if a.usedBy != turn {
-		before = openaiwire.Usage{}
+		a.used, a.usedBy = openaiwire.Usage{}, turn
 	}
-	if used.Total() < before.Total() { // it was not reported
-		return openaiwire.Usage{}
+	// Tokens of no known modality count as text.
+	now := openaiwire.Usage{
+		InputText: int(u.InputTokens - u.Input.Audio), InputAudio: int(u.Input.Audio), CachedText: int(u.Input.CachedText),
+		CachedAudio: int(u.Input.CachedAudio), OutputText: int(u.OutputTokens - u.Output.Audio), OutputAudio: int(u.Output.Audio),
 	}
-	a.used, a.usedBy = used, turn
-	return openaiwire.Usage{
-		InputText: used.InputText - before.InputText, InputAudio: used.InputAudio - before.InputAudio,
-		CachedText: used.CachedText - before.CachedText, CachedAudio: used.CachedAudio - before.CachedAudio,
-		OutputText: used.OutputText - before.OutputText, OutputAudio: used.OutputAudio - before.OutputAudio,
-	}
-}
-
-func usageOf(u protocol.Usage) openaiwire.Usage {
-	return openaiwire.Usage{
-		InputText: int(u.Input.Text), InputAudio: int(u.Input.Audio), CachedText: int(u.Input.CachedText),
-		CachedAudio: int(u.Input.CachedAudio), OutputText: int(u.Output.Text), OutputAudio: int(u.Output.Audio),
+	if now.Total() > a.used.Total() {
+		a.owed, a.used = a.owed.Add(now, 1).Add(a.used, -1), now
 	}
 }
 
@@ -450,7 +438,8 @@ func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
 		r.waiting = m
 		s.callsKnown(now, r)
 	default:
-		s.finishWith(m.Usage, openaiwire.Completed)
+		s.answer.spent(m.Turn, m.Usage)
+		s.finish(openaiwire.Completed)
 	}
 }
 
@@ -473,7 +462,8 @@ func (s *State) callsKnown(now time.Time, r *response) {
 		}
 	case r.waiting != nil && r.calls > 0:
 		s.tools.waited = r.turn
-		s.finishWith(r.waiting.Usage, openaiwire.Completed)
+		s.answer.spent(r.turn, r.waiting.Usage)
+		s.finish(openaiwire.Completed)
 	default:
 		r.settle = time.Time{}
 	}
@@ -482,22 +472,22 @@ func (s *State) callsKnown(now time.Time, r *response) {
 // turnEnded ends the response of a turn that did not end before.
 func (s *State) turnEnded(m *protocol.TurnEnded) {
 	s.completeSpeech(m.Turn)
+	s.answer.spent(m.Turn, m.Usage)
 	r := s.answer.response
 	if r == nil || r.turn != m.Turn {
 		return
 	}
 	switch m.Status {
 	case "completed":
-		s.finishWith(m.Usage, openaiwire.Completed)
+		s.finish(openaiwire.Completed)
 	case "interrupted":
-		s.finishWith(m.Usage, openaiwire.Cancelled, "reason", "turn_detected")
+		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
 	default:
 		code, message := "no_answer", "The model gave no answer."
 		if f := s.answer.failure; f != nil {
 			code, message = f.Code, f.Message
 		}
-		s.finishWith(m.Usage, openaiwire.Failed, "error",
-			openaiwire.Object{"type", "server_error", "code", openAICode(code), "message", message})
+		s.fail("server_error", openAICode(code), message)
 	}
 }
 

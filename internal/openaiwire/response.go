@@ -130,6 +130,12 @@ type Usage struct {
 // Total returns all tokens.
 func (u Usage) Total() int { return u.InputText + u.InputAudio + u.OutputText + u.OutputAudio }
 
+// Add returns u and v, v a number of times.
+func (u Usage) Add(v Usage, times int) Usage {
+	return Usage{u.InputText + times*v.InputText, u.InputAudio + times*v.InputAudio, u.CachedText + times*v.CachedText,
+		u.CachedAudio + times*v.CachedAudio, u.OutputText + times*v.OutputText, u.OutputAudio + times*v.OutputAudio, u.Reasoning + times*v.Reasoning}
+}
+
 // MarshalJSON writes the keys in the order of the recordings.
 func (u Usage) MarshalJSON() ([]byte, error) {
 	out := Object{"text_tokens", u.OutputText, "audio_tokens", u.OutputAudio}
