@@ -252,8 +252,11 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 	if s.in.manual || s.sess.Audio.Input.TurnDetection == nil {
 		return
 	}
-	if u := s.in.speech; u != nil && u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn {
-		return // the detector's report of speech that the model has reported
+	// The model and the session's detector may both report the same speech.
+	u := s.in.speech
+	if u != nil && (u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn ||
+		u.item == nil && u.began && (!u.stopped || m.AudioMS < u.stopMS)) {
+		return
 	}
 	toolSide{s}.giveOutputs()
 	s.flushTexts()
