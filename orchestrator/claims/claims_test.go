@@ -53,12 +53,13 @@ type score struct{ sentences, negatives, right, missed, wrong int }
 func (s score) precision() float64 { return float64(s.right) / float64(s.right+s.wrong) }
 func (s score) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
 
-// published are the figures of docs/policy.md for each part of the corpus: precision and recall, which must not fall.
-// The tables were made with the parts "en" and "de". They were not changed for sentences of the others: of "held", which
-// were measured while they were made, and of "last", which were measured once.
+// published are lower limits of the figures in docs/policy.md for each part of the corpus: precision and recall. The
+// tables were made with the parts "en" and "de". Never change them for sentences of the others: "held" was measured
+// while they were made, and "last" once, afterwards.
 var published = map[string][2]float64{
 	"en": {0.95, 0.8}, "de": {0.95, 0.8},
-	"en.held": {0.95, 0.8}, "de.held": {0.95, 0.8},
+	"en.held": {0.98, 0.86}, "de.held": {0.96, 0.91},
+	"en.last": {0.979, 0.92}, "de.last": {0.97, 0.88},
 }
 
 // TestCorpus finds the claims of the corpus with all languages on, as a gateway with several languages does, and
@@ -327,16 +328,19 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// BenchmarkFind reads an answer of 600 characters without a claim, as most are.
+// BenchmarkFind reads an answer of 600 characters without a claim, as most are, and the longest text of participles.
 func BenchmarkFind(b *testing.B) {
-	text := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
+	answer := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
+	hostile := strings.Repeat("your booked sent set to ", maxText/24)
 	for _, codes := range [][]string{{"en"}, Known()} {
 		find := languages(b, codes...)
-		b.Run(strings.Join(codes, ","), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				find.Find(text)
-			}
-		})
+		for name, text := range map[string]string{"answer": answer, "hostile": hostile} {
+			b.Run(name+"/"+strings.Join(codes, ","), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					find.Find(text)
+				}
+			})
+		}
 	}
 }

@@ -447,7 +447,7 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 			begin = k + 1
 		}
 	}
-	start, certain, ok := s.subject(c, begin, end, w)
+	start, certain, ok := s.subject(c, begin, end, w, s.object(c, i))
 	return start, !now, ok && (certain || !state || now)
 }
 
@@ -465,26 +465,27 @@ func (s *sentence) byOther(c []word, i int) bool {
 	return false
 }
 
-// subject finds the subject in c[from:to]. certain: it is the user's or was just spoken of.
-func (s *sentence) subject(c []word, from, to int, w word) (start int, certain, ok bool) {
+// subject finds the subject of the participle w in c[from:to]; after are the marks of what follows it. certain: it is
+// the user's or was just spoken of.
+func (s *sentence) subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
 	for from < to && c[from].is(adv|and|finished) && !c[from].is(pron|your|the) {
 		from++
 	}
 	if from >= to {
 		return 0, false, false
 	}
-	first, rest, m := c[from], c[from+1:to], marks(0)
+	first, rest, m := c[from], c[from+1:to], after&everywhere
 	for _, r := range rest {
 		m |= r.marks
 	}
 	switch {
-	case anyIs(rest, last): // "your last order"
+	case anyIs(rest, last|pron): // "your last order", "the hotel says that it"
 	case first.is(pron|you) && onlyAre(rest, adv|clitic):
 		return from, true, first.is(pron) && !w.is(stateOnly) || w.is(ofState) && (w.kind == KindBook || w.is(finished))
 	case first.is(your):
 		return from, true, len(rest) > 0 && (w.needs&^noun == 0 || w.needs&(m|first.marks) != 0)
 	case first.is(the):
-		return from, false, m != 0 && (w.needs&^noun == 0 || w.needs&m != 0)
+		return from, false, m&^everywhere != 0 && (w.needs&^noun == 0 || w.needs&m != 0)
 	}
 	return 0, false, false
 }
@@ -492,6 +493,9 @@ func (s *sentence) subject(c []word, from, to int, w word) (start int, certain, 
 // short reports whether a clause is only something and its participle: "Appointment booked", "Timer set for ten minutes".
 func (s *sentence) short(c []word, i int) bool {
 	const most = 3
+	if s.n == 1 && c[0].is(ofState) && !c[0].is(finished) { // "Booked!"
+		return true
+	}
 	if i == 0 || i >= most || !c[i].is(ofState) || i+1 < len(c) && !c[i+1].is(purpose) || anyIs(c[i:], is|was|block|have) {
 		return false
 	}

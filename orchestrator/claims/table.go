@@ -182,7 +182,7 @@ func (t *table) addVerb(word string, kind Kind) {
 	}
 	word, needs, _ := strings.Cut(word, "/")
 	e := t.words[word]
-	e.class, e.kind, e.needs = e.class|c, kind, marksOf(needs)
+	e.class, e.kind, e.needs = e.class|c, kind, e.needs|marksOf(needs)
 	t.words[word] = e
 }
 
