@@ -193,6 +193,18 @@ func Array(raw json.RawMessage, path string) ([]json.RawMessage, *Error) {
 	return list, err
 }
 
+// each reads the elements of an array after begin.
+func each(read Reader, begin func()) Reader {
+	return func(raw json.RawMessage, path string) *Error {
+		list, err := Array(raw, path)
+		begin()
+		for i, e := range list {
+			err = cmp.Or(err, read(e, Path(path, i)))
+		}
+		return err
+	}
+}
+
 // Path is the name of element i of a list: tools[3].
 func Path(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
