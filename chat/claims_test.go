@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"voicegw/internal/audit"
-	"voicegw/orchestrator/claims"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/transport"
 )
 
 func claimSetting(t *testing.T) fixtureSetting {
-	l, err := claims.ParseLanguages([]string{"en"})
+	l, err := calls.ParseClaimLanguages([]string{"en"})
 	if err != nil {
 		t.Fatal(err)
 	}
