@@ -282,7 +282,7 @@ type Audit struct {
 type VAD struct {
 	// Silence in ms that ends the user's turn; 0 is the provider's default.
 	SilenceMS int `key:"silence_ms" from:"0" to:"60000"`
-	// Audio in ms included before detected speech; 0 is the provider's default.
+	// Audio in ms included before detected speech; 0 is the provider's default. Gemini has no such setting.
 	PrefixMS int `key:"prefix_ms" from:"0" to:"60000"`
 	// Send the user's silence in frames of 100 ms, which saves CPU. Sound is never delayed.
 	JoinSilence bool `key:"join_silence"`
