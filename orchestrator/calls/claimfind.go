@@ -163,6 +163,14 @@ func (s *sentence) word(at int) int {
 		s.clause++
 		w.clause = s.clause
 	}
+	s.words[s.n] = w
+	s.see(w)
+	s.n++
+	return at
+}
+
+// see records what a word means for its whole sentence.
+func (s *sentence) see(w word) {
 	s.seen |= w.class
 	switch before := s.words[max(s.n-2, 0):s.n]; {
 	case w.is(wSees) && (anyIs(before, wSelf) || s.n > 0 && s.words[0].is(wManner)):
@@ -170,9 +178,6 @@ func (s *sentence) word(at int) int {
 	case w.is(wPeriod) && anyIs(before, wLast), w.is(wLast) && anyIs(before, wPeriod):
 		s.seen |= wHabit
 	}
-	s.words[s.n] = w
-	s.n++
-	return at
 }
 
 // compound returns the entry of a noun's end: "Telefonnummer".
@@ -361,15 +366,21 @@ func (s *sentence) own(c []word, i int) (start int, ok bool) {
 	if !ok || c[start].is(wPlural) && object&oursMark != 0 {
 		return 0, false
 	}
+	return start, s.begins(c, start, i)
+}
+
+// begins reports whether the words between the beginning of the clause, or of its part, and the participle at i let the
+// speaker at start assert something.
+func (s *sentence) begins(c []word, start, i int) bool {
 	from := 0
 	if start > 0 && c[start-1].is(wAnd) {
 		from = start
 	}
 	if start > from+1 && c[from].is(wAdv) && c[start-1].wordEntry == (wordEntry{}) { // "hi Tom"
-		return start, onlyAre(c[from:start-1], wAdv) && !anyIs(c[from:i], wBlock)
+		return onlyAre(c[from:start-1], wAdv) && !anyIs(c[from:i], wBlock)
 	}
 	// Other words before the speaker belong to a relative clause: "the table I have booked".
-	return start, !anyIs(c[from:i], wBlock) && (s.free || onlyAre(c[from:start], wAdv|wAnd|wFinished|wSep|wClitic))
+	return !anyIs(c[from:i], wBlock) && (s.free || onlyAre(c[from:start], wAdv|wAnd|wFinished|wSep|wClitic))
 }
 
 // managed finds the speaker of "was able to" before an infinitive.
@@ -426,7 +437,7 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 	if j < 0 || w.is(wNotPassive) || !c[j].is(wIs|wWas) || anyIs(c[:i], wBlock) {
 		return 0, false, false
 	}
-	if s.byOther(c, i) || anyIs(c[i+1:min(i+3, len(c))], wFull) || c[j].is(wWas) && anyIs(c[j:i], wFull) {
+	if s.byOther(c, i) || c[j].is(wWas) && anyIs(c[j:i], wFull) {
 		return 0, false, false
 	}
 	now := anyIs(c[j:min(i+3, len(c))], wFresh) || s.free && anyIs(c[:i], wFresh)
@@ -434,26 +445,33 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 	if state && (!w.is(wOfState) && !now || !now && i+1 < len(c) && c[i+1].is(wTo)) { // "is scheduled to end"
 		return 0, false, false
 	}
-	end := j
-	for end > 0 && c[end-1].is(wHas|wAdv) {
-		end--
-	}
-	begin := 0
+	begin, end := s.span(c, i, j)
+	start, certain, ok := subject(c, begin, end, w, s.object(c, i))
+	return start, !now, ok && (certain || !state || now)
+}
+
+// span returns where the subject of a passive begins and ends; the auxiliary is at j, the participle at i.
+func (s *sentence) span(c []word, i, j int) (begin, end int) {
 	if s.free && onlyAre(c[:j], wAdv) {
-		begin, end = j+1, i
+		return j + 1, i
+	}
+	for end = j; end > 0 && c[end-1].is(wHas|wAdv); {
+		end--
 	}
 	for k := begin; k+1 < end; k++ { // "I've moved it and you're booked"
 		if c[k].is(wAnd) && c[k+1].is(wPron|wYou|wYour|wThe) {
 			begin = k + 1
 		}
 	}
-	start, certain, ok := s.subject(c, begin, end, w, s.object(c, i))
-	return start, !now, ok && (certain || !state || now)
+	return begin, end
 }
 
-// byOther reports whether a passive names the actor.
+// byOther reports whether a passive names the actor, or speaks of another state: "is booked out".
 func (s *sentence) byOther(c []word, i int) bool {
 	from := i + 1
+	if anyIs(c[from:min(i+3, len(c))], wFull) {
+		return true
+	}
 	if s.free {
 		from = 0
 	}
@@ -467,7 +485,7 @@ func (s *sentence) byOther(c []word, i int) bool {
 
 // subject finds the subject of the participle w in c[from:to]; after are the marks of what follows it. certain: it is
 // the user's or was just spoken of.
-func (s *sentence) subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
+func subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
 	for from < to && c[from].is(wAdv|wAnd|wFinished) && !c[from].is(wPron|wYour|wThe) {
 		from++
 	}
