@@ -15,10 +15,12 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"voicegw/config/setting"
 	"voicegw/gateway/phone"
 	"voicegw/protocol"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -240,6 +242,42 @@ type Claims struct {
 	Languages []string `key:"languages"`
 }
 
+// Exact configures sentences that are said in exactly the given words.
+type Exact struct {
+	// Notice at the start of each voice session, before all else; [agents](agents.md) may have their own.
+	Notice string `key:"notice" eg:"This call is recorded."`
+	// Without audio for a sentence: `model` (asked to read it word for word), or `refuse` (a session without its notice ends).
+	Fallback string `key:"fallback" words:"model,refuse"`
+	// Folder of recordings: WAV files up to a minute, each with its words in a `.txt` file of the same name.
+	Recordings setting.Path `key:"recordings" eg:"recordings"`
+	// Speech endpoint like OpenAI's, with its `/v1`.
+	BaseURL string `key:"base_url" is:"url" unset:"an OpenAI provider's, or the simulator" eg:"https://api.openai.com/v1"`
+	// Its key.
+	APIKey setting.Secret `key:"api_key" unset:"the provider's" eg:"your-key"`
+	// Its model.
+	Model string `key:"model" unset:"gpt-4o-mini-tts" eg:"gpt-4o-mini-tts"`
+	// Its voice.
+	Voice string `key:"voice" unset:"alloy" eg:"marin"`
+	// Format of its audio: `wav`, or `pcm` (16 bits, 24 kHz).
+	Format string `key:"format" words:"wav,pcm"`
+	// Time for its answer.
+	Timeout time.Duration `key:"timeout" from:"1s" to:"15s"`
+}
+
+// RefuseUnsaid is the value of Exact.Fallback that does not let the model read a sentence.
+const RefuseUnsaid = "refuse"
+
+func (v validator) validateExact() {
+	e := v.config.Exact
+	v.baseURL("exact.base_url", e.BaseURL)
+	if n := utf8.RuneCountInString(e.Notice); n > registry.MaxSentence {
+		v.bad("exact.notice", "exact.notice has %d characters; the maximum is %d.", n, registry.MaxSentence)
+	}
+	if e.APIKey.IsSet() && e.BaseURL == "" {
+		v.bad("exact.base_url", "exact.base_url is missing; exact.api_key is sent to that address only.")
+	}
+}
+
 // The values of Confirmation.Voice.
 const (
 	confirmButton = "button" // the client must send confirmation.resolve
@@ -392,6 +430,8 @@ type Safeguards struct {
 	Confirmation Confirmation `key:"confirmation"`
 	// Checks of what the assistant says it has done.
 	Claims Claims `key:"claims"`
+	// Sentences said in exactly the given words: docs/exact.md.
+	Exact Exact `key:"exact"`
 }
 
 // Observation is how an operator observes the gateway, without a section of its own.
@@ -435,6 +475,7 @@ func defaultFor(all []transport.Wire) *Config {
 			Claims: Claims{Languages: []string{"de", "en"}},
 			Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 				QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+			Exact: Exact{Fallback: "model", Format: "wav", Timeout: setting.SpeechTimeout},
 		},
 		MCP:   MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store: Store{Replicas: setting.Replicas, Sync: syncAlways},

@@ -15,7 +15,7 @@ type Phone struct {
 	// Numbers that are answered, each with its agent: `+15550100=reception`, or the number alone for the default agent.
 	// Without any, all calls are answered.
 	Numbers []string `key:"numbers" eg:"[+15550100=reception, +15550101]"`
-	// Said before the conversation, such as that it is recorded.
+	// [Notice](exact.md) of calls instead of `exact.notice`, such as that they are recorded.
 	Announcement string `key:"announcement" eg:"This call may be recorded."`
 	// Said if no conversation can begin.
 	Sorry string `key:"sorry"`

@@ -61,6 +61,7 @@ func twoValues() map[string]alternatives {
 	return map[string]alternatives{
 		"listen":                          {nil, with(nil, "listen", "0.0.0.0:8080")},
 		"hosts":                           {nil, with(nil, "hosts", "*")},
+		"exact.api_key":                   of(with(nil, "exact.base_url", "https://s.example.com/v1"), "exact.api_key", "", "key"),
 		"claims.languages":                of(nil, "claims.languages", "de", ""),
 		"origins":                         {nil, with(nil, "origins", "*")},
 		"tool_dirs":                       {nil, with(nil, "tool_dirs", "/etc/voicegw/tools")},

@@ -46,6 +46,7 @@ func (v validator) validate() {
 	if _, err := calls.ParseClaimLanguages(v.config.Claims.Languages); err != nil {
 		v.bad("claims.languages", "claims.languages: %v.", err)
 	}
+	v.validateExact()
 	v.validateToolDirs()
 	v.validateMCP()
 	v.validateTLS()

@@ -44,7 +44,7 @@ const phoneToken = "e2e-twilio-token"
 
 func phoneSettings() *phone.Settings {
 	return &phone.Settings{
-		PublicURL: "https://localhost", Sorry: "Sorry.", Announcement: "Recorded & kept.",
+		PublicURL: "https://localhost", Sorry: "Sorry.",
 		Numbers:   map[string]string{"+15550100": "", "+15550101": ""},
 		Transfers: map[string]string{"sales": "+15550123"}, KeyApproval: true,
 		Outbound: phone.Outbound{From: "+15550100", Carrier: phone.Twilio, Prefixes: []string{"+1555"}},
@@ -554,7 +554,7 @@ func TestPhoneRefusesStrangers(t *testing.T) {
 			"no call":          {phoneToken, "", url.Values{"AccountSid": {"AC1"}}, 403, "names no call"},
 			"a made-up query":  {phoneToken, "?call=AAAA", incoming("CA2"), 403, "not made by this gateway"},
 			"another number":   {phoneToken, "", url.Values{"AccountSid": {"AC1"}, "CallSid": {"CA3"}, "To": {"+15550199"}}, 200, "<Response><Say>Sorry.</Say><Hangup/>"},
-			"a call":           {phoneToken, "", incoming("CA4"), 200, "<Say>Recorded &amp; kept.</Say><Connect>"},
+			"a call":           {phoneToken, "", incoming("CA4"), 200, "<Response><Connect>"},
 			"without a caller": {phoneToken, "", url.Values{"AccountSid": {"AC1"}, "CallSid": {"CA5"}, "To": {"+15550101"}}, 200, "<Connect>"},
 		} {
 			status, body := st.webhook(t, tc.query, tc.token, tc.form)

@@ -43,6 +43,8 @@ type setting struct {
 	policy   orchestrator.Policy
 	tools    *toolbox       // may be nil
 	agents   session.Agents // nil for the default one
+	notice   string         // of the default agent
+	speech   session.Speech // nil without exact sentences
 	// text adds the text agent with tools; its model has a simulator of its own.
 	text bool
 	// chat is the address of the text agent's model if it is not a simulator.
@@ -128,9 +130,10 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	set.patient()
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
-		Limits: set.limits, Policy: set.policy, Agents: set.agents,
+		Limits: set.limits, Policy: set.policy, Agents: set.agents, Speech: set.speech,
 		Logger: testutil.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}
+	opts.Agent.Notice = set.notice
 	serve := gateway.Options{Auth: auth.Operators(operatorsKey)}
 	if set.fallback != "" {
 		opts.Fallback, opts.Transports[set.fallback] = set.fallback, newModel(t, set.fallback, "", key, set.base, reach)

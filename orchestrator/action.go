@@ -236,6 +236,7 @@ const (
 	EndGone     EndReason = "client_gone"
 	EndBudget   EndReason = "budget"              // of the session, its user or its key
 	EndLapsed   EndReason = "credentials_expired" // the client's credentials have expired
+	EndNotice   EndReason = "notice_unheard"      // the notice could not be said, or was not heard
 )
 
 func (AboutCall) action()     {}

@@ -34,6 +34,7 @@ func (in AudioBegan) take(m *machine) {
 	}
 	m.user.remember(in.Item, m.turn.number, m.at)
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
+	m.playsExact(in.Item)
 }
 
 // preamble reports whether the current response cannot contain the farewell, because it began before the tool's result.
@@ -50,7 +51,7 @@ func (in AudioEnded) take(m *machine) {
 
 func (in AudioSent) take(m *machine) {
 	it, ok := m.line.send(in)
-	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
+	if ok && !it.exact && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
 		m.turn.clientAt = m.at
 		m.turn.late = m.turn.late || m.absence.back.After(m.turn.modelAt)
 	}
@@ -123,7 +124,7 @@ func (m *machine) unwanted(ev transport.Transcript) bool {
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
 		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
 	switch {
-	case m.suppressed.transcript && !farewell:
+	case m.suppressed.transcript && !farewell, m.saysExactly(ev.Item):
 		return true
 	case ev.Role == transport.RoleUser || m.user.knows(ev.Item):
 		return false
@@ -146,7 +147,7 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	if !m.proves() {
 		return
 	}
-	m.response.begin(ev.ID)
+	m.response.begin(ev)
 	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.voice == pressing || m.user.speaks() && m.caps.SpeechEvents) {
 		// The user pressed stop, or only tapped the button for talking, before this answer began. It cannot answer
 		// anything that they have said since.

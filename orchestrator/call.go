@@ -24,6 +24,10 @@ func (m *callControl) toolCall(ev transport.ToolCall) {
 		return
 	}
 	m.turn.calls++
+	if m.noticeOpen() {
+		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorTransient, prompts.NoticeFirst)))
+		return
+	}
 	m.carryOut(m.calls.Called(m.at, in))
 }
 
@@ -57,9 +61,8 @@ func (m *callControl) carryOut(do []calls.Action) {
 func (of OfCall) take(m *machine) {
 	switch in := of.In.(type) {
 	case calls.Finished:
-		if do, ok := m.calls.Finished(in); ok {
-			m.lastActive = m.at
-			m.carryOut(do)
+		if !m.sayAfter(in) {
+			m.finished(in, nil)
 		}
 	case calls.Nested:
 		m.carryOut(m.calls.Nested(in))
@@ -229,11 +232,16 @@ func (m *callControl) openUserTurn(inputEnd time.Time) {
 
 // openCausedTurn begins a turn that the user did not ask for. It keeps the budget, or a model could ask without limit.
 func (m *callControl) openCausedTurn() {
+	m.openOwnTurn()
+	m.supersede()
+}
+
+// openOwnTurn is openCausedTurn without an end of earlier turns' calls, for what the model has no part in.
+func (m *callControl) openOwnTurn() {
 	acted := m.user.acted
 	m.user.acted = false
 	m.openTurn(m.at)
 	m.turn.caused = true
-	m.supersede()
 	m.user.acted = acted
 }
 

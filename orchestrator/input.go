@@ -23,6 +23,8 @@ type Began struct {
 	// With a Context or a PendingRequest, the model does not greet.
 	Context  string
 	Greeting string // asks the model to open the conversation. If empty, the model waits.
+	// Notice is said exactly, before all else; see Exact. It may be empty.
+	Notice string
 }
 
 // FromModel is an event of the model, except speech, audio and usage, which have their own inputs.
@@ -107,6 +109,8 @@ type UserContext struct {
 	Role transport.Role
 	// Known means that the model has got the text.
 	Known bool
+
+	exact bool // an exact sentence of this session
 }
 
 // UserAsk asks for an answer to the conversation so far.

@@ -43,6 +43,7 @@ type line struct {
 // item is one spoken item on its way to the user.
 type item struct {
 	id    string
+	exact bool // it says an exact sentence
 	turn  int
 	began time.Time // when its first audio came
 
@@ -431,6 +432,23 @@ func (l *line) begin(id string, turn int, at time.Time) bool {
 	l.items = append(l.items, item{id: id, turn: turn, began: at})
 	l.note(id, turn)
 	return true
+}
+
+// say adds an exact sentence of known length. It returns false if too many items wait.
+func (l *line) say(id string, turn int, at time.Time, audioMS int64) bool {
+	if len(l.items) >= maxItems {
+		return false
+	}
+	l.items = append(l.items, item{id: id, turn: turn, began: at, exact: true, ended: true, audioMS: audioMS})
+	return true
+}
+
+// exactMS returns how much of an exact sentence was heard. A client that reports must have reported it.
+func (l line) exactMS(i int, now time.Time) int64 {
+	if l.reports {
+		return l.items[i].playedMS
+	}
+	return l.heard(i, now)
 }
 
 func (l *line) end(id string, audioMS int64) (it item, ok bool) {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/prompts"
@@ -141,7 +142,7 @@ func (m *callControl) awaitsHandle() bool {
 }
 
 func (m *callControl) quiet() bool {
-	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0
+	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0 && m.exact() == nil
 }
 
 // idle reports whether the model owes nothing. A replacement then loses only the report of how much was heard.
@@ -173,7 +174,8 @@ func (m *callControl) unlink(why LinkReason, try Attempt) {
 	if why == LinkMoving {
 		m.goOnSpeaking(false) // kept audio stays in this process
 	}
-	m.cuts, m.response, m.work = nil, response{}, nil
+	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool { return !c.exact })
+	m.response, m.work = response{}, nil
 	m.calls.Unlinked()
 	if t := m.turn; t != nil && t.stage != done {
 		t.response, t.calls, t.stage, t.retryAt = "", 0, answering, time.Time{}
@@ -416,6 +418,9 @@ func (in LinkBack) take(m *machine) {
 		l.proof = unasked
 	}
 	m.response, m.stop.pending, m.signAt = response{}, false, m.at
+	if in.How == LinkReplayed { // the history has them
+		m.page = &page{slices.DeleteFunc(slices.Clone(m.contexts), func(c UserContext) bool { return c.exact }), m.resultAt, m.sayings}
+	}
 	m.giveAnew()
 	if l.pressed {
 		m.send(transport.ActivityStart{})

@@ -52,6 +52,8 @@ func (m *callControl) apply(intent registry.Intent, wanted bool) (refusal string
 		return m.endAfter(registry.EndAfterFarewellSpoken)
 	case registry.IntentSwitchAgent:
 		return m.toolSwitches(intent, wanted)
+	case registry.IntentSayExactly:
+		return m.notSaid()
 	default:
 		return "the intent is unknown"
 	}
@@ -125,6 +127,7 @@ func (m *callControl) end(reason EndReason) {
 	}
 	m.phase = PhaseEnded
 	m.keepContexts()
+	m.exactsOver()
 	end := End{Reason: reason}
 	if reason == EndLost {
 		end.Kind = m.link.kind

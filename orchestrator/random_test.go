@@ -28,6 +28,7 @@ type talk struct {
 	fresh  func() State // of a process that begins
 
 	serial    int      // names what must be unique
+	preparing []string // exact sentences whose audio is being made
 	calls     []string // the adapter's names of all calls
 	ids       []string // provider's ids that were given
 	running   []string // calls that run
@@ -71,7 +72,11 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	tk := &talk{rng: rng, page: rand.New(rand.NewPCG(seed, 5)), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}, moves: moves, epoch: 1}
 	tk.fresh = func() State { return NewState(caps, NewRules(p), toolbox(), testMark, tk.at) }
 	tk.state, tk.leaves = tk.fresh(), sort/96%2 == 1
-	tk.take(Began{})
+	begin := Began{}
+	if seed%7 == 3 {
+		begin = Began{Notice: "This call is recorded.", Greeting: "Say hello."}
+	}
+	tk.take(begin)
 	return tk
 }
 
@@ -88,6 +93,7 @@ func (tk *talk) take(in Input) {
 	tk.state = next
 	tk.watch.see(tk.at, in, actions, next.phase)
 	tk.watch.bounded(next)
+	tk.watch.sentences(next)
 	tk.watch.contextsTold(next)
 	for _, a := range actions {
 		switch a := bare(a).(type) {
@@ -99,6 +105,10 @@ func (tk *talk) take(in Input) {
 			tk.asking = append(tk.asking, a.Call)
 		case calls.Resolve:
 			tk.resolving = append(tk.resolving, a)
+		case PrepareExact:
+			tk.preparing = append(tk.preparing, a.ID)
+		case PlayExact:
+			tk.played = append(tk.played, a.Item)
 		case SwitchLink:
 			tk.replacedInCall(in, a, due)
 		case Moving:
@@ -165,6 +175,7 @@ func (tk *talk) step() {
 	tk.pass(d)
 	tk.pageTells()
 	tk.toolsTell()
+	tk.prepareOne()
 	if tk.state.replaceable() && tk.rng.IntN(20) == 0 {
 		tk.take(tk.linkInput())
 		return
@@ -260,6 +271,9 @@ func (tk *talk) finishOne(twice bool) {
 	env.Meta.DurationMS = int64(tk.rng.IntN(800))
 	if tk.rng.IntN(3) == 0 {
 		env.Intents = []registry.Intent{tk.intent()}
+	}
+	for range tk.page.IntN(12) / 9 {
+		env.Intents = append(env.Intents, registry.SayExactly("It costs twenty euros.", tk.page.IntN(2) == 0))
 	}
 	if !env.OK {
 		env.Error = &registry.Error{Type: registry.ErrorTransient, Message: "It failed."}
@@ -537,32 +551,23 @@ func (tk *talk) finish() {
 	if tk.state.down() && !tk.state.ending() {
 		tk.take(tk.back())
 	}
-	for len(tk.running)+len(tk.asking)+len(tk.resolving) > 0 {
-		switch {
-		case len(tk.running) > 0:
-			tk.finishOne(false)
-		case len(tk.asking) > 0:
-			tk.askOne()
-		default:
-			tk.resolveOne()
-		}
-	}
+	tk.finishAll()
 	if late || tk.state.phase == PhaseEnded {
 		return
 	}
 	tk.take(ClientBack{})
-	tk.watch.settled()
 	tk.take(UserActivity{AudioMS: tk.at.Sub(epoch).Milliseconds()}) // a button that is held is waited for
-	for _, it := range tk.state.line.items {
-		if more := it.unsent(); more > 0 {
-			tk.take(tk.sends(it.id, more)) // a client that takes nothing is disconnected
-		}
+	tk.hearExacts()
+	if tk.state.phase == PhaseEnded {
+		return
 	}
+	tk.watch.settled()
+	tk.sendRest()
 	tk.pass(3*time.Minute + workPatience)
 	if tk.state.phase == PhaseEnded {
 		return
 	}
-	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 {
+	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 || s.exact() != nil {
 		tk.watch.fail("nothing has happened for five minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
 	}
 	tk.take(HungUp{})

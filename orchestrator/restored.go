@@ -31,6 +31,9 @@ type Memory struct {
 	Warned        bool     `json:"warned,omitempty"` // the client knows that the session ends soon
 	Notices       []Notice `json:"notices,omitempty"`
 	Contexts      []string `json:"contexts,omitempty"` // texts of the page that the model lacks
+	// Exacts are the sentences that the user must still hear, Held what waits for the notice among them.
+	Exacts []Exact `json:"exacts,omitempty"`
+	Held   []Held  `json:"held,omitempty"`
 	// Unsent are audit records that may not be written yet, at most [MaxUnsent]: their answers wait for the connection to
 	// the model, or the records wait in the audit's queue. State knows neither; the caller of [State.Memory] adds them.
 	Unsent []*audit.Record `json:"unsent,omitempty"`
@@ -83,7 +86,7 @@ func (s State) Memory() Memory {
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil {
 		switch is := s.remembered(t); {
-		case t.cut != uncut:
+		case t.cut != uncut || t.exact:
 			m.Stopped = is
 		case t.stage == done:
 			m.Answered, is.Untold = is, true
@@ -94,6 +97,7 @@ func (s State) Memory() Memory {
 	if m.Request = s.user.wording.of(s.turns.last); m.Worded {
 		m.Request = s.user.wording.of(s.user.final)
 	}
+	m.Exacts, m.Held = s.sayings.memory()
 	for _, n := range s.notices {
 		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record, Job: n.job})
 	}
@@ -166,6 +170,7 @@ func (in Restored) take(m *machine) {
 	for _, text := range was.Contexts[:min(len(was.Contexts), maxContexts)] {
 		m.page.contexts = append(m.page.contexts, UserContext{Text: text})
 	}
+	m.restoreExacts(in)
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke,
 			toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}

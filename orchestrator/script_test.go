@@ -95,7 +95,7 @@ func (w words) caps() transport.Capabilities {
 				caps.Reconfigure = transport.ReconfigureLive
 			}
 			caps.AddItem = map[string]transport.AddItemForm{"live": transport.AddItemLive, "idle": transport.AddItemIdle}[w.id("items")]
-			caps.AddItemBeside = w.has("beside")
+			caps.AddItemBeside, caps.PlaysExact = w.has("beside"), uint8(w.num("plays"))
 			if w.has("replay") {
 				caps.History = transport.HistoryItems
 			}
@@ -108,7 +108,7 @@ func (w words) caps() transport.Capabilities {
 
 // policy is what the first line says of the operator's rules.
 func (w words) policy() Policy {
-	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
+	p := Policy{RefuseUnsaid: w.has("refuse"), ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = calls.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if w.has("claims") {
@@ -159,6 +159,8 @@ func (w words) intent(name string) registry.Intent {
 		return registry.SetPendingMessage("remember the milk")
 	case "switch":
 		return registry.SwitchAgent(w.id("to"), "their task", w.text("words"))
+	case "say":
+		return registry.SayExactly("It costs twenty euros.", w.has("must"))
 	case "dance":
 		return registry.Intent{Type: "DANCE"}
 	}
@@ -171,7 +173,11 @@ func (w words) input() Input {
 	w.t.Helper()
 	switch w.verb {
 	case "begin":
-		return Began{PendingRequest: w.text("pending"), Context: w.text("context"), Greeting: w.text("greeting")}
+		return Began{PendingRequest: w.text("pending"), Context: w.text("context"), Greeting: w.text("greeting"), Notice: w.text("notice")}
+	case "ready":
+		return ExactReady{ID: w.id("id"), AudioMS: w.num("ms")}
+	case "unready":
+		return ExactFailed{ID: w.id("id")}
 	case "speech.started":
 		return UserSpeechStarted{Item: w.id("item"), AudioMS: w.num("ms"), At: w.time("ms")}
 	case "speech.stopped":
@@ -326,6 +332,10 @@ func (w words) restored() Input {
 	for text := range strings.FieldsFuncSeq(w.text("contexts"), func(r rune) bool { return r == ',' }) {
 		m.Contexts = append(m.Contexts, text)
 	}
+	if w.has("exact") {
+		m.Exacts = []Exact{{Text: w.text("exact"), MustHear: true, Notice: w.has("held")}}
+		m.Held = []Held{{Began: &Began{Greeting: w.text("held")}}, {Text: &UserText{Text: "hello"}}}
+	}
 	if w.has("unsent") {
 		m.Unsent = []*audit.Record{{Event: audit.EventTool, TurnID: m.Turn, ToolCall: audit.ToolCall{CallID: w.id("unsent")}, ToolID: "write", OK: true, Delivered: true}}
 	}
@@ -394,7 +404,7 @@ func (w words) event() transport.Event {
 	case "committed":
 		return transport.InputCommitted{Item: w.id("item")}
 	case "response":
-		return transport.ResponseStarted{ID: w.id("id")}
+		return transport.ResponseStarted{ID: w.id("id"), Exact: w.has("exact")}
 	case "done":
 		ev := transport.ResponseDone{ID: w.id("id"), Status: transport.ResponseStatus(w.id("status"))}
 		switch {

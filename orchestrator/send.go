@@ -83,6 +83,12 @@ func (m *turnControl) cancel() {
 
 // settleCut reports the heard part of a flushed item to the model, unless all of it was.
 func (m *turnControl) settleCut(c cut) {
+	if c.exact {
+		if m.sayings != nil {
+			m.sayings.gone = heardItem{c.item, c.heardMS}
+		}
+		return
+	}
 	if m.caps.Truncate && !c.whole() {
 		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
 	}
@@ -95,7 +101,7 @@ func (in UserImage) take(m *machine) {
 		m.do(Failed{Failure: FailureEnding})
 	case !m.caps.Images:
 		m.do(Failed{Failure: FailureNotAvailable})
-	case m.down():
+	case m.down(), m.noticeOpen():
 		m.do(Failed{Failure: FailureUnsent, Retryable: true})
 	default:
 		m.send(transport.Image(in))
@@ -177,11 +183,12 @@ func (m *turnControl) mute() {
 type page struct {
 	contexts []UserContext // texts that the model lacks, oldest first
 	resultAt time.Time     // when the model got a result that it has not answered yet; zero without one
+	sayings  *sayings      // nil before the first
 }
 
 func (m *turnControl) resulted(at time.Time) {
 	if !m.resultAt.Equal(at) {
-		m.page = &page{m.contexts, at}
+		m.page = &page{m.contexts, at, m.sayings}
 	}
 }
 
@@ -198,7 +205,7 @@ func (in UserContext) take(m *machine) {
 		// The oldest is not dropped instead: the page would not know.
 		m.do(Failed{Failure: FailureUnsent, Retryable: true, Ref: OfContext})
 	default:
-		m.page = &page{append(slices.Clone(m.contexts), in), m.resultAt}
+		m.page = &page{append(slices.Clone(m.contexts), in), m.resultAt, m.sayings}
 	}
 }
 
@@ -282,28 +289,35 @@ func (m *turnControl) give() {
 		case transport.RoleAssistant:
 			item = transport.PastAssistant{Text: m.mark.Foreign(c.Text)}
 		}
-		m.do(ContextGiven{c.Role, c.Text}, Command{transport.AddItem{Item: item}})
+		if !c.exact { // the conversation has it as an item
+			m.do(ContextGiven{c.Role, c.Text})
+		}
+		m.do(Command{transport.AddItem{Item: item}})
 	}
-	m.page = &page{nil, m.resultAt}
+	m.page = &page{nil, m.resultAt, m.sayings}
 }
 
 // keepContexts leaves the waiting texts to the conversation, because this model will not get them.
 func (m *turnControl) keepContexts() {
 	m.do(m.Ungiven()...)
-	m.page = &page{nil, m.resultAt}
+	m.page = &page{nil, m.resultAt, m.sayings}
 }
 
 // Ungiven returns a ContextGiven for each waiting text, for a session that ends without a step.
 func (s State) Ungiven() (all []Action) {
 	for _, c := range s.contexts {
-		all = append(all, ContextGiven{c.Role, c.Text})
+		if !c.exact {
+			all = append(all, ContextGiven{c.Role, c.Text})
+		}
 	}
 	return all
 }
 
 func (s State) contextTexts() (all []string) {
 	for _, c := range s.contexts {
-		all = append(all, c.Text)
+		if !c.exact {
+			all = append(all, c.Text)
+		}
 	}
 	return all
 }

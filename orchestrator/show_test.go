@@ -173,6 +173,9 @@ func showEnvelope(env registry.Envelope) string {
 	for _, i := range env.Intents {
 		s += " intent=" + string(i.Type)
 	}
+	if env.Meta.Said != "" {
+		s += fmt.Sprintf(" said=%q", env.Meta.Said)
+	}
 	s += showClamped(env.Meta.Clamped)
 	if env.Meta.CacheHit {
 		s += fmt.Sprintf(" cached=turn%d", env.Meta.OriginalTurn)
@@ -224,6 +227,9 @@ func showRecord(r audit.Record) string {
 	}
 	if r.Again {
 		s += " again"
+	}
+	if r.Event == audit.EventExact {
+		s += fmt.Sprintf(" %s whole=%t heard=%d/%d tries=%d", r.Spoken, r.OK, r.HeardMS, r.LengthMS, r.Tries)
 	}
 	if len(r.Intents)+len(r.Refused) > 0 {
 		s += fmt.Sprintf(" intents=%v refused=%v", r.Intents, r.Refused)

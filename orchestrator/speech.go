@@ -119,7 +119,7 @@ func (m *machine) giveUpSpeech() {
 
 // take handles push-to-talk. Pressing the button interrupts at once.
 func (in UserActivity) take(m *machine) {
-	if m.user.voice == muted {
+	if m.user.voice == muted || m.noticeOpen() {
 		return
 	}
 	m.lastActive, m.user.acted = m.at, true
@@ -170,6 +170,9 @@ func (UserInterrupt) take(m *machine) {
 		m.end(m.endReason())
 		return
 	}
+	if m.noticeOpen() {
+		return
+	}
 	m.lastActive, m.user.acted = m.at, true
 	m.answers() // the user wants no answer
 	m.interrupt(FlushUserStop)
@@ -185,7 +188,7 @@ func (UserInterrupt) take(m *machine) {
 
 // talkedOver flushes a complete answer that the user speaks over. One that began after the user did may answer them.
 func (m *machine) talkedOver() {
-	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay || m.ending() || m.away() {
+	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay && !m.exactSounds() || m.ending() || m.away() {
 		return
 	}
 	unheard := false
@@ -262,6 +265,9 @@ func (in UserText) take(m *machine) {
 		m.do(Failed{Failure: FailureEnding})
 		return
 	}
+	if m.holds(in) {
+		return
+	}
 	m.user.spokenAt, m.user.acted = m.at, true
 	m.interrupt(FlushUserText)
 	if m.phase == PhaseActive && m.overspent() {
@@ -277,6 +283,9 @@ func (in UserText) take(m *machine) {
 func (in UserAsk) take(m *machine) {
 	if m.ending() {
 		m.do(Failed{Failure: FailureEnding})
+		return
+	}
+	if m.holds(in) {
 		return
 	}
 	m.user.spokenAt, m.user.acted = m.at, true
@@ -303,6 +312,12 @@ func (in UserAsk) take(m *machine) {
 // silently.
 func (in Began) take(m *machine) {
 	m.phase = PhaseActive
+	if text := in.Notice; text != "" {
+		in.Notice = ""
+		m.addExact(exact{Exact: Exact{Text: text, Notice: true}})
+		m.sayings.held = append(m.sayings.held, in)
+		return
+	}
 	for _, tool := range conversation.CalledIn(in.Context) {
 		m.calls.Done(0, tool, nil)
 	}

@@ -33,7 +33,9 @@ type Policy struct {
 	SpokenConfirmation bool
 	// Keypad means that the user is on the phone and approves by pressing keys.
 	Keypad bool
-	Claims calls.ClaimLanguages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
+	// RefuseUnsaid does not let the model read an exact sentence without audio: a session whose notice cannot be said ends.
+	RefuseUnsaid bool
+	Claims       calls.ClaimLanguages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
 func (p Policy) withDefaults() Policy {
@@ -117,11 +119,12 @@ type response struct {
 	id       string
 	underWay bool
 	held     bool // nothing more of it reaches the client
+	exact    bool // it is the provider's playback of an exact sentence
 }
 
 // begin records that a response is under way. One that is held stays held.
-func (r *response) begin(id string) {
-	*r = response{id: id, underWay: true, held: r.held && r.id == id}
+func (r *response) begin(ev transport.ResponseStarted) {
+	*r = response{id: ev.ID, underWay: true, held: r.held && r.id == ev.ID, exact: ev.Exact}
 }
 
 // stop is the state of the stop button. pending means that the next response is unwanted.
@@ -196,6 +199,7 @@ type turn struct {
 	waited  *Latency  // latency of an answer that began in another process; otherwise nil
 	late    bool      // the first audio had to wait for the client, or another process sent it: no latency is reported
 	lost    bool      // a part of the answer was lost with the client's connection
+	exact   bool      // it is for an exact sentence alone
 }
 
 type stage uint8
@@ -214,6 +218,7 @@ type cut struct {
 	leastMS  int64 // by reports before the flush
 	sentMS   int64
 	audioMS  int64 // length of the item; -1 if it had not ended
+	exact    bool  // an exact sentence, which the model does not know
 	deadline time.Time
 }
 
@@ -282,6 +287,9 @@ func (s State) clone() State {
 	s.cuts = slices.Clone(s.cuts)
 	s.calls = s.calls.Clone()
 	s.notices = slices.Clone(s.notices)
+	if s.sayings != nil {
+		s.page = &page{s.contexts, s.resultAt, s.sayings.clone()}
+	}
 	return s
 }
 
@@ -307,7 +315,7 @@ func (s State) WakeAt() time.Time {
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		next(s.line.lastAt(s.ending()))
 	}
-	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() {
+	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() && !s.noticeOpen() {
 		next(latest(s.user.quietAt, s.workedUntil()))
 	}
 	s.linkDue(next)

@@ -50,7 +50,8 @@ type turnControl struct {
 	State
 	at      time.Time
 	actions []Action
-	endNow  bool // the session ends with this step
+	endNow  bool     // the session ends with this step
+	unsaid  []string // why the sentences of the call that ends were not heard
 	// approving: the call that the user has approved in this step has not been queued yet.
 	approving bool
 }
@@ -133,6 +134,7 @@ var waits = []wait{
 	{nil, func(m *machine) { m.carryOut(m.calls.Tick(m.at)) }},                    // answers to questions
 	{releasedAt, func(m *machine) { m.released(m.user.earMS, false) }},            // a lost client's push-to-talk button
 	{goneAt, func(m *machine) { m.end(EndGone) }},                                 // a lost client
+	{exactDueAt, (*machine).exactDue},                                             // an exact sentence: its audio, its turn, its end
 	{State.abandonedAt, func(m *machine) { m.endTurn() }},                         // the end of an interrupted response
 	{State.unendedAt, (*machine).endItems},                                        // the end of an item
 	{unfinishedAt, func(m *machine) { m.turn.stage = done }},                      // the end of a response that was heard
@@ -140,7 +142,7 @@ var waits = []wait{
 	{func(s State) time.Time { return s.switching.confirmBy }, (*machine).goOnAs}, // another agent's confirmation
 	{State.retryDue, (*machine).retry},                                            // the pause after a failed answer
 	{speechOwedAt, (*machine).speechOwed},                                         // the model's speech
-	{nil, func(m *machine) { m.line.settle(m.at) }},
+	{nil, func(m *machine) { m.settleLine() }},
 	{State.unendedAt, (*machine).endItems},          // an item may have just become free to end
 	{tellAwayAt, func(m *machine) { m.tellAway() }}, // a new connection, without a word to the client
 	{unprovenAt, func(m *machine) { m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry}) }},
@@ -171,6 +173,12 @@ func (m *machine) settle() {
 		return
 	}
 	m.settleTurn()
+	if m.exact() != nil {
+		m.settleExacts()
+	}
+	if m.phase == PhaseEnded {
+		return
+	}
 	if m.listens() && !m.at.Before(m.contextAt()) {
 		m.give()
 	}
@@ -181,6 +189,9 @@ func (m *machine) settle() {
 	m.switchLater()
 	m.rotate()
 	m.mindSpending()
+	if m.down() && m.exact() != nil { // what the lost connection was about to say no longer delays a sentence
+		m.settleExacts()
+	}
 	if m.turn == nil && m.phase != PhaseEnded {
 		m.betweenTurns()
 	}
@@ -196,7 +207,7 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	for len(m.notices) > 0 && m.turn == nil && !m.away() && !m.leaving() && !m.user.speaks() &&
+	for len(m.notices) > 0 && m.turn == nil && !m.away() && !m.leaving() && !m.user.speaks() && !m.noticeOpen() &&
 		!m.at.Before(latest(m.user.quietAt, m.workedUntil())) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
@@ -218,5 +229,6 @@ func (HungUp) take(m *machine) { m.end(EndHungUp) }
 
 func (Over) take(m *machine) {
 	m.phase = PhaseEnded
+	m.exactsOver()
 	m.nothingMore()
 }

@@ -35,6 +35,11 @@ func (tk *talk) takeOver() {
 	}
 	tk.epoch++
 	tk.calls, tk.running, tk.asking, tk.resolving, tk.tokens, tk.refs = nil, nil, nil, nil, nil, nil
+	tk.preparing = nil
+	for _, h := range m.Exacts {
+		tk.watch.exacts.open++
+		tk.watch.exacts.held = tk.watch.exacts.held || h.Notice
+	}
 	tk.response, tk.audio, tk.played, tk.sent, tk.clock = "", nil, nil, map[string]time.Duration{}, PlayClock{}
 	tk.state = tk.fresh()
 	again := tk.rng.IntN(2) == 0
@@ -43,6 +48,8 @@ func (tk *talk) takeOver() {
 	tk.state = next
 	for _, a := range actions {
 		switch a := a.(type) {
+		case PrepareExact:
+			tk.preparing = append(tk.preparing, a.ID)
 		case TurnEnded:
 			w.open = 0
 		case TurnStarted: // a notice has waited for it

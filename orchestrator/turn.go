@@ -64,10 +64,11 @@ func (m *turnControl) endTurn() {
 	if t.cut != uncut || t.lost || t.stage != done {
 		status = TurnInterrupted
 	}
-	if status == TurnCompleted {
+	if status == TurnCompleted && !t.exact {
 		m.turns.answered = m.remembered(t)
 		m.link.tries.proved()
 	}
+	m.exactTurnOver(t, status == TurnCompleted)
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
 
@@ -78,6 +79,7 @@ func (m *turnControl) failTurn(f Failed) {
 	m.turn = nil
 	m.lastActive = m.at
 	m.answers()
+	m.exactTurnOver(t, false)
 	f.Turn = t.number
 	m.do(f, TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
@@ -129,7 +131,7 @@ func (m *machine) endItems() {
 			m.do(EndItem{Item: ended.id, Turn: ended.turn, AudioMS: ended.audioMS})
 		}
 	}
-	m.line.settle(m.at)
+	m.settleLine()
 }
 
 // overlookedAt is the deadline for ended, unanswered speech. Sound during an answer may be the loudspeaker.
@@ -262,7 +264,7 @@ func (m *machine) speechOwed() {
 }
 
 func (m *turnControl) settleTurn() {
-	m.line.settle(m.at)
+	m.settleLine()
 	heard := !m.Audible(m.at)
 	if m.ending() {
 		heard = len(m.line.items) == 0 // the session closes with the turn: no item may still be playing
@@ -277,7 +279,7 @@ func (m *turnControl) flush(reason FlushReason) (cutOff bool) {
 }
 
 func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cutOff bool) {
-	m.line.settle(m.at)
+	m.settleLine()
 	var kept []item
 	for i, it := range m.line.items {
 		if !which(it) {
@@ -285,13 +287,15 @@ func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cut
 			continue
 		}
 		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(),
-			audioMS: -1, deadline: m.at.Add(reportWait)}
+			audioMS: -1, deadline: m.at.Add(reportWait), exact: it.exact}
 		if it.ended {
 			c.audioMS = it.audioMS
 		}
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
 		m.cuts = append(m.cuts, c)
-		m.cutWords(c, it.turn)
+		if !it.exact {
+			m.cutWords(c, it.turn)
+		}
 		m.line.renote(it.id, func(it *SpokenItem) { it.Cut = true })
 		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
 	}
@@ -309,7 +313,7 @@ func (m *turnControl) userTurn() int {
 
 // nextTurn returns the turn of the user's current words: the open one until the model begins to answer it.
 func (m *turnControl) nextTurn() int {
-	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
+	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut && !m.exactSounds() {
 		return t.number
 	}
 	return m.turns.last + 1 + m.turns.skip

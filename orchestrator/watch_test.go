@@ -31,6 +31,7 @@ type watcher struct {
 	asks    askWatch
 	pages   contextWatch
 	news    newsWatch
+	exacts  exactWatch
 }
 
 // turnWatch is about turns, speech and the phases of a session.
@@ -59,6 +60,7 @@ func newWatcher(t *testing.T, caps transport.Capabilities, policy Policy) *watch
 		budget: newBudgetWatch(policy),
 		asks:   newAskWatch(),
 		news:   newNewsWatch(),
+		exacts: exactWatch{sounding: map[string]bool{}, results: map[string]calls.Finished{}},
 	}
 }
 
@@ -72,6 +74,8 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 	w.phases(phase)
 	w.turnInput(in)
 	w.toolInput(in)
+	w.resultsReleased()
+	w.exactInput(in)
 	w.budgetInput(in)
 	w.askInput(in)
 	w.contextInput(in)
@@ -88,6 +92,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 		w.askAction(in, a)
 		w.contextAction(a, actions[i+1:])
 		w.newsAction(a, actions[i+1:])
+		w.exactAction(a)
 	}
 	if _, ok := in.(AudioBegan); ok && w.turns.suppressed && w.turns.open > 0 {
 		w.turns.spoke[w.turns.open] = true // though nobody hears it
@@ -140,7 +145,7 @@ func (w *watcher) turnInput(in Input) {
 			w.turns.speaking = false // the model has all of it
 		}
 	case UserActivity:
-		w.turns.speaking = in.Active
+		w.turns.speaking = in.Active && !w.exacts.held
 	}
 }
 
@@ -239,6 +244,9 @@ func (w *watcher) over() {
 		w.t.Errorf("turn %d never ended", w.turns.open)
 	}
 	w.toolsOver()
+	if n := w.exacts.open; n != 0 {
+		w.t.Errorf("%d exact sentences have no end in the audit", n)
+	}
 	if n := len(w.pages.waiting); n > 0 {
 		w.t.Errorf("%d texts of the page are lost", n)
 	}
@@ -261,6 +269,7 @@ func (w *watcher) bounded(s State) {
 		{"questions", s.calls.Questions(), maxConfirmations},
 		{"notices", len(s.notices), maxNotices},
 		{"texts of the page", len(s.contexts), maxContexts},
+		{"exact sentences", s.exactCount(), maxExacts + 1},
 	} {
 		if b.have > b.most {
 			w.fail("%d %s, and %d is the most", b.have, b.what, b.most)

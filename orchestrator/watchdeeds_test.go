@@ -112,7 +112,7 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 	b := &w.budget
 	switch a := bare(a).(type) {
 	case TurnStarted:
-		if b.decided || opensWithText(rest) && !b.said {
+		if b.decided || opensWithText(rest) && !b.said || opensWithSentence(rest) {
 			return // a decision's turn, or a notice's, shares the budget of the one before
 		}
 		if b.acted {

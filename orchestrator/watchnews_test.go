@@ -63,7 +63,8 @@ func (w *watcher) newsAction(a Action, rest []Action) {
 	if !ok {
 		return
 	}
-	text := newsText.FindString(add.Item.(transport.PastUser).Text)
+	user, _ := add.Item.(transport.PastUser)
+	text := newsText.FindString(user.Text)
 	if text == "" {
 		return
 	}

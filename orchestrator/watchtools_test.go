@@ -15,12 +15,12 @@ import (
 // toolWatch is about calls: each has one terminal for the model, one end for the
 // client, and one line in the audit.
 type toolWatch struct {
-	calls    map[string]*watchedCall // by our id
-	byModel  map[string]*watchedCall // by the adapter's
-	starting *transport.ToolCall     // of this step, until its ToolStarted
-	finished *calls.Finished         // of this step
-	over     map[int]bool            // turns that have used up their budget
-	nothing  bool                    // which finishes what does not run
+	calls    map[string]*watchedCall   // by our id
+	byModel  map[string]*watchedCall   // by the adapter's
+	starting *transport.ToolCall       // of this step, until its ToolStarted
+	finished map[string]calls.Finished // of this step, by call
+	over     map[int]bool              // turns that have used up their budget
+	nothing  bool                      // which finishes what does not run
 }
 
 // watchedCall is what has become of a call.
@@ -45,17 +45,13 @@ func newToolWatch() toolWatch {
 }
 
 func (w *watcher) toolInput(in Input) {
-	w.tools.starting, w.tools.finished, w.tools.nothing = nil, nil, false
+	w.tools.starting, w.tools.finished, w.tools.nothing = nil, map[string]calls.Finished{}, false
 	switch in := bareInput(in).(type) {
 	case LinkLost:
 		w.linkGone()
 	case calls.Finished:
-		w.tools.finished = &in
-		if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
-			c.finished = true
-			w.deedDone(c, in.Envelope)
-		} else {
-			w.tools.nothing = true
+		if !w.resultHeld(in) {
+			w.toolFinished(in)
 		}
 	case FromModel:
 		switch ev := in.Event.(type) {
@@ -70,6 +66,16 @@ func (w *watcher) toolInput(in Input) {
 				}
 			}
 		}
+	}
+}
+
+func (w *watcher) toolFinished(in calls.Finished) {
+	w.tools.finished[in.Call] = in
+	if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
+		c.finished = true
+		w.deedDone(c, in.Envelope)
+	} else {
+		w.tools.nothing = true
 	}
 }
 
@@ -250,7 +256,7 @@ func (w *watcher) toolAudited(r audit.Record) {
 		return
 	}
 	c.audited, c.record = true, r
-	ran := w.tools.finished != nil && w.tools.finished.Call == r.CallID
+	_, ran := w.tools.finished[r.CallID]
 	if len(r.Intents) > 0 && (!ran || !r.OK || r.CacheHit) {
 		w.fail("call %s had its wishes granted without having run and succeeded: %+v", r.CallID, r)
 	}
@@ -292,7 +298,7 @@ func (w *watcher) inspected(c *watchedCall, a ToolEnded) {
 		w.fail("call %s has a record that is not the audit's: %+v", a.Call, a.Record)
 	}
 	began := time.Time{}
-	if in := w.tools.finished; in != nil && in.Call == a.Call {
+	if in, ok := w.tools.finished[a.Call]; ok {
 		began = in.BegunAt
 	}
 	switch {

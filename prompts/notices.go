@@ -114,6 +114,35 @@ func quoted(words []string) string {
 	return strings.Join(all, ", ")
 }
 
+// ReadExactly asks a model to read a sentence that has no audio.
+func ReadExactly(text string) string {
+	return "Before anything else, read this text aloud to the user, word for word, without a change, an addition or a comment: " +
+		strconv.Quote(text)
+}
+
+// ExactHeard, ExactCut and ExactAgain tell a model what came of a tool's sentence: the user has heard all of it, a part, or
+// a part and will hear it again.
+func ExactHeard(text string) string {
+	return "The system has said this to the user, word for word, and the user heard it to the end; do not repeat it: " + strconv.Quote(text)
+}
+
+// ExactCut is documented by ExactHeard.
+func ExactCut(heard string) string {
+	return "The system began to say a text to the user and was interrupted. The user heard only this: " + strconv.Quote(heard)
+}
+
+// ExactAgain is documented by ExactHeard.
+func ExactAgain(text string) string {
+	return "The system began to say this to the user and was interrupted; it will say it again by itself, so do not say it: " +
+		strconv.Quote(text)
+}
+
+// ExactUnsaid tells a model that a sentence could not be said.
+func ExactUnsaid(text string) string {
+	return "A text that the user must hear in its exact words could not be said. Do not read it yourself and do not go on as if " +
+		"it had been heard: tell the user in one sentence that this is not possible at the moment. The text: " + strconv.Quote(text)
+}
+
 // DeclinedNotice reports that the user has declined.
 func DeclinedNotice(tool, reference string) string {
 	return fmt.Sprintf("The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", tool, reference)

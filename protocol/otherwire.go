@@ -21,6 +21,8 @@ type StartExtra struct {
 	AnyTools bool
 	// Answers requests AnswerEnded. The model waits for the first request: the agent's greeting is left out.
 	Answers bool
+	// Notice replaces the agent's notice if not empty.
+	Notice string `json:",omitempty"`
 	// Keypad means that the user approves by pressing keys on a phone.
 	Keypad bool
 	// Transfers are the names of numbers to which the call may be transferred; see CallTransfer.

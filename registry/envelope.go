@@ -108,6 +108,8 @@ type Meta struct {
 	Clamped               map[string]Clamped `json:"clamped,omitempty"`
 	Invalid               []document.Problem `json:"invalid,omitempty"`
 	Budget                json.RawMessage    `json:"budget,omitempty"`
+	// Said tells the model what came of the intents SAY_EXACTLY; empty without any.
+	Said string `json:"said,omitempty"`
 	// Job is the id of a started background job, or empty.
 	Job          string `json:"job,omitempty"`
 	CacheHit     bool   `json:"_idempotent_cache_hit,omitempty"`

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"voicegw/registry/document"
@@ -26,6 +27,8 @@ const (
 	IntentSwitchAgent IntentType = "SWITCH_AGENT"
 	// IntentTransferCall ends the voice session after the farewell and connects the phone call with another number.
 	IntentTransferCall IntentType = "TRANSFER_CALL"
+	// IntentSayExactly says Text to the user in these words. The model gets the tool's answer afterwards.
+	IntentSayExactly IntentType = "SAY_EXACTLY"
 )
 
 // EndAfter is when a voice session ends.
@@ -39,8 +42,8 @@ const (
 )
 
 // Intent is a change to the session that a tool requests. Make one with [EndVoiceSession], [SuppressAudio],
-// [SuppressTranscript], [SetPendingMessage], [SwitchAgent] or [TransferCall]; fields of other types must be zero. Its JSON has only
-// the fields of its type.
+// [SuppressTranscript], [SetPendingMessage], [SwitchAgent], [TransferCall] or [SayExactly]; fields of other types must be
+// zero. Its JSON has only the fields of its type.
 type Intent struct {
 	Type    IntentType `json:"type"`
 	After   EndAfter   `json:"after,omitempty"`   // for END_VOICE_SESSION
@@ -49,10 +52,16 @@ type Intent struct {
 	Reason  string     `json:"reason,omitempty"`  // for SWITCH_AGENT, at most MaxReason characters
 	To      string     `json:"to,omitempty"`      // for TRANSFER_CALL: the name of a number in the gateway's configuration
 	Value   bool       `json:"value,omitempty"`   // for SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT
+	Text    string     `json:"text,omitempty"`    // for SAY_EXACTLY, at most MaxSentence characters
+	// MustHear is for SAY_EXACTLY: the text is said again if something interrupts it.
+	MustHear bool `json:"mustHear,omitempty"`
 }
 
-// MaxPendingMessage limits the message of SET_PENDING_MESSAGE, in characters.
-const MaxPendingMessage = 2000
+// MaxPendingMessage limits the message of SET_PENDING_MESSAGE, MaxSentence the text of SAY_EXACTLY, in characters.
+const (
+	MaxPendingMessage = 2000
+	MaxSentence       = 1000
+)
 
 // MaxAgent and MaxReason limit the name, in bytes, and the reason, in characters, of SWITCH_AGENT.
 const (
@@ -81,6 +90,11 @@ func SwitchAgent(agent, reason, message string) Intent {
 // TransferCall ends the voice session and connects the phone call with the number of that name. Without a phone, or with
 // another name, it is refused.
 func TransferCall(to string) Intent { return Intent{Type: IntentTransferCall, To: to} }
+
+// SayExactly says text to the user in exactly these words, before the model answers. It is refused outside voice sessions.
+func SayExactly(text string, mustHear bool) Intent {
+	return Intent{Type: IntentSayExactly, Text: text, MustHear: mustHear}
+}
 
 // MarshalJSON encodes the fields of the intent's type; a SUPPRESS intent always has Value.
 func (i Intent) MarshalJSON() ([]byte, error) {
@@ -126,6 +140,11 @@ func (i Intent) check() error {
 			return fmt.Errorf("the intent %s to a name of %d bytes: it has 1 to %d", i.Type, len(i.To), spec.MaxAgent)
 		}
 		want = Intent{Type: i.Type, To: i.To}
+	case IntentSayExactly:
+		if n := utf8.RuneCountInString(i.Text); strings.TrimSpace(i.Text) == "" || n > MaxSentence {
+			return fmt.Errorf("the intent %s with %d characters: it has 1 to %d, and not only white space", i.Type, n, MaxSentence)
+		}
+		want = Intent{Type: i.Type, Text: i.Text, MustHear: i.MustHear}
 	default:
 		return fmt.Errorf("the intent %q is unknown", document.Shorten(string(i.Type), 40))
 	}

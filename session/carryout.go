@@ -48,8 +48,10 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.decision(a)
 	case orchestrator.SwitchLink, orchestrator.Redial, orchestrator.Moving:
 		s.unlink(a)
+	case orchestrator.PrepareExact, orchestrator.PlayExact, orchestrator.SendExact, orchestrator.HoldUser:
+		s.exact(a)
 	case orchestrator.MuteUser:
-		s.mic.muted.Store(true)
+		s.mic.deaf.Store(muted)
 	case orchestrator.End:
 		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:

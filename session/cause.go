@@ -80,6 +80,11 @@ var (
 
 	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone, When: "the model ended it through a tool"}
 
+	// causeNotice: the session does not go on without its notice.
+	causeNotice = &Cause{Reason: "notice_unheard", Close: protocol.CloseTryLater, Code: protocol.CodeNotAvailable,
+		When:    "the [notice](exact.md) could not be said, or was not heard",
+		Message: "The notice at the beginning could not be said or was not heard, so the session ends; try again in a moment."}
+
 	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving, When: "the gateway stops"}
 
 	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient,
@@ -178,8 +183,9 @@ var (
 func causes() []*Cause {
 	return []*Cause{
 		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving,
-		causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeShutdown, causeSlow, causeTooBig,
-		causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
+		causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeNotice, causeShutdown, causeSlow,
+		causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded,
+		causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
@@ -256,6 +262,8 @@ func endCause(a orchestrator.End) *Cause {
 		return causeLength
 	case orchestrator.EndLapsed:
 		return causeLapsed
+	case orchestrator.EndNotice:
+		return causeNotice
 	case orchestrator.EndTool:
 		return causeTool
 	case orchestrator.EndGone:

@@ -117,7 +117,7 @@ func (c *checkpoints) onceWritten(s *session) {
 
 func mustSave(in orchestrator.Input) bool {
 	switch in.(type) {
-	case orchestrator.UserContext, orchestrator.UserInterrupt, orchestrator.Used:
+	case orchestrator.UserContext, orchestrator.UserInterrupt, orchestrator.Used, orchestrator.UserText, orchestrator.UserAsk:
 		return true
 	}
 	m, ok := in.(orchestrator.FromModel)
@@ -139,7 +139,7 @@ func changes(actions []orchestrator.Action) bool {
 		switch a := a.(type) {
 		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem,
 			orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched,
-			orchestrator.ContextGiven, orchestrator.SwitchLink, orchestrator.FlushItem:
+			orchestrator.ContextGiven, orchestrator.SwitchLink, orchestrator.FlushItem, orchestrator.PrepareExact, orchestrator.HoldUser:
 			return true
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleUser || a.Final {

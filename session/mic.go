@@ -17,10 +17,10 @@ type microphone struct {
 	resampler *audio.Resampler // nil if the rates are equal
 	buf       []byte
 	direct    transport.AudioIn
-	again     int         // bytes that the client sends again; see startAt
-	tooFastAt time.Time   // when the client last got an error about audio that comes too fast
-	dropped   int32       // frames dropped since then
-	muted     atomic.Bool // the session ends and no longer listens
+	again     int       // bytes that the client sends again; see startAt
+	tooFastAt time.Time // when the client last got an error about audio that comes too fast
+	dropped   int32     // frames dropped since then
+	deaf      atomic.Int32
 
 	silence *silence // nil if silence is not joined
 
@@ -31,11 +31,20 @@ type microphone struct {
 	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first; guarded by the session's mu
 }
 
+// Values of microphone.deaf.
+const (
+	hushed = 1 + iota // the model gets silence, because the user must hear the notice first
+	muted             // the session ends and no longer listens
+)
+
 func (m *microphone) send(s *session, pcm []byte) {
 	again := m.again > 0
 	m.again = max(m.again-len(pcm), 0)
-	if m.muted.Load() {
+	switch m.deaf.Load() {
+	case muted:
 		return
+	case hushed:
+		clear(pcm) // the model's clock must go on
 	}
 	manual := manual(s.start)
 	if !manual {

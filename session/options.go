@@ -59,6 +59,8 @@ type Options struct {
 	Executor *execute.Executor
 	// Audit receives audit records. It is called with a lock held and must not block. Nil discards them.
 	Audit func(audit.Record)
+	// Speech gives the audio of exact sentences. Nil: the model reads them, or Policy.RefuseUnsaid applies.
+	Speech Speech
 	// Prices are the token prices. Nil leaves everything unpriced.
 	Prices *cost.Table
 	// Usage counts the usage of users and keys, and enforces their limits. Nil counts nothing.
@@ -213,6 +215,8 @@ type Agent struct {
 	Instructions string
 	// Greeting is the model's instruction for opening a session. If it is empty, the user speaks first.
 	Greeting string
+	// Notice is said exactly at the beginning of a session, before all else; may be empty.
+	Notice string
 	// Voices is the voice for each provider, by its name; without an entry, the provider chooses.
 	Voices map[string]string
 	// Language is a BCP 47 tag; if it is empty, the model chooses.

@@ -36,6 +36,7 @@ func (a *Agent) adapted(start *startMessage) *Agent {
 	if x.Answers {
 		b.Greeting = ""
 	}
+	b.Notice = cmp.Or(x.Notice, b.Notice)
 	if x.Model != "" {
 		b.Provider, b.Model = start.Provider, x.Model
 	}

@@ -228,7 +228,8 @@ func (s *session) begin(token string) {
 	s.checkQueue(true, s.down.Lead(s.startedMessage(token, false, false)))
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
-	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
+	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting,
+		Notice: s.agent.Load().Notice})
 	otherWire{s}.tellHistory()
 	s.watchLapse()
 	s.readers.Add(1)

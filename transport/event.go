@@ -34,6 +34,8 @@ type AudioDone struct{ Item string }
 type ResponseStarted struct {
 	// ID is unique within the connection.
 	ID string
+	// Exact: it is the audio of a PlayExact.
+	Exact bool
 }
 
 // ResponseStatus is the outcome of an answer.
@@ -270,6 +272,13 @@ type Reconfigure struct {
 // AddItem adds an entry to the conversation and asks for no answer. Capabilities.AddItem says when it may be sent.
 type AddItem struct{ Item Past }
 
+// PlayExact has the provider play PCM, at Info.OutputRate, as the model's own speech, in which Text is said word for word. A
+// response with ResponseStarted.Exact follows: one item of audio, without a transcript. It needs Capabilities.PlaysExact.
+type PlayExact struct {
+	Text string
+	PCM  []byte
+}
+
 // Image is a still image from the user. It asks for no answer. It needs Capabilities.Images.
 type Image struct {
 	// MIME is image/jpeg or image/png.
@@ -289,6 +298,7 @@ func (ToolResult) command()    {}
 func (Respond) command()       {}
 func (Reconfigure) command()   {}
 func (AddItem) command()       {}
+func (PlayExact) command()     {}
 func (Image) command()         {}
 
 // Past is one entry of Setup.History. The set is closed: PastUser, PastAssistant, PastTool and PastNote.

@@ -204,6 +204,9 @@ type Capabilities struct {
 	// InterruptNotice: the model reports interruptions. Otherwise the start of speech is the interruption.
 	InterruptNotice bool
 
+	// PlaysExact is the longest audio of PlayExact in seconds; zero without that command.
+	PlaysExact uint8
+
 	// Truncate: the model needs to know how much of an interrupted answer was heard.
 	Truncate bool
 

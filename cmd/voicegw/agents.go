@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,6 +173,7 @@ func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {
 	maps.Copy(chosen, e.Voices)
 	return &session.Agent{
 		Name: e.ID, Version: e.Version, All: all, Instructions: e.Playbook, Greeting: e.Greeting, Voices: chosen, Language: e.Language,
+		Notice:   cmp.Or(e.Notice, s.cfg.Exact.Notice),
 		Provider: e.Provider, Model: e.Model, Tools: e.Tools, SwitchTo: s.targets(e),
 		Budget: agentBudget(e.Budget.Voice, s.cfg.Budget.Voice),
 	}

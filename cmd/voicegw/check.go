@@ -89,6 +89,8 @@ func (c *configCheck) run(ctx context.Context) {
 	c.add("sim", err)
 	_, err = newImageGenerator(ctx, c.cfg, nil)
 	c.add("image", err)
+	_, err = newSpeaker(c.cfg, nil)
+	c.add("exact.recordings", err)
 	_, err = completions.New(chatOptions(c.cfg, nil))
 	c.add("chat", err)
 	if told, err := c.p.openTraces(c.cfg, c.logger); err != nil {

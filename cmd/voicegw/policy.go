@@ -33,6 +33,7 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 		},
 		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
 		Claims:             claimed(cfg),
+		RefuseUnsaid:       cfg.Exact.Fallback == config.RefuseUnsaid,
 	}
 }
 

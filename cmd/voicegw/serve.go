@@ -225,12 +225,16 @@ func (s *server) open(ctx context.Context, p Process) error {
 	s.nameMetrics(s.models.transports)
 	s.nameTraces()
 	s.openJobs()
+	speaker, err := newSpeaker(s.cfg, s.sim)
+	if err != nil {
+		return err
+	}
 	executor := newExecutor(s.cfg, s.caps.store, s.jobs, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err
 	}
 	s.elsewhere = s.newNode()
-	if s.sessions, err = session.NewManager(s.sessionOptions(executor)); err != nil {
+	if s.sessions, err = session.NewManager(s.sessionOptions(executor, speaker)); err != nil {
 		return err
 	}
 	s.voices.Store(s.sessions)

@@ -117,7 +117,7 @@ func sessionSettings(cfg *config.Config, transports map[string]transport.Transpo
 	}
 }
 
-func (s *server) sessionOptions(executor *execute.Executor) session.Options {
+func (s *server) sessionOptions(executor *execute.Executor, speaker session.Speech) session.Options {
 	cfg := s.cfg
 	may := sessionSettings(cfg, s.models.transports, s.prices.Load())
 	return session.Options{
@@ -126,7 +126,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Fallback:   cfg.Fallback,
 		Agent: session.Agent{
 			Name:     cfg.Agent.Name,
-			Greeting: cfg.Agent.Greeting,
+			Greeting: cfg.Agent.Greeting, Notice: cfg.Exact.Notice,
 			Voices:   voices(cfg),
 			Language: cfg.Agent.Language, Instructions: cfg.Agent.Instructions,
 		},
@@ -146,6 +146,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Follow:    s.follow(),
 		Lifecycle: s.sendSession,
 		Prices:    may.Prices,
+		Speech:    speaker,
 		Usage:     s.usage,
 		Policy:    may.Policy,
 		Limits:    may.Limits,

@@ -64,10 +64,12 @@ const (
 	AuditFileMB = 100
 	AuditFiles  = 10
 	AuditAge    = 30 * 24 * time.Hour
-	ImageLife   = 24 * time.Hour
-	Images      = 1000
-	ImageMB     = 1024
-	Replicas    = 1
+	// SpeechTimeout is the time for the audio of an exact sentence.
+	SpeechTimeout = 10 * time.Second
+	ImageLife     = 24 * time.Hour
+	Images        = 1000
+	ImageMB       = 1024
+	Replicas      = 1
 )
 
 // SlowAnswer is how long an answer may take to begin before its turn is worth a look in the traces.

@@ -146,7 +146,6 @@ func (t texml) answer(set *Settings, _ call, ticket string) (form, text string) 
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><Response>`)
 	if ticket != "" {
-		say(&b, set.Announcement)
 		fmt.Fprintf(&b, `<Connect><Stream url="%s"%s><Parameter name="%s" value="%s"/></Stream></Connect>`,
 			escaped(t.stream()), attributes, ticketParameter, escaped(ticket))
 	}
@@ -262,7 +261,7 @@ func talk(text string) []object {
 func (v vonage) answer(set *Settings, c call, ticket string) (form, text string) {
 	var actions []object
 	if ticket != "" {
-		actions = append(talk(set.Announcement), object{"action": "connect", "endpoint": []object{{
+		actions = append(actions, object{"action": "connect", "endpoint": []object{{
 			"type": "websocket", "uri": v.stream(),
 			"content-type": "audio/l16;rate=8000", "headers": object{ticketParameter: ticket, "call": c.id},
 			"authorization": object{"type": "vonage"},

@@ -136,10 +136,10 @@ func formOf(carrier, id string) []byte {
 // TestOtherWebhooks: Telnyx and Vonage get their form of the answer, once, and only for what they have signed.
 func TestOtherWebhooks(t *testing.T) {
 	answers := map[string]string{
-		Telnyx: `<?xml version="1.0" encoding="UTF-8"?><Response><Say>Hello.</Say><Connect><Stream url="wss://gw.example/v1/phone/telnyx" ` +
+		Telnyx: `<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream url="wss://gw.example/v1/phone/telnyx" ` +
 			`bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"><Parameter name="ticket" value="s3cret"/></Stream></Connect>` +
 			`<Say>Sorry.</Say><Hangup/></Response>`,
-		Vonage: `[{"action":"talk","text":"Hello."},{"action":"connect","endpoint":[{"authorization":{"type":"vonage"},` +
+		Vonage: `[{"action":"connect","endpoint":[{"authorization":{"type":"vonage"},` +
 			`"content-type":"audio/l16;rate=8000","headers":{"call":"v3:a","ticket":"s3cret"},"type":"websocket",` +
 			`"uri":"wss://gw.example/v1/phone/vonage"}]},{"action":"talk","text":"Sorry."}]`,
 	}

@@ -77,7 +77,7 @@ type Settings struct {
 	// Numbers are the called numbers with the agents that answer; an empty agent is the default one. Other numbers are
 	// refused, unless Numbers is empty.
 	Numbers map[string]string
-	// Announcement is said before the conversation, Sorry if there is none. Either may be empty.
+	// Announcement is the notice of a call's session, Sorry is said by the carrier if there is none. Either may be empty.
 	Announcement, Sorry string
 	// KeyApproval lets a caller answer a question for approval with 1 or 2, once it was spoken.
 	KeyApproval bool

@@ -14,17 +14,20 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"voicegw/registry"
 )
 
 // The limits of a document.
 const (
 	MaxBytes    = 256 << 10
 	MaxPlaybook = 64 << 10
-	// MaxID, MaxName, MaxDescription and MaxGreeting are in characters.
+	// MaxID, MaxName, MaxDescription, MaxGreeting and MaxNotice are in characters.
 	MaxID          = 64
 	MaxName        = 100
 	MaxDescription = 1000
 	MaxGreeting    = 2000
+	MaxNotice      = registry.MaxSentence
 	MaxTools       = 500
 	MaxSwitchTo    = 200
 	maxCalls       = 1000
@@ -44,7 +47,9 @@ type Agent struct {
 	Model    string            `json:"model,omitempty"`
 	Language string            `json:"language,omitempty"`
 	// Greeting instructs the model how to open a session. If empty, the user speaks first.
-	Greeting string   `json:"greeting,omitempty"`
+	Greeting string `json:"greeting,omitempty"`
+	// Notice is said exactly at the beginning of a voice session, instead of the configured one; may be empty.
+	Notice   string   `json:"notice,omitempty"`
 	Budget   Budgets  `json:"budget,omitzero"`
 	SwitchTo []string `json:"switch_to,omitempty"`
 	// Disabled agents start no conversations. Written as enabled: false.

@@ -32,7 +32,7 @@ type place struct {
 }
 
 var keys = []string{
-	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "budget",
+	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "notice", "budget",
 	"switch_to", "enabled",
 }
 
@@ -86,6 +86,7 @@ func (d *Draft) fields(m strict.Map) {
 		d.r.Problem(m.Get("language"), "language must be a BCP 47 tag such as de or en-US, not %q", a.Language)
 	}
 	a.Greeting = d.text(m, "greeting", MaxGreeting)
+	a.Notice = d.text(m, "notice", MaxNotice)
 	d.budgets(m.Get("budget"))
 	if n := m.Get("switch_to"); n != nil {
 		d.switchTo = d.names(n, "switch_to", MaxSwitchTo)

@@ -29,6 +29,8 @@ const (
 	EventAgent        Event = "agent_switched"
 	// EventClaim is a statement of the assistant that it has done something that no call explains.
 	EventClaim Event = "claim_unmatched"
+	// EventExact is the end of an exact sentence: it was heard whole (OK), in part or not at all.
+	EventExact Event = "exact_sentence"
 	// EventDamage means that the operator accepted the damage to the store's data in Why.
 	EventDamage Event = "damage_accepted"
 	// EventSessionCost has the usage of a voice session in one process, EventTurnCost that of a text turn.
@@ -80,6 +82,7 @@ type Record struct {
 	ToolNote
 	Job   string `json:"job,omitempty"`
 	Claim string `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
+	Sentence
 	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over", "not_sent", "client" (the
@@ -114,6 +117,16 @@ type ToolCall struct {
 type ToolNote struct {
 	Note     string          `json:"note,omitempty"`
 	NoteData json.RawMessage `json:"noteData,omitempty"`
+}
+
+// Sentence describes an exact sentence, of EventExact. Its words are in Record.Args.
+type Sentence struct {
+	// Spoken is "exact", "by_model" (the model was asked to read it) or "unsaid".
+	Spoken   string `json:"spoken,omitempty"`
+	Words    string `json:"words,omitempty"`    // a hash of the words
+	HeardMS  int64  `json:"heardMs,omitempty"`  // of the last attempt, by playback reports
+	LengthMS int64  `json:"lengthMs,omitempty"` // of the audio
+	Tries    int    `json:"tries,omitempty"`
 }
 
 // Approval is a person's answer to the question whether a call may run.
@@ -221,7 +234,15 @@ func Claimed(at time.Time, mode spec.Mode, turn int, kind, why string) Record {
 	return Record{Event: EventClaim, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, Claim: kind, Why: why}
 }
 
-// hashed returns an id of a business key that does not reveal the arguments in it.
+// Said returns the record of an exact sentence; call asked for it, if any. heard means to its end.
+func Said(at time.Time, mode spec.Mode, turn int, s Sentence, call, text string, heard bool, why string) Record {
+	s.Words = hashed(text)
+	args, _ := json.Marshal(map[string]string{"text": text}) // only a string: it cannot fail
+	return Record{Event: EventExact, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, OK: heard, Sentence: s,
+		ToolCall: ToolCall{CallID: call}, Args: args, Why: why}
+}
+
+// hashed returns an id of a business key or a sentence that does not reveal it.
 func hashed(key string) string {
 	if key == "" {
 		return ""

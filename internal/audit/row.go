@@ -61,6 +61,8 @@ func outcomeOf(r Record) (outcome, colour string) {
 		return "noted " + r.Note, yellow
 	case EventClaim:
 		return strings.TrimSpace("claimed " + r.Claim), yellow
+	case EventExact:
+		return "said " + r.Spoken + map[bool]string{true: ", heard", false: ", not heard"}[r.OK], yellow
 	case EventTool:
 	default:
 		return string(r.Event), yellow

@@ -216,7 +216,7 @@ var errorTypesModule = sync.OnceValue(func() string {
 	list("ErrorType", types)
 	list("IntentType", []string{string(registry.IntentEndVoiceSession), string(registry.IntentSuppressAudio),
 		string(registry.IntentSuppressTranscript), string(registry.IntentSetPendingMessage), string(registry.IntentSwitchAgent),
-		string(registry.IntentTransferCall)})
+		string(registry.IntentTransferCall), string(registry.IntentSayExactly)})
 	return s.String() + toolErrorText
 })
 

@@ -22,6 +22,15 @@ type Finished struct {
 
 func (Finished) input() {}
 
+// Running returns the turn of a running call, and whether the model waits for its answer.
+func (c *Calls) Running(id string) (turn int, wanted, ok bool) {
+	k := c.find(id)
+	if k == nil || !k.working() {
+		return 0, false, false
+	}
+	return k.turn, c.wanted(id), true
+}
+
 // Finished answers every call that waits for the result. ok is false if that call is not running.
 func (c *Calls) Finished(in Finished) (do []Action, ok bool) {
 	k := c.find(in.Call)

@@ -260,8 +260,8 @@ func runDocsTools(t *testing.T, dir string, write func(name, text string) string
 	}
 	command("go", args...)
 	tests, err := filepath.Glob(filepath.Join(dir, "bin", "*.test"))
-	if err != nil || len(tests) != 6 {
-		t.Fatalf("the tests %v, want those of five tools and of the calls: %v", tests, err)
+	if err != nil || len(tests) != 7 {
+		t.Fatalf("the tests %v, want those of six tools and of the calls: %v", tests, err)
 	}
 	for _, test := range tests {
 		command(test)

@@ -75,6 +75,7 @@ const (
 	APIChat       API = "chat"        // Chat Completions
 	APIEmbeddings API = "embeddings"  // embeddings
 	APIImages     API = "images"      // of both providers
+	APISpeech     API = "speech"      // text to speech
 )
 
 // Connection describes a server's connection for an injector. A request to an API without connections counts as one.

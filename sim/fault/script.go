@@ -48,7 +48,8 @@ var wheres = []string{
 	string(AtCall), string(AtEvent), string(AtFrame), atTime,
 }
 
-var apis = []string{string(APIRealtime), string(APILive), string(APIOpenAILive), string(APIChat), string(APIEmbeddings), string(APIImages)}
+var apis = []string{string(APIRealtime), string(APILive), string(APIOpenAILive), string(APIChat), string(APIEmbeddings),
+	string(APIImages), string(APISpeech)}
 
 var kinds = []string{
 	string(Delay), string(Drop), string(Close), string(GoAway), string(Expire), string(DuplicateCall),

@@ -234,12 +234,16 @@ func (x *exchange) wait(d time.Duration) {
 func (x *exchange) JSON(v any) {
 	b, err := json.Marshal(v)
 	x.over = x.over || err != nil // strings and numbers can always be encoded
+	x.send("application/json", b)
+}
+
+func (x *exchange) send(kind string, b []byte) {
 	x.At(fault.Point{At: fault.AtFrame, Turn: 1})
 	x.Pause(0)
 	if x.over {
 		return
 	}
-	x.head(http.StatusOK, "application/json")
+	x.head(http.StatusOK, kind)
 	if x.mangle {
 		b = b[:len(b)/2]
 	}

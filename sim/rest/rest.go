@@ -8,6 +8,8 @@
 // pieces and pairs, and groups of related common words are hashed to places in the vector. Texts in similar words get
 // similar vectors, the same on every machine.
 //
+// Speech of OpenAI (https://developers.openai.com/api/reference/resources/audio, read 2026-11-30): by sim/voice.
+//
 // Images of OpenAI (https://developers.openai.com/api/reference/resources/images), Gemini
 // (https://ai.google.dev/api/generate-content) and Imagen (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/
 // model-reference/imagen-api, all read 2026-11-20): shapes and colours from a hash of the prompt.
@@ -21,6 +23,7 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
@@ -29,6 +32,7 @@ type Handler struct {
 	opts wire.Options
 	// firstAfter is the time before the first word of a chat, between the time between two words.
 	firstAfter, between time.Duration
+	lines               voice.Cache
 }
 
 const (
@@ -51,7 +55,7 @@ func New(o wire.Options) *Handler {
 var (
 	// openAIPath matches the paths of OpenAI's versions, and Azure's older ones, which name a deployment.
 	openAIPath = regexp.MustCompile(`^/(?:` + Versions(OpenAIAPI) +
-		`|openai/deployments/([^/]+))/(chat/completions|embeddings|images/generations)$`)
+		`|openai/deployments/([^/]+))/(chat/completions|embeddings|images/generations|audio/speech)$`)
 	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
 	googlePath = regexp.MustCompile(`^/` + Versions(GeminiAPI, VertexAI) +
 		`/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
@@ -68,6 +72,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			api, handle = fault.APIEmbeddings, h.embeddings
 		case "images/generations":
 			api, handle = fault.APIImages, h.imagesOfOpenAI
+		case "audio/speech":
+			api, handle = fault.APISpeech, h.speech
 		}
 		azure := strings.HasPrefix(r.URL.Path, "/openai/")
 		serveOne(w, r, &h.opts, api, OpenAI, OpenAIKey(OpenAIKeyOf(r)), func(x *exchange, body []byte) *Error {

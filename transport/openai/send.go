@@ -60,6 +60,8 @@ func (c *conn) sendControl(cmd transport.Command) error {
 		return c.reconfigure(cmd)
 	case transport.AddItem:
 		return c.addItem(cmd)
+	case transport.PlayExact:
+		return nil // not supported
 	default:
 		return fmt.Errorf("%w: %T", errCommand, cmd)
 	}

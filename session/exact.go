@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// Speech gives the audio of exact sentences; *speech.Speaker implements it. It may be called concurrently.
+type Speech interface {
+	Speak(ctx context.Context, text string) (audio.Clip, error)
+}
+
+// exactClip is a prepared sentence.
+type exactClip struct {
+	text     string
+	pcm      []byte // at the client's rate
+	provider []byte // at the model's rate; nil unless the provider can play it
+}
+
+var errNoSpeech = errors.New("no speech endpoint and no recordings are configured (exact)")
+
+// speechTime bounds the wait for the audio of a sentence. The orchestrator's own limit is longer.
+const speechTime = 15 * time.Second
+
+// exact carries out an action about an exact sentence. The caller must hold mu.
+func (s *session) exact(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.PrepareExact:
+		s.visitors.Go(func() { s.prepareExact(a.ID, a.Text) })
+	case orchestrator.PlayExact:
+		s.playExact(a.Item, a.Audio.(*exactClip).pcm)
+	case orchestrator.SendExact:
+		clip := a.Audio.(*exactClip)
+		s.command(transport.PlayExact{Text: clip.text, PCM: clip.provider}, nil)
+	case orchestrator.HoldUser:
+		s.mic.deaf.Store(map[bool]int32{true: hushed}[a.On])
+	}
+}
+
+func (s *session) prepareExact(id, text string) {
+	ctx, cancel := context.WithTimeout(context.Background(), speechTime)
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-s.done:
+			cancel()
+		case <-over:
+		}
+	}()
+	clip, err := s.speak(ctx, text)
+	if err == nil {
+		s.dispatch(orchestrator.ExactReady{ID: id, AudioMS: audio.MS(s.start.OutputRate, len(clip.pcm)), Audio: clip})
+		return
+	}
+	if !s.isOver() {
+		s.log().Error("an exact sentence has no audio", "error", err)
+	}
+	s.dispatch(orchestrator.ExactFailed{ID: id})
+}
+
+func (s *session) speak(ctx context.Context, text string) (*exactClip, error) {
+	if s.opts.Speech == nil {
+		return nil, errNoSpeech
+	}
+	clip, err := s.opts.Speech.Speak(ctx, text)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what has failed
+	}
+	c := &exactClip{text: text}
+	info := s.model.link().info()
+	if clip.Duration() <= time.Duration(info.Capabilities.PlaysExact)*time.Second {
+		own, err := clip.Resample(info.OutputRate)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the rates
+		}
+		c.provider = own.PCM
+	}
+	own, err := clip.Resample(s.start.OutputRate)
+	c.pcm = own.PCM
+	return c, err //nolint:wrapcheck // it names the rates
+}
+
+// playExact queues a whole sentence. The caller must hold mu.
+func (s *session) playExact(item string, pcm []byte) {
+	for longest := audio.Bytes(s.start.OutputRate, maxDownFrame); len(pcm) > 0; {
+		n := min(len(pcm), longest)
+		s.checkQueue(s.down.PushAudio(item, pcm[:n]), nil)
+		pcm = pcm[n:]
+	}
+}
