@@ -244,7 +244,8 @@ func objectOr(args json.RawMessage) json.RawMessage {
 }
 
 func (t *turn) noteCalls(at time.Time, reply textmodel.Reply) {
-	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
+	t.messages = append(t.messages, textmodel.Message{
+		Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
 	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text,
 		Turn: t.number, Extra: keptExtra(reply)}
 	whole := keptWhole(reply)

@@ -21,7 +21,8 @@ import (
 func (t *turn) prompt() textmodel.Prompt {
 	p := textmodel.Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
 	if t.a.opts.Instructions != nil {
-		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleSystem, Text: t.a.opts.Instructions(t.persona, t.tools, t.mark, t.req.TimeZone)})
+		text := t.a.opts.Instructions(t.persona, t.tools, t.mark, t.req.TimeZone)
+		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleSystem, Text: text})
 	}
 	before := t.req.History
 	if before == nil {
@@ -180,7 +181,8 @@ func entryMessages(e conversation.Entry, whole bool) []textmodel.Message {
 		for _, c := range e.Calls {
 			named = append(named, c.Tool+": "+c.Outcome())
 		}
-		return []textmodel.Message{{Role: textmodel.RoleAssistant, Text: strings.TrimSpace(text + " " + prompts.Called(strings.Join(named, ", ")))}}
+		text = strings.TrimSpace(text + " " + prompts.Called(strings.Join(named, ", ")))
+		return []textmodel.Message{{Role: textmodel.RoleAssistant, Text: text}}
 	}
 }
 
