@@ -110,7 +110,7 @@ func TestWith(t *testing.T) {
 // FuzzParse: any file is refused with words or gives a table whose costs are never negative.
 func FuzzParse(f *testing.F) {
 	f.Add(builtIn)
-	f.Add([]byte("version: 1\ndate: 2026-11-25\nprices:\n - {models: [m], source: s, from: 2027-01-01, input: {text: 0.000001}, cached: {image: 1000}, output: {audio: 7}}"))
+	f.Add([]byte("version: 1\ndate: 2026-11-25\nprices:\n - {models: [m], source: s, from: 2027-01-01, input: {text: 0.000001}, cached: {image: 1000}, output: {audio: 7}}\n - {models: [n], source: s, minute: 5}"))
 	f.Add([]byte("version: 1\nprices: [{models: {}}, ~, 1]"))
 	f.Add([]byte("&a [*a]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 		}
 		all := BuiltIn().With(table)
 		for _, model := range table.Models() {
-			u := Usage{1, mostTokens, 3, 4, 5, 6, mostTokens, 8}
+			u := Usage{1, mostTokens, 3, 4, 5, 6, mostTokens, 8, mostSeconds}
 			if got := all.Cost(model, today, u); got.Micros < 0 || got.Unpriced < 0 || got.Unpriced > 1 {
 				t.Errorf("%s costs %+v", model, got)
 			}

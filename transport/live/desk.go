@@ -84,7 +84,7 @@ type addition struct {
 // deskFor returns the desk of a new connection: that of the last one, or a new one.
 func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 	d, _ := setup.Carried.(*desk)
-	if d == nil {
+	if d == nil || d.ctx.Err() != nil {
 		d = &desk{up: make(chan struct{}), calls: map[string]openCall{}}
 		d.ctx, d.cancel = context.WithCancel(context.Background())
 	}

@@ -284,11 +284,11 @@ func (d *dialog) endUtterance() {
 
 // span moves the timeline to the end of a fragment. A fragment without plausible times is taken for one of now.
 func (d *dialog) span(from, until int64) (int64, int64) {
-	now := d.now()
-	if from < 0 || until < from || from > now+maxAheadMS {
+	most := d.bytes/bytesPerMS + maxAheadMS
+	if now := d.now(); from < 0 || until < from || from > most {
 		return now, now
 	}
-	until = min(until, now+maxAheadMS)
+	until = min(until, most)
 	d.seen = max(d.seen, until)
 	return from, until
 }

@@ -243,11 +243,11 @@ func FuzzDialog(f *testing.F) {
 			}
 			c.take(&d)
 		}
-		for range 20 {
-			d.sound(piece(100, false))
+		for end := d.now() + quietMS; d.now() <= end; {
+			d.sound(piece(1000, false))
 		}
 		c.take(&d)
-		if d.seen <= d.bytes/bytesPerMS && c.open != "" {
+		if c.open != "" {
 			t.Errorf("%s never ends", c.open)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 func (c *conn) take(frame []byte) {
 	if _, sound, ok := openaiwire.ReadAudio(frame, livewire.AudioDelta, "delta"); ok {
 		c.sound(sound)
+		c.book(max(c.booked, 1)) // the session knows early that its seconds are reported
 	} else {
 		c.event(frame)
 	}

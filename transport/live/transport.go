@@ -98,7 +98,7 @@ func New(opts Options) (*Transport, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if opts.APIKey != "" && openai.PlainText(u) {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", u.Host,
-			"mend", "use https in the base URL: the API key crosses the network readable")
+			"fix", "use https in the base URL: the API key crosses the network readable")
 	}
 	return &Transport{opts: opts, url: u.String(), own: opts.Simulated || u.Hostname() == "api.openai.com",
 		client: client, redact: openai.Redactor(opts.APIKey)}, nil
