@@ -21,7 +21,6 @@ func TestStartIsStrict(t *testing.T) {
 		{`{"model":"gpt-live-1","audio":{"format":{"type":"audio/pcma","rate":8000},"output":{"voice":{"id":"voice_1"}}}}`, "", ""},
 		{`{"model":"gpt-live-1","input":[` + message + `,{"type":"message","id":null,"status":"completed","role":"assistant","content":[{"text":"a"}]}]}`, "", ""},
 		{`{}`, "missing_required_parameter", "session.model"},
-		{`{"model":"gpt-realtime"}`, "model_not_found", "session.model"},
 		{`{"model":"gpt-live-1","tools":[]}`, "unknown_parameter", "session.tools"},
 		{`{"model":"gpt-live-1","audio":{"input":{}}}`, "unknown_parameter", "session.audio.input"},
 		{`{"model":"gpt-live-1","audio":{"format":{"type":"audio/pcm","rate":8000}}}`, "invalid_value", "session.audio.format.rate"},

@@ -219,7 +219,8 @@ const (
 	ReasonLost      = "connection_lost"
 )
 
-// ParseStart reads the session of session.start strictly and completes it with the defaults.
+// ParseStart reads the session of session.start strictly and completes it with the defaults. It accepts any model: the
+// names are the server's.
 func ParseStart(raw json.RawMessage) (*Session, *openaiwire.Error) {
 	s := &Session{Delegation: &Delegation{Type: DelegateToClient}, Input: []Message{}}
 	s.Audio.Format, s.Audio.Output.Voice.Name = Format{Type: "audio/pcm", Rate: 24000}, DefaultVoice
@@ -229,8 +230,6 @@ func ParseStart(raw json.RawMessage) (*Session, *openaiwire.Error) {
 	switch {
 	case s.Model == "":
 		return nil, openaiwire.Missing("session.model")
-	case s.Model != Model:
-		return nil, openaiwire.Invalid(CodeModelNotFound, "session.model", "The model `%s` does not exist or you do not have access to it.", s.Model)
 	case Tokens(s.Instructions) > MaxInstructionTokens:
 		return nil, openaiwire.Invalid(CodeInvalidValue, "session.instructions", "Instructions must not exceed %d tokens.", MaxInstructionTokens)
 	}

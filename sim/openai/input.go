@@ -10,6 +10,7 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
 )
 
 // maxBuffer bounds the audio that the input buffer keeps, in bytes; the buffer's length also counts audio beyond it.
@@ -57,15 +58,9 @@ func (in *input) configure(before, s *openaiwire.Session) {
 }
 
 func (in *input) decode(data []byte) []byte {
-	switch in.format.Type {
-	case "audio/pcmu":
-		in.pcm = audio.AppendFromULaw(in.pcm[:0], data)
-	case "audio/pcma":
-		in.pcm = audio.AppendFromALaw(in.pcm[:0], data)
-	default:
-		return data
-	}
-	return in.pcm
+	var pcm []byte
+	pcm, in.pcm = wire.Decode(in.format, data, in.pcm)
+	return pcm
 }
 
 func (in *input) forget() {

@@ -225,7 +225,8 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 				*frame = (*frame)[:len(*frame)/2]
 			}
 		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID, fault.Quota,
-			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
+			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle,
+			fault.NoAudio, fault.Unplaced, fault.Undelegated:
 			rest = append(rest, a)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package wire holds what both provider wires of the simulator need: their common options, the meaning of keys, ids,
+// Package wire holds what the provider wires of the simulator need: their common options, the meaning of keys, ids,
 // counters, JSON in its order, and a connection that injects the faults that do not depend on a protocol.
 package wire
 
@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
@@ -29,20 +30,20 @@ type Options struct {
 	// uses Seed and n. Zero is an ordinary seed.
 	Seed uint64
 	// Speed is how many seconds of audio the model makes in a second. Zero
-	// means each wire's default (OpenAI 4); a negative value means everything at once.
+	// means each wire's default (OpenAI 4; Live 1, on which the timeline advances); a negative value means everything at once.
 	Speed float64
 	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's default,
-	// as recorded (OpenAI 250, Gemini by model).
+	// as recorded (OpenAI 250, Gemini by model); Live has always 100.
 	ChunkMS int
 	// FirstAudioMS is the time from the end of the input to the first audio, in
-	// ms. Zero means 200; a negative value means no delay.
+	// ms. Zero means 200; a negative value means no delay. Live has times of its own.
 	FirstAudioMS int
 	// PlaybackSpeed is the speed at which Gemini assumes that its audio is played:
 	// turnComplete is held back until playback ends. Zero means 1, real time; a negative
 	// value means that turnComplete follows generationComplete at once.
 	PlaybackSpeed float64
 	// ConnectionLife is the age at which a connection ends as the provider's do; OpenAI's
-	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min,
+	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min, Live 2 h,
 	// Gemini 9:50 or 58:00); a negative value means that connections do not end of age.
 	ConnectionLife time.Duration
 	// GoAwayAfter is the age of a connection at which Gemini sends goAway. Zero means the model's own habit, as
@@ -164,6 +165,30 @@ func ClassifyKey(key string) Key {
 // TextTokens estimates the tokens of a text from its words: 4 tokens for 3
 // words, and at least 1 for a text that is not empty.
 func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }
+
+// Encode returns PCM16 in the format of a session; it may be pcm itself.
+func Encode(f openaiwire.Format, pcm []byte) []byte {
+	switch f.Type {
+	case "audio/pcmu":
+		return audio.AppendULaw(nil, pcm)
+	case "audio/pcma":
+		return audio.AppendALaw(nil, pcm)
+	}
+	return pcm
+}
+
+// Decode returns audio in the format of a session as PCM16: data itself, or in scratch, which it returns for reuse.
+func Decode(f openaiwire.Format, data, scratch []byte) (pcm, reuse []byte) {
+	switch f.Type {
+	case "audio/pcmu":
+		scratch = audio.AppendFromULaw(scratch[:0], data)
+	case "audio/pcma":
+		scratch = audio.AppendFromALaw(scratch[:0], data)
+	default:
+		return data, scratch
+	}
+	return scratch, scratch
+}
 
 var (
 	// ErrNoConnection means that no open connection has that address.
