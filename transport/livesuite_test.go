@@ -45,6 +45,7 @@ type liveServer struct {
 	mute    atomic.Pointer[string]
 	peers   chan *livePeer // from the handler to Accept
 	serving sync.WaitGroup
+	over    chan struct{} // closed at the end
 
 	mu    sync.Mutex // guards the following fields
 	open  []*livePeer
@@ -66,9 +67,10 @@ type livePeer struct {
 
 func newLive(t *testing.T) *liveServer {
 	t.Helper()
-	s := &liveServer{t: t, peers: make(chan *livePeer, 16), results: make(chan textmodel.Message, 16)}
+	s := &liveServer{t: t, peers: make(chan *livePeer, 16), results: make(chan textmodel.Message, 16), over: make(chan struct{})}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
+		close(s.over)
 		s.mu.Lock()
 		for _, p := range s.open {
 			_ = p.ws.CloseNow()
@@ -141,7 +143,11 @@ func (p *livePeer) read() {
 			_ = p.ws.CloseNow()
 			return
 		}
-		p.frames <- e
+		select {
+		case p.frames <- e:
+		case <-p.s.over: // the test has read enough
+			return
+		}
 	}
 }
 
