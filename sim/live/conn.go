@@ -29,9 +29,6 @@ const (
 	noCode          = 1005 // a close frame without a code, as recorded
 )
 
-// defaultInstructions are those of a session without any. The provider has a longer text of its own.
-const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
-
 // conn is one session on one connection. The goroutine of wire.Conn.Run owns everything in it.
 type conn struct {
 	opts  wire.Options
@@ -179,7 +176,7 @@ func (c *conn) start(e *livewire.ClientEvent) *openaiwire.Error {
 	life := cmp.Or(c.opts.ConnectionLife, livewire.Life)
 	s.ID, s.Status, s.ExpiresAt = "live_"+c.ids.Base62(32), "active", time.Now().Add(max(life, 0)).Unix()
 	if s.Instructions = strings.TrimSpace(s.Instructions); s.Instructions == "" {
-		s.Instructions = defaultInstructions
+		s.Instructions = wire.Instructions
 	}
 	c.sess, c.context = s, livewire.Tokens(s.Instructions)
 	for _, m := range s.Input {
@@ -210,7 +207,7 @@ func noCredit() *openaiwire.Error {
 // usage reports the usage again and again.
 func (c *conn) usage() {
 	size := c.context + int(c.in.ms)*tokensPerSecond/1000
-	if size > livewire.ContextTokens*9/10 { // the session is compacted, without an event
+	if float64(size) > livewire.CompactAt*livewire.ContextTokens { // the session is compacted, without an event
 		c.context -= size - livewire.Tokens(c.sess.Instructions) - livewire.MaxInputTokens
 	}
 	c.emit(livewire.Usage(float64(c.in.ms/1000), float64(size)/livewire.ContextTokens))

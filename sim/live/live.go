@@ -13,7 +13,6 @@
 package live
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 
@@ -63,14 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rest.Refuse(w, rest.OpenAI, no)
 		return
 	}
-	answer := func(a fault.Action) bool {
-		if a.Kind != fault.HTTPError {
-			return false
-		}
-		http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
-		return true
-	}
-	h.opts.Serve(w, r, fault.APIOpenAILive, wire.ConnOptions{Answer: answer}, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {
+	h.opts.Serve(w, r, fault.APIOpenAILive, wire.ConnOptions{}, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {
 		log := h.opts.Logger.With("wire", "live", "conn", begin.N)
 		c := &conn{
 			opts: h.opts, log: log, lines: &h.lines, w: ws, ids: wire.NewIDs(begin.Seed), azure: azure,

@@ -258,7 +258,9 @@ func (c *conn) delegate(call scenario.Call) {
 	if !slices.ContainsFunc(c.out.steps, func(q queued) bool { return isSay(q.Step) }) {
 		c.out.filler = c.in.ms + int64(c.sess.Delegation.AcknowledgementDelayMS)
 	}
-	c.delegated = append(c.delegated, call.ID)
+	if call.ID != "" {
+		c.delegated = append(c.delegated, call.ID)
+	}
 	c.delegated = c.delegated[max(len(c.delegated)-maxDelegated, 0):]
 	offset := c.out.askedAt
 	announce := func() {

@@ -20,7 +20,10 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// Options are the options of both wires. Zero values are useful.
+// Instructions are those of a session without any. The provider has a longer text of its own.
+const Instructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
+
+// Options are the options of the wires. Zero values are useful.
 type Options struct {
 	// Scenario defines the model's words. Nil means scenario.Default().
 	Scenario *scenario.Scenario
