@@ -198,7 +198,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 // Wire is this package's row in the table of wires. It has no settings of its own.
 func Wire() transport.Wire {
 	return transport.Wire{
-		Name: defaultName,
+		Name: defaultName, Simulated: true,
 		New: func(p transport.Provider) (transport.Transport, error) {
 			return New(Options{Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
 				Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger})
