@@ -223,7 +223,7 @@ func TestSessionCost(t *testing.T) {
 			t.Fatalf("%d records", len(records))
 		}
 		r := records[0]
-		if r.Event != audit.EventSessionCost || r.Spent.Micros != 1007 || r.Spent.Turns != 6 || r.Spent.Tokens.OutputText != 1007 || r.Prices != "2026-11-28" || r.Why != "budget" || r.UserID != "ada" || r.KeyID != "key:1" || r.DurationMS == 0 {
+		if r.Event != audit.EventSessionCost || r.Spent.Micros != 1007 || r.Spent.Turns != 6 || r.Spent.Tokens.OutputText != 1007 || r.Prices != "2026-11-25" || r.Why != "budget" || r.UserID != "ada" || r.KeyID != "key:1" || r.DurationMS == 0 {
 			t.Errorf("%+v, %+v", r, r.Spent)
 		}
 		days, _, err := st.meter.Report(context.Background(), meter.Filter{User: "ada", Key: "key:1", First: time.Now(), Last: time.Now()})

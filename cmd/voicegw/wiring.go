@@ -75,7 +75,7 @@ func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, te
 			return nil, fmt.Errorf("providers.%s: %w", service.Name, err)
 		}
 		if voice, ok := t.(textUser); ok {
-			if sim == nil && cfg.Chat.BaseURL == "" && textProvider(cfg) == nil {
+			if !service.Simulated && cfg.Chat.BaseURL == "" && textProvider(cfg) == nil {
 				return nil, fmt.Errorf("providers.%s: a text model answers what this voice model delegates: set chat.base_url, or the "+
 					"api_key of an openai or gemini provider", service.Name)
 			}
