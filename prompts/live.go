@@ -63,7 +63,9 @@ func Entered(text string) string {
 }
 
 // Known gives a voice an entry of the conversation.
-func Known(who, text string) string { return "Part of this conversation, for you to know (" + who + "): " + text }
+func Known(who, text string) string {
+	return "Part of this conversation, for you to know (" + who + "): " + text
+}
 
 // Who said an entry of Known.
 const (
