@@ -48,7 +48,7 @@ func phoneSettings() *phone.Settings {
 		Numbers:   map[string]string{"+15550100": "", "+15550101": ""},
 		Transfers: map[string]string{"sales": "+15550123"}, KeyApproval: true,
 		Outbound: phone.Outbound{From: "+15550100", Carrier: phone.Twilio, Prefixes: []string{"+1555"}},
-		Twilio:   phone.TwilioSettings{AccountSID: "AC1", AuthToken: phoneToken, API: "https://carrier.example"},
+		Accounts: map[string]phone.Account{phone.Twilio: {ID: "AC1", Secret: phoneToken, API: "https://carrier.example"}},
 	}
 }
 

@@ -102,7 +102,7 @@ func (s realtimeAPI) realtimeOptions(r *http.Request) (realtime.Options, *openai
 			}
 			return voice // an error would end the sessions of some clients
 		}}
-	opts.Session = openaiwire.NewSession(ids.Session(), cmp.Or(asked, provider.Model), rules, time.Now().Add(realtimeLife))
+	opts.Session = openaiwire.NewSession(ids.New("sess"), cmp.Or(asked, provider.Model), rules, time.Now().Add(realtimeLife))
 	if secret != nil {
 		if len(secret.Session) > 0 {
 			if opts.Session, no = opts.Session.Update(secret.Session); no != nil {

@@ -144,7 +144,7 @@ func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *
 		return c, nil, openaiwire.WrongType("session.model", "a string", openaiwire.KindOf(model))
 	}
 	rules := &openaiwire.Rules{TypeOptional: true, AnyTranscription: true, SilenceMS: realtimeSilence, CheckTool: realtime.CheckTool}
-	s := openaiwire.NewSession(openaiwire.RandomIDs().Session(), cmp.Or(c.Model, defaultModelAlias), rules, time.Time{})
+	s := openaiwire.NewSession(openaiwire.RandomIDs().New("sess"), cmp.Or(c.Model, defaultModelAlias), rules, time.Time{})
 	if len(raw) > 0 {
 		var wrong *openaiwire.Error
 		if s, wrong = s.Update(raw); wrong != nil {

@@ -107,7 +107,8 @@ type Setup struct {
 	// ManualActivity turns speech detection off: the caller sends ActivityStart and ActivityEnd.
 	ManualActivity bool
 
-	// SilenceMS and PrefixMS tune the provider's speech detection, in ms of audio. Zero means its default.
+	// SilenceMS and PrefixMS tune the provider's speech detection, in ms of audio: how much silence ends speech, and how
+	// much audio before it is part of it (not for Gemini). Zero means its default.
 	SilenceMS int
 	PrefixMS  int
 

@@ -162,7 +162,7 @@ func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 
 func (c *configCheck) conversations() {
 	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev,
-		Logger: c.logger}, c.cfg, nil, nil)
+		Logger: c.logger}, c.cfg, nil)
 	if err != nil {
 		c.add("tools", err)
 		return

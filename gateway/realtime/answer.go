@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/protocol"
 )
@@ -24,8 +23,9 @@ type answerState struct {
 	reports bool      // the client reports what was heard, so it must go on
 	coded   []byte    // scratch
 	failure *protocol.Error
-	used    openaiwire.Usage // by the turn usedBy, as reported in its last response
+	used    openaiwire.Usage // by the turn usedBy
 	usedBy  int
+	owed    openaiwire.Usage // what no response.done has reported
 }
 
 // response is the active response.
@@ -81,10 +81,10 @@ const maxVoices = 32
 
 // create begins a response. turn is zero before the session's turn began.
 func (s *State) create(now time.Time, turn int, q *openaiwire.ResponseParams) *response {
-	r := &response{Response: openaiwire.NewResponse(s.ids.Response(), s.conversation, s.sess, q), turn: turn}
+	r := &response{Response: openaiwire.NewResponse(s.ids.New("resp"), s.conversation, s.sess, q), turn: turn}
 	s.answer.response = r
 	r.alive(now)
-	s.emit(openaiwire.ResponseCreated(r.Response))
+	s.tell("response.created", r.Response)
 	return r
 }
 
@@ -151,10 +151,10 @@ func (s *State) message(now time.Time, turn int, source string) *message {
 		return nil
 	}
 	s.closeEnded(r)
-	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.Message, Status: openaiwire.InProgress, Role: "assistant"}
+	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.Message, Status: openaiwire.InProgress, Role: "assistant"}
 	m := &message{item: it, source: source}
 	m.place = s.openItem(r, it)
-	s.emit(m.place.PartAdded(openaiwire.Part(r.InText(), "")))
+	s.emit(m.place.Event("response.content_part.added", openaiwire.Part(r.InText(), "")))
 	r.open = append(r.open, m)
 	a := &s.answer
 	if len(a.voices) == maxVoices {
@@ -168,18 +168,18 @@ func (s *State) message(now time.Time, turn int, source string) *message {
 func (s *State) openItem(r *response, it *openaiwire.Item) openaiwire.Place {
 	place := openaiwire.Place{ResponseID: r.ID, ItemID: it.ID, Output: len(r.Output)}
 	r.Output = append(r.Output, it)
-	previous := s.mirror.last()
+	previous := s.mirror.Last()
 	it.Size = encoded(it)
-	s.emit(place.OutputItemAdded(it))
+	s.emit(place.Event("response.output_item.added", it))
 	s.mirror.insert(it, nil)
-	s.emit(openaiwire.ItemAdded(previous, it))
+	s.tell("conversation.item.added", previous, it)
 	return place
 }
 
 func (s *State) closeItem(place openaiwire.Place, it *openaiwire.Item, status string) {
 	it.Status = status
-	s.emit(openaiwire.ItemDone(s.mirror.before(it.ID), it))
-	s.emit(place.OutputItemDone(it))
+	s.tell("conversation.item.done", s.mirror.Before(it.ID), it)
+	s.emit(place.Event("response.output_item.done", it))
 }
 
 func (s *State) voice(source string) *voice {
@@ -208,42 +208,25 @@ func (s *State) closeMessage(r *response, m *message, status string) {
 			s.answer.sounds = nil
 		}
 	}
-	if r.InText() {
-		m.item.Content = []openaiwire.Content{{Type: "output_text", Text: m.words}}
-		s.emit(m.place.TextDone(m.words))
-	} else {
-		m.item.Content = []openaiwire.Content{{Type: "output_audio", Transcript: &m.words}}
-		s.emit(m.place.AudioDone())
-		s.emit(m.place.TranscriptDone(m.words))
-	}
+	s.emit(m.place.CloseMessage(m.item, r.InText(), m.words)...)
 	m.item.Size += len(m.words)
 	s.mirror.grew(len(m.words))
-	s.emit(m.place.PartDone(openaiwire.Part(r.InText(), m.words)))
 	s.closeItem(m.place, m.item, status)
 }
 
 // finish ends the active response, if there is one. details are the members of status_details after its type.
 func (s *State) finish(status string, details ...any) {
-	s.finishWith(protocol.Usage{}, status, details...)
-}
-
-func (s *State) finishWith(used protocol.Usage, status string, details ...any) {
-	r := s.answer.response
+	a, r := &s.answer, s.answer.response
 	if r == nil {
 		return
 	}
-	itemStatus := openaiwire.Completed
-	if status != openaiwire.Completed {
-		itemStatus = openaiwire.Incomplete
-	}
+	itemStatus := r.End(status, details...)
 	for _, m := range r.open {
 		s.closeMessage(r, m, itemStatus)
 	}
 	toolSide{s}.endToolItems(r)
-	r.End(status, details...)
-	r.Usage = s.answer.since(r.turn, usageOf(used))
-	s.answer.response = nil
-	s.emit(openaiwire.ResponseDone(r.Response))
+	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
+	s.tell("response.done", r.Response)
 }
 
 // fail ends the active response with an error.
@@ -251,27 +234,19 @@ func (s *State) fail(kind, code, message string) {
 	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
 }
 
-// since returns what a turn has used since its last response, of what it has used so far.
-func (a *answerState) since(turn int, used openaiwire.Usage) openaiwire.Usage {
-	before := a.used
+// spent takes what a turn has used so far. The next response.done has what none has told yet: models report late what an
+// interrupted response has used.
+func (a *answerState) spent(turn int, u protocol.Usage) {
 	if a.usedBy != turn {
-		before = openaiwire.Usage{}
+		a.used, a.usedBy = openaiwire.Usage{}, turn
 	}
-	if used.Total() < before.Total() { // it was not reported
-		return openaiwire.Usage{}
+	// Tokens of no known modality count as text.
+	now := openaiwire.Usage{
+		InputText: int(u.InputTokens - u.Input.Audio), InputAudio: int(u.Input.Audio), CachedText: int(u.Input.CachedText),
+		CachedAudio: int(u.Input.CachedAudio), OutputText: int(u.OutputTokens - u.Output.Audio), OutputAudio: int(u.Output.Audio),
 	}
-	a.used, a.usedBy = used, turn
-	return openaiwire.Usage{
-		InputText: used.InputText - before.InputText, InputAudio: used.InputAudio - before.InputAudio,
-		CachedText: used.CachedText - before.CachedText, CachedAudio: used.CachedAudio - before.CachedAudio,
-		OutputText: used.OutputText - before.OutputText, OutputAudio: used.OutputAudio - before.OutputAudio,
-	}
-}
-
-func usageOf(u protocol.Usage) openaiwire.Usage {
-	return openaiwire.Usage{
-		InputText: int(u.Input.Text), InputAudio: int(u.Input.Audio), CachedText: int(u.Input.CachedText),
-		CachedAudio: int(u.Input.CachedAudio), OutputText: int(u.Output.Text), OutputAudio: int(u.Output.Audio),
+	if now.Total() > a.used.Total() {
+		a.owed, a.used = a.owed.Add(now, 1).Add(a.used, -1), now
 	}
 }
 
@@ -289,7 +264,7 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 		if v == nil {
 			return
 		}
-		if it, _ := s.mirror.find(v.id); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
+		if it, _ := s.mirror.Find(v.id); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
 			s.mirror.say(it, m.Text)
 		}
 		return
@@ -298,11 +273,7 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 	switch {
 	case grows && delta != "":
 		open.words = m.Text
-		if s.answer.response.InText() {
-			s.emit(open.place.TextDelta(delta))
-		} else {
-			s.emit(open.place.TranscriptDelta(delta))
-		}
+		s.emit(open.place.WordsDelta(s.answer.response.InText(), delta))
 	case m.Final:
 		open.words = m.Text
 	}
@@ -338,15 +309,7 @@ func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
 	}
 	a.playEnd = a.playEnd.Add(length)
 	s.sess.VoiceFixed = true
-	switch out.Type {
-	case "audio/pcmu":
-		a.coded = audio.AppendULaw(a.coded[:0], pcm)
-	case "audio/pcma":
-		a.coded = audio.AppendALaw(a.coded[:0], pcm)
-	default:
-		return v.message.place.AppendAudioDelta(dst, s.ids, pcm)
-	}
-	return v.message.place.AppendAudioDelta(dst, s.ids, a.coded)
+	return v.message.place.AppendAudioDelta(dst, s.ids, out.Encode(&a.coded, pcm))
 }
 
 func (s *State) sentMS(v *voice) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
@@ -432,7 +395,7 @@ func (s *State) reportPlayed(now time.Time) {
 // truncate takes the client's report of how much of an item was heard. Clients estimate by the clock, so a position
 // after the end means the end.
 func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
-	it, _ := s.mirror.find(e.ItemID)
+	it, _ := s.mirror.Find(e.ItemID)
 	switch {
 	case it == nil:
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
@@ -460,7 +423,7 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 	for i := range it.Content {
 		it.Content[i].Transcript = nil
 	}
-	s.emit(openaiwire.ItemTruncated(it.ID, end))
+	s.tell("conversation.item.truncated", it.ID, end)
 	return nil
 }
 
@@ -475,7 +438,8 @@ func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
 		r.waiting = m
 		s.callsKnown(now, r)
 	default:
-		s.finishWith(m.Usage, openaiwire.Completed)
+		s.answer.spent(m.Turn, m.Usage)
+		s.finish(openaiwire.Completed)
 	}
 }
 
@@ -498,7 +462,8 @@ func (s *State) callsKnown(now time.Time, r *response) {
 		}
 	case r.waiting != nil && r.calls > 0:
 		s.tools.waited = r.turn
-		s.finishWith(r.waiting.Usage, openaiwire.Completed)
+		s.answer.spent(r.turn, r.waiting.Usage)
+		s.finish(openaiwire.Completed)
 	default:
 		r.settle = time.Time{}
 	}
@@ -507,22 +472,22 @@ func (s *State) callsKnown(now time.Time, r *response) {
 // turnEnded ends the response of a turn that did not end before.
 func (s *State) turnEnded(m *protocol.TurnEnded) {
 	s.completeSpeech(m.Turn)
+	s.answer.spent(m.Turn, m.Usage)
 	r := s.answer.response
 	if r == nil || r.turn != m.Turn {
 		return
 	}
 	switch m.Status {
 	case "completed":
-		s.finishWith(m.Usage, openaiwire.Completed)
+		s.finish(openaiwire.Completed)
 	case "interrupted":
-		s.finishWith(m.Usage, openaiwire.Cancelled, "reason", "turn_detected")
+		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
 	default:
 		code, message := "no_answer", "The model gave no answer."
 		if f := s.answer.failure; f != nil {
 			code, message = f.Code, f.Message
 		}
-		s.finishWith(m.Usage, openaiwire.Failed, "error",
-			openaiwire.Object{"type", "server_error", "code", openAICode(code), "message", message})
+		s.fail("server_error", openAICode(code), message)
 	}
 }
 

@@ -40,20 +40,20 @@ func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwi
 	case openaiwire.ItemTruncate:
 		return s.truncate(now, e)
 	case openaiwire.ItemDelete:
-		_, i := s.mirror.find(e.ItemID)
+		_, i := s.mirror.Find(e.ItemID)
 		if i < 0 {
 			return openaiwire.NoSuchItem("item_id", e.ItemID)
 		}
 		s.mirror.remove(i)
-		s.emit(openaiwire.ItemDeleted(e.ItemID))
+		s.tell("conversation.item.deleted", e.ItemID)
 	case openaiwire.ItemRetrieve:
-		it, _ := s.mirror.find(e.ItemID)
+		it, _ := s.mirror.Find(e.ItemID)
 		if it == nil {
 			no := openaiwire.NoSuchItem("item_id", e.ItemID)
 			no.Code = "item_retrieve_invalid_item_id" // not fatal for Pipecat
 			return no
 		}
-		s.emit(openaiwire.ItemRetrieved(it))
+		s.tell("conversation.item.retrieved", it)
 	case openaiwire.ResponseCreate:
 		return s.createResponse(now, e.Response)
 	case openaiwire.ResponseCancel:
@@ -81,7 +81,7 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	}
 	s.sess = changed
 	s.in.configure(before, changed)
-	s.emit(openaiwire.SessionUpdated(changed))
+	s.tell("session.updated", changed)
 	toolSide(s).showTools(before)
 	s.prepares(now)
 	s.reconfigure(s.settings())
@@ -99,8 +99,8 @@ const maxText = protocol.MaxTextChars
 func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	it := e.Item
 	if it.ID == "" {
-		it.ID = s.ids.Item()
-	} else if old, _ := s.mirror.find(it.ID); old != nil {
+		it.ID = s.ids.New("item")
+	} else if old, _ := s.mirror.Find(it.ID); old != nil {
 		return openaiwire.DuplicateItem(it.ID)
 	}
 	var pcm []byte
@@ -118,7 +118,7 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 				return openaiwire.Invalid("string_above_max_length", path+".text", "Invalid '%s.text': string too long. "+
 					"Expected a string with maximum length %d.", path, maxText)
 			case c.Type == "input_audio":
-				part, err := decodeAudio(s.sess.Audio.Input.Format, nil, c.Audio, path+".audio")
+				part, err := s.sess.Audio.Input.Format.Decode(new([]byte), c.Audio, path+".audio")
 				if err != nil {
 					return err
 				}
@@ -134,7 +134,7 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 		toolSide(s).output(it)
 	case openaiwire.FunctionCall:
 		if it.CallID == "" {
-			it.CallID = s.ids.Call()
+			it.CallID = s.ids.New("call")
 		}
 	default:
 		return openaiwire.BadValue("item.type", it.Type, openaiwire.Message, openaiwire.FunctionCall, openaiwire.FunctionOutput,
@@ -148,9 +148,9 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 
 func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
 	s.mirror.insert(it, previous)
-	before := s.mirror.before(it.ID)
-	s.emit(openaiwire.ItemAdded(before, it))
-	s.emit(openaiwire.ItemDone(before, it))
+	before := s.mirror.Before(it.ID)
+	s.tell("conversation.item.added", before, it)
+	s.tell("conversation.item.done", before, it)
 }
 
 // learn gives the session an item of the client: at its Start, at once, or with the next response for words of the user.

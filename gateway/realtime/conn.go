@@ -189,13 +189,10 @@ func (c *Conn) append(encoded []byte) *openaiwire.Error {
 		return openaiwire.InvalidAudio("audio")
 	}
 	c.mu.Lock()
-	pcm, failure := decodeAudio(c.state.sess.Audio.Input.Format, c.code[:0], data, "audio")
+	pcm, failure := c.state.sess.Audio.Input.Format.Decode(&c.code, data, "audio")
 	if failure != nil {
 		c.mu.Unlock()
 		return failure
-	}
-	if c.state.sess.Audio.Input.Format.Type != pcmFormat {
-		c.code = pcm
 	}
 	if c.state.Hear(time.Now(), pcm) {
 		c.rest = pcm
@@ -207,22 +204,6 @@ func (c *Conn) append(encoded []byte) *openaiwire.Error {
 		c.flush(false)
 	}
 	return nil
-}
-
-const pcmFormat = "audio/pcm"
-
-// decodeAudio returns audio of a client's format as PCM: itself, or in dst.
-func decodeAudio(f openaiwire.Format, dst, data []byte, path string) ([]byte, *openaiwire.Error) {
-	switch f.Type {
-	case "audio/pcmu":
-		return audio.AppendFromULaw(dst, data), nil
-	case "audio/pcma":
-		return audio.AppendFromALaw(dst, data), nil
-	}
-	if len(data)%audio.BytesPerSample != 0 {
-		return nil, openaiwire.InvalidAudio(path)
-	}
-	return data, nil
 }
 
 func (c *Conn) lost(err error) {

@@ -39,7 +39,7 @@ func dialed(t testing.TB, format string) (*Conn, *websocket.Conn) {
 			return
 		}
 		ids := openaiwire.RandomIDs()
-		sess := openaiwire.NewSession(ids.Session(), "m", rules(), time.Now().Add(time.Hour))
+		sess := openaiwire.NewSession(ids.New("sess"), "m", rules(), time.Now().Add(time.Hour))
 		sess.Audio.Input.Format = openaiwire.Format{Type: format}
 		sess.Audio.Output.Format = sess.Audio.Input.Format
 		accepted <- NewConn(c, Options{IDs: ids, Session: sess})
@@ -120,7 +120,7 @@ func TestAppendsOfAnySize(t *testing.T) {
 		"in small pieces":  {length: 2 * time.Second, piece: 1000, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, client := dialed(t, pcmFormat)
+			conn, client := dialed(t, "audio/pcm")
 			pcm := testutil.Noise(24000, -20, tc.length, 1)
 			go func() {
 				for piece := tc.piece; len(pcm) > 0; {
@@ -164,7 +164,7 @@ func TestAppendsOfAnySize(t *testing.T) {
 
 // TestAnEventIsAnswered: events are answered before the session has begun, and while it does not hear.
 func TestAnEventIsAnswered(t *testing.T) {
-	conn, client := dialed(t, pcmFormat)
+	conn, client := dialed(t, "audio/pcm")
 	if kind, _ := read(t, client); kind != "session.created" {
 		t.Fatalf("the first event is %s", kind)
 	}
@@ -188,13 +188,13 @@ func TestAnEventIsAnswered(t *testing.T) {
 // TestAClientThatLeaves: the session ends at once, as nobody can come back to it; a client that leaves before it needs a
 // model begins none.
 func TestAClientThatLeaves(t *testing.T) {
-	conn, client := dialed(t, pcmFormat)
+	conn, client := dialed(t, "audio/pcm")
 	_ = client.CloseNow()
 	if in, err := conn.Receive(); err == nil {
 		t.Errorf("a client that has left begins a session: %#v", in.Message)
 	}
 	for _, early := range []bool{true, false} {
-		conn, client = dialed(t, pcmFormat)
+		conn, client = dialed(t, "audio/pcm")
 		send(t, client, append64(make([]byte, 480)))
 		if _, err := conn.Receive(); err != nil {
 			t.Fatal(err)
@@ -221,7 +221,7 @@ func TestAClientThatLeaves(t *testing.T) {
 
 // TestAClientThatDoesNotRead is disconnected: what it asks for is kept within limits, and nothing waits for it.
 func TestAClientThatDoesNotRead(t *testing.T) {
-	conn, client := dialed(t, pcmFormat)
+	conn, client := dialed(t, "audio/pcm")
 	send(t, client, fmt.Sprintf(`{"type":"conversation.item.create","item":{"id":"i","type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, strings.Repeat("x", 7900)))
 	in := inputs(conn)
 	for range 7000 {
@@ -235,7 +235,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 
 // TestClose: the client gets the end of its response, the reason and its own close code, and nothing after them.
 func TestClose(t *testing.T) {
-	conn, client := dialed(t, pcmFormat)
+	conn, client := dialed(t, "audio/pcm")
 	send(t, client, `{"type":"response.create"}`)
 	if _, err := conn.Receive(); err != nil {
 		t.Fatal(err)
@@ -291,10 +291,10 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
 	}
-	for _, format := range []string{pcmFormat, "audio/pcmu", "audio/pcma"} {
+	for _, format := range []string{"audio/pcm", "audio/pcmu", "audio/pcma"} {
 		blocked, wrote := io.Pipe()
 		ids := openaiwire.RandomIDs()
-		sess := openaiwire.NewSession(ids.Session(), "m", rules(), time.Now().Add(time.Hour))
+		sess := openaiwire.NewSession(ids.New("sess"), "m", rules(), time.Now().Add(time.Hour))
 		sess.Audio.Input.Format, sess.Audio.Output.Format = openaiwire.Format{Type: format}, openaiwire.Format{Type: format}
 		under := ws.Adopt(sink{in: blocked}, nil, WSOptions())
 		c := NewConn(under, Options{IDs: ids, Session: sess})

@@ -148,7 +148,7 @@ func converse(t *testing.T, data []byte) {
 			}
 		}
 		take()
-		if len(s.mirror.items) > maxItems || len(s.answer.voices) > maxVoices || len(s.in.said) > maxUnwritten {
+		if len(s.mirror.List) > maxItems || len(s.answer.voices) > maxVoices || len(s.in.said) > maxUnwritten {
 			t.Fatal("a list grows without a limit")
 		}
 	}
@@ -167,13 +167,13 @@ func TestMirrorIsBounded(t *testing.T) {
 		s.Event(epoch, e, err)
 	}
 	size := 0
-	for _, it := range s.mirror.items {
+	for _, it := range s.mirror.List {
 		size += it.Size
 	}
-	if n := len(s.mirror.items); n > maxItems || n < 10 || size != s.mirror.bytes || size > maxBytes {
+	if n := len(s.mirror.List); n > maxItems || n < 10 || size != s.mirror.bytes || size > maxBytes {
 		t.Errorf("%d items of %d bytes, counted as %d", n, size, s.mirror.bytes)
 	}
-	if _, i := s.mirror.find("i399"); i != len(s.mirror.items)-1 {
+	if _, i := s.mirror.Find("i399"); i != len(s.mirror.List)-1 {
 		t.Error("the newest item is not the last")
 	}
 }

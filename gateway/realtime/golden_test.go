@@ -42,7 +42,7 @@ func rules() *openaiwire.Rules {
 
 func newState(now time.Time) *State {
 	ids := counted()
-	return New(Options{IDs: ids, Session: openaiwire.NewSession(ids.Session(), "gpt-realtime", rules(), now.Add(time.Hour)),
+	return New(Options{IDs: ids, Session: openaiwire.NewSession(ids.New("sess"), "gpt-realtime", rules(), now.Add(time.Hour)),
 		Tools: []protocol.ClientTool{{Name: "kb_search", Description: "Searches."}}, CheckTools: hasKBSearch}, now)
 }
 

@@ -54,22 +54,14 @@ const maxUnwritten = 16
 func (in *inputState) configure(before, s *openaiwire.Session) {
 	f, t := s.Audio.Input.Format, s.Audio.Input.TurnDetection
 	in.rate = f.Hz()
-	if before != nil && sameDetection(before.Audio.Input.TurnDetection, t) {
+	detects := t != nil && (in.manual || !t.Create || !t.Interrupt)
+	if before != nil && t.SameEar(before.Audio.Input.TurnDetection) && detects == (in.detect != nil) {
 		return
 	}
-	in.detect, in.base = nil, in.clockMS()
-	if t != nil {
-		o := audio.DetectorOptions{Rate: in.rate, PrefixMS: t.PrefixMS, SilenceMS: t.Silence(), Threshold: t.Threshold}
-		if in.manual || !t.Create || !t.Interrupt {
-			in.detect = audio.NewDetector(o)
-		}
+	in.detect, in.base, in.kept = nil, in.clockMS(), nil
+	if detects {
+		in.detect = t.Detector(in.rate)
 	}
-	in.kept = nil
-}
-
-func sameDetection(a, b *openaiwire.TurnDetection) bool {
-	return a == b || a != nil && b != nil && a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS &&
-		a.Silence() == b.Silence() && a.Create == b.Create && a.Interrupt == b.Interrupt
 }
 
 // keeps reports whether the State keeps the audio of turns, because the session would answer or interrupt.
@@ -123,7 +115,7 @@ func (s *State) Hear(now time.Time, pcm []byte) (live bool) {
 
 // detected takes a start of speech that the State has found.
 func (s *State) detected(now time.Time, t *openaiwire.TurnDetection, startMS int64) {
-	s.in.speech = &utterance{id: s.ids.Item(), startMS: startMS}
+	s.in.speech = &utterance{id: s.ids.New("item"), startMS: startMS}
 	s.beginSpeech()
 	if !t.Interrupt {
 		return
@@ -221,11 +213,11 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 			s.speak(make([]byte, in.bytes(2*time.Second))) // the session's model then ends the turn
 			return nil
 		}
-		u := &utterance{id: s.ids.Item(), stopMS: in.clockMS(), stopped: true, began: true, ended: true, final: true}
+		u := &utterance{id: s.ids.New("item"), stopMS: in.clockMS(), stopped: true, began: true, ended: true, final: true}
 		s.commit(u)
 		return nil
 	}
-	u := &utterance{id: s.ids.Item(), startMS: in.clockMS() - ms(lengthOf(in.rate, len(in.kept))), stopMS: in.clockMS(), stopped: true}
+	u := &utterance{id: s.ids.New("item"), startMS: in.clockMS() - ms(lengthOf(in.rate, len(in.kept))), stopMS: in.clockMS(), stopped: true}
 	if in.speech != nil && in.detect != nil && !in.speech.stopped {
 		u.id, u.startMS, u.began = in.speech.id, in.speech.startMS, true
 		in.detect.Reset()
@@ -251,7 +243,7 @@ func (s *State) clear() {
 		in.base = in.clockMS()
 		in.speech = nil
 	}
-	s.emit(openaiwire.Cleared())
+	s.tell("input_audio_buffer.cleared")
 }
 
 // speechStarted takes the session's report. Every client stops its playback at speech_started, so while an answer is
@@ -260,12 +252,15 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 	if s.in.manual || s.sess.Audio.Input.TurnDetection == nil {
 		return
 	}
-	if u := s.in.speech; u != nil && u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn {
-		return // the detector's report of speech that the model has reported
+	// The model and the session's detector may both report the same speech.
+	u := s.in.speech
+	if u != nil && (u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn ||
+		u.item == nil && u.began && (!u.stopped || m.AudioMS < u.stopMS)) {
+		return
 	}
 	toolSide{s}.giveOutputs()
 	s.flushTexts()
-	s.in.speech = &utterance{id: s.ids.Item(), turn: m.Turn, startMS: m.AudioMS}
+	s.in.speech = &utterance{id: s.ids.New("item"), turn: m.Turn, startMS: m.AudioMS}
 	if !now.Before(s.answer.playEnd) {
 		s.beginSpeech()
 	}
@@ -275,7 +270,7 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 func (s *State) beginSpeech() {
 	if u := s.in.speech; u != nil && !u.began && u.item == nil {
 		u.began = true
-		s.emit(openaiwire.SpeechStarted(u.startMS, u.id))
+		s.tell("input_audio_buffer.speech_started", u.startMS, u.id)
 	}
 }
 
@@ -293,7 +288,7 @@ func (s *State) speechStopped(m *protocol.SpeechStopped) {
 func (s *State) endSpeech(u *utterance) {
 	if u.began && !u.ended {
 		u.ended = true
-		s.emit(openaiwire.SpeechStopped(u.stopMS, u.id))
+		s.tell("input_audio_buffer.speech_stopped", u.stopMS, u.id)
 	}
 }
 
@@ -326,15 +321,15 @@ func (s *State) commitSpeech(turn int) {
 func (s *State) commit(u *utterance) {
 	s.beginSpeech()
 	s.endSpeech(u)
-	previous := s.mirror.last()
-	it := &openaiwire.Item{ID: u.id, Type: openaiwire.Message, Status: openaiwire.Completed, Role: "user",
-		Content: []openaiwire.Content{{Type: "input_audio"}}}
+	previous := s.mirror.Last()
+	speech := openaiwire.Speech(u.id)
+	it := &speech
 	it.Size = encoded(it)
 	u.item = it
 	s.mirror.insert(it, nil)
-	s.emit(openaiwire.Committed(previous, it.ID))
-	s.emit(openaiwire.ItemAdded(previous, it))
-	s.emit(openaiwire.ItemDone(previous, it))
+	s.tell("input_audio_buffer.committed", previous, it.ID)
+	s.tell("conversation.item.added", previous, it)
+	s.tell("conversation.item.done", previous, it)
 	if len(s.in.said) == maxUnwritten {
 		s.complete(s.in.said[0])
 	}
@@ -354,7 +349,7 @@ func (in *inputState) begins(turn int) {
 // heard takes the user's words so far.
 func (s *State) heard(now time.Time, m *protocol.Transcript) {
 	in := &s.in
-	if it, _ := s.mirror.find(m.ID); it != nil && !it.IsAudio() {
+	if it, _ := s.mirror.Find(m.ID); it != nil && !it.IsAudio() {
 		return // typed by the client
 	}
 	u := in.find(m)
@@ -363,7 +358,7 @@ func (s *State) heard(now time.Time, m *protocol.Transcript) {
 			return
 		}
 		// The session reported no speech.
-		u = &utterance{id: s.ids.Item(), turn: m.Turn, startMS: in.clockMS(), stopMS: in.clockMS(), stopped: true}
+		u = &utterance{id: s.ids.New("item"), turn: m.Turn, startMS: in.clockMS(), stopMS: in.clockMS(), stopped: true}
 		in.speech = u
 		if m.Turn == s.answer.turn {
 			u.began, u.ended = true, true
@@ -402,7 +397,7 @@ func (s *State) write(u *utterance) {
 	if delta, grows := strings.CutPrefix(u.text, u.told); grows && delta != "" {
 		u.told = u.text
 		if wanted {
-			s.emit(openaiwire.TranscriptionDelta(u.id, delta))
+			s.tell("conversation.item.input_audio_transcription.delta", u.id, delta)
 		}
 	}
 	if u.final {
@@ -422,7 +417,7 @@ func (s *State) complete(u *utterance) {
 	}
 	s.mirror.say(u.item, u.text)
 	seconds := int(math.Ceil(float64(max(u.stopMS-u.startMS, 0)) / 1000))
-	s.emit(openaiwire.TranscriptionCompleted(u.id, u.text, openaiwire.DurationUsage(seconds)))
+	s.tell("conversation.item.input_audio_transcription.completed", u.id, u.text, openaiwire.DurationUsage(seconds))
 }
 
 // completeSpeech ends the transcripts of a turn that is over.
@@ -439,7 +434,7 @@ func (s *State) transcriptionFailed(m *protocol.Error) {
 		if u.turn == m.Turn || m.Turn == 0 {
 			s.in.said = slices.Delete(s.in.said, i, i+1)
 			if s.sess.Audio.Input.Transcription != nil {
-				s.emit(openaiwire.TranscriptionFailed(u.id, "server_error", "transcription_failed", m.Message))
+				s.emit(openaiwire.TranscriptionFailed(u.id, "transcription_failed", m.Message))
 			}
 			return
 		}

@@ -82,25 +82,24 @@ type settings struct {
 
 // New begins a conversation at now.
 func New(opts Options, now time.Time) *State {
-	s := &State{opts: opts, ids: opts.IDs, sess: opts.Session, conversation: opts.IDs.Conversation(), born: now,
+	s := &State{opts: opts, ids: opts.IDs, sess: opts.Session, conversation: opts.IDs.New("conv"), born: now,
 		startBy: now.Add(maxIdle)}
 	s.tools.open, s.tools.asked = map[string]bool{}, map[string]string{}
-	s.emit(openaiwire.SessionCreated(s.sess))
+	s.tell("session.created", s.sess)
 	toolSide{s}.showTools(nil)
 	s.in.configure(nil, s.sess)
 	return s
 }
 
-func (s *State) emit(e openaiwire.ServerEvent) {
-	if s.closed {
-		return
-	}
-	frame, err := e.Encode(s.ids)
-	if err != nil {
+func (s *State) tell(name string, values ...any) { s.emit(openaiwire.Event(name, values...)) }
+
+func (s *State) emit(events ...openaiwire.ServerEvent) {
+	for _, e := range events {
 		// Every value can be encoded; JSON of the client was parsed before.
-		return
+		if frame, err := e.Encode(s.ids); err == nil && !s.closed {
+			s.Events = append(s.Events, frame)
+		}
 	}
-	s.Events = append(s.Events, frame)
 }
 
 // put gives the session a message, after its Start.
@@ -290,7 +289,7 @@ func param(field string) string {
 
 // mirror are the items of the conversation, which the client may ask for: the newest ones only.
 type mirror struct {
-	items []*openaiwire.Item
+	openaiwire.List[*openaiwire.Item]
 	bytes int
 }
 
@@ -299,55 +298,24 @@ const (
 	maxBytes = 1 << 20
 )
 
-func (m *mirror) find(id string) (*openaiwire.Item, int) {
-	for i, it := range slices.Backward(m.items) {
-		if it.ID == id {
-			return it, i
-		}
-	}
-	return nil, -1
-}
-
-// before returns the id of the item before it; nil without one.
-func (m *mirror) before(id string) *string {
-	if _, i := m.find(id); i > 0 {
-		return &m.items[i-1].ID
-	}
-	return nil
-}
-
-func (m *mirror) last() *string {
-	if len(m.items) == 0 {
-		return nil
-	}
-	return &m.items[len(m.items)-1].ID
-}
-
 // insert puts an item after the one with the id previous, at the beginning for "root", and otherwise at the end.
 func (m *mirror) insert(it *openaiwire.Item, previous *string) {
-	at := len(m.items)
-	if previous != nil && *previous == "root" {
-		at = 0
-	} else if previous != nil {
-		if _, i := m.find(*previous); i >= 0 {
-			at = i + 1
-		}
-	}
-	m.items = slices.Insert(m.items, at, it)
+	at, _ := m.After(previous)
+	m.List = slices.Insert(m.List, at, it)
 	m.grew(it.Size)
 }
 
 // grew counts bytes and drops the oldest items over the limits.
 func (m *mirror) grew(bytes int) {
 	m.bytes += bytes
-	for len(m.items) > 1 && (len(m.items) > maxItems || m.bytes > maxBytes) {
+	for len(m.List) > 1 && (len(m.List) > maxItems || m.bytes > maxBytes) {
 		m.remove(0)
 	}
 }
 
 func (m *mirror) remove(i int) {
-	m.bytes -= m.items[i].Size
-	m.items = slices.Delete(m.items, i, i+1)
+	m.bytes -= m.List[i].Size
+	m.List = slices.Delete(m.List, i, i+1)
 }
 
 // say sets the words of a spoken item.
@@ -365,7 +333,7 @@ func (m *mirror) say(it *openaiwire.Item, words string) {
 
 // history is what was said before the session, but the user's last words, which the first response answers.
 func (m *mirror) history() (said []protocol.AddItem) {
-	for _, it := range m.items {
+	for _, it := range m.List {
 		if words := it.Words(); it.Type == openaiwire.Message && words != "" {
 			said = append(said, protocol.AddItem{Role: it.Role, Text: words})
 		}

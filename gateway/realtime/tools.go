@@ -3,6 +3,7 @@ package realtime
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,30 +98,17 @@ func (s toolSide) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Err
 }
 
 func asksToSee(s *openaiwire.Session) bool {
-	for _, t := range s.Tools {
-		if t.Type == "mcp" {
-			return true
-		}
-	}
 	var include []string
-	if json.Unmarshal(s.Include, &include) == nil {
-		for _, one := range include {
-			if one == includeTools {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Tools, func(t openaiwire.Tool) bool { return t.Type == "mcp" }) ||
+		json.Unmarshal(s.Include, &include) == nil && slices.Contains(include, includeTools)
 }
 
 // showTools lists the gateway's tools for a client that asks to see them, once.
 func (s toolSide) showTools(before *openaiwire.Session) {
-	asks := asksToSee(s.sess)
-	if !asks || before != nil && asksToSee(before) {
-		s.tools.visible = asks
+	s.tools.visible = asksToSee(s.sess)
+	if !s.tools.visible || before != nil && asksToSee(before) {
 		return
 	}
-	s.tools.visible = true
 	tools := []openaiwire.Object{}
 	for _, t := range s.opts.Tools {
 		schema := t.Schema
@@ -129,7 +117,7 @@ func (s toolSide) showTools(before *openaiwire.Session) {
 		}
 		tools = append(tools, openaiwire.Object{"name", t.Name, "description", t.Description, "input_schema", schema})
 	}
-	it := &openaiwire.Item{ID: "mcpl_" + s.ids.Base62(21), Type: openaiwire.MCPListTools}
+	it := &openaiwire.Item{ID: s.ids.New("mcpl"), Type: openaiwire.MCPListTools}
 	s.store(it, "server_label", Label, "tools", tools)
 	clientSide(s).addItem(it, nil)
 }
@@ -166,13 +154,13 @@ func (s toolSide) call(now time.Time, m *protocol.ToolCall) {
 func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeEnded(r)
 	r.calls++
-	it := &openaiwire.Item{ID: s.ids.Item(), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
+	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
 	place := s.openItem(r, it)
 	it.Arguments = string(m.Args)
 	it.Size += len(it.Arguments)
 	s.mirror.grew(len(it.Arguments))
-	s.emit(place.ArgumentsDelta(m.CallID, it.Arguments))
-	s.emit(place.ArgumentsDone(m.CallID, m.Name, it.Arguments))
+	s.emit(place.Event("response.function_call_arguments.delta", m.CallID, it.Arguments))
+	s.emit(place.Event("response.function_call_arguments.done", m.CallID, m.Name, it.Arguments))
 	s.closeItem(place, it, openaiwire.Completed)
 }
 
@@ -222,22 +210,13 @@ func (s toolSide) takeTools(now time.Time, turn int, m protocol.ServerMessage) {
 	case *protocol.ConfirmationRequest:
 		s.confirm(now, m)
 	case *protocol.ConfirmationEnded:
-		for id, token := range s.tools.asked {
-			if token == m.Token {
-				delete(s.tools.asked, id)
-			}
-		}
+		maps.DeleteFunc(s.tools.asked, func(_, token string) bool { return token == m.Token })
 	}
 }
 
 // runsIt reports whether the client has declared the tool.
 func (s toolSide) runsIt(tool string) bool {
-	for _, t := range s.given.tools {
-		if t.Name == tool {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.given.tools, func(t protocol.ClientTool) bool { return t.Name == tool })
 }
 
 func (s toolSide) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
@@ -246,24 +225,19 @@ func (s toolSide) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
 		return
 	}
 	r := s.responseOf(now, turn)
-	switch {
-	case r == nil:
+	if r == nil {
 		return
-	case own:
+	}
+	if own {
 		r.begun = append(r.begun, begunCall{id: m.CallID})
 		return
 	}
 	s.closeEnded(r)
-	c := &shownCall{id: m.CallID, tool: m.Tool, item: &openaiwire.Item{ID: "mcp_" + s.ids.Base62(21), Type: openaiwire.MCPCall}}
+	c := &shownCall{id: m.CallID, tool: m.Tool, item: &openaiwire.Item{ID: s.ids.New("mcp"), Type: openaiwire.MCPCall}}
 	s.describe(c, nil, nil)
 	c.place = s.openItem(r, c.item)
-	s.emit(mcpEvent("in_progress", c))
+	s.emit(c.place.Event("response.mcp_call.in_progress"))
 	s.tools.shown = append(s.tools.shown, c)
-}
-
-func mcpEvent(what string, c *shownCall) openaiwire.ServerEvent {
-	return openaiwire.ServerEvent{Type: "response.mcp_call." + what,
-		Members: openaiwire.Object{"item_id", c.item.ID, "output_index", c.place.Output}}
 }
 
 func (s toolSide) describe(c *shownCall, output, failure any) {
@@ -300,16 +274,14 @@ func (s toolSide) inspected(m *protocol.InspectCall) {
 
 func (s toolSide) closeCall(c *shownCall, output string) {
 	var result, failure any
-	what := "completed"
+	done := "response.mcp_call.completed"
 	if c.ended != nil && !c.ended.OK && !c.ended.Asks() {
-		what, failure = "failed", openaiwire.Object{"type", "tool_execution_error", "content", c.ended.Error}
+		done, failure = "response.mcp_call.failed", openaiwire.Object{"type", "tool_execution_error", "content", c.ended.Error}
 	} else if output != "" {
 		result = output
 	}
 	s.describe(c, result, failure)
-	s.emit(openaiwire.ServerEvent{Type: "response.mcp_call_arguments.done", Members: openaiwire.Object{
-		"response_id", c.place.ResponseID, "item_id", c.item.ID, "output_index", c.place.Output, "arguments", c.args}})
-	s.emit(mcpEvent(what, c))
+	s.emit(c.place.Event("response.mcp_call_arguments.done", c.args), c.place.Event(done))
 	s.closeItem(c.place, c.item, openaiwire.Completed)
 }
 
@@ -331,7 +303,7 @@ func (s toolSide) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	if !s.tools.visible || len(s.tools.asked) >= maxAsked {
 		return
 	}
-	it := &openaiwire.Item{ID: "mcpr_" + s.ids.Base62(21), Type: openaiwire.MCPRequest}
+	it := &openaiwire.Item{ID: s.ids.New("mcpr"), Type: openaiwire.MCPRequest}
 	s.store(it, "server_label", Label, "name", m.Tool, "arguments", string(m.Args))
 	s.tools.asked[it.ID] = m.Token
 	r := s.responseOf(now, m.Turn)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"voicegw/chat"
+	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/cost"
 	"voicegw/internal/mcptool"
@@ -67,7 +68,10 @@ func sources() Sources {
 			return meter.Figures{Unwritten: 5, Dropped: 7, Refused: map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}}
 		},
 		DayBudget: func() float64 { return 100 },
-		MCP:       func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
+		Phone: func() map[phone.Outcome]uint64 {
+			return map[phone.Outcome]uint64{{Carrier: "twilio", How: "hung_up"}: 3}
+		},
+		MCP: func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
 		Webhooks: func() map[string]webhook.Stats {
 			all := map[string]webhook.Stats{}
 			for i := range 20 {

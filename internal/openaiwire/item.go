@@ -102,6 +102,57 @@ func (it *Item) IsAudio() bool {
 	return slices.ContainsFunc(it.Content, func(c Content) bool { return c.Type == "input_audio" })
 }
 
+// Speech returns an item with speech of the user, without its words.
+func Speech(id string) Item {
+	return Item{ID: id, Type: Message, Status: Completed, Role: "user", Content: []Content{{Type: "input_audio"}}}
+}
+
+// Key returns the item's id, for List.
+func (it *Item) Key() string { return it.ID }
+
+// List are items in the order of their conversation.
+type List[T interface{ Key() string }] []T
+
+// Find returns the item with an id, the newest first, and its index; -1 without one.
+func (l List[T]) Find(id string) (it T, index int) {
+	for i, it := range slices.Backward(l) {
+		if it.Key() == id {
+			return it, i
+		}
+	}
+	return it, -1
+}
+
+// Before returns the id of the item before one; nil if that is the first or unknown.
+func (l List[T]) Before(id string) *string {
+	_, i := l.Find(id)
+	return l[:max(i, 0)].Last()
+}
+
+// Last returns the id of the last item; nil without one.
+func (l List[T]) Last() *string {
+	if len(l) == 0 {
+		return nil
+	}
+	id := l[len(l)-1].Key()
+	return &id
+}
+
+// After returns the index after the item with the id previous: 0 for "root", the end for nil. ok is false, with the end,
+// for an unknown id.
+func (l List[T]) After(previous *string) (index int, ok bool) {
+	switch {
+	case previous == nil:
+		return len(l), true
+	case *previous == "root":
+		return 0, true
+	}
+	if _, i := l.Find(*previous); i >= 0 {
+		return i + 1, true
+	}
+	return len(l), false
+}
+
 // Approval reads an MCPResponse: the id of its request, and the answer.
 func (it *Item) Approval() (requestID string, approve bool, err *Error) {
 	given := false
@@ -172,16 +223,7 @@ func (it *Item) readMessage(raw json.RawMessage, path string, f Fields) *Error {
 	if err := cmp.Or(f.Read(raw, path), need(it.Role, path+".role"), need(string(list), path+".content")); err != nil {
 		return err
 	}
-	parts, err := Array(list, path+".content")
-	if err != nil {
-		return err
-	}
-	for i, p := range parts {
-		if err := it.readContent(p, Path(path+".content", i)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(it.readContent, func() {})(list, path+".content")
 }
 
 func (it *Item) readContent(raw json.RawMessage, path string) *Error {

@@ -3,6 +3,12 @@ package openaiwire
 import (
 	"encoding/base64"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -159,7 +165,7 @@ func TestAudioDelta(t *testing.T) {
 	p := Place{ResponseID: "resp_1", ItemID: "item_1", Output: 12}
 	ids := IDs{IntN: func(int) int { return 0 }}
 	data := []byte{1, 2, 3, 4}
-	want, err := p.event(AudioDelta, "delta", base64.StdEncoding.EncodeToString(data)).Encode(ids)
+	want, err := p.Event(AudioDelta, base64.StdEncoding.EncodeToString(data)).Encode(ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,4 +220,78 @@ func FuzzParseEvent(f *testing.F) {
 			t.Errorf("%q gives an item that cannot be sent", frame)
 		}
 	})
+}
+
+// TestEventsHaveTheirMembers: each event in the sources of the servers is known, with as many values as it has members.
+func TestEventsHaveTheirMembers(t *testing.T) {
+	used := map[string]bool{}
+	for _, dir := range []string{".", "../../gateway/realtime", "../../sim/openai"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no sources in %s: %v", dir, err)
+		}
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || len(call.Args) == 0 || call.Ellipsis != token.NoPos {
+					return true
+				}
+				if event, placed := eventOf(call); event != "" {
+					used[event] = true
+					if want := values(event, placed); want != len(call.Args)-1 {
+						t.Errorf("%s: %s has %d values, want %d", name, event, len(call.Args)-1, want)
+					}
+				}
+				return true
+			})
+		}
+	}
+	for name := range serverEvents {
+		if !used[name] && !strings.HasPrefix(name, inputTranscription) && name != AudioDelta && name != "response.mcp_call.completed" && name != "response.mcp_call.failed" {
+			t.Errorf("no server sends %s", name)
+		}
+	}
+}
+
+// eventOf returns the event of a call of Event or tell with its name, and whether it is a method of a Place.
+func eventOf(call *ast.CallExpr) (name string, placed bool) {
+	lit, ok := call.Args[0].(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	name, _ = strconv.Unquote(lit.Value)
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		if f.Name == "Event" {
+			return name, false
+		}
+	case *ast.SelectorExpr:
+		x, isName := f.X.(*ast.Ident)
+		switch {
+		case f.Sel.Name == "tell":
+			return name, false
+		case f.Sel.Name == "Event":
+			return name, !isName || x.Name != "openaiwire"
+		}
+	}
+	return "", false
+}
+
+// values is how many values an event takes; -1 if it is unknown.
+func values(name string, placed bool) int {
+	members, known := serverEvents[name]
+	if !known {
+		return -1
+	}
+	n := 0
+	for key := range strings.FieldsSeq(members) {
+		if key != "content_index" && !(placed && slices.Contains([]string{"response_id", "item_id", "output_index"}, key)) {
+			n++
+		}
+	}
+	return n
 }

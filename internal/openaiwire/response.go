@@ -31,13 +31,17 @@ func readParams(raw json.RawMessage) (*ResponseParams, *Error) {
 	if len(raw) == 0 || isNull(raw) {
 		return q, nil
 	}
-	var conversation, instructions string
+	var conversation string
 	err := Fields{
 		"conversation": Word(&conversation, "auto", "none"),
-		"input":        q.readInput,
+		"input": each(func(raw json.RawMessage, path string) *Error {
+			it, err := readItem(raw, path)
+			q.Input = append(q.Input, it)
+			return err
+		}, func() { q.Given = true }),
 		"instructions": func(raw json.RawMessage, path string) *Error {
-			q.Instructions = &instructions
-			return Text(&instructions)(raw, path)
+			q.Instructions = new(string)
+			return Text(q.Instructions)(raw, path)
 		},
 		"tools": tools(&q.Tools), "tool_choice": toolChoice(&q.ToolChoice), "output_modalities": modalities(&q.Modalities),
 		"max_output_tokens": maxTokens(&q.MaxTokens), "metadata": Raw(&q.Metadata), "prompt": Ignored, "reasoning": Ignored,
@@ -49,22 +53,6 @@ func readParams(raw json.RawMessage) (*ResponseParams, *Error) {
 	}.Read(raw, "response")
 	q.Aside = conversation == "none"
 	return q, err
-}
-
-func (q *ResponseParams) readInput(raw json.RawMessage, path string) *Error {
-	list, err := Array(raw, path)
-	if err != nil {
-		return err
-	}
-	q.Given = true
-	for i, e := range list {
-		it, err := readItem(e, Path(path, i))
-		if err != nil {
-			return err
-		}
-		q.Input = append(q.Input, it)
-	}
-	return nil
 }
 
 // Response is the response in response.created and response.done, its keys in the order of the recordings.
@@ -116,12 +104,16 @@ func NewResponse(id, conversation string, s *Session, q *ResponseParams) *Respon
 	return r
 }
 
-// End sets the status of a response. details are the members of status_details after its type, such as "reason",
-// "turn_detected", or "error" and its object.
-func (r *Response) End(status string, details ...any) {
+// End sets the status of a response, and returns that of its open items. details are the members of status_details after
+// its type, such as "reason", "turn_detected", or "error" and its object.
+func (r *Response) End(status string, details ...any) (ofItems string) {
 	if r.Status = status; len(details) > 0 {
 		r.StatusDetails = append(Object{"type", status}, details...)
 	}
+	if status != Completed {
+		return Incomplete
+	}
+	return Completed
 }
 
 // InText reports whether the response is text without speech.
@@ -137,6 +129,12 @@ type Usage struct {
 
 // Total returns all tokens.
 func (u Usage) Total() int { return u.InputText + u.InputAudio + u.OutputText + u.OutputAudio }
+
+// Add returns u and v, v a number of times.
+func (u Usage) Add(v Usage, times int) Usage {
+	return Usage{u.InputText + times*v.InputText, u.InputAudio + times*v.InputAudio, u.CachedText + times*v.CachedText,
+		u.CachedAudio + times*v.CachedAudio, u.OutputText + times*v.OutputText, u.OutputAudio + times*v.OutputAudio, u.Reasoning + times*v.Reasoning}
+}
 
 // MarshalJSON writes the keys in the order of the recordings.
 func (u Usage) MarshalJSON() ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 
 	"voicegw/audio"
 )
@@ -58,20 +59,13 @@ func (i IDs) Append(dst []byte, n int) []byte {
 // Base62 returns n letters and digits.
 func (i IDs) Base62(n int) string { return string(i.Append(make([]byte, 0, n), n)) }
 
-// Item returns an id for an item.
-func (i IDs) Item() string { return "item_" + i.Base62(21) }
-
-// Response returns an id for a response.
-func (i IDs) Response() string { return "resp_" + i.Base62(21) }
-
-// Call returns an id for a function call.
-func (i IDs) Call() string { return "call_" + i.Base62(16) }
-
-// Session returns an id for a session.
-func (i IDs) Session() string { return "sess_" + i.Base62(21) }
-
-// Conversation returns an id for a conversation.
-func (i IDs) Conversation() string { return "conv_" + i.Base62(21) }
+// New returns an id of a kind, such as item_ and 21 letters and digits; of a call 16.
+func (i IDs) New(kind string) string {
+	if kind == "call" {
+		return "call_" + i.Base62(16)
+	}
+	return kind + "_" + i.Base62(21)
+}
 
 // ServerEvent is an event of the server without its id.
 type ServerEvent struct {
@@ -88,85 +82,62 @@ func (e ServerEvent) With(members ...any) ServerEvent {
 
 // Encode returns the event with a new id. It fails only for a value that is no JSON.
 func (e ServerEvent) Encode(ids IDs) ([]byte, error) {
-	return append(Object{"type", e.Type, "event_id", "event_" + ids.Base62(21)}, e.Members...).Encode(false)
+	return append(Object{"type", e.Type, "event_id", ids.New("event")}, e.Members...).Encode(false)
 }
 
-func event(name string, members ...any) ServerEvent { return ServerEvent{name, members} }
+// AudioDelta is the type of the event that AppendAudioDelta writes.
+const AudioDelta = "response.output_audio.delta"
 
-// SessionCreated is the first event of a session.
-func SessionCreated(s *Session) ServerEvent { return event("session.created", "session", s) }
+// place are the members that say where an event of a response belongs.
+const place = "response_id item_id output_index content_index "
 
-// SessionUpdated answers session.update.
-func SessionUpdated(s *Session) ServerEvent { return event("session.updated", "session", s) }
-
-// SpeechStarted reports the begin of speech; startMS is on the clock of all audio of the session.
-func SpeechStarted(startMS int64, itemID string) ServerEvent {
-	return event("input_audio_buffer.speech_started", "audio_start_ms", startMS, "item_id", itemID)
+// serverEvents are the events with their members after type and event_id, in the order of the recordings.
+//
+// previous_item_id is null for the first item. audio_start_ms and audio_end_ms of the input are on the clock of all audio
+// of the session.
+var serverEvents = map[string]string{
+	"session.created":                        "session",
+	"session.updated":                        "session",
+	"conversation.created":                   "conversation",
+	"input_audio_buffer.speech_started":      "audio_start_ms item_id",
+	"input_audio_buffer.speech_stopped":      "audio_end_ms item_id",
+	"input_audio_buffer.committed":           "previous_item_id item_id",
+	"input_audio_buffer.cleared":             "",
+	"input_audio_buffer.timeout_triggered":   "audio_start_ms audio_end_ms item_id",
+	"conversation.item.added":                "previous_item_id item",
+	"conversation.item.done":                 "previous_item_id item",
+	"conversation.item.retrieved":            "item",
+	"conversation.item.deleted":              "item_id",
+	"conversation.item.truncated":            "item_id content_index audio_end_ms",
+	inputTranscription + "delta":             "item_id content_index delta",
+	inputTranscription + "completed":         "item_id content_index transcript usage",
+	inputTranscription + "failed":            "item_id content_index error",
+	"response.created":                       "response",
+	"response.done":                          "response",
+	"response.output_item.added":             "response_id output_index item",
+	"response.output_item.done":              "response_id output_index item",
+	"response.content_part.added":            place + "part",
+	"response.content_part.done":             place + "part",
+	"response.output_text.delta":             place + "delta",
+	"response.output_text.done":              place + "text",
+	AudioDelta:                               place + "delta",
+	"response.output_audio.done":             place,
+	"response.output_audio_transcript.delta": place + "delta",
+	"response.output_audio_transcript.done":  place + "transcript",
+	"response.function_call_arguments.delta": "response_id item_id output_index call_id delta",
+	"response.function_call_arguments.done":  "response_id item_id output_index call_id name arguments",
+	"response.mcp_call_arguments.done":       "response_id item_id output_index arguments",
+	"response.mcp_call.in_progress":          "item_id output_index",
+	"response.mcp_call.completed":            "item_id output_index",
+	"response.mcp_call.failed":               "item_id output_index",
+	"rate_limits.updated":                    "rate_limits",
+	"error":                                  "error",
 }
 
-// SpeechStopped reports the end of speech; endMS is on the clock of all audio of the session.
-func SpeechStopped(endMS int64, itemID string) ServerEvent {
-	return event("input_audio_buffer.speech_stopped", "audio_end_ms", endMS, "item_id", itemID)
-}
+const inputTranscription = "conversation.item.input_audio_transcription."
 
-// Committed reports that the input buffer became an item. previous is nil for the first item.
-func Committed(previous *string, itemID string) ServerEvent {
-	return event("input_audio_buffer.committed", "previous_item_id", previous, "item_id", itemID)
-}
-
-// Cleared answers input_audio_buffer.clear.
-func Cleared() ServerEvent { return event("input_audio_buffer.cleared") }
-
-// TimeoutTriggered reports that the user did not speak for idle_timeout_ms.
-func TimeoutTriggered(startMS, endMS int64, itemID string) ServerEvent {
-	return event("input_audio_buffer.timeout_triggered", "audio_start_ms", startMS, "audio_end_ms", endMS, "item_id", itemID)
-}
-
-// ItemAdded reports a new item. previous is nil for the first item.
-func ItemAdded(previous *string, it *Item) ServerEvent {
-	return event("conversation.item.added", "previous_item_id", previous, "item", it)
-}
-
-// ItemDone reports that an item is complete.
-func ItemDone(previous *string, it *Item) ServerEvent {
-	return event("conversation.item.done", "previous_item_id", previous, "item", it)
-}
-
-// ItemRetrieved answers conversation.item.retrieve. item is an Item, or an object that also has its audio.
-func ItemRetrieved(item any) ServerEvent { return event("conversation.item.retrieved", "item", item) }
-
-// ItemDeleted answers conversation.item.delete.
-func ItemDeleted(itemID string) ServerEvent {
-	return event("conversation.item.deleted", "item_id", itemID)
-}
-
-// ItemTruncated answers conversation.item.truncate.
-func ItemTruncated(itemID string, endMS int) ServerEvent {
-	return event("conversation.item.truncated", "item_id", itemID, "content_index", 0, "audio_end_ms", endMS)
-}
-
-// TranscriptionDelta carries words of the user's speech.
-func TranscriptionDelta(itemID, delta string) ServerEvent {
-	return event("conversation.item.input_audio_transcription.delta", "item_id", itemID, "content_index", 0, "delta", delta)
-}
-
-// TranscriptionCompleted carries all words of the user's speech. usage is a DurationUsage or by tokens.
-func TranscriptionCompleted(itemID, transcript string, usage Object) ServerEvent {
-	return event("conversation.item.input_audio_transcription.completed",
-		"item_id", itemID, "content_index", 0, "transcript", transcript, "usage", usage)
-}
-
-// TranscriptionFailed reports that the user's speech could not be transcribed.
-func TranscriptionFailed(itemID, kind, code, message string) ServerEvent {
-	return event("conversation.item.input_audio_transcription.failed", "item_id", itemID, "content_index", 0,
-		"error", Object{"type", kind, "code", code, "message", message, "param", nil})
-}
-
-// ResponseCreated begins a response.
-func ResponseCreated(r *Response) ServerEvent { return event("response.created", "response", r) }
-
-// ResponseDone ends a response.
-func ResponseDone(r *Response) ServerEvent { return event("response.done", "response", r) }
+// Event returns an event with the values of its members, in their order. content_index is always 0 and not among them.
+func Event(name string, values ...any) ServerEvent { return Place{}.event(name, nil, values) }
 
 // Place is where a part of a response belongs.
 type Place struct {
@@ -174,18 +145,25 @@ type Place struct {
 	Output             int // index of the item in the response
 }
 
-func (p Place) event(name string, members ...any) ServerEvent {
-	return event(name, "response_id", p.ResponseID, "item_id", p.ItemID, "output_index", p.Output, "content_index", 0).With(members...)
+// Event is Event for an event of the response, whose place is not among the values.
+func (p Place) Event(name string, values ...any) ServerEvent {
+	return p.event(name, map[string]any{"response_id": p.ResponseID, "item_id": p.ItemID, "output_index": p.Output}, values)
 }
 
-// OutputItemAdded reports a new item of a response.
-func (p Place) OutputItemAdded(it *Item) ServerEvent {
-	return event("response.output_item.added", "response_id", p.ResponseID, "output_index", p.Output, "item", it)
-}
-
-// OutputItemDone reports that an item of a response is complete.
-func (p Place) OutputItemDone(it *Item) ServerEvent {
-	return event("response.output_item.done", "response_id", p.ResponseID, "output_index", p.Output, "item", it)
+func (p Place) event(name string, known map[string]any, values []any) ServerEvent {
+	e := ServerEvent{Type: name}
+	for key := range strings.FieldsSeq(serverEvents[name]) {
+		value, has := known[key]
+		switch {
+		case has:
+		case key == "content_index":
+			value = 0
+		default:
+			value, values = values[0], values[1:]
+		}
+		e.Members = append(e.Members, key, value)
+	}
+	return e
 }
 
 // Part is the content of a content_part event. Its types differ from those of an item's content.
@@ -196,38 +174,24 @@ func Part(inText bool, words string) Object {
 	return Object{"type", "audio", "transcript", words}
 }
 
-// PartAdded begins the content of an item.
-func (p Place) PartAdded(part Object) ServerEvent {
-	return p.event("response.content_part.added", "part", part)
+// WordsDelta carries words of an answer in text or speech.
+func (p Place) WordsDelta(inText bool, delta string) ServerEvent {
+	if inText {
+		return p.Event("response.output_text.delta", delta)
+	}
+	return p.Event("response.output_audio_transcript.delta", delta)
 }
 
-// PartDone ends the content of an item.
-func (p Place) PartDone(part Object) ServerEvent {
-	return p.event("response.content_part.done", "part", part)
+// CloseMessage gives an item of an answer its words, and returns the events that end its content.
+func (p Place) CloseMessage(it *Item, inText bool, words string) []ServerEvent {
+	done := p.Event("response.content_part.done", Part(inText, words))
+	if inText {
+		it.Content = []Content{{Type: "output_text", Text: words}}
+		return []ServerEvent{p.Event("response.output_text.done", words), done}
+	}
+	it.Content = []Content{{Type: "output_audio", Transcript: &words}}
+	return []ServerEvent{p.Event("response.output_audio.done"), p.Event("response.output_audio_transcript.done", words), done}
 }
-
-// TranscriptDelta carries words of the model's speech.
-func (p Place) TranscriptDelta(delta string) ServerEvent {
-	return p.event("response.output_audio_transcript.delta", "delta", delta)
-}
-
-// TranscriptDone carries all words of the model's speech.
-func (p Place) TranscriptDone(words string) ServerEvent {
-	return p.event("response.output_audio_transcript.done", "transcript", words)
-}
-
-// TextDelta carries words of an answer in text.
-func (p Place) TextDelta(delta string) ServerEvent {
-	return p.event("response.output_text.delta", "delta", delta)
-}
-
-// TextDone carries all words of an answer in text.
-func (p Place) TextDone(words string) ServerEvent {
-	return p.event("response.output_text.done", "text", words)
-}
-
-// AudioDelta is the type of the event that AppendAudioDelta writes.
-const AudioDelta = "response.output_audio.delta"
 
 // AppendAudioDelta appends an encoded event with audio to dst. It allocates nothing if dst has room. The ids of the
 // place must be the server's own, because they are written without escapes.
@@ -241,27 +205,15 @@ func (p Place) AppendAudioDelta(dst []byte, ids IDs, data []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// AudioDone ends the audio of an item.
-func (p Place) AudioDone() ServerEvent { return p.event("response.output_audio.done") }
-
-func (p Place) call(name, callID string, members ...any) ServerEvent {
-	return event(name, "response_id", p.ResponseID, "item_id", p.ItemID, "output_index", p.Output, "call_id", callID).With(members...)
-}
-
-// ArgumentsDelta carries a part of a function call's arguments.
-func (p Place) ArgumentsDelta(callID, delta string) ServerEvent {
-	return p.call("response.function_call_arguments.delta", callID, "delta", delta)
-}
-
-// ArgumentsDone carries all arguments of a function call.
-func (p Place) ArgumentsDone(callID, name, arguments string) ServerEvent {
-	return p.call("response.function_call_arguments.done", callID, "name", name, "arguments", arguments)
+// TranscriptionFailed reports that the user's speech could not be transcribed.
+func TranscriptionFailed(itemID, code, message string) ServerEvent {
+	return Event(inputTranscription+"failed", itemID, Object{"type", "server_error", "code", code, "message", message, "param", nil})
 }
 
 // Failure is the event for an error. clientEventID is the id of the client's event that caused it; empty if it had
 // none.
 func (e *Error) Failure(clientEventID string) ServerEvent {
-	return event("error", "error", Object{
+	return Event("error", Object{
 		"type", e.Type, "code", e.Code, "message", e.Message, "param", Nullable(e.Param), "event_id", Nullable(clientEventID),
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"time"
+
+	"voicegw/audio"
 )
 
 var null = json.RawMessage("null")
@@ -92,6 +94,34 @@ func (f Format) BytesPerMS() int {
 	return 8
 }
 
+// Decode returns audio in the format as PCM: data itself, or in scratch. path is the place of data, for the error.
+func (f Format) Decode(scratch *[]byte, data []byte, path string) ([]byte, *Error) {
+	switch {
+	case f.Type == "audio/pcmu":
+		*scratch = audio.AppendFromULaw((*scratch)[:0], data)
+		return *scratch, nil
+	case f.Type == "audio/pcma":
+		*scratch = audio.AppendFromALaw((*scratch)[:0], data)
+		return *scratch, nil
+	case len(data)%audio.BytesPerSample != 0:
+		return nil, InvalidAudio(path)
+	}
+	return data, nil
+}
+
+// Encode returns PCM in the format: pcm itself, or in scratch.
+func (f Format) Encode(scratch *[]byte, pcm []byte) []byte {
+	switch f.Type {
+	case "audio/pcmu":
+		*scratch = audio.AppendULaw((*scratch)[:0], pcm)
+	case "audio/pcma":
+		*scratch = audio.AppendALaw((*scratch)[:0], pcm)
+	default:
+		return pcm
+	}
+	return *scratch
+}
+
 // Transcription is how the user's speech is transcribed.
 type Transcription struct {
 	Model    string  `json:"model"`
@@ -136,6 +166,21 @@ func (t *TurnDetection) Silence() int {
 		return 400
 	}
 	return 700
+}
+
+// Detector returns a detector of speech for audio of a sampling rate.
+func (t *TurnDetection) Detector(rate int) *audio.Detector {
+	o := audio.DetectorOptions{Rate: rate, PrefixMS: t.PrefixMS, SilenceMS: t.Silence(), Threshold: t.Threshold}
+	if t.Type == "server_vad" && t.PrefixMS == 0 {
+		o.PrefixMS = -1
+	}
+	return audio.NewDetector(o)
+}
+
+// SameEar reports whether the detectors of t and of another are the same.
+func (t *TurnDetection) SameEar(other *TurnDetection) bool {
+	return t == other || t != nil && other != nil && t.Type == other.Type && t.Threshold == other.Threshold &&
+		t.PrefixMS == other.PrefixMS && t.Silence() == other.Silence()
 }
 
 // Tool is a declared tool; the echo has the keys in this order.
@@ -193,7 +238,11 @@ func (s *Session) Update(raw json.RawMessage) (*Session, *Error) {
 		return nil, transcriptionUpdate()
 	}
 	changed := *s
-	if err := changed.fields().Read(raw, "session"); err != nil {
+	err := changed.fields().Read(raw, "session")
+	if err == nil {
+		err = changed.CheckTools(changed.Tools, "session.tools")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.Rules.LockInstructions {
@@ -223,7 +272,7 @@ func (s *Session) fields() Fields {
 		"model":               s.sameModel,
 		"output_modalities":   modalities(&s.OutputModalities),
 		"instructions":        s.instructions,
-		"tools":               s.tools,
+		"tools":               tools(&s.Tools),
 		"tool_choice":         toolChoice(&s.ToolChoice),
 		"max_output_tokens":   maxTokens(&s.MaxOutputTokens),
 		"tracing":             s.tracing,
@@ -382,19 +431,6 @@ func formats(dst *Format) Reader {
 	}
 }
 
-// tools reads the session's tools.
-func (s *Session) tools(raw json.RawMessage, path string) *Error {
-	var list []Tool
-	if err := tools(&list)(raw, path); err != nil {
-		return err
-	}
-	if err := s.CheckTools(list, path); err != nil {
-		return err
-	}
-	s.Tools = list
-	return nil
-}
-
 // CheckTools returns the error of the first tool that the rules refuse; path is the list's.
 func (s *Session) CheckTools(list []Tool, path string) *Error {
 	for i := range list {
@@ -409,81 +445,49 @@ func (s *Session) CheckTools(list []Tool, path string) *Error {
 }
 
 func tools(dst *[]Tool) Reader {
-	return func(raw json.RawMessage, path string) *Error {
-		list, err := Array(raw, path)
-		if err != nil {
-			return err
+	return each(func(raw json.RawMessage, path string) *Error {
+		t := Tool{}
+		err := readType(&t.Type, raw, path, "function", "mcp")
+		switch {
+		case err != nil:
+		case t.Type == "mcp":
+			t.Raw = raw
+		default:
+			err = Fields{
+				"type": Ignored, "name": Text(&t.Name), "parameters": Raw(&t.Parameters), "strict": Ignored,
+				"description": Optional(&t.Description, Text),
+			}.Read(raw, path)
+			err = cmp.Or(err, need(t.Name, path+".name"))
 		}
-		out := []Tool{}
-		for i, e := range list {
-			t, err := readTool(e, Path(path, i))
-			if err != nil {
-				return err
-			}
-			out = append(out, t)
-		}
-		*dst = out
-		return nil
-	}
-}
-
-func readTool(raw json.RawMessage, path string) (Tool, *Error) {
-	t := Tool{}
-	err := readType(&t.Type, raw, path, "function", "mcp")
-	if err != nil {
-		return Tool{}, err
-	}
-	if t.Type == "mcp" {
-		t.Raw = raw
-		return t, nil
-	}
-	err = Fields{
-		"type": Ignored, "name": Text(&t.Name), "parameters": Raw(&t.Parameters), "strict": Ignored,
-		"description": Optional(&t.Description, Text),
-	}.Read(raw, path)
-	if err == nil && t.Name == "" {
-		err = Missing(path + ".name")
-	}
-	return t, err
+		*dst = append(*dst, t)
+		return err
+	}, func() { *dst = []Tool{} })
 }
 
 func toolChoice(dst *json.RawMessage) Reader {
 	return func(raw json.RawMessage, path string) *Error {
+		var kind, name string
+		read := Word(&kind, "none", "auto", "required")
 		if KindOf(raw) == "an object" {
-			var kind, name string
-			if err := (Fields{"type": Word(&kind, "function", "mcp"), "name": Text(&name), "server_label": Ignored}).Read(
-				raw, path); err != nil {
-				return err
-			}
-			if kind == "function" && name == "" {
-				return Missing(path + ".name")
-			}
-			*dst = raw
-			return nil
+			read = Fields{"type": Word(&kind, "function", "mcp"), "name": Text(&name), "server_label": Ignored}.Read
 		}
-		var s string
-		if err := Word(&s, "none", "auto", "required")(raw, path); err != nil {
-			return err
+		err := read(raw, path)
+		if err == nil && kind == "function" {
+			err = need(name, path+".name")
 		}
 		*dst = raw
-		return nil
+		return err
 	}
 }
 
 func maxTokens(dst *json.RawMessage) Reader {
 	return func(raw json.RawMessage, path string) *Error {
-		if KindOf(raw) == "a string" {
-			var s string
-			if err := Word(&s, "inf")(raw, path); err != nil {
-				return err
-			}
-		} else {
-			var n int
-			if err := Integer(&n, 1, 4096)(raw, path); err != nil {
-				return err
-			}
-		}
+		var inf string
+		var n int
 		*dst = raw
-		return nil
+		if KindOf(raw) == "a string" {
+			return Word(&inf, "inf")(raw, path)
+		}
+		return Integer(&n, 1, 4096)(raw, path)
 	}
 }

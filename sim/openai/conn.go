@@ -49,9 +49,9 @@ type spending struct {
 }
 
 func (c *conn) run(first []fault.Action) {
-	c.emit(openaiwire.ServerEvent{Type: "session.created", Members: object{"session", c.model.shown(c.sess)}})
+	c.tell("session.created", c.model.shown(c.sess))
 	if c.model.conversation {
-		c.emit(openaiwire.ServerEvent{Type: "conversation.created", Members: object{"conversation", object{"id", c.conv.id}}})
+		c.tell("conversation.created", object{"id", c.conv.id})
 	}
 	c.Commit(first)
 	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
@@ -177,7 +177,7 @@ func (c *conn) handle(e *openaiwire.ClientEvent) *openaiwire.Error {
 		return c.commitByHand()
 	case openaiwire.AudioClear:
 		c.in.forget()
-		c.emit(openaiwire.Cleared())
+		c.tell("input_audio_buffer.cleared")
 	case openaiwire.ItemCreate:
 		return c.createItem(e)
 	case openaiwire.ItemTruncate:
@@ -205,27 +205,19 @@ func (c *conn) updateSession(e *openaiwire.ClientEvent) *openaiwire.Error {
 	before := c.sess
 	c.sess = changed
 	c.in.configure(before, changed)
-	c.emit(openaiwire.ServerEvent{Type: "session.updated", Members: object{"session", c.model.shown(c.sess)}})
+	c.tell("session.updated", c.model.shown(c.sess))
 	return nil
 }
 
 func (c *conn) createItem(e *openaiwire.ClientEvent) *openaiwire.Error {
 	it := itemOf(e.Item, c.sess.Audio.Input.Format)
-	at := -1
-	switch {
-	case e.Previous == nil:
-	case *e.Previous == "root":
-		at = 0
-	default:
-		_, i := c.conv.find(*e.Previous)
-		if i < 0 {
-			return openaiwire.NoSuchItem("previous_item_id", *e.Previous)
-		}
-		at = i + 1
+	at, ok := c.conv.items.After(e.Previous)
+	if !ok {
+		return openaiwire.NoSuchItem("previous_item_id", *e.Previous)
 	}
 	if it.ID == "" {
-		it.ID = c.ids.Item()
-	} else if old, _ := c.conv.find(it.ID); old != nil {
+		it.ID = c.ids.New("item")
+	} else if old, _ := c.conv.items.Find(it.ID); old != nil {
 		return openaiwire.DuplicateItem(it.ID)
 	}
 	if it.Type == openaiwire.FunctionOutput {
@@ -235,23 +227,23 @@ func (c *conn) createItem(e *openaiwire.ClientEvent) *openaiwire.Error {
 		c.stats.Results.Add(1)
 	}
 	c.conv.insert(it, at)
-	c.emit(openaiwire.ItemAdded(c.conv.before(it), &it.Item))
-	c.emit(openaiwire.ItemDone(c.conv.before(it), &it.Item))
+	c.tell("conversation.item.added", c.conv.items.Before(it.ID), &it.Item)
+	c.tell("conversation.item.done", c.conv.items.Before(it.ID), &it.Item)
 	return nil
 }
 
 func (c *conn) deleteItem(e *openaiwire.ClientEvent) *openaiwire.Error {
-	_, i := c.conv.find(e.ItemID)
+	_, i := c.conv.items.Find(e.ItemID)
 	if i < 0 {
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
 	}
 	c.conv.remove(i)
-	c.emit(openaiwire.ItemDeleted(e.ItemID))
+	c.tell("conversation.item.deleted", e.ItemID)
 	return nil
 }
 
 func (c *conn) retrieve(e *openaiwire.ClientEvent) *openaiwire.Error {
-	it, _ := c.conv.find(e.ItemID)
+	it, _ := c.conv.items.Find(e.ItemID)
 	if it == nil {
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
 	}
@@ -259,14 +251,14 @@ func (c *conn) retrieve(e *openaiwire.ClientEvent) *openaiwire.Error {
 	if err != nil {
 		return openaiwire.Invalid("server_error", "", "The item could not be read.")
 	}
-	c.emit(openaiwire.ItemRetrieved(body))
+	c.tell("conversation.item.retrieved", body)
 	return nil
 }
 
 // truncate cuts the assistant's speech after the part that the user heard, and removes the transcript, because the
 // heard words are unknown.
 func (c *conn) truncate(e *openaiwire.ClientEvent) *openaiwire.Error {
-	it, _ := c.conv.find(e.ItemID)
+	it, _ := c.conv.items.Find(e.ItemID)
 	switch {
 	case it == nil:
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
@@ -288,7 +280,7 @@ func (c *conn) truncate(e *openaiwire.ClientEvent) *openaiwire.Error {
 	for i := range it.Content {
 		it.Content[i].Transcript = nil
 	}
-	c.emit(openaiwire.ItemTruncated(it.ID, e.EndMS))
+	c.tell("conversation.item.truncated", it.ID, e.EndMS)
 	return nil
 }
 

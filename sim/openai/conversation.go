@@ -19,42 +19,15 @@ const maxHeld = 64 << 20
 // conversation is the list of items. The connection's goroutine owns it.
 type conversation struct {
 	id    string
-	items []*item
+	items openaiwire.List[*item]
 	audio int // bytes of audio kept
 	// held is the total that all conversations keep, at most maxHeld; nil if this is the only one.
 	held  *atomic.Int64
 	words int // bytes of everything else
 }
 
-func (c *conversation) find(id string) (*item, int) {
-	for i, it := range c.items {
-		if it.ID == id {
-			return it, i
-		}
-	}
-	return nil, -1
-}
-
-// before returns the id of the preceding item, or nil if the item is the first or unknown.
-func (c *conversation) before(it *item) *string {
-	if i := slices.Index(c.items, it); i > 0 {
-		return &c.items[i-1].ID
-	}
-	return nil
-}
-
-func (c *conversation) last() *string {
-	if len(c.items) == 0 {
-		return nil
-	}
-	return &c.items[len(c.items)-1].ID
-}
-
-// insert puts an item at an index; -1 means the end.
+// insert puts an item at an index.
 func (c *conversation) insert(it *item, at int) {
-	if at < 0 || at > len(c.items) {
-		at = len(c.items)
-	}
 	c.items = slices.Insert(c.items, at, it)
 	c.hold(len(it.audio))
 	c.words += it.Size

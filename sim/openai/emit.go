@@ -10,22 +10,29 @@ import (
 
 type object = openaiwire.Object
 
-// emit sends an event. The faults that are due at it wait for settle, so that the state does not change while it is
+func (c *conn) tell(name string, values ...any) { c.emit(openaiwire.Event(name, values...)) }
+
+// emit sends events. The faults that are due at them wait for settle, so that the state does not change while they are
 // being sent.
-func (c *conn) emit(e openaiwire.ServerEvent) {
-	if name, ok := c.model.names[e.Type]; ok {
-		e.Type = name
+func (c *conn) emit(events ...openaiwire.ServerEvent) {
+	for _, e := range events {
+		if c.azure && strings.HasPrefix(e.Type, "response.content_part.") { // Azure repeats the part
+			e = e.With("content", e.Members[len(e.Members)-1])
+		}
+		if name, ok := c.model.names[e.Type]; ok {
+			e.Type = name
+		}
+		if e.Type == "" {
+			continue
+		}
+		frame, err := e.Encode(c.ids.IDs)
+		if err != nil {
+			// Every value can be encoded; a client's raw JSON was parsed before.
+			c.log.Error("event not sent", "event", e.Type, "error", err)
+			continue
+		}
+		c.sent(e.Type, frame)
 	}
-	if e.Type == "" {
-		return
-	}
-	frame, err := e.Encode(c.ids.IDs)
-	if err != nil {
-		// Every value can be encoded; a client's raw JSON was parsed before.
-		c.log.Error("event not sent", "event", e.Type, "error", err)
-		return
-	}
-	c.sent(e.Type, frame)
 }
 
 func (c *conn) sent(event string, frame []byte) {

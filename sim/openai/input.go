@@ -10,7 +10,6 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/scenario"
-	"voicegw/sim/wire"
 )
 
 // maxBuffer bounds the audio that the input buffer keeps, in bytes; the buffer's length also counts audio beyond it.
@@ -42,25 +41,14 @@ func (in *input) configure(before, s *openaiwire.Session) {
 	if before == nil || before.Audio.Input.Format != f {
 		in.clockAt, in.samples, in.format = in.clockMS(), 0, f
 		in.buf, in.length, in.itemID = nil, 0, ""
-	} else if a, b := before.Audio.Input.TurnDetection, s.Audio.Input.TurnDetection; a == b || a != nil && b != nil &&
-		a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.Silence() == b.Silence() {
+	} else if before.Audio.Input.TurnDetection.SameEar(s.Audio.Input.TurnDetection) {
 		return // the detector continues
 	}
 	in.detector, in.itemID = nil, ""
 	if t := s.Audio.Input.TurnDetection; t != nil {
-		o := audio.DetectorOptions{Rate: f.Hz(), PrefixMS: t.PrefixMS, SilenceMS: t.Silence(), Threshold: t.Threshold}
-		if t.Type == "server_vad" && t.PrefixMS == 0 {
-			o.PrefixMS = -1
-		}
-		in.detector = audio.NewDetector(o)
+		in.detector = t.Detector(f.Hz())
 	}
 	in.base = in.clockMS()
-}
-
-func (in *input) decode(data []byte) []byte {
-	var pcm []byte
-	pcm, in.pcm = wire.Decode(in.format, data, in.pcm)
-	return pcm
 }
 
 func (in *input) forget() {
@@ -95,12 +83,15 @@ func (in *input) trim(keepMS int) {
 
 // append takes audio from the client; encoded is base64 and is overwritten.
 func (c *conn) append(encoded []byte) *openaiwire.Error {
-	data, err := audio.AppendFromBase64(encoded[:0], encoded)
 	in := &c.in
-	if err != nil || in.format.Type == "audio/pcm" && len(data)%audio.BytesPerSample != 0 {
+	data, err := audio.AppendFromBase64(encoded[:0], encoded)
+	if err != nil {
 		return openaiwire.InvalidAudio("audio")
 	}
-	pcm := in.decode(data)
+	pcm, wrong := in.format.Decode(&in.pcm, data, "audio")
+	if wrong != nil {
+		return wrong
+	}
 	in.samples += int64(len(pcm) / audio.BytesPerSample)
 	in.buf = append(in.buf, data...)
 	length := audio.Duration(in.format.Hz(), len(pcm))
@@ -126,9 +117,9 @@ func (c *conn) append(encoded []byte) *openaiwire.Error {
 
 func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	in := &c.in
-	in.itemID, in.startMS, in.edgeMS = c.ids.Item(), reportMS, edgeMS
+	in.itemID, in.startMS, in.edgeMS = c.ids.New("item"), reportMS, edgeMS
 	c.idle++
-	c.emit(openaiwire.SpeechStarted(reportMS, in.itemID))
+	c.tell("input_audio_buffer.speech_started", reportMS, in.itemID)
 	if r := c.active(); r != nil && c.sess.Audio.Input.TurnDetection.Interrupt {
 		c.stats.Interrupted.Add(1)
 		c.finish(r, openaiwire.Cancelled, "reason", "turn_detected")
@@ -141,7 +132,7 @@ func (c *conn) speechStopped(reportMS, edgeMS int64) {
 	length := time.Duration(reportMS-in.startMS) * time.Millisecond
 	spoken := time.Duration(edgeMS-in.edgeMS) * time.Millisecond
 	in.itemID, in.length = "", 0
-	c.emit(openaiwire.SpeechStopped(reportMS, id))
+	c.tell("input_audio_buffer.speech_stopped", reportMS, id)
 	c.addSpeech(id, data, length, spoken, c.sess.Audio.Input.TurnDetection.Create)
 }
 
@@ -152,7 +143,7 @@ func (c *conn) commitByHand() *openaiwire.Error {
 	}
 	id, now := in.itemID, in.clockMS()
 	if id == "" {
-		id = c.ids.Item()
+		id = c.ids.New("item")
 	}
 	data := in.since(now-in.length.Milliseconds(), now)
 	length := in.length
@@ -167,7 +158,8 @@ func (c *conn) commitByHand() *openaiwire.Error {
 func (in *input) speechIn(data []byte) time.Duration {
 	d := audio.NewDetector(audio.DetectorOptions{Rate: in.format.Hz()})
 	var from, to int64 = -1, 0
-	for _, a := range d.Process(in.decode(data)) {
+	pcm, _ := in.format.Decode(&in.pcm, data, "") // append has checked it
+	for _, a := range d.Process(pcm) {
 		if a.Started && from < 0 {
 			from = a.EdgeMS
 		}
@@ -184,8 +176,7 @@ func (in *input) speechIn(data []byte) time.Duration {
 func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {
 	c.stats.Utterances.Add(1)
 	it := &item{
-		Item:   userSpeech(id),
-		format: c.in.format, length: length, spoken: spoken,
+		Item: openaiwire.Speech(id), format: c.in.format, length: length, spoken: spoken,
 	}
 	if len(data) <= maxAudio/2 {
 		it.audio = append([]byte(nil), data...)
@@ -202,19 +193,12 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	c.transcribe(it, heard)
 }
 
-func userSpeech(id string) openaiwire.Item {
-	return openaiwire.Item{
-		ID: id, Type: openaiwire.Message, Status: openaiwire.Completed, Role: "user",
-		Content: []openaiwire.Content{{Type: "input_audio"}},
-	}
-}
-
 func (c *conn) addCommitted(it *item) {
-	previous := c.conv.last()
-	c.emit(openaiwire.Committed(previous, it.ID))
-	c.conv.insert(it, -1)
-	c.emit(openaiwire.ItemAdded(previous, &it.Item))
-	c.emit(openaiwire.ItemDone(previous, &it.Item))
+	previous := c.conv.items.Last()
+	c.tell("input_audio_buffer.committed", previous, it.ID)
+	c.conv.insert(it, len(c.conv.items))
+	c.tell("conversation.item.added", previous, &it.Item)
+	c.tell("conversation.item.done", previous, &it.Item)
 }
 
 // answerSpeech begins the automatic response to the speech in it and returns the transcript.
@@ -250,7 +234,7 @@ func (c *conn) transcribe(it *item, words string) {
 	}
 	if !slices.Contains(openaiwire.TranscriptionModels, t.Model) { // an Azure deployment that does not exist
 		c.after(transcriptFirst, func() {
-			c.emit(openaiwire.TranscriptionFailed(it.ID, "server_error", "DeploymentNotFound",
+			c.emit(openaiwire.TranscriptionFailed(it.ID, "DeploymentNotFound",
 				fmt.Sprintf("Input transcription failed for item '%s'.", it.ID)))
 		})
 		return
@@ -266,7 +250,7 @@ func (c *conn) transcribe(it *item, words string) {
 	at := transcriptFirst
 	for _, d := range deltas {
 		c.after(at, func() {
-			c.emitWords(openaiwire.TranscriptionDelta(it.ID, d), d)
+			c.emitWords(openaiwire.Event("conversation.item.input_audio_transcription.delta", it.ID, d), d)
 		})
 		at += transcriptWord
 	}
@@ -277,7 +261,7 @@ func (c *conn) transcribe(it *item, words string) {
 	usage := transcriptionUsage(t.Model, heard, len(deltas))
 	c.after(at+transcriptLast, func() {
 		it.Content[0].Transcript = &words
-		c.emit(openaiwire.TranscriptionCompleted(it.ID, words, usage))
+		c.tell("conversation.item.input_audio_transcription.completed", it.ID, words, usage)
 	})
 }
 
@@ -316,11 +300,10 @@ func (c *conn) timeout(startMS int64) {
 	if c.deaf {
 		return
 	}
-	id, now := c.ids.Item(), c.in.clockMS()
-	c.emit(openaiwire.TimeoutTriggered(startMS, now, id))
+	id, now := c.ids.New("item"), c.in.clockMS()
+	c.tell("input_audio_buffer.timeout_triggered", startMS, now, id)
 	it := &item{
-		Item:   userSpeech(id),
-		format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
+		Item: openaiwire.Speech(id), format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
 	}
 	c.addCommitted(it)
 	r := c.newResponse(&request{})

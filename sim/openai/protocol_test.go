@@ -265,7 +265,7 @@ func TestHistory(t *testing.T) {
 func TestConversationIsBounded(t *testing.T) {
 	var c conversation
 	for i := range maxItems + 50 {
-		c.insert(&item{Item: openaiwire.Item{ID: fmt.Sprint(i), Type: openaiwire.Message, Role: "user"}, audio: make([]byte, 100_000)}, -1)
+		c.insert(&item{Item: openaiwire.Item{ID: fmt.Sprint(i), Type: openaiwire.Message, Role: "user"}, audio: make([]byte, 100_000)}, len(c.items))
 	}
 	held := 0
 	for _, it := range c.items {
@@ -275,7 +275,7 @@ func TestConversationIsBounded(t *testing.T) {
 		t.Errorf("%d items, %d bytes held, %d counted", len(c.items), held, c.audio)
 	}
 	for range 5 {
-		c.insert(&item{Item: openaiwire.Item{Size: maxWords / 3}}, -1)
+		c.insert(&item{Item: openaiwire.Item{Size: maxWords / 3}}, len(c.items))
 	}
 	if len(c.items) != 3 || c.words > maxWords {
 		t.Errorf("%d items with %d bytes", len(c.items), c.words)
@@ -294,7 +294,7 @@ func TestAllConversationsTogetherAreBounded(t *testing.T) {
 	for n := range 2 {
 		for _, c := range all {
 			it := &item{Item: openaiwire.Item{ID: fmt.Sprint(n), Type: openaiwire.Message, Role: "assistant"}}
-			c.insert(it, -1)
+			c.insert(it, len(c.items))
 			for range 10 {
 				c.keep(it, make([]byte, 10_000))
 			}
@@ -326,7 +326,7 @@ func TestAllConversationsTogetherAreBounded(t *testing.T) {
 func TestAudioIsKeptFromItsBeginning(t *testing.T) {
 	var held atomic.Int64
 	c, it := conversation{held: &held}, &item{}
-	c.insert(it, -1)
+	c.insert(it, len(c.items))
 	for _, others := range []int64{maxHeld, 0} {
 		held.Store(others)
 		c.keep(it, make([]byte, 10_000))

@@ -23,7 +23,7 @@ func (c *conn) resolve(q *openaiwire.ResponseParams) (*request, *openaiwire.Erro
 	for i, wire := range q.Input {
 		it := itemOf(wire, c.sess.Audio.Input.Format)
 		if it.Type == openaiwire.ItemReference {
-			old, _ := c.conv.find(it.ID)
+			old, _ := c.conv.items.Find(it.ID)
 			if old == nil {
 				return nil, openaiwire.NoSuchItem(openaiwire.Path("response.input", i)+".id", it.ID)
 			}
@@ -182,7 +182,7 @@ func (c *conn) context(q *request) scenario.Context {
 }
 
 func (c *conn) newResponse(q *request) *response {
-	o := openaiwire.NewResponse(c.ids.Response(), c.conv.id, c.sess, &q.ResponseParams)
+	o := openaiwire.NewResponse(c.ids.New("resp"), c.conv.id, c.sess, &q.ResponseParams)
 	r := &response{obj: o, aside: q.Aside, inText: o.InText(), speed: c.sess.Audio.Output.Speed}
 	// "inf" is not a number and leaves the limit at 0.
 	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)
@@ -219,7 +219,7 @@ func (c *conn) begin(r *response) {
 	r.next = time.Now()
 	c.running = append(c.running, r)
 	c.stats.Responses.Add(1)
-	c.emit(openaiwire.ResponseCreated(r.obj))
+	c.tell("response.created", r.obj)
 	if c.quota {
 		c.failQuota(r)
 		return

@@ -153,11 +153,7 @@ func (r *response) reached() bool { return r.limit > 0 && r.out.total() >= r.lim
 func (c *conn) sendWord(r *response, word string) {
 	r.msg.words += word
 	r.out.words(word)
-	e := r.place().TranscriptDelta(word)
-	if r.inText {
-		e = r.place().TextDelta(word)
-	}
-	c.emitWords(e, word)
+	c.emitWords(r.place().WordsDelta(r.inText, word), word)
 }
 
 func (c *conn) sendAudio(r *response, p voice.Part) {
@@ -180,7 +176,7 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 
 func (c *conn) openMessage(r *response) {
 	it := &item{answered: true, format: r.obj.Audio.Output.Format}
-	it.ID, it.Type, it.Status, it.Role = c.ids.Item(), openaiwire.Message, openaiwire.InProgress, "assistant"
+	it.ID, it.Type, it.Status, it.Role = c.ids.New("item"), openaiwire.Message, openaiwire.InProgress, "assistant"
 	if c.model.phases {
 		it.Phase = "final_answer"
 		if slices.ContainsFunc(r.steps, isCalls) {
@@ -189,60 +185,42 @@ func (c *conn) openMessage(r *response) {
 	}
 	r.msg = &message{item: it, index: len(r.obj.Output)}
 	c.openItem(r, it)
-	c.emit(c.withContent(r.place().PartAdded, openaiwire.Part(r.inText, "")))
+	c.emit(r.place().Event("response.content_part.added", openaiwire.Part(r.inText, "")))
 }
 
 func (c *conn) openItem(r *response, it *item) {
 	r.obj.Output = append(r.obj.Output, &it.Item)
-	c.emit(r.at(it, len(r.obj.Output)-1).OutputItemAdded(&it.Item))
+	c.emit(r.at(it, len(r.obj.Output)-1).Event("response.output_item.added", &it.Item))
 	if !r.aside {
-		previous := c.conv.last()
-		c.conv.insert(it, -1)
-		c.emit(openaiwire.ItemAdded(previous, &it.Item))
+		previous := c.conv.items.Last()
+		c.conv.insert(it, len(c.conv.items))
+		c.tell("conversation.item.added", previous, &it.Item)
 	}
 }
 
 func (c *conn) closeItem(r *response, it *item, index int, status string) {
 	it.Status = status
 	if !r.aside {
-		c.emit(openaiwire.ItemDone(c.conv.beforeDone(it), &it.Item))
+		c.tell("conversation.item.done", c.conv.beforeDone(it), &it.Item)
 	}
-	c.emit(r.at(it, index).OutputItemDone(&it.Item))
+	c.emit(r.at(it, index).Event("response.output_item.done", &it.Item))
 }
 
 // beforeDone is the previous_item_id of conversation.item.done: it is also null for the
 // second item of a conversation, as recorded.
 func (c *conversation) beforeDone(it *item) *string {
-	if _, i := c.find(it.ID); i == 1 {
+	if _, i := c.items.Find(it.ID); i == 1 {
 		return nil
 	}
-	return c.before(it)
-}
-
-// withContent makes a content_part event. Azure repeats the part as "content".
-func (c *conn) withContent(event func(openaiwire.Object) openaiwire.ServerEvent, part openaiwire.Object) openaiwire.ServerEvent {
-	if c.azure {
-		return event(part).With("content", part)
-	}
-	return event(part)
+	return c.items.Before(it.ID)
 }
 
 func (c *conn) closeMessage(r *response, status string) {
-	m := r.msg
-	if m == nil {
-		return
+	if m := r.msg; m != nil {
+		c.emit(r.place().CloseMessage(&m.item.Item, r.inText, m.words)...)
+		c.closeItem(r, m.item, m.index, status)
+		r.msg = nil
 	}
-	if r.inText {
-		m.item.Content = []openaiwire.Content{{Type: "output_text", Text: m.words}}
-		c.emit(r.place().TextDone(m.words))
-	} else {
-		m.item.Content = []openaiwire.Content{{Type: "output_audio", Transcript: &m.words}}
-		c.emit(r.place().AudioDone())
-		c.emit(r.place().TranscriptDone(m.words))
-	}
-	c.emit(c.withContent(r.place().PartDone, openaiwire.Part(r.inText, m.words)))
-	c.closeItem(r, m.item, m.index, status)
-	r.msg = nil
 }
 
 // finish ends a response. details are the members of status_details after its type.
@@ -255,22 +233,17 @@ func (c *conn) finish(r *response, status string, details ...any) {
 		r.heardTo = later(r.heardTo, r.began.Add(r.line.PlayedOut()))
 		r.line.Stop()
 	}
-	itemStatus := openaiwire.Completed
-	if status != openaiwire.Completed {
-		itemStatus = openaiwire.Incomplete
-	}
-	c.closeMessage(r, itemStatus)
-	r.obj.End(status, details...)
+	c.closeMessage(r, r.obj.End(status, details...))
 	used := c.account(r)
 	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
 	if c.model.uncounted {
 		r.obj.Usage = nil
 	}
-	c.emit(openaiwire.ResponseDone(r.obj))
+	c.tell("response.done", r.obj)
 	if c.model.phases {
-		c.emit(openaiwire.ServerEvent{Type: "rate_limits.updated", Members: object{"rate_limits", []object{{
+		c.tell("rate_limits.updated", []object{{
 			"name", "tokens", "limit", tokenLimit, "remaining", tokenLimit - used, "reset_seconds", float64(used) * 60 / tokenLimit,
-		}}}})
+		}})
 	}
 	for _, call := range r.late {
 		c.after(call.Late, func() { c.lateResponse(call) })
@@ -298,7 +271,7 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
 	r.onCall = nil
 	var cancel *fault.Action
-	for _, a := range wire.PlanCall(&call, c.ids.Call(), actions) {
+	for _, a := range wire.PlanCall(&call, c.ids.New("call"), actions) {
 		if a.Kind == fault.CancelCall {
 			cancel = &a
 		} else {
@@ -337,7 +310,7 @@ func (c *conn) cancelCall(r *response, a fault.Action) {
 // the preceding message ends only after the item was added, as recorded.
 func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
 	it := &item{answered: true}
-	it.ID, it.Type, it.Status, it.Name, it.CallID = c.ids.Item(), openaiwire.FunctionCall, openaiwire.InProgress, call.Name, call.ID
+	it.ID, it.Type, it.Status, it.Name, it.CallID = c.ids.New("item"), openaiwire.FunctionCall, openaiwire.InProgress, call.Name, call.ID
 	index := len(r.obj.Output)
 	c.openItem(r, it)
 	at := r.at(it, index)
@@ -347,7 +320,7 @@ func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
 			return
 		}
 		r.out.words(piece)
-		c.emitWords(at.ArgumentsDelta(call.ID, piece), piece)
+		c.emitWords(at.Event("response.function_call_arguments.delta", call.ID, piece), piece)
 	}
 	it.Arguments = arguments
 	c.closeMessage(r, openaiwire.Completed)
@@ -355,7 +328,7 @@ func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
 		c.closeItem(r, it, index, openaiwire.Incomplete)
 		return
 	}
-	c.emit(at.ArgumentsDone(call.ID, call.Name, arguments))
+	c.emit(at.Event("response.function_call_arguments.done", call.ID, call.Name, arguments))
 	c.closeItem(r, it, index, openaiwire.Completed)
 }
 

@@ -140,7 +140,7 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *openai
 	if !ok {
 		return nil, refuseModel(name).err
 	}
-	s := newSession("sess_"+h.secrets.id(), name, m, false, now.Add(sessionLife(h.opts)))
+	s := newSession(h.secrets.id(), name, m, false, now.Add(sessionLife(h.opts)))
 	made := &secret{expires: now.Add(time.Duration(seconds) * time.Second), model: name}
 	if len(raw) > 0 {
 		var err *openaiwire.Error
@@ -158,5 +158,5 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *openai
 func (s *secretStore) id() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ids.Base62(21)
+	return s.ids.New("sess")
 }

@@ -154,9 +154,9 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 		return loadError(name)
 	}
 	c.model = m
-	c.sess = newSession(c.ids.Session(), name, m, c.azure, c.begun.Add(sessionLife(c.opts)))
+	c.sess = newSession(c.ids.New("sess"), name, m, c.azure, c.begun.Add(sessionLife(c.opts)))
 	m.configure(c.sess)
-	c.conv.id = c.ids.Conversation()
+	c.conv.id = c.ids.New("conv")
 	if made != nil && made.session != nil {
 		s, err := c.sess.Update(made.session)
 		if err != nil {

@@ -24,7 +24,7 @@ func lineOf(lines *voice.Cache, say scenario.Say, r *response) voice.Line {
 	f := r.obj.Audio.Output.Format
 	if say.Text == "" {
 		quiet := make([]byte, int(say.Silence.Milliseconds())*f.Hz()/1000*audio.BytesPerSample)
-		return voice.Line{Audio: wire.Encode(f, quiet), BytesPerMS: f.BytesPerMS()}
+		return voice.Line{Audio: f.Encode(new([]byte), quiet), BytesPerMS: f.BytesPerMS()}
 	}
 	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.Hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
 }
@@ -38,7 +38,7 @@ func written(text string) voice.Line {
 }
 
 func spoken(u voice.Utterance, f openaiwire.Format) voice.Line {
-	l := voice.Line{Audio: wire.Encode(f, u.PCM), BytesPerMS: f.BytesPerMS()}
+	l := voice.Line{Audio: f.Encode(new([]byte), u.PCM), BytesPerMS: f.BytesPerMS()}
 	for _, w := range u.Words {
 		for _, t := range tokens(w.Text) {
 			l.Words = append(l.Words, voice.Word{Text: t, Start: w.Start})

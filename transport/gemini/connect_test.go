@@ -102,7 +102,7 @@ func TestEndpoints(t *testing.T) {
 func TestSetupFrames(t *testing.T) {
 	schema := json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER","x-kept":9007199254740993}}}`)
 	full := transport.Setup{
-		Voice: "Aoede", Language: "en-US", Instructions: "Be brief.", SilenceMS: 500, PrefixMS: 20, ResumeHandle: "h",
+		Voice: "Aoede", Language: "en-US", Instructions: "Be brief.", SilenceMS: 500, PrefixMS: 300, ResumeHandle: "h",
 		Tools: []transport.Tool{
 			{Name: "a", Description: "A.", Parameters: schema, NonBlocking: true}, {Name: "b"},
 		},
@@ -110,7 +110,7 @@ func TestSetupFrames(t *testing.T) {
 	const always = `"inputAudioTranscription":{},"outputAudioTranscription":{},"contextWindowCompression":{"slidingWindow":{}}`
 	const speech = `"generationConfig":{"responseModalities":["AUDIO"],"speechConfig":{"languageCode":"en-US","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Aoede"}}}}`
 	const rest = `"systemInstruction":{"parts":[{"text":"Be brief."}],"role":"user"},"sessionResumption":{"handle":"h"},
-		"realtimeInputConfig":{"automaticActivityDetection":{"silenceDurationMs":500,"prefixPaddingMs":20}}`
+		"realtimeInputConfig":{"automaticActivityDetection":{"silenceDurationMs":500}}`
 	withBehavior := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `,"behavior":"NON_BLOCKING"},{"name":"b","behavior":"BLOCKING"}]}]`
 	without := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `},{"name":"b"}]}]`
 	vertex := Options{APIKey: secret, BaseURL: vertexURL, Model: vertexModel}

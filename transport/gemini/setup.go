@@ -113,22 +113,14 @@ func inputConfig(setup transport.Setup) *genai.RealtimeInputConfig {
 	switch {
 	case setup.ManualActivity:
 		vad.Disabled = true
-	case setup.SilenceMS <= 0 && setup.PrefixMS <= 0:
+	case setup.SilenceMS <= 0:
 		return nil
 	default:
-		vad.SilenceDurationMs = positive(setup.SilenceMS)
-		vad.PrefixPaddingMs = positive(setup.PrefixMS)
+		// prefixPaddingMs is not Setup.PrefixMS but how long speech must last to count: short words would not.
+		ms := int32(min(setup.SilenceMS, 1<<30))
+		vad.SilenceDurationMs = &ms
 	}
 	return &genai.RealtimeInputConfig{AutomaticActivityDetection: vad}
-}
-
-// positive returns ms, or nil for the provider's default.
-func positive(ms int) *int32 {
-	if ms <= 0 {
-		return nil
-	}
-	v := int32(min(ms, 1<<30))
-	return &v
 }
 
 var errToolName = errors.New("a tool has no name")
