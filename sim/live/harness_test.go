@@ -236,10 +236,13 @@ func sounds(t *testing.T, list []got) (all, loud int) {
 	return all, loud
 }
 
+var sentence = sync.OnceValue(func() []byte {
+	return voice.New(voice.Options{}).Speak("This is a sentence that a person says to the machine, and it goes on for quite a while so that there is enough of it.").PCM
+})
+
 // sound is PCM at 24 kHz: speech of a length, and silence after it.
 func sound(speech, after time.Duration) []byte {
-	line := voice.New(voice.Options{}).Speak("This is a sentence that a person says to the machine, and it goes on for quite a while so that there is enough of it.")
-	pcm := line.PCM[:min(audio.Bytes(24000, speech), len(line.PCM))]
+	pcm := sentence()[:min(audio.Bytes(24000, speech), len(sentence()))]
 	return append(pcm[:len(pcm):len(pcm)], make([]byte, audio.Bytes(24000, after))...)
 }
 

@@ -60,6 +60,17 @@ func TestDelegation(t *testing.T) {
 		if d.OffsetMS != 2800 || d.when < 3700*time.Millisecond || d.when > 3900*time.Millisecond || strings.Contains(string(d.raw), "eather") {
 			t.Errorf("%s at %v", d.raw, d.when)
 		}
+		var last int64
+		for _, e := range all {
+			if late := e.when - time.Duration(e.EndMS)*time.Millisecond; e.Type == livewire.InputTranscript {
+				if last = e.EndMS; late < 550*time.Millisecond || late > 900*time.Millisecond {
+					t.Errorf("%s %v after its place", e.raw, late)
+				}
+			}
+		}
+		if last < d.OffsetMS {
+			t.Errorf("the words end at %d, before the delegation at %d", last, d.OffsetMS)
+		}
 		sent := time.Since(c.begun)
 		c.send(text(livewire.CommentaryAppend, "In Paris it is sunny.", d.Delegation.ID))
 		all = append(all, c.quiet(4*time.Second)...)
@@ -121,9 +132,9 @@ func TestInterruption(t *testing.T) {
 			t.Fatalf("said %q", words(all, livewire.OutputTranscript))
 		}
 		// A back-channel does not stop it.
-		before := r.stats.Interrupted.Load()
+		before, turns := r.stats.Interrupted.Load(), r.stats.Responses.Load()
 		all = c.speak(sound(300*time.Millisecond, 1200*time.Millisecond))
-		if _, loud := sounds(t, all); loud < 14 || r.stats.Interrupted.Load() != before {
+		if _, loud := sounds(t, all); loud < 14 || r.stats.Interrupted.Load() != before || r.stats.Responses.Load() != turns {
 			t.Errorf("a back-channel: %d pieces have sound", loud)
 		}
 		all = c.speak(sound(1500*time.Millisecond, 0))
@@ -161,6 +172,14 @@ func TestAppends(t *testing.T) {
 		if got := words(c.quiet(6*time.Second), livewire.OutputTranscript); got != "The first piece.The second piece." {
 			t.Errorf("said %q", got)
 		}
+		// The model does not begin while the user speaks.
+		c.send(text(livewire.CommentaryAppend, "Not yet.", ""))
+		if got := words(c.speak(sound(3*time.Second, 0)), livewire.OutputTranscript); got != "" {
+			t.Errorf("said %q while the user spoke", got)
+		}
+		if got := words(c.quiet(6*time.Second), livewire.OutputTranscript); !strings.HasPrefix(got, "Not yet.") {
+			t.Errorf("said %q after the user had spoken", got)
+		}
 		// Instructions stop what is being said.
 		c.send(text(livewire.CommentaryAppend, strings.Repeat("This goes on and on. ", 10), ""))
 		c.quiet(2 * time.Second)
@@ -187,6 +206,16 @@ func TestAppends(t *testing.T) {
 			if e.Error == nil || e.Error.Code != c2.code || e.Error.Param != c2.param {
 				t.Errorf("%.80s: %s, want %s at %s", c2.frame, e.raw, c2.code, c2.param)
 			}
+		}
+		for range maxPending { // nothing places them
+			c.send(text(livewire.ThinkingAppend, "x", ""))
+		}
+		if got := c.take(0); len(got) > 0 {
+			t.Errorf("many appends: %s", got[0].raw)
+		}
+		c.send(text(livewire.ThinkingAppend, "x", ""))
+		if e := find(c.take(0), livewire.Failed); e.Error == nil || e.Error.Code != livewire.CodeInvalidValue {
+			t.Errorf("one append too many: %s", e.raw)
 		}
 		c.send(`{"type":"session.update","event_id":"u","session":{"delegation":{"type":"client","acknowledgement_delay_ms":900}}}`)
 		if e := find(c.take(0), livewire.Updated); e.ClientID != "u" || e.Session.Delegation.AcknowledgementDelayMS != 900 {

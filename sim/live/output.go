@@ -156,7 +156,7 @@ func (c *conn) frame(now int64) {
 func (c *conn) sendAudio(now int64, sound []byte, size int) {
 	out := &c.out
 	if out.quiet == nil {
-		out.quiet = wire.Encode(c.in.format, make([]byte, audio.Bytes(c.in.format.Hz(), livewire.FrameMS*time.Millisecond)))
+		out.quiet = c.in.format.Encode(new([]byte), make([]byte, audio.Bytes(c.in.format.Hz(), livewire.FrameMS*time.Millisecond)))
 		out.silent = livewire.AppendAudioDelta(nil, out.quiet, never)
 	}
 	if len(sound) > 0 {
@@ -229,7 +229,7 @@ func (c *conn) close(s scenario.End) {
 func (c *conn) speak(text string, now int64) *line {
 	v := c.sess.Audio.Output.Voice
 	u := c.lines.Speak(text, voice.Options{Rate: c.in.format.Hz(), Voice: v.Name + v.ID})
-	l := &line{audio: wire.Encode(c.in.format, u.PCM)}
+	l := &line{audio: c.in.format.Encode(new([]byte), u.PCM)}
 	for _, w := range u.Words {
 		l.words = add(l.words, slotOf(now+w.Start.Milliseconds()), w.Text)
 	}
@@ -244,7 +244,7 @@ func (c *conn) delegate(call scenario.Call) {
 	c.onCall = nil
 	call.ID = "" // that of a call
 	claims := false
-	for _, a := range wire.PlanCall(&call, c.ids.Item(), actions) {
+	for _, a := range wire.PlanCall(&call, c.ids.New("item"), actions) {
 		if a.Kind == fault.Undelegated {
 			claims = true
 		} else {

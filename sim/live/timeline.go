@@ -116,9 +116,9 @@ func (c *conn) appendAudio(encoded []byte) *openaiwire.Error {
 func (c *conn) tick(now time.Time) {
 	in := &c.in
 	n := in.tickBytes()
-	var pcm []byte
-	pcm, in.pcm = wire.Decode(in.format, in.queue[:n], in.pcm)
-	if in.muted || c.out.fixture != nil {
+	pcm, err := in.format.Decode(&in.pcm, in.queue[:n], "audio")
+	// A tick has whole samples, so err is nil.
+	if err != nil || in.muted || c.out.fixture != nil {
 		pcm = in.quiet
 	}
 	if in.ms += tickMS; c.opts.Speed >= 0 {

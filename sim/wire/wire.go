@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode"
 
-	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
@@ -168,30 +167,6 @@ func ClassifyKey(key string) Key {
 // TextTokens estimates the tokens of a text from its words: 4 tokens for 3
 // words, and at least 1 for a text that is not empty.
 func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }
-
-// Encode returns PCM16 in the format of a session; it may be pcm itself.
-func Encode(f openaiwire.Format, pcm []byte) []byte {
-	switch f.Type {
-	case "audio/pcmu":
-		return audio.AppendULaw(nil, pcm)
-	case "audio/pcma":
-		return audio.AppendALaw(nil, pcm)
-	}
-	return pcm
-}
-
-// Decode returns audio in the format of a session as PCM16: data itself, or in scratch, which it returns for reuse.
-func Decode(f openaiwire.Format, data, scratch []byte) (pcm, reuse []byte) {
-	switch f.Type {
-	case "audio/pcmu":
-		scratch = audio.AppendFromULaw(scratch[:0], data)
-	case "audio/pcma":
-		scratch = audio.AppendFromALaw(scratch[:0], data)
-	default:
-		return data, scratch
-	}
-	return scratch, scratch
-}
 
 var (
 	// ErrNoConnection means that no open connection has that address.
