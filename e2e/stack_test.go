@@ -241,15 +241,16 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 	if strings.HasPrefix(model, "projects/") {
 		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 	}
-	if provider == "gemini" {
+	switch provider {
+	case "gemini":
 		o := gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client}
 		if strings.Contains(model, "translate") {
 			o.TranslateTo = "es"
 		}
 		tr, err = gemini.New(o)
-	} else if provider == "live" {
+	case "live":
 		return newLive(t, key, base, client)
-	} else {
+	default:
 		o := openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client}
 		if slices.Contains(localModels, strings.TrimSuffix(model, "-broken")) {
 			o.APIKey, o.Dialect = "", openai.Local

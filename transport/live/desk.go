@@ -38,7 +38,7 @@ const dropTool = "drop_request"
 // outlives its connection if the next one of the session takes it over.
 type desk struct {
 	t      *Transport
-	ctx    context.Context // of all tasks
+	ctx    context.Context //nolint:containedctx // of all tasks, which outlive a connection
 	cancel context.CancelFunc
 	script script
 
@@ -66,7 +66,7 @@ type task struct {
 	id      string // the provider's; empty on another connection
 	words   string // the user's
 	dropped bool   // the user has replaced it
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // it ends with the task
 	cancel  context.CancelFunc
 }
 

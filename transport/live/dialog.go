@@ -262,12 +262,6 @@ func (d *dialog) heard(text string, from, until int64) {
 	d.tick()
 }
 
-// typed takes text that the model got as a request.
-func (d *dialog) typed(text string) {
-	d.ask(" " + text)
-	d.user.until = max(d.user.until, d.now())
-}
-
 func (d *dialog) ask(text string) {
 	d.asked = appendText(d.asked, text, maxAsked)
 	d.answered, d.question, d.reminded = -1, false, false
