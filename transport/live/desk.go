@@ -63,9 +63,9 @@ type desk struct {
 
 // task is one delegation. Its fields are guarded by the desk's mu.
 type task struct {
-	id      string // the provider's; empty on another connection
-	words   string // the user's
-	dropped bool   // the user has replaced it
+	id      string          // the provider's; empty on another connection
+	words   string          // the user's
+	dropped bool            // the user has replaced it
 	ctx     context.Context //nolint:containedctx // it ends with the task
 	cancel  context.CancelFunc
 }
