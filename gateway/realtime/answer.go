@@ -82,7 +82,7 @@ const maxVoices = 32
 // create begins a response. turn is zero before the session's turn began.
 func (s *State) create(now time.Time, turn int, q *openaiwire.ResponseParams) *response {
 	r := &response{Response: openaiwire.NewResponse(s.ids.New("resp"), s.conversation, s.sess, q), turn: turn}
-	s.answer.response = r
+	s.answer.response, s.in.idleAt = r, time.Time{}
 	r.alive(now)
 	s.tell("response.created", r.Response)
 	return r
@@ -227,6 +227,10 @@ func (s *State) finish(status string, details ...any) {
 	toolSide{s}.endToolItems(r)
 	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
+	if t := s.sess.Audio.Input.TurnDetection; t != nil && t.IdleTimeoutMS != nil && status == openaiwire.Completed && r.turn != 0 {
+		// It counts from the end of the playback.
+		s.in.idleAt = later(a.playEnd, r.until.Add(-deadTime)).Add(time.Duration(*t.IdleTimeoutMS) * time.Millisecond)
+	}
 }
 
 // fail ends the active response with an error.

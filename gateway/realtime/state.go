@@ -152,6 +152,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // settings returns the settings for the session. Of the tools it has only those that the client runs.
 func (s *State) settings() settings {
 	now := settings{instructions: s.sess.Instructions}
@@ -180,7 +187,7 @@ func (s *State) reconfigure(to settings) {
 
 // WakeAt returns when Tick must be called; zero for never.
 func (s *State) WakeAt() time.Time {
-	at := earlier(s.startBy, s.answer.reportAt())
+	at := earlier(earlier(s.startBy, s.answer.reportAt()), s.in.idleAt)
 	if r := s.answer.response; r != nil {
 		at = earlier(earlier(at, r.until), r.settle)
 	}
@@ -196,6 +203,9 @@ func (s *State) Tick(now time.Time) {
 		s.start()
 	}
 	s.reportPlayed(now)
+	if !s.in.idleAt.IsZero() && !now.Before(s.in.idleAt) {
+		s.idle(now)
+	}
 	if r := s.answer.response; r != nil && !r.settle.IsZero() {
 		s.callsKnown(now, r)
 	}
