@@ -169,7 +169,6 @@ func (s *State) openItem(r *response, it *openaiwire.Item) openaiwire.Place {
 	place := openaiwire.Place{ResponseID: r.ID, ItemID: it.ID, Output: len(r.Output)}
 	r.Output = append(r.Output, it)
 	previous := s.mirror.Last()
-	it.Size = encoded(it)
 	s.emit(place.Event("response.output_item.added", it))
 	s.mirror.insert(it, nil)
 	s.tell("conversation.item.added", previous, it)

@@ -340,9 +340,7 @@ func (s *State) commit(u *utterance) {
 	s.beginSpeech()
 	s.endSpeech(u)
 	previous := s.mirror.Last()
-	speech := openaiwire.Speech(u.id)
-	it := &speech
-	it.Size = encoded(it)
+	it := openaiwire.Speech(u.id)
 	u.item = it
 	s.mirror.insert(it, nil)
 	s.tell("input_audio_buffer.committed", previous, it.ID)

@@ -104,8 +104,8 @@ func (it *Item) IsAudio() bool {
 }
 
 // Speech returns an item with speech of the user, without its words.
-func Speech(id string) Item {
-	return Item{ID: id, Type: Message, Status: Completed, Role: "user", Content: []Content{{Type: "input_audio"}}}
+func Speech(id string) *Item {
+	return &Item{ID: id, Type: Message, Status: Completed, Role: "user", Content: []Content{{Type: "input_audio"}}}
 }
 
 // Key returns the item's id, for List.
