@@ -21,6 +21,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // Agent is a text agent. It is safe for concurrent use.
@@ -71,10 +72,10 @@ type Request struct {
 	// Vouched means that a trusted caller named the user. Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string
-	Origin  string    // the origin of the user's page, or empty: an offered voice session works only from there
-	Message string    // the user's text; empty with a Confirmation
-	Parts   []Part    // the pieces of a message with images, otherwise nil. They require Agent.Sees.
-	History []Message // the earlier messages, if the client keeps the conversation; nil means that it is stored here
+	Origin  string              // the origin of the user's page, or empty: an offered voice session works only from there
+	Message string              // the user's text; empty with a Confirmation
+	Parts   []textmodel.Part    // the pieces of a message with images, otherwise nil. They require Agent.Sees.
+	History []textmodel.Message // the earlier messages, if the client keeps the conversation; nil means that it is stored here
 	// ID identifies the message when the client repeats it: at most MaxMessageID bytes of UTF-8 without control
 	// characters. If empty, the text, conversation and user identify the message for two minutes.
 	ID           string
@@ -83,7 +84,7 @@ type Request struct {
 	// Tools are the client's own tools, in addition to the gateway's. A call to one ends the turn with a
 	// protocol.ToolCall. The client's next request has the result at the end of History and an empty Message. Tools
 	// require History.
-	Tools []Tool
+	Tools []textmodel.Tool
 	// ToolChoice (JSON) and Parallel are tool_choice and parallel_tool_calls of Chat Completions. They apply to the
 	// model's first answer, except that "none" applies to all.
 	ToolChoice json.RawMessage
@@ -95,11 +96,11 @@ func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
 
 func (r Request) hasContent() bool {
 	return !textutil.IsBlank(r.Message) || slices.ContainsFunc(r.Parts,
-		func(p Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
+		func(p textmodel.Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
 }
 
 func (r Request) hasImages() bool {
-	return len(r.Parts) > 0 || slices.ContainsFunc(r.History, func(m Message) bool { return len(m.Parts) > 0 })
+	return len(r.Parts) > 0 || slices.ContainsFunc(r.History, func(m textmodel.Message) bool { return len(m.Parts) > 0 })
 }
 
 // Confirmation is the user's answer to a confirmation.request.
@@ -234,7 +235,7 @@ func (a *Agent) check(req Request) error {
 		return fmt.Errorf("%w: message and confirmation are mutually exclusive", ErrMessage)
 	case !a.opts.Vision && req.hasImages():
 		return fmt.Errorf("%w: the model doesn't accept images", ErrMessage)
-	case !req.says() && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
+	case !req.says() && len(req.History) > 0 && req.History[len(req.History)-1].Role == textmodel.RoleTool:
 	case req.Confirmation == nil && !req.hasContent():
 		return fmt.Errorf("%w: the message is empty", ErrMessage)
 	case n > conversation.MaxText:

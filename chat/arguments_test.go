@@ -9,6 +9,7 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/transport/textmodel"
 )
 
 // TestHistoryIsValid: whatever a model writes as the arguments or the name of a call, the next request has an object
@@ -61,7 +62,7 @@ func TestHistoryIsValid(t *testing.T) {
 }
 
 // callsOf returns the calls in the messages of a prompt, and checks that a provider accepts each.
-func callsOf(t *testing.T, p Prompt) (all []ToolCall) {
+func callsOf(t *testing.T, p textmodel.Prompt) (all []textmodel.ToolCall) {
 	t.Helper()
 	name := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	for _, m := range p.Messages {
@@ -82,7 +83,7 @@ func TestAClientsToolGetsAnObject(t *testing.T) {
 	for _, args := range []string{`""`, `null`, `[]`, `7`, `{}{}`, `{"page":`} {
 		t.Run(args, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
+				told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/transport/textmodel"
 )
 
 // TestAvailability: what a turn in text is offered, and what a call is answered, follow the agent, the features and
@@ -35,7 +36,7 @@ func TestAvailability(t *testing.T) {
 			if got != want[tool] {
 				t.Errorf("%s: %s was answered %q, want %q", id, tool, got, want[tool])
 			}
-			if offered := slices.ContainsFunc(p.Tools, func(tt Tool) bool { return tt.Name == tool }); offered != (want[tool] == "") {
+			if offered := slices.ContainsFunc(p.Tools, func(tt textmodel.Tool) bool { return tt.Name == tool }); offered != (want[tool] == "") {
 				t.Errorf("%s: %s is offered: %v", id, tool, offered)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // runCalls decides the calls of a round in order, runs them in parallel and returns when each has an answer.
@@ -40,7 +41,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			continue
 		}
 		in := calls.Called{Turn: t.number, Model: a.ID, Provider: a.ID, Tool: a.Name, Args: a.Args}
-		if slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == a.Name }) {
+		if slices.ContainsFunc(t.req.Tools, func(tool textmodel.Tool) bool { return tool.Name == a.Name }) {
 			t.hand(in)
 			continue
 		}
@@ -212,7 +213,7 @@ const maxKept = 8 << 10
 const maxKeptExtra = 64 << 10
 
 // keptWhole reports whether all extras of an answer can be stored. Otherwise later turns get the calls as text.
-func keptWhole(reply Reply) bool {
+func keptWhole(reply textmodel.Reply) bool {
 	n := len(reply.Extra)
 	for _, c := range reply.Calls {
 		n += len(c.Extra)
@@ -220,7 +221,7 @@ func keptWhole(reply Reply) bool {
 	return n <= maxKeptExtra
 }
 
-func keptExtra(reply Reply) json.RawMessage {
+func keptExtra(reply textmodel.Reply) json.RawMessage {
 	if !keptWhole(reply) {
 		return nil
 	}
@@ -242,8 +243,9 @@ func objectOr(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-func (t *turn) noteCalls(at time.Time, reply Reply) {
-	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
+func (t *turn) noteCalls(at time.Time, reply textmodel.Reply) {
+	t.messages = append(t.messages, textmodel.Message{
+		Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
 	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text,
 		Turn: t.number, Extra: keptExtra(reply)}
 	whole := keptWhole(reply)
@@ -259,7 +261,7 @@ func (t *turn) noteCalls(at time.Time, reply Reply) {
 			continue
 		}
 		env := t.answers[name]
-		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
+		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleTool, CallID: asked.ID, Text: string(env.Encode())})
 		encoded := env.Kept().Encode()
 		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK, Asked: env.AsksUser()}
 		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= t.req.mostKept() && env.Meta.Tool != "" {
@@ -311,9 +313,9 @@ func (t *turn) whyUndelivered(ctx context.Context) string {
 }
 
 // complete asks the model. Answers to its calls count as delivered once the request is written, or the reply begins.
-func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+func (t *turn) complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return Reply{}, err // no client is left
+		return textmodel.Reply{}, err // no client is left
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {
@@ -339,10 +341,10 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 }
 
 // spend counts an answer's usage, estimated without a report; said is the length of the received text in bytes.
-func (t *turn) spend(p Prompt, r Reply, said int) {
+func (t *turn) spend(p textmodel.Prompt, r textmodel.Reply, said int) {
 	used := r.Usage
-	if used == (Usage{}) {
-		if used = guess(p, r, said); used != (Usage{}) {
+	if used == (textmodel.Usage{}) {
+		if used = guess(p, r, said); used != (textmodel.Usage{}) {
 			t.guesses++
 		}
 	}
@@ -350,7 +352,7 @@ func (t *turn) spend(p Prompt, r Reply, said int) {
 	t.rec.Usage = t.usage
 }
 
-func guess(p Prompt, r Reply, said int) Usage {
+func guess(p textmodel.Prompt, r textmodel.Reply, said int) textmodel.Usage {
 	talk := cost.Talk{Written: int64(max(said, len(r.Text)) + written(r.Calls))}
 	for _, m := range p.Messages {
 		talk.Read += int64(len(m.Text) + written(m.Calls))
@@ -359,10 +361,10 @@ func guess(p Prompt, r Reply, said int) Usage {
 		talk.Read += int64(len(tool.Name) + len(tool.Description) + len(tool.Parameters))
 	}
 	tokens := cost.Estimate(cost.Talk{}, talk)
-	return Usage{Input: tokens.Input, Output: tokens.Output}
+	return textmodel.Usage{Input: tokens.Input, Output: tokens.Output}
 }
 
-func written(calls []ToolCall) (bytes int) {
+func written(calls []textmodel.ToolCall) (bytes int) {
 	for _, c := range calls {
 		bytes += len(c.Name) + len(c.Args)
 	}

@@ -8,6 +8,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry/spec"
+	"voicegw/transport/textmodel"
 )
 
 // corrects reports claims in an answer that no call explains. It returns true if the model must correct itself, which
@@ -48,7 +49,7 @@ func (t *turn) rememberEffects(ctx context.Context) {
 		history = t.earlier
 	}
 	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Role == RoleUser || t.req.says() {
+		if history[i].Role == textmodel.RoleUser || t.req.says() {
 			turn = 0
 		}
 		for _, c := range history[i].Calls {

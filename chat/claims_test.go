@@ -11,6 +11,7 @@ import (
 	"voicegw/orchestrator/claims"
 	"voicegw/protocol"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 func claimSetting(t *testing.T) fixtureSetting {
@@ -41,7 +42,7 @@ func (f *fixture) claimed(told *turnTold) string {
 // notices counts the notices of claims in the model's last request.
 func (f *fixture) notices() (n int) {
 	for _, m := range f.model.prompts[len(f.model.prompts)-1].Messages {
-		if m.Role == RoleUser && strings.Contains(m.Text, "in your last answer is not true") {
+		if m.Role == textmodel.RoleUser && strings.Contains(m.Text, "in your last answer is not true") {
 			n++
 		}
 	}
@@ -52,7 +53,7 @@ func TestClaims(t *testing.T) {
 	book := callsTools(nth(1), "book", `{"name":"a"}`)
 	for name, tt := range map[string]struct {
 		turns   [][]step // the test checks the last
-		history []Message
+		history []textmodel.Message
 		want    string
 		notices int
 	}{
@@ -66,12 +67,12 @@ func TestClaims(t *testing.T) {
 			want: "book no_side_effect, book no_side_effect", notices: 1},
 		"it is done then": {turns: [][]step{{says("I've booked it."), book, says("Now I've booked it.")}},
 			want: "book no_side_effect", notices: 1},
-		"the client did it": {turns: [][]step{{says("I've booked it.")}}, history: []Message{{Role: RoleUser, Text: "Hi"},
-			{Role: RoleAssistant, Calls: []ToolCall{{ID: "call_x", Name: "their_booking", Args: json.RawMessage(`{}`)}}},
-			{Role: RoleTool, CallID: "call_x", Text: "ok"}}},
-		"the client did something else": {turns: [][]step{{says("I've booked it."), says("No.")}}, history: []Message{{Role: RoleUser, Text: "Hi"},
-			{Role: RoleAssistant, Calls: []ToolCall{{ID: "call_x", Name: "send_email", Args: json.RawMessage(`{}`)}}},
-			{Role: RoleTool, CallID: "call_x", Text: "ok"}}, want: "book no_side_effect", notices: 1},
+		"the client did it": {turns: [][]step{{says("I've booked it.")}}, history: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hi"},
+			{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_x", Name: "their_booking", Args: json.RawMessage(`{}`)}}},
+			{Role: textmodel.RoleTool, CallID: "call_x", Text: "ok"}}},
+		"the client did something else": {turns: [][]step{{says("I've booked it."), says("No.")}}, history: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hi"},
+			{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_x", Name: "send_email", Args: json.RawMessage(`{}`)}}},
+			{Role: textmodel.RoleTool, CallID: "call_x", Text: "ok"}}, want: "book no_side_effect", notices: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, claimSetting(t), func(t *testing.T, f *fixture) {
@@ -113,8 +114,8 @@ func TestApprovedClaim(t *testing.T) {
 func TestCorrectionIsRepeated(t *testing.T) {
 	bubble(t, claimSetting(t), func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Book it"}
-		broken := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no connection")}
+		broken := func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("no connection")}
 		}
 		if told, err := f.respond(t.Context(), req, says("I've booked it."), broken); err != nil || told.done().Status != protocol.DoneFailed {
 			t.Fatal(err, told.types())

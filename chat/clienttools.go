@@ -17,6 +17,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // FieldError is an ErrMessage about one field of the request.
@@ -136,33 +137,33 @@ func (t *turn) restore(ctx context.Context) {
 			continue
 		}
 		answers := map[string]string{}
-		for i+1 < len(history) && history[i+1].Role == RoleTool {
+		for i+1 < len(history) && history[i+1].Role == textmodel.RoleTool {
 			i++
 			answers[history[i].CallID] = history[i].Text
 		}
 		t.earlier = append(t.earlier, heldMessages(key[1], c.Entries, answers)...)
 	}
-	for i := len(t.earlier) - 1; i >= 0 && !t.req.says() && t.earlier[i].Role != RoleUser; i-- {
+	for i := len(t.earlier) - 1; i >= 0 && !t.req.says() && t.earlier[i].Role != textmodel.RoleUser; i-- {
 		for _, c := range t.earlier[i].Calls {
 			t.calls.Book().Charge(t.tools, c.Name)
 		}
 	}
 }
 
-func heldMessages(key string, entries []conversation.Entry, answers map[string]string) []Message {
-	var out []Message
+func heldMessages(key string, entries []conversation.Entry, answers map[string]string) []textmodel.Message {
+	var out []textmodel.Message
 	for n, e := range entries {
-		m := Message{Role: RoleAssistant, Text: e.Text, Extra: e.Extra}
-		var results []Message
+		m := textmodel.Message{Role: textmodel.RoleAssistant, Text: e.Text, Extra: e.Extra}
+		var results []textmodel.Message
 		for i, c := range e.Calls {
-			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: objectOr(c.Args), Extra: c.Extra})
+			m.Calls = append(m.Calls, textmodel.ToolCall{ID: c.ID, Name: c.Tool, Args: objectOr(c.Args), Extra: c.Extra})
 			text := string(c.Envelope)
 			if answer, is := answers[heldCall(key, i)]; is && n == len(entries)-1 && text == "" {
 				text = answer
 			} else if text == "" {
 				text = fmt.Sprintf(`{"ok":%t,"note":"`+prompts.AnswerForgotten+`"}`, c.OK)
 			}
-			results = append(results, Message{Role: RoleTool, CallID: c.ID, Text: text})
+			results = append(results, textmodel.Message{Role: textmodel.RoleTool, CallID: c.ID, Text: text})
 		}
 		out = append(append(out, m), results...)
 	}

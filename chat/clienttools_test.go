@@ -11,15 +11,16 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 // theirs is a tool of the client's.
-var theirs = []Tool{{Name: "open_page", Description: "Opens a page.", Parameters: json.RawMessage(`{"type":"object"}`)}}
+var theirs = []textmodel.Tool{{Name: "open_page", Description: "Opens a page.", Parameters: json.RawMessage(`{"type":"object"}`)}}
 
 // asks is a request of a client that keeps its conversation and has tools of its own.
-func asks(history ...Message) Request {
+func asks(history ...textmodel.Message) Request {
 	req := Request{History: history, Tools: theirs}
-	if last := history[len(history)-1]; last.Role == RoleUser {
+	if last := history[len(history)-1]; last.Role == textmodel.RoleUser {
 		req.History, req.Message = history[:len(history)-1], last.Text
 	}
 	return req
@@ -30,7 +31,7 @@ func asks(history ...Message) Request {
 // ids; the one budget counts them all.
 func TestToolsOfTheClient(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		user := Message{Role: RoleUser, Text: "Show me Ada"}
+		user := textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}
 		both := callsTools("call_mine", "search", `{"name":"ada"}`, "call_theirs", "open_page", `{"page":"ada"}`)
 		told, err := f.respond(t.Context(), asks(user), callsTools("call_first", "look", `{}`), both)
 		if err != nil {
@@ -42,7 +43,7 @@ func TestToolsOfTheClient(t *testing.T) {
 		if diff := cmp.Diff([]string{"look", "search ada"}, f.ran()); diff != "" {
 			t.Error(diff)
 		}
-		if names := f.last().Tools; !slices.ContainsFunc(names, func(tool Tool) bool { return tool.Name == "open_page" }) || len(names) < 2 {
+		if names := f.last().Tools; !slices.ContainsFunc(names, func(tool textmodel.Tool) bool { return tool.Name == "open_page" }) || len(names) < 2 {
 			t.Errorf("the model has the tools %+v", names)
 		}
 		handed := of[*protocol.ToolCall](told)[0]
@@ -50,7 +51,7 @@ func TestToolsOfTheClient(t *testing.T) {
 			t.Errorf("%+v", handed)
 		}
 		// The client knows its own call alone.
-		answer := []Message{user, {Role: RoleAssistant, Calls: []ToolCall{{ID: handed.CallID, Name: "open_page", Args: handed.Args}}}, {Role: RoleTool, CallID: handed.CallID, Text: "It is open."}}
+		answer := []textmodel.Message{user, {Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: handed.CallID, Name: "open_page", Args: handed.Args}}}, {Role: textmodel.RoleTool, CallID: handed.CallID, Text: "It is open."}}
 		if told, err = f.respond(t.Context(), asks(answer...), says("There she is.")); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestToolsOfTheClient(t *testing.T) {
 			for _, c := range m.Calls {
 				line += c.ID + "=" + c.Name + " "
 			}
-			if m.Role == RoleTool && strings.Contains(m.Text, `"ok":true`) {
+			if m.Role == textmodel.RoleTool && strings.Contains(m.Text, `"ok":true`) {
 				line += " ok"
 			} else {
 				line += m.Text
@@ -92,7 +93,7 @@ func TestToolsOfTheClient(t *testing.T) {
 // requests they are spread over, and arguments that are not an object are told to the model.
 func TestToolsOfTheClientAreBounded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		history := []Message{{Role: RoleUser, Text: "Go"}}
+		history := []textmodel.Message{{Role: textmodel.RoleUser, Text: "Go"}}
 		for i := range 10 {
 			told, err := f.respond(t.Context(), asks(history...), callsTools(nth(i), "open_page", `{}`))
 			if err != nil {
@@ -102,7 +103,7 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 			if len(handed) != 1 {
 				t.Fatalf("request %d: %s", i, told.types())
 			}
-			history = append(history, Message{Role: RoleAssistant, Calls: []ToolCall{{ID: handed[0].CallID, Name: "open_page", Args: json.RawMessage(`{}`)}}}, Message{Role: RoleTool, CallID: handed[0].CallID, Text: "ok"})
+			history = append(history, textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: handed[0].CallID, Name: "open_page", Args: json.RawMessage(`{}`)}}}, textmodel.Message{Role: textmodel.RoleTool, CallID: handed[0].CallID, Text: "ok"})
 		}
 		told, err := f.respond(t.Context(), asks(history...), callsTools(nth(10), "open_page", `{}`), says("That is all."))
 		if err != nil {
@@ -111,7 +112,7 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 		if got := told.types(); got != "tool.started tool.ended text.done usage done" || !f.last().ToolsOff {
 			t.Errorf("%s, tools off %v", got, f.last().ToolsOff)
 		}
-		told, err = f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Again"}), callsTools("a", "open_page", `{"a`), says("I see."))
+		told, err = f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Again"}), callsTools("a", "open_page", `{"a`), says("I see."))
 		if e := of[*protocol.ToolEnded](told); err != nil || len(e) != 1 || !strings.Contains(string(e[0].Error), "VALIDATION") {
 			t.Errorf("%v %s", err, told.types())
 		}
@@ -122,13 +123,13 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 // and no history tells of those.
 func TestNamesOfTheClientsTools(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		calls := func(name string) Message {
-			return Message{Role: RoleAssistant, Calls: []ToolCall{{ID: "a", Name: name}}}
+		calls := func(name string) textmodel.Message {
+			return textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "a", Name: name}}}
 		}
 		for field, req := range map[string]Request{
-			"tools[1].function.name":                  {Message: "x", History: []Message{}, Tools: append(slices.Clone(theirs), Tool{Name: "search"})},
-			"tools[0].function.name":                  {Message: "x", History: []Message{}, Tools: []Tool{{Name: "confirm_action"}}},
-			"messages[0].tool_calls[0].function.name": {Message: "x", History: []Message{calls("pay"), {Role: RoleTool, CallID: "a", Text: "paid"}}},
+			"tools[1].function.name":                  {Message: "x", History: []textmodel.Message{}, Tools: append(slices.Clone(theirs), textmodel.Tool{Name: "search"})},
+			"tools[0].function.name":                  {Message: "x", History: []textmodel.Message{}, Tools: []textmodel.Tool{{Name: "confirm_action"}}},
+			"messages[0].tool_calls[0].function.name": {Message: "x", History: []textmodel.Message{calls("pay"), {Role: textmodel.RoleTool, CallID: "a", Text: "paid"}}},
 		} {
 			_, err := f.respond(t.Context(), req)
 			var wrong *FieldError
@@ -137,7 +138,7 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 			}
 		}
 		// What is not known any more stays as the client tells it.
-		told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "x"}, Message{Role: RoleAssistant, Calls: []ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, Message{Role: RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
+		told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "x"}, textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, textmodel.Message{Role: textmodel.RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
 		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.last().Messages) != 4 {
 			t.Errorf("%v %+v", err, f.last().Messages)
 		}
@@ -159,7 +160,7 @@ func TestHandOverIsAuditedOnce(t *testing.T) {
 			if try > 0 {
 				steps = nil // the model's answer is known
 			}
-			told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Show me"}), steps...)
+			told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me"}), steps...)
 			if err != nil {
 				t.Fatal(err)
 			}

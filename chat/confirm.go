@@ -15,6 +15,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // confirm records the user's answer to an approval request and runs an approved call. The error is the recording's.
@@ -123,12 +124,12 @@ func (c client) Guarantor() registry.Guarantor {
 func (c client) Said() (said []registry.Utterance) {
 	req := c.t.req
 	for _, m := range req.History {
-		if m.Role == RoleUser || m.Role == RoleAssistant {
-			said = append(said, registry.Utterance{Assistant: m.Role == RoleAssistant, Text: inWords(m.Text, m.Parts)})
+		if m.Role == textmodel.RoleUser || m.Role == textmodel.RoleAssistant {
+			said = append(said, registry.Utterance{Assistant: m.Role == textmodel.RoleAssistant, Text: textmodel.InWords(m.Text, m.Parts)})
 		}
 	}
 	if req.History != nil && req.says() {
-		said = append(said, registry.Utterance{Text: inWords(req.Message, req.Parts)})
+		said = append(said, registry.Utterance{Text: textmodel.InWords(req.Message, req.Parts)})
 	}
 	return said
 }

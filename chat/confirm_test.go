@@ -18,6 +18,7 @@ import (
 	"voicegw/registry/spec"
 	"voicegw/store"
 	"voicegw/store/storetest"
+	"voicegw/transport/textmodel"
 )
 
 // proposed lets the model propose a payment and returns the question to the user.
@@ -249,7 +250,9 @@ func TestApprovedAndGone(t *testing.T) {
 			return registry.Result{Data: "paid"}, ctx.Err()
 		}
 		if _, err := f.respond(ctx, Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}},
-			func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) { return Reply{}, ctx.Err() }); err != nil {
+			func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
+				return textmodel.Reply{}, ctx.Err()
+			}); err != nil {
 			t.Fatal(err)
 		}
 		if e := f.ledger.Entries(); len(e) != 1 || e[0].State != store.Done {

@@ -10,6 +10,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/registry"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // found is the answer of a retrieval tool.
@@ -40,26 +41,28 @@ func TestDeliveredByText(t *testing.T) {
 		want string
 	}{
 		"answered": {says("Here."), "search yes"},
-		"written, and then it fails": {func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) {
+		"written, and then it fails": {func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 			httptrace.ContextClientTrace(ctx).WroteRequest(httptrace.WroteRequestInfo{})
-			return Reply{}, broken
+			return textmodel.Reply{}, broken
 		}, "search yes"},
-		"began to answer": {func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		"began to answer": {func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("He")
-			return Reply{}, broken
+			return textmodel.Reply{}, broken
 		}, "search yes"},
-		"could not be written": {func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) {
+		"could not be written": {func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 			httptrace.ContextClientTrace(ctx).WroteRequest(httptrace.WroteRequestInfo{Err: broken})
-			return Reply{}, broken
+			return textmodel.Reply{}, broken
 		}, "search not_sent"},
-		"no connection": {func(context.Context, Prompt, func(string)) (Reply, error) { return Reply{}, broken }, "search not_sent"},
+		"no connection": {func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, broken
+		}, "search not_sent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.do = func(context.Context, toolCall) (registry.Result, error) {
 					return registry.Result{Data: found{[]string{"person:ada_l", "doc:lab"}}}, nil
 				}
-				next := func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				next := func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					if n := len(f.audited()); n != 0 {
 						t.Errorf("%d calls are audited before the request is written", n)
 					}
@@ -103,8 +106,8 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 func TestApprovedIsDeliveredWithItsRequest(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
-		broken := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
+		broken := func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("gone")}
 		}
 		if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, broken); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/transport/textmodel"
 )
 
 // answering is a message that is being answered.
@@ -33,11 +34,11 @@ func (f *fixture) begin(req Request, steps ...step) *answering {
 // end, within the time that there is; nothing new begins.
 func TestDrainLetsAnswersEnd(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		slow := func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		slow := func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("One ")
 			pass(20 * time.Second)
 			delta("moment.")
-			return Reply{Text: "One moment."}, ctx.Err()
+			return textmodel.Reply{Text: "One moment."}, ctx.Err()
 		}
 		first := f.begin(Request{Message: "First"}, slow)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -77,14 +78,14 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 		do   handler
 		ran  string
 	}{
-		"in the answer": {func(ctx context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		"in the answer": {func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("One mo")
 			<-ctx.Done()
-			return Reply{}, ctx.Err()
+			return textmodel.Reply{}, ctx.Err()
 		}, nil, "change a"},
-		"before the answer": {func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) {
+		"before the answer": {func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 			<-ctx.Done()
-			return Reply{}, ctx.Err()
+			return textmodel.Reply{}, ctx.Err()
 		}, nil, "change a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,9 +139,9 @@ func TestDrainStopsWhoWaits(t *testing.T) {
 		other := newFixture(t, fixtureSetting{besides: f})
 		req := Request{Message: "First", ID: "m1", ConversationID: "none"}
 		release := make(chan struct{})
-		there := other.begin(req, func(context.Context, Prompt, func(string)) (Reply, error) {
+		there := other.begin(req, func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 			<-release
-			return Reply{Text: "There."}, nil
+			return textmodel.Reply{Text: "There."}, nil
 		})
 		here := f.begin(req)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -10,11 +10,12 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // signed is a step whose message and calls carry something of the model's own.
 func signed(do step, extra string) step {
-	return func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+	return func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 		r, err := do(ctx, p, delta)
 		r.Extra = json.RawMessage(`{"of":"` + extra + `"}`)
 		for i := range r.Calls {
@@ -25,7 +26,7 @@ func signed(do step, extra string) step {
 }
 
 // extras are what of it stands in a prompt, in order.
-func extras(p Prompt) string {
+func extras(p textmodel.Prompt) string {
 	var out []string
 	for _, m := range p.Messages {
 		if m.Extra != nil {
@@ -46,8 +47,8 @@ func extras(p Prompt) string {
 func TestExtrasGoBack(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		const calls = `{"of":"first"} {"of":"first","call":0} {"of":"first","call":1}`
-		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
+		lost := func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("no route")}
 		}
 		f.say("Go", signed(callsTools(nth(1), "change", `{"name":"a"}`, nth(2), "look", `{}`), "first"), lost)
 		if got := extras(f.last()); got != calls {

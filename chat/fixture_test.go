@@ -30,6 +30,7 @@ import (
 	"voicegw/store"
 	"voicegw/store/storetest"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 func TestMain(m *testing.M) {
@@ -108,27 +109,27 @@ func entries() []registry.Entry {
 }
 
 // step is one answer of the model.
-type step func(ctx context.Context, p Prompt, delta func(string)) (Reply, error)
+type step func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error)
 
 // says is an answer in text, in two pieces.
 func says(text string) step {
-	return func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+	return func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 		if text != "" {
 			delta(text[:len(text)/2])
 			delta(text[len(text)/2:])
 		}
-		return Reply{Text: text, Usage: Usage{Input: 10, Cached: 4, Output: 2}}, nil
+		return textmodel.Reply{Text: text, Usage: textmodel.Usage{Input: 10, Cached: 4, Output: 2}}, nil
 	}
 }
 
 // callsTools is an answer that calls tools: their ids, names and arguments.
 func callsTools(what ...string) step {
-	var calls []ToolCall
+	var calls []textmodel.ToolCall
 	for i := 0; i+2 < len(what); i += 3 {
-		calls = append(calls, ToolCall{ID: what[i], Name: what[i+1], Args: json.RawMessage(what[i+2])})
+		calls = append(calls, textmodel.ToolCall{ID: what[i], Name: what[i+1], Args: json.RawMessage(what[i+2])})
 	}
-	return func(context.Context, Prompt, func(string)) (Reply, error) {
-		return Reply{Calls: calls, Usage: Usage{Input: 5, Output: 1}}, nil
+	return func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+		return textmodel.Reply{Calls: calls, Usage: textmodel.Usage{Input: 5, Output: 1}}, nil
 	}
 }
 
@@ -139,17 +140,17 @@ type script struct {
 
 	mu      sync.Mutex // guards the following fields
 	steps   []step
-	prompts []Prompt
+	prompts []textmodel.Prompt
 }
 
-func (s *script) Complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+func (s *script) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 	s.mu.Lock()
-	p.Messages = append([]Message{}, p.Messages...)
+	p.Messages = append([]textmodel.Message{}, p.Messages...)
 	s.prompts = append(s.prompts, p)
 	if len(s.steps) == 0 {
 		s.mu.Unlock()
 		s.t.Error("the model was asked once more than the test knows")
-		return Reply{}, &ModelError{Kind: transport.KindUnreadable, Err: errors.New("the script is over")}
+		return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindUnreadable, Err: errors.New("the script is over")}
 	}
 	do := s.steps[0]
 	s.steps = s.steps[1:]
@@ -545,7 +546,7 @@ func (h *turnTold) errorTypes() []string {
 }
 
 // last is the prompt that the model was asked with last.
-func (f *fixture) last() Prompt {
+func (f *fixture) last() textmodel.Prompt {
 	f.t.Helper()
 	f.model.mu.Lock()
 	defer f.model.mu.Unlock()
@@ -556,11 +557,11 @@ func (f *fixture) last() Prompt {
 }
 
 // answers are the envelopes that a prompt ends with.
-func answers(t testing.TB, p Prompt) []registry.Envelope {
+func answers(t testing.TB, p textmodel.Prompt) []registry.Envelope {
 	t.Helper()
 	var out []registry.Envelope
 	for _, m := range p.Messages {
-		if m.Role != RoleTool {
+		if m.Role != textmodel.RoleTool {
 			continue
 		}
 		var env registry.Envelope
@@ -573,21 +574,21 @@ func answers(t testing.TB, p Prompt) []registry.Envelope {
 }
 
 // markOf is the mark that the system text of a prompt names.
-func markOf(p Prompt) string {
+func markOf(p textmodel.Prompt) string {
 	_, own, _ := strings.Cut(p.Messages[0].Text, "You are a test. ")
 	return own
 }
 
 // transcript is a prompt in lines, without the system text. The mark of the conversation is
 // written [own].
-func transcript(p Prompt) string {
+func transcript(p textmodel.Prompt) string {
 	var lines []string
 	own := markOf(p)
 	for _, m := range p.Messages {
 		switch m.Role {
-		case RoleSystem:
+		case textmodel.RoleSystem:
 			continue
-		case RoleTool:
+		case textmodel.RoleTool:
 			lines = append(lines, "tool "+m.CallID)
 			continue
 		}

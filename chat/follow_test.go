@@ -12,6 +12,7 @@ import (
 
 	"voicegw/orchestrator/calls"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // TestWhoFollowsATurn is told of everything in it in its order, and its calls know where they belong.
@@ -46,13 +47,13 @@ func TestWhoFollowsATurn(t *testing.T) {
 		}}
 	}}}
 	bubble(t, set, func(t *testing.T, f *fixture) {
-		f.say("Hello?", func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		f.say("Hello?", func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			pass(300 * time.Millisecond)
 			delta("Hello.")
-			return Reply{Text: "Hello."}, nil
+			return textmodel.Reply{Text: "Hello."}, nil
 		})
-		f.say("And?", func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
+		f.say("And?", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("gone")}
 		})
 	})
 	want := []string{"replied Hello.", "over completed", "replied", "over failedprovider_unavailable"}

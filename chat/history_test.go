@@ -12,6 +12,7 @@ import (
 	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/prompts"
+	"voicegw/transport/textmodel"
 )
 
 // TestHistory: what was said by text and by voice comes before the message; calls are
@@ -80,7 +81,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		asked := map[string]bool{}
 		size := 0
 		for i, m := range p.Messages {
-			if m.Role == RoleSystem {
+			if m.Role == textmodel.RoleSystem {
 				continue
 			}
 			size += len(m.Text)
@@ -88,7 +89,7 @@ func TestHistoryIsBounded(t *testing.T) {
 				size += len(c.Args)
 				asked[c.ID] = true
 			}
-			if m.Role == RoleTool && !asked[m.CallID] {
+			if m.Role == textmodel.RoleTool && !asked[m.CallID] {
 				t.Errorf("message %d answers %s, which nobody has called", i, m.CallID)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // endedJobs are jobs of whose end nobody has been told.
@@ -50,7 +51,7 @@ func TestJobIsToldOnce(t *testing.T) {
 		job("job-0123456789abcdef", "ada", "c-1"), job("job-of-eve", "eve", "c-1"), job("job-elsewhere", "ada", "c-2"),
 	}}
 	bubble(t, fixtureSetting{options: Options{Jobs: ended}}, func(t *testing.T, f *fixture) {
-		say := func(text string, history []Message) string {
+		say := func(text string, history []textmodel.Message) string {
 			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: user.Must("ada"), Message: text, History: history}, says("I see.")); err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +72,7 @@ func TestJobIsToldOnce(t *testing.T) {
 			t.Errorf("noted %v, and the turn after that: %s", ended.told, got)
 		}
 		ended.told = map[string]int{}
-		if got := say("Four", []Message{{Role: RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.told) != 0 {
+		if got := say("Four", []textmodel.Message{{Role: textmodel.RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.told) != 0 {
 			t.Errorf("a conversation that its client keeps was told: %s", got)
 		}
 	})

@@ -14,12 +14,13 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // TestBusy: a conversation answers one message at a time, and is free afterwards.
 func TestBusy(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		told := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			second, err := f.respond(t.Context(), Request{Message: "Second"})
 			if !errors.Is(err, ErrBusy) || len(second.msgs) != 0 {
 				t.Errorf("%v, %d messages", err, len(second.msgs))
@@ -37,7 +38,7 @@ func TestBusy(t *testing.T) {
 // one was answered beside it, is kept after that one and writes nothing over.
 func TestLostLeaseLosesNothing(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			f.kept.mu.Lock()
 			delete(f.kept.taken, "conv")
 			f.kept.mu.Unlock()
@@ -70,7 +71,7 @@ func TestAnotherNodeHasTakenIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told := f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				told := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					f.kept.append(t, "conv", conversation.Entry{Text: "by the other node"})
 					f.kept.mu.Lock()
 					defer f.kept.mu.Unlock()
@@ -94,11 +95,11 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		began := time.Now()
-		told, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		told, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("Once upon")
 			leave()
 			<-ctx.Done()
-			return Reply{}, context.Cause(ctx)
+			return textmodel.Reply{}, context.Cause(ctx)
 		})
 		if err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %s", err, time.Since(began))

@@ -9,6 +9,7 @@ import (
 	"voicegw/internal/conversation"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/transport/textmodel"
 )
 
 // TestMarkOfAConversation: each conversation has its own mark, and keeps it over its turns.
@@ -31,7 +32,7 @@ func TestMarkOfAConversation(t *testing.T) {
 
 // wholePrompt is a turn of a conversation in which text has come in by every entrance there
 // is, and what the model would be given.
-func wholePrompt(text string) (prompts.Mark, []Message) {
+func wholePrompt(text string) (prompts.Mark, []textmodel.Message) {
 	quoted, _ := json.Marshal(text) // a string: it cannot fail
 	env := registry.Envelope{OK: true, Data: quoted}
 	failed := registry.Envelope{Error: &registry.Error{Type: registry.ErrorPermanent, Message: text}}
@@ -48,12 +49,12 @@ func wholePrompt(text string) (prompts.Mark, []Message) {
 	own := prompts.MarkFor([]byte("0123456789abcdef"), "c")
 	a := &Agent{opts: Options{}.withDefaults()}
 	t := &turn{a: a, conv: kept, mark: own}
-	t.said(text, []Part{{Text: text}, {Image: "https://example.com/x"}})
+	t.said(text, []textmodel.Part{{Text: text}, {Image: "https://example.com/x"}})
 	t.noted(ownNotice + text)
-	t.messages = append(t.messages, Message{Role: RoleTool, CallID: "a", Text: string(env.Encode())})
+	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleTool, CallID: "a", Text: string(env.Encode())})
 	messages := t.prompt().Messages
 	// A conversation that the client keeps: all of it is the client's.
-	t.req.History = []Message{{Role: RoleSystem, Text: text}, {Role: RoleUser, Text: text}, {Role: RoleAssistant, Text: text}}
+	t.req.History = []textmodel.Message{{Role: textmodel.RoleSystem, Text: text}, {Role: textmodel.RoleUser, Text: text}, {Role: textmodel.RoleAssistant, Text: text}}
 	return own, append(messages, t.prompt().Messages...)
 }
 

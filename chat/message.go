@@ -13,6 +13,7 @@ import (
 
 	"voicegw/internal/conversation"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 // errLeft is the cause of a turn's cancellation when no client waits for it.
@@ -179,14 +180,14 @@ type identity struct {
 func identify(req Request) (identity, error) {
 	said := struct {
 		Message  string
-		Parts    []Part
+		Parts    []textmodel.Part
 		Token    string
 		Approved bool
 		Keeps    bool
-		History  []Message
+		History  []textmodel.Message
 		Settings map[string]json.RawMessage
 		Most     int
-		Tools    []Tool
+		Tools    []textmodel.Tool
 		Choice   json.RawMessage
 		Parallel *bool
 	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil,
@@ -232,7 +233,7 @@ func (r Request) token() string {
 }
 
 // quoted encodes call arguments as JSON strings, because a client's arguments may be invalid JSON.
-func quoted(history []Message) []Message {
+func quoted(history []textmodel.Message) []textmodel.Message {
 	out := slices.Clone(history)
 	for i := range out {
 		out[i].Calls = slices.Clone(out[i].Calls)

@@ -8,6 +8,7 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // TestTurnsAreObserved: whoever counts is told of each turn once, with how long it took until its first
@@ -16,18 +17,18 @@ func TestTurnsAreObserved(t *testing.T) {
 	var told []TurnOver
 	set := fixtureSetting{options: Options{Observe: func(e TurnOver) { told = append(told, e) }}}
 	bubble(t, set, func(t *testing.T, f *fixture) {
-		f.say("Hello?", func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		f.say("Hello?", func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			pass(300 * time.Millisecond)
 			delta("Hel")
 			pass(700 * time.Millisecond)
 			delta("lo.")
-			return Reply{Text: "Hello.", Usage: Usage{Input: 10, Output: 2}}, nil
+			return textmodel.Reply{Text: "Hello.", Usage: textmodel.Usage{Input: 10, Output: 2}}, nil
 		})
-		f.say("And?", func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
+		f.say("And?", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("gone")}
 		})
 		want := []TurnOver{
-			{Status: protocol.DoneCompleted, Took: time.Second, First: 300 * time.Millisecond, Usage: Usage{Input: 10, Output: 2}},
+			{Status: protocol.DoneCompleted, Took: time.Second, First: 300 * time.Millisecond, Usage: textmodel.Usage{Input: 10, Output: 2}},
 			{Status: protocol.DoneFailed, Code: protocol.CodeProviderUnavailable},
 		}
 		if len(told) != 2 || told[0] != want[0] || told[1] != want[1] {

@@ -14,6 +14,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // openApprovals are approvals that nobody knows the outcome of, as the store has them.
@@ -108,7 +109,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 		notice := func(text string) conversation.Entry {
 			return conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, System: true, Text: text}
 		}
-		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			pass(time.Second)
 			f.kept.append(t, "conv", notice("The user approved pay (reference AAAAAA), and it was run."))
 			pass(time.Second)
@@ -128,7 +129,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.say("Well?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		f.say("Well?", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			f.kept.append(t, "conv", notice(prompts.DeclinedNotice("pay", c.Reference)))
 			return says("As you like.")(ctx, p, delta)
 		})

@@ -19,6 +19,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // Conversations stores conversations; *store.Conversations implements it.
@@ -42,7 +43,7 @@ type Answers interface {
 
 // Options configures an Agent. Model, Executor and Conversations are required.
 type Options struct {
-	Model         Model
+	Model         textmodel.Model
 	Executor      *execute.Executor
 	Conversations Conversations
 	Answers       Answers   // lets clients repeat a message to another process. Nil keeps the state in this process only.
@@ -78,7 +79,7 @@ type TurnOver struct {
 	Status      string        // protocol.DoneCompleted or protocol.DoneFailed
 	Code        string        // the error code that the client received; empty without an error
 	Took, First time.Duration // Took is the attempt's duration and First the time to the first text; zero without text
-	Usage       Usage
+	Usage       textmodel.Usage
 }
 
 // Bill is the usage of an attempt at a turn.
@@ -88,7 +89,7 @@ type Bill struct {
 	User                user.User
 	Key                 string // Request.Key
 	Agent, AgentVersion string // Agent and AgentVersion identify the persona that answered
-	Usage               Usage
+	Usage               textmodel.Usage
 	Estimated           int64 // counts model answers without a usage report; Usage then contains an estimate
 }
 
@@ -129,7 +130,7 @@ type Step struct {
 // Replied is the model's answer to a prompt.
 type Replied struct {
 	Began, First time.Time // Began is the time of the request and First that of the first text; zero without text
-	Reply        Reply
+	Reply        textmodel.Reply
 	Err          error // explains an incomplete Reply: a *ModelError, or the context's error
 }
 
@@ -139,7 +140,7 @@ func (t *turn) follow() {
 	}
 	t.follower = t.a.opts.Follow(Opening{
 		ConversationID: t.conv.ID, Agent: t.persona.Name, Turn: t.number, At: time.Now(), Parent: t.req.Parent,
-		Said: inWords(t.req.Message, t.req.Parts),
+		Said: textmodel.InWords(t.req.Message, t.req.Parts),
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
+	"voicegw/transport/textmodel"
 )
 
 // TestPersonas: the persona that a request asks for answers, with its own text and tools, and keeps the
@@ -13,7 +14,7 @@ import (
 func TestPersonas(t *testing.T) {
 	there := map[string]*Persona{"billing": {Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, Budget: calls.Budget{Total: 2}}}
 	f := newFixture(t, fixtureSetting{options: Options{Personas: func(name string) *Persona { return there[name] }}})
-	say := func(asked string) Prompt {
+	say := func(asked string) textmodel.Prompt {
 		t.Helper()
 		if _, err := f.respond(t.Context(), Request{ConversationID: "c-of-personas", User: user.Must("ada"), Message: "Hello, " + asked, Agent: asked}, says("Yes.")); err != nil {
 			t.Fatal(err)

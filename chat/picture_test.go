@@ -11,10 +11,11 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // seen are the images of a prompt's messages.
-func seen(p Prompt) (all []string) {
+func seen(p textmodel.Prompt) (all []string) {
 	for _, m := range p.Messages {
 		for _, part := range m.Parts {
 			if part.Image != "" {
@@ -30,7 +31,7 @@ func seen(p Prompt) (all []string) {
 func TestImages(t *testing.T) {
 	bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 		const one, two = "https://example.com/1", "data:image/png;base64,QUJD"
-		parts := []Part{{Text: "Which is older,"}, {Image: one, Detail: "low"}, {Text: "or"}, {Image: two}}
+		parts := []textmodel.Part{{Text: "Which is older,"}, {Image: one, Detail: "low"}, {Text: "or"}, {Image: two}}
 		ask := func(req Request, steps ...step) {
 			t.Helper()
 			if _, err := f.respond(t.Context(), req, steps...); err != nil {
@@ -42,7 +43,7 @@ func TestImages(t *testing.T) {
 		if got := f.last().Messages; len(got) < 2 || !cmp.Equal(got[len(got)-3].Parts, parts) {
 			t.Errorf("the model is shown %+v", got)
 		}
-		ask(Request{Parts: []Part{{Image: two}}}, says("A fox."))
+		ask(Request{Parts: []textmodel.Part{{Image: two}}}, says("A fox."))
 		if got := seen(f.last()); !cmp.Equal(got, []string{two}) {
 			t.Errorf("the second turn shows %q", got)
 		}
@@ -67,8 +68,8 @@ func TestImages(t *testing.T) {
 // TestImagesOfAKeptHistory: of a conversation that the client keeps, all images are shown.
 func TestImagesOfAKeptHistory(t *testing.T) {
 	bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
-		history := []Message{{Role: RoleUser, Text: "Look", Parts: []Part{{Text: "Look"}, {Image: "https://example.com/1"}}}, {Role: RoleAssistant, Text: "A fox."}}
-		if _, err := f.respond(t.Context(), Request{History: history, Parts: []Part{{Image: "https://example.com/2"}}}, says("Two foxes.")); err != nil {
+		history := []textmodel.Message{{Role: textmodel.RoleUser, Text: "Look", Parts: []textmodel.Part{{Text: "Look"}, {Image: "https://example.com/1"}}}, {Role: textmodel.RoleAssistant, Text: "A fox."}}
+		if _, err := f.respond(t.Context(), Request{History: history, Parts: []textmodel.Part{{Image: "https://example.com/2"}}}, says("Two foxes.")); err != nil {
 			t.Fatal(err)
 		}
 		if got := seen(f.last()); !cmp.Equal(got, []string{"https://example.com/1", "https://example.com/2"}) {
@@ -81,13 +82,13 @@ func TestImagesOfAKeptHistory(t *testing.T) {
 // message, also in the history; the same image is the same message.
 func TestImagesAreOfTheMessage(t *testing.T) {
 	with := func(image, detail string) Request {
-		return Request{Message: "Look", Parts: []Part{{Text: "Look"}, {Image: image, Detail: detail}}}
+		return Request{Message: "Look", Parts: []textmodel.Part{{Text: "Look"}, {Image: image, Detail: detail}}}
 	}
 	earlier := func(image string) Request {
-		return Request{Message: "And now?", History: []Message{{Role: RoleUser, Text: "Look", Parts: []Part{{Image: image}}}}}
+		return Request{Message: "And now?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Look", Parts: []textmodel.Part{{Image: image}}}}}
 	}
 	keys := map[string]int{}
-	for i, req := range []Request{with("a", ""), with("b", ""), with("a", "low"), {Message: "Look"}, {Message: "Look", History: []Message{}}, earlier("a"), earlier("b")} {
+	for i, req := range []Request{with("a", ""), with("b", ""), with("a", "low"), {Message: "Look"}, {Message: "Look", History: []textmodel.Message{}}, earlier("a"), earlier("b")} {
 		key := keyOf(t, req)
 		if old, twice := keys[key]; twice {
 			t.Errorf("%d is the same message as %d", i, old)
@@ -98,8 +99,8 @@ func TestImagesAreOfTheMessage(t *testing.T) {
 	}
 	// Arguments that are no JSON leave a message the same, wherever its settings stand in memory.
 	strange := func() Request {
-		return Request{Message: "x", Parallel: new(true), Tools: []Tool{{Name: "a", Strict: new(true)}},
-			History: []Message{{Role: RoleAssistant, Calls: []ToolCall{{ID: "1", Name: "a", Args: json.RawMessage(`{"`)}}}, {Role: RoleTool, CallID: "1", Text: "no"}}}
+		return Request{Message: "x", Parallel: new(true), Tools: []textmodel.Tool{{Name: "a", Strict: new(true)}},
+			History: []textmodel.Message{{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "1", Name: "a", Args: json.RawMessage(`{"`)}}}, {Role: textmodel.RoleTool, CallID: "1", Text: "no"}}}
 	}
 	if first, again := keyOf(t, strange()), keyOf(t, strange()); first != again {
 		t.Error("a message with arguments that are no JSON is another one each time")
@@ -109,10 +110,10 @@ func TestImagesAreOfTheMessage(t *testing.T) {
 // TestBlindModelIsShownNothing: an image is refused where the model sees none, wherever it is.
 func TestBlindModelIsShownNothing(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		image := []Part{{Image: "https://example.com/1"}}
+		image := []textmodel.Part{{Image: "https://example.com/1"}}
 		for _, req := range []Request{
-			{Parts: image}, {Message: "x", History: []Message{{Role: RoleUser, Parts: image}}},
-			{History: []Message{{Role: RoleUser, Parts: image}, {Role: RoleAssistant, Calls: []ToolCall{{ID: "1", Name: "mine"}}}, {Role: RoleTool, CallID: "1"}}},
+			{Parts: image}, {Message: "x", History: []textmodel.Message{{Role: textmodel.RoleUser, Parts: image}}},
+			{History: []textmodel.Message{{Role: textmodel.RoleUser, Parts: image}, {Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "1", Name: "mine"}}}, {Role: textmodel.RoleTool, CallID: "1"}}},
 		} {
 			if _, err := f.respond(t.Context(), req); !errors.Is(err, ErrMessage) {
 				t.Errorf("%+v: %v", req, err)
@@ -124,13 +125,13 @@ func TestBlindModelIsShownNothing(t *testing.T) {
 // TestImageThatTheProviderRefuses: the client is told that it is its image, and not the gateway.
 func TestImageThatTheProviderRefuses(t *testing.T) {
 	fails := func(kind transport.Kind, words string) step {
-		return func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: kind, Err: errors.New(words)}
+		return func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: kind, Err: errors.New(words)}
 		}
 	}
-	image := []Part{{Image: "https://example.com/1"}}
+	image := []textmodel.Part{{Image: "https://example.com/1"}}
 	for words, c := range map[string]struct {
-		parts []Part
+		parts []textmodel.Part
 		kind  transport.Kind
 		want  string
 	}{

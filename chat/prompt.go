@@ -14,13 +14,15 @@ import (
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/transport/textmodel"
 )
 
 // prompt returns the model's input: the system text, as much of the history as fits, and this turn.
-func (t *turn) prompt() Prompt {
-	p := Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
+func (t *turn) prompt() textmodel.Prompt {
+	p := textmodel.Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
 	if t.a.opts.Instructions != nil {
-		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.persona, t.tools, t.mark, t.req.TimeZone)})
+		text := t.a.opts.Instructions(t.persona, t.tools, t.mark, t.req.TimeZone)
+		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleSystem, Text: text})
 	}
 	before := t.req.History
 	if before == nil {
@@ -33,7 +35,7 @@ func (t *turn) prompt() Prompt {
 	}
 	if t.tools != nil {
 		for _, tool := range t.tools.Tools(spec.ModeText) {
-			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
+			p.Tools = append(p.Tools, textmodel.Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
 		}
 	}
 	for _, tool := range t.req.Tools { // written by the client, so the mark is removed
@@ -49,11 +51,11 @@ func (t *turn) prompt() Prompt {
 }
 
 // marked adds the mark to the gateway's own messages and removes it from all other text.
-func marked(mark prompts.Mark, m Message) Message {
+func marked(mark prompts.Mark, m textmodel.Message) textmodel.Message {
 	switch {
-	case m.notice:
+	case m.Notice:
 		m.Text = mark.Notice(m.Text)
-	case m.Role == RoleTool:
+	case m.Role == textmodel.RoleTool:
 		m.Text = string(mark.JSON(json.RawMessage(m.Text)))
 	default:
 		m.Text = mark.Foreign(m.Text)
@@ -97,8 +99,8 @@ const wholeTurns = 2
 const maxHistory = 48_000
 
 // history returns the conversation so far, without the oldest entries if it is too long.
-func (t *turn) history() []Message {
-	var all [][]Message // grouped by entry: calls and their answers stay together
+func (t *turn) history() []textmodel.Message {
+	var all [][]textmodel.Message // grouped by entry: calls and their answers stay together
 	for _, e := range t.conv.Entries {
 		all = append(all, entryMessages(e, e.Turn > t.conv.Turns-wholeTurns))
 	}
@@ -109,9 +111,9 @@ func (t *turn) history() []Message {
 		}
 		first--
 	}
-	var out []Message
+	var out []textmodel.Message
 	if before := t.before(first); before != "" {
-		out = append(out, Message{Role: RoleUser, Text: before, notice: true})
+		out = append(out, textmodel.Message{Role: textmodel.RoleUser, Text: before, Notice: true})
 	}
 	for _, group := range all[first:] {
 		out = append(out, group...)
@@ -131,7 +133,7 @@ func (t *turn) before(first int) string {
 	return prompts.SaidBefore(brief)
 }
 
-func size(group []Message) int {
+func size(group []textmodel.Message) int {
 	n := 0
 	for _, m := range group {
 		n += utf8.RuneCountInString(m.Text)
@@ -143,7 +145,7 @@ func size(group []Message) int {
 	return n
 }
 
-func entryMessages(e conversation.Entry, whole bool) []Message {
+func entryMessages(e conversation.Entry, whole bool) []textmodel.Message {
 	text := e.Text
 	if e.Interrupted {
 		text += prompts.InterruptedHere
@@ -152,34 +154,35 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 		text += prompts.BrokeOffHere
 	}
 	if e.Role == conversation.RoleContext {
-		return []Message{{Role: RoleUser, Text: prompts.PageContext(text), notice: true}}
+		return []textmodel.Message{{Role: textmodel.RoleUser, Text: prompts.PageContext(text), Notice: true}}
 	}
 	if e.Side == conversation.SideVoice {
 		text = prompts.ByVoice + text
 	}
 	switch {
 	case e.Role != conversation.RoleAssistant:
-		return []Message{{Role: RoleUser, Text: text, notice: e.System && e.Role == conversation.RoleNotice}}
+		return []textmodel.Message{{Role: textmodel.RoleUser, Text: text, Notice: e.System && e.Role == conversation.RoleNotice}}
 	case len(e.Calls) == 0:
-		m := Message{Role: RoleAssistant, Text: text}
+		m := textmodel.Message{Role: textmodel.RoleAssistant, Text: text}
 		if whole {
 			m.Extra = e.Extra
 		}
-		return []Message{m}
+		return []textmodel.Message{m}
 	case whole && e.Side == conversation.SideText && allKept(e.Calls):
-		m := Message{Role: RoleAssistant, Text: text, Extra: e.Extra}
-		var answers []Message
+		m := textmodel.Message{Role: textmodel.RoleAssistant, Text: text, Extra: e.Extra}
+		var answers []textmodel.Message
 		for _, c := range e.Calls {
-			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: c.Args, Extra: c.Extra})
-			answers = append(answers, Message{Role: RoleTool, CallID: c.ID, Text: string(c.Envelope)})
+			m.Calls = append(m.Calls, textmodel.ToolCall{ID: c.ID, Name: c.Tool, Args: c.Args, Extra: c.Extra})
+			answers = append(answers, textmodel.Message{Role: textmodel.RoleTool, CallID: c.ID, Text: string(c.Envelope)})
 		}
-		return append([]Message{m}, answers...)
+		return append([]textmodel.Message{m}, answers...)
 	default:
 		var named []string
 		for _, c := range e.Calls {
 			named = append(named, c.Tool+": "+c.Outcome())
 		}
-		return []Message{{Role: RoleAssistant, Text: strings.TrimSpace(text + " " + prompts.Called(strings.Join(named, ", ")))}}
+		text = strings.TrimSpace(text + " " + prompts.Called(strings.Join(named, ", ")))
+		return []textmodel.Message{{Role: textmodel.RoleAssistant, Text: text}}
 	}
 }
 

@@ -16,19 +16,20 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // stubborn is a model that asks for another payment whenever it is asked anything, and
 // speaks only where it is given no tools.
 type stubborn struct{ calls int }
 
-func (s *stubborn) Complete(_ context.Context, p Prompt, delta func(string)) (Reply, error) {
+func (s *stubborn) Complete(_ context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 	if p.ToolsOff {
 		delta("I cannot pay.")
-		return Reply{Text: "I cannot pay."}, nil
+		return textmodel.Reply{Text: "I cannot pay."}, nil
 	}
 	s.calls++
-	return Reply{Calls: []ToolCall{{ID: nth(s.calls), Name: "pay", Args: json.RawMessage(fmt.Sprintf(`{"name":"Bob %d"}`, s.calls))}}}, nil
+	return textmodel.Reply{Calls: []textmodel.ToolCall{{ID: nth(s.calls), Name: "pay", Args: json.RawMessage(fmt.Sprintf(`{"name":"Bob %d"}`, s.calls))}}}, nil
 }
 
 // asked carries out a turn with the stubborn model, and returns its questions.
@@ -102,10 +103,10 @@ func TestDeclinedIsNotAskedForEver(t *testing.T) {
 // waits is a stubborn model that asks once, and then once more after each answer.
 type waits struct{ stubborn }
 
-func (w *waits) Complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
-	if last := p.Messages[len(p.Messages)-1]; last.Role == RoleTool {
+func (w *waits) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+	if last := p.Messages[len(p.Messages)-1]; last.Role == textmodel.RoleTool {
 		delta("As you see.")
-		return Reply{Text: "As you see."}, nil
+		return textmodel.Reply{Text: "As you see."}, nil
 	}
 	return w.stubborn.Complete(ctx, p, delta)
 }

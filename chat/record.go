@@ -12,6 +12,7 @@ import (
 	"voicegw/internal/logging"
 	"voicegw/protocol"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // record is the state of a message, stored before a call with side effects, and at the end.
@@ -29,7 +30,7 @@ type record struct {
 	Lead    []conversation.Entry `json:"lead,omitempty"`
 	Refused bool                 `json:"refused,omitempty"` // the turn did not begin, because its confirmation was invalid
 	Rounds  []round              `json:"rounds,omitempty"`  // the model's answers so far
-	Usage   Usage                `json:"usage"`
+	Usage   textmodel.Usage      `json:"usage"`
 	At      time.Time            `json:"at"`
 
 	events []protocol.ServerMessage // the messages sent to the client. Their secrets exist only in this process.
@@ -43,7 +44,7 @@ type round struct {
 	Extra json.RawMessage `json:"extra,omitempty"`
 }
 
-func (r *record) add(at time.Time, reply Reply) {
+func (r *record) add(at time.Time, reply textmodel.Reply) {
 	next := round{At: at, Text: reply.Text, Extra: reply.Extra}
 	for _, c := range reply.Calls {
 		next.Calls = append(next.Calls, calledOnce{ID: c.ID, Name: c.Name, Args: string(c.Args), Extra: c.Extra})
@@ -51,10 +52,10 @@ func (r *record) add(at time.Time, reply Reply) {
 	r.Rounds = append(slices.Clip(r.Rounds), next)
 }
 
-func (r round) asked() []ToolCall {
-	var out []ToolCall
+func (r round) asked() []textmodel.ToolCall {
+	var out []textmodel.ToolCall
 	for _, c := range r.Calls {
-		out = append(out, ToolCall{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Extra: c.Extra})
+		out = append(out, textmodel.ToolCall{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Extra: c.Extra})
 	}
 	return out
 }

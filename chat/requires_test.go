@@ -9,6 +9,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/transport/textmodel"
 )
 
 // TestAToolOfAScope: only users with the scope that a tool requires have the tool in a turn, also with the
@@ -32,8 +33,8 @@ func TestAToolOfAScope(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, p := range f.model.prompts {
-				offered := slices.ContainsFunc(p.Tools, func(tool Tool) bool { return tool.Name == "secret" })
-				guide := slices.ContainsFunc(p.Tools, func(tool Tool) bool {
+				offered := slices.ContainsFunc(p.Tools, func(tool textmodel.Tool) bool { return tool.Name == "secret" })
+				guide := slices.ContainsFunc(p.Tools, func(tool textmodel.Tool) bool {
 					return tool.Name == spec.DescribeTool && strings.Contains(string(tool.Parameters), `"secret"`)
 				})
 				if offered != c.has || guide != c.has {

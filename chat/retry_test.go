@@ -20,6 +20,7 @@ import (
 	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // lines are all messages of an answer in their own words, without the numbers of a stream;
@@ -53,8 +54,8 @@ func ways() map[string]Request {
 		"an id, without a conversation":          {ID: "m-2", Message: "Book", ConversationID: "none"},
 		"the same words":                         {Message: "Book"},
 		"the same words, without a conversation": {Message: "Book", ConversationID: "none"},
-		"a history of the client's":              {History: []Message{{Role: RoleUser, Text: "Hello"}, {Role: RoleAssistant, Text: "Hi"}}, Message: "Book", ConversationID: "none"},
-		"an id beside a history":                 {ID: "m-3", History: []Message{}, Message: "Book", ConversationID: "none"},
+		"a history of the client's":              {History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hello"}, {Role: textmodel.RoleAssistant, Text: "Hi"}}, Message: "Book", ConversationID: "none"},
+		"an id beside a history":                 {ID: "m-3", History: []textmodel.Message{}, Message: "Book", ConversationID: "none"},
 	}
 }
 
@@ -70,7 +71,7 @@ func TestTheSameMessageAgain(t *testing.T) {
 					return registry.Result{Data: "done"}, nil
 				}
 				joined := make(chan *turnTold)
-				first, err := f.respond(t.Context(), req, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				first, err := f.respond(t.Context(), req, func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("One moment.")
 					go func() {
 						told, err := f.respond(t.Context(), req)
@@ -189,12 +190,12 @@ func TestOneOfTwoLeaves(t *testing.T) {
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			if _, err := f.respond(ctx, Request{Message: "Tell"}, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			if _, err := f.respond(ctx, Request{Message: "Tell"}, func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				select {
 				case <-time.After(time.Second):
 					return says("Once upon a time.")(ctx, p, delta)
 				case <-ctx.Done():
-					return Reply{}, ctx.Err()
+					return textmodel.Reply{}, ctx.Err()
 				}
 			}); err != nil {
 				t.Error(err)
@@ -222,8 +223,8 @@ func TestFailedMessageGoesOn(t *testing.T) {
 	for name, req := range ways() {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				lost := func(context.Context, Prompt, func(string)) (Reply, error) {
-					return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
+				lost := func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+					return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("no route")}
 				}
 				elsewhere := newFixture(t, fixtureSetting{besides: f})
 				for i, try := range []struct {
@@ -321,14 +322,14 @@ func TestTooLongToBeKept(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Change"}
 		calls := func(id string) step {
-			return func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			return func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				r, err := callsTools(id, "change", `{"name":"a"}`)(ctx, p, delta)
 				r.Text = strings.Repeat("a", mostRecord)
 				return r, err
 			}
 		}
-		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
+		lost := func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("no route")}
 		}
 		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
 		g := newFixture(t, fixtureSetting{besides: f})
@@ -368,11 +369,11 @@ func TestALongTurnIsKnown(t *testing.T) {
 // the message is the same one all the same, and another one with other arguments.
 func TestCallsThatAreNoJSON(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		tools := []Tool{{Name: "theirs", Parameters: json.RawMessage(`{}`)}}
+		tools := []textmodel.Tool{{Name: "theirs", Parameters: json.RawMessage(`{}`)}}
 		said := func(args string) Request {
 			yes := true
-			return Request{ConversationID: "none", Message: "Go", Tools: tools, Parallel: &yes, History: []Message{
-				{Role: RoleUser, Text: "Hello"}, {Role: RoleAssistant, Calls: []ToolCall{{ID: "a", Name: "theirs", Args: json.RawMessage(args)}}}, {Role: RoleTool, CallID: "a", Text: "x"}}}
+			return Request{ConversationID: "none", Message: "Go", Tools: tools, Parallel: &yes, History: []textmodel.Message{
+				{Role: textmodel.RoleUser, Text: "Hello"}, {Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "a", Name: "theirs", Args: json.RawMessage(args)}}}, {Role: textmodel.RoleTool, CallID: "a", Text: "x"}}}
 		}
 		for i, args := range []string{"", "{", `{"a":1}`, `{"a":2}`} {
 			first, err := f.respond(t.Context(), said(args), says(fmt.Sprint("Done ", i)))
@@ -429,7 +430,7 @@ func TestSaidTwice(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
-				_, err := f.respond(ctx, Request{Message: "Yes"}, tc.first, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				_, err := f.respond(ctx, Request{Message: "Yes"}, tc.first, func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					r, err := says("One.")(ctx, p, delta)
 					if tc.leaves {
 						leave()
@@ -470,7 +471,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 		for _, g := range []*fixture{f, elsewhere, f} {
 			for name, wrong := range map[string]Request{
 				"other words":          {ID: "m-1", Message: "Bye", ConversationID: "none"},
-				"a history":            {ID: "m-1", Message: "Hello", History: []Message{}},
+				"a history":            {ID: "m-1", Message: "Hello", History: []textmodel.Message{}},
 				"a confirmation":       {ID: "m-1", Confirmation: &Confirmation{Token: "cf_x"}},
 				"another conversation": {ID: "m-1", Message: "Hello", ConversationID: "other"},
 			} {
@@ -534,9 +535,9 @@ func TestApprovedAgain(t *testing.T) {
 		asked := f.proposed()
 		ctx, leave := context.WithCancel(t.Context())
 		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
-		_, _ = f.respond(ctx, req, func(context.Context, Prompt, func(string)) (Reply, error) {
+		_, _ = f.respond(ctx, req, func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 			leave()
-			return Reply{}, context.Canceled
+			return textmodel.Reply{}, context.Canceled
 		})
 		told, err := f.respond(t.Context(), req, says("It is paid."))
 		if err != nil || told.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
@@ -561,7 +562,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		long := says(strings.Repeat("a", 100<<10))
 		for i := range 150 {
-			if _, err := f.respond(t.Context(), Request{ID: fmt.Sprint(i), Message: "Tell", History: []Message{}}, long); err != nil {
+			if _, err := f.respond(t.Context(), Request{ID: fmt.Sprint(i), Message: "Tell", History: []textmodel.Message{}}, long); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store/storetest"
+	"voicegw/transport/textmodel"
 )
 
 // TestConversationsAboutCalls plays the conversations that voice and text have in common
@@ -34,7 +35,7 @@ func TestConversationsAboutCalls(t *testing.T) {
 type textPlayer struct {
 	t       *testing.T
 	agent   *Agent
-	replies chan Reply // to the model's Complete, from the player; not closed
+	replies chan textmodel.Reply // to the model's Complete, from the player; not closed
 	turn    sync.WaitGroup
 	open    bool // a message is being answered
 	said    int  // messages so far: each is another one
@@ -54,7 +55,7 @@ type toolEnds struct {
 }
 
 func newTextPlayer(t *testing.T) *textPlayer {
-	p := &textPlayer{t: t, replies: make(chan Reply), tools: map[string]toolEnds{}}
+	p := &textPlayer{t: t, replies: make(chan textmodel.Reply), tools: map[string]toolEnds{}}
 	tools := callstest.Tools(t, p.handle)
 	executor := execute.New(execute.Options{Ledger: &storetest.Ledger{}, Confirmations: &storetest.Confirmations{}})
 	t.Cleanup(executor.Close)
@@ -70,7 +71,7 @@ func newTextPlayer(t *testing.T) *textPlayer {
 }
 
 // Complete answers with the next reply.
-func (p *textPlayer) Complete(context.Context, Prompt, func(string)) (Reply, error) {
+func (p *textPlayer) Complete(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 	return <-p.replies, nil
 }
 
@@ -135,7 +136,7 @@ func (p *textPlayer) emit(m protocol.ServerMessage) {
 // endTurn lets the model end its answer.
 func (p *textPlayer) endTurn() {
 	if p.open {
-		p.replies <- Reply{Text: "Well."}
+		p.replies <- textmodel.Reply{Text: "Well."}
 		p.turn.Wait()
 		p.open = false
 	}
@@ -151,9 +152,9 @@ func (p *textPlayer) Answer(token string, approved bool) ([]protocol.ServerMessa
 }
 
 func (p *textPlayer) Call(batch []callstest.Call) ([]protocol.ServerMessage, []string) {
-	var reply Reply
+	var reply textmodel.Reply
 	for _, c := range batch {
-		reply.Calls = append(reply.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: json.RawMessage(c.Args)})
+		reply.Calls = append(reply.Calls, textmodel.ToolCall{ID: c.ID, Name: c.Tool, Args: json.RawMessage(c.Args)})
 	}
 	p.replies <- reply
 	return p.flush()

@@ -9,6 +9,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/transport/textmodel"
 )
 
 // TestSwitchInText: the persona to which a call hands the user over answers in the same turn, with its own
@@ -28,7 +29,7 @@ func TestSwitchInText(t *testing.T) {
 		}
 		return got
 	}
-	toolsOf := func(p Prompt) (names []string) {
+	toolsOf := func(p textmodel.Prompt) (names []string) {
 		for _, tool := range p.Tools {
 			names = append(names, tool.Name)
 		}

@@ -12,15 +12,16 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // TestBrokenOff: what a user has read of an answer that broke off stays in the conversation with
 // the calls before it, marked; the message that is sent again replaces it.
 func TestBrokenOff(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		breaks := func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		breaks := func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("It is in the")
-			return Reply{}, &ModelError{Kind: transport.KindRetry, Begun: true, Err: errors.New("reset")}
+			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Begun: true, Err: errors.New("reset")}
 		}
 		told := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
 		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != protocol.DoneFailed {
@@ -70,8 +71,8 @@ func TestAToolIsToldTheClientsHistory(t *testing.T) {
 			said = c.Needs.Inviter.Said()
 			return registry.Result{Data: "done"}, nil
 		}
-		req := Request{ConversationID: "none", Message: "Call me", History: []Message{
-			{Role: RoleSystem, Text: "Be brief."}, {Role: RoleUser, Text: "I am in Rome."}, {Role: RoleAssistant, Text: "Noted."}}}
+		req := Request{ConversationID: "none", Message: "Call me", History: []textmodel.Message{
+			{Role: textmodel.RoleSystem, Text: "Be brief."}, {Role: textmodel.RoleUser, Text: "I am in Rome."}, {Role: textmodel.RoleAssistant, Text: "Noted."}}}
 		if _, err := f.respond(t.Context(), req, callsTools(nth(1), "look", `{}`), says("Speak.")); err != nil {
 			t.Fatal(err)
 		}

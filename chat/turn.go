@@ -19,6 +19,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // turn is one turn in progress. Except for emit, only the goroutine of serve may use it.
@@ -43,18 +44,18 @@ type turn struct {
 	fresh     undelivered // answers that the next request delivers to the model
 	unwritten audit.Unwritten
 
-	earlier  []Message       // the client's history as the model gets it
-	handed   map[string]bool // calls that the client runs, by the gateway's name
+	earlier  []textmodel.Message // the client's history as the model gets it
+	handed   map[string]bool     // calls that the client runs, by the gateway's name
 	calls    calls.Calls
-	asked    []ToolCall
+	asked    []textmodel.ToolCall
 	answers  map[string]registry.Envelope // answers to calls, by the gateway's name
-	messages []Message                    // this turn's messages for the model
+	messages []textmodel.Message          // this turn's messages for the model
 	entries  []conversation.Entry         // this turn's entries for the conversation
-	usage    Usage
+	usage    textmodel.Usage
 	began    time.Time
-	first    time.Duration // until the first text; zero before
-	billed   Usage         // the part of usage from earlier attempts
-	guesses  int64         // answers of this attempt with estimated usage
+	first    time.Duration   // until the first text; zero before
+	billed   textmodel.Usage // the part of usage from earlier attempts
+	guesses  int64           // answers of this attempt with estimated usage
 	items    int
 	attempt
 	again    bool            // the current intents were applied by an earlier attempt
@@ -231,14 +232,14 @@ func (t *turn) over(status string, failure *protocol.Error) {
 func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.ID}) }
 
 // said adds the user's message of this turn. The conversation stores a word instead of an image.
-func (t *turn) said(text string, parts []Part) {
-	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, Parts: parts})
+func (t *turn) said(text string, parts []textmodel.Part) {
+	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: text, Parts: parts})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
-		Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
+		Role: conversation.RoleUser, Text: textmodel.InWords(text, parts), Turn: t.number})
 }
 
 func (t *turn) noted(text string) {
-	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, notice: true})
+	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: text, Notice: true})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
 		Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
@@ -335,7 +336,7 @@ func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 func (t *turn) finishRound(ctx context.Context, n int) (done bool, failure *protocol.Error) {
 	r := &t.rec.Rounds[n]
 	t.items = max(t.items, n+1)
-	reply := Reply{Text: r.Text, Calls: r.asked(), Extra: r.Extra}
+	reply := textmodel.Reply{Text: r.Text, Calls: r.asked(), Extra: r.Extra}
 	if len(r.Calls) == 0 {
 		return t.answered(r.At, reply)
 	}
@@ -359,7 +360,7 @@ func noAnswer() *protocol.Error {
 }
 
 // answered handles a reply without calls. If it is empty, the model is asked once more.
-func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol.Error) {
+func (t *turn) answered(at time.Time, reply textmodel.Reply) (done bool, failure *protocol.Error) {
 	switch {
 	case strings.TrimSpace(reply.Text) != "":
 		if !t.replaying {
@@ -367,7 +368,7 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol
 		}
 		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText,
 			Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)})
-		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Extra: reply.Extra})
+		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text, Extra: reply.Extra})
 		return !t.corrects(reply.Text), nil
 	case reply.Refused:
 		return true, refused()
@@ -379,7 +380,7 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol
 		if t.toolsOff {
 			again += " " + prompts.WithoutTools
 		}
-		t.messages = append(t.messages, Message{Role: RoleUser, Text: again, notice: true})
+		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: again, Notice: true})
 		return false, nil
 	}
 }
@@ -397,7 +398,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 		}
 		return nil
 	}
-	failed := &ModelError{Kind: transport.KindRetry}
+	failed := &textmodel.Error{Kind: transport.KindRetry}
 	_ = errors.As(err, &failed) // otherwise unknown and possibly temporary
 	row := failed.Kind.Failure()
 	t.a.opts.Logger.Log(ctx, row.Level, "the chat model failed", "conversation_id", t.conv.ID, "kind", row.Name, "error", err)
@@ -416,7 +417,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 }
 
 // settingOf returns the client's setting that the model rejected, or an empty string.
-func (r *Request) settingOf(failed *ModelError) string {
+func (r *Request) settingOf(failed *textmodel.Error) string {
 	if failed.Kind != transport.KindInvalid {
 		return ""
 	}

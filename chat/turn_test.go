@@ -17,13 +17,14 @@ import (
 	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // TestTurn: what a turn with a tool tells, in order, and what the model is given.
 func TestTurn(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Who is Ada?",
-			func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				delta("One moment.")
 				r, err := callsTools(nth(1), "search", `{"name":"ada"}`)(ctx, p, delta)
 				r.Text = "One moment."
@@ -56,7 +57,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
-		if first.Messages[0].Role != RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 11 || first.Tools[0].Description == "" || first.ToolsOff {
+		if first.Messages[0].Role != textmodel.RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 11 || first.Tools[0].Description == "" || first.ToolsOff {
 			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
 		}
 		if strings.Contains(first.User, "ada") || len(first.User) != 24 {
@@ -108,8 +109,8 @@ func TestCallsAfterAnEmptyAnswer(t *testing.T) {
 // error, and is not asked again.
 func TestRefusal(t *testing.T) {
 	refuses := func(text string) step {
-		return func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{Text: text, Refused: true}, nil
+		return func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{Text: text, Refused: true}, nil
 		}
 	}
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
@@ -126,8 +127,8 @@ func TestRefusal(t *testing.T) {
 // TestLengthLimit: an answer that ended at the model's limit says so.
 func TestLengthLimit(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Tell", func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{Text: "and th", Cut: true}, nil
+		told := f.say("Tell", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			return textmodel.Reply{Text: "and th", Cut: true}, nil
 		})
 		if d := of[*protocol.TextDone](told); len(d) != 1 || !d[0].Cut {
 			t.Errorf("%+v", d)
@@ -174,12 +175,12 @@ func TestModelFails(t *testing.T) {
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("It is")
 					if kind == 0 {
-						return Reply{}, errors.New("inner secret")
+						return textmodel.Reply{}, errors.New("inner secret")
 					}
-					return Reply{}, &ModelError{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
+					return textmodel.Reply{}, &textmodel.Error{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
 				})
 				errs := of[*protocol.Error](told)
 				if kind != 0 {
@@ -205,11 +206,11 @@ func TestModelFails(t *testing.T) {
 // TestTurnTime: a turn that takes too long ends, the client is told why, and tools that
 // can be stopped are.
 func TestTurnTime(t *testing.T) {
-	forever := func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) {
+	forever := func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 		<-ctx.Done()
-		return Reply{}, context.Cause(ctx)
+		return textmodel.Reply{}, context.Cause(ctx)
 	}
-	late := func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+	late := func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 		<-time.After(turnTime - 10*time.Second) // the tool has less time than a turn
 		return callsTools(nth(1), "stop", `{}`)(ctx, p, delta)
 	}
@@ -335,7 +336,7 @@ func TestStoreFails(t *testing.T) {
 func TestVoiceEndsMeanwhile(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Hello", says("Hi."))
-		f.say("And?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		f.say("And?", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			f.kept.append(t, "conv", conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "by voice", Turn: 2})
 			return says("Well.")(ctx, p, delta)
 		})
@@ -357,7 +358,7 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 // TestOwnHistory: for a client that keeps the conversation nothing is loaded or kept.
 func TestOwnHistory(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told, err := f.respond(t.Context(), Request{Message: "And?", History: []Message{{Role: RoleUser, Text: "One"}, {Role: RoleAssistant, Text: "Two"}}}, says("Three."))
+		told, err := f.respond(t.Context(), Request{Message: "And?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}}, says("Three."))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,8 +381,8 @@ func TestSettingsOfTheClient(t *testing.T) {
 		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
 	} {
 		bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
-				return Reply{}, &ModelError{Kind: transport.KindInvalid, Param: words[0], Err: errors.New(words[1])}
+			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+				return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindInvalid, Param: words[0], Err: errors.New(words[1])}
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -408,7 +409,7 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 				t.Errorf("%s %+v", told.types(), begun)
 			}
 		}
-		f.model.steps = []step{func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		f.model.steps = []step{func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			synctest.Wait()
 			first()
 			return callsTools(nth(1), "pay", `{"name":"Bob"}`)(ctx, p, delta)

@@ -10,25 +10,26 @@ import (
 	"voicegw/internal/cost"
 	"voicegw/protocol"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // TestUsageIsGuessed: an answer whose usage the model does not report, or that is broken off before the
 // report, is billed by a guess, and the client is told so; one that is reported is billed as it says.
 func TestUsageIsGuessed(t *testing.T) {
-	broken := &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
-	reported := Usage{Input: 9, Cached: 3, Output: 4}
+	broken := &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("gone")}
+	reported := textmodel.Usage{Input: 9, Cached: 3, Output: 4}
 	for name, tc := range map[string]struct {
-		reply   Reply
+		reply   textmodel.Reply
 		said    string
 		err     error
 		guesses int64
 		output  int64
 	}{
-		"reported":           {Reply{Text: "12345678", Usage: reported}, "12345678", nil, 0, 4},
-		"not reported":       {Reply{Text: "12345678"}, "12345678", nil, 1, 2},
-		"broken off":         {Reply{}, "123456789", broken, 1, 3},
-		"broken at once":     {Reply{}, "", broken, 0, 0},
-		"not shown in parts": {Reply{Text: "1234"}, "", nil, 1, 1},
+		"reported":           {textmodel.Reply{Text: "12345678", Usage: reported}, "12345678", nil, 0, 4},
+		"not reported":       {textmodel.Reply{Text: "12345678"}, "12345678", nil, 1, 2},
+		"broken off":         {textmodel.Reply{}, "123456789", broken, 1, 3},
+		"broken at once":     {textmodel.Reply{}, "", broken, 0, 0},
+		"not shown in parts": {textmodel.Reply{Text: "1234"}, "", nil, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var bills []Bill
@@ -37,7 +38,7 @@ func TestUsageIsGuessed(t *testing.T) {
 				return cost.Amount{Micros: 1, Estimated: b.Estimated}
 			}}})
 			id := conversation.NewID()
-			told, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			told, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				if tc.said != "" {
 					delta(tc.said)
 				}

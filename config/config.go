@@ -236,8 +236,8 @@ type Confirmation struct {
 
 // Claims configures the checks of what the assistant says it has done.
 type Claims struct {
-	// Languages in which [claims](policy.md#claims) are checked: `de`, `en`. Empty checks nothing.
-	Languages []string `key:"languages" eg:"[en, de]"`
+	// Languages in which [claims](policy.md#claims) are checked: `de`, `en`. `[]` checks nothing.
+	Languages []string `key:"languages"`
 }
 
 // The values of Confirmation.Voice.
@@ -432,6 +432,7 @@ func defaultFor(all []transport.Wire) *Config {
 			Twilio:   PhoneTwilio{API: "https://api.twilio.com"}, Telnyx: PhoneTelnyx{API: "https://api.telnyx.com"},
 			Vonage: PhoneVonage{API: "https://api.nexmo.com"}},
 		Safeguards: Safeguards{
+			Claims: Claims{Languages: []string{"de", "en"}},
 			Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 				QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
 		},

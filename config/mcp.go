@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"voicegw/config/setting"
 )
 
@@ -120,9 +122,7 @@ func (v validator) validateMCPServer(prefix string, s *MCPServer) {
 			v.wrong(prefix+key, err.Error())
 		}
 	}
-	if strings.ContainsFunc(s.UserHeader, func(r rune) bool {
-		return r > '~' || r <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) {
+	if s.UserHeader != "" && !httpguts.ValidHeaderFieldName(s.UserHeader) {
 		v.wrong(prefix+"user_header", "is not the name of a header")
 	}
 }

@@ -97,21 +97,16 @@ func (p *Phone) Host() []string {
 }
 
 // Agents returns the agents by number.
-func (p *Phone) Agents() map[string]string {
-	all := map[string]string{}
-	for _, text := range p.Numbers {
-		number, agent, _ := strings.Cut(text, "=")
-		all[strings.TrimSpace(number)] = strings.TrimSpace(agent)
-	}
-	return all
-}
+func (p *Phone) Agents() map[string]string { return pairsIn(p.Numbers) }
 
 // TransferNumbers returns the numbers of Transfers by name.
-func (p *Phone) TransferNumbers() map[string]string {
+func (p *Phone) TransferNumbers() map[string]string { return pairsIn(p.Transfers) }
+
+func pairsIn(list []string) map[string]string {
 	all := map[string]string{}
-	for _, text := range p.Transfers {
-		name, number, _ := strings.Cut(text, "=")
-		all[strings.TrimSpace(name)] = strings.TrimSpace(number)
+	for _, text := range list {
+		name, value, _ := strings.Cut(text, "=")
+		all[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}
 	return all
 }

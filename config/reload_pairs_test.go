@@ -61,7 +61,7 @@ func twoValues() map[string]alternatives {
 	return map[string]alternatives{
 		"listen":                          {nil, with(nil, "listen", "0.0.0.0:8080")},
 		"hosts":                           {nil, with(nil, "hosts", "*")},
-		"claims.languages":                of(nil, "claims.languages", "de", "de, en"),
+		"claims.languages":                of(nil, "claims.languages", "de", ""),
 		"origins":                         {nil, with(nil, "origins", "*")},
 		"tool_dirs":                       {nil, with(nil, "tool_dirs", "/etc/voicegw/tools")},
 		"trusted_proxies":                 {nil, with(nil, "trusted_proxies", "10.0.0.0/8")},

@@ -283,7 +283,8 @@ func (e *evidence) auditTellsAll(f *findings) {
 		}
 	}
 	for k, done := range answered {
-		if _, ours := named(k.tool); ours && began[k] < len(done) {
+		// A service that does not learn the session may have run for a caller that did not, either.
+		if _, ours := named(k.tool); ours && began[k]+began[made{"", k.tool, k.args, k.turn}] < len(done) {
 			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times;%s", k.tool, len(done), k.turn, k.session, began[k], tell(done))
 		}
 	}

@@ -73,7 +73,7 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 				return all, nil, err
 			}
 			closers = append(closers, hosts.Close)
-			all.Entries, all.Handlers[spec.id] = append(all.Entries, entry), tool.Handler()
+			all.Entries, all.Handlers[spec.id] = append(all.Entries, entry), hosts.Handler(tool)
 		case kindHTTP:
 			entry := spec.entry()
 			tool, err := httptool.Parse(spec.id+"/"+httptool.FileName, fmt.Appendf(nil, `{url: "%s/http/%s", private: true, headers: {
@@ -82,7 +82,6 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 			if err != nil {
 				return all, nil, err
 			}
-			closers = append(closers, tool.Close)
 			all.Entries, all.Handlers[spec.id] = append(all.Entries, entry), tool.Handler()
 		case kindMCP:
 			tool, err := spec.approved()
@@ -136,7 +135,7 @@ func (s *services) script(spec chaosTool, n *chaosNode) (registry.Entry, *jstool
 		return entry, nil, nil, err
 	}
 	hosts := jstool.New([]string{serveScripts}, slog.New(slog.DiscardHandler))
-	tool, problems := jstool.Parse(hosts, dir, name, jstool.State(dir), &entry.Spec)
+	tool, problems := jstool.Parse(dir, name, &entry.Spec)
 	if tool == nil {
 		return entry, nil, nil, fmt.Errorf("the tool %s: %v", spec.id, problems)
 	}

@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"voicegw/chat"
-	"voicegw/chat/completions"
 	"voicegw/client/talk"
 	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/transport/textmodel/completions"
 )
 
 // newTextAgent is a text agent with its own simulator, and the tools, ledger and audit of the voice sessions.

@@ -32,7 +32,7 @@ func BenchmarkFloods(b *testing.B) {
 		}
 	}
 	kinds := append([]flood{{name: "nothing"}}, floods()...)
-	kinds = append(kinds, flood{name: "a model's events"})
+	kinds = append(kinds, flood{name: "a model's events"}, flood{name: "hostile tools", tools: true})
 	for _, provider := range providers {
 		for _, f := range kinds {
 			b.Run(provider+"/"+f.name, func(b *testing.B) {
@@ -71,8 +71,13 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 		talk.Go(func() { t.talk(until, make([]byte, rate/50*2)) })
 	}
 	var ended, begun atomic.Int64
+	if f.tools {
+		ctx, cancel := context.WithDeadline(b.Context(), until)
+		defer cancel()
+		defer attackByTools(ctx, b)()
+	}
 	for range flooding {
-		if f.name == "nothing" {
+		if f.name == "nothing" || f.tools {
 			break
 		}
 		attack.Go(func() {

@@ -21,6 +21,7 @@ type flood struct {
 	name         string
 	first, again []byte
 	deaf         bool // does not read
+	tools        bool // hostile tools in JavaScript instead of a connection
 }
 
 func floods() []flood {

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/chat"
-	"voicegw/chat/completions"
 	"voicegw/client/talk"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/google"
@@ -33,6 +31,8 @@ import (
 	"voicegw/transport"
 	"voicegw/transport/gemini"
 	realtime "voicegw/transport/openai"
+	"voicegw/transport/textmodel"
+	"voicegw/transport/textmodel/completions"
 )
 
 // mostAboveRest is the most memory for one answer, in bytes.
@@ -326,7 +326,7 @@ func TestHostileAnswers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = c.Complete(ctx, chat.Prompt{Messages: []chat.Message{{Role: chat.RoleUser, Text: "Hello"}}}, func(string) {})
+			_, err = c.Complete(ctx, textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hello"}}}, func(string) {})
 			return err
 		}},
 		{"embeddings", jsonAttacks(), func(ctx context.Context, base string) error {

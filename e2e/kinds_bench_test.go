@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +24,8 @@ import (
 	"voicegw/internal/httptool"
 	"voicegw/internal/jstool"
 	"voicegw/internal/mcptool"
+	"voicegw/internal/testutil"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -43,7 +50,7 @@ func kindsServer() *mcp.Server {
 }
 
 // kindEntry declares a tool that repeats a text.
-func kindEntry(b *testing.B, id string) registry.Entry {
+func kindEntry(b testing.TB, id string) registry.Entry {
 	b.Helper()
 	s, problems := spec.Parse([]byte(`{"toolId":"` + id + `","version":"1.0.0","description":"Says it again.","category":"utility","sideEffects":"none",
 		"idempotent":true,"requiresConfirmation":false,"allowedModes":["voice"],"latencyBudgetMs":500,"timeoutMs":5000,
@@ -98,7 +105,6 @@ func BenchmarkToolKinds(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(asked.Close)
 	foreign.Entries, foreign.Handlers["http_echo"] = append(foreign.Entries, echo), asked.Handler()
 	dir := b.TempDir()
 	err = errors.Join(os.Mkdir(filepath.Join(dir, "js-echo"), 0o700),
@@ -109,11 +115,11 @@ func BenchmarkToolKinds(b *testing.B) {
 	hosts := jstool.New([]string{serveScripts}, slog.New(slog.DiscardHandler))
 	b.Cleanup(hosts.Close)
 	script := kindEntry(b, "js_echo")
-	run, wrong := jstool.Parse(hosts, dir, "js-echo", jstool.State(dir), &script.Spec)
+	run, wrong := jstool.Parse(dir, "js-echo", &script.Spec)
 	if run == nil {
 		b.Fatal(wrong)
 	}
-	foreign.Entries, foreign.Handlers["js_echo"] = append(foreign.Entries, script), run.Handler()
+	foreign.Entries, foreign.Handlers["js_echo"] = append(foreign.Entries, script), hosts.Handler(run)
 	var pinned []*mcptool.Tool
 	for name, of := range servers {
 		t := mcpTool(b, name, of)
@@ -148,4 +154,162 @@ func BenchmarkToolKinds(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
 	}
+}
+
+// hostileScripts are tools in JavaScript that take what they can get.
+var hostileScripts = map[string]string{
+	"hostile_loop": `for (;;) {}`, "hostile_pattern": `for (;;) /^(?=a)(a+)+$/.test('a'.repeat(32) + '!')`,
+	"hostile_memory": `const l = []; for (;;) l.push(new Array(1000).fill(l.length))`, "hostile_output": `for (;;) console.log('x'.repeat(5000))`,
+}
+
+// scripts returns tools in JavaScript with these bodies, and the log of their hosts.
+func scripts(b testing.TB, bodies map[string]string) (*registry.Snapshot, *lockedBuffer) {
+	b.Helper()
+	log := &lockedBuffer{}
+	hosts := jstool.New([]string{serveScripts}, slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	b.Cleanup(hosts.Close)
+	foreign, dir := registry.Foreign{Handlers: map[string]registry.Handler{}}, b.TempDir()
+	for id, body := range bodies {
+		entry, name := kindEntry(b, id), strings.ReplaceAll(id, "_", "-")
+		err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700),
+			os.WriteFile(filepath.Join(dir, name, jstool.FileName), []byte("export async function execute(context) { "+body+" }\n"), 0o600))
+		tool, problems := jstool.Parse(dir, name, &entry.Spec)
+		if err != nil || tool == nil {
+			b.Fatal(err, problems)
+		}
+		foreign.Entries, foreign.Handlers[id] = append(foreign.Entries, entry), hosts.Handler(tool)
+	}
+	tools, err := registry.Load(registrytest.File(b), registry.Options{Foreign: foreign})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return tools.Snapshot(), log
+}
+
+func callScript(ctx context.Context, b testing.TB, tools *registry.Snapshot, id string) registry.Envelope {
+	p, refused := tools.Prepare(id, spec.ModeVoice, json.RawMessage(`{"text":"hello"}`))
+	if refused != nil {
+		b.Error(refused.Error)
+		return registry.Envelope{}
+	}
+	return p.Run(ctx, registry.Session{ID: "voice-1"})
+}
+
+// attackByTools runs the hostile tools, each again and again, until ctx ends. wait waits for their end and returns the number
+// of calls.
+func attackByTools(ctx context.Context, b testing.TB) (wait func() int64) {
+	tools, _ := scripts(b, hostileScripts)
+	var all sync.WaitGroup
+	var calls atomic.Int64
+	for id := range hostileScripts {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				callScript(ctx, b, tools, id)
+				calls.Add(1)
+			}
+		})
+	}
+	return func() int64 { all.Wait(); return calls.Load() }
+}
+
+// TestHostileToolsStopNoAudio: while tools loop, fill the memory and flood the log, most audio that goes into the gateway
+// comes out of it, in both directions. The delay itself is a figure of BenchmarkFloods.
+func TestHostileToolsStopNoAudio(t *testing.T) {
+	t.Parallel()
+	st := newStack(t, "gemini", setting{speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
+rules:
+  - when: {utterance: any}
+    do:
+      - say: >-
+          I am not waiting for anything, and so I go on talking for a while, and a while longer, until you have heard
+          enough of it, and then I go on talking for a while, and a while longer.
+`})
+	c := st.start(t, 16000)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := attackByTools(ctx, t)
+	defer wait()
+	defer stop()
+	c.speak(16000, phrase(16000))
+	waitFor[*protocol.AudioStart](c)
+	sent, heard := c.talkFor(3 * time.Second)
+	st.tap.mu.Lock()
+	up, down := since(st.tap.up, sent[0]), since(st.tap.down, heard[0].Add(-time.Second))
+	st.tap.mu.Unlock()
+	if len(up) < len(sent)/2 || len(heard) < len(down)/2 || len(heard) < 10 {
+		t.Errorf("of %d frames %d came to the model; of %d frames %d came to the client", len(sent), len(up), len(down), len(heard))
+	}
+}
+
+// BenchmarkToolMemory measures the memory of a connection to an MCP server, of a tool host at rest, and of a call in a host
+// that waits.
+func BenchmarkToolMemory(b *testing.B) {
+	const many = 50
+	b.Run("MCP connection", func(b *testing.B) {
+		served := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kindsServer() }, nil))
+		b.Cleanup(served.Close)
+		for b.Loop() {
+			servers, pinned := map[string]mcptool.Server{}, []*mcptool.Tool{}
+			for i := range many {
+				name := fmt.Sprint("s", i)
+				servers[name] = mcptool.Server{URL: served.URL}
+				pinned = append(pinned, mcpTool(b, name, servers[name]))
+			}
+			client := mcptool.NewClient(slog.New(slog.DiscardHandler))
+			before := heldNow()
+			client.Use(servers, pinned)
+			testutil.WaitUntil(b, "the servers are connected", func() bool {
+				return !slices.ContainsFunc(client.Status(), func(s mcptool.Status) bool { return !s.Up })
+			})
+			b.ReportMetric(float64(heldNow()-before)/many/1024, "KiB/connection") // with the server's part
+			client.Close()
+		}
+	})
+	b.Run("JavaScript host", func(b *testing.B) {
+		for b.Loop() {
+			tools, log := scripts(b, map[string]string{"js_wait": "await new Promise((done) => setTimeout(done, 2000)); return { ok: true }", "js_echo": "return { ok: true }"})
+			if e := callScript(b.Context(), b, tools, "js_echo"); !e.OK {
+				b.Fatal(e.Error)
+			}
+			rest := hostMemory(b, log)
+			var all sync.WaitGroup
+			for range many {
+				all.Go(func() { callScript(b.Context(), b, tools, "js_wait") })
+			}
+			most := rest
+			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+				most = max(most, hostMemory(b, log))
+			}
+			all.Wait()
+			b.ReportMetric(float64(rest)/(1<<20), "MiB/host")
+			b.ReportMetric(float64(most-4*rest)/many/1024, "KiB/call") // in four hosts
+		}
+	})
+}
+
+// heldNow returns the bytes of the heap and the stacks after a collection.
+func heldNow() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// hostMemory returns the memory, without the program itself, of the tool hosts that a log names, in bytes.
+func hostMemory(b testing.TB, log *lockedBuffer) (sum int64) {
+	for line := range strings.Lines(log.String()) {
+		var started struct {
+			Msg string
+			PID int
+		}
+		if json.Unmarshal([]byte(line), &started) == nil && started.Msg == "tool host started" {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", started.PID)) // it may have ended
+			if _, after, found := strings.Cut(string(status), "RssAnon:"); found {
+				var kib int64
+				_, _ = fmt.Sscan(after, &kib)
+				sum += kib << 10
+			}
+		}
+	}
+	return sum
 }

@@ -48,7 +48,7 @@ func phoneSettings() *phone.Settings {
 		Numbers:   map[string]string{"+15550100": "", "+15550101": ""},
 		Transfers: map[string]string{"sales": "+15550123"}, KeyApproval: true,
 		Outbound: phone.Outbound{From: "+15550100", Carrier: phone.Twilio, Prefixes: []string{"+1555"}},
-		Twilio:   phone.TwilioSettings{AccountSID: "AC1", AuthToken: phoneToken, API: "https://carrier.example"},
+		Accounts: map[string]phone.Account{phone.Twilio: {ID: "AC1", Secret: phoneToken, API: "https://carrier.example"}},
 	}
 }
 
@@ -373,14 +373,17 @@ func (c *phoneCall) press(keys string) {
 	}
 }
 
+func (c *phoneCall) heardBytes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
 // hear waits until the caller has heard that much of the gateway, or for a minute.
 func (c *phoneCall) hear(length time.Duration) {
 	c.t.Helper()
 	for range 600 {
-		c.mu.Lock()
-		heard := c.heard
-		c.mu.Unlock()
-		if heard >= int(length/time.Millisecond)*8 {
+		if c.heardBytes() >= int(length/time.Millisecond)*8 {
 			return
 		}
 		elapse(20 * time.Millisecond)
@@ -391,9 +394,7 @@ func (c *phoneCall) hear(length time.Duration) {
 // settle waits until nothing was heard for that time.
 func (c *phoneCall) settle(quiet time.Duration) {
 	for last := -1; ; {
-		c.mu.Lock()
-		heard := c.heard
-		c.mu.Unlock()
+		heard := c.heardBytes()
 		if heard == last {
 			return
 		}
@@ -492,7 +493,7 @@ func TestPhoneInterruption(t *testing.T) {
 			}
 		}
 		if provider == "openai" {
-			heardMS := int64(c.heard / 8)
+			heardMS := int64(c.heardBytes() / 8)
 			m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
 			if told := int64(m["audio_end_ms"].(float64)); told < heardMS-200 || told > heardMS+200 {
 				t.Errorf("the model was told %d ms; the caller heard %d", told, heardMS)
@@ -632,7 +633,7 @@ func TestPhoneKeys(t *testing.T) {
 				if !tc.early {
 					c.settle(time.Second)
 				}
-				before := c.heard
+				before := c.heardBytes()
 				c.press(tc.key)
 				c.hear(time.Duration(before/8)*time.Millisecond + 100*time.Millisecond)
 				c.settle(4 * time.Second)

@@ -12,6 +12,7 @@ import (
 	"voicegw/audio"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
+	"voicegw/gateway/phone"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
@@ -44,7 +45,7 @@ func overRealtime(r *relay, _ int) (voice.Conn, error) {
 
 func overTwilio(r *relay, n int) (voice.Conn, error) {
 	set := phoneSettings()
-	c := wire.NewCarrier(wire.CarrierOptions{Account: set.Twilio.AccountSID, Token: set.Twilio.AuthToken, Public: set.PublicURL,
+	c := wire.NewCarrier(wire.CarrierOptions{Account: set.Accounts[phone.Twilio].ID, Token: set.Accounts[phone.Twilio].Secret, Public: set.PublicURL,
 		To: "+15550100", Gateway: r.url, Client: trusting})
 	return c.Call(context.Background(), fmt.Sprintf("+1555%07d", n))
 }

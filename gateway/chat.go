@@ -16,6 +16,7 @@ import (
 	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 // TextAgent answers text messages; *chat.Agent implements it.
@@ -45,7 +46,7 @@ type chatMessage struct {
 
 	// parts and text replace Content for the AI SDK's format, which is already decoded.
 	text  string
-	parts []chat.Part
+	parts []textmodel.Part
 }
 
 type chatConfirmation struct {
@@ -171,7 +172,7 @@ func messageID(r *http.Request, field string) (string, *problem) {
 
 // mayWrite refuses system messages and scopes of callers that aren't trusted servers.
 func mayWrite(r *http.Request, req chat.Request, scopes []string) *problem {
-	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
+	i := slices.IndexFunc(req.History, func(m textmodel.Message) bool { return m.Role == textmodel.RoleSystem })
 	if i >= 0 && !auth.From(r.Context()).May(auth.ScopeTickets) {
 		return refusal(http.StatusForbidden, "system_message", "messages["+strconv.Itoa(i)+
 			"].role is system or developer, which only operators may send. "+
@@ -185,7 +186,7 @@ func withHistory(req *chat.Request, messages []chatMessage, seen *pictures) *pro
 	if len(messages) > maxChatMessages {
 		return invalid(fmt.Sprintf("messages has %d messages; at most %d are allowed.", len(messages), maxChatMessages))
 	}
-	req.History = []chat.Message{}
+	req.History = []textmodel.Message{}
 	for i, m := range messages {
 		where := "messages[" + strconv.Itoa(i) + "]"
 		switch m.Role {
@@ -204,7 +205,7 @@ func withHistory(req *chat.Request, messages []chatMessage, seen *pictures) *pro
 			}
 		}
 		if i < len(messages)-1 {
-			req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.text, Parts: m.parts})
+			req.History = append(req.History, textmodel.Message{Role: textmodel.Role(m.Role), Text: m.text, Parts: m.parts})
 			continue
 		}
 		if m.Role != "user" {

@@ -21,6 +21,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/store"
+	"voicegw/transport/textmodel"
 )
 
 // fakeAgent tells what a test wants, and keeps what it was asked.
@@ -177,9 +178,9 @@ func TestChatRequests(t *testing.T) {
 		`{"message":"Hi"}`: {User: user.Must("192.0.2.7"), Message: "Hi"},
 		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":true}}`:  {User: user.Must("192.0.2.7"), ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1", Approved: true}},
 		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":false}}`: {User: user.Must("192.0.2.7"), ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1"}},
-		`{"messages":[{"role":"user","content":"Hi"}]}`:                            {User: user.Must("192.0.2.7"), Message: "Hi", History: []chat.Message{}},
+		`{"messages":[{"role":"user","content":"Hi"}]}`:                            {User: user.Must("192.0.2.7"), Message: "Hi", History: []textmodel.Message{}},
 		`{"user":"ada","messages":[{"role":"user","content":"One"},{"role":"assistant","content":"Two"},{"role":"user","content":"Three"}]}`: {
-			User: user.Must("ada"), Message: "Three", History: []chat.Message{{Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleAssistant, Text: "Two"}}},
+			User: user.Must("ada"), Message: "Three", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}},
 	} {
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, nil)

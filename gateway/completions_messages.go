@@ -7,13 +7,14 @@ import (
 	"strconv"
 
 	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 type completionMessage struct {
 	where   string
 	role    string
 	content json.RawMessage
-	calls   []chat.ToolCall
+	calls   []textmodel.ToolCall
 	callID  string
 }
 
@@ -42,7 +43,7 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *probl
 		return badField("messages", "has "+strconv.Itoa(len(messages))+" messages; at most "+
 			strconv.Itoa(maxChatMessages)+" are allowed.")
 	}
-	req.History = []chat.Message{}
+	req.History = []textmodel.Message{}
 	var open openCalls
 	for i, fields := range messages {
 		m, no := readMessage("messages["+strconv.Itoa(i)+"]", fields)
@@ -53,7 +54,7 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *probl
 		if no != nil {
 			return no
 		}
-		said := chat.Message{Role: chat.Role(m.role), Text: text, Parts: parts, Calls: m.calls, CallID: m.callID}
+		said := textmodel.Message{Role: textmodel.Role(m.role), Text: text, Parts: parts, Calls: m.calls, CallID: m.callID}
 		if no := open.take(m.where, said); no != nil {
 			return no
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 type use string
@@ -96,7 +97,7 @@ type completionsQuery struct {
 	json      bool // the answer must be JSON
 	settings  map[string]json.RawMessage
 	maxOutput int
-	tools     []chat.Tool
+	tools     []textmodel.Tool
 	choice    json.RawMessage
 	chosen    string // the tool that choice names
 	parallel  *bool
@@ -124,7 +125,7 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 			}
 		}
 	}
-	if q.chosen != "" && !slices.ContainsFunc(q.tools, func(t chat.Tool) bool { return t.Name == q.chosen }) {
+	if q.chosen != "" && !slices.ContainsFunc(q.tools, func(t textmodel.Tool) bool { return t.Name == q.chosen }) {
 		return nil, badField("tool_choice", "names "+strconv.Quote(clip(q.chosen))+
 			", which is not one of the tools in tools.")
 	}

@@ -13,6 +13,7 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 // with is the least request with one more field.
@@ -32,7 +33,7 @@ func TestFieldsReachTheModel(t *testing.T) {
 		`"max_completion_tokens":9`:                {MaxOutput: 9},
 		`"max_tokens":9,"max_completion_tokens":7`: {MaxOutput: 7},
 		`"tools":[{"type":"function","function":{"name":"mine","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"mine"}},"parallel_tool_calls":false`: {
-			Tools:      []chat.Tool{{Name: "mine", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`), Strict: new(true)}},
+			Tools:      []textmodel.Tool{{Name: "mine", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`), Strict: new(true)}},
 			ToolChoice: json.RawMessage(`{"type":"function","function":{"name":"mine"}}`), Parallel: new(false)},
 		`"tool_choice":"none"`: {ToolChoice: json.RawMessage(`"none"`)},
 		`"n":1,"store":false,"service_tier":"auto","logprobs":false,"modalities":[ "text" ],"metadata":{},"top_logprobs":null,"tools":null,"audio":null,"response_format":{"type":"text"}`: {},
@@ -48,7 +49,7 @@ func TestFieldsReachTheModel(t *testing.T) {
 		if want.User.IsZero() {
 			want.User = user.Must("192.0.2.7")
 		}
-		want.Message, want.History = "Hello", []chat.Message{}
+		want.Message, want.History = "Hello", []textmodel.Message{}
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, nil)
 		if w := send(s, "/v1/chat/completions", with(field), nil); w.Code != http.StatusOK {
@@ -199,10 +200,10 @@ func TestToolsOfTheClient(t *testing.T) {
 	a := &fakeAgent{}
 	s, _ = chatServer(t, a, nil)
 	w := send(s, "/v1/chat/completions", `{`+tools+`,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,`+calls+`},{"role":"tool","tool_call_id":"call_2","content":"B"},{"role":"tool","tool_call_id":"call_1","content":[{"type":"text","text":"A"}]}]}`, nil)
-	want := chat.Request{User: user.Must("192.0.2.7"), Tools: []chat.Tool{{Name: "mine"}}, History: []chat.Message{
-		{Role: chat.RoleUser, Text: "x"},
-		{Role: chat.RoleAssistant, Calls: []chat.ToolCall{{ID: "call_1", Name: "mine", Args: json.RawMessage(`{"a":1}`)}, {ID: "call_2", Name: "mine", Args: json.RawMessage(`{}`)}}},
-		{Role: chat.RoleTool, CallID: "call_2", Text: "B"}, {Role: chat.RoleTool, CallID: "call_1", Text: "A"},
+	want := chat.Request{User: user.Must("192.0.2.7"), Tools: []textmodel.Tool{{Name: "mine"}}, History: []textmodel.Message{
+		{Role: textmodel.RoleUser, Text: "x"},
+		{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_1", Name: "mine", Args: json.RawMessage(`{"a":1}`)}, {ID: "call_2", Name: "mine", Args: json.RawMessage(`{}`)}}},
+		{Role: textmodel.RoleTool, CallID: "call_2", Text: "B"}, {Role: textmodel.RoleTool, CallID: "call_1", Text: "A"},
 	}}
 	if diff := cmp.Diff([]chat.Request{want}, a.requests(), messages); diff != "" || w.Code != 200 {
 		t.Errorf("%d %s", w.Code, diff)

@@ -19,6 +19,7 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 // hello is the least request.
@@ -89,7 +90,7 @@ func TestCompletion(t *testing.T) {
 	if diff := cmp.Diff(want, settled(w.Body.String())); diff != "" || w.Code != 200 {
 		t.Errorf("%d %s", w.Code, diff)
 	}
-	if diff := cmp.Diff([]chat.Request{{User: user.Must("192.0.2.7"), Message: "Hello", History: []chat.Message{}}}, a.requests(), messages); diff != "" {
+	if diff := cmp.Diff([]chat.Request{{User: user.Must("192.0.2.7"), Message: "Hello", History: []textmodel.Message{}}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
 	a.do = tells(&protocol.TextDelta{Text: "and th"}, &protocol.TextDone{Text: "and th", Cut: true}, &protocol.Done{})

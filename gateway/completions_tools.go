@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 const (
@@ -50,7 +50,7 @@ func readTools(q *completionsQuery, raw json.RawMessage) string {
 			return where + fmt.Sprintf("a tool of more than %d KiB", maxClientTool>>10)
 		case !toolName.MatchString(t.Function.Name):
 			return where + "a tool whose name is not 1 to 64 letters, digits, underscores and hyphens"
-		case slices.ContainsFunc(q.tools, func(known chat.Tool) bool { return known.Name == t.Function.Name }):
+		case slices.ContainsFunc(q.tools, func(known textmodel.Tool) bool { return known.Name == t.Function.Name }):
 			return where + "a second tool called " + strconv.Quote(t.Function.Name)
 		}
 		f := t.Function
@@ -61,7 +61,7 @@ func readTools(q *completionsQuery, raw json.RawMessage) string {
 		if len(f.Parameters) > 0 && json.Unmarshal(f.Parameters, &object) != nil {
 			return where + "a tool with parameters that aren't the JSON Schema of an object"
 		}
-		q.tools = append(q.tools, chat.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict})
+		q.tools = append(q.tools, textmodel.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict})
 	}
 	return ""
 }
@@ -85,7 +85,7 @@ func readToolChoice(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *problem) {
+func readCalls(where string, raw json.RawMessage) ([]textmodel.ToolCall, *problem) {
 	var calls []struct {
 		ID       string `json:"id"`
 		Type     string `json:"type"`
@@ -98,20 +98,20 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *problem) {
 	if json.Unmarshal(raw, &calls) != nil {
 		return nil, badField(where, "must be a list of calls as the gateway returned them.")
 	}
-	var out []chat.ToolCall
+	var out []textmodel.ToolCall
 	for i, c := range calls {
 		at := where + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case c.ID == "" || len(c.ID) > maxCallID:
 			return nil, badField(at+".id", "must be a text of at most "+strconv.Itoa(maxCallID)+" bytes.")
-		case slices.ContainsFunc(out, func(o chat.ToolCall) bool { return o.ID == c.ID }):
+		case slices.ContainsFunc(out, func(o textmodel.ToolCall) bool { return o.ID == c.ID }):
 			return nil, badField(at+".id", "is used by another call of this list.")
 		case c.Type != "function" && c.Type != "":
 			return nil, badField(at+".type", "must be function.")
 		case !toolName.MatchString(c.Function.Name):
 			return nil, badField(at+".function.name", "isn't a valid tool name.")
 		}
-		out = append(out, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments)})
+		out = append(out, textmodel.ToolCall{ID: c.ID, Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments)})
 	}
 	return out, nil
 }
@@ -124,8 +124,8 @@ type openCalls struct {
 	ids   []string
 }
 
-func (o *openCalls) take(where string, m chat.Message) *problem {
-	if m.Role == chat.RoleTool {
+func (o *openCalls) take(where string, m textmodel.Message) *problem {
+	if m.Role == textmodel.RoleTool {
 		i := slices.Index(o.ids, m.CallID)
 		if i < 0 {
 			return badField(where+".tool_call_id", "isn't an unanswered call of the assistant's previous message.")

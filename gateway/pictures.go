@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 const (
@@ -39,7 +39,7 @@ type pictures struct {
 }
 
 // content parses text, or parts of text and, from the user, images. parts is nil without images.
-func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []chat.Part, no *problem) {
+func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []textmodel.Part, no *problem) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
@@ -70,9 +70,9 @@ func (p *pictures) content(where, role string, raw json.RawMessage) (text string
 	return strings.Join(texts, "\n"), parts, nil
 }
 
-func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *problem) {
-	wrong := func(name, message string) (chat.Part, *problem) {
-		return chat.Part{}, badField(at+name, message)
+func (p *pictures) part(at, role string, raw json.RawMessage) (textmodel.Part, *problem) {
+	wrong := func(name, message string) (textmodel.Part, *problem) {
+		return textmodel.Part{}, badField(at+name, message)
 	}
 	var fields map[string]json.RawMessage
 	var kind string
@@ -89,11 +89,11 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *probl
 	case kind == "image_url" && role != "user":
 		return wrong("", "is an image, which only messages of the user may contain.")
 	case kind == "image_url" && !p.sees:
-		return chat.Part{}, wrongField(at, "unsupported_value",
+		return textmodel.Part{}, wrongField(at, "unsupported_value",
 			at+" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it.")
 	}
 	if no := unknownField(at, fields, known, "is not supported in a part of the type "+kind+"."); no != nil {
-		return chat.Part{}, no
+		return textmodel.Part{}, no
 	}
 	if kind == "image_url" {
 		return p.imageURL(at, fields["image_url"])
@@ -102,7 +102,7 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *probl
 	if json.Unmarshal(fields[kind], &text) != nil || text == nil {
 		return wrong("."+kind, "is missing; it must be a text.")
 	}
-	return chat.Part{Text: *text}, nil
+	return textmodel.Part{Text: *text}, nil
 }
 
 func unknownField(at string, fields map[string]json.RawMessage, known []string, wrong string) *problem {
@@ -115,43 +115,43 @@ func unknownField(at string, fields map[string]json.RawMessage, known []string, 
 	return nil
 }
 
-func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *problem) {
+func (p *pictures) imageURL(at string, raw json.RawMessage) (textmodel.Part, *problem) {
 	at += ".image_url"
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return chat.Part{}, badField(at, `must be {"url": "…", "detail": "auto"}.`)
+		return textmodel.Part{}, badField(at, `must be {"url": "…", "detail": "auto"}.`)
 	}
 	if no := unknownField(at, fields, []string{"url", "detail"}, "is not supported; an image has url and detail."); no != nil {
-		return chat.Part{}, no
+		return textmodel.Part{}, no
 	}
 	var address, detail string
 	if json.Unmarshal(fields["url"], &address) != nil || address == "" {
-		return chat.Part{}, badField(at+".url", "is missing; it must be a data: or https: address.")
+		return textmodel.Part{}, badField(at+".url", "is missing; it must be a data: or https: address.")
 	}
 	if value := fields["detail"]; len(value) > 0 &&
 		(json.Unmarshal(value, &detail) != nil || detail != "" && !slices.Contains(pictureDetails, detail)) {
-		return chat.Part{}, badField(at+".detail", "must be one of "+strings.Join(pictureDetails, ", ")+".")
+		return textmodel.Part{}, badField(at+".detail", "must be one of "+strings.Join(pictureDetails, ", ")+".")
 	}
 	return p.address(at+".url", address, "", detail)
 }
 
-func (p *pictures) file(at string, part uiPart) (chat.Part, *problem) {
+func (p *pictures) file(at string, part uiPart) (textmodel.Part, *problem) {
 	switch {
 	case !strings.HasPrefix(strings.ToLower(part.MediaType), "image/"):
-		return chat.Part{}, badField(at, "is a file of the media type "+strconv.Quote(clip(part.MediaType))+
+		return textmodel.Part{}, badField(at, "is a file of the media type "+strconv.Quote(clip(part.MediaType))+
 			"; only images are allowed.")
 	case !p.sees:
-		return chat.Part{}, wrongField(at, "unsupported_value",
+		return textmodel.Part{}, wrongField(at, "unsupported_value",
 			at+" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it.")
 	case part.URL == "":
-		return chat.Part{}, badField(at+".url", "is missing; it must be a data: or https: address.")
+		return textmodel.Part{}, badField(at+".url", "is missing; it must be a data: or https: address.")
 	}
 	return p.address(at+".url", part.URL, strings.ToLower(part.MediaType), "")
 }
 
-func (p *pictures) address(at, address, kind, detail string) (chat.Part, *problem) {
-	wrong := func(message string) (chat.Part, *problem) {
-		return chat.Part{}, badField(at, message)
+func (p *pictures) address(at, address, kind, detail string) (textmodel.Part, *problem) {
+	wrong := func(message string) (textmodel.Part, *problem) {
+		return textmodel.Part{}, badField(at, message)
 	}
 	if p.count++; p.count > maxPictures {
 		return wrong("is image " + strconv.Itoa(p.count) + " of the request; at most " + strconv.Itoa(maxPictures) + " are allowed.")
@@ -166,7 +166,7 @@ func (p *pictures) address(at, address, kind, detail string) (chat.Part, *proble
 		if problem != "" {
 			return wrong(problem)
 		}
-		return chat.Part{Image: image, Detail: detail}, nil
+		return textmodel.Part{Image: image, Detail: detail}, nil
 	case "https":
 		u, err := url.Parse(address)
 		switch {
@@ -177,7 +177,7 @@ func (p *pictures) address(at, address, kind, detail string) (chat.Part, *proble
 		case u.User != nil:
 			return wrong("contains a user name or password, which the model's provider would get.")
 		}
-		return chat.Part{Image: address, Detail: detail}, nil
+		return textmodel.Part{Image: address, Detail: detail}, nil
 	case "http":
 		return wrong("uses http:, which is not allowed; use https:, or send the image as data:.")
 	}

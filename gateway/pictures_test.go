@@ -12,6 +12,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/internal/user"
+	"voicegw/transport/textmodel"
 )
 
 // The beginnings of images, which is what is looked at.
@@ -50,10 +51,10 @@ func TestImagesReachTheModel(t *testing.T) {
 		if want == "" {
 			want = sent
 		}
-		parts := []chat.Part{{Text: "What is it?"}, {Image: want, Detail: "low"}}
+		parts := []textmodel.Part{{Text: "What is it?"}, {Image: want, Detail: "low"}}
 		kept := chat.Request{User: user.Must("192.0.2.7"), Message: "What is it?", Parts: parts}
 		ours := kept
-		ours.History = []chat.Message{{Role: chat.RoleUser, Text: "What is it?", Parts: parts}, {Role: chat.RoleAssistant, Text: "A fox."}}
+		ours.History = []textmodel.Message{{Role: textmodel.RoleUser, Text: "What is it?", Parts: parts}, {Role: textmodel.RoleAssistant, Text: "A fox."}}
 		message := shows(sent)
 		talk := `{"messages":[` + message + `,{"role":"assistant","content":"A fox."},` + message + `]}`
 		_, content, _ := strings.Cut(message, `"content":`)
@@ -228,7 +229,7 @@ func FuzzImagePart(f *testing.F) {
 	f.Add(`{"type":"text","text":"x"}`, "assistant", "")
 	f.Fuzz(func(t *testing.T, raw, role, kind string) {
 		p := &pictures{sees: true}
-		var part chat.Part
+		var part textmodel.Part
 		var no *problem
 		if role == "file" {
 			part, no = p.file("at", uiPart{Type: "file", MediaType: kind, URL: raw})
@@ -237,7 +238,7 @@ func FuzzImagePart(f *testing.F) {
 		}
 		switch {
 		case no != nil:
-			if !strings.HasPrefix(no.param, "at") || no.code == "" || !strings.HasPrefix(no.message, "at") || len(no.message) > 600 || part != (chat.Part{}) {
+			if !strings.HasPrefix(no.param, "at") || no.code == "" || !strings.HasPrefix(no.message, "at") || len(no.message) > 600 || part != (textmodel.Part{}) {
 				t.Errorf("%+v %+v", no, part)
 			}
 		case part.Image == "":

@@ -8,10 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 // messages lets messages be compared.
-var messages = cmp.Options{cmp.AllowUnexported(chat.Message{}), cmpopts.IgnoreFields(chat.Request{}, "Key")}
+var messages = cmp.Options{cmp.AllowUnexported(textmodel.Message{}), cmpopts.IgnoreFields(chat.Request{}, "Key")}
 
 // TestWhoInstructsTheModel: messages of the roles system and developer are taken from whoever
 // may use the operators' endpoints, at both doors, and refused to everybody else.
@@ -41,11 +42,11 @@ func TestWhoInstructsTheModel(t *testing.T) {
 				if w.Code != status {
 					t.Errorf("%s, %s, %s: %d %s", name, path, role, w.Code, w.Body)
 				}
-				var want [][]chat.Message
+				var want [][]textmodel.Message
 				if status == http.StatusOK {
-					want = [][]chat.Message{{{Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleSystem, Text: "Rhyme."}}}
+					want = [][]textmodel.Message{{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleSystem, Text: "Rhyme."}}}
 				}
-				var got [][]chat.Message
+				var got [][]textmodel.Message
 				for _, req := range a.requests() {
 					got = append(got, req.History)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 const uiProtocol = "ui-message-stream"
@@ -88,14 +89,14 @@ func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 	}
 	for i, m := range b.Messages {
 		var texts []string
-		var parts []chat.Part
+		var parts []textmodel.Part
 		images := false
 		for j, p := range m.Parts {
 			at := "messages[" + strconv.Itoa(i) + "].parts[" + strconv.Itoa(j) + "]"
 			switch {
 			case p.Type == "text":
 				texts = append(texts, p.Text)
-				parts = append(parts, chat.Part{Text: p.Text})
+				parts = append(parts, textmodel.Part{Text: p.Text})
 			case p.Type == "file" && m.Role == "user":
 				part, no := seen.file(at, p)
 				if no != nil {

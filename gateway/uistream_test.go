@@ -11,6 +11,7 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/transport/textmodel"
 )
 
 // asUseChat is what useChat's transport sends.
@@ -67,7 +68,7 @@ func TestUIMessageStream(t *testing.T) {
 		if w.Header().Get("X-Vercel-Ai-Ui-Message-Stream") != "v1" || w.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%v", w.Header())
 		}
-		asked := []chat.Request{{User: user.Must("192.0.2.7"), Message: "Pay\nBob", History: []chat.Message{{Role: chat.RoleUser, Text: "Hi"}, {Role: chat.RoleAssistant, Text: "Hello."}}}}
+		asked := []chat.Request{{User: user.Must("192.0.2.7"), Message: "Pay\nBob", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hi"}, {Role: textmodel.RoleAssistant, Text: "Hello."}}}}
 		if diff := cmp.Diff(asked, a.requests(), messages); diff != "" {
 			t.Error(diff)
 		}

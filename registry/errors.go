@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"voicegw/prompts"
 	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // ErrorType classifies a tool's failure for the model and the audit.
@@ -58,15 +60,33 @@ var statusTypes = map[int]ErrorType{
 	501: ErrorPermanent, 505: ErrorPermanent,
 }
 
-// ErrorOfStatus returns the error type for the HTTP status of a service's answer.
-func ErrorOfStatus(status int) ErrorType {
-	if kind, known := statusTypes[status]; known {
-		return kind
+// OfStatus is the error of an answer with an HTTP status that is no success. said, the service's words, reach the model.
+func OfStatus(s *spec.Spec, status int, said string, cause error) *ToolError {
+	kind, known := statusTypes[status]
+	switch {
+	case known:
+	case status >= 500:
+		kind = ErrorTransient
+	default:
+		kind = ErrorPermanent
 	}
-	if status >= 500 {
-		return ErrorTransient
-	}
-	return ErrorPermanent
+	return Answered(s, kind, status == 408 || status >= 500, cause, prompts.ServiceStatus(s.ToolID, status, said))
+}
+
+// Answered is the error of a call that another program has refused, or answered unusably. changed means that it may have
+// changed something, if the tool writes.
+func Answered(s *spec.Spec, kind ErrorType, changed bool, cause error, message string) *ToolError {
+	e := &ToolError{Type: kind, Message: message, Err: cause, PartialSideEffects: changed && s.Writes()}
+	e.Repeatable = e.PartialSideEffects && s.MayRepeat()
+	e.Retryable = kind == ErrorRateLimit || kind == ErrorTransient && s.MayRepeat()
+	return e
+}
+
+// Lost is the error of a call that another program has not answered. sent means that it may have got the call.
+func Lost(s *spec.Spec, sent bool, cause error, message string) *ToolError {
+	e := Answered(s, ErrorTransient, sent, cause, message)
+	e.Retryable = e.Retryable || !sent
+	return e
 }
 
 // ToolError is a handler's error for the model. The model gets other errors as INTERNAL without text; they are

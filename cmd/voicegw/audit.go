@@ -79,7 +79,7 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 		}
 		return flags.File, nil
 	}
-	cfg, _, err := p.load(serveFlags{Config: flags.Config, Set: flags.Set}, parsed)
+	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/chat"
-	"voicegw/chat/completions"
 	"voicegw/config"
 	"voicegw/internal/backends/image"
 	"voicegw/orchestrator/execute"
@@ -16,6 +15,7 @@ import (
 	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
+	"voicegw/transport/textmodel/completions"
 )
 
 // The default chat models and their URLs (developers.openai.com/api/docs/models and deprecations, and

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"voicegw/chat/completions"
 	"voicegw/config"
 	"voicegw/config/setting"
 	"voicegw/internal/auth"
@@ -22,6 +21,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/transport/textmodel/completions"
 )
 
 // checkConfig loads the configuration as Run does, checks it and prints every problem, without secrets. It opens no
@@ -162,7 +162,7 @@ func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 
 func (c *configCheck) conversations() {
 	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev,
-		Logger: c.logger}, c.cfg, nil, nil)
+		Logger: c.logger}, c.cfg, nil)
 	if err != nil {
 		c.add("tools", err)
 		return

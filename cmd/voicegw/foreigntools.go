@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"voicegw/config"
 	"voicegw/internal/httptool"
@@ -23,16 +24,15 @@ import (
 // foreignKinds are the kinds of tools that are not Go code, by the name of the handler's file.
 var foreignKinds = []struct {
 	file string
-	// parse returns the handler, and may complete the entry. state is that of the files in the directory dir.
-	parse func(f *foreignReader, t *build.Foreign, dir, state string) (registry.Handler, bool)
+	// parse returns the tool, nil with problems, and may complete the entry.
+	parse func(f *foreignReader, t *build.Foreign, dir string) any
 }{
 	{httptool.FileName, (*foreignReader).http},
 	{jstool.FileName, (*foreignReader).js},
 }
 
-// foreignReader reads tools and collects problems. hosts runs the tools in JavaScript; nil if they are only checked.
+// foreignReader reads tools and collects problems.
 type foreignReader struct {
-	hosts    *jstool.Hosts
 	problems config.Problems
 	warnings []string
 }
@@ -48,10 +48,10 @@ func (f *foreignReader) report(warning bool, file string, line int, text string)
 	}
 }
 
-func (f *foreignReader) http(t *build.Foreign, _, _ string) (registry.Handler, bool) {
+func (f *foreignReader) http(t *build.Foreign, _ string) any {
 	tool, err := httptool.Parse(t.File, t.Handler, &t.Entry.Spec)
 	if err == nil {
-		return tool.Handler(), true
+		return tool
 	}
 	if bad, ok := errors.AsType[*strict.Error](err); ok {
 		for _, p := range bad.Problems {
@@ -60,33 +60,32 @@ func (f *foreignReader) http(t *build.Foreign, _, _ string) (registry.Handler, b
 	} else {
 		f.report(false, t.File, 0, err.Error())
 	}
-	return registry.Handler{}, false
+	return nil
 }
 
-func (f *foreignReader) js(t *build.Foreign, dir, state string) (registry.Handler, bool) {
-	tool, problems := jstool.Parse(f.hosts, dir, filepath.Base(filepath.Dir(t.File)), state, &t.Entry.Spec)
+func (f *foreignReader) js(t *build.Foreign, dir string) any {
+	tool, problems := jstool.Parse(dir, filepath.Base(filepath.Dir(t.File)), &t.Entry.Spec)
 	for _, p := range problems {
 		f.report(p.Warning, p.File, p.Line, p.Text)
 	}
 	if tool == nil {
-		return registry.Handler{}, false
+		return nil
 	}
 	t.Entry.Handler = tool.Hash() // with its imports
-	return tool.Handler(), true
+	return tool
 }
 
-// dirTools reads the tools in the directories of tool_dirs. hosts runs those in JavaScript; nil if they are only
-// checked. The error is config.Problems, with the files' names and lines.
-func dirTools(hosts *jstool.Hosts, dirs []string) (all registry.Foreign, warnings []string, err error) {
-	all.Handlers = map[string]registry.Handler{}
+// dirTools reads the tools in the directories of tool_dirs. The error is config.Problems, with the files' names and
+// lines.
+func dirTools(dirs []string) (all foreign, err error) {
+	all.tools = map[string]any{}
 	from := map[string]string{} // the file, by tool
-	f := &foreignReader{hosts: hosts}
+	f := &foreignReader{}
 	var kinds []string
 	for _, k := range foreignKinds {
 		kinds = append(kinds, k.file)
 	}
 	for _, dir := range dirs {
-		state := jstool.State(dir)
 		tools, report, err := build.LintForeign(dir, kinds...)
 		if err != nil {
 			f.problems.Add("tool_dirs", "%v.", err)
@@ -97,8 +96,8 @@ func dirTools(hosts *jstool.Hosts, dirs []string) (all registry.Foreign, warning
 		}
 		for _, t := range tools {
 			id := t.Entry.ToolID
-			handler, ok := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir, state)
-			if !ok {
+			tool := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir)
+			if tool == nil {
 				continue
 			}
 			if other := from[id]; other != "" {
@@ -106,18 +105,36 @@ func dirTools(hosts *jstool.Hosts, dirs []string) (all registry.Foreign, warning
 				continue
 			}
 			from[id] = t.File
-			all.Entries = append(all.Entries, t.Entry)
-			all.Handlers[id] = handler
+			all.entries = append(all.entries, t.Entry)
+			all.tools[id] = tool
 		}
 	}
-	return all, f.warnings, f.problems.Err()
+	all.warnings = f.warnings
+	return all, f.problems.Err()
 }
 
-// toolFiles identifies the state of the files of foreign tools without reading them.
-func toolFiles(cfg *config.Config) string {
+// toolFiles identifies the state of the files of foreign tools without reading them. It includes files that handlers
+// share, but of packages only that npm has changed them.
+func toolFiles(dirs []string, m config.MCP) string {
 	var b strings.Builder
-	for _, name := range append([]string{cfg.MCP.Lock}, cfg.ToolDirs...) {
-		b.WriteString(jstool.State(name))
+	fmt.Fprintf(&b, "%q %q\n", dirs, slices.Sorted(maps.Keys(m.Servers)))
+	for _, root := range append([]string{m.Lock}, dirs...) {
+		_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error { // reading the tools reports errors
+			switch {
+			case err != nil:
+				return nil
+			case d.IsDir() && name != root && strings.HasPrefix(d.Name(), "."):
+				return filepath.SkipDir
+			case d.IsDir() && d.Name() != "node_modules":
+				return nil
+			case d.IsDir():
+				name, err = filepath.Join(name, ".package-lock.json"), filepath.SkipDir
+			}
+			if info, missing := os.Stat(name); missing == nil {
+				fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+			}
+			return err
+		})
 	}
 	return b.String()
 }
@@ -129,18 +146,58 @@ func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdou
 
 // foreign are the tools that are not part of the program.
 type foreign struct {
-	registry.Foreign
+	entries  []registry.Entry
+	tools    map[string]any // an *httptool.Tool, *jstool.Tool or *mcptool.Tool for each entry
 	mcp      []*mcptool.Tool
 	warnings []string
 }
 
-// foreignTools reads the tools in the directories of tool_dirs and in the lock file of MCP servers. client makes the calls
-// to those servers, and hosts runs tools in JavaScript; both are nil if no tool is called. The error is config.Problems,
-// with the files' names and lines.
-func foreignTools(dirs []string, m config.MCP, client *mcptool.Client, hosts *jstool.Hosts) (foreign, error) {
-	var all foreign
-	var err error
-	if all.Foreign, all.warnings, err = dirTools(hosts, dirs); err != nil {
+// with returns the tools with their handlers. caps is nil if no tool is called.
+func (f foreign) with(caps *capabilities) registry.Foreign {
+	if caps == nil {
+		caps = &capabilities{}
+	}
+	all := registry.Foreign{Entries: f.entries, Handlers: map[string]registry.Handler{}}
+	for id, tool := range f.tools {
+		switch tool := tool.(type) {
+		case *httptool.Tool:
+			all.Handlers[id] = tool.Handler()
+		case *jstool.Tool:
+			all.Handlers[id] = caps.hosts.Handler(tool)
+		case *mcptool.Tool:
+			all.Handlers[id] = caps.mcp.Handler(tool)
+		}
+	}
+	return all
+}
+
+// lastForeign are the tools that foreignTools has read last, and the state of their files: a start, and each reload, needs
+// them to check the configuration and then to load the registry.
+var lastForeign struct {
+	sync.Mutex
+	files string
+	foreign
+}
+
+// foreignTools reads the tools in the directories of tool_dirs and in the lock file of MCP servers. The error is
+// config.Problems, with the files' names and lines.
+func foreignTools(dirs []string, m config.MCP) (foreign, error) {
+	lastForeign.Lock()
+	defer lastForeign.Unlock()
+	files := toolFiles(dirs, m)
+	if files == lastForeign.files {
+		return lastForeign.foreign, nil
+	}
+	all, err := readForeign(dirs, m)
+	if err == nil {
+		lastForeign.files, lastForeign.foreign = files, all
+	}
+	return all, err
+}
+
+func readForeign(dirs []string, m config.MCP) (foreign, error) {
+	all, err := dirTools(dirs)
+	if err != nil {
 		return all, err
 	}
 	lock, err := readLock(m.Lock)
@@ -162,8 +219,8 @@ func foreignTools(dirs []string, m config.MCP, client *mcptool.Client, hosts *js
 			continue // warned of below
 		}
 		all.mcp = append(all.mcp, t)
-		all.Entries = append(all.Entries, t.Entry)
-		all.Handlers[t.Entry.ToolID] = client.Handler(t)
+		all.entries = append(all.entries, t.Entry)
+		all.tools[t.Entry.ToolID] = t
 	}
 	for _, name := range slices.Sorted(maps.Keys(lock.Servers)) {
 		if m.Servers[name] == nil {

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	esbuild "github.com/evanw/esbuild/pkg/api"
+
+	"voicegw/config"
 	"voicegw/internal/testutil"
 	"voicegw/registry/registrytest"
 )
@@ -44,10 +47,13 @@ func TestExampleReceivers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "TypeScript" {
-				if err := exec.Command("node", "-e", `process.exit(process.features.typescript ? 0 : 1)`).Run(); err != nil {
-					t.Skip("node cannot run TypeScript:", err)
+			if name == "TypeScript" { // Node 20 does not remove the types
+				made := esbuild.Build(esbuild.BuildOptions{EntryPoints: []string{command[1]}, Format: esbuild.FormatESModule})
+				file := filepath.Join(t.TempDir(), "receiver.mjs")
+				if len(made.Errors) > 0 || os.WriteFile(file, made.OutputFiles[0].Contents, 0o600) != nil {
+					t.Fatal(made.Errors)
 				}
+				command = []string{command[0], file}
 			}
 			program, err := exec.LookPath(command[0])
 			if err != nil {
@@ -145,6 +151,34 @@ func TestChangedForeignTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.WaitUntil(t, "another version by an imported file", func() bool { return strings.Count(r.err.String(), again) > before })
+}
+
+// TestToolFiles: the state of the files changes with every file, but of packages only if npm has changed them.
+func TestToolFiles(t *testing.T) {
+	dir, lock := t.TempDir(), filepath.Join(t.TempDir(), "mcp.lock.json")
+	if err := os.MkdirAll(filepath.Join(dir, "node_modules", "p"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for _, change := range []struct {
+		file   string
+		counts bool
+	}{
+		{filepath.Join(dir, "x.js"), true}, {filepath.Join(dir, "node_modules", "p", "index.js"), false},
+		{filepath.Join(dir, "node_modules", ".package-lock.json"), true}, {filepath.Join(dir, ".swap"), true}, {lock, true},
+	} {
+		if err := os.WriteFile(change.file, []byte("1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now := toolFiles([]string{dir}, config.MCP{Lock: lock})
+		if (now != last) != change.counts {
+			t.Errorf("%s: the state is %q after %q", change.file, now, last)
+		}
+		last = now
+	}
+	if toolFiles(nil, config.MCP{Lock: lock}) == toolFiles([]string{dir + "/none"}, config.MCP{Lock: lock}) {
+		t.Error("a directory that is missing does not count")
+	}
 }
 
 // foreignCommand runs a command of tools, in this process.

@@ -30,6 +30,7 @@ import (
 	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // TestWhatDoesNotEndIsLeft: a part that does not end holds the program for its time, or until
@@ -112,7 +113,7 @@ func noTexts(t *testing.T) *chat.Agent {
 	t.Helper()
 	executor := execute.New(execute.Options{})
 	executor.Close()
-	a, err := chat.New(chat.Options{Model: struct{ chat.Model }{}, Executor: executor, Conversations: struct{ chat.Conversations }{}})
+	a, err := chat.New(chat.Options{Model: struct{ textmodel.Model }{}, Executor: executor, Conversations: struct{ chat.Conversations }{}})
 	if err != nil {
 		t.Fatal(err)
 	}

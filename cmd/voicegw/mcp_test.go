@@ -286,6 +286,46 @@ func TestMCPOverStreams(t *testing.T) {
 	}
 }
 
+// TestMCPServeFollows: mcp serve loads changed tools and tells its client; a call gets the new version.
+func TestMCPServeFollows(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(httpTools+"tools")); err != nil {
+		t.Fatal(err)
+	}
+	s := newStall(t, fmt.Sprintf("tool_dirs: [%q]\nmcp: {expose: [look, order_cancel]}\ntools: {order_cancel: {base_url: \"https://shop.example\", signing_secret: %s}}\n", dir, exampleSecret))
+	over, _ := s.streams(t)
+	changed := make(chan struct{}, 100)
+	c := dials(t, over, mcpVersions[1], &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }})
+	offers := func() (all []string) {
+		list, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Tools {
+			all = append(all, tool.Name+": "+tool.Title)
+		}
+		return all
+	}
+	before := offers()
+	file := filepath.Join(dir, "order-cancel", "schema.json")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(text, []byte("Cancel an order"), []byte("Another name"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := before
+	for slices.Equal(now, before) {
+		<-changed
+		now = offers()
+	}
+	if len(before) != 2 || len(now) != 2 || now[1] != "order_cancel: Another name" {
+		t.Errorf("it offers %v after %v", now, before)
+	}
+}
+
 // streams runs mcp serve. end closes its input and returns its exit code and its standard error.
 func (s *stall) streams(t *testing.T, flags ...string) (over mcp.Transport, end func() (int, string)) {
 	t.Helper()
@@ -543,6 +583,9 @@ func TestMCPConfirmation(t *testing.T) {
 				t.Fatalf("%s: %s", version, env.Encode())
 			}
 			token := env.Error.ConfirmationRequest.Token
+			if again := calling(t, c, "pay", r1); again.Error == nil || again.Error.ConfirmationRequest.Token != token {
+				t.Errorf("%s: the same call again: %s", version, again.Encode())
+			}
 			status, answer := r.approve(token, true)
 			result, _ := answer["envelope"].(map[string]any)
 			if status != http.StatusOK || answer["told"] != false || result["ok"] != true || s.paid.Load() != int64(i)+1 {
@@ -564,6 +607,13 @@ func TestMCPConfirmation(t *testing.T) {
 		}
 		if ran := all[1]; !ran.OK || ran.Confirmation != "approved" || ran.ConfirmedBy != "api" || ran.SessionID != all[0].SessionID {
 			t.Errorf("audited as %+v", ran)
+		}
+		c, tokens := dials(t, toMCP(r), versions[0], nil), map[string]bool{}
+		for _, args := range []map[string]any{r1, {"ref": "r2"}, r1} {
+			tokens[calling(t, c, "pay", args).Error.ConfirmationRequest.Token] = true
+		}
+		if len(tokens) != 2 {
+			t.Errorf("two calls, one of them repeated, have the tokens %v", tokens)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -34,14 +35,8 @@ type mcpFlags struct {
 	Serve  mcpServeFlags  `cmd:"" help:"Serve the tools to an MCP client over standard input and output."`
 }
 
-// mcpSource is the configuration that the commands read.
-type mcpSource struct {
-	Config string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
-}
-
 type mcpAddFlags struct {
-	mcpSource
+	configFlags
 	Server      string        `arg:"" help:"Name of the server below mcp.servers."`
 	Tools       []string      `arg:"" optional:"" help:"The server's names of the tools to approve (default: show all that can be)."`
 	Category    string        `help:"retrieval, action or utility." enum:"retrieval,action,utility" default:"action"`
@@ -53,17 +48,17 @@ type mcpAddFlags struct {
 }
 
 type mcpDiffFlags struct {
-	mcpSource
+	configFlags
 	Server string `arg:"" optional:"" help:"Name of a server (default: all)."`
 }
 
 type mcpUpdateFlags struct {
-	mcpSource
+	configFlags
 	Server string   `arg:"" help:"Name of the server below mcp.servers."`
 	Tools  []string `arg:"" optional:"" help:"The server's names of the tools (default: all that have changed)."`
 }
 
-type mcpListFlags struct{ mcpSource }
+type mcpListFlags struct{ configFlags }
 
 // locked is the configuration of the commands, with the lock file.
 type locked struct {
@@ -72,8 +67,8 @@ type locked struct {
 	*mcptool.Lock
 }
 
-// open reads the configuration and the lock file, which may not exist yet.
-func (s mcpSource) open(p Process, parsed *kong.Context) (*locked, error) {
+// openLock reads the configuration and the lock file, which may not exist yet.
+func (s configFlags) openLock(p Process, parsed *kong.Context) (*locked, error) {
 	source := config.Source{Environ: p.Environ, File: s.Config, FileFrom: "--config"}
 	problems := p.withFlags(&source, s.Set, parsed)
 	cfg, err := config.LoadMCP(source)
@@ -166,7 +161,7 @@ func (flags mcpAddFlags) decisions() map[string]json.RawMessage {
 
 // Run shows or approves tools of a server.
 func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	l, err := flags.open(p, parsed)
+	l, err := flags.openLock(p, parsed)
 	if err != nil {
 		return err
 	}
@@ -256,7 +251,7 @@ func (l *locked) changes(server string, says map[string]mcptool.Said) map[string
 
 // Run shows the changes. The exit code is 1 if there are any.
 func (flags mcpDiffFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	l, err := flags.open(p, parsed)
+	l, err := flags.openLock(p, parsed)
 	if err != nil {
 		return err
 	}
@@ -286,7 +281,7 @@ func (flags mcpDiffFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 
 // Run approves changes, and removes tools that the server does not have any more. The decisions stay.
 func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	l, err := flags.open(p, parsed)
+	l, err := flags.openLock(p, parsed)
 	if err != nil {
 		return err
 	}
@@ -321,7 +316,7 @@ func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 
 // Run lists the approved tools.
 func (flags mcpListFlags) Run(p Process, parsed *kong.Context) error {
-	l, err := flags.open(p, parsed)
+	l, err := flags.openLock(p, parsed)
 	if err != nil {
 		return err
 	}
@@ -342,12 +337,8 @@ func (flags mcpListFlags) Run(p Process, parsed *kong.Context) error {
 }
 
 type mcpServeFlags struct {
-	User     userName `help:"User of the calls." default:"local" placeholder:"ID"`
-	Scope    []string `help:"Scope of the user; may be given several times." placeholder:"SCOPE"`
-	Store    bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
-	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
-	LogLevel string   `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+	User userName `help:"User of the calls." default:"local" placeholder:"ID"`
+	benchFlags
 }
 
 // Run serves until the client closes standard input.
@@ -359,18 +350,22 @@ func (flags mcpServeFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	if err != nil {
 		return usage(err)
 	}
-	cfg, _, err := p.load(serveFlags{Config: flags.Config, Set: flags.Set}, parsed)
+	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
 	if err != nil {
 		return usage(err)
 	}
 	logger := newLog(p.Stderr, flags.LogLevel, "auto", cfg.Secrets()...).logger
 	return p.withTools(ctx, cfg, flags.Store, logger, func(b *toolBench) error {
+		var follows sync.WaitGroup
+		defer follows.Wait()
 		ctx, stop := p.untilSignal(ctx)
 		defer stop()
 		o := mcpOptions(cfg, b.executor)
-		o.Tools, o.Live, o.Audit, o.Logger = b.tools.Snapshot, b.live, b.audit, logger
+		o.Tools, o.Live, o.Audit, o.Logger, o.Changes = b.tools.Snapshot, b.live, b.audit, logger, true
+		served := mcpserve.New(o)
+		follows.Go(func() { b.caps.followTools(ctx, cfg, b.tools, served.Refresh) })
 		from := mcpserve.Caller{User: who, Vouched: true, Scopes: flags.Scope}
-		return mcpserve.New(o).Run(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
+		return served.Run(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
 	})
 }
 

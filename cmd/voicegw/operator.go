@@ -17,12 +17,11 @@ import (
 )
 
 type operatorFlags struct {
-	URL     string   `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
-	APIKey  string   `key:"api_key" help:"The gateway's api_key; prefer VOICEGW_API_KEY, because other users see flags." placeholder:"KEY"`
-	CA      string   `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE" name:"ca"`
-	DataDir string   `key:"data_dir" help:"The gateway's data folder, to read the key that it generated." placeholder:"DIR"`
-	Config  string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+	URL     string `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
+	APIKey  string `key:"api_key" help:"The gateway's api_key; prefer VOICEGW_API_KEY, because other users see flags." placeholder:"KEY"`
+	CA      string `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE" name:"ca"`
+	DataDir string `key:"data_dir" help:"The gateway's data folder, to read the key that it generated." placeholder:"DIR"`
+	configFlags
 }
 
 type listFlags struct {
@@ -157,11 +156,10 @@ func (flags jobsCancelFlags) Run(ctx context.Context, p Process, parsed *kong.Co
 
 // healthFlags are the flags of health, a probe for containers without curl.
 type healthFlags struct {
-	URL    string   `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
-	CA     string   `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE" name:"ca"`
-	Ready  bool     `help:"Check whether it accepts new sessions (/readyz), not only whether it is alive."`
-	Config string   `help:"YAML file to read listen from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+	URL   string `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
+	CA    string `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE" name:"ca"`
+	Ready bool   `help:"Check whether it accepts new sessions (/readyz), not only whether it is alive."`
+	configFlags
 }
 
 // Run checks a gateway. The exit code is 0 if it is alive or, with Ready, ready.

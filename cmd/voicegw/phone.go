@@ -44,20 +44,21 @@ func phoneSettings(cfg *config.Config) (phone.Settings, error) {
 		KeyApproval: cfg.Confirmation.Phone == config.ConfirmKeys, Transfers: p.TransferNumbers(),
 		Outbound: phone.Outbound{From: p.Outbound.From, Carrier: p.Outbound.Carrier, Prefixes: p.Outbound.Prefixes,
 			PerMinute: p.Outbound.PerMinute},
-		Twilio: phone.TwilioSettings{AccountSID: p.Twilio.AccountSID, AuthToken: p.Twilio.AuthToken.Reveal(), API: p.Twilio.API},
-		Telnyx: phone.TelnyxSettings{AccountSID: p.Telnyx.AccountSID, APIKey: p.Telnyx.APIKey.Reveal(), PublicKey: p.Telnyx.PublicKey,
-			Application: p.Telnyx.Application, API: p.Telnyx.API},
-		Vonage: phone.VonageSettings{Application: p.Vonage.Application, SignatureSecret: p.Vonage.SignatureSecret.Reveal(),
-			API: p.Vonage.API},
+		Accounts: map[string]phone.Account{
+			phone.Twilio: {ID: p.Twilio.AccountSID, Secret: p.Twilio.AuthToken.Reveal(), API: p.Twilio.API},
+			phone.Telnyx: {ID: p.Telnyx.AccountSID, Secret: p.Telnyx.APIKey.Reveal(), PublicKey: p.Telnyx.PublicKey,
+				Application: p.Telnyx.Application, API: p.Telnyx.API},
+		},
 	}
-	if p.Vonage.PrivateKey == "" {
-		return set, nil
+	vonage := phone.Account{ID: p.Vonage.Application, Secret: p.Vonage.SignatureSecret.Reveal(), API: p.Vonage.API}
+	if p.Vonage.PrivateKey != "" {
+		key, err := privateKey(string(p.Vonage.PrivateKey))
+		if err != nil {
+			return set, fmt.Errorf("phone.vonage.private_key: %w", err)
+		}
+		vonage.PrivateKey = key
 	}
-	key, err := privateKey(string(p.Vonage.PrivateKey))
-	if err != nil {
-		return set, fmt.Errorf("phone.vonage.private_key: %w", err)
-	}
-	set.Vonage.PrivateKey = key
+	set.Accounts[phone.Vonage] = vonage
 	return set, nil
 }
 

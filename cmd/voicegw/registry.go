@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,12 +12,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"voicegw/config"
 	"voicegw/internal/agent"
-	"voicegw/internal/jstool"
 	"voicegw/internal/mcpserve"
-	"voicegw/internal/mcptool"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -40,16 +40,15 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 }
 
 // loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
-// directory, if there is one. o has the tools' capabilities. client
-// connects to the MCP servers, and hosts runs tools in JavaScript; both may be nil.
-func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcptool.Client,
-	hosts *jstool.Hosts) (*registry.Registry, *build.Watch, error) {
+// directory, if there is one. o has the tools' capabilities. caps
+// is nil if no tool is called.
+func (p Process) loadTools(o registry.Options, cfg *config.Config, caps *capabilities) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, client, hosts)
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP)
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Foreign = others.Foreign
+	o.Foreign = others.with(caps)
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
@@ -69,7 +68,9 @@ func (p Process) loadTools(o registry.Options, cfg *config.Config, client *mcpto
 		return nil, nil, err
 	}
 	tools.Lock()
-	client.Use(mcpServers(cfg.MCP), others.mcp)
+	if caps != nil {
+		caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+	}
 	logForeign(o.Logger, others.warnings)
 	if reload != nil {
 		reload.Tools = tools
@@ -132,7 +133,7 @@ var settingTypes = map[spec.SettingType]any{
 }
 
 // declaredTools returns the settings of all tools; none without a registry, which the command that needs it reports.
-func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaration {
+func (p Process) declaredTools(foreign []registry.Entry) []config.ToolDeclaration {
 	data, err := p.registryData()
 	if err != nil {
 		return nil
@@ -142,7 +143,7 @@ func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaratio
 		return nil
 	}
 	var all []config.ToolDeclaration
-	for _, t := range append(file.Tools, foreign.Entries...) {
+	for _, t := range append(file.Tools, foreign...) {
 		d := config.ToolDeclaration{ID: t.ToolID, VariantOf: t.VariantOf}
 		for _, name := range slices.Sorted(maps.Keys(t.Settings)) {
 			s := t.Settings[name]
@@ -162,7 +163,7 @@ func (p Process) declaredTools(foreign registry.Foreign) []config.ToolDeclaratio
 // anySettings gives each required setting some value, to check whether the tools load.
 func (p Process) anySettings() map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
-	for _, d := range p.declaredTools(registry.Foreign{}) {
+	for _, d := range p.declaredTools(nil) {
 		values := map[string]any{}
 		for _, s := range d.Settings {
 			if s.Default == nil {
@@ -208,23 +209,69 @@ func (s *server) logToolSettings(cfg *config.Config) {
 }
 
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	others, err := foreignTools(cfg.ToolDirs, cfg.MCP, s.caps.mcp, s.caps.hosts)
+	swap, err := s.caps.configureTools(cfg, s.tools)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTools(cfg, s.tools.Snapshot(), others.Entries...); err != nil {
+	return func() {
+		swap()
+		s.logToolSettings(cfg)
+	}, nil
+}
+
+// configureTools reads the foreign tools again. take gives them and the settings of all tools to new conversations.
+func (c *capabilities) configureTools(cfg *config.Config, tools *registry.Registry) (take func(), err error) {
+	others, err := foreignTools(cfg.ToolDirs, cfg.MCP)
+	if err != nil {
 		return nil, err
 	}
-	swap, err := s.tools.Configure(toolSettings(cfg), others.Foreign)
+	if err := checkTools(cfg, tools.Snapshot(), others.entries...); err != nil {
+		return nil, err
+	}
+	swap, err := tools.Configure(toolSettings(cfg), others.with(c))
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
 	}
 	return func() {
 		swap()
-		s.logToolSettings(cfg)
-		s.caps.mcp.Use(mcpServers(cfg.MCP), others.mcp)
-		logForeign(s.logger, others.warnings)
+		c.mcp.Use(mcpServers(cfg.MCP), others.mcp)
+		logForeign(c.logger, others.warnings)
 	}, nil
+}
+
+// toolLook is the interval of checks for changed files of foreign tools.
+const toolLook = 2 * time.Second
+
+// lookAtTools loads foreign tools whose files are in another state than files, and then calls took. If anything is wrong
+// with them, it changes nothing and logs the problems once.
+func (c *capabilities) lookAtTools(cfg *config.Config, tools *registry.Registry, files *string, took func()) {
+	now := toolFiles(cfg.ToolDirs, cfg.MCP)
+	if now == *files {
+		return
+	}
+	*files = now
+	take, err := c.configureTools(cfg, tools)
+	if err != nil {
+		c.logger.Error("the changed tools cannot be used; the tools stay as they are", "error", err)
+		return
+	}
+	take()
+	took()
+	c.logger.Info("tools loaded again; running sessions keep theirs", "tools_version", tools.Snapshot().Version())
+}
+
+// followTools looks at the files of foreign tools until ctx ends.
+func (c *capabilities) followTools(ctx context.Context, cfg *config.Config, tools *registry.Registry, took func()) {
+	files := toolFiles(cfg.ToolDirs, cfg.MCP)
+	for looks := time.NewTicker(toolLook); ; {
+		select {
+		case <-looks.C:
+			c.lookAtTools(cfg, tools, &files, took)
+		case <-ctx.Done():
+			looks.Stop()
+			return
+		}
+	}
 }
 
 func logForeign(logger *slog.Logger, warnings []string) {

@@ -84,7 +84,7 @@ func TestDevReadsTheProject(t *testing.T) {
 	dev.Dev = true
 	p := Process{Registry: func() ([]byte, error) { return embedded, nil }}
 
-	tools, reload, err := p.loadTools(caps.registryOptions(true), dev, nil, nil)
+	tools, reload, err := p.loadTools(caps.registryOptions(true), dev, nil)
 	if err != nil || reload == nil {
 		t.Fatal(reload, err)
 	}
@@ -118,10 +118,10 @@ func TestDevReadsTheProject(t *testing.T) {
 
 	// The next start takes the file at once; without dev it is not looked at.
 	write(changed)
-	if tools, _, err := p.loadTools(caps.registryOptions(true), dev, nil, nil); err != nil || tools.Snapshot().Version() != second.Version() {
+	if tools, _, err := p.loadTools(caps.registryOptions(true), dev, nil); err != nil || tools.Snapshot().Version() != second.Version() {
 		t.Errorf("with dev: %v", err)
 	}
-	tools, reload, err = p.loadTools(caps.registryOptions(false), plain, nil, nil)
+	tools, reload, err = p.loadTools(caps.registryOptions(false), plain, nil)
 	if err != nil || reload != nil || tools.Snapshot().Version() != first.Version() {
 		t.Errorf("without dev: %v, %v", reload, err)
 	}

@@ -51,8 +51,8 @@ type reloader struct {
 }
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
-	read := func() (*config.Config, []string, error) { return p.load(flags, parsed) }
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg), sweeps: p.sweeps, read: read}
+	read := func() (*config.Config, []string, error) { return p.load(flags.Config, flags.Set, parsed) }
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP), sweeps: p.sweeps, read: read}
 }
 
 // run reloads at each signal, and ends the sessions of revoked credentials, until ctx ends.
@@ -79,27 +79,14 @@ func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// toolLook is the interval of checks for changed files of foreign tools.
-const toolLook = 2 * time.Second
-
-// look loads changed foreign tools. If anything is wrong with them, it changes nothing and logs the problems once.
+// look loads changed foreign tools.
 func (r *reloader) look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	files := toolFiles(r.now)
-	if files == r.files {
-		return
-	}
-	r.files = files
-	take, err := r.s.configureTools(r.now)
-	if err != nil {
-		r.s.logger.Error("the changed tools cannot be used; the tools stay as they are", "error", err)
-		return
-	}
-	take()
-	tools := r.s.tools.Snapshot()
-	r.s.metrics.KnowTools(tools)
-	r.s.logger.Info("tools loaded again; running sessions keep theirs", "tools_version", tools.Version())
+	r.s.caps.lookAtTools(r.now, r.s.tools, &r.files, func() {
+		r.s.logToolSettings(r.now)
+		r.s.metrics.KnowTools(r.s.tools.Snapshot())
+	})
 }
 
 // reload applies the changes that need no restart, and ends the sessions of revoked credentials. If anything is
@@ -122,7 +109,7 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 		return r.refuse(err)
 	}
 	take()
-	r.now, r.files = to.Next, toolFiles(to.Next)
+	r.now, r.files = to.Next, toolFiles(to.Next.ToolDirs, to.Next.MCP)
 	for _, w := range warnings {
 		r.s.logger.Warn("configuration", "warning", w)
 	}

@@ -60,7 +60,7 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	if variable(p.Environ, "GOGC") == "" {
 		debug.SetGCPercent(50) // a relayed frame makes no garbage, so less memory costs little
 	}
-	cfg, warnings, err := p.load(flags, parsed)
+	cfg, warnings, err := p.load(flags.Config, flags.Set, parsed)
 	if flags.CheckConfig {
 		return flags.checkConfig(ctx, p, cfg, warnings, err)
 	}
@@ -250,7 +250,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 
 func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	var err error
-	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg, s.caps.mcp, s.caps.hosts); err != nil {
+	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg, s.caps); err != nil {
 		return nil, err
 	}
 	s.logToolSettings(s.cfg)

@@ -36,8 +36,22 @@ type serveFlags struct {
 	Set          []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-func (p Process) load(flags serveFlags, parsed *kong.Context) (*config.Config, []string, error) {
-	return p.loadFrom(config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}, flags.Set, parsed)
+// configFlags say where commands other than serve read the configuration.
+type configFlags struct {
+	Config string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
+	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+}
+
+// benchFlags are those of commands that use the tools without a gateway.
+type benchFlags struct {
+	Scope []string `help:"Scope of the user; may be given several times." placeholder:"SCOPE"`
+	Store bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
+	configFlags
+	LogLevel string `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+}
+
+func (p Process) load(file string, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
+	return p.loadFrom(config.Source{Environ: p.Environ, File: file, FileFrom: "--config"}, sets, parsed)
 }
 
 // withFlags adds a command's flags to a source: those with a key, and --set.
@@ -76,11 +90,11 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 	if !source.Client {
 		dirs, servers := config.ForeignTools(source)
 		var err error
-		if others, err = foreignTools(dirs, servers, nil, nil); err != nil {
+		if others, err = foreignTools(dirs, servers); err != nil {
 			return nil, nil, err // the configuration of tools cannot be checked without them
 		}
 	}
-	source.Tools = p.declaredTools(others.Foreign)
+	source.Tools = p.declaredTools(others.entries)
 	c, warnings, err := config.Load(source)
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"voicegw/chat"
-	"voicegw/chat/completions"
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/auth"
 	"voicegw/internal/backends/image"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
+	"voicegw/transport/textmodel/completions"
 )
 
 // prepare makes everything that a reload replaces. It changes nothing except the secrets that the log hides, and adds
@@ -122,7 +122,7 @@ type models struct {
 
 type reached struct {
 	transports map[string]transport.Transport
-	text       chat.Model      // nil for no change
+	text       textmodel.Model // nil for no change
 	images     image.Generator // nil for no change
 }
 
@@ -155,9 +155,11 @@ func (m *models) take(to reached) {
 }
 
 // liveText is the text agent's model with its current key. It implements chat.Model.
-type liveText struct{ now atomic.Pointer[chat.Model] }
+type liveText struct {
+	now atomic.Pointer[textmodel.Model]
+}
 
-func (m *liveText) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
+func (m *liveText) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 	return (*m.now.Load()).Complete(ctx, p, delta) //nolint:wrapcheck // it is the same model
 }
 

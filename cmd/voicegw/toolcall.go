@@ -31,18 +31,14 @@ import (
 )
 
 type toolsCallFlags struct {
-	Name     string   `arg:"" help:"Name or id of the tool."`
-	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
-	Mode     string   `help:"Mode: text or voice (default: as the tool allows)." placeholder:"MODE" enum:",text,voice" default:""`
-	Agent    string   `help:"Agent whose tools and budget apply (default: agent.name)." placeholder:"ID"`
-	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
-	Scope    []string `help:"Scope of the conversation; may be given several times." placeholder:"SCOPE"`
-	Yes      bool     `help:"Approve the call if required, instead of asking at the terminal."`
-	Key      string   `help:"Idempotency key: the ledger answers the same key again." placeholder:"KEY"`
-	Store    bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
-	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
-	LogLevel string   `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+	Name  string   `arg:"" help:"Name or id of the tool."`
+	Args  string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
+	Mode  string   `help:"Mode: text or voice (default: as the tool allows)." placeholder:"MODE" enum:",text,voice" default:""`
+	Agent string   `help:"Agent whose tools and budget apply (default: agent.name)." placeholder:"ID"`
+	User  userName `help:"User of the session." default:"author" placeholder:"ID"`
+	Yes   bool     `help:"Approve the call if required, instead of asking at the terminal."`
+	Key   string   `help:"Idempotency key: the ledger answers the same key again." placeholder:"KEY"`
+	benchFlags
 }
 
 // maxArgs limits the arguments on standard input, in bytes.
@@ -77,7 +73,7 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		}
 		args = data
 	}
-	cfg, _, err := p.load(serveFlags{Config: flags.Config, Set: flags.Set}, parsed)
+	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
 	if err != nil {
 		return usage(err)
 	}
@@ -167,21 +163,13 @@ func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, l
 }
 
 func (p Process) openBench(b *toolBench) error {
-	o := b.caps.registryOptions(false)
-	o.Settings = toolSettings(b.cfg)
-	if p.Handlers != nil {
-		o.Handlers = p.Handlers
-	}
-	others, err := foreignTools(b.cfg.ToolDirs, b.cfg.MCP, b.caps.mcp, b.caps.hosts)
-	if err != nil {
-		return usage(err)
-	}
-	o.Foreign = others.Foreign
-	if b.tools, err = p.loadRegistry(o); err != nil {
+	cfg := *b.cfg
+	cfg.Dev = false // the tools of this program
+	var err error
+	if b.tools, _, err = p.loadTools(b.caps.registryOptions(false), &cfg, b.caps); err != nil {
 		return err
 	}
-	b.caps.mcp.Use(mcpServers(b.cfg.MCP), others.mcp)
-	if len(others.Entries) == 0 { // otherwise the version is not that of a file
+	if len(cfg.ToolDirs) == 0 && cfg.MCP.Lock == "" { // otherwise the version is not that of a file
 		p.warnIfOld(b.tools.Snapshot().Version())
 	}
 	if err := checkTools(b.cfg, b.tools.Snapshot()); err != nil {

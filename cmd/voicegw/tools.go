@@ -79,14 +79,14 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 
 func (flags toolsLintFlags) Run(p Process) error {
 	if len(flags.ToolDirs) > 0 {
-		tools, warnings, err := dirTools(nil, flags.ToolDirs)
-		for _, w := range warnings {
+		tools, err := dirTools(flags.ToolDirs)
+		for _, w := range tools.warnings {
 			p.complain("warning: %s", w)
 		}
 		if err != nil {
 			return usage(err)
 		}
-		return p.print(textutil.Count(len(tools.Entries), "tool") + ", no errors\n")
+		return p.print(textutil.Count(len(tools.entries), "tool") + ", no errors\n")
 	}
 	var names []string
 	dir := flags.Dir

@@ -19,7 +19,7 @@ func TestToolSettingsAreJoined(t *testing.T) {
 		"retries": {Type: spec.SettingInteger, Description: "How often.", Default: []byte("3")},
 	}}, Forms: registry.Forms{OpenAI: []byte("{}"), OpenAIChat: []byte("{}")}})
 	p := Process{Registry: func() ([]byte, error) { return data, nil }}
-	cfg, _, err := config.Load(config.Source{Tools: p.declaredTools(registry.Foreign{}), Environ: []string{"VOICEGW_TOOLS_WEATHER_API_KEY=key-of-weather", "VOICEGW_TOOLS_WEATHER_ENABLED=no"}})
+	cfg, _, err := config.Load(config.Source{Tools: p.declaredTools(nil), Environ: []string{"VOICEGW_TOOLS_WEATHER_API_KEY=key-of-weather", "VOICEGW_TOOLS_WEATHER_ENABLED=no"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestToolSettingsAreJoined(t *testing.T) {
 	if tried := p.anySettings()["weather"].Values["api_key"]; tried != (setting.Secret{}) {
 		t.Errorf("the build tries it with %v", tried)
 	}
-	if all := (Process{Registry: func() ([]byte, error) { return nil, registry.ErrEmpty }}).declaredTools(registry.Foreign{}); len(all) > 0 {
+	if all := (Process{Registry: func() ([]byte, error) { return nil, registry.ErrEmpty }}).declaredTools(nil); len(all) > 0 {
 		t.Errorf("without a registry there are %v", all)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 const redacted = "[redacted]"
@@ -86,8 +88,7 @@ func ParsePairs(text string) (map[string]string, error) {
 		name, written, ok := strings.Cut(part, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(written))
 		name = strings.TrimSpace(name)
-		if !ok || err != nil || name == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
-			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
+		if !ok || err != nil || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, errors.New(`must be name=value pairs separated by commas, with values escaped as in URLs: ` +
 				`authorization=Bearer%20abc`)
 		}

@@ -39,15 +39,33 @@ type carrier interface {
 	secret() string
 }
 
+// Account is an account at a carrier.
+type Account struct {
+	ID          string          // the account's; at Vonage, the application's
+	Secret      string          // Twilio's auth token, Telnyx's API key, Vonage's signature secret
+	PublicKey   string          // at Telnyx: verifies its webhooks, Ed25519 in base64
+	Application string          // at Telnyx: the id of the TeXML application
+	PrivateKey  *rsa.PrivateKey // at Vonage: signs requests to it
+	API         string          // the address of its REST interface
+}
+
+// line is the gateway's account at a carrier, and its own public address.
+type line struct {
+	Account
+	name, public string
+}
+
+func (l line) secret() string { return l.Secret }
+
+// stream is the address of media streams.
+func (l line) stream() string { return strings.Replace(l.public, "http", "ws", 1) + StreamPath(l.name) }
+
 func carrierOf(name string, set *Settings) carrier {
-	switch name {
-	case Telnyx:
-		return telnyx{set.Telnyx, set.PublicURL}
-	case Vonage:
-		return vonage{set.Vonage, set.PublicURL}
-	default:
-		return twilio{set.Twilio, set.PublicURL}
+	l := line{set.Accounts[name], name, set.PublicURL}
+	if name == Vonage {
+		return vonage{l}
 	}
+	return texml{l}
 }
 
 var errSignature = errors.New("its signature is wrong; check the secret and phone.public_url")
@@ -55,31 +73,47 @@ var errSignature = errors.New("its signature is wrong; check the secret and phon
 // signedFor is how old a signature with a time may be.
 const signedFor = 5 * time.Minute
 
-// TwilioSettings are an account at Twilio. API is the address of its REST interface.
-type TwilioSettings struct{ AccountSID, AuthToken, API string }
+// texml is Twilio (https://www.twilio.com/docs/voice/twiml/stream and https://www.twilio.com/docs/voice/api/call-resource), and
+// Telnyx, whose TeXML is TwiML with other signatures and REST addresses
+// (https://developers.telnyx.com/docs/voice/programmable-voice/texml-verbs/stream and
+// https://developers.telnyx.com/docs/development/api-fundamentals/webhooks), read 2026-11-30.
+type texml struct{ line }
 
-// twilio is documented at https://www.twilio.com/docs/voice/twiml/stream and
-// https://www.twilio.com/docs/voice/api/call-resource, read 2026-11-30.
-type twilio struct {
-	TwilioSettings
-	public string
-}
+func (t texml) telnyx() bool { return t.name == Telnyx }
 
-func (t twilio) secret() string { return t.AuthToken }
-
-func (t twilio) incoming(r *http.Request, body []byte) (call, error) {
+func (t texml) incoming(r *http.Request, body []byte) (call, error) {
 	form, err := url.ParseQuery(string(body))
-	if err != nil {
+	if t.telnyx() {
+		if wrong := t.stamped(r, body); wrong != nil {
+			return call{}, wrong
+		}
+	}
+	switch {
+	case err != nil:
 		return call{}, fmt.Errorf("its form cannot be read: %w", err)
-	}
+	case t.telnyx():
 	// The path and the query are signed, too; the rest of the address is the configured one.
-	if !Signed(r.Header.Get("X-Twilio-Signature"), t.AuthToken, t.public+r.URL.RequestURI(), form) {
+	case !Signed(r.Header.Get("X-Twilio-Signature"), t.Secret, t.public+r.URL.RequestURI(), form):
 		return call{}, errSignature
-	}
-	if form.Get("AccountSid") != t.AccountSID {
+	case form.Get("AccountSid") != t.ID:
 		return call{}, errors.New("it is of another account; see phone.twilio.account_sid")
 	}
-	return callOf(Twilio, form)
+	return callOf(t.name, form)
+}
+
+// stamped verifies Telnyx's signature of a webhook and its time.
+func (t texml) stamped(r *http.Request, body []byte) error {
+	key, err := base64.StdEncoding.DecodeString(t.PublicKey)
+	sign, wrong := base64.StdEncoding.DecodeString(r.Header.Get("Telnyx-Signature-Ed25519"))
+	at := r.Header.Get("Telnyx-Timestamp")
+	if err != nil || wrong != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, append([]byte(at+"|"), body...), sign) {
+		return errSignature
+	}
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if age := time.Since(time.Unix(seconds, 0)); err != nil || age.Abs() > signedFor {
+		return errors.New("its signature is older than 5 minutes")
+	}
+	return nil
 }
 
 func callOf(carrier string, form url.Values) (call, error) {
@@ -90,28 +124,31 @@ func callOf(carrier string, form url.Values) (call, error) {
 	return c, nil
 }
 
-func (t twilio) upgrade(r *http.Request) error {
+// upgrade verifies Twilio's signature of the address as TwiML gave it; some of its edges add a slash. Telnyx does not sign
+// upgrades: only the ticket opens a session there.
+func (t texml) upgrade(r *http.Request) error {
 	at := strings.Replace(t.public, "http", "ws", 1) + r.URL.RequestURI()
 	sign := r.Header.Get("X-Twilio-Signature")
-	// Twilio signs the address as TwiML gave it, and some of its edges add a slash.
-	if !Signed(sign, t.AuthToken, at, nil) && !Signed(sign, t.AuthToken, at+"/", nil) {
+	switch {
+	case t.telnyx() && t.Secret == "":
+		return errors.New("this carrier is not configured")
+	case !t.telnyx() && !Signed(sign, t.Secret, at, nil) && !Signed(sign, t.Secret, at+"/", nil):
 		return errSignature
 	}
 	return nil
 }
 
-func (t twilio) answer(set *Settings, _ call, ticket string) (form, text string) {
-	return markup(set, Twilio, ticket, "")
-}
-
-// markup returns TwiML, or TeXML with more attributes of the stream.
-func markup(set *Settings, carrier, ticket, attributes string) (form, text string) {
+func (t texml) answer(set *Settings, _ call, ticket string) (form, text string) {
+	attributes := ""
+	if t.telnyx() {
+		attributes = ` bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"`
+	}
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><Response>`)
 	if ticket != "" {
 		say(&b, set.Announcement)
 		fmt.Fprintf(&b, `<Connect><Stream url="%s"%s><Parameter name="%s" value="%s"/></Stream></Connect>`,
-			escaped(strings.Replace(set.PublicURL, "http", "ws", 1)+StreamPath(carrier)), attributes, ticketParameter, escaped(ticket))
+			escaped(t.stream()), attributes, ticketParameter, escaped(ticket))
 	}
 	say(&b, set.Sorry) // after a stream only if no session began, because the gateway hangs up before the stream closes
 	b.WriteString(`<Hangup/></Response>`)
@@ -130,131 +167,60 @@ func escaped(text string) string {
 	return b.String()
 }
 
-func dialMarkup(number string) string {
-	return `<?xml version="1.0" encoding="UTF-8"?><Response><Dial>` + escaped(number) + `</Dial></Response>`
-}
-
-func (t twilio) post(ctx context.Context, path string, form url.Values) (*http.Request, error) {
-	req, err := postForm(ctx, t.API+"/2010-04-01/Accounts/"+url.PathEscape(t.AccountSID)+"/Calls"+path+".json", form)
-	if err == nil {
-		req.SetBasicAuth(t.AccountSID, t.AuthToken)
+func (t texml) post(ctx context.Context, path string, form url.Values) (*http.Request, error) {
+	root, end := "/2010-04-01", ".json"
+	if t.telnyx() {
+		root, end = "/v2/texml", ""
 	}
-	return req, err
-}
-
-func postForm(ctx context.Context, at string, form url.Values) (*http.Request, error) {
+	at := t.API + root + "/Accounts/" + url.PathEscape(t.ID) + "/Calls" + path + end
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, fmt.Errorf("request to a carrier: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if t.telnyx() {
+		req.Header.Set("Authorization", "Bearer "+t.Secret)
+	} else {
+		req.SetBasicAuth(t.ID, t.Secret)
+	}
 	return req, nil
 }
 
-func (t twilio) hangUp(ctx context.Context, c call) (*http.Request, error) {
+func (t texml) hangUp(ctx context.Context, c call) (*http.Request, error) {
 	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{"Status": {"completed"}})
 }
 
-func (t twilio) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
-	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{"Twiml": {dialMarkup(number)}})
+func (t texml) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
+	document := map[bool]string{false: "Twiml", true: "Texml"}[t.telnyx()]
+	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{document: {
+		`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>` + escaped(number) + `</Dial></Response>`}})
 }
 
-func (t twilio) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {
-	return t.post(ctx, "", url.Values{"From": {from}, "To": {to}, "Url": {webhook}, "Method": {http.MethodPost}})
-}
-
-// TelnyxSettings are an account at Telnyx. PublicKey verifies its webhooks: Ed25519 in base64. Application is the id of
-// the TeXML application.
-type TelnyxSettings struct{ AccountSID, APIKey, PublicKey, Application, API string }
-
-// telnyx speaks TeXML, which is TwiML with other webhooks and REST. See
-// https://developers.telnyx.com/docs/voice/programmable-voice/texml-verbs/stream and
-// https://developers.telnyx.com/docs/development/api-fundamentals/webhooks, read 2026-11-30. Telnyx does not sign the
-// upgrade of a stream: only the ticket opens a session there.
-type telnyx struct {
-	TelnyxSettings
-	public string
-}
-
-func (t telnyx) secret() string { return t.APIKey }
-
-func (t telnyx) incoming(r *http.Request, body []byte) (call, error) {
-	key, err := base64.StdEncoding.DecodeString(t.PublicKey)
-	sign, wrong := base64.StdEncoding.DecodeString(r.Header.Get("Telnyx-Signature-Ed25519"))
-	at := r.Header.Get("Telnyx-Timestamp")
-	if err != nil || wrong != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, append([]byte(at+"|"), body...), sign) {
-		return call{}, errSignature
+func (t texml) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {
+	form := url.Values{"From": {from}, "To": {to}, "Url": {webhook}}
+	if t.telnyx() {
+		form.Set("ApplicationSid", t.Application)
+	} else {
+		form.Set("Method", http.MethodPost)
 	}
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	if age := time.Since(time.Unix(seconds, 0)); err != nil || age.Abs() > signedFor {
-		return call{}, errors.New("its signature is older than 5 minutes")
-	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return call{}, fmt.Errorf("its form cannot be read: %w", err)
-	}
-	return callOf(Telnyx, form)
-}
-
-func (t telnyx) upgrade(*http.Request) error {
-	if t.APIKey == "" {
-		return errors.New("this carrier is not configured")
-	}
-	return nil
-}
-
-func (t telnyx) answer(set *Settings, _ call, ticket string) (form, text string) {
-	return markup(set, Telnyx, ticket, ` bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"`)
-}
-
-func (t telnyx) post(ctx context.Context, path string, form url.Values) (*http.Request, error) {
-	req, err := postForm(ctx, t.API+"/v2/texml/Accounts/"+url.PathEscape(t.AccountSID)+"/Calls"+path, form)
-	if err == nil {
-		req.Header.Set("Authorization", "Bearer "+t.APIKey)
-	}
-	return req, err
-}
-
-func (t telnyx) hangUp(ctx context.Context, c call) (*http.Request, error) {
-	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{"Status": {"completed"}})
-}
-
-func (t telnyx) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
-	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{"Texml": {dialMarkup(number)}})
-}
-
-func (t telnyx) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {
-	return t.post(ctx, "", url.Values{"ApplicationSid": {t.Application}, "From": {from}, "To": {to}, "Url": {webhook}})
-}
-
-// VonageSettings are an application at Vonage. SignatureSecret verifies webhooks, PrivateKey signs requests.
-type VonageSettings struct {
-	Application     string
-	SignatureSecret string
-	PrivateKey      *rsa.PrivateKey
-	API             string
+	return t.post(ctx, "", form)
 }
 
 // vonage is documented at https://developer.vonage.com/voice/voice-api/webhook-reference and
 // https://developer.vonage.com/voice/voice-api/ncco-reference, read 2026-11-30. Its numbers have no +.
-type vonage struct {
-	VonageSettings
-	public string
-}
-
-func (v vonage) secret() string { return v.SignatureSecret }
+type vonage struct{ line }
 
 // signed verifies the JWT of a request; body is nil for an upgrade.
 func (v vonage) signed(r *http.Request, body []byte) error {
 	token, err := auth.ParseBearer(r.Header.Values("Authorization"))
-	if err != nil || v.SignatureSecret == "" {
+	if err != nil || v.Secret == "" {
 		return errSignature
 	}
-	claims, err := auth.SharedClaims(token, []byte(v.SignatureSecret), signedFor)
+	claims, err := auth.SharedClaims(token, []byte(v.Secret), signedFor)
 	if err != nil {
 		return errSignature
 	}
-	if app, ok := claims["application_id"].(string); ok && app != v.Application {
+	if app, ok := claims["application_id"].(string); ok && app != v.ID {
 		return errors.New("it is of another application; see phone.vonage.application_id")
 	}
 	sum := sha256.Sum256(body)
@@ -297,7 +263,7 @@ func (v vonage) answer(set *Settings, c call, ticket string) (form, text string)
 	var actions []object
 	if ticket != "" {
 		actions = append(talk(set.Announcement), object{"action": "connect", "endpoint": []object{{
-			"type": "websocket", "uri": strings.Replace(v.public, "http", "ws", 1) + StreamPath(Vonage),
+			"type": "websocket", "uri": v.stream(),
 			"content-type": "audio/l16;rate=8000", "headers": object{ticketParameter: ticket, "call": c.id},
 			"authorization": object{"type": "vonage"},
 		}}})
@@ -319,7 +285,7 @@ func (v vonage) send(ctx context.Context, method, path string, body object) (*ht
 	if err != nil {
 		return nil, fmt.Errorf("request to a carrier: %w", err)
 	}
-	token, err := auth.SignRS256(map[string]any{"application_id": v.Application}, v.PrivateKey, time.Minute)
+	token, err := auth.SignRS256(map[string]any{"application_id": v.ID}, v.PrivateKey, time.Minute)
 	if err != nil {
 		return nil, fmt.Errorf("sign a request to Vonage: %w", err)
 	}

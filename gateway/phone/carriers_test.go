@@ -66,10 +66,11 @@ func newCarriers(t *testing.T) *carriers {
 	c.Server = New(Options{Voice: c.desk, Client: &http.Client{Transport: c}, Settings: Settings{
 		PublicURL: "https://gw.example", Sorry: "Sorry.", Announcement: "Hello.", Transfers: map[string]string{"sales": "+15550123"},
 		Outbound: Outbound{From: "+15550100", Prefixes: []string{"+1"}},
-		Twilio:   TwilioSettings{AccountSID: "AC1", AuthToken: "token", API: "https://twilio"},
-		Telnyx: TelnyxSettings{AccountSID: "T1", APIKey: "KEY", PublicKey: base64.StdEncoding.EncodeToString(public), Application: "A1",
-			API: "https://telnyx"},
-		Vonage: VonageSettings{Application: "app", SignatureSecret: "vonage secret", PrivateKey: key, API: "https://vonage"},
+		Accounts: map[string]Account{
+			Twilio: {ID: "AC1", Secret: "token", API: "https://twilio"},
+			Telnyx: {ID: "T1", Secret: "KEY", PublicKey: base64.StdEncoding.EncodeToString(public), Application: "A1", API: "https://telnyx"},
+			Vonage: {ID: "app", Secret: "vonage secret", PrivateKey: key, API: "https://vonage"},
+		},
 	}})
 	t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
@@ -259,6 +260,22 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestOutcomes: each call counts once, by how it went.
+func TestOutcomes(t *testing.T) {
+	c := newCarriers(t)
+	c.post(Vonage, "", formOf(Vonage, "1"), time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })
+	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"}} {
+		told := make(chan struct{})
+		c.release(call{carrier: Telnyx, id: "1"}, how, told)
+		<-told
+	}
+	c.release(call{}, ending{}, make(chan struct{}))
+	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1}
+	if diff := cmp.Diff(want, c.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDialLimits: only calls to allowed numbers, and only so many.
 func TestDialLimits(t *testing.T) {
 	c := newCarriers(t)
@@ -399,8 +416,8 @@ func FuzzStream(f *testing.F) {
 func FuzzWebhook(f *testing.F) {
 	f.Add([]byte(`CallSid=CA1&From=%2B1`), "call=AAAA", "sig")
 	f.Add([]byte(`{"uuid":"1"}`), "", "Bearer a.b.c")
-	s := New(Options{Voice: &desk{}, Settings: Settings{PublicURL: "https://gw.example", Twilio: TwilioSettings{AuthToken: "t"},
-		Telnyx: TelnyxSettings{PublicKey: base64.StdEncoding.EncodeToString(make([]byte, 31))}, Vonage: VonageSettings{SignatureSecret: "v"}}})
+	s := New(Options{Voice: &desk{}, Settings: Settings{PublicURL: "https://gw.example", Accounts: map[string]Account{
+		Twilio: {Secret: "t"}, Telnyx: {PublicKey: base64.StdEncoding.EncodeToString(make([]byte, 31))}, Vonage: {Secret: "v"}}}})
 	f.Fuzz(func(t *testing.T, body []byte, query, sign string) {
 		for _, carrier := range Carriers() {
 			r := httptest.NewRequest(http.MethodPost, VoicePath(carrier), strings.NewReader(string(body)))

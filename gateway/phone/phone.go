@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -83,9 +84,7 @@ type Settings struct {
 	// Transfers are the numbers that a call may be transferred to, by name.
 	Transfers map[string]string
 	Outbound  Outbound
-	Twilio    TwilioSettings
-	Telnyx    TelnyxSettings
-	Vonage    VonageSettings
+	Accounts  map[string]Account // by carrier
 }
 
 // Outbound limits the calls that POST /v1/phone/calls begins.
@@ -110,11 +109,32 @@ type Server struct {
 	mu    sync.Mutex // guards the following fields
 	calls map[string]time.Time
 	began []time.Time // of the calls of the last minute
+	stats map[Outcome]uint64
+}
+
+// Outcome is how calls of a carrier went: refused (not the carrier's request, or repeated), declined (no session could
+// begin), failed (none began), hung_up (by the caller), transferred, or ended (by the gateway).
+type Outcome struct{ Carrier, How string }
+
+// Stats returns the number of calls by their outcomes. s may be nil.
+func (s *Server) Stats() map[Outcome]uint64 {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.stats)
+}
+
+func (s *Server) count(carrier, how string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats[Outcome{carrier, how}]++
 }
 
 // New returns a Server. Close ends it.
 func New(opts Options) *Server {
-	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), calls: map[string]time.Time{},
+	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), calls: map[string]time.Time{}, stats: map[Outcome]uint64{},
 		client: bounded.Client(opts.Client, bounded.Limits{Service: "the carrier", Bytes: 64 << 10, Whole: requestTime})}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = func() context.Context { return ctx }, cancel
@@ -258,6 +278,7 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 			s.refuse(w, r, carrier, err)
 			return
 		case err != nil:
+			s.count(carrier, "declined")
 			s.log.Warn("a call was not taken", "carrier", carrier, "call", c.id, "error", err)
 		default:
 			s.log.Info("a call is taken", "carrier", carrier, "call", c.id, "conversation_id", conversationOf(carrier, c.id))
@@ -270,6 +291,7 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, carrier string, err error) {
+	s.count(carrier, "refused")
 	s.log.Warn("a request of a carrier was refused", "carrier", carrier, "route", r.Pattern, "error", err)
 	http.Error(w, "This request is not accepted: "+err.Error()+".", http.StatusForbidden)
 }
@@ -304,6 +326,17 @@ type ending struct {
 func (s *Server) release(c call, how ending, told chan struct{}) {
 	set := s.settings()
 	number := set.Transfers[how.transfer]
+	switch {
+	case c.id == "": // no call has begun
+	case !how.begun:
+		s.count(c.carrier, "failed")
+	case how.stopped:
+		s.count(c.carrier, "hung_up")
+	case number != "":
+		s.count(c.carrier, "transferred")
+	default:
+		s.count(c.carrier, "ended")
+	}
 	if c.id == "" || !how.begun || how.stopped {
 		if c.id != "" {
 			s.log.Info("a call is over", "carrier", c.carrier, "call", c.id, "refused", !how.begun)

@@ -74,6 +74,13 @@ func TestPace(t *testing.T) {
 	if got := ms(int64(len(d.sent) - before)); got != 200 {
 		t.Errorf("%d ms at once after a pause", got)
 	}
+	// A stall of this process: the carrier's buffer is filled again, and no more.
+	d.now = d.now.Add(500 * time.Millisecond)
+	before = len(d.sent)
+	d.run(t, 0)
+	if got := ms(int64(len(d.sent) - before)); got != 200 {
+		t.Errorf("%d ms at once after a stall", got)
+	}
 }
 
 // TestMarks: one each 200 ms and at the end, and what comes back was heard.

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/http/httpguts"
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/strict"
@@ -38,8 +39,8 @@ type Tool struct {
 	url     template // scheme, host and path
 	query   []pair
 	headers []pair
-	body    *body // nil: no body, or the arguments
-	args    bool  // the body is the arguments
+	bodied  bool
+	body    any // a template; nil for the arguments
 	sign    string
 	data    document.Pointer
 	out     *bounded.Outbound
@@ -113,7 +114,7 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 	t.query = r.pairs(m.Get("query"), "query")
 	t.headers = r.pairs(m.Get("headers"), "headers")
 	for _, h := range t.headers {
-		if n := m.Get("headers"); !validHeader(h.name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(h.name)) {
+		if n := m.Get("headers"); !httpguts.ValidHeaderFieldName(h.name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(h.name)) {
 			r.Problem(n, "headers cannot have %q: the gateway sets it, or it is not a header's name", h.name)
 		}
 	}
@@ -123,12 +124,11 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 	sends := t.method != http.MethodGet && t.method != http.MethodDelete
 	switch n := m.Get("body"); {
 	case n == nil:
-		t.args = sends
+		t.bodied = sends
 	case !sends:
 		r.Problem(n, "a %s request has no body; put the arguments into url or query", t.method)
 	case n.Tag != "!!null":
-		b := r.body(n, "body")
-		t.body = &b
+		t.bodied, t.body = true, r.body(n, "body")
 	}
 	if n := m.Get("sign"); n != nil {
 		t.sign, _ = r.Text(n, "sign")
@@ -154,12 +154,6 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Idempotency-Key", "User-Agent",
 	"Accept-Encoding", http.CanonicalHeaderKey(webhook.HeaderID), http.CanonicalHeaderKey(webhook.HeaderTimestamp),
 	http.CanonicalHeaderKey(webhook.HeaderSignature)}
-
-func validHeader(name string) bool {
-	return name != "" && strings.IndexFunc(name, func(r rune) bool {
-		return r > '~' || r <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) < 0
-}
 
 // address reads the URL. Only settings may choose its host, so no model can.
 func (r *reader) address(n *yaml.Node) template {
@@ -202,6 +196,3 @@ func (r *reader) pairs(n *yaml.Node, what string) []pair {
 	}
 	return all
 }
-
-// Close closes idle connections.
-func (t *Tool) Close() { t.out.Close() }

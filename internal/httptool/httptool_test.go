@@ -54,7 +54,6 @@ func call(t testing.TB, handler, base, args string, idempotent bool) (registry.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tool.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	return tool.execute(ctx, callOf(base, args))
@@ -258,7 +257,6 @@ func TestNoReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tool.Close()
 	c := callOf(srv.URL, `{}`)
 	if _, err := tool.execute(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -314,7 +312,6 @@ func FuzzHandler(f *testing.F) {
 		if err != nil {
 			return
 		}
-		defer tool.Close()
 		host := func(id string) string {
 			args, _ := json.Marshal(map[string]string{"id": id})
 			c := registry.Call[json.RawMessage, needs]{Args: args}

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+
 	"voicegw/internal/bounded"
 	"voicegw/internal/webhook"
 	"voicegw/prompts"
@@ -96,7 +98,7 @@ func (t *Tool) attempt(ctx context.Context, call registry.Call[json.RawMessage, 
 		result, err := t.answer(resp, data)
 		return attempted{result: registry.Result{Data: result}, err: err}
 	}
-	failed := t.failed(resp.StatusCode, messageOf(data))
+	failed := registry.OfStatus(t.spec, resp.StatusCode, messageOf(data), nil)
 	return attempted{err: failed, again: failed.Retryable && t.spec.MayRepeat(), after: bounded.RetryAfter(resp.Header, time.Now())}
 }
 
@@ -167,13 +169,13 @@ func (t *Tool) signed(req *http.Request, call registry.Call[json.RawMessage, nee
 }
 
 func (t *Tool) payload(args json.RawMessage, v values) ([]byte, error) {
-	switch {
-	case t.args:
-		return args, nil
-	case t.body == nil:
+	if !t.bodied {
 		return nil, nil
 	}
-	value, _ := t.body.fill(v)
+	if t.body == nil {
+		return args, nil
+	}
+	value, _ := v.filled(t.body)
 	data, err := document.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("the body cannot be encoded: %w", err)
@@ -209,7 +211,7 @@ func segment(from source, s string) (string, error) {
 }
 
 func line(_ source, s string) (string, error) {
-	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+	if !httpguts.ValidHeaderFieldValue(s) {
 		return "", errControls
 	}
 	return s, nil
@@ -225,34 +227,22 @@ func (t *Tool) answer(resp *http.Response, data []byte) (any, error) {
 	case ok && len(problems) == 0: // many services state another type
 		value = document.Clean(decoded)
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
-		return nil, t.broken("is not JSON")
+		return nil, t.broken("is not JSON", nil)
 	case !utf8.Valid(data):
-		return nil, t.broken("is not text")
+		return nil, t.broken("is not text", nil)
 	default:
 		value = map[string]any{"text": document.CleanText(string(data))}
 	}
 	found, ok := document.At(value, t.data)
 	if !ok {
-		return nil, t.broken("has no " + t.data.String())
+		return nil, t.broken("has no "+t.data.String(), nil)
 	}
 	return found, nil
 }
 
 // broken is the error of a successful answer that cannot be used. A tool that writes may have changed something.
-func (t *Tool) broken(why string) *registry.ToolError {
-	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.spec.ToolID, why))
-	e.PartialSideEffects = t.spec.Writes()
-	return e
-}
-
-// failed is the error for a status. The service's own words reach the model.
-func (t *Tool) failed(status int, said string) *registry.ToolError {
-	kind := registry.ErrorOfStatus(status)
-	e := registry.Errorf(kind, "%s", prompts.ServiceStatus(t.spec.ToolID, status, said))
-	e.Retryable = e.Retryable && (t.spec.MayRepeat() || kind == registry.ErrorRateLimit)
-	e.PartialSideEffects = t.spec.Writes() && (status == http.StatusRequestTimeout || status >= 500)
-	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
-	return e
+func (t *Tool) broken(why string, cause error) *registry.ToolError {
+	return registry.Answered(t.spec, registry.ErrorPermanent, true, cause, prompts.UnusableAnswer(t.spec.ToolID, why))
 }
 
 // maxSaid is the longest text of a service in an error, in characters.
@@ -290,24 +280,15 @@ func messageOf(data []byte) string {
 // unanswered is the outcome without a complete answer.
 func (t *Tool) unanswered(err error) attempted {
 	err = bounded.Bare(err)
-	sent := !bounded.Unsent(err)
 	limit, over := bounded.As(err)
 	switch {
 	case errors.Is(err, bounded.ErrAddress):
-		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServiceForbidden(t.spec.ToolID))
-		e.Err = err
-		return attempted{err: e}
+		return attempted{err: registry.Answered(t.spec, registry.ErrorPermanent, false, err, prompts.ServiceForbidden(t.spec.ToolID))}
 	case over && !limit.Timeout():
-		e := t.broken("is too large, or compressed")
-		e.Err = err
-		return attempted{err: e}
+		return attempted{err: t.broken("is too large, or compressed", err)}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), over:
 		return attempted{err: err} // the registry knows whether the tool's time is up
 	}
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.spec.ToolID))
-	e.Err = err
-	e.Retryable = t.spec.MayRepeat() || !sent
-	e.PartialSideEffects = t.spec.Writes() && sent
-	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
-	return attempted{err: e, again: t.spec.MayRepeat() || !sent}
+	e := registry.Lost(t.spec, !bounded.Unsent(err), err, prompts.ServiceUnreachable(t.spec.ToolID))
+	return attempted{err: e, again: e.Retryable}
 }

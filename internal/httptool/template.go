@@ -134,70 +134,62 @@ func textOf(v any) string {
 	return fmt.Sprint(v)
 }
 
-// body is a template of a JSON value: strings are templates, and a string that is one placeholder keeps the type of its
+// body reads a template of a JSON value, whose texts are templates. A text that is one placeholder keeps the type of its
 // value. Keys and items with missing values are left out.
-type body struct {
-	text   *template
-	fixed  any // a number, a boolean or null
-	list   []body
-	keys   []string
-	fields map[string]body
-}
-
-func (r *reader) body(n *yaml.Node, what string) body {
-	switch n.Kind {
-	case yaml.MappingNode:
+func (r *reader) body(n *yaml.Node, what string) any {
+	switch {
+	case n.Kind == yaml.MappingNode:
 		m, _ := r.Map(n, what)
-		b := body{keys: m.Keys(), fields: map[string]body{}}
-		for _, key := range b.keys {
-			b.fields[key] = r.body(m.Get(key), what+"."+key)
+		object := map[string]any{}
+		for _, key := range m.Keys() {
+			object[key] = r.body(m.Get(key), what+"."+key)
 		}
-		return b
-	case yaml.SequenceNode:
-		b := body{list: []body{}}
+		return object
+	case n.Kind == yaml.SequenceNode:
+		list := []any{}
 		for _, item := range n.Content {
-			b.list = append(b.list, r.body(item, what))
+			list = append(list, r.body(item, what))
 		}
-		return b
-	}
-	if n.Tag == "!!str" {
-		t := r.template(n, what)
-		return body{text: &t}
+		return list
+	case n.Tag == "!!str":
+		return r.template(n, what)
 	}
 	var fixed any
 	if err := n.Decode(&fixed); err != nil {
 		r.Problem(n, "%s is not a JSON value", what)
 	}
-	return body{fixed: fixed}
+	return fixed
 }
 
-func (b body) fill(v values) (value any, ok bool) {
-	switch {
-	case b.text != nil && len(b.text.holes) == 1 && b.text.texts[0] == "" && b.text.texts[1] == "":
-		value, ok = v.get(b.text.holes[0])
+// filled returns a body with its values; ok is false if it is a text without one.
+func (v values) filled(body any) (value any, ok bool) {
+	switch body := body.(type) {
+	case template:
+		if len(body.holes) != 1 || body.texts[0] != "" || body.texts[1] != "" {
+			text, ok, _ := body.fill(v, plain) // it escapes nothing
+			return text, ok
+		}
+		value, ok = v.get(body.holes[0])
 		if secret, is := value.(interface{ Reveal() string }); is {
 			value = secret.Reveal()
 		}
 		return value, ok
-	case b.text != nil:
-		text, ok, _ := b.text.fill(v, plain) // it escapes nothing
-		return text, ok
-	case b.list != nil:
+	case []any:
 		list := []any{}
-		for _, item := range b.list {
-			if value, ok := item.fill(v); ok {
+		for _, item := range body {
+			if value, ok := v.filled(item); ok {
 				list = append(list, value)
 			}
 		}
 		return list, true
-	case b.fields != nil:
+	case map[string]any:
 		object := map[string]any{}
-		for _, key := range b.keys {
-			if value, ok := b.fields[key].fill(v); ok {
+		for key, field := range body {
+			if value, ok := v.filled(field); ok {
 				object[key] = value
 			}
 		}
 		return object, true
 	}
-	return b.fixed, true
+	return body, true
 }

@@ -561,7 +561,8 @@ func (b *callContext) Note(event string, data any) error {
 	b.r.opts.Audit(audit.Record{
 		Event: audit.EventNote, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
 		SessionID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
-		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID, ToolNote: audit.ToolNote{Note: event, NoteData: encoded},
+		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID,
+		ToolNote: audit.ToolNote{Note: event, NoteData: encoded},
 	})
 	return nil
 }

@@ -123,9 +123,9 @@ func (b *bundler) setup(build api.PluginBuild, words []string) {
 		if args.Path == freeWords && words != nil {
 			return api.OnResolveResult{Path: freeWords, Namespace: namespace, SideEffects: api.SideEffectsFalse}, nil
 		}
-		if instead, is := nodeModules[strings.TrimPrefix(args.Path, "node:")]; is || strings.HasPrefix(args.Path, "node:") {
+		if name, is := strings.CutPrefix(args.Path, "node:"); is || slices.Contains(nodeModules, name) {
 			return refused("The import %q is a module of Node, which tools do not have; %s.", args.Path,
-				cmp.Or(instead, "use a package in plain JavaScript or a tool over HTTP")), nil
+				cmp.Or(insteadOf[name], "use a package in plain JavaScript or a tool over HTTP")), nil
 		}
 		if filepath.IsAbs(args.Path) || strings.Contains(args.Path, "://") {
 			return refused("The import %q is an absolute path or URL. Import a file by a relative path, or a package from node_modules.",
@@ -175,23 +175,15 @@ func refused(format string, args ...any) api.OnResolveResult {
 	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, args...)}}}
 }
 
-// nodeModules are modules of Node, with what to use instead unless it is empty.
-var nodeModules = func() map[string]string {
-	all := map[string]string{}
-	for name := range strings.FieldsSeq("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http " +
-		"http2 " +
-		"https " +
-		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm " +
-		"worker_threads zlib") {
-		all[name] = ""
+// nodeModules are modules of Node. insteadOf says what to use instead of some of them.
+var (
+	nodeModules = strings.Fields("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 https " +
+		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm worker_threads zlib")
+	insteadOf = map[string]string{
+		"crypto": "crypto.randomUUID is a global", "timers": "setTimeout is a global", "url": "URL and URLSearchParams are globals",
+		"http": "use fetch", "https": "use fetch", "fs": noFiles, "fs/promises": noFiles, "process": useSettings, "buffer": useArrays,
 	}
-	all["crypto"], all["timers"] = "crypto.randomUUID is a global", "setTimeout is a global"
-	all["url"] = "URL and URLSearchParams are globals"
-	all["http"], all["https"] = "use fetch", "use fetch"
-	all["fs"], all["fs/promises"] = noFiles, noFiles
-	all["process"], all["buffer"] = useSettings, useArrays
-	return all
-}()
+)
 
 const (
 	noFiles     = "keep data in a service, as tools have no files"

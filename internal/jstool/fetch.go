@@ -25,15 +25,15 @@ const maxHostConns = 64
 var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Accept-Encoding"}
 
 // fetch makes a request for a handler.
-func (t *Tool) fetch(ctx context.Context, m *fetchMessage, call registry.Call[json.RawMessage, needs]) *fetched {
-	answer, err := t.request(ctx, m, call)
+func (p *Hosts) fetch(ctx context.Context, t *Tool, m *fetchMessage, call registry.Call[json.RawMessage, needs]) *fetched {
+	answer, err := p.request(ctx, t, m, call)
 	if err != nil {
 		return &fetched{Error: document.Shorten(err.Error(), maxText)}
 	}
 	return answer
 }
 
-func (t *Tool) request(ctx context.Context, m *fetchMessage, call registry.Call[json.RawMessage, needs]) (*fetched, error) {
+func (p *Hosts) request(ctx context.Context, t *Tool, m *fetchMessage, call registry.Call[json.RawMessage, needs]) (*fetched, error) {
 	u, err := url.Parse(m.URL)
 	if err != nil || u.Host == "" || u.User != nil {
 		return nil, errors.New("the URL is not absolute, or has a user")
@@ -55,9 +55,9 @@ func (t *Tool) request(ctx context.Context, m *fetchMessage, call registry.Call[
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "voicegw")
 	}
-	out := t.hosts.public
+	out := p.public
 	if private {
-		out = t.hosts.private
+		out = p.private
 	}
 	resp, err := out.Do(req)
 	if err != nil {

@@ -50,7 +50,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 	full, done := make(chan struct{}, 1), make(chan error, 1)
 	watchMemory(full)
-	go func() { done <- newHost(out).serve(in) }() // ends with the process
+	go func() { done <- newWorker(out).serve(in) }() // ends with the process
 	select {
 	case err := <-done:
 		return err
@@ -71,8 +71,8 @@ func watchMemory(full chan<- struct{}) {
 	})
 }
 
-// host is the child's side of the protocol.
-type host struct {
+// worker is the child's side of the protocol.
+type worker struct {
 	programs map[string]func() (*goja.Program, error) // only for the goroutine that reads
 
 	mu    sync.Mutex // guards calls
@@ -82,11 +82,11 @@ type host struct {
 	out   io.Writer
 }
 
-func newHost(out io.Writer) *host {
-	return &host{programs: map[string]func() (*goja.Program, error){}, calls: map[uint64]*vmCall{}, out: out}
+func newWorker(out io.Writer) *worker {
+	return &worker{programs: map[string]func() (*goja.Program, error){}, calls: map[uint64]*vmCall{}, out: out}
 }
 
-func (h *host) serve(in io.Reader) error {
+func (h *worker) serve(in io.Reader) error {
 	return receive(in, func(m toHost) {
 		switch {
 		case m.Call != nil:
@@ -103,13 +103,13 @@ func (h *host) serve(in io.Reader) error {
 	})
 }
 
-func (h *host) find(id uint64) *vmCall {
+func (h *worker) find(id uint64) *vmCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls[id]
 }
 
-func (h *host) send(m fromHost) {
+func (h *worker) send(m fromHost) {
 	line, err := encode(m)
 	if err != nil { // only a result may be as long
 		line, _ = encode(fromHost{Call: m.Call, Done: &doneMessage{Failed: err.Error()}})
@@ -119,7 +119,7 @@ func (h *host) send(m fromHost) {
 	_, _ = h.out.Write(line) // without the gateway, the input ends too
 }
 
-func (h *host) begin(m *callMessage) {
+func (h *worker) begin(m *callMessage) {
 	if h.programs[m.Program] == nil {
 		h.programs[m.Program] = sync.OnceValues(func() (*goja.Program, error) { return compile(m.Code) })
 	}
@@ -163,8 +163,8 @@ func compile(code string) (*goja.Program, error) {
 
 // vmCall is a call in the host. Its fields belong to the call's goroutine, unless noted otherwise.
 type vmCall struct {
-	id     uint64 // fixed
-	host   *host  // fixed
+	id     uint64  // fixed
+	host   *worker // fixed
 	vm     *goja.Runtime
 	cancel context.CancelFunc // safe for concurrent use
 	start  time.Time

@@ -10,13 +10,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"voicegw/config/setting"
@@ -32,7 +29,6 @@ const FileName = "handler.js"
 // Tool is a tool that is JavaScript. It may be used concurrently.
 type Tool struct {
 	// Fixed after Parse.
-	hosts  *Hosts
 	spec   *spec.Spec
 	bundle bundle
 }
@@ -42,34 +38,9 @@ type needs struct {
 	Messenger registry.Messenger
 }
 
-// parsed is what bundleOf has returned for a tool while the files were in a state.
-type parsed struct {
-	state    string
-	bundle   bundle
-	problems []Problem
-}
-
-var (
-	parsedMu sync.Mutex // guards known
-	known    = map[string]parsed{}
-)
-
-// Parse bundles and checks the handler of the tool in root/name. state identifies the state of the files in root, see
-// [State]; programs read tools several times, and only changed ones are bundled again. hosts runs the calls, and may be nil
-// if the tool is only checked. The tool is nil if a problem is an error.
-func Parse(hosts *Hosts, root, name, state string, declared *spec.Spec) (*Tool, []Problem) {
-	key := filepath.Join(root, name)
-	parsedMu.Lock()
-	p, has := known[key]
-	parsedMu.Unlock()
-	if !has || p.state != state {
-		p.state = state
-		p.bundle, p.problems = bundleOf(root, name)
-		parsedMu.Lock()
-		known[key] = p
-		parsedMu.Unlock()
-	}
-	problems := slices.Clone(p.problems)
+// Parse bundles and checks the handler of the tool in root/name. The tool is nil if a problem is an error.
+func Parse(root, name string, declared *spec.Spec) (*Tool, []Problem) {
+	made, problems := bundleOf(root, name)
 	schema := filepath.Join(root, name, "schema.json")
 	if declared.Job != nil {
 		problems = append(problems, Problem{File: schema, Text: "It declares a job, and only a handler in Go can have one; remove it."})
@@ -85,47 +56,25 @@ func Parse(hosts *Hosts, root, name, state string, declared *spec.Spec) (*Tool, 
 	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		return nil, problems
 	}
-	return &Tool{hosts: hosts, spec: declared, bundle: p.bundle}, problems
-}
-
-// State identifies the state of the files in a directory of tools without reading them. It includes files that handlers
-// share, but of packages only that npm has changed them.
-func State(root string) string {
-	var b strings.Builder
-	_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error { // reading the tools reports errors
-		switch {
-		case err != nil:
-			return nil
-		case d.IsDir() && d.Name() == "node_modules":
-			if info, err := os.Stat(filepath.Join(name, ".package-lock.json")); err == nil {
-				fmt.Fprintf(&b, "%s %d\n", name, info.ModTime().UnixNano())
-			}
-			return filepath.SkipDir
-		case d.IsDir() && name != root && strings.HasPrefix(d.Name(), "."):
-			return filepath.SkipDir
-		case d.IsDir():
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-		}
-		return nil
-	})
-	return b.String()
+	return &Tool{spec: declared, bundle: made}, problems
 }
 
 // Hash identifies the handler with its imports.
 func (t *Tool) Hash() string { return t.bundle.hash }
 
-// Handler returns the tool's handler.
-func (t *Tool) Handler() registry.Handler { return registry.Bind(t.execute) }
+// Handler returns a tool's handler.
+func (p *Hosts) Handler(t *Tool) registry.Handler {
+	return registry.Bind(func(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+		return p.execute(ctx, t, call)
+	})
+}
 
-func (t *Tool) execute(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+func (p *Hosts) execute(ctx context.Context, t *Tool, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
 	given, err := t.context(call)
 	if err != nil {
 		return registry.Result{}, err
 	}
-	done, err := t.hosts.run(ctx, t, given, call)
+	done, err := p.run(ctx, t, given, call)
 	switch {
 	case err != nil:
 		return registry.Result{}, err
@@ -136,7 +85,7 @@ func (t *Tool) execute(ctx context.Context, call registry.Call[json.RawMessage, 
 	case done.Failed != "":
 		return registry.Result{}, errors.New(done.Failed)
 	}
-	return t.result(done.Result, call)
+	return p.result(t, done.Result, call)
 }
 
 // context returns what execute gets, as JSON. geminiSession and ws are added in the host.
@@ -196,14 +145,14 @@ type answer struct {
 var errForm = errors.New("execute must return { ok: true, data } or { ok: false, error: { type, message } }")
 
 // result reads what execute has returned. Its meta is ignored: the gateway writes its own.
-func (t *Tool) result(text json.RawMessage, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+func (p *Hosts) result(t *Tool, text json.RawMessage, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
 	var a answer
 	if err := json.Unmarshal(text, &a); err != nil || a.OK == nil || !*a.OK && a.Error == nil {
 		return registry.Result{}, errForm
 	}
 	if !*a.OK {
 		if len(a.Intents) > 0 {
-			t.hosts.warn(t.spec.ToolID, call.Session.ID, "the intents of a failed call are dropped")
+			p.warn(t.spec.ToolID, call.Session.ID, "the intents of a failed call are dropped")
 		}
 		return registry.Result{}, a.Error.toolError()
 	}
@@ -243,7 +192,7 @@ func intentOf(raw json.RawMessage) (registry.Intent, error) {
 }
 
 // sent carries out a message of ws.send.
-func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
+func (p *Hosts) sent(t *Tool, text string, call registry.Call[json.RawMessage, needs]) {
 	var m struct {
 		Type            string  `json:"type"`
 		TimeoutUntil    float64 `json:"timeoutUntil"`
@@ -253,7 +202,7 @@ func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
 	const longest = 366 * 24 * 3600
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Type != "timeout" ||
 		!(m.DurationSeconds > 0 && m.DurationSeconds <= longest) {
-		t.hosts.warn(t.spec.ToolID, call.Session.ID, `ws.send: a message other than {"type":"timeout","durationSeconds",…} is dropped`)
+		p.warn(t.spec.ToolID, call.Session.ID, `ws.send: a message other than {"type":"timeout","durationSeconds",…} is dropped`)
 		return
 	}
 	d := time.Duration(m.DurationSeconds * float64(time.Second))
@@ -264,19 +213,9 @@ func (t *Tool) sent(text string, call registry.Call[json.RawMessage, needs]) {
 	call.Needs.Messenger.Timeout(until, d, m.Message)
 }
 
-// restarted is the error of a call whose host was ended because of another call.
-func (t *Tool) restarted(err error) error {
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostRestarted(t.spec.ToolID))
-	e.Err, e.Retryable, e.PartialSideEffects = err, t.spec.MayRepeat(), t.spec.Writes()
-	e.Repeatable = e.PartialSideEffects && t.spec.MayRepeat()
-	return e
-}
-
 // unavailable is the error of a call that could not begin.
 func (t *Tool) unavailable(err error) error {
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ToolHostUnavailable(t.spec.ToolID))
-	e.Err = err
-	return e
+	return registry.Lost(t.spec, false, err, prompts.ToolHostUnavailable(t.spec.ToolID))
 }
 
 // settingOf returns the setting that an entry of network names, as in {settings.base_url}.

@@ -78,14 +78,24 @@ func write(t testing.TB, files map[string]string) string {
 	return root
 }
 
-func newTool(t testing.TB, p *Hosts, s *spec.Spec, code string) *Tool {
+// hostedTool is a tool with the hosts that run it.
+type hostedTool struct {
+	*Tool
+	hosts *Hosts
+}
+
+func (t *hostedTool) execute(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+	return t.hosts.execute(ctx, t.Tool, call)
+}
+
+func newTool(t testing.TB, p *Hosts, s *spec.Spec, code string) *hostedTool {
 	t.Helper()
 	root := write(t, map[string]string{"probe/handler.js": code})
-	tool, problems := Parse(p, root, "probe", State(root), s)
+	tool, problems := Parse(root, "probe", s)
 	if tool == nil {
 		t.Fatal(problems)
 	}
-	return tool
+	return &hostedTool{tool, p}
 }
 
 type client struct{ said []string }
@@ -101,7 +111,7 @@ func callOf(args string) registry.Call[json.RawMessage, needs] {
 		Session: registry.Session{ID: "voice-1", UserID: "ada", Mode: spec.ModeVoice, Phase: "active", ToolsVersion: "v1"}}
 }
 
-func call(t testing.TB, tool *Tool, args string, timeout time.Duration) (registry.Result, error) {
+func call(t testing.TB, tool *hostedTool, args string, timeout time.Duration) (registry.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
@@ -155,14 +165,14 @@ export const execute = (context) => forms[context.args.form](context);`)
 // TestTimeoutMessage: ws.send passes on a timeout, with a time that agrees with its duration.
 func TestTimeoutMessage(t *testing.T) {
 	p, _ := newHosts(t)
-	tool := &Tool{hosts: p, spec: declared()}
+	tool := &hostedTool{&Tool{spec: declared()}, p}
 	for text, want := range map[string]int{
 		`{"type":"timeout","durationSeconds":60,"message":"Bye"}`: 1, `{"type":"timeout","timeoutUntil":99999999999999,"durationSeconds":60}`: 1,
 		`{"type":"timeout"}`: 0, `{"type":"timeout","durationSeconds":1e300}`: 0, `{"type":"timeout","durationSeconds":-1}`: 0, `[]`: 0, `x`: 0,
 	} {
 		c, heard := callOf("{}"), &client{}
 		c.Needs.Messenger = heard
-		tool.sent(text, c)
+		tool.hosts.sent(tool.Tool, text, c)
 		if len(heard.said) != want || want > 0 && !strings.HasPrefix(heard.said[0], "1m0s") {
 			t.Errorf("%s: the client gets %v", text, heard.said)
 		}
@@ -217,22 +227,19 @@ func TestHostile(t *testing.T) {
 		if b.code == "" {
 			t.Fatal(name, problems)
 		}
-		start, limit := time.Now(), 500*time.Millisecond
+		limit := 500 * time.Millisecond
 		if !strings.HasPrefix(tc.want, "context") {
-			limit = 10 * time.Second
+			limit = time.Minute // of a busy machine
 		}
-		result, err := call(t, &Tool{hosts: p, spec: declared(), bundle: b}, `{}`, limit)
+		result, err := call(t, &hostedTool{&Tool{spec: declared(), bundle: b}, p}, `{}`, limit)
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprint("ok ", result.Data)
 		}
-		if took := time.Since(start); took > 15*time.Second {
-			t.Errorf("%s took %s", name, took)
-		}
 		if !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s: %.200s, want %s", name, got, tc.want)
 		}
-		if result, err := call(t, good, `{"n":1}`, 10*time.Second); err != nil || fmt.Sprint(result.Data) != "undefined2undefined" {
+		if result, err := call(t, good, `{"n":1}`, time.Minute); err != nil || fmt.Sprint(result.Data) != "undefined2undefined" {
 			t.Fatalf("after %s another tool: %v, %v\n%s", name, result, err, log)
 		}
 	}
@@ -279,7 +286,7 @@ func TestLint(t *testing.T) {
 		if err := os.Symlink(filepath.Join(outside, "x.js"), filepath.Join(root, "probe/link.js")); err != nil {
 			t.Fatal(err)
 		}
-		tool, problems := Parse(nil, root, "probe", State(root), declared())
+		tool, problems := Parse(root, "probe", declared())
 		got := ""
 		for _, p := range problems {
 			line := filepath.Base(p.File)
@@ -300,37 +307,31 @@ func TestLint(t *testing.T) {
 
 // TestChangedFiles: a handler's hash changes with the files that it imports, and only with them.
 func TestChangedFiles(t *testing.T) {
-	root := write(t, map[string]string{"probe/handler.js": "import x from '../_lib/x.js'; export const execute = () => x;", "_lib/x.js": "export default 1", "other/y.js": "1",
-		"node_modules/.package-lock.json": "{}", "node_modules/p/index.js": "1"})
-	hash := func() (string, string) {
-		state := State(root)
-		tool, problems := Parse(nil, root, "probe", state, declared())
+	root := write(t, map[string]string{"probe/handler.js": "import x from '../_lib/x.js'; export const execute = () => x;", "_lib/x.js": "export default 1", "other/y.js": "1"})
+	hash := func() string {
+		tool, problems := Parse(root, "probe", declared())
 		if tool == nil {
 			t.Fatal(problems)
 		}
-		return tool.Hash(), state
+		return tool.Hash()
 	}
 	change := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	first, state := hash()
-	change("node_modules/p/index.js", "22")
-	if again, same := hash(); again != first || same != state {
-		t.Error("a package that npm has not changed changes the state")
-	}
+	first := hash()
 	change("other/y.js", "22")
-	if again, other := hash(); again != first || other == state {
-		t.Error("another tool's file changes the hash, or does not change the state")
+	if hash() != first {
+		t.Error("another tool's file changes the hash")
 	}
 	change("_lib/x.js", "export default 22")
-	if again, _ := hash(); again == first {
+	if hash() == first {
 		t.Error("an imported file does not change the hash")
 	}
 	elsewhere := write(t, map[string]string{"probe/handler.js": "import x from '../_lib/x.js'; export const execute = () => x;", "_lib/x.js": "export default 22"})
-	tool, _ := Parse(nil, elsewhere, "probe", State(elsewhere), declared())
-	if again, _ := hash(); again != tool.Hash() {
+	tool, _ := Parse(elsewhere, "probe", declared())
+	if hash() != tool.Hash() {
 		t.Error("the hash depends on the directory")
 	}
 }

@@ -2,7 +2,6 @@ package jstool
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,9 +39,4 @@ func extendProcessorTime() {
 	}
 	seconds := uint64(used.Utime.Sec+used.Stime.Sec) + uint64(processorTime/time.Second)     //nolint:gosec // not negative
 	_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: unix.RLIM_INFINITY}) // the last limit stays
-}
-
-// processAttributes put a host into its own process group, and end it with the gateway.
-func processAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

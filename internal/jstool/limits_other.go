@@ -2,10 +2,7 @@
 
 package jstool
 
-import (
-	"os"
-	"syscall"
-)
+import "os"
 
 func self() (string, error) { return os.Executable() }
 
@@ -13,5 +10,3 @@ func self() (string, error) { return os.Executable() }
 func limitProcess() error { return nil }
 
 func extendProcessorTime() {}
-
-func processAttributes() *syscall.SysProcAttr { return nil }

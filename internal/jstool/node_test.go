@@ -181,7 +181,7 @@ func TestSameAsInNode(t *testing.T) {
 			t.Fatal(problems)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		done, err := p.run(ctx, &Tool{hosts: p, spec: declared(), bundle: b}, contexts[name], callOf("{}"))
+		done, err := p.run(ctx, &Tool{spec: declared(), bundle: b}, contexts[name], callOf("{}"))
 		cancel()
 		if err != nil {
 			t.Fatal(name, err)

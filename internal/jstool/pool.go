@@ -1,13 +1,11 @@
 package jstool
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os/exec"
 	"slices"
@@ -15,6 +13,8 @@ import (
 	"time"
 
 	"voicegw/internal/bounded"
+	"voicegw/internal/process"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -30,7 +30,8 @@ const (
 	freeDeaths = 5
 	maxPause   = 30 * time.Second
 	maxQueue   = 64 // messages to a host
-	maxStderr  = 2 << 10
+	// idleTime is how long a host without calls stays.
+	idleTime = 5 * time.Minute
 )
 
 // Hosts are the tool hosts of this process. They start when they are needed. It may be used concurrently.
@@ -40,9 +41,10 @@ type Hosts struct {
 	logger  *slog.Logger
 	public  *bounded.Outbound
 	private *bounded.Outbound
+	idle    time.Duration
 
 	mu        sync.Mutex // guards the following
-	hosts     []*process
+	hosts     []*host
 	calls     uint64    // the number of the last call
 	deaths    int       // in a row
 	notBefore time.Time // when another host may start
@@ -55,7 +57,7 @@ type Hosts struct {
 // [Serve]. The caller closes them.
 func New(command []string, logger *slog.Logger) *Hosts {
 	limits := bounded.Limits{Service: "fetch", Bytes: maxFetched}
-	return &Hosts{command: command, logger: logger, public: bounded.NewOutbound(false, maxHostConns, limits),
+	return &Hosts{command: command, logger: logger, idle: idleTime, public: bounded.NewOutbound(false, maxHostConns, limits),
 		private: bounded.NewOutbound(true, maxHostConns, limits)}
 }
 
@@ -78,6 +80,7 @@ func (p *Hosts) Close() {
 var (
 	errClosed = errors.New("the gateway stops")
 	errEnded  = errors.New("it ended by itself")
+	errIdle   = errors.New("it had no calls for a while")
 	errPause  = errors.New("tool hosts have died one after another; the next one starts soon")
 )
 
@@ -85,17 +88,19 @@ func (p *Hosts) warn(tool, session, text string) {
 	p.logger.Warn("a tool in JavaScript", "tool", tool, "session_id", session, "warning", text)
 }
 
-// process is a running host.
-type process struct {
-	pool *Hosts // fixed, like cmd and out
-	cmd  *exec.Cmd
-	out  chan []byte   // lines for the host; not closed
-	dead chan struct{} // closed when the host has ended
+// host is a running host, seen from the gateway.
+type host struct {
+	pool  *Hosts // fixed, like the next two
+	child *process.Child
+	idle  *time.Timer   // calls retire
+	out   chan []byte   // lines for the host; not closed
+	dead  chan struct{} // closed when the host has ended
 
 	mu       sync.Mutex // guards the following
 	calls    map[uint64]*pending
 	programs map[string]bool
-	killed   error // why it was killed, or errEnded; nil while it runs
+	killed   error  // why it was killed, or errEnded; nil while it runs
+	said     string // the beginning of its stderr, which says why it died
 }
 
 // pending is a call in a host.
@@ -105,8 +110,8 @@ type pending struct {
 	call     registry.Call[json.RawMessage, needs]
 	done     chan *doneMessage // capacity 1; not closed
 	ctx      context.Context   //nolint:containedctx // of the call; fetches end with it
-	fetching int               // guarded by process.mu
-	culprit  bool              // its host is killed because of it; guarded by process.mu
+	fetching int               // guarded by host.mu
+	culprit  bool              // its host is killed because of it; guarded by host.mu
 }
 
 // run runs a call and returns when it has ended or ctx is done.
@@ -137,7 +142,7 @@ func (p *Hosts) run(ctx context.Context, t *Tool, given json.RawMessage, call re
 }
 
 // reserve finds a host for a call: one without calls, a new one, or the one with the fewest calls.
-func (p *Hosts) reserve(c *pending) (*process, error) {
+func (p *Hosts) reserve(c *pending) (*host, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -145,7 +150,7 @@ func (p *Hosts) reserve(c *pending) (*process, error) {
 	}
 	p.calls++
 	c.id = p.calls
-	var best *process
+	var best *host
 	fewest := 0
 	for _, h := range p.hosts {
 		if n := h.load(); best == nil || n < fewest {
@@ -170,7 +175,7 @@ func (p *Hosts) reserve(c *pending) (*process, error) {
 }
 
 // start starts a host. The caller holds mu.
-func (p *Hosts) start() (*process, error) {
+func (p *Hosts) start() (*host, error) {
 	name, err := self()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -178,42 +183,42 @@ func (p *Hosts) start() (*process, error) {
 	cmd := exec.Command(name, p.command...) //nolint:gosec,noctx // this program; it ends with the pool
 	cmd.Env = []string{"GOTRACEBACK=none", "TZ=UTC"}
 	cmd.Dir = "/"
-	cmd.SysProcAttr = processAttributes()
-	stderr := &head{}
-	cmd.Stderr = stderr
-	in, inErr := cmd.StdinPipe()
-	out, outErr := cmd.StdoutPipe()
-	if err := cmp.Or(inErr, outErr); err != nil {
-		return nil, fmt.Errorf("starting a tool host: %w", err)
+	h := &host{pool: p, out: make(chan []byte, maxQueue), dead: make(chan struct{}), calls: map[uint64]*pending{},
+		programs: map[string]bool{}}
+	if h.child, err = process.StartChild(cmd, h.says); err != nil {
+		return nil, fmt.Errorf("a tool host: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting a tool host: %w", err)
-	}
-	h := &process{pool: p, cmd: cmd, out: make(chan []byte, maxQueue), dead: make(chan struct{}),
-		calls: map[uint64]*pending{}, programs: map[string]bool{}}
+	h.idle = time.AfterFunc(p.idle, h.retire)
 	p.hosts = append(p.hosts, h)
-	p.running.Go(func() { h.write(in) })
-	p.running.Go(func() { h.read(out, stderr) })
-	p.logger.Debug("tool host started", "pid", cmd.Process.Pid)
+	p.running.Go(h.write)
+	p.running.Go(h.read)
+	p.logger.Debug("tool host started", "pid", h.child.PID())
 	return h, nil
 }
 
-// head keeps the beginning of a host's stderr, which says why it died.
-type head struct{ bytes.Buffer }
-
-func (w *head) Write(b []byte) (int, error) {
-	if left := maxStderr - w.Len(); left > 0 {
-		w.Buffer.Write(b[:min(left, len(b))])
+// retire ends a host without calls.
+func (h *host) retire() {
+	h.pool.mu.Lock() // no call begins now
+	defer h.pool.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.calls) == 0 {
+		h.killLocked(errIdle)
 	}
-	return len(b), nil
 }
 
-func (h *process) write(in io.WriteCloser) {
-	defer func() { _ = in.Close() }() // the host may have closed it
+func (h *host) says(line string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = document.Shorten(h.said+line+"\n", maxText)
+}
+
+func (h *host) write() {
+	defer func() { _ = h.child.In.Close() }() // the host may have closed it
 	for {
 		select {
 		case line := <-h.out:
-			if _, err := in.Write(line); err != nil {
+			if _, err := h.child.In.Write(line); err != nil {
 				return // the host has died, which read notices
 			}
 		case <-h.dead:
@@ -223,30 +228,32 @@ func (h *process) write(in io.WriteCloser) {
 }
 
 // read takes the host's messages until it ends.
-func (h *process) read(out io.Reader, stderr *head) {
-	why := receive(out, h.take)
+func (h *host) read() {
+	h.kill(cmp.Or(receive(h.child.Out, h.take), errEnded))
+	ended := h.child.Wait(0)
+	h.idle.Stop()
 	h.mu.Lock()
-	h.killLocked(cmp.Or(why, errEnded))
-	why = h.killed
+	why, said := h.killed, h.said
 	h.mu.Unlock()
-	ended := h.cmd.Wait()
 	p := h.pool
 	p.mu.Lock()
-	p.hosts = slices.DeleteFunc(p.hosts, func(other *process) bool { return other == h })
-	closed := p.closed
-	if p.deaths++; p.deaths > freeDeaths && !closed {
+	p.hosts = slices.DeleteFunc(p.hosts, func(other *host) bool { return other == h })
+	wanted := p.closed || errors.Is(why, errIdle)
+	if !wanted {
+		p.deaths++
+	}
+	if p.deaths > freeDeaths {
 		p.notBefore = time.Now().Add(min(maxPause, time.Second<<min(p.deaths-freeDeaths-1, 10)))
 	}
 	p.mu.Unlock()
-	if !closed {
-		p.logger.Warn("a tool host has ended", "pid", h.cmd.Process.Pid, "reason", why, "status", fmt.Sprint(ended),
-			"stderr", document.Shorten(stderr.String(), maxText))
+	if !wanted {
+		p.logger.Warn("a tool host has ended", "pid", h.child.PID(), "reason", why, "status", fmt.Sprint(ended), "stderr", said)
 	}
 	close(h.dead)
 }
 
 // load is the number of its calls. A host with too many programs takes no more calls, and ends after the last one.
-func (h *process) load() int {
+func (h *host) load() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -261,7 +268,7 @@ func (h *process) load() int {
 }
 
 // call sends a call.
-func (h *process) call(m *callMessage, code string) error {
+func (h *host) call(m *callMessage, code string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock() // so that the program is there before another call needs it
 	if !h.programs[m.Program] {
@@ -275,7 +282,7 @@ func (h *process) call(m *callMessage, code string) error {
 }
 
 // send sends a message, unless the host does not read.
-func (h *process) send(m toHost) error {
+func (h *host) send(m toHost) error {
 	line, err := encode(m)
 	if err != nil {
 		return err
@@ -289,7 +296,7 @@ func (h *process) send(m toHost) error {
 }
 
 // stop ends a call, and the host if that does not stop it in time.
-func (h *process) stop(c *pending) {
+func (h *host) stop(c *pending) {
 	_ = h.send(toHost{Cancel: c.id}) // otherwise the host is killed
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -305,29 +312,31 @@ func (h *process) stop(c *pending) {
 	h.drop(c.id)
 }
 
-func (h *process) drop(id uint64) *pending {
+func (h *host) drop(id uint64) *pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.calls[id]
-	delete(h.calls, id)
+	if delete(h.calls, id); len(h.calls) == 0 {
+		h.idle.Reset(h.pool.idle)
+	}
 	return c
 }
 
-func (h *process) kill(why error) {
+func (h *host) kill(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.killLocked(why)
 }
 
-func (h *process) killLocked(why error) {
+func (h *host) killLocked(why error) {
 	if h.killed == nil {
 		h.killed = why
-		_ = h.cmd.Process.Kill() // it may have ended
+		h.child.Kill()
 	}
 }
 
 // died returns the outcome of a call whose host has ended. If the call was not alone there, it may not be the cause.
-func (h *process) died(c *pending) (*doneMessage, error) {
+func (h *host) died(c *pending) (*doneMessage, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -336,13 +345,13 @@ func (h *process) died(c *pending) (*doneMessage, error) {
 	default:
 	}
 	if !errors.Is(h.killed, errEnded) && !c.culprit {
-		return nil, c.tool.restarted(h.killed)
+		return nil, registry.Lost(c.tool.spec, true, h.killed, prompts.ToolHostRestarted(c.tool.spec.ToolID))
 	}
 	return nil, fmt.Errorf("the tool host died, with %d calls", len(h.calls))
 }
 
 // take carries out a message of the host.
-func (h *process) take(m fromHost) {
+func (h *host) take(m fromHost) {
 	if m.Done != nil {
 		if c := h.drop(m.Call); c != nil {
 			c.done <- m.Done
@@ -360,7 +369,7 @@ func (h *process) take(m fromHost) {
 	case c == nil || c.ctx.Err() != nil:
 	case fetch:
 		h.pool.running.Go(func() {
-			answer := c.tool.fetch(c.ctx, m.Fetch, c.call)
+			answer := h.pool.fetch(c.ctx, c.tool, m.Fetch, c.call)
 			answer.Call, answer.Request = c.id, m.Fetch.Request
 			h.mu.Lock()
 			c.fetching--
@@ -373,6 +382,6 @@ func (h *process) take(m fromHost) {
 		h.pool.logger.Log(c.ctx, level, "console of a tool", "tool", c.tool.spec.ToolID, "session_id", c.call.Session.ID,
 			"text", m.Log.Text)
 	case m.Send != "":
-		c.tool.sent(m.Send, c.call)
+		h.pool.sent(c.tool, m.Send, c.call)
 	}
 }

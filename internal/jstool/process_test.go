@@ -143,7 +143,7 @@ export async function execute({ args }) { calls++; await new Promise(r => setTim
 }
 
 // crowd starts calls until every host runs one more, and returns their errors.
-func crowd(t *testing.T, p *Hosts, tool *Tool, n int) <-chan error {
+func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
@@ -166,8 +166,8 @@ func crowd(t *testing.T, p *Hosts, tool *Tool, n int) <-chan error {
 // TestKilledHost: calls of a host that dies fail as INTERNAL; those of a host that is ended because of another call, as
 // TRANSIENT; and both say that something may have changed.
 func TestKilledHost(t *testing.T) {
-	for name, kill := range map[string]func(h *process){
-		"died": func(h *process) { _ = h.cmd.Process.Kill() }, "TRANSIENT true false": func(h *process) { h.kill(errors.New("another call")) },
+	for name, kill := range map[string]func(h *host){
+		"died": func(h *host) { h.child.Kill() }, "TRANSIENT true false": func(h *host) { h.kill(errors.New("another call")) },
 	} {
 		p, _ := newHosts(t)
 		tool := newTool(t, p, declared(), `export const execute = () => new Promise(r => setTimeout(r, 60000))`)
@@ -195,11 +195,31 @@ func TestKilledHost(t *testing.T) {
 	}
 }
 
+// TestIdleHost: a host without calls ends, and that counts as no death.
+func TestIdleHost(t *testing.T) {
+	p, log := newHosts(t)
+	p.idle = 10 * time.Millisecond
+	tool := newTool(t, p, declared(), `export async function execute() { return { ok: true } }`)
+	for range freeDeaths + 2 {
+		if _, err := call(t, tool, `{}`, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		testutil.WaitUntil(t, "the host ends", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.hosts) == 0
+		})
+	}
+	if strings.Contains(log.String(), "a tool host has ended") {
+		t.Errorf("the log has a warning: %s", log)
+	}
+}
+
 // TestDyingHosts: hosts that die one after another make calls fail at once for a while.
 func TestDyingHosts(t *testing.T) {
 	p, _ := newHosts(t)
 	p.command = []string{"-test.run=^$"} // the test program ends at once
-	tool := &Tool{hosts: p, spec: declared(), bundle: bundle{code: "1", hash: "h"}}
+	tool := &hostedTool{&Tool{spec: declared(), bundle: bundle{code: "1", hash: "h"}}, p}
 	for range freeDeaths + 1 {
 		if _, err := call(t, tool, `{}`, 10*time.Second); err == nil {
 			t.Fatal("a call without a host works")
@@ -248,9 +268,9 @@ func TestHostIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
-	pid := p.hosts[0].cmd.Process.Pid
+	pid := p.hosts[0].child.PID()
 	p.mu.Unlock()
-	for file, want := range map[string]string{"environ": "GOTRACEBACK=none\x00TZ=UTC\x00", "limits": "Max file size             0 "} {
+	for file, want := range map[string]string{"environ": "GOTRACEBACK=none\x00TZ=UTC\x00", "limits": "Max file size             0 ", "stat": fmt.Sprintf(" %d %d ", 20+niceness, niceness)} {
 		text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), file))
 		if err != nil {
 			t.Skip(err)
@@ -270,8 +290,8 @@ func FuzzFromHost(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, out []byte) {
 		p, _ := newHosts(t)
-		h := &process{pool: p, out: make(chan []byte, 1), calls: map[uint64]*pending{}}
-		tool := &Tool{hosts: p, spec: declared()}
+		h := &host{pool: p, out: make(chan []byte, 1), calls: map[uint64]*pending{}, idle: time.NewTimer(idleTime)}
+		tool := &Tool{spec: declared()}
 		h.calls[1] = &pending{id: 1, tool: tool, call: callOf("{}"), done: make(chan *doneMessage, 1), ctx: t.Context()}
 		done := h.calls[1].done
 		_ = receive(bytes.NewReader(out), h.take)
@@ -280,7 +300,7 @@ func FuzzFromHost(f *testing.F) {
 			if m.Thrown != nil {
 				_ = m.Thrown.err()
 			} else {
-				_, _ = tool.result(m.Result, callOf("{}"))
+				_, _ = p.result(tool, m.Result, callOf("{}"))
 			}
 		default:
 		}
@@ -293,7 +313,7 @@ func FuzzToHost(f *testing.F) {
 	f.Add(line)
 	f.Add([]byte(`{"fetched":{"call":1,"request":1}}` + "\n" + `{"cancel":1}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		h := newHost(&syncBuffer{})
+		h := newWorker(&syncBuffer{})
 		_ = h.serve(bytes.NewReader(in))
 		testutil.WaitUntil(t, "the calls end", func() bool {
 			h.mu.Lock()
@@ -314,7 +334,7 @@ func FuzzLoader(f *testing.F) {
 	f.Add("import x from './y.js'; export { x as execute }")
 	f.Fuzz(func(t *testing.T, code string) {
 		root := write(t, map[string]string{"probe/handler.js": code})
-		tool, problems := Parse(nil, root, "probe", code, declared())
+		tool, problems := Parse(root, "probe", declared())
 		refused := false
 		for _, p := range problems {
 			refused = refused || !p.Warning
@@ -354,7 +374,7 @@ func BenchmarkParse(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		if tool, problems := Parse(nil, root, "probe", fmt.Sprint(n), declared()); tool == nil {
+		if tool, problems := Parse(root, "probe", declared()); tool == nil {
 			b.Fatal(problems)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/document"
 	"voicegw/store"
 )
 
@@ -28,8 +30,8 @@ const Channel = "mcp"
 const KeyMeta = "voicegw/idempotencyKey"
 
 // call answers tools/call. The filter has checked that the caller may use the tool.
-func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	v, p := o.view(ctx), req.Params
+func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	v, p := s.current().view(ctx), req.Params
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if client, ok := ctx.Value(leavingKey{}).(context.Context); ok {
@@ -44,17 +46,21 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		return nil, wrong("_meta " + KeyMeta + " " + cmp.Or(err, errors.New("must be a text that is not empty")).Error())
 	}
 	who := cmp.Or(v.from.Key, v.session.UserID)
-	if _, wait := o.s.rates.Begin(who, o.settings.PerMinute, time.Minute); wait > 0 {
-		o.s.opts.Logger.Debug("call of an MCP client over mcp.per_minute", "tool", p.Name, "key", who)
+	if _, wait := s.rates.Begin(who, v.settings.PerMinute, time.Minute); wait > 0 {
+		s.opts.Logger.Debug("call of an MCP client over mcp.per_minute", "tool", p.Name, "key", who)
 		wait = time.Duration(math.Ceil(wait.Seconds())) * time.Second
 		return v.result(v.mine.Refuse(p.Name, registry.NewError(registry.ErrorRateLimit,
-			prompts.CallsTooOften(o.settings.PerMinute, wait)))), nil
+			prompts.CallsTooOften(v.settings.PerMinute, wait)))), nil
+	}
+	name := v.nameOf(p, key)
+	if env, open := s.asked.open(ctx, s.opts.Executor, name); open {
+		return v.answer(env, req), nil
 	}
 	v.session.ID = Channel + "-" + rand.Text()
 	call := execute.SingleCall{
-		Executor: o.s.opts.Executor, Session: v.session, Tools: v.mine, Rules: o.s.opts.Rules, Agent: calls.Agent{Name: v.session.Agent},
+		Executor: s.opts.Executor, Session: v.session, Tools: v.mine, Rules: s.opts.Rules, Agent: calls.Agent{Name: v.session.Agent},
 		Tool: p.Name, Args: p.Arguments, Key: key, Scope: []string{Channel, v.from.Key, v.session.UserID}, Channel: Channel,
-		Capabilities: []any{execute.NoClient{}}, Audit: o.s.opts.Audit,
+		Capabilities: []any{execute.NoClient{}}, Audit: s.opts.Audit,
 	}
 	if len(call.Args) == 0 {
 		call.Args = json.RawMessage("{}")
@@ -63,15 +69,60 @@ func (o *offer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		call.Tell = progress(ctx, req.Session, token)
 	}
 	env := call.Run(ctx)
-	if asks(env) && o.settings.Elicit && elicits(req.ClientCapabilities()) {
-		return ask(env.Error.ConfirmationRequest), nil
+	if asks(env) {
+		s.asked.add(name, env)
+	}
+	return v.answer(env, req), nil
+}
+
+// answer turns the result of a call into an answer, which may ask for an approval.
+func (v view) answer(env registry.Envelope, req *mcp.CallToolRequest) *mcp.CallToolResult {
+	if asks(env) && v.settings.Elicit && elicits(req.ClientCapabilities()) {
+		return ask(env.Error.ConfirmationRequest)
 	}
 	if asks(env) {
-		told, words := *env.Error, prompts.ApprovalNeededElsewhere(p.Name)
+		told, words := *env.Error, prompts.ApprovalNeededElsewhere(req.Params.Name)
 		told.Message, told.Suggestion = words.Message, words.Suggestion
 		env.Error = &told
 	}
-	return v.result(env), nil
+	return v.result(env)
+}
+
+// nameOf is equal for equal calls of a caller.
+func (v view) nameOf(p *mcp.CallToolParamsRaw, key string) string {
+	args, _, _ := document.Decode(p.Arguments, document.MaxArgsBytes, document.MaxArgsDepth) // a call with others asks nothing
+	return fmt.Sprintf("%q %s", []string{v.from.Key, v.session.UserID, p.Name, key, v.tools.Version()}, document.AppendCanonical(nil, args))
+}
+
+// questions are those that wait for an answer, by the names of their calls: a client that repeats a call gets the same
+// question. It is safe for concurrent use.
+type questions struct {
+	mu  sync.Mutex // guards all
+	all map[string]registry.Envelope
+}
+
+// maxQuestions limits the questions that are kept; a repeated call of another one is a new question.
+const maxQuestions = 10_000
+
+func (q *questions) add(name string, env registry.Envelope) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.all == nil || len(q.all) >= maxQuestions {
+		q.all = map[string]registry.Envelope{}
+	}
+	q.all[name] = env
+}
+
+func (q *questions) open(ctx context.Context, executor *execute.Executor, name string) (env registry.Envelope, is bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if env, is = q.all[name]; is {
+		asked := store.QuestionName(env.Error.ConfirmationRequest.Token)
+		if is = executor.QuestionState(ctx, asked) == execute.QuestionOpen; !is {
+			delete(q.all, name)
+		}
+	}
+	return env, is
 }
 
 func wrong(message string) error {

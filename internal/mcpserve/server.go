@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -38,7 +39,9 @@ type Options struct {
 	Live     registry.LiveValues
 	Audit    func(audit.Record)
 	Version  string // of the gateway
-	Logger   *slog.Logger
+	// Changes tells clients of changed tools, which needs a client that stays connected: one of [Server.Run].
+	Changes bool
+	Logger  *slog.Logger
 	Settings
 }
 
@@ -57,10 +60,14 @@ type Server struct {
 	// Fixed after New.
 	opts            Options
 	inJSON, inParts *mcp.StreamableHTTPHandler
+	server          *mcp.Server
 
 	settings atomic.Pointer[Settings]
-	offer    atomic.Pointer[offer] // the last one
 	rates    quota.Windows[string]
+	asked    questions
+
+	mu    sync.Mutex // guards offer, and that server has its tools
+	offer *offer     // the last one
 }
 
 // Caller is the client of a request.
@@ -83,9 +90,17 @@ func with(ctx context.Context, from Caller) context.Context {
 // New returns a Server.
 func New(o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{opts: o}
+	s := &Server{opts: o, offer: &offer{}}
+	s.server = mcp.NewServer(&mcp.Implementation{Name: "voicegw", Version: o.Version}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: o.Changes},
+			Resources: &mcp.ResourceCapabilities{ListChanged: o.Changes}},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+			c.TTLMs, c.CacheScope = cacheMS, "private" // callers see different tools
+		},
+	})
+	s.server.AddReceivingMiddleware(s.filter)
 	s.Reconfigure(o.Settings)
-	of := func(*http.Request) *mcp.Server { return s.current().server }
+	of := func(*http.Request) *mcp.Server { return s.server }
 	// The gateway checks Host, Origin and the body's size.
 	stateless := mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
 	s.inJSON = mcp.NewStreamableHTTPHandler(of, &stateless)
@@ -113,7 +128,8 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, from Caller, part
 
 // Run serves one client over a pair of streams, such as standard input and output, until ctx or the input ends.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, from Caller) error {
-	err := s.current().server.Run(with(ctx, from), &mcp.IOTransport{Reader: in, Writer: out})
+	s.Refresh()
+	err := s.server.Run(with(ctx, from), &mcp.IOTransport{Reader: in, Writer: out})
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -127,13 +143,17 @@ type offer struct {
 	tools    *registry.Snapshot // of the gateway
 	settings *Settings
 	ids      []string // of the offered tools
-	server   *mcp.Server
 }
 
+// Refresh offers the tools of the current snapshot, which otherwise waits for the next request.
+func (s *Server) Refresh() { s.current() }
+
 func (s *Server) current() *offer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	tools, settings := s.opts.Tools(), s.settings.Load()
-	if last := s.offer.Load(); last != nil && last.tools == tools && last.settings == settings {
-		return last
+	if s.offer.tools == tools && s.offer.settings == settings {
+		return s.offer
 	}
 	o := &offer{s: s, tools: tools, settings: settings, ids: settings.Expose}
 	if len(o.ids) == 0 {
@@ -144,20 +164,22 @@ func (s *Server) current() *offer {
 			}
 		}
 	}
-	o.server = mcp.NewServer(&mcp.Implementation{Name: "voicegw", Version: s.opts.Version}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
-			c.TTLMs, c.CacheScope = cacheMS, "private" // callers see different tools
-		},
+	o.ids = slices.DeleteFunc(slices.Clone(o.ids), func(id string) bool {
+		t, ok := tools.Tool(id)
+		return !ok || Unfit(t) != ""
 	})
-	for _, id := range o.ids {
-		if t, ok := tools.Tool(id); ok && Unfit(t) == "" {
-			o.server.AddTool(toolOf(t), o.call)
-			o.server.AddResource(guideOf(t), o.guide)
+	for _, id := range s.offer.ids {
+		if !slices.Contains(o.ids, id) {
+			s.server.RemoveTools(id)
+			s.server.RemoveResources(guideURI(id))
 		}
 	}
-	o.server.AddReceivingMiddleware(o.filter)
-	s.offer.Store(o)
+	for _, id := range o.ids {
+		t, _ := tools.Tool(id)
+		s.server.AddTool(toolOf(t), s.call)
+		s.server.AddResource(guideOf(t), s.guide)
+	}
+	s.offer = o
 	return o
 }
 
@@ -192,10 +214,12 @@ func toolOf(t *registry.Tool) *mcp.Tool {
 			IdempotentHint: t.Idempotent, DestructiveHint: &destructive, OpenWorldHint: &open}}
 }
 
+func guideURI(id string) string { return "voicegw://tools/" + id + guideSuffix }
+
 const guideSuffix = "/guide.md"
 
 func guideOf(t *registry.Tool) *mcp.Resource {
-	return &mcp.Resource{URI: "voicegw://tools/" + t.ToolID + guideSuffix, Name: t.ToolID + "-guide", MIMEType: "text/markdown",
+	return &mcp.Resource{URI: guideURI(t.ToolID), Name: t.ToolID + "-guide", MIMEType: "text/markdown",
 		Description: prompts.GuideOf(t.ToolID), Size: int64(len(t.Guide))}
 }
 
@@ -223,14 +247,14 @@ func (v view) tool(id string) (*registry.Tool, bool) {
 }
 
 // filter hides the tools that a caller may not use: lists lack them, and calls of them are calls of unknown tools.
-func (o *offer) filter(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *Server) filter(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {
 		case "tools/list", "tools/call", "resources/list", "resources/read":
 		default:
 			return next(ctx, method, req)
 		}
-		v := o.view(ctx)
+		v := s.current().view(ctx)
 		switch p := req.GetParams().(type) {
 		case *mcp.CallToolParamsRaw:
 			if _, ok := v.tool(p.Name); !ok {
@@ -276,8 +300,8 @@ func guided(uri string) string {
 
 func (v view) meta() mcp.Meta { return mcp.Meta{"voicegw/registryVersion": v.tools.Version()} }
 
-func (o *offer) guide(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	v := o.view(ctx)
+func (s *Server) guide(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	v := s.current().view(ctx)
 	t, ok := v.tool(guided(req.Params.URI))
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)

@@ -133,9 +133,12 @@ func (s *connection) progress(p registry.Progress) (token string, over func()) {
 
 // unreachable is the error of a call without an answer. sent means that the server may have got it.
 func (t *Tool) unreachable(err error, sent bool) error {
-	e := registry.Errorf(registry.ErrorTransient, "%s", prompts.ServiceUnreachable(t.Entry.ToolID))
-	e.Err, e.Retryable, e.PartialSideEffects = err, t.Entry.MayRepeat() || !sent, t.Entry.Writes() && sent
-	return e
+	return registry.Lost(&t.Entry.Spec, sent, err, prompts.ServiceUnreachable(t.Entry.ToolID))
+}
+
+// refused is the error of an answer that is no usable result.
+func (t *Tool) refused(kind registry.ErrorType, changed bool, cause error, message string) error {
+	return registry.Answered(&t.Entry.Spec, kind, changed, cause, message)
 }
 
 // codeRejected is the SDK's for a request that its transport did not deliver.
@@ -150,27 +153,24 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 	if !is || rpc.Code == codeRejected {
 		return t.unreachable(bounded.Bare(err), sent)
 	}
-	said := document.OneLine(rpc.Message, maxSaid)
-	e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, said))
+	said := prompts.ServerSays(t.Entry.ToolID, document.OneLine(rpc.Message, maxSaid))
 	switch rpc.Code {
 	case jsonrpc.CodeInvalidParams:
-		e.Type = registry.ErrorValidation
+		return t.refused(registry.ErrorValidation, false, err, said)
 	case jsonrpc.CodeMethodNotFound:
-		e.Type = registry.ErrorNotFound
+		return t.refused(registry.ErrorNotFound, false, err, said)
 	case codeStatus:
 		var of status
 		_ = json.Unmarshal(rpc.Data, &of) // it is the guard's
-		e.Type = registry.ErrorOfStatus(of.Status)
-		e.Message = prompts.ServiceStatus(t.Entry.ToolID, of.Status, document.OneLine(of.Said, maxSaid))
-		e.Retryable = e.Type == registry.ErrorRateLimit || e.Type == registry.ErrorTransient && t.Entry.MayRepeat()
-		e.PartialSideEffects = t.Entry.Writes() && (of.Status >= 500 || of.Status == 408)
+		return registry.OfStatus(&t.Entry.Spec, of.Status, document.OneLine(of.Said, maxSaid), err)
 	case codeUnreadable:
-		e.Message, e.PartialSideEffects = prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"), t.Entry.Writes()
-	default:
-		e.PartialSideEffects = t.Entry.Writes()
+		return t.unreadable(err)
 	}
-	e.Err = err
-	return e
+	return t.refused(registry.ErrorPermanent, true, err, said)
+}
+
+func (t *Tool) unreadable(err error) error {
+	return t.refused(registry.ErrorPermanent, true, err, prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"))
 }
 
 // result turns a server's result into data. It is marked with its source, because a server may write instructions there.
@@ -179,11 +179,10 @@ func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, e
 	text := document.CleanText(strings.Join(texts, "\n"))
 	switch {
 	case r.NeedsInput():
-		return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "%s", prompts.InputNeeded(t.Entry.ToolID))
+		return registry.Result{}, t.refused(registry.ErrorPermanent, false, nil, prompts.InputNeeded(t.Entry.ToolID))
 	case r.IsError:
-		e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.ServerSays(t.Entry.ToolID, document.OneLine(text, maxSaid)))
-		e.PartialSideEffects = t.Entry.Writes()
-		return registry.Result{}, e
+		said := prompts.ServerSays(t.Entry.ToolID, document.OneLine(text, maxSaid))
+		return registry.Result{}, t.refused(registry.ErrorPermanent, true, nil, said)
 	}
 	data := map[string]any{"source": "mcp:" + t.Server}
 	most := maxText
@@ -198,9 +197,7 @@ func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, e
 		v, problems, ok := document.Decode(encoded, maxAnswer, document.MaxSpecDepth)
 		switch {
 		case !ok || len(problems) > 0:
-			e := registry.Errorf(registry.ErrorPermanent, "%s", prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"))
-			e.PartialSideEffects = t.Entry.Writes()
-			return registry.Result{}, e
+			return registry.Result{}, t.unreadable(nil)
 		case len(encoded) <= most:
 			data["result"] = document.Clean(v)
 			return registry.Result{Data: data}, nil

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/bounded"
+	"voicegw/internal/process"
+	"voicegw/registry/document"
 )
 
 // Server is how to reach an MCP server: by HTTP, or as a program that speaks over its standard input and output.
@@ -149,6 +152,8 @@ const (
 	// lookAgain is the longest time between two looks at the server's tools.
 	lookAgain = 5 * time.Minute
 	maxTools  = 1000
+	// graceful is the time between closing the input of a program and killing it.
+	graceful = 2 * time.Second
 )
 
 var (
@@ -309,14 +314,21 @@ func (s *connection) open(ctx context.Context) (session *mcp.ClientSession, clos
 		closing = g.close
 		transport = &mcp.StreamableClientTransport{Endpoint: s.server.URL, HTTPClient: bounded.Unfollowed(g), MaxEventSize: 2 * maxEvent}
 	} else {
-		p, err := startProgram(s.server.Command, s.server.Env, s.logger)
+		cmd := exec.Command(s.server.Command[0], s.server.Command[1:]...) //nolint:gosec,noctx // the operator names it; closing ends it
+		cmd.Env = s.server.Env
+		p, err := process.StartChild(cmd, func(line string) {
+			s.logger.Debug("the program says", "line", document.OneLine(line, maxSaid))
+		})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, err //nolint:wrapcheck // it says what failed
 		}
-		closing = p.kill
-		transport = &mcp.IOTransport{Reader: io.NopCloser(&lines{from: bufio.NewReader(p.out), drop: func(why string) {
+		closing = func() {
+			_ = p.In.Close()     // it may have ended
+			_ = p.Wait(graceful) // how it ended does not matter
+		}
+		transport = &mcp.IOTransport{Reader: io.NopCloser(&lines{from: bufio.NewReader(p.Out), drop: func(why string) {
 			s.logger.Warn("the program wrote a line that is not JSON-RPC", "error", why)
-		}}), Writer: p.in, MaxLineLength: 2 * maxEvent}
+		}}), Writer: p.In, MaxLineLength: 2 * maxEvent}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "voicegw", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},

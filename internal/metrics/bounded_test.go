@@ -20,6 +20,7 @@ import (
 	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // mostSeries is how many series one gateway may make.
@@ -52,7 +53,7 @@ func TestSeriesAreBounded(t *testing.T) {
 				provider := pick(r, "gemini", "openai")
 				tell := m.Observe(provider, pick(r, providers[provider]))
 				tell(anything(r))
-				m.Texted(chat.TurnOver{Status: pick(r, "completed", "failed"), Code: pick(r, textCodes...), Took: time.Second, First: time.Second, Usage: chat.Usage{Input: 5}})
+				m.Texted(chat.TurnOver{Status: pick(r, "completed", "failed"), Code: pick(r, textCodes...), Took: time.Second, First: time.Second, Usage: textmodel.Usage{Input: 5}})
 				m.Refused(pick(r, wrongs...))
 				m.Audited(audit.Record{
 					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: spec.Mode(pick(r, "voice", "text")),

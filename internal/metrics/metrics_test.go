@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"voicegw/chat"
+	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/cost"
 	"voicegw/internal/mcptool"
@@ -31,6 +32,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // sources are those of a gateway in which little happens.
@@ -66,7 +68,10 @@ func sources() Sources {
 			return meter.Figures{Unwritten: 5, Dropped: 7, Refused: map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}}
 		},
 		DayBudget: func() float64 { return 100 },
-		MCP:       func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
+		Phone: func() map[phone.Outcome]uint64 {
+			return map[phone.Outcome]uint64{{Carrier: "twilio", How: "hung_up"}: 3}
+		},
+		MCP: func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
 		Webhooks: func() map[string]webhook.Stats {
 			all := map[string]webhook.Stats{}
 			for i := range 20 {
@@ -141,7 +146,7 @@ func TestEventsAreCounted(t *testing.T) {
 		g(e)
 	}
 	m.Stored(store.OpWrite, 3*time.Millisecond, true)
-	m.Texted(chat.TurnOver{Status: "completed", Took: time.Second, First: 300 * time.Millisecond, Usage: chat.Usage{Input: 10, Cached: 4, Output: 5}})
+	m.Texted(chat.TurnOver{Status: "completed", Took: time.Second, First: 300 * time.Millisecond, Usage: textmodel.Usage{Input: 10, Cached: 4, Output: 5}})
 	m.Texted(chat.TurnOver{Status: "failed", Code: "provider_busy"})
 	m.Texted(chat.TurnOver{Status: "failed", Code: "cheese"})
 	m.Texted(chat.TurnOver{Status: "failed"})

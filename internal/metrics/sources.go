@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/meter"
@@ -31,6 +32,7 @@ type Sources struct {
 	Certificates func() map[string]time.Time
 	Webhooks     func() map[string]webhook.Stats
 	MCP          func() []mcptool.Status
+	Phone        func() map[phone.Outcome]uint64
 	Traces       func() traces.Stats
 	Audit        func() audit.Stats
 	Usage        func() meter.Figures

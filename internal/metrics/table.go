@@ -209,6 +209,13 @@ var families = []Family{
 		}
 	}, Help: "Approved tools that the MCP server has changed or removed; they are disabled."},
 
+	{Name: "phone_calls_total", Kind: Counter, Labels: []string{"carrier", "outcome"}, read: func(s *Sources, add emit) {
+		for of, n := range s.Phone() {
+			add(float64(n), of.Carrier, of.How)
+		}
+	}, Help: "Phone calls: refused (not the carrier's request, or repeated), declined or failed (no session began), hung_up, " +
+		"transferred, ended (by the gateway)."},
+
 	// The audit.
 	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"},
 		read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),

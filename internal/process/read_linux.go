@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -35,3 +36,10 @@ func Read(pid int) (Usage, error) {
 	}
 	return u, nil
 }
+
+// ownGroup makes a program a process group of its own, which ends with this program.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func kill(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -14,6 +14,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // writing is a turn in text whose calls the package calls decides.
@@ -44,7 +45,7 @@ func (w *writing) did(after int, all []calls.Action) {
 	w.is.Take(chat.Step{At: w.now, Did: all})
 }
 
-func (w *writing) replied(took int, r chat.Reply, err error) {
+func (w *writing) replied(took int, r textmodel.Reply, err error) {
 	began := w.now
 	w.now = w.now.Add(time.Duration(took) * time.Millisecond)
 	told := &chat.Replied{Began: began, Reply: r, Err: err}
@@ -62,29 +63,29 @@ func (w *writing) over(o chat.TurnOver) {
 func TestTextTrees(t *testing.T) {
 	for name, answer := range map[string]func(*writing){
 		"text_tool_call": func(w *writing) {
-			w.replied(400, chat.Reply{Calls: []chat.ToolCall{{ID: "p1", Name: "kb_search"}}, Usage: chat.Usage{Input: 80, Cached: 20, Output: 9}}, nil)
+			w.replied(400, textmodel.Reply{Calls: []textmodel.ToolCall{{ID: "p1", Name: "kb_search"}}, Usage: textmodel.Usage{Input: 80, Cached: 20, Output: 9}}, nil)
 			w.did(1, w.calls.Called(w.now, calls.Called{Turn: 3, Model: "p1", Tool: "kb_search", Args: json.RawMessage(`{"query":"hours"}`)}))
 			do, _ := w.calls.Finished(calls.Finished{Call: w.run[0].Call, Envelope: registry.Envelope{OK: true, Data: json.RawMessage(`{}`), Meta: registry.Meta{DurationMS: 30}}, BegunAt: w.now})
 			w.did(30, do)
-			w.replied(600, chat.Reply{Text: "From nine to five.", Usage: chat.Usage{Input: 120, Output: 12}}, nil)
-			w.over(chat.TurnOver{Status: protocol.DoneCompleted, Took: 1031 * time.Millisecond, Usage: chat.Usage{Input: 200, Cached: 20, Output: 21}})
+			w.replied(600, textmodel.Reply{Text: "From nine to five.", Usage: textmodel.Usage{Input: 120, Output: 12}}, nil)
+			w.over(chat.TurnOver{Status: protocol.DoneCompleted, Took: 1031 * time.Millisecond, Usage: textmodel.Usage{Input: 200, Cached: 20, Output: 21}})
 		},
 		"text_confirmation": func(w *writing) {
-			w.replied(400, chat.Reply{Calls: []chat.ToolCall{{ID: "p1", Name: "pay"}}}, nil)
+			w.replied(400, textmodel.Reply{Calls: []textmodel.ToolCall{{ID: "p1", Name: "pay"}}}, nil)
 			w.did(1, w.calls.Called(w.now, calls.Called{Turn: 3, Model: "p1", Tool: "pay", Args: json.RawMessage(`{"amount":5,"to":"Ada"}`)}))
 			asked := calls.Recorded{Call: w.asked[0].Call, Token: "secret-token", Name: "q", Reference: "blue-fox", ExpiresAt: epoch.Add(time.Hour)}
 			w.is.Take(chat.Step{At: w.now, Got: asked})
 			w.did(10, w.calls.Recorded(w.now, asked))
-			w.replied(300, chat.Reply{Text: "Shall I?"}, nil)
+			w.replied(300, textmodel.Reply{Text: "Shall I?"}, nil)
 			w.over(chat.TurnOver{Status: protocol.DoneCompleted})
 		},
 		"text_failed_provider": func(w *writing) {
-			w.replied(200, chat.Reply{}, nil)
-			w.replied(900, chat.Reply{}, &chat.ModelError{Kind: transport.KindRetry, Status: 503})
+			w.replied(200, textmodel.Reply{}, nil)
+			w.replied(900, textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Status: 503})
 			w.over(chat.TurnOver{Status: protocol.DoneFailed, Code: "provider_unavailable"})
 		},
 		"text_left": func(w *writing) {
-			w.replied(200, chat.Reply{Text: "From"}, context.Canceled)
+			w.replied(200, textmodel.Reply{Text: "From"}, context.Canceled)
 			w.over(chat.TurnOver{Status: protocol.DoneFailed})
 		},
 	} {
@@ -106,7 +107,7 @@ func TestTextBelowACaller(t *testing.T) {
 	if s := w.is.Span; s.Trace != above.Trace || s.Span == above.Span || !s.Sampled {
 		t.Errorf("it is named %v", s)
 	}
-	w.replied(100, chat.Reply{Text: "banana"}, nil)
+	w.replied(100, textmodel.Reply{Text: "banana"}, nil)
 	w.over(chat.TurnOver{Status: protocol.DoneCompleted})
 	got := shown(t, tr, r)
 	want(t, got, "below a span of somebody else (00f067aa0ba902b7)", "voicegw.kept=caller", "cherry", "banana")

@@ -14,6 +14,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // The bounds of one turn. turn.omitted counts the excess.
@@ -224,7 +225,7 @@ func (x *text) replied(at time.Time, r *chat.Replied) {
 	}
 	if r.Err != nil {
 		a.finish, a.failed = "", "canceled"
-		if failed, ok := errors.AsType[*chat.ModelError](r.Err); ok {
+		if failed, ok := errors.AsType[*textmodel.Error](r.Err); ok {
 			a.failed = failed.Kind.String()
 		}
 	}
@@ -245,7 +246,7 @@ func (x *text) replied(at time.Time, r *chat.Replied) {
 	x.turn.addAnswer(a)
 }
 
-func finish(r chat.Reply) string {
+func finish(r textmodel.Reply) string {
 	switch {
 	case r.Refused:
 		return "content_filter"

@@ -50,18 +50,18 @@ func (k Kind) set() Kinds { return 1 << k }
 
 // related has, for each kind of claim, the kinds of tools that may have done it.
 var related = [...]Kinds{
-	KindBook:     sets(KindBook, KindOrder, KindCreate, KindChange),
-	KindSend:     sets(KindSend, KindRemind),
-	KindCancel:   sets(KindCancel, KindDelete, KindChange),
-	KindChange:   sets(KindChange, KindBook, KindCreate, KindDelete, KindSwitch),
-	KindDelete:   sets(KindDelete, KindCancel, KindChange),
-	KindCreate:   sets(KindCreate, KindBook, KindRemind, KindChange, KindOrder),
+	KindBook:     sets(KindBook, KindOrder, KindCreate, KindChange, KindRemind, KindPay, KindTransfer),
+	KindSend:     sets(KindSend, KindRemind, KindTransfer, KindPay, KindCreate),
+	KindCancel:   sets(KindCancel, KindDelete, KindChange, KindSwitch),
+	KindChange:   sets(KindChange, KindBook, KindCreate, KindDelete, KindSwitch, KindTransfer, KindPay),
+	KindDelete:   sets(KindDelete, KindCancel, KindChange, KindPay),
+	KindCreate:   sets(KindCreate, KindBook, KindRemind, KindChange, KindOrder, KindSend, KindSwitch, KindPay),
 	KindOrder:    sets(KindOrder, KindBook, KindPay),
 	KindPay:      sets(KindPay, KindOrder, KindTransfer),
 	KindTransfer: sets(KindTransfer, KindPay, KindCall),
 	KindRemind:   sets(KindRemind, KindCreate, KindBook),
-	KindCall:     sets(KindCall, KindTransfer, KindSend),
-	KindSwitch:   sets(KindSwitch, KindChange, KindCancel),
+	KindCall:     sets(KindCall, KindTransfer, KindSend, KindCancel),
+	KindSwitch:   sets(KindSwitch, KindChange, KindCancel, KindCreate, KindBook),
 	KindDone:     ^Kinds(0),
 }
 

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,8 +9,9 @@ import (
 	"testing"
 )
 
-// labelled is a sentence of the corpus with the kind that a person has given it; "-" for no claim.
-type labelled struct{ language, kind, text string }
+// labelled is a sentence of a part of the corpus, such as "en" or "en.held", with the kind that a person has given it;
+// "-" for no claim.
+type labelled struct{ part, kind, text string }
 
 func corpus(t testing.TB) (all []labelled) {
 	t.Helper()
@@ -27,8 +29,8 @@ func corpus(t testing.TB) (all []labelled) {
 				continue
 			}
 			kind, text, ok := strings.Cut(line, "\t")
-			if !ok {
-				t.Fatalf("%s: a line is kind, tab, sentence: %q", file, line)
+			if _, known := kindOf(kind); !ok || kind != "-" && !known {
+				t.Fatalf("%s: a line is a kind or -, tab, sentence: %q", file, line)
 			}
 			all = append(all, labelled{strings.TrimSuffix(filepath.Base(file), ".txt"), kind, text})
 		}
@@ -51,55 +53,69 @@ type score struct{ sentences, negatives, right, missed, wrong int }
 func (s score) precision() float64 { return float64(s.right) / float64(s.right+s.wrong) }
 func (s score) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
 
+// published are lower limits of the figures in docs/policy.md for each part of the corpus: precision and recall. The
+// tables were made with the parts "en" and "de". Never change them for sentences of the others: "held" was measured
+// while they were made, and "last" once, afterwards.
+var published = map[string][2]float64{
+	"en": {0.95, 0.8}, "de": {0.95, 0.8},
+	"en.held": {0.98, 0.86}, "de.held": {0.96, 0.91},
+	"en.last": {0.979, 0.92}, "de.last": {0.97, 0.88},
+}
+
 // TestCorpus finds the claims of the corpus with all languages on, as a gateway with several languages does, and
-// prints the figures of docs/policy.md.
+// prints the figures of docs/policy.md. Sentences are printed only of the parts that the tables were made with.
 func TestCorpus(t *testing.T) {
 	find, scores, kinds := languages(t, Known()...), map[string]*score{}, 0
 	for _, s := range corpus(t) {
-		sum := scores[s.language]
+		sum := scores[s.part]
 		if sum == nil {
 			sum = &score{}
-			scores[s.language] = sum
+			scores[s.part] = sum
 		}
 		sum.sentences++
-		found := find.Find(s.text)
+		found, open := find.Find(s.text), !strings.Contains(s.part, ".")
 		switch claim := s.kind != "-"; {
 		case !claim && len(found) > 0:
 			sum.negatives++
 			sum.wrong++
-			t.Logf("wrong:  %s %q: %v", s.language, s.text, found)
+			if open {
+				t.Logf("wrong:  %s %q: %v", s.part, s.text, found)
+			}
 		case !claim:
 			sum.negatives++
 		case len(found) == 0:
 			sum.missed++
-			t.Logf("missed: %s %q", s.language, s.text)
+			if open {
+				t.Logf("missed: %s %q", s.part, s.text)
+			}
 		default:
 			sum.right++
-			if found[0].Kind.String() != s.kind {
+			if want, _ := kindOf(s.kind); related[found[0].Kind]&want.set() == 0 {
 				kinds++
-				t.Logf("kind:   %s %q is %s", s.language, s.text, found[0].Kind)
+				t.Logf("kind:   %s %q is %s", s.part, s.text, found[0].Kind)
 			}
 		}
 	}
-	total := score{}
-	for _, code := range Known() {
-		s := scores[code]
+	right := 0
+	for part, want := range published {
+		s := scores[part]
 		if s == nil {
-			t.Fatalf("no corpus of %s", code)
+			t.Fatalf("no corpus of %s", part)
 		}
-		t.Log(figures(code, *s))
-		if s.precision() < 0.95 || s.recall() < 0.8 {
-			t.Errorf("%s: precision %.3f and recall %.3f, want at least 0.95 and 0.8", code, s.precision(), s.recall())
+		t.Log(figures(part, *s))
+		if s.precision() < want[0] || s.recall() < want[1] {
+			t.Errorf("%s: precision %.3f and recall %.3f, want at least %v", part, s.precision(), s.recall(), want)
 		}
-		total = score{total.sentences + s.sentences, total.negatives + s.negatives, total.right + s.right, total.missed + s.missed,
-			total.wrong + s.wrong}
+		if s.negatives*5 < s.sentences*2 {
+			t.Errorf("%s: only %d of %d sentences are without a claim", part, s.negatives, s.sentences)
+		}
+		right += s.right
 	}
-	t.Log(figures("all", total))
-	if total.sentences < 300 || total.negatives*2 < total.sentences {
-		t.Errorf("the corpus has %d sentences, %d of them no claims; want 300, half of them none", total.sentences, total.negatives)
+	if len(scores) != len(published) {
+		t.Errorf("%d parts of the corpus, %d of them published", len(scores), len(published))
 	}
-	if kinds > total.right/50 {
-		t.Errorf("%d of %d claims have another kind", kinds, total.right)
+	if kinds > right/50 {
+		t.Errorf("%d of %d claims have an unrelated kind", kinds, right)
 	}
 }
 
@@ -220,6 +236,71 @@ func TestKindsOf(t *testing.T) {
 	}
 }
 
+// TestRecordings checks all that models said in the recorded sessions beside the repository: no statement is reported.
+func TestRecordings(t *testing.T) {
+	dir, _ := filepath.Abs(".")
+	var files []string
+	for ; len(files) == 0 && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		files, _ = filepath.Glob(filepath.Join(dir, "shared", "fixtures", "*", "*.jsonl"))
+	}
+	if len(files) == 0 {
+		t.Skip("no shared/fixtures above the package: the recordings are not there")
+	}
+	find, words := languages(t, Known()...), 0
+	for _, file := range files {
+		text, effects := said(t, file)
+		words += len(strings.Fields(text))
+		for _, c := range find.Find(text) {
+			if why := c.Check(1, effects); why != Matched {
+				t.Errorf("%s: %q is %s", file, text[c.Start:c.End], why)
+			}
+		}
+	}
+	if words < 50 {
+		t.Errorf("the recordings have %d words of a model", words)
+	}
+}
+
+// said returns the words of a recording's model, an utterance on each line, and its tool calls.
+func said(t *testing.T, file string) (text string, effects []Effect) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		type frame struct {
+			Type, Delta, Transcript string
+			ServerContent           struct {
+				OutputTranscription struct{ Text string }
+				TurnComplete        bool
+			}
+			ToolCall *struct{}
+		}
+		var l struct{ Data, Event frame }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		f := l.Data
+		if l.Event.Type != "" {
+			f = l.Event
+		}
+		switch {
+		case f.Type == "response.output_audio_transcript.done":
+			text += f.Transcript + "\n"
+		case f.Type == "session.output_transcript.delta":
+			text += f.Delta
+		case f.ToolCall != nil, f.Type == "response.function_call_arguments.done":
+			effects = append(effects, Effect{Turn: 1})
+		case f.ServerContent.TurnComplete:
+			text += "\n"
+		default:
+			text += f.ServerContent.OutputTranscription.Text
+		}
+	}
+	return text, effects
+}
+
 // TestNoClaimAllocatesNothing: the check runs in every turn.
 func TestNoClaimAllocatesNothing(t *testing.T) {
 	find := languages(t, Known()...)
@@ -247,16 +328,19 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// BenchmarkFind reads an answer of 600 characters without a claim, as most are.
+// BenchmarkFind reads an answer of 600 characters without a claim, as most are, and the longest text of participles.
 func BenchmarkFind(b *testing.B) {
-	text := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
+	answer := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
+	hostile := strings.Repeat("your booked sent set to ", maxText/24)
 	for _, codes := range [][]string{{"en"}, Known()} {
 		find := languages(b, codes...)
-		b.Run(strings.Join(codes, ","), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				find.Find(text)
-			}
-		})
+		for name, text := range map[string]string{"answer": answer, "hostile": hostile} {
+			b.Run(name+"/"+strings.Join(codes, ","), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					find.Find(text)
+				}
+			})
+		}
 	}
 }

@@ -30,7 +30,7 @@ type sentence struct {
 	words  [maxWords]word
 	n      int
 	clause int
-	quote  rune // the open quotation mark; zero outside of a quotation
+	quote  rune // the open quotation mark, or the colon after "you could say"; zero outside of a quotation
 	last   rune // the last character
 	seen   class
 	letter bool
@@ -67,12 +67,15 @@ func (s *sentence) read(all []Claim) []Claim {
 		switch next := s.next(at + size); {
 		case r == '>' && (s.last == 0 || s.last == '\n'):
 			s.quote = r
-		case strings.ContainsRune("!?…\n", r), r == '.' && s.stops(next):
+		case strings.ContainsRune("!?…\n", r), r == '.' && s.stops(at+1):
 			all = s.over(r, all)
 			if r == '\n' && s.quote == '>' {
 				s.quote = 0
 			}
 		case s.divides(r, next):
+			if r == ':' && s.quote == 0 && anyIs(s.words[:s.n], block) {
+				s.quote = r
+			}
 			s.clause++
 		default:
 			s.quotes(r)
@@ -97,9 +100,10 @@ func (s *sentence) next(at int) rune {
 	return r
 }
 
-// stops reports whether a full stop before that character ends the sentence. It does not within a name or after a
-// number or title.
-func (s *sentence) stops(next rune) bool {
+// stops reports whether a full stop before that position ends the sentence. It does not within a name or after a number,
+// a title, or a letter.
+func (s *sentence) stops(at int) bool {
+	next := s.next(at)
 	if next != 0 && !unicode.IsSpace(next) && !isQuote(next) && next != ')' && next != '*' {
 		return false
 	}
@@ -108,7 +112,7 @@ func (s *sentence) stops(next rune) bool {
 	}
 	last := s.words[s.n-1]
 	text := s.text[last.start:last.end]
-	if s.ordinals && len(text) <= 2 && text[0] <= '9' {
+	if s.ordinals && len(text) <= 2 && text[0] <= '9' || len(text) == 1 && unicode.IsLower(s.next(at+1)) { // "9 a.m. call"
 		return false
 	}
 	return !slices.Contains(titles, text)
@@ -128,7 +132,7 @@ func isQuote(r rune) bool {
 func (s *sentence) quotes(r rune) {
 	switch {
 	case !isQuote(r):
-	case s.quote == 0:
+	case s.quote == 0, s.quote == ':':
 		s.quote = r
 	default:
 		s.quote = 0
@@ -149,28 +153,37 @@ func (s *sentence) word(at int) int {
 		n = appendLower(&buf, n, r)
 	}
 	w.end, w.entry = at, s.table.words[string(buf[:n])]
-	if s.compounds && w.class == 0 && n < maxWord && unicode.IsUpper(s.next(w.start)) {
-		w.class = s.compound(buf[:n])
+	if s.compounds && w.entry == (entry{}) && n < maxWord && unicode.IsUpper(s.next(w.start)) {
+		w.entry = s.compound(buf[:n])
+	}
+	if text := s.text[w.start:at]; len(text) == 4 && (strings.HasPrefix(text, "19") || strings.HasPrefix(text, "20")) {
+		w.class |= full // a year
 	}
 	if w.is(sep) {
 		s.clause++
 		w.clause = s.clause
 	}
 	s.seen |= w.class
+	switch before := s.words[max(s.n-2, 0):s.n]; {
+	case w.is(sees) && (anyIs(before, self) || s.n > 0 && s.words[0].is(manner)):
+		s.seen |= source
+	case w.is(period) && anyIs(before, last), w.is(last) && anyIs(before, period):
+		s.seen |= habit
+	}
 	s.words[s.n] = w
 	s.n++
 	return at
 }
 
-// compound returns whether a noun ends in one that actions change: "Telefonnummer".
-func (s *sentence) compound(noun []byte) class {
+// compound returns the entry of a noun's end: "Telefonnummer".
+func (s *sentence) compound(noun []byte) entry {
 	const least = 4 // bytes
 	for from := least - 1; from <= len(noun)-least; from++ {
-		if c := s.table.words[string(noun[from:])].class; c&(object|thing|work) != 0 {
-			return c & (object | thing | work)
+		if e := s.table.words[string(noun[from:])]; e.class&(work|idea) != 0 || e.marks != 0 {
+			return entry{class: e.class & (work | idea), marks: e.marks}
 		}
 	}
-	return 0
+	return entry{}
 }
 
 // appendLower adds a small letter at n and returns the new length. A full buffer is no word of a table.
@@ -193,16 +206,17 @@ func appendLower(buf *[maxWord]byte, n int, r rune) int {
 
 // over checks a complete sentence and begins the next one.
 func (s *sentence) over(end rune, all []Claim) []Claim {
-	if s.seen&(verb|finished) != 0 && s.seen&habit == 0 {
-		for from := 0; from < s.n; {
+	if s.seen&(verb|infinitive|finished) != 0 && s.seen&habit == 0 {
+		for from := 0; from < s.n && !anyIs(s.words[:from], hedge); {
 			to := from
 			for to < s.n && s.words[to].clause == s.words[from].clause {
 				to++
 			}
-			// "I've booked it, is that all?" asks nothing about the booking.
-			if asked := end == '?'; !asked || to < s.n {
+			// "I've booked it, is that all?" asks nothing about the booking. "I've booked it, haven't I?" does.
+			if asked := end == '?'; !asked || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], tag) {
 				// "It is booked, if you agree" is no state.
-				open := asked || to < s.n && s.words[to].is(after)
+				open := asked && s.asks(s.words[from:to]) || s.seen&source != 0 || anyIs(s.words[:from], condition) ||
+					to < s.n && s.words[to].is(condition)
 				all = s.claims(s.words[from:to], open, all)
 			}
 			from = to
@@ -210,29 +224,46 @@ func (s *sentence) over(end rune, all []Claim) []Claim {
 	}
 	s.letter = s.letter || s.seen&letter != 0
 	s.n, s.clause, s.seen = 0, 0, 0
+	if s.quote == ':' {
+		s.quote = 0
+	}
 	return all
 }
 
-// claims adds those of a clause. In an open one, a question or with a condition, only the speaker's own action is one.
+// asks reports whether a clause begins with an auxiliary: "Is it booked, or not?"
+func (s *sentence) asks(c []word) bool {
+	for _, w := range c {
+		if !w.is(adv | and) {
+			return w.is(is | was | has | have)
+		}
+	}
+	return false
+}
+
+// claims adds those of a clause. In an open one, a question or with a condition or a source, only the speaker's own
+// action is one.
 func (s *sentence) claims(c []word, open bool, all []Claim) []Claim {
 	for i, w := range c {
 		if w.quoted || s.denied(c, i) {
 			continue
 		}
 		start, weak, ok := 0, false, false
-		switch {
-		case w.is(verb):
-			if start, ok = s.own(c, i); !ok && !open {
-				if start, weak, ok = s.passive(c, i); !ok {
-					start, weak, ok = 0, true, s.short(c, i)
-				}
+		if w.is(verb | infinitive) {
+			start, ok = s.own(c, i)
+		}
+		if !ok && !open && w.is(verb) {
+			if start, weak, ok = s.passive(c, i); !ok {
+				start, weak, ok = 0, true, s.short(c, i)
 			}
-		case w.is(finished) && !open:
-			weak, ok = true, s.isDone(c)
-			w.kind = KindDone
+		}
+		if !ok && !open && w.is(finished) && s.isDone(c) {
+			start, weak, ok, w.kind = 0, true, true, KindDone
 		}
 		if ok {
 			all = append(all, Claim{Kind: w.kind, Start: c[start].start, End: c[len(c)-1].end, Weak: weak})
+			if w.kind == KindDone {
+				break
+			}
 		}
 	}
 	return all
@@ -240,29 +271,44 @@ func (s *sentence) claims(c []word, open bool, all []Claim) []Claim {
 
 // denied reports whether the words after the participle at i, or an own text as its object, rule a claim out.
 func (s *sentence) denied(c []word, i int) bool {
-	if anyIs(c[i+1:min(i+3, len(c))], after) {
+	w, rest, end := c[i], c[i+1:], i+1
+	for end < len(c) && !c[end].is(stop) {
+		end++
+	}
+	if anyIs(rest[:min(2, len(rest))], after) || anyIs(c[i+1:end], idea) || s.free && anyIs(c, idea) ||
+		w.needs == 0 && anyIs(rest[:min(1, len(rest))], full|is|was) {
 		return true
 	}
-	switch c[i].kind {
+	switch w.kind {
 	case KindChange, KindCreate, KindDelete, KindOrder, KindCall:
 		return anyIs(c, work)
 	}
 	return false
 }
 
-// lacksObject reports whether a participle needs an object that is not there.
-func (s *sentence) lacksObject(c []word, i int) bool {
-	const near, far = 4, 9
-	switch w := c[i]; {
-	case !w.is(needsObject | nearObject):
-		return false
-	case s.free:
-		return !anyIs(c, object)
-	case w.is(nearObject):
-		return !anyIs(c[i+1:min(i+near, len(c))], object)
-	default:
-		return !anyIs(c[i+1:min(i+far, len(c))], object)
+// object returns the marks of the object of the participle at i, and those in the rest of the clause that count
+// everywhere. In a language without an order of words it is anywhere.
+func (s *sentence) object(c []word, i int) (m marks) {
+	k := 0
+	if s.free {
+		for _, w := range c {
+			m |= w.marks
+		}
+		return m | noun
 	}
+	for k = i + 1; k < len(c) && c[k].is(particle); k++ {
+		m |= c[k].marks & everywhere
+	}
+	for ; k < len(c) && !c[k].is(stop); k++ {
+		if c[k].is(pron) && c[k].is(the) && k+1 < len(c) && c[k+1].is(self|you|pron|your|the) { // "that your"
+			break
+		}
+		m |= c[k].marks | noun
+	}
+	for ; k < len(c); k++ {
+		m |= c[k].marks & everywhere
+	}
+	return m
 }
 
 func anyIs(c []word, k class) bool {
@@ -297,36 +343,61 @@ func (s *sentence) gap(c []word, i int) int {
 // own finds the speaker's own action and returns where its subject begins.
 func (s *sentence) own(c []word, i int) (start int, ok bool) {
 	w, j := c[i], s.gap(c, i)
-	if s.lacksObject(c, i) {
+	object := s.object(c, i)
+	if w.is(stateOnly) || w.needs != 0 && w.needs&object == 0 {
 		return 0, false
 	}
 	switch {
-	case w.is(past):
-		start = i
-	case w.is(infinitive):
-		if j < 0 || !c[j].is(lately) {
-			return 0, false
-		}
-		start = j
+	case w.is(infinitive) && (!w.is(verb) || i > 0 && c[i-1].is(to)):
+		start, ok = s.managed(c, i)
 	case j < 0:
-		return 0, false
-	case c[j].is(have) && c[j].is(self), s.pastTense && c[j].is(self) && !w.is(notPast):
-		start = j
+	case s.pastTense && c[j].is(self) && !c[j].is(plural) && !w.is(notPast):
+		start, ok = j, true
 	case c[j].is(have):
-		if start, ok = s.speaker(c, j, i); !ok {
-			return 0, false
-		}
+		start, ok = s.speaker(c, j, i)
 	default:
-		if start, ok = s.joined(c, j, i); !ok {
-			return 0, false
-		}
+		start, ok = s.joined(c, j, i)
+	}
+	if !ok || c[start].is(plural) && object&ours != 0 {
+		return 0, false
 	}
 	from := 0
 	if start > 0 && c[start-1].is(and) {
 		from = start
 	}
+	if start > from+1 && c[from].is(adv) && c[start-1].entry == (entry{}) { // "hi Tom"
+		return start, onlyAre(c[from:start-1], adv) && !anyIs(c[from:i], block)
+	}
 	// Other words before the speaker belong to a relative clause: "the table I have booked".
 	return start, !anyIs(c[from:i], block) && (s.free || onlyAre(c[from:start], adv|and|finished|sep|clitic))
+}
+
+// managed finds the speaker of "was able to" before an infinitive.
+func (s *sentence) managed(c []word, i int) (start int, ok bool) {
+	for k := i - 1; k >= 0; k-- {
+		switch {
+		case !c[k].is(lately):
+		case s.free:
+			for _, start := range []int{k - 1, k + 1} {
+				if start >= 0 && c[start].is(self) {
+					return start, true
+				}
+			}
+		case i-k == 2:
+			return nearest(c, k)
+		}
+	}
+	return 0, false
+}
+
+// nearest finds the speaker at j or before, without another subject in between.
+func nearest(c []word, j int) (start int, ok bool) {
+	for k := j; k >= 0 && !c[k].is(pron|you|is|was|block); k-- {
+		if c[k].is(self) {
+			return k, true
+		}
+	}
+	return 0, false
 }
 
 // speaker finds the speaker before the auxiliary at j or, in some languages, after it.
@@ -346,15 +417,7 @@ func (s *sentence) joined(c []word, j, i int) (start int, ok bool) {
 	if !s.pastTense || !anyIs(c[j+1:i], and) {
 		return 0, false
 	}
-	for k := j; k >= 0; k-- {
-		switch {
-		case c[k].is(self):
-			return k, true
-		case c[k].is(pron | you | is | was | block):
-			return 0, false
-		}
-	}
-	return 0, false
+	return nearest(c, j)
 }
 
 // passive finds a state or a passive of something that actions change, without another actor.
@@ -363,12 +426,12 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 	if j < 0 || w.is(notPassive) || !c[j].is(is|was) || anyIs(c[:i], block) {
 		return 0, false, false
 	}
-	if s.byOther(c, i) || anyIs(c[i+1:min(i+3, len(c))], full) {
+	if s.byOther(c, i) || anyIs(c[i+1:min(i+3, len(c))], full) || c[j].is(was) && anyIs(c[j:i], full) {
 		return 0, false, false
 	}
-	now := anyIs(c[j:i], fresh) || s.free && anyIs(c[:i], fresh)
+	now := anyIs(c[j:min(i+3, len(c))], fresh) || s.free && anyIs(c[:i], fresh)
 	state := !c[j].is(was)
-	if state && !w.is(ofState) && !now {
+	if state && (!w.is(ofState) && !now || !now && i+1 < len(c) && c[i+1].is(to)) { // "is scheduled to end"
 		return 0, false, false
 	}
 	end := j
@@ -379,7 +442,12 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 	if s.free && onlyAre(c[:j], adv) {
 		begin, end = j+1, i
 	}
-	start, certain, ok := s.subject(c, begin, end, w)
+	for k := begin; k+1 < end; k++ { // "I've moved it and you're booked"
+		if c[k].is(and) && c[k+1].is(pron|you|your|the) {
+			begin = k + 1
+		}
+	}
+	start, certain, ok := s.subject(c, begin, end, w, s.object(c, i))
 	return start, !now, ok && (certain || !state || now)
 }
 
@@ -397,31 +465,51 @@ func (s *sentence) byOther(c []word, i int) bool {
 	return false
 }
 
-// subject finds the subject in c[from:to]. certain: it is the user's or was just spoken of.
-func (s *sentence) subject(c []word, from, to int, w word) (start int, certain, ok bool) {
+// subject finds the subject of the participle w in c[from:to]; after are the marks of what follows it. certain: it is
+// the user's or was just spoken of.
+func (s *sentence) subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
 	for from < to && c[from].is(adv|and|finished) && !c[from].is(pron|your|the) {
 		from++
 	}
 	if from >= to {
 		return 0, false, false
 	}
-	first, rest := c[from], c[from+1:to]
+	first, rest, m := c[from], c[from+1:to], after&everywhere
+	for _, r := range rest {
+		m |= r.marks
+	}
 	switch {
+	case anyIs(rest, last|pron): // "your last order", "the hotel says that it"
 	case first.is(pron|you) && onlyAre(rest, adv|clitic):
-		return from, true, first.is(pron) || w.is(ofState) && w.kind == KindBook
-	case first.is(your|the) && anyIs(rest, object|thing):
-		return from, first.is(your), true
+		return from, true, first.is(pron) && !w.is(stateOnly) || w.is(ofState) && (w.kind == KindBook || w.is(finished))
+	case first.is(your):
+		return from, true, len(rest) > 0 && (w.needs&^noun == 0 || w.needs&(m|first.marks) != 0)
+	case first.is(the):
+		return from, false, m&^everywhere != 0 && (w.needs&^noun == 0 || w.needs&m != 0)
 	}
 	return 0, false, false
 }
 
-// short reports whether a clause is only something and its participle: "Appointment booked."
+// short reports whether a clause is only something and its participle: "Appointment booked", "Timer set for ten minutes".
 func (s *sentence) short(c []word, i int) bool {
 	const most = 3
-	return i == len(c)-1 && i < most && c[i].is(ofState) && onlyAre(c[:i], adv|object|thing|your)
+	if s.n == 1 && c[0].is(ofState) && !c[0].is(finished) { // "Booked!"
+		return true
+	}
+	if i == 0 || i >= most || !c[i].is(ofState) || i+1 < len(c) && !c[i+1].is(purpose) || anyIs(c[i:], is|was|block|have) {
+		return false
+	}
+	var m marks
+	for _, w := range c[:i] {
+		if m |= w.marks; w.marks == 0 && w.class != 0 && !w.is(adv|your) {
+			return false
+		}
+	}
+	return (m != 0 || i == 1 && c[0].is(all)) && !anyIs(c[:i], pron|you|self|block)
 }
 
 // isDone reports whether a clause says that something is done, and nothing else.
 func (s *sentence) isDone(c []word) bool {
-	return anyIs(c, pron) && anyIs(c, is|was) && onlyAre(c, adv|pron|is|has|was|finished)
+	whole := len(c) == 2 && c[0].is(all|is) || anyIs(c, pron) && (anyIs(c, is|was) && !anyIs(c, self) || anyIs(c, self) && anyIs(c, have))
+	return whole && onlyAre(c, adv|pron|is|has|was|finished|have|self|you|purpose)
 }

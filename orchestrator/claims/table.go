@@ -18,56 +18,85 @@ var files embed.FS
 type class uint64
 
 const (
-	self     class = 1 << iota // the speaker
-	have                       // auxiliary of the speaker's own action
-	has                        // precedes was: "has been"
-	is                         // auxiliary of a state
-	was                        // auxiliary of the passive
-	pron                       // a subject: "it"
-	you                        // a subject that only some states fit
-	your                       // begins a subject
-	the                        // begins a subject, with less certainty
-	and                        // joins clauses
-	adv                        // may stand before a participle
-	fresh                      // an adverb that speaks of now
-	finished                   // a whole claim
-	sep                        // begins a clause
-	block                      // before the participle: nothing is asserted
-	after                      // shortly after it: the same
-	by                         // names another actor
-	medium                     // follows by and is no actor
-	full                       // shortly after a passive: the state is another one
-	habit                      // anywhere in the sentence: a habit, or the past
-	object                     // something that actions change
-	thing                      // the same, as a subject alone
-	letter                     // anywhere in a text: it is written for the user to send
-	work                       // the assistant's own texts
-	clitic                     // may stand between the speaker and the auxiliary
-	lately                     // with an infinitive: "je viens de"
-	verb                       // a participle
-	ofState                    // of a verb: also with is
-	needsObject
-	nearObject
+	self      class = 1 << iota // the speaker
+	have                        // auxiliary of the speaker's own action
+	has                         // precedes was: "has been"
+	is                          // auxiliary of a state
+	was                         // auxiliary of the passive
+	pron                        // a subject: "it"
+	you                         // a subject that only some states fit
+	your                        // begins a subject
+	the                         // begins a subject, with less certainty
+	and                         // joins clauses
+	adv                         // may stand before a participle
+	fresh                       // an adverb that speaks of now
+	finished                    // a whole claim
+	sep                         // begins a clause
+	block                       // before the participle: nothing is asserted
+	after                       // shortly after it: the same
+	by                          // names another actor
+	medium                      // follows by and is no actor
+	full                        // shortly after a passive: the state is another one
+	habit                       // anywhere in the sentence: a habit, or the past
+	letter                      // anywhere in a text: it is written for the user to send
+	work                        // the assistant's own texts
+	idea                        // after a participle: nothing that a tool changes
+	clitic                      // may stand between the speaker and the auxiliary
+	plural                      // of self: "we"
+	to                          // before an infinitive
+	lately                      // "able" of "I was able to"
+	condition                   // begins a clause after a state, which it makes open
+	source                      // anywhere in the sentence: its states are read somewhere, or are instructions
+	sees                        // after the speaker, the same
+	manner                      // begins a sentence with the next
+	hedge                       // anywhere before: a belief
+	tag                         // asks about what was said before
+	last                        // with period: the past
+	period
+	all
+	particle // belongs to the verb before it
+	stop     // ends an object
+	purpose  // may follow a short claim
+	verb     // a participle
+	ofState  // of a verb: also with is
+	stateOnly
 	notPassive
 	notPast
-	past       // of a verb: the speaker's own past, without an auxiliary
-	infinitive // of a verb
+	infinitive
 )
 
 var classes = map[string]class{
 	"self": self, "have": have, "has": has, "is": is, "was": was, "pron": pron, "you": you, "your": your, "the": the,
 	"and": and, "adv": adv, "fresh": fresh, "finished": finished, "sep": sep, "block": block, "after": after, "by": by,
-	"medium": medium, "full": full, "habit": habit, "object": object, "thing": thing, "letter": letter, "work": work,
-	"clitic": clitic, "lately": lately,
+	"medium": medium, "full": full, "habit": habit, "letter": letter, "work": work, "idea": idea, "clitic": clitic, "lately": lately,
+	"plural": plural, "to": to, "condition": condition, "source": source, "sees": sees,
+	"manner": manner, "hedge": hedge, "tag": tag, "last": last, "period": period,
+	"all": all, "particle": particle, "stop": stop, "purpose": purpose,
 }
 
 // suffixes of participles in a table.
-var suffixes = map[byte]class{'=': ofState, '+': needsObject, '^': nearObject, '!': notPassive, '%': notPast,
-	'*': past, '~': infinitive}
+var suffixes = map[byte]class{'=': ofState, '@': stateOnly, '!': notPassive, '%': notPast, '~': infinitive}
+
+// marks is a set of letters: what a word denotes, or which objects a verb needs. Each table explains its letters.
+type marks uint64
+
+const (
+	noun       = marks(1) << ('n' - 'A') // any object
+	ours       = marks(1) << ('z' - 'A') // something of the speaker
+	everywhere = marks(1)<<26 - 1        // capital letters: also after the object
+)
+
+func marksOf(letters string) (m marks) {
+	for _, l := range []byte(letters) {
+		m |= 1 << (l - 'A')
+	}
+	return m
+}
 
 type entry struct {
-	class class
-	kind  Kind
+	class        class
+	kind         Kind
+	marks, needs marks // needs: of the verb's object
 }
 
 type table struct {
@@ -125,6 +154,12 @@ func (t *table) line(line string, tools map[string]Kinds) error {
 		for _, w := range words {
 			t.addVerb(w, kind)
 		}
+	case strings.HasPrefix(name, "object:"):
+		for _, w := range words {
+			e := t.words[w]
+			e.marks |= marksOf(name[len("object:"):])
+			t.words[w] = e
+		}
 	case classes[name] != 0:
 		for _, w := range words {
 			e := t.words[w]
@@ -142,8 +177,12 @@ func (t *table) addVerb(word string, kind Kind) {
 	for s := suffixes[word[len(word)-1]]; s != 0; s = suffixes[word[len(word)-1]] {
 		c, word = c|s, word[:len(word)-1]
 	}
+	if c&infinitive != 0 {
+		c = infinitive
+	}
+	word, needs, _ := strings.Cut(word, "/")
 	e := t.words[word]
-	e.class, e.kind = e.class|c, kind
+	e.class, e.kind, e.needs = e.class|c, kind, e.needs|marksOf(needs)
 	t.words[word] = e
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -114,10 +114,10 @@ func (p *provider) client(t testing.TB, o Options) *Client {
 }
 
 // ask sends a prompt and returns the reply and the deltas.
-func ask(ctx context.Context, c *Client, p chat.Prompt) (chat.Reply, []string, error) {
+func ask(ctx context.Context, c *Client, p textmodel.Prompt) (textmodel.Reply, []string, error) {
 	var deltas []string
 	if len(p.Messages) == 0 {
-		p.Messages = []chat.Message{{Role: chat.RoleUser, Text: "Hello"}}
+		p.Messages = []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hello"}}
 	}
 	reply, err := c.Complete(ctx, p, func(s string) { deltas = append(deltas, s) })
 	return reply, deltas, err

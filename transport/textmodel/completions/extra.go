@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/url"
 
-	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 const maxExtra = 512 << 10
@@ -186,10 +186,10 @@ func (c *Client) from() string {
 }
 
 // calling reports for each message whether its turn called tools. A turn begins with a message of the user.
-func calling(messages []chat.Message) []bool {
+func calling(messages []textmodel.Message) []bool {
 	turn, turns, called := 0, make([]int, len(messages)), map[int]bool{}
 	for i, m := range messages {
-		if m.Role == chat.RoleUser {
+		if m.Role == textmodel.RoleUser {
 			turn++
 		}
 		turns[i] = turn

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/chat"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // hello is a good answer.
@@ -37,13 +37,13 @@ func object(t *testing.T, s string) any {
 func TestRequest(t *testing.T) {
 	p := &provider{answers: []response{{body: hello}}}
 	c := p.client(t, Options{BaseURL: "http://provider.test/v1/"})
-	_, _, err := ask(t.Context(), c, chat.Prompt{
+	_, _, err := ask(t.Context(), c, textmodel.Prompt{
 		User: "u1", ToolsOff: true,
-		Tools: []chat.Tool{{Name: "kb_get", Description: "Gets.", Parameters: json.RawMessage(`{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`)}},
-		Messages: []chat.Message{
-			{Role: chat.RoleSystem, Text: "Be brief."}, {Role: chat.RoleUser, Text: "Who?"},
-			{Role: chat.RoleAssistant, Calls: []chat.ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{"ids":["x"]`)}}},
-			{Role: chat.RoleTool, CallID: "call_a", Text: `{"ok":false}`}, {Role: chat.RoleAssistant, Text: "Ada."}, {Role: chat.RoleUser, Text: "And?"},
+		Tools: []textmodel.Tool{{Name: "kb_get", Description: "Gets.", Parameters: json.RawMessage(`{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`)}},
+		Messages: []textmodel.Message{
+			{Role: textmodel.RoleSystem, Text: "Be brief."}, {Role: textmodel.RoleUser, Text: "Who?"},
+			{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{"ids":["x"]`)}}},
+			{Role: textmodel.RoleTool, CallID: "call_a", Text: `{"ok":false}`}, {Role: textmodel.RoleAssistant, Text: "Ada."}, {Role: textmodel.RoleUser, Text: "And?"},
 		},
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestRequest(t *testing.T) {
 func TestSettings(t *testing.T) {
 	for most, want := range map[int]float64{0: 2048, 7: 7, 9999: 2048} {
 		p := &provider{answers: []response{{body: hello}}}
-		_, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{MaxOutput: most, Settings: map[string]json.RawMessage{
+		_, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{MaxOutput: most, Settings: map[string]json.RawMessage{
 			"temperature": json.RawMessage(`0.5`), "stop": json.RawMessage(`["a"]`), "response_format": json.RawMessage(`{"type":"json_object"}`), "seed": json.RawMessage(`9007199254740993`),
 		}})
 		if err != nil {
@@ -88,7 +88,7 @@ func TestReasoningIsSentWhereItIsSet(t *testing.T) {
 	for _, effort := range []string{"", "none", "xhigh"} {
 		p := &provider{answers: []response{{body: hello}}}
 		c := p.client(t, Options{BaseURL: "http://provider.test/v1/", Reasoning: effort})
-		if _, _, err := ask(t.Context(), c, chat.Prompt{Messages: []chat.Message{{Role: chat.RoleUser, Text: "Who?"}}}); err != nil {
+		if _, _, err := ask(t.Context(), c, textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Who?"}}}); err != nil {
 			t.Fatal(err)
 		}
 		sent, has := p.bodies[0]["reasoning_effort"]
@@ -109,7 +109,7 @@ func TestLimitByServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ask(t.Context(), c, chat.Prompt{}); err != nil {
+		if _, _, err := ask(t.Context(), c, textmodel.Prompt{}); err != nil {
 			t.Fatal(err)
 		}
 		got := map[string]any{}
@@ -158,7 +158,7 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &provider{answers: tc.answers}
-				reply, _, err := ask(t.Context(), p.client(t, Options{Retries: tc.retries}), chat.Prompt{})
+				reply, _, err := ask(t.Context(), p.client(t, Options{Retries: tc.retries}), textmodel.Prompt{})
 				if len(p.bodies) != tc.asked {
 					t.Errorf("it was asked %d times, want %d", len(p.bodies), tc.asked)
 				}
@@ -171,7 +171,7 @@ func TestRetries(t *testing.T) {
 					}
 					return
 				}
-				var e *chat.ModelError
+				var e *textmodel.Error
 				if !errors.As(err, &e) || e.Kind != tc.kind {
 					t.Errorf("%v, want %s", err, tc.kind)
 				}
@@ -243,8 +243,8 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{answers: []response{tc.answer}}
 			c := p.client(t, Options{Retries: -1, BaseURL: "http://provider.test/v1"})
-			_, _, err := ask(t.Context(), c, chat.Prompt{Messages: []chat.Message{{Role: chat.RoleUser, Text: "my diagnosis"}}})
-			var e *chat.ModelError
+			_, _, err := ask(t.Context(), c, textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleUser, Text: "my diagnosis"}}})
+			var e *textmodel.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%v is no ModelError", err)
 			}
@@ -266,7 +266,7 @@ func TestErrors(t *testing.T) {
 // TestShortWords: a provider's long words are cut, at a whole character.
 func TestShortWords(t *testing.T) {
 	p := &provider{answers: []response{{status: 400, body: `{"error":{"message":"` + strings.Repeat("ä", 2000) + `"}}`}}}
-	_, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})
+	_, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{})
 	if err == nil || len(err.Error()) > 600 || strings.ContainsRune(err.Error(), '\uFFFD') {
 		t.Errorf("%v", err)
 	}
@@ -309,7 +309,7 @@ func TestLeaving(t *testing.T) {
 			<-reached
 			leave(left)
 		}()
-		_, _, err = ask(ctx, c, chat.Prompt{})
+		_, _, err = ask(ctx, c, textmodel.Prompt{})
 		<-stop
 		if !errors.Is(err, left) {
 			t.Errorf("%s: %v", path, err)

@@ -22,10 +22,10 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
-	"voicegw/chat"
 	"voicegw/internal/bounded"
 	"voicegw/internal/textutil"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
 )
 
 // Options configures a Client.
@@ -48,7 +48,7 @@ type Client struct {
 	service openai.Client
 }
 
-var _ chat.Model = (*Client)(nil)
+var _ textmodel.Model = (*Client)(nil)
 
 // The limits of one answer.
 const (
@@ -90,7 +90,7 @@ func New(o Options) (*Client, error) {
 }
 
 // Complete implements chat.Model.
-func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
+func (c *Client) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 	// The stream's reader stops with the request's context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,13 +103,13 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 		options = append(options, option.WithJSONSet(name, value))
 	}
 	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, options...); err != nil {
-		return chat.Reply{}, c.failure(ctx, err, false)
+		return textmodel.Reply{}, c.failure(ctx, err, false)
 	}
 	defer func() { _ = raw.Body.Close() }() // everything needed has been read
 	a := answer{delta: delta, from: c.from()}
 	a.last = func() { time.AfterFunc(linger, cancel) }
 	if err := a.read(raw.Body); err != nil {
-		return chat.Reply{}, c.failure(ctx, err, a.begun)
+		return textmodel.Reply{}, c.failure(ctx, err, a.begun)
 	}
 	return a.reply(), nil
 }
@@ -133,7 +133,7 @@ func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, err
 	return resp, nil
 }
 
-func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
+func (c *Client) params(p textmodel.Prompt) openai.ChatCompletionNewParams {
 	out := openai.ChatCompletionNewParams{
 		Model:         c.options.Model,
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
@@ -189,13 +189,13 @@ func parameters(schema json.RawMessage) shared.FunctionParameters {
 }
 
 // message converts a message for a request; calling means that its turn called tools.
-func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMessageParamUnion {
+func (c *Client) message(m textmodel.Message, calling bool) openai.ChatCompletionMessageParamUnion {
 	switch m.Role {
-	case chat.RoleSystem:
+	case textmodel.RoleSystem:
 		return openai.SystemMessage(m.Text)
-	case chat.RoleTool:
+	case textmodel.RoleTool:
 		return openai.ToolMessage(m.Text, m.CallID)
-	case chat.RoleAssistant:
+	case textmodel.RoleAssistant:
 		out := openai.ChatCompletionAssistantMessageParam{}
 		if m.Text != "" || len(m.Calls) == 0 {
 			out.Content.OfString = param.NewOpt(m.Text)
@@ -222,7 +222,7 @@ func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMess
 	}
 }
 
-func parts(pieces []chat.Part) []openai.ChatCompletionContentPartUnionParam {
+func parts(pieces []textmodel.Part) []openai.ChatCompletionContentPartUnionParam {
 	var out []openai.ChatCompletionContentPartUnionParam
 	for _, p := range pieces {
 		switch {
@@ -239,7 +239,7 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	out := &chat.ModelError{Kind: transport.KindRetry, Begun: begun}
+	out := &textmodel.Error{Kind: transport.KindRetry, Begun: begun}
 	if over, ok := bounded.As(err); ok {
 		out.Err, out.Status = over, over.Status
 		if out.Kind = transport.KindUnreadable; over.Passing() {

@@ -7,16 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/chat"
+	"voicegw/transport/textmodel"
 )
 
 // goesBack asks with an answer that has come, and returns its message as it stands in the next
 // request. turn is what else was said in the turn and after.
-func goesBack(t *testing.T, p *provider, c *Client, reply chat.Reply, turn ...chat.Message) map[string]any {
+func goesBack(t *testing.T, p *provider, c *Client, reply textmodel.Reply, turn ...textmodel.Message) map[string]any {
 	t.Helper()
-	messages := append([]chat.Message{{Role: chat.RoleUser, Text: "Who?"}, {Role: chat.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra}}, turn...)
+	messages := append([]textmodel.Message{{Role: textmodel.RoleUser, Text: "Who?"}, {Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra}}, turn...)
 	p.answers = append(p.answers, response{body: hello})
-	if _, _, err := ask(t.Context(), c, chat.Prompt{Messages: messages}); err != nil {
+	if _, _, err := ask(t.Context(), c, textmodel.Prompt{Messages: messages}); err != nil {
 		t.Fatal(err)
 	}
 	sent := p.bodies[len(p.bodies)-1]["messages"].([]any)
@@ -104,7 +104,7 @@ func TestExtras(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{answers: []response{{body: tc.body}}}
 			c := p.client(t, Options{})
-			reply, deltas, err := ask(t.Context(), c, chat.Prompt{})
+			reply, deltas, err := ask(t.Context(), c, textmodel.Prompt{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,14 +123,14 @@ func TestExtras(t *testing.T) {
 func TestThoughtsOfEarlierTurns(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(chunk(`{"reasoning_content":"Hm."}`, ""), text("Ada."), chunk(`{}`, "stop"))}}}
 	c := p.client(t, Options{})
-	reply, _, err := ask(t.Context(), c, chat.Prompt{})
+	reply, _, err := ask(t.Context(), c, textmodel.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := []chat.Message{
-		{Role: chat.RoleAssistant, Calls: []chat.ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{}`)}}}, {Role: chat.RoleTool, CallID: "call_a", Text: "{}"}}
-	next := chat.Message{Role: chat.RoleUser, Text: "And?"}
-	if got := goesBack(t, p, c, reply, append([]chat.Message{next}, calls...)...); got["reasoning_content"] != nil {
+	calls := []textmodel.Message{
+		{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{}`)}}}, {Role: textmodel.RoleTool, CallID: "call_a", Text: "{}"}}
+	next := textmodel.Message{Role: textmodel.RoleUser, Text: "And?"}
+	if got := goesBack(t, p, c, reply, append([]textmodel.Message{next}, calls...)...); got["reasoning_content"] != nil {
 		t.Errorf("of a turn without calls: %v", got)
 	}
 	if got := goesBack(t, p, c, reply, append(calls, next)...); got["reasoning_content"] != "Hm." {
@@ -142,7 +142,7 @@ func TestThoughtsOfEarlierTurns(t *testing.T) {
 // a field that no provider wants back is left out.
 func TestExtrasAreOneModels(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(text("Ada."), chunk(`{"extra_content":{"a":1}}`, "stop"))}}}
-	reply, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})
+	reply, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{})
 	if err != nil || len(reply.Extra) == 0 {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestExtrasAreOneModels(t *testing.T) {
 func TestExtrasAreBounded(t *testing.T) {
 	thoughts := chunk(`{"reasoning_content":"`+strings.Repeat("a", 100<<10)+`"}`, "")
 	p := &provider{answers: []response{{body: stream(thoughts, thoughts, thoughts, thoughts, thoughts, thoughts, text("Ada."), chunk(`{}`, "stop"))}}}
-	_, _, err := ask(t.Context(), p.client(t, Options{Retries: -1}), chat.Prompt{})
+	_, _, err := ask(t.Context(), p.client(t, Options{Retries: -1}), textmodel.Prompt{})
 	if err == nil || !strings.Contains(err.Error(), "the answer's extra fields") || strings.Contains(err.Error(), "aaa") {
 		t.Errorf("%.200v", err)
 	}

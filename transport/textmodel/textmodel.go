@@ -1,4 +1,5 @@
-package chat
+// Package textmodel defines a model that answers text: prompts in, answers and tool calls out.
+package textmodel
 
 import (
 	"context"
@@ -29,7 +30,7 @@ type Message struct {
 	Calls  []ToolCall      // the tool calls in an assistant's message
 	CallID string          // the call that a message of RoleTool answers
 	Extra  json.RawMessage // such as signatures, from the provider; goes back to the Model with the message
-	notice bool            // marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
+	Notice bool            // marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
 }
 
 // Part is a text or an image.
@@ -39,17 +40,18 @@ type Part struct {
 	Detail string // the image's detail level as in Chat Completions; empty means the model's default
 }
 
-// imageWord replaces images wherever a message is stored.
-const imageWord = "[image]"
+// ImageWord replaces images wherever a message is stored.
+const ImageWord = "[image]"
 
-func inWords(text string, parts []Part) string {
+// InWords returns a message's text with [ImageWord] for each image.
+func InWords(text string, parts []Part) string {
 	if len(parts) == 0 {
 		return text
 	}
 	var all []string
 	for _, p := range parts {
 		if p.Image != "" {
-			p.Text = imageWord
+			p.Text = ImageWord
 		}
 		if p.Text != "" {
 			all = append(all, p.Text)
@@ -80,10 +82,10 @@ type Prompt struct {
 	Tools    []Tool
 	ToolsOff bool   // asks for an answer without tool calls
 	User     string // a hash that identifies the user to the provider; may be empty
-	// ToolChoice and Parallel are from the Request; nil leaves them out.
+	// ToolChoice and Parallel are from the request; nil leaves them out.
 	ToolChoice json.RawMessage
 	Parallel   *bool
-	// Settings and MaxOutput are from the Request.
+	// Settings and MaxOutput are from the request.
 	Settings  map[string]json.RawMessage
 	MaxOutput int
 }
@@ -111,15 +113,15 @@ func (u Usage) Minus(v Usage) Usage {
 	return Usage{u.Input - v.Input, u.Cached - v.Cached, u.Output - v.Output}
 }
 
-// Model is a chat model. It is safe for concurrent use.
+// Model is a text model. It is safe for concurrent use.
 type Model interface {
 	// Complete answers a prompt. It calls delta with each piece of text in order, on the calling goroutine. The error
-	// is a *ModelError or the context's error.
+	// is a *Error or the context's error.
 	Complete(ctx context.Context, p Prompt, delta func(text string)) (Reply, error)
 }
 
-// ModelError is a failure of a model. It contains no key.
-type ModelError struct {
+// Error is a failure of a model. It contains no key.
+type Error struct {
 	Kind       transport.Kind
 	Status     int           // the HTTP status, or 0
 	RetryAfter time.Duration // the wait that the provider asks for, or 0
@@ -129,15 +131,15 @@ type ModelError struct {
 }
 
 // Error returns the kind, the status and the cause.
-func (e *ModelError) Error() string {
+func (e *Error) Error() string {
 	if e.Status != 0 {
-		return fmt.Sprintf("chat model: %s (status %d): %v", e.Kind, e.Status, e.Err)
+		return fmt.Sprintf("text model: %s (status %d): %v", e.Kind, e.Status, e.Err)
 	}
-	return fmt.Sprintf("chat model: %s: %v", e.Kind, e.Err)
+	return fmt.Sprintf("text model: %s: %v", e.Kind, e.Err)
 }
 
 // Unwrap returns the cause.
-func (e *ModelError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same request may succeed later.
-func (e *ModelError) Retryable() bool { return e.Kind.Retryable() }
+func (e *Error) Retryable() bool { return e.Kind.Retryable() }
