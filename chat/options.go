@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/cost"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/claims"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/protocol"
@@ -60,9 +59,9 @@ type Options struct {
 	// Instructions makes the system text. It must explain the mark, which precedes the gateway's own messages.
 	// timeZone is an IANA name or empty. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
-	Claims       claims.Languages   // the languages in which the assistant's claims are checked
-	Rules        calls.Policy       // the rules for tool calls. Rules.Mode is ignored: it is always text.
-	Audit        func(audit.Record) // receives the records of tool calls. It must not block. Nil discards them.
+	Claims       calls.ClaimLanguages // the languages in which the assistant's claims are checked
+	Rules        calls.Policy         // the rules for tool calls. Rules.Mode is ignored: it is always text.
+	Audit        func(audit.Record)   // receives the records of tool calls. It must not block. Nil discards them.
 	// Observe is called at the end of each attempt at a turn. It must not block and must be safe for concurrent use.
 	// May be nil.
 	Observe func(TurnOver)

@@ -125,7 +125,7 @@ func TestInterruption(t *testing.T) {
 		if got := words(all, livewire.OutputTranscript); got != "Hello from the weather desk." {
 			t.Errorf("the greeting is %q", got)
 		}
-		all = c.speak(sound(2*time.Second, 2*time.Second)) // a delegation
+		c.speak(sound(2*time.Second, 2*time.Second)) // a delegation
 		c.quiet(2 * time.Second)
 		all = c.speak(sound(2*time.Second, 2*time.Second))
 		if !strings.Contains(words(all, livewire.OutputTranscript), "You are welcome.") {
