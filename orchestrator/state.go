@@ -33,8 +33,9 @@ type Policy struct {
 	// button approves.
 	SpokenConfirmation bool
 	// Keypad means that the user is on the phone and approves by pressing keys.
-	Keypad bool
-	Claims claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
+	Keypad    bool
+	HoldsBack bool             // the session holds answers back for checks and wants DropHeld
+	Claims    claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
 func (p Policy) withDefaults() Policy {
@@ -74,6 +75,7 @@ type State struct {
 	phase      Phase
 	lastActive time.Time // when the user or the model last spoke or typed
 	warned     bool      // the client knows that MaxLength is near
+	refused    uint8     // answers that checks have stopped since the user acted
 
 	turn     *turn // the open turn; nil between turns
 	turns    turns

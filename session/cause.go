@@ -80,6 +80,8 @@ var (
 
 	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone, When: "the model ended it through a tool"}
 
+	causeChecked = &Cause{Reason: "checked", Close: protocol.CloseDone, When: "a [check](checks.md) of an answer ended it"}
+
 	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving, When: "the gateway stops"}
 
 	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient,
@@ -258,6 +260,8 @@ func endCause(a orchestrator.End) *Cause {
 		return causeLapsed
 	case orchestrator.EndTool:
 		return causeTool
+	case orchestrator.EndChecked:
+		return causeChecked
 	case orchestrator.EndGone:
 		return causeGone
 	case orchestrator.EndBudget:
