@@ -74,6 +74,7 @@ type attempt struct {
 	toolsOff  bool
 	nudged    bool
 	corrected bool // the model was asked to correct a claim
+	restarted bool // a check stopped an answer, and the model was asked for another one
 	replaying bool // an answer of an earlier attempt is being taken again
 }
 
@@ -279,13 +280,14 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		t.items++
 		item := t.item()
 		began, said := time.Now(), strings.Builder{}
-		reply, err := t.complete(ctx, p, func(s string) {
+		show := func(s string) {
 			said.WriteString(s)
 			if t.first == 0 {
 				t.first = time.Since(t.began)
 			}
 			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
-		})
+		}
+		reply, stop, err := t.reply(ctx, p, show)
 		if err != nil {
 			if strings.TrimSpace(said.String()) != "" { // already shown to the client
 				left := errors.Is(context.Cause(ctx), errLeft)
@@ -293,6 +295,16 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 					Text: said.String(), Turn: t.number, Interrupted: left, Broken: !left})
 			}
 			return t.modelFailed(ctx, err)
+		}
+		if stop != nil {
+			again, failure := t.stopped(stop, &reply, show)
+			if failure != nil {
+				return failure
+			}
+			if again {
+				most++
+				continue
+			}
 		}
 		if reply.Text != "" {
 			t.emit(&protocol.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
