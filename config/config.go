@@ -392,6 +392,8 @@ type Safeguards struct {
 	Confirmation Confirmation `key:"confirmation"`
 	// Checks of what the assistant says it has done.
 	Claims Claims `key:"claims"`
+	// Checks of what the assistant says, before the user gets it: docs/checks.md.
+	Checks Checks `key:"checks"`
 }
 
 // Observation is how an operator observes the gateway, without a section of its own.
@@ -435,6 +437,7 @@ func defaultFor(all []transport.Wire) *Config {
 			Claims: Claims{Languages: []string{"de", "en"}},
 			Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 				QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
+			Checks: Checks{Rules: CheckRules{}},
 		},
 		MCP:   MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store: Store{Replicas: setting.Replicas, Sync: syncAlways},

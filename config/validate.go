@@ -46,6 +46,7 @@ func (v validator) validate() {
 	if _, err := claims.ParseLanguages(v.config.Claims.Languages); err != nil {
 		v.bad("claims.languages", "claims.languages: %v.", err)
 	}
+	v.validateChecks()
 	v.validateToolDirs()
 	v.validateMCP()
 	v.validateTLS()

@@ -117,7 +117,7 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventClaim, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
 		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, "+
-			"job_started, job_ended, job_cancelled, job_told, claim_unmatched, damage_accepted", f.Event)
+			"job_started, job_ended, job_cancelled, job_told, claim_unmatched, answer_stopped, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))

@@ -148,6 +148,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Prices:    may.Prices,
 		Usage:     s.usage,
 		Policy:    may.Policy,
+		Checks:    s.checks,
 		Limits:    may.Limits,
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS, JoinSilence: cfg.VAD.JoinSilence,
 		Logger: s.logger,
