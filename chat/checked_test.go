@@ -115,8 +115,11 @@ func TestSlowCheckOfText(t *testing.T) {
 		shown string
 		after time.Duration
 	}{
-		"slow": {check: func(_ context.Context, text checks.Text) (bool, error) {
-			pass(time.Second)
+		"slow": {check: func(ctx context.Context, text checks.Text) (bool, error) {
+			select {
+			case <-time.After(time.Second * time.Duration(1+strings.Count(text.Text, "Two"))):
+			case <-ctx.Done():
+			}
 			return text.Text != "One. Two. " || text.New != "Two. ", nil
 		}, shown: "One. ", after: 2 * time.Second},
 		"hanging, passes": {check: func(ctx context.Context, _ checks.Text) (bool, error) {

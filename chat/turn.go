@@ -289,11 +289,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		}
 		reply, stop, err := t.reply(ctx, p, show)
 		if err != nil {
-			if strings.TrimSpace(said.String()) != "" { // already shown to the client
-				left := errors.Is(context.Cause(ctx), errLeft)
-				t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
-					Text: said.String(), Turn: t.number, Interrupted: left, Broken: !left})
-			}
+			t.brokenOff(ctx, began, said.String())
 			return t.modelFailed(ctx, err)
 		}
 		if stop != nil {
@@ -326,6 +322,16 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		}
 	}
 	return noAnswer()
+}
+
+// brokenOff keeps the part of an incomplete answer that was shown to the client.
+func (t *turn) brokenOff(ctx context.Context, began time.Time, shown string) {
+	if strings.TrimSpace(shown) == "" {
+		return
+	}
+	left := errors.Is(context.Cause(ctx), errLeft)
+	t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
+		Text: shown, Turn: t.number, Interrupted: left, Broken: !left})
 }
 
 // announce stores calls that are about to run, if any has side effects, so that an attempt after a crash repeats them.
