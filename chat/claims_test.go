@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"voicegw/internal/audit"
-	"voicegw/orchestrator/claims"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
 )
 
 func claimSetting(t *testing.T) fixtureSetting {
-	l, err := claims.ParseLanguages([]string{"en"})
+	l, err := calls.ParseClaimLanguages([]string{"en"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/cost"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/claims"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/protocol"
@@ -61,10 +60,10 @@ type Options struct {
 	// Instructions makes the system text. It must explain the mark, which precedes the gateway's own messages.
 	// timeZone is an IANA name or empty. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
-	Checks       *checks.Set        // check the assistant's words before the client gets them; nil checks nothing
-	Claims       claims.Languages   // the languages in which the assistant's claims are checked
-	Rules        calls.Policy       // the rules for tool calls. Rules.Mode is ignored: it is always text.
-	Audit        func(audit.Record) // receives the records of tool calls. It must not block. Nil discards them.
+	Checks       *checks.Set          // check the assistant's words before the client gets them; nil checks nothing
+	Claims       calls.ClaimLanguages // the languages in which the assistant's claims are checked
+	Rules        calls.Policy         // the rules for tool calls. Rules.Mode is ignored: it is always text.
+	Audit        func(audit.Record)   // receives the records of tool calls. It must not block. Nil discards them.
 	// Observe is called at the end of each attempt at a turn. It must not block and must be safe for concurrent use.
 	// May be nil.
 	Observe func(TurnOver)

@@ -190,7 +190,7 @@ func TestProblems(t *testing.T) {
 		{"every layer by its name", "limits: {idle: 1ms}\n", []string{"VOICEGW_LIMITS_SESSIONS=0", "VOICEGW_SIM_SEED=x"}, []Flag{{"--provider", "provider", "azure"}, {"--set", "log.levl", "x"}}, []string{
 			`VOICEGW_SIM_SEED: sim.seed must be a whole number, not "x".`,
 			`--set: There is no setting "log.levl". Did you mean log.level?`,
-			`--provider: provider must be one of gemini, openai, not "azure".`,
+			`--provider: provider must be one of gemini, openai, live, not "azure".`,
 			`VOICEGW_LIMITS_SESSIONS: limits.sessions must be from 1 to 1000000, not 0.`,
 			`dir/voicegw.yaml:1: limits.idle must be from 1s to 24h0m0s, not 1ms.`,
 		}},

@@ -8,6 +8,7 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
+	"voicegw/transport/live"
 	"voicegw/transport/openai"
 )
 
@@ -16,7 +17,7 @@ type Providers map[string]*Provider
 
 // Provider configures one provider: its key, address and model. Several providers may use the same wire.
 type Provider struct {
-	// Protocol: `gemini` or `openai`.
+	// Protocol: `gemini`, `openai` or `live`.
 	Wire string `key:"wire" unset:"the name, if it is a wire's" eg:"gemini"`
 	// The provider's key.
 	APIKey setting.Secret `key:"api_key" eg:"your-key"`
@@ -289,5 +290,6 @@ func Wires() []transport.Wire {
 	return []transport.Wire{
 		gemini.Wire(),
 		openai.Wire(),
+		live.Wire(),
 	}
 }

@@ -83,12 +83,12 @@ func TestAKeyGoesToItsOwnProvider(t *testing.T) {
 // providerProblems are configurations of providers that cannot be meant.
 var providerProblems = []wrong{
 	{"an unknown wire", "providers:\n  openai: {wire: opnai}\n  azure-eu:\n    wire: azure\n", nil, nil, []string{
-		`dir/voicegw.yaml:2: providers.openai.wire must be one of gemini, openai, not "opnai". Did you mean openai?`,
-		`dir/voicegw.yaml:4: providers.azure-eu.wire must be one of gemini, openai, not "azure".`,
+		`dir/voicegw.yaml:2: providers.openai.wire must be one of gemini, openai, live, not "opnai". Did you mean openai?`,
+		`dir/voicegw.yaml:4: providers.azure-eu.wire must be one of gemini, openai, live, not "azure".`,
 	}},
 	{"no wire", "providers:\n  geminy:\n    api_key: hush\n  azure-eu: {voice: x}\n", nil, []Flag{{"--set", "providers.third.model", "m"}}, []string{
-		`dir/voicegw.yaml:4: providers.azure-eu.wire is missing; it is the protocol of azure-eu: gemini or openai.`,
-		`dir/voicegw.yaml:3: providers.geminy.wire is missing; it is the protocol of geminy: gemini or openai. Did you mean providers.gemini?`,
+		`dir/voicegw.yaml:4: providers.azure-eu.wire is missing; it is the protocol of azure-eu: gemini or openai or live.`,
+		`dir/voicegw.yaml:3: providers.geminy.wire is missing; it is the protocol of geminy: gemini or openai or live. Did you mean providers.gemini?`,
 		`--set: providers.third.wire is missing`,
 	}},
 	{"a setting of another wire", "providers:\n  gemini: {reasoning: low}\n", []string{"VOICEGW_PROVIDERS_OPENAI_THINKING=low"}, nil, []string{
@@ -105,7 +105,7 @@ var providerProblems = []wrong{
 		`dir/voicegw.yaml:1: provider is azure-eu, but only openai is configured; set providers.azure-eu.api_key`,
 	}},
 	{"a default that is not there", "provider: azur-eu\nproviders: {azure-eu: {wire: openai}}\n", nil, nil, []string{
-		`dir/voicegw.yaml:1: provider must be one of gemini, openai, azure-eu, not "azur-eu".`,
+		`dir/voicegw.yaml:1: provider must be one of gemini, openai, live, azure-eu, not "azur-eu".`,
 	}},
 	{"one variable of two settings", "providers: {x: {wire: openai}, x-transcription: {wire: openai}}\n", []string{"VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL=m"}, nil, []string{
 		`VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL: The variable belongs to two settings`,

@@ -122,6 +122,9 @@ func twoValues() map[string]alternatives {
 		"providers.openai.api_key":     of(nil, "providers.openai.api_key", "one", "two"),
 		"providers.gemini.wire":        {nil, with(nil, "providers.gemini.wire", "openai")},
 		"providers.openai.wire":        {nil, with(nil, "providers.openai.wire", "gemini")},
+		"providers.live.api_key":       of(nil, "providers.live.api_key", "one", "two"),
+		"providers.live.wire":          {nil, with(nil, "providers.live.wire", "openai")},
+		"providers.live.base_url":      of(nil, "providers.live.base_url", "", "https://p.example.com"),
 		"providers.gemini.base_url":    of(nil, "providers.gemini.base_url", "", "https://p.example.com"),
 		"providers.openai.base_url":    of(nil, "providers.openai.base_url", "", "https://p.example.com"),
 
@@ -274,6 +277,9 @@ func TestPairs(t *testing.T) {
 	// These have a value that another setting must allow, or that only another wire takes.
 	dependent := []string{"listen", "hosts", "origins", "providers.fallback", "providers.gemini.reasoning", "providers.gemini.transcription_model", "providers.openai.thinking",
 		"providers.gemini.dialect", "providers.gemini.load_time", "providers.openai.translate_to", "providers.openai.translate_echo"}
+	for _, setting := range l.wireSettings() {
+		dependent = append(dependent, "providers.live."+setting) // it has none
+	}
 	for key, two := range values {
 		for i := range two {
 			if _, err := loadFrom(two[i]); err != nil && !slices.Contains(dependent, key) {

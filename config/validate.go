@@ -15,7 +15,7 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/origin"
-	"voicegw/orchestrator/claims"
+	"voicegw/orchestrator/calls"
 )
 
 type validator struct{ *loader }
@@ -43,7 +43,7 @@ func (v validator) validate() {
 	v.validateOrigins()
 	v.validateHosts()
 	v.validateFeatures()
-	if _, err := claims.ParseLanguages(v.config.Claims.Languages); err != nil {
+	if _, err := calls.ParseClaimLanguages(v.config.Claims.Languages); err != nil {
 		v.bad("claims.languages", "claims.languages: %v.", err)
 	}
 	v.validateChecks()

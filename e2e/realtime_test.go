@@ -488,6 +488,22 @@ func TestRealtimeApproval(t *testing.T) {
 	}
 }
 
+// TestRealtimeImageAndSilence: the model sees an image of the client, and answers a silence that is too long for it.
+func TestRealtimeImageAndSilence(t *testing.T) {
+	overWires(t, setting{scenario: imageScenario}, func(t *testing.T, _ string, st *stack) {
+		c := st.realtime(t, "")
+		c.shown = true // timeout_triggered is not for Pipecat
+		c.say(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":{"type":"server_vad","idle_timeout_ms":5000}}}}}`)
+		c.say(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}]}}`)
+		c.write("what do you see")
+		if done := c.wait("response.done"); !strings.Contains(string(done.raw), "a picture") {
+			t.Errorf("the model says %s", done.raw)
+		}
+		c.wait("input_audio_buffer.timeout_triggered")
+		c.wait("response.done")
+	})
+}
+
 // TestRealtimeLikeTheProvider: the same script of a client against the simulated provider directly, and through the
 // gateway, gives the same events with the same keys in the same order, but for the differences listed here.
 func TestRealtimeLikeTheProvider(t *testing.T) {

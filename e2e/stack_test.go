@@ -28,7 +28,9 @@ import (
 	"voicegw/sim/scenario"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
+	"voicegw/transport/live"
 	"voicegw/transport/openai"
+	"voicegw/transport/textmodel/completions"
 )
 
 // providers are the wires of every test.
@@ -241,13 +243,16 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 	if strings.HasPrefix(model, "projects/") {
 		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 	}
-	if provider == "gemini" {
+	switch provider {
+	case "gemini":
 		o := gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client}
 		if strings.Contains(model, "translate") {
 			o.TranslateTo = "es"
 		}
 		tr, err = gemini.New(o)
-	} else {
+	case "live":
+		return newLive(t, key, base, client)
+	default:
 		o := openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client}
 		if slices.Contains(localModels, strings.TrimSuffix(model, "-broken")) {
 			o.APIKey, o.Dialect = "", openai.Local
@@ -257,6 +262,21 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tr
+}
+
+// newLive is a Live model whose delegations the same provider's text model answers.
+func newLive(t testing.TB, key, base string, client *http.Client) transport.Transport {
+	t.Helper()
+	tr, err := live.New(live.Options{APIKey: key, BaseURL: base + "/v1", HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := completions.New(completions.Options{APIKey: key, BaseURL: base + "/v1", Model: "gpt-5.6-terra", HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.UseText(text, "gpt-5.6-terra")
 	return tr
 }
 

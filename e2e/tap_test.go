@@ -35,7 +35,13 @@ func newTap(t testing.TB, provider http.Handler, timed bool) *tap {
 	upstream, reach := newServer(provider, timed)
 	upstream.Start()
 	tp := &tap{}
-	srv, client := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tp.relay(w, r, upstream.URL, reach) }), timed)
+	srv, client := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost { // to a text model
+			provider.ServeHTTP(w, r)
+			return
+		}
+		tp.relay(w, r, upstream.URL, reach)
+	}), timed)
 	srv.Start()
 	tp.url, tp.client = srv.URL, client
 	t.Cleanup(func() {

@@ -23,13 +23,8 @@ import (
 	"voicegw/store"
 )
 
-// OpenAI's client secrets (developers.openai.com/api/reference, client_secrets, read 2026-11-20): their life in
-// seconds.
 const (
-	secretLife        = 600
-	minSecretLife     = 10
-	maxSecretLife     = 7200
-	maxSecretSession  = 64 << 10 // bytes of its session
+	maxSecretSession  = 64 << 10 // bytes of the session of a client secret
 	safetyIdentifier  = "OpenAI-Safety-Identifier"
 	defaultModelAlias = "gpt-realtime"
 	agentModel        = "agent:" // begins a model that is an agent
@@ -49,12 +44,6 @@ func isRealtime(path string) bool {
 	return path == realtimePath || path == "/realtime" || strings.HasPrefix(path, realtimePath+"/")
 }
 
-type secretAnswer struct {
-	Value     string              `json:"value"`
-	ExpiresAt int64               `json:"expires_at"` // Unix time in seconds
-	Session   *openaiwire.Session `json:"session"`
-}
-
 // secretBody is the field voicegw of a request for a client secret.
 type secretBody struct {
 	sessionBody
@@ -71,7 +60,8 @@ func (s realtimeAPI) makeClientSecret(w http.ResponseWriter, r *http.Request) *p
 	if no != nil {
 		return no
 	}
-	seconds, raw, ours, wrong := readSecretRequest(body)
+	ours := json.RawMessage("{}")
+	q, wrong := openaiwire.ReadSecretRequest(body, "voicegw", openaiwire.Raw(&ours))
 	if wrong != nil {
 		return asProblem(wrong)
 	}
@@ -80,7 +70,7 @@ func (s realtimeAPI) makeClientSecret(w http.ResponseWriter, r *http.Request) *p
 		no.param = cmp.Or(no.param, "voicegw")
 		return no
 	}
-	c, session, wrong := secretSession(raw, &more)
+	c, session, wrong := secretSession(q, &more)
 	if wrong != nil {
 		return asProblem(wrong)
 	}
@@ -88,14 +78,14 @@ func (s realtimeAPI) makeClientSecret(w http.ResponseWriter, r *http.Request) *p
 	if no != nil {
 		return no
 	}
-	expires := time.Now().Add(time.Duration(seconds) * time.Second)
+	expires := time.Now().Add(q.Life)
 	value, err := s.opts.Voice.MakeSecret(protocol.WithTraceParent(r.Context(), parentOf(r)), in, c, expires)
 	if err != nil {
 		return s.notInvited(err)
 	}
 	s.opts.Logger.Info("client secret made", "agent", in.Agent, "expires", expires.UTC(), "addr", s.clientAddr(r).String())
 	session.ExpiresAt = expires.Unix()
-	return answer(w, http.StatusOK, secretAnswer{value, expires.Unix(), session})
+	return answer(w, http.StatusOK, openaiwire.SecretAnswer{Value: value, ExpiresAt: expires.Unix(), Session: session})
 }
 
 // secretRequest reads the body; a client that wants nothing in particular sends none.
@@ -111,51 +101,25 @@ func secretRequest(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
 	return raw, takeBody(w, raw, err, &body, false)
 }
 
-// readSecretRequest separates the parts of a body.
-func readSecretRequest(body []byte) (seconds int, session, ours json.RawMessage, wrong *openaiwire.Error) {
-	seconds, ours = secretLife, json.RawMessage("{}")
-	var anchor string
-	wrong = openaiwire.Fields{
-		"expires_after": openaiwire.Fields{
-			"anchor":  openaiwire.Word(&anchor, "created_at"),
-			"seconds": openaiwire.Integer(&seconds, minSecretLife, maxSecretLife),
-		}.Read,
-		"session": openaiwire.Raw(&session),
-		"voicegw": openaiwire.Raw(&ours),
-	}.Read(body, "")
-	if wrong == nil && len(session) > maxSecretSession {
-		wrong = openaiwire.Invalid("invalid_value", "session", "Invalid 'session': it has %d bytes; at most %d are accepted.",
-			len(session), maxSecretSession)
-	}
-	return seconds, session, ours, wrong
-}
-
 // secretSession returns the settings that a client secret keeps, and the session as its client will see it.
-func secretSession(raw json.RawMessage, more *secretBody) (store.ClientSecret, *openaiwire.Session, *openaiwire.Error) {
+func secretSession(q *openaiwire.SecretRequest, more *secretBody) (store.ClientSecret, *openaiwire.Session, *openaiwire.Error) {
 	if more.Tools != "" && more.Tools != "locked" && more.Tools != "open" {
 		return store.ClientSecret{}, nil, openaiwire.BadValue("voicegw.tools", more.Tools, "locked", "open")
 	}
-	var asked map[string]json.RawMessage
-	if len(raw) > 0 && json.Unmarshal(raw, &asked) != nil {
-		return store.ClientSecret{}, nil, openaiwire.WrongType("session", "an object", openaiwire.KindOf(raw))
-	}
-	c := store.ClientSecret{}
-	if model, has := asked["model"]; has && json.Unmarshal(model, &c.Model) != nil {
-		return c, nil, openaiwire.WrongType("session.model", "a string", openaiwire.KindOf(model))
-	}
+	c := store.ClientSecret{Model: q.Model}
 	rules := &openaiwire.Rules{TypeOptional: true, AnyTranscription: true, SilenceMS: realtimeSilence, CheckTool: realtime.CheckTool}
 	s := openaiwire.NewSession(openaiwire.RandomIDs().New("sess"), cmp.Or(c.Model, defaultModelAlias), rules, time.Time{})
-	if len(raw) > 0 {
-		var wrong *openaiwire.Error
-		if s, wrong = s.Update(raw); wrong != nil {
-			return c, nil, wrong
-		}
-		delete(asked, "model") // a connection may name its own
-		c.Session, _ = json.Marshal(asked)
+	s, kept, wrong := q.Apply(s)
+	if wrong != nil {
+		return c, nil, wrong
 	}
-	_, told := asked["instructions"]
-	_, prompted := asked["prompt"]
-	_, declared := asked["tools"]
+	if c.Session = kept; len(kept) > maxSecretSession {
+		return c, nil, openaiwire.Invalid("invalid_value", "session", "Invalid 'session': it has %d bytes; at most %d are accepted.",
+			len(kept), maxSecretSession)
+	}
+	_, told := q.Given["instructions"]
+	_, prompted := q.Given["prompt"]
+	_, declared := q.Given["tools"]
 	if name, ok := strings.CutPrefix(c.Model, agentModel); ok {
 		more.Agent = cmp.Or(more.Agent, name)
 	}

@@ -502,7 +502,8 @@ func FuzzClientSecret(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		seconds, raw, ours, wrong := readSecretRequest(body)
+		ours := json.RawMessage("{}")
+		q, wrong := openaiwire.ReadSecretRequest(body, "voicegw", openaiwire.Raw(&ours))
 		if wrong != nil {
 			return
 		}
@@ -510,12 +511,12 @@ func FuzzClientSecret(f *testing.F) {
 		if json.Unmarshal(ours, &more) != nil {
 			return
 		}
-		c, s, wrong := secretSession(raw, &more)
+		c, s, wrong := secretSession(q, &more)
 		if wrong != nil {
 			return
 		}
-		if seconds < minSecretLife || seconds > maxSecretLife || len(c.Session) > 2*maxSecretSession {
-			t.Errorf("%d s, %d bytes", seconds, len(c.Session))
+		if q.Life < 10*time.Second || q.Life > 2*time.Hour || len(c.Session) > maxSecretSession {
+			t.Errorf("%v, %d bytes", q.Life, len(c.Session))
 		}
 		if _, err := json.Marshal(s); err != nil {
 			t.Error(err)

@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/checks"
 	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/claims"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -116,7 +115,7 @@ func (w words) policy() Policy {
 	p.Tools.Questions = calls.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if w.has("claims") {
 		var err error
-		if p.Claims, err = claims.ParseLanguages(strings.Split(w.id("claims"), ",")); err != nil {
+		if p.Claims, err = calls.ParseClaimLanguages(strings.Split(w.id("claims"), ",")); err != nil {
 			w.t.Fatal(err)
 		}
 	}

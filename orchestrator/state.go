@@ -8,7 +8,6 @@ import (
 
 	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -34,8 +33,8 @@ type Policy struct {
 	SpokenConfirmation bool
 	// Keypad means that the user is on the phone and approves by pressing keys.
 	Keypad    bool
-	HoldsBack bool             // the session holds answers back for checks and wants DropHeld
-	Claims    claims.Languages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
+	HoldsBack bool                 // the session holds answers back for checks and wants DropHeld
+	Claims    calls.ClaimLanguages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
 func (p Policy) withDefaults() Policy {

@@ -24,6 +24,8 @@ import (
 	"voicegw/sim"
 	"voicegw/sim/scenario"
 	"voicegw/transport"
+	"voicegw/transport/textmodel"
+	"voicegw/transport/textmodel/completions"
 )
 
 // orders is how many conversations TestEverythingIsAnswered holds over each wire, and firstOrder the seed of the
@@ -112,10 +114,20 @@ func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func
 	all := config.Wires()
 	i := slices.IndexFunc(all, func(w transport.Wire) bool { return w.Name == wire })
 	model, err := all[i].New(transport.Provider{
-		Name: wire, APIKey: "sk-test", BaseURL: map[string]string{"openai": "http://sim/v1", "gemini": "http://sim"}[wire], HTTPClient: &http.Client{Transport: dialer},
+		Name: wire, APIKey: "sk-test", BaseURL: map[string]string{"openai": "http://sim/v1", "live": "http://sim/v1", "gemini": "http://sim"}[wire], HTTPClient: &http.Client{Transport: dialer},
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if voice, ok := model.(interface {
+		UseText(model textmodel.Model, name string)
+	}); ok {
+		text, err := completions.New(completions.Options{BaseURL: "http://sim/v1", APIKey: "sk-test", Model: "gpt-5.6-terra", Retries: -1,
+			HTTPClient: &http.Client{Transport: dialer}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		voice.UseText(text, "gpt-5.6-terra")
 	}
 	lingers := handlerFunc(func(context.Context) (registry.Result, error) {
 		pass(700 * time.Millisecond)

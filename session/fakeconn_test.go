@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ type fakeConn struct {
 	wakeRecv chan struct{}
 	wakeNext chan struct{}
 
+	leaves atomic.Pointer[bag] // for the next connection; nil for nothing
+
 	// sending is held during a Send: a second Send at the same time breaks the
 	// contract and panics.
 	sending sync.Mutex
@@ -42,6 +45,14 @@ type fakeConn struct {
 	sendErr error
 	stalled chan struct{}
 	stats   transport.Stats
+}
+
+// CarryOver implements transport.Carrier.
+func (c *fakeConn) CarryOver() transport.Carried {
+	if left := c.leaves.Load(); left != nil {
+		return left
+	}
+	return nil
 }
 
 func newFakeConn(f *fakeModel, setup transport.Setup) *fakeConn {

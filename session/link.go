@@ -235,6 +235,10 @@ func (l *link) hear() {
 			if ev = l.take(ev); ev != nil {
 				l.event(ev)
 			}
+		default:
+			if u, ok := ev.(transport.Usage); ok { // the last seconds are charged, too
+				l.used(u)
+			}
 		}
 	}
 }
@@ -342,7 +346,7 @@ func (l *link) event(ev transport.Event) {
 		}
 		s.dispatchFrom(l, orchestrator.FromModel{Event: ev})
 	case transport.Usage:
-		l.used(ev.Tokens)
+		l.used(ev)
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:

@@ -157,12 +157,17 @@ type relink struct {
 	stop context.CancelFunc   // ends the current attempt
 	next *orchestrator.Redial // the next attempt that the step decided on; nil without one
 
+	carried transport.Carried // what the old connection has left; nil without any
+
 	returned bool // the session was offered to other nodes, because no model could be reached
 }
 
 // run closes the old connection first, because Gemini refuses a second one with the same handle.
 func (w *relink) run() {
 	s := w.s
+	if w.carried = transport.CarryOver(w.from.conn); w.carried != nil {
+		defer w.carried.Drop()
+	}
 	if err := w.from.conn.Close(); err != nil {
 		s.log().Debug("closing the model's connection", "error", err)
 	}
@@ -320,6 +325,7 @@ func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orch
 		setup.History, setup.Reanchor = w.history, r.mark.Notice(prompts.GoOn)
 		how = orchestrator.LinkReplayed
 	}
+	setup.Carried = w.carried
 	limit := w.s.opts.attemptTimeOf(provider)
 	if how == orchestrator.LinkReplayed {
 		limit *= 2 // the provider reads a long history

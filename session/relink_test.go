@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,32 @@ func TestLossIsReplayed(t *testing.T) {
 			t.Errorf("the client was told: %q", c.log())
 		}
 		c.expect(t, "audio.start a1", "turn.ended completed", "audio.start l2.a1", "turn.ended completed")
+	})
+}
+
+// bag is what a connection leaves.
+type bag struct{ dropped atomic.Int64 }
+
+func (b *bag) Drop() { b.dropped.Add(1) }
+
+// TestCarriedOver: each attempt at the next connection is offered what the last one left, and it is dropped then.
+func TestCarriedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		left := &bag{}
+		model.leaves.Store(left)
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		answers(c, model, "r1", "a1", "In Vienna.")
+		model.FailRecv(broken())
+		st.fake.Accept(t)
+		synctest.Wait()
+		model.WaitClosed(t)
+		setups := st.fake.Setups()
+		if got := setups[len(setups)-1].Carried; got != transport.Carried(left) || setups[0].Carried != nil || left.dropped.Load() != 1 {
+			t.Errorf("the next connection was offered %v, and it was dropped %d times", got, left.dropped.Load())
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"time"
 
 	"voicegw/audio"
@@ -62,10 +63,10 @@ func limited(no *meter.Refusal) *Cause {
 	return &c
 }
 
-func (l *link) used(t transport.Tokens) {
-	s, tokens := l.s, cost.UsageOf(t)
+func (l *link) used(ev transport.Usage) {
+	s, tokens := l.s, cost.UsageOf(ev.Tokens)
 	l.reports.Store(true)
-	in := orchestrator.Used{Tokens: t, Cost: l.cost(tokens)}
+	in := orchestrator.Used{Tokens: ev.Tokens, Cost: l.cost(ev.Model, tokens)}
 	s.mu.Lock()
 	if g := s.usage.talk.guess; g != nil && g.of == l {
 		in.Late, in.Estimate = true, g.counted.Amount
@@ -81,13 +82,14 @@ func (l *link) used(t transport.Tokens) {
 	s.dispatch(in)
 }
 
-// cost is zero, and not unpriced, for a model that is free.
-func (l *link) cost(u cost.Usage) cost.Amount {
+// cost is zero, and not unpriced, for a model that is free. other is another model that the link's model uses; may be
+// empty.
+func (l *link) cost(other string, u cost.Usage) cost.Amount {
 	info := l.info()
-	if info.Capabilities.Free {
+	if info.Capabilities.Free && other == "" {
 		return cost.Amount{}
 	}
-	return l.s.opts.Prices.Cost(info.Model, time.Now(), u)
+	return l.s.opts.Prices.Cost(cmp.Or(other, info.Model), time.Now(), u)
 }
 
 // If a report is lower than its estimate, later charges are reduced. The caller must hold mu.
@@ -223,7 +225,7 @@ func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.
 	if usage.IsZero() {
 		return ended
 	}
-	amount := l.cost(usage)
+	amount := l.cost("", usage)
 	amount.Estimated = 1
 	counted := cost.Sum{Amount: amount, Tokens: usage}
 	u.meter.Used(amount, usage)

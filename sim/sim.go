@@ -1,5 +1,5 @@
-// Package sim simulates the realtime providers: one HTTP handler that speaks OpenAI's Realtime API and Gemini's Live
-// API over real WebSockets, detects speech, answers in synthesized speech, follows a scenario and injects faults on
+// Package sim simulates the realtime providers: one HTTP handler that speaks OpenAI's Realtime and Live APIs and Gemini's
+// Live API over real WebSockets, detects speech, answers in synthesized speech, follows a scenario and injects faults on
 // demand. The gateway runs the same code against it as against a provider. It also serves Chat Completions from the
 // same scenario, embeddings, and the image APIs of both providers.
 //
@@ -21,6 +21,7 @@ import (
 
 	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
+	"voicegw/sim/live"
 	"voicegw/sim/openai"
 	"voicegw/sim/rest"
 	"voicegw/sim/wire"
@@ -32,11 +33,12 @@ type Options = wire.Options
 // Stats counts a Server's work; see wire.Stats.
 type Stats = wire.Stats
 
-// Server is both providers behind one handler. It may be used concurrently.
+// Server is the providers behind one handler. It may be used concurrently.
 type Server struct {
 	opts   Options
 	openai http.Handler
 	gemini http.Handler
+	live   http.Handler // OpenAI Live
 	rest   http.Handler // the request/response APIs
 }
 
@@ -44,8 +46,7 @@ type Server struct {
 func New(o Options) *Server {
 	o = o.WithDefaults()
 	return &Server{
-		opts: o, openai: openai.New(o), gemini: gemini.New(o),
-		rest: rest.New(o),
+		opts: o, openai: openai.New(o), gemini: gemini.New(o), live: live.New(o), rest: rest.New(o),
 	}
 }
 
@@ -55,7 +56,7 @@ func (s *Server) Stats() *Stats { return s.opts.Stats }
 // Open returns the number of open connections.
 func (s *Server) Open() int { return s.opts.Group.Len() }
 
-// Inject injects a fault into the realtime connection of either wire whose client has
+// Inject injects a fault into the realtime connection of any wire whose client has
 // the given address, host:port. A fault about a tool call happens at the next call, any other
 // fault at once. The error is wire.ErrNoConnection or wire.ErrTooMany.
 func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Group.Inject(remote, a) }
@@ -67,6 +68,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case realtimePath.MatchString(path):
 		s.openai.ServeHTTP(w, at(r, path))
+	case live.Handles(path):
+		s.live.ServeHTTP(w, at(r, path))
 	case rest.Handles(path):
 		s.rest.ServeHTTP(w, at(r, path))
 	case gemini.Handles(r.URL.Path):
@@ -77,8 +80,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
 			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+
+			"  /v1/live/sessions       OpenAI Live (WebSocket)\n"+
 			"  /v1/chat/completions    OpenAI Chat Completions, with /v1/embeddings and /v1/images/generations\n"+
-			"  /openai/v1/realtime     the same as Azure serves it\n"+
+			"  /openai/v1/realtime     the same as Azure serves it, and /openai/v1/live/sessions\n"+
 			"  /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent   Gemini Live (WebSocket)\n"+
 			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n"+
 			"  /v1beta/models/{model}:generateContent, :predict   images of Gemini and Imagen\n", http.StatusNotFound)
@@ -147,12 +151,12 @@ func Start(ctx context.Context, addr string, o Options) (*Local, error) {
 // Addr is the address it listens on, as host:port.
 func (l *Local) Addr() string { return l.listener.Addr().String() }
 
-// URL is the base URL for clients of a wire, "gemini" or "openai"; empty for a wire that the simulator does not speak.
+// URL is the base URL for clients of a wire, "gemini", "openai" or "live"; empty for a wire that the simulator does not speak.
 func (l *Local) URL(wire string) string {
 	switch wire {
 	case "gemini":
 		return l.GeminiURL()
-	case "openai":
+	case "openai", "live":
 		return l.OpenAIURL()
 	default:
 		return ""

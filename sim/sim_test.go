@@ -12,7 +12,10 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
+	"voicegw/internal/livewire"
 	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/sim/voice"
 )
 
 func TestMain(m *testing.M) {
@@ -74,7 +77,7 @@ func TestUnknownPathsAreExplained(t *testing.T) {
 	s := New(Options{})
 	for path, want := range map[string]int{
 		"/": 404, "/v1/completions": 404, "/v1/chat/completions": 405, "/ws/nothing": 404, "/v1/realtime/calls": 404, "/v2/realtime": 404,
-		"/healthz": 200, "/v1/realtime": 401,
+		"/healthz": 200, "/v1/realtime": 401, "/v1/live": 404, "/v1/live/sessions": 401, "/openai/v1/live/sessions/": 401,
 	} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -164,6 +167,51 @@ func post(t *testing.T, l *Local, path, body string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// A scenario is one for both: OpenAI Live delegates what the text model does with its tools.
+func TestLiveAndTheTextModelShareAScenario(t *testing.T) {
+	s, err := scenario.Parse("s", []byte(`
+rules:
+  - {when: {utterance: 1}, heard: 'What is the weather in Paris?'}
+  - {when: {text: 'weather in (\w+)', declared: get_weather}, do: [{call: {tool: get_weather, args: {city: "${1}"}}}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := start(t, Options{Scenario: s, Speed: -1, FirstAudioMS: -1})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ws, _, err := websocket.Dial(ctx, l.URL("live")+"/live/sessions", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pcm := voice.New(voice.Options{}).Speak("What is the weather in Paris, please?").PCM
+	for _, frame := range []string{`{"type":"session.start","session":{"model":"gpt-live-1"}}`, string(livewire.AppendAudio(nil, append(pcm, make([]byte, 96000)...)))} {
+		if err := ws.Write(ctx, websocket.MessageText, []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard := ""
+	for e := (livewire.ServerEvent{}); e.Type != livewire.DelegationCreated; {
+		_, data, err := ws.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err = livewire.ParseServerEvent(data); err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == livewire.InputTranscript {
+			heard += e.Delta
+		}
+	}
+	got := post(t, l, "/v1/chat/completions", `{"model":"gpt-5","messages":[{"role":"user","content":"`+heard+`"}],"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]}`)
+	if !strings.Contains(got, `"get_weather"`) || !strings.Contains(got, "Paris") {
+		t.Errorf("the text model, told %q: %s", heard, got)
+	}
+	if err := ws.Close(1000, ""); err != nil {
+		t.Error(err)
+	}
 }
 
 // The APIs without connections stand beside the wires, at OpenAI's, Azure's and Google's paths.

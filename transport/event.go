@@ -114,7 +114,11 @@ type ToolCall struct {
 type ToolCancelled struct{ Calls []string }
 
 // Usage counts the tokens since the last Usage event.
-type Usage struct{ Tokens Tokens }
+type Usage struct {
+	Tokens Tokens
+	// Model is another model than Info.Model whose tokens these are; empty without one.
+	Model string
+}
 
 // Tokens counts tokens by direction and modality. Cached tokens are a subset of the input tokens of their modality.
 // Checkpoints contain the JSON form.
@@ -130,12 +134,14 @@ type Tokens struct {
 	OutputAudio   int64 `json:"output_audio,omitempty"`
 	InputOther    int64 `json:"input_other,omitempty"`
 	OutputThought int64 `json:"output_thought,omitempty"`
+	// Seconds is the length of the connection, for a model that charges by time.
+	Seconds int64 `json:"seconds,omitempty"`
 }
 
 // counts returns the fields.
-func (t *Tokens) counts() [10]*int64 {
+func (t *Tokens) counts() [11]*int64 {
 	return [...]*int64{&t.Input, &t.Output, &t.InputText, &t.InputAudio, &t.CachedText, &t.CachedAudio, &t.OutputText,
-		&t.OutputAudio, &t.InputOther, &t.OutputThought}
+		&t.OutputAudio, &t.InputOther, &t.OutputThought, &t.Seconds}
 }
 
 // Add returns the sum of t and u.

@@ -141,7 +141,7 @@ func (k Kind) Retryable() bool { return int(k) < len(failures) && failures[k].Re
 // google/rpc/code.proto, read 2026-11-29; recordings and reports up to 2026-11-20.
 var codes = map[string]Kind{
 	"insufficient_quota": KindQuota, "billing_hard_limit_reached": KindQuota, "billing_not_active": KindQuota,
-	"quota_exceeded": KindQuota, "insufficient_credits": KindQuota,
+	"quota_exceeded": KindQuota, "insufficient_credits": KindQuota, "credit_balance_exhausted": KindQuota,
 
 	"rate_limit_exceeded": KindRateLimit, "rate_limit_error": KindRateLimit, "resource_exhausted": KindRateLimit,
 	"too_many_requests": KindRateLimit, "tokens": KindRateLimit, "requests": KindRateLimit,

@@ -38,6 +38,10 @@ type Harness struct {
 	// First is a message that does not complete the opening of a conversation; empty if the wire has none.
 	First string
 
+	// Quiet means a model without turns: nothing says that an answer was interrupted, the adapter lets some of its silence
+	// through, and calls get their results together.
+	Quiet bool
+
 	client *http.Client  // name of the subtest
 	open   *atomic.Int64 // connections of the client, if it wraps them
 }

@@ -41,6 +41,7 @@ func testInfo(t *testing.T, h Harness) {
 func testAudio(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	var want []byte
+	silence := make([]byte, 4800)
 	for turn := range 2 {
 		peer.Begin()
 		for i := range 4 {
@@ -61,7 +62,9 @@ func testAudio(t *testing.T, h Harness) {
 		if len(out.PCM) == 0 || len(out.PCM)%2 != 0 {
 			t.Errorf("an AudioOut of %d bytes", len(out.PCM))
 		}
-		got = append(got, out.PCM...)
+		if !h.Quiet || !bytes.Equal(out.PCM, silence) {
+			got = append(got, out.PCM...)
+		}
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("the audio differs: %d bytes, want %d", len(got), len(want))
@@ -175,7 +178,11 @@ func testInterrupted(t *testing.T, h Harness) {
 	peer.Say("Yes?", tone(3, 480))
 	peer.Finish()
 	events := untilDone(t, conn, 2)
-	checkResponses(t, events, transport.ResponseInterrupted, transport.ResponseCompleted)
+	first := transport.ResponseInterrupted
+	if h.Quiet {
+		first = transport.ResponseCompleted
+	}
+	checkResponses(t, events, first, transport.ResponseCompleted)
 	if items := checkItems(t, events); len(items) != 2 {
 		t.Errorf("items %q", items)
 	}
@@ -224,8 +231,22 @@ func testTools(t *testing.T, h Harness) {
 	if calls[0].Call == "" || calls[0].Call == calls[1].Call {
 		t.Fatalf("the calls are named %q and %q", calls[0].Call, calls[1].Call)
 	}
+	output := func(i int) json.RawMessage {
+		return json.RawMessage(`{"ok":true,"data":{"tool":"` + calls[i].Name + `","n":9007199254740993}}`)
+	}
+	if h.Quiet { // its text model gets all results at once, in the order of the calls
+		for i := len(calls) - 1; i >= 0; i-- {
+			send(t, conn, transport.ToolResult{Call: calls[i].Call, Output: output(i)})
+		}
+		for i, call := range asked {
+			if id, got := peer.NextResult(); id != call.ID || string(got) != string(output(i)) {
+				t.Errorf("the result of %s is %s %s, want %s", call.Name, id, got, output(i))
+			}
+		}
+		return
+	}
 	for i := len(calls) - 1; i >= 0; i-- {
-		output := json.RawMessage(`{"ok":true,"data":{"tool":"` + calls[i].Name + `","n":9007199254740993}}`)
+		output := output(i)
 		send(t, conn, transport.ToolResult{Call: calls[i].Call, Output: output})
 		id, got := peer.NextResult()
 		if id != asked[i].ID || string(got) != string(output) {

@@ -119,6 +119,29 @@ type Setup struct {
 	// on. The model answers neither. They need Capabilities.History and are ignored with a ResumeHandle.
 	History  []Past
 	Reanchor string
+
+	// Carried is what the session's last connection has left; nil without any. See [Carrier].
+	Carried Carried
+}
+
+// Carrier is implemented by a Conn with work of its own that the session's next connection can continue.
+type Carrier interface {
+	// CarryOver parts the work from the connection; nil without any. Close, if called before, ends it instead.
+	CarryOver() Carried
+}
+
+// Carried is such work, for [Setup.Carried]. A Transport that does not know it ignores it.
+type Carried interface {
+	// Drop ends the work, unless a connection has taken it.
+	Drop()
+}
+
+// CarryOver returns what c leaves to the next connection; nil if c does not implement Carrier.
+func CarryOver(c Conn) Carried {
+	if c, ok := c.(Carrier); ok {
+		return c.CarryOver()
+	}
+	return nil
 }
 
 // Tool is a function that the model may call.

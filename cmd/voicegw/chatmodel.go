@@ -41,12 +41,12 @@ func usualReasoning(model string) string {
 // chatOptions returns the text agent's server: the configured one, a provider with a key, or the simulator.
 func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
-	switch p := restProvider(cfg); {
+	switch p := textProvider(cfg); {
 	case cfg.Chat.BaseURL != "":
 		o.BaseURL, o.APIKey = cfg.Chat.BaseURL, cfg.Chat.APIKey.Reveal()
 	case sim != nil:
 		o.BaseURL, o.APIKey, o.Model = sim.openaiURL(), simKey, openaiChatModel
-	case p != nil && p.Wire == wireOpenAI:
+	case p != nil && p.Wire != wireGemini:
 		o.BaseURL, o.APIKey = overHTTP(p.BaseURL), cmp.Or(p.APIKey.Reveal(), noKey)
 		o.Model = cmp.Or(o.Model, openaiChatModel)
 	default:

@@ -170,7 +170,7 @@ func (c *configCheck) conversations() {
 		return
 	}
 	c.add("tools", checkTools(c.cfg, tools.Snapshot()))
-	transports, err := newTransports(c.cfg, nil, nil, c.logger)
+	transports, err := newTransports(c.cfg, nil, nil, nil, c.logger)
 	if err != nil {
 		c.add("providers", err)
 		return

@@ -48,7 +48,7 @@ func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 		cfg := config.Default()
 		cfg.Provider = provider
 		cfg.Providers[provider].APIKey = setting.NewSecret("k")
-		transports, err := newTransports(cfg, nil, nil, slog.New(slog.DiscardHandler))
+		transports, err := newTransports(cfg, nil, nil, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,11 +74,11 @@ func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
 	cfg := config.Default()
 	cfg.Providers["openai"].APIKey, cfg.Providers["gemini"].APIKey = setting.NewSecret("k"), setting.NewSecret("k")
 	cfg.Providers["openai"].Model, cfg.Providers["openai"].Settings["reasoning"] = "gpt-realtime", "low"
-	if _, err := newTransports(cfg, nil, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.openai") || !strings.Contains(err.Error(), "does not reason") {
+	if _, err := newTransports(cfg, nil, nil, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.openai") || !strings.Contains(err.Error(), "does not reason") {
 		t.Errorf("%v", err)
 	}
 	cfg.Providers["openai"].Settings["reasoning"], cfg.Providers["gemini"].Settings["thinking"] = "", "low"
-	if _, err := newTransports(cfg, nil, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.gemini") || !strings.Contains(err.Error(), "leave it out") {
+	if _, err := newTransports(cfg, nil, nil, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.gemini") || !strings.Contains(err.Error(), "leave it out") {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,15 +13,14 @@ import (
 	"voicegw/internal/jobs"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/claims"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
 // claimed are the languages of claims, which Load has checked.
-func claimed(cfg *config.Config) claims.Languages {
-	l, _ := claims.ParseLanguages(cfg.Claims.Languages)
+func claimed(cfg *config.Config) calls.ClaimLanguages {
+	l, _ := calls.ParseClaimLanguages(cfg.Claims.Languages)
 	return l
 }
 

@@ -107,7 +107,7 @@ func TestTheTextAgentsProvider(t *testing.T) {
 	check("g", geminiChatURL, wireGemini)
 	set("z-compatible", wireOpenAI, "z", "wss://z.example/v1")
 	check("z", "https://z.example/v1", wireOpenAI)
-	if _, err := newTransports(cfg, nil, nil, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := newTransports(cfg, nil, nil, nil, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 }

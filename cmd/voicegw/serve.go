@@ -265,7 +265,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if err = checkTools(s.cfg, s.tools.Snapshot()); err != nil {
 		return nil, err
 	}
-	transports, err := newTransports(s.cfg, s.sim, s.loops, s.logger)
+	transports, err := newTransports(s.cfg, s.sim, s.loops, &s.models.text, s.logger)
 	if err != nil {
 		return nil, err
 	}

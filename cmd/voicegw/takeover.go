@@ -133,7 +133,7 @@ func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
 		return to, nil
 	}
 	var err error
-	if to.transports, err = newTransports(next, s.sim, s.loops, s.logger); err != nil {
+	if to.transports, err = newTransports(next, s.sim, s.loops, &s.models.text, s.logger); err != nil {
 		return to, err
 	}
 	if to.text, err = completions.New(chatOptions(next, s.sim)); err != nil {

@@ -21,12 +21,14 @@ import (
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/openai"
+	"voicegw/transport/textmodel"
 )
 
 // Wires with chat models and images.
 const (
 	wireGemini = "gemini"
 	wireOpenAI = "openai"
+	wireLive   = "live"
 )
 
 // restProvider returns the provider of chat models and images: the first configured one, OpenAI before Gemini, or nil.
@@ -39,18 +41,45 @@ func restProvider(cfg *config.Config) *config.Provider {
 	return nil
 }
 
+// textProvider returns the provider of the text model: that of restProvider, or a Live one at OpenAI, whose key is valid
+// for both; nil if there is none.
+func textProvider(cfg *config.Config) *config.Provider {
+	if p := restProvider(cfg); p != nil {
+		return p
+	}
+	for _, p := range cfg.OfWire(wireLive) {
+		if p.BaseURL == "" {
+			return p
+		}
+	}
+	return nil
+}
+
 // noKey is sent to the operator's own server without a key: most servers expect some key.
 const noKey = "none"
 
+// textUser is a voice model that needs a text model for its tools.
+type textUser interface {
+	UseText(model textmodel.Model, name string)
+}
+
 // newTransports makes the providers that clients may request. sim is needed only for simulated ones. loops read from
-// their connections; nil means a goroutine for each connection.
-func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, logger *slog.Logger) (map[string]transport.Transport, error) {
+// their connections; nil means a goroutine for each connection. text may be nil if none is opened.
+func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, text textmodel.Model,
+	logger *slog.Logger) (map[string]transport.Transport, error) {
 	transports := map[string]transport.Transport{}
 	client := nonblock.Client(&http.Client{Transport: bounded.NewTransport()}, loops)
 	for _, service := range cfg.Services() {
 		t, err := newTransport(cfg, service, sim, client, logger)
 		if err != nil {
 			return nil, fmt.Errorf("providers.%s: %w", service.Name, err)
+		}
+		if voice, ok := t.(textUser); ok {
+			if !service.Simulated && cfg.Chat.BaseURL == "" && textProvider(cfg) == nil {
+				return nil, fmt.Errorf("providers.%s: a text model answers what this voice model delegates: set chat.base_url, or the "+
+					"api_key of an openai or gemini provider", service.Name)
+			}
+			voice.UseText(text, chatOptions(cfg, sim).Model)
 		}
 		transports[service.Name] = t
 	}

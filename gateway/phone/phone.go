@@ -134,7 +134,8 @@ func (s *Server) count(carrier, how string) {
 
 // New returns a Server. Close ends it.
 func New(opts Options) *Server {
-	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), calls: map[string]time.Time{}, stats: map[Outcome]uint64{},
+	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
+		calls: map[string]time.Time{}, stats: map[Outcome]uint64{},
 		client: bounded.Client(opts.Client, bounded.Limits{Service: "the carrier", Bytes: 64 << 10, Whole: requestTime})}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = func() context.Context { return ctx }, cancel

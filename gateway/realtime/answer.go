@@ -82,7 +82,7 @@ const maxVoices = 32
 // create begins a response. turn is zero before the session's turn began.
 func (s *State) create(now time.Time, turn int, q *openaiwire.ResponseParams) *response {
 	r := &response{Response: openaiwire.NewResponse(s.ids.New("resp"), s.conversation, s.sess, q), turn: turn}
-	s.answer.response = r
+	s.answer.response, s.in.idleAt = r, time.Time{}
 	r.alive(now)
 	s.tell("response.created", r.Response)
 	return r
@@ -169,7 +169,6 @@ func (s *State) openItem(r *response, it *openaiwire.Item) openaiwire.Place {
 	place := openaiwire.Place{ResponseID: r.ID, ItemID: it.ID, Output: len(r.Output)}
 	r.Output = append(r.Output, it)
 	previous := s.mirror.Last()
-	it.Size = encoded(it)
 	s.emit(place.Event("response.output_item.added", it))
 	s.mirror.insert(it, nil)
 	s.tell("conversation.item.added", previous, it)
@@ -227,6 +226,10 @@ func (s *State) finish(status string, details ...any) {
 	toolSide{s}.endToolItems(r)
 	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
+	if t := s.sess.Audio.Input.TurnDetection; t != nil && t.IdleTimeoutMS != nil && status == openaiwire.Completed && r.turn != 0 {
+		// It counts from the end of the playback.
+		s.in.idleAt = later(a.playEnd, r.until.Add(-deadTime)).Add(time.Duration(*t.IdleTimeoutMS) * time.Millisecond)
+	}
 }
 
 // fail ends the active response with an error.

@@ -104,6 +104,7 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 		return openaiwire.DuplicateItem(it.ID)
 	}
 	var pcm []byte
+	var images []*protocol.InputImage
 	switch it.Type {
 	case openaiwire.Message:
 		if it.Role == "system" && s.sess.Rules.LockInstructions {
@@ -113,7 +114,11 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 			path := openaiwire.Path("item.content", i)
 			switch {
 			case c.Type == "input_image":
-				return openaiwire.BadValue(path+".type", c.Type, "input_text", "input_audio")
+				image, err := imageOf(c.ImageURL, path+".image_url")
+				if err != nil {
+					return err
+				}
+				images = append(images, image)
 			case utf8.RuneCountInString(c.Text) > maxText:
 				return openaiwire.Invalid("string_above_max_length", path+".text", "Invalid '%s.text': string too long. "+
 					"Expected a string with maximum length %d.", path, maxText)
@@ -142,8 +147,24 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 	}
 	s.addItem(it, e.Previous)
 	s.learn(it, pcm)
+	for _, image := range images {
+		s.put(image)
+	}
 	s.prepares(now)
 	return nil
+}
+
+// imageOf reads a data URL with an image that the session takes.
+func imageOf(url, path string) (*protocol.InputImage, *openaiwire.Error) {
+	mime, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	image := &protocol.InputImage{MIME: mime, Data: data}
+	if mime != "image/jpeg" && mime != "image/png" {
+		return nil, openaiwire.BadValue(path, mime, "data:image/jpeg;base64,…", "data:image/png;base64,…")
+	}
+	if _, err := image.File(); err != nil {
+		return nil, openaiwire.Invalid("invalid_value", path, "Invalid '%s': %s.", path, err)
+	}
+	return image, nil
 }
 
 func (s clientSide) addItem(it *openaiwire.Item, previous *string) {

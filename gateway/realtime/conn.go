@@ -381,20 +381,17 @@ func (c *Conn) WriteText(message []byte) error {
 func (c *Conn) WriteAudio(pcm []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.drain(true); err != nil {
-		return err
-	}
 	m := ws.NewMessage()
 	c.mu.Lock()
-	before := c.out // they came since
-	c.out, c.outBytes = nil, 0
+	for len(c.out) > 0 { // others may add some
+		c.mu.Unlock()
+		if err := c.drain(true); err != nil {
+			return err
+		}
+		c.mu.Lock()
+	}
 	m.B = c.state.AppendAudio(m.B, time.Now(), pcm)
 	c.mu.Unlock()
-	for _, e := range before {
-		if err := c.Write(websocket.MessageText, e); err != nil {
-			return fmt.Errorf("write event: %w", err)
-		}
-	}
 	if len(m.Payload()) == 0 {
 		return nil
 	}

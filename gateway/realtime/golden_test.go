@@ -106,7 +106,7 @@ type player struct {
 }
 
 func replay(t *testing.T, script string) string {
-	p := &player{t: t, state: newState(epoch), names: map[string]string{}, extra: strings.Contains(script, "voicegw")}
+	p := &player{t: t, state: newState(epoch), names: map[string]string{}, extra: strings.Contains(script, "voicegw") || strings.Contains(script, "idle_timeout_ms")}
 	p.write("begin")
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)

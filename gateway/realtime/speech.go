@@ -22,11 +22,12 @@ type inputState struct {
 	detect   *audio.Detector // nil if the session detects speech, or the client
 	base     int64           // ms of all audio at which detect began
 	rate     int
-	samples  int64  // of all audio
-	kept     []byte // PCM since the last clear or commit, the newest part
-	buffered int    // bytes of PCM since then, also of what is not kept
-	turn     []byte // PCM of committed items that the session has not heard
-	answer   bool   // the turn is answered once no response is active
+	samples  int64     // of all audio
+	kept     []byte    // PCM since the last clear or commit, the newest part
+	buffered int       // bytes of PCM since then, also of what is not kept
+	turn     []byte    // PCM of committed items that the session has not heard
+	answer   bool      // the turn is answered once no response is active
+	idleAt   time.Time // when the user's silence is too long; zero for never
 
 	speech *utterance   // the newest found by detection; nil before the first
 	said   []*utterance // committed items that lack their final words
@@ -115,7 +116,7 @@ func (s *State) Hear(now time.Time, pcm []byte) (live bool) {
 
 // detected takes a start of speech that the State has found.
 func (s *State) detected(now time.Time, t *openaiwire.TurnDetection, startMS int64) {
-	s.in.speech = &utterance{id: s.ids.New("item"), startMS: startMS}
+	s.in.speech, s.in.idleAt = &utterance{id: s.ids.New("item"), startMS: startMS}, time.Time{}
 	s.beginSpeech()
 	if !t.Interrupt {
 		return
@@ -235,6 +236,22 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 	return nil
 }
 
+// idle answers the silence of the user, as idle_timeout_ms asks.
+func (s *State) idle(now time.Time) {
+	in, t := &s.in, s.sess.Audio.Input.TurnDetection
+	in.idleAt = time.Time{}
+	if t == nil || t.IdleTimeoutMS == nil || len(s.tools.open) > 0 {
+		return
+	}
+	end := in.clockMS()
+	u := &utterance{id: s.ids.New("item"), startMS: max(end-int64(*t.IdleTimeoutMS), 0), stopMS: end, stopped: true, began: true,
+		ended: true, final: true}
+	s.tell("input_audio_buffer.timeout_triggered", u.startMS, u.stopMS, u.id)
+	s.commit(u)
+	s.create(now, 0, &openaiwire.ResponseParams{})
+	clientSide{s}.ask(&protocol.Respond{})
+}
+
 func (s *State) clear() {
 	in := &s.in
 	in.kept, in.buffered = nil, 0
@@ -260,6 +277,7 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 	}
 	toolSide{s}.giveOutputs()
 	s.flushTexts()
+	s.in.idleAt = time.Time{}
 	s.in.speech = &utterance{id: s.ids.New("item"), turn: m.Turn, startMS: m.AudioMS}
 	if !now.Before(s.answer.playEnd) {
 		s.beginSpeech()
@@ -322,9 +340,7 @@ func (s *State) commit(u *utterance) {
 	s.beginSpeech()
 	s.endSpeech(u)
 	previous := s.mirror.Last()
-	speech := openaiwire.Speech(u.id)
-	it := &speech
-	it.Size = encoded(it)
+	it := openaiwire.Speech(u.id)
 	u.item = it
 	s.mirror.insert(it, nil)
 	s.tell("input_audio_buffer.committed", previous, it.ID)

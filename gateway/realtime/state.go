@@ -152,6 +152,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // settings returns the settings for the session. Of the tools it has only those that the client runs.
 func (s *State) settings() settings {
 	now := settings{instructions: s.sess.Instructions}
@@ -180,7 +187,7 @@ func (s *State) reconfigure(to settings) {
 
 // WakeAt returns when Tick must be called; zero for never.
 func (s *State) WakeAt() time.Time {
-	at := earlier(s.startBy, s.answer.reportAt())
+	at := earlier(earlier(s.startBy, s.answer.reportAt()), s.in.idleAt)
 	if r := s.answer.response; r != nil {
 		at = earlier(earlier(at, r.until), r.settle)
 	}
@@ -196,6 +203,9 @@ func (s *State) Tick(now time.Time) {
 		s.start()
 	}
 	s.reportPlayed(now)
+	if !s.in.idleAt.IsZero() && !now.Before(s.in.idleAt) {
+		s.idle(now)
+	}
 	if r := s.answer.response; r != nil && !r.settle.IsZero() {
 		s.callsKnown(now, r)
 	}
@@ -244,25 +254,25 @@ type closing struct {
 	message     string // empty: that of the session
 }
 
-const expired = "session_expired"
+// expiries are what a client learns when its session has expired.
+var expiries = map[websocket.StatusCode]string{
+	protocol.CloseServerLeaving: "This gateway is shutting down. Connect again to start a new session.",
+	protocol.CloseMoving:        "This gateway is shutting down. Connect again to start a new session.",
+	protocol.CloseLength:        "Your session hit its maximum duration.",
+	protocol.CloseIdle:          "Your session ended because nothing was said for a long time.",
+}
 
 // closeOf translates a close code. OpenAI closes with 1001 when a session has reached its maximum duration, with 3000
 // for wrong keys and with 4000 for what the client must change; the reason is the error's type and code
 // (observed 2026-09-01).
 func closeOf(code websocket.StatusCode, reason string) closing {
 	c := closing{code: code, reason: reason, kind: "server_error", error: reason}
+	message, expires := expiries[code]
 	switch {
 	case code == protocol.CloseDone:
 		return closing{code: code, reason: reason}
-	case code == protocol.CloseServerLeaving, code == protocol.CloseMoving:
-		c.code, c.kind, c.error = protocol.CloseServerLeaving, "invalid_request_error", expired
-		c.message = "This gateway is shutting down. Connect again to start a new session."
-	case code == protocol.CloseLength:
-		c.code, c.kind, c.error = protocol.CloseServerLeaving, "invalid_request_error", expired
-		c.message = "Your session hit its maximum duration."
-	case code == protocol.CloseIdle:
-		c.code, c.kind, c.error = protocol.CloseServerLeaving, "invalid_request_error", expired
-		c.message = "Your session ended because nothing was said for a long time."
+	case expires:
+		return closing{protocol.CloseServerLeaving, reason, "invalid_request_error", "session_expired", message}
 	case code == protocol.CloseTicket:
 		c.code, c.kind, c.error = 3000, "invalid_request_error", "invalid_api_key"
 	case code >= 4000 && code < 4029:
@@ -273,7 +283,7 @@ func closeOf(code websocket.StatusCode, reason string) closing {
 	if c.code >= 3000 {
 		c.reason = c.kind + "." + c.error
 	}
-	if c.message == "" && c.kind == "server_error" {
+	if c.kind == "server_error" {
 		c.message = "The session ended: " + strings.ReplaceAll(reason, "_", " ") + "."
 	}
 	return c
@@ -301,6 +311,10 @@ const (
 // insert puts an item after the one with the id previous, at the beginning for "root", and otherwise at the end.
 func (m *mirror) insert(it *openaiwire.Item, previous *string) {
 	at, _ := m.After(previous)
+	if it.Size == 0 {
+		b, _ := json.Marshal(it) // without a size it is the server's own, which can be encoded
+		it.Size = len(b)
+	}
 	m.List = slices.Insert(m.List, at, it)
 	m.grew(it.Size)
 }
@@ -342,15 +356,6 @@ func (m *mirror) history() (said []protocol.AddItem) {
 		said = said[:len(said)-1]
 	}
 	return said
-}
-
-// encoded is the length of a value in JSON.
-func encoded(v any) int {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return 0
-	}
-	return len(b)
 }
 
 func ms(d time.Duration) int64 { return d.Milliseconds() }

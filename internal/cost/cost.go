@@ -61,6 +61,9 @@ func (a Amount) Minus(b Amount) Amount {
 // mostTokens bounds each count: eight kinds of this many tokens at mostPrice fit into 63 bits.
 const mostTokens = 1_000_000_000
 
+// mostSeconds bounds a duration; at mostMinute it costs less than a kind of token may.
+const mostSeconds = 10_000_000
+
 // Usage counts tokens by price category. No token counts twice: cached input counts as cached only.
 type Usage struct {
 	InputText   int64 `json:"input_text,omitempty"`
@@ -71,6 +74,8 @@ type Usage struct {
 	CachedImage int64 `json:"cached_image,omitempty"`
 	OutputText  int64 `json:"output_text,omitempty"`
 	OutputAudio int64 `json:"output_audio,omitempty"`
+	// Seconds is the time of connections to models that charge by time.
+	Seconds int64 `json:"seconds,omitempty"`
 }
 
 // Plus returns u + v.
@@ -78,7 +83,7 @@ func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		InputText: u.InputText + v.InputText, InputAudio: u.InputAudio + v.InputAudio, InputImage: u.InputImage + v.InputImage,
 		CachedText: u.CachedText + v.CachedText, CachedAudio: u.CachedAudio + v.CachedAudio, CachedImage: u.CachedImage + v.CachedImage,
-		OutputText: u.OutputText + v.OutputText, OutputAudio: u.OutputAudio + v.OutputAudio,
+		OutputText: u.OutputText + v.OutputText, OutputAudio: u.OutputAudio + v.OutputAudio, Seconds: u.Seconds + v.Seconds,
 	}
 }
 
@@ -87,7 +92,7 @@ func (u Usage) Minus(v Usage) Usage {
 	return u.Plus(Usage{
 		InputText: -v.InputText, InputAudio: -v.InputAudio, InputImage: -v.InputImage,
 		CachedText: -v.CachedText, CachedAudio: -v.CachedAudio, CachedImage: -v.CachedImage,
-		OutputText: -v.OutputText, OutputAudio: -v.OutputAudio,
+		OutputText: -v.OutputText, OutputAudio: -v.OutputAudio, Seconds: -v.Seconds,
 	})
 }
 
@@ -101,7 +106,7 @@ func UsageOf(t transport.Tokens) Usage {
 	outText = whole(outText + max(whole(t.Output)-outText-outAudio, 0) + whole(t.OutputThought))
 	u := Usage{
 		CachedText: min(whole(t.CachedText), text), CachedAudio: min(whole(t.CachedAudio), audio),
-		InputImage: other, OutputText: outText, OutputAudio: outAudio,
+		InputImage: other, OutputText: outText, OutputAudio: outAudio, Seconds: min(whole(t.Seconds), mostSeconds),
 	}
 	u.InputText, u.InputAudio = text-u.CachedText, audio-u.CachedAudio
 	return u
@@ -173,14 +178,19 @@ type Price int64
 // Unknown is the price of a kind of token without a known price.
 const Unknown Price = -1
 
-// mostPrice bounds a price: a thousand dollars for a million tokens.
-const mostPrice = 1_000_000_000
+// mostPrice bounds a price: a thousand dollars for a million tokens. mostMinute bounds that of a minute: five dollars.
+const (
+	mostPrice  = 1_000_000_000
+	mostMinute = 5_000_000
+)
 
 // Prices are the prices of one model.
 type Prices struct {
 	InputText, InputAudio, InputImage    Price
 	CachedText, CachedAudio, CachedImage Price
 	OutputText, OutputAudio              Price
+	// Second is for a million seconds.
+	Second Price
 }
 
 // row is a model's prices from a day on.
@@ -270,7 +280,7 @@ func (p Prices) cost(u Usage) Amount {
 		{u.InputText, p.InputText}, {u.InputAudio, p.InputAudio}, {u.InputImage, p.InputImage},
 		{u.CachedText, or(p.CachedText, p.InputText)}, {u.CachedAudio, or(p.CachedAudio, p.InputAudio)},
 		{u.CachedImage, or(p.CachedImage, p.InputImage)},
-		{u.OutputText, p.OutputText}, {u.OutputAudio, p.OutputAudio},
+		{u.OutputText, p.OutputText}, {u.OutputAudio, p.OutputAudio}, {u.Seconds, p.Second},
 	} {
 		tokens := whole(k.tokens)
 		switch {

@@ -58,6 +58,7 @@ prices:
   - {models: [plain], source: s, from: 2027-01-01, input: {text: 1.5, audio: 3}, output: {audio: 12}}
   - {models: [gift], source: s, input: {text: 0}, output: {text: 0}}
   - {models: [tiny], source: s, input: {text: 0.000001}, output: {text: 0.000001}}
+  - {models: [timed], source: s, minute: 0.05}
   - {models: [dear], source: s, input: {text: 1000, audio: 1000, image: 1000}, output: {text: 1000, audio: 1000}}
 `))
 	if err != nil {
@@ -87,7 +88,11 @@ prices:
 		{"free, because it says so", "gift", today, Usage{InputText: 1e6}, Amount{}},
 		{"never free by rounding", "tiny", today, Usage{InputText: 1}, Amount{Micros: 1}},
 		{"a path before the name", "models/full", today, Usage{InputText: 1}, Amount{Micros: 4}},
-		{"the largest", "dear", today, Usage{mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, mostTokens}, Amount{Micros: 8e12}},
+		{"the largest", "dear", today, Usage{mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, mostTokens, 0}, Amount{Micros: 8e12}},
+		{"by the second", "timed", today, Usage{Seconds: 90}, Amount{Micros: 75_000}},
+		{"a second", "timed", today, Usage{Seconds: 1}, Amount{Micros: 834}},
+		{"seconds without a price", "full", today, Usage{Seconds: 1}, Amount{Unpriced: 1}},
+		{"tokens of a model that is charged by the second", "timed", today, Usage{InputText: 1}, Amount{Unpriced: 1}},
 		{"larger than the largest", "dear", today, Usage{InputText: math.MaxInt64}, Amount{Micros: 1e12}},
 	} {
 		if got := table.Cost(c.model, c.at, c.usage); got != c.want {

@@ -99,7 +99,7 @@ func (r *reader) file(top *yaml.Node) {
 }
 
 func (r *reader) row(n *yaml.Node) {
-	m, ok := r.Map(n, "the price", "models", "source", "from", "input", "cached", "output")
+	m, ok := r.Map(n, "the price", "models", "source", "from", "input", "cached", "output", "minute")
 	if !ok {
 		return
 	}
@@ -109,14 +109,18 @@ func (r *reader) row(n *yaml.Node) {
 	one := row{from: r.day(m.Get("from"), "from"), prices: Prices{
 		InputText: Unknown, InputAudio: Unknown, InputImage: Unknown,
 		CachedText: Unknown, CachedAudio: Unknown, CachedImage: Unknown,
-		OutputText: Unknown, OutputAudio: Unknown,
+		OutputText: Unknown, OutputAudio: Unknown, Second: Unknown,
 	}}
 	p := &one.prices
 	r.kinds(m.Get("input"), "input", map[string]*Price{"text": &p.InputText, "audio": &p.InputAudio, "image": &p.InputImage})
 	r.kinds(m.Get("cached"), "cached", map[string]*Price{"text": &p.CachedText, "audio": &p.CachedAudio, "image": &p.CachedImage})
 	r.kinds(m.Get("output"), "output", map[string]*Price{"text": &p.OutputText, "audio": &p.OutputAudio})
-	if !m.Has("input") || !m.Has("output") {
-		r.Problem(n, "the price needs input and output")
+	if m.Has("minute") {
+		var minute Price
+		r.price(m.Get("minute"), "minute", "a minute", mostMinute, &minute)
+		p.Second = minute * million / 60
+	} else if !m.Has("input") || !m.Has("output") {
+		r.Problem(n, "the price needs input and output, or minute")
 	}
 	if !m.Has("models") {
 		r.Problem(n, "the price has no model; add models: [name]")
@@ -156,20 +160,20 @@ func (r *reader) kinds(n *yaml.Node, what string, into map[string]*Price) {
 		r.Problem(n, "%s is empty; remove it or add a price", what)
 	}
 	for _, kind := range m.Keys() {
-		r.price(m.Get(kind), what+"."+kind, into[kind])
+		r.price(m.Get(kind), what+"."+kind, "a million tokens", mostPrice, into[kind])
 	}
 }
 
 // price reads dollars exactly, with at most six decimals; a float would round.
-func (r *reader) price(n *yaml.Node, what string, into *Price) {
+func (r *reader) price(n *yaml.Node, what, of string, most Micros, into *Price) {
 	text, ok := r.Text(n, what)
 	if !ok {
 		return
 	}
 	micros, ok := ParseDollars(text)
-	if !ok || micros > mostPrice {
-		r.Problem(n, "%s must be dollars for a million tokens, such as 0.75, with at most six decimals and at most %d, not %q", what,
-			mostPrice/1_000_000, text)
+	if !ok || micros > most {
+		r.Problem(n, "%s must be dollars for %s, such as 0.75, with at most six decimals and at most %d, not %q", what, of,
+			most/million, text)
 		return
 	}
 	*into = Price(micros)

@@ -17,7 +17,7 @@ func TestBuiltIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table.Version != "2026-11-25" || table.Date != table.Version {
+	if table.Version != "2026-11-28" || table.Date != table.Version {
 		t.Errorf("version %q of %q", table.Version, table.Date)
 	}
 	for _, model := range []string{"gpt-realtime-2.1", "gemini-3.8-live", "gemini-3.1-flash-live-preview", "gpt-5.6-terra", "gemini-3.8-flash"} {
@@ -95,7 +95,7 @@ func TestWith(t *testing.T) {
 	if got := BuiltIn().Cost("my-deployment", today, u); got.Unpriced != 1 {
 		t.Error("the built-in table has changed")
 	}
-	if again := BuiltIn().With(own); all.Version != again.Version || !strings.HasPrefix(all.Version, "2026-11-25+2026-12-01-") {
+	if again := BuiltIn().With(own); all.Version != again.Version || !strings.HasPrefix(all.Version, "2026-11-28+2026-12-01-") {
 		t.Errorf("the versions are %q and %q", all.Version, again.Version)
 	}
 	other, err := Parse("own", []byte("version: 1\ndate: 2026-12-01\nprices:\n - {models: [my-deployment], source: contract, input: {text: 1.1}, output: {text: 2}}"))
@@ -110,7 +110,7 @@ func TestWith(t *testing.T) {
 // FuzzParse: any file is refused with words or gives a table whose costs are never negative.
 func FuzzParse(f *testing.F) {
 	f.Add(builtIn)
-	f.Add([]byte("version: 1\ndate: 2026-11-25\nprices:\n - {models: [m], source: s, from: 2027-01-01, input: {text: 0.000001}, cached: {image: 1000}, output: {audio: 7}}"))
+	f.Add([]byte("version: 1\ndate: 2026-11-25\nprices:\n - {models: [m], source: s, from: 2027-01-01, input: {text: 0.000001}, cached: {image: 1000}, output: {audio: 7}}\n - {models: [n], source: s, minute: 5}"))
 	f.Add([]byte("version: 1\nprices: [{models: {}}, ~, 1]"))
 	f.Add([]byte("&a [*a]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 		}
 		all := BuiltIn().With(table)
 		for _, model := range table.Models() {
-			u := Usage{1, mostTokens, 3, 4, 5, 6, mostTokens, 8}
+			u := Usage{1, mostTokens, 3, 4, 5, 6, mostTokens, 8, mostSeconds}
 			if got := all.Cost(model, today, u); got.Micros < 0 || got.Unpriced < 0 || got.Unpriced > 1 {
 				t.Errorf("%s costs %+v", model, got)
 			}

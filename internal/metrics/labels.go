@@ -5,7 +5,6 @@ import (
 
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/claims"
 	"voicegw/protocol"
 	"voicegw/registry/spec"
 	"voicegw/session"
@@ -42,7 +41,7 @@ var (
 		protocol.CodeConfirmationUnknown, protocol.CodeConfirmationUsed, protocol.CodeConfirmationExpired, protocol.CodeSessionEnding,
 		protocol.CodeTooLong,
 	}
-	unmatched = []claims.Verdict{claims.NoEffect, claims.Waiting}
+	unmatched = []calls.ClaimVerdict{calls.ClaimNoEffect, calls.ClaimWaiting}
 	kinds     = transport.Kinds()[1:] // without KindIgnore
 )
 

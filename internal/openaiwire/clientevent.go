@@ -116,45 +116,48 @@ func parseAny(data []byte) (ClientEvent, *Error) {
 	return e, err
 }
 
-// parseAppend reads an input_audio_buffer.append that has no other members than type, event_id and audio, and no escapes
-// in them, without a copy of its audio: reading it as JSON costs more than all the rest.
+// parseAppend reads an input_audio_buffer.append without a copy of its audio, if ReadAudio can.
 func parseAppend(data []byte) (e ClientEvent, ok bool) {
+	e.Type = AudioAppend
+	e.ID, e.Audio, ok = ReadAudio(data, AudioAppend, "audio")
+	return e, ok
+}
+
+// ReadAudio reads an event of the given type whose only members are type, event_id and the audio under key in base64,
+// without escapes in them. The audio shares memory with data: reading it as JSON costs more than all the rest. False
+// means any other event.
+func ReadAudio(data []byte, kind, key string) (id string, audio []byte, ok bool) {
 	rest, ok := after(data, '{')
+	typed := false
 	for ok {
-		var key, value []byte
-		if key, rest, ok = plainText(rest); !ok {
-			return e, false
+		var name, value []byte
+		if name, rest, ok = plainText(rest); !ok {
+			break
 		}
 		if rest, ok = after(rest, ':'); !ok {
-			return e, false
+			break
 		}
 		if value, rest, ok = plainText(rest); !ok {
-			return e, false
+			break
 		}
-		switch string(key) {
-		case "type":
-			if string(value) != AudioAppend {
-				return e, false
-			}
-			e.Type = AudioAppend
-		case "event_id":
-			if !printable(value) {
-				return e, false
-			}
-			e.ID = string(value)
-		case "audio":
-			e.Audio = value
+		switch {
+		case string(name) == "type" && string(value) == kind:
+			typed = true
+		case string(name) == "event_id" && printable(value):
+			id = string(value)
+		case string(name) == key:
+			audio = value
 		default:
-			return e, false
+			return "", nil, false
 		}
 		if next, more := after(rest, ','); more {
 			rest = next
 			continue
 		}
 		rest, ok = after(rest, '}')
-		return e, ok && len(bytes.TrimLeft(rest, " \n\r\t")) == 0 && e.Type != "" && e.Audio != nil
+		return id, audio, ok && len(bytes.TrimLeft(rest, " \n\r\t")) == 0 && typed && audio != nil
 	}
-	return e, false
+	return "", nil, false
 }
 
 func printable(text []byte) bool {

@@ -186,11 +186,17 @@ func OrNull(none func(), some Reader) Reader {
 	}
 }
 
+// Array splits an array into its elements.
+func Array(raw json.RawMessage, path string) ([]json.RawMessage, *Error) {
+	var list []json.RawMessage
+	err := scalar(&list, "an array of objects")(raw, path)
+	return list, err
+}
+
 // each reads the elements of an array after begin.
 func each(read Reader, begin func()) Reader {
 	return func(raw json.RawMessage, path string) *Error {
-		var list []json.RawMessage
-		err := scalar(&list, "an array of objects")(raw, path)
+		list, err := Array(raw, path)
 		begin()
 		for i, e := range list {
 			err = cmp.Or(err, read(e, Path(path, i)))

@@ -41,6 +41,7 @@ type Content struct {
 	Text       string
 	Transcript *string
 	Raw        json.RawMessage // input_image as received
+	ImageURL   string
 	// Audio is the input_audio of a client in the session's input format. It is not sent.
 	Audio []byte
 }
@@ -103,8 +104,8 @@ func (it *Item) IsAudio() bool {
 }
 
 // Speech returns an item with speech of the user, without its words.
-func Speech(id string) Item {
-	return Item{ID: id, Type: Message, Status: Completed, Role: "user", Content: []Content{{Type: "input_audio"}}}
+func Speech(id string) *Item {
+	return &Item{ID: id, Type: Message, Status: Completed, Role: "user", Content: []Content{{Type: "input_audio"}}}
 }
 
 // Key returns the item's id, for List.
@@ -232,7 +233,7 @@ func (it *Item) readContent(raw json.RawMessage, path string) *Error {
 	if err := (Fields{
 		"type": Word(&c.Type, contentKinds[it.Role]...), "text": Text(&c.Text),
 		"transcript": OrNull(func() {}, Text(&transcript)), "audio": OrNull(func() {}, Text(&encoded)),
-		"image_url": Ignored, "detail": Ignored,
+		"image_url": OrNull(func() {}, Text(&c.ImageURL)), "detail": Ignored,
 	}).Read(raw, path); err != nil {
 		return err
 	}

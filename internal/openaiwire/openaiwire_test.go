@@ -270,11 +270,11 @@ func eventOf(call *ast.CallExpr) (name string, placed bool) {
 			return name, false
 		}
 	case *ast.SelectorExpr:
-		x, isName := f.X.(*ast.Ident)
-		switch {
-		case f.Sel.Name == "tell":
+		switch f.Sel.Name {
+		case "tell":
 			return name, false
-		case f.Sel.Name == "Event":
+		case "Event":
+			x, isName := f.X.(*ast.Ident)
 			return name, !isName || x.Name != "openaiwire"
 		}
 	}

@@ -1,6 +1,9 @@
 package openaiwire
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // Status of a response or an item.
 const (
@@ -80,28 +83,22 @@ type Response struct {
 func NewResponse(id, conversation string, s *Session, q *ResponseParams) *Response {
 	r := &Response{
 		Object: "realtime.response", ID: id, Status: InProgress, Output: []*Item{},
-		OutputModalities: s.OutputModalities, MaxOutputTokens: s.MaxOutputTokens, Metadata: null,
-	}
-	if q.Modalities != nil {
-		r.OutputModalities = q.Modalities
-	}
-	if q.MaxTokens != nil {
-		r.MaxOutputTokens = q.MaxTokens
-	}
-	if q.Metadata != nil {
-		r.Metadata = q.Metadata
+		OutputModalities: given(q.Modalities, s.OutputModalities), MaxOutputTokens: given(q.MaxTokens, s.MaxOutputTokens),
+		Metadata: given(q.Metadata, null),
 	}
 	if !q.Aside {
 		r.ConversationID = &conversation
 	}
-	r.Audio.Output.Format = s.Audio.Output.Format
-	if q.Format.Type != "" {
-		r.Audio.Output.Format = q.Format
-	}
-	if r.Audio.Output.Voice = q.Voice; q.Voice == "" {
-		r.Audio.Output.Voice = s.Audio.Output.Voice
-	}
+	r.Audio.Output.Format = cmp.Or(q.Format, s.Audio.Output.Format)
+	r.Audio.Output.Voice = cmp.Or(q.Voice, s.Audio.Output.Voice)
 	return r
+}
+
+func given[S ~[]E, E any](asked, otherwise S) S {
+	if asked != nil {
+		return asked
+	}
+	return otherwise
 }
 
 // End sets the status of a response, and returns that of its open items. details are the members of status_details after

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/internal/audit"
-	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 )
@@ -27,7 +26,7 @@ type Rules struct {
 	// MaxOpen limits the open calls, MaxQuestions the open questions. Zero means no limit beyond those in Tools.
 	MaxOpen, MaxQuestions int
 	// Claims are the languages in which claims of the assistant are checked; see [Calls.Unmatched].
-	Claims claims.Languages
+	Claims ClaimLanguages
 }
 
 // ProgressEvery is the interval of tool.progress once a tool has exceeded its latency budget.
@@ -40,8 +39,8 @@ const (
 
 // past is what a conversation keeps of finished calls.
 type past struct {
-	lost    []OpenCall      // another process's writing calls; see Restore
-	effects []claims.Effect // oldest first
+	lost    []OpenCall    // another process's writing calls; see Restore
+	effects []ClaimEffect // oldest first
 }
 
 var nothing past

@@ -6,7 +6,6 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/textutil"
-	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -20,9 +19,9 @@ const (
 
 // Claimed is a statement of the assistant that no call explains. It is immutable.
 type Claimed struct {
-	claims.Claim
+	Claim
 	Turn int
-	Why  claims.Verdict
+	Why  ClaimVerdict
 	Text string // the words
 }
 
@@ -37,7 +36,7 @@ func (c *Calls) Unmatched(turn int, words string) (all []Claimed) {
 		if slices.ContainsFunc(all, func(u Claimed) bool { return u.Kind == claim.Kind }) {
 			continue
 		}
-		if why := claim.Check(turn, effects); why != claims.Matched {
+		if why := claim.Check(turn, effects); why != ClaimMatched {
 			all = append(all, Claimed{claim, turn, why, textutil.Shorten(words[claim.Start:claim.End], maxClaimed)})
 		}
 	}
@@ -47,7 +46,7 @@ func (c *Calls) Unmatched(turn int, words string) (all []Claimed) {
 // Still reports whether one of the claims is not true by now.
 func (c *Calls) Still(all []Claimed) bool {
 	effects := c.known()
-	return slices.ContainsFunc(all, func(u Claimed) bool { return u.Check(u.Turn, effects) != claims.Matched })
+	return slices.ContainsFunc(all, func(u Claimed) bool { return u.Check(u.Turn, effects) != ClaimMatched })
 }
 
 // Done records a successful call of an earlier part of the conversation, or of the client. args may be nil. An unknown
@@ -66,15 +65,15 @@ func (c *Calls) remember(k *call, env registry.Envelope) {
 	c.addEffect(effectOf(k.turn, t, k.runs, k.args, t.SideEffects != spec.SideEffectsWrites))
 }
 
-func (c *Calls) addEffect(e claims.Effect) {
+func (c *Calls) addEffect(e ClaimEffect) {
 	had := c.before()
 	if !c.rules.Claims.None() && !slices.Contains(had.effects, e) {
 		c.past = &past{had.lost, append(slices.Clone(had.effects[max(len(had.effects)+1-maxEffects, 0):]), e)}
 	}
 }
 
-func effectOf(turn int, t *registry.Tool, id string, args []byte, reads bool) claims.Effect {
-	return claims.Effect{Turn: turn, Kinds: claims.KindsOf(args, id, t.Title, t.Description), Reads: reads}
+func effectOf(turn int, t *registry.Tool, id string, args []byte, reads bool) ClaimEffect {
+	return ClaimEffect{Turn: turn, Kinds: KindsOf(args, id, t.Title, t.Description), Reads: reads}
 }
 
 func (k *call) toolOf() *registry.Tool {
@@ -86,7 +85,7 @@ func (k *call) toolOf() *registry.Tool {
 
 // known returns the conversation's effects: of finished calls, of those under way, which may succeed, and of those that
 // wait for approval.
-func (c *Calls) known() []claims.Effect {
+func (c *Calls) known() []ClaimEffect {
 	all := slices.Clone(c.before().effects)
 	for i := range c.open {
 		k := &c.open[i]
@@ -120,7 +119,7 @@ func (u Claimed) Message(item string) *protocol.ClaimUnmatched {
 func ClaimNotice(all []Claimed) string {
 	var made, waiting []string
 	for _, u := range all {
-		if u.Why == claims.Waiting {
+		if u.Why == ClaimWaiting {
 			waiting = append(waiting, u.Text)
 		} else {
 			made = append(made, u.Text)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/orchestrator/claims"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -22,7 +21,7 @@ type Memory struct {
 	// Lost are writing calls of a previous process with unknown outcomes; see [Calls.Restore].
 	Lost []OpenCall `json:"lost,omitempty"`
 	// Effects are those of finished calls, for [Calls.Unmatched].
-	Effects []claims.Effect `json:"effects,omitempty"`
+	Effects []ClaimEffect `json:"effects,omitempty"`
 }
 
 // UnderWay reports whether a call of a turn was open.

@@ -37,12 +37,18 @@ const (
 	LateHandle    Kind = "late_handle"
 	NoHandle      Kind = "no_handle"
 	BusyHandle    Kind = "busy_handle"
+	NoAudio       Kind = "no_audio"
+	Unplaced      Kind = "unplaced"
+	Undelegated   Kind = "undelegated"
 )
 
 // OfResumption reports whether a fault concerns resumption handles, which only Gemini Live has.
 func (k Kind) OfResumption() bool {
 	return k == RefuseResume || k == Amnesia || k == LateHandle || k == NoHandle || k == BusyHandle
 }
+
+// OfLive reports whether a fault concerns what only OpenAI Live has: a track of sound, appends and delegations.
+func (k Kind) OfLive() bool { return k == NoAudio || k == Unplaced || k == Undelegated }
 
 // Action is a fault to inject now, with all random choices made.
 type Action struct {
@@ -52,7 +58,7 @@ type Action struct {
 	// Code and Reason are for a close frame or an HTTP error. Code 0 means the kind's default.
 	Code   int
 	Reason string
-	// Times repeats a call; at least 1 for DuplicateCall.
+	// Times repeats a call, or counts the appends that are lost; at least 1 for DuplicateCall and Unplaced.
 	Times int
 	// Event is the type of an unknown event; required for UnknownEvent.
 	Event string
@@ -63,11 +69,12 @@ type API string
 
 // The APIs.
 const (
-	APIRealtime   API = "realtime"   // OpenAI Realtime
-	APILive       API = "live"       // Gemini Live
-	APIChat       API = "chat"       // Chat Completions
-	APIEmbeddings API = "embeddings" // embeddings
-	APIImages     API = "images"     // of both providers
+	APIRealtime   API = "realtime"    // OpenAI Realtime
+	APILive       API = "live"        // Gemini Live
+	APIOpenAILive API = "openai_live" // OpenAI Live
+	APIChat       API = "chat"        // Chat Completions
+	APIEmbeddings API = "embeddings"  // embeddings
+	APIImages     API = "images"      // of both providers
 )
 
 // Connection describes a server's connection for an injector. A request to an API without connections counts as one.
@@ -83,7 +90,7 @@ type Where string
 // The points; docs/simulator.md describes them. A wire reports AtConnect before it upgrades the connection.
 const (
 	AtConnect Where = "connect"
-	// AtSetup is after the session's setup (OpenAI: session.created sent; Gemini: setupComplete about to be sent).
+	// AtSetup is after the session's setup (OpenAI: session.created or session.started sent; Gemini: setupComplete about to be sent).
 	AtSetup Where = "setup"
 	AtTurn  Where = "turn"
 	AtChunk Where = "chunk"
@@ -273,5 +280,5 @@ func words() []string {
 
 // OfCall reports whether a fault concerns a tool call; pressed by hand, it affects the next one.
 func (k Kind) OfCall() bool {
-	return k == DuplicateCall || k == LateCall || k == CancelCall || k == MissingID
+	return k == DuplicateCall || k == LateCall || k == CancelCall || k == MissingID || k == Undelegated
 }

@@ -230,6 +230,9 @@ func TestFaultsOfResumption(t *testing.T) {
 		`{at: setup, do: amnesia, code: 1007}`:     "code has no meaning for amnesia",
 		`{at: setup, do: refuse_resume, for: 2s}`:  "for has no meaning for refuse_resume",
 		`{at: setup, do: refuse_resume, code: 77}`: "code must be",
+		`{at: connect, do: no_audio}`:              "no_audio has no meaning at connect",
+		`{at: setup, api: live, do: unplaced}`:     "unplaced is a fault of the API openai_live",
+		`{at: setup, do: undelegated, for: 1s}`:    "for has no meaning for undelegated",
 	} {
 		if _, err := Parse("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", bad, err, want)

@@ -48,13 +48,14 @@ var wheres = []string{
 	string(AtCall), string(AtEvent), string(AtFrame), atTime,
 }
 
-var apis = []string{string(APIRealtime), string(APILive), string(APIChat), string(APIEmbeddings), string(APIImages)}
+var apis = []string{string(APIRealtime), string(APILive), string(APIOpenAILive), string(APIChat), string(APIEmbeddings), string(APIImages)}
 
 var kinds = []string{
 	string(Delay), string(Drop), string(Close), string(GoAway), string(Expire), string(DuplicateCall),
 	string(LateCall), string(CancelCall), string(MissingID), string(UnknownEvent), string(Malformed),
 	string(Silence), string(SlowRead), string(Quota), string(HTTPError),
 	string(RefuseResume), string(Amnesia), string(Deaf), string(LateHandle), string(NoHandle), string(BusyHandle),
+	string(NoAudio), string(Unplaced), string(Undelegated),
 }
 
 var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
@@ -159,18 +160,20 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 
 func (u *rule) applies(r *strict.Reader, m strict.Map) {
 	kind := u.action.Kind
-	if !kind.OfResumption() && kind != Deaf {
+	if !kind.OfResumption() && !kind.OfLive() && kind != Deaf {
 		return
 	}
 	if u.at == string(AtConnect) {
 		r.Problem(m.Get("at"), "%s has no meaning at connect, where there is no session yet; use it with at: setup", kind)
 	}
 	switch {
-	case u.api == "" || u.api == string(APILive):
-	case kind.OfResumption():
+	case u.api == "":
+	case kind.OfLive() && u.api != string(APIOpenAILive):
+		r.Problem(m.Get("api"), "%s is a fault of the API openai_live", kind)
+	case kind.OfResumption() && u.api != string(APILive):
 		r.Problem(m.Get("api"), "%s needs resumption handles, which only the API live has", kind)
-	case u.api != string(APIRealtime):
-		r.Problem(m.Get("api"), "%s is a fault of voice sessions: of the APIs realtime and live", kind)
+	case !slices.Contains([]string{string(APIRealtime), string(APILive), string(APIOpenAILive)}, u.api):
+		r.Problem(m.Get("api"), "%s is a fault of voice sessions: of the APIs realtime, live and openai_live", kind)
 	}
 }
 
@@ -260,7 +263,7 @@ func sendable(code int) bool {
 
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true,
-		HTTPError: true, LateHandle: true}
+		HTTPError: true, LateHandle: true, NoAudio: true}
 	useless := func(key string, fine bool) {
 		if m.Has(key) && !fine {
 			r.Problem(m.Get(key), "%s has no meaning for %s", key, a.Kind)
@@ -270,7 +273,7 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	useless("jitter", timed[a.Kind])
 	useless("code", a.coded())
 	useless("reason", a.coded())
-	useless("repeat", a.Kind == DuplicateCall)
+	useless("repeat", a.Kind == DuplicateCall || a.Kind == Unplaced)
 	useless("unknown", a.Kind == UnknownEvent)
 	if !m.Has("for") && !m.Has("jitter") && (a.Kind == Delay || a.Kind == SlowRead || a.Kind == LateHandle) {
 		r.Problem(n, "%s needs for, a time such as 500ms", a.Kind)
@@ -289,7 +292,7 @@ var defaultCodes = map[Kind]int{Close: 1011, HTTPError: 500, RefuseResume: 1008}
 func (a *Action) fill() {
 	a.Code = cmp.Or(a.Code, defaultCodes[a.Kind])
 	switch a.Kind {
-	case DuplicateCall:
+	case DuplicateCall, Unplaced:
 		a.Times = max(a.Times, 1)
 	case UnknownEvent:
 		a.Event = cmp.Or(a.Event, "sim.unknown")

@@ -463,6 +463,8 @@ func (s *session) commit(now time.Time, a fault.Action) {
 		s.handles.none = true
 	case fault.BusyHandle:
 		s.handles.busy = true
+	case fault.NoAudio, fault.Unplaced, fault.Undelegated:
+		// Only OpenAI Live has what these are about.
 	case fault.DuplicateCall, fault.LateCall, fault.MissingID:
 		// These need a call, and none is due.
 	}

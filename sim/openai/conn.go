@@ -128,6 +128,8 @@ func (c *conn) Commit(as []fault.Action) {
 			c.deaf = true
 		case fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
 			// Sessions of this API cannot be resumed.
+		case fault.NoAudio, fault.Unplaced, fault.Undelegated:
+			// Sessions of this API have neither a track, nor appends, nor delegations.
 		}
 	}
 }

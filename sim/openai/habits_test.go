@@ -19,7 +19,7 @@ func TestLocalHabits(t *testing.T) {
 		"localai": {"session.created", "", []string{"conversation.item.added", "response.output_item.done"},
 			map[string]any{"session.audio.input.format.rate": 24000.0, "session.expires_at": nil}},
 		"speech-to-speech": {"session.created", "conversation.item.added conversation.item.done response.output_item.added response.content_part.added",
-			[]string{"conversation.item.created"}, map[string]any{"session.instructions": defaultInstructions}},
+			[]string{"conversation.item.created"}, map[string]any{"session.instructions": wire.Instructions}},
 		"nemotron": {"session.created conversation.created", "", []string{"conversation.item.added"}, map[string]any{
 			"session.audio.input.format.rate": 16000.0, "session.audio.input.turn_detection.type": "server_vad",
 			"session.audio.input.turn_detection.threshold": nil, "session.audio.input.transcription": nil}},

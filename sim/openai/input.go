@@ -176,7 +176,7 @@ func (in *input) speechIn(data []byte) time.Duration {
 func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {
 	c.stats.Utterances.Add(1)
 	it := &item{
-		Item: openaiwire.Speech(id), format: c.in.format, length: length, spoken: spoken,
+		Item: *openaiwire.Speech(id), format: c.in.format, length: length, spoken: spoken,
 	}
 	if len(data) <= maxAudio/2 {
 		it.audio = append([]byte(nil), data...)
@@ -303,7 +303,7 @@ func (c *conn) timeout(startMS int64) {
 	id, now := c.ids.New("item"), c.in.clockMS()
 	c.tell("input_audio_buffer.timeout_triggered", startMS, now, id)
 	it := &item{
-		Item: openaiwire.Speech(id), format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
+		Item: *openaiwire.Speech(id), format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
 	}
 	c.addCommitted(it)
 	r := c.newResponse(&request{})

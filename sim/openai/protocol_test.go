@@ -79,7 +79,7 @@ func TestRejectedUpdateChangesNothing(t *testing.T) {
 		c.send(update(`"instructions":"new","tools":[{"type":"function","name":"a"}],"audio":{"output":{"speed":9}}`), update(`"max_output_tokens":100`))
 		got := c.take(50 * time.Millisecond)
 		e := find(got, "session.updated")
-		if e.text("session.instructions") != defaultInstructions || e.num("session.max_output_tokens") != 100 || len(e.at("session.tools").([]any)) != 0 {
+		if e.text("session.instructions") != wire.Instructions || e.num("session.max_output_tokens") != 100 || len(e.at("session.tools").([]any)) != 0 {
 			t.Errorf("session %v", e)
 		}
 		c.send(update(`"audio":{"output":{"voice":"verse"}}`), `{"type":"response.create"}`)

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -14,13 +13,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Ephemeral keys (https://developers.openai.com/api/reference, client_secrets, read 2026-11-20): their times in
-// seconds. Sessions outlive their key.
 const (
-	secretDefault = 600
-	secretMin     = 10
-	secretMax     = 7200
-
 	secretPrefix   = "ek_"
 	maxSecrets     = 10_000
 	maxSecretBytes = 1 << 20 // of a request for one
@@ -106,53 +99,22 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // fails only if the client is gone
 }
 
-type secretAnswer struct {
-	Value     string              `json:"value"`
-	ExpiresAt int64               `json:"expires_at"`
-	Session   *openaiwire.Session `json:"session"`
-}
-
-func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *openaiwire.Error) {
-	seconds, anchor := secretDefault, "created_at"
-	var raw json.RawMessage
-	if len(bytes.TrimSpace(body)) > 0 {
-		if !json.Valid(body) {
-			return nil, openaiwire.NotJSON(body)
-		}
-		if err := (openaiwire.Fields{
-			"expires_after": openaiwire.Fields{
-				"anchor": openaiwire.Word(&anchor, "created_at"), "seconds": openaiwire.Integer(&seconds, secretMin, secretMax),
-			}.Read,
-			"session": openaiwire.Raw(&raw),
-		}).Read(body, ""); err != nil {
-			return nil, err
-		}
+func (h *Handler) makeSecret(body []byte, now time.Time) (*openaiwire.SecretAnswer, *openaiwire.Error) {
+	q, err := openaiwire.ReadSecretRequest(body, "", nil)
+	if err != nil {
+		return nil, err
 	}
-	var asked map[string]json.RawMessage
-	if len(raw) > 0 && json.Unmarshal(raw, &asked) != nil {
-		return nil, openaiwire.WrongType("session", "an object", openaiwire.KindOf(raw))
-	}
-	name := "gpt-realtime"
-	if model, has := asked["model"]; has && json.Unmarshal(model, &name) != nil {
-		return nil, openaiwire.WrongType("session.model", "a string", openaiwire.KindOf(model))
-	}
+	name := cmp.Or(q.Model, "gpt-realtime")
 	m, ok := findModel(name)
 	if !ok {
 		return nil, refuseModel(name).err
 	}
-	s := newSession(h.secrets.id(), name, m, false, now.Add(sessionLife(h.opts)))
-	made := &secret{expires: now.Add(time.Duration(seconds) * time.Second), model: name}
-	if len(raw) > 0 {
-		var err *openaiwire.Error
-		if s, err = s.Update(raw); err != nil {
-			return nil, err
-		}
-		delete(asked, "model")
-		if made.session, _ = json.Marshal(asked); made.session == nil { // decoded JSON can be encoded
-			made.session = raw
-		}
+	s, kept, err := q.Apply(newSession(h.secrets.id(), name, m, false, now.Add(sessionLife(h.opts))))
+	if err != nil {
+		return nil, err
 	}
-	return &secretAnswer{h.secrets.keep(made, now), made.expires.Unix(), s}, nil
+	made := &secret{expires: now.Add(q.Life), model: name, session: kept}
+	return &openaiwire.SecretAnswer{Value: h.secrets.keep(made, now), ExpiresAt: made.expires.Unix(), Session: s}, nil
 }
 
 func (s *secretStore) id() string {

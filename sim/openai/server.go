@@ -95,14 +95,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 			openaiwire.Invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
 		return
 	}
-	answer := func(a fault.Action) bool {
-		if a.Kind != fault.HTTPError {
-			return false
-		}
-		http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
-		return true
-	}
-	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, Answer: answer, UpgradeFirst: true}
+	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, UpgradeFirst: true}
 	h.opts.Serve(w, r, fault.APIRealtime, o, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {
 		h.serve(ws, r, key, azure, begin, ws.Do(first))
 	})
@@ -183,12 +176,9 @@ func sessionLife(o wire.Options) time.Duration {
 	return 60 * time.Minute
 }
 
-// defaultInstructions are those of a new session. The provider has a longer text of its own.
-const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
-
 func newSession(id, name string, m model, azure bool, expires time.Time) *openaiwire.Session {
 	return openaiwire.NewSession(id, name, &openaiwire.Rules{
-		Instructions: defaultInstructions, Voice: m.voice, SilenceMS: m.silenceMS,
+		Instructions: wire.Instructions, Voice: m.voice, SilenceMS: m.silenceMS,
 		AnyTranscription: azure, // the name of a deployment can be anything
 	}, expires)
 }

@@ -302,7 +302,7 @@ func TestTranscriptionThatFails(t *testing.T) {
 		}
 		c.send(update(`"instructions":"x"`), update(`"instructions":""`))
 		got = c.take(100 * time.Millisecond)
-		if e := got[len(got)-1]; e.text("session.instructions") != defaultInstructions {
+		if e := got[len(got)-1]; e.text("session.instructions") != wire.Instructions {
 			t.Errorf("empty instructions are %q", e.text("session.instructions"))
 		}
 	})

@@ -153,7 +153,8 @@ func (x *exchange) do(a fault.Action) {
 		x.onCall = append(x.onCall, a)
 		return
 	case fault.GoAway, fault.LateCall, fault.CancelCall,
-		fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
+		fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle,
+		fault.NoAudio, fault.Unplaced, fault.Undelegated:
 		return // these need a session: see docs/simulator.md
 	}
 	x.Opts.Stats.Committed(a.Kind)

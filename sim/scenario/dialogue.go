@@ -120,6 +120,14 @@ func (d *Dialogue) New() *Dialogue { return d.scenario.NewDialogue(d.rand.Uint64
 // answer (create_response false) and pass h to Hear later.
 func (d *Dialogue) Transcript(h Heard) string { return d.match(h, Context{}).heard }
 
+// Expected returns the words that the next utterance will have, if a rule gives them; it changes nothing.
+func (d *Dialogue) Expected(c Context) (words string, ok bool) {
+	m := match{vars: d.values(0, c)}
+	m.vars["text"], m.vars["utterance"] = "", strconv.Itoa(d.spoken+1)
+	d.matchSpeech(&m, d.spoken+1, c)
+	return m.known, m.known != ""
+}
+
 // match finds the rules for an input. Speech is matched by number first; a rule that only gives its words leads on to
 // the rules for text.
 func (d *Dialogue) match(h Heard, c Context) match {
@@ -199,7 +207,7 @@ func (d *Dialogue) usable(i int, c Context) bool {
 	if u.times > 0 && d.used[i] >= u.times {
 		return false
 	}
-	return u.when.declared == "" || c.tool(u.when.declared) != nil
+	return u.when.declared == "" || c.Delegates || c.tool(u.when.declared) != nil
 }
 
 // capture matches text and puts the groups into values. A nil pattern matches everything.

@@ -36,7 +36,8 @@ type ConnOptions struct {
 	// Unknown makes the frame of an unknown event of that type. Nil means {"type": name}.
 	Unknown func(name string) []byte
 	// Answer answers the handshake with a fault, instead of an upgrade, and returns true; it returns false for a fault
-	// that the connection carries out, and does nothing. It is called by Serve, with fault.HTTPError at least.
+	// that the connection carries out, and does nothing. It is called by Serve, with fault.HTTPError at least. Nil answers
+	// that fault alone, with its status and reason.
 	Answer func(a fault.Action) bool
 	// UpgradeFirst means that a silence at fault.AtConnect begins after the upgrade, and that an
 	// ending server closes the connection after it. Otherwise the silence holds back the answer
@@ -225,7 +226,8 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 				*frame = (*frame)[:len(*frame)/2]
 			}
 		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID, fault.Quota,
-			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
+			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle,
+			fault.NoAudio, fault.Unplaced, fault.Undelegated:
 			rest = append(rest, a)
 		}
 	}

@@ -112,6 +112,14 @@ func PlanCall(call *scenario.Call, made string, as []fault.Action) (others []fau
 func (o *Options) Serve(w http.ResponseWriter, r *http.Request, api fault.API, c ConnOptions, run func(*Conn, Begin, []fault.Action)) {
 	begin := o.Begin(api)
 	c.Faults, c.Stats = begin.Faults, o.Stats
+	if c.Answer == nil {
+		c.Answer = func(a fault.Action) bool {
+			if a.Kind == fault.HTTPError {
+				http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
+			}
+			return a.Kind == fault.HTTPError
+		}
+	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	leave, open := o.Group.Enter(end)

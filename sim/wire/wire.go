@@ -1,4 +1,4 @@
-// Package wire holds what both provider wires of the simulator need: their common options, the meaning of keys, ids,
+// Package wire holds what the provider wires of the simulator need: their common options, the meaning of keys, ids,
 // counters, JSON in its order, and a connection that injects the faults that do not depend on a protocol.
 package wire
 
@@ -19,7 +19,10 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// Options are the options of both wires. Zero values are useful.
+// Instructions are those of a session without any. The provider has a longer text of its own.
+const Instructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
+
+// Options are the options of the wires. Zero values are useful.
 type Options struct {
 	// Scenario defines the model's words. Nil means scenario.Default().
 	Scenario *scenario.Scenario
@@ -29,20 +32,20 @@ type Options struct {
 	// uses Seed and n. Zero is an ordinary seed.
 	Seed uint64
 	// Speed is how many seconds of audio the model makes in a second. Zero
-	// means each wire's default (OpenAI 4); a negative value means everything at once.
+	// means each wire's default (OpenAI 4; Live 1, on which the timeline advances); a negative value means everything at once.
 	Speed float64
 	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's default,
-	// as recorded (OpenAI 250, Gemini by model).
+	// as recorded (OpenAI 250, Gemini by model); Live has always 100.
 	ChunkMS int
 	// FirstAudioMS is the time from the end of the input to the first audio, in
-	// ms. Zero means 200; a negative value means no delay.
+	// ms. Zero means 200; a negative value means no delay. Live has times of its own.
 	FirstAudioMS int
 	// PlaybackSpeed is the speed at which Gemini assumes that its audio is played:
 	// turnComplete is held back until playback ends. Zero means 1, real time; a negative
 	// value means that turnComplete follows generationComplete at once.
 	PlaybackSpeed float64
 	// ConnectionLife is the age at which a connection ends as the provider's do; OpenAI's
-	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min,
+	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min, Live 2 h,
 	// Gemini 9:50 or 58:00); a negative value means that connections do not end of age.
 	ConnectionLife time.Duration
 	// GoAwayAfter is the age of a connection at which Gemini sends goAway. Zero means the model's own habit, as

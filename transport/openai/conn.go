@@ -190,7 +190,7 @@ func (t *Transport) providerText(kind, message, param string) error {
 	if param != "" {
 		s += " (" + param + ")"
 	}
-	return errors.New(t.redact.text(s))
+	return errors.New(t.redact.Text(s))
 }
 
 // The frame is valid until the next readFrame, which may be called only before Notify.
@@ -217,7 +217,7 @@ func (c *conn) readError(op string, err error) *transport.Error {
 	var code string
 	switch {
 	case errors.As(err, &closed):
-		kind, code = closeKind(closed.Code, closed.Reason, c.ready.Load())
+		kind, code = CloseKind(closed.Code, closed.Reason, c.ready.Load())
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		kind, code, err = transport.KindRetry, "frame_too_big", errTooBig
 	case errors.Is(err, ws.ErrFlood):

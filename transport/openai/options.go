@@ -105,7 +105,7 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 		return o, fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a "+
 			"server that needs none", ErrNoKey)
 	}
-	return o, checkKey(o.APIKey)
+	return o, CheckKey(defaultName, o.APIKey)
 }
 
 // efforts are the values of session.reasoning.effort.
@@ -146,24 +146,27 @@ func (o Options) checkLocal() error {
 	return nil
 }
 
-// checkKey checks that a key can be sent in a header. The error does not repeat it.
-func checkKey(key string) error {
+// CheckKey checks that a wire's key can be sent in a header. The error does not repeat it.
+func CheckKey(wire, key string) error {
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] >= 0x7F {
-			return fmt.Errorf("openai: Options.APIKey: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole "+
+			return fmt.Errorf("%s: Options.APIKey: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole "+
 				"line of a file used as its value?",
-				ErrBadKey, i+1, len(key))
+				wire, ErrBadKey, i+1, len(key))
 		}
 	}
 	return nil
 }
 
-func parseBaseURL(base, dialect string) (endpoint, error) {
-	base = cmp.Or(base, DefaultBaseURL)
-	u, err := url.Parse(strings.TrimSpace(base))
-	if err != nil {
+// ServiceURL checks a wire's base URL, which has the SDK's form, and returns it with the scheme ws or wss, without a
+// query and without a slash at its end, and the value of its parameter api-version, which may be empty.
+func ServiceURL(wire, base string) (u *url.URL, version string, err error) {
+	fail := func(format string, args ...any) (*url.URL, string, error) {
+		return nil, "", fmt.Errorf("%s: Options.BaseURL: %w: %s", wire, ErrBadURL, fmt.Sprintf(format, args...))
+	}
+	if u, err = url.Parse(strings.TrimSpace(base)); err != nil {
 		// The error text of url.Parse repeats the URL, which may contain a credential.
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it is not a valid URL: write https://host/v1", ErrBadURL)
+		return fail("it is not a valid URL: write https://host/v1")
 	}
 	switch u.Scheme {
 	case "http", "ws":
@@ -171,40 +174,48 @@ func parseBaseURL(base, dialect string) (endpoint, error) {
 	case "https", "wss":
 		u.Scheme = "wss"
 	default:
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: scheme %q is not http, https, ws or wss: "+
-			"write https://host/v1", ErrBadURL, clip(u.Scheme, 20))
+		return fail("scheme %q is not http, https, ws or wss: write https://host/v1", clip(u.Scheme, 20))
 	}
 	if u.Host == "" {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has no host: write https://host/v1", ErrBadURL)
+		return fail("it has no host: write https://host/v1")
 	}
 	if u.User != nil {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it contains a user name or password: put the key in APIKey", ErrBadURL)
+		return fail("it contains a user name or password: put the key in APIKey")
 	}
-	version := u.Query().Get("api-version")
+	version = u.Query().Get("api-version")
 	if version != "" && len(u.Query()) == 1 {
 		u.RawQuery = ""
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: remove everything after the "+
-			"path (the key belongs in APIKey, the model in Model)", ErrBadURL)
+		return fail("it has a query or a fragment: remove everything after the path (the key belongs in APIKey, the model in Model)")
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
+	return u, version, nil
+}
+
+func parseBaseURL(base, dialect string) (endpoint, error) {
+	u, version, err := ServiceURL(defaultName, cmp.Or(base, DefaultBaseURL))
+	if err != nil {
+		return endpoint{}, err
 	}
 	ep := endpoint{url: *u}
-	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")
+	path := strings.TrimSuffix(u.Path, "/realtime")
 	ep.dialect = dialectOf(dialect, u.Hostname(), path)
 	path = cmp.Or(path, ep.dialect.path)
 	ep.version = cmp.Or(version, ep.dialect.apiVersion)
-	ep.url.RawQuery = ""
 	ep.url.Path = path + "/realtime"
-	ep.url.RawPath = ""
 	return ep, nil
 }
 
 // plainText reports whether the key would cross a network unencrypted.
-func (ep endpoint) plainText() bool {
-	if ep.url.Scheme != "ws" || ep.url.Hostname() == "localhost" {
+func (ep endpoint) plainText() bool { return PlainText(&ep.url) }
+
+// PlainText reports whether a key would cross a network unencrypted to this address.
+func PlainText(u *url.URL) bool {
+	if u.Scheme != "ws" || u.Hostname() == "localhost" {
 		return false
 	}
-	ip := net.ParseIP(ep.url.Hostname())
+	ip := net.ParseIP(u.Hostname())
 	return ip == nil || !ip.IsLoopback()
 }
 
@@ -304,24 +315,29 @@ var (
 // maxErrorText bounds the kept part of a provider's message, in bytes.
 const maxErrorText = 300
 
-// redactor removes a credential from the text of errors.
-type redactor struct{ secret string }
+// Redactor removes a credential from the text of errors; an empty one removes nothing.
+type Redactor string
 
-// text returns s without the secret and at most maxErrorText bytes long.
-func (r redactor) text(s string) string {
-	if r.secret != "" {
-		s = strings.ReplaceAll(s, r.secret, "[redacted]")
+// Text returns s without the credential and at most 300 bytes long.
+func (r Redactor) Text(s string) string {
+	if r != "" {
+		s = strings.ReplaceAll(s, string(r), "[redacted]")
 	}
 	return clip(s, maxErrorText)
 }
 
-// err returns an error without the secret: err itself if its text does not contain the
-// secret, otherwise a plain error, because unwrapping would reveal the secret again.
-func (r redactor) err(err error) error {
-	if err == nil || r.secret == "" || !strings.Contains(err.Error(), r.secret) {
+// Err returns an error without the credential: err itself if its text does not contain it, otherwise a plain error,
+// because unwrapping would reveal the credential again.
+func (r Redactor) Err(err error) error {
+	if err == nil || r == "" || !strings.Contains(err.Error(), string(r)) {
 		return err
 	}
-	return errors.New(r.text(err.Error()))
+	return errors.New(r.Text(err.Error()))
+}
+
+// Fault returns an error of a provider's connection without the credential.
+func (r Redactor) Fault(provider, op string, kind transport.Kind, code string, err error) *transport.Error {
+	return &transport.Error{Provider: provider, Op: op, Kind: kind, Code: r.Text(code), Err: r.Err(err)}
 }
 
 // clip shortens s to at most n bytes without splitting a character.
@@ -382,8 +398,9 @@ var closeKinds = map[websocket.StatusCode]transport.Kind{
 	4000:                      transport.KindInvalid, // invalid_request_error.<code>
 }
 
-// A reason of the form `<error.type>.<error.code>` takes precedence over the number.
-func closeKind(code websocket.StatusCode, reason string, ready bool) (transport.Kind, string) {
+// CloseKind returns the kind and the code of a connection's end; ready means that the provider had accepted the setup. A
+// reason of the form `<error.type>.<error.code>` takes precedence over the number.
+func CloseKind(code websocket.StatusCode, reason string, ready bool) (transport.Kind, string) {
 	if at := strings.LastIndexByte(reason, '.'); at >= 0 && !strings.Contains(reason, " ") {
 		if kind := transport.KindOfCode(reason[at+1:]); kind != 0 {
 			return kind, reason[at+1:]

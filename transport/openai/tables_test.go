@@ -144,7 +144,7 @@ func TestCloseKindByReason(t *testing.T) {
 		{4711, "", transport.KindRetry, "4711"},
 	}
 	for _, tt := range tests {
-		if kind, code := closeKind(tt.code, tt.reason, true); kind != tt.kind || code != tt.want {
+		if kind, code := CloseKind(tt.code, tt.reason, true); kind != tt.kind || code != tt.want {
 			t.Errorf("close %d %q is %s %q, want %s %q", tt.code, tt.reason, kind, code, tt.kind, tt.want)
 		}
 	}
@@ -225,14 +225,14 @@ func TestTextOfSeveralParts(t *testing.T) {
 }
 
 func TestRedactor(t *testing.T) {
-	r := redactor{secret}
+	r := Redactor(secret)
 	inner := errors.New("dial " + secret)
-	err := r.err(inner)
+	err := r.Err(inner)
 	if strings.Contains(err.Error(), secret) || errors.Is(err, inner) {
 		t.Errorf("%v still leads to the key", err)
 	}
 	plain := errors.New("plain")
-	if r.err(plain) != plain {
+	if r.Err(plain) != plain {
 		t.Error("an error without the key is changed")
 	}
 	if got := clip("aö", 2); got != "a" {

@@ -55,7 +55,7 @@ type Transport struct {
 	opts   Options
 	ep     endpoint
 	client *http.Client
-	redact redactor
+	redact Redactor
 	seldom *logging.Throttle
 }
 
@@ -80,7 +80,7 @@ func New(opts Options) (*Transport, error) {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
 			"mend", "use https in the base URL: the API key crosses the network readable")
 	}
-	return &Transport{opts: opts, ep: ep, client: client, redact: redactor{opts.APIKey}, seldom: logging.NewThrottle(opts.Logger)}, nil
+	return &Transport{opts: opts, ep: ep, client: client, redact: Redactor(opts.APIKey), seldom: logging.NewThrottle(opts.Logger)}, nil
 }
 
 // Name implements transport.Transport.
@@ -129,10 +129,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 }
 
 func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
-	return &transport.Error{
-		Provider: t.opts.Name, Op: op, Kind: kind,
-		Code: t.redact.text(code), Err: t.redact.err(err),
-	}
+	return t.redact.Fault(t.opts.Name, op, kind, code, err)
 }
 
 func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
@@ -153,7 +150,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		return nil
 	}
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
-		return t.refusedHandshake(resp)
+		return t.redact.RefusedHandshake(t.opts.Name, resp)
 	}
 	if ctx.Err() != nil {
 		return t.fault("dial", transport.KindOfContext(ctx.Err()),
@@ -162,7 +159,8 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 	return t.fault("dial", transport.KindRetry, "", err)
 }
 
-func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
+// RefusedHandshake returns the error for an answer other than 101 to a WebSocket handshake. It reads the body.
+func (r Redactor) RefusedHandshake(provider string, resp *http.Response) *transport.Error {
 	var body struct {
 		Error struct{ Code, Message string }
 	}
@@ -181,8 +179,8 @@ func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		advice = ": redirects are not followed: put the final address in the base URL"
 	}
-	err := t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode,
-		t.redact.text(body.Error.Message), advice))
+	err := r.Fault(provider, "dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode,
+		r.Text(body.Error.Message), advice))
 	err.RetryAfter = max(bounded.RetryAfter(resp.Header, time.Now()), transport.WaitIn(body.Error.Message))
 	return err
 }

@@ -1,6 +1,4 @@
-// Package claims finds statements of an assistant that it has done something ("I have booked it"), and compares them
-// with the side effects of the conversation. It is pure. In doubt, a statement is no claim, or is true.
-package claims
+package calls
 
 import (
 	"encoding/json"
@@ -9,12 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is the kind of an action.
-type Kind uint8
+// The check of claims finds statements of the assistant that it has done something ("I have booked it"), and compares
+// them with the side effects of the conversation. It is pure. In doubt, a statement is no claim, or is true.
+
+// ClaimKind is the kind of an action.
+type ClaimKind uint8
 
 // The kinds. KindDone is any action.
 const (
-	KindBook Kind = iota + 1
+	KindBook ClaimKind = iota + 1
 	KindSend
 	KindCancel
 	KindChange
@@ -33,39 +34,36 @@ var kindNames = [...]string{"", "book", "send", "cancel", "change", "delete", "c
 	"switch", "done"}
 
 // String returns the kind's name, such as "book".
-func (k Kind) String() string { return kindNames[k] }
+func (k ClaimKind) String() string { return kindNames[k] }
 
-// KindNames returns the names of all kinds.
-func KindNames() []string { return slices.Clone(kindNames[1:]) }
-
-func kindOf(name string) (Kind, bool) {
+func kindOf(name string) (ClaimKind, bool) {
 	i := slices.Index(kindNames[1:], name)
-	return Kind(i + 1), i >= 0
+	return ClaimKind(i + 1), i >= 0
 }
 
-// Kinds is a set of kinds. The zero Kinds means unknown.
-type Kinds uint32
+// ClaimKinds is a set of kinds. The zero value means unknown.
+type ClaimKinds uint32
 
-func (k Kind) set() Kinds { return 1 << k }
+func (k ClaimKind) set() ClaimKinds { return 1 << k }
 
 // related has, for each kind of claim, the kinds of tools that may have done it.
-var related = [...]Kinds{
-	KindBook:     sets(KindBook, KindOrder, KindCreate, KindChange, KindRemind, KindPay, KindTransfer),
-	KindSend:     sets(KindSend, KindRemind, KindTransfer, KindPay, KindCreate),
-	KindCancel:   sets(KindCancel, KindDelete, KindChange, KindSwitch),
-	KindChange:   sets(KindChange, KindBook, KindCreate, KindDelete, KindSwitch, KindTransfer, KindPay),
-	KindDelete:   sets(KindDelete, KindCancel, KindChange, KindPay),
-	KindCreate:   sets(KindCreate, KindBook, KindRemind, KindChange, KindOrder, KindSend, KindSwitch, KindPay),
-	KindOrder:    sets(KindOrder, KindBook, KindPay),
-	KindPay:      sets(KindPay, KindOrder, KindTransfer),
-	KindTransfer: sets(KindTransfer, KindPay, KindCall),
-	KindRemind:   sets(KindRemind, KindCreate, KindBook),
-	KindCall:     sets(KindCall, KindTransfer, KindSend, KindCancel),
-	KindSwitch:   sets(KindSwitch, KindChange, KindCancel, KindCreate, KindBook),
-	KindDone:     ^Kinds(0),
+var related = [...]ClaimKinds{
+	KindBook:     kindSet(KindBook, KindOrder, KindCreate, KindChange, KindRemind, KindPay, KindTransfer),
+	KindSend:     kindSet(KindSend, KindRemind, KindTransfer, KindPay, KindCreate),
+	KindCancel:   kindSet(KindCancel, KindDelete, KindChange, KindSwitch),
+	KindChange:   kindSet(KindChange, KindBook, KindCreate, KindDelete, KindSwitch, KindTransfer, KindPay),
+	KindDelete:   kindSet(KindDelete, KindCancel, KindChange, KindPay),
+	KindCreate:   kindSet(KindCreate, KindBook, KindRemind, KindChange, KindOrder, KindSend, KindSwitch, KindPay),
+	KindOrder:    kindSet(KindOrder, KindBook, KindPay),
+	KindPay:      kindSet(KindPay, KindOrder, KindTransfer),
+	KindTransfer: kindSet(KindTransfer, KindPay, KindCall),
+	KindRemind:   kindSet(KindRemind, KindCreate, KindBook),
+	KindCall:     kindSet(KindCall, KindTransfer, KindSend, KindCancel),
+	KindSwitch:   kindSet(KindSwitch, KindChange, KindCancel, KindCreate, KindBook),
+	KindDone:     ^ClaimKinds(0),
 }
 
-func sets(kinds ...Kind) (s Kinds) {
+func kindSet(kinds ...ClaimKind) (s ClaimKinds) {
 	for _, k := range kinds {
 		s |= k.set()
 	}
@@ -74,34 +72,34 @@ func sets(kinds ...Kind) (s Kinds) {
 
 // Claim is a statement that something was done.
 type Claim struct {
-	Kind       Kind
+	Kind       ClaimKind
 	Start, End int // the position of its clause in the text, in bytes
 	// Weak means that it may report what a lookup has shown: "your appointment is booked".
 	Weak bool
 }
 
-// Effect is a tool call that may make a claim true. Checkpoints contain its JSON form.
-type Effect struct {
-	Turn  int   `json:"turn,omitempty"`
-	Kinds Kinds `json:"kinds,omitempty"` // what the words of the tool suggest; see [KindsOf]
-	Reads bool  `json:"reads,omitempty"` // it changed nothing
-	Waits bool  `json:"waits,omitempty"` // a person has not approved it: nothing was done
+// ClaimEffect is a tool call that may make a claim true. Checkpoints contain its JSON form.
+type ClaimEffect struct {
+	Turn  int        `json:"turn,omitempty"`
+	Kinds ClaimKinds `json:"kinds,omitempty"` // what the words of the tool suggest; see [KindsOf]
+	Reads bool       `json:"reads,omitempty"` // it changed nothing
+	Waits bool       `json:"waits,omitempty"` // a person has not approved it: nothing was done
 }
 
-// Verdict is the result of a check.
-type Verdict string
+// ClaimVerdict is the result of a check.
+type ClaimVerdict string
 
 // The verdicts.
 const (
-	Matched  Verdict = ""
-	NoEffect Verdict = "no_side_effect"
-	// Waiting: only a call that waits for a person's approval would make the claim true.
-	Waiting Verdict = "waits_for_approval"
+	ClaimMatched  ClaimVerdict = ""
+	ClaimNoEffect ClaimVerdict = "no_side_effect"
+	// ClaimWaiting: only a call that waits for a person's approval would make the claim true.
+	ClaimWaiting ClaimVerdict = "waits_for_approval"
 )
 
 // Check compares a claim, made in a turn, with the conversation's effects. A writing call of the same turn makes any
 // claim true, unless a call of the claimed kind waits for approval.
-func (c Claim) Check(turn int, effects []Effect) Verdict {
+func (c Claim) Check(turn int, effects []ClaimEffect) ClaimVerdict {
 	var matched, wroteNow, read bool
 	var waits, waitsNow, matchedNow bool // calls of the claimed kind
 	for _, e := range effects {
@@ -118,24 +116,24 @@ func (c Claim) Check(turn int, effects []Effect) Verdict {
 	}
 	switch {
 	case matchedNow, wroteNow && !waits, !waitsNow && (matched || c.Weak && read):
-		return Matched
+		return ClaimMatched
 	case waits:
-		return Waiting
+		return ClaimWaiting
 	default:
-		return NoEffect
+		return ClaimNoEffect
 	}
 }
 
 // fits reports whether the effect may be of that kind.
-func (e Effect) fits(k Kind) bool { return e.Kinds == 0 || e.Kinds&related[k] != 0 }
+func (e ClaimEffect) fits(k ClaimKind) bool { return e.Kinds == 0 || e.Kinds&related[k] != 0 }
 
 // maxToolWords limits how much of a tool's words KindsOf reads, in bytes of each text.
 const maxToolWords = 2 << 10
 
 // KindsOf returns the kinds that the words of a tool and its arguments suggest: its id, title and description, and the
 // arguments' texts.
-func KindsOf(args json.RawMessage, texts ...string) (s Kinds) {
-	_, tools := load()
+func KindsOf(args json.RawMessage, texts ...string) (s ClaimKinds) {
+	_, tools := loadTables()
 	see := func(text string) {
 		var buf [maxWord]byte
 		text = text[:min(len(text), maxToolWords)]

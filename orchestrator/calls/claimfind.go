@@ -1,4 +1,4 @@
-package claims
+package calls
 
 import (
 	"slices"
@@ -8,44 +8,44 @@ import (
 )
 
 const (
-	maxText  = 32 << 10 // how much of a text is read, in bytes
-	maxWords = 96       // of a sentence; the rest counts as another one
-	maxWord  = 32       // bytes of a word; no word of a table is longer
+	maxClaimText   = 32 << 10 // how much of a text is read, in bytes
+	maxClauseWords = 96       // of a sentence; the rest counts as another one
+	maxWord        = 32       // bytes of a word; no word of a table is longer
 )
 
 // word is a word of a sentence. clause numbers its clause.
 type word struct {
-	entry
+	wordEntry
 	start, end int
 	clause     int
 	quoted     bool
 }
 
-func (w word) is(c class) bool { return w.class&c != 0 }
+func (w word) is(c wordClass) bool { return w.class&c != 0 }
 
 // sentence is a sentence that is being read.
 type sentence struct {
-	*table
+	*wordTable
 	text   string
-	words  [maxWords]word
+	words  [maxClauseWords]word
 	n      int
 	clause int
 	quote  rune // the open quotation mark, or the colon after "you could say"; zero outside of a quotation
 	last   rune // the last character
-	seen   class
+	seen   wordClass
 	letter bool
 }
 
 // Find returns the claims in a text, in the order of their languages and positions. It allocates nothing without any.
 // Times and numbers of words are limited, so it takes at most a few ms. It is safe for concurrent use.
-func (l Languages) Find(text string) (all []Claim) {
-	for cut := maxText; len(text) > maxText; cut-- {
+func (l ClaimLanguages) Find(text string) (all []Claim) {
+	for cut := maxClaimText; len(text) > maxClaimText; cut-- {
 		if utf8.RuneStart(text[cut]) {
 			text = text[:cut]
 		}
 	}
 	for _, t := range l.tables {
-		s, before := sentence{table: t, text: text}, len(all)
+		s, before := sentence{wordTable: t, text: text}, len(all)
 		if all = s.read(all); s.letter {
 			all = all[:before:before]
 		}
@@ -59,7 +59,7 @@ func (s *sentence) read(all []Claim) []Claim {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			at = s.word(at)
 			s.last = 'a'
-			if s.n == maxWords {
+			if s.n == maxClauseWords {
 				all = s.over('.', all)
 			}
 			continue
@@ -73,7 +73,7 @@ func (s *sentence) read(all []Claim) []Claim {
 				s.quote = 0
 			}
 		case s.divides(r, next):
-			if r == ':' && s.quote == 0 && anyIs(s.words[:s.n], block) {
+			if r == ':' && s.quote == 0 && anyIs(s.words[:s.n], wBlock) {
 				s.quote = r
 			}
 			s.clause++
@@ -115,11 +115,11 @@ func (s *sentence) stops(at int) bool {
 	if s.ordinals && len(text) <= 2 && text[0] <= '9' || len(text) == 1 && unicode.IsLower(s.next(at+1)) { // "9 a.m. call"
 		return false
 	}
-	return !slices.Contains(titles, text)
+	return !slices.Contains(nameTitles, text)
 }
 
-// titles are abbreviations before a name.
-var titles = []string{"Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Hr", "Fr", "Nr", "Str", "No", "Sr", "Sra", "Mme", "M"}
+// nameTitles are abbreviations before a name.
+var nameTitles = []string{"Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Hr", "Fr", "Nr", "Str", "No", "Sr", "Sra", "Mme", "M"}
 
 func isQuote(r rune) bool {
 	switch r {
@@ -152,38 +152,43 @@ func (s *sentence) word(at int) int {
 		at += size
 		n = appendLower(&buf, n, r)
 	}
-	w.end, w.entry = at, s.table.words[string(buf[:n])]
-	if s.compounds && w.entry == (entry{}) && n < maxWord && unicode.IsUpper(s.next(w.start)) {
-		w.entry = s.compound(buf[:n])
+	w.end, w.wordEntry = at, s.wordTable.words[string(buf[:n])]
+	if s.compounds && w.wordEntry == (wordEntry{}) && n < maxWord && unicode.IsUpper(s.next(w.start)) {
+		w.wordEntry = s.compound(buf[:n])
 	}
 	if text := s.text[w.start:at]; len(text) == 4 && (strings.HasPrefix(text, "19") || strings.HasPrefix(text, "20")) {
-		w.class |= full // a year
+		w.class |= wFull // a year
 	}
-	if w.is(sep) {
+	if w.is(wSep) {
 		s.clause++
 		w.clause = s.clause
 	}
-	s.seen |= w.class
-	switch before := s.words[max(s.n-2, 0):s.n]; {
-	case w.is(sees) && (anyIs(before, self) || s.n > 0 && s.words[0].is(manner)):
-		s.seen |= source
-	case w.is(period) && anyIs(before, last), w.is(last) && anyIs(before, period):
-		s.seen |= habit
-	}
 	s.words[s.n] = w
+	s.see(w)
 	s.n++
 	return at
 }
 
+// see records what a word means for its whole sentence.
+func (s *sentence) see(w word) {
+	s.seen |= w.class
+	switch before := s.words[max(s.n-2, 0):s.n]; {
+	case w.is(wSees) && (anyIs(before, wSelf) || s.n > 0 && s.words[0].is(wManner)):
+		s.seen |= wSource
+	case w.is(wPeriod) && anyIs(before, wLast), w.is(wLast) && anyIs(before, wPeriod):
+		s.seen |= wHabit
+	}
+}
+
 // compound returns the entry of a noun's end: "Telefonnummer".
-func (s *sentence) compound(noun []byte) entry {
+func (s *sentence) compound(noun []byte) wordEntry {
 	const least = 4 // bytes
 	for from := least - 1; from <= len(noun)-least; from++ {
-		if e := s.table.words[string(noun[from:])]; e.class&(work|idea) != 0 || e.marks != 0 {
-			return entry{class: e.class & (work | idea), marks: e.marks}
+		if e := s.wordTable.words[string(noun[from:])]; e.class&(wWork|wIdea) != 0 || e.marks != 0 {
+			return wordEntry{class: e.class & (wWork | wIdea), marks: e.marks}
 		}
 	}
-	return entry{}
+	return wordEntry{}
 }
 
 // appendLower adds a small letter at n and returns the new length. A full buffer is no word of a table.
@@ -206,23 +211,23 @@ func appendLower(buf *[maxWord]byte, n int, r rune) int {
 
 // over checks a complete sentence and begins the next one.
 func (s *sentence) over(end rune, all []Claim) []Claim {
-	if s.seen&(verb|infinitive|finished) != 0 && s.seen&habit == 0 {
-		for from := 0; from < s.n && !anyIs(s.words[:from], hedge); {
+	if s.seen&(wVerb|wInfinitive|wFinished) != 0 && s.seen&wHabit == 0 {
+		for from := 0; from < s.n && !anyIs(s.words[:from], wHedge); {
 			to := from
 			for to < s.n && s.words[to].clause == s.words[from].clause {
 				to++
 			}
 			// "I've booked it, is that all?" asks nothing about the booking. "I've booked it, haven't I?" does.
-			if asked := end == '?'; !asked || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], tag) {
+			if asked := end == '?'; !asked || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], wTag) {
 				// "It is booked, if you agree" is no state.
-				open := asked && s.asks(s.words[from:to]) || s.seen&source != 0 || anyIs(s.words[:from], condition) ||
-					to < s.n && s.words[to].is(condition)
+				open := asked && s.asks(s.words[from:to]) || s.seen&wSource != 0 || anyIs(s.words[:from], wCondition) ||
+					to < s.n && s.words[to].is(wCondition)
 				all = s.claims(s.words[from:to], open, all)
 			}
 			from = to
 		}
 	}
-	s.letter = s.letter || s.seen&letter != 0
+	s.letter = s.letter || s.seen&wLetter != 0
 	s.n, s.clause, s.seen = 0, 0, 0
 	if s.quote == ':' {
 		s.quote = 0
@@ -233,8 +238,8 @@ func (s *sentence) over(end rune, all []Claim) []Claim {
 // asks reports whether a clause begins with an auxiliary: "Is it booked, or not?"
 func (s *sentence) asks(c []word) bool {
 	for _, w := range c {
-		if !w.is(adv | and) {
-			return w.is(is | was | has | have)
+		if !w.is(wAdv | wAnd) {
+			return w.is(wIs | wWas | wHas | wHave)
 		}
 	}
 	return false
@@ -248,15 +253,15 @@ func (s *sentence) claims(c []word, open bool, all []Claim) []Claim {
 			continue
 		}
 		start, weak, ok := 0, false, false
-		if w.is(verb | infinitive) {
+		if w.is(wVerb | wInfinitive) {
 			start, ok = s.own(c, i)
 		}
-		if !ok && !open && w.is(verb) {
+		if !ok && !open && w.is(wVerb) {
 			if start, weak, ok = s.passive(c, i); !ok {
 				start, weak, ok = 0, true, s.short(c, i)
 			}
 		}
-		if !ok && !open && w.is(finished) && s.isDone(c) {
+		if !ok && !open && w.is(wFinished) && s.isDone(c) {
 			start, weak, ok, w.kind = 0, true, true, KindDone
 		}
 		if ok {
@@ -272,16 +277,16 @@ func (s *sentence) claims(c []word, open bool, all []Claim) []Claim {
 // denied reports whether the words after the participle at i, or an own text as its object, rule a claim out.
 func (s *sentence) denied(c []word, i int) bool {
 	w, rest, end := c[i], c[i+1:], i+1
-	for end < len(c) && !c[end].is(stop) {
+	for end < len(c) && !c[end].is(wStop) {
 		end++
 	}
-	if anyIs(rest[:min(2, len(rest))], after) || anyIs(c[i+1:end], idea) || s.free && anyIs(c, idea) ||
-		w.needs == 0 && anyIs(rest[:min(1, len(rest))], full|is|was) {
+	if anyIs(rest[:min(2, len(rest))], wAfter) || anyIs(c[i+1:end], wIdea) || s.free && anyIs(c, wIdea) ||
+		w.needs == 0 && anyIs(rest[:min(1, len(rest))], wFull|wIs|wWas) {
 		return true
 	}
 	switch w.kind {
 	case KindChange, KindCreate, KindDelete, KindOrder, KindCall:
-		return anyIs(c, work)
+		return anyIs(c, wWork)
 	}
 	return false
 }
@@ -294,24 +299,24 @@ func (s *sentence) object(c []word, i int) (m marks) {
 		for _, w := range c {
 			m |= w.marks
 		}
-		return m | noun
+		return m | nounMark
 	}
-	for k = i + 1; k < len(c) && c[k].is(particle); k++ {
-		m |= c[k].marks & everywhere
+	for k = i + 1; k < len(c) && c[k].is(wParticle); k++ {
+		m |= c[k].marks & everywhereMarks
 	}
-	for ; k < len(c) && !c[k].is(stop); k++ {
-		if c[k].is(pron) && c[k].is(the) && k+1 < len(c) && c[k+1].is(self|you|pron|your|the) { // "that your"
+	for ; k < len(c) && !c[k].is(wStop); k++ {
+		if c[k].is(wPron) && c[k].is(wThe) && k+1 < len(c) && c[k+1].is(wSelf|wYou|wPron|wYour|wThe) { // "that your"
 			break
 		}
-		m |= c[k].marks | noun
+		m |= c[k].marks | nounMark
 	}
 	for ; k < len(c); k++ {
-		m |= c[k].marks & everywhere
+		m |= c[k].marks & everywhereMarks
 	}
 	return m
 }
 
-func anyIs(c []word, k class) bool {
+func anyIs(c []word, k wordClass) bool {
 	for _, w := range c {
 		if w.is(k) {
 			return true
@@ -321,7 +326,7 @@ func anyIs(c []word, k class) bool {
 }
 
 // onlyAre reports whether all words are in one of these classes.
-func onlyAre(c []word, k class) bool {
+func onlyAre(c []word, k wordClass) bool {
 	for _, w := range c {
 		if !w.is(k) {
 			return false
@@ -333,8 +338,8 @@ func onlyAre(c []word, k class) bool {
 // gap returns the position of the first word before i that cannot stand between an auxiliary and its participle.
 func (s *sentence) gap(c []word, i int) int {
 	j := i - 1
-	for j >= 0 && (c[j].is(adv|clitic) || s.free && !c[j].is(have|is|was|block) ||
-		c[j].is(you|pron) && j > 0 && c[j-1].is(have|clitic)) { // "I've got you booked"
+	for j >= 0 && (c[j].is(wAdv|wClitic) || s.free && !c[j].is(wHave|wIs|wWas|wBlock) ||
+		c[j].is(wYou|wPron) && j > 0 && c[j-1].is(wHave|wClitic)) { // "I've got you booked"
 		j--
 	}
 	return j
@@ -344,56 +349,62 @@ func (s *sentence) gap(c []word, i int) int {
 func (s *sentence) own(c []word, i int) (start int, ok bool) {
 	w, j := c[i], s.gap(c, i)
 	object := s.object(c, i)
-	if w.is(stateOnly) || w.needs != 0 && w.needs&object == 0 {
+	if w.is(wStateOnly) || w.needs != 0 && w.needs&object == 0 {
 		return 0, false
 	}
 	switch {
-	case w.is(infinitive) && (!w.is(verb) || i > 0 && c[i-1].is(to)):
+	case w.is(wInfinitive) && (!w.is(wVerb) || i > 0 && c[i-1].is(wTo)):
 		start, ok = s.managed(c, i)
 	case j < 0:
-	case s.pastTense && c[j].is(self) && !c[j].is(plural) && !w.is(notPast):
+	case s.pastTense && c[j].is(wSelf) && !c[j].is(wPlural) && !w.is(wNotPast):
 		start, ok = j, true
-	case c[j].is(have):
+	case c[j].is(wHave):
 		start, ok = s.speaker(c, j, i)
 	default:
 		start, ok = s.joined(c, j, i)
 	}
-	if !ok || c[start].is(plural) && object&ours != 0 {
+	if !ok || c[start].is(wPlural) && object&oursMark != 0 {
 		return 0, false
 	}
+	return start, s.begins(c, start, i)
+}
+
+// begins reports whether the words between the beginning of the clause, or of its part, and the participle at i let the
+// speaker at start assert something.
+func (s *sentence) begins(c []word, start, i int) bool {
 	from := 0
-	if start > 0 && c[start-1].is(and) {
+	if start > 0 && c[start-1].is(wAnd) {
 		from = start
 	}
-	if start > from+1 && c[from].is(adv) && c[start-1].entry == (entry{}) { // "hi Tom"
-		return start, onlyAre(c[from:start-1], adv) && !anyIs(c[from:i], block)
+	if start > from+1 && c[from].is(wAdv) && c[start-1].wordEntry == (wordEntry{}) { // "hi Tom"
+		return onlyAre(c[from:start-1], wAdv) && !anyIs(c[from:i], wBlock)
 	}
 	// Other words before the speaker belong to a relative clause: "the table I have booked".
-	return start, !anyIs(c[from:i], block) && (s.free || onlyAre(c[from:start], adv|and|finished|sep|clitic))
+	return !anyIs(c[from:i], wBlock) && (s.free || onlyAre(c[from:start], wAdv|wAnd|wFinished|wSep|wClitic))
 }
 
 // managed finds the speaker of "was able to" before an infinitive.
 func (s *sentence) managed(c []word, i int) (start int, ok bool) {
 	for k := i - 1; k >= 0; k-- {
 		switch {
-		case !c[k].is(lately):
+		case !c[k].is(wLately):
 		case s.free:
 			for _, start := range []int{k - 1, k + 1} {
-				if start >= 0 && c[start].is(self) {
+				if start >= 0 && c[start].is(wSelf) {
 					return start, true
 				}
 			}
 		case i-k == 2:
-			return nearest(c, k)
+			return nearestSelf(c, k)
 		}
 	}
 	return 0, false
 }
 
-// nearest finds the speaker at j or before, without another subject in between.
-func nearest(c []word, j int) (start int, ok bool) {
-	for k := j; k >= 0 && !c[k].is(pron|you|is|was|block); k-- {
-		if c[k].is(self) {
+// nearestSelf finds the speaker at j or before, without another subject in between.
+func nearestSelf(c []word, j int) (start int, ok bool) {
+	for k := j; k >= 0 && !c[k].is(wPron|wYou|wIs|wWas|wBlock); k-- {
+		if c[k].is(wSelf) {
 			return k, true
 		}
 	}
@@ -403,62 +414,69 @@ func nearest(c []word, j int) (start int, ok bool) {
 // speaker finds the speaker before the auxiliary at j or, in some languages, after it.
 func (s *sentence) speaker(c []word, j, i int) (start int, ok bool) {
 	k := j - 1
-	for k >= 0 && c[k].is(clitic) {
+	for k >= 0 && c[k].is(wClitic) {
 		k--
 	}
-	if k >= 0 && c[k].is(self) {
+	if k >= 0 && c[k].is(wSelf) {
 		return k, true
 	}
-	return j, s.free && j+1 < i && c[j+1].is(self)
+	return j, s.free && j+1 < i && c[j+1].is(wSelf)
 }
 
 // joined finds the speaker of an action that follows another one: "I've looked at it and booked it".
 func (s *sentence) joined(c []word, j, i int) (start int, ok bool) {
-	if !s.pastTense || !anyIs(c[j+1:i], and) {
+	if !s.pastTense || !anyIs(c[j+1:i], wAnd) {
 		return 0, false
 	}
-	return nearest(c, j)
+	return nearestSelf(c, j)
 }
 
 // passive finds a state or a passive of something that actions change, without another actor.
 func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 	w, j := c[i], s.gap(c, i)
-	if j < 0 || w.is(notPassive) || !c[j].is(is|was) || anyIs(c[:i], block) {
+	if j < 0 || w.is(wNotPassive) || !c[j].is(wIs|wWas) || anyIs(c[:i], wBlock) {
 		return 0, false, false
 	}
-	if s.byOther(c, i) || anyIs(c[i+1:min(i+3, len(c))], full) || c[j].is(was) && anyIs(c[j:i], full) {
+	if s.byOther(c, i) || c[j].is(wWas) && anyIs(c[j:i], wFull) {
 		return 0, false, false
 	}
-	now := anyIs(c[j:min(i+3, len(c))], fresh) || s.free && anyIs(c[:i], fresh)
-	state := !c[j].is(was)
-	if state && (!w.is(ofState) && !now || !now && i+1 < len(c) && c[i+1].is(to)) { // "is scheduled to end"
+	now := anyIs(c[j:min(i+3, len(c))], wFresh) || s.free && anyIs(c[:i], wFresh)
+	state := !c[j].is(wWas)
+	if state && (!w.is(wOfState) && !now || !now && i+1 < len(c) && c[i+1].is(wTo)) { // "is scheduled to end"
 		return 0, false, false
 	}
-	end := j
-	for end > 0 && c[end-1].is(has|adv) {
-		end--
-	}
-	begin := 0
-	if s.free && onlyAre(c[:j], adv) {
-		begin, end = j+1, i
-	}
-	for k := begin; k+1 < end; k++ { // "I've moved it and you're booked"
-		if c[k].is(and) && c[k+1].is(pron|you|your|the) {
-			begin = k + 1
-		}
-	}
-	start, certain, ok := s.subject(c, begin, end, w, s.object(c, i))
+	begin, end := s.span(c, i, j)
+	start, certain, ok := subject(c, begin, end, w, s.object(c, i))
 	return start, !now, ok && (certain || !state || now)
 }
 
-// byOther reports whether a passive names the actor.
+// span returns where the subject of a passive begins and ends; the auxiliary is at j, the participle at i.
+func (s *sentence) span(c []word, i, j int) (begin, end int) {
+	if s.free && onlyAre(c[:j], wAdv) {
+		return j + 1, i
+	}
+	for end = j; end > 0 && c[end-1].is(wHas|wAdv); {
+		end--
+	}
+	for k := begin; k+1 < end; k++ { // "I've moved it and you're booked"
+		if c[k].is(wAnd) && c[k+1].is(wPron|wYou|wYour|wThe) {
+			begin = k + 1
+		}
+	}
+	return begin, end
+}
+
+// byOther reports whether a passive names the actor, or speaks of another state: "is booked out".
 func (s *sentence) byOther(c []word, i int) bool {
 	from := i + 1
+	if anyIs(c[from:min(i+3, len(c))], wFull) {
+		return true
+	}
 	if s.free {
 		from = 0
 	}
 	for k := from; k < len(c) && k <= i+3; k++ {
-		if c[k].is(by) && (k+1 == len(c) || !c[k+1].is(medium) && !unicode.IsDigit(s.next(c[k+1].start))) {
+		if c[k].is(wBy) && (k+1 == len(c) || !c[k+1].is(wMedium) && !unicode.IsDigit(s.next(c[k+1].start))) {
 			return true
 		}
 	}
@@ -467,25 +485,25 @@ func (s *sentence) byOther(c []word, i int) bool {
 
 // subject finds the subject of the participle w in c[from:to]; after are the marks of what follows it. certain: it is
 // the user's or was just spoken of.
-func (s *sentence) subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
-	for from < to && c[from].is(adv|and|finished) && !c[from].is(pron|your|the) {
+func subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
+	for from < to && c[from].is(wAdv|wAnd|wFinished) && !c[from].is(wPron|wYour|wThe) {
 		from++
 	}
 	if from >= to {
 		return 0, false, false
 	}
-	first, rest, m := c[from], c[from+1:to], after&everywhere
+	first, rest, m := c[from], c[from+1:to], after&everywhereMarks
 	for _, r := range rest {
 		m |= r.marks
 	}
 	switch {
-	case anyIs(rest, last|pron): // "your last order", "the hotel says that it"
-	case first.is(pron|you) && onlyAre(rest, adv|clitic):
-		return from, true, first.is(pron) && !w.is(stateOnly) || w.is(ofState) && (w.kind == KindBook || w.is(finished))
-	case first.is(your):
-		return from, true, len(rest) > 0 && (w.needs&^noun == 0 || w.needs&(m|first.marks) != 0)
-	case first.is(the):
-		return from, false, m&^everywhere != 0 && (w.needs&^noun == 0 || w.needs&m != 0)
+	case anyIs(rest, wLast|wPron): // "your last order", "the hotel says that it"
+	case first.is(wPron|wYou) && onlyAre(rest, wAdv|wClitic):
+		return from, true, first.is(wPron) && !w.is(wStateOnly) || w.is(wOfState) && (w.kind == KindBook || w.is(wFinished))
+	case first.is(wYour):
+		return from, true, len(rest) > 0 && (w.needs&^nounMark == 0 || w.needs&(m|first.marks) != 0)
+	case first.is(wThe):
+		return from, false, m&^everywhereMarks != 0 && (w.needs&^nounMark == 0 || w.needs&m != 0)
 	}
 	return 0, false, false
 }
@@ -493,23 +511,27 @@ func (s *sentence) subject(c []word, from, to int, w word, after marks) (start i
 // short reports whether a clause is only something and its participle: "Appointment booked", "Timer set for ten minutes".
 func (s *sentence) short(c []word, i int) bool {
 	const most = 3
-	if s.n == 1 && c[0].is(ofState) && !c[0].is(finished) { // "Booked!"
+	if s.n == 1 && c[0].is(wOfState) && !c[0].is(wFinished) { // "Booked!"
 		return true
 	}
-	if i == 0 || i >= most || !c[i].is(ofState) || i+1 < len(c) && !c[i+1].is(purpose) || anyIs(c[i:], is|was|block|have) {
+	if i == 0 || i >= most || !c[i].is(wOfState) || i+1 < len(c) && !c[i+1].is(wPurpose) || anyIs(c[i:], wIs|wWas|wBlock|wHave) {
 		return false
 	}
 	var m marks
 	for _, w := range c[:i] {
-		if m |= w.marks; w.marks == 0 && w.class != 0 && !w.is(adv|your) {
+		if m |= w.marks; w.marks == 0 && w.class != 0 && !w.is(wAdv|wYour) {
 			return false
 		}
 	}
-	return (m != 0 || i == 1 && c[0].is(all)) && !anyIs(c[:i], pron|you|self|block)
+	return (m != 0 || i == 1 && c[0].is(wAll)) && !anyIs(c[:i], wPron|wYou|wSelf|wBlock)
 }
 
 // isDone reports whether a clause says that something is done, and nothing else.
 func (s *sentence) isDone(c []word) bool {
-	whole := len(c) == 2 && c[0].is(all|is) || anyIs(c, pron) && (anyIs(c, is|was) && !anyIs(c, self) || anyIs(c, self) && anyIs(c, have))
-	return whole && onlyAre(c, adv|pron|is|has|was|finished|have|self|you|purpose)
+	state := wIs | wWas
+	if anyIs(c, wSelf) {
+		state = wHave
+	}
+	whole := len(c) == 2 && c[0].is(wAll|wIs) || anyIs(c, wPron) && anyIs(c, state)
+	return whole && onlyAre(c, wAdv|wPron|wIs|wHas|wWas|wFinished|wHave|wSelf|wYou|wPurpose)
 }

@@ -1,4 +1,4 @@
-package claims
+package calls
 
 import (
 	"encoding/json"
@@ -11,11 +11,11 @@ import (
 
 // labelled is a sentence of a part of the corpus, such as "en" or "en.held", with the kind that a person has given it;
 // "-" for no claim.
-type labelled struct{ part, kind, text string }
+type labelledSentence struct{ part, kind, text string }
 
-func corpus(t testing.TB) (all []labelled) {
+func claimCorpus(t testing.TB) (all []labelledSentence) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.txt")
+	files, err := filepath.Glob("testdata/claims/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
@@ -32,15 +32,15 @@ func corpus(t testing.TB) (all []labelled) {
 			if _, known := kindOf(kind); !ok || kind != "-" && !known {
 				t.Fatalf("%s: a line is a kind or -, tab, sentence: %q", file, line)
 			}
-			all = append(all, labelled{strings.TrimSuffix(filepath.Base(file), ".txt"), kind, text})
+			all = append(all, labelledSentence{strings.TrimSuffix(filepath.Base(file), ".txt"), kind, text})
 		}
 	}
 	return all
 }
 
-func languages(t testing.TB, codes ...string) Languages {
+func claimLanguages(t testing.TB, codes ...string) ClaimLanguages {
 	t.Helper()
-	l, err := ParseLanguages(codes)
+	l, err := ParseClaimLanguages(codes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,15 +48,15 @@ func languages(t testing.TB, codes ...string) Languages {
 }
 
 // score counts the sentences of a language.
-type score struct{ sentences, negatives, right, missed, wrong int }
+type claimScore struct{ sentences, negatives, right, missed, wrong int }
 
-func (s score) precision() float64 { return float64(s.right) / float64(s.right+s.wrong) }
-func (s score) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
+func (s claimScore) precision() float64 { return float64(s.right) / float64(s.right+s.wrong) }
+func (s claimScore) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
 
 // published are lower limits of the figures in docs/policy.md for each part of the corpus: precision and recall. The
 // tables were made with the parts "en" and "de". Never change them for sentences of the others: "held" was measured
 // while they were made, and "last" once, afterwards.
-var published = map[string][2]float64{
+var publishedFigures = map[string][2]float64{
 	"en": {0.95, 0.8}, "de": {0.95, 0.8},
 	"en.held": {0.98, 0.86}, "de.held": {0.96, 0.91},
 	"en.last": {0.979, 0.92}, "de.last": {0.97, 0.88},
@@ -64,12 +64,12 @@ var published = map[string][2]float64{
 
 // TestCorpus finds the claims of the corpus with all languages on, as a gateway with several languages does, and
 // prints the figures of docs/policy.md. Sentences are printed only of the parts that the tables were made with.
-func TestCorpus(t *testing.T) {
-	find, scores, kinds := languages(t, Known()...), map[string]*score{}, 0
-	for _, s := range corpus(t) {
+func TestClaimCorpus(t *testing.T) {
+	find, scores, kinds := claimLanguages(t, KnownClaimLanguages()...), map[string]*claimScore{}, 0
+	for _, s := range claimCorpus(t) {
 		sum := scores[s.part]
 		if sum == nil {
-			sum = &score{}
+			sum = &claimScore{}
 			scores[s.part] = sum
 		}
 		sum.sentences++
@@ -97,12 +97,12 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	right := 0
-	for part, want := range published {
+	for part, want := range publishedFigures {
 		s := scores[part]
 		if s == nil {
 			t.Fatalf("no corpus of %s", part)
 		}
-		t.Log(figures(part, *s))
+		t.Log(claimFigures(part, *s))
 		if s.precision() < want[0] || s.recall() < want[1] {
 			t.Errorf("%s: precision %.3f and recall %.3f, want at least %v", part, s.precision(), s.recall(), want)
 		}
@@ -111,21 +111,21 @@ func TestCorpus(t *testing.T) {
 		}
 		right += s.right
 	}
-	if len(scores) != len(published) {
-		t.Errorf("%d parts of the corpus, %d of them published", len(scores), len(published))
+	if len(scores) != len(publishedFigures) {
+		t.Errorf("%d parts of the corpus, %d of them published", len(scores), len(publishedFigures))
 	}
 	if kinds > right/50 {
 		t.Errorf("%d of %d claims have an unrelated kind", kinds, right)
 	}
 }
 
-func figures(name string, s score) string {
+func claimFigures(name string, s claimScore) string {
 	return fmt.Sprintf("%s: %d sentences, %d without a claim; precision %.3f, recall %.3f", name, s.sentences, s.negatives, s.precision(), s.recall())
 }
 
 // TestForms are the rules that single sentences of the corpus would not show.
-func TestForms(t *testing.T) {
-	find := languages(t, "en", "de")
+func TestClaimForms(t *testing.T) {
+	find := claimLanguages(t, "en", "de")
 	for _, tt := range []struct{ text, want string }{
 		{"", ""},
 		{"Okay. I've booked it, and I've sent you the details. Anything else?", "book:I've booked it; send:I've sent you the details"},
@@ -142,6 +142,31 @@ func TestForms(t *testing.T) {
 		{"Der Termin am 3. Mai ist jetzt eingetragen.", "book:Der Termin am 3. Mai ist jetzt eingetragen"},
 		{"Ihr Zahnarzttermin ist eingetragen.", "book:Ihr Zahnarzttermin ist eingetragen?"},
 		{"I've cancelled the old one and booked a new one.", "cancel:I've cancelled the old one and booked a new one; book:I've cancelled the old one and booked a new one"},
+		{"You could write: I have cancelled it.", ""},
+		{"Good news: I've cancelled it.", "cancel:I've cancelled it"},
+		{"I've forwarded past the intro. I've forwarded the mail.", "send:I've forwarded the mail"},
+		{"I've opened your calendar. I've opened a ticket.", "create:I've opened a ticket"},
+		{"I've reserved judgement. I've reserved a table.", "book:I've reserved a table"},
+		{"I've confirmed that your seat is free. I've confirmed that seat.", "book:I've confirmed that seat"},
+		{"I'm able to move your flight. I was able to move your flight.", "change:I was able to move your flight"},
+		{"Ich konnte den Tisch reservieren.", "book:Ich konnte den Tisch reservieren"},
+		{"Hi Tom I've booked it.", "book:I've booked it"},
+		{"Your 9 a.m. call is cancelled.", "cancel:Your 9 a.m. call is cancelled?"},
+		{"Ihr Vertrag wurde 2023 verlängert.", ""},
+		{"I've sent it, haven't I?", ""},
+		{"Ist Ihr Termin gebucht, wissen Sie das?", ""},
+		{"Ich habe das Licht an.", ""},
+		{"From what I can see, your seat has been booked.", ""},
+		{"If you agree, your seat is booked.", ""},
+		{"Supposing it rains, I've cancelled it.", ""},
+		{"Your last order has been placed. Your order has been placed.", "order:Your order has been placed?"},
+		{"Your flight is scheduled to leave.", ""},
+		{"We've updated our address. We've updated your address.", "change:We've updated your address"},
+		{"I've moved it and you're booked.", "change:I've moved it and you're booked; book:you're booked?"},
+		{"The door is locked. The door is locked now.", "switch:The door is locked now"},
+		{"Last week I've booked it.", ""},
+		{"Booked! Timer set for ten minutes.", "book:Booked?; create:Timer set for ten minutes?"},
+		{"Are you done with it? You've done it. I've done it.", "done:I've done it?"},
 		{strings.Repeat("x", 200) + " I've booked it.", ""},
 		{strings.Repeat("so ", 300) + ". I've booked it", "book:I've booked it"},
 	} {
@@ -159,52 +184,52 @@ func TestForms(t *testing.T) {
 	}
 }
 
-func TestLanguages(t *testing.T) {
-	if _, err := ParseLanguages([]string{"en", "xx"}); err == nil || !strings.Contains(err.Error(), `"xx"; use one of de, en`) {
+func TestClaimLanguages(t *testing.T) {
+	if _, err := ParseClaimLanguages([]string{"en", "xx"}); err == nil || !strings.Contains(err.Error(), `"xx"; use one of de, en`) {
 		t.Errorf("an unknown language: %v", err)
 	}
-	if l := languages(t); !l.None() || l.Find("I've booked it.") != nil {
+	if l := claimLanguages(t); !l.None() || l.Find("I've booked it.") != nil {
 		t.Error("without a language, something is found")
 	}
-	if l := languages(t, "en", "en"); len(l.Find("I've booked it.")) != 1 {
+	if l := claimLanguages(t, "en", "en"); len(l.Find("I've booked it.")) != 1 {
 		t.Error("a language that is named twice finds twice")
 	}
-	if l := languages(t, "en"); l.Find("Ich habe den Tisch reserviert.") != nil {
+	if l := claimLanguages(t, "en"); l.Find("Ich habe den Tisch reserviert.") != nil {
 		t.Error("English finds German")
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestClaimCheck(t *testing.T) {
 	book := Claim{Kind: KindBook}
 	weak := Claim{Kind: KindBook, Weak: true}
-	booked, sent, unknown := KindBook.set(), KindSend.set(), Kinds(0)
+	booked, sent, unknown := KindBook.set(), KindSend.set(), ClaimKinds(0)
 	for _, tt := range []struct {
 		name    string
 		claim   Claim
-		effects []Effect
-		want    Verdict
+		effects []ClaimEffect
+		want    ClaimVerdict
 	}{
-		{"nothing happened", book, nil, NoEffect},
-		{"it happened", book, []Effect{{Turn: 5, Kinds: booked}}, Matched},
-		{"in an earlier turn", book, []Effect{{Turn: 2, Kinds: booked}}, Matched},
-		{"by a related kind", book, []Effect{{Turn: 2, Kinds: KindCreate.set()}}, Matched},
-		{"something else in an earlier turn", book, []Effect{{Turn: 2, Kinds: sent}}, NoEffect},
-		{"something unknown in an earlier turn", book, []Effect{{Turn: 2, Kinds: unknown}}, Matched},
-		{"something else in this turn", book, []Effect{{Turn: 5, Kinds: sent}}, Matched},
-		{"it waits", book, []Effect{{Turn: 5, Kinds: booked, Waits: true}}, Waiting},
-		{"it waits since an earlier turn", book, []Effect{{Turn: 3, Kinds: booked, Waits: true}}, Waiting},
-		{"it waits, and something else happened", book, []Effect{{Turn: 5, Kinds: sent}, {Turn: 5, Kinds: booked, Waits: true}}, Waiting},
-		{"it waits, and it happened before", book, []Effect{{Turn: 2, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, Waiting},
-		{"one waits and one happened", book, []Effect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, Matched},
-		{"an old one waits, and one happened before", book, []Effect{{Turn: 2, Kinds: booked}, {Turn: 3, Kinds: booked, Waits: true}}, Matched},
-		{"something else waits", book, []Effect{{Turn: 5, Kinds: sent, Waits: true}}, NoEffect},
-		{"something else waits, and it happened", book, []Effect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: sent, Waits: true}}, Matched},
-		{"a lookup is no action", book, []Effect{{Turn: 5, Kinds: booked, Reads: true}}, NoEffect},
-		{"a lookup shows a state", weak, []Effect{{Turn: 5, Kinds: sent, Reads: true}}, Matched},
-		{"an earlier lookup shows a state", weak, []Effect{{Turn: 2, Kinds: booked, Reads: true}}, Matched},
-		{"an earlier lookup of something else", weak, []Effect{{Turn: 2, Kinds: sent, Reads: true}}, NoEffect},
-		{"a lookup, and it waits", weak, []Effect{{Turn: 5, Kinds: booked, Reads: true}, {Turn: 5, Kinds: booked, Waits: true}}, Waiting},
-		{"done", Claim{Kind: KindDone}, []Effect{{Turn: 2, Kinds: sent}}, Matched},
+		{"nothing happened", book, nil, ClaimNoEffect},
+		{"it happened", book, []ClaimEffect{{Turn: 5, Kinds: booked}}, ClaimMatched},
+		{"in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: booked}}, ClaimMatched},
+		{"by a related kind", book, []ClaimEffect{{Turn: 2, Kinds: KindCreate.set()}}, ClaimMatched},
+		{"something else in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: sent}}, ClaimNoEffect},
+		{"something unknown in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: unknown}}, ClaimMatched},
+		{"something else in this turn", book, []ClaimEffect{{Turn: 5, Kinds: sent}}, ClaimMatched},
+		{"it waits", book, []ClaimEffect{{Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"it waits since an earlier turn", book, []ClaimEffect{{Turn: 3, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"it waits, and something else happened", book, []ClaimEffect{{Turn: 5, Kinds: sent}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"it waits, and it happened before", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"one waits and one happened", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimMatched},
+		{"an old one waits, and one happened before", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 3, Kinds: booked, Waits: true}}, ClaimMatched},
+		{"something else waits", book, []ClaimEffect{{Turn: 5, Kinds: sent, Waits: true}}, ClaimNoEffect},
+		{"something else waits, and it happened", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: sent, Waits: true}}, ClaimMatched},
+		{"a lookup is no action", book, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}}, ClaimNoEffect},
+		{"a lookup shows a state", weak, []ClaimEffect{{Turn: 5, Kinds: sent, Reads: true}}, ClaimMatched},
+		{"an earlier lookup shows a state", weak, []ClaimEffect{{Turn: 2, Kinds: booked, Reads: true}}, ClaimMatched},
+		{"an earlier lookup of something else", weak, []ClaimEffect{{Turn: 2, Kinds: sent, Reads: true}}, ClaimNoEffect},
+		{"a lookup, and it waits", weak, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"done", Claim{Kind: KindDone}, []ClaimEffect{{Turn: 2, Kinds: sent}}, ClaimMatched},
 	} {
 		if got := tt.claim.Check(5, tt.effects); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -219,16 +244,16 @@ func TestCheck(t *testing.T) {
 
 func TestKindsOf(t *testing.T) {
 	for _, tt := range []struct {
-		want  Kinds
+		want  ClaimKinds
 		args  string
 		texts []string
 	}{
 		{0, ``, []string{"frobnicate"}},
-		{sets(KindBook), ``, []string{"appointment_v2"}},
-		{sets(KindBook), ``, []string{"bookTable"}},
-		{sets(KindCancel, KindDelete), `{"action":"cancel"}`, []string{"crm_delete"}},
-		{sets(KindSend), ``, []string{"x", "Verschickt eine Nachricht."}},
-		{sets(KindRemind), ``, []string{"", "Stellt einen WECKER"}},
+		{kindSet(KindBook), ``, []string{"appointment_v2"}},
+		{kindSet(KindBook), ``, []string{"bookTable"}},
+		{kindSet(KindCancel, KindDelete), `{"action":"cancel"}`, []string{"crm_delete"}},
+		{kindSet(KindSend), ``, []string{"x", "Verschickt eine Nachricht."}},
+		{kindSet(KindRemind), ``, []string{"", "Stellt einen WECKER"}},
 	} {
 		if got := KindsOf([]byte(tt.args), tt.texts...); got&tt.want != tt.want || tt.want == 0 && got != 0 {
 			t.Errorf("%v %s: %b, want %b", tt.texts, tt.args, got, tt.want)
@@ -237,7 +262,7 @@ func TestKindsOf(t *testing.T) {
 }
 
 // TestRecordings checks all that models said in the recorded sessions beside the repository: no statement is reported.
-func TestRecordings(t *testing.T) {
+func TestClaimsOfRecordings(t *testing.T) {
 	dir, _ := filepath.Abs(".")
 	var files []string
 	for ; len(files) == 0 && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -246,12 +271,12 @@ func TestRecordings(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("no shared/fixtures above the package: the recordings are not there")
 	}
-	find, words := languages(t, Known()...), 0
+	find, words := claimLanguages(t, KnownClaimLanguages()...), 0
 	for _, file := range files {
-		text, effects := said(t, file)
+		text, effects := saidInRecording(t, file)
 		words += len(strings.Fields(text))
 		for _, c := range find.Find(text) {
-			if why := c.Check(1, effects); why != Matched {
+			if why := c.Check(1, effects); why != ClaimMatched {
 				t.Errorf("%s: %q is %s", file, text[c.Start:c.End], why)
 			}
 		}
@@ -262,7 +287,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // said returns the words of a recording's model, an utterance on each line, and its tool calls.
-func said(t *testing.T, file string) (text string, effects []Effect) {
+func saidInRecording(t *testing.T, file string) (text string, effects []ClaimEffect) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -291,7 +316,7 @@ func said(t *testing.T, file string) (text string, effects []Effect) {
 		case f.Type == "session.output_transcript.delta":
 			text += f.Delta
 		case f.ToolCall != nil, f.Type == "response.function_call_arguments.done":
-			effects = append(effects, Effect{Turn: 1})
+			effects = append(effects, ClaimEffect{Turn: 1})
 		case f.ServerContent.TurnComplete:
 			text += "\n"
 		default:
@@ -303,8 +328,8 @@ func said(t *testing.T, file string) (text string, effects []Effect) {
 
 // TestNoClaimAllocatesNothing: the check runs in every turn.
 func TestNoClaimAllocatesNothing(t *testing.T) {
-	find := languages(t, Known()...)
-	for _, s := range corpus(t) {
+	find := claimLanguages(t, KnownClaimLanguages()...)
+	for _, s := range claimCorpus(t) {
 		if find.Find(s.text) == nil {
 			if n := testing.AllocsPerRun(10, func() { find.Find(s.text) }); n > 0 {
 				t.Fatalf("%v allocations for %q", n, s.text)
@@ -313,11 +338,11 @@ func TestNoClaimAllocatesNothing(t *testing.T) {
 	}
 }
 
-func FuzzFind(f *testing.F) {
-	for _, s := range corpus(f) {
+func FuzzClaims(f *testing.F) {
+	for _, s := range claimCorpus(f) {
 		f.Add(s.text)
 	}
-	find := languages(f, Known()...)
+	find := claimLanguages(f, KnownClaimLanguages()...)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, c := range find.Find(text) {
 			if c.Start < 0 || c.Start >= c.End || c.End > len(text) || c.Kind < KindBook || c.Kind > KindDone {
@@ -329,11 +354,11 @@ func FuzzFind(f *testing.F) {
 }
 
 // BenchmarkFind reads an answer of 600 characters without a claim, as most are, and the longest text of participles.
-func BenchmarkFind(b *testing.B) {
+func BenchmarkClaims(b *testing.B) {
 	answer := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
-	hostile := strings.Repeat("your booked sent set to ", maxText/24)
-	for _, codes := range [][]string{{"en"}, Known()} {
-		find := languages(b, codes...)
+	hostile := strings.Repeat("your booked sent set to ", maxClaimText/24)
+	for _, codes := range [][]string{{"en"}, KnownClaimLanguages()} {
+		find := claimLanguages(b, codes...)
 		for name, text := range map[string]string{"answer": answer, "hostile": hostile} {
 			b.Run(name+"/"+strings.Join(codes, ","), func(b *testing.B) {
 				b.ReportAllocs()

@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/protocol"
+)
+
+// liveRules let a Live model delegate what is typed, and its text model propose a payment.
+const liveRules = `
+name: delegation
+rules:
+  - when: {text: 'delegate it: pay$'}
+    do: [{call: {tool: pay, args: {amount: 5, to: Bob}}}]
+  - when: {text: 'handed over to you'}
+    do:
+      - call: {tool: pay, args: {amount: 5, to: Bob}}
+      - then:
+          - remember: {token: "${result.error.confirmation_request.token}", reference: "${result.error.details.reference}"}
+          - say: Please approve the payment.
+      - on_error: [{say: Please approve the payment.}]
+  - when: {text: 'The user approved pay'}
+    do: [say: Bob has his money.]
+  - when: {text: any}
+    do: [say: All right.]
+`
+
+// TestLive: a model without tools delegates a payment; the user hears that it needs approval, approves, and it runs once.
+func TestLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tools := newStageOn(t, nil)
+		st := newStack(t, "live", setting{timed: true, scenario: liveRules, tools: tools.box})
+		c := st.start(t, 16000)
+		c.say(&protocol.InputText{Text: "pay"})
+		asked := waitFor[*protocol.ConfirmationRequest](c)
+		if string(asked.Args) != paid {
+			t.Errorf("the user was asked %+v", asked)
+		}
+		c.hearsLive(t, "Please approve the payment.")
+		tools.ran(t, "pay", 0)
+		c.resolve(asked.Token, true)
+		if ended := waitFor[*protocol.ToolEnded](c); !ended.OK || ended.Tool != "pay" {
+			t.Errorf("the payment ended with %+v", ended)
+		}
+		c.hearsLive(t, "Bob has his money.")
+		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
+			t.Errorf("pay ran with %v", saw)
+		}
+	})
+}
+
+// hearsLive waits until the model has said a sentence.
+func (c *client) hearsLive(t *testing.T, sentence string) {
+	t.Helper()
+	for {
+		if m := waitFor[*protocol.Transcript](c); m.Role == "assistant" && strings.Contains(m.Text, sentence) {
+			return
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/internal/livewire"
+	"voicegw/internal/ws"
+	"voicegw/transport"
+	"voicegw/transport/openai"
+)
+
+const (
+	// readLimit bounds one frame from the provider, in bytes. Its frames have 100 ms of audio.
+	readLimit = 4 << 20
+	// maxEvents bounds the events of one frame, since they are handled all at once.
+	maxEvents = 256
+	// maxSetupEvents bounds the events before session.started.
+	maxSetupEvents = 100
+	// maxUnknownLogged bounds the unknown types that one connection logs.
+	maxUnknownLogged = 32
+	// leaveTime is how long the provider may take to confirm session.close, which tells the final usage. Nobody waits for it.
+	leaveTime = 3 * time.Second
+	// silentTime ends a connection over which nothing has come: the provider sends ten frames a second.
+	silentTime = 30 * time.Second
+)
+
+// conn is one open conversation. [transport.Conn] defines which goroutine may call what.
+type conn struct {
+	// Fixed once connected.
+	t    *Transport
+	ws   *ws.Conn
+	info transport.Info
+	desk *desk
+	feed feed
+
+	unknowns, malformed, slow atomic.Int64
+	heard                     atomic.Int64 // when the last frame came, Unix ns; zero before Notify
+	ready                     atomic.Bool  // session.started was received
+
+	// Owned by Recv.
+	dialog  dialog
+	pooled  *pcmBuf          // the audio of the current frame; nil for a frame without sound
+	answers int              // the model's answers so far
+	booked  int64            // the seconds that were reported
+	doom    transport.Kind   // what the provider has complained about last, if it explains an end
+	failed  *transport.Error // what Recv has returned
+	unknown map[string]struct{}
+
+	mu    sync.Mutex // guards the following fields
+	cause *transport.Error
+	inbox inbox
+
+	closing sync.Once
+	leaving *time.Timer // closes the socket; nil unless session.close was sent
+}
+
+// inbox is what other goroutines have for Recv.
+type inbox struct {
+	events []transport.Event
+	told   bool // a result went to the model
+}
+
+type pcmBuf struct{ b []byte }
+
+const pcmBufKeep = 64 << 10 // larger buffers are not kept, in bytes
+
+// pcmPool is shared by all connections: a buffer is taken only for a frame with sound.
+var pcmPool = sync.Pool{New: func() any { return &pcmBuf{} }}
+
+func newConn(t *Transport, setup transport.Setup) *conn {
+	return &conn{t: t, dialog: newDialog(), info: transport.Info{
+		Provider: t.opts.Name, Model: setup.Model, InputRate: sampleRate, OutputRate: sampleRate, Capabilities: t.Capabilities(setup.Model),
+	}}
+}
+
+func (c *conn) dial(ctx context.Context) *transport.Error {
+	header := map[string][]string{"User-Agent": {"voicegw"}}
+	if c.t.opts.APIKey != "" {
+		header["Authorization"] = []string{"Bearer " + c.t.opts.APIKey}
+	}
+	socket, resp, err := ws.Dial(ctx, c.t.url, &websocket.DialOptions{
+		HTTPClient: c.t.client, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
+	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
+	switch {
+	case err == nil:
+		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
+		return nil
+	case resp != nil && resp.StatusCode != 101:
+		return c.t.redact.RefusedHandshake(c.t.opts.Name, resp)
+	case ctx.Err() != nil:
+		return c.t.fault("dial", transport.KindOfContext(ctx.Err()), "no_handshake",
+			fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
+	}
+	return c.t.fault("dial", transport.KindRetry, "", err)
+}
+
+// setUp sends session.start and waits for session.started. ctx limits all of it.
+func (c *conn) setUp(ctx context.Context, start []byte) *transport.Error {
+	stop := context.AfterFunc(ctx, func() {
+		c.end(c.t.fault("setup", transport.KindOfContext(ctx.Err()), "no_session_started",
+			fmt.Errorf("the provider did not send session.started in time: %w", ctx.Err())))
+	})
+	defer stop()
+	writeErr := c.ws.Write(websocket.MessageText, start)
+	for range maxSetupEvents {
+		_, frame, err := c.ws.Read()
+		if err != nil {
+			return c.readError("setup", errors.Join(err, writeErr))
+		}
+		ev, err := livewire.ParseServerEvent(frame)
+		switch {
+		case err != nil:
+			c.malformed.Add(1)
+		case ev.Type == livewire.Started && ev.Session != nil:
+			c.ready.Store(true)
+			return c.adopt(ev.Session)
+		case ev.Type == livewire.Closed:
+			return c.closedBy(ev.Reason)
+		case ev.Type == livewire.Failed && ev.Error != nil && ev.Error.Code != livewire.CodeMissingScope:
+			// missing_scope comes before sessions that start. Any other error means that this one will not.
+			kind := transport.KindOfCode(ev.Error.Code, ev.Error.Type)
+			if kind == 0 {
+				kind = transport.KindInvalid
+			}
+			return c.t.reported("setup", kind, ev.Error)
+		case !livewire.Known(ev.Type):
+			c.unknowns.Add(1)
+		}
+	}
+	return c.t.fault("setup", transport.KindTimeout, "no_session_started", errTooMany)
+}
+
+func (c *conn) adopt(s *livewire.Session) *transport.Error {
+	c.info.SessionID = s.ID
+	if s.Model != "" {
+		c.info.Model = s.Model
+	}
+	if s.ExpiresAt > 0 {
+		c.info.ExpiresAt = time.Unix(s.ExpiresAt, 0).UTC()
+	}
+	if f := s.Audio.Format; f.Type != "" && (f.Type != "audio/pcm" || f.Rate != sampleRate) {
+		return c.t.fault("setup", transport.KindInvalid, "audio_format", errFormat)
+	}
+	return nil
+}
+
+func (c *conn) Info() transport.Info { return c.info }
+
+func (c *conn) Stats() transport.Stats {
+	return transport.Stats{UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load()}
+}
+
+func (c *conn) Ready() bool { return c.ws.Ready() }
+
+// Close implements transport.Conn. The provider is asked to end the session, so that no more seconds are charged; its
+// last messages are read later, by the socket's own events.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	first := c.cause == nil
+	if first {
+		c.cause = c.t.fault("close", transport.KindClosed, "", errClosed)
+	}
+	c.mu.Unlock()
+	c.feed.stop()
+	c.desk.leave(c)
+	if !first || !c.ws.Ready() || !c.ask() {
+		c.shut()
+	}
+	c.ws.Nudge()
+	return nil
+}
+
+// ask sends session.close, after which the socket stays open for leaveTime at most. It reports whether it did.
+func (c *conn) ask() bool {
+	if c.heard.Load() == 0 {
+		return false // no one reads
+	}
+	frame, err := livewire.ClientEvent{Type: livewire.Close}.Encode()
+	if err != nil || c.ws.Write(websocket.MessageText, frame) != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving = time.AfterFunc(leaveTime, c.shut)
+	return true
+}
+
+// shut closes the socket.
+func (c *conn) shut() {
+	c.closing.Do(func() {
+		if c.ws != nil {
+			_ = c.ws.CloseNow() // it is closed afterwards even if this returns an error
+		}
+	})
+}
+
+// end ends the connection for cause, unless it has ended already.
+func (c *conn) end(cause *transport.Error) {
+	c.mu.Lock()
+	if c.cause == nil {
+		c.cause = cause
+	}
+	c.mu.Unlock()
+	c.shut()
+}
+
+// ended returns why the connection ended, or nil.
+func (c *conn) ended() *transport.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+func (c *conn) readError(op string, err error) *transport.Error {
+	if cause := c.ended(); cause != nil {
+		return cause
+	}
+	var closed websocket.CloseError
+	kind, code := transport.KindRetry, strconv.Itoa(int(websocket.StatusAbnormalClosure))
+	switch {
+	case errors.As(err, &closed):
+		kind, code = openai.CloseKind(closed.Code, closed.Reason, c.ready.Load())
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		code = "frame_too_big"
+	case errors.Is(err, ws.ErrFlood):
+		code = "flood"
+	}
+	if c.doom != 0 && kind.Retryable() {
+		kind = c.doom // the provider gave the reason before
+	}
+	return c.t.fault(op, kind, code, err)
+}
+
+// closedBy returns the error for the reason of session.closed.
+func (c *conn) closedBy(reason string) *transport.Error {
+	if cause := c.ended(); cause != nil {
+		return cause
+	}
+	kind := transport.KindRetry
+	switch {
+	case reason == livewire.ReasonExpired:
+		kind = transport.KindExpired
+	case reason == livewire.ReasonContent:
+		kind = transport.KindFiltered
+	case c.doom != 0:
+		kind = c.doom
+	}
+	return c.t.fault("recv", kind, reason, fmt.Errorf("the provider has closed the session: %s", c.t.redact.Text(reason)))
+}
+
+// Notify implements transport.Conn. After Close has been reported, f is not called any more.
+func (c *conn) Notify(f func()) {
+	c.heard.Store(time.Now().UnixNano())
+	c.ws.Notify(func() {
+		if c.failed == nil {
+			f()
+		}
+		if c.failed != nil {
+			c.hearOut()
+		}
+	})
+}
+
+// hearOut reads the provider's last messages after Close.
+func (c *conn) hearOut() {
+	for {
+		_, frame, ok, err := c.ws.TryRead()
+		if err != nil || !ok {
+			if err != nil {
+				c.left()
+			}
+			return
+		}
+		if ev, err := livewire.ParseServerEvent(frame); err == nil && ev.Type == livewire.Closed {
+			if late := int64(math.Ceil(ev.Usage.Seconds)) - c.booked; late > 0 {
+				c.t.opts.Logger.Info("usage_after_close", "provider", c.info.Provider, "seconds", late)
+			}
+			c.left()
+			return
+		}
+	}
+}
+
+func (c *conn) left() {
+	c.mu.Lock()
+	if c.leaving != nil {
+		c.leaving.Stop()
+	}
+	c.mu.Unlock()
+	c.shut()
+}
+
+// Recv implements transport.Conn.
+func (c *conn) Recv() (transport.Event, error) {
+	for {
+		if ev := c.dialog.next(); ev != nil {
+			return ev, nil
+		}
+		c.release()
+		if c.failed != nil {
+			return nil, c.failed
+		}
+		if ev := c.deliver(); ev != nil {
+			return ev, nil
+		}
+		if cause := c.ended(); cause != nil {
+			c.over(cause, c.feed.seconds())
+			continue
+		}
+		_, frame, ok, err := c.ws.TryRead()
+		switch {
+		case err != nil:
+			cause := c.readError("recv", err)
+			c.over(cause, c.feed.seconds())
+		case !ok:
+			return nil, nil
+		default:
+			c.heard.Store(time.Now().UnixNano())
+			c.take(frame)
+		}
+	}
+}
+
+// deliver takes what other goroutines have left, and returns its first event.
+func (c *conn) deliver() transport.Event {
+	c.mu.Lock()
+	in := c.inbox
+	c.inbox = inbox{}
+	c.mu.Unlock()
+	if in.told {
+		c.dialog.told()
+	}
+	for _, ev := range in.events {
+		c.dialog.emit(ev)
+	}
+	return c.dialog.next()
+}
+
+// post leaves events for Recv; told means that the model has got a result. It may be called at any time.
+func (c *conn) post(told bool, events ...transport.Event) {
+	c.mu.Lock()
+	c.inbox.events = append(c.inbox.events, events...)
+	c.inbox.told = c.inbox.told || told
+	c.mu.Unlock()
+	c.ws.Nudge()
+}
+
+// over ends the reading: the last seconds are reported before Recv returns cause. After Close, the socket stays open for
+// the provider's last messages.
+func (c *conn) over(cause *transport.Error, seconds int64) {
+	if cause.Kind != transport.KindClosed {
+		c.end(cause)
+	}
+	c.feed.stop()
+	c.book(seconds)
+	c.failed = cause
+}
+
+// book reports the seconds since the last report.
+func (c *conn) book(seconds int64) {
+	if more := seconds - c.booked; more > 0 {
+		c.booked = seconds
+		c.dialog.emit(transport.Usage{Tokens: transport.Tokens{Seconds: more}})
+	}
+}
+
+func (c *conn) release() {
+	if c.pooled == nil {
+		return
+	}
+	if cap(c.pooled.b) <= pcmBufKeep {
+		pcmPool.Put(c.pooled)
+	}
+	c.pooled = nil
+}
+
+// decode decodes a piece of the model's audio; nil if it is not base64 of whole samples.
+func (c *conn) decode(sound []byte) []byte {
+	if c.pooled == nil {
+		c.pooled = pcmPool.Get().(*pcmBuf)
+	}
+	pcm, err := audio.AppendFromBase64(c.pooled.b[:0], sound)
+	if err != nil || len(pcm)%audio.BytesPerSample != 0 {
+		c.malformed.Add(1)
+		return nil
+	}
+	c.pooled.b = pcm
+	return pcm
+}

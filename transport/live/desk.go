@@ -1,0 +1,568 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/internal/livewire"
+	"voicegw/prompts"
+	"voicegw/transport"
+	"voicegw/transport/textmodel"
+)
+
+const (
+	maxTasks = 4 // delegations that run at once; others are refused with words
+	// maxRounds bounds the answers of the text model in one delegation. The last one gets no tools.
+	maxRounds = 8
+	maxCalls  = 16 // of one answer; the rest are left out
+	// maxAppends bounds the texts that the provider has not placed. It places one within a second.
+	maxAppends = 64
+	maxKnown   = 64 // ids of delegations, and of calls, that are remembered
+	// completeTime bounds one answer of the text model: the user waits, and nothing else ends the wait.
+	completeTime = 60 * time.Second
+)
+
+// dropTool is this package's own tool: the text model calls it about an earlier delegation.
+const dropTool = "drop_request"
+
+// desk answers the model's delegations: a text model does each on a goroutine of its own, with the session's tools. It
+// outlives its connection if the next one of the session takes it over.
+type desk struct {
+	t      *Transport
+	ctx    context.Context //nolint:containedctx // of all tasks, which outlive a connection
+	cancel context.CancelFunc
+	script script
+
+	order sync.Mutex // held while a text is sent, so that texts arrive in their order
+
+	mu           sync.Mutex // guards the following fields
+	conn         *conn      // nil between two connections
+	up           chan struct{}
+	text         *text
+	instructions string
+	tools        []textmodel.Tool
+	tasks        []*task             // running, oldest first
+	calls        map[string]openCall // without a result, by their name
+	unsent       []transport.Event   // calls that the last connection has not delivered
+	lost         []string            // the words of delegations whose calls went with a connection
+	appends      []addition          // not placed, oldest first
+	unsaid       string              // the last result, until the model speaks
+	known, seen  []string            // the latest ids of delegations and of the text model's calls
+	nextAppend   int
+	nextCall     int
+}
+
+// task is one delegation. Its fields are guarded by the desk's mu.
+type task struct {
+	id      string          // the provider's; empty on another connection
+	words   string          // the user's
+	dropped bool            // the user has replaced it
+	ctx     context.Context //nolint:containedctx // it ends with the task
+	cancel  context.CancelFunc
+}
+
+type openCall struct {
+	task   *task
+	result chan json.RawMessage // capacity 1; never closed
+}
+
+// addition is a text for the model.
+type addition struct {
+	id, kind, delegation, text string
+	own                        bool // of a task; the caller repeats its own texts
+}
+
+// deskFor returns the desk of a new connection: that of the last one, or a new one.
+func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
+	d, _ := setup.Carried.(*desk)
+	if d == nil || d.ctx.Err() != nil {
+		d = &desk{up: make(chan struct{}), calls: map[string]openCall{}}
+		d.ctx, d.cancel = context.WithCancel(context.Background())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.t, d.text, d.instructions = t, text, strings.TrimSpace(setup.Instructions+"\n\n"+prompts.BehindVoice)
+	d.tools = nil
+	for _, tool := range setup.Tools {
+		d.tools = append(d.tools, textmodel.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
+	}
+	d.script.begin(setup.History)
+	return d
+}
+
+// attach gives the desk a connection, with what the last one left.
+func (d *desk) attach(c *conn) {
+	d.mu.Lock()
+	d.conn, d.known = c, nil
+	for i := range d.appends {
+		d.appends[i].delegation = ""
+	}
+	waiting, unsent, lost := d.appends, d.unsent, d.lost
+	d.appends, d.unsent, d.lost = nil, nil, nil
+	if len(d.tasks) > 0 {
+		unsent = append([]transport.Event{transport.Interaction{InProgress: true}}, unsent...)
+	}
+	close(d.up)
+	d.mu.Unlock()
+	for _, a := range waiting {
+		_ = d.say(a.kind, nil, a.own, a.text) // the next read knows why it failed
+	}
+	if len(lost) > 0 {
+		_ = d.say(livewire.ThinkingAppend, nil, true, prompts.Unfinished(lost))
+	}
+	if len(unsent) > 0 {
+		c.post(false, unsent...)
+	}
+}
+
+// CarryOver implements transport.Carrier: the caller's next connection continues the work.
+func (c *conn) CarryOver() transport.Carried {
+	if c.desk.detach(c) {
+		return c.desk
+	}
+	return nil
+}
+
+// detach parts the desk from its connection, if there is anything to carry over. A delegation whose calls were made is
+// lost with the connection: the caller tells the model their results itself.
+func (d *desk) detach(c *conn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn != c {
+		return false
+	}
+	d.appends = slices.DeleteFunc(d.appends, func(a addition) bool { return !a.own })
+	if d.unsaid != "" && !slices.ContainsFunc(d.appends, func(a addition) bool { return a.kind == livewire.CommentaryAppend }) {
+		d.appends = append(d.appends, addition{kind: livewire.CommentaryAppend, text: d.unsaid, own: true})
+	}
+	if len(d.tasks) == 0 && len(d.appends) == 0 {
+		return false
+	}
+	d.conn, d.up = nil, make(chan struct{})
+	d.unsent = c.undelivered()
+	for name, call := range d.calls {
+		if slices.ContainsFunc(d.unsent, func(ev transport.Event) bool { return ev.(transport.ToolCall).Call == name }) {
+			continue
+		}
+		delete(d.calls, name)
+		if call.task.ctx.Err() == nil {
+			d.lost = append(d.lost, call.task.words)
+			call.task.cancel()
+		}
+	}
+	for _, t := range d.tasks {
+		t.id = ""
+	}
+	return true
+}
+
+// undelivered takes the calls that Recv has not returned.
+func (c *conn) undelivered() (calls []transport.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.inbox.events[:0]
+	for _, ev := range c.inbox.events {
+		if _, ok := ev.(transport.ToolCall); ok {
+			calls = append(calls, ev)
+		} else {
+			kept = append(kept, ev)
+		}
+	}
+	c.inbox.events = kept
+	return calls
+}
+
+// Drop implements transport.Carried.
+func (d *desk) Drop() { d.leave(nil) }
+
+// leave ends the desk with its connection, or without one.
+func (d *desk) leave(c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn == c {
+		d.cancel()
+	}
+}
+
+// busy reports whether a delegation runs.
+func (d *desk) busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.tasks) > 0
+}
+
+// knows remembers a delegation, and reports whether it was announced before.
+func (d *desk) knows(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return remember(&d.known, id)
+}
+
+func remember(list *[]string, id string) (known bool) {
+	if slices.Contains(*list, id) {
+		return true
+	}
+	if len(*list) == maxKnown {
+		*list = slices.Delete(*list, 0, 1)
+	}
+	*list = append(*list, id)
+	return false
+}
+
+// open starts a delegation.
+func (d *desk) open(r request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.tasks) >= maxTasks {
+		go d.refuse(r.id)
+		return
+	}
+	t := &task{id: r.id, words: r.words}
+	t.ctx, t.cancel = context.WithCancel(d.ctx)
+	prompt := d.prompt(t)
+	d.tasks = append(d.tasks, t)
+	if d.conn != nil {
+		d.conn.post(false, transport.Interaction{InProgress: true})
+	}
+	go d.run(t, prompt)
+}
+
+// refuse answers a delegation that is not begun.
+func (d *desk) refuse(id string) {
+	_ = d.say(livewire.CommentaryAppend, &task{id: id}, true, prompts.DelegationBusy) // a lost connection has no such delegation
+}
+
+// prompt returns the text model's input for a new delegation. The caller must hold mu.
+func (d *desk) prompt(t *task) textmodel.Prompt {
+	p := textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleSystem, Text: d.instructions}}, Tools: slices.Clone(d.tools)}
+	p.Messages = append(p.Messages, d.script.messages()...)
+	var open []string
+	for _, o := range d.tasks {
+		open = append(open, o.words)
+	}
+	if len(open) > 0 {
+		p.Tools = append(p.Tools, textmodel.Tool{Name: dropTool, Description: prompts.DropRequest, Parameters: dropParameters})
+	}
+	p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.Delegated(t.words, open), Notice: true})
+	return p
+}
+
+var dropParameters, _ = json.Marshal(map[string]any{
+	"type": "object", "required": []string{"number"}, "additionalProperties": false,
+	"properties": map[string]any{"number": map[string]any{"type": "integer", "minimum": 1, "description": prompts.DropRequestNumber}},
+})
+
+// run does a delegation. others are the requests that were open at its beginning.
+func (d *desk) run(t *task, p textmodel.Prompt) {
+	others := d.others(t)
+	defer d.finished(t)
+	for round := range maxRounds {
+		p.ToolsOff = round == maxRounds-1
+		reply, err := d.complete(t, p)
+		switch {
+		case t.ctx.Err() != nil:
+			return
+		case err != nil:
+			d.failed(t, err)
+			return
+		case len(reply.Calls) == 0 || p.ToolsOff:
+			d.answer(t, reply)
+			return
+		}
+		if text := strings.TrimSpace(reply.Text); text != "" {
+			_ = d.say(livewire.ThinkingAppend, t, true, prompts.StillWorking(text)) // it is only progress
+		}
+		reply.Calls = reply.Calls[:min(len(reply.Calls), maxCalls)]
+		results, ok := d.call(t, reply.Calls, others)
+		if !ok {
+			return
+		}
+		for i := range reply.Calls {
+			reply.Calls[i].Args = object(reply.Calls[i].Args)
+		}
+		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
+		for i, call := range reply.Calls {
+			p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleTool, Text: results[i], CallID: call.ID})
+		}
+	}
+}
+
+// object returns arguments as a prompt needs them.
+func object(args json.RawMessage) json.RawMessage {
+	var any map[string]json.RawMessage
+	if json.Unmarshal(args, &any) != nil || any == nil {
+		return json.RawMessage("{}")
+	}
+	return args
+}
+
+func (d *desk) others(t *task) []*task {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.tasks), func(o *task) bool { return o == t })
+}
+
+// complete asks the text model for its next answer.
+func (d *desk) complete(t *task, p textmodel.Prompt) (textmodel.Reply, error) {
+	d.mu.Lock()
+	text := d.text
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.ctx, completeTime)
+	defer cancel()
+	reply, err := text.model.Complete(ctx, p, func(string) {})
+	if u := reply.Usage; u != (textmodel.Usage{}) {
+		d.post(false, transport.Usage{Model: text.name, Tokens: transport.Tokens{
+			Input: u.Input, InputText: u.Input, CachedText: u.Cached, Output: u.Output, OutputText: u.Output,
+		}})
+	}
+	return reply, err //nolint:wrapcheck // failed classifies it
+}
+
+func (d *desk) post(told bool, events ...transport.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn != nil {
+		d.conn.post(told, events...)
+	}
+}
+
+// call makes calls through the session and waits for their results. ok is false if they are lost.
+func (d *desk) call(t *task, calls []textmodel.ToolCall, others []*task) (results []string, ok bool) {
+	if !d.connected(t) {
+		return nil, false
+	}
+	results = make([]string, len(calls))
+	waits := make([]chan json.RawMessage, len(calls))
+	events := []transport.Event{transport.Interaction{InProgress: true}}
+	for i, call := range calls {
+		if call.Name == dropTool {
+			results[i] = d.drop(call.Args, others)
+			continue
+		}
+		d.nextCall++
+		name := "call_" + strconv.Itoa(d.nextCall)
+		waits[i] = make(chan json.RawMessage, 1)
+		d.calls[name] = openCall{t, waits[i]}
+		ev := transport.ToolCall{Call: name, ID: call.ID, Name: call.Name, Args: object(call.Args)}
+		if json.Valid(call.Args) {
+			ev.Args = call.Args
+		}
+		if remember(&d.seen, call.ID) {
+			ev.ID = "" // some servers begin anew with each answer
+		}
+		events = append(events, ev)
+	}
+	d.conn.post(false, events...)
+	d.mu.Unlock()
+	for i, wait := range waits {
+		if wait == nil {
+			continue
+		}
+		select {
+		case out := <-wait:
+			results[i] = string(out)
+		case <-t.ctx.Done():
+			return nil, false
+		}
+	}
+	return results, true
+}
+
+// connected waits for a connection and returns with mu held, or false if the task has ended.
+func (d *desk) connected(t *task) bool {
+	for {
+		d.mu.Lock()
+		if d.conn != nil && t.ctx.Err() == nil {
+			return true
+		}
+		up := d.up
+		d.mu.Unlock()
+		select {
+		case <-up:
+		case <-t.ctx.Done():
+			return false
+		}
+	}
+}
+
+// drop answers dropTool. The caller must hold mu.
+func (d *desk) drop(args json.RawMessage, others []*task) string {
+	var in struct {
+		Number int `json:"number"`
+	}
+	if json.Unmarshal(args, &in) != nil || in.Number < 1 || in.Number > len(others) {
+		return prompts.NotDropped
+	}
+	others[in.Number-1].dropped = true
+	return prompts.Dropped
+}
+
+// result takes a tool's result. One for an unknown call is dropped.
+func (d *desk) result(r transport.ToolResult) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if call, ok := d.calls[r.Call]; ok {
+		delete(d.calls, r.Call)
+		call.result <- r.Output
+	}
+}
+
+// answer gives the text model's answer to the voice.
+func (d *desk) answer(t *task, reply textmodel.Reply) {
+	said := strings.TrimSpace(reply.Text)
+	if said == "" || reply.Refused {
+		d.tell(t, prompts.DelegationRefused)
+		return
+	}
+	d.script.add("assistant", said)
+	d.mu.Lock()
+	dropped := t.dropped
+	d.mu.Unlock()
+	if dropped {
+		_ = d.say(livewire.ThinkingAppend, t, true, prompts.DroppedResult(t.words, said)) // kept for the next connection
+		return
+	}
+	d.tell(t, said)
+}
+
+// tell gives the voice what it has to say about a delegation.
+func (d *desk) tell(t *task, words string) {
+	d.mu.Lock()
+	d.unsaid = words
+	d.mu.Unlock()
+	_ = d.say(livewire.CommentaryAppend, t, true, words) // kept for the next connection
+	d.post(true)
+}
+
+// failed tells the voice that the text model has failed.
+func (d *desk) failed(t *task, err error) {
+	kind := transport.KindRetry
+	var failed *textmodel.Error
+	switch {
+	case errors.As(err, &failed):
+		kind = failed.Kind
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = transport.KindTimeout
+	}
+	d.tell(t, prompts.DelegationFailed)
+	d.post(false, transport.Problem{Err: d.t.fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
+}
+
+func (d *desk) finished(t *task) {
+	t.cancel()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tasks = slices.DeleteFunc(d.tasks, func(o *task) bool { return o == t })
+	if len(d.tasks) == 0 && d.conn != nil {
+		d.conn.post(false, transport.Interaction{})
+	}
+}
+
+// said records that the model speaks.
+func (d *desk) said() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unsaid = ""
+}
+
+// remind asks the model for what it owes: a result, or a delegation. It does not wait for the network.
+func (d *desk) remind(result bool) {
+	d.mu.Lock()
+	text := prompts.OwedDelegation
+	if result {
+		text = prompts.OwedResult(d.unsaid)
+	}
+	d.mu.Unlock()
+	go func() { _ = d.say(livewire.InstructionsAppend, nil, false, text) }() // the next read knows why it failed
+}
+
+// say sends a text in pieces, about a task if t is not nil. Without a connection, own texts are kept for the next one.
+func (d *desk) say(kind string, t *task, own bool, text string) error {
+	d.order.Lock()
+	defer d.order.Unlock()
+	for _, piece := range livewire.Split(text, appendTokens) {
+		if err := d.append(kind, t, own, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append sends one text. The caller must hold order.
+func (d *desk) append(kind string, t *task, own bool, text string) error {
+	d.mu.Lock()
+	d.nextAppend++
+	a := addition{id: "append_" + strconv.Itoa(d.nextAppend), kind: kind, text: text, own: own}
+	if t != nil {
+		a.delegation = t.id
+	}
+	if len(d.appends) == maxAppends {
+		d.t.opts.Logger.Warn("append_dropped", "provider", d.t.opts.Name, "kind", d.appends[0].kind, "reason", "the provider has not placed it")
+		d.appends = slices.Delete(d.appends, 0, 1)
+	}
+	d.appends = append(d.appends, a)
+	c := d.conn
+	d.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	frame, err := livewire.ClientEvent{Type: a.kind, ID: a.id, Content: a.text, Delegation: a.delegation}.Encode()
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", a.kind, err)
+	}
+	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
+}
+
+// placed takes the acknowledgement of an append. Azure's names none: then it is the oldest of its kind.
+func (d *desk) placed(id, kind string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := d.find(id, kind); at >= 0 {
+		d.appends = slices.Delete(d.appends, at, at+1)
+	}
+}
+
+func (d *desk) find(id, kind string) int {
+	return slices.IndexFunc(d.appends, func(a addition) bool {
+		return id != "" && a.id == id || id == "" && livewire.AppendType(a.kind) == kind
+	})
+}
+
+// refused takes an error about an append, and reports whether it was about one that is sent again or kept.
+func (d *desk) refused(id string, e *livewire.Failure) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.find(id, "")
+	if at < 0 || id == "" {
+		return false
+	}
+	if e.Code == livewire.CodeContextIncomplete {
+		return true // the session ends, and the next connection gets it
+	}
+	a := d.appends[at]
+	d.appends = slices.Delete(d.appends, at, at+1)
+	tokens := livewire.Tokens(a.text)
+	if e.Code != livewire.CodeInvalidValue || e.Param != "content" || tokens < 2*leastTokens {
+		return false
+	}
+	go func() { // it has more tokens than estimated
+		d.order.Lock()
+		defer d.order.Unlock()
+		for _, half := range livewire.Split(a.text, tokens/2+1) {
+			_ = d.append(a.kind, &task{id: a.delegation}, a.own, half) // the next read knows why it failed
+		}
+	}()
+	return true
+}
+
+// leastTokens is the shortest text that is split because the provider has found it too long.
+const leastTokens = 50

@@ -1,0 +1,233 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"voicegw/internal/livewire"
+	"voicegw/internal/testutil"
+	"voicegw/prompts"
+	"voicegw/transport"
+	"voicegw/transport/textmodel"
+)
+
+func call(id, name, args string) textmodel.ToolCall {
+	return textmodel.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}
+}
+
+// TestDelegation: the text model gets the conversation and the tools, its calls go through the session, their results
+// come back to it, and its answer is said. Its tokens are counted as its own.
+func TestDelegation(t *testing.T) {
+	s := newServer(t)
+	conn, p := s.connect(transport.Setup{Instructions: "You are Ada.", History: []transport.Past{transport.PastUser{Text: "I am Bob."}},
+		Tools: []transport.Tool{{Name: "book", Description: "Books.", Parameters: json.RawMessage(`{"type":"object"}`)}}})
+	p.delegate("item_1", "Book a table.", 400)
+	a := testutil.WaitNext(t, "the prompt", s.model.asked)
+	if !strings.Contains(a.Messages[0].Text, "You are Ada.") || a.Messages[1].Text != "I am Bob." || a.Messages[2].Text != "Book a table." ||
+		!strings.Contains(a.last().Text, `"Book a table."`) || len(a.Tools) != 1 || a.Tools[0].Name != "book" || a.ToolsOff {
+		t.Errorf("the prompt is %+v", a.Prompt)
+	}
+	a.reply <- textmodel.Reply{Text: "A moment.", Calls: []textmodel.ToolCall{call("x", "book", `{"n":2}`), call("x", "book", `nothing`)},
+		Usage: textmodel.Usage{Input: 9, Output: 2}}
+	if u := awaited[transport.Usage](t, conn); u.Model != "words-1" || u.Tokens.InputText != 9 || u.Tokens.OutputText != 2 {
+		t.Errorf("the usage is %+v", u)
+	}
+	if e := p.wants(livewire.ThinkingAppend, "item_1"); e.Content != prompts.StillWorking("A moment.") {
+		t.Errorf("the progress is %q", e.Content)
+	}
+	first, second := awaited[transport.ToolCall](t, conn), awaited[transport.ToolCall](t, conn)
+	if first.ID != "x" || second.ID != "" || string(first.Args) != `{"n":2}` || string(second.Args) != "{}" || first.Call == second.Call {
+		t.Errorf("the calls are %+v and %+v", first, second)
+	}
+	for _, c := range []transport.ToolCall{second, first} {
+		if err := conn.Send(context.Background(), transport.ToolResult{Call: c.Call, Output: json.RawMessage(`{"of":"` + c.Call + `"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := testutil.WaitNext(t, "the second prompt", s.model.asked)
+	results := b.Messages[len(b.Messages)-2:]
+	if results[0].Text != `{"of":"`+first.Call+`"}` || results[1].Text != `{"of":"`+second.Call+`"}` {
+		t.Errorf("the results are %+v", results)
+	}
+	b.reply <- textmodel.Reply{Text: "It is booked for two."}
+	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != "It is booked for two." {
+		t.Errorf("said is %q", e.Content)
+	}
+	if awaited[transport.Interaction](t, conn).InProgress {
+		t.Error("the delegation is not over")
+	}
+}
+
+// TestTwoAtOnce: the second delegation knows of the first, and may drop it: then the first one's result is not said.
+func TestTwoAtOnce(t *testing.T) {
+	s := newServer(t)
+	_, p := s.connect(transport.Setup{})
+	p.delegate("item_1", "Book for two.", 400)
+	first := testutil.WaitNext(t, "the first prompt", s.model.asked)
+	p.delegate("item_1", "", 500) // the provider repeats itself
+	p.delegate("item_2", " No, for three.", 800)
+	second := testutil.WaitNext(t, "the second prompt", s.model.asked)
+	if text := second.last().Text; !strings.Contains(text, `(1) "Book for two."`) || !strings.Contains(text, `"No, for three."`) {
+		t.Errorf("the second prompt ends in %q", text)
+	}
+	second.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("a", dropTool, `{"number":1}`), call("b", dropTool, `{"number":7}`)}}
+	second = testutil.WaitNext(t, "the third prompt", s.model.asked)
+	if results := second.Messages[len(second.Messages)-2:]; results[0].Text != prompts.Dropped || results[1].Text != prompts.NotDropped {
+		t.Errorf("dropping is answered with %+v", results)
+	}
+	second.reply <- textmodel.Reply{Text: "Booked for three."}
+	p.wants(livewire.CommentaryAppend, "item_2")
+	first.reply <- textmodel.Reply{Text: "Booked for two."}
+	if e := p.wants(livewire.ThinkingAppend, "item_1"); !strings.Contains(e.Content, "Booked for two.") {
+		t.Errorf("the dropped result is %q", e.Content)
+	}
+}
+
+// TestDelegationsFail: each ends in words for the user.
+func TestDelegationsFail(t *testing.T) {
+	s := newServer(t)
+	conn, p := s.connect(transport.Setup{})
+	p.delegate("item_1", "Book.", 400)
+	testutil.WaitNext(t, "the prompt", s.model.asked).fail <- &textmodel.Error{Kind: transport.KindQuota, Err: errors.New("empty")}
+	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != prompts.DelegationFailed {
+		t.Errorf("a failure is told as %q", e.Content)
+	}
+	if problem := awaited[transport.Problem](t, conn); problem.Err.Kind != transport.KindQuota || problem.Err.Op != "delegation" {
+		t.Errorf("the problem is %v", problem.Err)
+	}
+	p.delegate("item_2", " Again.", 800)
+	testutil.WaitNext(t, "the prompt", s.model.asked).reply <- textmodel.Reply{Refused: true, Text: "No."}
+	if e := p.wants(livewire.CommentaryAppend, "item_2"); e.Content != prompts.DelegationRefused {
+		t.Errorf("a refusal is told as %q", e.Content)
+	}
+	for i, id := range []string{"a", "b", "c", "d"} {
+		p.delegate(id, " More.", 1000+int64(i)*100)
+		testutil.WaitNext(t, "the prompt", s.model.asked)
+	}
+	p.delegate("e", " More.", 1500)
+	if e := p.wants(livewire.CommentaryAppend, "e"); e.Content != prompts.DelegationBusy {
+		t.Errorf("one too many is told as %q", e.Content)
+	}
+}
+
+// TestRounds: the last answer of the text model gets no tools.
+func TestRounds(t *testing.T) {
+	s := newServer(t)
+	conn, p := s.connect(transport.Setup{Tools: []transport.Tool{{Name: "again"}}})
+	p.delegate("item_1", "Go.", 400)
+	for round := range maxRounds {
+		a := testutil.WaitNext(t, "the prompt", s.model.asked)
+		if a.ToolsOff != (round == maxRounds-1) {
+			t.Fatalf("round %d: tools off is %v", round, a.ToolsOff)
+		}
+		a.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("", "again", "{}")}}
+		if !a.ToolsOff {
+			_ = conn.Send(context.Background(), transport.ToolResult{Call: awaited[transport.ToolCall](t, conn).Call, Output: json.RawMessage("{}")})
+		}
+	}
+	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != prompts.DelegationRefused {
+		t.Errorf("said is %q", e.Content)
+	}
+}
+
+// TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. A
+// delegation whose call went with the old one is named to the model, because the session tells the result itself.
+func TestCarriedOver(t *testing.T) {
+	s := newServer(t)
+	conn, p := s.connect(transport.Setup{})
+	p.delegate("item_1", "Find Ada.", 400)
+	done := testutil.WaitNext(t, "a prompt", s.model.asked)
+	p.delegate("item_2", " Book a room.", 800)
+	runs := testutil.WaitNext(t, "a prompt", s.model.asked)
+	p.delegate("item_3", " Call Bob.", 1200)
+	calls := testutil.WaitNext(t, "a prompt", s.model.asked)
+	done.reply <- textmodel.Reply{Text: "Ada is in Vienna."}
+	p.wants(livewire.CommentaryAppend, "item_1") // and is never acknowledged
+	calls.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("x", "phone", "{}")}}
+	awaited[transport.ToolCall](t, conn)
+	if err := conn.Send(context.Background(), transport.UserText{Text: "Hello?"}); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(livewire.InstructionsAppend, "")
+
+	carried := transport.CarryOver(conn.Conn)
+	_ = conn.Close()
+	next, p := s.connect(transport.Setup{Carried: carried})
+	carried.Drop() // it is taken: this changes nothing
+	got := map[string]string{}
+	for range 2 {
+		e := testutil.WaitNext(t, "an append", p.frames)
+		got[e.Type] = e.Content
+		if e.Delegation != "" {
+			t.Errorf("%+v names a delegation of another session", e)
+		}
+	}
+	if got[livewire.CommentaryAppend] != "Ada is in Vienna." || got[livewire.ThinkingAppend] != prompts.Unfinished([]string{"Call Bob."}) {
+		t.Errorf("carried over is %v", got)
+	}
+	runs.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("y", "book", "{}")}}
+	c := awaited[transport.ToolCall](t, next)
+	_ = next.Send(context.Background(), transport.ToolResult{Call: c.Call, Output: json.RawMessage(`{}`)})
+	testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Text: "Booked."}
+	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Booked." {
+		t.Errorf("said is %q", e.Content)
+	}
+	if transport.CarryOver(conn.Conn) != nil {
+		t.Error("it is carried over twice")
+	}
+}
+
+// TestNotCarried: work that no connection takes ends with Drop, and an idle connection leaves none.
+func TestNotCarried(t *testing.T) {
+	s := newServer(t)
+	conn, p := s.connect(transport.Setup{})
+	if carried := transport.CarryOver(conn.Conn); carried != nil {
+		t.Errorf("an idle connection leaves %v", carried)
+	}
+	p.delegate("item_1", "Find Ada.", 400)
+	testutil.WaitNext(t, "a prompt", s.model.asked) // and is never answered
+	carried := transport.CarryOver(conn.Conn)
+	_ = conn.Close()
+	carried.Drop()
+}
+
+// TestAppends: a text that the provider finds too long is sent in halves, one that it places is forgotten, and others
+// are reported.
+func TestAppends(t *testing.T) {
+	s := newServer(t)
+	conn, p := s.connect(transport.Setup{})
+	text := strings.Repeat("Many words are here. ", 100)
+	if err := conn.Send(context.Background(), transport.UserText{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	e := p.wants(livewire.InstructionsAppend, "")
+	rest := p.wants(livewire.InstructionsAppend, "")
+	if e.Content+" "+rest.Content != strings.TrimSpace(prompts.Entered(text)) {
+		t.Errorf("the pieces are %q and %q", e.Content, rest.Content)
+	}
+	p.send(`{"type":"error","error":{"code":"invalid_value","param":"content","message":"too long","client_event_id":%q}}`, e.ID)
+	one, two := p.wants(livewire.InstructionsAppend, ""), p.wants(livewire.InstructionsAppend, "")
+	if words := one.Content + " " + two.Content; !strings.HasPrefix(e.Content, words) {
+		t.Errorf("the halves are %q and %q", one.Content, two.Content)
+	} else if words != e.Content {
+		p.wants(livewire.InstructionsAppend, "")
+		p.send(`{"type":"session.instructions.appended"}`)
+	}
+	p.send(`{"type":"error","client_event_id":%q,"error":{"code":"rate_limit_exceeded","message":"slower"}}`, one.ID)
+	if problem := awaited[transport.Problem](t, conn); problem.Err.Kind != transport.KindRateLimit {
+		t.Errorf("the problem is %v", problem.Err)
+	}
+	p.send(`{"type":"session.instructions.appended","client_event_id":%q}`, two.ID)
+	p.send(`{"type":"session.instructions.appended"}`) // Azure names none
+	testutil.WaitUntil(t, "all is placed", func() bool {
+		d := conn.Conn.(*liveConn).desk
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.appends) == 0
+	})
+}
+
+type liveConn = conn

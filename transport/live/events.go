@@ -1,0 +1,142 @@
+package live
+
+import (
+	"bytes"
+	"math"
+
+	"voicegw/internal/livewire"
+	"voicegw/internal/openaiwire"
+	"voicegw/transport"
+)
+
+// take turns a frame into events.
+func (c *conn) take(frame []byte) {
+	if _, sound, ok := openaiwire.ReadAudio(frame, livewire.AudioDelta, "delta"); ok {
+		c.sound(sound)
+		c.book(max(c.booked, 1)) // the session knows early that its seconds are reported
+	} else {
+		c.event(frame)
+	}
+	if c.failed != nil {
+		return
+	}
+	c.follow()
+	if c.dialog.pending() > maxEvents {
+		c.over(c.t.fault("recv", transport.KindRetry, "too_many_events", errCrammed), c.feed.seconds())
+	}
+}
+
+// follow starts what the frame has made due.
+func (c *conn) follow() {
+	for _, r := range c.dialog.requests() {
+		c.desk.open(r)
+	}
+	switch c.dialog.reminders() {
+	case remindDelegation:
+		c.desk.remind(false)
+	case remindResult:
+		c.desk.remind(true)
+	}
+	if c.dialog.answers != c.answers {
+		c.answers = c.dialog.answers
+		c.desk.said()
+	}
+	c.dialog.working = c.desk.busy()
+}
+
+var zeros = bytes.Repeat([]byte("A"), 100*bytesPerMS/3*4)
+
+// sound takes audio in base64. Digital silence in a silence is not decoded.
+func (c *conn) sound(sound []byte) {
+	if n := len(sound); n%4 == 0 && n <= len(zeros) && bytes.Equal(sound, zeros[:n]) && n/4*3%2 == 0 && c.dialog.silence(n/4*3) {
+		return
+	}
+	if pcm := c.decode(sound); len(pcm) > 0 {
+		c.dialog.sound(pcm)
+	}
+}
+
+// event takes any other event than audio in its usual form.
+func (c *conn) event(frame []byte) {
+	ev, err := livewire.ParseServerEvent(frame)
+	if err != nil || ev.Type == "" {
+		c.malformed.Add(1)
+		return
+	}
+	switch ev.Type {
+	case livewire.AudioDelta:
+		c.slow.Add(1)
+		c.sound(ev.Sound)
+	case livewire.OutputTranscript:
+		c.dialog.said(ev.Delta, ev.StartMS, ev.EndMS)
+		c.desk.script.note(&c.dialog)
+	case livewire.InputTranscript:
+		c.dialog.heard(ev.Delta, ev.StartMS, ev.EndMS)
+		c.desk.script.note(&c.dialog)
+	case livewire.DelegationCreated:
+		c.delegated(&ev)
+	case livewire.InstructionsAppended, livewire.ThinkingAppended, livewire.CommentaryAppended:
+		c.desk.placed(ev.ClientID, ev.Type)
+	case livewire.UsageUpdated:
+		c.book(int64(math.Floor(min(max(ev.Usage.Seconds, 0), maxSeconds))))
+	case livewire.Failed:
+		c.problem(ev.Error, ev.ClientID)
+	case livewire.Closed:
+		c.over(c.closedBy(ev.Reason), max(int64(math.Ceil(min(max(ev.Usage.Seconds, 0), maxSeconds))), c.booked))
+	default:
+		if !livewire.Known(ev.Type) {
+			c.unknownEvent(ev.Type)
+		}
+	}
+}
+
+// maxSeconds bounds a report of usage: a session lasts two hours.
+const maxSeconds = 24 * 3600
+
+func (c *conn) delegated(ev *livewire.ServerEvent) {
+	if t := ev.Delegation.Target; t != "" && t != livewire.DelegateToClient || ev.Delegation.ID == "" {
+		return
+	}
+	if c.desk.knows(ev.Delegation.ID) {
+		return // it was announced before
+	}
+	if !c.dialog.delegated(ev.Delegation.ID, ev.OffsetMS) {
+		go c.desk.refuse(ev.Delegation.ID)
+	}
+}
+
+// problem handles an error event, which leaves the session open.
+func (c *conn) problem(e *livewire.Failure, clientID string) {
+	if e == nil {
+		c.malformed.Add(1)
+		return
+	}
+	if clientID == "" {
+		clientID = e.ClientID
+	}
+	if c.desk.refused(clientID, e) {
+		return
+	}
+	kind := transport.KindOfCode(e.Code, e.Type)
+	switch {
+	case e.Code == livewire.CodeMissingScope, e.Code == livewire.CodeContextIncomplete:
+		kind = transport.KindIgnore
+	case kind == transport.KindAuth, kind == transport.KindQuota, kind == transport.KindExpired, kind == transport.KindFiltered:
+		c.doom = kind
+	case kind == 0 || kind == transport.KindInvalid:
+		kind = transport.KindRefused
+	}
+	c.dialog.emit(transport.Problem{Err: c.t.reported("recv", kind, e)})
+}
+
+func (c *conn) unknownEvent(kind string) {
+	c.unknowns.Add(1)
+	if _, again := c.unknown[kind]; again || len(c.unknown) >= maxUnknownLogged {
+		return
+	}
+	if c.unknown == nil {
+		c.unknown = make(map[string]struct{})
+	}
+	c.unknown[kind] = struct{}{}
+	c.t.opts.Logger.Warn("event_unknown", "provider", c.info.Provider, "type", c.t.redact.Text(kind))
+}

@@ -1,0 +1,206 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/internal/livewire"
+	"voicegw/internal/ws"
+	"voicegw/prompts"
+	"voicegw/transport"
+)
+
+const (
+	// feedEvery is the length of a piece of silence: as long as the provider's own pieces.
+	feedEvery = 100 * time.Millisecond
+	// feedPatience is how late a client's audio may be: silence before it would delay the model's hearing for good.
+	feedPatience = 300 * time.Millisecond
+	// feedPause is how long a client that sends no audio counts as one that is late.
+	feedPause = 2 * time.Second
+	// feedMost is how much silence is sent at once after a delay of this process. The rest of the time is lost to the model.
+	feedMost = time.Second
+)
+
+// silence is the event with feedEvery of silence.
+var silence = livewire.AppendAudio(nil, make([]byte, audio.Bytes(sampleRate, feedEvery)))
+
+// feed sends the client's audio, and silence while there is none: also before its first and while it is muted. Without
+// audio the model's time stands still: it answers nothing, and ends after about 30 s (see live.md).
+type feed struct {
+	// Fixed after start.
+	c     *conn
+	timer *time.Timer
+
+	stopped atomic.Bool
+	sent    atomic.Int64 // bytes
+
+	mu    sync.Mutex // guards the following fields; held while audio is sent
+	until time.Time  // when the audio sent so far will have been heard
+	last  time.Time  // when the client last sent audio
+}
+
+func (f *feed) start(c *conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.c, f.until = c, time.Now()
+	f.timer = time.AfterFunc(feedEvery, f.turn)
+}
+
+// stop does not wait for a running turn, which ends with the socket.
+func (f *feed) stop() {
+	f.stopped.Store(true)
+	f.timer.Stop()
+}
+
+// seconds returns the length of the audio sent, rounded up: that is what the provider charges.
+func (f *feed) seconds() int64 {
+	const second = sampleRate * audio.BytesPerSample
+	return (f.sent.Load() + second - 1) / second
+}
+
+// audio sends the client's audio. It allocates nothing.
+func (f *feed) audio(pcm []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for now := time.Now(); len(pcm) > 0; {
+		n := min(len(pcm), maxAppend)
+		m := ws.NewMessage()
+		m.B = livewire.AppendAudio(m.B, pcm[:n])
+		if err := f.c.ws.Send(websocket.MessageText, m); err != nil {
+			return err //nolint:wrapcheck // Send classifies it
+		}
+		f.last = now
+		f.add(n, now)
+		pcm = pcm[n:]
+	}
+	return nil
+}
+
+// maxAppend bounds the PCM of one event, in bytes; the provider's limit is not documented.
+const maxAppend = 1 << 20
+
+func (f *feed) add(n int, now time.Time) {
+	f.sent.Add(int64(n))
+	if least := now.Add(-feedMost); f.until.Before(least) {
+		f.until = least
+	}
+	f.until = f.until.Add(audio.Duration(sampleRate, n))
+}
+
+// pause takes the client's announcement that no audio follows.
+func (f *feed) pause() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = time.Time{}
+}
+
+// turn sends the silence that is due.
+func (f *feed) turn() {
+	if !f.mu.TryLock() { // the client's audio is being sent, or Close stops the feed
+		f.c.rearm()
+		return
+	}
+	defer f.mu.Unlock()
+	if f.stopped.Load() {
+		return
+	}
+	now := time.Now()
+	if at := f.c.heard.Load(); at > 0 && now.Sub(time.Unix(0, at)) > silentTime {
+		f.c.end(f.c.t.fault("recv", transport.KindRetry, "silent", errSilent))
+		return
+	}
+	patience := time.Duration(0)
+	if now.Sub(f.last) < feedPause {
+		patience = feedPatience
+	}
+	if now.Sub(f.until) >= patience {
+		f.fill(now)
+	}
+	f.timer.Reset(max(feedEvery, f.until.Add(patience+feedEvery).Sub(now)))
+}
+
+// rearm lets another turn follow one that found the feed in use.
+func (c *conn) rearm() { time.AfterFunc(feedEvery, c.feed.turn) }
+
+func (f *feed) fill(now time.Time) {
+	if least := now.Add(-feedMost); f.until.Before(least) {
+		f.until = least
+	}
+	for now.Sub(f.until) >= feedEvery && f.c.ws.Ready() {
+		m := ws.NewMessage()
+		m.B = append(m.B, silence...)
+		if f.c.ws.Send(websocket.MessageText, m) != nil {
+			return // the next read knows why
+		}
+		f.add(audio.Bytes(sampleRate, feedEvery), now)
+	}
+}
+
+// Send implements transport.Conn.
+func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
+	if cause := c.ended(); cause != nil {
+		return cause
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { c.end(c.t.fault("send", transport.KindClosed, "", context.Cause(ctx))) })
+		defer stop()
+	}
+	if in, ok := cmd.(*transport.AudioIn); ok && in != nil {
+		if err := c.feed.audio(in.PCM); err != nil {
+			return c.sendError(err)
+		}
+		return nil
+	}
+	return c.control(cmd)
+}
+
+func (c *conn) sendError(err error) *transport.Error {
+	if cause := c.ended(); cause != nil {
+		return cause
+	}
+	return c.t.fault("send", transport.KindRetry, "1006", err)
+}
+
+func (c *conn) control(cmd transport.Command) error {
+	switch cmd := cmd.(type) {
+	case transport.AudioPause:
+		c.feed.pause()
+	case transport.UserText:
+		c.desk.script.add("user", cmd.Text)
+		return c.written(c.desk.say(livewire.InstructionsAppend, nil, false, prompts.Entered(cmd.Text)))
+	case transport.AddItem:
+		role, text := entry(cmd.Item)
+		c.desk.script.add(role, text)
+		who := map[string]string{"user": prompts.KnownUser, "assistant": prompts.KnownAssistant}[role]
+		if who == "" {
+			who = prompts.KnownNote
+		}
+		return c.written(c.desk.say(livewire.ThinkingAppend, nil, false, prompts.Known(who, text)))
+	case transport.Respond:
+		if cmd.Instructions != "" {
+			return c.written(c.desk.say(livewire.InstructionsAppend, nil, false, cmd.Instructions))
+		}
+	case transport.ToolResult:
+		c.desk.result(cmd)
+	case transport.ActivityStart, transport.ActivityEnd, transport.Interrupt, transport.Truncate, transport.Reconfigure, transport.Image:
+		// The model decides alone when the user has finished, and nothing else can be told to it.
+	default:
+		return c.t.fault("send", transport.KindInvalid, "", errCommand)
+	}
+	return nil
+}
+
+func (c *conn) written(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case c.ended() == nil:
+		return c.t.fault("send", transport.KindRetry, "1006", err)
+	}
+	return c.ended()
+}

@@ -1,0 +1,207 @@
+// Package live speaks OpenAI Live (gpt-live-1), at OpenAI and Azure. The model hears and speaks at the same time on one
+// endless track and has no turns, items or tools. This package derives them, so that a session need not know:
+//
+//   - dialog makes answers, items and transcripts of the track and its timed transcripts. It drops silent output.
+//   - feed sends silence while the client sends no audio, because the model's time is its input.
+//   - desk answers the model's delegations with a text model. Its calls are [transport.ToolCall] events, so the caller's
+//     policy applies to them; its answer goes back to the voice.
+//
+// What the wire cannot do is in the capabilities: no answer can be stopped, truncated or requested without words, and
+// instructions cannot change. An interruption is only the caller's flush; the model stops by itself, and its answer ends
+// when it is quiet.
+//
+// The events and limits are those of package livewire, which names the sources.
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"voicegw/internal/livewire"
+	"voicegw/transport"
+	"voicegw/transport/openai"
+	"voicegw/transport/textmodel"
+)
+
+const defaultName = "live"
+
+// Options configure the connection to a provider. The public service needs only APIKey.
+type Options struct {
+	// Name is returned by Transport.Name. Empty means "live".
+	Name string
+	// APIKey is sent as a bearer token.
+	APIKey string
+	// BaseURL has the SDK's form, https://host/v1; of Azure, https://name.openai.azure.com is enough. Empty means OpenAI's.
+	BaseURL string
+	// Model and Voice are for a Setup without them. On Azure Model is the deployment.
+	Model, Voice string
+	// Simulated means that BaseURL is the simulator's.
+	Simulated bool
+	// HTTPClient makes the handshake, without redirects. May be nil.
+	HTTPClient *http.Client
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// Transport opens Live connections. It may be used concurrently.
+type Transport struct {
+	opts   Options
+	url    string
+	own    bool // OpenAI's service or the simulator, whose models have known names
+	client *http.Client
+	redact openai.Redactor
+	text   atomic.Pointer[text]
+}
+
+// text is the model that answers delegations.
+type text struct {
+	model textmodel.Model
+	name  string
+}
+
+var _ transport.Transport = (*Transport)(nil)
+
+// New checks the options. An error wraps one of package openai's, and shows no key.
+func New(opts Options) (*Transport, error) {
+	opts.Name = cmp.Or(opts.Name, defaultName)
+	opts.Model = cmp.Or(opts.Model, livewire.Model)
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	u, version, err := openai.ServiceURL(defaultName, cmp.Or(opts.BaseURL, openai.DefaultBaseURL))
+	if err != nil {
+		return nil, err
+	}
+	if version != "" {
+		return nil, fmt.Errorf("live: Options.BaseURL: %w: Live has no api-version: remove it", openai.ErrBadURL)
+	}
+	if opts.APIKey == "" && opts.BaseURL == "" {
+		return nil, fmt.Errorf("live: Options.APIKey: %w: set the provider's key", openai.ErrNoKey)
+	}
+	if err := openai.CheckKey(defaultName, opts.APIKey); err != nil {
+		return nil, err
+	}
+	path := strings.TrimSuffix(strings.TrimSuffix(u.Path, livewire.Path), "/v1")
+	if path == "" && strings.HasSuffix(u.Hostname(), ".openai.azure.com") {
+		path = "/openai"
+	}
+	u.Path = path + livewire.Path
+	client := &http.Client{}
+	if opts.HTTPClient != nil {
+		*client = *opts.HTTPClient
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if opts.APIKey != "" && openai.PlainText(u) {
+		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", u.Host,
+			"fix", "use https in the base URL: the API key crosses the network readable")
+	}
+	return &Transport{opts: opts, url: u.String(), own: opts.Simulated || u.Hostname() == "api.openai.com",
+		client: client, redact: openai.Redactor(opts.APIKey)}, nil
+}
+
+// UseText sets the model that answers delegations of later connections, and its name for prices.
+func (t *Transport) UseText(model textmodel.Model, name string) { t.text.Store(&text{model, name}) }
+
+// Name implements transport.Transport.
+func (t *Transport) Name() string { return t.opts.Name }
+
+// Model implements transport.Transport.
+func (t *Transport) Model() string { return t.opts.Model }
+
+// Models implements transport.Transport. There is one model (developers.openai.com/api/docs/models, read 2026-11-28).
+func (t *Transport) Models() []string {
+	if !t.own {
+		return nil
+	}
+	return []string{livewire.Model}
+}
+
+// Refuses implements transport.Transport: the service has no other family.
+func (t *Transport) Refuses(model string) bool {
+	return t.own && !strings.HasPrefix(strings.ToLower(model), "gpt-live-1") || strings.Contains(strings.ToLower(model), "realtime")
+}
+
+// Voices implements transport.Transport.
+func (t *Transport) Voices(string) []string {
+	list := slices.DeleteFunc(slices.Clone(livewire.Voices), func(v string) bool { return v == livewire.DefaultVoice })
+	return append([]string{livewire.DefaultVoice}, list...)
+}
+
+// Capabilities implements transport.Transport. There is one row.
+func (t *Transport) Capabilities(string) transport.Capabilities {
+	return transport.Capabilities{
+		// No event says where the user speaks, and none ends an answer: see package livewire's sources.
+		Tools: transport.ToolsAsync, ToolCancelNotice: true, // a delegation outlives an interruption, and so do its calls
+		AddItem: transport.AddItemLive, History: transport.HistoryContent,
+		UsageCumulative: true, ConnectionLife: livewire.Life,
+		Source: "developers.openai.com/api/docs/guides/live and api/reference/resources/live, and one recorded session, read 2026-11-28; " +
+			"two hours measured by others (aplisay/llm-agent#306)",
+	}
+}
+
+var (
+	errNoText  = errors.New("no text model answers its delegations: set chat.base_url, or give an openai or gemini provider its api_key")
+	errClosed  = errors.New("closed by this side")
+	errCommand = errors.New("not a command of package transport")
+	errSilent  = errors.New("the provider has sent nothing for too long")
+	errFormat  = errors.New("the server announces audio other than the PCM16 of 24 kHz that was asked for")
+	errTooMany = errors.New("the provider did not start the session within the first events")
+	errCrammed = errors.New("a frame from the provider contains too many events")
+	errLong    = errors.New("the instructions are longer than the model allows: shorten the agent's")
+)
+
+func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
+	return t.redact.Fault(t.opts.Name, op, kind, code, err)
+}
+
+// reported returns an error that the provider reported.
+func (t *Transport) reported(op string, kind transport.Kind, e *livewire.Failure) *transport.Error {
+	text := e.Type + ": " + e.Message
+	if e.Param != "" {
+		text += " (" + e.Param + ")"
+	}
+	err := t.fault(op, kind, e.Code, errors.New(t.redact.Text(text)))
+	err.RetryAfter = transport.WaitIn(e.Message)
+	return err
+}
+
+// Connect implements transport.Transport: it dials, sends session.start and waits for session.started.
+func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	setup.Model, setup.Voice = cmp.Or(setup.Model, t.opts.Model), cmp.Or(setup.Voice, t.opts.Voice)
+	text := t.text.Load()
+	if text == nil {
+		return nil, t.fault("setup", transport.KindInvalid, "", errNoText)
+	}
+	start, err := startFrame(setup)
+	if err != nil {
+		return nil, t.fault("setup", transport.KindInvalid, "", err)
+	}
+	c := newConn(t, setup)
+	if err := c.dial(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.setUp(ctx, start); err != nil {
+		c.end(err)
+		return nil, err
+	}
+	c.desk = deskFor(t, setup, text)
+	c.desk.attach(c)
+	c.feed.start(c)
+	return c, nil
+}
+
+// Wire is this package's row in the table of wires. It has no settings of its own.
+func Wire() transport.Wire {
+	return transport.Wire{
+		Name: defaultName, Simulated: true,
+		New: func(p transport.Provider) (transport.Transport, error) {
+			return New(Options{Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
+				Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger})
+		},
+	}
+}
