@@ -8,6 +8,7 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
+	"voicegw/internal/checks"
 	"voicegw/internal/conversation"
 	"voicegw/internal/cost"
 	"voicegw/internal/user"
@@ -59,6 +60,7 @@ type Options struct {
 	// Instructions makes the system text. It must explain the mark, which precedes the gateway's own messages.
 	// timeZone is an IANA name or empty. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
+	Checks       *checks.Set          // check the assistant's words before the client gets them; nil checks nothing
 	Claims       calls.ClaimLanguages // the languages in which the assistant's claims are checked
 	Rules        calls.Policy         // the rules for tool calls. Rules.Mode is ignored: it is always text.
 	Audit        func(audit.Record)   // receives the records of tool calls. It must not block. Nil discards them.

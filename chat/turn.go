@@ -74,6 +74,7 @@ type attempt struct {
 	toolsOff  bool
 	nudged    bool
 	corrected bool // the model was asked to correct a claim
+	restarted bool // a check stopped an answer, and the model was asked for another one
 	replaying bool // an answer of an earlier attempt is being taken again
 }
 
@@ -279,20 +280,27 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		t.items++
 		item := t.item()
 		began, said := time.Now(), strings.Builder{}
-		reply, err := t.complete(ctx, p, func(s string) {
+		show := func(s string) {
 			said.WriteString(s)
 			if t.first == 0 {
 				t.first = time.Since(t.began)
 			}
 			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
-		})
+		}
+		reply, stop, err := t.reply(ctx, p, show)
 		if err != nil {
-			if strings.TrimSpace(said.String()) != "" { // already shown to the client
-				left := errors.Is(context.Cause(ctx), errLeft)
-				t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
-					Text: said.String(), Turn: t.number, Interrupted: left, Broken: !left})
-			}
+			t.brokenOff(ctx, began, said.String())
 			return t.modelFailed(ctx, err)
+		}
+		if stop != nil {
+			again, failure := t.stopped(stop, &reply, show)
+			if failure != nil {
+				return failure
+			}
+			if again {
+				most++
+				continue
+			}
 		}
 		if reply.Text != "" {
 			t.emit(&protocol.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
@@ -314,6 +322,16 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		}
 	}
 	return noAnswer()
+}
+
+// brokenOff keeps the part of an incomplete answer that was shown to the client.
+func (t *turn) brokenOff(ctx context.Context, began time.Time, shown string) {
+	if strings.TrimSpace(shown) == "" {
+		return
+	}
+	left := errors.Is(context.Cause(ctx), errLeft)
+	t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
+		Text: shown, Turn: t.number, Interrupted: left, Broken: !left})
 }
 
 // announce stores calls that are about to run, if any has side effects, so that an attempt after a crash repeats them.

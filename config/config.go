@@ -432,6 +432,8 @@ type Safeguards struct {
 	Claims Claims `key:"claims"`
 	// Sentences said in exactly the given words: docs/exact.md.
 	Exact Exact `key:"exact"`
+	// Checks of what the assistant says, before the user gets it: docs/checks.md.
+	Checks Checks `key:"checks"`
 }
 
 // Observation is how an operator observes the gateway, without a section of its own.
@@ -475,7 +477,8 @@ func defaultFor(all []transport.Wire) *Config {
 			Claims: Claims{Languages: []string{"de", "en"}},
 			Confirmation: Confirmation{Voice: confirmButton, Phone: confirmNoKeys, Life: setting.QuestionLife,
 				QuestionsPerTool: setting.QuestionsPerTool, Questions: setting.Questions},
-			Exact: Exact{Fallback: "model", Format: "wav", Timeout: setting.SpeechTimeout},
+			Exact:  Exact{Fallback: "model", Format: "wav", Timeout: setting.SpeechTimeout},
+			Checks: Checks{Rules: CheckRules{}},
 		},
 		MCP:   MCP{Servers: MCPServers{}, PerMinute: setting.MCPCalls, Confirm: confirmAPI},
 		Store: Store{Replicas: setting.Replicas, Sync: syncAlways},

@@ -29,6 +29,7 @@ var namedSections = []named{
 	sectionOf(authJWTPrefix, "issuer", "issuer", func(c *Config) map[string]*AuthIssuer { return c.Auth.JWT }, newIssuer),
 	sectionOf(webhooksPrefix, "webhook", "url", func(c *Config) map[string]*Webhook { return c.Webhooks },
 		func() *Webhook { return &Webhook{Events: webhook.Types(), Timeout: 10 * time.Second} }),
+	sectionOf(checksPrefix, "check", "kind", func(c *Config) map[string]*Check { return c.Checks.Rules }, newCheck),
 	sectionOf(mcpServersPrefix, "MCP server", "url", func(c *Config) map[string]*MCPServer { return c.MCP.Servers },
 		func() *MCPServer { return &MCPServer{} }),
 }

@@ -25,6 +25,7 @@ var (
 	someIssuer  = map[string]string{"auth.jwt.any.issuer": "https://id.example.com", "auth.jwt.any.audience": "voice"}
 	someMCP     = map[string]string{"mcp.lock": "/etc/mcp.lock.json", "mcp.servers.any.url": "https://crm.example.com/mcp"}
 	program     = map[string]string{"mcp.lock": "/etc/mcp.lock.json", "mcp.servers.any.command": "/bin/crm"}
+	someCheck   = map[string]string{"checks.rules.any.kind": "words", "checks.rules.any.words": "damn"}
 	someWebhook = map[string]string{"webhooks.any.url": "https://hooks.example.com", "webhooks.any.secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 )
 
@@ -150,6 +151,13 @@ func twoValues() map[string]alternatives {
 		"mcp.servers.any.user_header": of(someMCP, "mcp.servers.any.user_header", "", "x-user"),
 		"mcp.servers.any.command":     of(program, "mcp.servers.any.command", "/bin/crm", "/bin/mrc"),
 		"mcp.servers.any.env":         of(program, "mcp.servers.any.env", "", "A=b"),
+		"checks.order":                {someCheck, with(someCheck, "checks.order", "any")},
+		"checks.rules.any.kind":       {someCheck, with(nil, "checks.rules.any.kind", "patterns", "checks.rules.any.patterns", "damn")},
+		"checks.rules.any.patterns":   of(with(nil, "checks.rules.any.kind", "patterns"), "checks.rules.any.patterns", "a", "b"),
+		"checks.rules.any.url":        of(with(nil, "checks.rules.any.kind", "http"), "checks.rules.any.url", "https://a.example.com", "https://b.example.com"),
+		"checks.rules.any.secret":     of(someCheck, "checks.rules.any.secret", "", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+		"checks.rules.any.question":   of(with(nil, "checks.rules.any.kind", "model"), "checks.rules.any.question", "Is it?", "Is it not?"),
+		"checks.rules.any.outcome":    of(someCheck, "checks.rules.any.outcome", "cut", "end"),
 		"webhooks.any":                {nil, someWebhook},
 		"webhooks.any.url":            of(someWebhook, "webhooks.any.url", "https://hooks.example.com", "https://skooh.example.com"),
 		"webhooks.any.secret":         of(someWebhook, "webhooks.any.secret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_YWJjZGVmMDEyMzQ1Njc4OTAxMjM0NTY3ODlhYmNkZWY="),
@@ -163,7 +171,7 @@ func twoValuesOf(key string, f field) (alternatives, bool) {
 	var base map[string]string
 	for prefix, makes := range map[string]map[string]string{
 		"auth.keys.any.": someKey, "auth.jwt.any.": with(someIssuer, "auth.jwt.any.jwks_url", "https://id.example.com/keys"),
-		"webhooks.any.": someWebhook, "mcp.servers.any.": someMCP, "providers.any.": with(nil, "providers.any.wire", "openai"),
+		"webhooks.any.": someWebhook, "mcp.servers.any.": someMCP, "checks.rules.any.": someCheck, "providers.any.": with(nil, "providers.any.wire", "openai"),
 	} {
 		if strings.HasPrefix(key, prefix) {
 			base = makes

@@ -47,6 +47,7 @@ func (v validator) validate() {
 		v.bad("claims.languages", "claims.languages: %v.", err)
 	}
 	v.validateExact()
+	v.validateChecks()
 	v.validateToolDirs()
 	v.validateMCP()
 	v.validateTLS()

@@ -16,7 +16,7 @@ func TestWrongIsNotMissing(t *testing.T) {
 	}
 	// What else the setting needs, so that the value is all that is wrong.
 	bases := map[string]map[string]string{
-		"auth.keys.any.": someKey, "auth.jwt.any.": someIssuer, "webhooks.any.": someWebhook, "mcp.servers.any.": someMCP,
+		"auth.keys.any.": someKey, "auth.jwt.any.": someIssuer, "webhooks.any.": someWebhook, "mcp.servers.any.": someMCP, "checks.rules.any.": someCheck,
 		"providers.any.":   {"providers.any.wire": "openai"},
 		"cluster.":         {"cluster.listen": "127.0.0.1:9000", "cluster.url": "http://10.0.0.1:9000", "cluster.secret": strings.Repeat("a", 32), "store.url": "nats://nats:4222"},
 		"kb.embeddings.":   {"kb.embeddings.base_url": "https://e.example.com", "kb.embeddings.model": "m"},

@@ -17,6 +17,7 @@ import (
 	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
+	"voicegw/internal/checks"
 	"voicegw/internal/logging"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/testutil"
@@ -43,6 +44,7 @@ type setting struct {
 	model    string // empty for the adapter's default
 	limits   session.Limits
 	policy   orchestrator.Policy
+	checks   *checks.Set    // of the assistant's words; may be nil
 	tools    *toolbox       // may be nil
 	agents   session.Agents // nil for the default one
 	notice   string         // of the default agent
@@ -132,7 +134,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	set.patient()
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
-		Limits: set.limits, Policy: set.policy, Agents: set.agents, Speech: set.speech,
+		Limits: set.limits, Policy: set.policy, Checks: set.checks, Agents: set.agents, Speech: set.speech,
 		Logger: testutil.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}
 	opts.Agent.Notice = set.notice

@@ -50,6 +50,7 @@ const (
 	FlushUserText   FlushReason = "user_text"
 	FlushUserStop   FlushReason = "user_stop"
 	FlushUserAction FlushReason = "user_action" // the user has approved or declined something
+	FlushCheck      FlushReason = "check"       // a check has stopped the answer
 	FlushSessionEnd FlushReason = "session_end" // the session ends now
 
 	FlushConnectionLost FlushReason = "connection_lost" // the client has resumed without the item
@@ -156,6 +157,7 @@ const (
 	FailureTranscription Failure = "transcription_failed"
 	FailureNotAvailable  Failure = "not_available"  // the model takes no images or, with Ref OfContext, no context
 	FailureUnsent        Failure = "unsent"         // no connection, or with Ref OfContext too much context waits
+	FailureChecked       Failure = "content_filter" // checks have stopped every answer to a turn
 	FailureNoSpeech      Failure = "no_speech"      // the user only tapped the push-to-talk button
 	FailureEnding        Failure = "session_ending" // the session is ending
 )
@@ -235,6 +237,7 @@ const (
 	EndLost     EndReason = "provider_lost"
 	EndGone     EndReason = "client_gone"
 	EndBudget   EndReason = "budget"              // of the session, its user or its key
+	EndChecked  EndReason = "checked"             // by a check of the assistant's words
 	EndLapsed   EndReason = "credentials_expired" // the client's credentials have expired
 	EndNotice   EndReason = "notice_unheard"      // the notice could not be said, or was not heard
 )

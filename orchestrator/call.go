@@ -249,6 +249,9 @@ func (m *callControl) interrupt(reason FlushReason) {
 	if m.user.voice == muted {
 		return // the user hears the farewell to its end
 	}
+	if m.policy.HoldsBack {
+		m.do(DropHeld{})
+	}
 	m.settleTurn()
 	m.carryOut(m.calls.Interrupted(m.continues))
 	if m.flush(reason) {

@@ -150,18 +150,19 @@ func (m *callControl) mindSpending() {
 	case m.away():
 		m.end(EndBudget)
 	case !m.down():
-		m.sayFarewell()
+		if m.turn != nil {
+			m.interrupt(FlushSessionEnd)
+		}
+		m.sayFarewell(EndBudget, prompts.BudgetNotice)
 	}
 }
 
-func (m *callControl) sayFarewell() {
-	if m.turn != nil {
-		m.interrupt(FlushSessionEnd)
-	}
+// sayFarewell ends the session after last words, in a turn of their own.
+func (m *callControl) sayFarewell(why EndReason, words string) {
 	m.openCausedTurn()
-	m.farewell.why = EndBudget
+	m.farewell.why = why
 	m.endAfter(registry.EndAfterFarewellSpoken)
-	m.sendNotice(prompts.BudgetNotice)
+	m.sendNotice(words)
 }
 
 func (s State) endReason() EndReason { return cmp.Or(s.farewell.why, EndTool) }

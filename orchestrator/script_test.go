@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/internal/audit"
+	"voicegw/internal/checks"
 	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
@@ -109,6 +110,7 @@ func (w words) caps() transport.Capabilities {
 // policy is what the first line says of the operator's rules.
 func (w words) policy() Policy {
 	p := Policy{RefuseUnsaid: w.has("refuse"), ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
+	p.HoldsBack = w.has("held")
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = calls.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if w.has("claims") {
@@ -198,6 +200,9 @@ func (w words) input() Input {
 		return UserContext{Text: w.text("text"), Role: transport.Role(w.id("role")), Known: w.has("known")}
 	case "ask":
 		return UserAsk{Instructions: w.text("instructions")}
+	case "stopped":
+		return AnswerStopped{checks.Stop{Item: w.id("item"), Why: checks.Matched,
+			Rule: &checks.Rule{Name: "rude", Outcome: checks.Outcome(w.id("outcome")), Say: w.text("say")}}}
 	case "stop":
 		return UserInterrupt{}
 	case "press":

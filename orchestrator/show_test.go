@@ -69,6 +69,8 @@ func show(a Action) string {
 		return line
 	case ClaimUnmatched:
 		return fmt.Sprintf("ClaimUnmatched %d %s %s %q %s", a.Turn, a.Item, a.Kind, a.Text, a.Why)
+	case AnswerChecked:
+		return fmt.Sprintf("AnswerChecked %d %s %s %s %s", a.Turn, a.Item, a.Rule.Name, a.Rule.Outcome, a.Why)
 	case Audit:
 		return showRecord(a.Record)
 	case Failed:

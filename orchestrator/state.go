@@ -35,6 +35,7 @@ type Policy struct {
 	Keypad bool
 	// RefuseUnsaid does not let the model read an exact sentence without audio: a session whose notice cannot be said ends.
 	RefuseUnsaid bool
+	HoldsBack    bool                 // the session holds answers back for checks and wants DropHeld
 	Claims       calls.ClaimLanguages // the languages in which the assistant's claims are checked; see [ClaimUnmatched]
 }
 
@@ -75,6 +76,7 @@ type State struct {
 	phase      Phase
 	lastActive time.Time // when the user or the model last spoke or typed
 	warned     bool      // the client knows that MaxLength is near
+	refused    uint8     // answers that checks have stopped since the user acted
 
 	turn     *turn // the open turn; nil between turns
 	turns    turns

@@ -10,6 +10,7 @@ import (
 // openTurn begins the next turn and ends an open one. A turn that the model begins unasked keeps the previous budget.
 func (m *turnControl) openTurn(inputEnd time.Time) {
 	if m.user.acted {
+		m.refused = 0
 		m.calls.Book().BeginTurn()
 	}
 	m.user.acted, m.user.unanswered = false, false

@@ -48,7 +48,7 @@ var serverTypes = byName[ServerMessage](ServerMessage.serverType,
 	new(ToolProgress), new(JobProgress), new(ToolMessage), new(ToolEnded), new(ConfirmationRequest),
 	new(ConfirmationEnded), new(TextDelta), new(TextDone), new(ToolCall), new(VoiceSessionStart),
 	new(UIImage), new(TurnUsage), new(Done), new(InspectCall), new(InspectIntent), new(InspectState),
-	new(Timeout), new(SessionMoving), new(AgentSwitched), new(ClaimUnmatched), new(ProviderReconnecting),
+	new(Timeout), new(SessionMoving), new(AgentSwitched), new(ClaimUnmatched), new(AnswerStopped), new(ProviderReconnecting),
 	new(ProviderReconnected), new(SessionEnding), new(SessionEnded), new(Error), new(Pong),
 )
 

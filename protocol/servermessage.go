@@ -309,6 +309,18 @@ type ClaimUnmatched struct {
 	Reason string `json:"reason"`
 }
 
+// AnswerStopped reports that a check of the operator has stopped the rest of an answer. ItemID is the id of its transcript or
+// text, Check the check's name.
+type AnswerStopped struct {
+	Header
+	ItemID string `json:"item_id"`
+	Check  string `json:"check"`
+	// Outcome is what follows: replace, cut or end.
+	Outcome string `json:"outcome"`
+	// Reason is matched, late or failed.
+	Reason string `json:"reason"`
+}
+
 // Timeout reports that the user is blocked until TimeoutUntil, in ms since the epoch.
 type Timeout struct {
 	Header
@@ -416,6 +428,7 @@ func (*ToolEnded) serverType() string      { return "tool.ended" }
 func (*ConfirmationRequest) serverType() string { return "confirmation.request" }
 func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
 
+func (*AnswerStopped) serverType() string  { return "answer.stopped" }
 func (*ClaimUnmatched) serverType() string { return "claim.unmatched" }
 func (*Timeout) serverType() string        { return "timeout" }
 func (*SessionMoving) serverType() string  { return "session.moving" }

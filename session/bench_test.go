@@ -81,7 +81,7 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 
 // walkDown takes one piece of the model's speech through the gateway to the client.
 func walkDown(s *session, ev *transport.AudioOut) {
-	s.model.link().event(ev)
+	s.model.link().take(ev)
 	for {
 		e, ok := s.down.Pop(s.client.attachment().gen)
 		if !ok {

@@ -50,6 +50,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.unlink(a)
 	case orchestrator.PrepareExact, orchestrator.PlayExact, orchestrator.SendExact, orchestrator.HoldUser:
 		s.exact(a)
+	case orchestrator.DropHeld:
+		s.model.link().gate.Interrupt()
 	case orchestrator.MuteUser:
 		s.mic.deaf.Store(muted)
 	case orchestrator.End:
@@ -119,6 +121,9 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 		return &protocol.ProviderReconnecting{Reason: string(a.Reason)}
 	case orchestrator.Reconnected:
 		return &protocol.ProviderReconnected{Reason: string(a.Reason), LostMS: a.Lost.Milliseconds(), How: string(a.How)}
+	case orchestrator.AnswerChecked:
+		return &protocol.AnswerStopped{Header: inTurn(a.Turn), ItemID: a.Item, Check: a.Rule.Name, Outcome: string(a.Rule.Outcome),
+			Reason: string(a.Why)}
 	case orchestrator.ClaimUnmatched:
 		return a.Message(a.Item)
 	case orchestrator.Ending:
@@ -141,6 +146,7 @@ var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.Failure(calls.RefusedStore):   "Your answer could not be recorded and nothing was done; try again in a moment.",
 	orchestrator.FailureNotAvailable:           "The voice model of this session takes no images.",
 	orchestrator.FailureUnsent:                 "The voice model cannot be reached just now and has not got it; send it again.",
+	orchestrator.FailureChecked:                "The answer was stopped by a rule of this service; ask in another way, please.",
 	orchestrator.FailureNoSpeech:               "Nothing was said while the button was held; hold it while you speak.",
 	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
 }

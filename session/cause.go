@@ -85,6 +85,8 @@ var (
 		When:    "the [notice](exact.md) could not be said, or was not heard",
 		Message: "The notice at the beginning could not be said or was not heard, so the session ends; try again in a moment."}
 
+	causeChecked = &Cause{Reason: "checked", Close: protocol.CloseDone, When: "a [check](checks.md) of an answer ended it"}
+
 	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving, When: "the gateway stops"}
 
 	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient,
@@ -266,6 +268,8 @@ func endCause(a orchestrator.End) *Cause {
 		return causeNotice
 	case orchestrator.EndTool:
 		return causeTool
+	case orchestrator.EndChecked:
+		return causeChecked
 	case orchestrator.EndGone:
 		return causeGone
 	case orchestrator.EndBudget:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/internal/checks"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )
@@ -57,9 +59,12 @@ type link struct {
 
 	skipped sync.Once // reports the skipped messages
 
+	gate  *checks.Gate[held] // nil without checks
+	holds bool               // the gate holds audio back
+
 	reports atomic.Bool // the model has reported usage, on this link or an earlier one
 
-	// Owned by hear.
+	// Owned by hear or, if the gate holds audio, by whoever the gate calls, one at a time. modelDraft is always the gate's.
 	ended       bool
 	outRate     int              // of the model's latest audio, in Hz
 	resampleOut *audio.Resampler // from outRate; nil if the rates are equal
@@ -85,6 +90,11 @@ func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 		l.prefix = "l" + strconv.Itoa(gen) + "."
 	}
 	l.ownRate = info.OutputRate
+	if set := s.opts.Checks; set != nil {
+		l.holds = set.HoldBack > 0
+		about := checks.Text{SessionID: s.id, ConversationID: s.start.ConversationID}
+		l.gate = checks.NewGate(set, about, false, gated{l}, s.readers.Go)
+	}
 	return l.soundsAt(l.ownRate)
 }
 
@@ -211,6 +221,9 @@ func (l *link) hear() {
 		switch {
 		case err != nil:
 			l.ended = true
+			if l.gate != nil {
+				l.gate.Close() // the user hears nothing that has not passed
+			}
 			l.lost("recv", err)
 			l.finish()
 			l.markOver()
@@ -219,7 +232,9 @@ func (l *link) hear() {
 			l.s.byClient.reportWaiting()
 			return
 		case !l.s.isOver():
-			l.event(ev)
+			if ev = l.take(ev); ev != nil {
+				l.event(ev)
+			}
 		default:
 			if u, ok := ev.(transport.Usage); ok { // the last seconds are charged, too
 				l.used(u)
@@ -246,14 +261,73 @@ func (l *link) finish() {
 	}
 }
 
-// event handles one event. Positions on a later link's audio clock are moved by offsetMS to the session's clock.
+// take handles audio, and with checks gives answers to the gate. It returns another event with the session's ids.
+func (l *link) take(ev transport.Event) transport.Event {
+	if out, ok := ev.(*transport.AudioOut); ok {
+		item, rate := l.audioItem(out.Item), cmp.Or(out.Rate, l.ownRate)
+		if l.holds {
+			l.gate.Audio(item, audio.Duration(rate, len(out.PCM)), held{item: item, pcm: slices.Clone(out.PCM), rate: rate})
+			return nil
+		}
+		l.audio(item, out.PCM, rate)
+		return nil
+	}
+	if ev = l.name(ev); l.gate != nil && l.check(ev) {
+		return nil
+	}
+	return ev
+}
+
+// held is an event, or audio of an item, that waits for the checks.
+type held struct {
+	ev   transport.Event
+	item string
+	pcm  []byte
+	rate int
+}
+
+// check gives the gate an event that must not overtake the model's words. It returns false for other events.
+func (l *link) check(ev transport.Event) bool {
+	switch e := ev.(type) {
+	case transport.Transcript:
+		if e.Role != transport.RoleAssistant {
+			return false
+		}
+		l.gate.Words(e.Item, e.Text, e.Final, held{ev: e})
+	case transport.ResponseStarted:
+		l.gate.Other(true, held{ev: e})
+	case transport.AudioDone, transport.ResponseDone, transport.NothingSaid, transport.Interaction, transport.ToolCall,
+		transport.ToolCancelled:
+		l.gate.Other(false, held{ev: e})
+	default:
+		return false
+	}
+	return true
+}
+
+// gated gets what the link's gate lets through.
+type gated struct{ l *link }
+
+func (g gated) Release(r checks.Released[held]) {
+	switch ev := r.Value.ev.(type) {
+	case nil:
+		g.l.audio(r.Value.item, r.Value.pcm, r.Value.rate)
+	case transport.Transcript:
+		ev.Text, ev.Final = r.Text, r.Final
+		g.l.event(ev)
+	default:
+		g.l.event(ev)
+	}
+}
+
+func (g gated) Stopped(stop checks.Stop) {
+	g.l.s.dispatchFrom(g.l, orchestrator.AnswerStopped{Stop: stop})
+}
+
+// event handles an event other than audio. Positions on a later link's audio clock are moved by offsetMS to the session's clock.
 func (l *link) event(ev transport.Event) {
 	s := l.s
-	if out, ok := ev.(*transport.AudioOut); ok {
-		l.audio(l.audioItem(out.Item), out.PCM, cmp.Or(out.Rate, l.ownRate))
-		return
-	}
-	switch ev := l.name(ev).(type) {
+	switch ev := ev.(type) {
 	case transport.AudioDone:
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
+	"voicegw/internal/checks"
 	"voicegw/internal/cost"
 	"voicegw/internal/meter"
 	"voicegw/internal/quota"
@@ -65,6 +66,8 @@ type Options struct {
 	Prices *cost.Table
 	// Usage counts the usage of users and keys, and enforces their limits. Nil counts nothing.
 	Usage *meter.Meter
+	// Checks check the assistant's words before the user hears them; nil checks nothing.
+	Checks *checks.Set
 	// Policy has a session's limits and timeouts, and the rules for its tools.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.
@@ -146,6 +149,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Limits = o.Limits.withDefaults()
 	o.Policy.Relink, o.Policy.Failover = true, o.Fallback != ""
+	o.Policy.HoldsBack = o.Checks != nil && o.Checks.HoldBack > 0
 	o.rules = orchestrator.NewRules(o.Policy)
 	o.Agent.Name = cmp.Or(o.Agent.Name, setting.AgentName)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

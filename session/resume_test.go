@@ -654,7 +654,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	}
 	for range 100 { // 20 s that it does not hear
 		for _, s := range all {
-			s.model.link().event(ev)
+			s.model.link().take(ev)
 		}
 	}
 	used := heap() - before

@@ -272,6 +272,9 @@ type Capabilities struct {
 	// UsageCumulative: the provider reports totals, which the adapter turns into deltas. For information only.
 	UsageCumulative bool
 
+	// TranscriptLagMS is how long after its sound a word's transcript may arrive, in ms; zero if it comes first or is unknown.
+	TranscriptLagMS uint16
+
 	// Free: use of the model costs nothing.
 	Free bool
 

@@ -114,10 +114,11 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
 	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote,
-		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventClaim, audit.EventExact, audit.EventDamage}
+		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventClaim,
+		audit.EventExact, audit.EventStopped, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
 		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, "+
-			"job_started, job_ended, job_cancelled, job_told, claim_unmatched, exact_sentence, damage_accepted", f.Event)
+			"job_started, job_ended, job_cancelled, job_told, claim_unmatched, exact_sentence, answer_stopped, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))

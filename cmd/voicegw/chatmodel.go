@@ -84,7 +84,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 			return instructions(cfg, spec.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own, timeZone)
 		},
-		Rules: textRules(cfg), Claims: claimed(cfg),
+		Rules: textRules(cfg), Claims: claimed(cfg), Checks: s.checks,
 		Audit: s.record, Observe: s.metrics.Texted, Follow: s.followTexts(),
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,

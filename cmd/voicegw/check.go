@@ -93,6 +93,8 @@ func (c *configCheck) run(ctx context.Context) {
 	c.add("exact.recordings", err)
 	_, err = completions.New(chatOptions(c.cfg, nil))
 	c.add("chat", err)
+	_, err = newChecks(c.cfg, nil, nil, c.logger)
+	c.add("checks", err)
 	if told, err := c.p.openTraces(c.cfg, c.logger); err != nil {
 		c.add("traces", err)
 	} else {

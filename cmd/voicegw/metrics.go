@@ -36,7 +36,7 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 		Traces: s.traces.Stats, Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load,
 		Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats, MCP: s.caps.mcp.Status, Phone: s.phone.Stats,
 		Overload: s.overload.State, DayBudget: func() float64 { return math.Float64frombits(s.dayBudget.Load()) },
-		Usage: s.usage.Figures,
+		Usage: s.usage.Figures, Checks: s.checks.Counts,
 	})
 	if s.cfg.Metrics.Listen == "" {
 		return h, nil

@@ -24,6 +24,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
 	"voicegw/internal/certs"
+	"voicegw/internal/checks"
 	"voicegw/internal/cluster"
 	"voicegw/internal/cost"
 	"voicegw/internal/jobs"
@@ -151,6 +152,7 @@ type server struct {
 	dayBudget    atomic.Uint64 // bits of a float64: US dollars
 	usage        *meter.Meter
 	webhooks     *webhook.Sender
+	checks       *checks.Set // nil without any
 	jobs         *jobs.Runner
 	tools        *registry.Registry
 	agents       *agents
@@ -234,6 +236,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return err
 	}
 	s.elsewhere = s.newNode()
+	if s.checks, err = newChecks(s.cfg, s.sim, &s.models.text, s.logger); err != nil {
+		return err
+	}
 	if s.sessions, err = session.NewManager(s.sessionOptions(executor, speaker)); err != nil {
 		return err
 	}
@@ -337,6 +342,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	s.peers.open(s)
 	serving.Go(func() { s.peers.check(watching, s) })
 	services := s.cfg.Services()
+	warnOfLag(s.logger, s.checks, s.sessions.Providers(), s.models.transports)
 	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
 		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version(),

@@ -178,6 +178,7 @@ func (s *server) sessionOptions(executor *execute.Executor, speaker session.Spee
 		Speech:    speaker,
 		Usage:     s.usage,
 		Policy:    may.Policy,
+		Checks:    s.checks,
 		Limits:    may.Limits,
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS, JoinSilence: cfg.VAD.JoinSilence,
 		Logger: s.logger,

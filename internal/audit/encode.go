@@ -76,7 +76,7 @@ func bound(r *Record) {
 		&r.ToolID, &r.ToolVersion, &r.ToolVariant, &r.RegistryVersion, &r.Channel, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent,
 		&r.AgentVersion, &r.From, &r.CallID, &r.ParentCallID, &r.ProviderCallID,
 		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices,
-		&r.KeyID, &r.Note, &r.Job, &r.Claim,
+		&r.KeyID, &r.Note, &r.Job, &r.Claim, &r.Check,
 	} {
 		*s = short(*s)
 	}

@@ -31,6 +31,8 @@ const (
 	EventClaim Event = "claim_unmatched"
 	// EventExact is the end of an exact sentence: it was heard whole (OK), in part or not at all.
 	EventExact Event = "exact_sentence"
+	// EventStopped is an answer of the assistant that a check has stopped.
+	EventStopped Event = "answer_stopped"
 	// EventDamage means that the operator accepted the damage to the store's data in Why.
 	EventDamage Event = "damage_accepted"
 	// EventSessionCost has the usage of a voice session in one process, EventTurnCost that of a text turn.
@@ -83,6 +85,7 @@ type Record struct {
 	Job   string `json:"job,omitempty"`
 	Claim string `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
 	Sentence
+	Check string `json:"check,omitempty"` // of EventStopped
 	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over", "not_sent", "client" (the
@@ -227,6 +230,11 @@ const executorClient = "client"
 func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why string) Record {
 	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true,
 		Usage: Usage{Spent: &sum, Prices: prices}, Why: why}
+}
+
+// Stopped returns the record of an answer that a check has stopped, without its words.
+func Stopped(at time.Time, mode spec.Mode, turn int, check, why string) Record {
+	return Record{Event: EventStopped, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, Check: check, Why: why}
 }
 
 // Claimed returns the record of a statement of the assistant that no call explains.

@@ -59,6 +59,8 @@ func outcomeOf(r Record) (outcome, colour string) {
 		return strings.TrimSpace("refused " + strings.Join(names, ",")), yellow
 	case EventNote:
 		return "noted " + r.Note, yellow
+	case EventStopped:
+		return "stopped by " + r.Check, yellow
 	case EventClaim:
 		return strings.TrimSpace("claimed " + r.Claim), yellow
 	case EventExact:

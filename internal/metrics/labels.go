@@ -17,7 +17,7 @@ var (
 	entries  = []session.Entry{session.EntryOpen, session.EntryTicket, session.EntryKey, session.EntryToken, session.EntryTakeover}
 	statuses = []orchestrator.TurnStatus{orchestrator.TurnCompleted, orchestrator.TurnInterrupted, orchestrator.TurnFailed}
 	cutters  = []orchestrator.FlushReason{orchestrator.FlushUserSpeech, orchestrator.FlushUserText, orchestrator.FlushUserStop,
-		orchestrator.FlushUserAction}
+		orchestrator.FlushUserAction, orchestrator.FlushCheck}
 	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered,
 		orchestrator.LinkMoving, orchestrator.LinkAgent, orchestrator.LinkFailing}
 	hows     = []orchestrator.LinkHow{orchestrator.LinkResumed, orchestrator.LinkReplayed, orchestrator.LinkFresh}

@@ -18,6 +18,7 @@ import (
 	"voicegw/chat"
 	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
+	"voicegw/internal/checks"
 	"voicegw/internal/cost"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/meter"
@@ -71,7 +72,8 @@ func sources() Sources {
 		Phone: func() map[phone.Outcome]uint64 {
 			return map[phone.Outcome]uint64{{Carrier: "twilio", How: "hung_up"}: 3}
 		},
-		MCP: func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
+		MCP:    func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
+		Checks: func() []checks.Count { return []checks.Count{{Check: "slurs", Result: "matched", N: 2}} },
 		Webhooks: func() map[string]webhook.Stats {
 			all := map[string]webhook.Stats{}
 			for i := range 20 {

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
+	"voicegw/internal/checks"
 	"voicegw/internal/mcptool"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
@@ -37,6 +38,7 @@ type Sources struct {
 	Audit        func() audit.Stats
 	Usage        func() meter.Figures
 	DayBudget    func() float64
+	Checks       func() []checks.Count
 
 	// Set for one scrape.
 	census session.Census
@@ -116,5 +118,11 @@ func readOverload(s *Sources, add emit) {
 	is := s.Overload().Reason
 	for _, reason := range []quota.Reason{quota.Memory, quota.Store} {
 		add(truth(is == reason), string(reason))
+	}
+}
+
+func readChecks(s *Sources, add emit) {
+	for _, c := range s.Checks() {
+		add(float64(c.N), c.Check, c.Result)
 	}
 }

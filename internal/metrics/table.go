@@ -156,6 +156,8 @@ var families = []Family{
 		Help: "Actions that need approval: required, then approved, denied, expired or used."},
 	{Name: "claims_unmatched_total", Kind: Counter, Labels: []string{"mode", "reason"},
 		Help: "Claims of the assistant that no call explains: no_side_effect or waits_for_approval."},
+	{Name: "checks_total", Kind: Counter, Labels: []string{"check", "result"}, read: readChecks,
+		Help: "Results of the checks of the assistant's words: passed (requests), matched, late or failed."},
 	{Name: "confirmation_wait_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: answering,
 		Help: "Time until approval, denial or expiry."},
 	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"},

@@ -53,6 +53,10 @@ var family25 = transport.Capabilities{
 	AddItem: transport.AddItemIdle,
 }
 
+// lag31 is TranscriptLagMS: at most 460 ms in a recorded session of 3.1, and taken for later models, which are not recorded.
+// With 2.5 the words come first (checks.TestLag, 2026-11-30).
+const lag31 = 500
+
 // The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8 figure is one connection measured to
 // the second. Cancel: clientContent{turnComplete:true} alone stops the model; Options.NoInterrupt is for services where
 // it does not. SpeechEvents is false in all rows: the service reports speech only if an allow list or Vertex's explicit
@@ -82,7 +86,7 @@ var (
 			// livekit/agents#5251 reports that later client content is refused: so nothing is added.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, AudioClock: true, History: transport.HistoryContent,
 			ToolSchemas: transport.SchemaOpenAPI,
-			Tools:       transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true,
+			Tools:       transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true, TranscriptLagMS: lag31,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; " +
 				"called legacy by its maker, 2026-11-23",
 		},
@@ -98,7 +102,7 @@ var (
 			// and genai v1.77.0, types.go, LiveClientContextUpdate; read 2026-11-24.
 			// AddItemBeside: the page on moving says that new input cancels blocking calls alone.
 			Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemIdle, AddItemBeside: true,
-			ConnectionLife: 58 * time.Minute, Images: true,
+			ConnectionLife: 58 * time.Minute, Images: true, TranscriptLagMS: lag31,
 			Source: "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; " +
 				"not recorded; recommended by its maker, 2026-11-23",
 		},
@@ -118,7 +122,7 @@ var (
 		family: "gemini-3.5-live-translate", translates: true,
 		caps: transport.Capabilities{
 			InterruptNotice: true, AudioClock: true, ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock,
-			UsageCumulative: true, ConnectionLife: 10 * time.Minute,
+			UsageCumulative: true, ConnectionLife: 10 * time.Minute, TranscriptLagMS: lag31,
 			Source: "ai.google.dev/gemini-api/docs/live-api/live-translate and genai v1.77.0, types.go, TranslationConfig, read " +
 				"2026-11-30; life as of the other models; not recorded",
 		},

@@ -120,6 +120,8 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 		AddItem:         transport.AddItemLive, // conversation.item.create alone asks for no answer
 		ConnectionLife:  60 * time.Minute,      // session.expires_at = created + 3600 s
 		Images:          t.ep.dialect.openai,   // input_image; not documented for the others
+		// At most 140 ms in recorded sessions of gpt-realtime at OpenAI and Azure (checks.TestLag), 2026-11-30.
+		TranscriptLagMS: 150,
 		Source:          source,
 	}
 }

@@ -78,6 +78,7 @@ export const SERVER_FIELDS = {
   usage: { ...numbered, ...usage },
   done: { ...numbered, conversation_id: true, status: true },
   "agent.switched": { ...numbered, from: true, to: true, reason: true },
+  "answer.stopped": { ...numbered, item_id: true, check: true, outcome: true, reason: true },
   "claim.unmatched": { ...numbered, item_id: true, kind: true, text: true, reason: true },
   "provider.reconnecting": { ...numbered, reason: true },
   "provider.reconnected": { ...numbered, reason: true, lost_ms: true, how: true },

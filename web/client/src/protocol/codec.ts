@@ -35,6 +35,7 @@ const REQUIRED: { [T in ServerMessage["type"]]: Record<string, unknown> } = {
   usage: {},
   done: { conversation_id: TEXT, status: TEXT },
   "agent.switched": { from: TEXT, to: TEXT },
+  "answer.stopped": { item_id: TEXT, check: TEXT },
   "claim.unmatched": { item_id: TEXT, text: TEXT },
   "provider.reconnecting": {},
   "provider.reconnected": {},

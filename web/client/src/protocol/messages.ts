@@ -237,7 +237,7 @@ export interface AudioFlush extends Numbered {
   type: "audio.flush";
   item_id: string;
   /** connection_lost: after a resume, the client lacks audio that was sent. */
-  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | "session_end" | "connection_lost" | (string & {});
+  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | "check" | "session_end" | "connection_lost" | (string & {});
 }
 
 /** audio_ms counts samples that the client sent, from the first one. */
@@ -510,6 +510,19 @@ export interface ClaimUnmatched extends Numbered {
   reason: "no_side_effect" | "waits_for_approval";
 }
 
+/** A check of the operator has stopped the rest of an answer. */
+export interface AnswerStopped extends Numbered {
+  type: "answer.stopped";
+  /** The utterance: the id of its transcript or text. */
+  item_id: string;
+  /** The name of the check. */
+  check: string;
+  /** What follows: given words, nothing, or the end of the conversation. */
+  outcome: "replace" | "cut" | "end";
+  /** late: the check did not decide in time. */
+  reason: "matched" | "late" | "failed";
+}
+
 /** The gateway lost its connection to the model and is restoring it. */
 export interface ProviderReconnecting extends Numbered {
   type: "provider.reconnecting";
@@ -639,6 +652,7 @@ export type ServerMessage =
   | Done
   | AgentSwitched
   | ClaimUnmatched
+  | AnswerStopped
   | ProviderReconnecting
   | ProviderReconnected
   | SessionMoving

@@ -66,6 +66,7 @@ export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
     case "turn.ended":
     case "agent.switched":
     case "claim.unmatched":
+    case "answer.stopped":
     case "provider.reconnecting":
     case "provider.reconnected":
     case "inspect.call":

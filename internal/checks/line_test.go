@@ -1,0 +1,173 @@
+package checks
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden conversations")
+
+// TestConversations plays the scripts of testdata on a line. Lines with > are what the line does after each input:
+//
+//	hold MS / patient                     the hold-back
+//	word|pattern|remote NAME [block] TEXT a check
+//	MS begin | event NAME                 at that time: an answer, another event
+//	MS words ITEM "TEXT" [final]
+//	MS audio ITEM MS                      "sound" of that length
+//	MS pass|refuse|fail N                 the verdict of the N-th request
+//	MS interrupt | tick
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(data))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != string(data) {
+				t.Errorf("got:\n%s\nwant:\n%s", got, data)
+			}
+		})
+	}
+}
+
+type noRemote struct{}
+
+func (noRemote) Check(context.Context, Text) (bool, error) { panic("the line asks nobody") }
+
+type player struct {
+	l    line[string]
+	asks []*ask[string]
+	out  strings.Builder
+}
+
+func play(t *testing.T, script string) string {
+	t.Helper()
+	var p player
+	hold, patient, begun := time.Duration(0), false, false
+	var rules []*Rule
+	for text := range strings.Lines(script) {
+		text = strings.TrimSuffix(text, "\n")
+		if strings.HasPrefix(text, "  >") {
+			continue
+		}
+		fmt.Fprintln(&p.out, text)
+		f := strings.Fields(text)
+		switch {
+		case len(f) == 0 || f[0] == "#":
+		case f[0] == "hold":
+			hold = ms(t, f[1])
+		case f[0] == "patient":
+			patient = true
+		case len(f) > 1 && strings.Contains("word pattern remote", f[0]):
+			rules = append(rules, ruleOf(t, f))
+		default:
+			if !begun {
+				set, err := New(hold, nil, rules...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.l, begun = newLine[string](set, patient), true
+			}
+			p.take(t, time.UnixMilli(0).Add(ms(t, f[0])), f[1:], text)
+		}
+	}
+	return p.out.String()
+}
+
+func ruleOf(t *testing.T, f []string) *Rule {
+	r := &Rule{Name: f[1], Outcome: Cut}
+	f = f[2:]
+	if len(f) > 0 && f[0] == "block" {
+		r.Block, f = true, f[1:]
+	}
+	text := strings.Join(f, " ")
+	switch {
+	case text == "":
+		r.Remote = noRemote{}
+	case strings.HasPrefix(text, "/"):
+		r.Patterns = []*regexp.Regexp{regexp.MustCompile(strings.Trim(text, "/"))}
+	default:
+		r.Words = strings.Split(text, ",")
+	}
+	return r
+}
+
+func ms(t *testing.T, text string) time.Duration {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func (p *player) take(t *testing.T, at time.Time, f []string, text string) {
+	t.Helper()
+	l := &p.l
+	switch f[0] {
+	case "begin":
+		l.other(at, true, "begin")
+	case "event":
+		l.other(at, false, f[1])
+	case "words":
+		quoted := text[strings.Index(text, `"`):]
+		words, final := strings.CutSuffix(quoted, " final")
+		words, err := strconv.Unquote(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.words(at, f[1], words, final, f[1])
+	case "audio":
+		l.audio(at, f[1], ms(t, f[2]), "sound of "+f[1])
+	case "interrupt":
+		l.interrupt(l.answer.n)
+	case "tick":
+	default:
+		n, err := strconv.Atoi(f[1])
+		if err != nil || n > len(p.asks) {
+			t.Fatalf("%s: no such request", text)
+		}
+		l.verdict(p.asks[n-1], f[0] == "pass", f[0] == "fail")
+	}
+	l.pump(at)
+	for _, r := range l.out {
+		if r.Words {
+			final := ""
+			if r.Final {
+				final = " final"
+			}
+			fmt.Fprintf(&p.out, "  > words %s %q%s\n", r.Value, r.Text, final)
+		} else {
+			fmt.Fprintf(&p.out, "  > %s\n", r.Value)
+		}
+	}
+	if s := l.stopped; s != nil {
+		fmt.Fprintf(&p.out, "  > STOP %s by %s: %s\n", s.Item, s.Rule.Name, s.Why)
+	}
+	for _, a := range l.asked {
+		p.asks = append(p.asks, a)
+		fmt.Fprintf(&p.out, "  > ask %s (%d) %q\n", a.rule.Name, len(p.asks), a.text[a.from:])
+	}
+	if at := l.wakeAt(); !at.IsZero() {
+		fmt.Fprintf(&p.out, "  > wakes at %d\n", at.UnixMilli())
+	}
+	l.out, l.stopped, l.asked = nil, nil, nil
+}
