@@ -49,7 +49,7 @@ func mustLoad(t *testing.T, file string, environ []string, flags ...Flag) *Confi
 
 func TestNothingConfigured(t *testing.T) {
 	c := mustLoad(t, "", nil)
-	want := []Service{{Name: "gemini", Simulated: true}, {Name: "openai", Simulated: true}}
+	want := []Service{{Name: "gemini", Simulated: true}, {Name: "openai", Simulated: true}, {Name: "live", Simulated: true}}
 	if diff := cmp.Diff(want, c.Services()); diff != "" {
 		t.Error(diff)
 	}
@@ -118,12 +118,12 @@ func TestWhichProvidersAreOffered(t *testing.T) {
 		environ []string
 		want    []Service
 	}{
-		{"openai's wire of the simulator", "provider: openai", nil, []Service{simulated("openai"), simulated("gemini")}},
+		{"openai's wire of the simulator", "provider: openai", nil, []Service{simulated("openai"), simulated("gemini"), simulated("live")}},
 		{"one key", "", []string{"GEMINI_API_KEY=k"}, []Service{real("gemini")}},
 		{"one key decides the default", "", []string{"OPENAI_API_KEY=k"}, []Service{real("openai")}},
 		{"both", "provider: openai", []string{"OPENAI_API_KEY=k", "GEMINI_API_KEY=k"}, []Service{real("openai"), real("gemini")}},
 		{"a base URL alone", "providers: {gemini: {base_url: 'http://127.0.0.1:8090'}}", nil, []Service{real("gemini")}},
-		{"the simulator in spite of a key", "sim: {use: always}", []string{"OPENAI_API_KEY=k"}, []Service{simulated("gemini"), simulated("openai")}},
+		{"the simulator in spite of a key", "sim: {use: always}", []string{"OPENAI_API_KEY=k"}, []Service{simulated("gemini"), simulated("openai"), simulated("live")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestTheFirstConfiguredProviderIsTheDefault(t *testing.T) {
 			t.Errorf("%s: the default is %s, offered are %v", file, c.Provider, c.Services())
 		}
 	}
-	if c := mustLoad(t, "providers: {a: {wire: openai}}\nsim: {use: always}", nil); len(c.Services()) != 3 || !c.Services()[2].Simulated {
+	if c := mustLoad(t, "providers: {a: {wire: openai}}\nsim: {use: always}", nil); len(c.Services()) != 4 || !c.Services()[3].Simulated {
 		t.Errorf("the simulator does not stand in for a provider of another name: %v", c.Services())
 	}
 }

@@ -76,7 +76,8 @@ type State struct {
 	phase      Phase
 	lastActive time.Time // when the user or the model last spoke or typed
 	warned     bool      // the client knows that MaxLength is near
-	refused    uint8     // answers that checks have stopped since the user acted
+	suppressed suppressed
+	refused    uint8 // answers that checks have stopped since the user acted
 
 	turn     *turn // the open turn; nil between turns
 	turns    turns
@@ -94,12 +95,11 @@ type State struct {
 	*page                 // never nil
 	*spokenWords          // nil before the first words, or if claims are not checked
 
-	switching  switching
-	suppressed suppressed
-	farewell   farewell
-	absence    absence
-	spending   spending
-	lapse      *lapse // nil if the credentials do not expire
+	switching switching
+	farewell  farewell
+	absence   absence
+	spending  spending
+	lapse     *lapse // nil if the credentials do not expire
 }
 
 type turns struct {

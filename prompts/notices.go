@@ -120,18 +120,17 @@ func ReadExactly(text string) string {
 		strconv.Quote(text)
 }
 
-// ExactHeard, ExactCut and ExactAgain tell a model what came of a tool's sentence: the user has heard all of it, a part, or
-// a part and will hear it again.
+// ExactHeard tells a model that the user has heard a tool's sentence.
 func ExactHeard(text string) string {
 	return "The system has said this to the user, word for word, and the user heard it to the end; do not repeat it: " + strconv.Quote(text)
 }
 
-// ExactCut is documented by ExactHeard.
+// ExactCut tells a model that the user has heard only a part of it.
 func ExactCut(heard string) string {
 	return "The system began to say a text to the user and was interrupted. The user heard only this: " + strconv.Quote(heard)
 }
 
-// ExactAgain is documented by ExactHeard.
+// ExactAgain tells a model that the user has heard a part and will hear it again.
 func ExactAgain(text string) string {
 	return "The system began to say this to the user and was interrupted; it will say it again by itself, so do not say it: " +
 		strconv.Quote(text)

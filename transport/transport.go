@@ -227,9 +227,6 @@ type Capabilities struct {
 	// InterruptNotice: the model reports interruptions. Otherwise the start of speech is the interruption.
 	InterruptNotice bool
 
-	// PlaysExact is the longest audio of PlayExact in seconds; zero without that command.
-	PlaysExact uint8
-
 	// Truncate: the model needs to know how much of an interrupted answer was heard.
 	Truncate bool
 
@@ -246,6 +243,12 @@ type Capabilities struct {
 	ToolCancelNotice bool
 
 	Reconfigure ReconfigureForm
+
+	// PlaysExact is the longest audio of PlayExact in seconds; zero without that command.
+	PlaysExact uint8
+
+	// TranscriptLagMS is how long after its sound a word's transcript may arrive, in ms; zero if it comes first or is unknown.
+	TranscriptLagMS uint16
 
 	Tools ToolWaiting
 
@@ -271,9 +274,6 @@ type Capabilities struct {
 
 	// UsageCumulative: the provider reports totals, which the adapter turns into deltas. For information only.
 	UsageCumulative bool
-
-	// TranscriptLagMS is how long after its sound a word's transcript may arrive, in ms; zero if it comes first or is unknown.
-	TranscriptLagMS uint16
 
 	// Free: use of the model costs nothing.
 	Free bool

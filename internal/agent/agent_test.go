@@ -275,7 +275,7 @@ func TestLoad(t *testing.T) {
 		"a.yaml": a + "tool: [x]\n", "b.yaml": strings.Replace(b, "id: b", "id: c", 1), "C.yaml": b, "d.yaml": "",
 	}), world())
 	want := `C.yaml: the file's name must be a valid agent id: lower-case letters, digits, - and _
-a.yaml:5: the agent has no key "tool" (did you mean "tools"?); it knows id, name, description, playbook, tools, voices, provider, model, language, greeting, budget, switch_to and enabled
+a.yaml:5: the agent has no key "tool" (did you mean "tools"?); it knows id, name, description, playbook, tools, voices, provider, model, language, greeting, notice, budget, switch_to and enabled
 b.yaml: the file has the agent "c"; rename it to c.yaml, or change the id to b
 d.yaml: the file is empty`
 	if err == nil || err.Error() != want {

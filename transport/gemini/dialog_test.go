@@ -81,7 +81,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			messages: []string{
 				`{"serverContent":{"modelTurn":{"parts":[{"text":"hm","thought":true},{"executableCode":{"code":"x()"}}]}}}`, turnOver,
 			},
-			want: []string{"ResponseStarted {ID:response_1}", "ResponseDone response_1 completed"},
+			want: []string{"ResponseStarted {ID:response_1 Exact:false}", "ResponseDone response_1 completed"},
 		},
 		{
 			name: "an answer in text alone is its transcript",
@@ -90,7 +90,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"serverContent":{"modelTurn":{"parts":[{"text":"noon."}]}}}`, generated, turnOver,
 			},
 			want: []string{
-				"ResponseStarted {ID:response_1}", `Transcript item_1 assistant "It is noon." final`, "ResponseDone response_1 completed",
+				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "It is noon." final`, "ResponseDone response_1 completed",
 			},
 		},
 		{
@@ -99,7 +99,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"serverContent":{"modelTurn":{"parts":[{"text":"I am to greet them."}]}}}`, speech, said("Hello."), generated, turnOver,
 			},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", `Transcript item_1 assistant "Hello."`, "AudioDone {Item:item_1}",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", `Transcript item_1 assistant "Hello."`, "AudioDone {Item:item_1}",
 				`Transcript item_1 assistant "Hello." final`, "ResponseDone response_1 completed",
 			},
 		},
@@ -107,7 +107,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "audio and turnComplete in one message",
 			messages: []string{strings.Replace(speech, `"modelTurn"`, `"turnComplete":true,"generationComplete":true,"modelTurn"`, 1)},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
 				"ResponseDone response_1 completed",
 			},
 		},
@@ -115,7 +115,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "an answer after one in which the model said nothing",
 			messages: []string{generated, turnOver, speech, speech, generated, turnOver},
 			want: []string{
-				"NothingSaid {}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
+				"NothingSaid {}", "ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
 				"ResponseDone response_1 completed",
 			},
 		},
@@ -123,7 +123,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "several pieces of audio in one message",
 			messages: []string{strings.Replace(speech, `"parts":[`, `"parts":[{"inlineData":{"mimeType":"audio/pcm","data":"AAAA"}},`, 1), turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 2 bytes", "AudioOut item_1 480 bytes",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 2 bytes", "AudioOut item_1 480 bytes",
 				"AudioDone {Item:item_1}", "ResponseDone response_1 completed",
 			},
 		},
@@ -131,11 +131,11 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "interrupted while generating",
 			messages: []string{said("Long "), speech, interrupted, turnOver, heard("stop"), speech, generated, turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", `Transcript item_1 assistant "Long "`, "AudioOut item_1 480 bytes",
+				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "Long "`, "AudioOut item_1 480 bytes",
 				"Interrupted {}", "AudioDone {Item:item_1}", `Transcript item_1 assistant "Long " final`,
 				"ResponseDone response_1 interrupted",
 				`Transcript user_1 user "stop"`,
-				"ResponseStarted {ID:response_2}", "AudioOut item_2 480 bytes", "AudioDone {Item:item_2}",
+				"ResponseStarted {ID:response_2 Exact:false}", "AudioOut item_2 480 bytes", "AudioDone {Item:item_2}",
 				`Transcript user_1 user "stop" final`, "ResponseDone response_2 completed",
 			},
 		},
@@ -143,7 +143,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "interrupted during playback",
 			messages: []string{speech, generated, `{"serverContent":{}}`, interrupted, turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
 				"Interrupted {}", "ResponseDone response_1 interrupted",
 			},
 		},
@@ -152,14 +152,14 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			messages: []string{interrupted, turnOver, speech, generated, turnOver},
 			want: []string{
 				"Interrupted {}",
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}", "ResponseDone response_1 completed",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}", "ResponseDone response_1 completed",
 			},
 		},
 		{
 			name:     "interrupted and turnComplete in one message, with the words that did it",
 			messages: []string{speech, `{"serverContent":{"turnComplete":true,"interrupted":true,"inputTranscription":{"text":"wait"}}}`},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "Interrupted {}", "AudioDone {Item:item_1}",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "Interrupted {}", "AudioDone {Item:item_1}",
 				`Transcript user_1 user "wait"`, "ResponseDone response_1 interrupted",
 			},
 		},
@@ -167,9 +167,9 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "new content before the turnComplete of an interrupted turn, which then comes late",
 			messages: []string{speech, interrupted, speech, turnOver, speech, generated, turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "Interrupted {}", "AudioDone {Item:item_1}",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "Interrupted {}", "AudioDone {Item:item_1}",
 				"ResponseDone response_1 interrupted",
-				"ResponseStarted {ID:response_2}", "AudioOut item_2 480 bytes", "AudioOut item_2 480 bytes",
+				"ResponseStarted {ID:response_2 Exact:false}", "AudioOut item_2 480 bytes", "AudioOut item_2 480 bytes",
 				"AudioDone {Item:item_2}", "ResponseDone response_2 completed",
 			},
 		},
@@ -177,7 +177,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "words that come after the interruption still belong to what was said",
 			messages: []string{said("One"), speech, interrupted, said(" two"), turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", `Transcript item_1 assistant "One"`, "AudioOut item_1 480 bytes",
+				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "One"`, "AudioOut item_1 480 bytes",
 				"Interrupted {}", "AudioDone {Item:item_1}", `Transcript item_1 assistant "One" final`,
 				`Transcript item_1 assistant "One two" final`, "ResponseDone response_1 interrupted",
 			},
@@ -190,7 +190,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"serverContent":{"interimInputTranscription":{"text":"no"}}}`, generated, turnOver,
 			},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", `Transcript item_1 assistant "Hi"`,
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", `Transcript item_1 assistant "Hi"`,
 				`Transcript item_1 assistant "Hi" final`, `Transcript user_1 user "Yo"`, `Transcript user_1 user "Yo" final`,
 				"AudioDone {Item:item_1}", "ResponseDone response_1 completed",
 			},
@@ -199,7 +199,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "speech goes on in a new item after a tool that the model waits for",
 			messages: []string{said("Let me see."), speech, called("a", "wait"), said(" Now."), speech, generated, turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", `Transcript item_1 assistant "Let me see."`, "AudioOut item_1 480 bytes",
+				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "Let me see."`, "AudioOut item_1 480 bytes",
 				"AudioDone {Item:item_1}", `Transcript item_1 assistant "Let me see." final`, "ToolCall call_1 id=a wait {}",
 				// The tool is still running: these are the last words of the first item.
 				`Transcript item_1 assistant "Let me see. Now." final`,
@@ -210,7 +210,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:  "speech goes on in the same item beside a tool that it does not wait for",
 			tools: []transport.Tool{slow}, messages: []string{said("While"), speech, called("a", "slow"), said(" I talk"), speech, generated, turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", `Transcript item_1 assistant "While"`, "AudioOut item_1 480 bytes",
+				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "While"`, "AudioOut item_1 480 bytes",
 				"ToolCall call_1 id=a slow {}", `Transcript item_1 assistant "While I talk"`, "AudioOut item_1 480 bytes",
 				"AudioDone {Item:item_1}", `Transcript item_1 assistant "While I talk" final`, "ResponseDone response_1 completed",
 			},
@@ -223,7 +223,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				called("a", "f"), called("a", "f"),
 			},
 			want: []string{
-				"ResponseStarted {ID:response_1}", `ToolCall call_1 id=a f {"n":9007199254740993}`,
+				"ResponseStarted {ID:response_1 Exact:false}", `ToolCall call_1 id=a f {"n":9007199254740993}`,
 				"ToolCall call_2 id=a f {}", "ToolCall call_3 id=a f {}",
 			},
 		},
@@ -233,7 +233,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				called("a", "f"), `{"serverContent":{"modelTurn":{"parts":[{"functionCall":{"id":"a","name":"f"}}]}}}`,
 				`{"serverContent":{"modelTurn":{"parts":[{"functionCall":{"id":"b","name":"f"}}]}},"toolCall":{"functionCalls":[{"id":"b","name":"f"}]}}`,
 			},
-			want: []string{"ResponseStarted {ID:response_1}", "ToolCall call_1 id=a f {}", "ToolCall call_2 id=b f {}"},
+			want: []string{"ResponseStarted {ID:response_1 Exact:false}", "ToolCall call_1 id=a f {}", "ToolCall call_2 id=b f {}"},
 		},
 		{
 			name: "two equal calls without ids are two",
@@ -241,7 +241,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"toolCall":{"functionCalls":[{"name":"f","args":{}},{"name":"f","args":{}}]}}`,
 				`{"serverContent":{"modelTurn":{"parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"f","args":{}}}]}}}`,
 			},
-			want: []string{"ResponseStarted {ID:response_1}", "ToolCall call_1 id= f {}", "ToolCall call_2 id= f {}"},
+			want: []string{"ResponseStarted {ID:response_1 Exact:false}", "ToolCall call_1 id= f {}", "ToolCall call_2 id= f {}"},
 		},
 		{
 			name: "a cancellation names our calls, all of that id, and no unknown ones",
@@ -249,7 +249,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				called("a", "f"), called("a", "f"), called("b", "f"), `{"toolCallCancellation":{"ids":["a","x"]}}`, `{"toolCallCancellation":{"ids":["a"]}}`,
 			},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "ToolCall call_1 id=a f {}", "ToolCall call_2 id=a f {}", "ToolCall call_3 id=b f {}",
+				"ResponseStarted {ID:response_1 Exact:false}", "ToolCall call_1 id=a f {}", "ToolCall call_2 id=a f {}", "ToolCall call_3 id=b f {}",
 				"ToolCancelled {Calls:[call_1 call_2]}",
 			},
 		},
@@ -277,13 +277,13 @@ func TestMessagesBecomeEvents(t *testing.T) {
 		{
 			name:     "a turn that was refused before it said anything",
 			messages: []string{`{"serverContent":{"turnComplete":true,"turnCompleteReason":"PROHIBITED_INPUT_CONTENT"}}`},
-			want:     []string{"ResponseStarted {ID:response_1}", "ResponseDone response_1 incomplete PROHIBITED_INPUT_CONTENT"},
+			want:     []string{"ResponseStarted {ID:response_1 Exact:false}", "ResponseDone response_1 incomplete PROHIBITED_INPUT_CONTENT"},
 		},
 		{
 			name:     "a turn that failed",
 			messages: []string{speech, `{"serverContent":{"turnComplete":true,"turnCompleteReason":"MALFORMED_FUNCTION_CALL"}}`},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
+				"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
 				"ResponseDone response_1 failed MALFORMED_FUNCTION_CALL",
 			},
 		},
@@ -306,7 +306,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			messages: []string{
 				strings.ReplaceAll(speech, "24000", "0"), strings.ReplaceAll(speech, "audio/pcm", "audio/ogg"), turnOver,
 			},
-			want: []string{"ResponseStarted {ID:response_1}", "Problem refused audio_format", "ResponseDone response_1 completed"},
+			want: []string{"ResponseStarted {ID:response_1 Exact:false}", "Problem refused audio_format", "ResponseDone response_1 completed"},
 		},
 		{
 			name: "the model is at work until it says otherwise",
@@ -315,7 +315,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"serverContent":{"interactionStatus":"IDLE"}}`, `{"serverContent":{"interactionStatus":"IDLE"}}`,
 			},
 			want: []string{
-				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes",
+				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes",
 				"Interaction {InProgress:true}", "AudioDone {Item:item_1}", "ResponseDone response_1 completed", "Interaction {InProgress:false}",
 			},
 		},
@@ -325,7 +325,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"serverContent":{"interactionStatus":"IN_PROGRESS"}}`, speech, turnOver, `{"serverContent":{"interactionStatus":7}}`,
 			},
 			want: []string{
-				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes",
+				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes",
 				"Interaction {InProgress:false}", "AudioDone {Item:item_1}", "ResponseDone response_1 completed",
 			},
 		},
@@ -358,10 +358,10 @@ func TestAnswerGoesOnAfterATool(t *testing.T) {
 	got = append(got, feed(t, c, speech, speech, generated)...)
 	got = append(got, feed(t, c, speech, generated, turnOver)...)
 	want := []string{
-		"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}", "ToolCall call_1 id=a wait {}",
+		"ResponseStarted {ID:response_1 Exact:false}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}", "ToolCall call_1 id=a wait {}",
 		"AudioOut item_2 480 bytes", "AudioOut item_2 480 bytes", "AudioDone {Item:item_2}",
 		"ResponseDone response_1 completed",
-		"ResponseStarted {ID:response_2}", "AudioOut item_3 480 bytes", "AudioDone {Item:item_3}", "ResponseDone response_2 completed",
+		"ResponseStarted {ID:response_2 Exact:false}", "AudioOut item_3 480 bytes", "AudioDone {Item:item_3}", "ResponseDone response_2 completed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

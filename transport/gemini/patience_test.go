@@ -124,12 +124,12 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 			time.AfterFunc(2*time.Second, func() { say(heard("wait")) })
 		}()
 		wantLines(t, since(t, c, start, 6),
-			"0s ResponseStarted {ID:response_1}", "0s AudioOut item_1 480 bytes", "0s Interrupted {}", "0s AudioDone {Item:item_1}",
+			"0s ResponseStarted {ID:response_1 Exact:false}", "0s AudioOut item_1 480 bytes", "0s Interrupted {}", "0s AudioDone {Item:item_1}",
 			`2s Transcript user_1 user "wait"`, "3s ResponseDone response_1 interrupted")
 		// The late turnComplete ends nothing; the next turn is whole.
 		go say(turnOver, speech, generated, turnOver)
 		wantLines(t, since(t, c, start, 5),
-			"3s ResponseStarted {ID:response_2}", "3s AudioOut item_2 480 bytes", "3s AudioDone {Item:item_2}",
+			"3s ResponseStarted {ID:response_2 Exact:false}", "3s AudioOut item_2 480 bytes", "3s AudioDone {Item:item_2}",
 			`3s Transcript user_1 user "wait" final`, "3s ResponseDone response_2 completed")
 	})
 }
@@ -165,8 +165,8 @@ func TestLateWordsDoNotOpenATurnForGood(t *testing.T) {
 		start := time.Now()
 		go say(speech, generated, turnOver, said("late"))
 		wantLines(t, since(t, c, start, 8),
-			"0s ResponseStarted {ID:response_1}", "0s AudioOut item_1 480 bytes", "0s AudioDone {Item:item_1}", "0s ResponseDone response_1 completed",
-			"0s ResponseStarted {ID:response_2}", `0s Transcript item_2 assistant "late"`,
+			"0s ResponseStarted {ID:response_1 Exact:false}", "0s AudioOut item_1 480 bytes", "0s AudioDone {Item:item_1}", "0s ResponseDone response_1 completed",
+			"0s ResponseStarted {ID:response_2 Exact:false}", `0s Transcript item_2 assistant "late"`,
 			`3s Transcript item_2 assistant "late" final`, "3s ResponseDone response_2 completed")
 	})
 }
@@ -179,7 +179,7 @@ func TestATurnCompleteTakenForAnotherIsMadeUpFor(t *testing.T) {
 		start := time.Now()
 		go say(interrupted, speech, turnOver)
 		wantLines(t, since(t, c, start, 5),
-			"0s Interrupted {}", "0s ResponseStarted {ID:response_1}", "0s AudioOut item_1 480 bytes",
+			"0s Interrupted {}", "0s ResponseStarted {ID:response_1 Exact:false}", "0s AudioOut item_1 480 bytes",
 			"3s AudioDone {Item:item_1}", "3s ResponseDone response_1 completed")
 	})
 }
@@ -195,7 +195,7 @@ func TestAQuietTurnIsNotHurried(t *testing.T) {
 			time.AfterFunc(40*time.Second, func() { say(turnOver) })
 		}()
 		wantLines(t, since(t, c, start, 5),
-			"0s ResponseStarted {ID:response_1}", "0s ToolCall call_1 id=a f {}", "20s AudioOut item_1 480 bytes",
+			"0s ResponseStarted {ID:response_1 Exact:false}", "0s ToolCall call_1 id=a f {}", "20s AudioOut item_1 480 bytes",
 			"20s AudioDone {Item:item_1}", "40s ResponseDone response_1 completed")
 	})
 }
@@ -207,11 +207,11 @@ func TestAnAnswerWhoseTurnNeverCompletes(t *testing.T) {
 		start := time.Now()
 		go say(speech, generated)
 		wantLines(t, since(t, c, start, 4),
-			"0s ResponseStarted {ID:response_1}", "0s AudioOut item_1 480 bytes", "0s AudioDone {Item:item_1}",
+			"0s ResponseStarted {ID:response_1 Exact:false}", "0s AudioOut item_1 480 bytes", "0s AudioDone {Item:item_1}",
 			"30.01s ResponseDone response_1 completed")
 		go say(turnOver, speech, generated, turnOver)
 		wantLines(t, since(t, c, start, 4),
-			"30.01s ResponseStarted {ID:response_2}", "30.01s AudioOut item_2 480 bytes", "30.01s AudioDone {Item:item_2}",
+			"30.01s ResponseStarted {ID:response_2 Exact:false}", "30.01s AudioOut item_2 480 bytes", "30.01s AudioDone {Item:item_2}",
 			"30.01s ResponseDone response_2 completed")
 	})
 }

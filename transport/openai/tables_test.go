@@ -121,7 +121,8 @@ func TestCapabilities(t *testing.T) {
 	want := transport.Capabilities{
 		SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true,
 		Tools: transport.ToolsBlock, History: transport.HistoryItems, Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemLive,
-		ConnectionLife: time.Hour, Images: true, AudioClock: true, Source: tr.ep.dialect.rowOf(DefaultModel).source,
+		ConnectionLife: time.Hour, Images: true, AudioClock: true, TranscriptLagMS: 150,
+		Source: tr.ep.dialect.rowOf(DefaultModel).source,
 	}
 	if diff := cmp.Diff(want, tr.Capabilities("")); diff != "" {
 		t.Error(diff)

@@ -42,8 +42,10 @@ const (
 	maxBytes  = 16 << 20 // of a recording or an answer: a minute of 48 kHz stereo
 	pcmRate   = 24000    // of the format pcm
 	maxCached = 32 << 20 // bytes of audio
+)
 
-	// DefaultModel and DefaultVoice are OpenAI's.
+// OpenAI's model and voice.
+const (
 	DefaultModel = "gpt-4o-mini-tts"
 	DefaultVoice = "alloy"
 )

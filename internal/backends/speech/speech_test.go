@@ -121,7 +121,9 @@ func TestHostileEndpoint(t *testing.T) {
 		"too short":             {"wav", text(wav(24000, time.Millisecond)), "lasts 1ms"},
 		"silence":               {"wav", text(silent), "silent"},
 		"an error":              {"wav", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "answered 500"},
-		"a redirect":            {"wav", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", 307) }, "the speech endpoint"},
+		"a redirect": {"wav", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect)
+		}, "the speech endpoint"},
 		"a broken connection": {"wav", func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
