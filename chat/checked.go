@@ -41,8 +41,11 @@ func (c *checked) Stopped(s checks.Stop) {
 	c.cancel(errStopped)
 }
 
+// checkedTurn is a turn whose answers are checked.
+type checkedTurn struct{ *turn }
+
 // reply is complete with checks. If one stops the answer, stop is not nil and the Reply has only the text that was shown.
-func (t *turn) reply(ctx context.Context, p textmodel.Prompt, show func(string)) (textmodel.Reply, *checks.Stop, error) {
+func (t checkedTurn) reply(ctx context.Context, p textmodel.Prompt, show func(string)) (textmodel.Reply, *checks.Stop, error) {
 	if t.a.opts.Checks == nil {
 		reply, err := t.complete(ctx, p, show)
 		return reply, nil, err
@@ -73,7 +76,7 @@ func (t *turn) reply(ctx context.Context, p textmodel.Prompt, show func(string))
 
 // stopped completes an answer that a check has stopped: with the check's words or, after a part was shown, without. If
 // nothing is left to show, again asks the model once for another answer.
-func (t *turn) stopped(stop *checks.Stop, reply *textmodel.Reply, show func(string)) (again bool, failure *protocol.Error) {
+func (t checkedTurn) stopped(stop *checks.Stop, reply *textmodel.Reply, show func(string)) (again bool, failure *protocol.Error) {
 	t.audit(audit.Stopped(time.Now(), spec.ModeText, t.number, stop.Rule.Name, string(stop.Why)))
 	t.emit(&protocol.AnswerStopped{ItemID: t.item(), Check: stop.Rule.Name, Outcome: string(stop.Rule.Outcome), Reason: string(stop.Why)})
 	words := stop.Rule.Say

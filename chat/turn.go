@@ -287,13 +287,13 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 			}
 			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
 		}
-		reply, stop, err := t.reply(ctx, p, show)
+		reply, stop, err := checkedTurn{t}.reply(ctx, p, show)
 		if err != nil {
-			t.brokenOff(ctx, began, said.String())
+			checkedTurn{t}.brokenOff(ctx, began, said.String())
 			return t.modelFailed(ctx, err)
 		}
 		if stop != nil {
-			again, failure := t.stopped(stop, &reply, show)
+			again, failure := checkedTurn{t}.stopped(stop, &reply, show)
 			if failure != nil {
 				return failure
 			}
@@ -325,7 +325,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 }
 
 // brokenOff keeps the part of an incomplete answer that was shown to the client.
-func (t *turn) brokenOff(ctx context.Context, began time.Time, shown string) {
+func (t checkedTurn) brokenOff(ctx context.Context, began time.Time, shown string) {
 	if strings.TrimSpace(shown) == "" {
 		return
 	}

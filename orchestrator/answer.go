@@ -124,7 +124,7 @@ func (m *machine) unwanted(ev transport.Transcript) bool {
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
 		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
 	switch {
-	case m.suppressed.transcript && !farewell, m.saysExactly(ev.Item):
+	case m.suppressed.transcript && !farewell, m.sayings.says(ev.Item):
 		return true
 	case ev.Role == transport.RoleUser || m.user.knows(ev.Item):
 		return false

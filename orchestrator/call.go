@@ -24,7 +24,7 @@ func (m *callControl) toolCall(ev transport.ToolCall) {
 		return
 	}
 	m.turn.calls++
-	if m.noticeOpen() {
+	if m.sayings.noticeOpen() {
 		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorTransient, prompts.NoticeFirst)))
 		return
 	}

@@ -132,15 +132,15 @@ func (y *sayings) clone() *sayings {
 }
 
 // exact returns the sentence that is being said, or next; nil without one.
-func (s State) exact() *exact {
-	if s.sayings == nil || len(s.sayings.all) == 0 {
+func (s *sayings) first() *exact {
+	if s == nil || len(s.all) == 0 {
 		return nil
 	}
-	return &s.sayings.all[0]
+	return &s.all[0]
 }
 
 // noticeOpen reports whether the user must still hear the notice.
-func (s State) noticeOpen() bool { e := s.exact(); return e != nil && e.Notice }
+func (s *sayings) noticeOpen() bool { e := s.first(); return e != nil && e.Notice }
 
 func (m *turnControl) addExact(e exact) {
 	if m.sayings == nil {
@@ -158,7 +158,7 @@ func (m *turnControl) addExact(e exact) {
 // holds keeps an input of the user until the notice was heard. It returns false without one.
 func (m *turnControl) holds(in Input) bool {
 	switch {
-	case !m.noticeOpen():
+	case !m.sayings.noticeOpen():
 		return false
 	case len(m.sayings.held) >= maxHeld:
 		m.do(Failed{Failure: FailureUnsent, Retryable: true})
@@ -190,7 +190,7 @@ func (m *callControl) sayAfter(in calls.Finished) bool {
 		return true
 	}
 	turn, wanted, runs := m.calls.Running(in.Call)
-	if !runs || m.phase != PhaseActive || !in.Envelope.OK || in.Envelope.Meta.CacheHit || m.noticeOpen() {
+	if !runs || m.phase != PhaseActive || !in.Envelope.OK || in.Envelope.Meta.CacheHit || m.sayings.noticeOpen() {
 		return false
 	}
 	var all []registry.Intent
@@ -246,7 +246,7 @@ func (m *callControl) notSaid() (why string) {
 
 // place reports whether the next sentence may begin now, except for the wait after the user's speech; inTurn means as a part
 // of the open turn.
-func (s State) place(e *exact) (inTurn, ok bool) {
+func place(s State, e *exact) (inTurn, ok bool) {
 	t := s.turn
 	switch {
 	case s.phase != PhaseActive || s.away() || s.leaving() || s.user.speaks(), !s.overlookedAt().IsZero(),
@@ -260,10 +260,10 @@ func (s State) place(e *exact) (inTurn, ok bool) {
 }
 
 // talksOver reports that the model hears a user who is not listened to. What waits for the notice waits for its correction.
-func (s State) talksOver(e *exact) bool { return e.Notice && s.user.speaks() }
+func talksOver(s State, e *exact) bool { return e.Notice && s.user.speaks() }
 
 // exactFrom returns from when a sentence may follow the user's speech, which may get no answer if it was noise.
-func (s State) exactFrom() time.Time {
+func exactFrom(s State) time.Time {
 	at := latest(s.user.quietAt, s.workedUntil())
 	if s.user.unanswered {
 		at = latest(at, s.user.known.Add(s.policy.NudgeAfter))
@@ -273,9 +273,9 @@ func (s State) exactFrom() time.Time {
 
 // exactAt returns when the next sentence may go on: when it was heard, or may begin. Zero if something else comes first.
 func (s State) exactAt() (at time.Time) {
-	e := s.exact()
+	e := s.sayings.first()
 	switch {
-	case e == nil || s.phase != PhaseActive || e.reading || e.sent && e.item == "" || s.talksOver(e):
+	case e == nil || s.phase != PhaseActive || e.reading || e.sent && e.item == "" || talksOver(s, e):
 		return at
 	case e.item != "":
 		if i := s.line.index(e.item); i >= 0 && s.line.stopped.IsZero() {
@@ -283,15 +283,15 @@ func (s State) exactAt() (at time.Time) {
 		}
 		return at
 	}
-	if inTurn, ok := s.place(e); ok && !inTurn && (e.ready || e.failed) {
-		return s.exactFrom()
+	if inTurn, ok := place(s, e); ok && !inTurn && (e.ready || e.failed) {
+		return exactFrom(s)
 	}
 	return at
 }
 
 // lateAt returns when the sentence at index i counts as one without audio, or the provider's turn to play it is over. Nothing
 // is late while another sentence is being said.
-func (s State) lateAt(i int) (at time.Time) {
+func lateAt(s State, i int) (at time.Time) {
 	e, first := &s.sayings.all[i], &s.sayings.all[0]
 	if s.away() || e.failed || e.ready && e.call == "" && !e.sent || first.item != "" || first.reading {
 		return at
@@ -300,12 +300,12 @@ func (s State) lateAt(i int) (at time.Time) {
 }
 
 func exactDueAt(s State) (at time.Time) {
-	if s.exact() == nil || s.phase != PhaseActive {
+	if s.sayings.first() == nil || s.phase != PhaseActive {
 		return at
 	}
 	at = s.exactAt()
 	for i := range s.sayings.all {
-		at = sooner(at, s.lateAt(i))
+		at = sooner(at, lateAt(s, i))
 	}
 	return at
 }
@@ -314,7 +314,7 @@ func exactDueAt(s State) (at time.Time) {
 func (m *machine) exactDue() {
 	for i := range m.sayings.all {
 		switch e := &m.sayings.all[i]; {
-		case !m.overdue(m.lateAt(i)):
+		case !m.overdue(lateAt(m.State, i)):
 		case e.sent:
 			e.sent, e.refused, e.by = false, true, m.at.Add(exactPatience)
 		default:
@@ -345,7 +345,7 @@ func (m *machine) settleExacts() {
 
 // sayExacts goes on with the sentences as far as possible.
 func (m *machine) sayExacts() {
-	for e := m.exact(); e != nil && m.phase == PhaseActive && !m.talksOver(e); e = m.exact() {
+	for e := m.sayings.first(); e != nil && m.phase == PhaseActive && !talksOver(m.State, e); e = m.sayings.first() {
 		ms, over := int64(0), false
 		if e.item != "" {
 			if ms, over = m.exactHeard(e.item); !over {
@@ -354,7 +354,7 @@ func (m *machine) sayExacts() {
 			m.wasSaid(e, ms)
 			continue
 		}
-		inTurn, ok := m.place(e)
+		inTurn, ok := place(m.State, e)
 		switch {
 		case e.reading && e.over:
 			m.wasRead(e)
@@ -362,7 +362,7 @@ func (m *machine) sayExacts() {
 			return
 		case e.failed && m.policy.RefuseUnsaid:
 			m.exactOver(e, saidNot, false, 0)
-		case !ok || !inTurn && m.at.Before(m.exactFrom()):
+		case !ok || !inTurn && m.at.Before(exactFrom(m.State)):
 			return
 		case e.failed:
 			m.readExact(e)
@@ -404,7 +404,7 @@ func (m *machine) showExact(e *exact, item string) {
 
 // playsExact recognizes the item in which the provider plays a sentence.
 func (m *machine) playsExact(item string) {
-	if e := m.exact(); e != nil && e.sent && m.response.exact {
+	if e := m.sayings.first(); e != nil && e.sent && m.response.exact {
 		m.line.items[len(m.line.items)-1].exact = true
 		m.showExact(e, item)
 	}
@@ -412,13 +412,13 @@ func (m *machine) playsExact(item string) {
 
 // exactSounds reports whether the user hears an exact sentence.
 func (m *turnControl) exactSounds() bool {
-	e := m.exact()
+	e := m.sayings.first()
 	return e != nil && e.item != "" && m.line.index(e.item) >= 0
 }
 
 // saysExactly reports whether the item says a sentence whose words are known.
-func (s State) saysExactly(item string) bool {
-	e := s.exact()
+func (s *sayings) says(item string) bool {
+	e := s.first()
 	return e != nil && e.item == item && item != ""
 }
 
@@ -438,7 +438,7 @@ func (m *turnControl) exactHeard(item string) (ms int64, over bool) {
 
 // settleLine drops the items that are over.
 func (m *turnControl) settleLine() {
-	if e := m.exact(); e != nil && e.item != "" {
+	if e := m.sayings.first(); e != nil && e.item != "" {
 		if i := m.line.index(e.item); i >= 0 && m.line.over(i, m.at) {
 			m.sayings.gone = heardItem{e.item, m.line.exactMS(i, m.at)}
 		}
@@ -478,7 +478,7 @@ func (m *machine) readExact(e *exact) {
 
 // exactTurnOver records the end of a turn in which the model reads a sentence.
 func (m *turnControl) exactTurnOver(t *turn, completed bool) {
-	if e := m.exact(); e != nil && e.reading && e.turn == t.number {
+	if e := m.sayings.first(); e != nil && e.reading && e.turn == t.number {
 		e.over, e.whole = true, completed && t.spoke
 	}
 }
@@ -542,7 +542,8 @@ func (m *callControl) knowExact(e *exact, ms int64) {
 		text = textutil.SpokenPart(e.Text, ms, e.audioMS)
 	}
 	if text != "" && m.caps.AddItem != transport.AddItemNone && len(m.contexts) < maxContexts {
-		m.page = &page{append(slices.Clone(m.contexts), UserContext{Text: text, Role: transport.RoleAssistant, exact: true}), m.resultAt, m.sayings}
+		m.page = &page{append(slices.Clone(m.contexts), UserContext{Text: text, Role: transport.RoleAssistant,
+			exact: true}), m.resultAt, m.sayings}
 	}
 }
 
@@ -641,7 +642,7 @@ func (m *machine) restoreExacts(in Restored) {
 	}
 	for _, h := range was.Held[:min(len(was.Held), maxHeld)] {
 		switch {
-		case !m.noticeOpen():
+		case !m.sayings.noticeOpen():
 		case h.Began != nil:
 			m.sayings.held = append(m.sayings.held, *h.Began)
 		case h.Text != nil:

@@ -39,7 +39,7 @@ func idleAt(s State) (at time.Time) {
 }
 
 func (m *machine) idled() {
-	if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() || m.exact() != nil {
+	if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() || m.sayings.first() != nil {
 		m.lastActive = m.at
 		return
 	}

@@ -142,7 +142,7 @@ func (m *callControl) awaitsHandle() bool {
 }
 
 func (m *callControl) quiet() bool {
-	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0 && m.exact() == nil
+	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0 && m.sayings.first() == nil
 }
 
 // idle reports whether the model owes nothing. A replacement then loses only the report of how much was heard.

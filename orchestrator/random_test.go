@@ -567,7 +567,7 @@ func (tk *talk) finish() {
 	if tk.state.phase == PhaseEnded {
 		return
 	}
-	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 || s.exact() != nil {
+	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 || s.sayings.first() != nil {
 		tk.watch.fail("nothing has happened for five minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
 	}
 	tk.take(HungUp{})

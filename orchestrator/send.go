@@ -101,7 +101,7 @@ func (in UserImage) take(m *machine) {
 		m.do(Failed{Failure: FailureEnding})
 	case !m.caps.Images:
 		m.do(Failed{Failure: FailureNotAvailable})
-	case m.down(), m.noticeOpen():
+	case m.down(), m.sayings.noticeOpen():
 		m.do(Failed{Failure: FailureUnsent, Retryable: true})
 	default:
 		m.send(transport.Image(in))

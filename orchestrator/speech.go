@@ -119,7 +119,7 @@ func (m *machine) giveUpSpeech() {
 
 // take handles push-to-talk. Pressing the button interrupts at once.
 func (in UserActivity) take(m *machine) {
-	if m.user.voice == muted || m.noticeOpen() {
+	if m.user.voice == muted || m.sayings.noticeOpen() {
 		return
 	}
 	m.lastActive, m.user.acted = m.at, true
@@ -170,7 +170,7 @@ func (UserInterrupt) take(m *machine) {
 		m.end(m.endReason())
 		return
 	}
-	if m.noticeOpen() {
+	if m.sayings.noticeOpen() {
 		return
 	}
 	m.lastActive, m.user.acted = m.at, true

@@ -317,7 +317,7 @@ func (s State) WakeAt() time.Time {
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		next(s.line.lastAt(s.ending()))
 	}
-	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() && !s.noticeOpen() {
+	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() && !s.sayings.noticeOpen() {
 		next(latest(s.user.quietAt, s.workedUntil()))
 	}
 	s.linkDue(next)

@@ -173,7 +173,7 @@ func (m *machine) settle() {
 		return
 	}
 	m.settleTurn()
-	if m.exact() != nil {
+	if m.sayings.first() != nil {
 		m.settleExacts()
 	}
 	if m.phase == PhaseEnded {
@@ -189,7 +189,7 @@ func (m *machine) settle() {
 	m.switchLater()
 	m.rotate()
 	m.mindSpending()
-	if m.down() && m.exact() != nil { // what the lost connection was about to say no longer delays a sentence
+	if m.down() && m.sayings.first() != nil { // what the lost connection was about to say no longer delays a sentence
 		m.settleExacts()
 	}
 	if m.turn == nil && m.phase != PhaseEnded {
@@ -207,7 +207,7 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	for len(m.notices) > 0 && m.turn == nil && !m.away() && !m.leaving() && !m.user.speaks() && !m.noticeOpen() &&
+	for len(m.notices) > 0 && m.turn == nil && !m.away() && !m.leaving() && !m.user.speaks() && !m.sayings.noticeOpen() &&
 		!m.at.Before(latest(m.user.quietAt, m.workedUntil())) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)

@@ -64,8 +64,8 @@ func (w *watcher) sentences(s State) {
 	if n := s.exactCount(); n != w.exacts.open {
 		w.fail("%d sentences wait, and %d have no end in the audit", n, w.exacts.open)
 	}
-	if s.noticeOpen() != w.exacts.held && s.phase != PhaseEnded {
-		w.fail("the notice is open: %t, and the user is held: %t", s.noticeOpen(), w.exacts.held)
+	if s.sayings.noticeOpen() != w.exacts.held && s.phase != PhaseEnded {
+		w.fail("the notice is open: %t, and the user is held: %t", s.sayings.noticeOpen(), w.exacts.held)
 	}
 	if s.sayings != nil && (len(s.sayings.held) > maxHeld || len(s.sayings.results) > maxExacts) {
 		w.fail("%d inputs and %d results wait", len(s.sayings.held), len(s.sayings.results))
@@ -122,7 +122,7 @@ func (tk *talk) sendRest() {
 // hearExacts lets the client hear all sentences.
 func (tk *talk) hearExacts() {
 	for range 4 * maxExacts * maxExactTries {
-		if tk.state.exact() == nil || tk.state.phase == PhaseEnded {
+		if tk.state.sayings.first() == nil || tk.state.phase == PhaseEnded {
 			return
 		}
 		for len(tk.preparing) > 0 {
@@ -132,7 +132,7 @@ func (tk *talk) hearExacts() {
 		tk.pass(30 * time.Second)
 		tk.finishAll()
 	}
-	tk.watch.fail("a sentence was not said in %d minutes: %+v", 2*maxExacts*maxExactTries, *tk.state.exact())
+	tk.watch.fail("a sentence was not said in %d minutes: %+v", 2*maxExacts*maxExactTries, *tk.state.sayings.first())
 }
 
 // exactInput: what the user types before the notice waits.

@@ -56,7 +56,8 @@ var (
 		"Answer what the user says now. Do not call it again: its result comes by itself."}
 	TooManyCalls = Words{"Too many tool calls are running.", "Wait for their results first."}
 	// NoticeFirst: the user has not heard the session's notice yet.
-	NoticeFirst   = Words{"The user must hear a notice before anything is done.", "Wait for the user, and call the tool when they ask for it."}
+	NoticeFirst = Words{"The user must hear a notice before anything is done.",
+		"Wait for the user, and call the tool when they ask for it."}
 	SessionEnding = Words{"The session is ending, and the farewell has been said.", "Say nothing more and call no tool."}
 	JobUnread     = Words{"This was requested before. Its progress is not available now.", "Tell the user to ask again in a moment."}
 )

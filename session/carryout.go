@@ -24,19 +24,34 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.OpenItem, orchestrator.EndItem, orchestrator.FlushItem:
 		s.sound(a)
 	case orchestrator.AboutCall:
-		s.aboutCall(a.Do)
+		switch do := a.Do.(type) {
+		case calls.Run:
+			s.byClient.runs(do)
+			s.calls.Run(do)
+		case calls.Cancel:
+			s.calls.Cancel(do.Call)
+		case calls.Ask:
+			s.calls.Ask(do)
+		case calls.Permit:
+			s.calls.Permit(do)
+		case calls.Resolve:
+			s.calls.Resolve(do)
+		case calls.ToClient:
+			s.send(do.Message)
+		case calls.Slow:
+			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(),
+				"limit_ms", do.Limit.Milliseconds())
+		}
 	case orchestrator.Audit:
 		s.auditDecision(a)
 	case orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.JobTold:
 		s.decision(a)
 	case orchestrator.SwitchLink, orchestrator.Redial, orchestrator.Moving:
 		s.unlink(a)
-	case orchestrator.PrepareExact, orchestrator.PlayExact, orchestrator.SendExact, orchestrator.HoldUser:
-		s.exact(a)
+	case orchestrator.PrepareExact, orchestrator.PlayExact, orchestrator.SendExact, orchestrator.HoldUser, orchestrator.MuteUser:
+		exactAudio{s}.carryOut(a)
 	case orchestrator.DropHeld:
 		s.model.link().gate.Interrupt()
-	case orchestrator.MuteUser:
-		s.mic.deaf.Store(muted)
 	case orchestrator.End:
 		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:
@@ -51,28 +66,6 @@ func (s *session) carryOut(a orchestrator.Action) {
 			s.usage.turnEnded(a, m, s.inspect)
 			s.send(m)
 		}
-	}
-}
-
-// aboutCall performs an action about a tool call. The caller must hold mu.
-func (s *session) aboutCall(a calls.Action) {
-	switch do := a.(type) {
-	case calls.Run:
-		s.byClient.runs(do)
-		s.calls.Run(do)
-	case calls.Cancel:
-		s.calls.Cancel(do.Call)
-	case calls.Ask:
-		s.calls.Ask(do)
-	case calls.Permit:
-		s.calls.Permit(do)
-	case calls.Resolve:
-		s.calls.Resolve(do)
-	case calls.ToClient:
-		s.send(do.Message)
-	case calls.Slow:
-		s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(),
-			"limit_ms", do.Limit.Milliseconds())
 	}
 }
 

@@ -27,22 +27,31 @@ var errNoSpeech = errors.New("no speech endpoint and no recordings are configure
 // speechTime bounds the wait for the audio of a sentence. The orchestrator's own limit is longer.
 const speechTime = 15 * time.Second
 
-// exact carries out an action about an exact sentence. The caller must hold mu.
-func (s *session) exact(a orchestrator.Action) {
+// exactAudio says a session's exact sentences.
+type exactAudio struct{ *session }
+
+// carryOut performs an action about an exact sentence, or about who listens to the user. The caller must hold mu.
+func (s exactAudio) carryOut(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.PrepareExact:
-		s.visitors.Go(func() { s.prepareExact(a.ID, a.Text) })
+		s.visitors.Go(func() { s.prepare(a.ID, a.Text) })
 	case orchestrator.PlayExact:
-		s.playExact(a.Item, a.Audio.(*exactClip).pcm)
+		s.play(a.Item, a.Audio.(*exactClip).pcm)
 	case orchestrator.SendExact:
 		clip := a.Audio.(*exactClip)
 		s.command(transport.PlayExact{Text: clip.text, PCM: clip.provider}, nil)
 	case orchestrator.HoldUser:
-		s.mic.deaf.Store(map[bool]int32{true: hushed}[a.On])
+		if from, to := int32(0), int32(hushed); a.On {
+			s.mic.deaf.CompareAndSwap(from, to)
+		} else {
+			s.mic.deaf.CompareAndSwap(to, from) // a session that ends stays muted
+		}
+	case orchestrator.MuteUser:
+		s.mic.deaf.Store(muted)
 	}
 }
 
-func (s *session) prepareExact(id, text string) {
+func (s exactAudio) prepare(id, text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), speechTime)
 	defer cancel()
 	over := make(chan struct{})
@@ -65,7 +74,7 @@ func (s *session) prepareExact(id, text string) {
 	s.dispatch(orchestrator.ExactFailed{ID: id})
 }
 
-func (s *session) speak(ctx context.Context, text string) (*exactClip, error) {
+func (s exactAudio) speak(ctx context.Context, text string) (*exactClip, error) {
 	if s.opts.Speech == nil {
 		return nil, errNoSpeech
 	}
@@ -87,8 +96,8 @@ func (s *session) speak(ctx context.Context, text string) (*exactClip, error) {
 	return c, err //nolint:wrapcheck // it names the rates
 }
 
-// playExact queues a whole sentence. The caller must hold mu.
-func (s *session) playExact(item string, pcm []byte) {
+// play queues a whole sentence. The caller must hold mu.
+func (s exactAudio) play(item string, pcm []byte) {
 	for longest := audio.Bytes(s.start.OutputRate, maxDownFrame); len(pcm) > 0; {
 		n := min(len(pcm), longest)
 		s.checkQueue(s.down.PushAudio(item, pcm[:n]), nil)

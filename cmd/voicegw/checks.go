@@ -55,7 +55,7 @@ func warnOfLag(logger *slog.Logger, set *checks.Set, providers []session.Provide
 	}
 	for _, p := range providers {
 		if needs := int64(models[p.Name].Capabilities(p.Model).TranscriptLagMS); needs > set.HoldBack.Milliseconds() {
-			logger.Warn("this model's words come later than the hold-back waits for them, so some are heard unchecked; raise checks.hold_back",
+			logger.Warn("some words of this model come after the hold-back and are heard unchecked; raise checks.hold_back",
 				"provider", p.Name, "model", p.Model, "hold_back_ms", set.HoldBack.Milliseconds(), "lag_ms", needs)
 		}
 	}

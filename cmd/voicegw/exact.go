@@ -31,8 +31,9 @@ func newSpeaker(cfg *config.Config, sim *simulator) (session.Speech, error) {
 	if folder := string(x.Recordings); folder != "" {
 		var err error
 		if recordings, err = speech.Load(os.DirFS(folder)); err != nil {
-			return nil, config.Problems{{Where: "exact.recordings", Message: fmt.Sprintf("exact.recordings is %s, which cannot be used: %v.",
-				folder, err)}}
+			return nil, config.Problems{{Where: "exact.recordings",
+				Message: fmt.Sprintf("exact.recordings is %s, which cannot be used: %v.",
+					folder, err)}}
 		}
 	}
 	if e.BaseURL == "" && len(recordings) == 0 {

@@ -482,7 +482,7 @@ func TestWhatThereIsToChooseFrom(t *testing.T) {
 		Simulator bool
 	}
 	r.get(t, "/v1/providers", &got)
-	if got.Default != "openai" || len(got.Providers) != 2 || got.Providers[1].Name != "gemini" || !got.TextAgent || !got.Simulator || fmt.Sprint(got.Agents) != "[default]" {
+	if got.Default != "openai" || len(got.Providers) != 3 || got.Providers[1].Name != "gemini" || got.Providers[2].Name != "live" || !got.TextAgent || !got.Simulator || fmt.Sprint(got.Agents) != "[default]" {
 		t.Fatalf("%+v", got)
 	}
 	openai, gemini := got.Providers[0], got.Providers[1]

@@ -86,7 +86,7 @@ var mayBeEmpty = []string{
 	"Cost per minute of conversation", "Refused", "Reconnects", "Time to reconnect, p95", "Errors sent to clients", "Time to silence after an interruption, p95",
 	"Part heard of interrupted answers, median", "Refused client messages", "Cost per hour", "Failed answers", "Broken connections", "Replaced connections",
 	"Without a connection, p95", "Model errors", "Text turns", "Text turn duration", "Requests", "Webhook events", "Queued webhook events",
-	"Response duration, p95", "Calls", "Call duration, p95", "Approvals and unmatched claims", "Time to approval, p50", "Clamped arguments",
+	"Response duration, p95", "Calls", "Call duration, p95", "Approvals, unmatched claims and checks", "Time to approval, p50", "Clamped arguments",
 	"Actions with unknown outcome", "Handlers", "Certificates", "MCP servers",
 }
 

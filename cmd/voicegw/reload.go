@@ -52,7 +52,8 @@ type reloader struct {
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
 	read := func() (*config.Config, []string, error) { return p.load(flags.Config, flags.Set, parsed) }
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP), sweeps: p.sweeps, read: read}
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP),
+		sweeps: p.sweeps, read: read}
 }
 
 // run reloads at each signal, and ends the sessions of revoked credentials, until ctx ends.

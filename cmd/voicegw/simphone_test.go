@@ -71,7 +71,7 @@ func TestSimPhone(t *testing.T) {
 	if code, problems := r.simPhone(&out, rest, "--say", "Good morning.", "--keys", "12#", "--out", heard); code != exitOK {
 		t.Errorf("exit code %d: %s", code, problems)
 	}
-	wants(t, out.String(), "inbound call from +15557654321 to +15550000001", "the carrier says: We record.", "turn 1     speaking Good morning.",
+	wants(t, out.String(), "inbound call from +15557654321 to +15550000001", "turn 1     speaking Good morning.",
 		"the gateway speaks", "the gateway has spoken for", "the caller presses 12#", "the gateway hangs up", "ended: tool_ended")
 	clip, err := audio.ReadFile(heard)
 	if err != nil || clip.Rate != phoneRate || clip.Duration() == 0 {

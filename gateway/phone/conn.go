@@ -88,7 +88,8 @@ func (c *Conn) Receive() (protocol.Input, error) {
 			set := c.server.settings()
 			return protocol.Input{Message: &protocol.Start{Ticket: c.event.ticket, InputRate: Rate, OutputRate: Rate,
 				Client: &protocol.ClientInfo{Name: c.call.carrier},
-				Extra:  &protocol.StartExtra{Notice: set.Announcement, Keypad: set.KeyApproval, Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
+				Extra: &protocol.StartExtra{Notice: set.Announcement, Keypad: set.KeyApproval,
+					Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
 		}
 	}
 	return protocol.Input{Mistake: mistake(errStart)}, nil

@@ -315,14 +315,14 @@ func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
 	return v.message.place.AppendAudioDelta(dst, s.ids, out.Encode(&a.coded, pcm))
 }
 
-func (s *State) sentMS(v *voice) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
+func (v *voice) sentMS(s *State) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
 
 // heardMS is how much of an item a client has heard that plays in real time.
 func (s *State) heardMS(v *voice, now time.Time) int64 {
 	if v.from.IsZero() {
 		return 0
 	}
-	return min(max(ms(now.Sub(v.from)), 0), s.sentMS(v))
+	return min(max(ms(now.Sub(v.from)), 0), v.sentMS(s))
 }
 
 func (s *State) soundEnded(now time.Time, source string) {
@@ -339,7 +339,7 @@ func (s *State) soundEnded(now time.Time, source string) {
 	}
 	switch {
 	case v.from.IsZero(): // a text, or nothing that the client gets
-		s.put(&protocol.Playback{ItemID: v.source, PlayedMS: s.sentMS(v), Done: true})
+		s.put(&protocol.Playback{ItemID: v.source, PlayedMS: v.sentMS(s), Done: true})
 		s.answer.reports = true
 	case s.answer.reports:
 		v.reportAt = s.answer.playEnd
@@ -389,7 +389,7 @@ func (s *State) reportPlayed(now time.Time) {
 		v.reportAt, v.told = time.Time{}, true
 		heard := v.heardMS
 		if !v.flushed {
-			heard = s.sentMS(v)
+			heard = v.sentMS(s)
 		}
 		s.put(&protocol.Playback{ItemID: v.source, PlayedMS: heard, Done: true})
 	}
@@ -412,7 +412,7 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 		if v.id != it.ID || v.from.IsZero() {
 			continue
 		}
-		end = min(end, int(s.sentMS(v)))
+		end = min(end, int(v.sentMS(s)))
 		if !v.told {
 			s.put(&protocol.Playback{ItemID: v.source, PlayedMS: int64(end), Done: true})
 		}

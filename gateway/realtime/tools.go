@@ -154,7 +154,8 @@ func (s toolSide) call(now time.Time, m *protocol.ToolCall) {
 func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeEnded(r)
 	r.calls++
-	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress, Name: m.Name, CallID: m.CallID}
+	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress,
+		Name: m.Name, CallID: m.CallID}
 	place := s.openItem(r, it)
 	it.Arguments = string(m.Args)
 	it.Size += len(it.Arguments)

@@ -35,8 +35,10 @@ func fullRecord() Record {
 		CacheHit: true, OriginalTurn: 3,
 		Approval: Approval{Confirmation: "approved", ConfirmedBy: "client", Reference: "c-1"},
 		Intents:  []registry.IntentType{registry.IntentEndVoiceSession}, Refused: []registry.IntentType{registry.IntentSuppressAudio},
-		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, ToolNote: ToolNote{Note: "order.picked", NoteData: json.RawMessage(`{"parts":3}`)}, Job: "job-k3v9x2abq7m4t6wz", Claim: "book",
-		Sentence: Sentence{Spoken: "exact", Words: "b5bb9d8014a0f9b1", HeardMS: 2300, LengthMS: 2300, Tries: 1}, Check: "slurs", Delivered: true, NotDelivered: "superseded", Again: true,
+		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, ToolNote: ToolNote{Note: "order.picked", NoteData: json.RawMessage(`{"parts":3}`)}, Job: "job-k3v9x2abq7m4t6wz",
+		Statement: Statement{Claim: "book", Check: "slurs",
+			Sentence: Sentence{Spoken: "exact", Words: "b5bb9d8014a0f9b1", HeardMS: 2300, LengthMS: 2300, Tries: 1}},
+		Delivered: true, NotDelivered: "superseded", Again: true,
 		Usage: Usage{Spent: &cost.Sum{
 			Amount: cost.Amount{Micros: 41370, Unpriced: 1}, Sessions: 1, Turns: 3, VoiceMS: 64000,
 			Tokens: cost.Usage{InputText: 1, InputAudio: 2, InputImage: 3, CachedText: 4, CachedAudio: 5, CachedImage: 6, OutputText: 7, OutputAudio: 8},

@@ -82,10 +82,8 @@ type Record struct {
 	// Evidence are the ids of the records in a retrieval tool's answer, in their order, at most registry.MaxEvidence.
 	Evidence []string `json:"evidence,omitempty"`
 	ToolNote
-	Job   string `json:"job,omitempty"`
-	Claim string `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
-	Sentence
-	Check string `json:"check,omitempty"` // of EventStopped
+	Job string `json:"job,omitempty"`
+	Statement
 	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over", "not_sent", "client" (the
@@ -130,6 +128,13 @@ type Sentence struct {
 	HeardMS  int64  `json:"heardMs,omitempty"`  // of the last attempt, by playback reports
 	LengthMS int64  `json:"lengthMs,omitempty"` // of the audio
 	Tries    int    `json:"tries,omitempty"`
+}
+
+// Statement is what a record tells of the assistant's words: a claim, an exact sentence, or a stopped answer.
+type Statement struct {
+	Claim string `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
+	Sentence
+	Check string `json:"check,omitempty"` // of EventStopped
 }
 
 // Approval is a person's answer to the question whether a call may run.
@@ -234,20 +239,23 @@ func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why 
 
 // Stopped returns the record of an answer that a check has stopped, without its words.
 func Stopped(at time.Time, mode spec.Mode, turn int, check, why string) Record {
-	return Record{Event: EventStopped, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, Check: check, Why: why}
+	return Record{Event: EventStopped, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn,
+		Statement: Statement{Check: check}, Why: why}
 }
 
 // Claimed returns the record of a statement of the assistant that no call explains.
 func Claimed(at time.Time, mode spec.Mode, turn int, kind, why string) Record {
-	return Record{Event: EventClaim, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, Claim: kind, Why: why}
+	return Record{Event: EventClaim, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn,
+		Statement: Statement{Claim: kind}, Why: why}
 }
 
 // Said returns the record of an exact sentence; call asked for it, if any. heard means to its end.
 func Said(at time.Time, mode spec.Mode, turn int, s Sentence, call, text string, heard bool, why string) Record {
 	s.Words = hashed(text)
 	args, _ := json.Marshal(map[string]string{"text": text}) // only a string: it cannot fail
-	return Record{Event: EventExact, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, OK: heard, Sentence: s,
-		ToolCall: ToolCall{CallID: call}, Args: args, Why: why}
+	return Record{Event: EventExact, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, OK: heard,
+		Statement: Statement{Sentence: s},
+		ToolCall:  ToolCall{CallID: call}, Args: args, Why: why}
 }
 
 // hashed returns an id of a business key or a sentence that does not reveal it.

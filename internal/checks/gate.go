@@ -161,7 +161,8 @@ var errBusy = errors.New("too many requests of this check are under way")
 func (g *Gate[T]) run(a *ask[T]) {
 	pass, err := g.request(a)
 	if err != nil && g.life().Err() == nil {
-		g.set.seldom.Info("a check of the assistant's words failed", a.rule.Name+": "+err.Error(), "check", a.rule.Name, "blocks", a.rule.Block)
+		g.set.seldom.Info("a check of the assistant's words failed", a.rule.Name+": "+err.Error(), "check",
+			a.rule.Name, "blocks", a.rule.Block)
 	}
 	switch {
 	case g.life().Err() != nil:

@@ -177,8 +177,9 @@ func refused(format string, args ...any) api.OnResolveResult {
 
 // nodeModules are modules of Node. insteadOf says what to use instead of some of them.
 var (
-	nodeModules = strings.Fields("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 https " +
-		"module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm worker_threads zlib")
+	nodeModules = strings.Fields("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 " +
+		"https module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm " +
+		"worker_threads zlib")
 	insteadOf = map[string]string{
 		"crypto": "crypto.randomUUID is a global", "timers": "setTimeout is a global", "url": "URL and URLSearchParams are globals",
 		"http": "use fetch", "https": "use fetch", "fs": noFiles, "fs/promises": noFiles, "process": useSettings, "buffer": useArrays,

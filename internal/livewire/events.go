@@ -275,7 +275,8 @@ func Delegate(id string, offsetMS int64) openaiwire.ServerEvent {
 
 // Usage reports the seconds of the timeline, and how much of the context window is in use.
 func Usage(seconds, ratio float64) openaiwire.ServerEvent {
-	return Reply(UsageUpdated, "", "usage", openaiwire.Object{"seconds", seconds}, "context_window", openaiwire.Object{"usage_ratio", ratio})
+	return Reply(UsageUpdated, "", "usage", openaiwire.Object{"seconds", seconds}, "context_window",
+		openaiwire.Object{"usage_ratio", ratio})
 }
 
 // End is the last event of a session. clientID is the id of a session.close; empty without one.

@@ -231,7 +231,8 @@ func ParseStart(raw json.RawMessage) (*Session, *openaiwire.Error) {
 	case s.Model == "":
 		return nil, openaiwire.Missing("session.model")
 	case Tokens(s.Instructions) > MaxInstructionTokens:
-		return nil, openaiwire.Invalid(CodeInvalidValue, "session.instructions", "Instructions must not exceed %d tokens.", MaxInstructionTokens)
+		return nil, openaiwire.Invalid(CodeInvalidValue, "session.instructions",
+			"Instructions must not exceed %d tokens.", MaxInstructionTokens)
 	}
 	return s, nil
 }
@@ -417,7 +418,8 @@ func (s *Session) Update(raw json.RawMessage) (*Session, *openaiwire.Error) {
 func (s *Session) sameDelegation(raw json.RawMessage, path string) *openaiwire.Error {
 	var d Delegation
 	if json.Unmarshal(raw, &d) == nil && d.Type != "" && d.Type != s.Delegation.Type {
-		return openaiwire.Invalid(CodeImmutable, path+".type", "The delegation type cannot change: the session has '%s'.", s.Delegation.Type)
+		return openaiwire.Invalid(CodeImmutable, path+".type",
+			"The delegation type cannot change: the session has '%s'.", s.Delegation.Type)
 	}
 	return s.delegation(raw, path)
 }

@@ -130,7 +130,8 @@ func (u Usage) Total() int { return u.InputText + u.InputAudio + u.OutputText + 
 // Add returns u and v, v a number of times.
 func (u Usage) Add(v Usage, times int) Usage {
 	return Usage{u.InputText + times*v.InputText, u.InputAudio + times*v.InputAudio, u.CachedText + times*v.CachedText,
-		u.CachedAudio + times*v.CachedAudio, u.OutputText + times*v.OutputText, u.OutputAudio + times*v.OutputAudio, u.Reasoning + times*v.Reasoning}
+		u.CachedAudio + times*v.CachedAudio, u.OutputText + times*v.OutputText, u.OutputAudio + times*v.OutputAudio,
+		u.Reasoning + times*v.Reasoning}
 }
 
 // MarshalJSON writes the keys in the order of the recordings.

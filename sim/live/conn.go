@@ -267,7 +267,8 @@ func (c *conn) appendContext(e *livewire.ClientEvent) *openaiwire.Error {
 	case e.Delegation != "" && !slices.Contains(c.delegated, e.Delegation):
 		return openaiwire.Invalid(livewire.CodeInvalidValue, "delegation_id", "No delegation has the id '%s'.", e.Delegation)
 	case len(c.pending) >= maxPending:
-		return openaiwire.Invalid(livewire.CodeInvalidValue, "", "%d appends wait already. Send audio, so that they are placed.", maxPending)
+		return openaiwire.Invalid(livewire.CodeInvalidValue, "",
+			"%d appends wait already. Send audio, so that they are placed.", maxPending)
 	}
 	if e.Type != livewire.InstructionsAppend {
 		c.out.filler = never // all of them, whatever delegation they are about
@@ -326,7 +327,8 @@ func (c *conn) playFixture(e *livewire.ClientEvent) *openaiwire.Error {
 	case err != nil || len(pcm) == 0 || len(pcm)%audio.BytesPerSample != 0:
 		return openaiwire.Invalid(livewire.CodeInvalidAudio, "audio", "A fixture is base64-encoded PCM16 at %d Hz.", livewire.FixtureRate)
 	case audio.Duration(livewire.FixtureRate, len(pcm)) > livewire.MaxFixture:
-		return openaiwire.Invalid(livewire.CodeInvalidValue, "audio", "A fixture must not be longer than %g seconds.", livewire.MaxFixture.Seconds())
+		return openaiwire.Invalid(livewire.CodeInvalidValue, "audio",
+			"A fixture must not be longer than %g seconds.", livewire.MaxFixture.Seconds())
 	}
 	clip, err := audio.Clip{Rate: livewire.FixtureRate, PCM: pcm}.Resample(c.in.format.Hz())
 	if err != nil { // every rate of a session can be reached

@@ -102,7 +102,8 @@ func (c *conn) appendAudio(encoded []byte) *openaiwire.Error {
 		return nil
 	}
 	if ahead := int(maxAhead.Milliseconds()) * in.format.BytesPerMS(); len(in.queue)+len(data) > ahead { // (own)
-		return openaiwire.Invalid(livewire.CodeInvalidAudio, "audio", "More than %g seconds of audio wait. Send it in real time.", maxAhead.Seconds())
+		return openaiwire.Invalid(livewire.CodeInvalidAudio, "audio",
+			"More than %g seconds of audio wait. Send it in real time.", maxAhead.Seconds())
 	}
 	if _, busy := in.next(c); !busy && in.due.Before(now) {
 		in.due = now

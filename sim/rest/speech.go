@@ -44,7 +44,8 @@ func (h *Handler) speech(x *exchange, body []byte, deployment string, _ bool) *E
 	case strings.TrimSpace(*r.Input) == "":
 		return openaiwire.Invalid("string_too_short", "input", "Invalid 'input': string too short. Expected at least 1 character.")
 	case utf8.RuneCountInString(*r.Input) > maxSpoken:
-		return openaiwire.Invalid("string_too_long", "input", "Invalid 'input': string too long. Expected at most %d characters.", maxSpoken)
+		return openaiwire.Invalid("string_too_long", "input",
+			"Invalid 'input': string too long. Expected at most %d characters.", maxSpoken)
 	case r.Voice == "":
 		return openaiwire.Missing("voice")
 	case r.Format != "wav" && r.Format != "pcm": // (own)

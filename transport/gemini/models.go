@@ -86,7 +86,8 @@ var (
 			// livekit/agents#5251 reports that later client content is refused: so nothing is added.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, AudioClock: true, History: transport.HistoryContent,
 			ToolSchemas: transport.SchemaOpenAPI,
-			Tools:       transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true, TranscriptLagMS: lag31,
+			Tools:       transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true,
+			TranscriptLagMS: lag31,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; " +
 				"called legacy by its maker, 2026-11-23",
 		},

@@ -289,7 +289,8 @@ func (d *desk) run(t *task, p textmodel.Prompt) {
 		for i := range reply.Calls {
 			reply.Calls[i].Args = object(reply.Calls[i].Args)
 		}
-		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
+		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text,
+			Calls: reply.Calls, Extra: reply.Extra})
 		for i, call := range reply.Calls {
 			p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleTool, Text: results[i], CallID: call.ID})
 		}
@@ -506,7 +507,8 @@ func (d *desk) append(kind string, t *task, own bool, text string) error {
 		a.delegation = t.id
 	}
 	if len(d.appends) == maxAppends {
-		d.t.opts.Logger.Warn("append_dropped", "provider", d.t.opts.Name, "kind", d.appends[0].kind, "reason", "the provider has not placed it")
+		d.t.opts.Logger.Warn("append_dropped", "provider", d.t.opts.Name, "kind", d.appends[0].kind, "reason",
+			"the provider has not placed it")
 		d.appends = slices.Delete(d.appends, 0, 1)
 	}
 	d.appends = append(d.appends, a)

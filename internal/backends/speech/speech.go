@@ -95,7 +95,8 @@ func New(recordings []Recording, e Endpoint) *Speaker {
 	e.Model, e.Voice, e.Format = cmp.Or(e.Model, DefaultModel), cmp.Or(e.Voice, DefaultVoice), cmp.Or(e.Format, "wav")
 	e.Timeout = cmp.Or(e.Timeout, setting.SpeechTimeout)
 	s := &Speaker{recordings: map[string]audio.Clip{}, endpoint: e,
-		client: bounded.Client(e.Client, bounded.Limits{Service: "the speech endpoint", Bytes: maxBytes, Idle: e.Timeout, Whole: e.Timeout})}
+		client: bounded.Client(e.Client, bounded.Limits{Service: "the speech endpoint", Bytes: maxBytes,
+			Idle: e.Timeout, Whole: e.Timeout})}
 	for _, r := range recordings {
 		s.recordings[normal(r.Text)] = r.Clip
 	}
