@@ -119,19 +119,19 @@ type exact struct {
 	whole   bool   // and completed
 }
 
-func (y *sayings) clone() *sayings {
-	if y == nil {
+func (s *sayings) clone() *sayings {
+	if s == nil {
 		return nil
 	}
-	c := *y
-	c.all, c.held, c.results = slices.Clone(y.all), slices.Clone(y.held), slices.Clone(y.results)
+	c := *s
+	c.all, c.held, c.results = slices.Clone(s.all), slices.Clone(s.held), slices.Clone(s.results)
 	for i := range c.results {
 		c.results[i].why = slices.Clone(c.results[i].why)
 	}
 	return &c
 }
 
-// exact returns the sentence that is being said, or next; nil without one.
+// first returns the sentence that is being said, or next; nil without one.
 func (s *sayings) first() *exact {
 	if s == nil || len(s.all) == 0 {
 		return nil
@@ -416,7 +416,7 @@ func (m *turnControl) exactSounds() bool {
 	return e != nil && e.item != "" && m.line.index(e.item) >= 0
 }
 
-// saysExactly reports whether the item says a sentence whose words are known.
+// says reports whether the item says a sentence whose words are known.
 func (s *sayings) says(item string) bool {
 	e := s.first()
 	return e != nil && e.item == item && item != ""
@@ -608,16 +608,16 @@ type Held struct {
 	Ask   *UserAsk  `json:"ask,omitempty"`
 }
 
-func (y *sayings) memory() (all []Exact, held []Held) {
-	if y == nil {
+func (s *sayings) memory() (all []Exact, held []Held) {
+	if s == nil {
 		return nil, nil
 	}
-	for _, e := range y.all {
+	for _, e := range s.all {
 		if e.Notice || e.MustHear {
 			all = append(all, e.Exact)
 		}
 	}
-	for _, in := range y.held {
+	for _, in := range s.held {
 		switch in := in.(type) {
 		case Began:
 			held = append(held, Held{Began: &in})
