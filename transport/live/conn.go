@@ -68,6 +68,7 @@ type conn struct {
 type inbox struct {
 	events []transport.Event
 	told   bool // a result went to the model
+	typed  []string
 }
 
 type pcmBuf struct{ b []byte }
@@ -340,6 +341,9 @@ func (c *conn) deliver() transport.Event {
 	if in.told {
 		c.dialog.told()
 	}
+	for _, text := range in.typed {
+		c.dialog.typed(text)
+	}
 	for _, ev := range in.events {
 		c.dialog.emit(ev)
 	}
@@ -351,6 +355,14 @@ func (c *conn) post(told bool, events ...transport.Event) {
 	c.mu.Lock()
 	c.inbox.events = append(c.inbox.events, events...)
 	c.inbox.told = c.inbox.told || told
+	c.mu.Unlock()
+	c.ws.Nudge()
+}
+
+// typed leaves typed words for the dialog. It may be called at any time.
+func (c *conn) typed(text string) {
+	c.mu.Lock()
+	c.inbox.typed = append(c.inbox.typed, text)
 	c.mu.Unlock()
 	c.ws.Nudge()
 }

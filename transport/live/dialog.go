@@ -65,7 +65,7 @@ type dialog struct {
 
 	waiting []waiting // delegations that wait for words, oldest first
 	due     []request // delegations whose words are known, for the connection to take
-	asked   []byte    // the user's words since the last delegation
+	asked   []byte    // the user's words since the last delegation or answer
 
 	working  bool  // a delegation runs
 	answered int64 // length of the answers since the user's last words, ms; -1 without an answer
@@ -262,7 +262,22 @@ func (d *dialog) heard(text string, from, until int64) {
 	d.tick()
 }
 
+// typed notes a typed message of the user.
+func (d *dialog) typed(text string) {
+	if d.answered >= 0 {
+		d.asked = d.asked[:0]
+	}
+	d.ask(" " + text)
+}
+
+// ask notes words of the user. Those that an answer was given to no longer count, unless it may be only a promise.
 func (d *dialog) ask(text string) {
+	if d.answered > promiseMS || d.answered >= 0 && d.question {
+		d.asked = d.asked[:0]
+	}
+	if n := len(d.asked); n > 0 && d.asked[n-1] != ' ' && text != "" && d.answered >= 0 {
+		d.asked = append(d.asked, ' ')
+	}
 	d.asked = appendText(d.asked, text, maxAsked)
 	d.answered, d.question, d.reminded = -1, false, false
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -293,4 +294,52 @@ func (c *checker) take(d *dialog) {
 	}
 	d.requests()
 	d.reminders()
+}
+
+// TestRequestsAreNew: a delegation has the words that no answer was given to, spoken or typed.
+func TestRequestsAreNew(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answerMS int
+		answer   string
+		typed    bool
+		want     string
+	}{
+		"an answer":          {6000, "The lake is cold today.", false, "And the weather?"},
+		"a question":         {1000, "How are you?", false, "And the weather?"},
+		"perhaps a promise":  {1000, "I will look.", false, "I am Ada. And the weather?"},
+		"no answer":          {0, "", true, "I am Ada. And the weather?"},
+		"typed after speech": {1000, "Hello Ada.", true, "And the weather?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDialog()
+			play := func(ms int, loud bool) {
+				for range ms / 100 {
+					pcm := make([]byte, 100*bytesPerMS)
+					if loud {
+						copy(pcm, testutil.SpeechLike(sampleRate, 100*time.Millisecond, 1))
+					}
+					d.sound(pcm)
+				}
+			}
+			play(1000, false)
+			d.heard("I am Ada.", 200, 800)
+			play(1000, false)
+			if tt.answer != "" {
+				from := d.now()
+				play(tt.answerMS, true)
+				d.said(tt.answer, from, from+int64(tt.answerMS))
+				play(2000, false)
+			}
+			if tt.typed {
+				d.typed("And the weather?")
+			} else {
+				d.heard("And the weather?", d.now()-400, d.now())
+			}
+			d.delegated("item_1", d.now())
+			play(1000, false)
+			if r := d.requests(); len(r) != 1 || r[0].words != tt.want {
+				t.Errorf("%+v, want %q", r, tt.want)
+			}
+		})
+	}
 }

@@ -172,10 +172,14 @@ func (c *conn) control(cmd transport.Command) error {
 		c.feed.pause()
 	case transport.UserText:
 		c.desk.script.add("user", cmd.Text)
+		c.typed(cmd.Text)
 		return c.written(c.desk.say(livewire.InstructionsAppend, nil, false, prompts.Entered(cmd.Text)))
 	case transport.AddItem:
 		role, text := entry(cmd.Item)
 		c.desk.script.add(role, text)
+		if role == "user" {
+			c.typed(text)
+		}
 		who := map[string]string{"user": prompts.KnownUser, "assistant": prompts.KnownAssistant}[role]
 		if who == "" {
 			who = prompts.KnownNote
