@@ -60,3 +60,24 @@ func (c *client) hearsLive(t *testing.T, sentence string) {
 		}
 	}
 }
+
+// TestLiveExactNotice: the provider plays a notice, which is a transcript and counts once it was heard, before the model
+// hears the user.
+func TestLiveExactNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStack(t, "live", setting{timed: true, notice: noticeText, speech: notice()})
+		c := st.start(t, 24000)
+		c.say(&protocol.InputText{Text: "hello"})
+		end := waitFor[*protocol.AudioEnd](c)
+		if end.AudioMS < 1900 || end.AudioMS > 2200 || !strings.HasPrefix(end.ItemID, "item_") {
+			t.Errorf("the notice is %+v", end)
+		}
+		if words := messages[*protocol.Transcript](c); len(words) != 1 || words[0].Text != noticeText || words[0].Role != "assistant" {
+			t.Errorf("the transcripts are %+v", words)
+		}
+		c.say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+		if answer := waitFor[*protocol.AudioEnd](c); answer.ItemID == end.ItemID {
+			t.Errorf("the answer is %+v", answer)
+		}
+	})
+}

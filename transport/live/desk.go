@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -57,6 +58,7 @@ type desk struct {
 	appends      []addition          // not placed, oldest first
 	unsaid       string              // the last result, until the model speaks
 	known, seen  []string            // the latest ids of delegations and of the text model's calls
+	playing      bool                // an exact sentence is played, or asked for: appends wait
 	nextAppend   int
 	nextCall     int
 }
@@ -79,6 +81,7 @@ type openCall struct {
 type addition struct {
 	id, kind, delegation, text string
 	own                        bool // of a task; the caller repeats its own texts
+	sent                       bool
 }
 
 // deskFor returns the desk of a new connection: that of the last one, or a new one.
@@ -102,7 +105,7 @@ func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 // attach gives the desk a connection, with what the last one left.
 func (d *desk) attach(c *conn) {
 	d.mu.Lock()
-	d.conn, d.known = c, nil
+	d.conn, d.known, d.playing = c, nil, false
 	for i := range d.appends {
 		d.appends[i].delegation = ""
 	}
@@ -511,17 +514,67 @@ func (d *desk) append(kind string, t *task, own bool, text string) error {
 			"the provider has not placed it")
 		d.appends = slices.Delete(d.appends, 0, 1)
 	}
-	d.appends = append(d.appends, a)
 	c := d.conn
+	a.sent = c != nil && !d.playing
+	d.appends = append(d.appends, a)
 	d.mu.Unlock()
-	if c == nil {
+	if !a.sent {
 		return nil
 	}
+	return a.write(c)
+}
+
+// write sends the addition. The caller must hold order.
+func (a addition) write(c *conn) error {
 	frame, err := livewire.ClientEvent{Type: a.kind, ID: a.id, Content: a.text, Delegation: a.delegation}.Encode()
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", a.kind, err)
 	}
 	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
+}
+
+// exactID is the id of a request to play an exact sentence.
+const exactID = "exact"
+
+// play asks the provider to play a sentence. Until it has played or refused it, it refuses appends, so they wait.
+func (d *desk) play(pcm []byte) error {
+	d.order.Lock()
+	defer d.order.Unlock()
+	d.mu.Lock()
+	c := d.conn
+	d.playing = c != nil
+	d.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	frame, err := livewire.ClientEvent{Type: livewire.FixturePlay, ID: exactID, Audio: audio.AppendBase64(nil, pcm)}.Encode()
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", livewire.FixturePlay, err)
+	}
+	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
+}
+
+// played sends the appends that have waited. It does not wait for the network.
+func (d *desk) played() {
+	go func() {
+		d.order.Lock()
+		defer d.order.Unlock()
+		d.mu.Lock()
+		c, due := d.conn, []addition(nil)
+		d.playing = false
+		for i := range d.appends {
+			if a := &d.appends[i]; c != nil && !a.sent {
+				a.sent = true
+				due = append(due, *a)
+			}
+		}
+		d.mu.Unlock()
+		for _, a := range due {
+			if a.write(c) != nil {
+				return // the next read knows why
+			}
+		}
+	}()
 }
 
 // placed takes the acknowledgement of an append. Azure's names none: then it is the oldest of its kind.

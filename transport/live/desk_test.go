@@ -2,10 +2,12 @@ package live
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"voicegw/internal/livewire"
 	"voicegw/internal/testutil"
@@ -231,3 +233,40 @@ func TestAppends(t *testing.T) {
 }
 
 type liveConn = conn
+
+// TestExactSentence: the provider plays it as an answer of its own, and gets no text until it was played or refused.
+func TestExactSentence(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		s := newServer(t)
+		conn, p := s.connect(transport.Setup{})
+		sentence := testutil.SpeechLike(sampleRate, 200*time.Millisecond, 4)
+		for _, cmd := range []transport.Command{transport.PlayExact{Text: "It is 5 euros.", PCM: sentence}, transport.UserText{Text: "hello"}} {
+			if err := conn.Send(context.Background(), cmd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := <-p.frames
+		if asked.Type != livewire.FixturePlay || string(asked.Audio) != base64.StdEncoding.EncodeToString(sentence) {
+			t.Fatalf("the provider got %s", asked.Type)
+		}
+		if refused {
+			p.send(`{"type":"error","error":{"type":"invalid_request_error","code":"invalid_value","message":"No.","client_event_id":%q}}`, asked.ID)
+		} else {
+			p.send(`{"type":"session.output_audio.fixture.playing","client_event_id":%q}`, asked.ID)
+			p.send(`{"type":"session.output_audio.delta","delta":%q}`, base64.StdEncoding.EncodeToString(sentence))
+			select {
+			case e := <-p.frames:
+				t.Errorf("the provider got %s while it plays", e.Type)
+			default:
+			}
+			p.send(`{"type":"session.output_audio.fixture.played","client_event_id":%q}`, asked.ID)
+			if e := awaited[transport.ResponseStarted](t, conn); !e.Exact {
+				t.Errorf("%+v", e)
+			}
+			awaited[transport.ResponseDone](t, conn)
+		}
+		if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("hello") {
+			t.Errorf("then it got %+v", e)
+		}
+	}
+}

@@ -68,6 +68,7 @@ type dialog struct {
 	asked   []byte    // the user's words since the last delegation or answer
 
 	working  bool  // a delegation runs
+	exact    bool  // the provider plays an exact sentence
 	answered int64 // length of the answers since the user's last words, ms; -1 without an answer
 	question bool  // the last of them ends in a question
 	reminded bool  // the model was reminded of these words
@@ -82,6 +83,7 @@ type answer struct {
 	until    int64 // the end of its last sound or word
 	loud     int64 // the end of its last sound
 	sounded  bool
+	exact    bool // an exact sentence, without a transcript
 	text     []byte
 }
 
@@ -185,9 +187,9 @@ func (d *dialog) speak(pcm []byte) {
 func (d *dialog) begin(from int64) {
 	d.answers++
 	n := strconv.Itoa(d.answers)
-	d.open = &answer{id: "response_" + n, item: "item_" + n, from: from, until: from, loud: from}
+	d.open = &answer{id: "response_" + n, item: "item_" + n, from: from, until: from, loud: from, exact: d.exact}
 	d.unsaid = -1
-	d.emit(transport.ResponseStarted{ID: d.open.id})
+	d.emit(transport.ResponseStarted{ID: d.open.id, Exact: d.exact})
 }
 
 // end ends the open answer, if there is one.
@@ -207,8 +209,23 @@ func (d *dialog) end() {
 	d.last, d.open = a, nil
 }
 
+// playing begins the answer that is an exact sentence, which ends the one before.
+func (d *dialog) playing() {
+	d.end()
+	d.exact = true
+	d.begin(d.now())
+}
+
+// played ends an exact sentence, if one is being played.
+func (d *dialog) played() {
+	if d.exact {
+		d.end()
+		d.exact = false
+	}
+}
+
 func (d *dialog) transcribe(a *answer, final bool) {
-	if len(a.text) > 0 {
+	if len(a.text) > 0 && !a.exact {
 		d.emit(transport.Transcript{Item: a.item, Role: transport.RoleAssistant, Text: string(a.text), Final: final})
 	}
 }
@@ -219,7 +236,7 @@ func (d *dialog) said(text string, from, until int64) {
 	if text == "" {
 		return
 	}
-	if a := d.open; a != nil && from-a.until >= quietMS {
+	if a := d.open; a != nil && !d.exact && from-a.until >= quietMS {
 		d.end()
 	}
 	a := d.open
@@ -227,6 +244,9 @@ func (d *dialog) said(text string, from, until int64) {
 		l.text = appendText(l.text, text, maxText)
 		d.transcribe(l, true)
 		return
+	}
+	if d.exact {
+		return // the caller knows the sentence's words
 	}
 	if a == nil {
 		d.begin(from)
@@ -244,7 +264,7 @@ func (d *dialog) heard(text string, from, until int64) {
 	if text == "" {
 		return
 	}
-	if a := d.open; a != nil && from-a.until >= turnQuietMS {
+	if a := d.open; a != nil && !d.exact && from-a.until >= turnQuietMS {
 		d.end()
 	}
 	u := &d.user
@@ -322,7 +342,7 @@ func (d *dialog) told() { d.unsaid = d.now() }
 // tick does everything that is due on the timeline.
 func (d *dialog) tick() {
 	now := d.now()
-	if d.open != nil && now-d.open.until >= quietMS {
+	if d.open != nil && !d.exact && now-d.open.until >= quietMS {
 		d.end()
 	}
 	if d.user.item != "" && now-d.user.until >= quietMS {

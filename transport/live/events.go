@@ -77,6 +77,11 @@ func (c *conn) event(frame []byte) {
 		c.delegated(&ev)
 	case livewire.InstructionsAppended, livewire.ThinkingAppended, livewire.CommentaryAppended:
 		c.desk.placed(ev.ClientID, ev.Type)
+	case livewire.FixturePlaying:
+		c.dialog.playing()
+	case livewire.FixturePlayed:
+		c.dialog.played()
+		c.desk.played()
 	case livewire.UsageUpdated:
 		c.book(int64(math.Floor(min(max(ev.Usage.Seconds, 0), maxSeconds))))
 	case livewire.Failed:
@@ -116,6 +121,10 @@ func (c *conn) problem(e *livewire.Failure, clientID string) {
 	}
 	if c.desk.refused(clientID, e) {
 		return
+	}
+	if clientID == exactID {
+		c.dialog.played()
+		c.desk.played()
 	}
 	kind := transport.KindOfCode(e.Code, e.Type)
 	switch {

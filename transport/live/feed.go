@@ -189,6 +189,8 @@ func (c *conn) control(cmd transport.Command) error {
 		if cmd.Instructions != "" {
 			return c.written(c.desk.say(livewire.InstructionsAppend, nil, false, cmd.Instructions))
 		}
+	case transport.PlayExact:
+		return c.written(c.desk.play(cmd.PCM))
 	case transport.ToolResult:
 		c.desk.result(cmd)
 	case transport.ActivityStart, transport.ActivityEnd, transport.Interrupt, transport.Truncate, transport.Reconfigure, transport.Image:
