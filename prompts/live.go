@@ -57,7 +57,7 @@ const (
 	NotDropped = "There is no such request."
 )
 
-// Entered gives a voice a text that stands in for the user's speech.
+// Entered gives a voice a text in place of the user's speech.
 func Entered(text string) string {
 	return "This was not spoken, but takes the place of the user's next words. Answer it aloud now, or delegate it: " + text
 }
@@ -74,12 +74,12 @@ const (
 	KnownNote      = "a note"
 )
 
-// StillWorking tells a voice what the text model has said before its tools have answered.
+// StillWorking gives a voice the text model's words before the tools have answered.
 func StillWorking(text string) string {
 	return "The assistant behind you still works on it. So far, for you to know only: " + text
 }
 
-// DroppedResult tells a voice the result of a request that the user has replaced.
+// DroppedResult gives a voice the result of a request that the user has replaced.
 func DroppedResult(words, text string) string {
 	return "The user has replaced or taken back the request " + strconv.Quote(words) + ". What came of it, for you to know, to say " +
 		"only if the user asks: " + text
@@ -105,7 +105,7 @@ func OwedResult(text string) string {
 	return "The user has not heard this result from you. Say it now: " + text
 }
 
-// Unfinished tells a voice on a new connection about requests whose results will come.
+// Unfinished lists for a voice on a new connection the requests whose results will come.
 func Unfinished(words []string) string {
 	var all []string
 	for _, w := range words {

@@ -120,23 +120,23 @@ func ReadExactly(text string) string {
 		strconv.Quote(text)
 }
 
-// ExactHeard tells a model that the user has heard a tool's sentence.
+// ExactHeard informs a model that the user has heard a tool's sentence.
 func ExactHeard(text string) string {
 	return "The system has said this to the user, word for word, and the user heard it to the end; do not repeat it: " + strconv.Quote(text)
 }
 
-// ExactCut tells a model that the user has heard only a part of it.
+// ExactCut informs a model that the user has heard only a part of it.
 func ExactCut(heard string) string {
 	return "The system began to say a text to the user and was interrupted. The user heard only this: " + strconv.Quote(heard)
 }
 
-// ExactAgain tells a model that the user has heard a part and will hear it again.
+// ExactAgain informs a model that the user has heard a part and will hear it again.
 func ExactAgain(text string) string {
 	return "The system began to say this to the user and was interrupted; it will say it again by itself, so do not say it: " +
 		strconv.Quote(text)
 }
 
-// ExactUnsaid tells a model that a sentence could not be said.
+// ExactUnsaid informs a model that a sentence could not be said.
 func ExactUnsaid(text string) string {
 	return "A text that the user must hear in its exact words could not be said. Do not read it yourself and do not go on as if " +
 		"it had been heard: tell the user in one sentence that this is not possible at the moment. The text: " + strconv.Quote(text)

@@ -45,7 +45,7 @@ type Rule struct {
 	Timeout  time.Duration // of a request of Remote; zero means 3 s
 
 	phrases map[string][][]string // Words, folded, by the first of each
-	longest int                   // of phrases, in words
+	longest int                   // of phrases; a number of words
 	slots   chan struct{}
 	counts  [3]atomic.Int64
 	passed  atomic.Int64

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Listener gets what a Gate releases, in order and one at a time. It must not call the Gate, except for Interrupt.
+// Listener gets the released events of a Gate, in order and one at a time. It must not call the Gate, except for Interrupt.
 type Listener[T any] interface {
 	Release(Released[T])
 	Stopped(Stop)
@@ -55,7 +55,7 @@ func (g *Gate[T]) Audio(item string, took time.Duration, v T) {
 	g.do(func(at time.Time) { g.line.audio(at, item, took, v) })
 }
 
-// Other takes another event, which must not overtake what came before it. begins means that it begins an answer.
+// Other takes another event, which must not overtake earlier ones. begins means that it begins an answer.
 func (g *Gate[T]) Other(begins bool, v T) {
 	if begins {
 		g.answers.Add(1)

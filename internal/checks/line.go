@@ -41,7 +41,7 @@ type item[T any] struct {
 	marks   []mark // for each check
 	passed  int    // bytes that all checks have passed
 	runes   int    // the same in characters
-	told    int    // bytes that were released
+	told    int    // released bytes
 	whole   bool   // the final words were released
 	audio   time.Duration
 	began   bool      // sound was released
@@ -55,7 +55,7 @@ type ask[T any] struct {
 	rule *Rule
 	at   int // the index of rule
 	of   *item[T]
-	text string // up to the end of what is checked
+	text string // up to the end of the checked text
 	from int    // the part before was asked earlier
 }
 
@@ -87,7 +87,7 @@ type Released[T any] struct {
 }
 
 const (
-	perCharacter = 50 * time.Millisecond // nobody speaks faster
+	perCharacter = 50 * time.Millisecond // the fastest speech
 	maxItems     = 16
 	maxHeld      = 2 * time.Minute // of sound
 	maxEntries   = 8192
@@ -144,7 +144,7 @@ func (l *line[T]) words(at time.Time, id, text string, final bool, v T) {
 	it.settle()
 }
 
-// revise takes back what was decided about words that have changed.
+// revise drops the verdicts about changed words.
 func (it *item[T]) revise(text string) {
 	if strings.HasPrefix(text, it.text) {
 		return
@@ -281,7 +281,7 @@ func (l *line[T]) expired(e entry[T], at time.Time) bool {
 	return !l.patient && !at.Before(e.at.Add(l.set.HoldBack)) || l.held > maxHeld || len(l.entries) > maxEntries
 }
 
-// pump releases what may be released at the time at.
+// pump releases everything that is due at the time at.
 func (l *line[T]) pump(at time.Time) {
 	for _, it := range l.items {
 		if !it.since.IsZero() && l.halves() && !at.Before(it.since.Add(l.set.HoldBack/2)) {

@@ -88,7 +88,7 @@ type question struct {
 // NewQuestion returns a Remote that asks a model a question about the text. The text passes if the answer is no.
 func NewQuestion(text string, model textmodel.Model) Remote { return &question{text, model} }
 
-// maxAnswer bounds a model's answer in tokens: one word, and what it thinks before.
+// maxAnswer bounds a model's answer in tokens: one word, and its thoughts before.
 const maxAnswer = 1024
 
 func (q *question) Check(ctx context.Context, t Text) (bool, error) {

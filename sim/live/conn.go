@@ -22,7 +22,7 @@ const (
 	usageEvery = 15 * time.Second
 	// quietBefore is how long no audio may come for a close not to wait for appends any longer.
 	quietBefore = 500 * time.Millisecond
-	// maxPending, maxDelegated and maxMemory bound what a session keeps.
+	// maxPending, maxDelegated and maxMemory bound the memory of a session.
 	maxPending, maxDelegated, maxMemory = 1000, 1000, 1000
 	// tokensPerSecond is about the recorded growth of the context.
 	tokensPerSecond = 50
@@ -41,7 +41,7 @@ type conn struct {
 	sess     *livewire.Session // nil before the start
 	dialogue *scenario.Dialogue
 	memory   []scenario.Memory
-	context  int // tokens beside those of audio
+	context  int // tokens that are not of audio
 	agenda   wire.Agenda
 	in       input
 	out      output
@@ -54,7 +54,7 @@ type conn struct {
 
 	// Faults.
 	quota    bool // the balance is exhausted
-	deaf     bool // what is heard is not answered
+	deaf     bool // the model answers nothing
 	unplaced int  // so many of the next appends are lost
 	onCall   []fault.Action
 	noAudio  time.Time // output has no audio until then
@@ -82,7 +82,7 @@ func (c *conn) Due() (time.Time, bool) {
 	return at, ok
 }
 
-// Proceed does what is due.
+// Proceed does all that is due.
 func (c *conn) Proceed(now time.Time) {
 	c.settle()
 	c.agenda.Run(now, c.w.Closed)

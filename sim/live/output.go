@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// fillerLine is what the model says by itself while work is delegated, as recorded.
+	// fillerLine is the model's line while work is delegated, as recorded.
 	fillerLine = "Okay, checking now."
-	// claimLine is what it says with the fault undelegated.
+	// claimLine is its line with the fault undelegated.
 	claimLine = "All right, I have booked it for you."
 )
 
@@ -101,7 +101,7 @@ func (c *conn) instructed(text string) scenario.Turn {
 	return c.dialogue.Hear(scenario.Heard{Text: text}, c.knows())
 }
 
-// stop silences the model: what it has not said is dropped.
+// stop silences the model and drops its unsaid words.
 func (c *conn) stop() {
 	c.finish()
 	c.out.steps = nil

@@ -16,7 +16,7 @@ const (
 	tickMS = 50
 	// leadMS is how far the output is behind the input: the first audio comes that long after the begin.
 	leadMS = 850
-	// lagMS is from the end of a place to the events about it: words were told 550 to 680 ms after it.
+	// lagMS is from the end of a place to the events about it: words arrived 550 to 680 ms after it.
 	lagMS = 600
 	// silenceMS ends an utterance: a delegation came 0.9 s after the last sound.
 	silenceMS = 800
@@ -44,7 +44,7 @@ type input struct {
 	due      time.Time // when the next tick may be
 	last     time.Time // when audio came
 	ms       int64
-	any      bool // audio has come
+	any      bool // audio was received
 	muted    bool
 	speech   *utterance // nil without one
 	// words are fragments of transcripts that are not sent, in order.
@@ -56,7 +56,7 @@ type input struct {
 // utterance is speech that has not ended.
 type utterance struct {
 	edge    int64    // where its sound began
-	words   []string // what is said, if a rule says it
+	words   []string // the spoken words, if a rule gives them
 	told    int      // of words
 	over    bool     // it began while the model spoke
 	stopped bool     // it has stopped the model
@@ -167,7 +167,7 @@ func (c *conn) hearing(edge int64) *utterance {
 	return u
 }
 
-// follow transcribes the speech so far but its last word, and stops the model if the user goes on speaking.
+// follow transcribes the speech so far but its last word, and stops the model if the user keeps speaking.
 func (c *conn) follow() {
 	u := c.in.speech
 	if u == nil {

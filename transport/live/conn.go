@@ -28,9 +28,9 @@ const (
 	maxSetupEvents = 100
 	// maxUnknownLogged bounds the unknown types that one connection logs.
 	maxUnknownLogged = 32
-	// leaveTime is how long the provider may take to confirm session.close, which tells the final usage. Nobody waits for it.
+	// leaveTime is how long the provider may take to confirm session.close, which has the final usage. No caller waits for it.
 	leaveTime = 3 * time.Second
-	// silentTime ends a connection over which nothing has come: the provider sends ten frames a second.
+	// silentTime ends a connection that is silent: the provider sends ten frames a second.
 	silentTime = 30 * time.Second
 )
 
@@ -52,7 +52,7 @@ type conn struct {
 	pooled  *pcmBuf          // the audio of the current frame; nil for a frame without sound
 	answers int              // the model's answers so far
 	booked  int64            // the seconds that were reported
-	doom    transport.Kind   // what the provider has complained about last, if it explains an end
+	doom    transport.Kind   // the kind of the last error, if it explains an end
 	failed  *transport.Error // what Recv has returned
 	unknown map[string]struct{}
 
@@ -350,7 +350,7 @@ func (c *conn) deliver() transport.Event {
 	return c.dialog.next()
 }
 
-// post leaves events for Recv; told means that the model has got a result. It may be called at any time.
+// post leaves events for Recv; told means that a result went to the model. It may be called at any time.
 func (c *conn) post(told bool, events ...transport.Event) {
 	c.mu.Lock()
 	c.inbox.events = append(c.inbox.events, events...)

@@ -102,7 +102,7 @@ func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 	return d
 }
 
-// attach gives the desk a connection, with what the last one left.
+// attach gives the desk a connection, with the rest of the last one.
 func (d *desk) attach(c *conn) {
 	d.mu.Lock()
 	d.conn, d.known, d.playing = c, nil, false
@@ -136,7 +136,7 @@ func (c *conn) CarryOver() transport.Carried {
 }
 
 // detach parts the desk from its connection, if there is anything to carry over. A delegation whose calls were made is
-// lost with the connection: the caller tells the model their results itself.
+// lost with the connection: the caller itself gives the model their results.
 func (d *desk) detach(c *conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -438,7 +438,7 @@ func (d *desk) answer(t *task, reply textmodel.Reply) {
 	d.tell(t, said)
 }
 
-// tell gives the voice what it has to say about a delegation.
+// tell gives the voice the words about a delegation.
 func (d *desk) tell(t *task, words string) {
 	d.mu.Lock()
 	d.unsaid = words
@@ -447,7 +447,7 @@ func (d *desk) tell(t *task, words string) {
 	d.post(true)
 }
 
-// failed tells the voice that the text model has failed.
+// failed has the voice say that the text model has failed.
 func (d *desk) failed(t *task, err error) {
 	kind := transport.KindRetry
 	var failed *textmodel.Error
@@ -478,7 +478,7 @@ func (d *desk) said() {
 	d.unsaid = ""
 }
 
-// remind asks the model for what it owes: a result, or a delegation. It does not wait for the network.
+// remind asks the model for an owed result or delegation. It does not wait for the network.
 func (d *desk) remind(result bool) {
 	d.mu.Lock()
 	text := prompts.OwedDelegation

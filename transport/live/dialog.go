@@ -72,7 +72,7 @@ type dialog struct {
 	answered int64 // length of the answers since the user's last words, ms; -1 without an answer
 	question bool  // the last of them ends in a question
 	reminded bool  // the model was reminded of these words
-	unsaid   int64 // when a result was told that the model has not spoken about, on the timeline; -1 without one
+	unsaid   int64 // when the model got a result and has not spoken since, on the timeline; -1 without one
 	reminder reminder
 }
 
@@ -99,10 +99,10 @@ type waiting struct {
 	since  int64
 }
 
-// request is a delegation with the user's words since the one before.
+// request is a delegation with the user's words since the previous one.
 type request struct{ id, words string }
 
-// reminder is what the connection has to remind the model of.
+// reminder is a reason to remind the model.
 type reminder uint8
 
 const (
@@ -209,7 +209,7 @@ func (d *dialog) end() {
 	d.last, d.open = a, nil
 }
 
-// playing begins the answer that is an exact sentence, which ends the one before.
+// playing begins the answer that is an exact sentence, which ends the previous one.
 func (d *dialog) playing() {
 	d.end()
 	d.exact = true
@@ -336,7 +336,7 @@ func (d *dialog) delegated(id string, offset int64) (ok bool) {
 	return true
 }
 
-// told records that the model got the result of a delegation, to speak about it.
+// told notes that the model got the result of a delegation, to speak about it.
 func (d *dialog) told() { d.unsaid = d.now() }
 
 // tick does everything that is due on the timeline.
@@ -360,7 +360,7 @@ func (d *dialog) tick() {
 	d.remind(now)
 }
 
-// remind looks for what the model owes: it has neither answered nor delegated, or has only promised.
+// remind looks for a debt of the model: it has neither answered nor delegated, or has only promised.
 func (d *dialog) remind(now int64) {
 	if d.open != nil || d.working || len(d.waiting) > 0 {
 		return
@@ -379,7 +379,7 @@ func (d *dialog) remind(now int64) {
 	d.reminded, d.reminder = true, remindDelegation
 }
 
-// reminders returns what is due, once.
+// reminders returns each due reminder once.
 func (d *dialog) reminders() reminder {
 	r := d.reminder
 	d.reminder = remindNothing

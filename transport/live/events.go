@@ -26,7 +26,7 @@ func (c *conn) take(frame []byte) {
 	}
 }
 
-// follow starts what the frame has made due.
+// follow starts the work that the frame has made due.
 func (c *conn) follow() {
 	for _, r := range c.dialog.requests() {
 		c.desk.open(r)

@@ -18,7 +18,7 @@ import (
 const (
 	// feedEvery is the length of a piece of silence: as long as the provider's own pieces.
 	feedEvery = 100 * time.Millisecond
-	// feedPatience is how late a client's audio may be: silence before it would delay the model's hearing for good.
+	// feedPatience is how late a client's audio may be: silence before it would delay the model's hearing until the end.
 	feedPatience = 300 * time.Millisecond
 	// feedPause is how long a client that sends no audio counts as one that is late.
 	feedPause = 2 * time.Second
@@ -29,7 +29,7 @@ const (
 // silence is the event with feedEvery of silence.
 var silence = livewire.AppendAudio(nil, make([]byte, audio.Bytes(sampleRate, feedEvery)))
 
-// feed sends the client's audio, and silence while there is none: also before its first and while it is muted. Without
+// feed sends the client's audio, and silence in its absence: also before its first and while it is muted. Without
 // audio the model's time stands still: it answers nothing, and ends after about 30 s (see live.md).
 type feed struct {
 	// Fixed after start.
@@ -57,7 +57,7 @@ func (f *feed) stop() {
 	f.timer.Stop()
 }
 
-// seconds returns the length of the audio sent, rounded up: that is what the provider charges.
+// seconds returns the length of the audio sent, rounded up: as the provider charges it.
 func (f *feed) seconds() int64 {
 	const second = sampleRate * audio.BytesPerSample
 	return (f.sent.Load() + second - 1) / second
@@ -194,7 +194,7 @@ func (c *conn) control(cmd transport.Command) error {
 	case transport.ToolResult:
 		c.desk.result(cmd)
 	case transport.ActivityStart, transport.ActivityEnd, transport.Interrupt, transport.Truncate, transport.Reconfigure, transport.Image:
-		// The model decides alone when the user has finished, and nothing else can be told to it.
+		// The model decides alone when the user has finished, and takes nothing else.
 	default:
 		return c.t.fault("send", transport.KindInvalid, "", errCommand)
 	}

@@ -6,8 +6,8 @@
 //   - desk answers the model's delegations with a text model. Its calls are [transport.ToolCall] events, so the caller's
 //     policy applies to them; its answer goes back to the voice.
 //
-// What the wire cannot do is in the capabilities: no answer can be stopped, truncated or requested without words, and
-// instructions cannot change. An interruption is only the caller's flush; the model stops by itself, and its answer ends
+// The capabilities show the limits of the wire: no answer can be stopped, truncated or requested without words, and
+// instructions cannot change. An interruption is only the caller's flush; the model decides alone when it stops, and its answer ends
 // when it is quiet.
 //
 // The events and limits are those of package livewire, which names the sources.

@@ -58,7 +58,7 @@ type Recording struct {
 
 // Endpoint is a speech endpoint.
 type Endpoint struct {
-	// BaseURL is its address with /v1. Empty means that there is none.
+	// BaseURL is its address with /v1. Empty without one.
 	BaseURL, APIKey string
 	// Model and Voice are DefaultModel and DefaultVoice if empty.
 	Model, Voice string
