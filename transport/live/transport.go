@@ -140,7 +140,7 @@ func (t *Transport) Capabilities(string) transport.Capabilities {
 		Tools: transport.ToolsAsync, ToolCancelNotice: true, // a delegation outlives an interruption, and so do its calls
 		AddItem: transport.AddItemLive, History: transport.HistoryContent,
 		UsageCumulative: true, ConnectionLife: livewire.Life, PlaysExact: uint8(livewire.MaxFixture / time.Second),
-		TranscriptLagMS: 20, // 14 in the recording
+		TranscriptLagMS: 900, // reported; 14 in the recording
 		Source: "developers.openai.com/api/docs/guides/live and api/reference/resources/live, and one recorded session, read 2026-11-28; " +
 			"two hours measured by others (aplisay/llm-agent#306)",
 	}
