@@ -218,7 +218,7 @@ func (c *Carrier) ask(ctx context.Context, made call) (string, error) {
 	}
 }
 
-// twiml is a document of Twilio's markup, as far as the gateway uses it.
+// twiml is a document in the part of Twilio's markup that the gateway uses.
 type twiml struct {
 	XMLName xml.Name `xml:"Response"`
 	Verbs   []verb   `xml:",any"`

@@ -30,7 +30,7 @@ type Phone struct {
 	conn               *ws.Conn
 	note               func(text string)
 	over               func() // forgets the call
-	rest               []verb // what the carrier does if the gateway closes the stream
+	rest               []verb // the carrier follows them if the gateway closes the stream
 	inbox              inbox
 	helpers            sync.WaitGroup
 	arrived            chan arrival  // from the reading goroutine; never closed
@@ -149,7 +149,7 @@ func (p *Phone) Read() (protocol.Frame, error) {
 	}
 }
 
-// close handles the end of the stream. If the gateway has closed it, the carrier goes on with the rest of its document.
+// close handles the end of the stream. If the gateway has closed it, the carrier follows the rest of its document.
 func (p *Phone) close() {
 	rest := p.rest
 	p.locked(func() {
@@ -307,7 +307,7 @@ type phoneState struct {
 	bytes int       // of the current answer
 	open  bool      // an answer is being heard
 
-	reason string // of session.ended; empty while the call goes on
+	reason string // of session.ended; empty during the call
 	over   bool   // session.ended was said
 }
 

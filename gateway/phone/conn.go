@@ -19,7 +19,7 @@ import (
 )
 
 // Conn is a call: a carrier's media stream that a session talks to as to any client (session.Client). It sends audio
-// at the pace of the call, reports what the caller has heard, and turns keys into text or approvals. A call cannot be
+// at the pace of the call, reports how much the caller has heard, and turns keys into text or approvals. A call cannot be
 // resumed: once the line is gone, the user has hung up.
 //
 // One goroutine receives; the other methods may be called concurrently.
@@ -58,7 +58,7 @@ type Conn struct {
 	silent   int   // calls of KeepAlive in a row without audio from the carrier
 	stalled  int   // the same without the marks that are due
 
-	hungUp chan struct{} // closed when the carrier was told the end of the call
+	hungUp chan struct{} // closed at the end of the call, after the hang-up or transfer
 	finish sync.Once
 }
 
@@ -145,7 +145,7 @@ func (c *Conn) TryReceive() (protocol.Input, bool, error) {
 	}
 }
 
-// take handles an event of the carrier that is no audio.
+// take handles an event of the carrier other than audio.
 func (c *Conn) take() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *Conn) take() {
 	}
 }
 
-// nextInput returns the next message for the session, or without one the error that has broken the line.
+// nextInput returns the next message for the session, or, without one, the error that broke the line.
 func (c *Conn) nextInput() (protocol.ClientMessage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Conn) nextInput() (protocol.ClientMessage, error) {
 	return m, nil
 }
 
-// tell passes a message to the session, soon.
+// tell queues a message for the session.
 func (c *Conn) tell(m protocol.ClientMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +194,7 @@ func (c *Conn) input(m protocol.ClientMessage) {
 	}
 }
 
-// playback reports what the caller has heard. The caller must hold mu.
+// playback sends the session a playback report. The caller must hold mu.
 func (c *Conn) playback(r protocol.Playback) {
 	r.Seq = c.seq
 	c.input(&r)
@@ -216,7 +216,7 @@ func (c *Conn) press(key byte) {
 	}
 }
 
-// keyed: no key was pressed for a while.
+// keyed sends the session the pressed keys after a pause.
 func (c *Conn) keyed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *Conn) keyed() {
 	}
 }
 
-// WriteAudio queues audio of the current item for its time. It fails only after the end: a broken line ends the input.
+// WriteAudio queues audio of the current item. It never fails, because a broken line ends the input.
 func (c *Conn) WriteAudio(pcm []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +283,7 @@ func (c *Conn) flush(item string) {
 	c.send()
 }
 
-// send sends what is due, and comes back for the rest. The caller must hold mu.
+// send sends the audio that is due and arms the timer for the rest. The caller must hold mu.
 func (c *Conn) send() {
 	now := time.Now()
 	switch {
@@ -373,7 +373,7 @@ func levelOf(err error) slog.Level {
 }
 
 // KeepAlive pings the carrier and closes a line that is silent or stalled, see [ws.Conn.KeepAlive]. The session then
-// ends as if the caller had hung up, because nobody can come back to it.
+// ends as if the caller had hung up, because a call cannot be resumed.
 func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	alive := c.Conn.KeepAlive(pingAfter, lostAfter)
 	c.mu.Lock()
@@ -396,8 +396,8 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	return true
 }
 
-// hangUpTime is how long Close waits until the carrier knows the end of the call: when the stream closes first, the
-// carrier goes on with the rest of its instructions.
+// hangUpTime is how long Close waits for the hang-up or transfer: if the stream closes first, the carrier follows the
+// rest of its instructions.
 const hangUpTime = 1500 * time.Millisecond
 
 // Close ends the call, or transfers it, and closes the stream.
@@ -419,7 +419,7 @@ func (c *Conn) Abort() {
 	_ = c.CloseNow() // it may already be closed
 }
 
-// end stops the audio and tells the carrier the end of the call, once.
+// end stops the audio and has the carrier end or transfer the call, once.
 func (c *Conn) end() {
 	c.finish.Do(func() {
 		c.mu.Lock()

@@ -22,7 +22,7 @@ type keypad struct {
 	questions []question
 }
 
-// question is an open question for approval. It was put when from ms of an item had been queued.
+// question is an open question for approval. It was asked when from ms of an item had been queued.
 type question struct {
 	token, item string
 	from        int64
@@ -66,7 +66,7 @@ func (k *keypad) forget(token string) {
 	k.questions = slices.DeleteFunc(k.questions, func(q question) bool { return q.token == token })
 }
 
-// played takes what the caller has heard: the end of an item that was spoken after a question completes its preview.
+// played takes a playback report: the end of an item that was spoken after a question completes its preview.
 func (k *keypad) played(r protocol.Playback) {
 	for i := range k.questions {
 		q := &k.questions[i]

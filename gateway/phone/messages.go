@@ -104,7 +104,7 @@ type Mark struct {
 	Name string `json:"name"`
 }
 
-// Stop ends the stream: the caller hung up, or the call goes on without the stream.
+// Stop ends the stream: the caller hung up, or the call continues without the stream.
 type Stop struct {
 	AccountSID string `json:"accountSid,omitempty"`
 	CallSID    string `json:"callSid,omitempty"`

@@ -25,7 +25,7 @@ type Outgoing struct {
 	Agent string `json:"agent"`
 	// User is who will answer; empty means the called number.
 	User string `json:"user"`
-	// Request is what the call is about: the agent begins with it.
+	// Request is the subject of the call, with which the agent begins.
 	Request string `json:"pending_request"`
 }
 
@@ -40,7 +40,7 @@ var (
 	ErrTooMany    = errors.New("too many calls were begun within a minute")
 )
 
-// invited is what a call that the gateway has begun is for. It comes back in the webhook's URL.
+// invited describes a call that the gateway has begun. The carrier returns it in the webhook's URL.
 type invited struct {
 	Agent, User, Request, To string
 	Until                    int64 // Unix seconds
@@ -104,7 +104,7 @@ func (s *Server) mayDial(perMinute int) bool {
 	return true
 }
 
-// seal encodes what a call is for, with a MAC: not every carrier signs the URL of a webhook.
+// seal encodes in with a MAC, because not every carrier signs the URL of a webhook.
 func seal(by carrier, in invited) (string, error) {
 	data, err := json.Marshal(in)
 	if err != nil {

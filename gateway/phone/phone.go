@@ -77,7 +77,7 @@ type Settings struct {
 	// Numbers are the called numbers with the agents that answer; an empty agent is the default one. Other numbers are
 	// refused, unless Numbers is empty.
 	Numbers map[string]string
-	// Announcement is the notice of a call's session, Sorry is said by the carrier if there is none. Either may be empty.
+	// Announcement is the notice of a call's session. The carrier says Sorry if no session begins. Either may be empty.
 	Announcement, Sorry string
 	// KeyApproval lets a caller answer a question for approval with 1 or 2, once it was spoken.
 	KeyApproval bool
@@ -218,7 +218,7 @@ func caller(number string) user.User {
 	return who
 }
 
-// IsWithheld reports whether a caller's number says that there is none: a word, or the digits of ANONYMOUS,
+// IsWithheld reports whether a caller withholds the number, which is then empty, a word, or the digits of ANONYMOUS,
 // UNAVAILABLE or RESTRICTED that some networks send.
 func IsWithheld(number string) bool {
 	switch strings.ToLower(strings.TrimPrefix(number, "+")) {
@@ -318,12 +318,12 @@ func (s *Server) Accept(carrier string, w http.ResponseWriter, r *http.Request) 
 
 // ending is the end of a call.
 type ending struct {
-	begun    bool // a session ran; otherwise the carrier goes on with Sorry
+	begun    bool // a session ran; without one the carrier says Sorry
 	stopped  bool // the carrier has ended the stream
 	transfer string
 }
 
-// release tells the carrier the end of a call, and closes told.
+// release counts the end of a call, has the carrier hang up or transfer it if needed, and closes told.
 func (s *Server) release(c call, how ending, told chan struct{}) {
 	set := s.settings()
 	number := set.Transfers[how.transfer]

@@ -8,13 +8,13 @@ import (
 	"voicegw/protocol"
 )
 
-// The pace of audio to a carrier, which cannot un-play what it has, except by a clear.
+// The pace of audio to a carrier. Only a clear takes sent audio back, so little is sent ahead.
 const (
 	frame     = FrameMS * time.Millisecond
 	lead      = 200 * time.Millisecond // how far the carrier may be ahead of the audio clock
 	batch     = 2 * frame              // sent at once, so that a call needs 25 timers a second
 	markEvery = 200 * time.Millisecond
-	// trust is how much may be sent without a mark coming back: the lead, and the way there and back.
+	// trust is the most audio that is sent without a returned mark: the lead and the round trip.
 	trust = 2 * time.Second
 	// maxQueued limits the audio that waits for its time.
 	maxQueued = 5 * time.Minute
@@ -27,8 +27,8 @@ var (
 	errMarks = errors.New("the carrier returned marks that were never sent")
 )
 
-// player paces the gateway's audio and knows what the caller has heard. It has no clock and no connection: the caller
-// passes the time and sends what it returns. Audio is in the carrier's encoding; positions are in samples.
+// player paces the gateway's audio and knows how much the caller has heard. It has no clock and no connection: the Conn
+// passes the time and sends the frames. Audio is in the carrier's encoding; positions are in samples.
 type player struct {
 	width   int  // bytes of a sample
 	silence byte // pads the last frame of an item
@@ -42,12 +42,12 @@ type player struct {
 	gen     uint32 // grows with each clear
 	next    uint32 // number of the next mark
 	open    []mark // sent and not returned, in order
-	cleared int    // marks of earlier generations that have not come back
+	cleared int    // marks of earlier generations that have not returned
 	wrong   int    // marks that were never sent
 	markAt  int64  // of sent, at the last mark
 	heardAt time.Time
-	heard   int64 // of sent, at the last mark that came back
-	stalled bool  // nothing is sent until a mark comes back
+	heard   int64 // of sent, at the last mark that returned
+	stalled bool  // nothing is sent until a mark returns
 }
 
 // spoken is an item of the model's speech.
@@ -100,7 +100,7 @@ func samples(d time.Duration) int64 { return int64(d / time.Millisecond * Rate /
 
 func ms(samples int64) int64 { return samples * 1000 / Rate }
 
-// end: the item has no more audio. It returns the mark to send if all of it has been sent.
+// end ends the audio of an item. It returns the mark to send if all of it has been sent.
 func (p *player) end(item string) *mark {
 	s := p.item(item)
 	switch {
@@ -128,8 +128,8 @@ func (p *player) item(id string) *spoken {
 	return nil
 }
 
-// take appends the next frame to dst if its time has come, and the mark to send after it, if any. more is false
-// without one; then wait is the time until the next call, or negative if nothing is due before other calls.
+// take appends the next frame to dst if it is due, and returns the mark to send after it, if any. Without a frame, more is
+// false and wait is the time until the next call, or negative if nothing is due before other calls.
 func (p *player) take(dst []byte, now time.Time) (out []byte, m *mark, more bool, wait time.Duration) {
 	s := p.playing()
 	if s == nil {
@@ -169,7 +169,7 @@ func (p *player) take(dst []byte, now time.Time) (out []byte, m *mark, more bool
 	return dst, m, true, 0
 }
 
-// playing returns the item whose audio is next; nil while no whole frame, nor an item's last one, waits.
+// playing returns the item whose audio is next; nil while neither a whole frame nor an item's last one waits.
 func (p *player) playing() *spoken {
 	for i := range p.items {
 		s := &p.items[i]
@@ -223,8 +223,8 @@ func report(s *spoken, at int64, done bool) protocol.Playback {
 	return protocol.Playback{ItemID: s.id, PlayedMS: ms(at), ReceivedMS: ms(at), Done: done}
 }
 
-// flush drops an item and appends what was heard of it: up to the last mark, and since then by the clock, at most to
-// the next mark. clear reports that the carrier must drop what it has, which ends earlier items, too.
+// flush drops an item and appends a report of its heard part: up to the last mark, and since then by the clock, at most to
+// the next mark. clear reports that the carrier must drop its audio, which ends earlier items, too.
 func (p *player) flush(item string, now time.Time, to []protocol.Playback) (reports []protocol.Playback, clear bool) {
 	s := p.item(item)
 	if s == nil {
@@ -264,7 +264,7 @@ func (p *player) flush(item string, now time.Time, to []protocol.Playback) (repo
 	return to, true
 }
 
-// clear starts a generation: the carrier has nothing any more.
+// clear starts a generation of marks: the carrier drops its audio.
 func (p *player) clear(now time.Time) {
 	p.gen++
 	p.cleared += len(p.open)

@@ -9,7 +9,7 @@ import (
 	"voicegw/protocol"
 )
 
-// answerState is what the model says.
+// answerState is the model's side of the conversation.
 type answerState struct {
 	turn     int       // the session's newest
 	response *response // the active one; nil without one
@@ -20,12 +20,12 @@ type answerState struct {
 	voices  []*voice
 	sounds  *voice    // the item of the frames to come; nil drops them
 	playEnd time.Time // when a client that plays in real time has played everything
-	reports bool      // the client reports what was heard, so it must go on
+	reports bool      // the session has got a playback report, so it expects one for each item
 	coded   []byte    // scratch
 	failure *protocol.Error
 	used    openaiwire.Usage // by the turn usedBy
 	usedBy  int
-	owed    openaiwire.Usage // what no response.done has reported
+	owed    openaiwire.Usage // used, but in no response.done yet
 }
 
 // response is the active response.
@@ -38,10 +38,10 @@ type response struct {
 	calls   int                   // of the client's tools
 	begun   []begunCall           // calls of the client's tools that the client does not know yet, in the model's order
 	waiting *protocol.AnswerEnded // the answer waits for the results of calls; nil before
-	settle  time.Time             // when begun is not waited for any more; zero if not waiting
-	// absorbs: it follows an approval, after which clients ask for a response.
+	settle  time.Time             // when the wait for begun ends; zero without a wait
+	// absorbs: it follows an approval, so it also answers the response.create that clients then send.
 	absorbs bool
-	// continues: it has the answer to results of the client's tools.
+	// continues: it answers results of the client's tools.
 	continues bool
 }
 
@@ -51,17 +51,17 @@ type begunCall struct {
 	call *protocol.ToolCall
 }
 
-// message is an item of the response that is not complete.
+// message is an incomplete item of the response.
 type message struct {
 	item  *openaiwire.Item
 	place openaiwire.Place
-	// source is the session's item.
+	// source is the session's id of the item.
 	source string
 	words  string
 	ended  bool // its audio
 }
 
-// voice is a spoken item of the model, as long as it may be heard.
+// voice is a spoken item of the model that the client can still truncate.
 type voice struct {
 	id, source string
 	turn       int
@@ -95,8 +95,8 @@ func (r *response) alive(now time.Time) {
 	}
 }
 
-// responseOf returns the response for a turn's answer, and begins it if there is none; nil if the client has cancelled
-// the answer.
+// responseOf returns the response for a turn's answer, and begins one if no response is active. It returns nil if the
+// client has cancelled the answer.
 func (s *State) responseOf(now time.Time, turn int) *response {
 	a := &s.answer
 	switch {
@@ -237,8 +237,8 @@ func (s *State) fail(kind, code, message string) {
 	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
 }
 
-// spent takes what a turn has used so far. The next response.done has what none has told yet: models report late what an
-// interrupted response has used.
+// spent takes the usage of a turn so far. The next response.done reports the part that no earlier one did, because models
+// report the usage of an interrupted response late.
 func (a *answerState) spent(turn int, u protocol.Usage) {
 	if a.usedBy != turn {
 		a.used, a.usedBy = openaiwire.Usage{}, turn
@@ -317,7 +317,7 @@ func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
 
 func (v *voice) sentMS(s *State) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
 
-// heardMS is how much of an item a client has heard that plays in real time.
+// heardMS estimates how much of an item the client has heard, as if it played in real time.
 func (s *State) heardMS(v *voice, now time.Time) int64 {
 	if v.from.IsZero() {
 		return 0
@@ -380,7 +380,7 @@ func (a *answerState) reportAt() (at time.Time) {
 	return at
 }
 
-// reportPlayed tells the session what a client without reports has heard by now.
+// reportPlayed sends the session the playback reports that are due: clients report only the items that they truncate.
 func (s *State) reportPlayed(now time.Time) {
 	for _, v := range s.answer.voices {
 		if v.reportAt.IsZero() || now.Before(v.reportAt) {
@@ -472,7 +472,7 @@ func (s *State) callsKnown(now time.Time, r *response) {
 	}
 }
 
-// turnEnded ends the response of a turn that did not end before.
+// turnEnded ends the response of a turn if it is still active.
 func (s *State) turnEnded(m *protocol.TurnEnded) {
 	s.completeSpeech(m.Turn)
 	s.answer.spent(m.Turn, m.Usage)

@@ -174,7 +174,7 @@ func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
 	s.tell("conversation.item.done", before, it)
 }
 
-// learn gives the session an item of the client: at its Start, at once, or with the next response for words of the user.
+// learn gives the session an item of the client: with the Start, at once, or, for the user's words, with the next response.
 func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	words := it.Words()
 	switch {
@@ -211,7 +211,7 @@ func (s *State) flushTexts() {
 func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
 	a := &s.answer
 	if r := a.response; r != nil {
-		if r.absorbs || s.tools.approvals > 0 { // what was approved opens its own turn
+		if r.absorbs || s.tools.approvals > 0 { // the approved call opens its own turn
 			r.absorbs = false
 			return nil
 		}
@@ -280,7 +280,7 @@ func (s clientSide) ask(m protocol.ClientMessage) {
 
 func (in *inputState) lastText() string { return in.texts[len(in.texts)-1].ID }
 
-// allTexts takes the user's texts as one, or the newest if that is too long.
+// allTexts joins the user's texts. If the result is too long, it returns the newest, and the others become items.
 func (s clientSide) allTexts() string {
 	texts := s.in.texts
 	last := texts[len(texts)-1]
@@ -308,7 +308,7 @@ func (s clientSide) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error 
 	return nil
 }
 
-// cancelled ends the active response at once; what the session still sends of its answer is dropped.
+// cancelled ends the active response at once and drops the rest of the session's answer.
 func (s *State) cancelled(reason string) {
 	a := &s.answer
 	r := a.response

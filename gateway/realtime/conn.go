@@ -16,7 +16,7 @@ import (
 	"voicegw/protocol"
 )
 
-// Limits of what a connection holds.
+// Limits of a connection.
 const (
 	// MaxMessageBytes is the limit of a client's message: OpenAI accepts 15 MiB of audio in an event.
 	MaxMessageBytes = 16 << 20
@@ -89,7 +89,7 @@ func NewConn(c *ws.Conn, opts Options) *Conn {
 	return conn
 }
 
-// collect takes what the state has produced. The caller must hold mu.
+// collect takes the state's new events and inputs. The caller must hold mu.
 func (c *Conn) collect() {
 	for _, in := range c.state.Inputs {
 		c.held += len(in.PCM)
@@ -158,7 +158,7 @@ func (c *Conn) turn() {
 // frame is the longest frame that the session takes, in bytes. The caller must hold mu.
 func (c *Conn) frame() int { return c.state.in.bytes(protocol.MaxFrameMS * time.Millisecond) }
 
-// read reads one message of the client. It returns false if there is none.
+// read reads one message of the client and reports whether there was one.
 func (c *Conn) read() bool {
 	_, data, ok, err := c.TryRead()
 	switch {

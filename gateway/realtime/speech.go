@@ -11,10 +11,10 @@ import (
 	"voicegw/protocol"
 )
 
-// inputState is what the user says.
+// inputState is the user's side of the conversation.
 //
-// Usually the session hears all audio, and its model finds the turns. Without turn detection, or if that is not to
-// answer or to interrupt, the State keeps the audio and gives the session whole turns, as with push-to-talk.
+// Usually the session hears all audio, and its model finds the turns. Without turn detection, or if it must not
+// answer or interrupt, the State keeps the audio and gives the session whole turns, as with push-to-talk.
 type inputState struct {
 	manual  bool // the session was started for push-to-talk
 	pressed bool // the session hears a turn
@@ -24,7 +24,7 @@ type inputState struct {
 	rate     int
 	samples  int64     // of all audio
 	kept     []byte    // PCM since the last clear or commit, the newest part
-	buffered int       // bytes of PCM since then, also of what is not kept
+	buffered int       // bytes of PCM since then, kept or not
 	turn     []byte    // PCM of committed items that the session has not heard
 	answer   bool      // the turn is answered once no response is active
 	idleAt   time.Time // when the user's silence is too long; zero for never
@@ -80,7 +80,7 @@ func (in *inputState) clockMS() int64 {
 
 func (in *inputState) bytes(d time.Duration) int { return audio.Bytes(in.rate, d) }
 
-// Hear takes PCM of the client. live means that the caller passes it on to the session.
+// Hear takes PCM of the client. live means that the caller must pass it to the session.
 func (s *State) Hear(now time.Time, pcm []byte) (live bool) {
 	if s.closed {
 		return false
@@ -159,10 +159,10 @@ func (in *inputState) keepTurn(pcm []byte) {
 	}
 }
 
-// leastTurn is the audio that makes a turn: the session takes less for a touch of the button.
+// leastTurn is the least audio of a turn, because the session takes a shorter press for a tap.
 const leastTurn = 250 * time.Millisecond
 
-// press lets the session hear what is kept of the turn. The turn goes on.
+// press sends the kept audio of the turn to the session, without ending the turn.
 func (s *State) press() {
 	in := &s.in
 	s.flushTexts()
@@ -177,7 +177,7 @@ func (s *State) press() {
 	in.turn = nil
 }
 
-// sayTurn lets the session hear the turn and answer it.
+// sayTurn sends the turn to the session, to be answered.
 func (s *State) sayTurn() {
 	in := &s.in
 	s.answer.asked++
@@ -224,7 +224,7 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 		in.detect.Reset()
 		in.base = in.clockMS()
 	} else {
-		u.began, u.ended = true, true // without turn detection the client hears of neither
+		u.began, u.ended = true, true // without turn detection the client gets neither event
 	}
 	in.speech = u
 	in.keepTurn(in.kept)
@@ -236,7 +236,7 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 	return nil
 }
 
-// idle answers the silence of the user, as idle_timeout_ms asks.
+// idle answers the user's silence after idle_timeout_ms.
 func (s *State) idle(now time.Time) {
 	in, t := &s.in, s.sess.Audio.Input.TurnDetection
 	in.idleAt = time.Time{}
@@ -263,8 +263,8 @@ func (s *State) clear() {
 	s.tell("input_audio_buffer.cleared")
 }
 
-// speechStarted takes the session's report. Every client stops its playback at speech_started, so while an answer is
-// heard it waits until the answer is flushed; coughs do not flush it.
+// speechStarted takes the session's report. Clients stop their playback at speech_started, so during an answer
+// the event waits until the session flushes the answer. A cough does not flush it.
 func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 	if s.in.manual || s.sess.Audio.Input.TurnDetection == nil {
 		return
@@ -284,7 +284,7 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 	}
 }
 
-// beginSpeech tells the client of the start of the newest speech.
+// beginSpeech reports the start of the newest speech to the client.
 func (s *State) beginSpeech() {
 	if u := s.in.speech; u != nil && !u.began && u.item == nil {
 		u.began = true
@@ -310,7 +310,7 @@ func (s *State) endSpeech(u *utterance) {
 	}
 }
 
-// staleSpeech is when speech that became no turn is forgotten: it was a noise.
+// staleSpeech is the age at which speech without a turn is forgotten, as noise.
 const staleSpeech = 15 * time.Second
 
 // spoke reports whether there is speech that is no item yet.
@@ -353,7 +353,7 @@ func (s *State) commit(u *utterance) {
 	s.write(u)
 }
 
-// begins gives the committed items without a turn to the turn that begins.
+// begins assigns the committed items without a turn to the turn that begins.
 func (in *inputState) begins(turn int) {
 	for _, u := range in.said {
 		if u.turn == 0 {
@@ -404,7 +404,7 @@ func (in *inputState) find(m *protocol.Transcript) *utterance {
 	return nil
 }
 
-// write tells the client of new words of a committed utterance.
+// write sends the client the new words of a committed utterance.
 func (s *State) write(u *utterance) {
 	if u.item == nil {
 		return

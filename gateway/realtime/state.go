@@ -24,7 +24,7 @@ const (
 	maxIdle    = 2 * time.Second
 )
 
-// A response for which nothing happens any more has failed: before its turn began, and later.
+// A response fails if nothing happens for beginTime before its turn begins, or for deadTime after that.
 const (
 	beginTime = 20 * time.Second
 	deadTime  = 2 * time.Minute
@@ -68,7 +68,7 @@ type State struct {
 	Dropped      int // inputs of the client that came too late or were refused by the session without an effect on the client
 
 	mirror mirror
-	given  settings // what the session knows
+	given  settings // the settings that the session has
 	tools  toolState
 	answer answerState
 	in     inputState
@@ -168,7 +168,7 @@ func (s *State) settings() settings {
 	return now
 }
 
-// reconfigure tells the session of settings that differ from those it has.
+// reconfigure sends the session settings that differ from those it has.
 func (s *State) reconfigure(to settings) {
 	same := func(a, b protocol.ClientTool) bool {
 		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
@@ -194,7 +194,7 @@ func (s *State) WakeAt() time.Time {
 	return at
 }
 
-// Tick does what is due at now.
+// Tick does the work that is due at now.
 func (s *State) Tick(now time.Time) {
 	if s.closed {
 		return
@@ -254,7 +254,7 @@ type closing struct {
 	message     string // empty: that of the session
 }
 
-// expiries are what a client learns when its session has expired.
+// expiries are the messages for a client whose session has expired.
 var expiries = map[websocket.StatusCode]string{
 	protocol.CloseServerLeaving: "This gateway is shutting down. Connect again to start a new session.",
 	protocol.CloseMoving:        "This gateway is shutting down. Connect again to start a new session.",
@@ -263,7 +263,7 @@ var expiries = map[websocket.StatusCode]string{
 }
 
 // closeOf translates a close code. OpenAI closes with 1001 when a session has reached its maximum duration, with 3000
-// for wrong keys and with 4000 for what the client must change; the reason is the error's type and code
+// for wrong keys and with 4000 for errors of the client; the reason is the error's type and code
 // (observed 2026-09-01).
 func closeOf(code websocket.StatusCode, reason string) closing {
 	c := closing{code: code, reason: reason, kind: "server_error", error: reason}
@@ -345,7 +345,7 @@ func (m *mirror) say(it *openaiwire.Item, words string) {
 	m.grew(len(words))
 }
 
-// history is what was said before the session, but the user's last words, which the first response answers.
+// history returns the conversation before the session, without the user's last words, which the first response answers.
 func (m *mirror) history() (said []protocol.AddItem) {
 	for _, it := range m.List {
 		if words := it.Words(); it.Type == openaiwire.Message && words != "" {

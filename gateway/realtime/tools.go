@@ -23,10 +23,10 @@ type toolState struct {
 	visible   bool
 	shown     []*shownCall      // of the gateway's tools, in the active response
 	asked     map[string]string // tokens of confirmations, by the id of the request
-	approvals int               // answered, whose response.create has not come
+	approvals int               // answered, without their response.create so far
 }
 
-// toolSide handles the calls of tools, of the client's and of those that it sees.
+// toolSide handles the calls of the client's tools, and of the gateway's tools that it sees.
 type toolSide struct{ *State }
 
 type shownCall struct {
@@ -40,7 +40,7 @@ type shownCall struct {
 // Label is the server_label under which clients see the gateway's tools.
 const Label = "voicegw"
 
-// includeTools is what a client adds to include for the same.
+// includeTools is the value of include that shows the gateway's tools.
 const includeTools = "voicegw.tools"
 
 // clientToolTime is how long a client may take for a call, in ms. Some models hold their answer until every call has a
@@ -165,7 +165,7 @@ func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeItem(place, it, openaiwire.Completed)
 }
 
-// output keeps the result of a call until the client asks for a response or the user speaks. One that is late is dropped.
+// output keeps the result of a call until the client asks for a response or the user speaks. A late one is dropped.
 func (s toolSide) output(it *openaiwire.Item) {
 	if !s.tools.open[it.CallID] {
 		s.Dropped++
@@ -186,7 +186,7 @@ func (s toolSide) output(it *openaiwire.Item) {
 	}
 }
 
-// giveOutputs gives the session the results of calls. It returns the turn that continues; zero if there are none.
+// giveOutputs gives the session the results of calls. It returns the turn that continues; zero without results.
 func (s toolSide) giveOutputs() (turn int) {
 	outputs := s.tools.outputs
 	s.tools.outputs = nil
@@ -260,7 +260,7 @@ func (s toolSide) callEnded(now time.Time, m *protocol.ToolEnded) {
 	}
 }
 
-// inspected completes a shown call with its arguments and its result, which a client may see that may inspect.
+// inspected completes a shown call with its arguments and its result, for a client that may inspect.
 func (s toolSide) inspected(m *protocol.InspectCall) {
 	for i, c := range s.tools.shown {
 		if c.id != m.CallID {
@@ -286,7 +286,7 @@ func (s toolSide) closeCall(c *shownCall, output string) {
 	s.closeItem(c.place, c.item, openaiwire.Completed)
 }
 
-// endToolItems completes what the client sees of calls, at the end of a response.
+// endToolItems completes the shown calls of a response at its end.
 func (s toolSide) endToolItems(r *response) {
 	for _, c := range s.tools.shown {
 		if c.place.ResponseID == r.ID {
