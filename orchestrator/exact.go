@@ -573,8 +573,8 @@ func (m *machine) noticeHeard() {
 }
 
 func (m *turnControl) auditExact(e *exact, spoken string, heard bool, ms int64, why string) {
-	m.do(Audit{Record: audit.Said(m.at, spec.ModeVoice, e.turn, audit.Sentence{Spoken: spoken, HeardMS: min(ms, e.audioMS), LengthMS: e.audioMS,
-		Tries: e.tries}, e.asked, e.Text, heard, why)})
+	m.do(Audit{Record: audit.Said(m.at, spec.ModeVoice, e.turn, audit.Sentence{Spoken: spoken,
+		HeardMS: min(ms, e.audioMS), LengthMS: e.audioMS, Tries: e.tries}, e.asked, e.Text, heard, why)})
 }
 
 // exactsOver audits the sentences that the end of the session leaves out, and ends the calls that wait for them.

@@ -87,7 +87,7 @@ var mayBeEmpty = []string{
 	"Part heard of interrupted answers, median", "Refused client messages", "Cost per hour", "Failed answers", "Broken connections", "Replaced connections",
 	"Without a connection, p95", "Model errors", "Text turns", "Text turn duration", "Requests", "Webhook events", "Queued webhook events",
 	"Response duration, p95", "Calls", "Call duration, p95", "Approvals, unmatched claims and checks", "Time to approval, p50", "Clamped arguments",
-	"Actions with unknown outcome", "Handlers", "Certificates", "MCP servers",
+	"Actions with unknown outcome", "Handlers", "Certificates", "MCP servers", "Phone calls",
 }
 
 // deployed reads a file that installs the gateway.
