@@ -82,6 +82,10 @@ func hold(t *testing.T, seed uint64, sort uint8, n int) {
 	tk.watch.over()
 }
 
+// TestRetryOwesNothing: a failed answer is asked for again while a call of an earlier turn runs, whose answer the model
+// gets first.
+func TestRetryOwesNothing(t *testing.T) { hold(t, 5844, 76, 220) }
+
 // TestStateIsBounded: nothing grows with the length of a call, whatever never ends:
 // audio, tools, questions, notices and utterances. What is measured is all that the
 // state holds, so that a field which is still to come is measured too.

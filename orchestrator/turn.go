@@ -344,6 +344,7 @@ func (s State) mayNudge() bool {
 func (m *machine) retry() {
 	t := m.turn
 	t.retryAt = time.Time{}
+	m.supersede()
 	if t.spoke {
 		t.spoke, t.owedFrom = false, m.at
 		m.sendNotice(prompts.GoOnAfterBreak)
