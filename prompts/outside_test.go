@@ -24,7 +24,7 @@ var toldIn = map[string][]string{
 	"voicegw/registry.Entry":              {"Summary", "Guide"},
 	"voicegw/transport.UserText":          {"Text"},
 	"voicegw/transport.Tool":              {"Description"},
-	"voicegw/chat.Message":                {"Text"},
+	"voicegw/transport/textmodel.Message": {"Text"},
 	"voicegw/internal/conversation.Entry": {"Text"},
 }
 
@@ -57,7 +57,7 @@ func TestEveryWordToAModelStandsHere(t *testing.T) {
 
 // TestTheSearchFindsWords holds the search to its promise: each of these is found.
 func TestTheSearchFindsWords(t *testing.T) {
-	const head = "import (\n\"fmt\"\n\"voicegw/chat\"\n\"voicegw/internal/conversation\"\n\"voicegw/prompts\"\nreg \"voicegw/registry\"\n\"voicegw/transport\"\n)\n"
+	const head = "import (\n\"fmt\"\n\"voicegw/transport/textmodel\"\n\"voicegw/internal/conversation\"\n\"voicegw/prompts\"\nreg \"voicegw/registry\"\n\"voicegw/transport\"\n)\n"
 	bad := map[string]string{
 		"a field":            `var e = reg.Error{Message: "It did not work"}`,
 		"a pointer":          `var e = &reg.Error{Type: "X", Suggestion: "Try again."}`,
@@ -67,9 +67,9 @@ func TestTheSearchFindsWords(t *testing.T) {
 		"a table":            "var words = map[string]string{\"a\": \"Not now\"}\nfunc f(s string) any { return reg.Error{Message: words[s]} }",
 		"a variable":         `func f() any { words := "Not now"; return reg.Error{Message: words} }`,
 		"an assigned field":  `func f(e *reg.Error) { e.Suggestion = "Try again." }`,
-		"an added text":      `func f() any { text := prompts.ByVoice; text += " [cut]"; return chat.Message{Text: text} }`,
+		"an added text":      `func f() any { text := prompts.ByVoice; text += " [cut]"; return textmodel.Message{Text: text} }`,
 		"typed text":         `var c = transport.UserText{Text: "Go on."}`,
-		"a list's element":   `var m = []chat.Message{{Text: "Go on."}}`,
+		"a list's element":   `var m = []textmodel.Message{{Text: "Go on."}}`,
 		"an entry":           `var m = conversation.Entry{Text: "The user was away"}`,
 		"a declaration":      `var m = transport.Tool{Description: "Ends the call"}`,
 		"without the fields": `var e = reg.Error{"X", "It did not work"}`,
@@ -89,7 +89,7 @@ func f(say func(string)) { say("Tell the user that it does not work.") }`
 	}
 	good := `
 		var e = reg.Error{Type: "TRANSIENT", Message: prompts.NudgeNotice}
-		func f(tool string, c conversation.Entry) any { return []chat.Message{{Role: "user", Text: prompts.AskedToApprove(tool, "approved")}, {Text: c.Text}} }
+		func f(tool string, c conversation.Entry) any { return []textmodel.Message{{Role: "user", Text: prompts.AskedToApprove(tool, "approved")}, {Text: c.Text}} }
 		func g(tool string) any { return reg.Errorf("X", "%s", tool) }`
 	if found, _ := outside(t, fstest.MapFS{"gateway/a.go": {Data: []byte("package gateway\n" + head + good)}}); len(found) > 0 {
 		t.Errorf("this is no word to a model: %s", found)

@@ -306,15 +306,15 @@ func (o outcome) harmless() bool {
 
 func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *Envelope, o outcome, left bool) {
 	err := o.err
-	level, message := slog.LevelWarn, "tool over its latency budget"
+	level, event := slog.LevelWarn, "tool over its latency budget"
 	switch {
 	// The user interrupted: not a failure, unless the work may be half done.
 	case o.cancelled && !env.Error.PartialSideEffects:
-		level, message = slog.LevelInfo, "tool cancelled"
+		level, event = slog.LevelInfo, "tool cancelled"
 	case o.late:
-		message = "tool out of time"
+		event = "tool out of time"
 	case err != nil && env.Error.Type == ErrorInternal:
-		level, message = slog.LevelError, "tool failed"
+		level, event = slog.LevelError, "tool failed"
 	case !env.Meta.LatencyBudgetExceeded:
 		return
 	}
@@ -326,5 +326,5 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 	if err != nil && (o.late || env.Error.Type == ErrorInternal) {
 		attrs = append(attrs, slog.Any("error", err), slog.Bool("left_behind", left))
 	}
-	s.opts.Logger.LogAttrs(ctx, level, message, attrs...)
+	s.opts.Logger.LogAttrs(ctx, level, event, attrs...)
 }
