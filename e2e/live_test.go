@@ -8,13 +8,11 @@ import (
 	"voicegw/protocol"
 )
 
-// liveRules let a Live model delegate what is typed, and its text model propose a payment.
+// liveRules let a Live model delegate a typed request, and its text model propose a payment.
 const liveRules = `
 name: delegation
 rules:
-  - when: {text: 'delegate it: pay$'}
-    do: [{call: {tool: pay, args: {amount: 5, to: Bob}}}]
-  - when: {text: 'handed over to you'}
+  - when: {text: '^pay$'}
     do:
       - call: {tool: pay, args: {amount: 5, to: Bob}}
       - then:

@@ -25,26 +25,21 @@ const BehindVoice = "How you work: a voice model talks to the user and hands ove
 	"it says your answer aloud in its own words. Call the tools that you need. Then answer in a few short sentences that can " +
 	"be spoken: no lists, no markup, no addresses of pages. Say plainly what was done, what was not done, and what needs the " +
 	"user's approval. If something is missing, answer with the question that the user must be asked. Everything the user said " +
-	"was transcribed and may have mistakes."
+	"was transcribed and may have mistakes. The last message is the request that was handed over: do it now."
 
-// Delegated asks the text model for its answer. words are the user's last words and may be empty; open are requests that
-// are still being worked on, numbered from 1.
-func Delegated(words string, open []string) string {
-	text := "The voice has handed over to you what the user wants now."
-	if words != "" {
-		text += " The user's last words were: " + strconv.Quote(words) + "."
+// OpenRequests follows the instructions of the text model while it works on earlier requests, numbered from 1.
+func OpenRequests(open []string) string {
+	text := "You still work on these earlier requests, so do not do them again:"
+	for i, o := range open {
+		text += fmt.Sprintf(" (%d) %s", i+1, strconv.Quote(o))
 	}
-	if len(open) > 0 {
-		text += " You still work on these earlier requests, so do not do them again:"
-		for i, o := range open {
-			text += fmt.Sprintf(" (%d) %s", i+1, strconv.Quote(o))
-		}
-		text += ". If the user has replaced or taken back one of them, first call drop_request with its number."
-	}
-	return text + " Do it now, and answer for the voice."
+	return text + ". If the user has replaced or taken back one of them, first call drop_request with its number."
 }
 
-// DropRequest describes the tool drop_request of Delegated.
+// UnknownRequest asks the text model for an answer if the user's words are unknown.
+const UnknownRequest = "The voice has handed over to you what the user wants now, but the words were not transcribed."
+
+// DropRequest describes the tool drop_request of OpenRequests.
 const DropRequest = "Drops an earlier request that the user has replaced or taken back: its result is not said aloud. What it " +
 	"has begun is not stopped."
 
@@ -57,10 +52,13 @@ const (
 	NotDropped = "There is no such request."
 )
 
+const entered = "This was not spoken, but takes the place of the user's next words. Answer it aloud now, or delegate it: "
+
 // Entered gives a voice a text in place of the user's speech.
-func Entered(text string) string {
-	return "This was not spoken, but takes the place of the user's next words. Answer it aloud now, or delegate it: " + text
-}
+func Entered(text string) string { return entered + text }
+
+// EnteredText returns the text of Entered, for the simulator; other texts unchanged.
+func EnteredText(text string) string { return strings.TrimPrefix(text, entered) }
 
 // Known gives a voice an entry of the conversation.
 func Known(who, text string) string {

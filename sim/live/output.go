@@ -8,6 +8,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/livewire"
+	"voicegw/prompts"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
@@ -94,6 +95,7 @@ var (
 
 // instructed answers appended instructions: a greeting begins the scenario, everything else is like typed text.
 func (c *conn) instructed(text string) scenario.Turn {
+	text = prompts.EnteredText(text)
 	if c.out.turn == 0 && greet.MatchString(text) && !noGreet.MatchString(text) {
 		return c.dialogue.Continue(c.knows())
 	}

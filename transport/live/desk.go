@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -244,18 +245,22 @@ func (d *desk) refuse(id string) {
 	_ = d.say(livewire.CommentaryAppend, &task{id: id}, true, prompts.DelegationBusy) // a lost connection has no such delegation
 }
 
-// prompt returns the text model's input for a new delegation. The caller must hold mu.
+// prompt returns the text model's input for a new delegation: it ends with the user's words. The caller must hold mu.
 func (d *desk) prompt(t *task) textmodel.Prompt {
-	p := textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleSystem, Text: d.instructions}}, Tools: slices.Clone(d.tools)}
-	p.Messages = append(p.Messages, d.script.messages()...)
-	var open []string
-	for _, o := range d.tasks {
-		open = append(open, o.words)
-	}
-	if len(open) > 0 {
+	p := textmodel.Prompt{Tools: slices.Clone(d.tools)}
+	system := d.instructions
+	if len(d.tasks) > 0 {
+		var open []string
+		for _, o := range d.tasks {
+			open = append(open, o.words)
+		}
+		system += "\n\n" + prompts.OpenRequests(open)
 		p.Tools = append(p.Tools, textmodel.Tool{Name: dropTool, Description: prompts.DropRequest, Parameters: dropParameters})
 	}
-	p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.Delegated(t.words, open), Notice: true})
+	p.Messages = append([]textmodel.Message{{Role: textmodel.RoleSystem, Text: system}}, d.script.messages()...)
+	if last := p.Messages[len(p.Messages)-1]; last.Role != textmodel.RoleUser {
+		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleUser, Text: cmp.Or(t.words, prompts.UnknownRequest)})
+	}
 	return p
 }
 

@@ -295,9 +295,6 @@ func (d *dialog) ask(text string) {
 	if d.answered > promiseMS || d.answered >= 0 && d.question {
 		d.asked = d.asked[:0]
 	}
-	if n := len(d.asked); n > 0 && d.asked[n-1] != ' ' && text != "" && d.answered >= 0 {
-		d.asked = append(d.asked, ' ')
-	}
 	d.asked = appendText(d.asked, text, maxAsked)
 	d.answered, d.question, d.reminded = -1, false, false
 }
@@ -393,6 +390,10 @@ func (d *dialog) requests() []request {
 	return due
 }
 
+// appendText joins fragments. Those that begin a sentence come without a space before them.
 func appendText(to []byte, text string, most int) []byte {
+	if n := len(to); n > 0 && text != "" && strings.IndexByte(".?!", to[n-1]) >= 0 && text[0] != ' ' && n < most {
+		to = append(to, ' ')
+	}
 	return append(to, text[:min(len(text), max(most-len(to), 0))]...)
 }
