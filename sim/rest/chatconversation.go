@@ -97,7 +97,7 @@ func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
 	var lines []scenario.Memory
 	for _, e := range c.past {
 		known.Memory = lines
-		d.Replay(scenario.Heard{Text: e.text}, e.results, known, e.said, e.called)
+		d.Replay(scenario.HeardIn(e.text), e.results, known, e.said, e.called)
 		lines = e.remember(lines)
 	}
 	known.Memory = lines
@@ -109,7 +109,7 @@ func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
 		h.opts.Stats.Results.Add(int64(len(c.now.results)))
 		turn = d.Results(c.now.results, known)
 	default:
-		turn = d.Hear(scenario.Heard{Text: c.now.text}, known)
+		turn = d.Hear(scenario.HeardIn(c.now.text), known)
 	}
 	return r.format(turn, c.now)
 }

@@ -128,6 +128,18 @@ func (d *Dialogue) Expected(c Context) (words string, ok bool) {
 	return m.known, m.known != ""
 }
 
+// unknownSpeech is the transcript of speech whose words no rule gives.
+const unknownSpeech = "(speech, %.1f seconds)"
+
+// HeardIn returns the input of a transcript: typed text, or the speech of such a transcript.
+func HeardIn(transcript string) Heard {
+	var seconds float64
+	if n, err := fmt.Sscanf(transcript, "(speech, %f seconds)", &seconds); n == 1 && err == nil && strings.HasSuffix(transcript, "seconds)") {
+		return Heard{Spoken: true, Duration: time.Duration(seconds * float64(time.Second))}
+	}
+	return Heard{Text: transcript}
+}
+
 // match finds the rules for an input. Speech is matched by number first; a rule that only gives its words leads on to
 // the rules for text.
 func (d *Dialogue) match(h Heard, c Context) match {
@@ -135,7 +147,7 @@ func (d *Dialogue) match(h Heard, c Context) match {
 	m.vars = d.values(h.Duration, c)
 	m.vars["text"] = h.Text
 	if h.Spoken && h.Text == "" {
-		m.heard = fmt.Sprintf("(speech, %.1f seconds)", h.Duration.Seconds())
+		m.heard = fmt.Sprintf(unknownSpeech, h.Duration.Seconds())
 		n := d.spoken + 1
 		m.vars["utterance"] = strconv.Itoa(n)
 		if d.matchSpeech(&m, n, c) {

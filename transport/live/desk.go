@@ -257,10 +257,17 @@ func (d *desk) prompt(t *task) textmodel.Prompt {
 		system += "\n\n" + prompts.OpenRequests(open)
 		p.Tools = append(p.Tools, textmodel.Tool{Name: dropTool, Description: prompts.DropRequest, Parameters: dropParameters})
 	}
-	p.Messages = append([]textmodel.Message{{Role: textmodel.RoleSystem, Text: system}}, d.script.messages()...)
-	if last := p.Messages[len(p.Messages)-1]; last.Role != textmodel.RoleUser {
-		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleUser, Text: cmp.Or(t.words, prompts.UnknownRequest)})
+	said := d.script.messages()
+	last := len(said) - 1
+	for last >= 0 && said[last].Role != textmodel.RoleUser { // "One moment." does not belong between the request and the answer
+		last--
 	}
+	if last >= 0 && strings.HasSuffix(said[last].Text, t.words) {
+		said = said[:last+1]
+	} else {
+		said = append(said, textmodel.Message{Role: textmodel.RoleUser, Text: cmp.Or(t.words, prompts.UnknownRequest)})
+	}
+	p.Messages = append([]textmodel.Message{{Role: textmodel.RoleSystem, Text: system}}, said...)
 	return p
 }
 
