@@ -50,7 +50,7 @@ type conn struct {
 	// Owned by Recv.
 	dialog  dialog
 	pooled  *pcmBuf          // the audio of the current frame; nil for a frame without sound
-	answers int              // the model's answers so far
+	phrases int              // of the dialog, as the desk knows
 	booked  int64            // the seconds that were reported
 	doom    transport.Kind   // the kind of the last error, if it explains an end
 	failed  *transport.Error // what Recv has returned

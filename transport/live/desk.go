@@ -478,7 +478,12 @@ func (d *desk) finished(t *task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tasks = slices.DeleteFunc(d.tasks, func(o *task) bool { return o == t })
-	if len(d.tasks) == 0 && d.conn != nil {
+	d.rest()
+}
+
+// rest reports that no work is left. A result is work until the model speaks about it. The caller must hold mu.
+func (d *desk) rest() {
+	if len(d.tasks) == 0 && d.unsaid == "" && d.conn != nil {
 		d.conn.post(false, transport.Interaction{})
 	}
 }
@@ -487,7 +492,10 @@ func (d *desk) finished(t *task) {
 func (d *desk) said() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unsaid = ""
+	if d.unsaid != "" {
+		d.unsaid = ""
+		d.rest()
+	}
 }
 
 // remind asks the model for an owed result or delegation. It does not wait for the network.

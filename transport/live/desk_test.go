@@ -58,6 +58,7 @@ func TestDelegation(t *testing.T) {
 	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != "It is booked for two." {
 		t.Errorf("said is %q", e.Content)
 	}
+	p.send(`{"type":"session.output_transcript.delta","delta":"It is booked.","start_ms":2600,"end_ms":2800}`)
 	if awaited[transport.Interaction](t, conn).InProgress {
 		t.Error("the delegation is not over")
 	}

@@ -25,6 +25,8 @@ const (
 	// owedMS is the mutual silence after which an unanswered request is taken for a forgotten delegation. LiveKit waits for
 	// 8 s (livekit/agents#7455); the orchestrator asks a silent model after 10 s.
 	owedMS = 7000
+	// phraseMS is the shortest pause before another phrase.
+	phraseMS = 400
 	// unsaidMS is how long the model may take to speak about a result; recorded: 2.2 s.
 	unsaidMS = 8000
 	// promiseMS is the longest answer that may be no more than a promise ("I'll look that up for you").
@@ -57,6 +59,7 @@ type dialog struct {
 	lead transport.AudioOut
 
 	answers int
+	phrases int     // the answers, and the results said within one
 	open    *answer // nil while the model is silent
 	last    *answer // the previous one, for late words; may be nil
 
@@ -189,6 +192,7 @@ func (d *dialog) begin(from int64) {
 	n := strconv.Itoa(d.answers)
 	d.open = &answer{id: "response_" + n, item: "item_" + n, from: from, until: from, loud: from, exact: d.exact}
 	d.unsaid = -1
+	d.phrases++
 	d.emit(transport.ResponseStarted{ID: d.open.id, Exact: d.exact})
 }
 
@@ -251,6 +255,10 @@ func (d *dialog) said(text string, from, until int64) {
 	if a == nil {
 		d.begin(from)
 		a = d.open
+	}
+	if n := len(a.text); d.unsaid >= 0 && from >= d.unsaid && n > 0 && (from-a.until >= phraseMS || strings.IndexByte(".?!", a.text[n-1]) >= 0) {
+		d.unsaid = -1 // the result follows what the model was saying, without a pause
+		d.phrases++
 	}
 	a.until = max(a.until, until)
 	a.text = appendText(a.text, text, maxText)

@@ -343,3 +343,20 @@ func TestRequestsAreNew(t *testing.T) {
 		})
 	}
 }
+
+// TestResultInTheSameAnswer: a result that follows the filler without a pause is said, so nothing is owed.
+func TestResultInTheSameAnswer(t *testing.T) {
+	d := newDialog()
+	d.heard("Is it open?", 0, 800)
+	d.delegated("item_1", 800)
+	d.said("Okay, checking now.", 1000, 2000)
+	d.told()
+	before := d.phrases
+	d.said("It is open.", 2000, 3000)
+	if d.unsaid >= 0 || d.phrases != before+1 {
+		t.Errorf("the result is owed since %d", d.unsaid)
+	}
+	if text := string(d.open.text); text != "Okay, checking now. It is open." {
+		t.Errorf("the answer is %q", text)
+	}
+}

@@ -37,8 +37,8 @@ func (c *conn) follow() {
 	case remindResult:
 		c.desk.remind(true)
 	}
-	if c.dialog.answers != c.answers {
-		c.answers = c.dialog.answers
+	if c.dialog.phrases != c.phrases {
+		c.phrases = c.dialog.phrases
 		c.desk.said()
 	}
 	c.dialog.working = c.desk.busy()
