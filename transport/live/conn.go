@@ -359,6 +359,13 @@ func (c *conn) post(told bool, events ...transport.Event) {
 	c.ws.Nudge()
 }
 
+// toldNow reports whether a result waits for Recv.
+func (c *conn) toldNow() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inbox.told
+}
+
 // typed leaves typed words for the dialog. It may be called at any time.
 func (c *conn) typed(text string) {
 	c.mu.Lock()

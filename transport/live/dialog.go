@@ -46,7 +46,8 @@ const (
 // only clock is the timeline, which the output and the fragments move.
 //
 // An answer begins with a loud sound or with words, and ends after quietMS without either. Words that arrive later
-// belong to the answer in which they were said. An answer has one item. The user's words form utterances in the same way.
+// belong to the answer in which they were said. While a delegation runs or its result is not said yet, only the item ends:
+// the response goes on with another item, unless the user speaks first. The user's words form utterances in the same way.
 type dialog struct {
 	queue []transport.Event
 	given int // number of queue that were returned
@@ -62,6 +63,7 @@ type dialog struct {
 	phrases int     // the answers, and the results said within one
 	open    *answer // nil while the model is silent
 	last    *answer // the previous one, for late words; may be nil
+	held    string  // the response that goes on with the next item; empty without one
 
 	utterances int
 	user       utterance
@@ -87,6 +89,7 @@ type answer struct {
 	loud     int64 // the end of its last sound
 	sounded  bool
 	exact    bool // an exact sentence, without a transcript
+	over     bool // the user has spoken or typed since: the response ends with it
 	text     []byte
 }
 
@@ -190,10 +193,37 @@ func (d *dialog) speak(pcm []byte) {
 func (d *dialog) begin(from int64) {
 	d.answers++
 	n := strconv.Itoa(d.answers)
-	d.open = &answer{id: "response_" + n, item: "item_" + n, from: from, until: from, loud: from, exact: d.exact}
-	d.unsaid = -1
+	d.open = &answer{id: d.held, item: "item_" + n, from: from, until: from, loud: from, exact: d.exact}
+	d.unsaid, d.held = -1, ""
 	d.phrases++
-	d.emit(transport.ResponseStarted{ID: d.open.id, Exact: d.exact})
+	if d.open.id == "" {
+		d.open.id = "response_" + n
+		d.emit(transport.ResponseStarted{ID: d.open.id, Exact: d.exact})
+	}
+}
+
+// owes reports whether the model will speak about a delegation.
+func (d *dialog) owes() bool { return d.working || d.unsaid >= 0 || len(d.waiting) > 0 }
+
+// acted notes words of the user at a time. A response from before does not go on, because the caller may have cut it.
+func (d *dialog) acted(at int64) {
+	a := d.open
+	if a == nil {
+		a = d.last
+	}
+	if a == nil || at < a.from {
+		return // words from before the answer, which came late
+	}
+	a.over = true
+	d.finish()
+}
+
+// finish ends the response that would go on.
+func (d *dialog) finish() {
+	if d.held != "" {
+		d.emit(transport.ResponseDone{ID: d.held, Status: transport.ResponseCompleted})
+		d.held = ""
+	}
 }
 
 // end ends the open answer, if there is one.
@@ -206,7 +236,10 @@ func (d *dialog) end() {
 		d.emit(transport.AudioDone{Item: a.item})
 	}
 	d.transcribe(a, true)
-	d.emit(transport.ResponseDone{ID: a.id, Status: transport.ResponseCompleted})
+	d.held = a.id
+	if a.exact || a.over || !d.owes() {
+		d.finish()
+	}
 	d.answered = max(d.answered, 0) + a.until - a.from
 	text := strings.TrimSpace(string(a.text[max(len(a.text)-8, 0):]))
 	d.question = strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
@@ -216,6 +249,7 @@ func (d *dialog) end() {
 // playing begins the answer that is an exact sentence, which ends the previous one.
 func (d *dialog) playing() {
 	d.end()
+	d.finish()
 	d.exact = true
 	d.begin(d.now())
 }
@@ -275,6 +309,7 @@ func (d *dialog) heard(text string, from, until int64) {
 	if a := d.open; a != nil && !d.exact && from-a.until >= turnQuietMS {
 		d.end()
 	}
+	d.acted(from)
 	u := &d.user
 	if u.item != "" && from-u.until >= quietMS {
 		d.endUtterance()
@@ -295,6 +330,7 @@ func (d *dialog) typed(text string) {
 	if d.answered >= 0 {
 		d.asked = d.asked[:0]
 	}
+	d.acted(d.now())
 	d.ask(" " + text)
 }
 
@@ -363,6 +399,9 @@ func (d *dialog) tick() {
 		d.asked, d.working, d.reminded = d.asked[:0], true, true
 	}
 	d.remind(now)
+	if !d.owes() {
+		d.finish()
+	}
 }
 
 // remind looks for a debt of the model: it has neither answered nor delegated, or has only promised.

@@ -41,7 +41,7 @@ func (c *conn) follow() {
 		c.phrases = c.dialog.phrases
 		c.desk.said()
 	}
-	c.dialog.working = c.desk.busy()
+	c.dialog.working = c.desk.busy() || c.toldNow()
 }
 
 var zeros = bytes.Repeat([]byte("A"), 100*bytesPerMS/3*4)
