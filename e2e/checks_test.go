@@ -33,7 +33,7 @@ rules:
 		c.say(&protocol.InputText{Text: "talk"})
 		stopped := waitFor[*protocol.AnswerStopped](c)
 		if stopped.Check != "rude" || stopped.Reason != "matched" || stopped.Outcome != "replace" {
-			t.Errorf("the client was told %+v", stopped)
+			t.Errorf("the client got %+v", stopped)
 		}
 		if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
 			t.Errorf("the turn ended %s", ended.Status)

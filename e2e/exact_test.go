@@ -83,7 +83,7 @@ func TestPhoneExactNotice(t *testing.T) {
 		heard := audio.AppendFromULaw(nil, c.played)
 		c.mu.Unlock()
 		if like := likeness(t, heard, notice().clip.PCM); like < 0.9 {
-			t.Errorf("what was heard is like the notice by %.3f", like)
+			t.Errorf("the caller heard something else: the correlation with the notice is %.3f", like)
 		}
 		st.tap.mu.Lock()
 		answered := len(st.tap.sound)

@@ -156,7 +156,7 @@ func BenchmarkToolKinds(b *testing.B) {
 	}
 }
 
-// hostileScripts are tools in JavaScript that take what they can get.
+// hostileScripts are JavaScript tools that use all the time, memory and log that they get.
 var hostileScripts = map[string]string{
 	"hostile_loop": `for (;;) {}`, "hostile_pattern": `for (;;) /^(?=a)(a+)+$/.test('a'.repeat(32) + '!')`,
 	"hostile_memory": `const l = []; for (;;) l.push(new Array(1000).fill(l.length))`, "hostile_output": `for (;;) console.log('x'.repeat(5000))`,

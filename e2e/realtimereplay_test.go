@@ -81,7 +81,7 @@ func afterResponses(lines []recorded) (out []recorded) {
 	return out
 }
 
-// parts are words by which a frame of a client, of either provider, shows what it is.
+// parts are the words that identify a client's frame, by provider.
 var parts = []struct{ word, part string }{{`"setup"`, "setup"}, {`"session.update"`, "setup"}, {`"toolResponse"`, "result"},
 	{`"tool_response"`, "result"}, {`"function_call_output"`, "result"}, {`"audio"`, "audio"}}
 
@@ -94,7 +94,7 @@ func part(frame []byte) string {
 	return "others"
 }
 
-// playback is a provider that sends what was recorded, each time after the gateway has sent what the recorded client had.
+// playback is a provider that sends the recorded frames, each after the gateway has sent the same frames as the recorded client.
 func playback(t *testing.T, lines []recorded) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"realtime"}})
@@ -235,7 +235,7 @@ func TestRealtimeRecordings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(files) == 0 {
-			t.Skip("no recorded sessions beside the repository")
+			t.Skip("the recorded sessions are not available")
 		}
 		for _, file := range files {
 			t.Run(provider+"/"+strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {

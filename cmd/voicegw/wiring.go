@@ -41,8 +41,8 @@ func restProvider(cfg *config.Config) *config.Provider {
 	return nil
 }
 
-// textProvider returns the provider of the text model: that of restProvider, or a Live one at OpenAI, whose key is valid
-// for both; nil if there is none.
+// textProvider returns the provider of the text model: that of restProvider, otherwise a Live one at OpenAI, whose key
+// opens both; nil without either.
 func textProvider(cfg *config.Config) *config.Provider {
 	if p := restProvider(cfg); p != nil {
 		return p

@@ -261,7 +261,7 @@ func TestKindsOf(t *testing.T) {
 	}
 }
 
-// TestRecordings checks all that models said in the recorded sessions beside the repository: no statement is reported.
+// TestRecordings: no statement of a model in the recorded sessions is reported.
 func TestClaimsOfRecordings(t *testing.T) {
 	dir, _ := filepath.Abs(".")
 	var files []string

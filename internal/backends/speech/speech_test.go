@@ -60,7 +60,7 @@ func serve(t *testing.T, format string, answer http.HandlerFunc) (*Speaker, *ato
 	return New(nil, Endpoint{BaseURL: server.URL + "/v1/", APIKey: "secret", Voice: "marin", Format: format, Timeout: time.Second, Client: client}), asked
 }
 
-// TestEndpoint: what is asked for, and that it is asked for once.
+// TestEndpoint: the request is complete, and made once for each text.
 func TestEndpoint(t *testing.T) {
 	for format, body := range map[string]string{"wav": wav(16000, time.Second), "pcm": string(tone(24000, time.Second)) + "x"} {
 		t.Run(format, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: no answer of an endpoint crashes the gateway, and what is taken is a sentence.
+// FuzzAnswer: no answer of an endpoint crashes the gateway, and every accepted one is a playable sentence.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{"", "RIFF", wav(8000, time.Second), wav(24000, 100*time.Millisecond)[:60]} {
 		f.Add(body, true)
