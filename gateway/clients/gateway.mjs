@@ -15,7 +15,8 @@ export async function startGateway({ scenario, settings = {}, env = {} }) {
   }
   const folder = mkdtempSync(join(tmpdir(), 'voicegw-gateway-'));
   writeFileSync(join(folder, 'scenario.yaml'), scenario);
-  const sets = Object.entries({ 'sim.use': 'always', ...settings }).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+  // A fast machine starts more sessions than one address may by default.
+  const sets = Object.entries({ 'sim.use': 'always', 'limits.new_per_second': 1000, ...settings }).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
   const line = ['serve', '--listen', '127.0.0.1:0', '--data-dir', join(folder, 'data'), '--scenario', join(folder, 'scenario.yaml'), '--log-format', 'json', ...sets];
   const child = spawn(program, line, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
   const ended = new Promise((resolve) => {

@@ -225,7 +225,9 @@ describe('RealtimeSession', { concurrency: true }, () => {
     await talk.close();
   });
 
-  test('speech interrupts the playback of an answer that is complete', limit, async () => {
+  // Gemini completes an answer at the end of its playback.
+  const early = { ...limit, skip: through === 'gemini' && 'no answer is complete before its playback' };
+  test('speech interrupts the playback of an answer that is complete', early, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Explain yourself.');
     await talk.told.type('agent_end');
