@@ -9,6 +9,7 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/checks"
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry/spec"
@@ -17,6 +18,7 @@ import (
 
 // checked shows an answer to the client as far as the checks have passed it.
 type checked struct {
+	t      *turn
 	show   func(string)
 	cancel context.CancelCauseFunc
 
@@ -33,6 +35,11 @@ func (c *checked) Release(r checks.Released[struct{}]) {
 		c.show(r.Text[len(c.shown):])
 		c.shown = r.Text
 	}
+}
+
+// Unmatched implements checks.Listener. The turn makes no calls while the model answers.
+func (c *checked) Unmatched(_, text string, from int) bool {
+	return len(c.t.calls.Unmatched(c.t.number, text, from)) > 0
 }
 
 // Stopped implements checks.Listener.
@@ -54,7 +61,7 @@ func (t checkedTurn) reply(ctx context.Context, p textmodel.Prompt, show func(st
 	defer cancel(nil)
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	c := &checked{show: show, cancel: cancel}
+	c := &checked{t: t.turn, show: show, cancel: cancel}
 	about := checks.Text{SessionID: t.session().ID, ConversationID: t.conv.ID}
 	gate := checks.NewGate(t.a.opts.Checks, about, true, c, asking.Go)
 	defer gate.Close()
@@ -94,7 +101,11 @@ func (t checkedTurn) stopped(stop *checks.Stop, reply *textmodel.Reply, show fun
 			Message: "The answer was stopped by a rule of this service. Ask in another way."}
 	default:
 		t.restarted = true
-		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.OtherwiseNotice, Notice: true})
+		again := prompts.OtherwiseNotice
+		if stop.Rule.Claims {
+			again = calls.ClaimNotice(t.calls.Unmatched(t.number, stop.Text, 0), true)
+		}
+		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: again, Notice: true})
 		return true, nil
 	}
 	return false, nil

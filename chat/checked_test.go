@@ -103,6 +103,62 @@ func TestTextIsChecked(t *testing.T) {
 	}
 }
 
+// TestClaimIsNotShown: the client gets no statement that no call explains, and one record of it. The model learns why. Once a
+// call has done it, the same words are shown.
+func TestClaimIsNotShown(t *testing.T) {
+	book := callsTools(nth(1), "book", `{"name":"a"}`)
+	untrue := func(o checks.Outcome, say string) *checks.Rule {
+		return &checks.Rule{Name: "untrue", Outcome: o, Say: say, Claims: true}
+	}
+	for name, tt := range map[string]struct {
+		rule  *checks.Rule
+		steps []step
+		shown string
+		types string
+		told  int // requests that have the notice
+	}{
+		"it is cut off": {rule: untrue(checks.Cut, ""), steps: []step{streams("I've ", "booked it. ", ""), book, says("Now I've booked it.")},
+			shown: "Now I've booked it.", types: "answer.stopped tool.started tool.ended text.done usage done", told: 2},
+		"after other words": {rule: untrue(checks.Cut, ""), steps: []step{streams("Sure. ", "I've booked it. ", "")},
+			shown: "Sure. ", types: "answer.stopped text.done usage done"},
+		"it is replaced": {rule: untrue(checks.Replace, "It is not booked."), steps: []step{says("I've booked it.")},
+			shown: "It is not booked.", types: "answer.stopped text.done usage done"},
+		"the model insists": {rule: untrue(checks.Cut, ""), steps: []step{says("I've booked it."), says("I've booked it.")},
+			types: "answer.stopped answer.stopped error usage done", told: 1},
+		"it was done": {rule: untrue(checks.Cut, ""), steps: []step{book, streams("I've ", "booked it.")},
+			shown: "I've booked it.", types: "tool.started tool.ended text.done usage done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setting := checking(t, tt.rule)
+			setting.options.Claims = claimSetting(t).options.Claims
+			bubble(t, setting, func(t *testing.T, f *fixture) {
+				told, err := f.respond(t.Context(), Request{Message: "Book it"}, tt.steps...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var shown strings.Builder
+				for _, d := range of[*protocol.TextDelta](told) {
+					shown.WriteString(d.Text)
+				}
+				if shown.String() != tt.shown || told.types() != tt.types || f.claimed(told) != "" {
+					t.Errorf("shown %q, want %q; %s, want %s", shown.String(), tt.shown, told.types(), tt.types)
+				}
+				n := 0
+				for _, p := range f.model.prompts {
+					for _, m := range p.Messages {
+						if m.Role == textmodel.RoleUser && strings.Contains(m.Text, `You said "I've booked it", but no tool`) {
+							n++
+						}
+					}
+				}
+				if n != tt.told {
+					t.Errorf("%d requests have the notice, want %d", n, tt.told)
+				}
+			})
+		})
+	}
+}
+
 type remote func(ctx context.Context, t checks.Text) (bool, error)
 
 func (r remote) Check(ctx context.Context, t checks.Text) (bool, error) { return r(ctx, t) }

@@ -14,7 +14,7 @@ import (
 // corrects reports claims in an answer that no call explains. It returns true if the model must correct itself, which
 // it is asked once in a turn. An answer of an earlier attempt was reported then.
 func (t *turn) corrects(answer string) bool {
-	all := t.calls.Unmatched(t.number, answer)
+	all := t.calls.Unmatched(t.number, answer, 0)
 	for _, u := range all {
 		if !t.replaying {
 			t.audit(u.Record(time.Now(), spec.ModeText))
@@ -25,7 +25,7 @@ func (t *turn) corrects(answer string) bool {
 		return false
 	}
 	t.corrected = true
-	t.noted(calls.ClaimNotice(all))
+	t.noted(calls.ClaimNotice(all, false))
 	return true
 }
 

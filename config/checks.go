@@ -27,8 +27,8 @@ type CheckRules map[string]*Check
 
 // Check is one check.
 type Check struct {
-	// `patterns`, `words`, `http` or `model`.
-	Kind string `key:"kind" unset:"needed" words:"patterns,words,http,model" eg:"words"`
+	// `patterns`, `words`, `claims` (that no tool call explains), `http` or `model`.
+	Kind string `key:"kind" unset:"needed" words:"patterns,words,claims,http,model" eg:"words"`
 	// Regular expressions (RE2) that must not match: `(?i)` ignores case. A list in a file; commas separate them elsewhere.
 	Patterns []string `key:"patterns" eg:"['\\b\\d{4}( ?\\d{4}){3}\\b']"`
 	// Words and phrases that must not occur, in any case.
@@ -67,6 +67,7 @@ const (
 const (
 	checkPatterns = "patterns"
 	checkWords    = "words"
+	checkClaims   = "claims"
 	CheckHTTP     = "http"
 	CheckModel    = "model"
 )
@@ -95,6 +96,8 @@ func (c *Check) Rule(name string) *checks.Rule {
 		}
 	case checkWords:
 		r.Words = c.Words
+	case checkClaims:
+		r.Claims = true
 	}
 	return r
 }
@@ -124,13 +127,17 @@ func (v validator) validateChecks() {
 }
 
 func (v validator) validateCheck(prefix string, c *Check) {
-	kinds := []string{checkPatterns, checkWords, CheckHTTP, CheckModel}
+	kinds := []string{checkPatterns, checkWords, CheckHTTP, CheckModel, checkClaims}
 	given := map[string]bool{checkPatterns: len(c.Patterns) > 0, checkWords: len(c.Words) > 0, CheckHTTP: c.URL.IsSet(),
 		CheckModel: c.Question != ""}
 	key := map[string]string{checkPatterns: "patterns", checkWords: "words", CheckHTTP: "url", CheckModel: "question"}
 	switch {
 	case !slices.Contains(kinds, c.Kind):
 		return // reported already
+	case c.Kind == checkClaims:
+		if len(v.config.Claims.Languages) == 0 {
+			v.wrong(prefix+"kind", "is claims, but claims.languages is empty, so no claim would be found; name the languages there")
+		}
 	case !given[c.Kind]:
 		v.wrong(prefix+key[c.Kind], "is missing; a check of the kind "+c.Kind+" needs it")
 	}

@@ -1,10 +1,9 @@
 package orchestrator
 
 import (
-	"slices"
-
 	"voicegw/internal/audit"
 	"voicegw/internal/checks"
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry/spec"
 )
@@ -31,10 +30,8 @@ const maxStops = 2
 // take cuts the answer off, and lets the model say the check's words or something else. A turn never ends in silence.
 func (in AnswerStopped) take(m *machine) {
 	m.settleTurn()
-	turn, open := m.turns.last, m.turn != nil
-	if i := slices.IndexFunc(m.user.utterances, func(u utterance) bool { return u.item == in.Item }); i >= 0 {
-		turn = m.user.utterances[i].turn
-	}
+	turn, open := m.turnOf(in.Item), m.turn != nil
+	claims := m.heldClaims(in.Stop, turn)
 	m.do(AnswerChecked{in.Stop, turn}, Audit{Record: audit.Stopped(m.at, spec.ModeVoice, turn, in.Rule.Name, string(in.Why))})
 	if open && turn < m.turn.number && in.Rule.Outcome != checks.End {
 		return // too late: another answer is under way
@@ -52,9 +49,10 @@ func (in AnswerStopped) take(m *machine) {
 	switch {
 	case in.Rule.Outcome == checks.End:
 		m.sayFarewell(EndChecked, prompts.EndNotice(in.Rule.Say))
-	case !open:
-		// The turn is over, and the user has heard it.
+	case !open: // the turn is over, and the user has heard it
+		m.correct(turn, claims, false)
 	case in.Rule.Outcome == checks.Cut && heard:
+		m.correct(turn, claims, true)
 		if m.turn.stopSent = m.underWay() && m.caps.Cancel; !m.response.underWay {
 			m.turn.stage = done
 			return
@@ -67,6 +65,8 @@ func (in AnswerStopped) take(m *machine) {
 		m.failTurn(Failed{Failure: FailureChecked})
 	case in.Rule.Outcome == checks.Replace:
 		m.tell(notice{text: prompts.InsteadNotice(in.Rule.Say)})
+	case len(claims) > 0:
+		m.tell(notice{text: calls.ClaimNotice(claims, true), claims: claims})
 	default:
 		m.tell(notice{text: prompts.OtherwiseNotice})
 	}

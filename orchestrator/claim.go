@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"slices"
 
+	"voicegw/internal/checks"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry/spec"
@@ -90,8 +91,7 @@ func (m *turnControl) cutWords(c cut, turn int) {
 	}
 }
 
-// checkClaims reports the claims of a turn that no call explains, and asks the model once to correct itself. A turn in
-// which it corrects itself brings no other notice.
+// checkClaims reports the claims of a turn that no call explains, and has the model correct them.
 func (m *turnControl) checkClaims(turn int) {
 	if m.spokenWords == nil {
 		return
@@ -104,7 +104,7 @@ func (m *turnControl) checkClaims(turn int) {
 		}
 		due := s.turn == turn && !s.checked && (s.final || s.cut) // otherwise its last words come after the turn
 		if due && !m.approving {
-			for _, u := range m.calls.Unmatched(turn, s.heard()) {
+			for _, u := range m.calls.Unmatched(turn, s.heard(), 0) {
 				all = append(all, u)
 				m.do(ClaimUnmatched{u, s.item}, Audit{Record: u.Record(m.at, spec.ModeVoice)})
 			}
@@ -114,11 +114,43 @@ func (m *turnControl) checkClaims(turn int) {
 	}
 	next := *m.spokenWords
 	next.said = kept
-	if len(all) > 0 && m.phase == PhaseActive && turn != next.correcting && next.notices < maxClaimNotices && len(m.notices) < maxNotices {
-		next.notices++
-		m.notices = append(m.notices, notice{text: calls.ClaimNotice(all), claims: all})
-	}
 	m.spokenWords = &next
+	m.correct(turn, all, false)
+}
+
+// correct asks the model to correct the claims of a turn. A turn in which it corrects itself brings no other notice. held: a
+// check has kept them from the user, who waits for the answer; then only the number of stops is limited.
+func (m *turnControl) correct(turn int, all []calls.Claimed, held bool) {
+	if len(all) == 0 || m.phase != PhaseActive || len(m.notices) >= maxNotices {
+		return
+	}
+	next := *m.spokenWords
+	enough := turn == next.correcting || next.notices >= maxClaimNotices
+	if held {
+		enough = m.refused > maxStops
+	} else {
+		next.notices++
+	}
+	if !enough {
+		m.spokenWords = &next
+		m.notices = append(m.notices, notice{text: calls.ClaimNotice(all, held), claims: all})
+	}
+}
+
+// Unmatched reports whether the words of an utterance so far have a claim, ending after a byte, that no call explains by
+// now: see [calls.Calls.Unmatched].
+func (s State) Unmatched(item, words string, after int) bool {
+	return len(s.calls.Unmatched(s.turnOf(item), words, after)) > 0
+}
+
+// heldClaims returns the claims of an answer that a check of claims has stopped; none for another check. They are not
+// reported again.
+func (m *turnControl) heldClaims(stop checks.Stop, turn int) []calls.Claimed {
+	if !stop.Rule.Claims {
+		return nil
+	}
+	m.resay(stop.Item, turn, func(s *saidWords) { s.checked = true })
+	return m.calls.Unmatched(turn, stop.Text, 0)
 }
 
 // correcting records that the open turn was begun by a notice about claims.

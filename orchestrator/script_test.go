@@ -201,8 +201,8 @@ func (w words) input() Input {
 	case "ask":
 		return UserAsk{Instructions: w.text("instructions")}
 	case "stopped":
-		return AnswerStopped{checks.Stop{Item: w.id("item"), Why: checks.Matched,
-			Rule: &checks.Rule{Name: "rude", Outcome: checks.Outcome(w.id("outcome")), Say: w.text("say")}}}
+		return AnswerStopped{checks.Stop{Item: w.id("item"), Why: checks.Matched, Text: w.text("claim"),
+			Rule: &checks.Rule{Name: "rude", Claims: w.has("claim"), Outcome: checks.Outcome(w.id("outcome")), Say: w.text("say")}}}
 	case "stop":
 		return UserInterrupt{}
 	case "press":

@@ -92,9 +92,12 @@ func JobNotice(name, tool, reference string, result json.RawMessage) string {
 }
 
 // ClaimNotice tells a model that it has claimed actions without an effect: made are its words about those that nothing has
-// done, waiting about those that wait for the user's approval.
-func ClaimNotice(made, waiting []string) string {
+// done, waiting about those that wait for the user's approval. held: the user has not heard the words.
+func ClaimNotice(held bool, made, waiting []string) string {
 	notice := "Something in your last answer is not true."
+	if held {
+		notice = stopped + "Something in it is not true."
+	}
 	if len(made) > 0 {
 		notice += fmt.Sprintf(" You said %s, but no tool of this conversation has done it. If the user wants it and you have a "+
 			"tool for it, call that tool now. Otherwise tell the user in one sentence that it has not been done.", quoted(made))

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/checks"
 	"voicegw/internal/testutil"
+	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
 
@@ -141,6 +143,82 @@ func TestCheckCutsOff(t *testing.T) {
 		defer mu.Unlock()
 		if len(records) != 1 || records[0].Event != audit.EventStopped || records[0].Check != "rude" || records[0].Why != "matched" {
 			t.Errorf("audited: %+v", records)
+		}
+	})
+}
+
+// TestClaimIsHeldBack: what no tool has done is neither heard nor shown, while the call waits for approval, too. The model
+// learns why, and each stop is one record. Once a call has done it, the same words pass.
+func TestClaimIsHeldBack(t *testing.T) {
+	const claim, held, heard = "Sure. I've paid Bob five euros.", 4800, 48000
+	english, err := calls.ParseClaimLanguages([]string{"en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := checks.New(2*time.Second, testutil.Logger(nil), &checks.Rule{Name: "untrue", Outcome: checks.Cut, Claims: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	onStage(t, func(o *Options) { o.Checks, o.Policy.Claims = set, english }, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		answer, stops := 0, 0
+		says := func(wantHeard int, stopped bool) {
+			t.Helper()
+			answer++
+			item, before := fmt.Sprint("a", answer), c.heard()
+			model.Emit(transport.ResponseStarted{ID: "r" + item}, wordsOf(item, "Sure. ", false))
+			model.EmitAudio(item, make([]byte, held))
+			pass(100 * time.Millisecond)
+			model.EmitAudio(item, make([]byte, heard-held))
+			model.Emit(wordsOf(item, claim, false), wordsOf(item, claim, true), transport.AudioDone{Item: item},
+				transport.ResponseDone{ID: "r" + item, Status: transport.ResponseCompleted})
+			pass(3 * time.Second)
+			if n := c.heard() - before; n != wantHeard {
+				t.Errorf("%d bytes of answer %d were heard, want %d", n, answer, wantHeard)
+			}
+			last, want := c.last(t, "transcript"), claim
+			if stopped {
+				want = "Sure. "
+				stops++
+				if got := c.last(t, "answer.stopped"); got["check"] != "untrue" || got["reason"] != "matched" || got["item_id"] != item {
+					t.Errorf("the client was told %v", got)
+				}
+			}
+			if last["id"] != item || last["text"] != want {
+				t.Errorf("the client was shown %v, want %q", last, want)
+			}
+			c.say(fmt.Sprintf(`{"type":"playback","item_id":%q,"played_ms":%d,"done":true}`, item, wantHeard/48))
+			pass(time.Second)
+			n := 0
+			for _, text := range told(model) {
+				if strings.Contains(text, `You said "I've paid Bob five euros"`) {
+					n++
+				}
+			}
+			if n != stops {
+				t.Errorf("the model was told %d times, want %d", n, stops)
+			}
+		}
+		model.Emit(transport.InputCommitted{Item: "u1"})
+		says(held, true)
+		tl.calls(model, "u2", "pay", `{"to":"Bob","amount":5}`)
+		says(held, true)
+		token, _ := c.last(t, "confirmation.request")["token"].(string)
+		resolve(c, token, true)
+		says(heard, false)
+		if len(tl.payments()) != 1 || strings.Contains(strings.Join(c.log(), "\n"), "claim.unmatched") {
+			t.Errorf("%d payments; the client got %v", len(tl.payments()), c.log())
+		}
+		for _, r := range tl.audited.list() {
+			switch r.Event {
+			case audit.EventStopped:
+				stops--
+			case audit.EventClaim:
+				t.Errorf("audited: %+v", r)
+			}
+		}
+		if stops != 0 {
+			t.Errorf("%d stops were not audited", stops)
 		}
 	})
 }

@@ -320,6 +320,10 @@ func (g gated) Release(r checks.Released[held]) {
 	}
 }
 
+func (g gated) Unmatched(item, text string, from int) bool {
+	return locked(g.l.s, func() bool { return g.l.current() && g.l.s.state.Unmatched(item, text, from) })
+}
+
 func (g gated) Stopped(stop checks.Stop) {
 	g.l.s.dispatchFrom(g.l, orchestrator.AnswerStopped{Stop: stop})
 }

@@ -32,7 +32,7 @@ const (
 	End     Outcome = "end"     // the conversation ends with Rule.Say
 )
 
-// Rule is one check. It has Patterns, Words or a Remote.
+// Rule is one check. It has Patterns, Words, Claims or a Remote.
 type Rule struct {
 	Name    string
 	Outcome Outcome
@@ -41,6 +41,7 @@ type Rule struct {
 	Block    bool
 	Patterns []*regexp.Regexp
 	Words    []string // words or phrases, in any case
+	Claims   bool     // the Gate's Listener knows which statements are untrue
 	Remote   Remote
 	Timeout  time.Duration // of a request of Remote; zero means 3 s
 
@@ -80,6 +81,7 @@ type Stop struct {
 	Rule *Rule
 	Item string
 	Why  Why
+	Text string // of Rule.Claims: all words up to the untrue ones
 }
 
 // Set is an ordered list of checks. It is immutable after New and may be used concurrently. A nil Set checks nothing.
@@ -123,14 +125,14 @@ func New(holdBack time.Duration, logger *slog.Logger, rules ...*Rule) (*Set, err
 
 func (r *Rule) prepare() error {
 	kinds := 0
-	for _, has := range []bool{len(r.Patterns) > 0, len(r.Words) > 0, r.Remote != nil} {
+	for _, has := range []bool{len(r.Patterns) > 0, len(r.Words) > 0, r.Claims, r.Remote != nil} {
 		if has {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return errors.New("needs patterns, words or an endpoint, and only one of them")
+		return errors.New("needs patterns, words, claims or an endpoint, and only one of them")
 	case r.Outcome == Replace && strings.TrimSpace(r.Say) == "":
 		return errors.New("replaces answers and needs say, the words that the user gets instead")
 	}

@@ -12,6 +12,9 @@ import (
 type Listener[T any] interface {
 	Release(Released[T])
 	Stopped(Stop)
+	// Unmatched reports whether all of an item's words so far state, after a byte, what no tool has done. Everything
+	// that came before the words was released.
+	Unmatched(item, text string, from int) bool
 }
 
 // Gate checks the output of one model. Its methods may be called concurrently.
@@ -118,7 +121,7 @@ func (g *Gate[T]) do(step func(at time.Time)) {
 	g.cut()
 	step(now)
 	g.line.pump(now)
-	g.deliver()
+	g.deliver(now)
 }
 
 func (g *Gate[T]) cut() {
@@ -128,17 +131,14 @@ func (g *Gate[T]) cut() {
 }
 
 // deliver carries out the results of a step. The caller must hold mu.
-func (g *Gate[T]) deliver() {
+func (g *Gate[T]) deliver(now time.Time) {
 	l := &g.line
-	for _, r := range l.out {
-		g.to.Release(r)
-	}
-	clear(l.out)
-	l.out = l.out[:0]
-	if stop := l.stopped; stop != nil {
-		l.stopped = nil
-		stop.Rule.count(stop.Why)
-		g.to.Stopped(*stop)
+	for g.release(); l.claim != nil; g.release() {
+		a := l.claim
+		l.claim = nil
+		l.compared(a, g.to.Unmatched(a.of.id, a.text, a.from))
+		g.cut()
+		l.pump(now)
 	}
 	for _, a := range l.asked {
 		g.spawn(func() { g.run(a) })
@@ -152,6 +152,20 @@ func (g *Gate[T]) deliver() {
 	}
 	if g.interrupted.Load() > 0 {
 		g.timer.Reset(0)
+	}
+}
+
+func (g *Gate[T]) release() {
+	l := &g.line
+	for _, r := range l.out {
+		g.to.Release(r)
+	}
+	clear(l.out)
+	l.out = l.out[:0]
+	if stop := l.stopped; stop != nil {
+		l.stopped = nil
+		stop.Rule.count(stop.Why)
+		g.to.Stopped(*stop)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // A line is the queue between a model and its listener: a pure state machine. It reads no clock and is not safe for
-// concurrent use. Inputs leave their results in out, asked and stopped, which the caller takes.
+// concurrent use. Inputs leave their results in out, asked, stopped and claim, which the caller takes.
 //
 // Words pass when each check has passed them, sound when the words that it can contain have passed. A provider aligns
 // neither, so a passed text covers the shortest time in which it can be spoken. Other events wait for everything before
@@ -25,6 +25,7 @@ type line[T any] struct {
 	out     []Released[T]
 	asked   []*ask[T]
 	stopped *Stop
+	claim   *ask[T] // for compared, once out is released; nil without one
 }
 
 type answer struct {
@@ -130,7 +131,10 @@ func (l *line[T]) words(at time.Time, id, text string, final bool, v T) {
 		l.entries = append(l.entries, next)
 	}
 	for i, r := range l.set.rules {
-		if r.Remote != nil {
+		switch {
+		case r.Claims: // see claims
+			continue
+		case r.Remote != nil:
 			l.ask(it, i, false)
 			continue
 		}
@@ -298,6 +302,8 @@ func (l *line[T]) pump(at time.Time) {
 	l.remove(func(e entry[T]) (done bool) {
 		switch {
 		case blocked:
+		case e.kind == ofWords && l.claims(e, at):
+			blocked = true
 		case e.kind == ofWords:
 			done = l.tell(e, at)
 		case e.kind == ofOther:
@@ -314,6 +320,36 @@ func (l *line[T]) pump(at time.Time) {
 		}
 		return done
 	})
+}
+
+// claims asks for a comparison of an entry's words with the tool calls before them: of complete sentences or, when the
+// hold-back is over, of all. It reports whether the words wait for that.
+func (l *line[T]) claims(e entry[T], at time.Time) bool {
+	for i, r := range l.set.rules {
+		from, upTo := e.of.marks[i].passed, min(e.end, len(e.of.text))
+		if !r.Claims || upTo <= from {
+			continue
+		}
+		if !l.halves() || !l.expired(e, at) {
+			upTo = sentences(e.of.text[:upTo], from, e.final)
+		}
+		if upTo > from {
+			l.claim = &ask[T]{rule: r, at: i, of: e.of, text: e.of.text[:upTo], from: from}
+			return true
+		}
+	}
+	return false
+}
+
+// compared takes the result of a comparison.
+func (l *line[T]) compared(a *ask[T], unmatched bool) {
+	if unmatched {
+		l.halt(a.of, a.rule, Matched)
+		l.stopped.Text = a.text
+		return
+	}
+	a.of.marks[a.at].passed = len(a.text)
+	a.of.settle()
 }
 
 // halves reports whether an incomplete sentence is checked after half of the hold-back.

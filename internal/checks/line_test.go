@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden conversations")
 // TestConversations plays the scripts of testdata on a line. Lines with > are what the line does after each input:
 //
 //	hold MS / patient                     the hold-back
-//	word|pattern|remote NAME [block] TEXT a check
+//	word|pattern|remote|claims NAME [block] TEXT a check; "booked" is untrue before the event "call"
 //	MS begin | event NAME                 at that time: an answer, another event
 //	MS words ITEM "TEXT" [final]
 //	MS audio ITEM MS                      "sound" of that length
@@ -55,6 +55,7 @@ func (noRemote) Check(context.Context, Text) (bool, error) { panic("the line ask
 type player struct {
 	l    line[string]
 	asks []*ask[string]
+	made bool // the event "call" was released
 	out  strings.Builder
 }
 
@@ -76,7 +77,7 @@ func play(t *testing.T, script string) string {
 			hold = ms(t, f[1])
 		case f[0] == "patient":
 			patient = true
-		case len(f) > 1 && strings.Contains("word pattern remote", f[0]):
+		case len(f) > 1 && strings.Contains("word pattern remote claims", f[0]):
 			rules = append(rules, ruleOf(t, f))
 		default:
 			if !begun {
@@ -93,13 +94,15 @@ func play(t *testing.T, script string) string {
 }
 
 func ruleOf(t *testing.T, f []string) *Rule {
-	r := &Rule{Name: f[1], Outcome: Cut}
+	r, f0 := &Rule{Name: f[1], Outcome: Cut}, f[0]
 	f = f[2:]
 	if len(f) > 0 && f[0] == "block" {
 		r.Block, f = true, f[1:]
 	}
 	text := strings.Join(f, " ")
 	switch {
+	case f0 == "claims":
+		r.Claims = true
 	case text == "":
 		r.Remote = noRemote{}
 	case strings.HasPrefix(text, "/"):
@@ -148,6 +151,26 @@ func (p *player) take(t *testing.T, at time.Time, f []string, text string) {
 		l.verdict(p.asks[n-1], f[0] == "pass", f[0] == "fail")
 	}
 	l.pump(at)
+	for p.show(); l.claim != nil; p.show() {
+		a := l.claim
+		l.claim = nil
+		fmt.Fprintf(&p.out, "  > compare %q\n", a.text[a.from:])
+		l.compared(a, !p.made && strings.Contains(a.text[a.from:], "booked"))
+		l.pump(at)
+	}
+	for _, a := range l.asked {
+		p.asks = append(p.asks, a)
+		fmt.Fprintf(&p.out, "  > ask %s (%d) %q\n", a.rule.Name, len(p.asks), a.text[a.from:])
+	}
+	l.asked = nil
+	if at := l.wakeAt(); !at.IsZero() {
+		fmt.Fprintf(&p.out, "  > wakes at %d\n", at.UnixMilli())
+	}
+}
+
+// show prints what the line has let through or stopped.
+func (p *player) show() {
+	l := &p.l
 	for _, r := range l.out {
 		if r.Words {
 			final := ""
@@ -156,18 +179,12 @@ func (p *player) take(t *testing.T, at time.Time, f []string, text string) {
 			}
 			fmt.Fprintf(&p.out, "  > words %s %q%s\n", r.Value, r.Text, final)
 		} else {
+			p.made = p.made || r.Value == "call"
 			fmt.Fprintf(&p.out, "  > %s\n", r.Value)
 		}
 	}
 	if s := l.stopped; s != nil {
 		fmt.Fprintf(&p.out, "  > STOP %s by %s: %s\n", s.Item, s.Rule.Name, s.Why)
 	}
-	for _, a := range l.asked {
-		p.asks = append(p.asks, a)
-		fmt.Fprintf(&p.out, "  > ask %s (%d) %q\n", a.rule.Name, len(p.asks), a.text[a.from:])
-	}
-	if at := l.wakeAt(); !at.IsZero() {
-		fmt.Fprintf(&p.out, "  > wakes at %d\n", at.UnixMilli())
-	}
-	l.out, l.stopped, l.asked = nil, nil, nil
+	l.out, l.stopped = nil, nil
 }

@@ -235,6 +235,8 @@ func (h *hears) Release(r Released[string]) {
 	h.got = append(h.got, r.Value)
 }
 
+func (h *hears) Unmatched(string, string, int) bool { return false }
+
 func (h *hears) Stopped(s Stop) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

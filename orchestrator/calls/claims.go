@@ -25,15 +25,16 @@ type Claimed struct {
 	Text string // the words
 }
 
-// Unmatched returns the claims in the words of a turn's answer that no call explains: at most one of each kind.
-func (c *Calls) Unmatched(turn int, words string) (all []Claimed) {
+// Unmatched returns the claims in the words of a turn's answer that no call explains: at most one of each kind, of those that
+// end after a byte.
+func (c *Calls) Unmatched(turn int, words string, after int) (all []Claimed) {
 	found := c.rules.Claims.Find(words)
 	if len(found) == 0 {
 		return nil
 	}
 	effects := c.known()
 	for _, claim := range found {
-		if slices.ContainsFunc(all, func(u Claimed) bool { return u.Kind == claim.Kind }) {
+		if claim.End <= after || slices.ContainsFunc(all, func(u Claimed) bool { return u.Kind == claim.Kind }) {
 			continue
 		}
 		if why := claim.Check(turn, effects); why != ClaimMatched {
@@ -115,8 +116,8 @@ func (u Claimed) Message(item string) *protocol.ClaimUnmatched {
 		Reason: string(u.Why)}
 }
 
-// ClaimNotice returns the model's notice about claims.
-func ClaimNotice(all []Claimed) string {
+// ClaimNotice returns the model's notice about claims. held: a check has kept them from the user.
+func ClaimNotice(all []Claimed, held bool) string {
 	var made, waiting []string
 	for _, u := range all {
 		if u.Why == ClaimWaiting {
@@ -125,5 +126,5 @@ func ClaimNotice(all []Claimed) string {
 			made = append(made, u.Text)
 		}
 	}
-	return prompts.ClaimNotice(made, waiting)
+	return prompts.ClaimNotice(held, made, waiting)
 }

@@ -242,6 +242,36 @@ func TestClaimCheck(t *testing.T) {
 	}
 }
 
+// TestUnmatchedAfter: words that were compared before are not compared again, and hide no later claim of their kind.
+func TestUnmatchedAfter(t *testing.T) {
+	c := New(nil, &Rules{Claims: claimLanguages(t, "en")})
+	first, both := "I've booked a table. ", "I've booked a table. Now I've booked a taxi. And I've sent it."
+	for name, tt := range map[string]struct {
+		text  string
+		after int
+		want  string
+	}{
+		"all of them, one of each kind": {both, 0, "I've booked a table, I've sent it"},
+		"the rest":                      {both, len(first), "I've booked a taxi, I've sent it"},
+		"within a claim":                {both, len(first) - 5, "I've booked a table, I've sent it"},
+		"nothing is left":               {first, len(first), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, u := range c.Unmatched(1, tt.text, tt.after) {
+				got = append(got, u.Text)
+			}
+			if strings.Join(got, ", ") != tt.want {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+	c.Done(1, "book_table", nil)
+	if all := c.Unmatched(1, first, 0); all != nil {
+		t.Errorf("after a call: %+v", all)
+	}
+}
+
 func TestKindsOf(t *testing.T) {
 	for _, tt := range []struct {
 		want  ClaimKinds
