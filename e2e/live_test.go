@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"voicegw/protocol"
 )
@@ -44,6 +45,33 @@ func TestLive(t *testing.T) {
 		}
 		c.hearsLive(t, "Bob has his money.")
 		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
+			t.Errorf("pay ran with %v", saw)
+		}
+	})
+}
+
+// TestLiveApprovedAtOnce: the user approves while the text model still writes its request for approval. The user hears the
+// outcome, and never the request.
+func TestLiveApprovedAtOnce(t *testing.T) {
+	slow := strings.Replace(liveRules, "on_error: [{say:", "on_error: [{wait: 3s}, {say:", 1)
+	synctest.Test(t, func(t *testing.T) {
+		tools := newStageOn(t, nil)
+		st := newStack(t, "live", setting{timed: true, scenario: slow, tools: tools.box})
+		c := st.start(t, 16000)
+		c.say(&protocol.InputText{Text: "pay"})
+		asked := waitFor[*protocol.ConfirmationRequest](c)
+		time.Sleep(time.Second) // the text model has begun
+		c.resolve(asked.Token, true)
+		c.hearsLive(t, "Bob has his money.")
+		time.Sleep(20 * time.Second)
+		c.say(&protocol.InputText{Text: "thanks"})
+		c.hearsLive(t, "All right.")
+		for _, m := range messages[*protocol.Transcript](c) {
+			if m.Role == "assistant" && strings.Contains(m.Text, "approve the payment") {
+				t.Errorf("after the outcome the user hears %q", m.Text)
+			}
+		}
+		if saw := tools.runs("pay"); len(saw) != 1 {
 			t.Errorf("pay ran with %v", saw)
 		}
 	})

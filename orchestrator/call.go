@@ -44,7 +44,7 @@ func (m *callControl) carryOut(do []calls.Action) {
 		case calls.Declined:
 			m.do(Audit{Record: a.Record})
 			if !a.ByCall {
-				m.notify(notice{text: calls.OutcomeNotice(a.Tool, a.Reference, a.Outcome), now: a.Outcome == calls.OutcomeDenied})
+				m.notify(notice{text: calls.OutcomeNotice(a.Tool, a.Reference, a.Outcome), asked: a.Model, now: a.Outcome == calls.OutcomeDenied})
 			}
 		case calls.Refused:
 			refused := Failed{Failure: Failure(a.Why), Retryable: a.Why == calls.RefusedStore}
@@ -131,12 +131,13 @@ func (m *callControl) deliver(a calls.Answer, effect calls.Effect, wanted bool) 
 		m.answerElsewhere(a, record)
 		return record, true, true
 	case byNotice:
-		text := prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode()))
+		text, asked := prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode())), ""
 		if a.Approval != nil {
 			text = prompts.ApprovedNotice(a.Approval.Tool, a.Approval.Reference, m.mark.JSON(a.Envelope.Encode()))
+			asked = a.Approval.Model
 		}
 		told := record
-		if !m.notify(notice{turn: a.Turn, text: text, record: &told}) {
+		if !m.notify(notice{turn: a.Turn, text: text, asked: asked, record: &told}) {
 			effect.NotDelivered = sessionOver
 			record = a.Record(m.at, effect)
 			m.do(Audit{Record: record})
@@ -281,6 +282,7 @@ type notice struct {
 	shown  bool          // a tool wrote the text: the client shows it as the user's
 	now    bool          // does not wait for the end of a turn
 	record *audit.Record // the audit record of the call that this notice answers; may be nil. It is immutable.
+	asked  string        // the model's call whose question this answers; may be empty
 	job    string        // id of the job whose end this reports; may be empty
 	// claims are the statements that this asks the model to correct; nil for other notices. Immutable.
 	claims []calls.Claimed

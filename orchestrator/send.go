@@ -33,23 +33,28 @@ func (m *turnControl) send(cmd transport.Command) {
 	}
 }
 
-func (m *turnControl) sendText(text string) {
+func (m *turnControl) sendText(text string) { m.sendWords(transport.UserText{Text: text}) }
+
+func (m *turnControl) sendWords(words transport.UserText) {
 	m.giveBefore()
 	m.link.changed()
 	m.asked()
 	if m.down() && m.turn != nil {
 		m.turn.queued = m.link.count
 	}
-	m.do(Command{transport.UserText{Text: text}})
+	m.do(Command{words})
 }
 
 // sendNotice sends the gateway's own words with its mark. If they open a turn, a new connection gets them again.
-func (m *turnControl) sendNotice(words ...string) {
+func (m *turnControl) sendNotice(words ...string) { m.sendNoticeOf("", words...) }
+
+// sendNoticeOf is sendNotice with the answer to the question of a model's call.
+func (m *turnControl) sendNoticeOf(asked string, words ...string) {
 	text := m.marked(words)
 	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
 		t.told = text
 	}
-	m.sendText(text)
+	m.sendWords(transport.UserText{Text: text, Overtakes: asked})
 }
 
 func (m *turnControl) marked(words []string) string {
@@ -126,7 +131,7 @@ func (m *turnControl) sendAnswer(n notice) {
 	if n.job != "" {
 		m.do(JobTold{Job: n.job})
 	}
-	m.sendNotice(n.text)
+	m.sendNoticeOf(n.asked, n.text)
 }
 
 // ask repeats the user's request on a new connection. A model that answers on request finds it in the history.

@@ -150,6 +150,9 @@ func showIntent(a IntentDecided) string {
 
 func showCommand(cmd transport.Command) string {
 	r, ok := cmd.(transport.ToolResult)
+	if text, said := cmd.(transport.UserText); said {
+		return strings.TrimSpace(fmt.Sprintf("> UserText{Text:%s} %s", text.Text, text.Overtakes))
+	}
 	if !ok {
 		return fmt.Sprintf("> %s%+v", strings.TrimPrefix(fmt.Sprintf("%T", cmd), "transport."), cmd)
 	}

@@ -83,6 +83,17 @@ func DroppedResult(words, text string) string {
 		"only if the user asks: " + text
 }
 
+// OvertakenAnswer gives a voice an answer about a question that the user has answered meanwhile.
+func OvertakenAnswer(text string) string {
+	return "The user has already answered the approval request that this speaks of, and you know what came of it. For you to know, " +
+		"to say only if the user asks: " + text
+}
+
+// Meanwhile gives the text model what came of an approval request while it worked; text is what the voice was told.
+func Meanwhile(text string) string {
+	return "Meanwhile the user has answered an approval request. The voice tells the user about it, so do not: " + text
+}
+
 // The voice's words for a delegation without a result.
 const (
 	DelegationFailed = "This could not be looked into, because the assistant behind you cannot be reached. Tell the user in one " +

@@ -176,6 +176,13 @@ func (l *link) theirs(cmd transport.Command) (transport.Command, bool) {
 	case transport.ToolResult:
 		c.Call, ok = l.own(c.Call)
 		cmd = c
+	case transport.UserText:
+		call, mine := l.own(c.Overtakes)
+		if !mine {
+			call = ""
+		}
+		c.Overtakes = call
+		cmd = c
 	}
 	return cmd, ok
 }

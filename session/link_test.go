@@ -41,6 +41,9 @@ func TestNamesOfLinks(t *testing.T) {
 		{first, transport.ToolResult{Call: "lx.c1"}, transport.ToolResult{Call: "lx.c1"}, true},
 		{first, transport.ToolResult{Call: first.ours("l2.c1")}, transport.ToolResult{Call: "l2.c1"}, true},
 		{second, transport.ToolResult{Call: second.ours("l2.c1")}, transport.ToolResult{Call: "l2.c1"}, true},
+		{second, transport.UserText{Text: "x", Overtakes: "l2.c1"}, transport.UserText{Text: "x", Overtakes: "c1"}, true},
+		{second, transport.UserText{Text: "x", Overtakes: "c1"}, transport.UserText{Text: "x"}, true},
+		{first, transport.UserText{Text: "x", Overtakes: "c1"}, transport.UserText{Text: "x", Overtakes: "c1"}, true},
 		{second, transport.UserText{Text: "l1.x"}, transport.UserText{Text: "l1.x"}, true},
 	} {
 		if got, ours := tc.link.theirs(tc.cmd); ours != tc.ours || ours && cmp.Diff(tc.want, got) != "" {

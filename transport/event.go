@@ -223,7 +223,11 @@ type AudioIn struct{ PCM []byte }
 type AudioPause struct{}
 
 // UserText is typed text. The model stops speaking and answers it.
-type UserText struct{ Text string }
+type UserText struct {
+	Text string
+	// Overtakes is the ToolCall whose question to a person Text answers, if any: other words about that question are out of date.
+	Overtakes string
+}
 
 // ActivityStart and ActivityEnd mark the user's speech if Setup.ManualActivity is set. The model answers after
 // ActivityEnd, unless Empty says that there was no speech: then the adapter drops the audio if it can.

@@ -60,11 +60,13 @@ type Approved struct {
 	Keys     Keys
 	Args     json.RawMessage
 	Waited   time.Duration // how long the question was open; zero if unknown
+	Model    string        // the model's name for the call that was asked about; empty if unknown
 }
 
 // Declined reports a question that ended without a run: the caller writes Record to the audit and informs the model.
 type Declined struct {
 	Tool, Reference string
+	Model           string // the model's name for the call
 	Outcome         Outcome
 	Record          audit.Record
 	ByCall          bool // the model learns of it from the answer to its own call

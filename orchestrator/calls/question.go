@@ -178,7 +178,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		Outcome: string(in.Outcome)}}}
 	if in.Outcome == OutcomeApproved {
 		c.book.Approved(q.runs, q.question.name)
-		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Agent: q.by,
+		a := Approved{Tool: q.runs, Reference: q.question.reference, Model: q.model, Provider: q.provider, By: in.By, Agent: q.by,
 			Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.version,
 			Keys: ApprovedKeys(q.question.reference, q.keys.Business), Waited: q.question.waited(at)}
 		if spoken == nil {
@@ -193,7 +193,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		At: at, Agent: q.by.Name, AgentVersion: q.by.Version, Tools: q.tools, Mode: c.book.rules.Mode, Turn: q.turn, Tool: q.runs,
 		ProviderID: q.provider, Args: q.args, Waited: q.question.waited(at),
 	}, in.Outcome, in.By, q.question.reference)
-	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, ByCall: spoken != nil, Record: record})
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Model: q.model, Outcome: in.Outcome, ByCall: spoken != nil, Record: record})
 	if spoken == nil {
 		return do
 	}

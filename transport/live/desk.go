@@ -58,6 +58,7 @@ type desk struct {
 	lost         []string            // the words of delegations whose calls went with a connection
 	appends      []addition          // not placed, oldest first
 	unsaid       string              // the last result, until the model speaks
+	unsaidOf     *task               // the task with that result; nil for another text
 	known, seen  []string            // the latest ids of delegations and of the text model's calls
 	playing      bool                // an exact sentence is played, or asked for: appends wait
 	nextAppend   int
@@ -69,6 +70,9 @@ type task struct {
 	id      string          // the provider's; empty on another connection
 	words   string          // the user's
 	dropped bool            // the user has replaced it
+	calls   []string        // its calls so far
+	news    []string        // what came of questions about them, for the text model's next answer
+	stale   bool            // the answer under way does not know the news
 	ctx     context.Context //nolint:containedctx // it ends with the task
 	cancel  context.CancelFunc
 }
@@ -81,7 +85,8 @@ type openCall struct {
 // addition is a text for the model.
 type addition struct {
 	id, kind, delegation, text string
-	own                        bool // of a task; the caller repeats its own texts
+	of                         *task // nil for another text
+	own                        bool  // of a task; the caller repeats its own texts
 	sent                       bool
 }
 
@@ -107,8 +112,10 @@ func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 func (d *desk) attach(c *conn) {
 	d.mu.Lock()
 	d.conn, d.known, d.playing = c, nil, false
-	for i := range d.appends {
-		d.appends[i].delegation = ""
+	for _, a := range d.appends {
+		if a.of != nil {
+			a.of.id = ""
+		}
 	}
 	waiting, unsent, lost := d.appends, d.unsent, d.lost
 	d.appends, d.unsent, d.lost = nil, nil, nil
@@ -118,7 +125,7 @@ func (d *desk) attach(c *conn) {
 	close(d.up)
 	d.mu.Unlock()
 	for _, a := range waiting {
-		_ = d.say(a.kind, nil, a.own, a.text) // the next read knows why it failed
+		_ = d.say(a.kind, a.of, a.own, a.text) // the next read knows why it failed
 	}
 	if len(lost) > 0 {
 		_ = d.say(livewire.ThinkingAppend, nil, true, prompts.Unfinished(lost))
@@ -146,7 +153,7 @@ func (d *desk) detach(c *conn) bool {
 	}
 	d.appends = slices.DeleteFunc(d.appends, func(a addition) bool { return !a.own })
 	if d.unsaid != "" && !slices.ContainsFunc(d.appends, func(a addition) bool { return a.kind == livewire.CommentaryAppend }) {
-		d.appends = append(d.appends, addition{kind: livewire.CommentaryAppend, text: d.unsaid, own: true})
+		d.appends = append(d.appends, addition{kind: livewire.CommentaryAppend, text: d.unsaid, of: d.unsaidOf, own: true})
 	}
 	if len(d.tasks) == 0 && len(d.appends) == 0 {
 		return false
@@ -282,6 +289,7 @@ func (d *desk) run(t *task, p textmodel.Prompt) {
 	defer d.finished(t)
 	for round := range maxRounds {
 		p.ToolsOff = round == maxRounds-1
+		p.Messages = append(p.Messages, d.learned(t)...)
 		reply, err := d.complete(t, p)
 		switch {
 		case t.ctx.Err() != nil:
@@ -368,6 +376,7 @@ func (d *desk) call(t *task, calls []textmodel.ToolCall, others []*task) (result
 		name := "call_" + strconv.Itoa(d.nextCall)
 		waits[i] = make(chan json.RawMessage, 1)
 		d.calls[name] = openCall{t, waits[i]}
+		t.calls = append(t.calls, name)
 		ev := transport.ToolCall{Call: name, ID: call.ID, Name: call.Name, Args: object(call.Args)}
 		if json.Valid(call.Args) {
 			ev.Args = call.Args
@@ -436,27 +445,86 @@ func (d *desk) result(r transport.ToolResult) {
 func (d *desk) answer(t *task, reply textmodel.Reply) {
 	said := strings.TrimSpace(reply.Text)
 	if said == "" || reply.Refused {
-		d.tell(t, prompts.DelegationRefused)
+		d.tell(t, prompts.DelegationRefused, false)
 		return
 	}
-	d.script.add("assistant", said)
-	d.mu.Lock()
-	dropped := t.dropped
-	d.mu.Unlock()
-	if dropped {
-		_ = d.say(livewire.ThinkingAppend, t, true, prompts.DroppedResult(t.words, said)) // kept for the next connection
-		return
-	}
-	d.tell(t, said)
+	d.tell(t, said, true)
 }
 
-// tell gives the voice the words about a delegation.
-func (d *desk) tell(t *task, words string) {
+// tell gives the voice the words about a delegation to say, or an answer that comes too late to know.
+func (d *desk) tell(t *task, words string, answered bool) {
+	d.order.Lock()
+	defer d.order.Unlock()
 	d.mu.Lock()
-	d.unsaid = words
+	dropped, stale := t.dropped, t.stale
+	if !dropped && !stale {
+		d.unsaid, d.unsaidOf = words, t
+	}
 	d.mu.Unlock()
-	_ = d.say(livewire.CommentaryAppend, t, true, words) // kept for the next connection
-	d.post(true)
+	kind, role, known := livewire.CommentaryAppend, "assistant", words
+	switch {
+	case dropped:
+		kind, words = livewire.ThinkingAppend, prompts.DroppedResult(t.words, words)
+	case stale:
+		kind, words = livewire.ThinkingAppend, prompts.OvertakenAnswer(words)
+		role, known = "developer", words
+	}
+	if answered {
+		d.script.add(role, known)
+	}
+	if answered || kind == livewire.CommentaryAppend {
+		_ = d.send(kind, t, true, words) // kept for the next connection
+	}
+	d.post(kind == livewire.CommentaryAppend)
+}
+
+// enter gives the voice a text in place of the user's words.
+func (d *desk) enter(u transport.UserText) error {
+	d.order.Lock()
+	defer d.order.Unlock()
+	if u.Overtakes != "" {
+		d.overtake(u)
+	}
+	return d.send(livewire.InstructionsAppend, nil, false, prompts.Entered(u.Text))
+}
+
+// overtake withdraws the words about a question that u answers: those to come are not said, those not sent are dropped, and
+// no connection gets any again. The caller must hold order, so that none can follow u.
+func (d *desk) overtake(u transport.UserText) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	asked := func(t *task) bool { return t != nil && slices.Contains(t.calls, u.Overtakes) }
+	for _, t := range d.tasks {
+		if asked(t) {
+			t.news, t.stale = append(t.news, u.Text), true
+		}
+	}
+	kept := d.appends[:0]
+	for _, a := range d.appends {
+		if a.kind == livewire.CommentaryAppend && asked(a.of) {
+			if !a.sent {
+				continue
+			}
+			a.own = false
+		}
+		kept = append(kept, a)
+	}
+	d.appends = kept
+	if asked(d.unsaidOf) {
+		d.unsaid, d.unsaidOf = "", nil
+		d.rest()
+	}
+}
+
+// learned returns the news of a task for the text model's next answer.
+func (d *desk) learned(t *task) (news []textmodel.Message) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, text := range t.news {
+		news = append(news, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.Meanwhile(text)})
+	}
+	t.news, t.stale = nil, false
+	return news
 }
 
 // failed has the voice say that the text model has failed.
@@ -469,7 +537,7 @@ func (d *desk) failed(t *task, err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		kind = transport.KindTimeout
 	}
-	d.tell(t, prompts.DelegationFailed)
+	d.tell(t, prompts.DelegationFailed, false)
 	d.post(false, transport.Problem{Err: d.t.fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
 }
 
@@ -493,7 +561,7 @@ func (d *desk) said() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.unsaid != "" {
-		d.unsaid = ""
+		d.unsaid, d.unsaidOf = "", nil
 		d.rest()
 	}
 }
@@ -502,7 +570,7 @@ func (d *desk) said() {
 func (d *desk) remind(result bool) {
 	d.mu.Lock()
 	text := prompts.OwedDelegation
-	if result {
+	if result && d.unsaid != "" {
 		text = prompts.OwedResult(d.unsaid)
 	}
 	d.mu.Unlock()
@@ -513,6 +581,11 @@ func (d *desk) remind(result bool) {
 func (d *desk) say(kind string, t *task, own bool, text string) error {
 	d.order.Lock()
 	defer d.order.Unlock()
+	return d.send(kind, t, own, text)
+}
+
+// send is say for a caller that holds order.
+func (d *desk) send(kind string, t *task, own bool, text string) error {
 	for _, piece := range livewire.Split(text, appendTokens) {
 		if err := d.append(kind, t, own, piece); err != nil {
 			return err
@@ -525,7 +598,7 @@ func (d *desk) say(kind string, t *task, own bool, text string) error {
 func (d *desk) append(kind string, t *task, own bool, text string) error {
 	d.mu.Lock()
 	d.nextAppend++
-	a := addition{id: "append_" + strconv.Itoa(d.nextAppend), kind: kind, text: text, own: own}
+	a := addition{id: "append_" + strconv.Itoa(d.nextAppend), kind: kind, text: text, of: t, own: own}
 	if t != nil {
 		a.delegation = t.id
 	}
@@ -633,7 +706,7 @@ func (d *desk) refused(id string, e *livewire.Failure) bool {
 		d.order.Lock()
 		defer d.order.Unlock()
 		for _, half := range livewire.Split(a.text, tokens/2+1) {
-			_ = d.append(a.kind, &task{id: a.delegation}, a.own, half) // the next read knows why it failed
+			_ = d.append(a.kind, a.of, a.own, half) // the next read knows why it failed
 		}
 	}()
 	return true

@@ -14,6 +14,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
+	"voicegw/transport/transporttest"
 )
 
 func call(id, name, args string) textmodel.ToolCall {
@@ -180,6 +181,112 @@ func TestCarriedOver(t *testing.T) {
 	}
 	if transport.CarryOver(conn.Conn) != nil {
 		t.Error("it is carried over twice")
+	}
+}
+
+// TestOvertakenQuestion: what the text model says of a question is not said once the question was answered: the answer under
+// way is for the voice to know only, a later one knows the outcome, and words that were not sent are withdrawn.
+func TestOvertakenQuestion(t *testing.T) {
+	const question = "I need your approval."
+	type scene struct {
+		s    *server
+		conn *transporttest.Listener
+		p    *peer
+		pay  transport.ToolCall
+	}
+	send := func(t *testing.T, c *transporttest.Listener, cmd transport.Command) {
+		t.Helper()
+		if err := c.Send(context.Background(), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	approve := func(t *testing.T, sc *scene) {
+		t.Helper()
+		send(t, sc.conn, transport.UserText{Text: "It is paid.", Overtakes: sc.pay.Call})
+	}
+	paid := func(t *testing.T, sc *scene) {
+		t.Helper()
+		if e := sc.p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("It is paid.") {
+			t.Errorf("the outcome is %q", e.Content)
+		}
+	}
+	for name, play := range map[string]func(t *testing.T, sc *scene){
+		"while the text model answers": func(t *testing.T, sc *scene) {
+			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
+			answering := testutil.WaitNext(t, "a prompt", sc.s.model.asked)
+			approve(t, sc)
+			paid(t, sc)
+			answering.reply <- textmodel.Reply{Text: question}
+			if e := sc.p.wants(livewire.ThinkingAppend, "item_1"); e.Content != prompts.OvertakenAnswer(question) {
+				t.Errorf("it is known as %q", e.Content)
+			}
+		},
+		"while the text model fails": func(t *testing.T, sc *scene) {
+			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
+			answering := testutil.WaitNext(t, "a prompt", sc.s.model.asked)
+			approve(t, sc)
+			paid(t, sc)
+			answering.fail <- &textmodel.Error{Kind: transport.KindQuota, Err: errors.New("empty")}
+		},
+		"while another tool runs": func(t *testing.T, sc *scene) {
+			find := awaited[transport.ToolCall](t, sc.conn)
+			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
+			approve(t, sc)
+			paid(t, sc)
+			send(t, sc.conn, transport.ToolResult{Call: find.Call, Output: json.RawMessage("{}")})
+			answering := testutil.WaitNext(t, "a prompt", sc.s.model.asked)
+			if answering.last().Text != prompts.Meanwhile("It is paid.") {
+				t.Errorf("the prompt ends with %+v", answering.last())
+			}
+			answering.reply <- textmodel.Reply{Text: "Ada is in Vienna."}
+			if e := sc.p.wants(livewire.CommentaryAppend, "item_1"); e.Content != "Ada is in Vienna." {
+				t.Errorf("said is %q", e.Content)
+			}
+		},
+		"while a sentence plays": func(t *testing.T, sc *scene) {
+			send(t, sc.conn, transport.PlayExact{Text: "Five euros.", PCM: make([]byte, 4800)})
+			playing := testutil.WaitNext(t, "the sentence", sc.p.frames)
+			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
+			testutil.WaitNext(t, "a prompt", sc.s.model.asked).reply <- textmodel.Reply{Text: question}
+			d := sc.conn.Conn.(*liveConn).desk
+			testutil.WaitUntil(t, "the question waits", func() bool {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				return len(d.appends) == 1 && len(d.tasks) == 0
+			})
+			approve(t, sc)
+			sc.p.send(`{"type":"session.output_audio.fixture.played","client_event_id":%q}`, playing.ID)
+			paid(t, sc)
+		},
+		"before it is placed, and the connection ends": func(t *testing.T, sc *scene) {
+			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
+			testutil.WaitNext(t, "a prompt", sc.s.model.asked).reply <- textmodel.Reply{Text: question}
+			sc.p.wants(livewire.CommentaryAppend, "item_1")
+			approve(t, sc)
+			paid(t, sc)
+			testutil.WaitUntil(t, "the delegation is over", func() bool { return !sc.conn.Conn.(*liveConn).desk.busy() })
+			if carried := transport.CarryOver(sc.conn.Conn); carried != nil {
+				carried.Drop()
+				t.Error("the question goes to another connection")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			conn, p := s.connect(transport.Setup{})
+			p.delegate("item_1", "Pay Bob and find Ada.", 400)
+			calls := []textmodel.ToolCall{call("x", "pay", "{}")}
+			if name == "while another tool runs" {
+				calls = append(calls, call("y", "find", "{}"))
+			}
+			testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Calls: calls}
+			play(t, &scene{s, conn, p, awaited[transport.ToolCall](t, conn)})
+			testutil.WaitUntil(t, "the delegation is over", func() bool { return !conn.Conn.(*liveConn).desk.busy() })
+			send(t, conn, transport.UserText{Text: "Thanks."})
+			if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("Thanks.") {
+				t.Errorf("then it got %+v", e)
+			}
+		})
 	}
 }
 

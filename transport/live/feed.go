@@ -173,7 +173,7 @@ func (c *conn) control(cmd transport.Command) error {
 	case transport.UserText:
 		c.desk.script.add("user", cmd.Text)
 		c.typed(cmd.Text)
-		return c.written(c.desk.say(livewire.InstructionsAppend, nil, false, prompts.Entered(cmd.Text)))
+		return c.written(c.desk.enter(cmd))
 	case transport.AddItem:
 		role, text := entry(cmd.Item)
 		c.desk.script.add(role, text)
