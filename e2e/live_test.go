@@ -60,10 +60,10 @@ func TestLiveApprovedAtOnce(t *testing.T) {
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "pay"})
 		asked := waitFor[*protocol.ConfirmationRequest](c)
-		time.Sleep(time.Second) // the text model has begun
+		<-time.After(time.Second) // the text model has begun
 		c.resolve(asked.Token, true)
 		c.hearsLive(t, "Bob has his money.")
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		c.say(&protocol.InputText{Text: "thanks"})
 		c.hearsLive(t, "All right.")
 		for _, m := range messages[*protocol.Transcript](c) {
