@@ -389,6 +389,10 @@ var panel = []struct {
 	{`"do":"late_handle","for_ms":100`, "now", survives},
 	{`"do":"no_handle"`, "now", survives},
 	{`"do":"busy_handle"`, "now", survives},
+	// They concern OpenAI Live alone; package sim/live tests them.
+	{`"do":"no_audio"`, "now", survives},
+	{`"do":"unplaced"`, "now", survives},
+	{`"do":"undelegated"`, "next_call", survives},
 	// An answer may cross the cancellation; OpenAI's call is not complete when it comes.
 	{`"do":"cancel_call","for_ms":0`, "next_call", onEach(func(c *caller, wire string) {
 		c.ask("search")

@@ -231,6 +231,9 @@ var buttons = []Button{
 	{LateHandle, "Send resumption handles late (Gemini)", 5 * time.Second},
 	{NoHandle, "Send no resumption handles (Gemini)", 0},
 	{BusyHandle, "Send resumption handles also during answers (Gemini)", 0},
+	{NoAudio, "Send no sound at all (OpenAI Live)", 5 * time.Second},
+	{Unplaced, "Never place the next text of the gateway (OpenAI Live)", 0},
+	{Undelegated, "Claim the next work instead of delegating it (OpenAI Live)", 0},
 }
 
 // Buttons lists the faults that a person can inject.
