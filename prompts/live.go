@@ -105,12 +105,14 @@ func OwedResult(text string) string {
 
 // Unfinished lists for a voice on a new connection the requests whose results will come.
 func Unfinished(words []string) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, strconv.Quote(w))
-	}
-	return "These requests of the user were being worked on: " + strings.Join(all, ", ") + ". Results of tools will be told to you. " +
+	return "These requests of the user were being worked on: " + quoted(words) + ". Results of tools will be told to you. " +
 		"Delegate what is still missing then, and nothing that has a result."
+}
+
+// Continued lists for a voice on a new connection the requests that are still being worked on.
+func Continued(words []string) string {
+	return "The assistant behind you still works on these requests of the user: " + quoted(words) + ". You will get its answers: do " +
+		"not delegate these requests again."
 }
 
 // HistoryCut replaces the beginning of a conversation that is too long for a new connection.

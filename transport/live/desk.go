@@ -112,7 +112,8 @@ func (d *desk) attach(c *conn) {
 	}
 	waiting, unsent, lost := d.appends, d.unsent, d.lost
 	d.appends, d.unsent, d.lost = nil, nil, nil
-	if len(d.tasks) > 0 {
+	running := requests(d.running())
+	if len(running) > 0 {
 		unsent = append([]transport.Event{transport.Interaction{InProgress: true}}, unsent...)
 	}
 	close(d.up)
@@ -123,9 +124,24 @@ func (d *desk) attach(c *conn) {
 	if len(lost) > 0 {
 		_ = d.say(livewire.ThinkingAppend, nil, true, prompts.Unfinished(lost))
 	}
+	if len(running) > 0 {
+		_ = d.say(livewire.ThinkingAppend, nil, false, prompts.Continued(running))
+	}
 	if len(unsent) > 0 {
 		c.post(false, unsent...)
 	}
+}
+
+// running returns the delegations that go on, oldest first. The caller must hold mu.
+func (d *desk) running() []*task {
+	return slices.DeleteFunc(slices.Clone(d.tasks), func(t *task) bool { return t.ctx.Err() != nil })
+}
+
+func requests(tasks []*task) (words []string) {
+	for _, t := range tasks {
+		words = append(words, t.words)
+	}
+	return words
 }
 
 // CarryOver implements transport.Carrier: the caller's next connection continues the work.
@@ -226,18 +242,25 @@ func remember(list *[]string, id string) (known bool) {
 func (d *desk) open(r request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	others := d.running()
+	for _, t := range others {
+		if t.id == "" && !t.dropped && t.words != "" && strings.HasSuffix(r.words, t.words) {
+			t.id = r.id // begun on an earlier connection; the caller has repeated the user's words on this one
+			return
+		}
+	}
 	if len(d.tasks) >= maxTasks {
 		go d.refuse(r.id)
 		return
 	}
 	t := &task{id: r.id, words: r.words}
 	t.ctx, t.cancel = context.WithCancel(d.ctx)
-	prompt := d.prompt(t)
+	prompt := d.prompt(t, others)
 	d.tasks = append(d.tasks, t)
 	if d.conn != nil {
 		d.conn.post(false, transport.Interaction{InProgress: true})
 	}
-	go d.run(t, prompt)
+	go d.run(t, prompt, others)
 }
 
 // refuse answers a delegation that is not begun.
@@ -246,15 +269,11 @@ func (d *desk) refuse(id string) {
 }
 
 // prompt returns the text model's input for a new delegation: it ends with the user's words. The caller must hold mu.
-func (d *desk) prompt(t *task) textmodel.Prompt {
+func (d *desk) prompt(t *task, others []*task) textmodel.Prompt {
 	p := textmodel.Prompt{Tools: slices.Clone(d.tools)}
 	system := d.instructions
-	if len(d.tasks) > 0 {
-		var open []string
-		for _, o := range d.tasks {
-			open = append(open, o.words)
-		}
-		system += "\n\n" + prompts.OpenRequests(open)
+	if len(others) > 0 {
+		system += "\n\n" + prompts.OpenRequests(requests(others))
 		p.Tools = append(p.Tools, textmodel.Tool{Name: dropTool, Description: prompts.DropRequest, Parameters: dropParameters})
 	}
 	said := d.script.messages()
@@ -277,8 +296,7 @@ var dropParameters, _ = json.Marshal(map[string]any{
 })
 
 // run does a delegation. others are the requests that were open at its beginning.
-func (d *desk) run(t *task, p textmodel.Prompt) {
-	others := d.others(t)
+func (d *desk) run(t *task, p textmodel.Prompt, others []*task) {
 	defer d.finished(t)
 	for round := range maxRounds {
 		p.ToolsOff = round == maxRounds-1
@@ -319,12 +337,6 @@ func object(args json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return args
-}
-
-func (d *desk) others(t *task) []*task {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(d.tasks), func(o *task) bool { return o == t })
 }
 
 // complete asks the text model for its next answer.

@@ -136,8 +136,9 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. A
-// delegation whose call went with the old one is named to the model, because the session tells the result itself.
+// TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. The model
+// that is asked for the same there and delegates it does not have it done twice. A delegation whose call went with the old
+// connection is named to the model, because the session tells the result itself.
 func TestCarriedOver(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -160,22 +161,26 @@ func TestCarriedOver(t *testing.T) {
 	_ = conn.Close()
 	next, p := s.connect(transport.Setup{Carried: carried})
 	carried.Drop() // it is taken: this changes nothing
-	got := map[string]string{}
-	for range 2 {
-		e := testutil.WaitNext(t, "an append", p.frames)
-		got[e.Type] = e.Content
-		if e.Delegation != "" {
-			t.Errorf("%+v names a delegation of another session", e)
+	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Ada is in Vienna." {
+		t.Errorf("carried over is %q", e.Content)
+	}
+	for _, want := range []string{prompts.Unfinished([]string{"Call Bob."}), prompts.Continued([]string{"Book a room."})} {
+		if e := p.wants(livewire.ThinkingAppend, ""); e.Content != want {
+			t.Errorf("the model knows %q, want %q", e.Content, want)
 		}
 	}
-	if got[livewire.CommentaryAppend] != "Ada is in Vienna." || got[livewire.ThinkingAppend] != prompts.Unfinished([]string{"Call Bob."}) {
-		t.Errorf("carried over is %v", got)
-	}
+	p.delegate("item_4", "A notice.\nBook a room.", 400)
+	testutil.WaitUntil(t, "the delegation continues", func() bool {
+		d := next.Conn.(*liveConn).desk
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.tasks) == 1 && d.tasks[0].id == "item_4"
+	})
 	runs.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("y", "book", "{}")}}
 	c := awaited[transport.ToolCall](t, next)
 	_ = next.Send(context.Background(), transport.ToolResult{Call: c.Call, Output: json.RawMessage(`{}`)})
 	testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Text: "Booked."}
-	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Booked." {
+	if e := p.wants(livewire.CommentaryAppend, "item_4"); e.Content != "Booked." {
 		t.Errorf("said is %q", e.Content)
 	}
 	if transport.CarryOver(conn.Conn) != nil {
