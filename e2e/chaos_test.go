@@ -318,6 +318,7 @@ func (ch *chaos) tooQuiet() string {
 		{"runs of MCP tools", ch.world.begun(kindMCP)}, {"runs of tools in JavaScript", ch.world.begun(kindJS)}, {"repeats", repeats},
 		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())}, {"returns of callers", returns},
 		{"connections to models that were replaced", ch.links.replaced()}, {"snapshots", snapshots},
+		{"calls over OpenAI Live", ch.tap.calls("live")},
 	} {
 		if c.n < 3 {
 			return fmt.Sprintf("there were %d %s", c.n, c.what)

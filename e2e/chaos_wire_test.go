@@ -482,3 +482,21 @@ func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWiretapMakesLiveAsFastAsTheOthers: with silence, and with nothing else.
+func TestTheWiretapMakesLiveAsFastAsTheOthers(t *testing.T) {
+	quiet := livewire.AppendAudio(nil, make([]byte, 4800))
+	for _, tc := range []struct {
+		provider, frame string
+		want            int
+	}{
+		{"live", string(quiet), int(*chaosSpeed)},
+		{"live", string(livewire.AppendAudio(nil, []byte{0, 0, 1, 0})), 1},
+		{"live", `{"type":"session.close"}`, 1},
+		{"openai", string(quiet), 1},
+	} {
+		if got := (&line{provider: tc.provider}).times([]byte(tc.frame)); got != tc.want {
+			t.Errorf("%.60s of %s is passed on %d times, want %d", tc.frame, tc.provider, got, tc.want)
+		}
+	}
+}
