@@ -56,9 +56,12 @@ func runRelay(target string) error {
 	loops := gateway.NewLoops(nil)
 	client := nonblock.Client(nil, loops)
 	var err error
-	if name == "gemini" {
+	switch name {
+	case "gemini":
 		transports[name], err = gemini.New(gemini.Options{APIKey: "bench", BaseURL: base, HTTPClient: client})
-	} else {
+	case "live":
+		transports[name], err = liveModel("bench", base, client)
+	default:
 		transports[name], err = openai.New(openai.Options{APIKey: "bench", BaseURL: base + "/v1", HTTPClient: client})
 	}
 	if err != nil {
@@ -225,10 +228,10 @@ func (w relayWay) name() string {
 
 // rate is the sample rate that the provider takes, in Hz.
 func (w relayWay) rate() int {
-	if w.provider == "openai" {
-		return 24000
+	if w.provider == "gemini" {
+		return 16000
 	}
-	return 16000
+	return 24000
 }
 
 // trusting trusts the relay's certificate.

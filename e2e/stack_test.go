@@ -271,16 +271,24 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 // newLive is a Live model whose delegations the same provider's text model answers.
 func newLive(t testing.TB, key, base string, client *http.Client) transport.Transport {
 	t.Helper()
-	tr, err := live.New(live.Options{APIKey: key, BaseURL: base + "/v1", HTTPClient: client})
+	tr, err := liveModel(key, base, client)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return tr
+}
+
+func liveModel(key, base string, client *http.Client) (transport.Transport, error) {
+	tr, err := live.New(live.Options{APIKey: key, BaseURL: base + "/v1", HTTPClient: client})
+	if err != nil {
+		return nil, err
 	}
 	text, err := completions.New(completions.Options{APIKey: key, BaseURL: base + "/v1", Model: "gpt-5.6-terra", HTTPClient: client})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	tr.UseText(text, "gpt-5.6-terra")
-	return tr
+	return tr, nil
 }
 
 // lockedBuffer is a log for concurrent reading and writing.

@@ -86,6 +86,9 @@ func hold(t *testing.T, seed uint64, sort uint8, n int) {
 // gets first.
 func TestRetryOwesNothing(t *testing.T) { hold(t, 5844, 76, 220) }
 
+// TestNewsAfterAnInterruption: the user has cut an answer off before the model is told how far a call is.
+func TestNewsAfterAnInterruption(t *testing.T) { hold(t, 5550, 174, 240) }
+
 // TestStateIsBounded: nothing grows with the length of a call, whatever never ends:
 // audio, tools, questions, notices and utterances. What is measured is all that the
 // state holds, so that a field which is still to come is measured too.

@@ -55,6 +55,9 @@ var newsText = regexp.MustCompile(`step \d+\.$`)
 
 // newsAction looks at an action, which rest follows.
 func (w *watcher) newsAction(a Action, rest []Action) {
+	if end, ok := a.(TurnEnded); ok && end.Status == TurnInterrupted {
+		w.news.answer = "" // the user has cut it off, and hears no more of it
+	}
 	c, ok := a.(Command)
 	if !ok {
 		return

@@ -138,9 +138,7 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 	case openaiwire.FunctionOutput:
 		toolSide(s).output(it)
 	case openaiwire.FunctionCall:
-		if it.CallID == "" {
-			it.CallID = s.ids.New("call")
-		}
+		toolSide(s).earlierCall(it)
 	default:
 		return openaiwire.BadValue("item.type", it.Type, openaiwire.Message, openaiwire.FunctionCall, openaiwire.FunctionOutput,
 			openaiwire.MCPResponse)
@@ -178,7 +176,6 @@ func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
 func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	words := it.Words()
 	switch {
-	case it.Type != openaiwire.Message:
 	case len(pcm) > 0:
 		s.in.keepTurn(pcm)
 	case words == "":

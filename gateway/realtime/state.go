@@ -348,7 +348,7 @@ func (m *mirror) say(it *openaiwire.Item, words string) {
 // history returns the conversation before the session, without the user's last words, which the first response answers.
 func (m *mirror) history() (said []protocol.AddItem) {
 	for _, it := range m.List {
-		if words := it.Words(); it.Type == openaiwire.Message && words != "" {
+		if words := it.Words(); words != "" {
 			said = append(said, protocol.AddItem{Role: it.Role, Text: words})
 		}
 	}

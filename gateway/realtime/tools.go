@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"voicegw/internal/openaiwire"
+	"voicegw/internal/textutil"
+	"voicegw/prompts"
 	"voicegw/protocol"
 )
 
@@ -165,10 +167,30 @@ func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeItem(place, it, openaiwire.Completed)
 }
 
+// earlierCall takes a call of the client's history. Its role says who tells the model; calls of this conversation have none.
+func (s toolSide) earlierCall(it *openaiwire.Item) {
+	if it.CallID == "" {
+		it.CallID = s.ids.New("call")
+	}
+	if it.Role = "system"; s.sess.Rules.LockInstructions {
+		it.Role = "user"
+	}
+}
+
 // output keeps the result of a call until the client asks for a response or the user speaks. A late one is dropped.
+// The result of an earlier call becomes a note.
 func (s toolSide) output(it *openaiwire.Item) {
 	if !s.tools.open[it.CallID] {
-		s.Dropped++
+		i := slices.IndexFunc(s.mirror.List, func(of *openaiwire.Item) bool {
+			return of.Type == openaiwire.FunctionCall && of.Role != "" && of.CallID == it.CallID
+		})
+		if i < 0 {
+			s.Dropped++
+			return
+		}
+		call := s.mirror.List[i]
+		it.Role, it.Content = call.Role, []openaiwire.Content{{Text: prompts.EarlierCall(call.Name,
+			textutil.Shorten(call.Arguments, maxText/4), textutil.Shorten(it.Output, maxText/2))}}
 		return
 	}
 	delete(s.tools.open, it.CallID)

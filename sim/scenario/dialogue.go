@@ -134,7 +134,8 @@ const unknownSpeech = "(speech, %.1f seconds)"
 // HeardIn returns the input of a transcript: typed text, or the speech of such a transcript.
 func HeardIn(transcript string) Heard {
 	var seconds float64
-	if n, err := fmt.Sscanf(transcript, "(speech, %f seconds)", &seconds); n == 1 && err == nil && strings.HasSuffix(transcript, "seconds)") {
+	n, err := fmt.Sscanf(transcript, "(speech, %f seconds)", &seconds)
+	if n == 1 && err == nil && strings.HasSuffix(transcript, "seconds)") {
 		return Heard{Spoken: true, Duration: time.Duration(seconds * float64(time.Second))}
 	}
 	return Heard{Text: transcript}

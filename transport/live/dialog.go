@@ -290,7 +290,8 @@ func (d *dialog) said(text string, from, until int64) {
 		d.begin(from)
 		a = d.open
 	}
-	if n := len(a.text); d.unsaid >= 0 && from >= d.unsaid && n > 0 && (from-a.until >= phraseMS || strings.IndexByte(".?!", a.text[n-1]) >= 0) {
+	n := len(a.text)
+	if d.unsaid >= 0 && from >= d.unsaid && n > 0 && (from-a.until >= phraseMS || strings.IndexByte(".?!", a.text[n-1]) >= 0) {
 		d.unsaid = -1 // the result follows what the model was saying, without a pause
 		d.phrases++
 	}
