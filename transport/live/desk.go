@@ -57,6 +57,7 @@ type desk struct {
 	unsent       []transport.Event   // calls that the last connection has not delivered
 	lost         []string            // the words of delegations whose calls went with a connection
 	appends      []addition          // not placed, oldest first
+	last         string              // the user's last message in the history of the connection
 	unsaid       string              // the last result, until the model speaks
 	known, seen  []string            // the latest ids of delegations and of the text model's calls
 	playing      bool                // an exact sentence is played, or asked for: appends wait
@@ -100,6 +101,12 @@ func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 		d.tools = append(d.tools, textmodel.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
 	}
 	d.script.begin(setup.History)
+	d.last = ""
+	for _, p := range setup.History {
+		if u, ok := p.(transport.PastUser); ok {
+			d.last = strings.TrimSpace(u.Text)
+		}
+	}
 	return d
 }
 
@@ -244,7 +251,7 @@ func (d *desk) open(r request) {
 	defer d.mu.Unlock()
 	others := d.running()
 	for _, t := range others {
-		if t.id == "" && !t.dropped && t.words != "" && strings.HasSuffix(r.words, t.words) {
+		if t.id == "" && !t.dropped && d.repeats(r, t) {
 			t.id = r.id // begun on an earlier connection; the caller has repeated the user's words on this one
 			return
 		}
@@ -261,6 +268,13 @@ func (d *desk) open(r request) {
 		d.conn.post(false, transport.Interaction{InProgress: true})
 	}
 	go d.run(t, prompt, others)
+}
+
+// repeats reports whether a request has the words of an earlier one, or the part of them that was the user's last message.
+// The caller must hold mu.
+func (d *desk) repeats(r request, t *task) bool {
+	return t.words != "" && strings.HasSuffix(r.words, t.words) ||
+		d.last != "" && strings.HasSuffix(r.words, d.last) && strings.Contains(t.words, d.last)
 }
 
 // refuse answers a delegation that is not begun.

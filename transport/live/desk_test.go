@@ -144,7 +144,7 @@ func TestCarriedOver(t *testing.T) {
 	conn, p := s.connect(transport.Setup{})
 	p.delegate("item_1", "Find Ada.", 400)
 	done := testutil.WaitNext(t, "a prompt", s.model.asked)
-	p.delegate("item_2", " Book a room.", 800)
+	p.delegate("item_2", " Book a room. Hello?", 800)
 	runs := testutil.WaitNext(t, "a prompt", s.model.asked)
 	p.delegate("item_3", " Call Bob.", 1200)
 	calls := testutil.WaitNext(t, "a prompt", s.model.asked)
@@ -159,12 +159,12 @@ func TestCarriedOver(t *testing.T) {
 
 	carried := transport.CarryOver(conn.Conn)
 	_ = conn.Close()
-	next, p := s.connect(transport.Setup{Carried: carried})
+	next, p := s.connect(transport.Setup{Carried: carried, History: []transport.Past{transport.PastUser{Text: "Book a room."}}})
 	carried.Drop() // it is taken: this changes nothing
 	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Ada is in Vienna." {
 		t.Errorf("carried over is %q", e.Content)
 	}
-	for _, want := range []string{prompts.Unfinished([]string{"Call Bob."}), prompts.Continued([]string{"Book a room."})} {
+	for _, want := range []string{prompts.Unfinished([]string{"Call Bob."}), prompts.Continued([]string{"Book a room. Hello?"})} {
 		if e := p.wants(livewire.ThinkingAppend, ""); e.Content != want {
 			t.Errorf("the model knows %q, want %q", e.Content, want)
 		}
@@ -273,6 +273,28 @@ func TestExactSentence(t *testing.T) {
 		}
 		if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("hello") {
 			t.Errorf("then it got %+v", e)
+		}
+	}
+}
+
+// TestRepeats: a request repeats an earlier one with all its words, or with the user's last message, which may be a part of
+// them.
+func TestRepeats(t *testing.T) {
+	for _, tc := range []struct {
+		words, earlier, last string
+		want                 bool
+	}{
+		{"Book a room.", "Book a room.", "", true},
+		{"A notice.\nBook a room.", "Book a room.", "", true},
+		{"Book a room.", "Book a room. Hello?", "Book a room.", true},
+		{"Book a room.", "Book a room. Hello?", "", false},
+		{"Book a room. Twice.", "Book a room.", "Book a room.", false},
+		{"Call Bob.", "Book a room.", "Call Bob.", false},
+		{"Book a room.", "", "", false},
+	} {
+		d := &desk{last: tc.last}
+		if got := d.repeats(request{words: tc.words}, &task{words: tc.earlier}); got != tc.want {
+			t.Errorf("%q after %q and %q: %v", tc.words, tc.earlier, tc.last, got)
 		}
 	}
 }
