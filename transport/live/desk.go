@@ -249,18 +249,17 @@ func remember(list *[]string, id string) (known bool) {
 func (d *desk) open(r request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	others := d.running()
-	for _, t := range others {
-		if t.id == "" && !t.dropped && d.repeats(r, t) {
-			t.id = r.id // begun on an earlier connection; the caller has repeated the user's words on this one
-			return
-		}
+	t := d.continues(r)
+	if t != nil {
+		t.id = r.id
+		return
 	}
+	others := d.running()
 	if len(d.tasks) >= maxTasks {
 		go d.refuse(r.id)
 		return
 	}
-	t := &task{id: r.id, words: r.words}
+	t = &task{id: r.id, words: r.words}
 	t.ctx, t.cancel = context.WithCancel(d.ctx)
 	prompt := d.prompt(t, others)
 	d.tasks = append(d.tasks, t)
@@ -268,6 +267,24 @@ func (d *desk) open(r request) {
 		d.conn.post(false, transport.Interaction{InProgress: true})
 	}
 	go d.run(t, prompt, others)
+}
+
+// works reports whether a delegation of an earlier connection answers these words.
+func (d *desk) works(words string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.continues(request{words: words}) != nil
+}
+
+// continues returns the running delegation of an earlier connection that a request repeats; nil without one. The caller
+// must hold mu.
+func (d *desk) continues(r request) *task {
+	for _, t := range d.running() {
+		if t.id == "" && !t.dropped && d.repeats(r, t) {
+			return t
+		}
+	}
+	return nil
 }
 
 // repeats reports whether a request has the words of an earlier one, or the part of them that was the user's last message.

@@ -137,7 +137,7 @@ func TestRounds(t *testing.T) {
 }
 
 // TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. The model
-// that is asked for the same there and delegates it does not have it done twice. A delegation whose call went with the old
+// is not asked for the same there, and does not have it done twice if it delegates it. A delegation whose call went with the old
 // connection is named to the model, because the session tells the result itself.
 func TestCarriedOver(t *testing.T) {
 	s := newServer(t)
@@ -168,6 +168,14 @@ func TestCarriedOver(t *testing.T) {
 		if e := p.wants(livewire.ThinkingAppend, ""); e.Content != want {
 			t.Errorf("the model knows %q, want %q", e.Content, want)
 		}
+	}
+	for _, text := range []string{"A notice.\nBook a room.", "Thank you."} {
+		if err := next.Send(context.Background(), transport.UserText{Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("Thank you.") {
+		t.Errorf("the model is asked %q", e.Content)
 	}
 	p.delegate("item_4", "A notice.\nBook a room.", 400)
 	testutil.WaitUntil(t, "the delegation continues", func() bool {
