@@ -39,6 +39,10 @@ func OpenRequests(open []string) string {
 // UnknownRequest asks the text model for an answer if the user's words are unknown.
 const UnknownRequest = "The voice has handed over to you what the user wants now, but the words were not transcribed."
 
+// HandedOverAgain is the text model's request if the user has said nothing since the last one.
+const HandedOverAgain = "The voice has handed over to you again, and the user has said nothing new. Do only what is still missing of " +
+	"the user's requests, and nothing that was done or that you still work on."
+
 // DropRequest describes the tool drop_request of OpenRequests.
 const DropRequest = "Drops an earlier request that the user has replaced or taken back: its result is not said aloud. What it " +
 	"has begun is not stopped."

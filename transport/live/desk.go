@@ -58,6 +58,7 @@ type desk struct {
 	lost         []string            // the words of delegations whose calls went with a connection
 	appends      []addition          // not placed, oldest first
 	last         string              // the user's last message in the history of the connection
+	handed       string              // the user's last message when the last delegation began
 	unsaid       string              // the last result, until the model speaks
 	known, seen  []string            // the latest ids of delegations and of the text model's calls
 	playing      bool                // an exact sentence is played, or asked for: appends wait
@@ -312,9 +313,16 @@ func (d *desk) prompt(t *task, others []*task) textmodel.Prompt {
 	for last >= 0 && said[last].Role != textmodel.RoleUser { // "One moment." does not belong between the request and the answer
 		last--
 	}
-	if last >= 0 && strings.HasSuffix(said[last].Text, t.words) {
+	before := d.handed
+	if last >= 0 {
+		d.handed = said[last].Text
+	}
+	switch {
+	case last >= 0 && t.words == "" && d.handed == before:
+		said = append(said, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.HandedOverAgain})
+	case last >= 0 && strings.HasSuffix(said[last].Text, t.words):
 		said = said[:last+1]
-	} else {
+	default:
 		said = append(said, textmodel.Message{Role: textmodel.RoleUser, Text: cmp.Or(t.words, prompts.UnknownRequest)})
 	}
 	p.Messages = append([]textmodel.Message{{Role: textmodel.RoleSystem, Text: system}}, said...)

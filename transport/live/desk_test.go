@@ -89,6 +89,25 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestHandedOverAgain: a second delegation of the same words is not the same request once more.
+func TestHandedOverAgain(t *testing.T) {
+	s := newServer(t)
+	_, p := s.connect(transport.Setup{})
+	p.delegate("item_1", "Book a table.", 400)
+	if first := testutil.WaitNext(t, "the first prompt", s.model.asked); first.last().Text != "Book a table." {
+		t.Errorf("the first request is %q", first.last().Text)
+	}
+	p.send(`{"type":"session.delegation.created","offset_ms":400,"delegation":{"id":"item_2","target":"client"}}`)
+	again := testutil.WaitNext(t, "the second prompt", s.model.asked)
+	if again.last().Text != prompts.HandedOverAgain || again.Messages[1].Text != "Book a table." {
+		t.Errorf("the second prompt is %+v", again.Messages)
+	}
+	p.delegate("item_3", " For two.", 800)
+	if third := testutil.WaitNext(t, "the third prompt", s.model.asked); third.last().Text != "Book a table. For two." {
+		t.Errorf("the third request is %q", third.last().Text)
+	}
+}
+
 // TestDelegationsFail: each ends in words for the user.
 func TestDelegationsFail(t *testing.T) {
 	s := newServer(t)
