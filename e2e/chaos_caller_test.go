@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -196,12 +197,15 @@ type step struct {
 
 var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {actStop, 8}, {actSteal, 3}, {actNonsense, 3}, {actLose, 30}, {actThief, 5}}
 
+// chaosWires are the providers with the shares of visits over them.
+var chaosWires = weighted[string]{{"openai", 2}, {"gemini", 2}, {"live", 1}}
+
 var fates = weighted[fate]{{fateApprove, 10}, {fateDeny, 4}, {fateIgnore, 3}, {fateTwice, 2}, {fateVanish, 1}}
 
 func (c *caller) draw() habits {
 	rng := rand.New(rand.NewPCG(c.seed, uint64(c.n)<<32|uint64(c.visits)))
 	h := habits{
-		provider: providers[rng.IntN(len(providers))], rate: chaosRates[rng.IntN(len(chaosRates))],
+		provider: cmp.Or(*chaosWire, chaosWires.draw(rng)), rate: chaosRates[rng.IntN(len(chaosRates))],
 		push: rng.IntN(8) == 0, honest: weighted[int]{{0, 5}, {1, 2}, {2, 3}}.draw(rng),
 		leave: weighted[leaving]{{leaveQuietly, 3}, {leaveHangUp, 4}, {leaveVanish, 3}}.draw(rng),
 	}
@@ -213,6 +217,8 @@ func (c *caller) draw() habits {
 		s := step{after: between(rng, 300*time.Millisecond, 2*time.Second), act: acts.draw(rng), text: chaosText(rng, ref(i+1))}
 		if s.lose = drawOutage(rng); s.act == actInterrupt || s.act == actStop || s.act == actLose {
 			s.after = between(rng, 50*time.Millisecond, 600*time.Millisecond)
+		} else if h.provider == "live" {
+			s.after *= 2 // a delegation takes longer than a call
 		}
 		h.steps = append(h.steps, s)
 	}

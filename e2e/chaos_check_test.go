@@ -129,6 +129,23 @@ func (e *evidence) nothingTwice(f *findings) {
 			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.story(ref))
 		}
 	}
+	e.delegatedOnce(f, promise, wishes)
+}
+
+// delegatedOnce: over OpenAI Live the gateway itself has calls made. While one gateway has the session, it does not have a
+// request answered twice, however often the model's connection is replaced.
+func (e *evidence) delegatedOnce(f *findings, promise string, wishes map[string]int) {
+	for _, v := range e.visits {
+		if v.habits.provider != "live" || e.links.moves(v.session) > 0 {
+			continue
+		}
+		for _, s := range append(slices.Clone(v.habits.steps), step{text: v.habits.pending}) {
+			words := strings.Fields(s.text)
+			if len(words) > 2 && slices.Contains([]string{"note", "preamble", "batch", "late"}, words[0]) && wishes[words[2]] > 1 {
+				f.add(promise, "%q of %s was done %d times;%s\n\t%s", s.text, v.name(), wishes[words[2]], e.story(words[2]), strings.Join(v.latest, "\n\t"))
+			}
+		}
+	}
 }
 
 // story formats the audit of a wish for a finding.

@@ -49,6 +49,8 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 		}
 	}
 	must("a connection that had to be replaced although a call was open", e.withCalls())
+	must("a call over OpenAI Live", e.tap.calls("live"))
+	must("a delegation that outlived a connection", e.links.outlived())
 	must("speech while a model's connection was replaced", e.understood)
 	must("a planned replacement", e.planned)
 	must("a client that comes back after the grace", 0)

@@ -39,6 +39,9 @@ type chaosLink struct {
 	speaks bool      // an item is open
 	cut    bool      // closed during speech
 	by     time.Time // deadline of the replacement even during a call; zero without an announcement
+
+	carried bool // it got the rest of an earlier one, and has had no event
+	works   bool // the rest is a delegation that runs
 }
 
 func newLinkSide() *linkSide {
@@ -92,6 +95,21 @@ func (s *linkSide) replaced() int {
 	return n
 }
 
+// outlived counts the delegations that ran on when their connection was replaced.
+func (s *linkSide) outlived() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, v := range s.visits {
+		for _, l := range v.links {
+			if l.works {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // connected records an attempt to connect.
 func (s *linkSide) connected(visit string, n *chaosNode, c transport.Conn, err error) (l *chaosLink, gen int) {
 	s.mu.Lock()
@@ -126,6 +144,11 @@ func (s *linkSide) event(visit string, gen int, l *chaosLink, ev transport.Event
 	defer s.mu.Unlock()
 	if err != nil && l.closed.IsZero() && l.lost.IsZero() {
 		l.lost = time.Now()
+	}
+	if l.carried && ev != nil {
+		l.carried = false
+		work, is := ev.(transport.Interaction)
+		l.works = is && work.InProgress
 	}
 	switch ev := ev.(type) {
 	case transport.AudioDone, transport.ResponseDone, transport.Interrupted:

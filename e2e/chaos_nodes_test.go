@@ -263,8 +263,8 @@ func (n *chaosNode) transports() map[string]transport.Transport {
 		return n.cut.add(c), nil
 	}
 	all := map[string]transport.Transport{}
-	for _, provider := range providers {
-		all[provider] = watched{newModelOver(n.ch.t, provider, "", secret, n.ch.tap.url, client), n.ch.side, n.ch.links, n}
+	for _, wire := range chaosWires {
+		all[wire.value] = watched{newModelOver(n.ch.t, wire.value, "", secret, n.ch.tap.url, client), n.ch.side, n.ch.links, n}
 	}
 	return all
 }

@@ -54,6 +54,13 @@ func (s *linkSide) owner(session string) *chaosNode {
 	return all[len(all)-1].node
 }
 
+// moves counts the changes of a session's gateway.
+func (s *linkSide) moves(session string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.owners[session]) - 1
+}
+
 // tell names a session's owners for a finding.
 func (s *linkSide) tell(session string) string {
 	s.mu.Lock()

@@ -76,8 +76,10 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 // reportCalls writes the results of calls.
 func (e *evidence) reportCalls(row func(string, any, string)) {
 	announced, answered, cancelled := 0, 0, 0
+	wires := map[string]int{}
 	for _, l := range e.tap.lines {
 		for _, c := range l.calls {
+			wires[l.provider] += len(c.announced)
 			announced, answered = announced+len(c.announced), answered+len(c.answered)
 			if !c.cancelled.IsZero() {
 				cancelled++
@@ -112,7 +114,8 @@ func (e *evidence) reportCalls(row func(string, any, string)) {
 			kinds[string(spec.kind)]++
 		}
 	}
-	row("calls on the wire", announced, fmt.Sprintf("%d answered, %d withdrawn by the provider", answered, cancelled))
+	row("calls on the wire", announced, fmt.Sprintf("%s; %d answered, %d withdrawn by the provider; %d delegations outlived a connection", list(wires), answered,
+		cancelled, e.links.outlived()))
 	row("calls audited", sum(tools), list(tools))
 	row("  came out", sum(results), list(results))
 	row("  duplicates refused", repeats, "joined, repeated, or answered from the store")

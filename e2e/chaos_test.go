@@ -27,10 +27,11 @@ var (
 	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "what the chaos test draws from; 0 is the clock")
 	chaosGateways = flag.Int("chaos.gateways", 2, "how many gateways the chaos test has; of more than one, they are killed and drained")
+	chaosWire     = flag.String("chaos.wire", "", "the only provider of the chaos test; empty means all")
 	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
 )
 
-// TestChaos has callers talk to the gateway over both wires with every fault: the provider misbehaves, tools fail and
+// TestChaos has callers talk to the gateway over all wires with every fault: the provider misbehaves, tools fail and
 // hang, the ledger fails, callers hang up. Then it compares the observations of every side with the gateway's
 // promises. The seed determines the callers' actions and the faults; their timing depends on the machine, so a
 // repeated seed is similar but not the same.
@@ -317,6 +318,7 @@ func (ch *chaos) tooQuiet() string {
 		{"runs of MCP tools", ch.world.begun(kindMCP)}, {"runs of tools in JavaScript", ch.world.begun(kindJS)}, {"repeats", repeats},
 		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())}, {"returns of callers", returns},
 		{"connections to models that were replaced", ch.links.replaced()}, {"snapshots", snapshots},
+		{"calls over OpenAI Live", ch.tap.calls("live")},
 	} {
 		if c.n < 3 {
 			return fmt.Sprintf("there were %d %s", c.n, c.what)

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -13,10 +16,13 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/livewire"
+	"voicegw/internal/openaiwire"
 	"voicegw/transport"
 )
 
-// wiretap is between the gateway and the provider and records the tool calls on each connection.
+// wiretap is between the gateway and the provider and records the tool calls on each connection. Those over OpenAI Live
+// are not on its wire: its text model makes them, and watchedConn records them.
 type wiretap struct {
 	url   string
 	close func()
@@ -52,11 +58,27 @@ func newWiretap(t testing.TB, provider http.Handler) *wiretap {
 	t.Helper()
 	upstream := httptest.NewServer(provider)
 	w := &wiretap{}
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.relay(rw, r, upstream.URL) }))
+	to, err := url.Parse(upstream.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onward := &http.Transport{}
+	texts := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, Transport: onward, FlushInterval: -1,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			texts.ServeHTTP(rw, r) // of the text model behind OpenAI Live
+			return
+		}
+		w.relay(rw, r, upstream.URL)
+	}))
 	w.url = srv.URL
 	w.close = func() {
 		srv.CloseClientConnections()
 		srv.Close()
+		onward.CloseIdleConnections()
 		upstream.CloseClientConnections()
 		upstream.Close()
 	}
@@ -81,17 +103,43 @@ func (w *wiretap) relay(rw http.ResponseWriter, r *http.Request, upstream string
 		return
 	}
 	defer down.CloseNow()
-	l := &line{provider: "gemini", calls: map[string]*wireCall{}, asked: map[asking]bool{}}
-	if strings.Contains(r.URL.Path, "realtime") {
-		l.provider = "openai"
-	}
-	w.mu.Lock()
-	w.lines = append(w.lines, l)
-	w.mu.Unlock()
+	l := w.open(providerAt(r.URL.Path))
 	var both sync.WaitGroup
 	both.Go(func() { w.carry(l, down, up, l.fromGateway) })
 	both.Go(func() { w.carry(l, up, down, l.fromProvider) })
 	both.Wait()
+}
+
+// open begins the record of a connection.
+func (w *wiretap) open(provider string) *line {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &line{provider: provider, calls: map[string]*wireCall{}, asked: map[asking]bool{}}
+	w.lines = append(w.lines, l)
+	return l
+}
+
+func providerAt(path string) string {
+	switch {
+	case strings.Contains(path, "realtime"):
+		return "openai"
+	case strings.HasSuffix(path, livewire.Path):
+		return "live"
+	}
+	return "gemini"
+}
+
+// times is how often a frame is passed on: the clock of OpenAI Live advances with the silence that the gateway sends in
+// real time, and the other models are faster than that.
+func (l *line) times(frame []byte) int {
+	if l.provider != "live" {
+		return 1
+	}
+	_, sound, ok := openaiwire.ReadAudio(frame, livewire.AudioAppend, "audio")
+	if !ok || len(bytes.Trim(sound, "A=")) > 0 {
+		return 1
+	}
+	return max(int(*chaosSpeed), 1)
 }
 
 // carry copies frames until one side ends, and passes on the close code.
@@ -112,12 +160,27 @@ func (w *wiretap) carry(l *line, from, to *websocket.Conn, note func([]byte, tim
 			note(data, time.Now())
 			w.mu.Unlock()
 		}
-		if to.Write(context.Background(), typ, data) != nil {
-			w.end(l)
-			from.CloseNow()
-			return
+		for range l.times(data) {
+			if to.Write(context.Background(), typ, data) != nil {
+				w.end(l)
+				from.CloseNow()
+				return
+			}
 		}
 	}
+}
+
+// calls counts the calls over a wire.
+func (w *wiretap) calls(provider string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, l := range w.lines {
+		if l.provider == provider {
+			n += len(l.calls)
+		}
+	}
+	return n
 }
 
 func (w *wiretap) end(l *line) {
@@ -221,10 +284,21 @@ func (l *line) call(id, tool string) *wireCall {
 	if id == "" && l.provider == "gemini" {
 		key = "without an id: " + tool
 	}
+	return l.named(key, id, tool)
+}
+
+func (l *line) named(key, id, tool string) *wireCall {
 	if l.calls[key] == nil {
 		l.calls[key] = &wireCall{id: id, tool: tool, items: map[string]bool{}, maybe: map[string]bool{}}
 	}
 	return l.calls[key]
+}
+
+// hear records a call over OpenAI Live by the gateway's name for it.
+func (l *line) hear(name, id, tool, ref string, now time.Time) {
+	c := l.named(name, id, tool)
+	c.announced = append(c.announced, now)
+	l.asked[asking{tool, ref, id}] = true
 }
 
 // fromGateway is called with the lock held.
@@ -282,7 +356,12 @@ func (w watched) Connect(ctx context.Context, setup transport.Setup) (transport.
 	if err != nil {
 		return nil, err
 	}
-	return &watchedConn{Conn: c, side: w.side, ids: map[string]string{}, links: w.links, visit: visit, link: link, gen: gen}, nil
+	made := &watchedConn{Conn: c, side: w.side, ids: map[string]string{}, links: w.links, visit: visit, link: link, gen: gen, node: w.node}
+	if w.Name() == "live" {
+		made.calls = w.node.ch.tap.open("live")
+		link.carried = setup.Carried != nil
+	}
+	return made, nil
 }
 
 type watchedConn struct {
@@ -294,18 +373,45 @@ type watchedConn struct {
 	visit string
 	link  *chaosLink
 	gen   int
+
+	node  *chaosNode
+	calls *line // of a connection to OpenAI Live
 }
 
 func (c *watchedConn) Close() error {
 	c.links.close(c.visit, c.link)
+	if c.calls != nil {
+		c.node.ch.tap.end(c.calls)
+	}
 	return c.Conn.Close()
+}
+
+// CarryOver implements transport.Carrier.
+func (c *watchedConn) CarryOver() transport.Carried { return transport.CarryOver(c.Conn) }
+
+// record records a call over OpenAI Live, or its answer. A dead gateway makes neither.
+func (c *watchedConn) record(do func(now time.Time)) {
+	if c.calls != nil {
+		c.node.alive(func() {
+			c.node.ch.tap.mu.Lock()
+			defer c.node.ch.tap.mu.Unlock()
+			do(time.Now())
+		})
+	}
 }
 
 func (c *watchedConn) Recv() (transport.Event, error) {
 	ev, err := c.Conn.Recv()
 	c.links.event(c.visit, c.gen, c.link, ev, err)
+	if err != nil && c.calls != nil {
+		c.node.ch.tap.end(c.calls)
+	}
 	switch ev := ev.(type) {
 	case transport.ToolCall:
+		var args struct{ Ref any }
+		_ = json.Unmarshal(ev.Args, &args) // arguments that are not JSON have no name
+		ref, _ := args.Ref.(string)
+		c.record(func(now time.Time) { c.calls.hear(ev.Call, ev.ID, ev.Name, ref, now) })
 		c.side.mu.Lock()
 		defer c.side.mu.Unlock()
 		c.side.read++
@@ -329,6 +435,14 @@ func (c *watchedConn) Send(ctx context.Context, cmd transport.Command) error {
 			c.side.answering[id] = append(c.side.answering[id], time.Now())
 		}
 		c.side.mu.Unlock()
+		if err := c.Conn.Send(ctx, cmd); err != nil {
+			return err
+		}
+		c.record(func(now time.Time) {
+			call := c.calls.named(r.Call, "", "")
+			call.answered = append(call.answered, now)
+		})
+		return nil
 	}
 	return c.Conn.Send(ctx, cmd)
 }
@@ -365,6 +479,24 @@ func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
 		}
 		if c := l.calls["call_1"]; c == nil || len(c.announced)+len(c.maybe) != 1 {
 			t.Errorf("not heard: %s", frame)
+		}
+	}
+}
+
+// TestTheWiretapMakesLiveAsFastAsTheOthers: with silence, and with nothing else.
+func TestTheWiretapMakesLiveAsFastAsTheOthers(t *testing.T) {
+	quiet := livewire.AppendAudio(nil, make([]byte, 4800))
+	for _, tc := range []struct {
+		provider, frame string
+		want            int
+	}{
+		{"live", string(quiet), int(*chaosSpeed)},
+		{"live", string(livewire.AppendAudio(nil, []byte{0, 0, 1, 0})), 1},
+		{"live", `{"type":"session.close"}`, 1},
+		{"openai", string(quiet), 1},
+	} {
+		if got := (&line{provider: tc.provider}).times([]byte(tc.frame)); got != tc.want {
+			t.Errorf("%.60s of %s is passed on %d times, want %d", tc.frame, tc.provider, got, tc.want)
 		}
 	}
 }

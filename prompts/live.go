@@ -39,6 +39,10 @@ func OpenRequests(open []string) string {
 // UnknownRequest asks the text model for an answer if the user's words are unknown.
 const UnknownRequest = "The voice has handed over to you what the user wants now, but the words were not transcribed."
 
+// HandedOverAgain is the text model's request if the user has said nothing since the last one.
+const HandedOverAgain = "The voice has handed over to you again, and the user has said nothing new. Do only what is still missing of " +
+	"the user's requests, and nothing that was done or that you still work on."
+
 // DropRequest describes the tool drop_request of OpenRequests.
 const DropRequest = "Drops an earlier request that the user has replaced or taken back: its result is not said aloud. What it " +
 	"has begun is not stopped."
@@ -116,12 +120,14 @@ func OwedResult(text string) string {
 
 // Unfinished lists for a voice on a new connection the requests whose results will come.
 func Unfinished(words []string) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, strconv.Quote(w))
-	}
-	return "These requests of the user were being worked on: " + strings.Join(all, ", ") + ". Results of tools will be told to you. " +
+	return "These requests of the user were being worked on: " + quoted(words) + ". Results of tools will be told to you. " +
 		"Delegate what is still missing then, and nothing that has a result."
+}
+
+// Continued lists for a voice on a new connection the requests that are still being worked on.
+func Continued(words []string) string {
+	return "The assistant behind you still works on these requests of the user: " + quoted(words) + ". You will get its answers: do " +
+		"not delegate these requests again."
 }
 
 // HistoryCut replaces the beginning of a conversation that is too long for a new connection.

@@ -57,6 +57,8 @@ type desk struct {
 	unsent       []transport.Event   // calls that the last connection has not delivered
 	lost         []string            // the words of delegations whose calls went with a connection
 	appends      []addition          // not placed, oldest first
+	last         string              // the user's last message in the history of the connection
+	handed       string              // the user's last message when the last delegation began
 	unsaid       string              // the last result, until the model speaks
 	unsaidOf     *task               // the task with that result; nil for another text
 	known, seen  []string            // the latest ids of delegations and of the text model's calls
@@ -105,6 +107,12 @@ func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 		d.tools = append(d.tools, textmodel.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
 	}
 	d.script.begin(setup.History)
+	d.last = ""
+	for _, p := range setup.History {
+		if u, ok := p.(transport.PastUser); ok {
+			d.last = strings.TrimSpace(u.Text)
+		}
+	}
 	return d
 }
 
@@ -119,7 +127,8 @@ func (d *desk) attach(c *conn) {
 	}
 	waiting, unsent, lost := d.appends, d.unsent, d.lost
 	d.appends, d.unsent, d.lost = nil, nil, nil
-	if len(d.tasks) > 0 {
+	running := requests(d.running())
+	if len(running) > 0 {
 		unsent = append([]transport.Event{transport.Interaction{InProgress: true}}, unsent...)
 	}
 	close(d.up)
@@ -130,9 +139,24 @@ func (d *desk) attach(c *conn) {
 	if len(lost) > 0 {
 		_ = d.say(livewire.ThinkingAppend, nil, true, prompts.Unfinished(lost))
 	}
+	if len(running) > 0 {
+		_ = d.say(livewire.ThinkingAppend, nil, false, prompts.Continued(running))
+	}
 	if len(unsent) > 0 {
 		c.post(false, unsent...)
 	}
+}
+
+// running returns the delegations that go on, oldest first. The caller must hold mu.
+func (d *desk) running() []*task {
+	return slices.DeleteFunc(slices.Clone(d.tasks), func(t *task) bool { return t.ctx.Err() != nil })
+}
+
+func requests(tasks []*task) (words []string) {
+	for _, t := range tasks {
+		words = append(words, t.words)
+	}
+	return words
 }
 
 // CarryOver implements transport.Carrier: the caller's next connection continues the work.
@@ -233,18 +257,49 @@ func remember(list *[]string, id string) (known bool) {
 func (d *desk) open(r request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	t := d.continues(r)
+	if t != nil {
+		t.id = r.id
+		return
+	}
+	others := d.running()
 	if len(d.tasks) >= maxTasks {
 		go d.refuse(r.id)
 		return
 	}
-	t := &task{id: r.id, words: r.words}
+	t = &task{id: r.id, words: r.words}
 	t.ctx, t.cancel = context.WithCancel(d.ctx)
-	prompt := d.prompt(t)
+	prompt := d.prompt(t, others)
 	d.tasks = append(d.tasks, t)
 	if d.conn != nil {
 		d.conn.post(false, transport.Interaction{InProgress: true})
 	}
-	go d.run(t, prompt)
+	go d.run(t, prompt, others)
+}
+
+// works reports whether a delegation of an earlier connection answers these words.
+func (d *desk) works(words string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.continues(request{words: words}) != nil
+}
+
+// continues returns the running delegation of an earlier connection that a request repeats; nil without one. The caller
+// must hold mu.
+func (d *desk) continues(r request) *task {
+	for _, t := range d.running() {
+		if t.id == "" && !t.dropped && d.repeats(r, t) {
+			return t
+		}
+	}
+	return nil
+}
+
+// repeats reports whether a request has the words of an earlier one, or the part of them that was the user's last message.
+// The caller must hold mu.
+func (d *desk) repeats(r request, t *task) bool {
+	return t.words != "" && strings.HasSuffix(r.words, t.words) ||
+		d.last != "" && strings.HasSuffix(r.words, d.last) && strings.Contains(t.words, d.last)
 }
 
 // refuse answers a delegation that is not begun.
@@ -253,15 +308,11 @@ func (d *desk) refuse(id string) {
 }
 
 // prompt returns the text model's input for a new delegation: it ends with the user's words. The caller must hold mu.
-func (d *desk) prompt(t *task) textmodel.Prompt {
+func (d *desk) prompt(t *task, others []*task) textmodel.Prompt {
 	p := textmodel.Prompt{Tools: slices.Clone(d.tools)}
 	system := d.instructions
-	if len(d.tasks) > 0 {
-		var open []string
-		for _, o := range d.tasks {
-			open = append(open, o.words)
-		}
-		system += "\n\n" + prompts.OpenRequests(open)
+	if len(others) > 0 {
+		system += "\n\n" + prompts.OpenRequests(requests(others))
 		p.Tools = append(p.Tools, textmodel.Tool{Name: dropTool, Description: prompts.DropRequest, Parameters: dropParameters})
 	}
 	said := d.script.messages()
@@ -269,9 +320,16 @@ func (d *desk) prompt(t *task) textmodel.Prompt {
 	for last >= 0 && said[last].Role != textmodel.RoleUser { // "One moment." does not belong between the request and the answer
 		last--
 	}
-	if last >= 0 && strings.HasSuffix(said[last].Text, t.words) {
+	before := d.handed
+	if last >= 0 {
+		d.handed = said[last].Text
+	}
+	switch {
+	case last >= 0 && t.words == "" && d.handed == before:
+		said = append(said, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.HandedOverAgain})
+	case last >= 0 && strings.HasSuffix(said[last].Text, t.words):
 		said = said[:last+1]
-	} else {
+	default:
 		said = append(said, textmodel.Message{Role: textmodel.RoleUser, Text: cmp.Or(t.words, prompts.UnknownRequest)})
 	}
 	p.Messages = append([]textmodel.Message{{Role: textmodel.RoleSystem, Text: system}}, said...)
@@ -284,8 +342,7 @@ var dropParameters, _ = json.Marshal(map[string]any{
 })
 
 // run does a delegation. others are the requests that were open at its beginning.
-func (d *desk) run(t *task, p textmodel.Prompt) {
-	others := d.others(t)
+func (d *desk) run(t *task, p textmodel.Prompt, others []*task) {
 	defer d.finished(t)
 	for round := range maxRounds {
 		p.ToolsOff = round == maxRounds-1
@@ -327,12 +384,6 @@ func object(args json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return args
-}
-
-func (d *desk) others(t *task) []*task {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(d.tasks), func(o *task) bool { return o == t })
 }
 
 // complete asks the text model for its next answer.

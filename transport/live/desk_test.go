@@ -90,6 +90,25 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestHandedOverAgain: a second delegation of the same words is not the same request once more.
+func TestHandedOverAgain(t *testing.T) {
+	s := newServer(t)
+	_, p := s.connect(transport.Setup{})
+	p.delegate("item_1", "Book a table.", 400)
+	if first := testutil.WaitNext(t, "the first prompt", s.model.asked); first.last().Text != "Book a table." {
+		t.Errorf("the first request is %q", first.last().Text)
+	}
+	p.send(`{"type":"session.delegation.created","offset_ms":400,"delegation":{"id":"item_2","target":"client"}}`)
+	again := testutil.WaitNext(t, "the second prompt", s.model.asked)
+	if again.last().Text != prompts.HandedOverAgain || again.Messages[1].Text != "Book a table." {
+		t.Errorf("the second prompt is %+v", again.Messages)
+	}
+	p.delegate("item_3", " For two.", 800)
+	if third := testutil.WaitNext(t, "the third prompt", s.model.asked); third.last().Text != "Book a table. For two." {
+		t.Errorf("the third request is %q", third.last().Text)
+	}
+}
+
 // TestDelegationsFail: each ends in words for the user.
 func TestDelegationsFail(t *testing.T) {
 	s := newServer(t)
@@ -137,14 +156,15 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. A
-// delegation whose call went with the old one is named to the model, because the session tells the result itself.
+// TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. The model
+// is not asked for the same there, and does not have it done twice if it delegates it. A delegation whose call went with the old
+// connection is named to the model, because the session tells the result itself.
 func TestCarriedOver(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
 	p.delegate("item_1", "Find Ada.", 400)
 	done := testutil.WaitNext(t, "a prompt", s.model.asked)
-	p.delegate("item_2", " Book a room.", 800)
+	p.delegate("item_2", " Book a room. Hello?", 800)
 	runs := testutil.WaitNext(t, "a prompt", s.model.asked)
 	p.delegate("item_3", " Call Bob.", 1200)
 	calls := testutil.WaitNext(t, "a prompt", s.model.asked)
@@ -159,24 +179,36 @@ func TestCarriedOver(t *testing.T) {
 
 	carried := transport.CarryOver(conn.Conn)
 	_ = conn.Close()
-	next, p := s.connect(transport.Setup{Carried: carried})
+	next, p := s.connect(transport.Setup{Carried: carried, History: []transport.Past{transport.PastUser{Text: "Book a room."}}})
 	carried.Drop() // it is taken: this changes nothing
-	got := map[string]string{}
-	for range 2 {
-		e := testutil.WaitNext(t, "an append", p.frames)
-		got[e.Type] = e.Content
-		if e.Delegation != "" {
-			t.Errorf("%+v names a delegation of another session", e)
+	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Ada is in Vienna." {
+		t.Errorf("carried over is %q", e.Content)
+	}
+	for _, want := range []string{prompts.Unfinished([]string{"Call Bob."}), prompts.Continued([]string{"Book a room. Hello?"})} {
+		if e := p.wants(livewire.ThinkingAppend, ""); e.Content != want {
+			t.Errorf("the model knows %q, want %q", e.Content, want)
 		}
 	}
-	if got[livewire.CommentaryAppend] != "Ada is in Vienna." || got[livewire.ThinkingAppend] != prompts.Unfinished([]string{"Call Bob."}) {
-		t.Errorf("carried over is %v", got)
+	for _, text := range []string{"A notice.\nBook a room.", "Thank you."} {
+		if err := next.Send(context.Background(), transport.UserText{Text: text}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("Thank you.") {
+		t.Errorf("the model is asked %q", e.Content)
+	}
+	p.delegate("item_4", "A notice.\nBook a room.", 400)
+	testutil.WaitUntil(t, "the delegation continues", func() bool {
+		d := next.Conn.(*liveConn).desk
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.tasks) == 1 && d.tasks[0].id == "item_4"
+	})
 	runs.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("y", "book", "{}")}}
 	c := awaited[transport.ToolCall](t, next)
 	_ = next.Send(context.Background(), transport.ToolResult{Call: c.Call, Output: json.RawMessage(`{}`)})
 	testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Text: "Booked."}
-	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Booked." {
+	if e := p.wants(livewire.CommentaryAppend, "item_4"); e.Content != "Booked." {
 		t.Errorf("said is %q", e.Content)
 	}
 	if transport.CarryOver(conn.Conn) != nil {
@@ -375,6 +407,28 @@ func TestExactSentence(t *testing.T) {
 		}
 		if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("hello") {
 			t.Errorf("then it got %+v", e)
+		}
+	}
+}
+
+// TestRepeats: a request repeats an earlier one with all its words, or with the user's last message, which may be a part of
+// them.
+func TestRepeats(t *testing.T) {
+	for _, tc := range []struct {
+		words, earlier, last string
+		want                 bool
+	}{
+		{"Book a room.", "Book a room.", "", true},
+		{"A notice.\nBook a room.", "Book a room.", "", true},
+		{"Book a room.", "Book a room. Hello?", "Book a room.", true},
+		{"Book a room.", "Book a room. Hello?", "", false},
+		{"Book a room. Twice.", "Book a room.", "Book a room.", false},
+		{"Call Bob.", "Book a room.", "Call Bob.", false},
+		{"Book a room.", "", "", false},
+	} {
+		d := &desk{last: tc.last}
+		if got := d.repeats(request{words: tc.words}, &task{words: tc.earlier}); got != tc.want {
+			t.Errorf("%q after %q and %q: %v", tc.words, tc.earlier, tc.last, got)
 		}
 	}
 }

@@ -171,6 +171,9 @@ func (c *conn) control(cmd transport.Command) error {
 	case transport.AudioPause:
 		c.feed.pause()
 	case transport.UserText:
+		if c.desk.works(cmd.Text) {
+			return nil // the caller asks again, and the answer will come
+		}
 		c.desk.script.add("user", cmd.Text)
 		c.typed(cmd.Text)
 		return c.written(c.desk.enter(cmd))
