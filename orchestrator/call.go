@@ -44,7 +44,8 @@ func (m *callControl) carryOut(do []calls.Action) {
 		case calls.Declined:
 			m.do(Audit{Record: a.Record})
 			if !a.ByCall {
-				m.notify(notice{text: calls.OutcomeNotice(a.Tool, a.Reference, a.Outcome), asked: a.Model, now: a.Outcome == calls.OutcomeDenied})
+				m.notify(notice{text: calls.OutcomeNotice(a.Tool, a.Reference, a.Outcome), asked: a.Model,
+					now: a.Outcome == calls.OutcomeDenied})
 			}
 		case calls.Refused:
 			refused := Failed{Failure: Failure(a.Why), Retryable: a.Why == calls.RefusedStore}

@@ -30,7 +30,7 @@ const maxStops = 2
 // take cuts the answer off, and lets the model say the check's words or something else. A turn never ends in silence.
 func (in AnswerStopped) take(m *machine) {
 	m.settleTurn()
-	turn, open := m.turnOf(in.Item), m.turn != nil
+	turn, open := m.user.turnOf(in.Item, m.turns.last), m.turn != nil
 	claims := m.heldClaims(in.Stop, turn)
 	m.do(AnswerChecked{in.Stop, turn}, Audit{Record: audit.Stopped(m.at, spec.ModeVoice, turn, in.Rule.Name, string(in.Why))})
 	if open && turn < m.turn.number && in.Rule.Outcome != checks.End {

@@ -140,7 +140,7 @@ func (m *turnControl) correct(turn int, all []calls.Claimed, held bool) {
 // Unmatched reports whether the words of an utterance so far have a claim, ending after a byte, that no call explains by
 // now: see [calls.Calls.Unmatched].
 func (s State) Unmatched(item, words string, after int) bool {
-	return len(s.calls.Unmatched(s.turnOf(item), words, after)) > 0
+	return len(s.calls.Unmatched(s.user.turnOf(item, s.turns.last), words, after)) > 0
 }
 
 // heldClaims returns the claims of an answer that a check of claims has stopped; none for another check. They are not

@@ -119,18 +119,13 @@ type spending struct {
 // Spent returns the cost of the session so far.
 func (s State) Spent() cost.Amount { return s.spending.amount }
 
-// near reports whether the session, its user or its key have used 80 % of a limit; overspent, all of it.
-func (s State) near() bool {
-	most := s.policy.MaxCost
-	return s.spending.others.Near || most > 0 && s.spending.amount.Micros >= most-most/5
-}
-
+// overspent reports whether the session, its user or its key have used all of a limit.
 func (s State) overspent() bool {
 	most := s.policy.MaxCost
 	return s.spending.others.Over || most > 0 && s.spending.amount.Micros >= most
 }
 
-// mindSpending warns the model near a limit, and says goodbye at it. The open turn is still answered.
+// mindSpending warns the model at 80 % of a limit, and says goodbye at it. The open turn is still answered.
 func (m *callControl) mindSpending() {
 	if m.phase != PhaseActive {
 		return
@@ -142,7 +137,9 @@ func (m *callControl) mindSpending() {
 	m.spending.over = over
 	switch {
 	case !over:
-		if m.near() && !m.spending.told && len(m.notices) < maxNotices {
+		most := m.policy.MaxCost
+		near := m.spending.others.Near || most > 0 && m.spending.amount.Micros >= most-most/5
+		if near && !m.spending.told && len(m.notices) < maxNotices {
 			m.spending.told = true
 			m.notices = append(m.notices, notice{text: prompts.WrapUpNotice})
 		}

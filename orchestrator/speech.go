@@ -203,11 +203,11 @@ func (m *machine) talkedOver() {
 func (c cut) whole() bool { return c.heardMS == c.audioMS }
 
 // turnOf returns the turn of an utterance; an unknown one belongs to the latest.
-func (s State) turnOf(item string) int {
-	if i := slices.IndexFunc(s.user.utterances, func(u utterance) bool { return u.item == item }); i >= 0 {
-		return s.user.utterances[i].turn
+func (u user) turnOf(item string, latest int) int {
+	if i := slices.IndexFunc(u.utterances, func(o utterance) bool { return o.item == item }); i >= 0 {
+		return u.utterances[i].turn
 	}
-	return s.turns.last
+	return latest
 }
 
 func (u *user) remember(item string, turn int, since time.Time) utterance {

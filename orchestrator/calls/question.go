@@ -193,7 +193,8 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		At: at, Agent: q.by.Name, AgentVersion: q.by.Version, Tools: q.tools, Mode: c.book.rules.Mode, Turn: q.turn, Tool: q.runs,
 		ProviderID: q.provider, Args: q.args, Waited: q.question.waited(at),
 	}, in.Outcome, in.By, q.question.reference)
-	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Model: q.model, Outcome: in.Outcome, ByCall: spoken != nil, Record: record})
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Model: q.model, Outcome: in.Outcome,
+		ByCall: spoken != nil, Record: record})
 	if spoken == nil {
 		return do
 	}
