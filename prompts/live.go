@@ -93,7 +93,7 @@ func OvertakenAnswer(text string) string {
 		"to say only if the user asks: " + text
 }
 
-// Meanwhile gives the text model what came of an approval request while it worked; text is what the voice was told.
+// Meanwhile gives the text model the outcome of an approval request while it worked; text is the voice's notice.
 func Meanwhile(text string) string {
 	return "Meanwhile the user has answered an approval request. The voice tells the user about it, so do not: " + text
 }

@@ -91,8 +91,8 @@ func JobNotice(name, tool, reference string, result json.RawMessage) string {
 		name, tool, reference, result)
 }
 
-// ClaimNotice tells a model that it has claimed actions without an effect: made are its words about those that nothing has
-// done, waiting about those that wait for the user's approval. held: the user has not heard the words.
+// ClaimNotice tells a model that it has claimed actions without an effect: made are its words about actions that no tool
+// did, waiting about those that wait for the user's approval. held: the user has not heard the words.
 func ClaimNotice(held bool, made, waiting []string) string {
 	notice := "Something in your last answer is not true."
 	if held {

@@ -350,7 +350,7 @@ func (c *conn) deliver() transport.Event {
 	return c.dialog.next()
 }
 
-// post leaves events for Recv; told means that a result went to the model. It may be called at any time.
+// post leaves events for Recv. told: the model has a new result. It may be called at any time.
 func (c *conn) post(told bool, events ...transport.Event) {
 	c.mu.Lock()
 	c.inbox.events = append(c.inbox.events, events...)
@@ -359,7 +359,7 @@ func (c *conn) post(told bool, events ...transport.Event) {
 	c.ws.Nudge()
 }
 
-// toldNow reports whether a result waits for Recv.
+// toldNow reports whether Recv has not seen the newest result.
 func (c *conn) toldNow() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

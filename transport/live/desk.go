@@ -73,7 +73,7 @@ type task struct {
 	words   string          // the user's
 	dropped bool            // the user has replaced it
 	calls   []string        // its calls so far
-	news    []string        // what came of questions about them, for the text model's next answer
+	news    []string        // outcomes of questions about them, for the text model's next answer
 	stale   bool            // the answer under way does not know the news
 	ctx     context.Context //nolint:containedctx // it ends with the task
 	cancel  context.CancelFunc
@@ -147,7 +147,7 @@ func (d *desk) attach(c *conn) {
 	}
 }
 
-// running returns the delegations that go on, oldest first. The caller must hold mu.
+// running returns the delegations that have not ended, oldest first. The caller must hold mu.
 func (d *desk) running() []*task {
 	return slices.DeleteFunc(slices.Clone(d.tasks), func(t *task) bool { return t.ctx.Err() != nil })
 }

@@ -47,7 +47,7 @@ const (
 //
 // An answer begins with a loud sound or with words, and ends after quietMS without either. Words that arrive later
 // belong to the answer in which they were said. While a delegation runs or its result is not said yet, only the item ends:
-// the response goes on with another item, unless the user speaks first. The user's words form utterances in the same way.
+// another item of the same response may follow, unless the user speaks first. The user's words form utterances in the same way.
 type dialog struct {
 	queue []transport.Event
 	given int // number of queue that were returned
@@ -63,7 +63,7 @@ type dialog struct {
 	phrases int     // the answers, and the results said within one
 	open    *answer // nil while the model is silent
 	last    *answer // the previous one, for late words; may be nil
-	held    string  // the response that goes on with the next item; empty without one
+	held    string  // the response of the next item; empty if that begins a new one
 
 	utterances int
 	user       utterance
@@ -205,7 +205,7 @@ func (d *dialog) begin(from int64) {
 // owes reports whether the model will speak about a delegation.
 func (d *dialog) owes() bool { return d.working || d.unsaid >= 0 || len(d.waiting) > 0 }
 
-// acted notes words of the user at a time. A response from before does not go on, because the caller may have cut it.
+// acted notes words of the user at a time. They end an earlier response, because the caller may have cut it.
 func (d *dialog) acted(at int64) {
 	a := d.open
 	if a == nil {
@@ -218,7 +218,7 @@ func (d *dialog) acted(at int64) {
 	d.finish()
 }
 
-// finish ends the response that would go on.
+// finish ends the held response.
 func (d *dialog) finish() {
 	if d.held != "" {
 		d.emit(transport.ResponseDone{ID: d.held, Status: transport.ResponseCompleted})
@@ -292,7 +292,7 @@ func (d *dialog) said(text string, from, until int64) {
 	}
 	n := len(a.text)
 	if d.unsaid >= 0 && from >= d.unsaid && n > 0 && (from-a.until >= phraseMS || strings.IndexByte(".?!", a.text[n-1]) >= 0) {
-		d.unsaid = -1 // the result follows what the model was saying, without a pause
+		d.unsaid = -1 // the result follows other words without a pause
 		d.phrases++
 	}
 	a.until = max(a.until, until)
@@ -378,7 +378,7 @@ func (d *dialog) delegated(id string, offset int64) (ok bool) {
 	return true
 }
 
-// told notes that the model got the result of a delegation, to speak about it.
+// told notes that the model must speak about a result.
 func (d *dialog) told() { d.unsaid = d.now() }
 
 // tick does everything that is due on the timeline.
