@@ -12,9 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coder/websocket"
-
-	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -82,14 +79,6 @@ type task struct {
 type openCall struct {
 	task   *task
 	result chan json.RawMessage // capacity 1; never closed
-}
-
-// addition is a text for the model.
-type addition struct {
-	id, kind, delegation, text string
-	of                         *task // nil for another text
-	own                        bool  // of a task; the caller repeats its own texts
-	sent                       bool
 }
 
 // deskFor returns the desk of a new connection: that of the last one, or a new one.
@@ -627,141 +616,3 @@ func (d *desk) remind(result bool) {
 	d.mu.Unlock()
 	go func() { _ = d.say(livewire.InstructionsAppend, nil, false, text) }() // the next read knows why it failed
 }
-
-// say sends a text in pieces, about a task if t is not nil. Without a connection, own texts are kept for the next one.
-func (d *desk) say(kind string, t *task, own bool, text string) error {
-	d.order.Lock()
-	defer d.order.Unlock()
-	return d.send(kind, t, own, text)
-}
-
-// send is say for a caller that holds order.
-func (d *desk) send(kind string, t *task, own bool, text string) error {
-	for _, piece := range livewire.Split(text, appendTokens) {
-		if err := d.append(kind, t, own, piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// append sends one text. The caller must hold order.
-func (d *desk) append(kind string, t *task, own bool, text string) error {
-	d.mu.Lock()
-	d.nextAppend++
-	a := addition{id: "append_" + strconv.Itoa(d.nextAppend), kind: kind, text: text, of: t, own: own}
-	if t != nil {
-		a.delegation = t.id
-	}
-	if len(d.appends) == maxAppends {
-		d.t.opts.Logger.Warn("append_dropped", "provider", d.t.opts.Name, "kind", d.appends[0].kind, "reason",
-			"the provider has not placed it")
-		d.appends = slices.Delete(d.appends, 0, 1)
-	}
-	c := d.conn
-	a.sent = c != nil && !d.playing
-	d.appends = append(d.appends, a)
-	d.mu.Unlock()
-	if !a.sent {
-		return nil
-	}
-	return a.write(c)
-}
-
-// write sends the addition. The caller must hold order.
-func (a addition) write(c *conn) error {
-	frame, err := livewire.ClientEvent{Type: a.kind, ID: a.id, Content: a.text, Delegation: a.delegation}.Encode()
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", a.kind, err)
-	}
-	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
-}
-
-// exactID is the id of a request to play an exact sentence.
-const exactID = "exact"
-
-// play asks the provider to play a sentence. Until it has played or refused it, it refuses appends, so they wait.
-func (d *desk) play(pcm []byte) error {
-	d.order.Lock()
-	defer d.order.Unlock()
-	d.mu.Lock()
-	c := d.conn
-	d.playing = c != nil
-	d.mu.Unlock()
-	if c == nil {
-		return nil
-	}
-	frame, err := livewire.ClientEvent{Type: livewire.FixturePlay, ID: exactID, Audio: audio.AppendBase64(nil, pcm)}.Encode()
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", livewire.FixturePlay, err)
-	}
-	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
-}
-
-// played sends the appends that have waited. It does not wait for the network.
-func (d *desk) played() {
-	go func() {
-		d.order.Lock()
-		defer d.order.Unlock()
-		d.mu.Lock()
-		c, due := d.conn, []addition(nil)
-		d.playing = false
-		for i := range d.appends {
-			if a := &d.appends[i]; c != nil && !a.sent {
-				a.sent = true
-				due = append(due, *a)
-			}
-		}
-		d.mu.Unlock()
-		for _, a := range due {
-			if a.write(c) != nil {
-				return // the next read knows why
-			}
-		}
-	}()
-}
-
-// placed takes the acknowledgement of an append. Azure's names none: then it is the oldest of its kind.
-func (d *desk) placed(id, kind string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if at := d.find(id, kind); at >= 0 {
-		d.appends = slices.Delete(d.appends, at, at+1)
-	}
-}
-
-func (d *desk) find(id, kind string) int {
-	return slices.IndexFunc(d.appends, func(a addition) bool {
-		return id != "" && a.id == id || id == "" && livewire.AppendType(a.kind) == kind
-	})
-}
-
-// refused takes an error about an append, and reports whether it was about one that is sent again or kept.
-func (d *desk) refused(id string, e *livewire.Failure) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at := d.find(id, "")
-	if at < 0 || id == "" {
-		return false
-	}
-	if e.Code == livewire.CodeContextIncomplete {
-		return true // the session ends, and the next connection gets it
-	}
-	a := d.appends[at]
-	d.appends = slices.Delete(d.appends, at, at+1)
-	tokens := livewire.Tokens(a.text)
-	if e.Code != livewire.CodeInvalidValue || e.Param != "content" || tokens < 2*leastTokens {
-		return false
-	}
-	go func() { // it has more tokens than estimated
-		d.order.Lock()
-		defer d.order.Unlock()
-		for _, half := range livewire.Split(a.text, tokens/2+1) {
-			_ = d.append(a.kind, a.of, a.own, half) // the next read knows why it failed
-		}
-	}()
-	return true
-}
-
-// leastTokens is the shortest text that is split because the provider has found it too long.
-const leastTokens = 50
