@@ -430,7 +430,7 @@ const WATCH: Readonly<Record<string, string>> = {
   no_handle: "The provider sends no more resumption handles. The gateway replays the conversation to the next connection.",
   busy_handle: "The provider sends resumption handles during answers too. Nothing changes in the call.",
   no_audio: "OpenAI Live sends no sound for a while. The gateway asks a silent model again, and replaces a connection that stays silent.",
-  unplaced: "The model never gets the next text of the gateway, such as a result. The gateway asks it once to say what it owes.",
+  unplaced: "The gateway's next text, such as a result, never reaches the model. The gateway asks the model for it once.",
   undelegated: "The model claims to have done the next work, and delegates nothing. The gateway reports the claim, and the model corrects itself.",
 };
 
