@@ -86,7 +86,7 @@ func hold(t *testing.T, seed uint64, sort uint8, n int) {
 // gets first.
 func TestRetryOwesNothing(t *testing.T) { hold(t, 5844, 76, 220) }
 
-// TestNewsAfterAnInterruption: the user has cut an answer off before the model is told how far a call is.
+// TestNewsAfterAnInterruption: the model gets the progress of a call after the user has interrupted its answer.
 func TestNewsAfterAnInterruption(t *testing.T) { hold(t, 5550, 174, 240) }
 
 // TestStateIsBounded: nothing grows with the length of a call, whatever never ends:

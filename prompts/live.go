@@ -40,8 +40,8 @@ func OpenRequests(open []string) string {
 const UnknownRequest = "The voice has handed over to you what the user wants now, but the words were not transcribed."
 
 // HandedOverAgain is the text model's request if the user has said nothing since the last one.
-const HandedOverAgain = "The voice has handed over to you again, and the user has said nothing new. Do only what is still missing of " +
-	"the user's requests, and nothing that was done or that you still work on."
+const HandedOverAgain = "The voice has asked you again, although the user has said nothing new. Do only the unfinished part of the " +
+	"user's requests, and nothing that is done or that you are working on."
 
 // DropRequest describes the tool drop_request of OpenRequests.
 const DropRequest = "Drops an earlier request that the user has replaced or taken back: its result is not said aloud. What it " +
@@ -87,15 +87,15 @@ func DroppedResult(words, text string) string {
 		"only if the user asks: " + text
 }
 
-// OvertakenAnswer gives a voice an answer about a question that the user has answered meanwhile.
+// OvertakenAnswer gives a voice an answer about an approval request after the user has decided it.
 func OvertakenAnswer(text string) string {
-	return "The user has already answered the approval request that this speaks of, and you know what came of it. For you to know, " +
-		"to say only if the user asks: " + text
+	return "The following is about an approval request that the user has already answered, and you know the outcome. Say it only if " +
+		"the user asks: " + text
 }
 
-// Meanwhile gives the text model the outcome of an approval request while it worked; text is the voice's notice.
+// Meanwhile reports to the working text model that the user has decided an approval request. The voice got text.
 func Meanwhile(text string) string {
-	return "Meanwhile the user has answered an approval request. The voice tells the user about it, so do not: " + text
+	return "The user has just answered an approval request. The voice tells the user the outcome; you need not: " + text
 }
 
 // The voice's words for a delegation without a result.

@@ -181,7 +181,7 @@ func TestClaimIsHeldBack(t *testing.T) {
 				want = "Sure. "
 				stops++
 				if got := c.last(t, "answer.stopped"); got["check"] != "untrue" || got["reason"] != "matched" || got["item_id"] != item {
-					t.Errorf("the client was told %v", got)
+					t.Errorf("the client got %v", got)
 				}
 			}
 			if last["id"] != item || last["text"] != want {
@@ -196,7 +196,7 @@ func TestClaimIsHeldBack(t *testing.T) {
 				}
 			}
 			if n != stops {
-				t.Errorf("the model was told %d times, want %d", n, stops)
+				t.Errorf("the model got %d notices, want %d", n, stops)
 			}
 		}
 		model.Emit(transport.InputCommitted{Item: "u1"})
