@@ -19,7 +19,7 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// asked is a request of an operator, and its answer.
+// asked is a request of an operator and the answer.
 func (r *running) asked(method, path, body string, header ...string) (*http.Response, []byte) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.addr+path, strings.NewReader(body))
@@ -45,7 +45,7 @@ func (r *running) asked(method, path, body string, header ...string) (*http.Resp
 	return resp, got
 }
 
-// speaksWith begins a session with an agent.
+// speaksWith starts a session with an agent.
 func speaksWith(t *testing.T, addr, agent string) (*protocol.Conn, protocol.SessionStarted) {
 	t.Helper()
 	c := dial(t, addr, false)
@@ -55,8 +55,7 @@ func speaksWith(t *testing.T, addr, agent string) (*protocol.Conn, protocol.Sess
 	return c, began
 }
 
-// TestAgentsOfFiles: the agents of a folder are offered, and a session and a message in text get the one
-// that they ask for.
+// TestAgentsOfFiles: the gateway offers the agents of a folder; sessions and text messages get the agent that they name.
 func TestAgentsOfFiles(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--set", "agents.path=../../docs/agents", "--set", "agent.name=Front Desk")
@@ -77,7 +76,7 @@ func TestAgentsOfFiles(t *testing.T) {
 	if _, body := r.asked("GET", "/v1/sessions", ""); json.Unmarshal(body, &list) != nil || len(list.Sessions) != 1 || list.Sessions[0].Agent != "billing" || len(list.Sessions[0].AgentVersion) != 8 {
 		t.Errorf("the sessions are %+v", list.Sessions)
 	}
-	// kb_search is a tool of the agent, image_generate is not, so that nothing is drawn.
+	// The agent has the tool kb_search but not image_generate: no image is made.
 	for _, m := range r.chat(`{"user":"ada","agent":"reception","message":"Generate an image of a fox reading a newspaper"}`) {
 		if _, drawn := m.(*protocol.UIImage); drawn {
 			t.Error("the agent used a tool that is not its own")
@@ -88,8 +87,9 @@ func TestAgentsOfFiles(t *testing.T) {
 	}
 }
 
-// TestBrokenAgentsKeepItFromStarting, with all problems of all files.
-func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
+// TestBrokenAgentsStopTheStart: the gateway does not start with broken agent files, and reports all problems of all
+// files.
+func TestBrokenAgentsStopTheStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -112,7 +112,7 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 		`b.yaml: the file has the agent "c"`, `b.yaml:3: the agent has no key "playbok" (did you mean "playbook"?)`, `default.yaml:4: switch_to names the agent "e"`,
 	} {
 		if !strings.Contains(said, want) {
-			t.Errorf("%s is not told:\n%s", want, said)
+			t.Errorf("%s is not reported:\n%s", want, said)
 		}
 	}
 	if code != exitUsage {
@@ -120,7 +120,7 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 	}
 }
 
-// command runs a command of the program against a running gateway.
+// command runs a command of voicegw against a running gateway.
 func (r *running) command(args ...string) (code int, out, said string) {
 	r.t.Helper()
 	var stdout, stderr console
@@ -130,7 +130,7 @@ func (r *running) command(args ...string) (code int, out, said string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// TestAgentsCommands: an agent is applied, listed, spoken with, changed while it speaks, and deleted.
+// TestAgentsCommands: the commands apply an agent, list it, change it during a session, and delete it.
 func TestAgentsCommands(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -178,8 +178,8 @@ func TestAgentsCommands(t *testing.T) {
 	}
 }
 
-// TestAgentsOfThreeGateways: what is edited at one gateway is offered by all three of a store, and a
-// session that another one takes over keeps the agent as it was.
+// TestAgentsOfThreeGateways: all gateways of a store offer an agent edited at one of them; a session after a takeover
+// keeps the old agent.
 func TestAgentsOfThreeGateways(t *testing.T) {
 	t.Parallel()
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
@@ -210,7 +210,7 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 		for _, r := range gateways {
 			testutil.WaitUntil(t, "all gateways have it", func() bool { return versionAt(r) == version })
 		}
-		t.Logf("all of three gateways told of an edit after %v", time.Since(began))
+		t.Logf("all three gateways offered the edited agent after %v", time.Since(began))
 		return version
 	}
 	first := edit(0, "One.", "If-None-Match", "*")
@@ -219,9 +219,9 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 		t.Fatalf("the session began as %+v", began)
 	}
 	if second := edit(2, "Two.", "If-Match", "*"); second == first {
-		t.Error("the edit has changed nothing")
+		t.Error("the edit changed nothing")
 	}
-	gateways[1].signals <- syscall.SIGTERM // it gives its session up
+	gateways[1].signals <- syscall.SIGTERM // it gives up its session
 	var moving protocol.SessionMoving
 	seq := next(t, c, "session.moving", &moving)
 	var back protocol.SessionStarted
@@ -238,6 +238,6 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 	}
 	_, body := gateways[2].asked("GET", "/v1/sessions/"+began.SessionID, "")
 	if err := json.Unmarshal([]byte(`{"Sessions":[`+string(body)+`]}`), &list); err != nil || list.Sessions[0].Agent != "shop" || list.Sessions[0].AgentVersion != first {
-		t.Errorf("the session goes on as %s, and began with %s", body, first)
+		t.Errorf("the session continues with %s, and started with %s", body, first)
 	}
 }

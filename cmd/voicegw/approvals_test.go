@@ -11,8 +11,8 @@ import (
 	"voicegw/store"
 )
 
-// TestApprovalsLeftOpen: what was approved before a gateway was killed, and has no known
-// outcome, stands in the log of the next one, in voicegw audit --open, and never with a token.
+// TestApprovalsLeftOpen: the log of the next gateway and voicegw audit --open show the approved calls with unknown
+// outcome of a killed gateway, without their tokens.
 func TestApprovalsLeftOpen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

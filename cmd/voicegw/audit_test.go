@@ -14,14 +14,14 @@ import (
 	"voicegw/registry"
 )
 
-// waitFor waits until a program has said something.
+// waitFor waits until a program has printed a text.
 func waitFor(t *testing.T, c *console, text string) {
 	t.Helper()
 	testutil.WaitUntil(t, "it says "+text, func() bool { return strings.Contains(c.String(), text) })
 }
 
-// TestAuditFollows: the last lines that there are, then each as it comes, through a
-// rotation, until interrupted; and a gateway that starts later.
+// TestAuditFollows: audit --follow prints the last lines, then each new line, through a rotation and the start of a
+// gateway, until it is interrupted.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	file, err := audit.OpenFile(audit.FileOptions{Path: path, MaxBytes: 600})
@@ -65,8 +65,8 @@ func TestAuditFollows(t *testing.T) {
 	}
 }
 
-// TestAuditTellsTornLine: the gateway was killed while it wrote.
-func TestAuditTellsTornLine(t *testing.T) {
+// TestAuditTornLine: audit reports the torn line of a gateway that was killed while it wrote.
+func TestAuditTornLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	if err := os.WriteFile(path, []byte(`{"event":"tool_execution","time":"2026-11-`), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,7 @@ import (
 	"voicegw/internal/auth"
 )
 
-// TestLimitsOfPrincipals: what is counted for a key, or for an issuer's user, has the limits of the
-// configuration; everybody else has none.
+// TestLimitsOfPrincipals: the configured limits apply to a key and to a user of an issuer; other callers have no limits.
 func TestLimitsOfPrincipals(t *testing.T) {
 	t.Parallel()
 	key := auth.NewAPIKey()

@@ -25,8 +25,8 @@ func deskOf(t *testing.T, cfg config.Calendar, dataDir string) *calendar.Desk {
 	return desk
 }
 
-// TestFolderOfCalendars: without a word in the configuration events are kept below the
-// data folder, and without a data folder there are no calendars.
+// TestFolderOfCalendars: by default events are stored below the data folder; without a data folder there are no
+// calendars.
 func TestFolderOfCalendars(t *testing.T) {
 	cfg, dir := config.Default().Calendar, t.TempDir()
 	d := calendartest.Draft("Tea", 1)
@@ -52,8 +52,7 @@ func TestFolderOfCalendars(t *testing.T) {
 	}
 }
 
-// TestServersOfCalendars: what is configured is what is asked, with the name and the
-// password that belong to it.
+// TestServersOfCalendars: the gateway sends each configured server its own user name and password.
 func TestServersOfCalendars(t *testing.T) {
 	var asked []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +86,7 @@ func TestServersOfCalendars(t *testing.T) {
 	}
 }
 
-// TestBadCredentials keep the gateway from starting, and their text is not shown.
+// TestBadCredentials: bad credentials stop the start, and the error does not show them.
 func TestBadCredentials(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key.json")
 	cfg := config.Default().Calendar

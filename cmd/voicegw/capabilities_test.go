@@ -27,7 +27,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// embeddings is an endpoint that gives every text the same vector, and counts.
+// embeddings is an endpoint that returns the same vector for every text and counts its requests.
 func embeddings(t *testing.T, asked *atomic.Int64) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,8 +59,8 @@ func embeddings(t *testing.T, asked *atomic.Int64) *httptest.Server {
 	return srv
 }
 
-// TestEmbeddingsAreUsed: a configured endpoint makes the vectors of the records, and
-// of a question; the second process finds those of the records in the cache.
+// TestEmbeddingsAreUsed: the configured endpoint makes the vectors of records and queries; a second process takes those
+// of the records from the cache.
 func TestEmbeddingsAreUsed(t *testing.T) {
 	var asked atomic.Int64
 	srv := embeddings(t, &asked)
@@ -96,9 +96,9 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 	}
 }
 
-// TestQdrantIsAsked: a configured server holds the index; one that refuses keeps the
-// gateway from starting, and the error does not show the key.
-func TestQdrantIsAsked(t *testing.T) {
+// TestQdrantIsUsed: the configured server holds the index; if it refuses, the gateway does not start, and the error does
+// not show the key.
+func TestQdrantIsUsed(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("api-key") != "secret" || !strings.Contains(r.URL.Path, "/collections/mine") {
 			t.Errorf("asked %s with %q", r.URL.Path, r.Header.Get("api-key"))
@@ -136,9 +136,9 @@ func TestBlockedUsers(t *testing.T) {
 	}
 }
 
-// TestTheBuildKnowsWhatIsProvided: what the build lets Needs name is what the program
-// provides, in each mode, no more and no less, and docs/tools-reference.md names it.
-func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
+// TestBuildKnowsCapabilities: the build accepts exactly the capabilities that the program provides in each mode, and
+// docs/tools-reference.md lists them.
+func TestBuildKnowsCapabilities(t *testing.T) {
 	caps, err := openCapabilities(t.Context(), config.Default(), t.TempDir(), store.Options{Memory: true}, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -159,19 +159,18 @@ func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
 				t.Errorf("docs/tools-reference.md does not name %s", need)
 			}
 			if !slices.ContainsFunc(have, func(t reflect.Type) bool { return t.AssignableTo(need) }) {
-				t.Errorf("%s: %s is promised by the build and provided by nobody", mode, need)
+				t.Errorf("%s: the build accepts %s, and the program does not provide it", mode, need)
 			}
 		}
 		for _, has := range have {
 			if !slices.ContainsFunc(types, has.AssignableTo) {
-				t.Errorf("%s: %s is provided, and the build does not know it", mode, has)
+				t.Errorf("%s: the program provides %s, and the build does not know it", mode, has)
 			}
 		}
 	}
 }
 
-// TestBlocksOfATool: a tool tells apart why a user was not shut out, by the registry's
-// errors and not by the store's.
+// TestBlocksOfATool: a tool gets the errors of package registry, not those of the store, if a user cannot be blocked.
 func TestBlocksOfATool(t *testing.T) {
 	s, err := store.Open(t.Context(), store.Options{Memory: true, MostBlocks: 1})
 	if err != nil {
@@ -185,7 +184,7 @@ func TestBlocksOfATool(t *testing.T) {
 	var tools registry.Blocks = blocks{s.Blocks()}
 	until := time.Now().Add(time.Hour)
 	if err := tools.Block(t.Context(), "", until); !errors.Is(err, registry.ErrUser) {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("no user: %v", err)
 	}
 	if err := tools.Block(t.Context(), "ada", until); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// runServe runs serve in a folder with files, and returns its exit code and what it has printed.
+// runServe runs serve in a folder with files, and returns the exit code and the output.
 func runServe(t *testing.T, dir string, environ []string, args ...string) (code int, printed string) {
 	t.Helper()
 	tools := registrytest.Project(t)
@@ -27,7 +27,7 @@ func runServe(t *testing.T, dir string, environ []string, args ...string) (code 
 	return code, out.String()
 }
 
-// stopWhenServing ends a gateway that has started, so that the test sees its exit code.
+// stopWhenServing stops a gateway after its start, so that the test gets its exit code.
 type stopWhenServing struct {
 	io.Writer
 	stop func()
@@ -40,7 +40,7 @@ func (w stopWhenServing) Write(b []byte) (int, error) {
 	return w.Writer.Write(b)
 }
 
-// write makes the files of a folder.
+// write writes files into a folder.
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -54,7 +54,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// tree lists what is in a folder.
+// tree lists the files of a folder.
 func tree(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -67,8 +67,8 @@ func tree(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// TestCheckConfig: what a start refuses, the check refuses too, with the place and without the secrets, and it
-// leaves no file behind.
+// TestCheckConfig: the check refuses the same configurations as a start, names the place, shows no secret and leaves no
+// file behind.
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	const secret = "hush-hush-0123456789abcdef0123456789"
@@ -127,10 +127,10 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestCheckConfigOfAValidOne: the check takes no address, asks no server and makes no file.
+// TestCheckConfigOfAValidOne: the check opens no address, calls no server and creates no file.
 func TestCheckConfigOfAValidOne(t *testing.T) {
 	t.Parallel()
-	r := start(t) // whose address is taken
+	r := start(t) // its address is in use
 	dir := t.TempDir()
 	cert, key, _ := certificate(t)
 	write(t, dir, map[string]string{

@@ -52,7 +52,7 @@ func TestNewChecks(t *testing.T) {
 	}
 }
 
-// laggingModel has words that come late.
+// laggingModel has slow transcripts.
 type laggingModel struct {
 	transport.Transport
 

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestNewToolInAClone goes the way of docs/tools.md in a copy of the project that was
-// never built: a registry that is missing, a new tool, make tools, a call; then an
-// argument that the handler uses before it is generated.
+// TestNewToolInAClone follows docs/tools.md in a copy of the project that was never built: a missing registry, a new
+// tool, make tools, a call; then a handler that uses an argument before it is generated.
 func TestNewToolInAClone(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -58,7 +57,7 @@ type cloned struct {
 	dir string
 }
 
-// run runs a program in the copy, expects its exit code and returns all it wrote.
+// run runs a program in the copy, checks its exit code and returns its output.
 func (c *cloned) run(code int, name string, args ...string) string {
 	c.t.Helper()
 	if strings.HasPrefix(name, "bin/") {
@@ -66,11 +65,11 @@ func (c *cloned) run(code int, name string, args ...string) string {
 	}
 	cmd := exec.CommandContext(c.t.Context(), name, args...)
 	cmd.Dir = c.dir
-	// With the same time, what one run compiles serves the next.
+	// With equal file times, a run reuses the build cache of the run before.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false", "SOURCE_DATE_EPOCH=1767225600")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // its exit code says it
+	_ = cmd.Run() // the exit code is checked below
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		c.t.Fatalf("%s %v: exit code %d, want %d\n%s", name, args, got, code, out.String())
 	}
@@ -89,7 +88,7 @@ func (c *cloned) change(name, old, replacement string) {
 	}
 }
 
-// clone copies what a clone would have.
+// clone copies the files of a clone.
 func clone(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {

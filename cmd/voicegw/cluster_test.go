@@ -12,7 +12,7 @@ import (
 	"voicegw/protocol"
 )
 
-// dial opens a connection of voicegw.v1. back says in the handshake that it is to come back to a session.
+// dial opens a connection of voicegw.v1. back says in the handshake that the client resumes a session.
 func dial(t *testing.T, addr string, back bool) *protocol.Conn {
 	t.Helper()
 	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Back: back, Client: &http.Client{Transport: &http.Transport{}}})
@@ -42,7 +42,7 @@ func say(t *testing.T, c *protocol.Conn, m protocol.ClientMessage) {
 	}
 }
 
-// next reads until a message of that type, and decodes it into m.
+// next reads up to a message of that type and decodes it into m.
 func next(t *testing.T, c *protocol.Conn, typ string, m any) (seq int64) {
 	t.Helper()
 	for {
@@ -64,7 +64,7 @@ func next(t *testing.T, c *protocol.Conn, typ string, m any) (seq int64) {
 	}
 }
 
-// end ends a session for an operator, and returns the answer's status.
+// end ends a session as an operator and returns the HTTP status.
 func (r *running) end(t *testing.T, session string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+r.addr+"/v1/sessions/"+session, nil)
@@ -80,10 +80,9 @@ func (r *running) end(t *testing.T, session string) int {
 	return resp.StatusCode
 }
 
-// TestAClientReachesItsSessionThroughAnotherGateway: two gateways with one store. A client whose
-// connection to the first breaks comes back to the second, and goes on with the session that the
-// first still runs: the model is asked nothing, and no session begins.
-func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
+// TestResumeThroughAnotherGateway: two gateways share a store. A client loses its connection to the first and resumes
+// through the second the session that the first still runs, without a new session or a request to the model.
+func TestResumeThroughAnotherGateway(t *testing.T) {
 	t.Parallel()
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	gateways := make([]*running, 2)
@@ -114,7 +113,7 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 		return err == nil && json.Unmarshal(f.Data, &back) == nil && back.Resumed
 	})
 	if back.SessionID != began.SessionID || back.ResumeToken == began.ResumeToken {
-		t.Errorf("the client came back to %+v", back)
+		t.Errorf("the client resumed %+v", back)
 	}
 	say(t, c2, &protocol.InputText{Text: "Good morning"})
 	var turn protocol.TurnEnded
@@ -127,10 +126,10 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 	var refused protocol.Error
 	next(t, stranger, "error", &refused)
 	if _, err := stranger.Read(); refused.Code != "resume_refused" || protocol.CloseStatus(err) != 4501 {
-		t.Errorf("a stranger was told %+v, and closed with %v", refused, err)
+		t.Errorf("another client got %+v, and was closed with %v", refused, err)
 	}
 
-	// An operator of the second ends the session of the first.
+	// An operator at the second gateway ends the session of the first.
 	if status := second.end(t, "no-such-session"); status != http.StatusNotFound {
 		t.Errorf("an unknown session: %d", status)
 	}
@@ -140,7 +139,7 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 	var ended protocol.SessionEnded
 	next(t, c2, "session.ended", &ended)
 	if _, err := c2.Read(); ended.Reason != "operator_ended" || protocol.CloseStatus(err) != websocket.StatusNormalClosure {
-		t.Errorf("the client was told %q and closed with %v", ended.Reason, err)
+		t.Errorf("the client got %q and was closed with %v", ended.Reason, err)
 	}
 	second.logged("client relayed to its session")
 	first.logged("session ended")

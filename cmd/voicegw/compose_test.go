@@ -11,8 +11,8 @@ import (
 	"voicegw/config"
 )
 
-// TestComposeSettings: each variable that deploy/compose.yaml gives to a gateway is a setting, and
-// together they are a configuration that serves.
+// TestComposeSettings: each variable that deploy/compose.yaml passes to a gateway is a setting, and together they are a
+// valid configuration.
 func TestComposeSettings(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/compose.yaml")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestComposeSettings(t *testing.T) {
 	environ := []string{"VOICEGW_CLUSTER_URL=http://gateway-1:8090"}
 	for name, value := range file.Environment {
 		set := fmt.Sprint(value)
-		if strings.HasPrefix(set, "${") { // a secret that the operator sets, or a key that may be missing
+		if strings.HasPrefix(set, "${") { // a secret of the operator, or an optional key
 			set = strings.Repeat("k", 64)
 			if strings.HasSuffix(name, "_KEY") && !strings.HasPrefix(name, "VOICEGW_") {
 				set = ""

@@ -15,8 +15,8 @@ import (
 	"voicegw/store"
 )
 
-// TestDamagedData: serve does not start with damaged data, says what it is and what to do,
-// and goes on once with the code that it has named; that stands in the audit.
+// TestDamagedData: serve does not start with damaged data and says how to continue; with the code that it printed it
+// starts once, and the audit records that.
 func TestDamagedData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -24,8 +24,8 @@ func TestDamagedData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deed := store.Reservation{Key: "a deed", Lease: time.Minute}
-	e, _, err := kept.Ledger().Reserve(t.Context(), deed)
+	effect := store.Reservation{Key: "a deed", Lease: time.Minute}
+	e, _, err := kept.Ledger().Reserve(t.Context(), effect)
 	if err == nil {
 		err = kept.Ledger().Finish(t.Context(), e, []byte(`{}`))
 	}
@@ -52,10 +52,10 @@ func TestDamagedData(t *testing.T) {
 	code, text := serve()
 	found := regexp.MustCompile(`voicegw serve --accept-damage ([0-9a-f]+)\n`).FindStringSubmatch(text)
 	if code != exitFailure || found == nil || !strings.Contains(text, "ledger: 1 record is missing") || !strings.Contains(text, dir) {
-		t.Fatalf("it ended with %d and said:\n%s", code, text)
+		t.Fatalf("it ended with %d and printed:\n%s", code, text)
 	}
 	if code, text := serve("--accept-damage", "0123abcd"); code != exitFailure || !strings.Contains(text, found[0]) {
-		t.Errorf("with the code of another damage it ended with %d and said:\n%s", code, text)
+		t.Errorf("with the code of another damage it ended with %d and printed:\n%s", code, text)
 	}
 
 	r := start(t, "--data-dir", dir, "--accept-damage", found[1])
@@ -72,14 +72,13 @@ func TestDamagedData(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	if e, fresh, err := kept.Ledger().Reserve(t.Context(), deed); fresh || err != nil || e.State != store.Pending {
-		t.Errorf("the deed may be done again: %t %+v %v", fresh, e, err)
+	if e, fresh, err := kept.Ledger().Reserve(t.Context(), effect); fresh || err != nil || e.State != store.Pending {
+		t.Errorf("the side effect may happen again: %t %+v %v", fresh, e, err)
 	}
 }
 
-// TestBackupAndRestore follows docs/data.md: a backup of a gateway that was stopped is restored later.
-// What had been done before it is known, and what was done after it, which nobody can know any more, is
-// not done again.
+// TestBackupAndRestore follows docs/data.md: after the restore of an older backup no side effect is repeated, neither
+// those of the backup nor the later ones.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
@@ -130,7 +129,7 @@ func TestBackupAndRestore(t *testing.T) {
 	})
 	found := regexp.MustCompile(`voicegw serve --accept-damage ([0-9a-f]+)\n`).FindStringSubmatch(complaints.String())
 	if code != exitFailure || found == nil {
-		t.Fatalf("it ended with %d and said:\n%s", code, complaints.String())
+		t.Fatalf("it ended with %d and printed:\n%s", code, complaints.String())
 	}
 	r := start(t, "--data-dir", dir, "--accept-damage", found[1])
 	r.signals <- os.Interrupt
@@ -138,9 +137,9 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("it ended with %d:\n%s", code, r.err.String())
 	}
 	if e, fresh := do("before the backup"); fresh || e.State != store.Done {
-		t.Errorf("what was done before the backup: done again %t, %v", fresh, e.State)
+		t.Errorf("the side effect before the backup: repeated %t, %v", fresh, e.State)
 	}
 	if e, fresh := do("after the backup"); fresh || e.State == store.Done {
-		t.Errorf("what was done after the backup: done again %t, %v", fresh, e.State)
+		t.Errorf("the side effect after the backup: repeated %t, %v", fresh, e.State)
 	}
 }

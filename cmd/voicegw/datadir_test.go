@@ -20,7 +20,7 @@ import (
 func TestDataDir(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	here, err := os.Getwd() // as the system calls it: a temporary folder may be a link
+	here, err := os.Getwd() // as the system reports it: a temporary folder may be a link
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestDataDir(t *testing.T) {
 		"the user's by default": {nil, []string{"XDG_STATE_HOME=", "HOME=/home/ada"}, "/home/ada/.local/state/voicegw"},
 		"a relative variable":   {nil, []string{"XDG_STATE_HOME=state", "HOME=/home/ada"}, "/home/ada/.local/state/voicegw"},
 		"nowhere":               {nil, []string{"HOME=home"}, ""},
-		"nothing to keep there": {func(c *config.Config) { c.Store.URL, c.Audit.File = "nats://a", setting.Stdout }, nil, ""},
+		"no data folder needed": {func(c *config.Config) { c.Store.URL, c.Audit.File = "nats://a", setting.Stdout }, nil, ""},
 		"only the audit":        {func(c *config.Config) { c.Store.URL = "nats://a" }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,9 +69,8 @@ func TestAuditFile(t *testing.T) {
 	}
 }
 
-// TestStoreElsewhere: a gateway works with a NATS server of its own, without a folder;
-// while that is away it is not ready, and alive; and one that is away from the start
-// is told by its setting.
+// TestStoreElsewhere: a gateway works with an external NATS server and without a folder. Without the server it is alive
+// but not ready; if the server is missing at the start, the error names the setting.
 func TestStoreElsewhere(t *testing.T) {
 	t.Parallel()
 	options := &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
@@ -79,7 +78,7 @@ func TestStoreElsewhere(t *testing.T) {
 	url := nats.ClientURL()
 	_, port, _ := strings.Cut(strings.TrimPrefix(url, "nats://"), ":")
 	var err error
-	if options.Port, err = strconv.Atoi(port); err != nil { // for when it comes back
+	if options.Port, err = strconv.Atoi(port); err != nil { // for its restart
 		t.Fatal(err)
 	}
 	data := filepath.Join(t.TempDir(), "unused")

@@ -23,7 +23,7 @@ import (
 	"voicegw/protocol"
 )
 
-// post sends a request with credentials, and decodes the answer if it is a success.
+// post sends a request with credentials, and decodes a successful answer.
 func post(t *testing.T, addr, path, key, body string, answer any) (status int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path, strings.NewReader(body))
@@ -49,7 +49,7 @@ func post(t *testing.T, addr, path, key, body string, answer any) (status int) {
 	return resp.StatusCode
 }
 
-// speaks begins a session, and returns it once it has started; nil if it is refused.
+// speaks starts a session and returns it after session.started; nil if the gateway refuses it.
 func speaks(t *testing.T, addr, ticket string, o protocol.DialOptions) *protocol.Conn {
 	t.Helper()
 	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", o)
@@ -69,9 +69,9 @@ func speaks(t *testing.T, addr, ticket string, o protocol.DialOptions) *protocol
 	}
 }
 
-// TestDerivedAccessEndsWithItsKey: when the operators' key changes, and when an admin's key goes, everything ends
-// that it has opened: sessions of its own, by tickets and by consoles, also on another gateway; and its tokens,
-// codes and tickets open nothing any more.
+// TestDerivedAccessEndsWithItsKey: after the operators' key changes, or an admin's key is removed, all access derived
+// from it ends on every gateway: its sessions, also those of tickets and consoles, and its unused tokens, codes and
+// tickets.
 func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
@@ -173,7 +173,7 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 			n += strings.Count(r.err.String(), "ending a session with revoked credentials")
 		}
 		if n != ends {
-			t.Errorf("%d sessions have ended, want %d", n, ends)
+			t.Errorf("%d sessions ended, want %d", n, ends)
 		}
 	}
 	ofOperator, ofAdmin := open(before), open(admin.Reveal())
@@ -184,7 +184,7 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 		say(t, c, &protocol.Ping{T: 7})
 		var pong protocol.Pong
 		if next(t, c, "pong", &pong); pong.T != 7 {
-			t.Errorf("the admin's session %s does not go on", name)
+			t.Errorf("the admin's session %s ended", name)
 		}
 	}
 	write(after, "auth:\n  keys:\n    other: {id: bbbbbbbb, sha256: \""+strings.Repeat("2", 64)+"\", scopes: [voice]}\n")
@@ -192,8 +192,8 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 	ended(ofAdmin)
 }
 
-// TestWithdrawnSignerEndsSessions: the session of a token ends soon after its issuer has withdrawn the key that
-// signed the token, without a reload.
+// TestWithdrawnSignerEndsSessions: the session of a token ends soon after its issuer withdraws the signing key, without a
+// reload.
 func TestWithdrawnSignerEndsSessions(t *testing.T) {
 	t.Parallel()
 	signers := []signer{newSigner(t), newSigner(t)}
@@ -222,9 +222,9 @@ func TestWithdrawnSignerEndsSessions(t *testing.T) {
 	var goes *protocol.Conn
 	testutil.WaitUntil(t, "the keys of the issuer are there", func() bool { goes = speaks(t, r.addr, "", bearer(0)); return goes != nil })
 	current.Store(1)
-	stays := speaks(t, r.addr, "", bearer(1)) // its kid is not known, so the keys are fetched
+	stays := speaks(t, r.addr, "", bearer(1)) // the unknown kid makes the gateway fetch the keys
 	if stays == nil {
-		t.Fatal("a token of the new key opens nothing")
+		t.Fatal("a token of the new key is refused")
 	}
 	r.sweeps <- time.Now()
 	if _, last := closedWith(goes); !strings.Contains(last, "operator_ended") {

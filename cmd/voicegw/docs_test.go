@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	// fencedCode and lineCode are the code of a page.
+	// fencedCode and lineCode match the code of a page.
 	fencedCode = regexp.MustCompile("(?ms)^ *```[a-z]*\n(.*?)^ *```")
 	lineCode   = regexp.MustCompile("`([^`\n]+)`")
-	// calledProgram is a call of this program in a line of code, with its arguments.
+	// calledProgram matches a call of this program, with its arguments.
 	calledProgram = regexp.MustCompile(`(?:^|[$;&|(] *|=\S+ +)(?:\./bin/|bin/)?voicegw((?: +[^\s|;&)#]+)+)`)
 )
 
-// TestPagesCallCommandsThatExist checks the commands and flags of voicegw that the pages name in code.
+// TestPagesCallCommandsThatExist checks the commands and flags of voicegw in the code of the docs.
 func TestPagesCallCommandsThatExist(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.Vars{"scripts": ""})
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPagesCallCommandsThatExist(t *testing.T) {
 			for _, m := range calledProgram.FindAllStringSubmatch(line, -1) {
 				args := strings.Fields(m[1])
 				if strings.HasSuffix(args[0], ":") {
-					continue // a line that the program prints
+					continue // output of the program
 				}
 				calls++
 				if wrong := wrongCall(parser.Model.Node, args); wrong != "" {
@@ -70,7 +70,7 @@ func TestPagesCallCommandsThatExist(t *testing.T) {
 	}
 }
 
-// wrongCall names the first command or flag of a call that does not exist; empty if all exist.
+// wrongCall returns the first unknown command or flag of a call; empty if there is none.
 func wrongCall(node *kong.Node, args []string) string {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -82,7 +82,7 @@ func wrongCall(node *kong.Node, args []string) string {
 			case name == "":
 			case at < 0 && node.DefaultCmd != nil:
 				node = node.DefaultCmd
-				i-- // the flag may be the default command's
+				i-- // it may be a flag of the default command
 			case at < 0:
 				return "there is no flag " + arg
 			case !hasValue && !flags[at].IsBool():

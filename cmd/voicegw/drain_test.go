@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// mover is a client whose session moves.
+// mover is a client with a session that moves.
 type mover struct {
 	t     *testing.T
 	conn  *protocol.Conn
@@ -24,7 +24,7 @@ type mover struct {
 	seq   int64
 }
 
-// moves begins a session.
+// moves starts a session.
 func moves(t *testing.T, addr string) *mover {
 	t.Helper()
 	c := &mover{t: t, conn: visit(t, addr, nil)}
@@ -38,12 +38,12 @@ func (c *mover) begun(resumed bool) {
 	var m protocol.SessionStarted
 	c.seq = next(c.t, c.conn, "session.started", &m)
 	if c.id != "" && m.SessionID != c.id || m.Resumed != resumed {
-		c.t.Fatalf("the session %s goes on as %+v", c.id, m)
+		c.t.Fatalf("the session %s continues as %+v", c.id, m)
 	}
 	c.id, c.token = m.SessionID, m.ResumeToken
 }
 
-// asks types something and waits for the answer's end; it returns the turn.
+// asks types a text, waits for the end of the answer and returns the turn.
 func (c *mover) asks(text string) int {
 	c.t.Helper()
 	say(c.t, c.conn, &protocol.InputText{Text: text})
@@ -55,26 +55,25 @@ func (c *mover) asks(text string) int {
 	return turn.Turn
 }
 
-// isMoved fails unless the client is told that its session moves, and is closed with 4007.
+// isMoved fails unless the client gets session.moving and close code 4007.
 func (c *mover) isMoved() {
 	c.t.Helper()
 	var m protocol.SessionMoving
 	c.seq = next(c.t, c.conn, "session.moving", &m)
 	if code, last := closedWith(c.conn); m.Reason != "draining" || code != int(protocol.CloseMoving) {
-		c.t.Errorf("told %+v, then closed with %d after %s", m, code, last)
+		c.t.Errorf("got %+v, then was closed with %d after %s", m, code, last)
 	}
 }
 
-// comesBack connects to its session there.
+// comesBack resumes its session at another gateway.
 func (c *mover) comesBack(addr string) {
 	c.t.Helper()
 	c.conn = visit(c.t, addr, &protocol.Resume{SessionID: c.id, Token: c.token, LastSeq: c.seq})
 	c.begun(true)
 }
 
-// TestSessionsOutliveTheirProcess: a gateway that is alone is stopped and started again. Its client
-// is told to come again, and goes on with its session at the next process: the same id, the next
-// turn.
+// TestSessionsOutliveTheirProcess: a single gateway stops and starts again. Its client is asked to resume, and continues
+// at the next process with the same session id and the next turn.
 func TestSessionsOutliveTheirProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -112,9 +111,9 @@ func pair(t *testing.T, args ...string) (first, second *running) {
 	return both[0], both[1]
 }
 
-// TestSignalMovesSessions: a gateway that gets a signal takes no new session, tells each client that
-// its session moves, and ends; each client goes on at the other gateway. One whose client has hung
-// up is just over. A client that the other gateway carries here is told as well.
+// TestSignalMovesSessions: after a signal a gateway takes no new session, announces the move to each client, also to one
+// connected through the other gateway, and exits. Each session continues at the other gateway, except one without a
+// client, which ends.
 func TestSignalMovesSessions(t *testing.T) {
 	t.Parallel()
 	first, second := pair(t, "--drain-timeout", "12s")
@@ -124,7 +123,7 @@ func TestSignalMovesSessions(t *testing.T) {
 	carried.conn.Abort()
 	first.logged("client lost")
 	testutil.WaitUntil(t, "the client is carried", func() bool {
-		// The directory has the session a moment after it has begun.
+		// The directory lists the session a moment after its start.
 		c := visit(t, second.addr, &protocol.Resume{SessionID: carried.id, Token: carried.token, LastSeq: carried.seq})
 		carried.conn = c
 		f, err := c.Read()
@@ -144,7 +143,7 @@ func TestSignalMovesSessions(t *testing.T) {
 	first.logged("draining")
 	say(t, hungUp.conn, &protocol.End{})
 	testutil.WaitUntil(t, "the gateway is not ready", func() bool { return first.readiness() == "draining" })
-	late := dial(t, first.addr, true) // without back, 503 may come in the handshake
+	late := dial(t, first.addr, true) // without back, the handshake may get a 503
 	say(t, late, &protocol.Start{InputRate: 24000, OutputRate: 24000})
 	if code, last := closedWith(late); code != int(protocol.CloseServerLeaving) {
 		t.Errorf("a new session: closed with %d after %s", code, last)
@@ -159,14 +158,13 @@ func TestSignalMovesSessions(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsADrain: sessions that wait for their turn to move do not keep a gateway that
-// gets a second signal.
+// TestSecondSignalEndsADrain: a second signal ends the gateway although sessions wait to be moved.
 func TestSecondSignalEndsADrain(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--drain-timeout", "24h")
 	first, second := moves(t, r.addr), moves(t, r.addr)
 	r.signals <- syscall.SIGTERM
-	first.isMoved() // the other one would wait for six hours
+	first.isMoved() // the other one would wait six hours
 	r.signals <- syscall.SIGTERM
 	if code, last := closedWith(second.conn); code != int(protocol.CloseServerLeaving) {
 		t.Errorf("closed with %d after %s", code, last)
@@ -176,8 +174,8 @@ func TestSecondSignalEndsADrain(t *testing.T) {
 	}
 }
 
-// TestDrainCommand: an operator drains a gateway. The command shows what happens and returns when
-// nothing is left; the gateway serves on, takes no session, and ends at its signal.
+// TestDrainCommand: the command drains a gateway, shows the progress and returns when no session is left. The gateway
+// still serves, takes no session, and exits at its signal.
 func TestDrainCommand(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--drain-timeout", "24h")
@@ -217,8 +215,8 @@ func TestDrainCommand(t *testing.T) {
 	}
 }
 
-// TestDrainProgressInWords: what is left is named; a kind of which nothing is left is not.
-func TestDrainProgressInWords(t *testing.T) {
+// TestDrainProgressText: the text names the kinds of which some are left, and no others.
+func TestDrainProgressText(t *testing.T) {
 	for want, p := range map[string]protocol.DrainProgress{
 		"not draining": {},
 		"draining: 12 sessions moved, 3 sessions (1 without a client), 2 clients of other gateways, 1 text message left": {

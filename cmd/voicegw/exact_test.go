@@ -12,7 +12,7 @@ import (
 	"voicegw/config/setting"
 )
 
-// TestSpeaker: without configuration the simulator says sentences, an OpenAI provider is asked by itself, and wrong recordings
+// TestSpeaker: by default the simulator speaks exact sentences, an OpenAI provider uses its own API, and bad recordings
 // are a problem of their setting.
 func TestSpeaker(t *testing.T) {
 	cfg := config.Default()
@@ -26,7 +26,7 @@ func TestSpeaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	if clip, err := s.Speak(t.Context(), "This call is recorded."); err != nil || clip.Duration() < time.Second {
-		t.Errorf("the simulator said %s, %v", clip.Duration(), err)
+		t.Errorf("the simulator spoke %s, %v", clip.Duration(), err)
 	}
 	if s, err := newSpeaker(config.Default(), nil); s != nil || err != nil {
 		t.Errorf("without a provider there is %v, %v", s, err)

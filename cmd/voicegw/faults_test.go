@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// panelScenario answers in words, and calls a tool for a user who asks for it.
+// panelScenario answers in text, and calls a tool for a user who asks for it.
 const panelScenario = `
 rules:
   - when: {text: search}
@@ -29,18 +29,18 @@ rules:
 otherwise: nothing
 `
 
-// caller is a client that inspects its session, in the same way on every wire.
+// caller is a client that inspects its session, the same on every wire.
 type caller struct {
 	t    *testing.T
 	r    *running
 	conn *protocol.Conn
 	id   string
-	got  chan protocol.ServerMessage // from the reading goroutine, which closes it
-	code int                         // the close code, once got is closed
-	seen []string                    // types of what came, with what tells them apart
+	got  chan protocol.ServerMessage // of the reading goroutine, which closes it
+	code int                         // the close code, valid once got is closed
+	seen []string                    // the types of the messages, with distinguishing details
 }
 
-// phone begins a session of a provider.
+// phone starts a session of a provider.
 func (r *running) phone(t *testing.T, provider string) *caller {
 	t.Helper()
 	conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{Key: r.key()})
@@ -63,7 +63,7 @@ func (r *running) phone(t *testing.T, provider string) *caller {
 	return c
 }
 
-// read hands over what comes, and reports items as played as soon as they are complete.
+// read passes messages on, and reports items as played as soon as they are complete.
 func (c *caller) read() {
 	defer close(c.got)
 	for {
@@ -93,7 +93,7 @@ func (c *caller) say(m protocol.ClientMessage) {
 		c.t.Error(err)
 		return
 	}
-	// Where the session is over, reading says so.
+	// After the session, the reader reports the error.
 	_ = c.conn.WriteText(text)
 }
 
@@ -119,7 +119,7 @@ func hear[M protocol.ServerMessage](c *caller) (m M) {
 	}
 }
 
-// shortOf is a message in a word or two.
+// shortOf describes a message in one or two words.
 func shortOf(m protocol.ServerMessage) string {
 	h := protocol.HeaderOf(m)
 	switch m := m.(type) {
@@ -150,7 +150,7 @@ func (c *caller) answered() *protocol.TurnEnded {
 	return hear[*protocol.TurnEnded](c)
 }
 
-// press commits a fault on the caller's connection, and returns when it comes.
+// press applies a fault to the caller's connection, and returns when it happens.
 func (c *caller) press(body string) string {
 	c.t.Helper()
 	status, answer := c.r.post(c.t, "/v1/simulator/faults", `{"session_id":"`+c.id+`",`+body+`}`)
@@ -184,7 +184,7 @@ func (r *running) post(t *testing.T, path, body string) (int, []byte) {
 	return resp.StatusCode, answer.Bytes()
 }
 
-// get asks for something and reads it into v.
+// get requests a path and decodes the answer into v.
 func (r *running) get(t *testing.T, path string, v any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.addr+path, nil)
@@ -202,8 +202,7 @@ func (r *running) get(t *testing.T, path string, v any) {
 	}
 }
 
-// counted is a number in the line that the log has of the caller's end, which it brings
-// about.
+// counted ends the call and returns a number of the log line about its end.
 func (c *caller) counted(name string) any {
 	c.t.Helper()
 	c.say(&protocol.End{})
@@ -222,7 +221,7 @@ func (c *caller) counted(name string) any {
 	return value
 }
 
-// record is what the next call's record says of some of its fields.
+// record returns some fields of the record of the next call.
 func (c *caller) record(fields ...string) string {
 	c.t.Helper()
 	var record map[string]any
@@ -236,7 +235,7 @@ func (c *caller) record(fields ...string) string {
 	return strings.Join(said, " ")
 }
 
-// survives: the fault is no more than a pause, and the next turn has its answer.
+// survives: the fault only causes a pause, and the next turn is answered.
 func survives(c *caller, _ string) {
 	c.ask("hello")
 	if end := c.answered(); end.Status != "completed" {
@@ -244,8 +243,7 @@ func survives(c *caller, _ string) {
 	}
 }
 
-// isReplaced: the connection to the model is over, and the session goes on over another one: the
-// next turn has its answer.
+// isReplaced: the session continues over another connection to the model, and the next turn is answered.
 func isReplaced(c *caller, wire string) {
 	c.t.Helper()
 	testutil.WaitUntil(c.t, "the model's connection was replaced", func() bool {
@@ -259,7 +257,7 @@ func isReplaced(c *caller, wire string) {
 	survives(c, wire)
 }
 
-// onEach is what a client sees that differs where the wires do.
+// onEach holds the differences between the wires that a client sees.
 func onEach(gemini, openai func(*caller, string)) func(*caller, string) {
 	return func(c *caller, wire string) {
 		if wire == wireGemini {
@@ -270,7 +268,7 @@ func onEach(gemini, openai func(*caller, string)) func(*caller, string) {
 	}
 }
 
-// panel is each fault, when it comes, and what the client sees of it.
+// panel lists each fault, when it happens, and its effect on the client.
 var panel = []struct {
 	press, when string
 	sees        func(c *caller, wire string)
@@ -303,9 +301,9 @@ var panel = []struct {
 		}
 	}},
 	{`"do":"slow_read","for_ms":600`, "now", func(c *caller, _ string) {
-		<-time.After(100 * time.Millisecond) // until it reads slowly
+		<-time.After(100 * time.Millisecond) // until its slow reading begins
 		began := time.Now()
-		for range 2 { // the first one is being waited for already
+		for range 2 { // the gateway already waits for the first one
 			if err := c.conn.WriteAudio(make([]byte, 640)); err != nil {
 				c.t.Fatal(err)
 			}
@@ -329,7 +327,7 @@ var panel = []struct {
 		}
 	}},
 	{`"do":"quota"`, "now", onEach(func(c *caller, _ string) {
-		// Gemini closes the connection. Another one would be refused, too, so the session ends and says why.
+		// Gemini closes the connection and would refuse another, so the session ends with the reason.
 		if m := hear[*protocol.SessionEnded](c); m.Reason != "provider_refused" {
 			c.t.Errorf("%+v", m)
 		}
@@ -389,11 +387,11 @@ var panel = []struct {
 	{`"do":"late_handle","for_ms":100`, "now", survives},
 	{`"do":"no_handle"`, "now", survives},
 	{`"do":"busy_handle"`, "now", survives},
-	// They concern OpenAI Live alone; package sim/live tests them.
+	// Only OpenAI Live has these; package sim/live tests them.
 	{`"do":"no_audio"`, "now", survives},
 	{`"do":"unplaced"`, "now", survives},
 	{`"do":"undelegated"`, "next_call", survives},
-	// An answer may cross the cancellation; OpenAI's call is not complete when it comes.
+	// An answer may cross the cancellation; OpenAI's call is still incomplete at that time.
 	{`"do":"cancel_call","for_ms":0`, "next_call", onEach(func(c *caller, wire string) {
 		c.ask("search")
 		c.record("delivered")
@@ -408,8 +406,8 @@ var panel = []struct {
 	})},
 }
 
-// TestFaultPanel: each fault is pressed for a session over each wire, while many others go
-// on, and its client alone sees what the fault is.
+// TestFaultPanel: each fault is applied to one of many sessions over each wire; only that session's client sees its
+// effect.
 func TestFaultPanel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "panel.yaml")
 	if err := os.WriteFile(file, []byte(panelScenario), 0o600); err != nil {
@@ -452,7 +450,7 @@ func TestFaultPanel(t *testing.T) {
 		c.answered()
 		want := "session.started, inspect.state, turn.started"
 		if seen := strings.Join(c.seen, ", "); !strings.HasPrefix(seen, want) || strings.Contains(seen, "error") || !strings.HasSuffix(seen, "turn.ended completed") {
-			t.Errorf("somebody else saw %s", seen)
+			t.Errorf("another client saw %s", seen)
 		}
 	}
 	for _, f := range list.Faults {
@@ -469,9 +467,8 @@ func TestFaultPanel(t *testing.T) {
 	}
 }
 
-// TestWhatThereIsToChooseFrom: a gateway without keys offers the simulated providers, with
-// their own models and voices.
-func TestWhatThereIsToChooseFrom(t *testing.T) {
+// TestProviderChoice: a gateway without keys offers the simulated providers, with their own models and voices.
+func TestProviderChoice(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--provider", "openai", "--set", "providers.gemini.voice=Kore")
 	var got struct {
@@ -498,8 +495,8 @@ func TestWhatThereIsToChooseFrom(t *testing.T) {
 	}
 }
 
-// TestAnEndIsToldToClients: the model's announced end stands beside it, and the log has it.
-func TestAnEndIsToldToClients(t *testing.T) {
+// TestModelEndIsShown: the announced end of a model is listed with the model and logged.
+func TestModelEndIsShown(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--set", "providers.openai.model=gpt-realtime")
 	var got struct {
@@ -522,8 +519,8 @@ func TestAnEndIsToldToClients(t *testing.T) {
 	}
 }
 
-// TestWithoutASimulator: a gateway of real providers has nothing to press.
-func TestWithoutASimulator(t *testing.T) {
+// TestFaultsWithoutASimulator: a gateway of real providers offers no faults.
+func TestFaultsWithoutASimulator(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--set", "providers.openai.base_url=http://127.0.0.1:1/v1", "--provider", "openai")
 	var got struct {

@@ -21,7 +21,7 @@ import (
 
 const exampleSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// foreignConfig writes a configuration with the tools in a directory and the settings of the example.
+// foreignConfig writes a configuration with the tools of a folder and the settings of the example.
 func foreignConfig(t *testing.T, tools, base, secret string) string {
 	t.Helper()
 	tools, err := filepath.Abs(tools)
@@ -38,7 +38,7 @@ func foreignConfig(t *testing.T, tools, base, secret string) string {
 
 const httpTools = "../../examples/http-tools/"
 
-// TestExampleReceivers: the example tool works with each example receiver, which refuse another's signature.
+// TestExampleReceivers: the example tool works with each example receiver, and each refuses a wrong signature.
 func TestExampleReceivers(t *testing.T) {
 	t.Parallel()
 	data := registrytest.Project(t)
@@ -47,7 +47,7 @@ func TestExampleReceivers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "TypeScript" { // Node 20 does not remove the types
+			if name == "TypeScript" { // Node 20 does not strip types
 				made := esbuild.Build(esbuild.BuildOptions{EntryPoints: []string{command[1]}, Format: esbuild.FormatESModule})
 				file := filepath.Join(t.TempDir(), "receiver.mjs")
 				if len(made.Errors) > 0 || os.WriteFile(file, made.OutputFiles[0].Contents, 0o600) != nil {
@@ -105,8 +105,8 @@ func TestExampleReceivers(t *testing.T) {
 	}
 }
 
-// TestChangedForeignTools: changed files are loaded while the gateway runs, with another version; files with errors and
-// names that are taken change nothing.
+// TestChangedForeignTools: the running gateway loads changed files as another version; broken files and duplicate names
+// change nothing.
 func TestChangedForeignTools(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -153,7 +153,7 @@ func TestChangedForeignTools(t *testing.T) {
 	testutil.WaitUntil(t, "another version by an imported file", func() bool { return strings.Count(r.err.String(), again) > before })
 }
 
-// TestToolFiles: the state of the files changes with every file, but of packages only if npm has changed them.
+// TestToolFiles: the state changes with every file, but with a package only if npm changed it.
 func TestToolFiles(t *testing.T) {
 	dir, lock := t.TempDir(), filepath.Join(t.TempDir(), "mcp.lock.json")
 	if err := os.MkdirAll(filepath.Join(dir, "node_modules", "p"), 0o700); err != nil {
@@ -181,7 +181,7 @@ func TestToolFiles(t *testing.T) {
 	}
 }
 
-// foreignCommand runs a command of tools, in this process.
+// foreignCommand runs a "tools" command in this process.
 func foreignCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out, errs console
@@ -191,7 +191,7 @@ func foreignCommand(t *testing.T, args ...string) (int, string) {
 	return code, out.String() + errs.String()
 }
 
-// TestNewForeignTools: new tools in JavaScript and over HTTP have no errors, and can be called.
+// TestNewForeignTools: newly created tools in JavaScript and over HTTP have no errors and can be called.
 func TestNewForeignTools(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -230,7 +230,7 @@ func TestNewForeignTools(t *testing.T) {
 	}
 }
 
-// TestExampleInJavaScript: the example tool converts money with a service, and reports its failures.
+// TestExampleInJavaScript: the example tool converts money with a service, and reports the failures of the service.
 func TestExampleInJavaScript(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.Abs("../../examples/js-tools")
@@ -257,7 +257,7 @@ func TestExampleInJavaScript(t *testing.T) {
 	}
 }
 
-// TestForeignToolsMustBeRight: the gateway does not start with tools that it cannot use, and says where the problem is.
+// TestForeignToolsMustBeRight: the gateway does not start with broken tools, and names the place of each problem.
 func TestForeignToolsMustBeRight(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

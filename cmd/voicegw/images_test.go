@@ -17,7 +17,7 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// chat sends one message and returns what the gateway answers with.
+// chat sends one message and returns the answer.
 func (r *running) chat(body string) []protocol.ServerMessage {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.addr+"/v1/chat", strings.NewReader(body))
@@ -49,9 +49,8 @@ func (r *running) chat(body string) []protocol.ServerMessage {
 	return all
 }
 
-// TestImageInChat: without any key, the agent that is asked for an image has the
-// simulator draw it, the client is shown where it is, the model is given no bytes, and
-// the gateway serves it, also when it has been started again.
+// TestImageInChat: without keys the simulator makes the image that a user asks for. The client gets its address, the
+// model no bytes, and the gateway serves it, also after a restart.
 func TestImageInChat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,7 +98,7 @@ func TestImageInChat(t *testing.T) {
 	}
 }
 
-// TestToolsCallShowsImages: the author of a tool is told what a client would be shown.
+// TestToolsCallShowsImages: "tools call" prints the images that a client would see.
 func TestToolsCallShowsImages(t *testing.T) {
 	t.Parallel()
 	var told struct {
@@ -125,8 +124,8 @@ func TestToolsCallShowsImages(t *testing.T) {
 	}
 }
 
-// TestWhoMakesImages: a key goes only to the server that it was given for.
-func TestWhoMakesImages(t *testing.T) {
+// TestImageMakers: a key is sent only to its own server.
+func TestImageMakers(t *testing.T) {
 	key := setting.NewSecret
 	for name, tc := range map[string]struct {
 		set  func(*config.Config)

@@ -10,9 +10,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestTicketThatLetsLookInside: where there is a key, nobody is shown the inside of a
-// session but the holder of a ticket that was made for it.
-func TestTicketThatLetsLookInside(t *testing.T) {
+// TestInspectTicket: with a key configured, only a client with a ticket made for it inspects its session.
+func TestInspectTicket(t *testing.T) {
 	t.Parallel()
 	const key = "0123456789abcdef-key"
 	r := start(t, "--set", "api_key="+key, "--set", "drain_timeout=1s")

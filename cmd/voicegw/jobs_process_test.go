@@ -23,22 +23,22 @@ import (
 	"voicegw/registry/spec"
 )
 
-// jobsEnv names the folder that a gateway's tool works in which takes long: it appends a line for each attempt
-// to "attempts", and waits until there is a file "go".
+// jobsEnv names the folder of the slow tool, which appends a line for each attempt to "attempts" and waits until the file
+// "go" exists.
 const jobsEnv = "TEST_JOBS"
 
-// jobPayload is what the tool's work needs.
+// jobPayload is the payload of the job.
 type jobPayload struct {
 	Year string `json:"ref"`
 }
 
-// jobHandlers are the handlers of the tool, which works in a folder.
+// jobHandlers returns the handlers of the tool, which works in a folder.
 func jobHandlers(dir string) map[string]registry.Handler {
 	begin := func(_ context.Context, call registry.Call[jobPayload, struct{}]) (registry.Result, error) {
 		return registry.Result{Job: &registry.NewJob{Payload: call.Args, Told: "The report is being made."}}, nil
 	}
 	work := func(ctx context.Context, w registry.Work[jobPayload, struct{}]) (registry.Result, error) {
-		if err := do(filepath.Join(dir, "attempts"), deed{w.Job, w.IdempotencyKey, w.Payload.Year, w.Attempt}); err != nil {
+		if err := do(filepath.Join(dir, "attempts"), effect{w.Job, w.IdempotencyKey, w.Payload.Year, w.Attempt}); err != nil {
 			return registry.Result{}, err
 		}
 		for {
@@ -55,7 +55,7 @@ func jobHandlers(dir string) map[string]registry.Handler {
 	return map[string]registry.Handler{"report_make": registry.BindWork(registry.Bind(begin), work)}
 }
 
-// jobRegistry writes the registry of the tool into a file, and returns its path.
+// jobRegistry writes the tool's registry into a file and returns its path.
 func jobRegistry(t *testing.T) string {
 	t.Helper()
 	object := json.RawMessage(`{"type":"object","properties":{"ref":{"type":"string","minLength":1}},"required":["ref"],"additionalProperties":false}`)
@@ -74,12 +74,12 @@ func jobRegistry(t *testing.T) string {
 	return path
 }
 
-// reporter is a model behind Chat Completions that calls the tool if the user asks for a report, and says
-// something otherwise. It keeps the requests.
+// reporter is a Chat Completions model that calls the tool for a user who asks for a report, and answers with a text
+// otherwise. It records the requests.
 type reporter struct {
 	url string
 
-	mu    sync.Mutex // guards the following field
+	mu    sync.Mutex // guards the next field
 	asked []string
 }
 
@@ -122,8 +122,8 @@ func (m *reporter) last() string {
 	return m.asked[len(m.asked)-1]
 }
 
-// TestJobOfAKilledGateway: a gateway is killed, or told to end, while it does long work. The next process on
-// the same data folder does it again under the same key, and the conversation is told of the result once.
+// TestJobOfAKilledGateway: a gateway is killed or stopped during a job. The next process on the data folder repeats the
+// job under the same key, and the conversation gets the result once.
 func TestJobOfAKilledGateway(t *testing.T) {
 	for name, leaves := range map[string]bool{"killed": false, "told to end": true} {
 		t.Run(name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestJobOfAKilledGateway(t *testing.T) {
 					t.Fatalf("%q: %+v", text, got)
 				}
 			}
-			attempts := func() (all []deed) {
-				for _, some := range (world{filepath.Join(folder, "attempts")}).deeds(t) {
+			attempts := func() (all []effect) {
+				for _, some := range (world{filepath.Join(folder, "attempts")}).effects(t) {
 					all = append(all, some...)
 				}
 				return all
@@ -156,7 +156,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 			first := serve()
 			say("The report, please.")
 			if got := model.last(); !strings.Contains(got, "The report is being made.") || !strings.Contains(got, `job-`) {
-				t.Errorf("the model was told at once: %s", got)
+				t.Errorf("the model got the result at once: %s", got)
 			}
 			testutil.WaitUntil(t, "the work begins", func() bool { return len(attempts()) == 1 })
 			if leaves {
@@ -170,7 +170,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 			testutil.WaitUntil(t, "the work begins again", func() bool { return len(attempts()) == 2 })
 			say("Is it done?")
 			if strings.Contains(model.last(), "has ended") {
-				t.Errorf("the model was told of an end too early: %s", model.last())
+				t.Errorf("the model got the result too early: %s", model.last())
 			}
 			if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -185,7 +185,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 			second.signal(syscall.SIGTERM)
 			second.exits()
 			got := attempts()
-			again := map[bool]int{true: 1, false: 2}[leaves] // a process that ends by itself has not failed
+			again := map[bool]int{true: 1, false: 2}[leaves] // a stopped process does not count as a failed attempt
 			if len(got) != 2 || got[0].Tool != got[1].Tool || got[0].Ref != got[1].Ref || got[0].Ref == "" || got[1].PID != again {
 				t.Errorf("the attempts: %+v", got)
 			}
@@ -202,7 +202,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 	}
 }
 
-// testHandlers are the handlers of the tools of a test's gateway; nil for those of the project.
+// testHandlers are the tool handlers of a test's gateway; nil means those of the project.
 func testHandlers() map[string]registry.Handler {
 	if dir := os.Getenv(jobsEnv); dir != "" {
 		return jobHandlers(dir)

@@ -12,8 +12,7 @@ import (
 	"voicegw/protocol"
 )
 
-// reportByVoice is a model that calls the tool if the user asks for a report, and says it when it is told of a
-// result.
+// reportByVoice is a model that calls the tool for a user who asks for a report, and speaks the result.
 const reportByVoice = `name: report
 rules:
   - when: {text: 'Anything else'}
@@ -30,7 +29,7 @@ rules:
     do: [say: Very well.]
 `
 
-// answered reads until a turn has ended, and returns what the model said in it.
+// answered reads to the end of a turn and returns the model's text.
 func (c *mover) answered() (said string) {
 	c.t.Helper()
 	for {
@@ -43,8 +42,8 @@ func (c *mover) answered() (said string) {
 	}
 }
 
-// TestJobOfAVoiceSession: long work that a voice session has begun ends while the session runs, and its model
-// tells the user in a turn of its own, once: with a conversation, and without one.
+// TestJobOfAVoiceSession: a job of a voice session ends during the session, and the model tells the user once, in a turn
+// of its own; with a conversation and without one.
 func TestJobOfAVoiceSession(t *testing.T) {
 	for name, talk := range map[string]string{"of a conversation": "c-0123456789abcdef0123456789", "without one": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -62,20 +61,20 @@ func TestJobOfAVoiceSession(t *testing.T) {
 			}
 			say(t, c.conn, &protocol.InputText{Text: "Thank you."})
 			if said := c.answered(); said != "Very well." {
-				t.Errorf("after the result the model said %q", said)
+				t.Errorf("after the result the model spoke %q", said)
 			}
 			gateway.signal(syscall.SIGTERM)
 			gateway.exits()
 			if n := strings.Count(gateway.said.String(), "the end of a job was reported to the model"); n != 1 {
-				t.Errorf("the model was told %d times:\n%s", n, gateway.said)
+				t.Errorf("the model got the result %d times:\n%s", n, gateway.said)
 			}
 		})
 	}
 }
 
-// TestJobOfAKilledVoiceSession: a voice session has begun long work, and its gateway is killed in the middle. The next
-// process does the work again, and the conversation is told of the result once, in speech: the session that its client
-// comes back to, with a conversation and without one, and the next session of a conversation whose caller has gone.
+// TestJobOfAKilledVoiceSession: a gateway is killed during a job of a voice session. The next process repeats the job and
+// the result is spoken once: in the resumed session, with or without a conversation, or in the next session of the
+// conversation if the caller hung up.
 func TestJobOfAKilledVoiceSession(t *testing.T) {
 	const conversation = "c-0123456789abcdef0123456789"
 	for name, c := range map[string]struct {
@@ -108,7 +107,7 @@ func TestJobOfAKilledVoiceSession(t *testing.T) {
 			caller.hears("Your report is ready.")
 			say(t, caller.conn, &protocol.InputText{Text: "Thank you."})
 			if said := caller.answered(); said != "Very well." {
-				t.Errorf("after the result the model said %q", said)
+				t.Errorf("after the result the model spoke %q", said)
 			}
 			if c.talk != "" {
 				say(t, caller.conn, &protocol.End{})
@@ -135,8 +134,8 @@ func TestJobOfAKilledVoiceSession(t *testing.T) {
 	}
 }
 
-// hears reads until the model has said that, and its turn has ended. A client that comes back may be told the last words
-// again before.
+// hears reads until the model has spoken a text and its turn has ended. After a resume the last text may be sent again
+// first.
 func (c *mover) hears(words string) {
 	c.t.Helper()
 	for {
@@ -149,7 +148,7 @@ func (c *mover) hears(words string) {
 	}
 }
 
-// reportingByVoice is a gateway with the tool that takes long, and a model that calls it.
+// reportingByVoice is a gateway with the slow tool, and a model that calls it.
 type reportingByVoice struct {
 	t                                   *testing.T
 	folder, data, addr, tools, scenario string
@@ -172,7 +171,7 @@ func (v *reportingByVoice) serve() *child {
 	return c
 }
 
-// calls begins a session of a conversation, or of none.
+// calls starts a session, with or without a conversation.
 func (v *reportingByVoice) calls(talk string) *mover {
 	c := &mover{t: v.t, conn: dial(v.t, v.addr, false)}
 	say(v.t, c.conn, &protocol.Start{InputRate: 24000, OutputRate: 24000, ConversationID: talk})
@@ -180,15 +179,15 @@ func (v *reportingByVoice) calls(talk string) *mover {
 	return c
 }
 
-// attempts is how often the work has begun.
+// attempts returns the number of attempts at the job.
 func (v *reportingByVoice) attempts(t *testing.T) (n int) {
-	for _, some := range (world{filepath.Join(v.folder, "attempts")}).deeds(t) {
+	for _, some := range (world{filepath.Join(v.folder, "attempts")}).effects(t) {
 		n += len(some)
 	}
 	return n
 }
 
-// finish lets the work end.
+// finish lets the job end.
 func (v *reportingByVoice) finish(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(v.folder, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)

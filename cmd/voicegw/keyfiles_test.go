@@ -31,7 +31,7 @@ func newSigner(t *testing.T) signer {
 	return signer{key}
 }
 
-// publish puts the key's public half where the gateway reads it: in another file first, which replaces it.
+// publish replaces the public key file that the gateway reads, atomically.
 func (s signer) publish(t *testing.T, file string) {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
@@ -53,8 +53,8 @@ func (s signer) token() string {
 	return text + "." + part(ed25519.Sign(s.key, []byte(text)))
 }
 
-// TestKeysFileIsWatched: a file with an issuer's keys that is replaced counts without a reload by a person.
-// What is not a key changes nothing.
+// TestKeysFileIsWatched: the gateway loads a replaced key file of an issuer without a reload. An invalid file changes
+// nothing.
 func TestKeysFileIsWatched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestKeysFileIsWatched(t *testing.T) {
 		return resp.StatusCode
 	}
 	if a, b := status(first), status(second); a >= 400 || b != http.StatusUnauthorized {
-		t.Fatalf("its own key: %d, a stranger's: %d", a, b)
+		t.Fatalf("its own key: %d, another key: %d", a, b)
 	}
 
 	if err := os.WriteFile(keys+".new", []byte("nothing"), 0o600); err != nil {
@@ -92,7 +92,7 @@ func TestKeysFileIsWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := r.logged("invalid configuration; keeping the current one"); !strings.Contains(fmt.Sprint(said), "keys") {
-		t.Errorf("the log says %v", said)
+		t.Errorf("the log has %v", said)
 	}
 	if got := status(first); got >= 400 {
 		t.Errorf("after an invalid file its own key gets %d", got)
@@ -105,8 +105,7 @@ func TestKeysFileIsWatched(t *testing.T) {
 	}
 }
 
-// TestKeysChanged: keys that are others than those that count are tried once; a file that is missing, and one
-// that has the same keys again, are not.
+// TestKeysChanged: changed keys are tried once; a missing file or unchanged keys are not tried.
 func TestKeysChanged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.pem")
 	cfg := config.Default()

@@ -33,17 +33,17 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestWhatDoesNotEndIsLeft: a part that does not end holds the program for its time, or until
-// another signal comes, and is named; what ends is waited for.
-func TestWhatDoesNotEndIsLeft(t *testing.T) {
+// TestStuckPartsAreLeft: the program waits for each part, but for a part that does not end only until its time is over or
+// another signal arrives; then it names it.
+func TestStuckPartsAreLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hangs, signal bool
 		took          time.Duration
 		want          string // the error; empty for none
 	}{
-		"all ends":                           {took: time.Second},
-		"the store hangs":                    {hangs: true, took: closeTime, want: "the store did not end within 15s"},
-		"the store hangs, and a signal came": {hangs: true, signal: true, took: 3 * time.Second, want: "the store did not end when another signal came"},
+		"all ends":                              {took: time.Second},
+		"the store hangs":                       {hangs: true, took: closeTime, want: "the store did not end within 15s"},
+		"the store hangs, and a signal arrives": {hangs: true, signal: true, took: 3 * time.Second, want: "the store did not end when another signal came"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWhatDoesNotEndIsLeft(t *testing.T) {
 	}
 }
 
-// unreachable is a provider that never answers, and heeds no context.
+// unreachable is a provider that never answers and ignores its context.
 type unreachable struct{ release chan struct{} }
 
 func (unreachable) Name() string                                   { return "fake" }
@@ -89,9 +89,9 @@ func (u unreachable) Connect(context.Context, transport.Setup) (transport.Conn, 
 	return nil, errors.New("released")
 }
 
-// deadLine is a client that has sent session.start, and takes everything.
+// deadLine is a client that has sent session.start and accepts all messages.
 type deadLine struct {
-	session.Client // nil: it is asked for nothing else
+	session.Client // nil: no other method is called
 	once           sync.Once
 }
 
@@ -108,7 +108,7 @@ func (*deadLine) Ready() bool                              { return true }
 func (*deadLine) Close(websocket.StatusCode, string) error { return nil }
 func (*deadLine) Abort()                                   {}
 
-// noTexts is a text agent that nobody asks.
+// noTexts is a text agent that is not called.
 func noTexts(t *testing.T) *chat.Agent {
 	t.Helper()
 	executor := execute.New(execute.Options{})
@@ -120,8 +120,8 @@ func noTexts(t *testing.T) *chat.Agent {
 	return a
 }
 
-// TestASessionThatHangsIsLeft: a provider that heeds nothing holds the program until its time is
-// over, or a little longer than a second signal; each session that is left is in the log.
+// TestASessionThatHangsIsLeft: a stuck provider delays the exit until its time is over, or until shortly after a second
+// signal; the log names each session that is left.
 func TestASessionThatHangsIsLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		second  bool
@@ -167,8 +167,8 @@ func TestASessionThatHangsIsLeft(t *testing.T) {
 	}
 }
 
-// TestToolsThatHeedNothingAreNamed.
-func TestToolsThatHeedNothingAreNamed(t *testing.T) {
+// TestStuckToolsAreNamed: the error names the tools that are still running.
+func TestStuckToolsAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer func() { close(release); synctest.Wait() }()
@@ -181,10 +181,9 @@ func TestToolsThatHeedNothingAreNamed(t *testing.T) {
 	})
 }
 
-// TestSignalEndsWhoConnects: a provider takes connections and says nothing, or refuses half of
-// the handshakes with a body. Sessions are being opened when the signal comes; every caller
-// gets an answer, and the program ends.
-func TestSignalEndsWhoConnects(t *testing.T) {
+// TestSignalDuringConnects: sessions are being opened when the signal arrives, while the provider does not answer or
+// refuses half of the handshakes. Each caller gets an answer, and the program exits.
+func TestSignalDuringConnects(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(t *testing.T, ln net.Listener, asked func()){
 		"silent": func(t *testing.T, ln net.Listener, asked func()) {
@@ -205,7 +204,7 @@ func TestSignalEndsWhoConnects(t *testing.T) {
 					http.Error(w, "Too busy.", http.StatusServiceUnavailable)
 					return
 				}
-				c, err := websocket.Accept(w, r, nil) // and says nothing
+				c, err := websocket.Accept(w, r, nil) // without an answer
 				if err != nil {
 					return
 				}
@@ -267,7 +266,7 @@ func TestSignalEndsWhoConnects(t *testing.T) {
 	}
 }
 
-// stuckTool is a registry with a tool that was called once, and runs until release is closed.
+// stuckTool is a registry with a running tool call, which ends when release is closed.
 func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 	t.Helper()
 	object := json.RawMessage(`{"type":"object","additionalProperties":false}`)
@@ -298,7 +297,7 @@ func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 	return tools
 }
 
-// TestSignalEndsAStart that a store holds: it takes connections and says nothing.
+// TestSignalEndsAStart: a signal ends a start that waits for a store which accepts connections but does not answer.
 func TestSignalEndsAStart(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

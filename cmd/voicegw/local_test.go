@@ -10,8 +10,8 @@ import (
 	"voicegw/sim"
 )
 
-// TestLocalPage: the configuration of docs/local.md serves a session with a local server, which the simulator plays at
-// another address and under its own model's name.
+// TestLocalPage: the configuration of docs/local.md serves a session with a local server, played by the simulator at
+// another address and under its own model name.
 func TestLocalPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/local.md")

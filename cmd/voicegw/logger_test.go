@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTheLogHasNoSecrets: not the configured ones and none of a known form, in either format.
+// TestTheLogHasNoSecrets: both log formats hide configured secrets and those of a known form.
 func TestTheLogHasNoSecrets(t *testing.T) {
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer

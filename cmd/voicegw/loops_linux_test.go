@@ -8,19 +8,19 @@ import (
 	"voicegw/protocol"
 )
 
-// TestLoopsHearAll: on both wires, neither the connection to a client nor that to its model
-// has a goroutine: loops hear them. A transport that was made without loops would have one.
-func TestLoopsHearAll(t *testing.T) {
+// TestLoopsReadAll: on both wires, loops read the connections to clients and to models, without a goroutine per
+// connection. Only a transport created without loops would have one.
+func TestLoopsReadAll(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--set", "limits.exempt_loopback=true", "--set", "drain_timeout=1s")
 	for _, provider := range []string{"gemini", "openai"} {
 		c := r.phone(t, provider)
-		c.say(&protocol.InputText{ID: "t1", Text: "search"}) // so that both sides are heard
+		c.say(&protocol.InputText{ID: "t1", Text: "search"}) // so that both sides have traffic
 		hear[*protocol.TurnStarted](c)
 		p := make([]byte, 4<<20)
 		stacks := string(p[:runtime.Stack(p, true)])
 		if !strings.Contains(stacks, "nonblock.(*loop).run(") || strings.Contains(stacks, "nonblock.(*reader).run(") {
-			t.Errorf("%s: a connection is not heard by a loop:\n%s", provider, stacks)
+			t.Errorf("%s: no loop reads a connection:\n%s", provider, stacks)
 		}
 	}
 }

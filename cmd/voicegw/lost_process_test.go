@@ -13,9 +13,8 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// TestALostSessionEndsAfterARestart: a gateway that is alone is killed, and the client of its session does not come back.
-// The next process on the same data folder shows the session, ends it when the client's time is over, and refuses its
-// token from then on.
+// TestALostSessionEndsAfterARestart: a single gateway is killed, and the client does not resume. The next process on the
+// data folder lists the session, ends it after the resume time, and then refuses its token.
 func TestALostSessionEndsAfterARestart(t *testing.T) {
 	t.Parallel()
 	dir, addr, tools := t.TempDir(), freeAddrs(t, 1)[0], filepath.Join(t.TempDir(), "tools.json")

@@ -12,9 +12,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestEndsAreWarnedOf: each kind of model that is configured and has an announced end is
-// named with its setting, the day and the successor; one whose day has come is said to be
-// past.
+// TestEndsAreWarnedOf: the warning names each configured model with an announced end, its setting, the date and the
+// successor; a past date is reported as past.
 func TestEndsAreWarnedOf(t *testing.T) {
 	cfg := config.Default()
 	cfg.Providers["openai"].APIKey = setting.NewSecret("k")
@@ -41,8 +40,7 @@ func TestEndsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestNoDefaultHasAnAnnouncedEnd: whatever is configured nowhere goes on, with either
-// provider's key.
+// TestNoDefaultHasAnAnnouncedEnd: no default model of either provider has an announced end.
 func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 	for _, provider := range []string{wireOpenAI, wireGemini} {
 		cfg := config.Default()
@@ -69,8 +67,9 @@ func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 	}
 }
 
-// TestSettingsThatAModelDoesNotTakeEndTheStart: in plain words, with the setting's place.
-func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
+// TestUnsupportedModelSettings: a setting that its model does not support stops the start, with an error that names its
+// place.
+func TestUnsupportedModelSettings(t *testing.T) {
 	cfg := config.Default()
 	cfg.Providers["openai"].APIKey, cfg.Providers["gemini"].APIKey = setting.NewSecret("k"), setting.NewSecret("k")
 	cfg.Providers["openai"].Model, cfg.Providers["openai"].Settings["reasoning"] = "gpt-realtime", "low"
@@ -83,7 +82,7 @@ func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
 	}
 }
 
-// TestReasoningOfTheTextAgent: models that take no tools otherwise are told not to reason.
+// TestReasoningOfTheTextAgent: reasoning is switched off for models that otherwise accept no tools.
 func TestReasoningOfTheTextAgent(t *testing.T) {
 	cfg := config.Default()
 	cfg.Providers["openai"].APIKey = setting.NewSecret("k")
@@ -97,7 +96,7 @@ func TestReasoningOfTheTextAgent(t *testing.T) {
 	}
 }
 
-// TestVisionOfTheTextAgent: what is configured counts, else what is known of the model.
+// TestVisionOfTheTextAgent: the configuration decides, and otherwise the known features of the model.
 func TestVisionOfTheTextAgent(t *testing.T) {
 	cfg := config.Default()
 	for _, test := range []struct {

@@ -12,7 +12,7 @@ import (
 	"voicegw/config"
 )
 
-// callTool runs "tools call" and returns what it prints.
+// callTool runs "tools call" and returns its output.
 func callTool(t *testing.T, tool, args string, flags ...string) (out string, ok bool) {
 	t.Helper()
 	var stdout, stderr strings.Builder
@@ -23,8 +23,8 @@ func callTool(t *testing.T, tool, args string, flags ...string) (out string, ok 
 	return stdout.String() + stderr.String(), code == exitOK
 }
 
-// TestNamespacesAreGranted: by the configuration, to the user, the agent and the scopes of the
-// call, in both tools.
+// TestNamespacesAreGranted: in both tools the configuration grants namespaces to the user, the agent and the scopes of a
+// call.
 func TestNamespacesAreGranted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,13 +36,13 @@ func TestNamespacesAreGranted(t *testing.T) {
 		flags   []string
 		granted bool
 	}{
-		"by nothing":         {nil, false},
-		"by the user":        {[]string{"--set", "kb.namespaces.personal.users=bob,ada"}, true},
-		"by another user":    {[]string{"--set", "kb.namespaces.personal.users=bob"}, false},
-		"by the agent":       {[]string{"--set", "kb.namespaces.personal.agents=default"}, true},
-		"by a scope":         {[]string{"--set", "kb.namespaces.personal.scopes=private", "--scope", "private"}, true},
-		"by another scope":   {[]string{"--set", "kb.namespaces.personal.scopes=private", "--scope", "other"}, false},
-		"to everyone at all": {[]string{"--set", "kb.namespaces.personal.scopes=*"}, true},
+		"by nothing":       {nil, false},
+		"by the user":      {[]string{"--set", "kb.namespaces.personal.users=bob,ada"}, true},
+		"by another user":  {[]string{"--set", "kb.namespaces.personal.users=bob"}, false},
+		"by the agent":     {[]string{"--set", "kb.namespaces.personal.agents=default"}, true},
+		"by a scope":       {[]string{"--set", "kb.namespaces.personal.scopes=private", "--scope", "private"}, true},
+		"by another scope": {[]string{"--set", "kb.namespaces.personal.scopes=private", "--scope", "other"}, false},
+		"to every caller":  {[]string{"--set", "kb.namespaces.personal.scopes=*"}, true},
 	} {
 		flags := append(append([]string{}, path...), tc.flags...)
 		if out, ok := callTool(t, "kb_search", `{"query":"trip","namespace":"personal"}`, flags...); ok != tc.granted || strings.Contains(out, "doc:trip") != tc.granted || !tc.granted && !strings.Contains(out, `"AUTH"`) {
@@ -52,7 +52,7 @@ func TestNamespacesAreGranted(t *testing.T) {
 			t.Errorf("kb_get, %s: %t %s", name, ok, out)
 		}
 	}
-	for _, name := range []string{"", " default", "default\t"} { // no agent can have it, so the grant would never hold
+	for _, name := range []string{"", " default", "default\t"} { // no agent can have this name, so the grant would never apply
 		_, err := newGrants(config.Namespaces{Personal: config.Grant{Agents: []string{name}}})
 		if err == nil || !strings.Contains(err.Error(), "kb.namespaces.personal.agents") {
 			t.Errorf("an agent %q: %v", name, err)
@@ -68,8 +68,8 @@ func TestNamespacesAreGranted(t *testing.T) {
 	}
 }
 
-// TestToolsCallComparesVectors: a search from the command line waits for the vectors of what
-// was only just read; when no server makes vectors, the command and its answer say so.
+// TestToolsCallComparesVectors: a search from the command line waits for the vectors of new records; without a server for
+// vectors, the command and its answer say so.
 func TestToolsCallComparesVectors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// balancer passes connections on to gateways in turn, as the balancer before them does. It asks each one
-// now and then whether it takes new sessions, and passes over those that do not.
+// balancer spreads connections over gateways. It asks each now and then whether it takes new sessions, and skips those
+// that do not.
 type balancer struct {
 	addr     string
 	ln       net.Listener
@@ -24,7 +24,7 @@ type balancer struct {
 	next  int
 	open  map[*spliced]struct{}
 	over  bool
-	onlyA *member // if not nil, everybody goes there
+	onlyA *member // if not nil, all connections go to it
 }
 
 // member is a gateway.
@@ -39,11 +39,11 @@ type member struct {
 type spliced struct {
 	client, gateway *net.TCPConn
 	to              *member
-	lossy           atomic.Bool  // nothing reaches the client any more
-	lost            atomic.Int64 // so many bytes for it
+	lossy           atomic.Bool  // drops all bytes for the client
+	lost            atomic.Int64 // number of dropped bytes
 }
 
-// The times of the balancer: how often it asks, and how long it waits for an answer.
+// The times of the balancer: the interval of its checks, and the timeout of each.
 const (
 	askEvery = 100 * time.Millisecond
 	askTime  = time.Second
@@ -67,7 +67,7 @@ func startBalancer(t *testing.T, addrs []string) *balancer {
 	return b
 }
 
-// watch asks a gateway again and again.
+// watch checks a gateway repeatedly.
 func (b *member) watch(ctx context.Context) {
 	client := &http.Client{Timeout: askTime, Transport: &http.Transport{DisableKeepAlives: true}}
 	tick := time.NewTicker(askEvery)
@@ -113,7 +113,7 @@ func (b *balancer) accept() {
 	}
 }
 
-// pass carries a client's connection to a gateway that is ready, and aborts it if no gateway is.
+// pass carries a client's connection to a ready gateway, and aborts it if there is none.
 func (b *balancer) pass(client *net.TCPConn) {
 	gateway, to := b.dial()
 	if gateway == nil {
@@ -138,7 +138,7 @@ func (b *balancer) pass(client *net.TCPConn) {
 	delete(b.open, s)
 }
 
-// half is a connection whose writing can be ended.
+// half is a connection that can close its writing side.
 type half interface {
 	io.Writer
 	CloseWrite() error
@@ -147,7 +147,7 @@ type half interface {
 // towards is the client's side of a connection.
 type towards struct{ *spliced }
 
-// Write loses what a connection loses that will break: its sender does not know.
+// Write drops bytes of a connection that is about to break: its sender gets no error.
 func (t towards) Write(b []byte) (int, error) {
 	if t.lossy.Load() {
 		t.lost.Add(int64(len(b)))
@@ -159,17 +159,17 @@ func (t towards) Write(b []byte) (int, error) {
 // CloseWrite is part of half.
 func (t towards) CloseWrite() error { return t.client.CloseWrite() }
 
-// carry copies one direction. A connection that breaks breaks the other one too.
+// carry copies one direction. If one connection breaks, it breaks the other.
 func carry(to half, from *net.TCPConn, s *spliced) {
 	if _, err := io.Copy(to, from); err != nil {
 		s.abort()
 		return
 	}
-	_ = to.CloseWrite() // it may be closed
+	_ = to.CloseWrite() // it may be closed already
 }
 
-// lose lets nothing through to the clients any more, until their connections are cut. It returns a function that
-// counts those who have lost so many bytes.
+// lose drops all bytes to the clients until their connections are cut. It returns a function that counts the clients
+// which lost at least that many bytes.
 func (b *balancer) lose() (lost func(bytes int64) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,11 +195,11 @@ func (s *spliced) abort() {
 
 // abort ends a connection with RST.
 func abort(c *net.TCPConn) {
-	_ = c.SetLinger(0) // it may be closed
+	_ = c.SetLinger(0) // it may be closed already
 	_ = c.Close()
 }
 
-// dial connects with the next gateway that can be reached, ready ones first.
+// dial connects to the next reachable gateway, preferring ready ones.
 func (b *balancer) dial() (*net.TCPConn, *member) {
 	b.mu.Lock()
 	first := b.next
@@ -221,7 +221,7 @@ func (b *balancer) dial() (*net.TCPConn, *member) {
 	return nil, nil
 }
 
-// only sends all new connections to one gateway; -1 ends that.
+// only sends all new connections to one gateway; -1 removes the restriction.
 func (b *balancer) only(i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -231,7 +231,7 @@ func (b *balancer) only(i int) {
 	}
 }
 
-// cut ends all connections to a gateway with RST, towards both sides; it returns how many.
+// cut ends all connections to a gateway with RST on both sides and returns their number.
 func (b *balancer) cut(i int) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestNodesDrained: one of three gateways gets SIGTERM. All its sessions go on at the others,
-// it ends by itself, and nothing is done twice.
+// TestNodesDrained: one of three gateways gets SIGTERM. All its sessions continue at the others, it exits, and no side
+// effect happens twice.
 func TestNodesDrained(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
@@ -21,23 +21,23 @@ func TestNodesDrained(t *testing.T) {
 	}
 	t.Logf("%d of %d sessions ran on the gateway that was drained; it took %v", len(moved), len(cr.talkers), time.Since(drained).Round(time.Millisecond))
 	if went := cr.goOn(t, time.Now(), 2); went != len(cr.talkers) {
-		t.Errorf("%d of %d go on", went, len(cr.talkers))
+		t.Errorf("%d of %d continue", went, len(cr.talkers))
 	}
 	cr.hang()
 	if n := cr.check(t); n != len(cr.talkers) {
-		t.Errorf("%d of %d have nothing to complain of", n, len(cr.talkers))
+		t.Errorf("%d of %d have no complaint", n, len(cr.talkers))
 	}
 	for _, c := range moved {
 		if c.moves == 0 {
-			t.Errorf("client %d was not told session.moving", c.n)
+			t.Errorf("client %d did not get session.moving", c.n)
 		}
 	}
 	if n := s.began(); n != len(cr.talkers) {
 		t.Errorf("%d sessions have begun, for %d clients", n, len(cr.talkers))
 	}
 	s.close()
-	if _, untold := s.world.once(t, s.audits()); untold > 0 {
-		t.Errorf("%d things were done that are in no audit", untold)
+	if _, unaudited := s.world.once(t, s.audits()); unaudited > 0 {
+		t.Errorf("%d things were done that are in no audit", unaudited)
 	}
 	cr.figuresAfter(t, moved, drained)
 }

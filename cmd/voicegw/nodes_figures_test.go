@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// figure is times of one kind. They are told, and hold nothing: speed is measured on a quiet machine.
+// figure is a list of durations of one kind. They are only logged: speed is measured on a quiet machine.
 type figure []time.Duration
 
 // at returns a quantile.
@@ -23,7 +23,7 @@ func (f figure) String() string {
 	return fmt.Sprintf("p50 %v, p99 %v, longest %v (%d)", f.at(0.5).Round(time.Millisecond), f.at(0.99).Round(time.Millisecond), f.at(1).Round(time.Millisecond), len(f))
 }
 
-// figures tells how long the ways back to the sessions took.
+// figures logs the durations of the resumes.
 func (cr *crowd) figures(t *testing.T) {
 	t.Helper()
 	var away, took figure
@@ -41,10 +41,10 @@ func (cr *crowd) figures(t *testing.T) {
 	}
 	t.Logf("from the loss to session.started: %v", away)
 	t.Logf("from session.start to session.started: %v", took)
-	t.Logf("with a snapshot: %d; turns that were spoken into a lost connection and not heard: %d", snapshots, unheard)
+	t.Logf("with a snapshot: %d; turns that were spoken during a lost connection and dropped: %d", snapshots, unheard)
 }
 
-// figuresAfter tells how long those who were hit had to wait after that moment.
+// figuresAfter logs the waiting times of the affected talkers after a moment.
 func (cr *crowd) figuresAfter(t *testing.T, hit []*talker, at time.Time) {
 	t.Helper()
 	var back, spoke, busy figure
@@ -63,8 +63,8 @@ func (cr *crowd) figuresAfter(t *testing.T, hit []*talker, at time.Time) {
 			}
 		}
 	}
-	t.Logf("those who were hit: from the loss to session.started: %v", back)
-	t.Logf("those who were hit: until they heard the model again: %v", spoke)
-	t.Logf("those of them in a turn: until they heard the model again: %v", busy)
+	t.Logf("affected talkers: from the loss to session.started: %v", back)
+	t.Logf("affected talkers: until the next audio of the model: %v", spoke)
+	t.Logf("affected talkers in a turn: until the next audio of the model: %v", busy)
 	cr.figures(t)
 }

@@ -8,9 +8,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestNodesKilled: one of three gateways is killed with SIGKILL, in the middle of what tools
-// do. Its sessions go on at the others: each turn is answered or fails with words, the models remember the
-// conversation, and nothing is done twice.
+// TestNodesKilled: one of three gateways is killed with SIGKILL during tool calls. Its sessions continue at the others:
+// each turn is answered or fails with an error, the models remember the conversation, and no side effect happens twice.
 func TestNodesKilled(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
@@ -25,24 +24,23 @@ func TestNodesKilled(t *testing.T) {
 	cr.hang()
 	content := cr.check(t)
 	if most := (len(cr.talkers) + 99) / 100; *nodesSessions >= 100 && content < len(cr.talkers)-most || *nodesSessions < 100 && content != len(cr.talkers) {
-		t.Errorf("%d of %d go on, %d have nothing to complain of", went, len(cr.talkers), content)
+		t.Errorf("%d of %d continue, %d have no complaint", went, len(cr.talkers), content)
 	}
 	if n := cr.unanswered(hit, killed); n != 0 {
-		t.Errorf("%d users were not answered who were speaking when their gateway was killed", n)
+		t.Errorf("%d users who were speaking when their gateway was killed got no answer", n)
 	}
 	s.close()
-	done, untold := s.world.once(t, s.audits())
-	t.Logf("%d things were done, %d of them are in no audit (their gateway was killed before it was written)", len(done), untold)
+	done, unaudited := s.world.once(t, s.audits())
+	t.Logf("%d things were done, %d of them are in no audit (their gateway was killed before it was written)", len(done), unaudited)
 	cr.figuresAfter(t, hit, killed)
 }
 
-// inTheMiddle returns while a tool of one of those talkers' sessions has done what it does and has not
-// told yet.
+// inTheMiddle returns while a tool call of one of those sessions has had its side effect but has not returned.
 func (s *site) inTheMiddle(cr *crowd, of []*talker) {
 	s.t.Helper()
-	before := s.world.deeds(s.t)
+	before := s.world.effects(s.t)
 	testutil.WaitUntil(s.t, "a tool of the gateway is at work\n"+cr.String(), func() bool {
-		for key, d := range s.world.deeds(s.t) {
+		for key, d := range s.world.effects(s.t) {
 			if _, old := before[key]; !old && d[0].Tool == toolLinger && slices.ContainsFunc(of, func(c *talker) bool { return c.session() == d[0].Session }) {
 				return true
 			}

@@ -18,21 +18,21 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// natsName is the name under which this test binary is a NATS server.
+// natsName is the name of this test binary as a NATS server.
 const natsName = "nats-server"
 
-// natsReady is what it says once it serves.
+// natsReady is printed by the server when it is ready.
 const natsReady = "it serves"
 
-// natsSetting is its only argument, as JSON.
+// natsSetting is the server's only argument, as JSON.
 type natsSetting struct {
 	Name, Dir string
-	// Addr is for clients, Route for the other servers, Routes are all servers' Routes.
+	// Addr is for clients, Route for the other servers; Routes are the routes of all servers.
 	Addr, Route string
 	Routes      []string
 }
 
-// natsProgram is a server of a cluster, until its standard input ends or a signal comes.
+// natsProgram is a server of a cluster; it runs until its standard input closes or a signal arrives.
 func natsProgram() {
 	dieWithParent()
 	var set natsSetting
@@ -76,14 +76,14 @@ func hostPort(addr string) (host string, port int) {
 	return host, port
 }
 
-// natsCluster is three NATS servers with JetStream, each in a process of its own, over real sockets.
+// natsCluster is three NATS servers with JetStream, each in its own process, over real sockets.
 type natsCluster struct {
 	t       *testing.T
 	servers []natsSetting
-	running []*child // nil for one that does not run
+	running []*child // nil for a stopped server
 }
 
-// clusterSize is how many servers and gateways there are.
+// clusterSize is the number of servers and of gateways.
 const clusterSize = 3
 
 func freeAddrs(t *testing.T, n int) (addrs []string) {
@@ -98,7 +98,7 @@ func freeAddrs(t *testing.T, n int) (addrs []string) {
 	return addrs
 }
 
-// startCluster starts the servers and waits until they keep records on three of them.
+// startCluster starts the servers and waits until they can store a record on three of them.
 func startCluster(t *testing.T) *natsCluster {
 	t.Helper()
 	n := &natsCluster{t: t, running: make([]*child, clusterSize)}
@@ -127,7 +127,7 @@ func (n *natsCluster) start(i int) {
 	n.running[i] = startPlainChild(n.t, natsName, nil, string(set))
 }
 
-// startAll starts the servers that do not run, and waits until the cluster works.
+// startAll starts the stopped servers, and waits until the cluster works.
 func (n *natsCluster) startAll() {
 	n.t.Helper()
 	for i, c := range n.running {
@@ -157,7 +157,7 @@ func (n *natsCluster) kill(i int) {
 	}
 }
 
-// connect runs do with a connection to the cluster.
+// connect calls do with a connection to the cluster.
 func (n *natsCluster) connect(do func(nats.JetStreamContext) error) error {
 	conn, err := nats.Connect(n.url(), nats.Timeout(5*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
@@ -171,7 +171,7 @@ func (n *natsCluster) connect(do func(nats.JetStreamContext) error) error {
 	return do(js)
 }
 
-// works waits until the cluster can keep something on all its servers.
+// works waits until the cluster can store a record on all its servers.
 func (n *natsCluster) works() {
 	n.t.Helper()
 	const probe = "PROBE"
@@ -187,7 +187,7 @@ func (n *natsCluster) works() {
 	})
 }
 
-// dirs are where the servers keep their records.
+// dirs are the data folders of the servers.
 func (n *natsCluster) dirs() (dirs []string) {
 	for _, s := range n.servers {
 		dirs = append(dirs, s.Dir)
@@ -195,7 +195,7 @@ func (n *natsCluster) dirs() (dirs []string) {
 	return dirs
 }
 
-// leader is the server that leads the stream of a bucket. It waits until there is one.
+// leader waits for a leader of a bucket's stream and returns it.
 func (n *natsCluster) leader(bucket string) (i int) {
 	n.t.Helper()
 	testutil.WaitUntil(n.t, bucket+" has a leader", func() bool {

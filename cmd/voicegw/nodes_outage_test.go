@@ -8,9 +8,9 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestNodesStoreAway: the leader of the store's cluster is killed, and then all its servers.
-// Meanwhile everybody talks on, and connections break. Whoever comes back to another gateway than its
-// session's waits until the session can be found, and nobody is told that it is gone.
+// TestNodesStoreAway: the leader of the store's cluster is killed, and then all its servers, while talkers talk and
+// connections break. A client that resumes through another gateway waits until its session can be found; no client gets
+// the error that it is gone.
 func TestNodesStoreAway(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
@@ -18,7 +18,7 @@ func TestNodesStoreAway(t *testing.T) {
 	allGoOn := func(while string, since time.Time) {
 		t.Helper()
 		if went := cr.goOn(t, since, 1); went != len(cr.talkers) {
-			t.Fatalf("%d of %d go on %s:\n%s", went, len(cr.talkers), while, cr)
+			t.Fatalf("%d of %d continue %s:\n%s", went, len(cr.talkers), while, cr)
 		}
 	}
 	cutAll := func() (cut time.Time) {
@@ -52,14 +52,14 @@ func TestNodesStoreAway(t *testing.T) {
 
 	cr.hang()
 	if n := cr.check(t); n != len(cr.talkers) {
-		t.Errorf("%d of %d have nothing to complain of", n, len(cr.talkers))
+		t.Errorf("%d of %d have no complaint", n, len(cr.talkers))
 	}
 	if n := s.began(); n != len(cr.talkers) {
 		t.Errorf("%d sessions have begun, for %d clients", n, len(cr.talkers))
 	}
 	s.close()
-	if done, untold := s.world.once(t, s.audits()); len(done) == 0 || untold > 0 {
-		t.Errorf("%d things were done, of which %d are in no audit", len(done), untold)
+	if done, unaudited := s.world.once(t, s.audits()); len(done) == 0 || unaudited > 0 {
+		t.Errorf("%d side effects happened, %d of them are in no audit", len(done), unaudited)
 	}
 	cr.figures(t)
 }

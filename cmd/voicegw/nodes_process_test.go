@@ -17,17 +17,17 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// child is a program in a process of its own: this test binary under another name, which TestMain knows.
+// child is a program in its own process: this test binary under another name, which TestMain knows.
 type child struct {
 	t     *testing.T
 	name  string
 	cmd   *exec.Cmd
 	said  *console
-	ended chan struct{} // closed when the process has ended
-	code  int           // its exit code, once it has ended; negative if a signal has ended it
+	ended chan struct{} // closed after the process has ended
+	code  int           // the exit code, valid once ended is closed; negative after a signal
 }
 
-// childEnv marks a process whose standard input ends when the test's process does, however that ends.
+// childEnv marks a process with a standard input that closes when the test's process ends in any way.
 const childEnv = "TEST_CHILD"
 
 // dieWithParent ends a child when its parent has ended.
@@ -41,17 +41,17 @@ func dieWithParent() {
 	}()
 }
 
-// raceFound begins the race detector's report.
+// raceFound is the beginning of the race detector's report.
 const raceFound = "WARNING: DATA RACE"
 
-// raceEnv and raceOptions make programs under the race detector end at once: it would wait for a second at
-// each end, in case that a goroutine still has something to report.
+// raceEnv and raceOptions let programs under the race detector exit at once. By default it waits a second for late
+// reports.
 const (
 	raceEnv     = "GORACE"
 	raceOptions = "atexit_sleep_ms=0"
 )
 
-// startChild starts a program. The test's end is its end.
+// startChild starts a program and ends it with the test.
 func startChild(t *testing.T, name string, env []string, args ...string) *child {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,9 +61,8 @@ func startChild(t *testing.T, name string, env []string, args ...string) *child 
 	return startProgram(t, self, name, env, args...)
 }
 
-// plainSelf is the path of this test binary without the race detector, under which the crowds' three
-// gateways, three servers and the models would need three times the processor. Two gateways in one process
-// are under it in e2e's TestChaos, and gateways of few sessions here.
+// plainSelf is the path of this test binary without the race detector, with which the large tests would need three times
+// the processor. Two gateways in one process run under it in e2e's TestChaos, and gateways with few sessions here.
 var plainSelf = sync.OnceValues(func() (string, error) {
 	if !testutil.RaceEnabled {
 		return os.Executable()
@@ -75,17 +74,17 @@ var plainSelf = sync.OnceValues(func() (string, error) {
 	plainDir = dir
 	path := filepath.Join(dir, "plain.test")
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as all else is compiled that is not under the race detector
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // like all builds without the race detector
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compiling the tests without the race detector: %w: %s", err, out)
 	}
 	return path, nil
 })
 
-// plainDir is the folder of plainSelf, which removing removes; empty if it was not needed.
+// plainDir is the folder of plainSelf, removed by removing; empty if unused.
 var plainDir string
 
-// removing runs the tests and removes what they have compiled.
+// removing runs the tests and removes the compiled binary.
 type removing struct{ testscript.TestingM }
 
 // Run runs the tests.
@@ -119,7 +118,7 @@ func startProgram(t *testing.T, path, name string, env []string, args ...string)
 	}
 	go func() {
 		defer close(c.ended)
-		_ = c.cmd.Wait() // the exit code says it
+		_ = c.cmd.Wait() // the exit code is in the process state
 		c.code = c.cmd.ProcessState.ExitCode()
 	}()
 	t.Cleanup(func() {
@@ -131,7 +130,7 @@ func startProgram(t *testing.T, path, name string, env []string, args ...string)
 	return c
 }
 
-// signal sends a signal to the process, if it has not ended.
+// signal sends a signal to the process, if it runs.
 func (c *child) signal(s syscall.Signal) {
 	c.t.Helper()
 	select {
@@ -143,7 +142,7 @@ func (c *child) signal(s syscall.Signal) {
 	}
 }
 
-// kill ends the process as a loss of power would, and waits until it has ended.
+// kill ends the process like a power loss, and waits until it has ended.
 func (c *child) kill() {
 	c.signal(syscall.SIGKILL)
 	<-c.ended
@@ -166,7 +165,7 @@ func (c *child) over() bool {
 	}
 }
 
-// lines are those of its log with a message.
+// lines returns the lines of its log with a message.
 func (c *child) lines(message string) (all []map[string]any) {
 	for line := range strings.SplitSeq(c.said.String(), "\n") {
 		var fields map[string]any

@@ -15,9 +15,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// site is three gateways with one store, behind a balancer: each gateway and each server of the store is
-// a process of its own, and so is the simulator of the models, so that every gateway can go on with what
-// another one has begun there.
+// site is three gateways with one store behind a balancer. Each gateway, each server of the store and the simulator of
+// the models is a process of its own, so that every gateway can continue the sessions of another one.
 type site struct {
 	t        *testing.T
 	nats     *natsCluster
@@ -37,15 +36,15 @@ type node struct {
 	dir, file  string // its data folder and its configuration
 }
 
-// siteOptions are how a site differs from the usual one.
+// siteOptions are the differences to the usual site.
 type siteOptions struct {
-	// more is put at the end of each gateway's configuration: YAML.
+	// more is appended to each gateway's configuration (YAML).
 	more string
-	// old is the path of an older program, which the first gateway runs; empty for none.
+	// old is the path of an older program for the first gateway; empty for none.
 	old string
 	// simFlags are flags of the simulator.
 	simFlags []string
-	// crowd says that many sessions talk, so that the gateways run without the race detector.
+	// crowd means many sessions: the gateways then run without the race detector.
 	crowd bool
 }
 
@@ -67,7 +66,7 @@ func startSite(t *testing.T, o siteOptions) *site {
 		s.place(i, o)
 	}
 	for i, n := range s.gateways {
-		for !s.serves(n) { // somebody else has taken one of its ports
+		for !s.serves(n) { // another program has taken one of its ports
 			s.place(i, o)
 		}
 		addrs = append(addrs, n.addr)
@@ -78,9 +77,9 @@ func startSite(t *testing.T, o siteOptions) *site {
 			return
 		}
 		for i, n := range s.gateways {
-			t.Logf("gateway %d said:\n%s", i+1, n.said)
+			t.Logf("output of gateway %d:\n%s", i+1, n.said)
 		}
-		t.Logf("the simulator said:\n%s", s.sim.said)
+		t.Logf("output of the simulator:\n%s", s.sim.said)
 	})
 	return s
 }
@@ -109,7 +108,7 @@ func (s *site) serves(n *node) (does bool) {
 	return does
 }
 
-// config is a gateway's configuration.
+// config returns a gateway's configuration.
 func (s *site) config(n *node) string {
 	return fmt.Sprintf(`
 listen: %s
@@ -127,7 +126,7 @@ provider: gemini
 `, n.addr, n.dir, s.nats.url(), clusterSize, n.peer, n.peer, s.simAddr, s.simAddr)
 }
 
-// start starts a gateway that does not run. The first one may be an older program.
+// start starts a stopped gateway. The first one may be an older program.
 func (s *site) start(i int, old string) {
 	s.t.Helper()
 	n := s.gateways[i]
@@ -142,7 +141,7 @@ func (s *site) start(i int, old string) {
 	n.child = start(s.t, "voicegw", []string{registryEnv + "=" + s.tools, worldEnv + "=" + s.world.path}, "serve", "--config", n.file)
 }
 
-// url is where clients connect.
+// url is the address for clients.
 func (s *site) url() string { return "ws://" + s.balancer.addr + "/v1/voice" }
 
 // listed is a session in GET /v1/sessions.
@@ -153,7 +152,7 @@ type listed struct {
 	NodeGone bool `json:"node_gone"`
 }
 
-// sessions asks a gateway for the sessions of all.
+// sessions asks a gateway for the sessions of all gateways.
 func (s *site) sessions(i int) (list []listed, err error) {
 	n := s.gateways[i]
 	key, err := auth.ReadOperatorKey(n.dir)
@@ -183,7 +182,7 @@ func (s *site) sessions(i int) (list []listed, err error) {
 	return body.Sessions, nil
 }
 
-// known waits until every gateway that runs lists so many sessions: those that come back can be found.
+// known waits until every running gateway lists that many sessions, so that clients can resume them.
 func (s *site) known(n int) {
 	s.t.Helper()
 	for i, g := range s.gateways {
@@ -198,7 +197,7 @@ func (s *site) known(n int) {
 	}
 }
 
-// audits are the files of the audit of all gateways.
+// audits are the audit files of all gateways.
 func (s *site) audits() (paths []string) {
 	for _, n := range s.gateways {
 		paths = append(paths, filepath.Join(n.dir, "audit", "audit.jsonl"))
@@ -206,8 +205,7 @@ func (s *site) audits() (paths []string) {
 	return paths
 }
 
-// close ends all gateways in order, as an operator does, and looks at what they have left: an exit code,
-// and no secret on any disk.
+// close stops the gateways like an operator, then checks their exit codes and searches the disks for secrets.
 func (s *site) close() {
 	s.t.Helper()
 	for _, n := range s.gateways {
@@ -226,7 +224,7 @@ func (s *site) close() {
 	}
 }
 
-// own returns the ids of the sessions that run on a gateway; nil for one that does not answer.
+// own returns the ids of the sessions of a gateway; nil if it does not answer.
 func (s *site) own(i int) (ids []string) {
 	list, err := s.sessions(i)
 	if err != nil {

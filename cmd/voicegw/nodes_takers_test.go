@@ -14,17 +14,17 @@ import (
 	"voicegw/store"
 )
 
-// takersSessions is how many sessions two gateways want to take at once.
+// takersSessions is the number of sessions that two gateways try to take over at once.
 const takersSessions = 8
 
-// left is a session whose gateway is gone, and what its client knows.
+// left is a session of a dead gateway, from the view of its client.
 type left struct {
 	id, token string
 	seq       int64
-	turn      int // the newest turn that it knows to be over
+	turn      int // the newest turn that the client knows to be over
 }
 
-// begin begins a session at a gateway over one of the wires, has a turn in it, and lets it be known.
+// begin starts a session at a gateway over one of the wires, has a turn in it, and waits until it is stored.
 func (s *site) begin(gateway int, provider string) left {
 	s.t.Helper()
 	c, err := protocol.Dial(s.t.Context(), "ws://"+s.gateways[gateway].addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
@@ -41,7 +41,7 @@ func (s *site) begin(gateway int, provider string) left {
 	return left{id: began.SessionID, token: began.ResumeToken, seq: seq, turn: over.Turn}
 }
 
-// open returns what the store has of the gateways, as a program beside them sees it.
+// open opens the store of the gateways from the test's process.
 func (s *site) open() *store.Store {
 	s.t.Helper()
 	kept, err := store.Open(s.t.Context(), store.Options{URL: s.nats.url(), Replicas: clusterSize})
@@ -52,7 +52,7 @@ func (s *site) open() *store.Store {
 	return kept
 }
 
-// noted waits until a session's checkpoint says so much.
+// noted waits until a session has a checkpoint of its first turn.
 func (l left) noted(t *testing.T, kept *store.Store) {
 	t.Helper()
 	testutil.WaitUntil(t, l.id+" has a checkpoint of its first turn", func() bool {
@@ -61,16 +61,16 @@ func (l left) noted(t *testing.T, kept *store.Store) {
 	})
 }
 
-// tried is what came of an attempt to come back.
+// tried is the result of an attempt to resume.
 type tried struct {
-	in     bool                 // the session went on
-	answer string               // to what was asked then; empty if the connection was over before
-	code   websocket.StatusCode // with which the connection was closed; 0 if it was not
-	told   protocol.Error       // by a message before that
+	in     bool                 // the session continued
+	answer string               // to the question; empty if the connection ended before
+	code   websocket.StatusCode // of the connection; 0 if it was not closed
+	told   protocol.Error       // the error message before the close
 }
 
-// comeBack comes back to the session through a gateway and asks something. It returns when the answer has
-// come, or the connection is over; gone then follows the connection to its end.
+// comeBack resumes the session through a gateway and asks a question. It returns at the answer or the end of the
+// connection; gone then follows the connection to its end.
 func (l left) comeBack(t *testing.T, addr string) (got tried, gone func() tried, leave func()) {
 	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Back: true, Client: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
@@ -82,7 +82,7 @@ func (l left) comeBack(t *testing.T, addr string) (got tried, gone func() tried,
 		if err != nil {
 			t.Error(err)
 		}
-		_ = c.WriteText(text) // the reader is told
+		_ = c.WriteText(text) // the reader reports the error
 	}
 	send(&protocol.Start{InputRate: callerRate, OutputRate: answerRate, Resume: &protocol.Resume{SessionID: l.id, Token: l.token, LastSeq: l.seq}})
 	words := map[string]string{}
@@ -103,7 +103,7 @@ func (l left) comeBack(t *testing.T, addr string) (got tried, gone func() tried,
 				got.in = m.Resumed && m.SessionID == l.id
 				send(&protocol.InputText{Text: "what is my colour"})
 			case *protocol.TurnStarted:
-				if m.Turn > l.turn { // the new gateway may tell the turn before once more
+				if m.Turn > l.turn { // the new gateway may send the turn before again
 					asked = m.Turn
 				}
 			case *protocol.Transcript:
@@ -126,9 +126,9 @@ func (l left) comeBack(t *testing.T, addr string) (got tried, gone func() tried,
 	return got, func() tried { return read(func() bool { return false }) }, func() { send(&protocol.End{}) }
 }
 
-// TestNodesTwoTakers: a gateway is killed, and the client of each of its sessions comes back through both
-// others at the same moment, with the same token. One of them goes on with the session, and remembers
-// what was said; the other is told something once. No session runs twice.
+// TestNodesTwoTakers: a gateway is killed, and the client of each of its sessions resumes through both other gateways at
+// the same moment, with the same token. One of them continues the session and remembers the conversation; the other
+// reports one error. No session runs twice.
 func TestNodesTwoTakers(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{})
@@ -159,14 +159,14 @@ func TestNodesTwoTakers(t *testing.T) {
 	s.close()
 }
 
-// twoCome comes back through two gateways at once, and hangs up.
+// twoCome resumes through two gateways at once, and hangs up.
 func (l left) twoCome(t *testing.T, s *site) {
 	type end struct {
 		tried
 		gone  func() tried
 		leave func()
 	}
-	ends := make(chan end, 2) // from the two; nobody closes it
+	ends := make(chan end, 2) // from both; never closed
 	begin := make(chan struct{})
 	for _, i := range []int{1, 2} {
 		go func() {
@@ -180,7 +180,7 @@ func (l left) twoCome(t *testing.T, s *site) {
 	if a.answer == "" {
 		a, b = b, a
 	}
-	if b.answer != "" { // both were in, one after the other: the earlier one is displaced
+	if b.answer != "" { // both were connected, one after the other: the earlier one is displaced
 		ga, gb := make(chan tried, 1), make(chan tried, 1)
 		go func() { ga <- a.gone() }()
 		go func() { gb <- b.gone() }()
@@ -197,7 +197,7 @@ func (l left) twoCome(t *testing.T, s *site) {
 		a.gone()
 	}
 	if !strings.Contains(a.answer, "turquoise") {
-		t.Errorf("%s: one was told %+v, the other %+v", l.id, a.tried, b.tried)
+		t.Errorf("%s: one got %+v, the other %+v", l.id, a.tried, b.tried)
 	}
 	switch b.code {
 	case protocol.CloseResumedElsewhere, protocol.CloseMoving, protocol.CloseTicket, protocol.CloseTryLater:

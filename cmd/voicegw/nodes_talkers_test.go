@@ -24,17 +24,17 @@ const (
 	callerFrame = 100 * time.Millisecond
 )
 
-// The waits of a caller. None of them is a measure of speed: after them something has been lost.
+// The timeouts of a caller. They do not measure speed: when one expires, something is lost.
 const (
 	callerPatience = 90 * time.Second
 	callerReturns  = 60 * time.Second
 	callerGoodbye  = 60 * time.Second
 )
 
-// callEvery is the time from one caller to the next.
+// callEvery is the time between two callers.
 const callEvery = 20 * time.Millisecond
 
-// callerTurns is what each caller says, again and again.
+// callerTurns are the turns of each caller, repeated.
 var callerTurns = []voice.Turn{
 	{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: callerPatience},
 	{Act: voice.Say, WaitFor: voice.ForAnswer, Patience: callerPatience},
@@ -44,7 +44,7 @@ var callerTurns = []voice.Turn{
 	{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: callerPatience, KeepText: true},
 }
 
-// turns are what it says, again and again.
+// turns are the caller's turns, repeated.
 func (c *talker) turns() []voice.Turn {
 	all := slices.Clone(callerTurns)
 	for i := range all {
@@ -55,7 +55,7 @@ func (c *talker) turns() []voice.Turn {
 	return all
 }
 
-// The turns whose answers are looked at, by their index.
+// The indices of the turns with answers that the test checks.
 const (
 	turnColour = 0
 	turnBook   = 2
@@ -63,7 +63,7 @@ const (
 	turnAsk    = 5
 )
 
-// words are what a caller says in a turn.
+// words is the caller's text for a turn.
 func (c *talker) words(index, count, _ int) voice.Words {
 	switch index {
 	case turnColour:
@@ -87,7 +87,7 @@ func (c *talker) toolOf(x *exchange) string {
 	return c.writes
 }
 
-// colour is what the model is to remember.
+// colour is the fact that the model must remember.
 func (c *talker) colour() string { return fmt.Sprintf("shade%d", c.n) }
 
 // crowd is callers that talk through a balancer.
@@ -100,14 +100,14 @@ type crowd struct {
 	talking sync.WaitGroup
 }
 
-// talker is one of them, and the record of what it has heard.
+// talker is one of them, with a record of its call.
 type talker struct {
-	// Fixed.
+	// Constant.
 	n      int
 	crowd  *crowd
 	writes string // the tool with a business key that it uses
-	keep   bool   // what is said to it
-	// typed means that it types every turn. Without a connection, a client keeps only the last 2 s of speech.
+	keep   bool   // the fact for the model to remember
+	// typed means that it types every turn. Without a connection, a client stores only the last 2 s of speech.
 	typed bool
 
 	mu        sync.Mutex // guards the following fields
@@ -115,10 +115,10 @@ type talker struct {
 	id        string
 	exchanges []*exchange
 	returns   []returned
-	away      time.Time // when its connection was lost; zero while it is connected
-	lost      time.Time // when its connection was lost last
-	unheard   int       // what it has spoken and nobody has heard, because of that
-	tries     int       // to come back that have failed
+	away      time.Time // since its connection was lost; zero while it is connected
+	lost      time.Time // the last loss of its connection
+	unheard   int       // turns spoken without a connection and dropped
+	tries     int       // failed attempts to resume
 	tried     time.Time // the newest of them
 	heard     []time.Time
 	broken    []string
@@ -136,18 +136,18 @@ type exchange struct {
 	ref            string
 	began, settled time.Time
 	first          time.Time // audio
-	spoken         bool      // and not typed
-	failed         string    // why it has failed
+	spoken         bool      // not typed
+	failed         string    // the reason of its failure
 	words          string    // of the answer
 }
 
-// returned is one way back to the session.
+// returned is one successful resume.
 type returned struct {
 	lost, at time.Time
 	how      voice.Resumption
 }
 
-// newCrowd has callers talk, half of them over each wire, until hang.
+// newCrowd starts callers that talk, half of them over each wire, until hang.
 func newCrowd(t *testing.T, s *site, n int, change func(c *talker)) *crowd {
 	t.Helper()
 	lines, err := voice.LoadLibrary(voice.LibraryOptions{Rate: callerRate, Lines: []string{spokenWords}})
@@ -168,14 +168,14 @@ func newCrowd(t *testing.T, s *site, n int, change func(c *talker)) *crowd {
 		}
 		cr.talkers = append(cr.talkers, c)
 		cr.talking.Go(func() {
-			<-time.After(time.Duration(i) * callEvery) // as people call: one after another
+			<-time.After(time.Duration(i) * callEvery) // one after another, like real callers
 			c.call(ctx)
 		})
 	}
 	return cr
 }
 
-// talkerWires are the providers that the callers ask for in turn.
+// talkerWires are the providers of the callers, in turn.
 var talkerWires = []string{"gemini", "openai"}
 
 // call holds the conversation.
@@ -223,12 +223,12 @@ func (c *talker) complain(format string, args ...any) {
 	c.complains(format, args...)
 }
 
-// complains is complain; mu is held.
+// complains is complain with mu held.
 func (c *talker) complains(format string, args ...any) {
 	c.broken = append(c.broken, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// complaints are what it has complained of.
+// complaints returns its complaints.
 func (c *talker) complaints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -279,7 +279,7 @@ func (c *talker) latest() *exchange {
 	return c.exchanges[len(c.exchanges)-1]
 }
 
-// numbered is the exchange of a number; mu is held.
+// numbered returns the exchange with a number; mu is held.
 func (c *talker) numbered(count int) *exchange {
 	i := slices.IndexFunc(c.exchanges, func(x *exchange) bool { return x.count == count })
 	return c.exchanges[i]
@@ -306,12 +306,12 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 		if e.Kind == voice.Failed {
 			x.failed = e.Text
 			if e.GatewayError == nil && e.X.Turn.Act == voice.Say && c.lost.After(x.began) {
-				c.unheard++ // what was spoken when the gateway died is gone with it
+				c.unheard++ // speech received by the killed gateway is lost with it
 				x.failed = e.Text
 				break
 			}
 			if e.GatewayError == nil {
-				c.complains("turn %d (%s) has failed, and no error says why: %s", e.X.Number, e.X.Words.Text, e.Text)
+				c.complains("turn %d (%s) failed without an error: %s", e.X.Number, e.X.Words.Text, e.Text)
 				break
 			}
 			x.failed += ": " + e.GatewayError.Code + ": " + e.GatewayError.Message
@@ -337,11 +337,11 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 	}
 }
 
-// clientKeeps is how much of the user's speech a client keeps while it has no session (docs/protocol.md).
+// clientKeeps is the length of speech that a client stores while it has no session (docs/protocol.md).
 const clientKeeps = 10 * time.Second
 
-// outlasted reports whether the last outage was longer than what a client keeps of its user's speech:
-// then the rest is gone, however soon the gateways go on.
+// outlasted reports whether the last outage was longer than the speech that a client stores: the rest is then lost in any
+// case.
 func (c *talker) outlasted() bool {
 	if !c.away.IsZero() {
 		return time.Since(c.away) > clientKeeps
@@ -355,7 +355,7 @@ var kindNames = map[voice.Kind]string{
 	voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioRepeated: "audio again", voice.Dropped: "dropped",
 }
 
-// unanswered counts the turns of talkers that were being spoken or answered at a moment, and have failed.
+// unanswered counts the turns of talkers that were being spoken or answered at a moment, and failed.
 func (cr *crowd) unanswered(of []*talker, at time.Time) (n int) {
 	for _, c := range of {
 		c.mu.Lock()
@@ -381,8 +381,8 @@ func (c *talker) answered(since time.Time) (n int) {
 	return n
 }
 
-// goOn waits until each caller has had so many more answers to what it says after a moment, or cannot go
-// on any more; it returns how many did.
+// goOn waits until each caller has had that many more answers to turns spoken after a moment, or cannot continue; it
+// returns the number of callers that succeeded.
 func (cr *crowd) goOn(t *testing.T, since time.Time, n int) (went int) {
 	t.Helper()
 	testutil.WaitUntil(t, fmt.Sprintf("everybody has %d more answers\n%s", n, cr), func() bool {
@@ -406,7 +406,7 @@ func (c *talker) isOver() bool {
 	return c.over
 }
 
-// firstHeard is when it first heard something after a moment; zero if it has not.
+// firstHeard is the time of the first audio after a moment; zero if there was none.
 func (c *talker) firstHeard(since time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -418,7 +418,7 @@ func (c *talker) firstHeard(since time.Time) time.Time {
 	return time.Time{}
 }
 
-// busy reports whether a turn of it had not come to its end at a moment.
+// busy reports whether one of its turns was unfinished at a moment.
 func (c *talker) busy(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -430,7 +430,7 @@ func (c *talker) busy(at time.Time) bool {
 	return false
 }
 
-// hang has everybody hang up, and waits until all calls are over.
+// hang lets all callers hang up, and waits until all calls are over.
 func (cr *crowd) hang() {
 	for _, c := range cr.talkers {
 		c.mu.Lock()
@@ -441,12 +441,11 @@ func (cr *crowd) hang() {
 	cr.talking.Wait()
 }
 
-// check holds what the callers have seen against what is promised: nobody was cut off, nothing came
-// twice or not at all, and the model remembers what it was told. It returns how many have nothing to
-// complain of.
+// check compares the records of the callers with the promises: no caller was cut off, nothing was repeated or lost, and
+// the model remembered the facts. It returns the number of callers without a complaint.
 func (cr *crowd) check(t *testing.T) (content int) {
 	t.Helper()
-	done := cr.site.world.deeds(t)
+	done := cr.site.world.effects(t)
 	for _, c := range cr.talkers {
 		c.mu.Lock()
 		for _, x := range c.exchanges {
@@ -467,7 +466,7 @@ func (cr *crowd) check(t *testing.T) (content int) {
 	return content
 }
 
-// String tells what the callers are at.
+// String describes the state of the callers.
 func (cr *crowd) String() string {
 	var b strings.Builder
 	for _, c := range cr.talkers {
@@ -485,7 +484,7 @@ func (c *talker) session() string {
 	return c.id
 }
 
-// of returns those whose sessions are among ids.
+// of returns the talkers with a session among ids.
 func (cr *crowd) of(ids []string) (those []*talker) {
 	for _, c := range cr.talkers {
 		if slices.Contains(ids, c.session()) {

@@ -11,10 +11,10 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// The stories of several gateways are this size by default; make cluster has them larger.
+// By default the tests of several gateways have this size; make cluster uses a larger one.
 var nodesSessions = flag.Int("nodes.sessions", 12, "how many sessions talk in the tests of several gateways")
 
-// everybody starts a crowd and waits until each has had an answer and can be found by all gateways.
+// everybody starts a crowd and waits until each caller has had an answer and all gateways list its session.
 func everybody(t *testing.T, s *site, change func(c *talker)) *crowd {
 	t.Helper()
 	began := time.Now()
@@ -26,7 +26,7 @@ func everybody(t *testing.T, s *site, change func(c *talker)) *crowd {
 	return cr
 }
 
-// began is how many sessions the gateways have begun.
+// began is the number of sessions that the gateways have started.
 func (s *site) began() (n int) {
 	for _, g := range s.gateways {
 		n += len(g.lines("session started"))
@@ -34,13 +34,12 @@ func (s *site) began() (n int) {
 	return n
 }
 
-// someSpeech is how many bytes of an answer a connection loses before it breaks: a tenth of a second.
+// someSpeech is the number of bytes of an answer that a connection loses before it breaks: a tenth of a second.
 const someSpeech = answerRate / 10 * 2
 
-// TestNodesCutClients: all clients' connections break again and again, some in the
-// middle of an answer, of which the last part never arrives. Everybody comes back through one of three
-// gateways, which for most does not run their session. Nobody misses a message or a byte of an answer, and
-// the models notice nothing.
+// TestNodesCutClients: all clients' connections break repeatedly, some in the middle of an answer, so that its last part
+// is lost. Each client resumes through one of three gateways, usually not the one that runs its session. No client misses
+// a message or a byte of an answer, and the models do not notice.
 func TestNodesCutClients(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true, simFlags: []string{"--speed", "1"}})
@@ -55,18 +54,18 @@ func TestNodesCutClients(t *testing.T) {
 		}
 		cr.areBack(t, cut)
 		if went := cr.goOn(t, time.Now(), 1); went != len(cr.talkers) {
-			t.Fatalf("%d of %d go on through gateway %d:\n%s", went, len(cr.talkers), through+1, cr)
+			t.Fatalf("%d of %d continue through gateway %d:\n%s", went, len(cr.talkers), through+1, cr)
 		}
 	}
 	s.balancer.only(-1)
 	cr.hang()
 	if n := cr.check(t); n != len(cr.talkers) {
-		t.Errorf("%d of %d have nothing to complain of", n, len(cr.talkers))
+		t.Errorf("%d of %d have no complaint", n, len(cr.talkers))
 	}
 	cr.heardTheSame(t)
 	s.close()
 	if done, untold := s.world.once(t, s.audits()); len(done) == 0 || untold > 0 {
-		t.Errorf("%d things were done, of which %d are in no audit", len(done), untold)
+		t.Errorf("%d side effects happened, %d of them are in no audit", len(done), untold)
 	}
 	carried := 0
 	for i, g := range s.gateways {
@@ -75,7 +74,7 @@ func TestNodesCutClients(t *testing.T) {
 			t.Errorf("gateway %d has replaced %d connections of models", i+1, n)
 		}
 	}
-	// Each is at home at one gateway, and came through all three.
+	// Each session runs at one gateway, and its client used all three.
 	if want := 2 * len(cr.talkers); carried < want {
 		t.Errorf("%d clients were carried to another gateway, want at least %d", carried, want)
 	}
@@ -85,7 +84,7 @@ func TestNodesCutClients(t *testing.T) {
 	cr.figures(t)
 }
 
-// areBack waits until everybody whose connection was lost after a moment is back, or cannot come back.
+// areBack waits until each client that lost its connection after a moment has resumed, or cannot resume.
 func (cr *crowd) areBack(t *testing.T, since time.Time) {
 	t.Helper()
 	for _, c := range cr.talkers {
@@ -97,11 +96,10 @@ func (cr *crowd) areBack(t *testing.T, since time.Time) {
 	}
 }
 
-// heardTheSame checks that what the model has said again and again, in the same words and with the same
-// voice, was the same for everybody, to the byte.
+// heardTheSame checks that a repeated answer, with the same text and voice, is identical to the byte for all callers.
 func (cr *crowd) heardTheSame(t *testing.T) {
 	t.Helper()
-	heard := map[string][]byte{} // what was first heard, by wire
+	heard := map[string][]byte{} // the first audio of each wire
 	n := 0
 	for _, c := range cr.talkers {
 		for i, pcm := range c.items {
@@ -113,7 +111,7 @@ func (cr *crowd) heardTheSame(t *testing.T) {
 			if first, ok := heard[wire]; !ok {
 				heard[wire] = pcm
 			} else if !bytes.Equal(first, pcm) {
-				t.Errorf("client %d has heard other audio in %s of turn %d than somebody else: %d bytes instead of %d", c.n, i.ID, i.X.Number, len(pcm), len(first))
+				t.Errorf("the audio of client %d in %s of turn %d differs from another client's: %d bytes instead of %d", c.n, i.ID, i.X.Number, len(pcm), len(first))
 			}
 		}
 	}

@@ -18,12 +18,12 @@ import (
 	"voicegw/store"
 )
 
-// hearer is a client of one session that reads only as much as the story wants.
+// hearer is a client of one session that reads only as much as the test wants.
 type hearer struct {
 	t     *testing.T
 	conn  *protocol.Conn
 	left  left
-	item  string            // the newest item of which it has audio
+	item  string            // the newest item with audio
 	audio map[string][]byte // by item
 	words map[string]string // of the model, by item
 	ended map[string]bool   // by item
@@ -42,7 +42,7 @@ func (h *hearer) connect(addr string, start *protocol.Start) {
 	say(h.t, c, start)
 }
 
-// hears reads until something is so.
+// hears reads until a condition is true.
 func (h *hearer) hears(what string, until func() bool) {
 	h.t.Helper()
 	for !until() {
@@ -73,12 +73,12 @@ func (h *hearer) hears(what string, until func() bool) {
 		case *protocol.TurnEnded:
 			h.over = max(h.over, m.Turn)
 		case *protocol.Error:
-			h.t.Errorf("it was told %s: %s", m.Code, m.Message)
+			h.t.Errorf("it got %s: %s", m.Code, m.Message)
 		}
 	}
 }
 
-// speaks says something, and is silent after it.
+// speaks speaks a turn and then sends silence.
 func (h *hearer) speaks(r *voice.Recording) {
 	h.t.Helper()
 	silence := make([]byte, audio.Bytes(callerRate, 1500*time.Millisecond))
@@ -89,10 +89,9 @@ func (h *hearer) speaks(r *voice.Recording) {
 	}
 }
 
-// TestNodesUnheardAnswer: a gateway is killed when an answer is complete there, of which the client has
-// received nothing, a part, or everything. The next gateway's model says what the client lacks, and
-// nothing that it has. That holds for a question that was spoken by a client that keeps nothing of it, too,
-// although Gemini has not completed its words yet.
+// TestNodesUnheardAnswer: a gateway is killed after a complete answer, of which the client got nothing, a part, or
+// everything. The next gateway's model speaks exactly the missing part. This also holds for a spoken question that the
+// client does not store and Gemini has not fully transcribed yet.
 func TestNodesUnheardAnswer(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{simFlags: []string{"--speed=-1"}})
@@ -125,7 +124,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 			h.hears("the answer", func() bool { return h.ended[h.item] })
 		}
 	}
-	for _, h := range all { // OpenAI may know the user's words after the answer to them
+	for _, h := range all { // OpenAI may transcribe the user's speech after the answer
 		testutil.WaitUntil(t, h.left.id+" has a checkpoint of its question and the answer", func() bool {
 			c, err := kept.Checkpoints().Load(t.Context(), h.left.id)
 			asked := strings.Contains(string(c.State), spokenWords) || slices.ContainsFunc(c.History, func(e conversation.Entry) bool { return e.Text == spokenWords })
@@ -134,7 +133,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 	}
 	s.gateways[0].kill()
 	var coming sync.WaitGroup
-	whole := make([][]byte, len(all)) // what those have that lack nothing
+	whole := make([][]byte, len(all)) // the complete answers
 	for i, h := range all {
 		whole[i] = h.audio[h.item]
 		coming.Go(func() { h.goesOn(s.gateways[1+i%2].addr, lacks[i%len(lacks)]) })
@@ -142,7 +141,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 	coming.Wait()
 	for i, h := range all {
 		if want := whole[min(i-i%len(lacks)+2, len(all)-1)]; i%len(lacks) == 0 && !bytes.Equal(h.audio[h.item], want) {
-			t.Errorf("%s hears %d bytes of an answer of %d", h.left.id, len(h.audio[h.item]), len(want))
+			t.Errorf("%s got %d bytes of an answer of %d", h.left.id, len(h.audio[h.item]), len(want))
 		}
 	}
 	for _, h := range all {
@@ -154,7 +153,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 	s.close()
 }
 
-// goesOn comes back through another gateway and hears what it lacks.
+// goesOn resumes through another gateway and reads the missing part.
 func (h *hearer) goesOn(addr, lack string) {
 	h.conn.Abort()
 	resume := &protocol.Resume{SessionID: h.left.id, Token: h.left.token, LastSeq: h.left.seq}
@@ -174,7 +173,7 @@ func (h *hearer) goesOn(addr, lack string) {
 	name := fmt.Sprintf("%s, which lacks %s,", h.left.id, lack)
 	want := map[string]string{"everything": spokenAnswer, "everything, and it has spoken": spokenAnswer, "the end": "I go on after The harbour", "nothing": "Noted."}[lack]
 	if h.item == before || !strings.HasPrefix(h.words[h.item], want) {
-		h.t.Errorf("%s hears %q in %s after %s, want %q", name, h.words[h.item], h.item, before, want)
+		h.t.Errorf("%s got %q in %s after %s, want %q", name, h.words[h.item], h.item, before, want)
 	}
 	answers := 0
 	for item := range h.audio {
@@ -183,7 +182,7 @@ func (h *hearer) goesOn(addr, lack string) {
 		}
 	}
 	if answers != 1 {
-		h.t.Errorf("%s hears %d more answers", name, answers)
+		h.t.Errorf("%s got %d more answers", name, answers)
 	}
 	say(h.t, h.conn, &protocol.End{})
 }

@@ -15,15 +15,14 @@ import (
 	"voicegw/protocol"
 )
 
-// The buckets of the store that say which gateway runs which session, and what another one needs to go on
-// with it.
+// The store's buckets with the owner of each session and the state from which another gateway continues.
 const (
 	sessionsBucket    = "voicegw_sessions"
 	checkpointsBucket = "voicegw_checkpoints"
 )
 
-// TestNodesNewerRecords: what a newer version of the program has written is not misread, not overwritten,
-// and no reason to fall: whoever comes back is told something that says whether trying again helps.
+// TestNodesNewerRecords: records of a newer version of the program are neither misread nor overwritten, and cause no
+// crash: a client that resumes gets an error that says whether a retry helps.
 func TestNodesNewerRecords(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{})
@@ -39,9 +38,9 @@ func TestNodesNewerRecords(t *testing.T) {
 		wrote := s.makeNewer(newer.bucket, newer.of.id)
 		got, gone, leave := newer.of.comeBack(t, s.gateways[1].addr)
 		if got.in || got.code < 1000 || got.told.Code == "" && got.code != protocol.CloseMoving {
-			t.Errorf("%s: whoever comes back is told %+v", newer.bucket, got)
+			t.Errorf("%s: a client that resumes gets %+v", newer.bucket, got)
 		}
-		leave() // if it is in
+		leave() // if it is connected
 		gone()
 		if now := s.record(newer.bucket, newer.of.id); now != wrote {
 			t.Errorf("%s: the newer record\n%s\nhas become\n%s", newer.bucket, wrote, now)
@@ -55,9 +54,9 @@ func TestNodesNewerRecords(t *testing.T) {
 
 var nodesOld = flag.String("nodes.old", "", "a program of an older version, for the test of two versions")
 
-// TestNodesOlderProgram: one of three gateways is an older version of the program. Clients come back to
-// its sessions through the others, and to the others' through it. When it is killed, its clients go on or,
-// if it has left no checkpoint, are told to start again; the others' sessions go on.
+// TestNodesOlderProgram: one of three gateways runs an older version of the program. Clients resume its sessions through
+// the others, and the others' sessions through it. After it is killed, its clients continue or, if it has stored no
+// checkpoint, are asked to start again; the others' sessions continue.
 func TestNodesOlderProgram(t *testing.T) {
 	t.Parallel()
 	if *nodesOld == "" {
@@ -73,7 +72,7 @@ func TestNodesOlderProgram(t *testing.T) {
 		}
 		cr.areBack(t, cut)
 		if went := cr.goOn(t, time.Now(), 1); went != len(cr.talkers) {
-			t.Fatalf("%d of %d go on through gateway %d:\n%s", went, len(cr.talkers), through+1, cr)
+			t.Fatalf("%d of %d continue through gateway %d:\n%s", went, len(cr.talkers), through+1, cr)
 		}
 	}
 	s.balancer.only(-1)
@@ -82,24 +81,24 @@ func TestNodesOlderProgram(t *testing.T) {
 	s.gateways[0].kill()
 	went := cr.goOn(t, killed, 2)
 	if least := len(cr.talkers) - len(theirs); went < least {
-		t.Errorf("%d of %d go on, and %d sessions ran on newer gateways:\n%s", went, len(cr.talkers), least, cr)
+		t.Errorf("%d of %d continue, and %d sessions ran on newer gateways:\n%s", went, len(cr.talkers), least, cr)
 	}
-	t.Logf("%d sessions ran on the older program, %d of all go on", len(theirs), went)
+	t.Logf("%d sessions ran on the older program, %d of all continue", len(theirs), went)
 	for _, c := range theirs {
 		if refused := strings.Contains(strings.Join(c.complaints(), "\n"), protocol.CodeResumeRefused); c.isOver() && !refused {
-			t.Errorf("client %d of the older gateway has not gone on, and was not told to start again: %v", c.n, c.complaints())
+			t.Errorf("client %d of the older gateway did not continue, and was not asked to start again: %v", c.n, c.complaints())
 		}
 	}
 	for _, c := range cr.talkers {
 		if c.isOver() && !slices.Contains(theirs, c) {
-			t.Errorf("client %d of a newer gateway has not gone on: %v", c.n, c.complaints())
+			t.Errorf("client %d of a newer gateway did not continue: %v", c.n, c.complaints())
 		}
 	}
 	cr.hang()
 	s.close()
 }
 
-// record returns a session's record in a bucket, as it is in the store.
+// record returns the stored record of a session in a bucket.
 func (s *site) record(bucket, session string) (text string) {
 	s.t.Helper()
 	err := s.nats.connect(func(js nats.JetStreamContext) error {
@@ -119,7 +118,7 @@ func (s *site) record(bucket, session string) (text string) {
 	return text
 }
 
-// makeNewer writes a session's record as a newer version of the program does, and returns it.
+// makeNewer writes a session's record as a newer version of the program would, and returns it.
 func (s *site) makeNewer(bucket, session string) (text string) {
 	s.t.Helper()
 	var fields map[string]json.RawMessage

@@ -18,29 +18,29 @@ import (
 	"voicegw/registry/spec"
 )
 
-// worldEnv names the file that the tools of gateway processes change: the world. Without it a process has
-// the tools of the project.
+// worldEnv names the file that the tools of gateway processes change: the world. Without it a process has the tools of
+// the project.
 const worldEnv = "TEST_WORLD"
 
-// The tools of the world. Both write; book has a business key, note does not. linger takes a while
-// after its effect, so that its gateway can be killed between the two.
+// The tools of the world. Both write; book has a business key, note does not. linger waits a while after its side effect,
+// so that its gateway can be killed in between.
 const (
 	toolBook   = "book"
 	toolNote   = "note"
 	toolLinger = "linger"
 )
 
-// lingers is how long linger takes after its effect.
+// lingers is the time that linger waits after its side effect.
 const lingers = 700 * time.Millisecond
 
 // worldArgs are the arguments of each tool.
 type worldArgs struct {
-	// Ref says what is done; each is wanted once.
+	// Ref names the side effect; each is wanted once.
 	Ref string `json:"ref"`
 }
 
-// deed is something that was done to the world: a line of the file.
-type deed struct {
+// effect is a side effect: a line of the file.
+type effect struct {
 	Tool    string `json:"tool"`
 	Ref     string `json:"ref"`
 	Session string `json:"session"`
@@ -53,20 +53,20 @@ func worldHandlers(path string) map[string]registry.Handler {
 		return nil
 	}
 	h := registry.Bind(func(_ context.Context, call registry.Call[worldArgs, struct{}]) (registry.Result, error) {
-		if err := do(path, deed{call.Tool, call.Args.Ref, call.Session.ID, os.Getpid()}); err != nil {
+		if err := do(path, effect{call.Tool, call.Args.Ref, call.Session.ID, os.Getpid()}); err != nil {
 			return registry.Result{}, err
 		}
 		if call.Tool == toolLinger {
-			<-time.After(lingers) // what it does is done
+			<-time.After(lingers) // the side effect has happened
 		}
 		return registry.Result{Data: map[string]string{"ref": call.Args.Ref}}, nil
 	})
 	return map[string]registry.Handler{toolBook: h, toolNote: h, toolLinger: h}
 }
 
-// do changes the world. One write appends the line, so that the lines of several processes stay intact,
-// and a process that is killed afterwards has done it.
-func do(path string, d deed) error {
+// do changes the world. One write appends the line: lines of several processes stay intact, and the side effect of a
+// process that is killed afterwards counts.
+func do(path string, d effect) error {
 	line, err := json.Marshal(d)
 	if err != nil {
 		return err
@@ -106,13 +106,13 @@ func worldRegistry(t *testing.T, dir string) string {
 	return path
 }
 
-// world is what the tools of all gateways have done.
+// world is the side effects of the tools of all gateways.
 type world struct{ path string }
 
-// deeds returns what was done, by tool and ref.
-func (w world) deeds(t *testing.T) map[string][]deed {
+// effects returns the side effects, by tool and ref.
+func (w world) effects(t *testing.T) map[string][]effect {
 	t.Helper()
-	all := map[string][]deed{}
+	all := map[string][]effect{}
 	f, err := os.Open(w.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all
@@ -122,7 +122,7 @@ func (w world) deeds(t *testing.T) map[string][]deed {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		var d deed
+		var d effect
 		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
 			t.Fatalf("the world has %q: %v", lines.Text(), err)
 		}
@@ -134,11 +134,11 @@ func (w world) deeds(t *testing.T) map[string][]deed {
 	return all
 }
 
-// once checks that nothing was done twice, and that the audit of all gateways does not say so either.
-// It returns what was done, and how many of the deeds no line of the audit tells of.
-func (w world) once(t *testing.T, audits []string) (done map[string][]deed, untold int) {
+// once checks that no side effect happened twice, neither in the world nor in the audit of all gateways. It returns the
+// side effects, and the number of those that the audit lacks.
+func (w world) once(t *testing.T, audits []string) (done map[string][]effect, unaudited int) {
 	t.Helper()
-	done = w.deeds(t)
+	done = w.effects(t)
 	told := map[string][]string{}
 	for _, path := range audits {
 		_, err := audit.ReadFiles(t.Context(), path, func(r audit.Record, line []byte) error {
@@ -160,22 +160,22 @@ func (w world) once(t *testing.T, audits []string) (done map[string][]deed, unto
 			t.Errorf("%s was done %d times: %+v", key, len(times), times)
 		}
 		if len(told[key]) == 0 {
-			untold++
+			unaudited++
 		}
 	}
 	for key, lines := range told {
 		if len(lines) > 1 {
-			t.Errorf("the audit says %d times that %s was done:\n%s", len(lines), key, strings.Join(lines, "\n"))
+			t.Errorf("the audit has %d times %s:\n%s", len(lines), key, strings.Join(lines, "\n"))
 		}
 		if len(done[key]) == 0 {
-			t.Errorf("the audit says that %s was done, and it was not: %s", key, lines[0])
+			t.Errorf("the audit has %s, which did not happen: %s", key, lines[0])
 		}
 	}
-	return done, untold
+	return done, unaudited
 }
 
-// worldScenario is what the simulated model does. Words that were spoken come as text, when another
-// connection of the model is told the conversation.
+// worldScenario is the scenario of the simulated model. Speech arrives as text when another connection of the model gets
+// the conversation.
 var worldScenario = `
 name: several gateways
 rules:

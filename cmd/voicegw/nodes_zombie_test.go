@@ -9,9 +9,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestNodesZombie: one of three gateways is stopped with SIGSTOP, in the middle of what tools do,
-// for longer than its lease. The others take its sessions. When it is woken with SIGCONT it ends them and
-// begins nothing, so that no effect happens twice.
+// TestNodesZombie: one of three gateways is stopped with SIGSTOP during tool calls, for longer than its lease. The others
+// take over its sessions. After SIGCONT it ends them and starts nothing, so that no side effect happens twice.
 func TestNodesZombie(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
@@ -22,7 +21,7 @@ func TestNodesZombie(t *testing.T) {
 	s.inTheMiddle(cr, hit)
 	began := time.Now()
 	zombie.signal(syscall.SIGSTOP)
-	// A balancer ends the connections to a gateway that does not answer any more.
+	// A balancer ends the connections to a gateway that no longer answers.
 	testutil.WaitUntil(t, "the balancer passes it over", func() bool { return !s.balancer.backends[stopped].is() })
 	s.balancer.cut(stopped)
 	went := cr.goOn(t, began, 2)
@@ -39,7 +38,7 @@ func TestNodesZombie(t *testing.T) {
 		return err == nil && own == 0
 	})
 	if n := cr.goOn(t, time.Now(), 2); n != went || n != len(cr.talkers) {
-		t.Errorf("%d of %d go on while it is stopped, %d once it is awake", went, len(cr.talkers), n)
+		t.Errorf("%d of %d continue while it is stopped, %d after it runs again", went, len(cr.talkers), n)
 	}
 	if after := s.doneBy(zombie); after != before {
 		t.Errorf("it has done %d things since it is awake", after-before)
@@ -52,16 +51,16 @@ func TestNodesZombie(t *testing.T) {
 	}
 	cr.hang()
 	if n := cr.check(t); n != len(cr.talkers) {
-		t.Errorf("%d of %d have nothing to complain of", n, len(cr.talkers))
+		t.Errorf("%d of %d have no complaint", n, len(cr.talkers))
 	}
 	s.close()
 	s.world.once(t, s.audits())
 	cr.figuresAfter(t, hit, began)
 }
 
-// doneBy counts what the tools of a gateway have done.
+// doneBy counts the side effects of a gateway's tools.
 func (s *site) doneBy(n *node) (times int) {
-	for _, all := range s.world.deeds(s.t) {
+	for _, all := range s.world.effects(s.t) {
 		for _, d := range all {
 			if d.PID == n.cmd.Process.Pid {
 				times++

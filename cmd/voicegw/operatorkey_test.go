@@ -12,8 +12,7 @@ import (
 	"voicegw/internal/auth"
 )
 
-// TestLocalKeyIsForThisMachine: what the data folder holds is shown to nobody else, whatever
-// they are called.
+// TestLocalKeyIsForThisMachine: only requests to a name of this machine get the data folder's key.
 func TestLocalKeyIsForThisMachine(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir = setting.Path(t.TempDir())
@@ -37,9 +36,9 @@ func TestLocalKeyIsForThisMachine(t *testing.T) {
 	}
 }
 
-// TestTheKeyOfTheFirstStart: a gateway that nobody has given a key makes one, asks for it
-// everywhere, keeps it over restarts and out of its log; the commands find it by themselves, and
-// voicegw console makes of it a link that opens the console once.
+// TestTheKeyOfTheFirstStart: a gateway without a configured key creates one, requires it everywhere, and keeps it across
+// restarts and out of its log; the commands find it, and voicegw console turns it into a link that opens the console
+// once.
 func TestTheKeyOfTheFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,8 +80,8 @@ func TestTheKeyOfTheFirstStart(t *testing.T) {
 	}
 }
 
-// TestABrokenKeyKeepsItFromStarting: with words that say which file.
-func TestABrokenKeyKeepsItFromStarting(t *testing.T) {
+// TestABrokenKeyStopsTheStart: the error names the file.
+func TestABrokenKeyStopsTheStart(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, auth.OperatorKeyFile), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestMetricsAddress: the metrics are at the gateway's own address, for operators, or at one of their
-// own, for anybody who gets there.
+// TestMetricsAddress: the metrics are at the gateway's own address, for operators, or at a separate one, without
+// credentials.
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -81,7 +81,7 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
-// mayBeEmpty are the panels that have no data until something unusual happens.
+// mayBeEmpty are the panels without data in normal operation.
 var mayBeEmpty = []string{
 	"Cost per minute of conversation", "Refused", "Reconnects", "Time to reconnect, p95", "Errors sent to clients", "Time to silence after an interruption, p95",
 	"Part heard of interrupted answers, median", "Refused client messages", "Cost per hour", "Failed answers", "Broken connections", "Replaced connections",
@@ -90,7 +90,7 @@ var mayBeEmpty = []string{
 	"Actions with unknown outcome", "Handlers", "Certificates", "MCP servers", "Phone calls",
 }
 
-// deployed reads a file that installs the gateway.
+// deployed reads a file of the deployment.
 func deployed(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("../../deploy", name))
@@ -100,8 +100,8 @@ func deployed(t *testing.T, name string) []byte {
 	return data
 }
 
-// TestPrometheus reads a gateway under load with a real Prometheus, and asks it for every expression
-// of the dashboard and of the rules: each must be valid, and those that must have data have some.
+// TestPrometheus reads a gateway under load with a real Prometheus and evaluates every expression of the dashboard and of
+// the rules: each must be valid, and most must have data.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
@@ -133,8 +133,8 @@ func TestPrometheus(t *testing.T) {
 	p := startPrometheus(t, program, r.logged("serving the metrics")["addr"].(string))
 	testutil.WaitUntil(t, "Prometheus has read the gateway", func() bool { return p.ask(t, `sum(scrape_samples_scraped)`).has() })
 
-	// What increases does so between two readings, and a busy machine leaves out readings: callers come
-	// until everything has been seen.
+	// Increases show between two readings, and a busy machine skips readings: callers continue until every panel has had
+	// data.
 	ctx, hangUp := context.WithCancel(t.Context())
 	var calling sync.WaitGroup
 	defer calling.Wait()
@@ -183,7 +183,7 @@ func TestPrometheus(t *testing.T) {
 	t.Logf("series: %v", p.ask(t, `max(max_over_time(scrape_samples_scraped[10m]))`).value())
 }
 
-// promConfig reads one gateway, faster than anybody would in earnest.
+// promConfig reads one gateway, more often than in production.
 const promConfig = `global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
@@ -191,13 +191,13 @@ scrape_configs:
     static_configs: [{targets: [%q]}]
 `
 
-// prometheus is a running one.
+// prometheus is a running server.
 type prometheus struct{ url string }
 
 func startPrometheus(t *testing.T, program, target string) prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	// The rules are evaluated as fast as the gateway is read.
+	// The rules are evaluated as often as the gateway is read.
 	rules := regexp.MustCompile(`(?m)^(\s+interval): .*$`).ReplaceAll(deployed(t, "prometheus/rules.yaml"), []byte("$1: 1s"))
 	ruleFile, config := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "prometheus.yml")
 	for name, data := range map[string][]byte{ruleFile: rules, config: fmt.Appendf(nil, promConfig, ruleFile, target)} {
@@ -247,13 +247,13 @@ func (p prometheus) get(t *testing.T, path string, query url.Values) (int, []byt
 	return resp.StatusCode, body, err
 }
 
-// answer is what a query has found.
+// answer is the result of a query.
 type answer []struct {
 	Metric map[string]string
 	Value  [2]any
 }
 
-// has reports whether there is a number in it.
+// has reports whether the result has a number.
 func (a answer) has() bool {
 	return slices.ContainsFunc(a, func(s struct {
 		Metric map[string]string
@@ -274,7 +274,7 @@ func (a answer) value() float64 {
 	return n
 }
 
-// ask evaluates an expression now. It fails the test for one that is not valid.
+// ask evaluates an expression now. It fails the test if the expression is invalid.
 func (p prometheus) ask(t *testing.T, expr string) answer {
 	t.Helper()
 	code, body, err := p.get(t, "/api/v1/query", url.Values{"query": {expr}})
@@ -294,7 +294,7 @@ func (p prometheus) ask(t *testing.T, expr string) answer {
 // labelValues is the query of a variable.
 var labelValues = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
 
-// values reports whether the query of a variable finds any.
+// values reports whether the query of a variable has a result.
 func (p prometheus) values(t *testing.T, query string) bool {
 	t.Helper()
 	m := labelValues.FindStringSubmatch(query)

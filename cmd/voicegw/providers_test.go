@@ -11,8 +11,7 @@ import (
 	"voicegw/sim"
 )
 
-// TestProvidersOfAnyName: a session with each of several providers of each wire is carried
-// over the wire that the configuration names, under the provider's own name.
+// TestProvidersOfAnyName: a session of each of several providers uses the configured wire under the provider's own name.
 func TestProvidersOfAnyName(t *testing.T) {
 	t.Parallel()
 	provider, err := sim.Start(t.Context(), "", sim.Options{Speed: -1, FirstAudioMS: -1, PlaybackSpeed: -1})
@@ -46,8 +45,8 @@ func TestProvidersOfAnyName(t *testing.T) {
 	}
 }
 
-// TestTheSimulatorHasEachWireThatSaysSo: no other provider is offered as simulated.
-func TestTheSimulatorHasEachWireThatSaysSo(t *testing.T) {
+// TestSimulatedWires: the simulator has an address for each simulated wire, and for no other.
+func TestSimulatedWires(t *testing.T) {
 	local, err := sim.Start(t.Context(), "", sim.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +62,9 @@ func TestTheSimulatorHasEachWireThatSaysSo(t *testing.T) {
 	}
 }
 
-// TestImagesThatNobodyMakes: what cannot make images, or would need another's key, ends the
-// start with the setting's name.
-func TestImagesThatNobodyMakes(t *testing.T) {
+// TestImagesWithoutAMaker: a provider that makes no images, or would need another provider's key, stops the start with an
+// error that names the setting.
+func TestImagesWithoutAMaker(t *testing.T) {
 	for want, set := range map[string]func(*config.Config){
 		"image.api_key is missing": func(c *config.Config) {
 			c.Image.Provider, c.Image.BaseURL = "gemini", "https://x.example"
@@ -85,8 +84,8 @@ func TestImagesThatNobodyMakes(t *testing.T) {
 	}
 }
 
-// TestTheTextAgentsProvider: chat models and images are asked of the first provider that has
-// them, whatever its name, and Voice Live has none.
+// TestTheTextAgentsProvider: chat models and images come from the first provider that has them, whatever its name; Voice
+// Live has none.
 func TestTheTextAgentsProvider(t *testing.T) {
 	cfg := config.Default()
 	set := func(name, wire, key, url string) {
@@ -95,7 +94,7 @@ func TestTheTextAgentsProvider(t *testing.T) {
 	check := func(key, url, images string) {
 		t.Helper()
 		if o := chatOptions(cfg, nil); o.APIKey != key || o.BaseURL != url {
-			t.Errorf("the text agent asks %s with %s, want %s with %s", o.BaseURL, o.APIKey, url, key)
+			t.Errorf("the text agent uses %s with %s, want %s with %s", o.BaseURL, o.APIKey, url, key)
 		}
 		if s := imageServiceOf(cfg, nil); s.key != key || s.wire != images {
 			t.Errorf("images come from %+v, want %s with %s", s, images, key)

@@ -20,7 +20,7 @@ import (
 	"voicegw/store"
 )
 
-// TestToolsAreServed: what sessions get and what is told over HTTP are one registry.
+// TestToolsAreServed: sessions and HTTP clients see the same registry.
 func TestToolsAreServed(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -39,7 +39,7 @@ func TestToolsAreServed(t *testing.T) {
 		Tools   []struct{ ToolID string }
 	}
 	if err := json.Unmarshal(body, &list); err != nil || list.Version == "" || list.Version != version || len(list.Tools) != 6 {
-		t.Errorf("the log says %v, HTTP %s, %v", version, body, err)
+		t.Errorf("the log has %v, HTTP %s, %v", version, body, err)
 	}
 }
 
@@ -66,8 +66,8 @@ func TestVoiceInstructions(t *testing.T) {
 	}
 }
 
-// TestDevReadsTheProject: the registry of the working directory is taken, and again
-// when it changes; a broken one leaves the tools as they are and is told once.
+// TestDevReadsTheProject: with --dev the registry of the working directory is loaded, and loaded again after a change; a
+// broken one is reported once and changes nothing.
 func TestDevReadsTheProject(t *testing.T) {
 	embedded := registrytest.Project(t)
 	t.Chdir(t.TempDir())
@@ -89,7 +89,7 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Fatal(reload, err)
 	}
 	first := tools.Snapshot()
-	reload.Look() // nothing is there
+	reload.Look() // no file exists
 	if tools.Snapshot() != first {
 		t.Error("the tools have changed without a file")
 	}
@@ -116,7 +116,7 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Errorf("after a broken file: %s", log.String())
 	}
 
-	// The next start takes the file at once; without dev it is not looked at.
+	// The next start loads the file at once; without --dev it is not watched.
 	write(changed)
 	if tools, _, err := p.loadTools(caps.registryOptions(true), dev, nil); err != nil || tools.Snapshot().Version() != second.Version() {
 		t.Errorf("with dev: %v", err)
@@ -130,7 +130,7 @@ func TestDevReadsTheProject(t *testing.T) {
 	}
 }
 
-// reworded is a registry in which a summary has changed.
+// reworded is a registry with a changed summary.
 func reworded(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var file registry.File

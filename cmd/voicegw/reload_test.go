@@ -21,7 +21,7 @@ import (
 	"voicegw/protocol"
 )
 
-// settingsOf writes a configuration that knows some keys, and perhaps more.
+// settingsOf writes a configuration with keys and perhaps other settings.
 func settingsOf(t *testing.T, file, more string, keys ...auth.APIKey) {
 	t.Helper()
 	text := more + "auth:\n  keys:\n"
@@ -33,8 +33,8 @@ func settingsOf(t *testing.T, file, more string, keys ...auth.APIKey) {
 	}
 }
 
-// TestReload: a key that is taken out of the configuration opens nothing any more, and its session
-// ends; another one's goes on. A configuration that is wrong changes nothing.
+// TestReload: a key removed from the configuration is refused and its session ends, while another key's session
+// continues. An invalid configuration changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
@@ -69,7 +69,7 @@ func TestReload(t *testing.T) {
 	settingsOf(t, file, "lissen: 1\n", late)
 	r.reloads <- syscall.SIGHUP
 	if said := r.logged("invalid configuration; keeping the current one"); !strings.Contains(fmt.Sprint(said), "lissen") {
-		t.Errorf("the log does not say what is wrong: %v", said)
+		t.Errorf("the log does not have the problem: %v", said)
 	}
 	if opens(late) != nil {
 		t.Error("a configuration that is wrong was taken over in part")
@@ -78,7 +78,7 @@ func TestReload(t *testing.T) {
 	settingsOf(t, file, "", kept, late)
 	r.reloads <- syscall.SIGHUP
 	if said := r.logged("configuration reloaded"); said["keys"] != 2.0 || said["sessions_ended"] != 1.0 {
-		t.Errorf("the log says %v", said)
+		t.Errorf("the log has %v", said)
 	}
 	if _, last := closedWith(ends); !strings.Contains(last, "operator_ended") {
 		t.Errorf("the session of the revoked key ends with %s", last)
@@ -87,7 +87,7 @@ func TestReload(t *testing.T) {
 		t.Error("a revoked key opens the gateway")
 	}
 	if again := opens(late); again == nil {
-		t.Error("a new key opens nothing")
+		t.Error("a new key is refused")
 	} else {
 		again.Abort()
 	}
@@ -110,7 +110,7 @@ func TestReload(t *testing.T) {
 	r.reloads <- syscall.SIGHUP
 	said := r.logged("configuration reloaded; some changes need a restart")
 	if said["needs_restart"] != "drain_timeout" || said["changed"] != "limits.sessions" {
-		t.Errorf("the log says %v", said)
+		t.Errorf("the log has %v", said)
 	}
 }
 
@@ -143,8 +143,8 @@ func (r *running) ask(path, origin string) *http.Response {
 	return resp
 }
 
-// TestReloadByAnOperator: what the configuration says now counts, all of it or nothing, and the answer
-// names what needs a restart and, with its line, each thing that is wrong.
+// TestReloadByAnOperator: a reload applies the configuration completely or not at all; the answer names the settings that
+// need a restart and each problem with its line.
 func TestReloadByAnOperator(t *testing.T) {
 	t.Parallel()
 	keys := make(chan string, 10)
@@ -200,7 +200,7 @@ func TestReloadByAnOperator(t *testing.T) {
 		t.Fatalf("the provider was asked with %q", key)
 	}
 
-	// One mistake, and nothing of the rest counts; nor if it is in another file.
+	// One mistake, here or in another file, and nothing is applied.
 	more := "origins: [\"https://app.example.com\"]\ndrain_timeout: 31s\nlog: {level: debug}\n"
 	write(file, settings("sk-the-second-key", more+"limits: {sessions: many}\nlissen: 1\n"))
 	status, answer := r.reload()
@@ -213,7 +213,7 @@ func TestReloadByAnOperator(t *testing.T) {
 		t.Errorf("prices that are wrong: %d %v", status, answer)
 	}
 	if key := tried(); key != "Bearer sk-the-first-key" || page() != http.StatusForbidden {
-		t.Errorf("part of what was refused counts: the provider was asked with %q", key)
+		t.Errorf("part of the refused configuration is applied: the provider was asked with %q", key)
 	}
 
 	write(prices, fmt.Sprintf(table, 5))
@@ -223,7 +223,7 @@ func TestReloadByAnOperator(t *testing.T) {
 		t.Errorf("%d %v, want %v", status, answer, want)
 	}
 	if key := tried(); key != "Bearer sk-the-second-key" || page() != http.StatusNotFound {
-		t.Errorf("the new configuration does not count: the provider was asked with %q, the page gets %d", key, page())
+		t.Errorf("the new configuration is not applied: the provider was asked with %q, the page gets %d", key, page())
 	}
 	if _, answer = r.reload(); fmt.Sprint(answer["changed"]) != "[]" || fmt.Sprint(answer["needs_restart"]) != "[drain_timeout]" {
 		t.Errorf("a reload of the same: %v", answer)
@@ -233,8 +233,8 @@ func TestReloadByAnOperator(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsTheLastCredential: no reload, whoever asks for it, makes a gateway with credentials one without,
-// and the answer says why.
+// TestReloadKeepsTheLastCredential: no kind of reload removes the last credential of a gateway, and the answer explains
+// the refusal.
 func TestReloadKeepsTheLastCredential(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -270,7 +270,7 @@ func TestReloadKeepsTheLastCredential(t *testing.T) {
 		t.Helper()
 		said := r.logged("invalid configuration; keeping the current one")
 		if !strings.Contains(fmt.Sprint(said), "auth has no key and no issuer any more") || open() {
-			t.Errorf("%s: the gateway is open: %v, the log says %v", by, open(), said)
+			t.Errorf("%s: the gateway is open: %v, the log has %v", by, open(), said)
 		}
 	}
 	for _, text := range []string{"", "auth:\n", "insecure: true\n"} {
@@ -286,8 +286,7 @@ func TestReloadKeepsTheLastCredential(t *testing.T) {
 	refused("a file of keys")
 }
 
-// TestReloadUnderLoad: readings of the configuration one after another, while sessions begin and end,
-// requests come and others reload, too.
+// TestReloadUnderLoad: repeated and concurrent reloads, while sessions start and end and requests arrive.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
@@ -302,7 +301,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			for ctx.Err() == nil {
 				conn, err := protocol.Dial(ctx, "ws://"+r.addr+"/v1/voice", protocol.DialOptions{Header: http.Header{"Authorization": {"Bearer " + key.Reveal()}}})
 				if err != nil {
-					continue // too many, at the moment
+					continue // too many at the moment
 				}
 				message, _ := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 				if conn.WriteText(message) == nil {
@@ -339,8 +338,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	busy.Wait()
 }
 
-// TestReloadAgents: files of agents are read again with the rest; one that is wrong changes nothing, neither
-// of the agents nor of anything else.
+// TestReloadAgents: a reload reads agent files again; a broken one changes neither the agents nor another setting.
 func TestReloadAgents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -380,16 +378,16 @@ func TestReloadAgents(t *testing.T) {
 	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\ntools: [kb_serch]\nswitch_to: [sales]\n")
 	r.reloads <- syscall.SIGHUP
 	if said := fmt.Sprint(r.logged("invalid configuration; keeping the current one")); !strings.Contains(said, "billing.yaml:4") || !strings.Contains(said, "kb_search") {
-		t.Errorf("the log does not say what is wrong: %v", said)
+		t.Errorf("the log does not have the problem: %v", said)
 	}
 	if got := names(); got != "default billing" {
-		t.Errorf("files of which one is wrong were taken over in part: there is %s", got)
+		t.Errorf("files with one broken file were applied in part: there is %s", got)
 	}
 
 	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\nswitch_to: [sales]\n")
 	r.reloads <- syscall.SIGHUP
 	if said := r.logged("configuration reloaded"); said["changed"] != "agents.path" {
-		t.Errorf("the log says %v", said)
+		t.Errorf("the log has %v", said)
 	}
 	if got := names(); got != "default billing sales" {
 		t.Errorf("there is %s", got)

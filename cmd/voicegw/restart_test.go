@@ -12,10 +12,9 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// TestSessionsGoOnAfterARestart: a gateway that is alone is killed, or told to end, while a client
-// talks. The next process on the same data folder goes on with the session: the client comes back to
-// it with its token, and an old token opens nothing.
-func TestSessionsGoOnAfterARestart(t *testing.T) {
+// TestSessionsContinueAfterARestart: a single gateway is killed or stopped while a client talks. The next process on the
+// data folder continues the session: the client resumes with its token, and an old token is refused.
+func TestSessionsContinueAfterARestart(t *testing.T) {
 	for name, leaves := range map[string]bool{"killed": false, "told to end": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +55,7 @@ func TestSessionsGoOnAfterARestart(t *testing.T) {
 				return seen(c, "session.started", &back)
 			})
 			if back.SessionID != began.SessionID || !back.Resumed || !back.Snapshot || back.ResumeToken == began.ResumeToken {
-				t.Errorf("the client came back to %+v", back)
+				t.Errorf("the client resumed %+v", back)
 			}
 			var again protocol.ProviderReconnected
 			next(t, c, "provider.reconnected", &again)
@@ -81,8 +80,7 @@ func TestSessionsGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-// seen reads messages until one of that type, and decodes it into m. It reports false if the
-// connection ends before.
+// seen reads messages up to one of that type, and decodes it into m. It reports false if the connection ends before.
 func seen(c *protocol.Conn, typ string, m any) bool {
 	for {
 		f, err := c.Read()

@@ -24,7 +24,7 @@ import (
 
 // console is a terminal's output that a test reads while the program writes.
 type console struct {
-	mu   sync.Mutex // guards the following field
+	mu   sync.Mutex // guards the next field
 	text bytes.Buffer
 }
 
@@ -48,12 +48,12 @@ type running struct {
 	signals chan os.Signal
 	reloads chan os.Signal
 	sweeps  chan time.Time
-	exit    chan int // its exit code, once; nobody closes it
+	exit    chan int // its exit code, once; never closed
 	addr    string
 	dataDir string
 }
 
-// key is the one that operators show to it.
+// key is the key of its operators.
 func (r *running) key() string {
 	r.t.Helper()
 	key, err := auth.ReadOperatorKey(r.dataDir)
@@ -63,8 +63,8 @@ func (r *running) key() string {
 	return key
 }
 
-// start runs serve on a free port, with a data folder of its own unless args name one,
-// and waits until it serves. The test's end is its end.
+// start runs serve on a free port, with a new data folder unless args name one, and waits until it serves. It ends with
+// the test.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	return startIn(t, nil, args...)
@@ -77,14 +77,14 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 	return startAs(t, Process{Environ: environ, Registry: func() ([]byte, error) { return tools, nil }}, args...)
 }
 
-// startAs is start of a program with its own environment and tools.
+// startAs starts a program with its own environment and tools.
 func startAs(t *testing.T, p Process, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), sweeps: make(chan time.Time, 1), exit: make(chan int, 1)}
-	// No test of these loses the power, and none is about a slow disk.
+	// No test here loses power or needs a slow disk.
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir(), "--set", "store.sync=interval"}, args...)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{}) // closed when the program has ended
+	done := make(chan struct{}) // closed after the program has ended
 	go func() {
 		defer close(done)
 		p.Args, p.Stdin, p.Stdout, p.Stderr = args, strings.NewReader(""), &r.out, testutil.Watch(testutil.Log, &r.err)
@@ -144,7 +144,7 @@ func (r *running) status(path string) int {
 	return status
 }
 
-// readiness returns the status that /readyz tells. On a busy machine it may be "behind" at any time.
+// readiness returns the status of /readyz. On a busy machine it may be "behind" at any time.
 func (r *running) readiness() string {
 	r.t.Helper()
 	var told struct {
@@ -196,7 +196,7 @@ func (r *running) connect() *protocol.Conn {
 	return conn
 }
 
-// closedWith reads to the end of a session.
+// closedWith reads to the end of a session and returns the close code.
 func closedWith(conn *protocol.Conn) (code int, last string) {
 	for {
 		frame, err := conn.Read()
@@ -225,8 +225,8 @@ func TestServesAndStops(t *testing.T) {
 	}
 }
 
-// TestFirstSignalLetsSessionsGoOn: sessions that no other process could go on with.
-func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
+// TestFirstSignalKeepsSessions: after the first signal, sessions that no other process could continue run on.
+func TestFirstSignalKeepsSessions(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--drain-timeout", "1m", "--set", "limits.resume_grace=0s")
 	conn := r.connect()

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "tool-host" { // of a gateway in this process
 		os.Exit(Run(context.Background(), Process{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 	}
-	// The scripts wait, for speech and for processes, far more than they compute: more of
-	// them at once than there are cores. A flag on the command line still decides.
+	// The scripts mostly wait, for speech and for processes: more of them run at once than there are cores. A flag on the
+	// command line has priority.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
@@ -43,8 +43,7 @@ func TestMain(m *testing.M) {
 	}), map[string]func(){"voicegw": program, natsName: natsProgram})
 }
 
-// registryEnv names the file with the registry that scripts run with: a test must
-// not depend on whether the tools have been built.
+// registryEnv names the registry file of the scripts: a test must not depend on built tools.
 const registryEnv = "TEST_TOOL_REGISTRY"
 
 // program is main with the registry of the test.
@@ -73,7 +72,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			// Keys of whoever runs the tests must not reach a provider.
+			// Keys in the environment of the test run must not reach a provider.
 			for _, name := range []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
 				env.Setenv(name, "")
 			}
@@ -81,9 +80,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv(testutil.Env, os.Getenv(testutil.Env))
 			env.Setenv(raceEnv, raceOptions)
 			env.Defer(func() { checkFolders(t, env.WorkDir) })
-			// A script's story is not that of a slow disk.
+			// The scripts do not test a slow disk.
 			env.Setenv("VOICEGW_STORE_SYNC", "interval")
-			// Nothing is written into the home of whoever runs the tests.
+			// The tests write nothing into the home folder.
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			return os.WriteFile(filepath.Join(env.WorkDir, "question.wav"), spoken, 0o600)
 		},
@@ -97,7 +96,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// checkFolders looks for secrets in the data folders of a script: those with a key.
+// checkFolders searches the data folders of a script for secrets.
 func checkFolders(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == auth.OperatorKeyFile {
@@ -129,8 +128,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// freeAddr sets a variable to an address on loopback that nobody listens on, nor will
-// before the script does, again and again.
+// freeAddr sets a variable to a loopback address that stays free until the script uses it, repeatedly.
 func freeAddr(ts *testscript.TestScript, _ bool, args []string) {
 	addr, err := testutil.FreeAddr()
 	ts.Check(err)
@@ -175,19 +173,19 @@ func wav(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ticket sets a variable to the ticket that a file tells of: ticket NAME FILE
+// ticket sets a variable to the ticket in a file: ticket NAME FILE
 func ticket(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ticket NAME FILE")
 	}
 	found := regexp.MustCompile(`--ticket=([A-Za-z0-9_-]+)`).FindStringSubmatch(ts.ReadFile(args[1]))
 	if found == nil {
-		ts.Fatalf("%s tells of no ticket", args[1])
+		ts.Fatalf("%s has no ticket", args[1])
 	}
 	ts.Setenv(args[0], found[1])
 }
 
-// question is a spoken sentence as most recordings are not: 22.05 kHz, stereo.
+// question is a spoken sentence in the format of most recordings: 22.05 kHz, stereo.
 func question(t *testing.T) []byte {
 	t.Helper()
 	mono := voice.New(voice.Options{Rate: 22050}).Speak("What is this?").PCM

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestSchedulers: on one core two are asked for, unless the environment says otherwise.
+// TestSchedulers: on one core the program sets GOMAXPROCS to two, unless the environment sets it.
 func TestSchedulers(t *testing.T) {
 	for _, tc := range []struct {
 		n    int
@@ -20,7 +20,7 @@ func TestSchedulers(t *testing.T) {
 	}
 }
 
-func TestWhereTheDebugListenerMayListen(t *testing.T) {
+func TestDebugListenerAddress(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"127.0.0.1:6060": true, "localhost:0": true, "[::1]:6060": true,
 		"0.0.0.0:6060": false, ":6060": false, "192.0.2.1:6060": false, "6060": false, "127.0.0.1:port": false,

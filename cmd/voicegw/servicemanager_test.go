@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTheServiceManagerIsTold: that the gateway serves, that it lives, and that it stops.
-func TestTheServiceManagerIsTold(t *testing.T) {
+// TestServiceManagerNotices: the service manager learns that the gateway serves, is alive, and stops.
+func TestServiceManagerNotices(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
@@ -20,7 +20,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	}
 	defer manager.Close()
 	r := startIn(t, []string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=20000"})
-	// next returns the next message that is not a sign of life, and how many of these came before.
+	// next returns the next message except signs of life, and the number of these before it.
 	next := func() (message string, alive int) {
 		got := make([]byte, 200)
 		for ; ; alive++ {
@@ -34,7 +34,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		}
 	}
 	if message, _ := next(); message != "READY=1" {
-		t.Errorf("the manager is told %q first", message)
+		t.Errorf("the manager gets %q first", message)
 	}
 	if got := make([]byte, 200); true {
 		if n, err := manager.Read(got); err != nil || string(got[:n]) != "WATCHDOG=1" {
@@ -43,15 +43,15 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	}
 	r.signals <- syscall.SIGTERM
 	if message, _ := next(); message != "STOPPING=1" {
-		t.Errorf("the manager is told %q at the end", message)
+		t.Errorf("the manager gets %q at the end", message)
 	}
 	if code := r.ended(); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestAServiceManagerThatCannotBeToldIsAWarning: the gateway serves all the same.
-func TestAServiceManagerThatCannotBeToldIsAWarning(t *testing.T) {
+// TestUnreachableServiceManager: the gateway logs a warning and serves.
+func TestUnreachableServiceManager(t *testing.T) {
 	t.Parallel()
 	r := startIn(t, []string{"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "gone")})
 	r.logged("service manager")
@@ -60,7 +60,7 @@ func TestAServiceManagerThatCannotBeToldIsAWarning(t *testing.T) {
 	}
 }
 
-// TestHealth: the exit code says how a gateway is, and the words say why.
+// TestHealth: the exit code and the text report the state of a gateway.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	ask := func(args ...string) (code int, out string) {
@@ -71,14 +71,14 @@ func TestHealth(t *testing.T) {
 	r := start(t, "--drain-timeout", "1m", "--set", "limits.resume_grace=0s")
 	url := "--url=http://" + r.addr
 	if code, out := ask(url); code != exitOK || out != "ok, sessions: 0\n" {
-		t.Errorf("a gateway that lives: %d %q", code, out)
+		t.Errorf("a healthy gateway: %d %q", code, out)
 	}
 	conn := r.connect()
 	defer conn.Abort()
 	r.signals <- syscall.SIGTERM
 	r.logged("draining")
 	if code, out := ask(url); code != exitOK || out != "ok, sessions: 1\n" {
-		t.Errorf("a gateway that drains lives: %d %q", code, out)
+		t.Errorf("a draining gateway: %d %q", code, out)
 	}
 	if code, out := ask(url, "--ready"); code != exitFailure || !strings.Contains(out, "is not ready (draining)") {
 		t.Errorf("a gateway that drains is not ready: %d %q", code, out)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBeside: what is served beside the gateway is answered until it is closed.
-func TestBeside(t *testing.T) {
+// TestSideServer: a side server answers until it is closed.
+func TestSideServer(t *testing.T) {
 	b, err := openDebug(t.Context(), "127.0.0.1:0", func() int { return 3 }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

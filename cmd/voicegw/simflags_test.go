@@ -11,8 +11,7 @@ import (
 	"voicegw/sim/fault"
 )
 
-// TestSimFlags: what the flags about connections and faults make of the simulator's options,
-// and which are refused.
+// TestSimFlags: the simulator's options for the flags about connections and faults, and the refused flags.
 func TestSimFlags(t *testing.T) {
 	zero, some := time.Duration(0), 3*time.Second
 	for name, tc := range map[string]struct {

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// heldModel is a model behind Chat Completions that begins each answer and waits to be released.
+// heldModel is a Chat Completions model that begins each answer and waits to be released.
 type heldModel struct {
 	url     string
-	reached chan struct{} // gets a note for each answer that has begun; never closed
+	reached chan struct{} // gets a value for each started answer; never closed
 	release chan struct{} // closed when answers may end
 }
 
@@ -62,7 +62,7 @@ type posted struct {
 	err    error
 }
 
-// message sends a message of text.
+// message sends a text message.
 func (r *running) message(body string) posted {
 	req, err := http.NewRequest(http.MethodPost, "http://"+r.addr+"/v1/chat", strings.NewReader(body))
 	if err != nil {
@@ -81,9 +81,9 @@ func (r *running) message(body string) posted {
 
 const textMessage = `{"conversation_id":"c-of-the-story-0123456789","message_id":"m1","message":"Hello"}`
 
-// TestTextAnswersGoOnAfterASignal: an answer that is under way when the program is told to end goes
-// on to its end, while new messages are sent elsewhere.
-func TestTextAnswersGoOnAfterASignal(t *testing.T) {
+// TestTextAnswersContinueAfterASignal: after a signal to the program, a running answer continues to its end, while new
+// messages are refused with a retry elsewhere.
+func TestTextAnswersContinueAfterASignal(t *testing.T) {
 	t.Parallel()
 	model, dir := newHeldModel(t), t.TempDir()
 	r := start(t, model.args(t, dir, "1m")...)
@@ -104,9 +104,8 @@ func TestTextAnswersGoOnAfterASignal(t *testing.T) {
 	}
 }
 
-// TestTextAnswersThatTakeTooLong: when the time is over, or at a second signal, an answer ends with
-// an error and a done; what the user has said is kept, and the next program goes on with the
-// conversation at once.
+// TestTextAnswersThatTakeTooLong: after the time limit, or a second signal, an answer ends with an error and a done; the
+// user's message is stored, and the next program continues the conversation at once.
 func TestTextAnswersThatTakeTooLong(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]bool{"after the time": false, "with a second signal": true} {
@@ -137,13 +136,13 @@ func TestTextAnswersThatTakeTooLong(t *testing.T) {
 				t.Errorf("the next message: %+v", a)
 			}
 			if kept := next.conversation("c-of-the-story-0123456789"); strings.Count(kept, `"Hello"`) != 1 {
-				t.Errorf("kept is %s", kept)
+				t.Errorf("stored is %s", kept)
 			}
 		})
 	}
 }
 
-// conversation reads what is kept of a conversation.
+// conversation reads the stored part of a conversation.
 func (r *running) conversation(id string) string {
 	r.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "http://"+r.addr+"/v1/conversations/"+id, nil)

@@ -57,8 +57,8 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	return certFile, keyFile, pool
 }
 
-// TestServeOverTLS: a gateway speaks TLS alone, its own commands find and trust it, a conversation goes
-// through, and a certificate that is renewed is shown without a restart.
+// TestServeOverTLS: a gateway speaks only TLS, its own commands find and trust it, a conversation works, and a renewed
+// certificate is used without a restart.
 func TestServeOverTLS(t *testing.T) {
 	certFile, keyFile, _ := certificate(t)
 	listen, err := testutil.FreeAddr()
@@ -85,7 +85,7 @@ func TestServeOverTLS(t *testing.T) {
 		t.Errorf("talk shows %q", out)
 	}
 	if code := Run(context.Background(), Process{Args: []string{"health", "--url", "https://" + listen}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}); code == exitOK {
-		t.Error("a certificate that nobody vouches for is trusted")
+		t.Error("a certificate of no authority is trusted")
 	}
 	shown := func() string {
 		c, err := tls.Dial("tcp", listen, &tls.Config{InsecureSkipVerify: true})
@@ -112,7 +112,7 @@ func TestServeOverTLS(t *testing.T) {
 	testutil.WaitUntil(t, "the renewed certificate is shown", func() bool { return shown() != before })
 }
 
-// TestCertificatesAreChecked before anything is served, all at once.
+// TestCertificatesAreChecked: all certificates are checked before the gateway serves.
 func TestCertificatesAreChecked(t *testing.T) {
 	certFile, _, _ := certificate(t)
 	_, otherKey, _ := certificate(t)
@@ -124,7 +124,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	})
 	for _, want := range []string{"tls.certificates[0].cert", "do not match", "/missing.pem", "/missing.key", "tls.acme.hosts"} {
 		if !strings.Contains(errs.String(), want) {
-			t.Errorf("nothing is said of %s:\n%s", want, errs.String())
+			t.Errorf("the output lacks %s:\n%s", want, errs.String())
 		}
 	}
 	if code != exitUsage {
@@ -150,7 +150,7 @@ func TestSimulatorOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	// A WebSocket handshake needs HTTP/1.1, whatever a client would rather speak.
+	// A WebSocket handshake needs HTTP/1.1, whichever version a client prefers.
 	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 {
 		t.Errorf("%s over HTTP/%d", resp.Status, resp.ProtoMajor)
 	}

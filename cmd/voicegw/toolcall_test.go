@@ -16,14 +16,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// shop is a program whose tools are those of a shop, and a data folder for it.
+// shop is a program with the tools of a shop and a data folder.
 type shop struct {
 	t    *testing.T
 	dir  string
-	paid int // how often pay has run
+	paid int // the number of runs of pay
 }
 
-// planNeeds are what plan does beside its answer.
+// planNeeds are the capabilities of plan.
 type planNeeds struct {
 	Tools     registry.Tools
 	Audit     registry.Audit
@@ -82,7 +82,7 @@ func (s *shop) entry(id string, change func(*spec.Spec)) registry.Entry {
 	}}
 }
 
-// calls runs tools call with flags, and returns what it prints.
+// calls runs tools call with flags, and returns its output.
 func (s *shop) calls(flags ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	data, handlers := s.tools()
@@ -108,7 +108,7 @@ func (s *shop) audited() (all []audit.Record) {
 	return all
 }
 
-// TestToolsCallDecides: tools call refuses what the policy of a conversation refuses, and says why.
+// TestToolsCallDecides: tools call refuses the same calls as the policy of a conversation, with the reason.
 func TestToolsCallDecides(t *testing.T) {
 	args := `{"ref":"r1"}`
 	folder := t.TempDir()
@@ -143,8 +143,8 @@ func TestToolsCallDecides(t *testing.T) {
 		"an agent's budget by voice":                  {[]string{"plan", args, "--set", agents, "--agent", "planner", "--mode", "voice"}, exitOK, "nested call of gift: BUDGET_EXCEEDED", 0},
 		"an agent without the tool":                   {[]string{"hidden", args, "--set", agents, "--agent", "clerk"}, exitFailure, "the agent clerk does not have hidden", 0},
 		"an agent with the tool":                      {[]string{"gift", args, "--set", agents, "--agent", "clerk"}, exitOK, `"ref"`, 1},
-		"an agent that nobody knows":                  {[]string{"gift", args, "--set", agents, "--agent", "clark"}, exitUsage, "did you mean clerk?", 0},
-		"nobody can approve":                          {[]string{"pay", args}, exitFailure, `pay requires approval: Pay r1`, 0},
+		"an unknown agent":                            {[]string{"gift", args, "--set", agents, "--agent", "clark"}, exitUsage, "did you mean clerk?", 0},
+		"no approval possible":                        {[]string{"pay", args}, exitFailure, `pay requires approval: Pay r1`, 0},
 		"approved by a flag":                          {[]string{"pay", args, "--yes"}, exitOK, `"ref": "r1"`, 1},
 		"approval by configuration":                   {[]string{"gift", args, "--set", "confirmation.require=gift"}, exitFailure, "CONFIRMATION_REQUIRED", 0},
 		"a tool in the configuration that is missing": {[]string{"gift", args, "--set", "confirmation.require=gifd"}, exitUsage, "Did you mean gift?", 0},
@@ -160,14 +160,15 @@ func TestToolsCallDecides(t *testing.T) {
 				t.Errorf("the token of the question is shown: %s %s", stdout, stderr)
 			}
 			if _, err := os.Stat(filepath.Join(s.dir, "store")); err == nil {
-				t.Error("a call without --store has left a store")
+				t.Error("a call without --store left a store")
 			}
 		})
 	}
 }
 
-// TestToolsCallBeside: what a tool does beside its answer is shown, and its calls follow the rules of calls by tools.
-func TestToolsCallBeside(t *testing.T) {
+// TestToolsCallExtras: the output shows the tool's jobs, images and calls, and its calls follow the rules of calls by
+// tools.
+func TestToolsCallExtras(t *testing.T) {
 	s := newShop(t)
 	stdout, stderr, code := s.calls("plan", `{"ref":"r1"}`)
 	for _, want := range []string{"progress: Looking (50 %)", `the client would get plan.made: {"ref":"r1"}`, "the audit notes plan.noted", "nested call of gift: ok", "nested call of pay: CONFIRMATION_REQUIRED"} {
@@ -185,8 +186,8 @@ func TestToolsCallBeside(t *testing.T) {
 	}
 }
 
-// TestToolsCallKeeps: with the store of a gateway a deed is done once for each key, and the audit has every call.
-func TestToolsCallKeeps(t *testing.T) {
+// TestToolsCallStores: with the store of a gateway a side effect happens once for each key, and the audit has every call.
+func TestToolsCallStores(t *testing.T) {
 	s := newShop(t)
 	type step struct {
 		flags []string
@@ -198,7 +199,7 @@ func TestToolsCallKeeps(t *testing.T) {
 		{[]string{"gift", `{"ref":"r1"}`, "--key", "k1"}, `"_idempotent_cache_hit": true`, 1},
 		{[]string{"gift", `{"ref":"r1"}`, "--key", "k2"}, `"ref": "r1"`, 2},
 		{[]string{"gift", `{"ref":"r1"}`, "--key", "k1", "--user", "bob"}, `"ref": "r1"`, 3},
-		{[]string{"gift", `{"ref":"r1"}`}, `"ref": "r1"`, 4}, // without a key each call is another deed
+		{[]string{"gift", `{"ref":"r1"}`}, `"ref": "r1"`, 4}, // without a key each call is another side effect
 		{[]string{"gift", `{"ref":"r1"}`}, `"ref": "r1"`, 5},
 		{[]string{"pay", `{"ref":"r1"}`, "--key", "k3", "--yes"}, `"ref": "r1"`, 6},
 		{[]string{"pay", `{"ref":"r1"}`}, "CONFIRMATION_REQUIRED", 6},
@@ -221,7 +222,7 @@ func TestToolsCallKeeps(t *testing.T) {
 			line += " nested"
 		}
 		if r.UserID == "" || r.SessionID == "" || r.Agent != "default" {
-			t.Errorf("the record does not say whose it is: %+v", r)
+			t.Errorf("the record lacks its principal: %+v", r)
 		}
 		lines = append(lines, line)
 	}

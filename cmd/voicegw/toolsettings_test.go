@@ -11,8 +11,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestToolSettingsAreJoined: what tools declare becomes settings of the configuration, and what it says of
-// them reaches the registry with its types.
+// TestToolSettingsAreJoined: the settings that tools declare become settings of the configuration, and their values reach
+// the registry with their types.
 func TestToolSettingsAreJoined(t *testing.T) {
 	data := registrytest.File(t, registry.Entry{Spec: spec.Spec{ToolID: "weather", Settings: map[string]spec.Setting{
 		"api_key": {Type: spec.SettingString, Secret: true, Description: "Key."},
@@ -36,8 +36,8 @@ func TestToolSettingsAreJoined(t *testing.T) {
 	}
 }
 
-// TestSwitchedOff: the log names the tools that the operator has switched off, and neither those that change agents,
-// which are off by default, nor those that lack a setting.
+// TestSwitchedOff: the log names only the tools that the operator switched off, not those that change agents, which are
+// off by default, and not those without a setting.
 func TestSwitchedOff(t *testing.T) {
 	off, unset := []string{"agent_create", "kb_search", "weather"}, []registry.Unset{{Tool: "weather", Settings: []string{"api_key"}}}
 	for _, on := range []bool{false, true} {

@@ -16,8 +16,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestTraces: a conversation that begins in text and goes on by voice is one trace, below the span of whoever began it,
-// and both protocols bring it to a collector.
+// TestTraces: a conversation that begins in text and continues by voice is one trace below the caller's span, and both
+// protocols deliver it to a collector.
 func TestTraces(t *testing.T) {
 	for _, by := range []string{"http", "grpc"} {
 		t.Run(by, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTraces(t *testing.T) {
 				all += one.String()
 			}
 			if !strings.Contains(all, "desk") || strings.Contains(all, "robotics") || strings.Contains(all, said) {
-				t.Errorf("the service is not named, or what was said is told:\n%s", all)
+				t.Errorf("the service name is missing, or the text of the conversation is sent:\n%s", all)
 			}
 			if strings.Contains(r.err.String(), "cherry") {
 				t.Errorf("the log shows a header:\n%s", r.err.String())
@@ -63,7 +63,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// invited writes to the text agent that it wants to talk, below a span of its own, and returns the ticket.
+// invited asks the text agent for a voice session, below its own span, and returns the ticket.
 func (r *running) invited() (ticket string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.addr+"/v1/chat", strings.NewReader(`{"message":"Start a voice session and when is the robotics lab open?","user":"ada"}`))
@@ -94,7 +94,7 @@ func (r *running) invited() (ticket string) {
 	return ticket
 }
 
-// speaksOnWith talks with a ticket until a turn is over, hangs up, and returns what the model said.
+// speaksOnWith talks with a ticket until a turn is over, hangs up, and returns the model's text.
 func (r *running) speaksOnWith(ticket string) (said string) {
 	r.t.Helper()
 	conn, err := protocol.Dial(r.t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{})
@@ -138,8 +138,7 @@ func (r *running) speaksOnWith(ticket string) (said string) {
 	}
 }
 
-// TestWrongTraces: what is wrong with the settings, or with the standard variables, is told at the start, and shows no
-// secret.
+// TestWrongTraces: the start reports mistakes in the settings and the standard variables, without showing a secret.
 func TestWrongTraces(t *testing.T) {
 	for name, c := range map[string]struct {
 		environ []string
@@ -169,7 +168,7 @@ func TestWrongTraces(t *testing.T) {
 	}
 }
 
-// TestTracesAreOff: without the setting, or with OTEL_SDK_DISABLED, nothing is sent, whatever the variables say.
+// TestTracesAreOff: without the setting, or with OTEL_SDK_DISABLED, nothing is sent, whatever the other variables say.
 func TestTracesAreOff(t *testing.T) {
 	c := testutil.OpenCollector(t)
 	for _, enabled := range []string{"false", "true"} {
@@ -186,7 +185,7 @@ func TestTracesAreOff(t *testing.T) {
 	}
 }
 
-// TestModelAt is the table of what is told of where a model is.
+// TestModelAt is the table of the reported addresses of models.
 func TestModelAt(t *testing.T) {
 	for _, c := range []struct {
 		wire, address string

@@ -20,9 +20,9 @@ import (
 	"voicegw/protocol"
 )
 
-// hooked is a receiver of webhooks, which checks signatures as the specification has them.
+// hooked is a receiver of webhooks that checks signatures according to the specification.
 type hooked struct {
-	mu     sync.Mutex // guards the following fields
+	mu     sync.Mutex // guards the next fields
 	key    []byte
 	status int
 	events []map[string]any
@@ -47,7 +47,7 @@ func (h *hooked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(h.status)
 }
 
-// got returns the types of the events that came, and of each its data.
+// got returns the types and data of the received events.
 func (h *hooked) got() (types []string, data []map[string]any, bad int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,8 +68,8 @@ const (
 	secondHookKey = "the-second-key-of-thirty-three-by"
 )
 
-// TestWebhooks: the receiver learns of a session's beginning and end, a secret changes without an event
-// that is not signed for it, and what was not delivered when the gateway ended comes from the next one.
+// TestWebhooks: the receiver gets the start and end of a session, a secret changes without a wrongly signed event, and
+// the next gateway delivers the events left by the last one.
 func TestWebhooks(t *testing.T) {
 	receiver := &hooked{}
 	receiver.set(firstHookKey, http.StatusOK)
