@@ -23,8 +23,7 @@ import (
 	"voicegw/protocol"
 )
 
-// TestEveryRouteHasARow: each route that there is has one row, each row a route, and a route without
-// a row cannot be registered.
+// TestEveryRouteHasARow: each route has one row and each row a route; a route without a row cannot be registered.
 func TestEveryRouteHasARow(t *testing.T) {
 	s := everyRoute(t, nil)
 	rows := map[string]bool{}
@@ -49,10 +48,10 @@ func TestEveryRouteHasARow(t *testing.T) {
 	s.handle("GET /v1/forgotten", func(http.ResponseWriter, *http.Request) *problem { return nil })
 }
 
-// accessLine is a line of a list in docs/authentication.md: scopes and their routes.
+// accessLine matches a line of a list in docs/authentication.md: scopes and their routes.
 var accessLine = regexp.MustCompile("(?m)^- (.*?): (`(?:[A-Z]+ )?/.*)$")
 
-// TestAccessIsDocumented holds the lists in docs/authentication.md against the code.
+// TestAccessIsDocumented compares the lists in docs/authentication.md with the code.
 func TestAccessIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/authentication.md")
 	if err != nil {
@@ -78,21 +77,21 @@ func TestAccessIsDocumented(t *testing.T) {
 			without = "yes"
 		}
 		if got, want := told[a.pattern], scopes+"; "+without; got != want {
-			t.Errorf("docs/authentication.md says of %s %q; it is %q", a.pattern, got, want)
+			t.Errorf("docs/authentication.md: %s has %q; it is %q", a.pattern, got, want)
 		}
 		delete(told, a.pattern)
 	}
 	if len(told) > 0 {
-		t.Errorf("docs/authentication.md lists what is no route: %v", slices.Sorted(maps.Keys(told)))
+		t.Errorf("docs/authentication.md lists unknown routes: %v", slices.Sorted(maps.Keys(told)))
 	}
 	for _, name := range auth.ScopeNames() {
 		if !strings.Contains(string(page), "\n| `"+name+"` |") {
-			t.Errorf("docs/authentication.md does not tell of the scope %s", name)
+			t.Errorf("docs/authentication.md lacks the scope %s", name)
 		}
 	}
 }
 
-// tokenSecret signs the tokens of the issuer in these tests.
+// tokenSecret signs the issuer's tokens in these tests.
 var tokenSecret = []byte(strings.Repeat("a secret of tests ", 2))
 
 // tokenFor is a token of a user with scopes.
@@ -113,11 +112,10 @@ func tokenFor(who, scopes string, change func(jwt.MapClaims)) string {
 type callersOf struct {
 	current *auth.Current
 	secrets map[string]string
-	scopes  map[string]auth.Scopes // of those whose credentials are right
+	scopes  map[string]auth.Scopes // of the valid credentials
 }
 
-// everyCaller makes a gateway's credentials: a key for each scope, users with tokens, operators, and
-// those whose credentials are wrong.
+// everyCaller makes a gateway's credentials: a key for each scope, users with tokens, operators, and invalid ones.
 func everyCaller(t *testing.T) callersOf {
 	t.Helper()
 	c := callersOf{secrets: map[string]string{"nobody": "", "operator": testKey}}
@@ -168,10 +166,10 @@ func everyCaller(t *testing.T) callersOf {
 	return c
 }
 
-// TestWhoMayWhat asks every route as everybody, and with every method as some, over a socket. What is expected
-// follows from the table alone: a caller with a scope is let in, one with another gets 403, and one with no
-// valid credentials 401.
-func TestWhoMayWhat(t *testing.T) {
+// TestRouteAccess requests every route as every caller over a socket, and with every method as some callers. The table
+// alone determines the result: a caller with a scope is let in, one with another gets 403, and one without valid
+// credentials 401.
+func TestRouteAccess(t *testing.T) {
 	callers := everyCaller(t)
 	s := everyRoute(t, func(o *Options) { o.Auth, o.TrustedProxies = callers.current, proxies() })
 	srv := httptest.NewServer(s)
@@ -193,7 +191,7 @@ func TestWhoMayWhat(t *testing.T) {
 				}
 				r.Host = "localhost"
 				r.Header.Set("Content-Type", "application/json")
-				// Each from an address of its own, or the limit of failures would answer.
+				// Each request has its own address because failures are limited by address.
 				r.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.%d.%d", cells/250, cells%250))
 				if secret != "" {
 					r.Header.Set("Authorization", "Bearer "+secret)
@@ -202,10 +200,10 @@ func TestWhoMayWhat(t *testing.T) {
 				got, body := statusOf(t, srv, r)
 				want := expected(accessOf(pattern), name, callers)
 				if pattern == voicePattern && want != http.StatusForbidden && !strings.HasPrefix(name, "wrong") {
-					want = 0 // it is no WebSocket, which is what it is told; see TestWhoMaySpeak
+					want = 0 // the error is that it is no WebSocket; see TestVoiceAccess
 				}
 				if strings.Contains(pattern, " /v1/phone/") && accessOf(pattern).public() {
-					want = http.StatusForbidden // the signature of a carrier decides
+					want = http.StatusForbidden // the carrier's signature decides
 				}
 				if ok := got != 401 && got != 403 && got != 429; ok != (want == 0) || !ok && got != want {
 					t.Errorf("%s: %s %s (%s): %d %s, want %d", name, method, path, pattern, got, body, want)
@@ -221,7 +219,7 @@ func TestWhoMayWhat(t *testing.T) {
 	}
 }
 
-// expected is the status with which a caller is refused; 0 if it is not.
+// expected is the status of a refusal; 0 if the caller is let in.
 func expected(a access, name string, callers callersOf) int {
 	scopes := callers.scopes[name]
 	switch {
@@ -234,7 +232,7 @@ func expected(a access, name string, callers callersOf) int {
 	}
 }
 
-// statusOf sends a request, and checks what each refusal has.
+// statusOf sends a request, and checks the content of each refusal.
 func statusOf(t *testing.T, srv *httptest.Server, r *http.Request) (int, string) {
 	t.Helper()
 	resp, err := srv.Client().Do(r)
@@ -254,9 +252,9 @@ func statusOf(t *testing.T, srv *httptest.Server, r *http.Request) (int, string)
 	return resp.StatusCode, string(body)
 }
 
-// TestWhoMaySpeak opens a WebSocket as everybody: a caller with the scope voice speaks, one with another gets
-// 403, wrong credentials get 401, and whoever shows nothing needs a ticket.
-func TestWhoMaySpeak(t *testing.T) {
+// TestVoiceAccess opens a WebSocket as every caller: one with the scope voice is let in, one with another gets 403,
+// invalid credentials get 401, and a caller without credentials needs a ticket.
+func TestVoiceAccess(t *testing.T) {
 	callers := everyCaller(t)
 	opts := sessionOptions()
 	opts.Handoffs = inspecting{}
@@ -285,8 +283,7 @@ func TestWhoMaySpeak(t *testing.T) {
 	}
 }
 
-// speaks opens a session, and returns "speaks", the status of a handshake that failed, or the code
-// with which the connection was closed.
+// speaks opens a session, and returns "speaks", the status of a failed handshake, or the close code.
 func speaks(t *testing.T, srv *httptest.Server, o protocol.DialOptions) string {
 	t.Helper()
 	c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", o)
@@ -307,8 +304,7 @@ func speaks(t *testing.T, srv *httptest.Server, o protocol.DialOptions) string {
 	return fmt.Sprint(int(protocol.CloseStatus(err)))
 }
 
-// TestNoOracle: whatever is wrong with credentials, the answer is the same to the byte, so nobody
-// learns which keys there are.
+// TestNoOracle: the answers to all invalid credentials are identical to the byte, so no caller learns which keys exist.
 func TestNoOracle(t *testing.T) {
 	callers := everyCaller(t)
 	s := everyRoute(t, func(o *Options) { o.Auth = callers.current })
@@ -325,8 +321,8 @@ func TestNoOracle(t *testing.T) {
 	}
 }
 
-// TestFailuresAreLimited: an address that shows wrong credentials has 50 of them and then ten a
-// second; more are not looked at, right ones neither. Others notice nothing.
+// TestFailuresAreLimited: an address may show wrong credentials 50 times, then ten times a second; further requests with
+// credentials, even valid ones, are refused unchecked. Other addresses are not affected.
 func TestFailuresAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := everyCaller(t)
@@ -362,7 +358,7 @@ func TestFailuresAreLimited(t *testing.T) {
 			t.Errorf("another address: %d %s", w.Code, w.Body)
 		}
 		if w := ask(s, "GET", "/healthz", eve); w.Code != http.StatusOK {
-			t.Errorf("what is for everybody: %d", w.Code)
+			t.Errorf("a public route: %d", w.Code)
 		}
 		wait(time.Second / failuresPerSecond)
 		if w := try(testKey, eve); w.Code != http.StatusOK {
@@ -374,8 +370,8 @@ func TestFailuresAreLimited(t *testing.T) {
 	})
 }
 
-// TestAuthenticatorIsSwapped: from the moment of the swap the old keys open nothing and the new ones
-// open, while requests go on.
+// TestAuthenticatorIsSwapped: from the moment of a swap the old keys are refused and the new ones accepted, while
+// requests continue.
 func TestAuthenticatorIsSwapped(t *testing.T) {
 	one, two := everyCaller(t), everyCaller(t)
 	s := everyRoute(t, func(o *Options) { o.Auth, o.TrustedProxies = one.current, proxies() })
@@ -389,8 +385,8 @@ func TestAuthenticatorIsSwapped(t *testing.T) {
 	}
 }
 
-// TestReadyWithoutAnIssuer: a gateway whose issuer is away is ready, because keys and tickets open it,
-// and says that tokens do not.
+// TestReadyWithoutAnIssuer: a gateway with an unreachable issuer is ready, because keys and tickets work, and reports
+// that tokens do not.
 func TestReadyWithoutAnIssuer(t *testing.T) {
 	a, err := auth.New(auth.Options{Transport: unreachable{}, Issuers: []auth.Issuer{{
 		Name: "far", Issuer: "far", Audience: []string{"voicegw"}, JWKS: "https://far.example/keys",
@@ -409,7 +405,7 @@ func TestReadyWithoutAnIssuer(t *testing.T) {
 	}
 }
 
-// unreachable is a network without anybody in it.
+// unreachable is a network without hosts.
 type unreachable struct{}
 
 func (unreachable) RoundTrip(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }

@@ -13,7 +13,7 @@ import (
 	"voicegw/store"
 )
 
-// agentsServer is a server with agents over a store in memory, and two of files.
+// agentsServer is a server with agents of a store in memory, and two of files.
 func agentsServer(t *testing.T) *Server {
 	t.Helper()
 	keep, err := store.Open(t.Context(), store.Options{Memory: true})
@@ -29,7 +29,7 @@ func agentsServer(t *testing.T) *Server {
 	return New(Options{Agents: c, Auth: operators(testKey)})
 }
 
-// does sends a request of an operator. header are names and values.
+// does sends an operator's request. header holds names and values.
 func does(s *Server, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "localhost"
@@ -56,7 +56,7 @@ func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
 
 const salesDocument = `{"id":"sales","name":"Sales","playbook":"Sell."}`
 
-// TestEditAgents: made, shown, replaced, patched and deleted, each with the state that the caller has seen.
+// TestEditAgents: an agent is made, shown, replaced, patched and deleted, each with the entity tag that the caller has.
 func TestEditAgents(t *testing.T) {
 	s := agentsServer(t)
 	made := does(s, "POST", "/v1/agents", salesDocument)
@@ -97,7 +97,7 @@ func TestEditAgents(t *testing.T) {
 	}
 }
 
-// TestListAgents: all of them in one answer, without playbooks.
+// TestListAgents: one answer has all agents, without playbooks.
 func TestListAgents(t *testing.T) {
 	s := agentsServer(t)
 	w := does(s, "GET", "/v1/agents", "")
@@ -117,7 +117,7 @@ func TestListAgents(t *testing.T) {
 	}
 }
 
-// TestYAMLOfAnAgent: a file as it is, and its lines in the problems.
+// TestYAMLOfAnAgent: the body of a request may be a YAML file, and problems have its line numbers.
 func TestYAMLOfAnAgent(t *testing.T) {
 	s := agentsServer(t)
 	w := does(s, "PUT", "/v1/agents/sales", "id: sales\nname: Sales\nplaybook: x\ntools:\n  - kb-get\n  - kb_get\nswitch_to: [biling]\n", "If-None-Match", "*", "Content-Type", "application/yaml")
@@ -130,7 +130,7 @@ func TestYAMLOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestEditsAreRefused with the status that HTTP has for the reason.
+// TestEditsAreRefused: each refusal has the HTTP status of its reason.
 func TestEditsAreRefused(t *testing.T) {
 	s := agentsServer(t)
 	if w := does(s, "POST", "/v1/agents", salesDocument); w.Code != http.StatusCreated {
@@ -142,30 +142,30 @@ func TestEditsAreRefused(t *testing.T) {
 		status             int
 		code               string
 	}{
-		"new, and there":            {"POST", "/v1/agents", salesDocument, nil, 409, "agent_exists"},
-		"no condition":              {"PUT", "/v1/agents/sales", salesDocument, nil, 428, "precondition_required"},
-		"no condition of a patch":   {"PATCH", "/v1/agents/sales", `{}`, nil, 428, "precondition_required"},
-		"no condition of an end":    {"DELETE", "/v1/agents/sales", "", nil, 428, "precondition_required"},
-		"a state that is over":      {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `"4711"`}, 412, "precondition_failed"},
-		"a weak state":              {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `W/"1"`}, 412, "precondition_failed"},
-		"made anew, and there":      {"PUT", "/v1/agents/sales", salesDocument, []string{"If-None-Match", "*"}, 412, "precondition_failed"},
-		"any state of none":         {"PUT", "/v1/agents/other", strings.ReplaceAll(salesDocument, "sales", "other"), []string{"If-Match", "*"}, 412, "precondition_failed"},
-		"a tag without quotes":      {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", "1"}, 400, "invalid_message"},
-		"a tag that is not closed":  {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `"1`}, 400, "invalid_message"},
-		"none of a tag":             {"PUT", "/v1/agents/sales", salesDocument, []string{"If-None-Match", `"1"`}, 400, "invalid_message"},
-		"another one's document":    {"PUT", "/v1/agents/billing", salesDocument, []string{"If-Match", "*"}, 422, "agent_invalid"},
-		"not a document":            {"PUT", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 422, "agent_invalid"},
-		"a patch that breaks it":    {"PATCH", "/v1/agents/sales", `{"playbook":null}`, []string{"If-Match", "*"}, 422, "agent_invalid"},
-		"a patch of a wrong form":   {"PATCH", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 400, "invalid_message"},
-		"another form":              {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", "*", "Content-Type", "text/plain"}, 415, "invalid_message"},
-		"another form of a patch":   {"PATCH", "/v1/agents/sales", `{}`, []string{"If-Match", "*", "Content-Type", "application/yaml"}, 415, "invalid_message"},
-		"too big":                   {"POST", "/v1/agents", `{"id":"` + strings.Repeat("x", maxChatBody), nil, 413, "too_big"},
-		"the end of a file's":       {"DELETE", "/v1/agents/billing", "", []string{"If-Match", "*"}, 409, "agent_in_file"},
-		"the end of nobody":         {"DELETE", "/v1/agents/nobody", "", []string{"If-Match", "*"}, 404, "unknown_agent"},
-		"a patch of nobody":         {"PATCH", "/v1/agents/nobody", `{}`, []string{"If-Match", "*"}, 404, "unknown_agent"},
-		"the default one, off":      {"PUT", "/v1/agents/default", `{"id":"default","name":"D","playbook":"x","enabled":false}`, []string{"If-Match", "*"}, 422, "agent_invalid"},
-		"an unknown agent, by GET":  {"GET", "/v1/agents/nobody", "", nil, 404, "unknown_agent"},
-		"a document with a problem": {"POST", "/v1/agents", `{"id":"x","name":"X","playbook":"x","tool":[]}`, nil, 422, "agent_invalid"},
+		"new, and there":             {"POST", "/v1/agents", salesDocument, nil, 409, "agent_exists"},
+		"no condition":               {"PUT", "/v1/agents/sales", salesDocument, nil, 428, "precondition_required"},
+		"no condition of a patch":    {"PATCH", "/v1/agents/sales", `{}`, nil, 428, "precondition_required"},
+		"no condition of an end":     {"DELETE", "/v1/agents/sales", "", nil, 428, "precondition_required"},
+		"a state that is over":       {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `"4711"`}, 412, "precondition_failed"},
+		"a weak state":               {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `W/"1"`}, 412, "precondition_failed"},
+		"made anew, and there":       {"PUT", "/v1/agents/sales", salesDocument, []string{"If-None-Match", "*"}, 412, "precondition_failed"},
+		"any state of none":          {"PUT", "/v1/agents/other", strings.ReplaceAll(salesDocument, "sales", "other"), []string{"If-Match", "*"}, 412, "precondition_failed"},
+		"a tag without quotes":       {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", "1"}, 400, "invalid_message"},
+		"a tag that is not closed":   {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `"1`}, 400, "invalid_message"},
+		"none of a tag":              {"PUT", "/v1/agents/sales", salesDocument, []string{"If-None-Match", `"1"`}, 400, "invalid_message"},
+		"another agent's document":   {"PUT", "/v1/agents/billing", salesDocument, []string{"If-Match", "*"}, 422, "agent_invalid"},
+		"not a document":             {"PUT", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 422, "agent_invalid"},
+		"a patch that breaks it":     {"PATCH", "/v1/agents/sales", `{"playbook":null}`, []string{"If-Match", "*"}, 422, "agent_invalid"},
+		"a patch of a wrong form":    {"PATCH", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 400, "invalid_message"},
+		"another form":               {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", "*", "Content-Type", "text/plain"}, 415, "invalid_message"},
+		"another form of a patch":    {"PATCH", "/v1/agents/sales", `{}`, []string{"If-Match", "*", "Content-Type", "application/yaml"}, 415, "invalid_message"},
+		"too big":                    {"POST", "/v1/agents", `{"id":"` + strings.Repeat("x", maxChatBody), nil, 413, "too_big"},
+		"the end of a file's":        {"DELETE", "/v1/agents/billing", "", []string{"If-Match", "*"}, 409, "agent_in_file"},
+		"delete of an unknown agent": {"DELETE", "/v1/agents/nobody", "", []string{"If-Match", "*"}, 404, "unknown_agent"},
+		"patch of an unknown agent":  {"PATCH", "/v1/agents/nobody", `{}`, []string{"If-Match", "*"}, 404, "unknown_agent"},
+		"the default one, off":       {"PUT", "/v1/agents/default", `{"id":"default","name":"D","playbook":"x","enabled":false}`, []string{"If-Match", "*"}, 422, "agent_invalid"},
+		"an unknown agent, by GET":   {"GET", "/v1/agents/nobody", "", nil, 404, "unknown_agent"},
+		"a document with a problem":  {"POST", "/v1/agents", `{"id":"x","name":"X","playbook":"x","tool":[]}`, nil, 422, "agent_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if w := does(s, c.method, c.path, c.body, c.header...); w.Code != c.status || codeOf(t, w) != c.code {

@@ -16,9 +16,9 @@ import (
 	"voicegw/session"
 )
 
-// TestBehindTakesNobody: while the gateway is behind it says so at /readyz, with since when and
-// how late, and refuses sessions in the same words; it takes them again by itself.
-func TestBehindTakesNobody(t *testing.T) {
+// TestBehindTakesNoSession: while the gateway is behind, /readyz reports it with its start and lateness, and new sessions
+// are refused with the same text; afterwards it takes them again.
+func TestBehindTakesNoSession(t *testing.T) {
 	var late atomic.Pointer[nonblock.Lateness]
 	srv, _ := startWith(t, session.Limits{}, func(o *Options) { o.Lateness = func() nonblock.Lateness { return *late.Load() } })
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -37,9 +37,9 @@ func TestBehindTakesNobody(t *testing.T) {
 	}
 }
 
-// TestBehindLetsClientsBack: a client whose connection broke comes back to its session while the gateway
-// is behind, and one that shows a wrong token or asks for a new session does not get in.
-func TestBehindLetsClientsBack(t *testing.T) {
+// TestBehindLetsClientsResume: while the gateway is behind, a client resumes its session after a broken connection; one
+// with a wrong token or a new session is refused.
+func TestBehindLetsClientsResume(t *testing.T) {
 	var late atomic.Pointer[nonblock.Lateness]
 	late.Store(&nonblock.Lateness{})
 	opts := sessionOptions()
@@ -84,7 +84,7 @@ func TestBehindLetsClientsBack(t *testing.T) {
 	}
 }
 
-// TestLatenessIsLogged: with numbers, in either direction.
+// TestLatenessIsLogged: the log has the numbers when lateness begins and when it ends.
 func TestLatenessIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -101,9 +101,9 @@ func TestLatenessIsLogged(t *testing.T) {
 	}
 }
 
-// TestOverloadedTakesNobody: while memory is short, or the store is away, /readyz and the door say so,
-// and a client of a running session comes back.
-func TestOverloadedTakesNobody(t *testing.T) {
+// TestOverloadedTakesNoSession: while memory is short or the store is unreachable, /readyz and the handshake report it,
+// and a client of a running session resumes.
+func TestOverloadedTakesNoSession(t *testing.T) {
 	var over atomic.Pointer[quota.State]
 	over.Store(&quota.State{})
 	opts := sessionOptions()
@@ -141,7 +141,7 @@ func TestOverloadedTakesNobody(t *testing.T) {
 			t.Errorf("a gateway that runs a session and lacks its %s is %d %s", reason, resp.StatusCode, body)
 		}
 		if resp, body := get(t, srv.URL+"/v1/voice"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("its door, without its %s: %d %s", reason, resp.StatusCode, body)
+			t.Errorf("its handshake, without its %s: %d %s", reason, resp.StatusCode, body)
 		}
 	}
 	over.Store(&quota.State{Reason: quota.Memory, Since: since})
@@ -149,6 +149,6 @@ func TestOverloadedTakesNobody(t *testing.T) {
 		t.Errorf("a new session: %+v", refused)
 	}
 	if back, ok := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken}).(*protocol.SessionStarted); !ok || !back.Resumed {
-		t.Errorf("a client that comes back: %+v", back)
+		t.Errorf("a client that resumes: %+v", back)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNoFieldTwice: a field that comes twice is refused by its path at each endpoint of text,
-// however deep it stands, and fields of different objects may have one name.
+// TestNoFieldTwice: each text endpoint refuses a repeated field by its path, at any depth; fields of different objects
+// may have the same name.
 func TestNoFieldTwice(t *testing.T) {
 	const hi = `"messages":[{"role":"user","content":"x"}]`
 	for body, want := range map[string]string{
@@ -56,8 +56,8 @@ func TestNoFieldTwice(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: a message with images may be larger than others, but not without bound, and
-// only so many are in memory at once, few of them from one address.
+// TestLargeBodies: a message with images may be larger than others, up to a limit; the number of large bodies in memory
+// is limited, per address and in total.
 func TestLargeBodies(t *testing.T) {
 	body := func(n int) string {
 		return `{"messages":[{"role":"user","content":"` + strings.Repeat("x", n) + `"}]}`
@@ -66,7 +66,7 @@ func TestLargeBodies(t *testing.T) {
 	if w := send(s, "/v1/chat/completions", body(maxImageBody), nil); w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "8 MiB") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	for range maxBigBodies + 1 { // each gives its place back, refused or not
+	for range maxBigBodies + 1 { // each frees its slot, refused or not
 		for _, path := range []string{"/v1/chat/completions", "/v1/chat"} {
 			if w := send(s, path, body(maxChatBody), nil); w.Code != http.StatusOK {
 				t.Fatalf("%d %.200s", w.Code, w.Body)
@@ -76,7 +76,7 @@ func TestLargeBodies(t *testing.T) {
 			t.Fatalf("%d %.200s", w.Code, w.Body)
 		}
 	}
-	// While others are answered, from this address or from everywhere.
+	// While other bodies are read, from this address or from all.
 	inside := func(r *http.Request) { r.RemoteAddr = "192.0.2.7:1" }
 	var leaves []func()
 	for range maxBigOfOne {

@@ -24,13 +24,13 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// fakeAgent tells what a test wants, and keeps what it was asked.
+// fakeAgent answers as a test defines, and records the requests.
 type fakeAgent struct {
-	blind bool // it sees no images
-	// do answers a turn; nil tells of one piece of text.
+	blind bool // the model sees no images
+	// do answers a turn; nil answers with one text.
 	do func(ctx context.Context, req chat.Request, emit chat.Emit) error
 
-	mu    sync.Mutex // guards the following field
+	mu    sync.Mutex // guards the next field
 	asked []chat.Request
 }
 
@@ -54,7 +54,7 @@ func (a *fakeAgent) Respond(ctx context.Context, req chat.Request, emit chat.Emi
 	return nil
 }
 
-// requests are what was asked so far.
+// requests are the requests so far.
 func (a *fakeAgent) requests() []chat.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -150,8 +150,7 @@ data: {"type":"done","seq":4,"conversation_id":"conv-1","status":"completed"}
 	}
 }
 
-// TestThePageIsKnown: a turn knows the page that it comes from, in one form, on both
-// endpoints; a program has none.
+// TestThePageIsKnown: on both endpoints a turn has the page of its request, in one form; a program has none.
 func TestThePageIsKnown(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/chat":             `{"message":"Hello"}`,
@@ -172,7 +171,7 @@ func TestThePageIsKnown(t *testing.T) {
 	}
 }
 
-// TestChatRequests: what of a body becomes which turn.
+// TestChatRequests: the turns that bodies become.
 func TestChatRequests(t *testing.T) {
 	for body, want := range map[string]chat.Request{
 		`{"message":"Hi"}`: {User: user.Must("192.0.2.7"), Message: "Hi"},
@@ -194,8 +193,8 @@ func TestChatRequests(t *testing.T) {
 	}
 }
 
-// TestWhoLooksInsideAText: a turn shows the inside of its calls to whoever asks for it and may.
-func TestWhoLooksInsideAText(t *testing.T) {
+// TestInspectOfText: a turn shows details of its calls to a caller that asks for them and has the right.
+func TestInspectOfText(t *testing.T) {
 	for _, may := range []bool{false, true} {
 		for _, asks := range []bool{false, true} {
 			a := &fakeAgent{}
@@ -215,9 +214,9 @@ func TestWhoLooksInsideAText(t *testing.T) {
 	}
 }
 
-// TestAMessageOfTheLastMoment: one that comes between the beginning of a drain and the agent's is
-// sent elsewhere as well, in every form.
-func TestAMessageOfTheLastMoment(t *testing.T) {
+// TestMessageDuringDrain: a message between the start of the drain and that of the agent's drain is also refused with a
+// retry elsewhere, in every form.
+func TestMessageDuringDrain(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/chat":             `{"message":"Hello"}`,
 		"/v1/chat/completions": `{"model":"default","messages":[{"role":"user","content":"Hello"}]}`,
@@ -230,8 +229,7 @@ func TestAMessageOfTheLastMoment(t *testing.T) {
 	}
 }
 
-// TestChatRefusals: each refusal has its status, its code and words that say what to do,
-// and the agent hears nothing of it.
+// TestChatRefusals: each refusal has its status, code and a text with the solution, and does not reach the agent.
 func TestChatRefusals(t *testing.T) {
 	until := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	long := `{"message":"` + strings.Repeat("x", maxChatBody) + `"}`
@@ -258,11 +256,11 @@ func TestChatRefusals(t *testing.T) {
 		"an empty token":       {body: `{"confirmation":{"approved":true}}`, status: 400, code: "invalid_message", says: "confirmation"},
 		"a function's message": {body: `{"messages":[{"role":"function","content":"x"},{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "the gateway runs the tools"},
 		"two kinds":            {body: `{"message":"x","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "cannot be combined"},
-		"kept twice":           {body: `{"conversation_id":"c","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "cannot be combined"},
+		"a field twice":        {body: `{"conversation_id":"c","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "cannot be combined"},
 		"too many":             {body: manyMessages, status: 400, code: "invalid_message", says: "501"},
 		"a tool's message":     {body: `{"messages":[{"role":"tool","content":"x"},{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "the gateway runs the tools"},
 		"an unknown role":      {body: `{"messages":[{"role":"robot","content":"x"}]}`, status: 400, code: "invalid_message", says: "messages[0].role"},
-		"nothing to answer":    {body: `{"messages":[{"role":"assistant","content":"x"}]}`, status: 400, code: "invalid_message", says: "last"},
+		"no message":           {body: `{"messages":[{"role":"assistant","content":"x"}]}`, status: 400, code: "invalid_message", says: "last"},
 		"another agent":        {body: `{"message":"x","agent":"other"}`, status: 404, code: "unknown_agent", says: `"default"`},
 		"shut out": {server: func(o *Options) {
 			o.Blocked = func(u user.User) (time.Time, bool) { return until, u == user.Must("192.0.2.7") }
@@ -293,7 +291,7 @@ func TestChatRefusals(t *testing.T) {
 	}
 }
 
-// TestChatAllowedOrigins: pages of this host, and those that the operator names.
+// TestChatAllowedOrigins: the gateway accepts pages of its own host and those that the operator names.
 func TestChatAllowedOrigins(t *testing.T) {
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Origins = allow(t, "https://*.example.org", "https://app.example.net") })
 	for origin, ok := range map[string]bool{
@@ -306,7 +304,7 @@ func TestChatAllowedOrigins(t *testing.T) {
 	}
 }
 
-// TestChatNotBegun: a turn that cannot begin is told by its status, without a stream.
+// TestChatNotBegun: a turn that cannot begin gets an error status, without a stream.
 func TestChatNotBegun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err    error
@@ -333,7 +331,7 @@ func TestChatNotBegun(t *testing.T) {
 	}
 }
 
-// TestChatFull: so many turns at once and no more; a place is free again afterwards.
+// TestChatFull: the number of concurrent turns is limited; a turn that ends frees its slot.
 func TestChatFull(t *testing.T) {
 	a := &fakeAgent{}
 	s, _ := chatServer(t, a, func(o *Options) { o.Turns.AtOnce = 1 })
@@ -358,7 +356,7 @@ func TestChatFull(t *testing.T) {
 	}
 }
 
-// TestVoiceURL: an invitation says where to go: as the tool says, else by the name that the client has found us by.
+// TestVoiceURL: an invitation has the tool's URL, or by default the host name that the client uses.
 func TestVoiceURL(t *testing.T) {
 	for name, tc := range map[string]struct{ offered, want string }{
 		"by name":      {"", "ws://localhost:8080/v1/voice"},
@@ -378,15 +376,15 @@ func TestVoiceURL(t *testing.T) {
 	}
 }
 
-// TestClientLeaves: a client that disconnects in the middle of a stream ends the turn,
-// over a real socket; TestMain sees to it that nothing is left.
+// TestClientLeaves: a client that disconnects during a stream ends the turn, over a real socket; TestMain finds leaked
+// goroutines.
 func TestClientLeaves(t *testing.T) {
 	for _, path := range []string{"/v1/chat", "/v1/chat/completions"} {
-		ended := make(chan error, 1) // from the turn: why it ended
+		ended := make(chan error, 1) // the reason of the turn's end
 		a := &fakeAgent{do: func(ctx context.Context, _ chat.Request, emit chat.Emit) error {
 			emit(&protocol.TextDelta{ItemID: "text_1_1", Text: "Once upon"})
 			<-ctx.Done()
-			emit(&protocol.TextDelta{ItemID: "text_1_1", Text: " a time"}) // to nobody
+			emit(&protocol.TextDelta{ItemID: "text_1_1", Text: " a time"}) // the client is disconnected
 			emit(&protocol.Done{Status: protocol.DoneFailed})
 			ended <- ctx.Err()
 			return nil
@@ -416,7 +414,7 @@ func TestClientLeaves(t *testing.T) {
 		}
 		leave()
 		if err := testutil.WaitNext(t, "the turn's end", ended); err == nil {
-			t.Error("the turn ended by itself")
+			t.Error("the turn ended before the client left")
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
@@ -424,8 +422,8 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveNames: the header or the field names a message, on both endpoints; two names
-// are a mistake, and an id of another message is refused in the words of the endpoint.
+// TestMessagesHaveNames: on both endpoints the header or the field names a message; two different names are refused, and
+// so is an id of another message, with the endpoint's error.
 func TestMessagesHaveNames(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/chat":             `{"message":"Hello"%s}`,

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// proxies are the trusted ones of these tests.
+// proxies are the trusted proxies of these tests.
 func proxies() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48"),
 	}
 }
 
-// TestWhoseAddressCounts: a trusted proxy's word is believed as far as trusted proxies have
-// written it, nobody else's is, and what cannot be read changes nothing.
-func TestWhoseAddressCounts(t *testing.T) {
+// TestClientAddress: the gateway believes the part of X-Forwarded-For that trusted proxies wrote, and nothing else;
+// unreadable values change nothing.
+func TestClientAddress(t *testing.T) {
 	s := New(Options{TrustedProxies: proxies()})
 	for name, tc := range map[string]struct {
 		from string
@@ -32,8 +32,8 @@ func TestWhoseAddressCounts(t *testing.T) {
 		"a proxy in IPv4":                       {"10.1.2.3:1", []string{"203.0.113.1"}, "203.0.113.1", true},
 		"a proxy in IPv4 in IPv6's form":        {"[::ffff:10.1.2.3]:1", []string{"203.0.113.1"}, "203.0.113.1", true},
 		"a proxy on this machine":               {"127.0.0.1:1", []string{"203.0.113.1"}, "203.0.113.1", true},
-		"a proxy that says nothing":             {"10.1.2.3:1", nil, "10.1.2.3", true},
-		"what the client wrote is on the left":  {"10.1.2.3:1", []string{"198.51.100.9, 203.0.113.1"}, "203.0.113.1", true},
+		"a proxy without the header":            {"10.1.2.3:1", nil, "10.1.2.3", true},
+		"values of the client are on the left":  {"10.1.2.3:1", []string{"198.51.100.9, 203.0.113.1"}, "203.0.113.1", true},
 		"two proxies":                           {"10.1.2.3:1", []string{"198.51.100.9, 203.0.113.1, 10.9.9.9"}, "203.0.113.1", true},
 		"two headers are one list":              {"10.1.2.3:1", []string{"198.51.100.9", "203.0.113.1", "10.9.9.9"}, "203.0.113.1", true},
 		"two headers with lists":                {"10.1.2.3:1", []string{"203.0.113.1,10.8.8.8", "10.9.9.9, 10.7.7.7"}, "203.0.113.1", true},
@@ -75,7 +75,7 @@ func TestWhoseAddressCounts(t *testing.T) {
 	}
 }
 
-// TestForwardedIsNotRead: what proxies pass on unread is no client's way to choose its address.
+// TestForwardedIsNotRead: a client cannot choose its address with headers that proxies pass on unread.
 func TestForwardedIsNotRead(t *testing.T) {
 	s := New(Options{TrustedProxies: proxies()})
 	r := httptest.NewRequest("GET", "/", nil)
@@ -90,15 +90,15 @@ func TestForwardedIsNotRead(t *testing.T) {
 	}
 }
 
-// TestWhoseSchemeCounts: only a trusted proxy says that the client speaks TLS, or does not.
-func TestWhoseSchemeCounts(t *testing.T) {
+// TestClientScheme: only a trusted proxy's header decides whether the client used TLS.
+func TestClientScheme(t *testing.T) {
 	s := New(Options{TrustedProxies: proxies()})
 	for name, tc := range map[string]struct {
 		from  string
 		proto []string
 		want  string
 	}{
-		"nobody says":              {"10.1.2.3:1", nil, "http"},
+		"no header":                {"10.1.2.3:1", nil, "http"},
 		"a trusted proxy":          {"10.1.2.3:1", []string{"https"}, "https"},
 		"in capitals":              {"10.1.2.3:1", []string{"HTTPS"}, "https"},
 		"a client":                 {"192.0.2.7:1", []string{"https"}, "http"},
@@ -121,8 +121,7 @@ func TestWhoseSchemeCounts(t *testing.T) {
 	}
 }
 
-// FuzzForwardedFor: whatever stands in the header, the address is one that the rightmost
-// untrusted place names, or that of the connection.
+// FuzzForwardedFor: for any header the address is the rightmost untrusted one, or that of the connection.
 func FuzzForwardedFor(f *testing.F) {
 	for _, text := range []string{"", "203.0.113.1", "a, 203.0.113.1:80, 10.0.0.1", "[2001:db8::1]:443", "[::ffff:10.0.0.1]", "fe80::1%x", "\n", ",,,", "10.0.0.1,10.0.0.2"} {
 		f.Add(text, "10.0.0.9")

@@ -16,13 +16,13 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// with is the least request with one more field.
+// with is the minimal request with one more field.
 func with(field string) string {
 	return `{` + field + `,"messages":[{"role":"user","content":"Hello"}]}`
 }
 
-// TestFieldsReachTheModel: what a client says of the answer comes to the model as it stands,
-// and what the gateway heeds itself to where it is heeded.
+// TestFieldsReachTheModel: fields about the answer reach the model unchanged; fields for the gateway reach their
+// consumer.
 func TestFieldsReachTheModel(t *testing.T) {
 	settings := func(name, value string) chat.Request {
 		return chat.Request{Settings: map[string]json.RawMessage{name: json.RawMessage(value)}}
@@ -62,8 +62,8 @@ func TestFieldsReachTheModel(t *testing.T) {
 	}
 }
 
-// TestFieldsAreRefusedByName: a field that is not supported, not known, or of a wrong value
-// is named in the error, and the agent hears nothing of the request.
+// TestFieldsAreRefusedByName: the error names a field that is unsupported, unknown or has an invalid value, and the
+// request does not reach the agent.
 func TestFieldsAreRefusedByName(t *testing.T) {
 	tests := map[string]string{
 		`"frobnicate":1`: "frobnicate", `"Temperature":1`: "Temperature",
@@ -131,7 +131,7 @@ func TestFieldsAreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestFieldsStandInTheDocs: docs/chat-completions.md has a line for each field, in the list of its use.
+// TestFieldsStandInTheDocs: docs/chat-completions.md has a line for each field, in the right list.
 func TestFieldsStandInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/chat-completions.md")
 	if err != nil {
@@ -151,8 +151,7 @@ func TestFieldsStandInTheDocs(t *testing.T) {
 	}
 }
 
-// FuzzCompletionsRequest: whatever a client sends, there is a turn or a refusal that names a
-// field, and nothing panics.
+// FuzzCompletionsRequest: any request results in a turn or a refusal that names a field, without a panic.
 func FuzzCompletionsRequest(f *testing.F) {
 	f.Add(hello)
 	f.Add(`{"":[]}`)
@@ -177,8 +176,8 @@ func FuzzCompletionsRequest(f *testing.F) {
 	})
 }
 
-// TestToolsOfTheClient: a call of the client's tool ends the answer in the form that its
-// library reads, and the request that brings the answer goes on with the turn.
+// TestToolsOfTheClient: a call of the client's tool ends the answer in the form that its library reads, and the request
+// with the result continues the turn.
 func TestToolsOfTheClient(t *testing.T) {
 	const tools = `"tools":[{"type":"function","function":{"name":"mine"}}]`
 	do := tells(&protocol.TextDelta{ItemID: "a", Text: "One moment."}, &protocol.ToolCall{CallID: "call_1", Name: "mine", Args: []byte(`{"a":1}`)}, &protocol.ToolCall{CallID: "call_2", Name: "mine", Args: []byte(`{}`)}, &protocol.Done{})
@@ -194,7 +193,7 @@ func TestToolsOfTheClient(t *testing.T) {
 		`"tool_calls":[{"function":{"arguments":"","name":"mine"},"id":"call_2","index":1,"type":"function"}]`, `"delta":{},"finish_reason":"tool_calls"`,
 	} {
 		if _, got, _ = strings.Cut(got, piece); got == "" {
-			t.Fatalf("%s does not come in its place", piece)
+			t.Fatalf("%s is missing or out of order", piece)
 		}
 	}
 	a := &fakeAgent{}
@@ -208,7 +207,7 @@ func TestToolsOfTheClient(t *testing.T) {
 	if diff := cmp.Diff([]chat.Request{want}, a.requests(), messages); diff != "" || w.Code != 200 {
 		t.Errorf("%d %s", w.Code, diff)
 	}
-	// What the agent refuses is named as well.
+	// The error of the agent names the field as well.
 	s, _ = chatServer(t, &fakeAgent{do: func(context.Context, chat.Request, chat.Emit) error {
 		return &chat.FieldError{Field: "tools[0].function.name", Message: "taken"}
 	}}, nil)

@@ -22,10 +22,10 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// hello is the least request.
+// hello is the minimal request.
 const hello = `{"model":"gpt-6-astra","messages":[{"role":"user","content":"Hello"}]}`
 
-// varying are the parts of an answer that no test can know.
+// varying matches the unpredictable parts of an answer.
 var varying = regexp.MustCompile(`"created":\d+|chatcmpl-[A-Z2-7]{26}`)
 
 func settled(s string) string {
@@ -37,7 +37,7 @@ func settled(s string) string {
 	})
 }
 
-// story is a turn with a tool, a question and an invitation in it.
+// story is a turn with a tool, a confirmation and an invitation.
 func story() func(context.Context, chat.Request, chat.Emit) error {
 	return tells(
 		&protocol.TextDelta{ItemID: "text_1_1", Text: "One moment."}, &protocol.TextDone{ItemID: "text_1_1", Text: "One moment."},
@@ -71,7 +71,7 @@ func TestCompletionStream(t *testing.T) {
 	if w.Header().Get("Content-Type") != "text/event-stream" || !w.Flushed {
 		t.Errorf("%v", w.Header())
 	}
-	// Usage comes only to those who ask for it.
+	// Usage is sent only on request.
 	s, _ = chatServer(t, &fakeAgent{}, nil)
 	w = send(s, "/v1/chat/completions", `{"stream":true,"messages":[{"role":"user","content":"Pay"}]}`, nil)
 	if body := w.Body.String(); strings.Contains(body, "usage") || !strings.Contains(body, `"model":"default"`) {
@@ -82,7 +82,7 @@ func TestCompletionStream(t *testing.T) {
 // TestCompletion: the same turn in one piece.
 func TestCompletion(t *testing.T) {
 	a := &fakeAgent{do: story()}
-	s, _ := chatServer(t, a, func(o *Options) { o.Turns.AtOnce = 1 }) // a place is free again each time
+	s, _ := chatServer(t, a, func(o *Options) { o.Turns.AtOnce = 1 }) // each turn frees its slot
 	w := send(s, "/v1/chat/completions", hello, nil)
 	want := `{"choices":[{"finish_reason":"stop","index":0,"message":{"content":"One moment.\n\nPlease approve.","refusal":null,"role":"assistant"}}],` +
 		`"created":0,"id":"chatcmpl-X","model":"gpt-6-astra","object":"chat.completion",` +
@@ -101,7 +101,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionContent: the forms that content has.
+// TestCompletionContent: the accepted forms of content.
 func TestCompletionContent(t *testing.T) {
 	for content, want := range map[string]string{
 		`"Hi"`: "Hi", `[{"type":"text","text":"A"},{"type":"text","text":"B"}]`: "A\nB", `[{"type":"refusal","refusal":"No."}]`: "No.", `""`: "", `null`: "",
@@ -172,9 +172,8 @@ func TestCompletionRefusals(t *testing.T) {
 	}
 }
 
-// TestCompletionFails: a turn that fails before anything was sent is an error's status,
-// which clients are told not to answer with another request; one in the middle of a
-// stream is an event.
+// TestCompletionFails: a turn that fails before its first output gets an error status and a header against retries; one
+// that fails during a stream gets an event.
 func TestCompletionFails(t *testing.T) {
 	busy := &protocol.Error{Code: "provider_unavailable", Message: "Try again soon.", Retryable: true}
 	for name, tc := range map[string]struct {
@@ -184,7 +183,7 @@ func TestCompletionFails(t *testing.T) {
 		event  bool
 	}{
 		"at once":                    {do: []protocol.ServerMessage{busy}, status: 503},
-		"at once, for good":          {do: []protocol.ServerMessage{&protocol.Error{Code: "provider_error", Message: "No."}}, status: 502},
+		"at once, permanently":       {do: []protocol.ServerMessage{&protocol.Error{Code: "provider_error", Message: "No."}}, status: 502},
 		"at once, in a stream":       {do: []protocol.ServerMessage{busy}, stream: true, status: 503},
 		"in the middle":              {do: []protocol.ServerMessage{&protocol.TextDelta{Text: "One"}, busy}, status: 503},
 		"in the middle, of a stream": {do: []protocol.ServerMessage{&protocol.TextDelta{Text: "One"}, busy}, stream: true, status: 200, event: true},
@@ -212,8 +211,8 @@ func TestCompletionFails(t *testing.T) {
 	}
 }
 
-// TestCompletionKey: with a key, only who shows it is answered; clients of OpenAI show it
-// as theirs.
+// TestCompletionKey: with a configured key, only requests with it are answered; clients of OpenAI send it as their API
+// key.
 func TestCompletionKey(t *testing.T) {
 	a := &fakeAgent{}
 	s, _ := chatServer(t, a, func(o *Options) { o.Auth, o.GuardCompletions = operators("the-key"), true })
@@ -237,7 +236,7 @@ func TestCompletionKey(t *testing.T) {
 	}
 }
 
-// TestModels: the agent is the one model.
+// TestModels: the agent is the only model.
 func TestModels(t *testing.T) {
 	s, _ := chatServer(t, &fakeAgent{}, nil)
 	if w := ask(s, http.MethodGet, "/v1/models/default", nil); strings.TrimSpace(w.Body.String()) != `{"created":0,"id":"default","object":"model","owned_by":"voicegw"}` {
@@ -255,8 +254,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestCompletionTroubles: what is wrong with the model is told in the words, the status and
-// the codes that clients of Chat Completions know, and with the time to wait.
+// TestCompletionTroubles: problems of the model get the texts, statuses and codes of Chat Completions, and the time to
+// wait.
 func TestCompletionTroubles(t *testing.T) {
 	for code, want := range openaiTroubles {
 		told := &protocol.Error{Code: code, Message: "In true words.", RetryAfterMS: 2500}
@@ -285,7 +284,7 @@ func TestCompletionTroubles(t *testing.T) {
 	if got := troubleOf(&protocol.Error{Code: protocol.CodeSettingRefused, Ref: "seed"}); got.param != "seed" {
 		t.Errorf("%+v", got)
 	}
-	// Clients tell these two apart by the type: one passes, the other does not.
+	// Clients distinguish these two by the type: one is temporary, the other is not.
 	if busy, quota := openaiTroubles[protocol.CodeProviderBusy], openaiTroubles[protocol.CodeProviderQuota]; busy.kind != "rate_limit_error" || quota.kind != "insufficient_quota" {
 		t.Errorf("%+v %+v", busy, quota)
 	}
@@ -294,8 +293,7 @@ func TestCompletionTroubles(t *testing.T) {
 	}
 }
 
-// TestCompletionRefused: a model that refuses, and a filter that ends an answer, have
-// answered.
+// TestCompletionRefused: a refusal by the model and an answer ended by a filter are answers, not errors.
 func TestCompletionRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   []protocol.ServerMessage
@@ -314,7 +312,7 @@ func TestCompletionRefused(t *testing.T) {
 	}
 }
 
-// TestTroublesStandInTheDocs: docs/chat.md has a line for each trouble, with its status.
+// TestTroublesStandInTheDocs: docs/chat.md has a line for each problem, with its status.
 func TestTroublesStandInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/chat.md")
 	if err != nil {
@@ -333,7 +331,7 @@ func TestTroublesStandInTheDocs(t *testing.T) {
 
 // watched is an answer that a test reads while it is written.
 type watched struct {
-	mu  sync.Mutex // guards the following field
+	mu  sync.Mutex // guards the next field
 	rec *httptest.ResponseRecorder
 }
 
@@ -359,15 +357,15 @@ func (w *watched) Flush() {
 	}
 }
 
-// told is what was written so far.
+// told is the text so far.
 func (w *watched) told() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rec.Body.String()
 }
 
-// TestFirstByte: the head of a stream and the conversation's id are out before the model has
-// said anything, and a comment every 10 s shows that the answer is still made.
+// TestFirstByte: the head of a stream and the conversation's id are sent before the model's first output, and a comment
+// follows every 10 s until the answer is complete.
 func TestFirstByte(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/chat": `{"message":"Hello"}`, "/v1/chat/completions": `{"stream":true,` + hello[1:],
@@ -398,11 +396,11 @@ func TestFirstByte(t *testing.T) {
 			<-time.After(time.Minute)
 			synctest.Wait()
 			if after := w.told(); after != before {
-				t.Errorf("%s: it goes on after its end: %q", path, after)
+				t.Errorf("%s: it continues after its end: %q", path, after)
 			}
 		})
 	}
-	// A client that does not stream gets the conversation's id as well.
+	// A client without a stream gets the conversation's id as well.
 	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TurnStarted{ConversationID: "conv-1"}, &protocol.TextDelta{Text: "Hi"}, &protocol.Done{})}, nil)
 	w := send(s, "/v1/chat/completions", hello, nil)
 	if got := w.Body.String(); !strings.Contains(got, `"voicegw":[{"type":"turn.started","seq":1,"conversation_id":"conv-1"}]`) || !strings.HasPrefix(w.Header().Get("X-Request-Id"), "chatcmpl-") {
@@ -410,9 +408,8 @@ func TestFirstByte(t *testing.T) {
 	}
 }
 
-// TestCompletionImages: an image is in the content as Markdown, in a list beside it, and
-// whole under "voicegw", with an address that a client can use; nothing of its description
-// ends the Markdown. Content that is to be JSON holds none.
+// TestCompletionImages: an image is in the content as Markdown, in a separate list, and complete under "voicegw", with a
+// URL that a client can use; its description cannot end the Markdown. JSON content has no images.
 func TestCompletionImages(t *testing.T) {
 	do := tells(
 		&protocol.TextDelta{ItemID: "a", Text: "Here."}, &protocol.UIImage{ID: "img_1", URL: "/v1/images/x", Prompt: "A fox](http://evil) [x\n!"},

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestATokenIsNeverRepeated: wherever a client puts the token of a confirmation, no answer and
-// no line of the log holds it.
+// TestATokenIsNeverRepeated: no answer and no log line contains the token of a confirmation, wherever a client puts it.
 func TestATokenIsNeverRepeated(t *testing.T) {
 	const token = "cf_SECRETSECRETSECRETSECRET"
 	for name, tc := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"voicegw/session"
 )
 
-// bounded runs a gateway on a real socket whose connections are bounded.
+// bounded runs a gateway on a real socket with a limit of connections.
 func bounded(t *testing.T, l ConnectionLimits) (*httptest.Server, *BoundListener, *session.Manager) {
 	t.Helper()
 	m, err := session.NewManager(sessionOptions())
@@ -40,9 +40,9 @@ func (l *BoundListener) inside() int {
 	return l.room.Len()
 }
 
-// TestSilentConnectionsKeepNobodyOut: hundreds that connect and send nothing, half a header
-// or half a body make room for others, and a running session is not one of them.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+// TestSilentConnectionsMakeRoom: hundreds of connections with no data, half a header or half a body make room for others,
+// and a running session is not closed for them.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
 	for name, first := range map[string]string{
 		"nothing":       "",
 		"half a header": "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ",
@@ -70,7 +70,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 			}
 			resp.Body.Close()
 			for _, c := range silent[:len(silent)-10] {
-				io.Copy(io.Discard, c) // the gateway has closed it, or this waits for ever
+				io.Copy(io.Discard, c) // waits until the gateway has closed it
 			}
 			if n := bound.inside(); n > 10 {
 				t.Errorf("%d connections are held, want at most 10", n)
@@ -86,9 +86,8 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotBoundByAddress: proxies that the operator trusts, and this machine where it is
-// exempt.
-func TestWhoIsNotBoundByAddress(t *testing.T) {
+// TestAddressLimitExemptions: trusted proxies, and this machine where it is exempt, have no limit per address.
+func TestAddressLimitExemptions(t *testing.T) {
 	loopback := netip.MustParsePrefix("127.0.0.0/8")
 	for name, tc := range map[string]struct {
 		limits ConnectionLimits
@@ -122,8 +121,8 @@ func TestWhoIsNotBoundByAddress(t *testing.T) {
 	}
 }
 
-// TestTwoEnds: a request with Content-Length and Transfer-Encoding is answered with 400, its
-// connection is closed, and neither it nor what follows is carried out.
+// TestTwoEnds: a request with Content-Length and Transfer-Encoding gets 400 and its connection is closed; neither it nor
+// the following bytes are processed.
 func TestTwoEnds(t *testing.T) {
 	srv, bound, _ := bounded(t, ConnectionLimits{})
 	ask := func(text string) []string {

@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/auth"
 )
 
-// granted is what the console's endpoints answer.
+// granted is the answer of the console's endpoints.
 type granted struct {
 	Code      string    `json:"code"`
 	Token     string    `json:"token"`
@@ -33,8 +33,8 @@ func bearer(secret string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret) }
 }
 
-// TestConsoleIsOpenedOnce: a code is good once and for a quarter of an hour, what it is
-// exchanged for for half a day, and neither is the key.
+// TestConsoleIsOpenedOnce: a code works once and for a quarter of an hour, the token exchanged for it for half a day, and
+// neither is the key.
 func TestConsoleIsOpenedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -54,7 +54,7 @@ func TestConsoleIsOpenedOnce(t *testing.T) {
 			t.Errorf("a code is no token: %d", w.Code)
 		}
 		if w := ask(s, "POST", "/v1/console/codes", bearer(first.Token)); w.Code != http.StatusUnauthorized {
-			t.Errorf("a token makes codes, and never ends: %d", w.Code)
+			t.Errorf("a token makes codes and could last forever: %d", w.Code)
 		}
 		w := ask(s, "POST", "/v1/console/codes", nil)
 		var other granted
@@ -82,8 +82,8 @@ func TestConsoleIsOpenedOnce(t *testing.T) {
 	})
 }
 
-// TestConsoleLoginOfStrangers: what is no code opens nothing and is not repeated.
-func TestConsoleLoginOfStrangers(t *testing.T) {
+// TestConsoleLoginIsRefused: an invalid code is refused and not repeated in the answer.
+func TestConsoleLoginIsRefused(t *testing.T) {
 	s := New(Options{Auth: operators(testKey)})
 	for body, want := range map[string]int{
 		`{"code":"wrong"}`: 401, `{"code":"` + testKey + `"}`: 401, `{"code":""}`: 400, `{}`: 400, `{"code":1}`: 400, `wrong`: 400, ``: 400,
@@ -109,7 +109,7 @@ func TestConsoleLoginOfStrangers(t *testing.T) {
 	}
 }
 
-// TestConsoleGrantsAreBounded: the oldest goes first.
+// TestConsoleGrantsAreBounded: the oldest grant is removed first.
 func TestConsoleGrantsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Auth: operators(testKey)})
@@ -119,7 +119,7 @@ func TestConsoleGrantsAreBounded(t *testing.T) {
 			wait(time.Millisecond)
 		}
 		if n := len(s.callers.console.codes); n != maxConsoleGrants {
-			t.Errorf("%d codes are kept", n)
+			t.Errorf("%d codes are stored", n)
 		}
 		if status, _ := login(t, s, codes[0]); status != http.StatusUnauthorized {
 			t.Errorf("the oldest: %d", status)
@@ -132,11 +132,10 @@ func TestConsoleGrantsAreBounded(t *testing.T) {
 	})
 }
 
-// wait lets time pass, which is not real: the tests are in a bubble of synctest.
+// wait advances the fake time of synctest.
 func wait(d time.Duration) { <-time.After(d) }
 
-// TestConsoleEndsWithItsKey: codes and tokens of a console end with the credentials with which they were made, and
-// not after them.
+// TestConsoleEndsWithItsKey: codes and tokens of a console become invalid with the credentials that made them.
 func TestConsoleEndsWithItsKey(t *testing.T) {
 	admin, other := auth.NewAPIKey(), auth.NewAPIKey()
 	entry := func(k auth.APIKey, expires time.Time) auth.Key {
@@ -180,11 +179,11 @@ func TestConsoleEndsWithItsKey(t *testing.T) {
 			t.Errorf("the token of a key that expires at %v expires at %v", soon, ofOther.ExpiresAt)
 		}
 		if !opens(ofOperator.Token) || !opens(ofAdmin.Token) || !opens(ofOther.Token) {
-			t.Fatal("a token opens nothing")
+			t.Fatal("a token is refused")
 		}
 		current.Swap(who("another-operators-key", entry(admin, time.Time{}), entry(other, soon)))
 		if opens(ofOperator.Token) || !opens(ofAdmin.Token) || !opens(ofOther.Token) {
-			t.Error("the operators' key has changed: its token must open nothing, and the others must still open")
+			t.Error("the operators' key has changed: its token must be refused, and the others accepted")
 		}
 		for _, c := range []string{unused.Code, atStart} {
 			if status, _ := login(t, s, c); status != http.StatusUnauthorized {
@@ -196,15 +195,15 @@ func TestConsoleEndsWithItsKey(t *testing.T) {
 		}
 		wait(time.Hour)
 		if opens(ofOther.Token) || !opens(ofAdmin.Token) {
-			t.Error("a key has expired: its token must open nothing, and the other must still open")
+			t.Error("a key has expired: its token must be refused, and the other accepted")
 		}
 		unusedAdmin := code(admin.Reveal())
 		current.Swap(who("another-operators-key"))
 		if opens(ofAdmin.Token) {
-			t.Error("the token of a key that is gone opens")
+			t.Error("the token of a removed key is accepted")
 		}
 		if status, _ := login(t, s, unusedAdmin.Code); status != http.StatusUnauthorized {
-			t.Errorf("the code of a key that is gone: %d", status)
+			t.Errorf("the code of a removed key: %d", status)
 		}
 	})
 }

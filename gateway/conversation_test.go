@@ -8,9 +8,9 @@ import (
 	"voicegw/internal/conversation"
 )
 
-// TestWhatIsTheModelsIsNotShown: what came from a model beside its text and calls is shown to
-// nobody, and stays in the conversation.
-func TestWhatIsTheModelsIsNotShown(t *testing.T) {
+// TestModelStateIsNotShown: no client sees the opaque data that a model added to its text and calls; it remains in the
+// conversation.
+func TestModelStateIsNotShown(t *testing.T) {
 	const secret = `"SIGNATURE"`
 	c := &conversation.Conversation{ID: "c", Entries: []conversation.Entry{{
 		Text: "Ada.", Extra: json.RawMessage(secret), Calls: []conversation.Call{{Tool: "kb_get", Extra: json.RawMessage(secret)}},

@@ -17,7 +17,7 @@ import (
 	"voicegw/store"
 )
 
-// Conversations has one page, of all talks, and notes what it was asked.
+// Conversations returns one page with all conversations, and records the query.
 func (d *desk) Conversations(_ context.Context, q store.Query) (store.Page, error) {
 	d.listed = append(d.listed, q)
 	page := store.Page{Next: "2f", Incomplete: q.After != ""}
@@ -29,7 +29,7 @@ func (d *desk) Conversations(_ context.Context, q store.Query) (store.Page, erro
 	return page, d.err
 }
 
-// TestConversationsAreListed: as documented, with a bound, and what is wrong with a question is said.
+// TestConversationsAreListed: the list is as documented and limited, and an invalid query gets an error.
 func TestConversationsAreListed(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 123456789, time.UTC)
 	c := conversation.New("c-7", "ada", "default", at)
@@ -62,9 +62,9 @@ func TestConversationsAreListed(t *testing.T) {
 	}
 }
 
-// TestWhoSeesWhichConversations: who is bound to a user sees that user's, whatever it asks for; operators
-// see all, and whoever may not inspect sees nothing.
-func TestWhoSeesWhichConversations(t *testing.T) {
+// TestConversationAccess: a caller bound to a user sees that user's conversations, whatever it asks for; operators see
+// all, and a caller that may not inspect sees none.
+func TestConversationAccess(t *testing.T) {
 	callers := everyCaller(t)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	d := &desk{talks: map[string]*conversation.Conversation{"a": conversation.New("a", "ada", "", at), "e": conversation.New("e", "eve", "", at)}}
@@ -74,15 +74,15 @@ func TestWhoSeesWhichConversations(t *testing.T) {
 		status        int
 		sees          int
 	}{
-		"the operator":                   {testKey, "", 200, 2},
-		"the operator, of one user":      {testKey, "?user=ada", 200, 1},
-		"a key that may inspect":         {callers.secrets["key:inspect"], "", 200, 2},
-		"ada":                            {tokenFor("ada", "inspect", nil), "", 200, 1},
-		"ada, who asks for eve's":        {tokenFor("ada", "inspect", nil), "?user=eve", 200, 1},
-		"ada, who may speak and write":   {tokenFor("ada", "voice chat", nil), "", 403, 0},
-		"somebody who has none yet":      {tokenFor("bob", "inspect", nil), "", 200, 0},
-		"somebody without credentials":   {" ", "", 401, 0},
-		"somebody with wrong credential": {"husk", "", 401, 0},
+		"the operator":              {testKey, "", 200, 2},
+		"the operator, of one user": {testKey, "?user=ada", 200, 1},
+		"a key that may inspect":    {callers.secrets["key:inspect"], "", 200, 2},
+		"ada":                       {tokenFor("ada", "inspect", nil), "", 200, 1},
+		"ada, asking for eve's":     {tokenFor("ada", "inspect", nil), "?user=eve", 200, 1},
+		"ada, with voice and text":  {tokenFor("ada", "voice chat", nil), "", 403, 0},
+		"a user without any":        {tokenFor("bob", "inspect", nil), "", 200, 0},
+		"no credentials":            {" ", "", 401, 0},
+		"wrong credential":          {"husk", "", 401, 0},
 	} {
 		w := ask(s, "GET", "/v1/conversations"+tc.query, bearer(tc.secret))
 		var list struct{ Conversations []conversationLine }
@@ -97,8 +97,8 @@ func TestWhoSeesWhichConversations(t *testing.T) {
 	}
 }
 
-// TestAListAndItsConversations: each conversation that a list has named is shown or unknown, however many
-// are made and removed meanwhile, and none is named twice behind one that moved to the front.
+// TestAListAndItsConversations: each listed conversation is shown or unknown, while others are made and removed, and none
+// is listed twice after one moved to the front.
 func TestAListAndItsConversations(t *testing.T) {
 	kept, err := store.Open(t.Context(), store.Options{Memory: true, ConversationBytes: 1 << 20})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestAListAndItsConversations(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	writing := make(chan struct{}) // closed when all are written
+	writing := make(chan struct{}) // closed after all are written
 	go func() {
 		defer close(writing)
 		for i := range 60 {

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestPagesOfAllowedOriginsReadAnswers: what a browser asks before a page of another origin
-// may send, and what it looks for in the answer before the page may read it.
-func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
+// TestCORS: the preflight answers and headers let pages of allowed origins send requests and read the answers.
+func TestCORS(t *testing.T) {
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
 		o.Hosts, o.Origins = named(t, "voice.example.org"), allow(t, "https://app.example.com")
 	})
@@ -32,16 +31,16 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 		t.Errorf("a friend's question is answered %s %v", got.Status, got.Header)
 	}
 	if got = ask(http.MethodOptions, stranger, "Access-Control-Request-Method", "GET"); got.Header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("a stranger's question is answered %s %v", got.Status, got.Header)
+		t.Errorf("the preflight of another origin is answered %s %v", got.Status, got.Header)
 	}
 	if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "DELETE"); got.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("an unknown method: %s %v", got.Status, got.Header)
 	}
 
-	// What npm openai and the AI SDK send from a page.
+	// The headers that npm openai and the AI SDK send from a page.
 	const sent = "authorization,content-type,idempotency-key,user-agent,x-stainless-arch,x-stainless-helper-method,x-stainless-retry-count"
 	if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", sent); got.Header.Get("Access-Control-Allow-Headers") != sent || got.Header.Get("Access-Control-Allow-Origin") != friend {
-		t.Errorf("what clients send is answered %s %v", got.Status, got.Header)
+		t.Errorf("the preflight of clients is answered %s %v", got.Status, got.Header)
 	}
 	for _, name := range []string{"x-forwarded-for", "cookie", "x-stainless", "authorization,x-secret"} {
 		if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", name); got.Header.Get("Access-Control-Allow-Origin") != "" || got.Header.Get("Access-Control-Allow-Headers") != "" {
@@ -55,12 +54,12 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 		t.Errorf("a friend gets %s %v", got.Status, got.Header)
 	}
 	if got = ask(http.MethodGet, stranger); got.Header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("a stranger gets %s %v", got.Status, got.Header)
+		t.Errorf("another origin gets %s %v", got.Status, got.Header)
 	}
 }
 
-// TestPagesLearnWhyAWebSocketDoesNotOpen: a page reads the answer to GET /v1/voice, whatever its
-// origin; a stranger learns that its origin is not allowed, and nothing else of the gateway.
+// TestPagesLearnWhyAWebSocketDoesNotOpen: a page of any origin can read the answer to GET /v1/voice; one of another
+// origin only learns that its origin is not allowed.
 func TestPagesLearnWhyAWebSocketDoesNotOpen(t *testing.T) {
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
 		o.Hosts, o.Origins = named(t, "voice.example.org"), allow(t, "https://app.example.com")

@@ -16,11 +16,10 @@ import (
 	"voicegw/internal/user"
 )
 
-// curls are the requests with a body that a page shows: their paths and bodies.
+// curls matches the requests with a body on a page: their paths and bodies.
 var curls = regexp.MustCompile(`curl (?:-N )?http://127\.0\.0\.1:8080(/v1/[a-z/]+)[^\n]*(?: \\\n)?[^\n]*-d '([^']+)'`)
 
-// TestPagesRequests: the requests of docs/chat.md, docs/chat-completions.md and docs/handoff.md are taken as they
-// stand there.
+// TestPagesRequests: the requests in docs/chat.md, docs/chat-completions.md and docs/handoff.md are accepted.
 func TestPagesRequests(t *testing.T) {
 	seen := map[string]int{}
 	for _, page := range []string{"chat.md", "chat-completions.md", "handoff.md"} {
@@ -53,7 +52,7 @@ func TestPagesRequests(t *testing.T) {
 	}
 }
 
-// TestEveryErrorCodeIsDocumented: each code of an HTTP error is on a page of docs.
+// TestEveryErrorCodeIsDocumented: each code of an HTTP error is on a page of the docs.
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {

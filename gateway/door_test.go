@@ -22,7 +22,7 @@ import (
 	"voicegw/store"
 )
 
-// allow reads patterns of origins.
+// allow parses patterns of origins.
 func allow(t testing.TB, texts ...string) (out []origin.Pattern) {
 	t.Helper()
 	for _, text := range texts {
@@ -35,7 +35,7 @@ func allow(t testing.TB, texts ...string) (out []origin.Pattern) {
 	return out
 }
 
-// named reads patterns of hosts.
+// named parses patterns of hosts.
 func named(t testing.TB, texts ...string) (out origin.Hosts) {
 	t.Helper()
 	for _, text := range texts {
@@ -48,7 +48,7 @@ func named(t testing.TB, texts ...string) (out origin.Hosts) {
 	return out
 }
 
-// everyRoute is a Server that has every endpoint there is.
+// everyRoute is a Server that has every endpoint.
 func everyRoute(t *testing.T, change func(*Options)) *Server {
 	t.Helper()
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
@@ -62,7 +62,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Reload = func() (Reloaded, error) { return Reloaded{}, nil }
 		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}
 		o.Agents = agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: func() agent.World { return agent.World{} }})
-		// What is missing here is an endpoint that is not asked.
+		// These tests do not call the endpoints of missing options.
 		for i, v := 0, reflect.ValueOf(*o); i < v.NumField(); i++ {
 			if field := v.Type().Field(i); field.Type.Kind() == reflect.Interface && v.Field(i).IsNil() {
 				t.Fatalf("%s is missing", field.Name)
@@ -82,12 +82,12 @@ func (fakeMCP) Serve(w http.ResponseWriter, _ *http.Request, _ mcpserve.Caller, 
 	answer(w, http.StatusOK, map[string]string{"jsonrpc": "2.0"})
 }
 
-// noApprovals is a list of approvals that is empty.
+// noApprovals is an empty list of approvals.
 type noApprovals struct{}
 
 func (noApprovals) Open(context.Context, time.Time) ([]store.Approval, error) { return nil, nil }
 
-// visit asks for a route as somebody who may do everything else.
+// visit requests a route as a caller with all other rights.
 func visit(s *Server, pattern string, change func(*http.Request)) *httptest.ResponseRecorder {
 	method, path, ok := strings.Cut(pattern, " ")
 	if !ok {
@@ -97,15 +97,15 @@ func visit(s *Server, pattern string, change func(*http.Request)) *httptest.Resp
 	return ask(s, method, path, change)
 }
 
-// TestNobodyPassesTheDoor: what a browser would send for a foreign page is refused at every
-// route that there is, before the route hears of it.
-func TestNobodyPassesTheDoor(t *testing.T) {
+// TestForeignPagesAreRefused: requests that a browser sends for a foreign page are refused at every route, before its
+// handler.
+func TestForeignPagesAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*http.Request)
 		status int
 		code   string
 		says   string
-		embeds bool // any page may link to what is public
+		embeds bool // any page may link to public resources
 	}{
 		"a rebound name":                {change: page("evil.test", "http://evil.test"), status: 421, code: "host", says: "evil.test"},
 		"a rebound name with a port":    {change: page("evil.test:8080", "http://evil.test:8080"), status: 421, code: "host", says: "setting hosts"},
@@ -154,7 +154,7 @@ func TestNobodyPassesTheDoor(t *testing.T) {
 	}
 }
 
-// page is what a page of an origin sends, or of several; host is where it has got to.
+// page is a request of a page of an origin, or of several; host is the requested host.
 func page(host string, origins ...string) func(*http.Request) {
 	return func(r *http.Request) { r.Host, r.Header["Origin"] = host, origins }
 }
@@ -163,24 +163,24 @@ func sites(values ...string) func(*http.Request) {
 	return func(r *http.Request) { r.Header["Sec-Fetch-Site"] = values }
 }
 
-// TestWhoPassesTheDoor: programs, the gateway's own page and the pages that are named get to
-// every route; what the route then says is its own.
-func TestWhoPassesTheDoor(t *testing.T) {
+// TestAllowedPagesPass: programs, the gateway's own page and the configured pages reach every route, which then decides
+// itself.
+func TestAllowedPagesPass(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
-		"a program":                     nil,
-		"a program, by address":         host("127.0.0.1:8080"),
-		"a program, over IPv6":          host("[::1]:8080"),
-		"a name below localhost":        page("voice.localhost:8080", "http://voice.localhost:8080"),
-		"capitals and a dot":            page("LOCALHOST.:8080", "http://localhost:8080"),
-		"its own page":                  page("localhost:8080", "http://localhost:8080"),
-		"its own page on port 80":       page("localhost", "http://localhost"),
-		"its own page, says a browser":  sites("same-origin"),
-		"typed into a browser":          sites("none"),
-		"a page that is named":          page("localhost:8080", "https://app.example.com"),
-		"a page that is named, by port": page("localhost:8080", "http://localhost:5173"),
-		"a name that is named":          page("voice.example.com", "http://voice.example.com"),
-		"a proxy that ends TLS":         page("voice.example.com", "https://voice.example.com"),
-		"a proxy that says so": func(r *http.Request) {
+		"a program":                              nil,
+		"a program, by address":                  host("127.0.0.1:8080"),
+		"a program, over IPv6":                   host("[::1]:8080"),
+		"a name below localhost":                 page("voice.localhost:8080", "http://voice.localhost:8080"),
+		"capitals and a dot":                     page("LOCALHOST.:8080", "http://localhost:8080"),
+		"its own page":                           page("localhost:8080", "http://localhost:8080"),
+		"its own page on port 80":                page("localhost", "http://localhost"),
+		"its own page, according to the browser": sites("same-origin"),
+		"typed into a browser":                   sites("none"),
+		"a page that is named":                   page("localhost:8080", "https://app.example.com"),
+		"a page that is named, by port":          page("localhost:8080", "http://localhost:5173"),
+		"a name that is named":                   page("voice.example.com", "http://voice.example.com"),
+		"a proxy that ends TLS":                  page("voice.example.com", "https://voice.example.com"),
+		"according to a proxy": func(r *http.Request) {
 			page("localhost:8443", "https://localhost:8443")(r)
 			r.RemoteAddr = "10.0.0.1:40000"
 			r.Header.Set("X-Forwarded-Proto", "https")
@@ -204,8 +204,8 @@ func TestWhoPassesTheDoor(t *testing.T) {
 	}
 }
 
-// TestSchemeCounts: over TLS, or where a proxy says so, a page that came without it is foreign:
-// whoever sits in its network may have written it.
+// TestSchemeCounts: over TLS, or behind a proxy with TLS, a page loaded without TLS is foreign: an attacker in its
+// network may have written it.
 func TestSchemeCounts(t *testing.T) {
 	s := everyRoute(t, func(o *Options) { o.Hosts, o.TrustedProxies = named(t, "voice.example.com"), proxies() })
 	for name, change := range map[string]func(*http.Request){
@@ -237,12 +237,12 @@ func TestSchemeCounts(t *testing.T) {
 		r.Header.Set("X-Forwarded-Proto", "https")
 	})
 	if w.Code != 403 {
-		t.Errorf("https, says somebody who is not trusted: %d", w.Code)
+		t.Errorf("https, according to an untrusted proxy: %d", w.Code)
 	}
 }
 
-// TestTheDoorOverASocket: what net/http makes of odd requests does not get around the door.
-func TestTheDoorOverASocket(t *testing.T) {
+// TestOriginsOverASocket: odd requests, as net/http parses them, do not bypass the check.
+func TestOriginsOverASocket(t *testing.T) {
 	srv := httptest.NewServer(everyRoute(t, nil))
 	defer srv.Close()
 	for request, want := range map[string]string{
@@ -253,9 +253,9 @@ func TestTheDoorOverASocket(t *testing.T) {
 		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.test\r\n\r\n":           "400",
 		"GET /healthz HTTP/1.1\r\nHost: localhost, evil.test\r\n\r\n":                   "400",
 		"GET http://evil.test/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n":              "421",
-		"GET http://localhost/healthz HTTP/1.1\r\nHost: evil.test\r\n\r\n":              "200", // RFC 9112, section 3.2.2: the target counts; no browser sends one to a server
+		"GET http://localhost/healthz HTTP/1.1\r\nHost: evil.test\r\n\r\n":              "200", // RFC 9112, section 3.2.2: the target counts
 		"GET //v1/../healthz HTTP/1.1\r\nHost: evil.test\r\n\r\n":                       "421",
-		"OPTIONS * HTTP/1.1\r\nHost: evil.test\r\nOrigin: http://evil.test\r\n\r\n":     "200", // net/http answers it itself, with nothing
+		"OPTIONS * HTTP/1.1\r\nHost: evil.test\r\nOrigin: http://evil.test\r\n\r\n":     "200", // net/http answers it itself, without a body
 		"GET /v1/voice HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nOrigin: \r\n\r\n": "403",
 	} {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
@@ -271,8 +271,8 @@ func TestTheDoorOverASocket(t *testing.T) {
 	}
 }
 
-// TestHandshakesGoThroughTheDoor: a WebSocket has the same rule as all else, and no second one.
-func TestHandshakesGoThroughTheDoor(t *testing.T) {
+// TestHandshakesAreChecked: WebSockets have the same rule as other requests, and no second one.
+func TestHandshakesAreChecked(t *testing.T) {
 	s := everyRoute(t, func(o *Options) { o.Origins = allow(t, "https://app.example.com") })
 	srv := httptest.NewServer(s)
 	defer srv.Close()

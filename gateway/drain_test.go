@@ -12,7 +12,7 @@ import (
 	"voicegw/protocol"
 )
 
-// fakeDrain notes with which limits it was begun.
+// fakeDrain records the time limit of its start.
 type fakeDrain struct {
 	begun []time.Duration
 	at    protocol.DrainProgress
@@ -25,8 +25,8 @@ func (d *fakeDrain) Begin(limit time.Duration) {
 
 func (d *fakeDrain) Progress() protocol.DrainProgress { return d.at }
 
-// TestDrainByAnOperator: an operator begins the drain with a time or without one, and asks how far
-// it is. What is asked wrongly begins nothing, and nobody else may ask.
+// TestDrainByAnOperator: an operator starts the drain with or without a time, and reads its progress. An invalid request
+// starts nothing, and other callers are refused.
 func TestDrainByAnOperator(t *testing.T) {
 	d := &fakeDrain{at: protocol.DrainProgress{Sessions: 3, Away: 1, Moved: 4, Carried: 2, Messages: 5, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Drain, o.Auth = d, operators(testKey) })

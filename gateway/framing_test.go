@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// seeAll shows a stream to a framing, in pieces of n bytes.
+// seeAll feeds a stream to a framing, in pieces of n bytes.
 func seeAll(stream string, n int) error {
 	var f framing
 	for len(stream) > 0 {
@@ -26,8 +26,7 @@ func seeAll(stream string, n int) error {
 
 const getHead = "GET / HTTP/1.1\r\nHost: a\r\n"
 
-// TestFraming: which requests are certain about their end, alone, after others, and in
-// whatever pieces they come.
+// TestFraming: the requests with an unambiguous end, alone, after others, and in pieces of any size.
 func TestFraming(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stream string
@@ -73,8 +72,8 @@ func TestFraming(t *testing.T) {
 
 var lengthLine = regexp.MustCompile(`(?im)^content-length[ \t]*:`)
 
-// FuzzFraming: no request with both gets past it that net/http takes, however many precede
-// it; and the pieces in which bytes come change nothing.
+// FuzzFraming: no request with both headers that net/http accepts passes, however many precede it; and the size of the
+// pieces changes nothing.
 func FuzzFraming(f *testing.F) {
 	f.Add(getHead + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 	f.Add(getHead + "Content-Length: 3\r\n\r\nabc" + getHead + "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n0\r\n\r\n")

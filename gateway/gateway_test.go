@@ -28,11 +28,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testutil.Main(keyed{m}, testutil.Need{
 		Kinds: []logging.Kind{logging.Console, logging.Image, logging.OperatorsKey},
 		Sinks: []testutil.Sink{testutil.Log, testutil.Errors},
-		// genai depends on opencensus, which starts a goroutine when it is imported.
+		// genai depends on opencensus, which starts a goroutine at its import.
 	}), goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// keyed runs tests whose servers have testKey.
+// keyed runs tests with servers that have testKey.
 type keyed struct{ tests testutil.Tests }
 
 func (k keyed) Run() int {
@@ -52,7 +52,7 @@ func sessionOptions() session.Options {
 	return session.Options{Transports: map[string]transport.Transport{"fake": fake, "other": fake}, Provider: "fake"}
 }
 
-// logTo is a logger in which no secret may stand.
+// logTo is a logger that must not log a secret.
 func logTo(w io.Writer) *slog.Logger {
 	return testutil.Logger(slog.New(slog.NewTextHandler(w, nil)))
 }
@@ -63,7 +63,7 @@ func start(t *testing.T, limits session.Limits) (*httptest.Server, *session.Mana
 	return startWith(t, limits, nil)
 }
 
-// startWith does so with other options.
+// startWith is start with other options.
 func startWith(t *testing.T, limits session.Limits, change func(*Options)) (*httptest.Server, *session.Manager) {
 	t.Helper()
 	opts := sessionOptions()
@@ -71,7 +71,7 @@ func startWith(t *testing.T, limits session.Limits, change func(*Options)) (*htt
 	return startOf(t, opts, change)
 }
 
-// startOf does so for sessions of these options.
+// startOf is start for sessions with these options.
 func startOf(t *testing.T, opts session.Options, change func(*Options)) (*httptest.Server, *session.Manager) {
 	t.Helper()
 	m, err := session.NewManager(opts)
@@ -110,7 +110,7 @@ func get(t *testing.T, url string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// TestEndpoints: what each path answers.
+// TestEndpoints: the answer of each path.
 func TestEndpoints(t *testing.T) {
 	srv, _ := start(t, session.Limits{})
 	for _, tc := range []struct {
@@ -128,7 +128,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestSessionOverASocket: a client starts, is heard of in /healthz, and hangs up.
+// TestSessionOverASocket: /healthz counts the session of a client until it hangs up.
 func TestSessionOverASocket(t *testing.T) {
 	srv, m := start(t, session.Limits{})
 	c, err := protocol.Dial(context.Background(), srv.URL+"/v1/voice", protocol.DialOptions{})
@@ -141,7 +141,7 @@ func TestSessionOverASocket(t *testing.T) {
 		t.Fatalf("the gateway answered %+v", started)
 	}
 	if _, body := get(t, srv.URL+"/healthz"); !strings.Contains(body, `"sessions":1`) {
-		t.Errorf("healthz says %s", body)
+		t.Errorf("healthz: %s", body)
 	}
 	say(t, c, &protocol.End{})
 	if ended, ok := hear(t, c).(*protocol.SessionEnded); !ok || ended.Reason != "client_ended" {
@@ -156,9 +156,8 @@ func TestSessionOverASocket(t *testing.T) {
 	}
 }
 
-// TestDrainingIsTold: /readyz turns 503 and new sessions are refused with
-// Retry-After.
-func TestDrainingIsTold(t *testing.T) {
+// TestDrainingIsShown: /readyz returns 503 and new sessions are refused with Retry-After.
+func TestDrainingIsShown(t *testing.T) {
 	srv, m := start(t, session.Limits{})
 	m.Close()
 	for _, path := range []string{"/readyz", "/v1/voice"} {
@@ -172,8 +171,8 @@ func TestDrainingIsTold(t *testing.T) {
 	}
 }
 
-// TestHundredConnectionsFromOneAddress: as many as may begin sessions do, those over the limit
-// get 429 with words, or 4029 where they connected before, and the others work.
+// TestHundredConnectionsFromOneAddress: sessions up to the limit start and work; the others get 429 with a text, or 4029
+// if they were connected before.
 func TestHundredConnectionsFromOneAddress(t *testing.T) {
 	srv, m := start(t, session.Limits{PerAddress: 10, NewPerSecond: 1000, WaitingPerAddress: 200})
 	var mu sync.Mutex
@@ -224,8 +223,8 @@ func TestHundredConnectionsFromOneAddress(t *testing.T) {
 	}
 }
 
-// TestSilentHandshakesOverSockets: a thousand connections that say nothing keep nobody out,
-// whether all are of the caller's address or each has its own.
+// TestSilentHandshakesOverSockets: a thousand silent connections do not block others, whether from the caller's address
+// or each from its own.
 func TestSilentHandshakesOverSockets(t *testing.T) {
 	for name, from := range map[string]func(i int) string{
 		"one address":     func(int) string { return "203.0.113.7" },
@@ -241,7 +240,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 				}
 				return c
 			}
-			// Each that has to leave is told why, and read to its end.
+			// Each closed connection gets the reason, and is read to its end.
 			var left sync.WaitGroup
 			var told atomic.Int32
 			connect := func(n, first int) {
@@ -279,13 +278,13 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 			m.Close()
 			left.Wait()
 			if n := int(told.Load()); n < 1000-40 {
-				t.Errorf("%d were told that they had to leave", n)
+				t.Errorf("%d got the reason of their close", n)
 			}
 		})
 	}
 }
 
-// TestErrorsAreJSON: a refusal can be read by a program.
+// TestErrorsAreJSON: a program can read each refusal.
 func TestErrorsAreJSON(t *testing.T) {
 	srv, _ := start(t, session.Limits{})
 	_, body := get(t, srv.URL+"/v1/"+strings.Repeat("x", 500))
@@ -297,7 +296,7 @@ func TestErrorsAreJSON(t *testing.T) {
 	}
 }
 
-// dialStarted begins a session and returns its client's connection.
+// dialStarted starts a session and returns its client's connection.
 func dialStarted(t testing.TB, url string) *protocol.Conn {
 	t.Helper()
 	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
@@ -335,7 +334,7 @@ func hear(t testing.TB, c *protocol.Conn) protocol.ServerMessage {
 	return m
 }
 
-// checkError looks for secrets in an answer that is an error.
+// checkError searches an error answer for secrets.
 func checkError(w *httptest.ResponseRecorder) {
 	if w.Code >= 300 {
 		testutil.Check(testutil.Errors, w.Body.Bytes())

@@ -18,8 +18,7 @@ import (
 	"voicegw/internal/backends/image"
 )
 
-// TestImages: an image is served as what it is and as nothing that runs, to whoever has its
-// address, until it ends.
+// TestImages: a client with its URL gets an image with its own type and without active content, until it expires.
 func TestImages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files, err := image.OpenFiles(image.FilesOptions{Dir: t.TempDir(), Life: time.Hour})
@@ -77,7 +76,7 @@ func TestImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w := ask(http.MethodGet, page); w.Header().Get("Content-Type") != image.TypeJPEG {
-			t.Errorf("what looks like a page is served as %s", w.Header().Get("Content-Type"))
+			t.Errorf("a file like a page is served as %s", w.Header().Get("Content-Type"))
 		}
 		<-time.After(time.Hour)
 		if w := ask(http.MethodGet, id); w.Code != http.StatusGone || !strings.Contains(w.Body.String(), "image_expired") {
@@ -86,13 +85,13 @@ func TestImages(t *testing.T) {
 	})
 }
 
-// broken cannot read anything.
+// broken is a file that cannot be read.
 type broken struct{}
 
 func (broken) Open(string) (*image.Image, error) { return nil, errors.New("the disk hums") }
 
-// TestImagesUnavailable: a trouble of the disk is logged and said without its cause, and
-// the address is not in the log.
+// TestImagesUnavailable: an error of the disk is logged and reported without its cause, and the log does not have the
+// URL.
 func TestImagesUnavailable(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{Images: broken{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -106,8 +105,7 @@ func TestImagesUnavailable(t *testing.T) {
 	}
 }
 
-// TestNoImages: a gateway without images has no such endpoint, and a file that somebody
-// has tampered with is not served.
+// TestNoImages: a gateway without images has no such endpoint, and a modified file is not served.
 func TestNoImages(t *testing.T) {
 	w := httptest.NewRecorder()
 	New(Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/v1/images/x", nil))

@@ -13,8 +13,8 @@ import (
 	"voicegw/session/handoff"
 )
 
-// TestSubprotocolsCarryNoTokens: of what may be shown in Authorization, only the operators' key and a console's
-// token count as a subprotocol, however short the others are.
+// TestSubprotocolsCarryNoTokens: of the credentials for Authorization, only the operators' key and a console's token are
+// valid as a subprotocol, however short the others are.
 func TestSubprotocolsCarryNoTokens(t *testing.T) {
 	callers := everyCaller(t)
 	m, err := session.NewManager(sessionOptions())
@@ -48,13 +48,13 @@ func TestSubprotocolsCarryNoTokens(t *testing.T) {
 	}
 }
 
-// TestWhoMayInspect: a client that asks to look inside its session is let where it shows the
-// key or a console's token, or where its ticket says so. Everybody else may talk all the same.
-func TestWhoMayInspect(t *testing.T) {
+// TestInspectAccess: a client may inspect its session with the key, a console's token, or a ticket that grants it. Other
+// clients may talk.
+func TestInspectAccess(t *testing.T) {
 	const foreign = "https://app.example"
 	one := func(name, value string) http.Header { return http.Header{name: {value}} }
 	for name, tc := range map[string]struct {
-		token  string // offered as a subprotocol; "TOKEN" is a good one
+		token  string // sent as a subprotocol; "TOKEN" is a valid one
 		ticket string // "granted" or "plain"; empty means no ticket
 		header func(host string) http.Header
 		host   string
@@ -69,8 +69,8 @@ func TestWhoMayInspect(t *testing.T) {
 		"a console with its token":            {token: "TOKEN", header: func(host string) http.Header { return one("Origin", "http://"+host) }, want: true},
 		"a console with another":              {token: "husk"},
 		"the key as a subprotocol":            {token: testKey, want: true},
-		"a ticket that says so":               {ticket: "granted", want: true},
-		"a ticket that says so, to a page":    {ticket: "granted", header: func(string) http.Header { return one("Origin", foreign) }, want: true},
+		"a ticket that grants it":             {ticket: "granted", want: true},
+		"a ticket that grants it, to a page":  {ticket: "granted", header: func(string) http.Header { return one("Origin", foreign) }, want: true},
 		"a ticket that does not":              {ticket: "plain"},
 		"a ticket that does not, and the key": {ticket: "plain", token: "TOKEN", want: true},
 	} {
@@ -115,7 +115,7 @@ func TestWhoMayInspect(t *testing.T) {
 	}
 }
 
-// renamed asks for a host under another name, as a browser does whose DNS was rebound.
+// renamed sends another host name, as a browser does after DNS rebinding.
 func renamed(host string) http.RoundTripper {
 	inner := &http.Transport{DisableKeepAlives: true}
 	if host == "" {
@@ -134,7 +134,7 @@ func (a asHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.Transport.RoundTrip(r)
 }
 
-// inspecting is a desk of which one ticket lets its client look inside.
+// inspecting is a desk with one ticket that lets its client inspect.
 type inspecting struct{ session.Handoffs }
 
 func (inspecting) Redeem(_ context.Context, secret, _ string) (handoff.Ticket, error) {

@@ -46,8 +46,8 @@ func (f *fakeJobs) Cancel(_ context.Context, id, by string) (store.Job, bool, er
 	return j, true, nil
 }
 
-// TestJobs: whoever may inspect sees all jobs, a user their own, and whoever may do everything, and the user,
-// ends one that is under way.
+// TestJobs: a caller that may inspect sees all jobs, a user sees its own; an admin, and the user, may cancel a running
+// one.
 func TestJobs(t *testing.T) {
 	begun := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
 	f := &fakeJobs{jobs: []store.Job{

@@ -11,8 +11,8 @@ import (
 	"voicegw/internal/user"
 )
 
-// doors are the ways in which a request names a user, each with what an invalid name is
-// answered with. session.start is another one: session.TestNamesAreChecked.
+// doors are the endpoints at which a request names a user, each with its answer to an invalid name. session.start is
+// another one: session.TestNamesAreChecked.
 var doors = map[string]struct {
 	field string
 	ask   func(name string) *http.Request
@@ -35,15 +35,15 @@ var doors = map[string]struct {
 }
 
 func naming(path string, body map[string]any) *http.Request {
-	text, _ := json.Marshal(body) // strings alone: it cannot fail
+	text, _ := json.Marshal(body) // only strings: it cannot fail
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(string(text)))
 	r.Header.Set("Content-Type", "application/json")
 	return r
 }
 
-// TestEveryDoorChecksNames: an invalid name is refused at each, with words that name the
-// field, and nobody behind the door hears of it.
-func TestEveryDoorChecksNames(t *testing.T) {
+// TestEveryEndpointChecksNames: each endpoint refuses an invalid name, with a text that names the field, before its
+// handler runs.
+func TestEveryEndpointChecksNames(t *testing.T) {
 	for door, d := range doors {
 		for _, name := range []string{strings.Repeat("x", user.MaxBytes+1), "a\x01b", "a\u200bb", "\u202eada", "a\U000e0041", " ", "\u0301", "a\ue000"} {
 			a := &fakeAgent{}
@@ -58,13 +58,13 @@ func TestEveryDoorChecksNames(t *testing.T) {
 				t.Errorf("%s: %.20q: %d %s %q", door, name, w.Code, code, message)
 			}
 			if len(a.requests()) != 0 {
-				t.Errorf("%s: the agent heard of %.20q", door, name)
+				t.Errorf("%s: the agent got %.20q", door, name)
 			}
 		}
 	}
 }
 
-// TestOneUserInEveryForm: a name in another form is the same user to a block.
+// TestOneUserInEveryForm: a block applies to all forms of a name.
 func TestOneUserInEveryForm(t *testing.T) {
 	for _, name := range []string{"ada", " ada", "ａｄａ"} {
 		a := &fakeAgent{}
@@ -76,9 +76,8 @@ func TestOneUserInEveryForm(t *testing.T) {
 	}
 }
 
-// TestNobodyBehindAProxy: without a name, somebody behind a proxy that the gateway does not
-// trust is another user each time, and not the proxy.
-func TestNobodyBehindAProxy(t *testing.T) {
+// TestAnonymousUsersBehindAProxy: without a name, each request through an untrusted proxy is a new user, not the proxy.
+func TestAnonymousUsersBehindAProxy(t *testing.T) {
 	a := &fakeAgent{}
 	s, _ := chatServer(t, a, nil)
 	for range 2 {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestRequestsAreObserved: whoever counts is told of each request that was answered, by the pattern of
-// its route and never by its path.
+// TestRequestsAreObserved: the observer gets each answered request, by the pattern of its route and never by its path.
 func TestRequestsAreObserved(t *testing.T) {
 	wrong := func(r *http.Request) { r.Header.Set("Authorization", "Bearer wrong") }
 	var refused []string
@@ -32,16 +31,16 @@ func TestRequestsAreObserved(t *testing.T) {
 	ask(s, "GET", "/healthz", host("evil.test"))
 	want := []asked{{"GET /healthz", 200}, {"GET /v1/sessions/{id}", 404}, {"GET /v1/sessions", http.StatusUnauthorized}, {"", http.StatusMisdirectedRequest}}
 	if !slices.Equal(told, want) {
-		t.Errorf("what was told is %v and not %v", told, want)
+		t.Errorf("the observations are %v, want %v", told, want)
 	}
 	if !slices.Equal(refused, []string{"form"}) {
-		t.Errorf("wrong credentials are told of as %q", refused)
+		t.Errorf("wrong credentials are observed as %q", refused)
 	}
 	for range 200 {
 		ask(s, "GET", "/v1/sessions", wrong)
 	}
 	if !slices.Contains(refused, TooManyWrong) {
-		t.Errorf("too many wrong credentials are told of as %q", refused)
+		t.Errorf("too many wrong credentials are observed as %q", refused)
 	}
 	if n := len(s.routes.patterns); n > 80 {
 		t.Errorf("there are %d routes: metrics.TestSeriesAreBounded counts 80", n)

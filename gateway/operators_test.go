@@ -18,7 +18,7 @@ import (
 	"voicegw/store"
 )
 
-// fakeBlocks shuts out those whom it holds.
+// fakeBlocks is a list of blocked users in memory.
 type fakeBlocks struct {
 	until map[string]time.Time
 	err   error
@@ -45,8 +45,8 @@ func (b *fakeBlocks) Unblock(_ context.Context, user string) (bool, error) {
 // testKey is the api_key of servers in tests.
 const testKey = "0123456789abcdef-hush"
 
-// ask sends a request to the server without a socket. It comes from 127.0.0.1 to
-// localhost and shows testKey, unless change says otherwise.
+// ask sends a request to the server without a socket. By default it comes from 127.0.0.1 to localhost and shows testKey;
+// change changes it.
 func ask(s *Server, method, path string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
 	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
@@ -68,10 +68,10 @@ func host(name string) func(*http.Request) { return func(r *http.Request) { r.Ho
 
 func from(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
 
-// noKey is a request that shows no key.
+// noKey removes the key from a request.
 func noKey(r *http.Request) { r.Header.Del("Authorization") }
 
-// operators are the routes that only operators may use; the others are for everybody.
+// everybody are the routes that need no operator; all others do.
 var everybody = []string{
 	"GET /v1/realtime", "OPTIONS /v1/realtime", "GET /openai/v1/realtime", "OPTIONS /openai/v1/realtime", "GET /realtime", "OPTIONS /realtime",
 	"OPTIONS /v1/realtime/client_secrets", "OPTIONS /openai/v1/realtime/client_secrets", "OPTIONS /v1/realtime/sessions", "OPTIONS /v1/realtime/calls",
@@ -83,26 +83,25 @@ var everybody = []string{
 	"POST /v1/phone/vonage/voice", "GET /v1/phone/vonage", // carriers sign them
 }
 
-// TestNothingIsOpenByBeingNear: whatever a request looks like, without a key no endpoint for
-// operators answers it: not to a program on this machine, not to the page, and not through a
-// proxy that says nothing of itself, which looks like such a program. And where the gateway has
-// no key there is nothing that opens them.
-func TestNothingIsOpenByBeingNear(t *testing.T) {
+// TestNoKeyNoAccess: without a key no operator's endpoint answers, neither to a program on this machine, nor to the page,
+// nor through a proxy without headers, which looks like such a program. If the gateway has no key, no credentials open
+// them.
+func TestNoKeyNoAccess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*http.Request)
 		key    string
 		status int
 		code   string
 	}{
-		"a program":              {noKey, testKey, 401, "key_missing"},
-		"a proxy that is silent": {func(r *http.Request) { noKey(r); r.Host = "127.0.0.1:8080" }, testKey, 401, "key_missing"},
-		"a proxy that speaks":    {func(r *http.Request) { noKey(r); r.Header.Set("X-Forwarded-For", "10.0.0.1") }, testKey, 401, "key_missing"},
-		"over IPv6":              {func(r *http.Request) { noKey(r); r.Host, r.RemoteAddr = "[::1]:8080", "[::1]:40000" }, testKey, 401, "key_missing"},
-		"its own page":           {func(r *http.Request) { noKey(r); r.Header.Set("Origin", "http://localhost:8080") }, testKey, 401, "key_missing"},
-		"a wrong key":            {header("Authorization", "x"), testKey, 401, "key_missing"},
-		"where there is no key":  {noKey, "", 403, "operators_only"},
-		"a key for no lock":      {nil, "", 403, "operators_only"},
-		"an empty key, no lock":  {func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, "", 403, "operators_only"},
+		"a program":               {noKey, testKey, 401, "key_missing"},
+		"a proxy without headers": {func(r *http.Request) { noKey(r); r.Host = "127.0.0.1:8080" }, testKey, 401, "key_missing"},
+		"a proxy with headers":    {func(r *http.Request) { noKey(r); r.Header.Set("X-Forwarded-For", "10.0.0.1") }, testKey, 401, "key_missing"},
+		"over IPv6":               {func(r *http.Request) { noKey(r); r.Host, r.RemoteAddr = "[::1]:8080", "[::1]:40000" }, testKey, 401, "key_missing"},
+		"its own page":            {func(r *http.Request) { noKey(r); r.Header.Set("Origin", "http://localhost:8080") }, testKey, 401, "key_missing"},
+		"a wrong key":             {header("Authorization", "x"), testKey, 401, "key_missing"},
+		"where there is no key":   {noKey, "", 403, "operators_only"},
+		"a key for no lock":       {nil, "", 403, "operators_only"},
+		"an empty key, no lock":   {func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, "", 403, "operators_only"},
 	} {
 		s := everyRoute(t, func(o *Options) { o.Auth = operators(tc.key) })
 		asked := 0
@@ -121,7 +120,7 @@ func TestNothingIsOpenByBeingNear(t *testing.T) {
 	}
 }
 
-// TestOperatorsWithAKey: the key alone decides, wherever a request comes from.
+// TestOperatorsWithAKey: the key alone decides, for a request from any address.
 func TestOperatorsWithAKey(t *testing.T) {
 	const key = testKey
 	far := func(r *http.Request) {
@@ -170,7 +169,7 @@ func TestOperatorsWithAKey(t *testing.T) {
 	}
 }
 
-// TestBlocksAreListedAndEnded: whatever a user is called.
+// TestBlocksAreListedAndEnded: blocks are listed and ended, with any user name.
 func TestBlocksAreListedAndEnded(t *testing.T) {
 	until := time.Date(2026, 11, 20, 12, 0, 0, 5_600_000, time.FixedZone("", 3600))
 	blocks := &fakeBlocks{until: map[string]time.Time{"mallory": until, "a/b c?#%": until, "..": until}}
@@ -194,14 +193,14 @@ func TestBlocksAreListedAndEnded(t *testing.T) {
 		}
 	}
 	if w := ask(s, "GET", "/v1/blocks", nil); w.Body.String() != "{\"blocks\":[]}\n" {
-		t.Errorf("when nobody is left: %s", w.Body)
+		t.Errorf("without blocked users: %s", w.Body)
 	}
 	if w := ask(s, "DELETE", "/v1/blocks/mallory", noKey); w.Code != http.StatusUnauthorized {
 		t.Errorf("ending without the key: %d", w.Code)
 	}
 }
 
-// TestABlockThatCannotBeEnded: the client may try again, and learns nothing of the store.
+// TestABlockThatCannotBeEnded: the client may try again, and the answer does not show the store's error.
 func TestABlockThatCannotBeEnded(t *testing.T) {
 	s := New(Options{Auth: operators(testKey), Blocks: &fakeBlocks{err: errors.New("nats://store.internal is gone")}})
 	w := ask(s, "DELETE", "/v1/blocks/mallory", nil)
@@ -218,8 +217,8 @@ func TestWithoutBlocks(t *testing.T) {
 	}
 }
 
-// TestReadyAsks: what sessions need and cannot have makes the gateway not ready, and
-// nothing of it is told to whoever asks; the log tells it once.
+// TestReadyAsks: if a requirement of sessions is missing, the gateway is not ready; the answer does not say why, and the
+// log says it once.
 func TestReadyAsks(t *testing.T) {
 	m, err := session.NewManager(sessionOptions())
 	if err != nil {
@@ -230,7 +229,7 @@ func TestReadyAsks(t *testing.T) {
 	var missing error
 	s := New(Options{Sessions: m, Logger: logTo(&log), Ready: func(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok {
-			t.Error("nothing bounds the question")
+			t.Error("the question has no deadline")
 		}
 		return missing
 	}})
@@ -245,6 +244,6 @@ func TestReadyAsks(t *testing.T) {
 		}
 	}
 	if got := strings.Count(log.String(), "readiness changed"); got != 2 || !strings.Contains(log.String(), "nats is gone") {
-		t.Errorf("the log tells of %d changes:\n%s", got, log.String())
+		t.Errorf("the log has %d changes:\n%s", got, log.String())
 	}
 }

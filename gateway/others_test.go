@@ -19,14 +19,13 @@ import (
 	"voicegw/store/storetest"
 )
 
-// noPictures has no image of any address.
+// noPictures has no images.
 type noPictures struct{}
 
 func (noPictures) Open(string) (*image.Image, error) { return nil, image.ErrUnknown }
 
-// TestOthersAreOutOfReach: eve tries to get at what is ada's through every door, with credentials that
-// have every scope but admin, by the name that she gives and by knowing ids. Nothing of it works, and
-// what she is told is what she would be told if it did not exist. Ada reaches her own.
+// TestOthersAreOutOfReach: eve tries to reach ada's data through every endpoint, with all scopes except admin, by name
+// and by known ids. Each attempt fails with the answer for missing data. Ada reaches her own.
 func TestOthersAreOutOfReach(t *testing.T) {
 	callers := everyCaller(t)
 	const all = "voice chat tickets inspect confirm metrics"
@@ -49,21 +48,21 @@ func TestOthersAreOutOfReach(t *testing.T) {
 	for name, tc := range map[string]struct {
 		method, path, body string
 		eve, ada           int
-		says               string // to eve
+		says               string // the answer to eve
 	}{
-		"a message by text":      {"POST", "/v1/chat", `{"user":"ada","message":"Hi"}`, 403, 200, userNotAllowed},
-		"a message as a model":   {"POST", "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"Hi"}]}`, 403, 200, userNotAllowed},
-		"a name in other forms":  {"POST", "/v1/chat", `{"user":" ａｄａ ","message":"Hi"}`, 403, 200, userNotAllowed},
-		"a ticket":               {"POST", "/v1/sessions", `{"user":"ada"}`, 403, 201, userNotAllowed},
-		"a guess at an image":    {"GET", "/v1/images/ada", "", 404, 404, "image_unknown"},
-		"the conversations":      {"GET", "/v1/conversations?user=ada", "", 200, 200, `{"conversations":[]`},
-		"a conversation":         {"GET", "/v1/conversations/conv-ada", "", 404, 200, "conversation_unknown"},
-		"a question":             {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":false}`, 404, 200, "confirmation_unknown"},
-		"the session":            {"GET", "/v1/sessions/" + m.Sessions()[0].ID, "", 404, 200, "session_unknown"},
-		"what its model is told": {"GET", "/v1/sessions/" + m.Sessions()[0].ID + "/prompt", "", 404, 200, "session_unknown"},
-		"ending the session":     {"DELETE", "/v1/sessions/" + m.Sessions()[0].ID, "", 403, 403, "scope_missing"},
-		"a block":                {"DELETE", "/v1/blocks/ada", "", 403, 403, "scope_missing"},
-		"all blocks":             {"GET", "/v1/blocks", "", 403, 403, "scope_missing"},
+		"a message by text":     {"POST", "/v1/chat", `{"user":"ada","message":"Hi"}`, 403, 200, userNotAllowed},
+		"a message as a model":  {"POST", "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"Hi"}]}`, 403, 200, userNotAllowed},
+		"a name in other forms": {"POST", "/v1/chat", `{"user":" ａｄａ ","message":"Hi"}`, 403, 200, userNotAllowed},
+		"a ticket":              {"POST", "/v1/sessions", `{"user":"ada"}`, 403, 201, userNotAllowed},
+		"a guess at an image":   {"GET", "/v1/images/ada", "", 404, 404, "image_unknown"},
+		"the conversations":     {"GET", "/v1/conversations?user=ada", "", 200, 200, `{"conversations":[]`},
+		"a conversation":        {"GET", "/v1/conversations/conv-ada", "", 404, 200, "conversation_unknown"},
+		"a question":            {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":false}`, 404, 200, "confirmation_unknown"},
+		"the session":           {"GET", "/v1/sessions/" + m.Sessions()[0].ID, "", 404, 200, "session_unknown"},
+		"its model's prompt":    {"GET", "/v1/sessions/" + m.Sessions()[0].ID + "/prompt", "", 404, 200, "session_unknown"},
+		"ending the session":    {"DELETE", "/v1/sessions/" + m.Sessions()[0].ID, "", 403, 403, "scope_missing"},
+		"a block":               {"DELETE", "/v1/blocks/ada", "", 403, 403, "scope_missing"},
+		"all blocks":            {"GET", "/v1/blocks", "", 403, 403, "scope_missing"},
 	} {
 		try := func(who func(*http.Request)) *httptest.ResponseRecorder {
 			return operate(s, tc.method, tc.path, tc.body, func(r *http.Request) { r.Host = "localhost"; who(r) })
@@ -90,13 +89,13 @@ func TestOthersAreOutOfReach(t *testing.T) {
 			t.Errorf("%s sees %s, %v", who, w.Body, err)
 		}
 	}
-	// The ticket is for ada, of the page that asked, and without what only a server may give.
+	// The ticket is for ada and the page of the request, without the rights that only a server may grant.
 	if in := d.asked[0]; len(d.asked) != 1 || in.User.String() != "ada" || !in.Vouched || in.Guarantor.ID != "jwt:tests:ada" {
 		t.Errorf("%+v", d.asked)
 	}
 }
 
-// speak begins a session that names another user, and lets it run.
+// speak starts a session that names another user, and lets it run.
 func speak(t *testing.T, srv *httptest.Server, who func(*http.Request)) {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/", nil)
@@ -110,8 +109,7 @@ func speak(t *testing.T, srv *httptest.Server, who func(*http.Request)) {
 	hear(t, c)
 }
 
-// TestABlockedUserStaysSo: a user who is shut out gets in under no other name, and nobody is taken for
-// a user who is.
+// TestABlockedUserStaysSo: a blocked user gets in under no other name, and no other caller is taken for a blocked user.
 func TestABlockedUserStaysSo(t *testing.T) {
 	callers := everyCaller(t)
 	a := &fakeAgent{}
@@ -135,8 +133,8 @@ func TestABlockedUserStaysSo(t *testing.T) {
 	}
 }
 
-// TestTicketsForOneself: a user's own token, or a key without the scope tickets, gets a ticket for
-// itself, for the page that asks and no other, and grants nothing with it.
+// TestTicketsForOneself: a user's token, or a key without the scope tickets, gets a ticket for itself and for the page of
+// the request only, and grants nothing with it.
 func TestTicketsForOneself(t *testing.T) {
 	callers := everyCaller(t)
 	const app = "https://app.example"
@@ -152,7 +150,7 @@ func TestTicketsForOneself(t *testing.T) {
 		"a program":                  {token, `{}`, 201, "ada", "", "", false},
 		"by its name":                {token, `{"user":"ada"}`, 201, "ada", "", "", false},
 		"by another":                 {token, `{"user":"bob"}`, 403, "", "", userNotAllowed, false},
-		"by what is no name":         {token, `{"user":"192.0.2.7"}`, 403, "", "", userNotAllowed, false},
+		"an invalid name":            {token, `{"user":"192.0.2.7"}`, 403, "", "", userNotAllowed, false},
 		"a page":                     {page, `{}`, 201, "ada", app, "", false},
 		"a page for another":         {page, `{"origin":"https://evil.example"}`, 201, "ada", app, "", false},
 		"to look inside":             {token, `{"inspect":true}`, 201, "ada", "", "", false},
@@ -162,8 +160,8 @@ func TestTicketsForOneself(t *testing.T) {
 		"a bare key":                 {bearer(callers.secrets["key:voice"]), `{}`, 201, "key:", "", "", false},
 		"a bare key for another":     {bearer(callers.secrets["key:voice"]), `{"user":"ada"}`, 403, "", "", userNotAllowed, false},
 		"a server":                   {bearer(callers.secrets["key:tickets"]), `{"user":"bob","scopes":["hr"]}`, 201, "bob", "", "", false},
-		"a server for nobody":        {bearer(callers.secrets["key:tickets"]), `{}`, 400, "", "", "user is missing", false},
-		"who only writes":            {bearer(tokenFor("ada", "chat", nil)), `{}`, 403, "", "", "scope_missing", false},
+		"a server without a user":    {bearer(callers.secrets["key:tickets"]), `{}`, 400, "", "", "user is missing", false},
+		"a key for text only":        {bearer(tokenFor("ada", "chat", nil)), `{}`, 403, "", "", "scope_missing", false},
 	} {
 		d := &desk{}
 		s := everyRoute(t, func(o *Options) { o.Auth, o.Voice, o.Origins = callers.current, d, allow(t, app) })
@@ -185,8 +183,8 @@ func TestTicketsForOneself(t *testing.T) {
 	}
 }
 
-// TestServersSpeakForMany: a key with the scope tickets names users, grants scopes and instructs the
-// model; one without it is a user of its own.
+// TestServersSpeakForMany: a key with the scope tickets names users, grants scopes and instructs the model; one without
+// it is a single user.
 func TestServersSpeakForMany(t *testing.T) {
 	callers := everyCaller(t)
 	o := auth.Options{}

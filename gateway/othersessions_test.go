@@ -14,7 +14,7 @@ import (
 	"voicegw/transport"
 )
 
-// nodes are the gateways that a test says there are.
+// nodes are the gateways of a test.
 type nodes struct {
 	all  []store.Node
 	gone bool
@@ -33,7 +33,7 @@ func (noSessions) Find(context.Context, string) (store.SessionRecord, error) {
 	return store.SessionRecord{}, store.ErrUnknown
 }
 
-// peers notes which sessions it was asked to end.
+// peers records the sessions that it was asked to end.
 type peers struct {
 	asked []string
 	err   error
@@ -59,7 +59,7 @@ func (p *peers) Session(_ context.Context, node store.Node, id string) (session.
 	return session.Running{ID: id, User: "ada", Turn: 3, Phase: "active"}, p.err
 }
 
-// elsewhere is a store with a session that no Manager of the test runs.
+// elsewhere is a store with a session of another gateway.
 func elsewhere(t *testing.T) (d *store.Directory, r store.SessionRecord) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Memory: true})
@@ -86,8 +86,8 @@ func elsewhere(t *testing.T) (d *store.Directory, r store.SessionRecord) {
 	return s.Directory(), o.Record()
 }
 
-// TestSessionsOfAllGateways: the list names the sessions of other gateways and the gateways, and says
-// when the store could not be asked; no token's hash is shown.
+// TestSessionsOfAllGateways: the list has the sessions of other gateways and the gateways, and says when the store could
+// not be read; it shows no token's hash.
 func TestSessionsOfAllGateways(t *testing.T) {
 	d, r := elsewhere(t)
 	n := &nodes{all: []store.Node{{ID: r.Node, URL: "https://b.example", Version: "v1", Sessions: 1}}}
@@ -116,7 +116,7 @@ func TestSessionsOfAllGateways(t *testing.T) {
 	}
 	n.all = nil
 	if got = list(); got.Sessions[0]["node_gone"] != true {
-		t.Errorf("a session of a gateway that is gone: %+v", got.Sessions[0])
+		t.Errorf("a session of a dead gateway: %+v", got.Sessions[0])
 	}
 	n.err = errors.New("away")
 	if got = list(); !got.Incomplete || len(got.Sessions) != 0 {
@@ -124,8 +124,8 @@ func TestSessionsOfAllGateways(t *testing.T) {
 	}
 }
 
-// TestEndingASession: of another gateway, by asking it; of one that is gone, by taking it; and not
-// where nobody can be asked.
+// TestEndingASession: a session of another gateway ends through that gateway, one of a dead gateway by a takeover;
+// otherwise the end fails.
 func TestEndingASession(t *testing.T) {
 	for name, tc := range map[string]struct {
 		id     string
@@ -141,7 +141,7 @@ func TestEndingASession(t *testing.T) {
 		"it has ended there":         {url: "https://b.example", err: store.ErrUnknown, status: 404, asked: 1},
 		"its gateway fails":          {url: "https://b.example", err: store.ErrUnavailable, status: 503, asked: 1},
 		"its gateway has no address": {status: 409},
-		"its gateway is gone":        {gone: true, status: 204, over: true},
+		"its gateway is dead":        {gone: true, status: 204, over: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, r := elsewhere(t)
@@ -182,8 +182,8 @@ func TestEndingASession(t *testing.T) {
 	}
 }
 
-// TestShowingASession: each gateway shows a session of any other: as that one knows it or, if it cannot be asked, as the
-// store does; and one that has ended a moment ago.
+// TestShowingASession: each gateway shows a session of any other, from that gateway or, if it is unreachable, from the
+// store; also one that has just ended.
 func TestShowingASession(t *testing.T) {
 	for name, tc := range map[string]struct {
 		id, url string
@@ -196,7 +196,7 @@ func TestShowingASession(t *testing.T) {
 		"its gateway is asked":       {url: "https://b.example", status: 200, turn: 3.0},
 		"its gateway fails":          {url: "https://b.example", err: store.ErrUnavailable, status: 200},
 		"its gateway has no address": {status: 200},
-		"its gateway is gone":        {gone: true, status: 200},
+		"its gateway is dead":        {gone: true, status: 200},
 		"it has ended":               {over: true, status: 200},
 		"it is unknown":              {id: "voice-nobody", status: 404},
 	} {

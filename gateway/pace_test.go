@@ -18,8 +18,7 @@ import (
 	"voicegw/protocol"
 )
 
-// serving runs a server over a network in memory and returns what dials it. It is used inside
-// a bubble.
+// serving runs a server over a network in memory and returns its dialer. It is used inside a bubble.
 func serving(t *testing.T, a *fakeAgent, listen func(net.Listener) net.Listener) (dial func() net.Conn) {
 	t.Helper()
 	s, _ := chatServer(t, a, nil)
@@ -44,7 +43,7 @@ func serving(t *testing.T, a *fakeAgent, listen func(net.Listener) net.Listener)
 	}
 }
 
-// plain leaves a listener as it is: each write waits for its reader, and Close loses nothing.
+// plain returns a listener unchanged: each write waits for its reader, and Close loses no data.
 func plain(ln net.Listener) net.Listener { return ln }
 
 // post is the head of a request with a JSON body of n bytes.
@@ -52,7 +51,7 @@ func post(path string, n int) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, n)
 }
 
-// TestABodyThatDrips is ended, with words where an endpoint reads it, and where nobody does.
+// TestABodyThatDrips: a slow body is ended, with an error text at endpoints that read it, and also at those that do not.
 func TestABodyThatDrips(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/chat": "408", "/v1/chat/completions": "408", "/v1/sessions": "404", "/v1/confirmations": "403", "/v1/nothing": "404", "/": "404",
@@ -74,7 +73,7 @@ func TestABodyThatDrips(t *testing.T) {
 				for range 1000 {
 					<-time.After(5 * time.Second)
 					if _, err := io.WriteString(c, "x"); err != nil {
-						break // the gateway has closed
+						break // the gateway has closed it
 					}
 				}
 				if took := <-ended; took > bodyTime+10*time.Second {
@@ -88,9 +87,9 @@ func TestABodyThatDrips(t *testing.T) {
 	}
 }
 
-// TestABodysTimeEndsWithIt, which net/http sees to: a turn may last longer than its body may take, and the
-// connection is good for another.
-func TestABodysTimeEndsWithIt(t *testing.T) {
+// TestBodyTimeLimit: net/http removes the body's time limit at its end: the turn may last longer, and the connection can
+// be used again.
+func TestBodyTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serving(t, &fakeAgent{do: func(ctx context.Context, _ chat.Request, emit chat.Emit) error {
 			select {
@@ -118,8 +117,8 @@ func TestABodysTimeEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestAReaderThatTakesNothing is disconnected, and its turn ends; one that reads slowly is
-// told everything.
+// TestAReaderThatTakesNothing: a client that does not read is disconnected, and its turn ends; one that reads slowly gets
+// the complete answer.
 func TestAReaderThatTakesNothing(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"nothing": 0, "slowly": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +162,7 @@ func TestAReaderThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestNesting: JSON that is too deep is refused, and brackets in texts are no depth.
+// TestNesting: JSON that is too deep is refused; brackets in strings do not count.
 func TestNesting(t *testing.T) {
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	for body, want := range map[string]int{

@@ -12,7 +12,7 @@ import (
 
 const aParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// TestParentOf is the table of who may say to which trace its request belongs.
+// TestParentOf is the table of callers that may add their requests to a trace.
 func TestParentOf(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -39,7 +39,7 @@ func TestParentOf(t *testing.T) {
 	}
 }
 
-// TestRequestsBelongToTraces: each endpoint that begins a turn or a session hands on what its caller says.
+// TestRequestsBelongToTraces: each endpoint that begins a turn or a session passes on the caller's trace.
 func TestRequestsBelongToTraces(t *testing.T) {
 	a, d := &fakeAgent{}, &desk{}
 	s, _ := chatServer(t, a, func(o *Options) { o.Auth, o.Voice = auth.Operators("0123456789abcdef"), d })

@@ -15,7 +15,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// The beginnings of images, which is what is looked at.
+// The beginnings of images, which the gateway checks.
 var (
 	pngBytes  = "\x89PNG\r\n\x1a\n0000"
 	jpegBytes = "\xff\xd8\xff\xe0JFIF"
@@ -23,19 +23,19 @@ var (
 	gifBytes  = "GIF89a....;"
 )
 
-// asData is a data: address.
+// asData returns a data: URL.
 func asData(kind, raw string) string {
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(raw))
 }
 
-// shows is a message of the user's with an image.
+// shows is a user's message with an image.
 func shows(address string) string {
-	text, _ := json.Marshal(address) // a text: it cannot fail
+	text, _ := json.Marshal(address) // a string: it cannot fail
 	return `{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":` + string(text) + `,"detail":"low"}}]}`
 }
 
-// TestImagesReachTheModel: images of each type and each address that is taken come to the
-// agent at their place among the texts, on all three ways.
+// TestImagesReachTheModel: images of each accepted type and URL reach the agent at their place among the texts, on all
+// three endpoints.
 func TestImagesReachTheModel(t *testing.T) {
 	for sent, want := range map[string]string{
 		asData("image/png", pngBytes):                                                    "",
@@ -78,7 +78,7 @@ func TestImagesReachTheModel(t *testing.T) {
 	}
 }
 
-// TestImagesOfUseChat: a file of the AI SDK's that is an image comes to the agent, and no other.
+// TestImagesOfUseChat: an image file of the AI SDK reaches the agent, and no other file does.
 func TestImagesOfUseChat(t *testing.T) {
 	png := asData("image/png", pngBytes)
 	body := func(file string) string {
@@ -111,8 +111,7 @@ func TestImagesOfUseChat(t *testing.T) {
 	}
 }
 
-// TestImagesAreRefusedByName: what cannot be an image for the model is refused with the path
-// of what is wrong, and the agent hears nothing.
+// TestImagesAreRefusedByName: an invalid image is refused with the path of the problem, and does not reach the agent.
 func TestImagesAreRefusedByName(t *testing.T) {
 	const part = "messages[0].content[1]"
 	large := "data:image/png;base64," + strings.Repeat("A", base64.StdEncoding.EncodedLen(maxPicture+1))
@@ -187,7 +186,7 @@ func TestImagesAreRefusedByName(t *testing.T) {
 		if len(a.requests()) > 0 {
 			t.Errorf("%.90s: the agent was asked", test.body)
 		}
-		// At /v1/chat the same words say it.
+		// /v1/chat answers with the same text.
 		w = send(s, "/v1/chat", `{"messages":`+test.body+`}`, nil)
 		if _, message := problemOf(t, w); w.Code != http.StatusBadRequest || message != e.Message {
 			t.Errorf("/v1/chat %.90s: %d %q", test.body, w.Code, message)
@@ -195,7 +194,7 @@ func TestImagesAreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestBlindModels: a model that sees nothing is shown nothing, on all ways.
+// TestBlindModels: a model without vision gets no image on any endpoint.
 func TestBlindModels(t *testing.T) {
 	a := &fakeAgent{blind: true}
 	s, _ := chatServer(t, a, nil)
@@ -218,11 +217,10 @@ func TestBlindModels(t *testing.T) {
 	}
 }
 
-// FuzzImagePart: whatever a part is, it is a text, an image of a form that providers read, or a
-// refusal that names it.
+// FuzzImagePart: any part is a text, an image in a form that providers read, or a refusal that names it.
 func FuzzImagePart(f *testing.F) {
 	for _, address := range []string{asData("image/png", pngBytes), asData("image/jpeg", pngBytes), "https://example.com/x", "http://x", "data:,"} {
-		text, _ := json.Marshal(address) // a text: it cannot fail
+		text, _ := json.Marshal(address) // a string: it cannot fail
 		f.Add(`{"type":"image_url","image_url":{"url":`+string(text)+`,"detail":"high"}}`, "user", "")
 		f.Add(address, "file", "image/png")
 	}

@@ -10,7 +10,7 @@ import (
 	"voicegw/store"
 )
 
-// TestThePromptOfAnotherGateway: of a session of another gateway, by asking it.
+// TestThePromptOfAnotherGateway: the prompt of a session of another gateway is read from that gateway.
 func TestThePromptOfAnotherGateway(t *testing.T) {
 	for name, tc := range map[string]struct {
 		id, url string
@@ -20,7 +20,7 @@ func TestThePromptOfAnotherGateway(t *testing.T) {
 		says    string
 	}{
 		"it is unknown":              {id: "voice-nobody", status: 404, says: "session_unknown"},
-		"its gateway is asked":       {url: "https://b.example", status: 200, asked: 1, says: `"session_id":"voice-there","agent":"billing"`},
+		"its gateway answers":        {url: "https://b.example", status: 200, asked: 1, says: `"session_id":"voice-there","agent":"billing"`},
 		"it has ended there":         {url: "https://b.example", err: store.ErrUnknown, status: 404, asked: 1, says: "session_unknown"},
 		"it has no model":            {url: "https://b.example", err: session.ErrNoModel, status: 409, asked: 1, says: "session_connecting"},
 		"its gateway fails":          {url: "https://b.example", err: errors.New("cannot be reached"), status: 503, asked: 1},
@@ -43,9 +43,9 @@ func TestThePromptOfAnotherGateway(t *testing.T) {
 	}
 }
 
-// TestThePromptOfSomebodyElse: whoever may only see their own calls is told nothing of another user's on
-// another gateway, which is not even asked.
-func TestThePromptOfSomebodyElse(t *testing.T) {
+// TestPromptOfAnotherUser: a caller that may only see its own calls does not get another user's prompt, and the other
+// gateway is not asked.
+func TestPromptOfAnotherUser(t *testing.T) {
 	callers := everyCaller(t)
 	d, r := elsewhere(t)
 	for who, status := range map[string]int{"ada": http.StatusOK, "eve": http.StatusNotFound} {

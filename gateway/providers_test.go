@@ -9,16 +9,16 @@ import (
 	"voicegw/transport"
 )
 
-// telling is a transport that says what it offers.
+// telling is a transport with a description of its models and voices.
 type telling struct{ quiet }
 
 func (telling) Model() string { return "model-1" }
 
 func (telling) Voices(string) []string { return []string{"first", "second"} }
 
-// TestProvidersAreTold: all that a client may ask for, the default first; of a provider
-// that tells nothing its name.
-func TestProvidersAreTold(t *testing.T) {
+// TestProvidersAreListed: the list has all choices of a client, the default first, and only the name of a provider
+// without a description.
+func TestProvidersAreListed(t *testing.T) {
 	fake := quiet{}
 	m, err := session.NewManager(session.Options{
 		Transports: map[string]transport.Transport{"b": telling{fake}, "a": fake, "c": fake}, Provider: "b",

@@ -8,7 +8,7 @@ import (
 	"voicegw/transport"
 )
 
-// quiet is a model that takes everything and says nothing.
+// quiet is a model that accepts everything and sends nothing.
 type quiet struct{ caps transport.Capabilities }
 
 func (quiet) Name() string                                 { return "fake" }

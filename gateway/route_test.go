@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestTheLogHasRoutes: a refused request is logged with the pattern of its route, and with
-// nothing of its address.
+// TestTheLogHasRoutes: a refused request is logged with the pattern of its route, without its URL.
 func TestTheLogHasRoutes(t *testing.T) {
 	var log bytes.Buffer
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {

@@ -47,7 +47,7 @@ func secretServer(t *testing.T, current *auth.Current, change func(*Options)) *S
 	})
 }
 
-// mint asks for a client secret.
+// mint requests a client secret.
 func mint(s *Server, key, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	return operate(s, "POST", secretsPath, body, func(r *http.Request) {
 		bearer(key)(r)
@@ -57,7 +57,7 @@ func mint(s *Server, key, body string, change func(*http.Request)) *httptest.Res
 	})
 }
 
-// minted is a client secret that must be made.
+// minted is a client secret; the request must succeed.
 func minted(t *testing.T, s *Server, key, body string, change func(*http.Request)) (a struct {
 	Value     string
 	ExpiresAt int64 `json:"expires_at"`
@@ -75,14 +75,14 @@ func minted(t *testing.T, s *Server, key, body string, change func(*http.Request
 	return a
 }
 
-// call is how a client comes to the WebSocket of OpenAI's Realtime API.
+// call is a handshake of OpenAI's Realtime API.
 type call struct {
 	p      auth.Principal
 	secret *handoff.Secret
 	w      *httptest.ResponseRecorder
 }
 
-// realtimeCall is a handshake with the credentials of some headers.
+// realtimeCall is a handshake with the credentials in some headers.
 func realtimeCall(s *Server, change func(*http.Request)) (c call) {
 	row := access{pattern: "GET " + realtimePath, scopes: auth.ScopeVoice, free: true, realtime: true}
 	r := httptest.NewRequest(http.MethodGet, "http://gw.example:8080"+realtimePath+"?model=gpt-realtime", nil)
@@ -99,7 +99,7 @@ func offering(key string) func(*http.Request) {
 	return header("Sec-Websocket-Protocol", "realtime, openai-insecure-api-key."+key+", openai-agents-sdk.1")
 }
 
-// TestClientSecretIsMade: the answer is OpenAI's, and the secret opens what it was made for.
+// TestClientSecretIsMade: the answer has OpenAI's form, and the secret opens the session that it was made for.
 func TestClientSecretIsMade(t *testing.T) {
 	s := secretServer(t, operators("key"), nil)
 	now := time.Now().Unix()
@@ -130,7 +130,7 @@ func TestClientSecretIsMade(t *testing.T) {
 	first.Over()
 }
 
-// TestOfficialClientMakesASecret: the provider's own client gets a secret and can read it.
+// TestOfficialClientMakesASecret: the provider's own client library gets a secret and can read it.
 func TestOfficialClientMakesASecret(t *testing.T) {
 	s := secretServer(t, operators("key"), func(o *Options) { o.Hosts = origin.Hosts{} })
 	srv := httptest.NewServer(s)
@@ -199,8 +199,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestClientSecretSpeaks opens sessions over a socket: the settings are those of the secret and stay so, and the secret
-// opens the next session after the end of the first.
+// TestClientSecretSpeaks opens sessions over a socket: the secret's settings apply and cannot be changed, and after the
+// first session the secret opens the next.
 func TestClientSecretSpeaks(t *testing.T) {
 	kept, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Sync: store.SyncInterval})
 	if err != nil {
@@ -295,8 +295,8 @@ func TestClientSecretSpeaks(t *testing.T) {
 	testutil.WaitUntil(t, "the end of all", func() bool { return len(m.Sessions()) == 0 })
 }
 
-// TestUsersOfClientSecrets: a server names the user, in the body or as to OpenAI; otherwise each secret has a new one. A
-// user gets secrets for itself.
+// TestUsersOfClientSecrets: a server names the user, in the body or in OpenAI's header; otherwise each secret has a new
+// one. A user gets secrets for itself.
 func TestUsersOfClientSecrets(t *testing.T) {
 	callers := everyCaller(t)
 	s := secretServer(t, callers.current, nil)
@@ -335,7 +335,7 @@ func TestUsersOfClientSecrets(t *testing.T) {
 	}
 }
 
-// TestClientSecretIsNotMade: each refusal in OpenAI's form, with the field.
+// TestClientSecretIsNotMade: each refusal has OpenAI's form, with the field.
 func TestClientSecretIsNotMade(t *testing.T) {
 	callers := everyCaller(t)
 	s := secretServer(t, callers.current, nil)
@@ -391,8 +391,8 @@ func TestClientSecretIsNotMade(t *testing.T) {
 	}
 }
 
-// TestWhoMaySpeakRealtime: which credentials open the WebSocket, in which place.
-func TestWhoMaySpeakRealtime(t *testing.T) {
+// TestRealtimeAccess: the credentials that open the WebSocket, and their places.
+func TestRealtimeAccess(t *testing.T) {
 	callers := everyCaller(t)
 	s := secretServer(t, callers.current, nil)
 	ek := minted(t, s, callers.secrets["key:tickets"], `{"voicegw":{"user":"bob","origin":"https://app.example"}}`, nil).Value
@@ -446,7 +446,7 @@ func TestWhoMaySpeakRealtime(t *testing.T) {
 	}
 }
 
-// TestRealtimeWithoutKeys: a gateway without keys lets clients in with any key, but not with a wrong client secret, nor
+// TestRealtimeWithoutKeys: a gateway without keys accepts clients with any key, but not with a wrong client secret, nor
 // with the operators' key in a subprotocol.
 func TestRealtimeWithoutKeys(t *testing.T) {
 	s := secretServer(t, operators("key"), nil)
@@ -469,7 +469,7 @@ func TestRealtimeWithoutKeys(t *testing.T) {
 	}
 }
 
-// TestClientSecretEnds: with its time, with its maker's credentials, and for a blocked user.
+// TestClientSecretEnds: a secret ends with its time, with its maker's credentials, and for a blocked user.
 func TestClientSecretEnds(t *testing.T) {
 	callers, blocked := everyCaller(t), map[string]bool{}
 	s := secretServer(t, callers.current, func(o *Options) {
@@ -492,8 +492,7 @@ func TestClientSecretEnds(t *testing.T) {
 	}
 }
 
-// FuzzClientSecret: no body breaks the reader, and an accepted session can be applied again, as it is when a client
-// connects.
+// FuzzClientSecret: no body breaks the reader, and an accepted session can be applied again, as at a client's connect.
 func FuzzClientSecret(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `{"session":{"type":"realtime","model":"m","tools":[{"type":"mcp"}]},"voicegw":{"tools":"open"}}`, `{"session":null}`, `[`,
@@ -541,8 +540,8 @@ func (l *lookup) Secret(context.Context, string, string) (*handoff.Secret, error
 	return l.found, l.err
 }
 
-// TestClientSecretIsRefused: an expired or unknown one looks like any wrong key; a store that is away is not the
-// client's mistake.
+// TestClientSecretIsRefused: an expired or unknown secret gets the answer for any wrong key; an unreachable store is not
+// a client's error.
 func TestClientSecretIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lookup lookup
@@ -554,7 +553,7 @@ func TestClientSecretIsRefused(t *testing.T) {
 		"another page's":          {lookup{err: store.ErrOrigin}, 401, "wrong_key"},
 		"store away":              {lookup{err: store.ErrUnavailable}, 503, "store_unavailable"},
 		"its maker's key expired": {lookup{found: &handoff.Secret{User: user.Must("ada"), Guarantor: registry.Guarantor{Expires: time.Unix(1, 0)}}}, 401, "wrong_key"},
-		"its maker is gone":       {lookup{found: &handoff.Secret{User: user.Must("ada"), Guarantor: registry.Guarantor{ID: "key:gone"}}}, 401, "wrong_key"},
+		"its maker was removed":   {lookup{found: &handoff.Secret{User: user.Must("ada"), Guarantor: registry.Guarantor{ID: "key:gone"}}}, 401, "wrong_key"},
 		"valid":                   {lookup{found: &handoff.Secret{User: user.Must("ada"), Guarantor: registry.Guarantor{ID: "operator"}}}, 101, ""},
 	} {
 		s := secretServer(t, operators("key"), func(o *Options) { o.Voice = &tc.lookup })

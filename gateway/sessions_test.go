@@ -26,10 +26,10 @@ import (
 	"voicegw/transport"
 )
 
-// desk is a Voice that notes what it is asked for.
+// desk is a Voice that records its requests.
 type desk struct {
 	asked  []handoff.Invitation
-	under  []protocol.TraceParent // the spans that they were asked below
+	under  []protocol.TraceParent // the parent spans of the requests
 	err    error
 	talks  map[string]*conversation.Conversation
 	listed []store.Query
@@ -77,7 +77,7 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 	return New(opts)
 }
 
-// operate makes an operator's request.
+// operate sends an operator's request.
 func operate(s *Server, method, path, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://gw.example:8080"+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer key")
@@ -129,8 +129,7 @@ func TestSessionIsOffered(t *testing.T) {
 	}
 }
 
-// TestSessionIsNotOffered: each refusal with its status, its code and words that name the
-// field; and nothing is made.
+// TestSessionIsNotOffered: each refusal has its status, its code and a text that names the field, and no ticket is made.
 func TestSessionIsNotOffered(t *testing.T) {
 	many := strings.Repeat(`{"role":"user","content":"a"},`, maxChatMessages) + `{"role":"user","content":"a"}`
 	for name, tc := range map[string]struct {
@@ -141,30 +140,30 @@ func TestSessionIsNotOffered(t *testing.T) {
 		code   string
 		word   string
 	}{
-		"no user":       {body: `{}`, status: 400, code: "invalid_message", word: "user"},
-		"long user":     {body: `{"user":"` + strings.Repeat("x", 257) + `"}`, status: 400, code: "invalid_message", word: "user"},
-		"unknown field": {body: `{"user":"ada","usr":"x"}`, status: 400, code: "invalid_message", word: "usr"},
-		"not JSON":      {body: `hello`, status: 400, code: "invalid_message"},
-		"two objects":   {body: `{"user":"ada"}{}`, status: 400, code: "invalid_message"},
-		"long message":  {body: `{"user":"ada","messages":[{"role":"user","content":"` + strings.Repeat("ü", 16_001) + `"}]}`, status: 400, code: "invalid_message", word: "messages[0].content"},
-		"long request":  {body: `{"user":"ada","pending_request":"` + strings.Repeat("ü", 8001) + `"}`, status: 400, code: "invalid_message", word: "pending_request"},
-		"long context":  {body: `{"user":"ada","context":"` + strings.Repeat("ü", 8001) + `"}`, status: 400, code: "invalid_message", word: "context"},
-		"both":          {body: `{"user":"ada","context":"x","messages":[{"role":"user","content":"a"}]}`, status: 400, code: "invalid_message", word: "messages"},
-		"a tool's":      {body: `{"user":"ada","messages":[{"role":"user","content":"a"},{"role":"tool","content":"a"}]}`, status: 400, code: "invalid_message", word: "messages[1]"},
-		"many messages": {body: `{"user":"ada","messages":[` + many + `]}`, status: 400, code: "invalid_message", word: "501"},
-		"conversation":  {body: `{"user":"ada","conversation_id":"a/b"}`, status: 400, code: "invalid_message", word: "conversation_id"},
-		"inspect":       {body: `{"user":"ada","inspect":"yes"}`, status: 400, code: "invalid_message", word: "inspect"},
-		"origin":        {body: `{"user":"ada","origin":"app.example"}`, status: 400, code: "invalid_message", word: "origin"},
-		"agent":         {body: `{"user":"ada","agent":"bob"}`, status: 404, code: "unknown_agent", word: "bob"},
-		"too large":     {body: `{"user":"` + strings.Repeat("x", 2<<20) + `"}`, status: 413, code: "invalid_message"},
-		"no key":        {body: `{"user":"ada"}`, change: func(r *http.Request) { r.Header.Del("Authorization") }, status: 401, code: "key_missing"},
-		"a form":        {body: `user=ada`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
-		"foreign page":  {body: `{"user":"ada"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
-		"blocked":       {body: `{"user":"mallory"}`, status: 403, code: "blocked"},
-		"in voice":      {body: `{"user":"ada"}`, err: store.ErrVoiceActive, status: 409, code: "voice_active"},
-		"somebody's":    {body: `{"user":"ada"}`, err: handoff.ErrTaken, status: 409, code: "conversation_taken"},
-		"too many":      {body: `{"user":"ada"}`, err: fmt.Errorf("x: %w", store.ErrFull), status: 429, code: "limit"},
-		"store is away": {body: `{"user":"ada"}`, err: errors.New("disk s3cret"), status: 503, code: "store_unavailable"},
+		"no user":              {body: `{}`, status: 400, code: "invalid_message", word: "user"},
+		"long user":            {body: `{"user":"` + strings.Repeat("x", 257) + `"}`, status: 400, code: "invalid_message", word: "user"},
+		"unknown field":        {body: `{"user":"ada","usr":"x"}`, status: 400, code: "invalid_message", word: "usr"},
+		"not JSON":             {body: `hello`, status: 400, code: "invalid_message"},
+		"two objects":          {body: `{"user":"ada"}{}`, status: 400, code: "invalid_message"},
+		"long message":         {body: `{"user":"ada","messages":[{"role":"user","content":"` + strings.Repeat("ü", 16_001) + `"}]}`, status: 400, code: "invalid_message", word: "messages[0].content"},
+		"long request":         {body: `{"user":"ada","pending_request":"` + strings.Repeat("ü", 8001) + `"}`, status: 400, code: "invalid_message", word: "pending_request"},
+		"long context":         {body: `{"user":"ada","context":"` + strings.Repeat("ü", 8001) + `"}`, status: 400, code: "invalid_message", word: "context"},
+		"both":                 {body: `{"user":"ada","context":"x","messages":[{"role":"user","content":"a"}]}`, status: 400, code: "invalid_message", word: "messages"},
+		"a tool's":             {body: `{"user":"ada","messages":[{"role":"user","content":"a"},{"role":"tool","content":"a"}]}`, status: 400, code: "invalid_message", word: "messages[1]"},
+		"many messages":        {body: `{"user":"ada","messages":[` + many + `]}`, status: 400, code: "invalid_message", word: "501"},
+		"conversation":         {body: `{"user":"ada","conversation_id":"a/b"}`, status: 400, code: "invalid_message", word: "conversation_id"},
+		"inspect":              {body: `{"user":"ada","inspect":"yes"}`, status: 400, code: "invalid_message", word: "inspect"},
+		"origin":               {body: `{"user":"ada","origin":"app.example"}`, status: 400, code: "invalid_message", word: "origin"},
+		"agent":                {body: `{"user":"ada","agent":"bob"}`, status: 404, code: "unknown_agent", word: "bob"},
+		"too large":            {body: `{"user":"` + strings.Repeat("x", 2<<20) + `"}`, status: 413, code: "invalid_message"},
+		"no key":               {body: `{"user":"ada"}`, change: func(r *http.Request) { r.Header.Del("Authorization") }, status: 401, code: "key_missing"},
+		"a form":               {body: `user=ada`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
+		"foreign page":         {body: `{"user":"ada"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
+		"blocked":              {body: `{"user":"mallory"}`, status: 403, code: "blocked"},
+		"in voice":             {body: `{"user":"ada"}`, err: store.ErrVoiceActive, status: 409, code: "voice_active"},
+		"somebody's":           {body: `{"user":"ada"}`, err: handoff.ErrTaken, status: 409, code: "conversation_taken"},
+		"too many":             {body: `{"user":"ada"}`, err: fmt.Errorf("x: %w", store.ErrFull), status: 429, code: "limit"},
+		"store is unreachable": {body: `{"user":"ada"}`, err: errors.New("disk s3cret"), status: 503, code: "store_unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &desk{err: tc.err}
@@ -194,7 +193,7 @@ func TestSessionIsNotOffered(t *testing.T) {
 	}
 }
 
-// TestConversationIsShown: whole, and to operators only.
+// TestConversationIsShown: operators get the whole conversation, other callers nothing.
 func TestConversationIsShown(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 123456789, time.UTC)
 	c := conversation.New("c-7", "ada", "default", at)
@@ -210,7 +209,7 @@ func TestConversationIsShown(t *testing.T) {
 	}
 	away := deskServer(t, &desk{err: store.ErrUnavailable}, nil)
 	if w := operate(away, "GET", "/v1/conversations/c-7", "", nil); w.Code != 503 {
-		t.Errorf("while the store is away: %d %s", w.Code, w.Body)
+		t.Errorf("without the store: %d %s", w.Code, w.Body)
 	}
 	for _, path := range []string{"/v1/conversations/c-7", "/v1/sessions", "/v1/sessions/voice-1"} {
 		w := operate(s, "GET", path, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer wrong") })
@@ -226,14 +225,14 @@ func TestConversationIsShown(t *testing.T) {
 	}
 }
 
-// TestALineTellsWhatASessionCosts: the free one too, for nothing is also an answer.
-func TestALineTellsWhatASessionCosts(t *testing.T) {
+// TestSessionLineHasCost: the log line has the cost of a session, also of a free one: zero is an answer too.
+func TestSessionLineHasCost(t *testing.T) {
 	for amount, want := range map[cost.Amount]string{
 		{}:                          `"cost_usd_micros":0}`,
 		{Micros: 1250, Unpriced: 2}: `"cost_usd_micros":1250,"unpriced":2}`,
 	} {
 		if line, err := json.Marshal(lineOf(session.Running{Cost: amount})); err != nil || !strings.HasSuffix(string(line), want) {
-			t.Errorf("%+v is told as %s, %v", amount, line, err)
+			t.Errorf("%+v is logged as %s, %v", amount, line, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"voicegw/session"
 )
 
-// fakeSimulator stands in for one provider and notes what is asked of it.
+// fakeSimulator replaces the simulator of one provider and records the requests.
 type fakeSimulator struct {
 	of    string
 	err   error
@@ -33,7 +33,7 @@ func (f *fakeSimulator) Commit(_ string, o FaultOrder) (FaultMoment, error) {
 	return FaultAtNextCall, f.err
 }
 
-// simulatorServer has one session, whose id it returns.
+// simulatorServer returns a server with one session, and the session's id.
 func simulatorServer(t testing.TB, f *fakeSimulator) (s *Server, id string) {
 	t.Helper()
 	m, err := session.NewManager(sessionOptions())
@@ -49,7 +49,7 @@ func simulatorServer(t testing.TB, f *fakeSimulator) (s *Server, id string) {
 	return s, m.Sessions()[0].ID
 }
 
-// press asks for a fault as the gateway's own page does.
+// press requests a fault like the gateway's own page.
 func press(s *Server, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "/v1/simulator/faults", strings.NewReader(body))
 	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
@@ -64,8 +64,7 @@ func press(s *Server, body string, change func(*http.Request)) *httptest.Respons
 	return w
 }
 
-// TestFaultsByHand: what can go wrong is listed, and what is asked for comes to the
-// simulator as it was asked for.
+// TestFaultsByHand: the faults are listed, and a requested fault reaches the simulator unchanged.
 func TestFaultsByHand(t *testing.T) {
 	f := &fakeSimulator{}
 	s, id := simulatorServer(t, f)
@@ -95,34 +94,34 @@ func TestFaultsByHand(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestFaultsThatAreRefused: each with its status and code; a refusal of the body names the
-// field, and nothing comes to the simulator.
+// TestFaultsThatAreRefused: each refusal has its status and code and, for a bad body, names the field; it does not reach
+// the simulator.
 func TestFaultsThatAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		body   string // ID stands for the session's
+		body   string // "ID" is replaced by the session's id
 		change func(*http.Request)
 		err    error
 		status int
 		code   string
 		word   string
 	}{
-		"no session named":           {body: `{"do":"drop"}`, status: 400, code: "invalid_message", word: "session_id"},
-		"an unknown session":         {body: `{"session_id":"voice-x","do":"drop"}`, status: 404, code: "session_unknown"},
-		"a text as duration":         {body: `{"session_id":"ID","do":"delay","for_ms":"2s"}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"a part of a ms":             {body: `{"session_id":"ID","do":"delay","for_ms":1.5}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"a negative one":             {body: `{"session_id":"ID","do":"delay","for_ms":-1}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"more than a day":            {body: `{"session_id":"ID","do":"delay","for_ms":86400001}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"beyond numbers":             {body: `{"session_id":"ID","do":"delay","for_ms":9223372036854775808}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"an unknown field":           {body: `{"session_id":"ID","do":"delay","for":2000}`, status: 400, code: "invalid_message", word: "for"},
-		"no JSON":                    {body: `drop`, status: 400, code: "invalid_message"},
-		"two of them":                {body: `{"session_id":"ID","do":"drop"} {}`, status: 400, code: "invalid_message"},
-		"a form":                     {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
-		"a foreign page":             {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
-		"without the key":            {body: `{"session_id":"ID","do":"drop"}`, change: noKey, status: 401, code: "key_missing"},
-		"the simulator knows better": {body: `{"session_id":"ID","do":"dorp"}`, err: &FaultError{Field: "do", Message: "do must be one of drop."}, status: 400, code: "invalid_message", word: "do must"},
-		"not connected any more":     {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrNotConnected), status: 409, code: "not_connected"},
-		"too many":                   {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrTooManyFaults), status: 429, code: "limit"},
-		"something else":             {body: `{"session_id":"ID","do":"drop"}`, err: errors.New("s3cret"), status: 500, code: "internal"},
+		"no session named":         {body: `{"do":"drop"}`, status: 400, code: "invalid_message", word: "session_id"},
+		"an unknown session":       {body: `{"session_id":"voice-x","do":"drop"}`, status: 404, code: "session_unknown"},
+		"a text as duration":       {body: `{"session_id":"ID","do":"delay","for_ms":"2s"}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"a part of a ms":           {body: `{"session_id":"ID","do":"delay","for_ms":1.5}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"a negative one":           {body: `{"session_id":"ID","do":"delay","for_ms":-1}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"more than a day":          {body: `{"session_id":"ID","do":"delay","for_ms":86400001}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"beyond numbers":           {body: `{"session_id":"ID","do":"delay","for_ms":9223372036854775808}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"an unknown field":         {body: `{"session_id":"ID","do":"delay","for":2000}`, status: 400, code: "invalid_message", word: "for"},
+		"no JSON":                  {body: `drop`, status: 400, code: "invalid_message"},
+		"two of them":              {body: `{"session_id":"ID","do":"drop"} {}`, status: 400, code: "invalid_message"},
+		"a form":                   {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
+		"a foreign page":           {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
+		"without the key":          {body: `{"session_id":"ID","do":"drop"}`, change: noKey, status: 401, code: "key_missing"},
+		"refused by the simulator": {body: `{"session_id":"ID","do":"dorp"}`, err: &FaultError{Field: "do", Message: "do must be one of drop."}, status: 400, code: "invalid_message", word: "do must"},
+		"not connected any more":   {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrNotConnected), status: 409, code: "not_connected"},
+		"too many":                 {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrTooManyFaults), status: 429, code: "limit"},
+		"something else":           {body: `{"session_id":"ID","do":"drop"}`, err: errors.New("s3cret"), status: 500, code: "internal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSimulator{err: tc.err}
@@ -145,8 +144,8 @@ func TestFaultsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutASimulator: a gateway of real providers has no such endpoints.
-func TestWithoutASimulator(t *testing.T) {
+// TestNoSimulator: a gateway of real providers has no such endpoints.
+func TestNoSimulator(t *testing.T) {
 	m, err := session.NewManager(sessionOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +160,7 @@ func TestWithoutASimulator(t *testing.T) {
 	}
 }
 
-// FuzzFaultBody: no body panics, and what comes to the simulator is within bounds.
+// FuzzFaultBody: no body panics, and requests that reach the simulator are within limits.
 func FuzzFaultBody(f *testing.F) {
 	for _, body := range []string{
 		`{"session_id":"ID","do":"drop"}`, `{"session_id":"ID","do":"delay","for_ms":2000}`, `{"session_id":"ID","do":"close","code":1011}`,

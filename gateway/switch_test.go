@@ -10,7 +10,8 @@ import (
 	"voicegw/store"
 )
 
-// TestSwitchingAnAgent: of a session of another gateway, by asking it; the reason why it cannot be is told.
+// TestSwitchingAnAgent: the agent of a session of another gateway is switched through that gateway; a failure has a
+// reason.
 func TestSwitchingAnAgent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		id, url, body string
@@ -20,7 +21,7 @@ func TestSwitchingAnAgent(t *testing.T) {
 		says          string
 	}{
 		"it is unknown":              {id: "voice-nobody", status: 404, says: "session_unknown"},
-		"its gateway is asked":       {url: "https://b.example", status: 202, asked: 1},
+		"its gateway answers":        {url: "https://b.example", status: 202, asked: 1},
 		"it has ended there":         {url: "https://b.example", err: store.ErrUnknown, status: 404, asked: 1, says: "session_unknown"},
 		"the agent cannot":           {url: "https://b.example", err: fmt.Errorf("%w: it is asleep", session.ErrAgent), status: 409, asked: 1, says: "it is asleep"},
 		"its gateway has no address": {status: 409, says: "session_elsewhere"},

@@ -11,17 +11,17 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// messages lets messages be compared.
+// messages lets cmp compare messages.
 var messages = cmp.Options{cmp.AllowUnexported(textmodel.Message{}), cmpopts.IgnoreFields(chat.Request{}, "Key")}
 
-// TestWhoInstructsTheModel: messages of the roles system and developer are taken from whoever
-// may use the operators' endpoints, at both doors, and refused to everybody else.
-func TestWhoInstructsTheModel(t *testing.T) {
+// TestSystemMessages: both endpoints accept messages of the roles system and developer from operators, and refuse those
+// of other callers.
+func TestSystemMessages(t *testing.T) {
 	const key = "a-key-of-this-test"
 	for name, tc := range map[string]struct {
 		change func(*http.Request)
 		key    string
-		made   bool // the gateway has made the key itself, and completions do not ask for it
+		made   bool // the gateway created the key itself, and completions do not require it
 		plain  int  // the status at /v1/chat
 		open   int  // the status at /v1/chat/completions
 	}{

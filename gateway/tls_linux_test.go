@@ -12,8 +12,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestSessionsOverTLSAreOnTheFastPath: loops hear them, none has a goroutine of its own, the kernel
-// queues little for them, and they are no longer bounded as connections.
+// TestSessionsOverTLSAreOnTheFastPath: loops read them without a goroutine per session, the kernel queues little for
+// them, and they no longer count as connections.
 func TestSessionsOverTLSAreOnTheFastPath(t *testing.T) {
 	s := secure(t, ConnectionLimits{})
 	dial := func() *protocol.Conn {
@@ -28,13 +28,13 @@ func TestSessionsOverTLSAreOnTheFastPath(t *testing.T) {
 		}
 		return c
 	}
-	first := dial() // what it starts is there for all
+	first := dial() // the goroutines that it starts serve all
 	before := runtime.NumGoroutine()
 	const more = 40
 	for range more {
 		dial()
 	}
-	// One of each fake model is left.
+	// One of each fake model remains.
 	testutil.WaitUntil(t, "no connection has a goroutine", func() bool { return runtime.NumGoroutine() < before+more+more/4 })
 	say(t, first, &protocol.Ping{T: 1})
 	if m, ok := hear(t, first).(*protocol.Pong); !ok {
@@ -56,8 +56,8 @@ func TestSessionsOverTLSAreOnTheFastPath(t *testing.T) {
 	}
 }
 
-// unsent returns TCP_NOTSENT_LOWAT of a connection that a loop watches: found by its addresses,
-// because the connection no longer shows its descriptor.
+// unsent returns TCP_NOTSENT_LOWAT of a connection that a loop watches. It finds it by its addresses, because the
+// connection no longer shows its descriptor.
 func unsent(t *testing.T, c *nonblock.Conn) int {
 	t.Helper()
 	for fd := range 4096 {

@@ -18,7 +18,7 @@ import (
 	"voicegw/session"
 )
 
-// secured is a gateway that speaks TLS, and how to reach it.
+// secured is a gateway that speaks TLS, with its address and trust.
 type secured struct {
 	*httptest.Server
 	addr, url string
@@ -27,10 +27,10 @@ type secured struct {
 	trust     *tls.Config // of clients
 
 	mu    sync.Mutex // guards the following field
-	conns []net.Conn // those that http.Server has had
+	conns []net.Conn // the connections of http.Server
 }
 
-// secure runs a gateway over TLS whose connections loops watch.
+// secure runs a gateway over TLS with connections watched by loops.
 func secure(t *testing.T, l ConnectionLimits) *secured {
 	t.Helper()
 	opts := sessionOptions()
@@ -73,8 +73,8 @@ func (s *secured) client(t *testing.T, two bool) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// TestPagesOverTLS: pages and events come over HTTP/2 and over HTTP/1, and a page of this server by
-// https is its own.
+// TestPagesOverTLS: pages and events work over HTTP/2 and over HTTP/1, and this server's page over https has its own
+// origin.
 func TestPagesOverTLS(t *testing.T) {
 	s := secure(t, ConnectionLimits{})
 	for _, two := range []bool{true, false} {
@@ -102,14 +102,14 @@ func TestPagesOverTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Origin", "http://"+s.addr) // anybody in the network may have written that page
+		r.Header.Set("Origin", "http://"+s.addr) // an attacker in the network may have written that page
 		resp, err := s.client(t, two).Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusForbidden {
-			t.Errorf("a page that came without TLS may ask: %s", resp.Status)
+			t.Errorf("a page loaded without TLS may ask: %s", resp.Status)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestTwoEndsOverTLS(t *testing.T) {
 	}
 }
 
-// TestNoTLS: a client that speaks HTTP to an address of TLS is told so.
+// TestNoTLS: a client that speaks HTTP to a TLS address gets an error that says so.
 func TestNoTLS(t *testing.T) {
 	s := secure(t, ConnectionLimits{})
 	c, err := net.Dial("tcp", s.addr)
@@ -154,8 +154,8 @@ func TestNoTLS(t *testing.T) {
 	}
 }
 
-// TestTheAuthoritysCheckIsNoRequest: a connection for acme-tls/1 carries no HTTP.
-func TestTheAuthoritysCheckIsNoRequest(t *testing.T) {
+// TestAuthorityCheckIsNoRequest: a connection for acme-tls/1 serves no HTTP.
+func TestAuthorityCheckIsNoRequest(t *testing.T) {
 	s := secure(t, ConnectionLimits{})
 	config := s.trust.Clone()
 	config.NextProtos = []string{protocolACME}
@@ -170,7 +170,7 @@ func TestTheAuthoritysCheckIsNoRequest(t *testing.T) {
 	}
 }
 
-// TestHandshakesThatNeverEnd keep nobody out, and end with the listener.
+// TestHandshakesThatNeverEnd: stuck handshakes do not block other clients, and end with the listener.
 func TestHandshakesThatNeverEnd(t *testing.T) {
 	s := secure(t, ConnectionLimits{AtOnce: 20, PerAddress: 10})
 	for range 100 {
@@ -179,7 +179,7 @@ func TestHandshakesThatNeverEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the beginning of a ClientHello; it may be closed
+		_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the beginning of a ClientHello; the connection may be closed
 	}
 	resp, err := s.client(t, false).Get(s.url + "/healthz")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"voicegw/transport"
 )
 
-// serveTools runs a gateway that has the project's tools, without calling any.
+// serveTools runs a gateway with the project's tools, without calling any.
 func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
 	t.Helper()
 	tools, err := registry.Load(registrytest.Inspected(t, registrytest.Project(t)))
@@ -47,8 +47,8 @@ func serveThese(t *testing.T, tools *registry.Registry) *httptest.Server {
 	return srv
 }
 
-// TestVersionsAreTold: the list has each tool once, with the versions beside it and their shares.
-func TestVersionsAreTold(t *testing.T) {
+// TestVersionsAreListed: the list has each tool once, with its versions and their shares.
+func TestVersionsAreListed(t *testing.T) {
 	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	look := registry.Entry{
 		Spec: spec.Spec{
@@ -75,8 +75,8 @@ func TestVersionsAreTold(t *testing.T) {
 	}
 }
 
-// TestToolsOfTheCaller: a caller sees the tools that its conversations have: none that requires a scope which its
-// credentials lack. A caller that may look inside sees all.
+// TestToolsOfTheCaller: a caller sees the tools of its conversations, without those that require a scope which its
+// credentials lack. A caller that may inspect sees all.
 func TestToolsOfTheCaller(t *testing.T) {
 	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	open := registry.Entry{
@@ -188,7 +188,7 @@ func TestToolsAreListed(t *testing.T) {
 	}
 }
 
-func TestToolIsTold(t *testing.T) {
+func TestToolIsShown(t *testing.T) {
 	srv, tools := serveTools(t)
 	_, body := get(t, srv.URL+"/v1/tools/kb_search")
 	var got struct {

@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// busy is an agent whose turns last until release is closed.
+// busy is an agent with turns that last until release is closed.
 func busy(release <-chan struct{}) *fakeAgent {
 	return &fakeAgent{do: func(ctx context.Context, _ chat.Request, emit chat.Emit) error {
 		select {
@@ -27,9 +27,9 @@ func busy(release <-chan struct{}) *fakeAgent {
 	}}
 }
 
-// TestNobodyTakesThePool: a user, and an address, have a share of the messages that are
-// answered, are told so, and another is answered meanwhile.
-func TestNobodyTakesThePool(t *testing.T) {
+// TestShareOfTurns: a user and an address may only use a share of the concurrent turns and get an error beyond it, while
+// others are answered.
+func TestShareOfTurns(t *testing.T) {
 	for _, path := range []string{"/v1/chat", "/v1/chat/completions"} {
 		for name, tc := range map[string]struct {
 			share  int
@@ -80,7 +80,7 @@ func TestNobodyTakesThePool(t *testing.T) {
 						}
 						text := strings.ToLower(w.Body.String())
 						if !strings.Contains(text, tc.word) || !strings.Contains(text, `"limit"`) {
-							t.Errorf("it is told %s", text)
+							t.Errorf("it gets %s", text)
 						}
 						if (path != "/v1/chat") != strings.Contains(text, `"type":"rate_limit_error"`) {
 							t.Errorf("the shape of %s is %s", path, text)
@@ -100,9 +100,9 @@ func TestNobodyTakesThePool(t *testing.T) {
 	}
 }
 
-// TestMessagesInATime: an address and a user begin so many in a second, and are told when
-// they may again; and what was refused takes nothing.
-func TestMessagesInATime(t *testing.T) {
+// TestTurnRate: the messages per second of an address and of a user are limited, with the time until the next; a refused
+// message does not count.
+func TestTurnRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Turns = TurnLimits{NewPerSecond: 4} })
 		ask := func(addr, user string) int {
@@ -120,7 +120,7 @@ func TestMessagesInATime(t *testing.T) {
 			t.Errorf("the user begins too fast: %d", code)
 		}
 		if code := ask("192.0.2.8", "bob"); code != http.StatusOK {
-			t.Errorf("somebody else: %d", code)
+			t.Errorf("another user: %d", code)
 		}
 		<-time.After(time.Second)
 		if code := ask("192.0.2.7", "ada"); code != http.StatusOK {
@@ -129,8 +129,8 @@ func TestMessagesInATime(t *testing.T) {
 	})
 }
 
-// TestManyBehindOneAddress: a backend that shows the operators' key speaks for many users,
-// and so may this machine, where the operator says so; each user has a share all the same.
+// TestManyBehindOneAddress: a backend with the operators' key sends messages for many users, and so does this machine,
+// where the operator allows it; each user still has a share.
 func TestManyBehindOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {

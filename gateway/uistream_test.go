@@ -14,7 +14,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// asUseChat is what useChat's transport sends.
+// asUseChat is the request of useChat's transport.
 const asUseChat = `{"id":"Ab3","trigger":"submit-message","messages":[
 	{"id":"1","role":"user","parts":[{"type":"text","text":"Hi"}]},
 	{"id":"2","role":"assistant","metadata":{"conversation_id":"c"},"parts":[{"type":"step-start"},{"type":"dynamic-tool","toolName":"pay","toolCallId":"x","state":"output-available","input":{},"output":{}},{"type":"text","text":"Hello.","state":"done"},{"type":"data-voice_session_start","data":{}}]},
@@ -75,15 +75,15 @@ func TestUIMessageStream(t *testing.T) {
 	}
 }
 
-// TestUIMessageStreamFails: what goes wrong within a stream is a part of it, what is wrong
-// with the request a status, and another answer that is asked for is another message.
+// TestUIMessageStreamFails: an error during a stream is a part of it, an invalid request gets a status, and a regenerated
+// answer is a new message.
 func TestUIMessageStreamFails(t *testing.T) {
 	const path = "/v1/chat?protocol=ui-message-stream"
 	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TextDelta{ItemID: "a", Text: "One"}, &protocol.Error{Message: "It broke."}, &protocol.Done{Status: protocol.DoneFailed})}, nil)
 	got := send(s, path, asUseChat, nil).Body.String()
 	for _, piece := range []string{`"type":"start"`, `"type":"text-end"`, `{"errorText":"It broke.","type":"error"}`, `"finishReason":"error"`, "[DONE]"} {
 		if _, got, _ = strings.Cut(got, piece); got == "" {
-			t.Fatalf("%s does not come in its place", piece)
+			t.Fatalf("%s is missing or out of order", piece)
 		}
 	}
 	for body, says := range map[string]string{
@@ -107,7 +107,7 @@ func TestUIMessageStreamFails(t *testing.T) {
 	}
 }
 
-// TestUIMessageStreamEnds: why an answer ends, and texts that no text.done has ended.
+// TestUIMessageStreamEnds: the reasons of an answer's end, and texts without text.done.
 func TestUIMessageStreamEnds(t *testing.T) {
 	for want, told := range map[string][]protocol.ServerMessage{
 		`"finishReason":"content-filter"`: {&protocol.TextDone{ItemID: "a", Refused: true}},

@@ -18,7 +18,7 @@ import (
 	"voicegw/store/storetest"
 )
 
-// fakeUsage refuses one user, and reports what it is given.
+// fakeUsage refuses one user, and returns a given report.
 type fakeUsage struct {
 	refused string
 	no      *meter.Refusal
@@ -39,7 +39,7 @@ func (f *fakeUsage) Report(_ context.Context, asked meter.Filter) ([]meter.Day, 
 	return f.days, 1, f.err
 }
 
-// TestUsedUp: whoever has used up a budget gets 429 with the limit's numbers, at each of the doors.
+// TestUsedUp: each endpoint refuses a user with a used-up budget with 429 and the limit's numbers.
 func TestUsedUp(t *testing.T) {
 	f := &fakeUsage{refused: "ada", no: &meter.Refusal{Limit: meter.LimitUserCost, Quota: 5_000_000, Window: 24 * time.Hour, RetryIn: 90*time.Minute + 300*time.Millisecond}}
 	s := everyRoute(t, func(o *Options) { o.Usage = f })
@@ -70,12 +70,12 @@ func TestUsedUp(t *testing.T) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
 		if w := ask(strings.ReplaceAll(body, "ada", "bob")); w.Code == http.StatusTooManyRequests {
-			t.Errorf("%s: somebody else is refused: %s", path, w.Body)
+			t.Errorf("%s: another user is refused: %s", path, w.Body)
 		}
 	}
 }
 
-// TestUsageForOperators: the days with their sums, for operators alone.
+// TestUsageForOperators: operators, and no other callers, get the days with their sums.
 func TestUsageForOperators(t *testing.T) {
 	f := &fakeUsage{days: []meter.Day{
 		{Date: "2026-11-24", Sum: cost.Sum{Amount: cost.Amount{Micros: 5, Unpriced: 1}, Turns: 2, Tokens: cost.Usage{InputText: 7}}},
@@ -115,7 +115,7 @@ func TestUsageForOperators(t *testing.T) {
 	}
 }
 
-// TestUsageSince: a day in UTC, at most 100 of them.
+// TestUsageSince: a day in UTC, at most 100 days ago.
 func TestUsageSince(t *testing.T) {
 	now := time.Date(2026, 11, 25, 0, 30, 0, 0, time.FixedZone("Kiritimati", 14*3600)) // in UTC it is the 24th
 	for since, ok := range map[string]bool{"2026-11-24": true, "2026-11-25": false, "2026-08-17": true, "2026-08-16": false} {
@@ -126,8 +126,8 @@ func TestUsageSince(t *testing.T) {
 	}
 }
 
-// TestUsedUpAtTheHandshake: a key that has used up what it may is refused before the upgrade, and whoever
-// comes with a ticket or with another key is not. A client that has a session to come back to is let in.
+// TestUsedUpAtTheHandshake: a key with a used-up budget is refused before the upgrade; a client with a ticket, with
+// another key, or with a session to resume is let in.
 func TestUsedUpAtTheHandshake(t *testing.T) {
 	spent, fresh := auth.NewAPIKey(), auth.NewAPIKey()
 	in, err := auth.New(auth.Options{Keys: []auth.Key{

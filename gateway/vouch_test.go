@@ -10,9 +10,9 @@ import (
 	"voicegw/internal/auth"
 )
 
-// TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key
-// itself. Everybody else is refused scopes at both doors, and named without being vouched for.
-func TestWhoGrantsScopes(t *testing.T) {
+// TestGrantingScopes: only a caller that shows the key itself may grant scopes and vouch for the name of a user. At both
+// endpoints others are refused scopes, and their names are not vouched for.
+func TestGrantingScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, tc := range map[string]struct {
 			secret  func(s *Server) string
@@ -53,7 +53,7 @@ func TestWhoGrantsScopes(t *testing.T) {
 				}
 			}
 		}
-		// Without a user there is nobody for whom a key could vouch.
+		// Without a name a key vouches for no user.
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, func(o *Options) { o.Auth = operators(testKey) })
 		if send(s, "/v1/chat", `{"message":"Hello"}`, bearer(testKey)); a.requests()[0].Vouched {
@@ -68,7 +68,7 @@ func TestSessionScopes(t *testing.T) {
 	if w := operate(s, "POST", "/v1/sessions", `{"user":"ada","scopes":["hr"]}`, nil); w.Code != http.StatusCreated || !d.asked[0].Vouched || !slices.Equal(d.asked[0].Scopes, []string{"hr"}) {
 		t.Errorf("%d %s: %+v", w.Code, w.Body, d.asked)
 	}
-	// A console's token may make a session, of a user whom nobody vouches for.
+	// A console's token may make a session, for a user without a guarantor.
 	_, console := login(t, s, s.ConsoleCode())
 	if w := send(s, "/v1/sessions", `{"user":"ada"}`, bearer(console.Token)); w.Code != http.StatusCreated || len(d.asked) != 2 || d.asked[1].Vouched {
 		t.Errorf("a console: %d %s: %+v", w.Code, w.Body, d.asked)
@@ -85,8 +85,8 @@ func TestSessionScopes(t *testing.T) {
 	}
 }
 
-// TestCredentialsGrant: what credentials bring for tools counts at every door, for whoever shows them, beside
-// what a server names; nobody else has it.
+// TestCredentialsGrant: the tool scopes of credentials apply at every endpoint, in addition to those that a server names,
+// and only to their owner.
 func TestCredentialsGrant(t *testing.T) {
 	key := auth.NewAPIKey()
 	in, err := auth.New(auth.Options{OperatorKey: testKey,

@@ -215,7 +215,7 @@ func TestDrainCommand(t *testing.T) {
 	}
 }
 
-// TestDrainProgressText: the text names the kinds of which some are left, and no others.
+// TestDrainProgressText: the text names the kinds of sessions that are left, and no others.
 func TestDrainProgressText(t *testing.T) {
 	for want, p := range map[string]protocol.DrainProgress{
 		"not draining": {},
