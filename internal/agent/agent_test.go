@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the problems that testdata/broken/*.txtar want")
 
-// world is what the documents of these tests may refer to.
+// world is the names to which these documents may refer.
 func world() World {
 	return World{
 		Tools:  []string{"calendar_create_event", "describe_tool", "end_voice_session", "kb_get", "kb_search"},
@@ -84,7 +84,7 @@ func TestWholeDocument(t *testing.T) {
 	again(t, got)
 }
 
-// again writes an agent and reads it again.
+// again writes an agent and reads it back.
 func again(t *testing.T, a Agent) {
 	t.Helper()
 	data, err := json.Marshal(a)
@@ -113,8 +113,8 @@ func providersOf(a Agent) []Provider {
 	return list
 }
 
-// TestUnknownNames: an unknown model or voice is a warning, because the provider may have a new one, and the agent keeps
-// it. A provider without a list takes any name, and a release counts as its model.
+// TestUnknownNames: an unknown model or voice is only a warning, because the provider may have a new one, and the agent
+// keeps it. A provider without a list accepts any name, and a release counts as its model.
 func TestUnknownNames(t *testing.T) {
 	for _, tt := range []struct{ names, warning string }{
 		{"provider: gemini\nmodel: gemini-3.9-live\nvoices: {gemini: Puck}", `line 5: unknown gemini model "gemini-3.9-live" (did you mean "gemini-3.8-live"?); known are gemini-3.8-live`},
@@ -132,7 +132,7 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// TestConfiguredNames: what holds for an agent's document holds for a configured provider.
+// TestConfiguredNames: configured providers follow the rules of agent documents.
 func TestConfiguredNames(t *testing.T) {
 	for _, tt := range []struct {
 		provider, model, voice string
@@ -151,7 +151,8 @@ func TestConfiguredNames(t *testing.T) {
 	}
 }
 
-// TestToolsOrNone: no key means all tools, an empty list none, and the difference survives.
+// TestToolsOrNone: without the key an agent has all tools, with an empty list none; writing and reading preserve the
+// difference.
 func TestToolsOrNone(t *testing.T) {
 	const least = "id: a\nname: A\nplaybook: Be kind.\n"
 	all, err := Read("a", []byte(least)).Check(world())
@@ -200,8 +201,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestBroken reads each document of testdata/broken. A file there is prose, a document (a file whose
-// name ends with .json or .yaml), and all problems, as they are wanted.
+// TestBroken reads each document of testdata/broken. A file has a comment, a document (a file with a name that ends with
+// .json or .yaml), and all wanted problems.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 40 {
@@ -233,7 +234,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBounds: what is too large for a file of testdata.
+// TestBounds: documents that are too large for testdata.
 func TestBounds(t *testing.T) {
 	const least = "id: a\nname: A\nplaybook: "
 	for name, c := range map[string]struct{ document, want string }{
@@ -264,7 +265,7 @@ func folder(files map[string]string) fstest.MapFS {
 	return fs
 }
 
-// TestLoad: agents of a folder may refer to each other, and all problems of all files come together.
+// TestLoad: agents of a folder may refer to each other, and the error has all problems of all files.
 func TestLoad(t *testing.T) {
 	const a, b = "id: a\nname: A\nplaybook: x\nswitch_to: [b, default]\n", "id: b\nname: B\nplaybook: y\nswitch_to: [a]\n"
 	all, err := Load(folder(map[string]string{"b.yaml": b, "a.yaml": a, "README.md": "text", ".a.yaml.swp": "x"}), world())
@@ -289,7 +290,7 @@ d.yaml: the file is empty`
 	}
 }
 
-// FuzzRead: any document is refused with words, or is an agent that reads the same after it was written.
+// FuzzRead: any document is refused with an error, or is an agent that is the same after writing and reading.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`{"id":"a","name":"A","playbook":"x","tools":[],"voices":{"gemini":"Kore"},"enabled":false}`))
@@ -311,7 +312,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// manyFiles are the documents of n agents with 200 tools to choose from.
+// manyFiles are the documents of n agents, each with some of 200 tools.
 func manyFiles(n int) (fstest.MapFS, World) {
 	w := world()
 	for i := range 200 {
@@ -335,7 +336,7 @@ func BenchmarkLoad1000(b *testing.B) {
 	}
 }
 
-// TestExamples: the documents that docs/agents.md names are right.
+// TestExamples: the documents named in docs/agents.md are valid.
 func TestExamples(t *testing.T) {
 	w := world()
 	w.Tools = append(w.Tools, "start_voice_session", "calendar_get_availability")

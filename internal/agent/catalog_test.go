@@ -45,7 +45,7 @@ func put(t *testing.T, c *agent.Catalog, document string, seen agent.Seen) (*age
 
 func is(tag string) agent.Seen { return agent.Seen{Tags: []string{tag}} }
 
-// TestWithoutDocuments: the agent of the configuration is all that there is, and there is no version.
+// TestWithoutDocuments: the agent of the configuration is the only one, and it has no version.
 func TestWithoutDocuments(t *testing.T) {
 	now := newCatalog(openStore(t).Agents()).Snapshot()
 	if len(now.All()) != 1 || now.Version() != "" || now.All()[0].Version != "" || now.All()[0].Source != agent.SourceConfig || now.Default() != "default" {
@@ -53,7 +53,8 @@ func TestWithoutDocuments(t *testing.T) {
 	}
 }
 
-// TestLayers: an edit replaces a file, and a file the configuration. The end of an edit brings back what was below it.
+// TestLayers: an edit replaces a file, and a file the configuration. After the end of an edit the layer below applies
+// again.
 func TestLayers(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"), file("default"))
 	before := c.Snapshot()
@@ -82,12 +83,12 @@ func TestLayers(t *testing.T) {
 		t.Errorf("deleting a file's: %v", err)
 	}
 	if err := c.Delete(t.Context(), "nobody", agent.Seen{Any: true}); !errors.Is(err, agent.ErrUnknown) {
-		t.Errorf("deleting nobody: %v", err)
+		t.Errorf("deleting an unknown agent: %v", err)
 	}
 }
 
-// TestNobodyOverwritesWhatHeDoesNotKnow: each change names the state that it was made of.
-func TestNobodyOverwritesWhatHeDoesNotKnow(t *testing.T) {
+// TestStaleEditsAreRefused: each change names the state on which it is based.
+func TestStaleEditsAreRefused(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"))
 	const document = "id: sales\nname: Sales\nplaybook: x\n"
 	absent := agent.Seen{Absent: true}
@@ -121,8 +122,8 @@ func TestNobodyOverwritesWhatHeDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestWhatOthersSwitchToStays, until they do not any more; one of a file can be edited back at any time.
-func TestWhatOthersSwitchToStays(t *testing.T) {
+// TestSwitchTargetsStay: an agent to which others switch cannot be deleted; an agent of a file can always be edited back.
+func TestSwitchTargetsStay(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing", "default"))
 	absent, any := agent.Seen{Absent: true}, agent.Seen{Any: true}
 	for _, document := range []string{"id: sales\nname: Sales\nplaybook: x\n", "id: a\nname: A\nplaybook: x\nswitch_to: [sales, billing]\n", "id: b\nname: B\nplaybook: x\nswitch_to: [sales]\n"} {
@@ -132,7 +133,7 @@ func TestWhatOthersSwitchToStays(t *testing.T) {
 	}
 	err := c.Delete(t.Context(), "sales", any)
 	if used, ok := errors.AsType[*agent.UsedError](err); !ok || !slices.Equal(used.By, []string{"a", "b"}) {
-		t.Fatalf("deleting what is switched to: %v", err)
+		t.Fatalf("deleting a switch target: %v", err)
 	}
 	for _, id := range []string{"a", "b", "sales"} {
 		if err := c.Delete(t.Context(), id, any); err != nil {
@@ -144,7 +145,7 @@ func TestWhatOthersSwitchToStays(t *testing.T) {
 	}
 }
 
-// TestWrongEdits are refused as a whole with all that is wrong, and change nothing.
+// TestWrongEdits: an invalid edit is refused with all problems and changes nothing.
 func TestWrongEdits(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"))
 	version := c.Snapshot().Version()
@@ -166,7 +167,7 @@ func TestWrongEdits(t *testing.T) {
 	}
 }
 
-// TestPinnedVersion: a session that goes on elsewhere finds its agent in the version that it began with.
+// TestPinnedVersion: a session that continues at another gateway gets its agent in the version of its start.
 func TestPinnedVersion(t *testing.T) {
 	edits := openStore(t).Agents()
 	c := newCatalog(edits, file("billing"))
@@ -191,12 +192,12 @@ func TestPinnedVersion(t *testing.T) {
 		t.Errorf("after it was deleted: %+v", e)
 	}
 	if e := other.Pinned(t.Context(), "billing", "unknown"); e != nil {
-		t.Errorf("what nobody knows: %+v", e)
+		t.Errorf("an unknown version: %+v", e)
 	}
 }
 
-// TestAnotherNodesWorld: an edit of a node with other tools and voices works with what is right here, says
-// what is not, and stays as it was written.
+// TestAnotherNodesWorld: an edit by a node with other tools and voices applies as far as it is valid here, reports the
+// rest, and is stored unchanged.
 func TestAnotherNodesWorld(t *testing.T) {
 	edits := openStore(t).Agents()
 	there := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: func() agent.World {
@@ -218,11 +219,11 @@ func TestAnotherNodesWorld(t *testing.T) {
 		t.Errorf("its document is %+v", e.Document)
 	}
 	if !strings.Contains(log.String(), "crm_search") {
-		t.Errorf("the log says %s", log.String())
+		t.Errorf("the log has %s", log.String())
 	}
 }
 
-// TestUnreadableEdit: what nobody can read leaves the agent as it was below, and is logged.
+// TestUnreadableEdit: an unreadable edit is ignored and logged.
 func TestUnreadableEdit(t *testing.T) {
 	edits := openStore(t).Agents()
 	if _, err := edits.Save(t.Context(), store.AgentEdit{ID: "billing", Document: []byte(`{"id":"billing"}`), At: time.Now()}, 0); err != nil {
@@ -233,14 +234,14 @@ func TestUnreadableEdit(t *testing.T) {
 	}
 }
 
-// thousand are 1,000 edits with 20 tools each out of 200.
+// thousand are 1,000 edits, each with 20 of 200 tools.
 func thousand(b *testing.B) (*store.Agents, func() agent.World) {
 	b.Helper()
 	edits := openStore(b).Agents()
 	return edits, fill(b, edits)
 }
 
-// fill keeps the thousand edits.
+// fill stores the thousand edits.
 func fill(b *testing.B, edits *store.Agents) func() agent.World {
 	b.Helper()
 	w := world()
@@ -257,7 +258,7 @@ func fill(b *testing.B, edits *store.Agents) func() agent.World {
 	return func() agent.World { return w }
 }
 
-// BenchmarkSnapshot1000 is the first look at 1,000 edited agents, as at a start.
+// BenchmarkSnapshot1000 measures the first snapshot of 1,000 edited agents, as at a start.
 func BenchmarkSnapshot1000(b *testing.B) {
 	edits, w := thousand(b)
 	for b.Loop() {
@@ -267,7 +268,7 @@ func BenchmarkSnapshot1000(b *testing.B) {
 	}
 }
 
-// BenchmarkEdit1000 is the first look after an edit of one of them, with the edit.
+// BenchmarkEdit1000 measures an edit of one of them and the next snapshot.
 func BenchmarkEdit1000(b *testing.B) {
 	edits, w := thousand(b)
 	c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits})
@@ -283,7 +284,7 @@ func BenchmarkEdit1000(b *testing.B) {
 	}
 }
 
-// BenchmarkGet1000 is what each session asks when it begins.
+// BenchmarkGet1000 measures the lookup at the start of each session.
 func BenchmarkGet1000(b *testing.B) {
 	edits, w := thousand(b)
 	c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits})

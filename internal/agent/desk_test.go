@@ -14,7 +14,7 @@ import (
 	"voicegw/store"
 )
 
-// newDesk works on a store in memory, with two agents of files.
+// newDesk uses a store in memory, with two agents of files.
 func newDesk(t *testing.T) *agent.Desk {
 	t.Helper()
 	keep, err := store.Open(t.Context(), store.Options{Memory: true})
@@ -61,7 +61,7 @@ func refusal(t *testing.T, err error, kind registry.ErrorType, parts ...string) 
 	}
 }
 
-// TestAgentsByTools: made, listed, changed and deleted, and nobody overwrites what he has not seen.
+// TestAgentsByTools: tools make, list, change and delete agents; an edit based on an old state is refused.
 func TestAgentsByTools(t *testing.T) {
 	d := newDesk(t)
 	name, playbook, about := "Bücher & Hefte", "You sell books.", "Books"
@@ -91,7 +91,7 @@ func TestAgentsByTools(t *testing.T) {
 	refusal(t, d.CheckDelete(made.ID, made.State), registry.ErrorConflict, "changed in the meantime")
 	paused, err := d.Save(t.Context(), registry.AgentChange{ID: made.ID, Tools: []string{"image_generate", "kb_search"}})
 	if err != nil || len(paused.InvalidTools) > 0 || !slices.Equal(paused.Tools, []string{"image_generate", "kb_search"}) {
-		t.Errorf("a tool that is switched off for a while was not kept: %+v, %v", paused, err)
+		t.Errorf("a tool that is switched off for a while was removed: %+v, %v", paused, err)
 	}
 	registrytest.Fits(t, "agent-update", paused)
 	changed = paused
@@ -124,7 +124,7 @@ func TestAgentsByTools(t *testing.T) {
 	refusal(t, err, registry.ErrorConflict, "comes from a file")
 }
 
-// TestWrongAgentsByTools: everything that is wrong is told at once, also where no tool of the list exists.
+// TestWrongAgentsByTools: one answer has all problems, even if no tool of the list exists.
 func TestWrongAgentsByTools(t *testing.T) {
 	d := newDesk(t)
 	long, playbook := strings.Repeat("x", 200), strings.Repeat("y", 70_000)
@@ -142,7 +142,7 @@ func TestWrongAgentsByTools(t *testing.T) {
 	}
 }
 
-// TestAgentToolsAreOff unless the configuration turns them on.
+// TestAgentToolsAreOff: the tools are off unless the configuration enables them.
 func TestAgentToolsAreOff(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		data, o := registrytest.Inspected(t, registrytest.Project(t))

@@ -17,14 +17,14 @@ import (
 	"voicegw/store"
 )
 
-// twoNodes are two catalogs whose stores are on one server.
+// twoNodes are two catalogs with stores on one server.
 func twoNodes(t *testing.T) [2]*agent.Catalog {
 	t.Helper()
 	stores := storesOfNodes(t, 2)
 	return [2]*agent.Catalog{newCatalog(stores[0].Agents()), newCatalog(stores[1].Agents())}
 }
 
-// storesOfNodes are the stores of so many nodes, on one server.
+// storesOfNodes are the stores of n nodes, on one server.
 func storesOfNodes(t testing.TB, n int) (stores []*store.Store) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "nats"), NoSigs: true})
@@ -47,8 +47,8 @@ func storesOfNodes(t testing.TB, n int) (stores []*store.Store) {
 	return stores
 }
 
-// BenchmarkSeenOnThreeNodes is an edit of one of 1,000 agents with 200 tools on one node, until all three have it:
-// the mean, and the longest of all (worst-ms).
+// BenchmarkSeenOnThreeNodes measures the time until three nodes have an edit of one of 1,000 agents with 200 tools: the
+// mean, and the longest (worst-ms).
 func BenchmarkSeenOnThreeNodes(b *testing.B) {
 	stores := storesOfNodes(b, 3)
 	w := fill(b, stores[0].Agents())
@@ -78,7 +78,7 @@ func BenchmarkSeenOnThreeNodes(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 }
 
-// TestEditIsSeenOnAllNodes: what one node has changed, all three have, whichever it was.
+// TestEditIsSeenOnAllNodes: an edit by any node reaches all three.
 func TestEditIsSeenOnAllNodes(t *testing.T) {
 	var nodes []*agent.Catalog
 	for _, s := range storesOfNodes(t, 3) {
@@ -105,8 +105,8 @@ func TestEditIsSeenOnAllNodes(t *testing.T) {
 	}
 }
 
-// TestDeletedAndSwitchedToAtOnce: one node deletes an agent while the other makes another one switch to it.
-// One of the two succeeds, whichever was first, and no agent switches to one that does not exist.
+// TestDeletedAndSwitchedToAtOnce: one node deletes an agent while the other makes another agent switch to it. One of the
+// two succeeds, and no agent switches to a missing one.
 func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 	nodes := twoNodes(t)
 	deletions, switches := 0, 0
@@ -117,7 +117,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Half of them are new agents, and half have been there without switching.
+		// Half of them are new agents, and half exist without the switch.
 		seen := agent.Seen{Absent: true}
 		if i%2 == 0 {
 			was, err := put(t, nodes[1], plain, seen)
@@ -156,8 +156,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 	t.Logf("%d deletions and %d switches were first", deletions, switches)
 }
 
-// TestReloadedFiles: new files count for snapshots from then on, below the edits; what they replace is kept
-// for sessions that began with it.
+// TestReloadedFiles: new files apply to later snapshots, below the edits; sessions keep the agent with which they began.
 func TestReloadedFiles(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"), file("old"))
 	edited, err := put(t, c, "id: sales\nname: S\nplaybook: x\nswitch_to: [billing]\n", agent.Seen{Absent: true})
@@ -170,7 +169,7 @@ func TestReloadedFiles(t *testing.T) {
 	changed.Playbook = "Changed."
 	files := []agent.Agent{changed, file("new"), file("sales")}
 	if c.SameFiles(files) || !c.SameFiles([]agent.Agent{file("billing"), file("old")}) {
-		t.Error("it cannot tell whether files have changed")
+		t.Error("changed files are not noticed")
 	}
 	c.Reload(t.Context(), files)
 	now := c.Snapshot()
@@ -181,7 +180,7 @@ func TestReloadedFiles(t *testing.T) {
 		t.Errorf("sales is %+v", e)
 	}
 	if _, ok := now.Get("old"); ok {
-		t.Error("an agent whose file has gone is still there")
+		t.Error("the agent of a removed file is still there")
 	}
 	if e, _ := before.Get("billing"); e.Playbook == "Changed." {
 		t.Error("an older snapshot has changed")

@@ -45,7 +45,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestRedactedIsShort: many small lists are not many values.
+// TestRedactedIsShort: many small lists do not count as many values.
 func TestRedactedIsShort(t *testing.T) {
 	list := strings.TrimSuffix(strings.Repeat(`"x",`, 8), ",")
 	object := `{"a":[` + list + `]`
@@ -67,8 +67,8 @@ func TestRedactedIsShort(t *testing.T) {
 	}
 }
 
-// TestRedactedHoldsNoValue: no string, number or name of one's own of any arguments
-// stands in what is written, and that is short.
+// TestRedactedHoldsNoValue: the redacted form of any arguments is short and has no string, number or user-chosen name of
+// them.
 func TestRedactedHoldsNoValue(t *testing.T) {
 	for seed := range uint64(2000) {
 		g := &generator{rand: rand.New(rand.NewPCG(seed, 1))}
@@ -88,14 +88,14 @@ func TestRedactedHoldsNoValue(t *testing.T) {
 	}
 }
 
-// generator makes values, and keeps what must not be found.
+// generator makes values, and records those that must not be found.
 type generator struct {
 	rand    *rand.Rand
 	secrets []string
 	values  int // made so far
 }
 
-// secret is a text that no kind or name of ours contains.
+// secret is a text that is not part of any kind or fixed name.
 func (g *generator) secret() string {
 	s := fmt.Sprintf("§%08x", g.rand.Uint32())
 	g.secrets = append(g.secrets, s)

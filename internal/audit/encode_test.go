@@ -47,9 +47,9 @@ func fullRecord() Record {
 	}
 }
 
-// TestRecordsFormStands: whoever reads the audit depends on it. A change of these
-// files is a change of the contract, and belongs into docs/audit.md too.
-func TestRecordsFormStands(t *testing.T) {
+// TestRecordFormIsStable: readers of the audit depend on its form. A change of these files changes the contract, and
+// docs/audit.md.
+func TestRecordFormIsStable(t *testing.T) {
 	for name, r := range map[string]Record{
 		"full": fullRecord(),
 		"minimal": {Event: EventTool, Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), ToolID: "kb_get",
@@ -81,8 +81,8 @@ func TestRecordsFormStands(t *testing.T) {
 	}
 }
 
-// TestRecordComesBack: what is written is what is read, but for the time below 1 ms.
-func TestRecordComesBack(t *testing.T) {
+// TestRecordRoundTrip: a record is the same after writing and reading, except for the time below 1 ms.
+func TestRecordRoundTrip(t *testing.T) {
 	r := fullRecord()
 	got, err := ParseLine(encode(&r, ArgumentsFull))
 	if err != nil {
@@ -96,7 +96,7 @@ func TestRecordComesBack(t *testing.T) {
 	}
 }
 
-// TestLineIsAlwaysWritten, of a bounded length and valid, whatever stands in a record.
+// TestLineIsAlwaysWritten: any record becomes a valid line of limited length.
 func TestLineIsAlwaysWritten(t *testing.T) {
 	evil := strings.Repeat("\x01\x01\x01\x01\x01\x01\x01\xff\n\"", 8_000)
 	intents := make([]registry.IntentType, 500)
@@ -137,7 +137,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 	}
 }
 
-// TestNoTokenInALine: a model may write the token of a question as an argument.
+// TestNoTokenInALine: a model may write a confirmation's token into an argument.
 func TestNoTokenInALine(t *testing.T) {
 	const token = "cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ"
 	line := encode(&Record{Event: EventTool, Time: time.Now(), ToolID: "pay", Why: token, Args: json.RawMessage(`{"to":"` + token + `"}`)}, ArgumentsFull)

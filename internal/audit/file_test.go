@@ -68,7 +68,7 @@ func nextMS(t *testing.T) {
 	testutil.WaitUntil(t, "the next ms", func() bool { return time.Now().Truncate(time.Millisecond).After(now) })
 }
 
-// compressFull compresses the full files, as somebody may who collects them.
+// compressFull compresses the full files, as a log collector may.
 func compressFull(t *testing.T, path string) {
 	t.Helper()
 	full, err := fullFiles(path)
@@ -86,8 +86,7 @@ func compressFull(t *testing.T, path string) {
 	}
 }
 
-// TestRotation: full files and the live one are read in the order of time, whether
-// they are compressed or not.
+// TestRotation: full files and the live one are read in order of time, compressed or not.
 func TestRotation(t *testing.T) {
 	for _, compress := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "deep", "audit.jsonl")
@@ -127,7 +126,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestFilesOfOneMillisecond: the second would take the first's name and place.
+// TestFilesOfOneMillisecond: a second file of the same millisecond would replace the first.
 func TestFilesOfOneMillisecond(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f := openFile(t, FileOptions{Path: path, MaxBytes: 1, Keep: -1})
@@ -136,7 +135,7 @@ func TestFilesOfOneMillisecond(t *testing.T) {
 	same(t, "the audit", ids, calls(0, 500))
 }
 
-// TestKeep: only so many full files are kept.
+// TestKeep: the number of full files is limited.
 func TestKeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f := openFile(t, FileOptions{Path: path, MaxBytes: 1, Keep: 2})
@@ -149,8 +148,7 @@ func TestKeep(t *testing.T) {
 	same(t, "the audit", ids, calls(5, 8))
 }
 
-// TestAge: what is too old goes, also when nothing is written, and what belongs to
-// somebody else stays.
+// TestAge: old files are removed, even if nothing is written, and foreign files stay.
 func TestAge(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
@@ -180,7 +178,7 @@ func TestAge(t *testing.T) {
 	}
 	for _, name := range []string{"audit-notes.jsonl", "other-" + stamp(3*time.Hour) + ".jsonl", "audit-" + stamp(3*time.Hour) + ".txt"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Errorf("somebody else's file is gone: %v", err)
+			t.Errorf("a foreign file was removed: %v", err)
 		}
 	}
 	write(t, f, 8, 9)
@@ -193,7 +191,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestTornEnd: a line that a crash has left without its end takes no other with it.
+// TestTornEnd: a line left torn by a crash does not damage the next one.
 func TestTornEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	torn := append(lineOf(t, 0), lineOf(t, 1)[:20]...)
@@ -214,7 +212,7 @@ func TestTornEnd(t *testing.T) {
 	}
 }
 
-// TestMovedAway: somebody moves, removes or replaces the live file.
+// TestMovedAway: the live file is moved, removed or replaced by another program.
 func TestMovedAway(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
@@ -234,7 +232,7 @@ func TestMovedAway(t *testing.T) {
 	same(t, "the third file", ids, calls(4, 5))
 }
 
-// TestUnusablePath says so before anything runs.
+// TestUnusablePath: an unusable path is an error at the start.
 func TestUnusablePath(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
@@ -248,7 +246,7 @@ func TestUnusablePath(t *testing.T) {
 	}
 }
 
-// TestWritesOnWithoutRoom: where no new file can be begun, the old one goes on.
+// TestWritesOnWithoutRoom: if no new file can be created, the old one grows.
 func TestWritesOnWithoutRoom(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("nothing is forbidden to root")
@@ -272,8 +270,8 @@ func TestWritesOnWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestFollowThroughRotations: every record once and in order, whatever is renamed
-// meanwhile, and the readers of all see a consistent audit at any time.
+// TestFollowThroughRotations: a follower gets every record once and in order during renames, and readers of all files see
+// a consistent audit at any time.
 func TestFollowThroughRotations(t *testing.T) {
 	const records = 1500
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -325,8 +323,8 @@ func TestFollowThroughRotations(t *testing.T) {
 	}
 }
 
-// TestReadersMeetRotations: a file that is rotated between the listing and the opening
-// is neither missed nor read twice. Other files make the listing slow.
+// TestReadersMeetRotations: a file rotated between listing and opening is neither missed nor read twice. Other files make
+// the listing slow.
 func TestReadersMeetRotations(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 500 {
@@ -366,7 +364,7 @@ func TestReadersMeetRotations(t *testing.T) {
 	}
 }
 
-// TestFollowTruncated: a file that is emptied in its place is read from its beginning.
+// TestFollowTruncated: a truncated file is read from its beginning.
 func TestFollowTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	if err := os.WriteFile(path, bytes.Join([][]byte{lineOf(t, 0), lineOf(t, 1)}, nil), 0o600); err != nil {
@@ -391,7 +389,7 @@ func TestFollowTruncated(t *testing.T) {
 	same(t, "the follower", ids, calls(0, 3))
 }
 
-// TestFollowSkipsNoFile: more than one rotation lies between two looks.
+// TestFollowSkipsNoFile: more than one rotation between two polls.
 func TestFollowSkipsNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f := openFile(t, FileOptions{Path: path, Keep: -1})
@@ -419,7 +417,7 @@ func TestFollowSkipsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "the follower", ids, calls(0, 20))
-	// Written after the last look, and rotated before the next.
+	// Written after the last poll, and rotated before the next.
 	write(t, f, 20, 22)
 	rotate()
 	if _, err := tl.move(); err != nil {
@@ -428,7 +426,7 @@ func TestFollowSkipsNoFile(t *testing.T) {
 	same(t, "the follower", ids, calls(0, 22))
 }
 
-// TestBrokenArchive: what can be read is read, and the rest is reported.
+// TestBrokenArchive: the readable part is read, and the rest is reported.
 func TestBrokenArchive(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
@@ -448,7 +446,7 @@ func TestBrokenArchive(t *testing.T) {
 	}
 }
 
-// TestStdout: what is not ours is not closed.
+// TestStdout: standard output is not closed.
 func TestStdout(t *testing.T) {
 	p := &place{}
 	l := New(Options{Lines: Stdout(p)})
@@ -459,9 +457,8 @@ func TestStdout(t *testing.T) {
 	}
 }
 
-// Files lists the files of an audit, the oldest records first: the full ones, some of them
-// compressed, then the live one at path if it exists. It is empty for a folder that does not
-// exist.
+// Files lists the files of an audit, oldest records first: the full ones, some of them compressed, then the live one at
+// path if it exists. It is empty for a folder that does not exist.
 func Files(path string) ([]string, error) {
 	full, err := fullFiles(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

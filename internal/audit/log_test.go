@@ -24,13 +24,13 @@ var errAway = errors.New("the store is away")
 // place is a Stream and a Lines that a test can make fail or hang.
 type place struct {
 	mu       sync.Mutex // guards the following fields
-	calls    []string   // call ids, as they came
+	calls    []string   // call ids, in order of arrival
 	attempts []int      // records of each attempt
 	fail     error
 	hang     chan struct{} // every attempt waits until it is closed
-	deaf     bool          // hanging attempts do not hear their context either
-	tears    []int         // the writes that go beyond so many bytes of data are cut there and fail, each once
-	data     bytes.Buffer  // what was written as lines
+	stuck    bool          // hanging attempts ignore their context too
+	tears    []int         // each write beyond one of these lengths is cut there and fails, once
+	data     bytes.Buffer  // the bytes written as lines
 	closed   bool
 }
 
@@ -46,7 +46,7 @@ func (p *place) AppendAll(ctx context.Context, lines [][]byte) error {
 	p.attempts = append(p.attempts, len(lines))
 	if hang := p.hang; hang != nil {
 		gone := ctx.Done()
-		if p.deaf {
+		if p.stuck {
 			gone = nil
 		}
 		p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *place) Close() error {
 	return nil
 }
 
-// seen returns the call ids that a place holds.
+// seen returns the call ids that a place has.
 func (p *place) seen(t *testing.T) []string {
 	t.Helper()
 	p.mu.Lock()
@@ -110,7 +110,7 @@ func (p *place) seen(t *testing.T) []string {
 	return calls
 }
 
-// tape keeps what is logged, by message.
+// tape stores the logged messages, by text.
 type tape struct {
 	mu    sync.Mutex
 	lines []string
@@ -166,7 +166,7 @@ func same(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestBothPlacesGetAllInOrder, in batches, and Close waits for them.
+// TestBothPlacesGetAllInOrder: both places get all records in order and in batches, and Close waits for them.
 func TestBothPlacesGetAllInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines := &place{}, &place{}
@@ -200,7 +200,7 @@ func TestBothPlacesGetAllInOrder(t *testing.T) {
 	})
 }
 
-// TestManyWriters: whoever writes, each keeps its own order and nothing is lost.
+// TestManyWriters: the order of each writer is preserved and no record is lost.
 func TestManyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines := &place{}, &place{}
@@ -235,7 +235,7 @@ func TestManyWriters(t *testing.T) {
 	})
 }
 
-// TestPassingFailureLosesNothing, and the other place does not notice.
+// TestPassingFailureLosesNothing: a temporary failure of one place loses no record, and the other place is not affected.
 func TestPassingFailureLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines, logged := &place{fail: errAway}, &place{}, &tape{}
@@ -267,9 +267,9 @@ func TestPassingFailureLosesNothing(t *testing.T) {
 	})
 }
 
-// TestHangingPlaceHoldsUpNobody: neither the writer of records nor the other place,
-// and the attempt is given a time.
-func TestHangingPlaceHoldsUpNobody(t *testing.T) {
+// TestHangingPlaceDelaysNoOther: a hanging place delays neither the writer of records nor the other place, and its
+// attempt has a timeout.
+func TestHangingPlaceDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines := &place{hang: make(chan struct{})}, &place{}
 		l := New(Options{Stream: stream, Lines: lines})
@@ -292,7 +292,7 @@ func TestHangingPlaceHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestLag: how long the oldest record has waited that a place has not taken, over batches and failures.
+// TestLag: the age of the oldest record that a place lacks, over batches and failures.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines := &place{hang: make(chan struct{})}, &place{}
@@ -317,13 +317,13 @@ func TestLag(t *testing.T) {
 			l.Write(call(i)) // a second younger than the batch before it
 		}
 		old := stream.hang
-		stream.set(func(p *place) { close(old); p.hang = make(chan struct{}) }) // the first goes, and its successors wait
+		stream.set(func(p *place) { close(old); p.hang = make(chan struct{}) }) // the first is written, and its successors wait
 		is(time.Second)
 		<-time.After(time.Second)
 		is(2 * time.Second)
 		old = stream.hang
 		l.Write(call(0))
-		stream.set(func(p *place) { close(old); p.hang = make(chan struct{}) }) // a batch goes
+		stream.set(func(p *place) { close(old); p.hang = make(chan struct{}) }) // a batch is written
 		is(time.Second)
 		old = stream.hang
 		stream.set(func(p *place) { close(old); p.hang = nil })
@@ -332,14 +332,14 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// TestFullQueueDropsTheNewest, counts it and says so once a second at most.
+// TestFullQueueDropsTheNewest: a full queue drops the newest record, counts it and logs it at most once a second.
 func TestFullQueueDropsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines, logged := &place{fail: errAway}, &place{}, &tape{}
 		l := New(Options{Stream: stream, Lines: lines, Queue: 5, Logger: logged.logger()})
 		for i := range 50 {
 			l.Write(call(i))
-			synctest.Wait() // the file keeps up
+			synctest.Wait() // the file has all records
 			<-time.After(100 * time.Millisecond)
 		}
 		if got := l.Stats().Stream; got.Dropped != 45 || got.Waiting != 5 {
@@ -370,7 +370,7 @@ func TestFullQueueDropsTheNewest(t *testing.T) {
 	})
 }
 
-// TestWaitingBytesAreBounded, whatever the number of records.
+// TestWaitingBytesAreBounded: the waiting bytes are limited, whatever the number of records.
 func TestWaitingBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream := &place{fail: errAway}
@@ -389,12 +389,12 @@ func TestWaitingBytesAreBounded(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.stream.bytes != 0 {
-			t.Errorf("%d bytes wait where nothing waits", l.stream.bytes)
+			t.Errorf("%d bytes wait without a record", l.stream.bytes)
 		}
 	})
 }
 
-// TestCloseGivesUp when its time is over, and says what is lost.
+// TestCloseGivesUp: Close returns after its time and reports the lost records.
 func TestCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, lines, logged := &place{fail: errAway}, &place{}, &tape{}
@@ -420,7 +420,7 @@ func TestCloseGivesUp(t *testing.T) {
 	})
 }
 
-// TestCloseTriesAtOnce: a pause after a failure does not make a program's end longer.
+// TestCloseTriesAtOnce: the pause after a failure does not delay Close.
 func TestCloseTriesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream := &place{fail: errAway}
@@ -437,10 +437,10 @@ func TestCloseTriesAtOnce(t *testing.T) {
 	})
 }
 
-// TestCloseDoesNotWaitForAStuckWrite.
+// TestCloseDoesNotWaitForAStuckWrite: a stuck write does not delay Close.
 func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stream := &place{hang: make(chan struct{}), deaf: true}
+		stream := &place{hang: make(chan struct{}), stuck: true}
 		l := New(Options{Stream: stream})
 		l.Write(call(0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -453,7 +453,7 @@ func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
 	})
 }
 
-// TestTornWriteRepeatsNoLine: a disk that is full in the middle of a batch.
+// TestTornWriteRepeatsNoLine: the disk is full in the middle of a batch.
 func TestTornWriteRepeatsNoLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		line, err := marshal(Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", ToolCall: ToolCall{CallID: "0"}, OK: true, Time: time.Now()})
@@ -463,10 +463,10 @@ func TestTornWriteRepeatsNoLine(t *testing.T) {
 		n := len(line)
 		for _, c := range []struct {
 			tears   []int // bytes after the first line
-			foreign int   // lines that are torn for good
+			foreign int   // lines that remain torn
 		}{
 			{[]int{1}, 1},
-			{[]int{n - 1}, 0}, // a line that lacks its break alone is whole
+			{[]int{n - 1}, 0}, // a line that lacks only its break is whole
 			{[]int{n}, 0},
 			{[]int{n + 1}, 1},
 			{[]int{2*n + 10}, 1},
@@ -476,7 +476,7 @@ func TestTornWriteRepeatsNoLine(t *testing.T) {
 			lines := &place{fail: errAway}
 			l := New(Options{Lines: lines})
 			l.Write(call(0))
-			synctest.Wait() // it is tried alone, so that the others wait and are one batch
+			synctest.Wait() // it is written alone, so that the others wait for one batch
 			for i := 1; i < 6; i++ {
 				l.Write(call(i))
 			}
@@ -501,8 +501,8 @@ func TestTornWriteRepeatsNoLine(t *testing.T) {
 	})
 }
 
-// TestNothingIsHeldThatIsNotWritten: without arguments none wait either.
-func TestNothingIsHeldThatIsNotWritten(t *testing.T) {
+// TestUnwrittenArgumentsAreNotHeld: arguments that are not written do not wait either.
+func TestUnwrittenArgumentsAreNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, a := range []Arguments{"", ArgumentsNone, "everything"} {
 			lines := &place{}
@@ -517,7 +517,7 @@ func TestNothingIsHeldThatIsNotWritten(t *testing.T) {
 	})
 }
 
-// TestArgumentsDoNotWait where they will not be written.
+// TestArgumentsDoNotWait: arguments do not wait if they will not be written.
 func TestArgumentsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Stream: &place{fail: errAway}})
@@ -538,7 +538,7 @@ func TestArgumentsDoNotWait(t *testing.T) {
 	})
 }
 
-// TestNoPlace: a Log without one takes records and is closed like any other.
+// TestNoPlace: a Log without a place takes records and is closed like any other.
 func TestNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
@@ -550,7 +550,7 @@ func TestNoPlace(t *testing.T) {
 	})
 }
 
-// BenchmarkWrite is what a caller pays for a record.
+// BenchmarkWrite measures the cost of a record for its caller.
 func BenchmarkWrite(b *testing.B) {
 	for _, a := range []Arguments{ArgumentsNone, ArgumentsRedacted} {
 		b.Run(string(a), func(b *testing.B) {
@@ -618,7 +618,7 @@ func TestWritten(t *testing.T) {
 			t.Error(err)
 		}
 		if write("c4")() {
-			t.Error("a record that came after Close counts as written")
+			t.Error("a record after Close counts as written")
 		}
 	})
 }

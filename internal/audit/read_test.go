@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 		{"a last line without its break", line(0) + strings.TrimSpace(line(1)), calls(0, 2), Report{Records: 2}},
 		{"a torn last line", line(0) + line(1)[:40], calls(0, 1), Report{Records: 1, Torn: true}},
 		{"a torn line between", line(0) + line(1)[:40] + "\n" + line(2), []string{"0", "2"}, Report{Records: 2, Foreign: 1}},
-		{"somebody else's lines", "voicegw listens\n\n" + line(0) + `{"time":"2026-11-20T10:00:00Z","level":"INFO","msg":"x"}` + "\n[1]\nnull\n" + line(1), calls(0, 2), Report{Records: 2, Foreign: 4}},
+		{"foreign lines", "voicegw listens\n\n" + line(0) + `{"time":"2026-11-20T10:00:00Z","level":"INFO","msg":"x"}` + "\n[1]\nnull\n" + line(1), calls(0, 2), Report{Records: 2, Foreign: 4}},
 		{"breaks of another system", strings.ReplaceAll(line(0)+line(1), "\n", "\r\n"), calls(0, 2), Report{Records: 2}},
 		{"a line that is too long", line(0) + strings.Repeat("x", 3*MaxLine) + "\n" + line(1), calls(0, 2), Report{Records: 2, TooLong: 1}},
 		{"the longest line", line(0) + strings.Repeat("x", MaxLine-1) + "\n" + line(1), calls(0, 2), Report{Records: 2, Foreign: 1}},
@@ -120,8 +120,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// FuzzParseLine: whatever a line is, it is a record or it is not; and a record can be
-// written again, bounded, and read as the same.
+// FuzzParseLine: any line is a record or is refused; a record can be written again, within the limits, and read as the
+// same.
 func FuzzParseLine(f *testing.F) {
 	r := fullRecord()
 	f.Add(bytes.TrimSpace(encode(&r, ArgumentsFull)))
@@ -145,7 +145,7 @@ func FuzzParseLine(f *testing.F) {
 			}
 			again, err := ParseLine(once)
 			if err != nil {
-				t.Fatalf("%s does not come back: %v", once, err)
+				t.Fatalf("%s cannot be read back: %v", once, err)
 			}
 			if a == ArgumentsRedacted {
 				continue // the kinds of kinds are another text

@@ -22,7 +22,7 @@ func TestOutcomes(t *testing.T) {
 		{"failed", red, Record{Delivered: true}},
 		{"expired", yellow, Record{Event: EventConfirmation, Approval: Approval{Confirmation: "expired"}}},
 		{"refused A,B", yellow, Record{Event: EventIntent, Refused: []registry.IntentType{"A", "B"}}},
-		{"what comes next year", yellow, Record{Event: "what comes next year"}},
+		{"a future outcome", yellow, Record{Event: "a future outcome"}},
 	} {
 		if tt.r.Event == "" {
 			tt.r.Event = EventTool
@@ -33,8 +33,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestOnATerminal: the outcome is coloured, and a line is not wider than the
-// terminal, colours not counted.
+// TestOnATerminal: the outcome is coloured, and a line without its colours is not wider than the terminal.
 func TestOnATerminal(t *testing.T) {
 	r := Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", OK: true, Delivered: true, Approval: Approval{Confirmation: strings.Repeat("x", 300)}}
 	for _, width := range []int{0, 40, 80, 120, 160} {

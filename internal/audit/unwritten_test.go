@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestUnwritten: records are held until they are written, and Wait waits for those, up to its limit.
+// TestUnwritten: records are held until they are written, and Wait waits for them, up to its limit.
 func TestUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u Unwritten

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestKeys: one that was made is read again; what is not exactly of that form is no key, and what
-// could be guessed is invalid, too.
+// TestKeys: a new key can be read again; a text of another form is no key, and guessable keys are invalid.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
@@ -48,7 +47,7 @@ func TestKeys(t *testing.T) {
 		"not base64url":           aKey[:len(aKey)-1] + "+",
 		"with a line break":       aKey[:30] + "\n" + aKey[31:],
 		"a space before":          " " + aKey,
-		"all the same":            "vgk_0123abcd_" + strings.Repeat("A", 43),
+		"one character only":      "vgk_0123abcd_" + strings.Repeat("A", 43),
 		"a few characters":        "vgk_0123abcd_" + strings.Repeat("abcd", 10) + "abA",
 		"a password, often":       "vgk_0123abcd_" + strings.Repeat("Passw0rd", 6)[:42] + "A",
 		"letters that look alike": strings.Replace(aKey, "e", "е", 1),
@@ -59,7 +58,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestHashes: 64 digits and nothing else.
+// TestHashes: a hash has exactly 64 digits.
 func TestHashes(t *testing.T) {
 	h := NewAPIKey().Hash()
 	for _, text := range []string{h.String(), strings.ToUpper(h.String())} {
@@ -74,7 +73,7 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is read as a key is written so, and no other text is the same key.
+// FuzzParse: a parsed key is written as it was read, and no other text is the same key.
 func FuzzParse(f *testing.F) {
 	f.Add(aKey)
 	f.Add("vgk_0123abcd_" + strings.Repeat("A", 43))

@@ -30,7 +30,7 @@ type signer struct {
 	key      crypto.Signer
 }
 
-// rsaKey is made once: it takes long.
+// rsaKey is made once because it is slow.
 var rsaKey = sync.OnceValue(func() crypto.Signer {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -57,7 +57,7 @@ func newSigner(t *testing.T, kid, alg string) signer {
 	return s
 }
 
-// jwk is the public key as an issuer publishes it.
+// jwk is the public key in the form that an issuer publishes.
 func (s signer) jwk() map[string]any {
 	b64 := base64.RawURLEncoding.EncodeToString
 	m := map[string]any{"kid": s.kid, "alg": s.alg, "use": "sig"}
@@ -77,7 +77,7 @@ func (s signer) jwk() map[string]any {
 	return m
 }
 
-// published is the set of some keys.
+// published is a set of keys.
 func published(keys ...map[string]any) []byte {
 	text, err := json.Marshal(map[string]any{"keys": keys})
 	if err != nil {
@@ -86,7 +86,7 @@ func published(keys ...map[string]any) []byte {
 	return text
 }
 
-// token signs claims; header overrides the token's header, where a nil removes one.
+// token signs claims; header overrides the token's header, where a nil removes a field.
 func token(t *testing.T, method jwt.SigningMethod, key any, header, claims map[string]any) string {
 	t.Helper()
 	made := jwt.NewWithClaims(method, jwt.MapClaims(claims))
@@ -109,7 +109,7 @@ func (s signer) token(t *testing.T, claims map[string]any) string {
 	return token(t, jwt.GetSigningMethod(s.alg), s.key, map[string]any{"kid": s.kid}, claims)
 }
 
-// valid are the claims of a token that opens the gateway, with changes; a nil removes one.
+// valid are the claims of a valid token, with changes; a nil removes a claim.
 func valid(changes map[string]any) map[string]any {
 	now := time.Now()
 	claims := map[string]any{
@@ -138,7 +138,7 @@ func newAuth(t *testing.T, o Options) *Authenticator {
 	return a
 }
 
-// refusedFor returns the reason for which a secret is refused; empty if it is not.
+// refusedFor returns the reason for which a secret is refused; empty if it is accepted.
 func refusedFor(a *Authenticator, secret string) string {
 	_, err := a.Check(context.Background(), secret)
 	var why *RefusedError
@@ -151,11 +151,10 @@ func refusedFor(a *Authenticator, secret string) string {
 	return ""
 }
 
-// TestTokens: of all that a token can be, only what the issuer has made for this gateway and for this
-// moment opens it.
+// TestTokens: only a token made by the issuer for this gateway and this time is accepted.
 func TestTokens(t *testing.T) {
 	rs, es, ed := newSigner(t, "r", "RS256"), newSigner(t, "e", "ES256"), newSigner(t, "d", "EdDSA")
-	free := rs.jwk() // it does not say for which algorithm it is
+	free := rs.jwk() // it names no algorithm
 	free["kid"] = "free"
 	delete(free, "alg")
 	a := newAuth(t, Options{Issuers: []Issuer{theIssuer(rs.jwk(), es.jwk(), ed.jwk(), free)}})
@@ -193,7 +192,7 @@ func TestTokens(t *testing.T) {
 		"a user that is an address":   {plain(map[string]any{"sub": "192.0.2.7"}), ReasonToken},
 		"a user without a name":       {plain(map[string]any{"sub": "anonymous:x"}), ReasonToken},
 		"a user that is a key":        {plain(map[string]any{"sub": "key:0123abcd"}), ReasonToken},
-		"a user that nobody sees":     {plain(map[string]any{"sub": "ada\u200b"}), ReasonToken},
+		"an invisible user":           {plain(map[string]any{"sub": "ada\u200b"}), ReasonToken},
 		"no algorithm":                {token(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, map[string]any{"kid": "r"}, valid(nil)), ReasonToken},
 		"a public key as a secret":    {token(t, jwt.SigningMethodHS256, asPEM, map[string]any{"kid": "r"}, valid(nil)), ReasonToken},
 		"its bytes as a secret":       {token(t, jwt.SigningMethodHS256, public, map[string]any{"kid": "r"}, valid(nil)), ReasonToken},
@@ -244,7 +243,7 @@ func spliced(token, other string) string {
 	return a[0] + "." + b[1] + "." + a[2]
 }
 
-// TestScopesOfTokens: a token has of its scopes those that its issuer may give.
+// TestScopesOfTokens: a token has those of its scopes that its issuer may grant.
 func TestScopesOfTokens(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim string
@@ -256,7 +255,7 @@ func TestScopesOfTokens(t *testing.T) {
 		"a list with others": {"permissions", []any{"chat", 7, nil}, ScopeChat},
 		"none":               {"scope", nil, 0},
 		"an object":          {"scope", map[string]any{"voice": true}, 0},
-		"no claim is asked":  {"", "nothing", ScopeVoice | ScopeChat},
+		"no scopes claim":    {"", "nothing", ScopeVoice | ScopeChat},
 	} {
 		key := newSigner(t, "d", "EdDSA")
 		i := theIssuer(key.jwk())
@@ -272,7 +271,7 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
-// TestIssuersApart: each issuer has its own keys, users and type; its secret is no other's.
+// TestIssuersApart: each issuer has its own keys, users and type; its secret is valid for no other.
 func TestIssuersApart(t *testing.T) {
 	key := newSigner(t, "d", "EdDSA")
 	one, two := theIssuer(key.jwk()), theIssuer()
@@ -306,7 +305,7 @@ func TestIssuersApart(t *testing.T) {
 	}
 }
 
-// TestKeySets: which keys of a set count.
+// TestKeySets: the usable keys of a set.
 func TestKeySets(t *testing.T) {
 	key := newSigner(t, "d", "EdDSA")
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -330,23 +329,23 @@ func TestKeySets(t *testing.T) {
 		want int // keys; 0 means an error
 		says string
 	}{
-		"one":                       {published(key.jwk()), 1, ""},
-		"two":                       {published(key.jwk(), other), 2, ""},
-		"as many as may be":         {published(many[1:]...), maxSetKeys, ""},
-		"too many":                  {published(many...), 0, "the maximum is 64"},
-		"too large":                 {append(published(key.jwk()), make([]byte, maxSetBytes)...), 0, "the maximum is"},
-		"without a kid":             {published(change("kid", nil)), 0, "no kid"},
-		"for encryption":            {published(change("use", "enc")), 0, "signatures"},
-		"for signing alone":         {published(change("key_ops", []string{"sign"})), 0, "signatures"},
-		"symmetric":                 {published(map[string]any{"kty": "oct", "kid": "1", "k": "c2VjcmV0"}), 0, "symmetric"},
-		"of an unknown kind":        {published(change("crv", "Ed448")), 0, "cannot be read"},
-		"for agreement":             {published(change("crv", "X25519")), 0, ""},
-		"a short RSA key":           {published(signer{"s", "RS256", small}.jwk()), 0, "1024 bits"},
-		"one that cannot be beside": {published(change("crv", "Ed448"), other), 1, ""},
-		"one kid twice":             {published(key.jwk(), key.jwk()), 0, `"d"`},
-		"nothing in it":             {published(), 0, ""},
-		"not a set":                 {[]byte(`[]`), 0, "JSON Web Key Set"},
-		"not JSON":                  {[]byte(`-----BEGIN PUBLIC KEY-----`), 0, "JSON Web Key Set"},
+		"one":                              {published(key.jwk()), 1, ""},
+		"two":                              {published(key.jwk(), other), 2, ""},
+		"the maximum":                      {published(many[1:]...), maxSetKeys, ""},
+		"too many":                         {published(many...), 0, "the maximum is 64"},
+		"too large":                        {append(published(key.jwk()), make([]byte, maxSetBytes)...), 0, "the maximum is"},
+		"without a kid":                    {published(change("kid", nil)), 0, "no kid"},
+		"for encryption":                   {published(change("use", "enc")), 0, "signatures"},
+		"for signing alone":                {published(change("key_ops", []string{"sign"})), 0, "signatures"},
+		"symmetric":                        {published(map[string]any{"kty": "oct", "kid": "1", "k": "c2VjcmV0"}), 0, "symmetric"},
+		"of an unknown kind":               {published(change("crv", "Ed448")), 0, "cannot be read"},
+		"for agreement":                    {published(change("crv", "X25519")), 0, ""},
+		"a short RSA key":                  {published(signer{"s", "RS256", small}.jwk()), 0, "1024 bits"},
+		"an unusable key and a usable one": {published(change("crv", "Ed448"), other), 1, ""},
+		"one kid twice":                    {published(key.jwk(), key.jwk()), 0, `"d"`},
+		"nothing in it":                    {published(), 0, ""},
+		"not a set":                        {[]byte(`[]`), 0, "JSON Web Key Set"},
+		"not JSON":                         {[]byte(`-----BEGIN PUBLIC KEY-----`), 0, "JSON Web Key Set"},
 	} {
 		keys, err := parseKeySet(tc.set)
 		if len(keys) != tc.want || (err == nil) != (tc.want > 0) || err != nil && !strings.Contains(err.Error(), tc.says) {
@@ -358,8 +357,8 @@ func TestKeySets(t *testing.T) {
 	}
 }
 
-// TestIssuersThatCannotBe: what would let in more than was meant makes no Authenticator.
-func TestIssuersThatCannotBe(t *testing.T) {
+// TestInvalidIssuers: settings that would let in more than intended make no Authenticator.
+func TestInvalidIssuers(t *testing.T) {
 	key := newSigner(t, "d", "EdDSA")
 	for name, change := range map[string]func(*Issuer){
 		"no audience":                 func(i *Issuer) { i.Audience = nil },

@@ -27,8 +27,8 @@ func keyOf(k APIKey, change func(*Key)) Key {
 	return out
 }
 
-// TestKeysOpen: a key opens as long as it lasts; whoever shows another secret, or the id of no key,
-// learns only that it does not open.
+// TestKeysOpen: a key is accepted until it expires; the answer to another secret, or to an unknown id, is only that it is
+// wrong.
 func TestKeysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, bound, ending, other := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
@@ -66,9 +66,9 @@ func TestKeysOpen(t *testing.T) {
 	})
 }
 
-// TestWhoNeedsNothing: without keys and issuers whoever comes may talk and write; with one of them,
-// nobody without credentials may anything.
-func TestWhoNeedsNothing(t *testing.T) {
+// TestCredentialsRequired: without keys and issuers every caller may talk and write; with one of them, no caller without
+// credentials may do anything.
+func TestCredentialsRequired(t *testing.T) {
 	key := NewAPIKey()
 	for name, tc := range map[string]struct {
 		o    Options
@@ -95,7 +95,7 @@ func TestWhoNeedsNothing(t *testing.T) {
 	}
 }
 
-// TestAdmits: which of those who were let in would be refused after another configuration has come.
+// TestAdmits: the earlier callers that a new configuration would refuse.
 func TestAdmits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stays, goes, ends, moves, again := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
@@ -167,8 +167,7 @@ func TestAdmits(t *testing.T) {
 	})
 }
 
-// TestLapses: a session ends with its credentials only if that is wanted; the end of a key is the configured
-// one, that of a token its own.
+// TestLapses: a session ends with its credentials only if configured; a key has its configured end, a token its own.
 func TestLapses(t *testing.T) {
 	key, soon, late := NewAPIKey(), time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
 	issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
@@ -190,8 +189,7 @@ func TestLapses(t *testing.T) {
 	}
 }
 
-// TestGrants: what tools may read for a key or for a token: what the configuration and, of a token, its
-// issuer have given it.
+// TestGrants: the scopes of a key or a token for tools: those of the configuration and, for a token, of its issuer.
 func TestGrants(t *testing.T) {
 	key, signer := NewAPIKey(), newSigner(t, "d", "EdDSA")
 	issuer := theIssuer(signer.jwk())
@@ -227,7 +225,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// pass lets time pass, which is not real: the tests are in a bubble of synctest.
+// pass advances the fake time of synctest.
 func pass(d time.Duration) { <-time.After(d) }
 
 // sorted joins names in their order.
@@ -235,7 +233,7 @@ func sorted(names []string) string {
 	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }
 
-// TestBearer: what the header Authorization may look like.
+// TestBearer: the accepted forms of the header Authorization.
 func TestBearer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		headers []string
@@ -245,13 +243,13 @@ func TestBearer(t *testing.T) {
 		"plain":           {[]string{"Bearer abc"}, "abc", nil},
 		"in small":        {[]string{"bearer abc"}, "abc", nil},
 		"more spaces":     {[]string{"BEARER   a.b-c_d~e/f+g="}, "a.b-c_d~e/f+g=", nil},
-		"as much as may":  {[]string{"Bearer " + strings.Repeat("x", maxBearer)}, strings.Repeat("x", maxBearer), nil},
+		"the maximum":     {[]string{"Bearer " + strings.Repeat("x", maxBearer)}, strings.Repeat("x", maxBearer), nil},
 		"more":            {[]string{"Bearer " + strings.Repeat("x", maxBearer+1)}, "", ErrBearer},
 		"none":            {nil, "", ErrNoCredentials},
 		"two":             {[]string{"Bearer abc", "Bearer abc"}, "", ErrAmbiguous},
 		"empty":           {[]string{""}, "", ErrBearer},
 		"the scheme":      {[]string{"Bearer"}, "", ErrBearer},
-		"nothing behind":  {[]string{"Bearer  "}, "", ErrBearer},
+		"no secret":       {[]string{"Bearer  "}, "", ErrBearer},
 		"another scheme":  {[]string{"Basic abc"}, "", ErrBearer},
 		"no scheme":       {[]string{"abc"}, "", ErrBearer},
 		"a longer scheme": {[]string{"Bearers abc"}, "", ErrBearer},
@@ -282,7 +280,7 @@ func FuzzBearer(f *testing.F) {
 	})
 }
 
-// FuzzCheck: no text opens a gateway whose keys it does not hold, and none stops it.
+// FuzzCheck: no text opens a gateway without the right keys, and none crashes it.
 func FuzzCheck(f *testing.F) {
 	a, err := New(Options{OperatorKey: "0123456789abcdef", Keys: []Key{{ID: "0123abcd", Name: "a"}}, Issuers: []Issuer{{
 		Name: "example", Issuer: "i", Audience: []string{"voicegw"}, Secret: []byte(strings.Repeat("k", MinSecret)), Scopes: AllScopes,
@@ -305,8 +303,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzKeySet: a set holds at most so many keys, each with a kid; a file of another form has one without,
-// or several with one each.
+// FuzzKeySet: a set has a limited number of keys, each with a kid; a file of another form has one without, or several
+// with one each.
 func FuzzKeySet(f *testing.F) {
 	f.Add([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`))
 	f.Add([]byte(`{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AA","y":"AA"},{"kty":"RSA","kid":"2","n":"AQAB","e":"AQAB"}]}`))

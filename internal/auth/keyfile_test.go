@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// inPEM writes a public key as a file has it; kid may be empty.
+// inPEM writes a public key in the form of a file; kid may be empty.
 func (s signer) inPEM(t *testing.T, kid string) string {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
@@ -30,7 +30,7 @@ func block(kind string, der []byte, kid string) string {
 	return string(pem.EncodeToMemory(b))
 }
 
-// certificate returns a certificate of a key, signed by itself.
+// certificate returns a self-signed certificate of a key.
 func (s signer) certificate(t *testing.T) string {
 	t.Helper()
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "id"}, NotAfter: time.Now().Add(time.Hour)}
@@ -41,7 +41,7 @@ func (s signer) certificate(t *testing.T) string {
 	return block("CERTIFICATE", der, "")
 }
 
-// TestKeyFilesInPEM: which tokens a file of keys in PEM opens, and which files are refused.
+// TestKeyFilesInPEM: the tokens that a PEM file of keys accepts, and the refused files.
 func TestKeyFilesInPEM(t *testing.T) {
 	rs, es, ed := newSigner(t, "r", "RS256"), newSigner(t, "e", "ES256"), newSigner(t, "d", "EdDSA")
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -58,7 +58,7 @@ func TestKeyFilesInPEM(t *testing.T) {
 		file   string
 		opens  []string
 		closed []string
-		says   string // why the file is refused
+		says   string // the reason of the refusal
 	}{
 		"one key":                {rs.inPEM(t, ""), []string{named(rs), nameless(rs)}, []string{named(es), nameless(newSigner(t, "r", "EdDSA"))}, ""},
 		"a certificate":          {es.certificate(t), []string{nameless(es)}, []string{named(rs)}, ""},

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestOwn: it is made once, of 256 bits, for its owner alone, and several processes that
-// make it at once have the same one.
+// TestOwn: the key is made once, with 256 bits, readable by its owner only; several processes that make it at once get
+// the same one.
 func TestOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	if _, err := ReadOperatorKey(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +47,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreRefused: with words, and without the key.
+// TestFilesThatAreRefused: each error has a reason and does not show the key.
 func TestFilesThatAreRefused(t *testing.T) {
 	good := strings.Repeat("5ec2e7", 11)[:64]
 	write := func(text string, mode os.FileMode) func(string) error {
@@ -57,7 +57,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		make func(string) error
-		word string // of the error; empty for a key that is read
+		word string // of the error; empty for an accepted key
 	}{
 		"as it is made":      {write(good+"\n", 0o600), ""},
 		"for its owner only": {write(good, 0o400), ""},

@@ -7,8 +7,8 @@ import (
 	"voicegw/internal/user"
 )
 
-// TestWhatAPrincipalMay: admin has every scope; a principal that is bound to a user names no other.
-func TestWhatAPrincipalMay(t *testing.T) {
+// TestPrincipalRights: admin has every scope; a principal that is bound to a user names no other.
+func TestPrincipalRights(t *testing.T) {
 	ada := user.Must("ada")
 	for name, tc := range map[string]struct {
 		p            Principal
@@ -26,13 +26,13 @@ func TestWhatAPrincipalMay(t *testing.T) {
 			t.Errorf("%s: %+v", name, tc.p)
 		}
 		if tc.p.IsZero() != (name == "nobody") {
-			t.Errorf("%s is nobody: %v", name, tc.p.IsZero())
+			t.Errorf("%s is no principal: %v", name, tc.p.IsZero())
 		}
 	}
 }
 
-// TestTheContextHasThePrincipal: the nearest one, or nobody.
-func TestTheContextHasThePrincipal(t *testing.T) {
+// TestPrincipalInContext: the nearest principal counts, or none.
+func TestPrincipalInContext(t *testing.T) {
 	p := Principal{Kind: KindKey, ID: "key:abc", Scopes: ScopeVoice}
 	ctx := With(context.Background(), p)
 	if From(ctx) != p || From(With(ctx, Principal{})) != (Principal{}) || From(context.Background()) != (Principal{}) {

@@ -22,9 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // identity answers for an issuer, without a socket. Its methods may be used concurrently.
 type identity struct {
 	mu      sync.Mutex        // guards the following fields
-	answers map[string]string // by address; a missing one means that it cannot be reached
+	answers map[string]string // by address; a missing one is unreachable
 	status  int               // of each answer; 0 means 200
-	takes   time.Duration     // until it answers
+	takes   time.Duration     // until the answer
 	asked   []string
 }
 
@@ -60,7 +60,7 @@ func (i *identity) set(change func()) {
 	change()
 }
 
-// fetches is how often the keys were asked for.
+// fetches is the number of requests for the keys.
 func (i *identity) fetches() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -69,7 +69,7 @@ func (i *identity) fetches() int {
 
 const keysAt = "https://id.example/keys"
 
-// remote is an Authenticator whose issuer publishes its keys at keysAt.
+// remote is an Authenticator with an issuer that publishes its keys at keysAt.
 func remote(t *testing.T, i *identity, log io.Writer) *Authenticator {
 	t.Helper()
 	issuer := theIssuer()
@@ -96,8 +96,8 @@ func (i *identity) publish(keys ...signer) {
 	i.set(func() { i.answers[keysAt] = string(published(all...)) })
 }
 
-// TestKeysAreFetched: at the start, without anybody having to wait for them, each refreshEvery, and when a
-// token names one that is not known.
+// TestKeysAreFetched: keys are fetched at the start, without delaying it, every refreshEvery, and when a token names an
+// unknown one.
 func TestKeysAreFetched(t *testing.T) {
 	first, second := newSigner(t, "1", "EdDSA"), newSigner(t, "2", "EdDSA")
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestKeysAreFetched(t *testing.T) {
 	})
 }
 
-// TestStormOfUnknownKids: a client that invents kids causes one fetch a minute more, and keeps no other client out.
+// TestStormOfUnknownKids: a client that invents kids causes one extra fetch a minute, and blocks no other client.
 func TestStormOfUnknownKids(t *testing.T) {
 	key, next := newSigner(t, "1", "EdDSA"), newSigner(t, "next", "EdDSA")
 	synctest.Test(t, func(t *testing.T) {
@@ -165,13 +165,12 @@ func TestStormOfUnknownKids(t *testing.T) {
 			t.Errorf("%d fetches in %d minutes", n, minutes)
 		}
 		if reason := refusedFor(a, next.token(t, valid(nil))); reason != "" {
-			t.Errorf("the key that came in the storm: %q", reason)
+			t.Errorf("the key published during the storm: %q", reason)
 		}
 	})
 }
 
-// TestRotationUnderLoad: when the issuer changes its key, no token of the old one or of the new one is
-// refused, however many come at once.
+// TestRotationUnderLoad: when the issuer changes its key, no token of the old or the new key is refused, under any load.
 func TestRotationUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := newSigner(t, "0", "EdDSA")
@@ -206,8 +205,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	})
 }
 
-// TestKeysAway: a gateway whose issuer is away says so, tries again each minute, and goes on with the
-// keys that it has for a day; then nobody knows whether they were withdrawn.
+// TestKeysAway: a gateway with an unreachable issuer reports it, retries each minute, and uses its keys for a day; then
+// they could have been withdrawn.
 func TestKeysAway(t *testing.T) {
 	key := newSigner(t, "1", "EdDSA")
 	synctest.Test(t, func(t *testing.T) {
@@ -267,8 +266,8 @@ func TestKeysAway(t *testing.T) {
 	})
 }
 
-// TestBadAnswers: whatever the address answers instead of keys, the keys that there are stay, nothing
-// is followed, and a slow answer ends after five seconds.
+// TestBadAnswers: after any wrong answer the old keys stay, no redirect is followed, and a slow answer ends after five
+// seconds.
 func TestBadAnswers(t *testing.T) {
 	key := newSigner(t, "1", "EdDSA")
 	for name, change := range map[string]func(*identity){
@@ -307,8 +306,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsMayLeave: a request that waits for keys ends with its client.
-func TestWhoWaitsMayLeave(t *testing.T) {
+// TestWaitingRequestEnds: a request that waits for keys ends with its client.
+func TestWaitingRequestEnds(t *testing.T) {
 	key := newSigner(t, "1", "EdDSA")
 	synctest.Test(t, func(t *testing.T) {
 		id := publishes(key)
@@ -324,8 +323,8 @@ func TestWhoWaitsMayLeave(t *testing.T) {
 	})
 }
 
-// TestDiscovery: the issuer says where its keys are, if it is the one that was meant, and only where
-// nobody can change them on their way.
+// TestDiscovery: the issuer's document gives the address of its keys, if it is of the right issuer and the address is
+// protected against changes in transit.
 func TestDiscovery(t *testing.T) {
 	key := newSigner(t, "1", "EdDSA")
 	const at = "https://id.example/.well-known/openid-configuration"
@@ -333,15 +332,15 @@ func TestDiscovery(t *testing.T) {
 		told string
 		ok   bool
 	}{
-		"as it should be":       {`{"issuer":"https://id.example","jwks_uri":"` + keysAt + `","more":1}`, true},
-		"another issuer":        {`{"issuer":"https://evil.example","jwks_uri":"` + keysAt + `"}`, false},
-		"almost the same":       {`{"issuer":"https://id.example/","jwks_uri":"` + keysAt + `"}`, false},
-		"no keys":               {`{"issuer":"https://id.example"}`, false},
-		"keys in clear":         {`{"issuer":"https://id.example","jwks_uri":"http://id.example/keys"}`, false},
-		"keys on this machine":  {`{"issuer":"https://id.example","jwks_uri":"http://127.0.0.1:1/keys"}`, true},
-		"a file":                {`{"issuer":"https://id.example","jwks_uri":"file:///etc/keys"}`, false},
-		"not JSON":              {`<html>`, false},
-		"nothing at that place": {``, false},
+		"as it should be":      {`{"issuer":"https://id.example","jwks_uri":"` + keysAt + `","more":1}`, true},
+		"another issuer":       {`{"issuer":"https://evil.example","jwks_uri":"` + keysAt + `"}`, false},
+		"almost the same":      {`{"issuer":"https://id.example/","jwks_uri":"` + keysAt + `"}`, false},
+		"no keys":              {`{"issuer":"https://id.example"}`, false},
+		"keys in clear":        {`{"issuer":"https://id.example","jwks_uri":"http://id.example/keys"}`, false},
+		"keys on this machine": {`{"issuer":"https://id.example","jwks_uri":"http://127.0.0.1:1/keys"}`, true},
+		"a file":               {`{"issuer":"https://id.example","jwks_uri":"file:///etc/keys"}`, false},
+		"not JSON":             {`<html>`, false},
+		"no document":          {``, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			id := publishes(key)
@@ -362,7 +361,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestAddresses: which addresses keys may come from.
+// TestAddresses: the allowed addresses of keys.
 func TestAddresses(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"https://id.example/keys": true, "https://id.example:8443": true, "http://localhost:1/keys": true, "http://127.0.0.1/keys": true, "http://[::1]:1/k": true,

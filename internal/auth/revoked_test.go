@@ -11,8 +11,8 @@ import (
 	"voicegw/internal/user"
 )
 
-// derived returns all that a principal can open: a session of its own, a ticket that it makes, a console, and a
-// ticket that the console makes.
+// derived returns all derived access of a principal: a session of its own, a ticket, a console, and a ticket made by the
+// console.
 func derived(by Principal) map[string]Principal {
 	console := ConsoleOf(by)
 	ticket := func(of Principal) Principal {
@@ -21,8 +21,8 @@ func derived(by Principal) map[string]Principal {
 	return map[string]Principal{"itself": by, "a ticket": ticket(by), "a console": console, "a console's ticket": ticket(console)}
 }
 
-// TestDerivedAccessEnds: whatever credentials have opened ends with them, whatever has become of them; and nothing
-// ends because of what other credentials have become, or because an issuer has one more key.
+// TestDerivedAccessEnds: access derived from credentials ends with them, however they end; other credentials, or an
+// additional key of an issuer, do not end it.
 func TestDerivedAccessEnds(t *testing.T) {
 	key, first, next := NewAPIKey(), newSigner(t, "1", "EdDSA"), newSigner(t, "2", "EdDSA")
 	secret := []byte("0123456789abcdef0123456789abcdef")
@@ -95,8 +95,8 @@ func TestDerivedAccessEnds(t *testing.T) {
 	}
 }
 
-// TestWithdrawnSigner: a session ends when its issuer does not publish the key any more that signed its token, and
-// goes on while the issuer cannot be reached.
+// TestWithdrawnSigner: a session ends when its issuer no longer publishes the key of its token, and continues while the
+// issuer is unreachable.
 func TestWithdrawnSigner(t *testing.T) {
 	first, second := newSigner(t, "1", "EdDSA"), newSigner(t, "2", "EdDSA")
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWithdrawnSigner(t *testing.T) {
 		id.set(func() { id.answers = map[string]string{} })
 		pass(2 * keysLife)
 		if a.Revoked(p) {
-			t.Error("it is revoked because the issuer is away")
+			t.Error("it is revoked because the issuer is unreachable")
 		}
 		id.set(func() { id.answers = was })
 		id.publish(second)

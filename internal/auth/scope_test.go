@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestScopesHaveNames: each scope has one name, by which it is found again.
+// TestScopesHaveNames: each scope has one name, and is found by it.
 func TestScopesHaveNames(t *testing.T) {
 	all := AllScopes.Names()
 	if len(all) != len(inOrder) {

@@ -27,8 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// raw serves what a handler of bytes writes after each request, for what net/http's own
-// server would not write.
+// raw serves the bytes of a handler after each request, for answers that net/http's own server would not write.
 func raw(t *testing.T, answer func(w io.Writer) error) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +52,7 @@ func raw(t *testing.T, answer func(w io.Writer) error) string {
 	return "http://" + l.Addr().String()
 }
 
-// endless writes text until nobody reads it any more.
+// endless writes text until its reader leaves.
 func endless(w io.Writer, text string) error {
 	block := []byte(strings.Repeat(text, 1+(32<<10)/len(text)))
 	for {
@@ -65,8 +64,7 @@ func endless(w io.Writer, text string) error {
 
 func begin(head string) string { return "HTTP/1.1 200 OK\r\n" + head + "\r\n" }
 
-// TestEveryBound: each endless answer ends at its bound, with words that name the service
-// and the bound.
+// TestEveryBound: each endless answer ends at its limit, with an error that names the service and the limit.
 func TestEveryBound(t *testing.T) {
 	limits := bounded.Limits{Service: "the oracle", Bytes: 4 << 20, Elements: 1000, Depth: 20, Piece: 64 << 10}
 	tests := map[string]struct {
@@ -201,8 +199,8 @@ func read(ctx context.Context, c *http.Client, url string) (int, error) {
 	return int(n), err
 }
 
-// TestEndlessFramingIsNetHTTPs: extensions of chunks and trailers without an end are cut
-// off by net/http itself, which is why nothing here counts them.
+// TestEndlessFramingIsNetHTTPs: net/http itself limits chunk extensions and trailers, so this package does not count
+// them.
 func TestEndlessFramingIsNetHTTPs(t *testing.T) {
 	tests := map[string]func(w io.Writer) error{
 		"an extension": func(w io.Writer) error {
@@ -231,8 +229,7 @@ func TestEndlessFramingIsNetHTTPs(t *testing.T) {
 	}
 }
 
-// TestTime: a server that says nothing, one that drips, and one that goes on and on are
-// each given their time and no more.
+// TestTime: a silent, a slow and an endless server each get their time and no more.
 func TestTime(t *testing.T) {
 	tests := map[string]struct {
 		answer func(c net.Conn)
@@ -290,8 +287,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestWithinTheBounds: what is within its bounds is handed on untouched, and the
-// connection is used again.
+// TestWithinTheBounds: an answer within its limits is passed on unchanged, and the connection is used again.
 func TestWithinTheBounds(t *testing.T) {
 	text := `{"a":[1,2,"},[{\"\\"],"b":{}}`
 	conns := atomic.Int64{}
@@ -328,7 +324,7 @@ func TestWithinTheBounds(t *testing.T) {
 	}
 }
 
-// TestTheCallersEndIsItsOwn: a context of the caller's that ends is no bound.
+// TestTheCallersEndIsItsOwn: the end of the caller's context is not reported as a limit.
 func TestTheCallersEndIsItsOwn(t *testing.T) {
 	url := raw(t, func(w io.Writer) error {
 		_, _ = io.WriteString(w, begin(""))
@@ -352,7 +348,7 @@ func TestTheCallersEndIsItsOwn(t *testing.T) {
 	}
 }
 
-// values is how many JSON values encoding/json finds.
+// values is the number of JSON values that encoding/json finds.
 func values(text []byte) (n int64) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	for {
@@ -366,8 +362,8 @@ func values(text []byte) (n int64) {
 	}
 }
 
-// FuzzJSON: what the guard lets through has at most twice as many values as the bound
-// says (an object's keys are tokens too), however it is cut into pieces.
+// FuzzJSON: text within the limit has at most twice as many values as the limit (an object's keys are tokens too),
+// whatever the size of the pieces.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2,"\\\"",{"b":null}]}`), 3)
 	f.Add([]byte(`["\u0022,[,[,[", "]`), 1)
@@ -384,8 +380,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// FuzzXML: what the guard lets through has no more start tags and attributes, and is
-// nested no deeper, than the bounds say.
+// FuzzXML: text within the limits has no more start tags and attributes, and no deeper nesting, than they allow.
 func FuzzXML(f *testing.F) {
 	for _, text := range []string{
 		`<a b="c>"><d/><![CDATA[<e>]]]></a>`, `<?xml version="1.0"?><a><!-- " --><b/><?x " ?><c/></a>`, `<!D "><a/>`, `<a><![CDATA["]]><b/><b/><b/><b/><b/></a>`, `<a><!--"--><b/><b/><b/><b/><b/></a>`, `<a><?x "?><b/><b/><b/><b/><b/></a>`, `<a><b></b><b></b></a>`,
@@ -419,8 +414,7 @@ func FuzzXML(f *testing.F) {
 	})
 }
 
-// FuzzEvents: between two empty lines of what is let through stand no more bytes than the
-// bound says.
+// FuzzEvents: in text within the limit, the bytes between two empty lines do not exceed it.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("data: a\n\ndata: b\r\n\r\n"), 3)
 	f.Add([]byte(strings.Repeat("a\n", 20)), 3)
@@ -442,7 +436,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// through reads text through the bounds, in pieces of cut bytes.
+// through reads text through the limits, in pieces of cut bytes.
 func through(text []byte, cut int, l bounded.Limits) ([]byte, error) {
 	from := roundTrip(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(text))}, nil

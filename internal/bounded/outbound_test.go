@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAddresses: which addresses are public, and which are never allowed.
+// TestAddresses: the public addresses, and those that are never allowed.
 func TestAddresses(t *testing.T) {
 	for address, want := range map[string][2]bool{
 		"93.184.215.14:443": {true, true}, "[2606:2800:220::1]:443": {true, true},

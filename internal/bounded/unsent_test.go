@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// put asks address with a transport of its own.
+// put sends a request with its own transport.
 func put(t *testing.T, ctx context.Context, address string, dial func(context.Context, string, string) (net.Conn, error)) error {
 	t.Helper()
 	transport := bounded.NewTransport()
@@ -32,11 +32,10 @@ func put(t *testing.T, ctx context.Context, address string, dial func(context.Co
 	return err
 }
 
-// TestUnsent: a request that never had a connection was not sent. Of all others nobody
-// knows, whatever has ended them.
+// TestUnsent: a request without a connection was not sent. For all others this is unknown, however they ended.
 func TestUnsent(t *testing.T) {
 	taken := make(chan struct{}, 1) // the server has the request
-	hold := make(chan struct{})     // until which it keeps it
+	hold := make(chan struct{})     // the server waits for it
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/reset":
@@ -70,7 +69,7 @@ func TestUnsent(t *testing.T) {
 			go func() { <-taken; cancel() }()
 			return put(t, ctx, srv.URL+"/hang", nil)
 		}(), false},
-		"a transport that tells nothing": {func() error {
+		"a transport without trace": {func() error {
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
 			_, err := bounded.Wrap(silent{}, bounded.Limits{}).RoundTrip(r)
 			return err
@@ -85,14 +84,14 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// dead asks with a context that has ended.
+// dead is a request with an ended context.
 func dead(t *testing.T, address string) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return put(t, ctx, address, nil)
 }
 
-// hangingDial asks where no connection comes before the context ends.
+// hangingDial is a dial that gets no connection before the context ends.
 func hangingDial(t *testing.T) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	return put(t, ctx, "http://127.0.0.1:1", func(dialing context.Context, _, _ string) (net.Conn, error) {

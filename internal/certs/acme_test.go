@@ -19,10 +19,10 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// pebble is the test authority of Let's Encrypt, and its version.
+// pebble is the test authority of Let's Encrypt, with its version.
 const pebble = "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1"
 
-// build returns the program, or skips the test where it cannot be fetched.
+// build returns the program, or skips the test if it cannot be downloaded.
 func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,8 +35,8 @@ func build(t *testing.T) string {
 	return filepath.Join(dir, "pebble")
 }
 
-// startPebble runs it, believing everybody who orders, and returns its directory, a client that trusts
-// it, and the root of what it issues.
+// startPebble runs it without checks of the orders, and returns its directory, a client that trusts it, and its root
+// certificate.
 func startPebble(t *testing.T) (directory string, client *http.Client, root func() *x509.Certificate) {
 	t.Helper()
 	program := build(t)
@@ -66,7 +66,7 @@ func startPebble(t *testing.T) (directory string, client *http.Client, root func
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the only way to end it
+		_ = cmd.Process.Kill() // its only way to end
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Log(out.String())
@@ -96,8 +96,8 @@ func startPebble(t *testing.T) (directory string, client *http.Client, root func
 	}
 }
 
-// TestOrderedCertificates: a certificate is ordered for each host before anybody asks, shown, kept in the
-// folder, and found there by the next process; for no other host is one ordered.
+// TestOrderedCertificates: a certificate is ordered for each host before the first handshake, used, stored in the folder,
+// and found there by the next process; no other host gets one.
 func TestOrderedCertificates(t *testing.T) {
 	directory, client, root := startPebble(t)
 	cache := filepath.Join(t.TempDir(), "certificates")
@@ -142,9 +142,9 @@ func TestOrderedCertificates(t *testing.T) {
 	}
 }
 
-// TestNoOrderByStrangers: handshakes order nothing. While the authority fails, it is asked once, a
-// client waits no longer than it wants to, and the end of Run ends a request that hangs.
-func TestNoOrderByStrangers(t *testing.T) {
+// TestNoOrderByHandshakes: handshakes order nothing. While the authority fails, it gets one request, a client waits no
+// longer than its own timeout, and the end of Run ends a hanging request.
+func TestNoOrderByHandshakes(t *testing.T) {
 	var mu sync.Mutex
 	asked := 0
 	hangs := make(chan struct{})
@@ -180,7 +180,7 @@ func TestNoOrderByStrangers(t *testing.T) {
 		leaves, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := s.orders["voice.example.com"].wait(leaves); err == nil || !strings.Contains(err.Error(), "no certificate for") {
-			t.Errorf("a client is told %v", err)
+			t.Errorf("a client gets %v", err)
 		}
 	}
 	if len(s.Expiry()) != 0 {

@@ -60,7 +60,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// order says what a certificate is like; the zero value is a valid one without a name.
+// wanted describes a certificate; the zero value is a valid one without a name.
 type wanted struct {
 	names   []string
 	serial  int64
@@ -116,7 +116,7 @@ func writeFile(t *testing.T, name string, data []byte) {
 	}
 }
 
-// shown makes a handshake with a store's settings, and returns the certificate that it showed.
+// shown makes a handshake with a store's settings, and returns the certificate that it got.
 func (a *authority) shown(s *Store, name string, change func(*tls.Config)) (*x509.Certificate, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
@@ -130,8 +130,8 @@ func (a *authority) shown(s *Store, name string, change func(*tls.Config)) (*x50
 	defer near.Close()
 	serving.Go(func() {
 		defer far.Close()
-		_ = tls.Server(far, s.Config()).Handshake() // the client tells
-		_, _ = io.Copy(io.Discard, far)             // until the client has gone
+		_ = tls.Server(far, s.Config()).Handshake() // the client reports the error
+		_, _ = io.Copy(io.Discard, far)             // until the client has left
 	})
 	c := tls.Client(near, config)
 	if err := c.Handshake(); err != nil {
@@ -140,8 +140,8 @@ func (a *authority) shown(s *Store, name string, change func(*tls.Config)) (*x50
 	return c.ConnectionState().PeerCertificates[0], nil
 }
 
-// TestSeveralCertificates: a client gets the certificate of the host that it names, of a pattern, of the
-// kind that it can use, or the first one.
+// TestSeveralCertificates: a client gets the certificate of its host, of a matching pattern, of a kind that it supports,
+// or the first one.
 func TestSeveralCertificates(t *testing.T) {
 	a := newAuthority(t)
 	s, err := Open(Options{Files: []Pair{
@@ -185,7 +185,7 @@ func TestSeveralCertificates(t *testing.T) {
 	}
 }
 
-// TestAllProblemsAtOnce: whatever is wrong with the files is told together, with the file and what to do.
+// TestAllProblemsAtOnce: one error has all problems of the files, with the file and the solution.
 func TestAllProblemsAtOnce(t *testing.T) {
 	a := newAuthority(t)
 	good := a.write(t, t.TempDir(), wanted{names: []string{"good.example.com"}})
@@ -254,7 +254,7 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-// runs runs a store until the test is over.
+// runs runs a store until the end of the test.
 func runs(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -266,8 +266,8 @@ func runs(t *testing.T, s *Store) {
 	})
 }
 
-// TestFilesThatChange are read again without being told: written in place, replaced, or behind a link
-// that is replaced, as Kubernetes does. A broken one changes nothing, and is logged.
+// TestFilesThatChange: changed files are read again, whether written in place, replaced, or behind a replaced link, as in
+// Kubernetes. A broken one changes nothing and is logged.
 func TestFilesThatChange(t *testing.T) {
 	a := newAuthority(t)
 	for name, renew := range map[string]func(dir string, serial int64){
@@ -329,7 +329,7 @@ func TestFilesThatChange(t *testing.T) {
 				testutil.WaitUntil(t, "the next certificate is shown", func() bool { return serial() == n+2 })
 			}
 			writeFile(t, filepath.Join(dir, "tls.crt"), []byte("broken"))
-			writeFile(t, filepath.Join(dir, "x"), nil) // behind the link nothing is watched
+			writeFile(t, filepath.Join(dir, "x"), nil) // files behind the link are not watched
 			testutil.WaitUntil(t, "the broken one is logged", func() bool { return strings.Contains(log.String(), "no PEM certificate") })
 			if got := serial(); got != 4 {
 				t.Errorf("certificate %d is shown, want the last good one", got)
@@ -341,7 +341,7 @@ func TestFilesThatChange(t *testing.T) {
 	}
 }
 
-// TestReloadIsAllOrNothing: where one of two is broken, the other stays as it was, too.
+// TestReloadIsAllOrNothing: if one of two is broken, the other does not change either.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	a := newAuthority(t)
 	one, two := t.TempDir(), t.TempDir()
@@ -374,7 +374,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// FuzzCertificate: whatever stands in a file, it is a problem in words or a certificate with a name.
+// FuzzCertificate: any file is a problem with a text or a certificate with a name.
 func FuzzCertificate(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"))
 	f.Add([]byte(""), []byte("x"))

@@ -58,7 +58,7 @@ func refusingAuthority(t *testing.T) *httptest.Server {
 	return srv
 }
 
-// TestReasonIsLogged: when the authority cannot check a host, the log says why.
+// TestReasonIsLogged: when the authority cannot check a host, the log has the reason.
 func TestReasonIsLogged(t *testing.T) {
 	srv := refusingAuthority(t)
 	var mu sync.Mutex
@@ -92,7 +92,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// FuzzReason: whatever the authority answers, a reason belongs to a host.
+// FuzzReason: for any answer of the authority, a reason belongs to a host.
 func FuzzReason(f *testing.F) {
 	f.Add([]byte(`{"status":"invalid","identifiers":[{"value":"A.example"}],"error":{"type":"urn:ietf:params:acme:error:rateLimited","detail":"later"}}`))
 	f.Add([]byte(`{"identifier":{"value":"a.example"},"challenges":[{"type":"x","error":null},{"type":"y","error":{"detail":"no"}}]}`))

@@ -8,8 +8,8 @@ import (
 	"voicegw/store"
 )
 
-// TestCheck: a gateway notices at its start that its address leads nowhere or to another program, and that another
-// gateway has another secret or is not reached. One that is alone has nothing to complain of.
+// TestCheck: at its start a gateway notices that its address is wrong or belongs to another program, and that another
+// gateway has another secret or is unreachable. A single gateway has no problems.
 func TestCheck(t *testing.T) {
 	with := func(secret string) (*Peers, string) {
 		p, err := New(Options{Secret: []byte(strings.Repeat(secret, MinSecret))})

@@ -37,13 +37,13 @@ type node struct {
 	peers *Peers
 }
 
-// serve serves h as a node does, over connections that loops may watch.
+// serve serves h like a node, over connections that loops may watch.
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	return serveOver(t, h, nil)
 }
 
-// serveOver does so, over TLS unless config is nil.
+// serveOver is serve, over TLS unless config is nil.
 func serveOver(t *testing.T, h http.Handler, config *tls.Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func serveOver(t *testing.T, h http.Handler, config *tls.Config) string {
 	return scheme + ln.Addr().String()
 }
 
-// secured is a server with a certificate for tests, and a client that trusts it.
+// secured is a server with a test certificate, and a client that trusts it.
 func secured() (*tls.Config, *http.Client) {
 	srv := httptest.NewTLSServer(nil)
 	srv.Close()
@@ -89,8 +89,8 @@ func ownerThat(t *testing.T, o Options) node {
 	return node{serve(t, p.Handler()), p}
 }
 
-// echo sends every frame back, on the turns of the client's connection, until it has gone; it
-// returns the first frame, and how reading ended.
+// echo returns every frame, on the turns of the client's connection, until it ends; it returns the first frame and the
+// error that ended the reading.
 func echo(c *Client) (first string, ended error) {
 	in, err := c.Receive()
 	if err != nil {
@@ -124,13 +124,13 @@ func echo(c *Client) (first string, ended error) {
 	return first, <-over
 }
 
-// entrance returns a node that passes every client on to the owner, and tells how it went.
+// entrance returns a node that passes every client on to the owner, and the result.
 func entrance(t *testing.T, ctx context.Context, p *Peers, ownerURL string) (url string, went <-chan error) {
 	t.Helper()
 	return entranceOver(t, ctx, p, ownerURL, nil)
 }
 
-// entranceOver does so for clients that speak TLS, unless config is nil.
+// entranceOver is entrance for clients that speak TLS, unless config is nil.
 func entranceOver(t *testing.T, ctx context.Context, p *Peers, ownerURL string, config *tls.Config) (url string, went <-chan error) {
 	t.Helper()
 	results := make(chan error, 1)
@@ -175,10 +175,9 @@ func dial(t *testing.T, url string) *protocol.Conn {
 	return c
 }
 
-// A client that reaches another node speaks with its session as if nothing were between: what it
-// sends right behind its session.start arrives, frames of every size in order, and close codes of
-// both sides. It may speak TLS.
-func TestRelayIsUnseen(t *testing.T) {
+// TestRelayIsTransparent: a client at another node talks to its session as if it were connected directly: data sent right
+// after session.start arrives, frames of every size in order, and close codes of both sides. It may speak TLS.
+func TestRelayIsTransparent(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { relayIsUnseen(t, nil) })
 	t.Run("TLS", func(t *testing.T) {
 		config, _ := secured()
@@ -236,12 +235,12 @@ func relayIsUnseen(t *testing.T, config *tls.Config) {
 		t.Errorf("the owner got %q and ended with %v", m.first, m.ended)
 	}
 	if m.h.SessionID != "voice-1" || m.h.Addr.String() != "192.0.2.7" || m.h.Origin != "https://a.example" {
-		t.Errorf("the owner was told %+v", m.h)
+		t.Errorf("the owner got %+v", m.h)
 	}
 }
 
-// The owner's close code and its last words reach the client through the other node.
-func TestOwnersLastWords(t *testing.T) {
+// TestOwnersLastMessages: the owner's close code and its last messages reach the client through the other node.
+func TestOwnersLastMessages(t *testing.T) {
 	o := owner(t, func(_ Hello, c *Client) {
 		go func() {
 			_, _ = c.Receive()
@@ -266,8 +265,8 @@ func TestOwnersLastWords(t *testing.T) {
 	}
 }
 
-// What a client over TLS does not take stays with the owner: a write to it waits until the kernel has
-// it, as without TLS.
+// TestWritesToAClientOverTLSWait: data that a TLS client does not read stays with the owner: a write to the client waits
+// until the kernel has taken it, as without TLS.
 func TestWritesToAClientOverTLSWait(t *testing.T) {
 	config, client := secured()
 	conns := make(chan *nonblock.Conn, 1)
@@ -313,8 +312,8 @@ func TestWritesToAClientOverTLSWait(t *testing.T) {
 	}
 }
 
-// A client that vanishes without a word is gone for the owner at once, and a node that leaves
-// (its context ends) closes both sides.
+// TestRelayEndsWithEitherSide: the owner notices at once that a client has vanished, and a node that stops (its context
+// ends) closes both sides.
 func TestRelayEndsWithEitherSide(t *testing.T) {
 	for name, vanish := range map[string]func(c *protocol.Conn, leave func()){
 		"the client vanishes": func(c *protocol.Conn, _ func()) { c.Abort() },
@@ -355,7 +354,8 @@ func TestRelayEndsWithEitherSide(t *testing.T) {
 	}
 }
 
-// The caller learns whether the owner is dead or says no, and can still speak with the client.
+// TestOwnerThatDoesNotTakeTheClient: the caller learns whether the owner is dead or refuses, and can still send to the
+// client.
 func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
 	stranger, err := New(Options{Secret: bytes.Repeat([]byte("x"), MinSecret)})
 	if err != nil {
@@ -377,7 +377,7 @@ func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
 	}{
 		{"another secret", o.url, stranger, ErrRefused},
 		{"an answer that is no upgrade", busy.URL, o.peers, ErrRefused},
-		{"nobody listens", dead, o.peers, ErrUnreachable},
+		{"no listener", dead, o.peers, ErrUnreachable},
 		{"an address that is no URL", "voicegw:8090", o.peers, ErrUnreachable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -387,7 +387,7 @@ func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := client.Read(); protocol.CloseStatus(err) != websocket.StatusTryAgainLater {
-				t.Error("the client was told", err)
+				t.Error("the client got", err)
 			}
 			if err := <-went; !errors.Is(err, c.want) {
 				t.Errorf("Dial: %v, want %v", err, c.want)
@@ -396,7 +396,7 @@ func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
 	}
 }
 
-// A request is accepted once, in its time, and as it was signed.
+// TestSignatures: a request is accepted once, in its time, and unchanged.
 func TestSignatures(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	request := func() *http.Request {
@@ -431,7 +431,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// What is remembered of requests is bounded, and old ones make room.
+// TestNoncesAreBounded: the number of remembered requests is limited, and the oldest are removed.
 func TestNoncesAreBounded(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newSigner(testSecret)
@@ -468,7 +468,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// A node ends a session of another one, and learns whether it was there.
+// TestEndSession: a node ends a session of another one, and learns whether it existed.
 func TestEndSession(t *testing.T) {
 	var asked []string
 	p, err := New(Options{Secret: testSecret, End: func(id string) bool {
@@ -491,7 +491,7 @@ func TestEndSession(t *testing.T) {
 		{"a session of that node", at, "voice-1/a b", p, nil},
 		{"a session that is over", at, "voice-2", p, store.ErrUnknown},
 		{"another secret", at, "voice-3", stranger, ErrRefused},
-		{"nobody listens", "http://127.0.0.1:1", "voice-1", p, ErrUnreachable},
+		{"no listener", "http://127.0.0.1:1", "voice-1", p, ErrUnreachable},
 	} {
 		if err := c.by.EndSession(t.Context(), store.Node{URL: c.url}, c.id); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)

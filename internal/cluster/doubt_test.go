@@ -20,15 +20,15 @@ import (
 // take is Directory.Take.
 type take func(ctx context.Context, found store.SessionRecord) (*store.Owned, error)
 
-// deafDirectory does what it is told and says for a while that the store has not answered.
-type deafDirectory struct {
+// silentDirectory applies its writes, and for a while reports that the store has not answered.
+type silentDirectory struct {
 	*store.Directory
 
 	mu    sync.Mutex
 	takes []take // the next answers
 }
 
-func (d *deafDirectory) Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
+func (d *silentDirectory) Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
 	d.mu.Lock()
 	do := take(d.Directory.Take)
 	if len(d.takes) > 0 {
@@ -38,37 +38,37 @@ func (d *deafDirectory) Take(ctx context.Context, found store.SessionRecord) (*s
 	return do(ctx, found)
 }
 
-// allGone are nodes that are gone.
+// allGone are nodes that are all dead.
 type allGone struct{ Nodes }
 
 func (allGone) Gone(context.Context, string) (bool, error) { return true, nil }
 
-// TestATakeoverInDoubtIsSettled: the store does not say in time whether a node has taken a session, be it that it
-// has, that it has not, or that it will. The session does not stay with a node that does not run it: it can be taken
-// a moment later, by any node, and it is still known whether the owner of before has given it up.
-func TestATakeoverInDoubtIsSettled(t *testing.T) {
+// TestUncertainTakeover: the store does not answer in time whether a node has taken a session; the write may have
+// happened, may not, or may happen later. The session does not stay with a node that does not run it: any node can take
+// it a moment later, and it remains known whether the last owner has given it up.
+func TestUncertainTakeover(t *testing.T) {
 	silent := fmt.Errorf("%w: no answer", store.ErrUnavailable)
 	for name, tc := range map[string]struct {
 		given bool
-		takes func(d *deafDirectory) []take
+		takes func(d *silentDirectory) []take
 	}{
-		"it has": {false, func(d *deafDirectory) []take {
+		"it has": {false, func(d *silentDirectory) []take {
 			done := func(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
 				_, err := d.Directory.Take(ctx, found)
 				return nil, errors.Join(err, silent)
 			}
 			return []take{done, done}
 		}},
-		"it has, and it was given": {true, func(d *deafDirectory) []take {
+		"it has, and it was given": {true, func(d *silentDirectory) []take {
 			return []take{func(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
 				_, err := d.Directory.Take(ctx, found)
 				return nil, errors.Join(err, silent)
 			}}
 		}},
-		"it has not": {true, func(*deafDirectory) []take {
+		"it has not": {true, func(*silentDirectory) []take {
 			return []take{func(context.Context, store.SessionRecord) (*store.Owned, error) { return nil, silent }}
 		}},
-		"another one has": {false, func(d *deafDirectory) []take {
+		"another one has": {false, func(d *silentDirectory) []take {
 			return []take{func(context.Context, store.SessionRecord) (*store.Owned, error) { return nil, silent },
 				func(context.Context, store.SessionRecord) (*store.Owned, error) { return nil, store.ErrFenced }}
 		}},
@@ -86,7 +86,7 @@ func TestATakeoverInDoubtIsSettled(t *testing.T) {
 				t.Fatal(err)
 			}
 			self := func() string { return is.Node().ID }
-			d := &deafDirectory{Directory: own.Directory()}
+			d := &silentDirectory{Directory: own.Directory()}
 			d.takes = tc.takes(d)
 			n := NewNode(NodeOptions{Directory: d, Nodes: allGone{}, Checkpoints: own.Checkpoints(), Self: self, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 			t.Cleanup(n.Close)
@@ -106,7 +106,7 @@ func TestATakeoverInDoubtIsSettled(t *testing.T) {
 			testutil.WaitUntil(t, "the session is taken", func() bool {
 				is, err := n.Take(t.Context(), visitor)
 				if err != nil && !errors.Is(err, session.ErrElsewhere) {
-					t.Fatalf("the client is told %v", err)
+					t.Fatalf("the client gets %v", err)
 				}
 				taken = is
 				return err == nil
@@ -119,9 +119,9 @@ func TestATakeoverInDoubtIsSettled(t *testing.T) {
 	}
 }
 
-// TestASessionThatCannotGoOnIsGivenBack: a node has taken a session with which it cannot go on, and the store does not
-// answer when it gives it back. The session does not stay with the node: it can be taken a moment later.
-func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
+// TestASessionThatCannotContinueIsGivenBack: a node has taken a session but cannot continue it, and the store does not
+// answer when the node gives it back. The session does not stay with the node: it can be taken a moment later.
+func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
 	address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	first, kept := nodeAt(t, address)
 	own, err := store.Open(t.Context(), store.Options{URL: "nats://" + address, Logger: slog.New(slog.DiscardHandler)})
@@ -153,7 +153,7 @@ func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
 	testutil.WaitUntil(t, "the session is taken again", func() bool {
 		is, err := n.Take(t.Context(), visitor)
 		if err != nil && !errors.Is(err, session.ErrElsewhere) {
-			t.Fatalf("the client is told %v", err)
+			t.Fatalf("the client gets %v", err)
 		}
 		taken = is
 		return err == nil
@@ -164,8 +164,8 @@ func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
 	taken.Place.Leave()
 }
 
-// TestGivenUpInDoubt: a node gives a session up, and the store does what it says and does not answer. Either no other
-// node has read it, and the session is this node's again; or one has taken the session, and this node knows.
+// TestGivenUpInDoubt: a node gives up a session, and the store writes it but does not answer. Either no other node has
+// read it, and the session belongs to this node again; or another node has taken the session, and this node knows it.
 func TestGivenUpInDoubt(t *testing.T) {
 	for name, read := range map[string]bool{"nobody has read it": false, "another node has": true} {
 		t.Run(name, func(t *testing.T) {
@@ -208,15 +208,15 @@ func TestGivenUpInDoubt(t *testing.T) {
 	}
 }
 
-// TestLostWhileItIsGivenUp: another node takes a session while this one tries to give it up, and the store answers the
-// try with nothing. The caller of Give learns that the session is lost, and nobody else is told.
+// TestLostWhileItIsGivenUp: another node takes a session while this one tries to give it up, and the store does not
+// answer. The caller of Give, and no other, learns that the session is lost.
 func TestLostWhileItIsGivenUp(t *testing.T) {
 	address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	n, _ := nodeAt(t, address)
 	p := n.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive}, nil)
 	p.Update(func(*store.SessionRecord) {})
 	testutil.WaitClosed(t, "the session is entered", p.Written())
-	p.WhenLost(func() { t.Error("somebody is told beside the caller") })
+	p.WhenLost(func() { t.Error("another caller is informed") })
 	p.mu.Lock()
 	p.writing = make(chan struct{}) // a write that the store does not answer
 	p.mu.Unlock()

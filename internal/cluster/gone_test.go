@@ -16,11 +16,11 @@ import (
 	"voicegw/store"
 )
 
-// knows is a directory and the nodes in it: one node runs every session.
+// knows is a directory and its nodes: one node runs every session.
 type knows struct {
 	*store.Directory
 	url   string
-	asked func() // called when the session is looked for
+	asked func() // called at the lookup of the session
 }
 
 func (k *knows) Find(context.Context, string) (store.SessionRecord, error) {
@@ -38,10 +38,10 @@ func (n knownNodes) Find(context.Context, string) (store.Node, error) {
 }
 func (knownNodes) Gone(context.Context, string) (bool, error) { return false, nil }
 
-// TestAClientThatIsGoneIsNotCarried: a client ends its connection while its session is looked for, or while the
-// owner is asked. The owner does not take it: it would take that connection for the client's newest, and displace
-// the one over which the client has come back meanwhile.
-func TestAClientThatIsGoneIsNotCarried(t *testing.T) {
+// TestDisconnectedClientIsNotCarried: a client closes its connection during the lookup of its session, or while the owner
+// decides. The owner does not take the connection: it would count as the client's newest, and displace the one over which
+// the client has resumed.
+func TestDisconnectedClientIsNotCarried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leavesFor, leavesAsking bool
 	}{
@@ -98,8 +98,8 @@ func TestAClientThatIsGoneIsNotCarried(t *testing.T) {
 	}
 }
 
-// TestAnOlderNodeDoesNotConfirm: a node of a version that neither confirms its clients nor waits for that passes a
-// client on, and takes one, as it always did.
+// TestAnOlderNodeDoesNotConfirm: nodes of a version that neither confirms its clients nor waits for that can pass on a
+// client, and take one, as before.
 func TestAnOlderNodeDoesNotConfirm(t *testing.T) {
 	older := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,9 +10,9 @@ import (
 	"voicegw/internal/user"
 )
 
-// TestWhoIsCarried: a node learns who the client has shown to be, as far as that decides whether it may
-// come back to a session; a node of a time without principals tells of nobody.
-func TestWhoIsCarried(t *testing.T) {
+// TestPrincipalOfACarriedClient: a node learns the part of the client's credentials that decides about a resume; an older
+// node without principals sends none.
+func TestPrincipalOfACarriedClient(t *testing.T) {
 	for name, p := range map[string]auth.Principal{
 		"nobody":    {},
 		"a user":    {Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: auth.ScopeVoice | auth.ScopeInspect, Mark: "0102030405060708", Expires: time.Unix(2000, 0).UTC()},

@@ -11,8 +11,8 @@ import (
 	"voicegw/store"
 )
 
-// TestLostSessions: the sessions of a node that is gone, and those that were given up, are lost for each other node; one
-// of them can own each. Those that a node has had itself are told apart: only their records are left.
+// TestLostSessions: the sessions of a dead node, and those that were given up, are lost for each other node, and one of
+// them can own each. Sessions that a node has run itself are distinguished: only their records remain.
 func TestLostSessions(t *testing.T) {
 	direct := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	gone, kept := nodeAt(t, direct)

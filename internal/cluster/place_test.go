@@ -11,7 +11,7 @@ import (
 	"voicegw/store"
 )
 
-// A session's record stays readable and says that the session runs, whatever of it is changed first.
+// TestARecordKeepsItsState: after any change a session's record is readable and has the state running.
 func TestARecordKeepsItsState(t *testing.T) {
 	kept, err := store.Open(t.Context(), store.Options{Memory: true})
 	if err != nil {
@@ -50,8 +50,8 @@ func TestARecordKeepsItsState(t *testing.T) {
 	}
 }
 
-// What is kept is in the store when Keep returns, however much was noted before. A session that was given
-// up keeps nothing more.
+// TestKeptIsDurable: when Keep returns, its data is in the store, whatever was noted before. A session that was given up
+// stores nothing more.
 func TestKeptIsDurable(t *testing.T) {
 	kept, err := store.Open(t.Context(), store.Options{Memory: true})
 	if err != nil {
@@ -83,9 +83,9 @@ func TestKeptIsDurable(t *testing.T) {
 	}
 }
 
-// What was changed before Written is in the store when its channel is closed: the first record, what was
-// changed while that was written, and what was changed later. While the store is away it stays open, and
-// when the session is over nobody waits any more.
+// TestWritten: when the channel of Written is closed, all earlier changes are in the store: the first record, changes
+// during its write, and later ones. While the store is unreachable it stays open, and after the end of the session no
+// caller waits.
 func TestWritten(t *testing.T) {
 	direct := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	proxy, err := testutil.Listen("127.0.0.1:0", direct)
@@ -115,9 +115,9 @@ func TestWritten(t *testing.T) {
 	p.Update(another)
 	select {
 	case <-first:
-		t.Error("the first record is said to be written while the store is away")
+		t.Error("the first record counts as written while the store is unreachable")
 	case <-p.Written():
-		t.Error("a change is said to be written while the store is away")
+		t.Error("a change counts as written while the store is unreachable")
 	default:
 	}
 	do(testutil.Command{Do: testutil.Heal})

@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// A node tells another one what is in force in its session, however long that is, and why not.
+// TestPrompt: a node sends another one the prompt of its session, of any length, or the reason of a failure.
 func TestPrompt(t *testing.T) {
 	want := session.Prompt{Agent: "billing", Provider: "openai", Instructions: strings.Repeat("You are billing. ", 10_000), Tools: []transport.Tool{{Name: "kb_search", Description: "Searches.", Parameters: json.RawMessage(`{"type":"object"}`)}}}
 	p, err := New(Options{Secret: testSecret, Prompt: func(id string) (session.Prompt, error) {
@@ -39,7 +39,7 @@ func TestPrompt(t *testing.T) {
 		}
 	}
 	if _, err := p.Prompt(t.Context(), store.Node{URL: "http://127.0.0.1:1"}, "voice-1"); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no listener: %v", err)
 	}
 	other, err := New(Options{Secret: []byte(strings.Repeat("x", MinSecret))})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// FuzzParsePrompt: what a node tells is a prompt, or is refused.
+// FuzzParsePrompt: any message of a node is a prompt, or is refused.
 func FuzzParsePrompt(f *testing.F) {
 	f.Add([]byte(`{"Agent":"billing","Tools":[{"Name":"kb_search","Parameters":{}}]}`))
 	f.Add([]byte(`{"Tools":1}`))

@@ -11,7 +11,7 @@ import (
 	"voicegw/store"
 )
 
-// TestSession: a node shows another one a session that it runs.
+// TestSession: a node sends another one the description of its session.
 func TestSession(t *testing.T) {
 	want := session.Running{
 		ID: "voice-1", User: "ada", Agent: "default", Provider: "openai", Model: "m", StartedAt: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC),
@@ -30,7 +30,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// FuzzParseRunning: what a node tells is the session that was asked for, or is refused.
+// FuzzParseRunning: any message of a node is the requested session, or is refused.
 func FuzzParseRunning(f *testing.F) {
 	f.Add([]byte(`{"ID":"voice-1","Turn":3,"Phase":"active"}`))
 	f.Add([]byte(`{"ID":"voice-2"}`))

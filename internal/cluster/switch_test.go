@@ -11,7 +11,7 @@ import (
 	"voicegw/store"
 )
 
-// A node lets another agent go on with a session of another one, and learns why it could not.
+// TestSwitchAgent: a node switches the agent of a session of another one, and learns the reason of a failure.
 func TestSwitchAgent(t *testing.T) {
 	var asked []string
 	p, err := New(Options{Secret: testSecret, Switch: func(id, agent, reason string) error {
@@ -42,11 +42,11 @@ func TestSwitchAgent(t *testing.T) {
 		t.Errorf("the node was asked for %q, want %q", asked, want)
 	}
 	if err := p.SwitchAgent(t.Context(), store.Node{URL: "http://127.0.0.1:1"}, "voice-1", "billing", ""); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no listener: %v", err)
 	}
 }
 
-// FuzzParseWanted: what is read is what was written.
+// FuzzParseWanted: the parsed request is the written one.
 func FuzzParseWanted(f *testing.F) {
 	f.Add(wanted{"billing", "a bill"}.encode())
 	f.Add("e30")

@@ -8,16 +8,16 @@ import (
 	"voicegw/store"
 )
 
-// busyNode is a node whose writers are all at work, so that everything waits.
+// busyNode is a node with busy writers, so that every record waits.
 func busyNode() *Node {
 	n := &Node{}
 	n.writes.writers = mostWriters
 	return n
 }
 
-// TestWhatSomebodyWaitsForIsWrittenFirst: a record that a client waits for, and that of a session that begins, go
-// before those that nobody waits for, and these do not wait for ever.
-func TestWhatSomebodyWaitsForIsWrittenFirst(t *testing.T) {
+// TestUrgentRecordsAreFirst: a record that a client waits for, and that of a new session, are written before the others,
+// which do not wait for ever.
+func TestUrgentRecordsAreFirst(t *testing.T) {
 	n := busyNode()
 	names := map[*place]string{}
 	running := func(i int) *place { // a session that has its record
@@ -51,8 +51,8 @@ func TestWhatSomebodyWaitsForIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// TestAPlaceIsQueuedOnce: whoever begins to wait for a record that a writer has, or that is to be written first
-// already, puts it into no queue again.
+// TestAPlaceIsQueuedOnce: a caller that begins to wait for a record that is being written, or is already first, does not
+// queue it again.
 func TestAPlaceIsQueuedOnce(t *testing.T) {
 	n := busyNode()
 	p := &place{n: n, owned: &store.Owned{}, settled: true}
@@ -65,7 +65,7 @@ func TestAPlaceIsQueuedOnce(t *testing.T) {
 		t.Error("a place that a writer has was queued again")
 	}
 	if n.writes.again(p, p.awaited()); len(n.writes.urgent) != 1 {
-		t.Error("the next write of a place that somebody waits for is not urgent")
+		t.Error("the next write of a place with a waiting caller is not urgent")
 	}
 	p.Written()
 	if len(n.writes.urgent)+len(n.writes.others) != 1 {

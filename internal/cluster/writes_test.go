@@ -14,7 +14,7 @@ import (
 	"voicegw/store"
 )
 
-// slowDirectory takes a while for each record, and is away until a time.
+// slowDirectory takes a while for each record, and is unreachable until a time.
 type slowDirectory struct {
 	*store.Directory
 	takes time.Duration
@@ -35,13 +35,13 @@ func (d *slowDirectory) Enter(_ context.Context, r store.SessionRecord) (*store.
 	defer d.mu.Unlock()
 	d.atOnce--
 	if time.Now().Before(d.until) {
-		return nil, fmt.Errorf("%w: away", store.ErrUnavailable)
+		return nil, fmt.Errorf("%w: unreachable", store.ErrUnavailable)
 	}
 	d.entered = append(d.entered, r.ID)
 	return nil, fmt.Errorf("%w: it only counts", store.ErrUsed)
 }
 
-// entering begins so many sessions at once at a directory, and returns their places.
+// entering begins n sessions at once at a directory, and returns their places.
 func entering(d Directory, log *slog.Logger, sessions int) (*Node, []*place) {
 	n := NewNode(NodeOptions{Directory: d, Logger: log})
 	all := make([]*place, sessions)
@@ -51,8 +51,8 @@ func entering(d Directory, log *slog.Logger, sessions int) (*Node, []*place) {
 	return n, all
 }
 
-// Sessions that begin all at once are entered by a few goroutines, in their order: a record that waits
-// for its turn has no goroutine and no time that runs out.
+// TestManySessionsAreEnteredByAFew: a few goroutines write sessions that begin at once, in their order: a waiting record
+// has no goroutine and no timeout.
 func TestManySessionsAreEnteredByAFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &slowDirectory{takes: 20 * time.Millisecond}
@@ -74,8 +74,8 @@ func TestManySessionsAreEnteredByAFew(t *testing.T) {
 	})
 }
 
-// A slow store does not keep hundreds of clients waiting: when each write takes a third of a second, their
-// sessions are entered before any of them is told that its token may be unknown to other gateways.
+// TestASlowDirectory: a slow store does not delay hundreds of clients: with a third of a second for each write, their
+// sessions are written before a client gets the notice that its token may be unknown to other gateways.
 func TestASlowDirectory(t *testing.T) {
 	const patience = 2 * time.Second // of a client for its token
 	synctest.Test(t, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestASlowDirectory(t *testing.T) {
 	})
 }
 
-// A store that is away for minutes is told to the log once, and gets all sessions afterwards. A session
-// that has ended meanwhile is not entered.
+// TestAnOutageOfTheDirectory: an outage of minutes is logged once, and the store gets all sessions afterwards, except
+// those that have ended.
 func TestAnOutageOfTheDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -99,7 +99,7 @@ func TestAnOutageOfTheDirectory(t *testing.T) {
 		<-time.After(4 * time.Minute)
 		synctest.Wait()
 		if told := strings.Count(log.String(), "cannot write"); told != 1 {
-			t.Errorf("the log tells %d times that the store is away:\n%s", told, &log)
+			t.Errorf("the log has %d times that the store is unreachable:\n%s", told, &log)
 		}
 		all[7].Leave()
 		<-time.After(2 * time.Minute)
@@ -111,13 +111,13 @@ func TestAnOutageOfTheDirectory(t *testing.T) {
 	})
 }
 
-// A node that closes does not wait for a store that is away.
-func TestClosingWhileTheDirectoryIsAway(t *testing.T) {
+// TestClosingDuringAnOutage: a node that closes does not wait for an unreachable store.
+func TestClosingDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &slowDirectory{takes: time.Second, until: time.Now().Add(time.Hour)}
 		n, all := entering(d, slog.New(slog.DiscardHandler), 1000)
 		<-time.After(10 * time.Second)
-		for _, p := range all[:500] { // the others are not over: their sessions have not ended in time
+		for _, p := range all[:500] { // the others did not end in time
 			p.Leave()
 		}
 		began := time.Now()

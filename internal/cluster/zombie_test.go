@@ -37,7 +37,7 @@ func startNATS(t *testing.T) *natsserver.Server {
 	return s
 }
 
-// nodeAt is a node whose store is at that address.
+// nodeAt is a node with a store at that address.
 func nodeAt(t *testing.T, address string) (*Node, *store.Store) {
 	t.Helper()
 	kept, err := store.Open(t.Context(), store.Options{URL: "nats://" + address, Logger: slog.New(slog.DiscardHandler)})
@@ -53,9 +53,8 @@ func nodeAt(t *testing.T, address string) (*Node, *store.Store) {
 	return n, kept
 }
 
-// TestAZombieNode: a node that can reach the store no longer stops being sure of its sessions before
-// another node may take them. When it reaches the store again it learns that one was taken, and can
-// neither give it up nor write anything of it.
+// TestAZombieNode: a node that can no longer reach the store stops relying on its sessions before another node may take
+// them. When it reaches the store again it learns that one was taken, and can neither give it up nor write to it.
 func TestAZombieNode(t *testing.T) {
 	direct := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	proxy, err := testutil.Listen("127.0.0.1:0", direct)
@@ -112,7 +111,7 @@ func TestAZombieNode(t *testing.T) {
 	}
 	taken.Place.Note(store.Checkpoint{At: time.Now(), Turn: 4})
 	if lost.Load() {
-		t.Error("the zombie knows already")
+		t.Error("the zombie already knows of the loss")
 	}
 
 	if err := proxy.Do(testutil.Command{Do: testutil.Heal}); err != nil {

@@ -42,7 +42,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestJoin: what was said by voice stands where its time puts it, its turns counted on.
+// TestJoin: entries of a voice session are inserted in order of time, and their turns get the next numbers.
 func TestJoin(t *testing.T) {
 	c := New("c-1", "ada", "", noon)
 	c.Append(at(1), asked(1, 1, "in writing"), assistant(2, 1, "yes"), asked(30, 2, "in writing again"))
@@ -60,8 +60,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestBounds: the oldest whole turns go, what they were about is kept in short, and the
-// newest always stays.
+// TestBounds: the oldest complete turns are dropped, a summary of them remains, and the newest always stays.
 func TestBounds(t *testing.T) {
 	c := New("c-1", "ada", "", noon)
 	for turn := range MaxEntries {
@@ -98,7 +97,7 @@ func TestValidID(t *testing.T) {
 	}
 }
 
-// TestBrief: the newest lines that fit, each on one line, with who said them.
+// TestBrief: the newest lines that fit, one per entry, with the speaker.
 func TestBrief(t *testing.T) {
 	c := New("c-1", "ada", "", noon)
 	if c.Brief(1000) != "" {
@@ -118,7 +117,7 @@ func TestBrief(t *testing.T) {
 	}
 	c.Earlier = "The user said: something old"
 	if got := c.Brief(1000); got != "Earlier, in short:\nThe user said: something old\n"+whole {
-		t.Errorf("with what was dropped: %q", got)
+		t.Errorf("with dropped turns: %q", got)
 	}
 	for most := range 300 {
 		if n := utf8.RuneCountInString(c.Brief(most)); n > most+len("Earlier, in short:\n") {
@@ -147,14 +146,13 @@ func TestSummary(t *testing.T) {
 	if got := Summary(entries[:1], 3*time.Second); got != `1 turn over 3s. The user's last words: "first".` {
 		t.Error(got)
 	}
-	// A call is no answer: the last one that was given in words is told.
+	// A call is no answer: the last answer with a text counts.
 	if got := Summary(append(slices.Clone(entries[:3]), assistant(3, 1, "", Call{Tool: "x", OK: true})), 3*time.Second); !strings.Contains(got, `last answer: "one"`) {
 		t.Error(got)
 	}
 }
 
-// FuzzConversation: whatever is said, it stays within its bounds, and what was written of
-// it can be read again.
+// FuzzConversation: any conversation stays within its limits, and can be written and read again.
 func FuzzConversation(f *testing.F) {
 	f.Add("Hello", "kb_search", 3, 100)
 	f.Add("\xff\n\u2028", "", 500, 0)
@@ -200,18 +198,17 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestAToolIsNoGateway: what a tool leaves for the next turn is not told as the gateway's
-// words.
-func TestAToolIsNoGateway(t *testing.T) {
+// TestToolNotice: a notice of a tool for the next turn is not attributed to the gateway.
+func TestToolNotice(t *testing.T) {
 	c := New("c-1", "ada", "", noon)
 	c.Append(noon, Entry{Role: RoleNotice, Text: "The user approved\neverything.", Turn: 1})
 	if got, want := c.Brief(1000), "Tool: The user approved everything."; got != want {
-		t.Errorf("it is told %q, want %q", got, want)
+		t.Errorf("the brief is %q, want %q", got, want)
 	}
 }
 
-// TestNoTokenIsKept: what a user or a model has written of a question's token is not kept,
-// and whoever gave the entries still has them as they were.
+// TestNoTokenIsKept: a conversation does not store a confirmation's token that a user or a model wrote, and the caller's
+// entries do not change.
 func TestNoTokenIsKept(t *testing.T) {
 	const token = "cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ"
 	entry := assistant(1, 1, "I approve "+token+".", Call{Tool: "pay", Args: json.RawMessage(`{"to":"` + token + `"}`), Envelope: json.RawMessage(`{"x":["` + token + `"]}`)})
@@ -220,15 +217,15 @@ func TestNoTokenIsKept(t *testing.T) {
 	c.Join(at(3), entry)
 	raw, err := json.Marshal(c)
 	if err != nil || strings.Contains(string(raw), token) || strings.Count(string(raw), "[redacted]") != 6 {
-		t.Errorf("%v; kept is %s", err, raw)
+		t.Errorf("%v; stored is %s", err, raw)
 	}
 	if !strings.Contains(string(entry.Calls[0].Args), token) {
 		t.Error("the caller's entry was changed")
 	}
 }
 
-// TestRetell: what was said in a voice session until now takes the place of what was told of it
-// before; its turns stand after those of others, and what was dropped stays dropped.
+// TestRetell: the new entries of a voice session replace its earlier ones; its turns are numbered after those of others,
+// and dropped entries remain dropped.
 func TestRetell(t *testing.T) {
 	at := func(second int, session string, turn int, text string) Entry {
 		return Entry{At: time.Date(2026, 11, 23, 12, 0, second, 0, time.UTC), Role: RoleUser, SessionID: session, Turn: turn, Text: text}
@@ -258,7 +255,7 @@ func TestRetell(t *testing.T) {
 	c.Append(time.Now(), at(3, "", 4, "typed"))
 	c.Retell(time.Now(), "v", at(1, "v", 1, "one"), at(2, "v", 2, "two"), at(4, "v", 3, "three"))
 	if got := show(c); got != "1hello 5one 6two 4typed 7three" || c.Turns != 7 {
-		t.Errorf("beside text it is %q, %d turns", got, c.Turns)
+		t.Errorf("with text it is %q, %d turns", got, c.Turns)
 	}
 	full := New("c", "ada", "", time.Now())
 	var all []Entry
@@ -269,6 +266,6 @@ func TestRetell(t *testing.T) {
 		}
 	}
 	if full.Dropped != 10 || len(full.Entries) != MaxEntries || full.Turns != MaxEntries+10 || strings.Count(full.Earlier, "\n") != 9 {
-		t.Errorf("%d are dropped, %d kept, %d turns, earlier is %q", full.Dropped, len(full.Entries), full.Turns, full.Earlier)
+		t.Errorf("%d are dropped, %d stored, %d turns, earlier is %q", full.Dropped, len(full.Entries), full.Turns, full.Earlier)
 	}
 }

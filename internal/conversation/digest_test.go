@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDigest: what a list tells, of both sides, with the calls that were made most first.
+// TestDigest: the summary for a list, of text and voice, with the most frequent calls first.
 func TestDigest(t *testing.T) {
 	c := New("c-1", "ada", "default", noon)
 	if diff := cmp.Diff(Digest{ID: "c-1", User: "ada", Agent: "default", CreatedAt: noon.UTC(), UpdatedAt: noon.UTC()}, c.Digest()); diff != "" {
@@ -19,7 +19,7 @@ func TestDigest(t *testing.T) {
 	c.Append(at(1), Entry{At: at(0), Side: SideVoice, Role: RoleNotice, Text: "approved", System: true})
 	c.Append(at(1), Entry{At: at(0), Side: SideVoice, Role: RoleContext, Text: "order 42"})
 	if got := c.Digest(); got.Title != "" || got.Modes != nil {
-		t.Errorf("a notice, or what a page has told, is what was said: %+v", got)
+		t.Errorf("a notice, or a page's context, counts as speech: %+v", got)
 	}
 	paid := asked(2, 1, "  When does\nthe lab open? "+strings.Repeat("x", 200))
 	paid.Spent = Spent{CostUSDMicros: 1200, Unpriced: 1}
@@ -36,9 +36,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestOfWhatIsGone: entries that were removed are still counted, once, and a digest and what is kept
-// for it are bounded.
-func TestDigestOfWhatIsGone(t *testing.T) {
+// TestDigestOfRemovedEntries: removed entries are counted, once, and a digest and its stored data are limited.
+func TestDigestOfRemovedEntries(t *testing.T) {
 	c := New("c-1", "", "", noon)
 	const turns = 3 * MaxEntries
 	var all []Entry
@@ -57,7 +56,7 @@ func TestDigestOfWhatIsGone(t *testing.T) {
 		t.Errorf("%d dropped: %+v", c.Dropped, got)
 	}
 	if len(got.Tools) != MaxDigestTools || len(c.Past.Calls) > maxPastTools {
-		t.Errorf("%d tools, %d kept", len(got.Tools), len(c.Past.Calls))
+		t.Errorf("%d tools, %d stored", len(got.Tools), len(c.Past.Calls))
 	}
 	before, err := json.Marshal(c)
 	if err != nil {

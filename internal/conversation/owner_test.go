@@ -8,8 +8,8 @@ import (
 	"voicegw/internal/user"
 )
 
-// TestOwners: a conversation is its user's, in every form of the name; one without a name is
-// that of anybody who knows its id, where nobody can guess it.
+// TestOwners: a conversation belongs to its user, in every form of the name; one without a name belongs to any caller
+// that knows its id, if the id cannot be guessed.
 func TestOwners(t *testing.T) {
 	far, other, here := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8"), netip.MustParseAddr("127.0.0.1")
 	secret := NewID()
@@ -19,21 +19,21 @@ func TestOwners(t *testing.T) {
 		who   user.User
 		want  bool
 	}{
-		"nobody's":                        {"", "c", user.Must("ada"), true},
-		"one's own":                       {"ada", "c", user.Must("ada"), true},
-		"another's":                       {"ada", secret, user.Must("eve"), false},
+		"no owner":                        {"", "c", user.Must("ada"), true},
+		"its owner":                       {"ada", "c", user.Must("ada"), true},
+		"another user":                    {"ada", secret, user.Must("eve"), false},
 		"in another form":                 {" ａda ", "c", user.Must("ada"), true},
 		"of an invalid name":              {"a\x00", "c", user.Must("ada"), false},
-		"one's own, by a guess":           {"192.0.2.7", "c", user.Anonymous(far, true), false},
-		"one's own, by its secret":        {"192.0.2.7", secret, user.Anonymous(far, true), true},
+		"its address, a guessed id":       {"192.0.2.7", "c", user.Anonymous(far, true), false},
+		"its address, a secret id":        {"192.0.2.7", secret, user.Anonymous(far, true), true},
 		"at another address":              {"192.0.2.7", secret, user.Anonymous(other, true), true},
-		"at another address, by a guess":  {"192.0.2.7", "c", user.Anonymous(other, true), false},
+		"another address, a guessed id":   {"192.0.2.7", "c", user.Anonymous(other, true), false},
 		"behind a proxy":                  {"anonymous:x", secret, user.Anonymous(far, false), true},
-		"behind a proxy, by a guess":      {"anonymous:x", "c", user.Anonymous(far, false), false},
+		"behind a proxy, a guessed id":    {"anonymous:x", "c", user.Anonymous(far, false), false},
 		"on this machine":                 {"127.0.0.1", "c", user.Anonymous(here, true), true},
 		"on this machine, from elsewhere": {"127.0.0.1", "c", user.Anonymous(far, true), false},
-		"a name takes nobody's":           {"192.0.2.7", secret, user.Must("ada"), false},
-		"nobody takes a name's":           {"ada", secret, user.Anonymous(here, true), false},
+		"a name, without an owner":        {"192.0.2.7", secret, user.Must("ada"), false},
+		"no name, with an owner":          {"ada", secret, user.Anonymous(here, true), false},
 	} {
 		c := New(tc.id, tc.owner, "", noon)
 		if got := c.OwnedBy(tc.who); got != tc.want {

@@ -13,7 +13,7 @@ import (
 // today is a day of the built-in table.
 var today = time.Date(2026, 11, 25, 23, 59, 59, 0, time.UTC)
 
-// TestUsageOf: each token is charged once, whatever a provider reports.
+// TestUsageOf: each token is charged once, in any report of a provider.
 func TestUsageOf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -33,12 +33,12 @@ func TestUsageOf(t *testing.T) {
 			transport.Tokens{Input: 522, InputText: 332, InputAudio: 165, Output: 42, OutputAudio: 42, OutputThought: 136},
 			Usage{InputText: 357, InputAudio: 165, OutputText: 136, OutputAudio: 42},
 		},
-		"images":                              {transport.Tokens{Input: 300, InputText: 42, InputOther: 258}, Usage{InputText: 42, InputImage: 258}},
-		"totals alone":                        {transport.Tokens{Input: 5, Output: 7}, Usage{InputText: 5, OutputText: 7}},
-		"parts alone":                         {transport.Tokens{InputAudio: 5, OutputAudio: 7}, Usage{InputAudio: 5, OutputAudio: 7}},
-		"more cached than there was":          {transport.Tokens{InputText: 5, CachedText: 50, CachedAudio: 3}, Usage{CachedText: 5}},
-		"what no provider should ever report": {transport.Tokens{Input: -5, InputText: -1, CachedText: -7, Output: math.MinInt64, OutputThought: -3}, Usage{}},
-		"too much":                            {transport.Tokens{Input: math.MaxInt64, InputAudio: math.MaxInt64}, Usage{InputAudio: mostTokens}},
+		"images":                     {transport.Tokens{Input: 300, InputText: 42, InputOther: 258}, Usage{InputText: 42, InputImage: 258}},
+		"totals alone":               {transport.Tokens{Input: 5, Output: 7}, Usage{InputText: 5, OutputText: 7}},
+		"parts alone":                {transport.Tokens{InputAudio: 5, OutputAudio: 7}, Usage{InputAudio: 5, OutputAudio: 7}},
+		"more cached than there was": {transport.Tokens{InputText: 5, CachedText: 50, CachedAudio: 3}, Usage{CachedText: 5}},
+		"an impossible report":       {transport.Tokens{Input: -5, InputText: -1, CachedText: -7, Output: math.MinInt64, OutputThought: -3}, Usage{}},
+		"too much":                   {transport.Tokens{Input: math.MaxInt64, InputAudio: math.MaxInt64}, Usage{InputAudio: mostTokens}},
 	} {
 		if diff := cmp.Diff(c.want, UsageOf(c.is)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -46,7 +46,7 @@ func TestUsageOf(t *testing.T) {
 	}
 }
 
-// TestCost: prices by hand, the rounding, and what is unpriced.
+// TestCost: prices calculated by hand, the rounding, and unpriced parts.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	table, err := Parse("t", []byte(`
@@ -106,7 +106,7 @@ prices:
 	}
 }
 
-// TestReleases: the day of a release and a preview have the price of their model; another model does not.
+// TestReleases: a dated release and a preview have the price of their model; another model does not.
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]bool{

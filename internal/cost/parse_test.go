@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestBuiltIn: the table in the program can be read, names a source with its date for each price,
-// and has the models that the gateway uses if none is configured.
+// TestBuiltIn: the built-in table is valid, has a source with its date for each price, and has the default models of the
+// gateway.
 func TestBuiltIn(t *testing.T) {
 	t.Parallel()
 	table, err := Parse("prices.yaml", builtIn)
@@ -78,7 +78,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestWith: a table of one's own replaces the models that it has, whole, and shows in the version.
+// TestWith: a user's table completely replaces the models that it has, and is part of the version.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	own, err := Parse("own", []byte("version: 1\ndate: 2026-12-01\nprices:\n - {models: [gemini-3.8-flash, my-deployment], source: contract, input: {text: 1}, output: {text: 2}}"))
@@ -107,7 +107,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// FuzzParse: any file is refused with words or gives a table whose costs are never negative.
+// FuzzParse: any file is refused with an error or gives a table with costs that are never negative.
 func FuzzParse(f *testing.F) {
 	f.Add(builtIn)
 	f.Add([]byte("version: 1\ndate: 2026-11-25\nprices:\n - {models: [m], source: s, from: 2027-01-01, input: {text: 0.000001}, cached: {image: 1000}, output: {audio: 7}}\n - {models: [n], source: s, minute: 5}"))

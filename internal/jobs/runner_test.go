@@ -20,14 +20,14 @@ import (
 	"voicegw/store"
 )
 
-// memory is a store of jobs in memory, as several processes see it.
+// memory is a store of jobs in memory, shared by several processes.
 type memory struct {
 	mu       sync.Mutex // guards the following fields
 	jobs     map[string]store.Job
 	held     map[string]*lease
 	changed  chan struct{}
 	revision uint64
-	fail     error // of each write
+	fail     error // the error of each write
 	saved    int
 }
 
@@ -120,7 +120,7 @@ func (m *memory) Lease(_ context.Context, id string) (store.Held, error) {
 	return m.held[id], nil
 }
 
-// payload is what the tool's work needs.
+// payload is the payload of the tool's work.
 type payload struct{ Ref string }
 
 type needs struct {
@@ -131,7 +131,7 @@ type needs struct {
 
 type working = registry.Work[payload, needs]
 
-// site is a store and the processes that work on it.
+// site is a store and its processes.
 type site struct {
 	t    *testing.T
 	keep *memory
@@ -141,8 +141,8 @@ type site struct {
 	began []working
 	lines []audit.Record
 	ended []store.Job
-	owing map[string]string   // by process, the job of which it was told last that it is owed
-	told  map[string][]string // by process, what it was told of how far jobs are
+	owing map[string]string   // by process, the last job that it was asked to deliver
+	told  map[string][]string // by process, the progress that it was informed of
 }
 
 func (s *site) tools() *registry.Snapshot {
@@ -170,7 +170,7 @@ func (s *site) tools() *registry.Snapshot {
 	return r.Snapshot()
 }
 
-// process begins a Runner, which the end of the test ends.
+// process starts a Runner, which ends with the test.
 func (s *site) process(name string) *Runner {
 	tools := s.tools()
 	r := New(Options{
@@ -188,7 +188,7 @@ func (s *site) process(name string) *Runner {
 			s.told[name] = append(s.told[name], j.Progress.Text)
 		},
 	})
-	s.t.Cleanup(func() { _ = r.Close(context.Background()) }) // the test has looked before
+	s.t.Cleanup(func() { _ = r.Close(context.Background()) }) // the test has already checked its error
 	return r
 }
 
@@ -234,7 +234,7 @@ func (s *site) events() (all []string) {
 	return all
 }
 
-// takes is work for a time, unless it is stopped.
+// takes simulates work of a duration, unless it is stopped.
 func takes(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -243,18 +243,18 @@ func takes(ctx context.Context, d time.Duration) {
 }
 
 func pass(d time.Duration) {
-	<-time.After(d) // of the bubble
+	<-time.After(d) // in fake time
 	synctest.Wait()
 }
 
-// runs are the attempts so far, ends is how many jobs were told to have ended.
+// runs are the attempts so far, ends is the number of ended jobs.
 func (s *site) runs() []working {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.began)
 }
 
-// owes returns the job of which a process was told last that it is owed, and forgets it.
+// owes returns the last job that a process was asked to deliver, and clears it.
 func (s *site) owes(process string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +281,7 @@ func (m *memory) leases() int {
 	return len(m.held)
 }
 
-// TestJob: work is done once, its result is owed to its conversation, and told once.
+// TestJob: a job runs once, its result is owed to its conversation, and delivered once.
 func TestJob(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		s.do = func(ctx context.Context, w working) (registry.Result, error) {
@@ -291,7 +291,7 @@ func TestJob(t *testing.T) {
 		one, _ := s.process("one"), s.process("two")
 		id := s.start(one, "2026")
 		if again := s.start(one, "2026"); again != id {
-			t.Errorf("the same deed is another job: %s and %s", id, again)
+			t.Errorf("the same side effect is another job: %s and %s", id, again)
 		}
 		pass(time.Second)
 		if j := s.get(id); j.State != store.JobRunning || j.Attempt != 1 || j.Node == "" {
@@ -301,12 +301,12 @@ func TestJob(t *testing.T) {
 			t.Errorf("owed too early: %+v, %v", owed, err)
 		}
 		if s.owes("one") != "" || s.owes("two") != "" {
-			t.Error("a job that is under way is told as owed")
+			t.Error("a running job is reported as owed")
 		}
 		pass(time.Minute)
-		for range 2 { // again and again, on each node
+		for range 2 { // repeatedly, on each node
 			if one, two := s.owes("one"), s.owes("two"); one != id || two != id {
-				t.Errorf("told as owed: %q and %q", one, two)
+				t.Errorf("reported as owed: %q and %q", one, two)
 			}
 			pass(lookEvery)
 		}
@@ -323,7 +323,7 @@ func TestJob(t *testing.T) {
 			}
 		}
 		if owed, _ := one.OwedTo(t.Context(), "c-1"); firsts != 1 || len(owed) != 0 || len(s.runs()) != 1 || s.ends() != 1 {
-			t.Errorf("told %d times, %d owed, begun %d times, ended %d times", firsts, len(owed), len(s.runs()), s.ends())
+			t.Errorf("delivered %d times, %d owed, begun %d times, ended %d times", firsts, len(owed), len(s.runs()), s.ends())
 		}
 		if got := s.events(); !slices.Equal(got, []string{"job_started", "tool_note", "job_ended", "job_told"}) {
 			t.Errorf("the audit: %q", got)
@@ -335,16 +335,16 @@ func TestJob(t *testing.T) {
 		s.owes("one")
 		pass(2 * lookEvery)
 		if s.owes("one") != "" {
-			t.Error("a job that was told is told as owed")
+			t.Error("a delivered job is reported as owed")
 		}
 		if again := s.start(one, "2026"); again == id {
-			t.Error("a deed that is over is not done again")
+			t.Error("a second request after the end starts no job")
 		}
 	})
 }
 
-// TestDeadProcess: the job of a process that has died is taken by another one, under the same key, and given
-// up when that has happened as often as it may.
+// TestDeadProcess: another process takes the job of a dead one, under the same key, and gives it up after the maximum
+// number of attempts.
 func TestDeadProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		s.do = func(ctx context.Context, _ working) (registry.Result, error) {
@@ -382,7 +382,7 @@ func TestDeadProcess(t *testing.T) {
 	})
 }
 
-// TestZombie: a process that has lost a job, and does not know, writes nothing of it.
+// TestZombie: a process that has lost a job without noticing cannot write to it.
 func TestZombie(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		release := make(chan struct{})
@@ -398,7 +398,7 @@ func TestZombie(t *testing.T) {
 		id := s.start(one, "2026")
 		pass(time.Second)
 		s.keep.mu.Lock()
-		delete(s.keep.held, id) // the lease has ended, and nobody has told the holder
+		delete(s.keep.held, id) // the lease has ended, and the holder does not know
 		s.keep.mu.Unlock()
 		s.process("two")
 		pass(3 * time.Second)
@@ -410,7 +410,7 @@ func TestZombie(t *testing.T) {
 	})
 }
 
-// TestLeavingProcess: a process that ends gives its jobs back, and that is no failed attempt.
+// TestLeavingProcess: a process that stops gives its jobs back, and that is no failed attempt.
 func TestLeavingProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		s.do = func(ctx context.Context, _ working) (registry.Result, error) {
@@ -438,7 +438,7 @@ func TestLeavingProcess(t *testing.T) {
 	})
 }
 
-// TestCancel: wherever the work is done it is stopped, and its conversation is told nothing.
+// TestCancel: a cancelled job stops in any process, and its conversation gets no result.
 func TestCancel(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		var cause error
@@ -467,7 +467,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("an unknown one: %v", err)
 		}
 		if first, err := one.Told(t.Context(), id); first || err != nil {
-			t.Errorf("told of a cancelled one: %t %v", first, err)
+			t.Errorf("a cancelled one is delivered: %t %v", first, err)
 		}
 		if got := s.events(); !slices.Equal(got, []string{"job_started", "job_cancelled"}) {
 			t.Errorf("the audit: %q", got)
@@ -475,18 +475,18 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestFailures: what may be repeated is, after a while and as often as it may; what may not is not; and work
-// that takes too long has failed.
+// TestFailures: a retryable failure is retried after a pause, up to the maximum; another one is not; and work that takes
+// too long has failed.
 func TestFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err      error
 		attempts int
 		want     string
 	}{
-		"for now":  {registry.Errorf(registry.ErrorTransient, "Later."), MaxAttempts, "TRANSIENT"},
-		"for good": {registry.Errorf(registry.ErrorNotFound, "No such year."), 1, "NOT_FOUND"},
-		"unnamed":  {errors.New("what?"), 1, "INTERNAL"},
-		"too long": {nil, 1, "did not end within 10m"},
+		"for now":   {registry.Errorf(registry.ErrorTransient, "Later."), MaxAttempts, "TRANSIENT"},
+		"permanent": {registry.Errorf(registry.ErrorNotFound, "No such year."), 1, "NOT_FOUND"},
+		"unnamed":   {errors.New("what?"), 1, "INTERNAL"},
+		"too long":  {nil, 1, "did not end within 10m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *site) {
@@ -511,8 +511,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestBounds: one user has as many jobs of a tool under way as it declares, and a process runs as many as it
-// may; the others wait.
+// TestBounds: the running jobs of one user for a tool, and those of a process, are limited; the others wait.
 func TestBounds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		s.do = func(ctx context.Context, _ working) (registry.Result, error) {
@@ -525,9 +524,9 @@ func TestBounds(t *testing.T) {
 		if _, _, err := r.Start(t.Context(), job("3"), 2, true); !errors.Is(err, store.ErrFull) {
 			t.Errorf("a third one: %v", err)
 		}
-		for deed, full := range map[string]bool{"deed 3": true, "deed 1": false} { // the second is under way already
-			if err := r.Room("ada", "report", deed, 2); errors.Is(err, store.ErrFull) != full {
-				t.Errorf("room for %s: %v", deed, err)
+		for effect, full := range map[string]bool{"deed 3": true, "deed 1": false} { // the second is running already
+			if err := r.Room("ada", "report", effect, 2); errors.Is(err, store.ErrFull) != full {
+				t.Errorf("room for %s: %v", effect, err)
 			}
 		}
 		for i := range AtOnce {
@@ -548,8 +547,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestProgress: the newest is written, every two seconds at most, and none after the end. Each process is told of each
-// that was written, once.
+// TestProgress: the newest progress is written, at most every two seconds, and none after the end. Each process gets each
+// written one once.
 func TestProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		var kept registry.Progress
@@ -557,7 +556,7 @@ func TestProgress(t *testing.T) {
 			kept = w.Needs.Progress
 			for i := range 100 {
 				kept.Tell(fmt.Sprintf("page\n%d\u202e", i), float64(i)/100)
-				takes(ctx, 97*time.Millisecond) // no word comes at the very time of a write
+				takes(ctx, 97*time.Millisecond) // no report at the exact time of a write
 			}
 			kept.Tell(strings.Repeat("é", 300), math.NaN())
 			takes(ctx, time.Minute)
@@ -587,12 +586,12 @@ func TestProgress(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if one, two := s.told["one"], s.told["two"]; len(one) != 6 || !slices.Equal(one, two) || len(slices.Compact(slices.Clone(one))) != 6 {
-			t.Errorf("the processes were told %q and %q", one, two)
+			t.Errorf("the processes got %q and %q", one, two)
 		}
 	})
 }
 
-// TestStoreAway: what became of a job is written when the store is there again.
+// TestStoreAway: the result of a job is written when the store is reachable again.
 func TestStoreAway(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		away := func(err error) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// secrets are made up, each in a sentence as a library or a provider would write it. What
-// must not be written is between ‹ and ›.
+// secrets are made up, each in a sentence of a library or a provider. The part that must not be written is between ‹ and
+// ›.
 var secrets = []string{
 	`dial "wss://host/ws?alt=json&key=‹AbCdEf123›&x=1": refused`,
 	`Get "https://‹ada:p4ssw0rd›@host/path": EOF`,
@@ -31,7 +31,7 @@ var secrets = []string{
 	`it said ‹the configured one› twice: ‹the configured one›`,
 }
 
-// split returns a sentence as it was, and what of it is secret.
+// split returns a sentence and its secret part.
 func split(sentence string) (text string, hidden []string) {
 	for i, part := range strings.FieldsFunc(sentence, func(r rune) bool { return r == '‹' || r == '›' }) {
 		if i%2 == 1 {
@@ -41,8 +41,7 @@ func split(sentence string) (text string, hidden []string) {
 	return strings.NewReplacer("‹", "", "›", "").Replace(sentence), hidden
 }
 
-// TestNoSecretIsWritten: wherever it stands in a record, by each of the handlers that the
-// program has.
+// TestNoSecretIsWritten: no handler of the program writes a secret, in any part of a record.
 func TestNoSecretIsWritten(t *testing.T) {
 	r := NewRedactor("the configured one", "short")
 	for _, sentence := range secrets {
@@ -83,7 +82,7 @@ type text2 string
 
 func (t text2) String() string { return string(t) }
 
-// TestSecretNames: an attribute that is called a secret is one.
+// TestSecretNames: the value of an attribute with a secret's name is secret.
 func TestSecretNames(t *testing.T) {
 	var out bytes.Buffer
 	slog.New(NewRedactor().Handler(slog.NewTextHandler(&out, nil))).Info("x", "ticket", "opaque", "token", []byte("opaque"), slog.Group("g", "password", "opaque"))
@@ -92,7 +91,7 @@ func TestSecretNames(t *testing.T) {
 	}
 }
 
-// TestTheRestStays: what is no secret is written as without the fence, with its type.
+// TestTheRestStays: other text and attributes are written unchanged, with their types.
 func TestTheRestStays(t *testing.T) {
 	log := func(l *slog.Logger) {
 		l.With("n", 7).Warn("session refused", "addr", "192.0.2.7", "reason", "key_missing", "input_tokens", 12, "ok", true, "error", errors.New("short"),
@@ -112,7 +111,7 @@ func TestTheRestStays(t *testing.T) {
 	}
 }
 
-// FuzzText: no text panics, and a known secret is never left.
+// FuzzText: no text panics, and no known secret remains.
 func FuzzText(f *testing.F) {
 	for _, s := range secrets {
 		f.Add(s)
@@ -125,7 +124,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestKnow: secrets that come later are not written either, by loggers that were made before.
+// TestKnow: secrets added later are not written either, even by existing loggers.
 func TestKnow(t *testing.T) {
 	r := NewRedactor("the-first-secret")
 	var out bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// console is what was logged; the lines come from timers as well.
+// console is the logged text; timers write lines too.
 type console struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -23,7 +23,7 @@ func (c *console) Write(p []byte) (int, error) {
 	return c.out.Write(p)
 }
 
-// take returns the lines so far, from their message on, and forgets them.
+// take returns the lines so far, from their message on, and clears them.
 func (c *console) take() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,8 +34,8 @@ func (c *console) take() (all []string) {
 	return all
 }
 
-// TestAFloodIsTwoLines: the first of each kind is logged with its attributes, the others are
-// counted, and when the flood is over nothing is written or kept.
+// TestAFloodIsTwoLines: the first line of each kind is logged with its attributes, the others are counted, and after the
+// flood nothing more is written or stored.
 func TestAFloodIsTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out console
@@ -58,7 +58,7 @@ func TestAFloodIsTwoLines(t *testing.T) {
 		}
 		l.Info("refused", "full", "addr", 7)
 		if got := lines(); len(got) != 0 {
-			t.Errorf("the flood goes on, and is told anew: %q", got)
+			t.Errorf("the flood continues, and is logged again: %q", got)
 		}
 		<-time.After(2 * ThrottleWindow)
 		synctest.Wait()

@@ -15,7 +15,7 @@ import (
 	"voicegw/store/storetest"
 )
 
-// meter begins a meter of a node.
+// meter starts a meter of a node.
 func meter(t *testing.T, h *storetest.Usage, node string, limits auth.Limits) *Meter {
 	t.Helper()
 	m, err := New(context.Background(), Options{Store: h, Node: node, User: limits, Key: func(id string) auth.Limits { return keyLimits[id] }})
@@ -29,7 +29,7 @@ func meter(t *testing.T, h *storetest.Usage, node string, limits auth.Limits) *M
 	return m
 }
 
-// keyLimits are what the keys of the tests may use.
+// keyLimits are the limits of the keys in these tests.
 var keyLimits = map[string]auth.Limits{"key:1": {Sessions: 1, NewPerSecond: 0.5, CostPerDay: 2}, "key:2": {NewPerSecond: 0.5}}
 
 func closeMeter(t *testing.T, m *Meter) {
@@ -61,14 +61,14 @@ func refused(t *testing.T, m *Meter, who Who, want string) *Refusal {
 	return no
 }
 
-// pass lets fake time pass.
+// pass advances fake time.
 func pass(d time.Duration) { <-time.After(d) }
 
 func spend(micros cost.Micros) cost.Amount { return cost.Amount{Micros: micros} }
 
 var ada = Who{User: "ada"}
 
-// TestCountedOverNodes: what two nodes count is one sum, and a node that begins later knows it.
+// TestCountedOverNodes: the counts of two nodes have one sum, and a node that starts later knows it.
 func TestCountedOverNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -79,7 +79,7 @@ func TestCountedOverNodes(t *testing.T) {
 		sb.Used(spend(500_000), cost.Usage{InputText: 7})
 		sb.Turn()
 		a.Turn(Who{User: "ada", Key: "key:chat"}, spend(100_000), cost.Usage{OutputText: 1})
-		pass(3 * time.Second) // seconds of voice, and then nothing
+		pass(3 * time.Second) // seconds of voice, and then silence
 		synctest.Wait()
 		sa.Leave()
 		sb.Leave()
@@ -97,7 +97,7 @@ func TestCountedOverNodes(t *testing.T) {
 			t.Errorf("by the key: %+v", days)
 		}
 		if days, _, _ := b.Report(context.Background(), Filter{User: "eve", First: time.Now(), Last: time.Now()}); len(days) != 0 {
-			t.Errorf("somebody else's: %+v", days)
+			t.Errorf("another user's: %+v", days)
 		}
 		closeMeter(t, a)
 		c := meter(t, h, "c", limits)
@@ -107,15 +107,15 @@ func TestCountedOverNodes(t *testing.T) {
 			t.Errorf("%+v", no)
 		}
 		synctest.Wait()
-		refused(t, b, ada, LimitUserCost) // it was told
+		refused(t, b, ada, LimitUserCost) // after the message
 		s.Leave()
 		closeMeter(t, b)
 		closeMeter(t, c)
 	})
 }
 
-// TestWrites: an entry is written at most every 5 s, at the end at once, and what the store did not
-// take is written later. A process that is killed loses what it has counted since.
+// TestWrites: an entry is written at most every 5 s, at the end at once, and after a failed write later. A killed process
+// loses its counts since the last write.
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -133,7 +133,7 @@ func TestWrites(t *testing.T) {
 		if len(writes) < 5 {
 			t.Errorf("written %d times in 30 s", len(writes))
 		}
-		if lost := 60 - stored.Micros; lost < 0 || lost > 11 { // two a second, for 5 s and the beat
+		if lost := 60 - stored.Micros; lost < 0 || lost > 11 { // two a second, for 5 s and one interval
 			t.Errorf("a process that is killed now loses %d of 60 turns", lost)
 		}
 		h.Down(true)
@@ -150,9 +150,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestHeardLess: messages that are lost, repeated or late count nothing twice and nothing less; the
-// store brings what was not heard.
-func TestHeardLess(t *testing.T) {
+// TestLostMessages: lost, repeated or late messages do not change a sum; the store has the missing counts.
+func TestLostMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
 		limits := auth.Limits{CostPerDay: 0.000010}
@@ -191,7 +190,7 @@ func TestHeardLess(t *testing.T) {
 	})
 }
 
-// TestLimits: each limit of a user and of a key refuses, with its numbers, and lets in again.
+// TestLimits: each limit of a user and of a key refuses, with its numbers, and accepts again later.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -245,7 +244,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%+v", no)
 		}
 		if s, no := a.Enter(k2, true); no != nil {
-			t.Errorf("a session that goes on is refused: %v", no)
+			t.Errorf("a session that continues is refused: %v", no)
 		} else {
 			s.Leave()
 		}
@@ -257,7 +256,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestDayIsOver: what was used today counts for nothing tomorrow, and stays in the report.
+// TestDayIsOver: the usage of today does not count tomorrow, and stays in the report.
 func TestDayIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -294,9 +293,9 @@ func TestDayIsOver(t *testing.T) {
 	})
 }
 
-// TestSessionsAreTold: a session hears once that a limit is near, and once that it is reached, whoever
-// has used it and wherever.
-func TestSessionsAreTold(t *testing.T) {
+// TestSessionsAreInformed: a session is informed once when a limit is near, and once when it is reached, by the usage of
+// any session on any node.
+func TestSessionsAreInformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
 		a, b := meter(t, h, "a", auth.Limits{CostPerDay: 0.000100}), meter(t, h, "b", auth.Limits{CostPerDay: 0.000100})
@@ -318,7 +317,7 @@ func TestSessionsAreTold(t *testing.T) {
 		late.Watch(func(st State) { lateStates = append(lateStates, st) })
 		synctest.Wait()
 		if len(lateStates) != 1 || lateStates[0] != Spent {
-			t.Errorf("a session that goes on here was told %v", lateStates)
+			t.Errorf("a session that continues here got %v", lateStates)
 		}
 		late.Leave()
 		s.Leave()
@@ -327,9 +326,9 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
-// TestCountingAsksNoOtherSession: what one session of a user counts is no work for the user's others, until
-// they must be told: a user who is nobody in particular may have thousands.
-func TestCountingAsksNoOtherSession(t *testing.T) {
+// TestOnlyLimitsInformSessions: counts of one session make no work for the user's others, until they must be informed:
+// thousands of sessions may share an anonymous user.
+func TestOnlyLimitsInformSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := meter(t, storetest.NewUsage(), "a", auth.Limits{CostPerDay: 0.000100})
 		const others = 50
@@ -341,7 +340,7 @@ func TestCountingAsksNoOtherSession(t *testing.T) {
 		}
 		synctest.Wait()
 		count := func(micros cost.Micros) (asked int) {
-			m.mu.Lock() // the meter's goroutine cannot ask them yet
+			m.mu.Lock() // the meter's goroutine cannot inform them yet
 			defer m.mu.Unlock()
 			m.add(ada, cost.Sum{Amount: spend(micros)}, time.Now())
 			return len(m.changed)
@@ -356,7 +355,7 @@ func TestCountingAsksNoOtherSession(t *testing.T) {
 			synctest.Wait()
 		}
 		if told != 2*others {
-			t.Errorf("%d sessions were told, want each of %d twice", told, others)
+			t.Errorf("%d sessions were informed, want each of %d twice", told, others)
 		}
 		for _, s := range all {
 			s.Leave()
@@ -365,7 +364,7 @@ func TestCountingAsksNoOtherSession(t *testing.T) {
 	})
 }
 
-// TestKilledNode: the sessions of a process that was killed give their places back.
+// TestKilledNode: the slots of a killed process's sessions become free.
 func TestKilledNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -383,7 +382,7 @@ func TestKilledNode(t *testing.T) {
 	})
 }
 
-// TestNothingGrows: entries and paces are bounded, whoever comes.
+// TestNothingGrows: entries and paces are limited, for any number of users.
 func TestNothingGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -416,8 +415,7 @@ func TestNothingGrows(t *testing.T) {
 	})
 }
 
-// FuzzHear: whatever comes from other processes, nothing is counted below zero, and nothing of this
-// process is changed.
+// FuzzHear: no message of other processes makes a count negative or changes this process's own.
 func FuzzHear(f *testing.F) {
 	f.Add([]byte(`{"node":"x","day":"2026-11-25","user":"ada","sum":{"micros":5,"voice_ms":7}}`))
 	f.Add([]byte(`{"node":"x","user":"ada","key":"k","running":3}`))
@@ -443,8 +441,8 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// TestDoor: a user who has no session to come back to is refused before it says what it wants, by each limit that
-// would refuse it then; nothing is counted by asking.
+// TestDoor: a user without a session to resume is refused at the handshake by each limit that would refuse it later; the
+// check counts nothing.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -457,7 +455,7 @@ func TestDoor(t *testing.T) {
 				is = no.Limit
 			}
 			if is != want || no != nil && no.RetryIn <= 0 {
-				t.Errorf("%+v, may come back %t: %q (%+v), want %q", who, returns, is, no, want)
+				t.Errorf("%+v, may resume %t: %q (%+v), want %q", who, returns, is, no, want)
 			}
 		}
 		ada := Who{User: "ada", Key: "key:1"}
@@ -466,10 +464,10 @@ func TestDoor(t *testing.T) {
 		}
 		s := enter(t, m, ada)
 		synctest.Wait()
-		door(m, ada, true, "") // it may come back
+		door(m, ada, true, "") // it may resume
 		door(other, ada, true, "")
 		door(m, ada, false, LimitKeySessions)
-		door(m, Who{User: "bob", Key: "key:1"}, true, "") // one of the key's sessions may be his
+		door(m, Who{User: "bob", Key: "key:1"}, true, "") // one of the key's sessions may belong to Bob
 		door(m, Who{User: "bob"}, true, "")
 		s.Used(cost.Amount{Micros: 1_000_000}, cost.Usage{})
 		s.Leave()
@@ -491,8 +489,7 @@ func TestDoor(t *testing.T) {
 	})
 }
 
-// TestRefusalsByName: refusals are counted by the limit and the name of the key, of which there are only so
-// many.
+// TestRefusalsByName: refusals are counted by the limit and the name of the key, for a limited number of names.
 func TestRefusalsByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(context.Background(), Options{

@@ -11,8 +11,8 @@ import (
 	"voicegw/store"
 )
 
-// TestOnAStore: two processes on one real store hold one limit together, and a third one that begins
-// when both have ended knows what they have counted.
+// TestOnAStore: two processes share one limit over a real store, and a third one that starts after both have ended has
+// their counts.
 func TestOnAStore(t *testing.T) {
 	s, err := store.Open(t.Context(), store.Options{Memory: true})
 	if err != nil {

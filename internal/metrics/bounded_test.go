@@ -23,15 +23,14 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// mostSeries is how many series one gateway may make.
+// mostSeries is the maximum number of series of one gateway.
 const mostSeries = 3700
 
-// garbage is before everything that somebody outside of the program could have written.
+// garbage is the prefix of all labels from outside the program.
 const garbage = "written-by-somebody-"
 
-// TestSeriesAreBounded counts everything that can happen, again and again, with every value of the
-// program's own and with thousands that nobody knows: of providers, models, tools, reasons, codes. What a
-// scrape has afterwards is bounded, and has nothing of those.
+// TestSeriesAreBounded counts every event repeatedly, with every value of the program's own and with thousands of unknown
+// ones: of providers, models, tools, reasons, codes. The next scrape is limited, and has no unknown value.
 func TestSeriesAreBounded(t *testing.T) {
 	data, told := registrytest.Inspected(t, registrytest.Project(t))
 	told.Settings = map[string]registry.ToolSettings{}
@@ -64,7 +63,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for route := range 80 { // more than the gateway has; their names are the program's own
+	for route := range 80 { // more routes than the gateway has; their names are the program's own
 		for code := range 6 {
 			m.Answered(fmt.Sprint("GET /v1/", route), 100*code, time.Second)
 		}
@@ -81,7 +80,7 @@ func TestSeriesAreBounded(t *testing.T) {
 			n++
 		}
 		if strings.Contains(line, garbage) {
-			t.Fatalf("a label has what somebody has written: %s", line)
+			t.Fatalf("a label has a foreign value: %s", line)
 		}
 	}
 	t.Logf("%d series of %d tools, %d bytes", n, len(ids(tools.Snapshot())), len(text))
@@ -90,8 +89,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// limitedOf is what a meter that counts refusals under so many names has at most: each name one limit, which a
-// key has all four of only if an operator has set them so.
+// limitedOf is the maximum number of series of a meter that counts refusals under n names: each name has one limit; only
+// an operator can give a key all four.
 func limitedOf(names int) map[meter.Limited]int64 {
 	all := map[meter.Limited]int64{}
 	for i := range names {
@@ -108,7 +107,7 @@ func ids(tools *registry.Snapshot) []string {
 	return all
 }
 
-// pick returns one of the values, or something that nobody knows.
+// pick returns one of the values, or an unknown one.
 func pick[T ~string](r *rand.Rand, known ...T) T {
 	if i := r.IntN(len(known) + 1); i < len(known) {
 		return known[i]

@@ -15,7 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// deployed is where the dashboard and the rules are.
+// deployed is the folder of the dashboard and the rules.
 const deployed = "../../deploy/"
 
 var (
@@ -45,7 +45,7 @@ func families() map[string]metrics.Family {
 	return all
 }
 
-// known fails for a metric in an expression that is in no table, and returns those that are.
+// known fails for an unknown metric in an expression, and returns the metrics.
 func known(t *testing.T, where, expr string) (found []string) {
 	t.Helper()
 	all := families()
@@ -67,7 +67,7 @@ func known(t *testing.T, where, expr string) (found []string) {
 	return found
 }
 
-// TestDashboard reads the dashboard as Grafana does. A panel shows every metric.
+// TestDashboard reads the dashboard as Grafana does. Every metric is in a panel.
 func TestDashboard(t *testing.T) {
 	var d struct {
 		Templating struct {
@@ -151,7 +151,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// TestAlerts: each alert is about metrics that exist, has a runbook, and is tested firing and quiet.
+// TestAlerts: each alert uses existing metrics, has a runbook, and has tests in which it fires and does not fire.
 func TestAlerts(t *testing.T) {
 	var rules struct{ Groups []struct{ Rules []rule } }
 	read(t, "prometheus/rules.yaml", yaml.Unmarshal, &rules)
@@ -202,7 +202,7 @@ func TestAlerts(t *testing.T) {
 	if len(alerts) < 20 {
 		t.Errorf("there are only %d alerts", len(alerts))
 	}
-	// The alerts about providers count the kinds of failures that the table of failures names for them.
+	// The alerts about providers count the kinds of failures that the table of failures assigns to them.
 	for of, name := range map[transport.Alert]string{transport.AlertDown: "VoicegwProviderDown", transport.AlertKey: "VoicegwProviderRefusesKey"} {
 		var kinds []string
 		for _, k := range transport.Kinds() {
@@ -216,7 +216,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRules lets Prometheus's own tool check the rules and try each alert.
+// TestRules lets Prometheus's own tool check the rules and test each alert.
 func TestRules(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

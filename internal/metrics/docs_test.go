@@ -9,7 +9,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestGeneratedList: the list of docs/metrics.md is written from the table.
+// TestGeneratedList: the list of docs/metrics.md is generated from the table.
 func TestGeneratedList(t *testing.T) {
 	kinds := map[metrics.Kind]string{metrics.Counter: "counter", metrics.Gauge: "gauge", metrics.Histogram: "histogram"}
 	var b strings.Builder

@@ -36,7 +36,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// sources are those of a gateway in which little happens.
+// sources are those of a nearly idle gateway.
 func sources() Sources {
 	count := map[string]int{"gemini": 3, "openai": 1, "gone": 2}
 	return Sources{
@@ -125,7 +125,7 @@ func expect(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// TestEventsAreCounted gives every event once and reads what has become of it.
+// TestEventsAreCounted counts every event once and reads the metrics.
 func TestEventsAreCounted(t *testing.T) {
 	m := newMetrics()
 	g := m.Observe("gemini", "gemini-live")
@@ -236,7 +236,7 @@ func TestEventsAreCounted(t *testing.T) {
 	}
 }
 
-// TestToolsThatAreOff have no series, and get them when a reload switches them on.
+// TestToolsThatAreOff: tools that are off have no series, until a reload switches them on.
 func TestToolsThatAreOff(t *testing.T) {
 	data, o := registrytest.Inspected(t, registrytest.Project(t))
 	o.Settings = map[string]registry.ToolSettings{"kb_get": {Off: true}}
@@ -246,7 +246,7 @@ func TestToolsThatAreOff(t *testing.T) {
 	}
 	m := New(Options{})
 	m.Know(nil, tools.Snapshot())
-	// called counts a call, and returns what is told of all calls by voice that went well, by tool.
+	// called counts a call, and returns the counts of successful voice calls, by tool.
 	called := func() map[string]float64 {
 		t.Helper()
 		m.Audited(audit.Record{Event: audit.EventTool, ToolID: "kb_get", Mode: spec.ModeVoice, OK: true})
@@ -335,7 +335,7 @@ func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range Families() {
 		if seen[f.Name] {
-			t.Errorf("%s stands in the table twice", f.Name)
+			t.Errorf("%s is in the table twice", f.Name)
 		}
 		seen[f.Name] = true
 		if (f.Kind == Counter) != strings.HasSuffix(f.Name, "_total") {
@@ -375,7 +375,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape is one reading of everything.
+// BenchmarkScrape measures one reading of everything.
 func BenchmarkScrape(b *testing.B) {
 	h := newMetrics().Handler(sources())
 	b.ReportAllocs()
@@ -386,7 +386,7 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// BenchmarkTurn is what counting a turn costs.
+// BenchmarkTurn measures the cost of counting a turn.
 func BenchmarkTurn(b *testing.B) {
 	take := newMetrics().Observe("gemini", "gemini-live")
 	e := session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: orchestrator.TurnCompleted, Usage: transport.Tokens{Input: 10, InputAudio: 10}, Latency: &orchestrator.Latency{Total: time.Second}}}

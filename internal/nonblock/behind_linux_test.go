@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// TestLoopThatIsHeldUp: while a turn keeps a loop for seconds, the loops say that they are
-// behind, and for a while after that. What waited meanwhile was read late, and the turn that
-// reads it says since when it may have waited.
-func TestLoopThatIsHeldUp(t *testing.T) {
-	var at atomic.Int64 // the time, which passes as the test wants
+// TestStuckLoopIsBehind: while a turn blocks a loop for seconds, and shortly after that, the loops report that they are
+// behind. The turn that reads delayed data reports since when it may have waited.
+func TestStuckLoopIsBehind(t *testing.T) {
+	var at atomic.Int64 // the time, set by the test
 	at.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
 	clock := func() time.Time { return time.Unix(0, at.Load()) }
 	pass := func(d time.Duration) { at.Add(int64(d)) }
@@ -48,7 +47,7 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 	if loops.Lateness().Behind {
 		t.Error("a loop that has nothing to do is behind")
 	}
-	// A minute in which the late one's client says nothing, and the loop has rounds.
+	// A minute in which the late connection's client sends nothing, and the loop has rounds.
 	ticker, ticks := connect()
 	ticked := make(chan struct{}, 1024)
 	ticker.Notify(func() {
@@ -85,12 +84,12 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 	}
 	close(release)
 	if s := <-turns; s.caughtUp.After(began) || s.caughtUp.Before(began.Add(-3*time.Second)) || s.now.Sub(s.caughtUp) < 7*time.Second {
-		t.Errorf("what came while the loop was held is said to have come later than %v after that began", s.caughtUp.Sub(began))
+		t.Errorf("data that arrived while the loop was stuck is reported as later than %v after the beginning", s.caughtUp.Sub(began))
 	}
 	if late := loops.Lateness(); !late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
 		t.Errorf("of a loop that was kept for 7 s it is said at once: %+v", late)
 	}
-	// Rounds that are short by the test's time: each is waited for before the next begins.
+	// Rounds that are short by the test's clock: each is waited for before the next begins.
 	for range 4 {
 		pass(lateRound)
 		if _, err := speaks.Write([]byte("more")); err != nil {
@@ -104,9 +103,9 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 	}
 }
 
-// TestLatenessIsTold: Changed is called once when a loop has fallen behind, although the loop
-// is stuck, and once when it has caught up, with the details.
-func TestLatenessIsTold(t *testing.T) {
+// TestLatenessIsReported: Changed is called once when a loop has fallen behind, even while the loop is stuck, and once
+// when it has caught up, with the details.
+func TestLatenessIsReported(t *testing.T) {
 	var at atomic.Int64
 	at.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
 	clock := func() time.Time { return time.Unix(0, at.Load()) }
@@ -130,19 +129,19 @@ func TestLatenessIsTold(t *testing.T) {
 	began := clock()
 	at.Add(int64(3 * time.Second))
 	if late := <-told; !late.Behind || late.Longest < 3*time.Second || late.Since.After(began) {
-		t.Errorf("told while the loop is stuck: %+v", late)
+		t.Errorf("reported while the loop is stuck: %+v", late)
 	}
 	at.Add(int64(4 * time.Second))
 	loops.looks() // and Changed is not called again
 	if n := len(told); n > 0 {
-		t.Errorf("told %d times more that the loop is stuck", n)
+		t.Errorf("reported %d times more that the loop is stuck", n)
 	}
 	close(release)
 	loop := loops.loops[0]
 	for loop.late.Load() == nil {
 		runtime.Gosched() // until the loop has noted the end of its round
 	}
-	for range 4 { // rounds that are short by the test's time
+	for range 4 { // rounds that are short by the test's clock
 		round := loop.beat.Load()
 		at.Add(int64(lateRound))
 		if _, err := wakes.Write([]byte("x")); err != nil {
@@ -153,9 +152,9 @@ func TestLatenessIsTold(t *testing.T) {
 		}
 	}
 	if late := <-told; late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
-		t.Errorf("told once the loop has caught up: %+v", late)
+		t.Errorf("reported after the loop has caught up: %+v", late)
 	}
 	if n := len(told); n > 0 {
-		t.Errorf("told %d times too often", n)
+		t.Errorf("reported %d times too often", n)
 	}
 }

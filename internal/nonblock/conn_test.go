@@ -38,8 +38,8 @@ func pair(t testing.TB) (*Conn, net.Conn) {
 	return near.(*Conn), far
 }
 
-// TestWriteDoesNotWait: a peer that reads nothing stops no Write until the bound,
-// is seen by Ready, and in the end gets every byte in order.
+// TestWriteDoesNotWait: a peer that reads nothing blocks no Write up to the limit; Ready reports it, and in the end it
+// gets every byte in order.
 func TestWriteDoesNotWait(t *testing.T) {
 	near, far := pair(t)
 	var sent []byte
@@ -65,14 +65,13 @@ func TestWriteDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestWriteWaitsAtTheBound: pending bytes are bounded; a Write beyond waits until
-// there is room.
+// TestWriteWaitsAtTheBound: pending bytes are limited; a Write beyond waits until there is room.
 func TestWriteWaitsAtTheBound(t *testing.T) {
 	near, far := pair(t)
 	wrote := make(chan int, 1)
 	go func() {
 		total := 0
-		for range 4096 { // 16 MB, far more than socket and bound hold
+		for range 4096 { // 16 MB, far more than socket and limit hold
 			n, err := near.Write(make([]byte, 4096))
 			if err != nil {
 				break
@@ -99,9 +98,8 @@ func TestWriteWaitsAtTheBound(t *testing.T) {
 	}
 }
 
-// TestCloseEndsWhatWaits: Close unblocks a Write at the bound, and leaves no
-// goroutine (goleak).
-func TestCloseEndsWhatWaits(t *testing.T) {
+// TestCloseEndsWaitingWrites: Close unblocks a Write at the limit, and leaves no goroutine (goleak).
+func TestCloseEndsWaitingWrites(t *testing.T) {
 	near, _ := pair(t)
 	failed := make(chan error, 1)
 	go func() {
@@ -123,8 +121,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	}
 }
 
-// TestCloseWhileWriting: the two may come at once; whatever is first, no drainer is
-// started after Close has waited for it.
+// TestCloseWhileWriting: after any order of the two calls no drainer starts once Close has waited for it.
 func TestCloseWhileWriting(t *testing.T) {
 	for range 200 {
 		a, b := net.Pipe() // no socket: every write needs the drainer
@@ -150,7 +147,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	}
 }
 
-// TestWriteAllocatesNothing while the peer keeps up.
+// TestWriteAllocatesNothing: Write allocates nothing while the peer reads fast enough.
 func TestWriteAllocatesNothing(t *testing.T) {
 	near, far := pair(t)
 	p, q := make([]byte, 900), make([]byte, 900)
@@ -169,7 +166,7 @@ func TestWriteAllocatesNothing(t *testing.T) {
 // stub is a connection that is never used.
 type stub struct{ net.Conn }
 
-// TestClientKeepsTheDialer of the transport that it copies, and wraps what that gives.
+// TestClientKeepsTheDialer: Client copies the transport and wraps the connections of its dialer.
 func TestClientKeepsTheDialer(t *testing.T) {
 	for name, base := range map[string]*http.Transport{
 		"DialContext": {DialContext: func(context.Context, string, string) (net.Conn, error) { return stub{}, nil }},
@@ -182,7 +179,7 @@ func TestClientKeepsTheDialer(t *testing.T) {
 	}
 }
 
-// counted is a Room that knows how often it was asked.
+// counted is a Room that counts its calls.
 type counted struct {
 	buf         [64]byte
 	asked, back int
@@ -191,9 +188,8 @@ type counted struct {
 func (c *counted) Room() []byte { c.asked++; return c.buf[:] }
 func (c *counted) GiveBack()    { c.back++ }
 
-// TestRoomIsTakenForWhatIsThere: while nothing comes, the room that was asked for has been
-// given back.
-func TestRoomIsTakenForWhatIsThere(t *testing.T) {
+// TestRoomIsReturned: while no data arrives, the connection holds no buffer of the room.
+func TestRoomIsReturned(t *testing.T) {
 	near, far := pair(t)
 	room := &counted{}
 	for range 3 {
@@ -217,7 +213,7 @@ func TestRoomIsTakenForWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestCloseEndsReadInto that waits.
+// TestCloseEndsReadInto: Close ends a waiting ReadInto.
 func TestCloseEndsReadInto(t *testing.T) {
 	near, _ := pair(t)
 	ended := make(chan error, 1)
@@ -231,7 +227,6 @@ func TestCloseEndsReadInto(t *testing.T) {
 	}
 }
 
-// TestReadIntoAllocatesNothing.
 func TestReadIntoAllocatesNothing(t *testing.T) {
 	near, far := pair(t)
 	p, room := make([]byte, 64), &counted{}
@@ -251,8 +246,8 @@ func TestReadIntoAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestMakeRoom: it waits as a Write does, and then no Write waits; one without it fails when too much
-// is pending, and so does every one after that.
+// TestMakeRoom: MakeRoom waits like a Write, and after it no Write waits; a Write without it fails when too much is
+// pending, and so does every later one.
 func TestMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -293,7 +288,7 @@ func TestMakeRoom(t *testing.T) {
 		for err == nil && written < 4*MaxPending {
 			_, err = c.Write(make([]byte, 1000))
 			written += 1000
-			synctest.Wait() // the drainer has the first bytes; what it takes late would not be pending
+			synctest.Wait() // the drainer has the first bytes; bytes that it takes late would not be pending
 		}
 		if !errors.Is(err, ErrFull) || written > 2*MaxPending+10_000 {
 			t.Errorf("after %d bytes: %v", written, err)
@@ -301,11 +296,11 @@ func TestMakeRoom(t *testing.T) {
 		if _, err := c.Write([]byte{1}); !errors.Is(err, ErrFull) {
 			t.Errorf("then: %v", err)
 		}
-		c.Flush() // it returns, because nothing will be written
+		c.Flush() // it returns because nothing will be written
 	})
 }
 
-// TestUnder finds a Conn under others, and nothing where there is none.
+// TestUnder: Under finds a Conn below other wrappers, and nil if there is none.
 func TestUnder(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()

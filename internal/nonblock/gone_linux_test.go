@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGone: a peer that has closed or reset its connection is gone, although there is something left to
-// read; one that only says something is not.
+// TestGone: Gone reports a peer that has closed or reset its connection, even with unread data, but not one that has only
+// sent data.
 func TestGone(t *testing.T) {
 	for name, end := range map[string]func(*net.TCPConn){
 		"closed": func(c *net.TCPConn) { _ = c.Close() },
@@ -32,7 +32,7 @@ func TestGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.Gone() {
-				t.Error("a peer that has said something is gone")
+				t.Error("a peer that has sent data is reported as gone")
 			}
 			end(peer.(*net.TCPConn))
 			for !c.Gone() {
@@ -42,7 +42,7 @@ func TestGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !c.Gone() {
-				t.Error("a connection that is closed on this side is not gone")
+				t.Error("a connection that is closed on this side is not reported as gone")
 			}
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLoad: rounds are counted by how long they took, and each loop is listed.
+// TestLoad: rounds are counted by duration, and each loop is listed.
 func TestLoad(t *testing.T) {
 	if got := (*Loops)(nil).Load(); got.Busy != nil || got.Rounds != nil {
 		t.Errorf("loops that do not exist have the load %+v", got)

@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// TestBusyLoopGivesAway: connections that give one loop too much to do are spread over
-// others, and nothing of them is lost or heard twice.
+// TestBusyLoopGivesAway: the connections of an overloaded loop are spread over others, and no data is lost or read twice.
 func TestBusyLoopGivesAway(t *testing.T) {
-	// A loop that works all the time: on a busy machine none gets a processor for so long.
+	// A loop that works all the time: on a busy machine none gets so much processor time.
 	begun := time.Now()
 	spreads(t, func() time.Duration { return time.Since(begun) }, func() {})
 }
 
-// TestALoopThatIsBehindGivesAway, though no processor has worked for it: others have them.
+// TestALoopThatIsBehindGivesAway: also without processor time, when other processes use it.
 func TestALoopThatIsBehindGivesAway(t *testing.T) {
 	spreads(t, func() time.Duration { return 0 }, func() { <-time.After(time.Millisecond) })
 }
 
-// spreads checks that 16 connections do not stay on one loop. Its thread has worked for so
-// long; each is what a connection's turn does.
+// spreads checks that 16 connections do not stay on one loop. worked is its thread's processor time; each is called in
+// each turn.
 func spreads(t *testing.T, worked func() time.Duration, each func()) {
 	t.Helper()
 	loops := &Loops{worked: worked, Most: 4}
@@ -69,8 +68,8 @@ func spreads(t *testing.T, worked func() time.Duration, each func()) {
 	}
 }
 
-// TestAMomentIsNotBehind: a loop counts as behind when it has not waited for a while, and
-// not for one window, and is less busy again when it waits.
+// TestAMomentIsNotBehind: a loop counts as behind after it has not waited for several windows, not after one, and is less
+// busy again when it waits.
 func TestAMomentIsNotBehind(t *testing.T) {
 	loops := &Loops{worked: func() time.Duration { return 0 }, Most: 2}
 	l, other := &loop{all: loops}, &loop{all: loops}
@@ -86,7 +85,7 @@ func TestAMomentIsNotBehind(t *testing.T) {
 		switch i {
 		case 9: // the fifth in a row
 			busy, shed = allBusy, 2
-		case 10: // whether that helps is not known yet
+		case 10: // its effect is not known yet
 			busy = allBusy
 		}
 		if got := l.busy.Load(); got != busy || l.shed != shed {
@@ -107,8 +106,7 @@ func TestAMomentIsNotBehind(t *testing.T) {
 	}
 }
 
-// TestBusyIsTheThreadsTime: what a loop is busy by passes while its thread computes, and
-// does not while it waits.
+// TestBusyIsTheThreadsTime: a loop's busy time increases while its thread computes, and not while it waits.
 func TestBusyIsTheThreadsTime(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -124,11 +122,11 @@ func TestBusyIsTheThreadsTime(t *testing.T) {
 	}
 }
 
-// TestNobodyHasTwoTurnsInARound: a connection that requests another turn in each of its own, and
-// also has something to read, gets no more turns than the others.
-func TestNobodyHasTwoTurnsInARound(t *testing.T) {
+// TestOneTurnPerRound: a connection that requests another turn in each of its own, and also has data to read, gets no
+// more turns than the others.
+func TestOneTurnPerRound(t *testing.T) {
 	connect := listen(t, kind{loops: &Loops{Most: 1}})
-	var turns [2]int // the loop's
+	var turns [2]int // on the loop's goroutine
 	greedy := make(chan int, 1)
 	ready := make(chan struct{})
 	for i := range turns {

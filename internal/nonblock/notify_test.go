@@ -13,16 +13,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-// kind is a kind of connection that may be heard: a socket which loops watch (on Linux), or
-// one that has a goroutine because there are no loops, or because it is no socket.
+// kind is a kind of connection with Notify: a socket watched by loops (on Linux), or a connection with a goroutine
+// because there are no loops, or because it is no socket.
 type kind struct {
 	name  string
 	loops *Loops
-	hides bool // it does not say that it is a socket
+	hides bool // it hides that it is a socket
 	pipe  bool // it is in memory
 }
 
-// kinds are all of them. What Notify promises holds for each.
+// kinds are all kinds. The contract of Notify holds for each.
 func kinds() []kind {
 	return []kind{
 		{name: "a loop's", loops: &Loops{}},
@@ -37,7 +37,7 @@ func (k kind) watched() bool {
 	return k.loops != nil && !k.hides && !k.pipe && runtime.GOOS == "linux"
 }
 
-// each runs a test for each kind of connection. Nothing of them may be left.
+// each runs a test for each kind of connection and checks for leaks.
 func each(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Helper()
 	for _, k := range kinds() {
@@ -47,7 +47,7 @@ func each(t *testing.T, test func(t *testing.T, k kind)) {
 	}
 }
 
-// listen returns a function that connects, and gives both ends; the near one may be heard.
+// listen returns a function that connects and returns both ends; the near one has Notify.
 func listen(t testing.TB, k kind) func() (near *Conn, far net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,18 +74,18 @@ func listen(t testing.TB, k kind) func() (near *Conn, far net.Conn) {
 	}
 }
 
-// hearing is what a connection has heard.
+// hearing is the data that a connection has received.
 type hearing struct {
 	conn  *Conn
-	turn  sync.Mutex // held while it listens
+	turn  sync.Mutex // held during a turn
 	heard bytes.Buffer
-	each  func()        // for each turn
-	ended chan struct{} // closed when there is nothing more
-	err   error         // why
-	over  bool          // the last turn was
+	each  func()        // called in each turn
+	ended chan struct{} // closed after the end
+	err   error         // the reason of the end
+	over  bool          // the last turn is over
 }
 
-// hear hears conn.
+// hear reads conn in its turns.
 func hear(t testing.TB, conn *Conn, each func()) *hearing {
 	t.Helper()
 	h := &hearing{conn: conn, each: each, ended: make(chan struct{})}
@@ -110,7 +110,7 @@ func (h *hearing) listen() {
 		if n > 0 {
 			h.heard.Write(p[:n])
 		}
-		h.over = err == net.ErrClosed // nothing else says that it is the last turn
+		h.over = err == net.ErrClosed // only this error marks the last turn
 		switch {
 		case errors.Is(err, ErrWouldBlock):
 			return
@@ -124,9 +124,8 @@ func (h *hearing) listen() {
 	}
 }
 
-// TestAllIsHeard: whatever is sent on many connections is heard on each, in order, up to its
-// end.
-func TestAllIsHeard(t *testing.T) {
+// TestAllDataIsRead: each of many connections gets all data, in order, up to its end.
+func TestAllDataIsRead(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)
 		var senders sync.WaitGroup
@@ -157,8 +156,8 @@ func TestAllIsHeard(t *testing.T) {
 	})
 }
 
-// TestWhoHears: a loop's connections have no goroutine of their own, and all others have one.
-func TestWhoHears(t *testing.T) {
+// TestGoroutinesOfConnections: connections on a loop have no goroutine of their own, and all others have one.
+func TestGoroutinesOfConnections(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, _ := listen(t, k)()
 		told := make(chan string, 1)
@@ -178,9 +177,9 @@ func goroutine() string {
 	return string(p[:runtime.Stack(p, false)])
 }
 
-// TestWhatATurnLeaves comes back in the next one, although nothing more is sent, and nothing
-// is read ahead of it but one block.
-func TestWhatATurnLeaves(t *testing.T) {
+// TestUnreadDataGetsATurn: data that a turn leaves is read in the next one, even if no more arrives, and at most one
+// block is read ahead.
+func TestUnreadDataGetsATurn(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, far := listen(t, k)()
 		bytesOfTurns := make(chan byte, 16)
@@ -202,8 +201,8 @@ func TestWhatATurnLeaves(t *testing.T) {
 	})
 }
 
-// TestAPeerWaitsForAReaderThatIsSlow: unread data stays in the kernel, so the peer can write
-// no more than the kernel accepts.
+// TestAPeerWaitsForAReaderThatIsSlow: unread data stays in the kernel, so the peer can write no more than the kernel
+// accepts.
 func TestAPeerWaitsForAReaderThatIsSlow(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, far := listen(t, k)()
@@ -212,7 +211,7 @@ func TestAPeerWaitsForAReaderThatIsSlow(t *testing.T) {
 		h := hear(t, near, func() {
 			once.Do(func() { close(held); <-goOn })
 		})
-		const size = 16 << 20 // far more than sockets take
+		const size = 16 << 20 // far more than sockets hold
 		wrote := make(chan int, 1)
 		go func() {
 			n, _ := far.Write(make([]byte, size))
@@ -233,9 +232,9 @@ func TestAPeerWaitsForAReaderThatIsSlow(t *testing.T) {
 	})
 }
 
-// TestWriteDoesNotWaitWhileHeard: a peer that reads nothing stops no Write until the bound, is
-// seen by Ready, and in the end gets every byte in order.
-func TestWriteDoesNotWaitWhileHeard(t *testing.T) {
+// TestWriteDoesNotWaitWithNotify: a peer that reads nothing blocks no Write up to the limit; Ready reports it, and in the
+// end it gets every byte in order.
+func TestWriteDoesNotWaitWithNotify(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, far := listen(t, k)()
 		hear(t, near, nil)
@@ -258,13 +257,13 @@ func TestWriteDoesNotWaitWhileHeard(t *testing.T) {
 			t.Errorf("the bytes came in another order, or not: %v", err)
 		}
 		for !near.Ready() {
-			runtime.Gosched() // the last has been written, and is noted
+			runtime.Gosched() // the last block has been written, and is noted
 		}
 	})
 }
 
-// TestWriteWaitsAtTheBoundWhileHeard, and Close ends the wait.
-func TestWriteWaitsAtTheBoundWhileHeard(t *testing.T) {
+// TestWriteWaitsAtTheBoundWithNotify: a Write at the limit waits, and Close ends it.
+func TestWriteWaitsAtTheBoundWithNotify(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, far := listen(t, k)()
 		h := hear(t, near, nil)
@@ -305,9 +304,9 @@ func TestWriteWaitsAtTheBoundWhileHeard(t *testing.T) {
 	})
 }
 
-// TestCloseIsTold: whoever calls Close, within a turn, during one, between two or before the
-// first, a last turn follows, and the other side learns of it.
-func TestCloseIsTold(t *testing.T) {
+// TestCloseGivesALastTurn: after Close, in a turn, during one, between two or before the first, a last turn follows, and
+// the other side notices.
+func TestCloseGivesALastTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)
 		for _, name := range []string{"before", "between", "within", "while"} {
@@ -349,12 +348,12 @@ func TestCloseIsTold(t *testing.T) {
 			if err := near.Close(); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("%s: closing again: %v", name, err)
 			}
-			near.Nudge() // for nothing
+			near.Nudge() // without effect
 		}
 	})
 }
 
-// TestNudge gives a turn for nothing.
+// TestNudge: Nudge causes a turn without data.
 func TestNudge(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, _ := listen(t, k)()
@@ -367,7 +366,7 @@ func TestNudge(t *testing.T) {
 	})
 }
 
-// TestATurnMayAskForAnother: the goroutine that gave the turn then gives the next one.
+// TestATurnMayAskForAnother: the goroutine of the turn then runs the next one.
 func TestATurnMayAskForAnother(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, _ := listen(t, k)()
@@ -385,8 +384,7 @@ func TestATurnMayAskForAnother(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft of many connections, whichever side ends them and however often they are
-// nudged then.
+// TestNothingIsLeft: many connections, ended by either side and nudged at the same time, leave no goroutine.
 func TestNothingIsLeft(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)
@@ -409,8 +407,7 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// TestAFailedReadIsNotRepeated: after the end of the connection f is not called for nothing
-// again and again, where a goroutine reads.
+// TestAFailedReadIsNotRepeated: with a goroutine, f is not called repeatedly after the end of the connection.
 func TestAFailedReadIsNotRepeated(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		if k.watched() {
@@ -424,7 +421,7 @@ func TestAFailedReadIsNotRepeated(t *testing.T) {
 		})
 		far.Close()
 		if err := <-turns; err != io.EOF {
-			t.Errorf("the end was told as %v", err)
+			t.Errorf("the end was reported as %v", err)
 		}
 		near.Nudge()
 		if err := <-turns; err != io.EOF {
@@ -440,8 +437,7 @@ func TestAFailedReadIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestPausedIsNotRead: what comes after Pause gives no turn and is not read. Where a loop
-// watches, it is told that the connection breaks.
+// TestPausedIsNotRead: data after Pause causes no turn and is not read. A loop still reports that the connection breaks.
 func TestPausedIsNotRead(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)
@@ -464,7 +460,7 @@ func TestPausedIsNotRead(t *testing.T) {
 		if err := <-turns; !errors.Is(err, ErrWouldBlock) {
 			t.Fatal("the turn that pauses has read", err)
 		}
-		if !k.pipe { // a pipe takes it only when it is read
+		if !k.pipe { // a pipe accepts it only when it is read
 			far.Write([]byte("y"))
 		}
 		other, otherFar := connect()
@@ -484,13 +480,13 @@ func TestPausedIsNotRead(t *testing.T) {
 		far.(*net.TCPConn).SetLinger(0)
 		far.Close()
 		if err := <-turns; errors.Is(err, ErrWouldBlock) {
-			t.Error("that the connection is broken was not told")
+			t.Error("the broken connection was not reported")
 		}
 	})
 }
 
-// TestHearingAllocatesNothing, on sockets.
-func TestHearingAllocatesNothing(t *testing.T) {
+// TestNotifyAllocatesNothing: turns of sockets allocate nothing.
+func TestNotifyAllocatesNothing(t *testing.T) {
 	for _, k := range kinds()[:2] {
 		around := echo(t, k)
 		if n := testing.AllocsPerRun(200, around); n != 0 {
@@ -499,8 +495,7 @@ func TestHearingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn is one message of 60 bytes there, and one of 900 back from the turn that has
-// read it.
+// BenchmarkTurn measures a message of 60 bytes and an answer of 900 from the turn that has read it.
 func BenchmarkTurn(b *testing.B) {
 	for _, k := range kinds()[:2] {
 		b.Run(k.name, func(b *testing.B) {
@@ -513,7 +508,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// echo returns a function that sends something to a connection whose turns answer.
+// echo returns a function that sends data to a connection that answers in its turns.
 func echo(t testing.TB, k kind) (around func()) {
 	t.Helper()
 	near, far := listen(t, k)()
@@ -535,13 +530,13 @@ func echo(t testing.TB, k kind) (around func()) {
 	}
 }
 
-// TestNotifyTwice is a mistake that shows at once.
+// TestNotifyTwice: a second call of Notify panics.
 func TestNotifyTwice(t *testing.T) {
 	near, _ := listen(t, kind{})()
 	near.Notify(func() {})
 	defer func() {
 		if recover() == nil {
-			t.Error("it was taken")
+			t.Error("it did not panic")
 		}
 	}()
 	near.Notify(func() {})

@@ -28,8 +28,8 @@ func encoded(t *testing.T, v any) string {
 	return string(b)
 }
 
-// TestUpdateIsWholeOrNot: an update changes exactly its fields, and an error names the field and changes nothing.
-func TestUpdateIsWholeOrNot(t *testing.T) {
+// TestUpdateIsAtomic: an update changes exactly its fields; an error names the field and changes nothing.
+func TestUpdateIsAtomic(t *testing.T) {
 	s := newSession(rules())
 	before := encoded(t, s)
 	changed, err := s.Update(json.RawMessage(`{"type":"realtime","instructions":"Sing.","audio":{"input":{"turn_detection":{"type":"server_vad","threshold":0.8}}}}`))
@@ -97,7 +97,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestEventTypes: ParseEvent reads every type of its list, and names the whole list for any other.
+// TestEventTypes: ParseEvent reads every type of its list, and an error about another type has the whole list.
 func TestEventTypes(t *testing.T) {
 	_, err := ParseEvent([]byte(`{"type":"output_audio_buffer.clear","event_id":"e"}`))
 	if err == nil || err.Code != "invalid_value" || err.Param != "type" {
@@ -160,7 +160,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestAudioDelta: the event is the same as with the other encoder, and costs no allocation.
+// TestAudioDelta: the event is the same as with the other encoder, without an allocation.
 func TestAudioDelta(t *testing.T) {
 	p := Place{ResponseID: "resp_1", ItemID: "item_1", Output: 12}
 	ids := IDs{IntN: func(int) int { return 0 }}
@@ -187,7 +187,7 @@ func TestAudioDelta(t *testing.T) {
 	}
 }
 
-// FuzzParseEvent: no event breaks the reader, and the fast way for audio gives the same as the other.
+// FuzzParseEvent: no event breaks the reader, and the fast path for audio gives the same result as the other.
 func FuzzParseEvent(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"input_audio_buffer.append","audio":"AAAA"}`, `{"audio": "AAAA", "event_id":"x","type":"input_audio_buffer.append"} `,
@@ -203,7 +203,7 @@ func FuzzParseEvent(f *testing.F) {
 		fast, ok := parseAppend([]byte(frame))
 		any, bad := parseAny([]byte(frame))
 		if ok && utf8.ValidString(frame) {
-			if bad != nil { // a character that JSON forbids, which base64 does, too
+			if bad != nil { // a character forbidden in JSON and in base64
 				if _, err := base64.StdEncoding.DecodeString(string(fast.Audio)); err == nil {
 					t.Fatalf("%q is taken, but %v", frame, bad)
 				}
@@ -222,7 +222,7 @@ func FuzzParseEvent(f *testing.F) {
 	})
 }
 
-// TestEventsHaveTheirMembers: each event in the sources of the servers is known, with as many values as it has members.
+// TestEventsHaveTheirMembers: each event in the sources of the servers is known, with the right number of values.
 func TestEventsHaveTheirMembers(t *testing.T) {
 	used := map[string]bool{}
 	for _, dir := range []string{".", "../../gateway/realtime", "../../sim/openai"} {
@@ -281,7 +281,7 @@ func eventOf(call *ast.CallExpr) (name string, placed bool) {
 	return "", false
 }
 
-// values is how many values an event takes; -1 if it is unknown.
+// values is the number of values of an event; -1 if it is unknown.
 func values(name string, placed bool) int {
 	members, known := serverEvents[name]
 	if !known {

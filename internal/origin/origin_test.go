@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestParseHost: what means the same is the same, and what is odd is refused.
+// TestParseHost: equivalent hosts are equal, and odd ones are refused.
 func TestParseHost(t *testing.T) {
 	for text, want := range map[string]string{
 		"localhost": "localhost", "LOCALHOST:8080": "localhost:8080", "localhost.:80": "localhost:80", "localhost:": "localhost",
@@ -30,7 +30,7 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// TestHosts: loopback names always, what the server listens on, and what its operator names.
+// TestHosts: loopback names always match, also the listening address and the configured names.
 func TestHosts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		listen string
@@ -143,8 +143,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever stands in a Host, an Origin or the configuration, nothing crashes, what
-// is read can be written and read again, and a name becomes no other's by that.
+// FuzzParse: any Host, Origin or configured text is handled without a crash; an accepted one can be written and read
+// again as the same name.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"localhost:8080", "http://[::1]:80", "null", "https://*.example.com:*", "a.", "127.1", "*", "*:1", "[::ffff:1.2.3.4]:5", "x://y:65536"} {
 		f.Add(text)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTheDebugListener answers on this machine's names alone, and tells what is held.
+// TestTheDebugListener: it answers only under this machine's names, and shows the held memory.
 func TestTheDebugListener(t *testing.T) {
 	d := httptest.NewServer(DebugHandler("v1", func() int { return 3 }))
 	defer d.Close()
@@ -43,14 +43,14 @@ func TestTheDebugListener(t *testing.T) {
 		t.Errorf("before: %+v", before)
 	}
 	if after.HeapInuse+32<<20 > before.HeapInuse {
-		t.Errorf("what nobody holds is still there: %d and then %d bytes", before.HeapInuse, after.HeapInuse)
+		t.Errorf("released memory is still counted: %d and then %d bytes", before.HeapInuse, after.HeapInuse)
 	}
 	if text := get("/debug/pprof/goroutine?debug=1"); !strings.Contains(text, "goroutine profile") {
 		t.Errorf("the profile is %.100s", text)
 	}
 }
 
-func TestTheDebugListenerKnowsOnlyThisMachine(t *testing.T) {
+func TestDebugListenerHosts(t *testing.T) {
 	for host, want := range map[string]int{
 		"localhost:6060": 200, "127.0.0.1": 200, "[::1]:6060": 200, "evil.example:6060": 403, "10.0.0.1": 403, "": 403,
 	} {
@@ -64,9 +64,8 @@ func TestTheDebugListenerKnowsOnlyThisMachine(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldIsWithoutPools: what waits in a pool is not held, though it outlives one
-// collection.
-func TestWhatIsHeldIsWithoutPools(t *testing.T) {
+// TestHeldMemoryWithoutPools: memory in a pool does not count as held, although it survives one collection.
+func TestHeldMemoryWithoutPools(t *testing.T) {
 	var pool sync.Pool
 	for range 100 { // with the race detector a pool drops some
 		pool.Put(new([64]byte))

@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestRun: a file is looked at when it is written, when it is replaced through a link, and in another folder
-// once it is there.
+// TestRun: a file is checked after a write, after a replacement through a link, and in another folder after its creation.
 func TestRun(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	var file atomic.Pointer[string]
@@ -27,7 +26,7 @@ func TestRun(t *testing.T) {
 	}
 	at(first)
 	var mu sync.Mutex
-	seen := "" // what the last look has read
+	seen := "" // the content at the last check
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -67,7 +66,7 @@ func TestRun(t *testing.T) {
 	reads("two")
 
 	at(second)
-	write(filepath.Join(first, "else"), "") // somebody asks for a look, and the folder is the other one from then on
+	write(filepath.Join(first, "else"), "") // a check on request; from then on the other folder is watched
 	reads("")
 	write(filepath.Join(second, "keys"), "three")
 	reads("three")

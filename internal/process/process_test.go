@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestThisProcess: what is read of this process is what it does.
+// TestThisProcess: the reported values are those of this process.
 func TestThisProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		if _, err := Read(0); err == nil {
@@ -33,7 +33,7 @@ func TestThisProcess(t *testing.T) {
 		ballast[i] = byte(i)
 	}
 	after := before
-	for after.CPU-before.CPU < 50*time.Millisecond { // it works, so its time grows, however busy the machine is
+	for after.CPU-before.CPU < 50*time.Millisecond { // it works, so its time increases, however busy the machine is
 		for range 1 << 20 {
 			ballast[0]++
 		}

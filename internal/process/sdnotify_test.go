@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/process"
 )
 
-func TestTheManagerHears(t *testing.T) {
+func TestNotices(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestTheManagerHears(t *testing.T) {
 	}
 }
 
-func TestWithoutAManagerNothingIsTold(t *testing.T) {
+func TestWithoutAManager(t *testing.T) {
 	m, err := process.FindServiceManager([]string{"WATCHDOG_USEC=1000000"})
 	if err != nil || m.WatchdogInterval() != 0 {
 		t.Errorf("interval %v, error %v", m.WatchdogInterval(), err)
@@ -43,7 +43,7 @@ func TestWithoutAManagerNothingIsTold(t *testing.T) {
 	}
 }
 
-func TestAManagerThatIsGoneIsAnError(t *testing.T) {
+func TestUnreachableManager(t *testing.T) {
 	m, err := process.FindServiceManager([]string{"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "gone")})
 	if err != nil {
 		t.Fatal(err)

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// pass lets fake time pass, and everything happen in it.
+// elapse advances fake time and runs all pending work.
 func elapse(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// TestMemory: sessions are refused near the limit, and taken again only well below it.
+// TestMemory: sessions are refused near the limit, and accepted again only well below it.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Uint64
@@ -46,8 +46,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestStore: a store that is away for a moment refuses nobody; one that is away for long does, until it
-// answers.
+// TestStore: after a short outage of the store no session is refused; after a long one all are, until the store answers.
 func TestStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away, slow atomic.Bool
@@ -65,14 +64,14 @@ func TestStore(t *testing.T) {
 		away.Store(true)
 		elapse(storeAway - every)
 		if is := w.State(); is.Over() || is.Share != 0 {
-			t.Errorf("away for a moment: %+v", is)
+			t.Errorf("a short outage: %+v", is)
 		}
 		away.Store(false)
 		elapse(2 * every)
 		slow.Store(true)
 		elapse(storeAway + 3*every + askStore)
 		if is := w.State(); is.Reason != Store || time.Since(is.Since) > askStore+4*every {
-			t.Errorf("away for long: %+v", is)
+			t.Errorf("a long outage: %+v", is)
 		}
 		slow.Store(false)
 		elapse(2*every + askStore)
@@ -82,8 +81,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestNobodyWatches: without a Watch nothing is overloaded.
-func TestNobodyWatches(t *testing.T) {
+// TestWithoutAWatch: without a Watch nothing is overloaded.
+func TestWithoutAWatch(t *testing.T) {
 	t.Parallel()
 	var w *Watch
 	w.Close()
@@ -92,7 +91,7 @@ func TestNobodyWatches(t *testing.T) {
 	}
 }
 
-// TestCgroup: what the kernel writes as a limit.
+// TestCgroup: the kernel's forms of a limit.
 func TestCgroup(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{"max\n": 0, "": 0, "0": 0, "-1": 0, "1073741824\n": 966367641, "9223372036854771712\n": 0, "1e9": 0} {
@@ -102,7 +101,7 @@ func TestCgroup(t *testing.T) {
 	}
 }
 
-// TestUse: a running program holds something.
+// TestUse: a running program uses some memory.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	if held, _ := Use(); held == 0 || held > 1<<40 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestEachHasItsOwn: a key that has as much as it may is refused, and another is not.
+// TestEachHasItsOwn: a key at its limit is refused, and another is not.
 func TestEachHasItsOwn(t *testing.T) {
 	q := New[string](Options{AtOnce: 2})
 	for i, tc := range []struct {
@@ -23,11 +23,11 @@ func TestEachHasItsOwn(t *testing.T) {
 	}
 	q.Give("a")
 	if !q.Take("a") {
-		t.Error("what was given back cannot be taken")
+		t.Error("a returned slot cannot be taken")
 	}
 }
 
-// TestRate: so many begin in a second, then one must wait for as long as it is told.
+// TestRate: n may begin in a second; then a caller must wait for the reported time.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string](Options{PerSecond: 4})
@@ -36,9 +36,9 @@ func TestRate(t *testing.T) {
 				t.Fatalf("it must wait for %s", wait)
 			}
 		}
-		for range 3 { // what is refused costs nothing
+		for range 3 { // a refusal costs nothing
 			if wait := q.Begin("a"); wait != 250*time.Millisecond {
-				t.Errorf("it is told %s", wait)
+				t.Errorf("it must wait %s", wait)
 			}
 		}
 		if wait := q.Begin("b"); wait != 0 {
@@ -51,7 +51,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestUnlimited: zero does not limit.
+// TestUnlimited: zero means no limit.
 func TestUnlimited(t *testing.T) {
 	q := New[int](Options{})
 	for range 1000 {
@@ -61,9 +61,8 @@ func TestUnlimited(t *testing.T) {
 	}
 }
 
-// TestWhatIsRememberedIsBounded: with any number of keys those that were used longest ago
-// are forgotten, and never one that has something taken.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+// TestStateIsBounded: with any number of keys the least recently used are removed, but never one with a taken slot.
+func TestStateIsBounded(t *testing.T) {
 	q := New[int](Options{AtOnce: 1, PerSecond: 1})
 	q.Begin(-1)
 	q.Take(-1)
@@ -78,7 +77,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Errorf("%d keys are remembered, of them %d idle", n, q.idle.Len())
 	}
 	if q.Take(-1) {
-		t.Error("what was taken is forgotten")
+		t.Error("a taken slot is lost")
 	}
 	if q.Begin(3*remembered-1) == 0 {
 		t.Error("the key that was used last is forgotten")
@@ -101,8 +100,8 @@ func TestAddressKey(t *testing.T) {
 	}
 }
 
-// TestWaitingCountsNothing: Wait tells what Begin would, however often it is asked, and a burst is
-// as many as may begin together.
+// TestWaitingCountsNothing: Wait returns the result of a Begin without counting it, and a burst is the number that may
+// begin together.
 func TestWaitingCountsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string](Options{PerSecond: 10, Burst: 50})
@@ -131,7 +130,7 @@ func TestWaitingCountsNothing(t *testing.T) {
 	})
 }
 
-// TestLimit: other limits count at once, also for keys that have begun, and take nothing away.
+// TestLimit: changed limits apply at once, also to existing keys, and release nothing.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string](Options{AtOnce: 3, PerSecond: 2})

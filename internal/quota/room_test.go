@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestARoomNeverOverflows, whoever comes and goes in whatever order.
+// TestARoomNeverOverflows: a room stays within its limits under random arrivals and departures.
 func TestARoomNeverOverflows(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -25,7 +25,7 @@ func TestARoomNeverOverflows(t *testing.T) {
 			a := &Guest[int]{Key: rng.IntN(6)}
 			if out := r.Enter(a); out != nil {
 				if !inside[out] {
-					t.Fatalf("seed %d: one that is not inside had to leave", seed)
+					t.Fatalf("seed %d: an absent one had to leave", seed)
 				}
 				delete(inside, out)
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWindows: within each sliding window a key begins at most so often, and learns when it may again.
+// TestWindows: within each sliding window a key may begin a limited number of times, and learns the time of the next.
 func TestWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Windows[string]
@@ -39,7 +39,7 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// TestWindowsUndo: what is taken back does not count, and a key that has begun nothing is not remembered.
+// TestWindowsUndo: a start that is undone does not count, and a key without starts is not stored.
 func TestWindowsUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Windows[string]
@@ -62,8 +62,7 @@ func TestWindowsUndo(t *testing.T) {
 	})
 }
 
-// TestWindowsAreBounded: the keys that have begun something longest ago are forgotten, and no key has more
-// beginnings than it needs.
+// TestWindowsAreBounded: the keys with the oldest starts are removed, and a key stores no more starts than needed.
 func TestWindowsAreBounded(t *testing.T) {
 	w := Windows[string]{most: 10}
 	for range 3 {
@@ -83,5 +82,5 @@ func TestWindowsAreBounded(t *testing.T) {
 	}
 }
 
-// pass lets time go by in a bubble.
+// pass advances time in a bubble.
 func pass(d time.Duration) { <-time.After(d) }

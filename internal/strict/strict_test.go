@@ -84,7 +84,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// A key that is missing reads as the zero value, and is no problem.
+// TestAMissingKeyReadsAsZero: a missing key reads as the zero value, and is no problem.
 func TestAMissingKeyReadsAsZero(t *testing.T) {
 	r, n := doc(t, "{there: 1}")
 	m, _ := r.Map(n, "f", "there", "missing")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestQuote: what users call themselves neither steers a terminal nor breaks a table.
+// TestQuote: user names can neither control a terminal nor break a table.
 func TestQuote(t *testing.T) {
 	for text, want := range map[string]string{
 		"mallory": "mallory", "a/b c": "a/b c", "Zoë": "Zoë", "": `""`,
@@ -17,8 +17,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestStatus: one line that is drawn again, never longer than the terminal is wide, and
-// that leaves nothing behind.
+// TestStatus: one line that is drawn repeatedly, never longer than the terminal is wide, and that leaves nothing behind.
 func TestStatus(t *testing.T) {
 	var b strings.Builder
 	s := Status{W: &b, Width: 10}

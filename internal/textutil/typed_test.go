@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestTyped: lines come while somebody types, and reading ends when it is to,
-// though nobody types on.
+// TestTyped: lines arrive while a user types, and reading ends on request, even without further input.
 func TestTyped(t *testing.T) {
 	for name, typist := range map[string]func(io.WriteCloser) error{
 		"ended from outside":  func(io.WriteCloser) error { return nil },

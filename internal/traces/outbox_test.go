@@ -20,9 +20,9 @@ import (
 	"voicegw/session"
 )
 
-// nasty is a collector in memory that is no good.
+// nasty is a collector in memory that misbehaves.
 type nasty struct {
-	hangs   bool          // until the sender's patience is over
+	hangs   bool          // each request, until the sender's timeout
 	refuses bool          // each request
 	slow    time.Duration // for each request
 	tries   atomic.Int64
@@ -55,7 +55,7 @@ func (n *nasty) Stop(context.Context) error {
 	return nil
 }
 
-// pass lets time go by in a synctest bubble.
+// pass advances time in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 // oneSpan is a span alone.
@@ -63,9 +63,9 @@ func oneSpan() []span {
 	return []span{{at: newPlace(protocol.TraceParent{}), name: "x", begun: epoch, end: epoch.Add(time.Second)}}
 }
 
-// TestNobodyWaitsForACollector: whatever a collector does, keeping spans takes no time, what cannot be sent is bounded
-// and counted, and the end is bounded.
-func TestNobodyWaitsForACollector(t *testing.T) {
+// TestCollectorNeverBlocks: with any collector, recording spans takes no time, unsent spans are limited and counted, and
+// so is the time of the end.
+func TestCollectorNeverBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		nasty        *nasty
 		sent, failed bool
@@ -118,7 +118,7 @@ func TestNobodyWaitsForACollector(t *testing.T) {
 	}
 }
 
-// TestClosedAtOnce: nothing to send, and nothing that can be sent after the end.
+// TestClosedAtOnce: Close without spans returns at once, a span after it is dropped, and nil Traces can be closed.
 func TestClosedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Options{Ratio: 1, Client: &nasty{}})
@@ -132,11 +132,11 @@ func TestClosedAtOnce(t *testing.T) {
 	})
 	var none *Traces
 	if err := none.Close(t.Context()); err != nil || none.Stats().Sent != 0 {
-		t.Error("no traces are not nothing")
+		t.Error("nil Traces have sent spans or an error")
 	}
 }
 
-// TestBatches: spans travel together if they come soon after each other, and a tree is not torn apart.
+// TestBatches: spans that end at about the same time are sent together, and a tree is not split.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nasty{}
@@ -153,7 +153,7 @@ func TestBatches(t *testing.T) {
 		if n.tries.Load() != 1 || tr.Stats().Sent != 10 {
 			t.Errorf("%d requests for %d spans", n.tries.Load(), tr.Stats().Sent)
 		}
-		for range batchSpans { // as many as need not wait for more
+		for range batchSpans { // enough for a batch without waiting
 			tr.keep(oneSpan(), facts{})
 		}
 		synctest.Wait()
@@ -242,7 +242,7 @@ func TestCollectorsOverSockets(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn is what a turn with a tool costs the session that it happens in: kept, and not kept.
+// BenchmarkTurn measures the cost of a turn with a tool for its session: sampled, and not sampled.
 func BenchmarkTurn(b *testing.B) {
 	for name, ratio := range map[string]float64{"kept": 1, "not_kept": 0} {
 		b.Run(name, func(b *testing.B) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDecisions is the table of what is kept.
+// TestDecisions is the table of sampling decisions.
 func TestDecisions(t *testing.T) {
 	low, high := [16]byte{15: 1}, [16]byte{8: 0xff}
 	for _, c := range []struct {
@@ -33,7 +33,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestRatio: as many traces are drawn as was asked for, and whatever is drawn at a low ratio is drawn at a higher one.
+// TestRatio: the share of sampled traces is the configured ratio, and a trace sampled at a low ratio is also sampled at a
+// higher one.
 func TestRatio(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	few, many := newSampler(0.1, time.Second), newSampler(0.3, time.Second)

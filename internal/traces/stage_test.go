@@ -48,7 +48,7 @@ func (r *recorder) Start(context.Context) error { return nil }
 
 func (r *recorder) Stop(context.Context) error { return nil }
 
-// open returns Traces that keep everything unless o says otherwise.
+// open returns Traces that sample everything unless o says otherwise.
 func open(t *testing.T, o Options) *Traces {
 	t.Helper()
 	tr, err := New(o)
@@ -59,7 +59,7 @@ func open(t *testing.T, o Options) *Traces {
 	return tr
 }
 
-// shown closes the Traces and returns what the recorder got.
+// shown closes the Traces and returns the spans of the recorder.
 func shown(t *testing.T, tr *Traces, r *recorder, leave ...string) string {
 	t.Helper()
 	if err := tr.Close(t.Context()); err != nil {
@@ -86,11 +86,10 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// epoch is when the conversations of these tests begin.
+// epoch is the start of the conversations in these tests.
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// talk is a conversation by voice whose steps the orchestrator decides. Nothing runs: what tools answer stands in
-// the test.
+// talk is a conversation by voice with the orchestrator's steps. Nothing runs: the test has the tools' results.
 type talk struct {
 	t        *testing.T
 	state    orchestrator.State
@@ -103,7 +102,7 @@ type talk struct {
 	nudges   int
 }
 
-// begin begins a conversation.
+// begin starts a conversation.
 func begin(t *testing.T, tr *Traces, o session.Opening) *talk {
 	t.Helper()
 	o.SessionID, o.ConversationID, o.Agent, o.Provider, o.Model, o.Entry = "voice-1", "conv-1", "default", "openai", "gpt-realtime", session.EntryTicket
@@ -139,7 +138,7 @@ func (k *talk) does(after int, in orchestrator.Input) {
 	k.nudges = next.Nudges()
 }
 
-// says is the user, who says something.
+// says is speech of the user.
 func (k *talk) says() {
 	k.t.Helper()
 	k.does(500, orchestrator.UserSpeechStarted{Item: "u", At: k.now})
@@ -159,7 +158,7 @@ func (k *talk) model(after int, all ...transport.Event) {
 	}
 }
 
-// answers is a whole spoken answer, which the user hears to its end.
+// answers is a complete spoken answer, which the user hears to its end.
 func (k *talk) answers(id string) {
 	k.t.Helper()
 	k.model(100, transport.ResponseStarted{ID: id})
@@ -239,5 +238,5 @@ func want(t *testing.T, trees string, texts ...string) {
 
 var errRefused = errors.New("refused")
 
-// shownAgain is shown for Traces that are closed.
+// shownAgain is shown for closed Traces.
 func shownAgain(r *recorder) string { return testutil.Trees(r.spans) }

@@ -17,7 +17,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// writing is a turn in text whose calls the package calls decides.
+// writing is a turn in text; the package calls decides about its calls.
 type writing struct {
 	t     *testing.T
 	calls calls.Calls
@@ -59,7 +59,7 @@ func (w *writing) over(o chat.TurnOver) {
 	w.is.Take(chat.Step{At: w.now, Over: &o, Cost: cost.Amount{Micros: 120}})
 }
 
-// TestTextTrees compares what a collector gets of turns in text.
+// TestTextTrees compares the spans of text turns at a collector.
 func TestTextTrees(t *testing.T) {
 	for name, answer := range map[string]func(*writing){
 		"text_tool_call": func(w *writing) {
@@ -98,7 +98,7 @@ func TestTextTrees(t *testing.T) {
 	}
 }
 
-// TestTextBelowACaller: a turn belongs to the trace of the request that caused it, and names itself to what it causes.
+// TestTextBelowACaller: a turn belongs to the trace of its request, and passes it on to its own requests.
 func TestTextBelowACaller(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Client: r, Content: true})

@@ -15,7 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// conversations are those whose trees stand in testdata.
+// conversations are those with trees in testdata.
 var conversations = map[string]func(*testing.T, *talk){
 	"tool_call": func(_ *testing.T, k *talk) {
 		k.says()
@@ -69,7 +69,7 @@ var conversations = map[string]func(*testing.T, *talk){
 	},
 }
 
-// TestTrees holds conversations, and compares what a collector gets of them.
+// TestTrees holds conversations, and compares their spans at a collector.
 func TestTrees(t *testing.T) {
 	for name, converse := range conversations {
 		t.Run(name, func(t *testing.T) {
@@ -83,15 +83,15 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestHandoffIsOneTrace: a session that was begun for a span belongs to its trace, and so does its first turn; later
-// turns have traces of their own, with a link to it.
+// TestHandoffIsOneTrace: a session started for a span belongs to its trace, and so does its first turn; later turns have
+// traces of their own, with a link to it.
 func TestHandoffIsOneTrace(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Ratio: 0, Client: r})
 	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	k := begin(t, tr, session.Opening{Parent: above})
 	if got := k.followed.Start; got.Trace != above.Trace || got.Span == above.Span || !got.Sampled {
-		t.Errorf("who goes on with the session is told %v", got)
+		t.Errorf("the session's next gateway gets %v", got)
 	}
 	k.says()
 	k.answers("r1")
@@ -101,11 +101,12 @@ func TestHandoffIsOneTrace(t *testing.T) {
 	got := shown(t, tr, r)
 	want(t, got, "trace 1, below a span of somebody else (00f067aa0ba902b7)\n  voicegw.session.start server", "    invoke_agent default", "voicegw.kept=caller")
 	if strings.Contains(got, "trace 2") {
-		t.Errorf("a later turn was kept because of the first one's caller:\n%s", got)
+		t.Errorf("a later turn was sampled because of the first one's caller:\n%s", got)
 	}
 }
 
-// TestContentIsAnOption: nothing that was said, and no argument, is told unless the operator wants it; a token never.
+// TestContentIsAnOption: spans have no text of the conversation and no arguments unless the operator wants them, and
+// never a token.
 func TestContentIsAnOption(t *testing.T) {
 	for _, content := range []bool{false, true} {
 		r := &recorder{}
@@ -121,16 +122,16 @@ func TestContentIsAnOption(t *testing.T) {
 		got := shown(t, tr, r)
 		for _, word := range []string{"cherry", "banana"} {
 			if strings.Contains(got, word) != content {
-				t.Errorf("with content %v, what was said is told: %v\n%s", content, !content, got)
+				t.Errorf("with content %v, the text is in the spans: %v\n%s", content, !content, got)
 			}
 		}
 		if strings.Contains(got, "secret-token") {
-			t.Errorf("a token is told:\n%s", got)
+			t.Errorf("a token is in the spans:\n%s", got)
 		}
 	}
 }
 
-// TestRefusedSession: a session that could not begin is told of, although it has no turn.
+// TestRefusedSession: a session that could not begin has a span, although it has no turn.
 func TestRefusedSession(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Client: r})
@@ -140,7 +141,7 @@ func TestRefusedSession(t *testing.T) {
 	want(t, shown(t, tr, r), "voicegw.session.start server FAILED error.type=provider_unavailable", "voicegw.session.connect client FAILED")
 }
 
-// TestTakenOver: a session that goes on here is linked to where it began.
+// TestTakenOver: a session that continues here is linked to its beginning.
 func TestTakenOver(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Ratio: 1, Client: r})
@@ -153,7 +154,8 @@ func TestTakenOver(t *testing.T) {
 		"-> voicegw.resume of trace 1 voicegw.link=session")
 }
 
-// TestOneTurnIsBounded: a model that never stops calling, and a user who never stops speaking, fill no memory.
+// TestOneTurnIsBounded: a model that calls tools without an end, and a user who speaks without one, do not fill the
+// memory.
 func TestOneTurnIsBounded(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Ratio: 1, Client: r})

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// TestOneNormalForm: however a name is written, it is one user; another one stays another.
+// TestOneNormalForm: all forms of a name are one user, and other names are other users.
 func TestOneNormalForm(t *testing.T) {
 	for want, spellings := range map[string][]string{
 		"ada":                         {"ada", " ada", "ada\u2003", "\u00a0ada\u3000", "ａｄａ"},
@@ -37,7 +37,7 @@ func TestOneNormalForm(t *testing.T) {
 	}
 }
 
-// TestRefusedNames: each with a reason that says what is wrong and does not quote the name.
+// TestRefusedNames: each name is refused with a reason that does not quote it.
 func TestRefusedNames(t *testing.T) {
 	for name, reason := range map[string]string{
 		"":                              "empty",
@@ -88,8 +88,7 @@ func TestRefusedNames(t *testing.T) {
 	}
 }
 
-// TestAnonymous: an address identifies a user only if it is the client's own, and never a user
-// with that name.
+// TestAnonymous: an address identifies a user only if it is the client's own, and never a user with that name.
 func TestAnonymous(t *testing.T) {
 	addr, local := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("::ffff:127.0.0.1")
 	u := Anonymous(addr, true)
@@ -113,8 +112,8 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// FuzzParse: an accepted name is in one normal form, visible, short enough and parsed again; and
-// every spelling with the same NFKC is the same user.
+// FuzzParse: an accepted name is in one normal form, visible, short enough and can be parsed again; every spelling with
+// the same NFKC is the same user.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"ada", " Zoe\u0308", "ａ", "a\u200bb", "192.0.2.7", "anonymous:x", "ﷺ", "\xff", "a\u0301\u0301", "\u1100\u1161"} {
 		f.Add(name)

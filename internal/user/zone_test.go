@@ -22,7 +22,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestHere: TZ decides if it is set, also if it names no zone of the database.
+// TestHere: TZ decides if it is set, even if it names no zone of the database.
 func TestHere(t *testing.T) {
 	for _, tt := range []struct{ tz, want string }{
 		{"TZ=Europe/Berlin", "Europe/Berlin"}, {"TZ=:America/New_York", "America/New_York"}, {"TZ=CET-1CEST", ""}, {"TZ=", ""}, {"TZ=Mars/Olympus", ""},

@@ -36,8 +36,8 @@ func secret(t *testing.T, key []byte) Secret {
 	return s
 }
 
-// verified checks a request as a receiver does that has read the specification, and nothing of this
-// module: what is signed is id.timestamp.body, with HMAC-SHA256, and one signature of the list must fit.
+// verified checks a request like a receiver that follows the specification, without code of this module:
+// id.timestamp.body is signed with HMAC-SHA256, and one signature of the list must match.
 func verified(r *http.Request, body, key []byte) error {
 	id, at := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
@@ -65,8 +65,8 @@ type receiver struct {
 	mu     sync.Mutex // guards the following fields
 	ids    []string
 	wrong  []error
-	answer func(http.ResponseWriter, *http.Request) // after the request was read; nil answers 200
-	keys   [][]byte                                 // each must fit
+	answer func(http.ResponseWriter, *http.Request) // called after the request was read; nil answers 200
+	keys   [][]byte                                 // each must match
 }
 
 func newReceiver(t *testing.T, answer func(http.ResponseWriter, *http.Request)) *receiver {
@@ -93,7 +93,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// got returns the ids of the events that came, and fails the test if one was not signed.
+// got returns the ids of the received events, and fails the test for an unsigned one.
 func (r *receiver) got(t *testing.T) []string {
 	t.Helper()
 	r.mu.Lock()
@@ -130,7 +130,7 @@ func opened(t *testing.T, o store.Options) *store.Store {
 	return s
 }
 
-// sending makes a Sender that the test's end ends.
+// sending makes a Sender that ends with the test.
 func sending(t *testing.T, q Queue, logger *slog.Logger, all ...Endpoint) *Sender {
 	t.Helper()
 	s := New(Options{Queue: q, Endpoints: all, Logger: logger})
@@ -147,13 +147,13 @@ func closed(t *testing.T, s *Sender) {
 	}
 }
 
-// fakeQueue keeps events in memory, and remembers what became of them.
+// fakeQueue stores events in memory, with their results.
 type fakeQueue struct {
 	mu      sync.Mutex // guards the following fields
 	waiting map[string][]*fakeTaken
 	done    []string
 	later   []time.Duration
-	add     func(ctx context.Context) error // before an event is kept; nil keeps it
+	add     func(ctx context.Context) error // called before an event is stored; nil stores it
 }
 
 type fakeTaken struct {
@@ -199,7 +199,7 @@ func (q *fakeQueue) Take(ctx context.Context, from string) (store.Taken, error) 
 
 func (q *fakeQueue) Waiting(context.Context, string) (int, error) { return 3, nil }
 
-// settled returns the ids of events that were removed, and the pauses of those that were given back.
+// settled returns the ids of removed events, and the pauses of those that were returned.
 func (q *fakeQueue) settled() (done []string, later []time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +222,7 @@ func (t *fakeTaken) Later(_ context.Context, after time.Duration) error {
 	return nil
 }
 
-// syncBuffer is a log that a test reads meanwhile.
+// syncBuffer is a log that a test reads while it is written.
 type syncBuffer struct {
 	mu   sync.Mutex // guards the following field
 	text strings.Builder

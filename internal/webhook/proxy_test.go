@@ -13,8 +13,8 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// TestProxy: events go through the proxy that the environment names, which looks names up that this machine does not
-// know. An address that a webhook must not reach is not asked of the proxy either.
+// TestProxy: events go through the proxy of the environment, which resolves names unknown to this machine. The proxy gets
+// no request for an address forbidden to webhooks either.
 func TestProxy(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string

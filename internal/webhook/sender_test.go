@@ -16,8 +16,8 @@ import (
 	"voicegw/store"
 )
 
-// TestDelivered: each event arrives at each endpoint that wants it, signed with both secrets, and the same
-// event has one ID everywhere.
+// TestDelivered: each event arrives at each endpoint that wants it, signed with both secrets, and has the same ID
+// everywhere.
 func TestDelivered(t *testing.T) {
 	keep := opened(t, store.Options{Memory: true}).Webhooks()
 	one, two, none := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
@@ -32,7 +32,7 @@ func TestDelivered(t *testing.T) {
 		e := happened(t, n)
 		want = append(want, e.ID)
 		s.Tell(e)
-		s.Tell(e) // as another gateway would tell it
+		s.Tell(e) // as from another gateway
 	}
 	slices.Sort(want)
 	for name, r := range map[string]*receiver{"one": one, "two": two} {
@@ -42,12 +42,12 @@ func TestDelivered(t *testing.T) {
 		}
 	}
 	if got := none.got(t); len(got) > 0 {
-		t.Errorf("an endpoint got what it does not want: %q", got)
+		t.Errorf("an endpoint got an unwanted event: %q", got)
 	}
 }
 
-// TestTroubleOfOne: a receiver that is slow, fails, redirects or answers without an end gets its events
-// again, or is done with them, and others do not wait for it. The log does not hold the address.
+// TestTroubleOfOne: a receiver that is slow, fails, redirects or answers endlessly gets its events again, or no more, and
+// does not delay others. The log does not have its URL.
 func TestTroubleOfOne(t *testing.T) {
 	elsewhere := newReceiver(t, nil)
 	hang := make(chan struct{})
@@ -116,8 +116,7 @@ func TestTroubleOfOne(t *testing.T) {
 	}
 }
 
-// TestPrivateAddresses: an endpoint that may not be private is not connected to, whatever name leads
-// there.
+// TestPrivateAddresses: no connection is made to an endpoint with a private address, under any name.
 func TestPrivateAddresses(t *testing.T) {
 	r := newReceiver(t, nil)
 	for _, address := range []string{r.URL, strings.Replace(r.URL, "127.0.0.1", "localhost", 1)} {
@@ -133,7 +132,7 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// TestRestart: what has not arrived when the process ends is sent by the next one, once.
+// TestRestart: the next process delivers the events left at the end of this one, once.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	var well atomic.Bool
@@ -151,7 +150,7 @@ func TestRestart(t *testing.T) {
 	s.Tell(e)
 	testutil.WaitUntil(t, "an attempt fails", func() bool { return s.Stats()["one"].Failed == 1 })
 	late := happened(t, 2)
-	s.Tell(late) // and is kept by Close
+	s.Tell(late) // and is stored by Close
 	closed(t, s)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -181,8 +180,7 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestTellNeverWaits: with a store that does not answer, no session waits; what there is no room for is
-// counted.
+// TestTellNeverWaits: a store that does not answer delays no session; events without room are counted.
 func TestTellNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &fakeQueue{add: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
@@ -210,8 +208,8 @@ func TestTellNeverWaits(t *testing.T) {
 	})
 }
 
-// TestTheStoreIsAway: events wait for the store and are kept when it is back; those that it refuses for
-// good are counted.
+// TestTheStoreIsAway: events wait for the store and are stored when it is reachable; those that it refuses permanently
+// are counted.
 func TestTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int64
@@ -235,8 +233,7 @@ func TestTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// TestReconfigure: another secret signs the next attempt, a new endpoint gets what is told from now on, and
-// one that is gone nothing more.
+// TestReconfigure: another secret signs the next attempt, a new endpoint gets the later events, and a removed one none.
 func TestReconfigure(t *testing.T) {
 	keep := opened(t, store.Options{Memory: true}).Webhooks()
 	stays, goes, comes := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
@@ -252,11 +249,11 @@ func TestReconfigure(t *testing.T) {
 	s.Tell(happened(t, 2))
 	testutil.WaitUntil(t, "both have it", func() bool { return len(stays.got(t)) == 2 && len(comes.got(t)) == 1 })
 	if got := goes.got(t); len(got) != 1 {
-		t.Errorf("the one that is gone got %q", got)
+		t.Errorf("the removed one got %q", got)
 	}
 }
 
-// TestPauses: pauses grow, differ a little, and are never shorter than what the receiver asks for.
+// TestPauses: pauses grow, vary a little, and are never shorter than the receiver's Retry-After.
 func TestPauses(t *testing.T) {
 	for tries, want := range map[int]time.Duration{0: 5 * time.Second, 1: 5 * time.Second, 2: 30 * time.Second, 6: time.Hour, 7: 2 * time.Hour, 1000: 2 * time.Hour} {
 		for range 100 {
@@ -273,7 +270,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestGivenUp: an event that is a day old and does not arrive is given up, and counted.
+// TestGivenUp: an undelivered event is given up after a day, and counted.
 func TestGivenUp(t *testing.T) {
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	q := &fakeQueue{}

@@ -15,7 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// TestReferenceVector: the signature is the one that the tests of Standard Webhooks' own libraries have.
+// TestReferenceVector: the signature is the one in the tests of Standard Webhooks' own libraries.
 func TestReferenceVector(t *testing.T) {
 	s, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestReferenceVector(t *testing.T) {
 	}
 }
 
-// TestSecrets: what is no secret is refused, and not repeated.
+// TestSecrets: an invalid secret is refused, and not repeated in the error.
 func TestSecrets(t *testing.T) {
 	for _, text := range []string{"", "hidden", "whsec_", "whsec_hidden!", "whsec_aGlkZGVu", "whsec_" + strings.Repeat("aGlk", 30), "whsk_" + strings.Repeat("aGlk", 10)} {
 		if _, err := ParseSecret(text); err == nil || strings.Contains(err.Error(), "hidden") {
@@ -43,7 +43,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// session is an event's data with everything set.
+// session is an event's data with every field.
 func session() Session {
 	at := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 	return Session{SessionID: "voice-1", ConversationID: "c", User: "ada", Principal: "key:a", Entry: "ticket", Agent: "default", Provider: "p", Model: "m", StartedAt: Time(at)}
@@ -129,7 +129,7 @@ func fields(t *testing.T, document []byte, path ...string) map[string]any {
 	return v
 }
 
-// TestIDs: an event has one ID, whoever tells of it, and each event another one.
+// TestIDs: an event has the same ID at every gateway, and each event another one.
 func TestIDs(t *testing.T) {
 	id := func(kind, session string) string {
 		e, err := NewEvent(kind, time.Now(), Session{SessionID: session})

@@ -20,7 +20,7 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// noted is a TCP connection that says when it is first read.
+// noted is a TCP connection that records its first Read.
 type noted struct {
 	*net.TCPConn
 	once sync.Once
@@ -32,11 +32,10 @@ func (n *noted) Read(p []byte) (int, error) {
 	return n.TCPConn.Read(p)
 }
 
-// TestTheConnectionIsTheOneThatAnswered: a provider refuses the first of two handshakes, with
-// a body, so that its connection could be reused. Meanwhile the second is dialling, and the
-// first ends before the dial is answered: net/http may use either connection for it, and
-// dialled one last. Each talks afterwards, read by its own goroutine or by a loop.
-func TestTheConnectionIsTheOneThatAnswered(t *testing.T) {
+// TestTheRightConnectionIsUsed: a provider refuses the first of two handshakes, with a body, so that its connection can
+// be reused. The second is dialling, and the first ends before that dial is complete: net/http may use either connection
+// for the second, and has dialled one last. Each connection works afterwards, read by its own goroutine or by a loop.
+func TestTheRightConnectionIsUsed(t *testing.T) {
 	for _, s := range settings {
 		if s.ourServer && s.ourClient && !s.hides {
 			t.Run(s.name, func(t *testing.T) { refusedThenAnswered(t, s) })
@@ -57,7 +56,7 @@ func refusedThenAnswered(t *testing.T, s setting) {
 			http.Error(w, "Try again.", http.StatusServiceUnavailable)
 			return
 		}
-		<-second.read // it has been dialled
+		<-second.read // the second has been dialled
 		c, err := Accept(w, r, nil, Options{})
 		if err != nil {
 			t.Error(err)
@@ -143,8 +142,8 @@ func (l *holdings) DialContext(ctx context.Context, network, addr string) (net.C
 	return &held{c, sync.OnceFunc(l.open.Done)}, nil
 }
 
-// TestAFailedHandshakeLeavesNoConnection, whatever the other side did with it, and even where
-// net/http would go on with a dial or keep a connection for another request.
+// TestAFailedHandshakeLeavesNoConnection: after any failure of the handshake its connection is closed, even if net/http
+// would continue a dial or reuse the connection.
 func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 	refusal := "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nlate"
 	for name, tc := range map[string]struct {
@@ -152,10 +151,10 @@ func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 		answer string
 		ends   bool // on its own; otherwise the context must end it
 	}{
-		"it says nothing":                       {},
-		"it says nothing in the TLS handshake":  {tls: true},
-		"it says half a status line":            {answer: "HTTP/1.1 10"},
-		"it says half a header":                 {answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: webso"},
+		"it sends nothing":                      {},
+		"it sends nothing of the TLS handshake": {tls: true},
+		"it sends half a status line":           {answer: "HTTP/1.1 10"},
+		"it sends half a header":                {answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: webso"},
 		"it refuses":                            {answer: refusal, ends: true},
 		"it accepts another key":                {answer: switching("bogus") + "\r\n", ends: true},
 		"it stops within a body":                {answer: strings.ReplaceAll(refusal, "late", "l")},
@@ -201,7 +200,7 @@ func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 			if tc.tls {
 				url = "wss://" + ln.Addr().String()
 			}
-			// No timeouts of the transport's own, and connections that it would keep.
+			// A transport without timeouts that keeps connections.
 			client := nonblock.Client(&http.Client{Transport: &http.Transport{DialContext: led.DialContext}}, nil)
 			if c, _, err := Dial(ctx, url, &websocket.DialOptions{HTTPClient: client}, Options{}); err == nil {
 				c.CloseNow()
@@ -214,13 +213,12 @@ func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 	}
 }
 
-// switching is an answer that accepts key, without its end.
+// switching is an answer that accepts key, without its last line.
 func switching(accept string) string {
 	return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + accept + "\r\n"
 }
 
-// TestALateDialIsClosed: a dial function ignores the context, and returns a connection when it
-// is no longer wanted.
+// TestALateDialIsClosed: a dial function ignores the context, and returns a connection that is no longer needed.
 func TestALateDialIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -242,8 +240,7 @@ func TestALateDialIsClosed(t *testing.T) {
 	})
 }
 
-// TestAHandshakeSpeaksHTTP1 with a server that would rather speak HTTP/2, by a transport that
-// would, too.
+// TestAHandshakeSpeaksHTTP1: a handshake uses HTTP/1.1, even if server and transport prefer HTTP/2.
 func TestAHandshakeSpeaksHTTP1(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := Accept(w, r, nil, Options{})
@@ -266,8 +263,7 @@ func TestAHandshakeSpeaksHTTP1(t *testing.T) {
 	}
 }
 
-// TestDialThroughAProxy: plain and with TLS in a tunnel, the connection to the proxy is the
-// one that is watched.
+// TestDialThroughAProxy: without TLS, and with TLS in a tunnel, the loops watch the connection to the proxy.
 func TestDialThroughAProxy(t *testing.T) {
 	for _, withTLS := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[withTLS], func(t *testing.T) {
@@ -281,7 +277,7 @@ func TestDialThroughAProxy(t *testing.T) {
 				if typ, p, err := c.Read(); err != nil || c.Write(typ, p) != nil {
 					t.Error(err)
 				}
-				_, _, _ = c.Read() // until the client has heard the echo
+				_, _, _ = c.Read() // until the client has got the echo
 			}))
 			if withTLS {
 				srv.StartTLS()
@@ -312,7 +308,7 @@ func TestDialThroughAProxy(t *testing.T) {
 	}
 }
 
-// tunnel is a proxy that passes on to target what it is asked for, until the test ends.
+// tunnel is a proxy that passes everything on to target, until the test ends.
 func tunnel(t *testing.T, target string) *url.URL {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

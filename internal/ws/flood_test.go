@@ -15,17 +15,17 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// line makes connections whose near end is read or heard.
+// line makes connections with a near end that is read by calls or by a loop.
 type line struct {
 	*httptest.Server
 	kind
 	loops    *nonblock.Loops
 	opts     Options // of the near ends
 	accepted chan *Conn
-	one      sync.Mutex // held while one connects
+	one      sync.Mutex // held during a connect
 }
 
-// kind says what the near ends of a line are.
+// kind describes the near ends of a line.
 type kind struct {
 	name    string
 	tls     bool
@@ -81,7 +81,7 @@ func (l *line) connect(t *testing.T) (far, near *Conn) {
 	return client, server
 }
 
-// frame is one as a far end sends it.
+// frame is a frame of a far end.
 func (l *line) frame(first, opcode byte, payload []byte) []byte {
 	m := NewMessage()
 	m.B = append(m.B, payload...)
@@ -90,7 +90,7 @@ func (l *line) frame(first, opcode byte, payload []byte) []byte {
 	return b
 }
 
-// pour floods to until it is closed. It returns when that many bytes are on their way.
+// pour floods a connection until it is closed. It returns after the first bytes are sent.
 func pour(t *testing.T, to *Conn, f flood, first int) {
 	t.Helper()
 	if _, err := to.stream.Write(f.first); err != nil {
@@ -118,13 +118,13 @@ func pour(t *testing.T, to *Conn, f flood, first int) {
 	<-onTheWay
 }
 
-// flood is frames without end: the first, and then one that is sent again and again.
+// flood is an endless stream of frames: the first, and then one that is repeated.
 type flood struct {
 	first, again []byte
-	alone        bool // each is written for itself, which over TLS makes a record of it
+	alone        bool // each is written alone, as a record of its own over TLS
 }
 
-// floods are of each kind.
+// floods are the floods of each kind.
 func (l *line) floods() map[string]flood {
 	all := map[string]flood{
 		"pongs":           {again: l.frame(finBit, opPong, nil)},
@@ -142,8 +142,8 @@ func (l *line) floods() map[string]flood {
 	return all
 }
 
-// TestAFloodLeavesOthersTheirTurns: two connections on which there is always something to read
-// take no more than their turns while a ping of a third waits, however they fill them.
+// TestAFloodLeavesOthersTheirTurns: two connections that always have data to read use no more than their turns while a
+// ping of a third waits, with any kind of frames.
 func TestAFloodLeavesOthersTheirTurns(t *testing.T) {
 	for _, k := range kinds {
 		l := newLine(t, k, &nonblock.Loops{Most: 1}, Options{Budget: Budget{PerSecond: 1, Burst: muchLater}})
@@ -153,14 +153,14 @@ func TestAFloodLeavesOthersTheirTurns(t *testing.T) {
 	}
 }
 
-const muchLater = 1 << 40 // a budget to count with, not to end by
+const muchLater = 1 << 40 // a budget that counts but never ends
 
 func (l *line) answersBeside(t *testing.T, frames flood) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are no loops here")
 	}
 	client, victim := l.connect(t)
-	var pinged bool // this and the next is the loop's
+	var pinged bool // used only by the loop, like the next one
 	var flooders []*Conn
 	taken := func() (all int64) {
 		for _, c := range flooders {
@@ -171,7 +171,7 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 	var before int64
 	answered := make(chan int64, 1)
 	victim.Notify(func() {
-		_, _, _, _ = victim.TryRead() // there is nothing but the ping, and the end
+		_, _, _, _ = victim.TryRead() // only the ping, and the end
 		if pinged {
 			pinged = false
 			answered <- taken() - before
@@ -187,7 +187,7 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 	for _, c := range flooders {
 		c.Notify(func() {
 			<-ready
-			once.Do(func() { // the ping comes when a turn of the flood has begun
+			once.Do(func() { // the ping is sent during a turn of the flood
 				before, pinged = taken(), true
 				if err := client.Ping(); err != nil {
 					t.Error(err)
@@ -201,17 +201,16 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 		})
 	}
 	close(ready)
-	// Each has the rest of a turn, and one more before the loop hears of the ping: 64 frames and
-	// 64 KiB.
+	// Each may use the rest of a turn, and another one before the loop reads the ping: 64 frames and 64 KiB.
 	const most = 2 * 2 * (64 + 32)
 	if took := <-answered; took > most {
 		t.Errorf("the floods took %d before the ping was answered, more than %d", took, most)
 	}
 }
 
-// TestWhatATurnLeavesIsHeard: what has been read from the socket and does not fit into a turn
-// is heard although nothing more comes.
-func TestWhatATurnLeavesIsHeard(t *testing.T) {
+// TestUnreadFramesGetATurn: frames that were read from the socket and do not fit into a turn get the next one, even if no
+// more data arrives.
+func TestUnreadFramesGetATurn(t *testing.T) {
 	eachWay(t, Options{Limit: testLimit}, func(t *testing.T, l *line, hear func(*Conn) peer) {
 		far, near := l.connect(t)
 		w := hear(near)
@@ -237,8 +236,7 @@ func TestWhatATurnLeavesIsHeard(t *testing.T) {
 	})
 }
 
-// eachWay runs a test over a line of each kind, whose near ends are read, heard by a loop, or
-// heard by a goroutine each.
+// eachWay runs a test over a line of each kind, with near ends that are read by calls, by a loop, or by a goroutine each.
 func eachWay(t *testing.T, opts Options, test func(t *testing.T, l *line, hear func(*Conn) peer)) {
 	t.Helper()
 	for _, k := range kinds {
@@ -259,7 +257,7 @@ func eachWay(t *testing.T, opts Options, test func(t *testing.T, l *line, hear f
 	}
 }
 
-// untilFlood reads until there is too much.
+// untilFlood reads until the budget is exceeded.
 func untilFlood(t *testing.T, near peer) {
 	t.Helper()
 	var err error
@@ -271,8 +269,7 @@ func untilFlood(t *testing.T, near peer) {
 	}
 }
 
-// TestAFloodEnds: more than the budget of any kind of frame ends the reading, and the goodbye
-// arrives.
+// TestAFloodEnds: exceeding the budget with any kind of frame ends the reading, and the close frame arrives.
 func TestAFloodEnds(t *testing.T) {
 	eachWay(t, Options{Budget: Budget{PerSecond: 1, Burst: 500}}, func(t *testing.T, l *line, hear func(*Conn) peer) {
 		var wg sync.WaitGroup
@@ -292,7 +289,7 @@ func TestAFloodEnds(t *testing.T) {
 					_, _, err = far.Read()
 				}
 				if websocket.CloseStatus(err) != 4029 {
-					t.Error("the flooder with", name, "has read", err)
+					t.Error("the flooder with", name, "got", err)
 				}
 				far.CloseNow()
 			})
@@ -301,7 +298,7 @@ func TestAFloodEnds(t *testing.T) {
 	})
 }
 
-// TestAFloodThatReadsNothingEnds: its goodbye is not waited for without end.
+// TestAFloodThatReadsNothingEnds: the wait for the answer to the close frame is limited.
 func TestAFloodThatReadsNothingEnds(t *testing.T) {
 	eachWay(t, Options{Budget: Budget{PerSecond: 1, Burst: 500}}, func(t *testing.T, l *line, hear func(*Conn) peer) {
 		far, conn := l.connect(t)
@@ -309,13 +306,13 @@ func TestAFloodThatReadsNothingEnds(t *testing.T) {
 		pour(t, far, l.floods()["pongs"], 1)
 		untilFlood(t, near)
 		if err := near.close(4029, "flooding"); err != nil || !conn.closed.Load() {
-			t.Errorf("closing says %v; closed: %t", err, conn.closed.Load())
+			t.Errorf("close returned %v; closed: %t", err, conn.closed.Load())
 		}
 	})
 }
 
-// TestABudgetIsEarnedAgain: a side that keeps to it may go on for ever, and a pause earns a burst.
-func TestABudgetIsEarnedAgain(t *testing.T) {
+// TestABudgetRefills: a side within its budget may continue for ever, and after a pause it may send a burst.
+func TestABudgetRefills(t *testing.T) {
 	p := newPurse(Budget{PerSecond: 100, Burst: 200})
 	for second := range 1000 {
 		for range 100 {
@@ -323,7 +320,7 @@ func TestABudgetIsEarnedAgain(t *testing.T) {
 				t.Fatalf("the budget was kept, and ended in second %d", second)
 			}
 		}
-		p.filled = p.filled.Add(-time.Second) // as if that had passed
+		p.filled = p.filled.Add(-time.Second) // as if it had passed
 	}
 	p.filled = p.filled.Add(-time.Hour)
 	for i := range 200 {
@@ -338,13 +335,13 @@ func TestABudgetIsEarnedAgain(t *testing.T) {
 		t.Errorf("%d large frames came after a burst", n)
 	}
 	if free := newPurse(Budget{}); !free.pay(1 << 60) {
-		t.Error("there is no budget, and it was exceeded")
+		t.Error("a missing budget was exceeded")
 	}
 }
 
-// TestTheLastTurnHearsOfTheEnd: a connection that this side closes has no further turn, so the function of Notify learns of
-// the end although more frames are buffered than a turn reads.
-func TestTheLastTurnHearsOfTheEnd(t *testing.T) {
+// TestLastTurnReportsTheEnd: a connection closed on this side has no further turn, so the function of Notify gets the
+// error of the end even if more frames are buffered than a turn reads.
+func TestLastTurnReportsTheEnd(t *testing.T) {
 	eachWay(t, Options{Limit: testLimit}, func(t *testing.T, l *line, _ func(*Conn) peer) {
 		far, near := l.connect(t)
 		var all []byte

@@ -18,7 +18,7 @@ func acceptKey(key string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// TestMask: in one go or in pieces of any length, it is the RFC's, and undoes itself.
+// TestMask: masking at once or in pieces of any length gives the RFC's result, and is its own inverse.
 func TestMask(t *testing.T) {
 	const key = 0x0d0c0b0a
 	keyBytes := []byte{0x0a, 0x0b, 0x0c, 0x0d}
@@ -38,7 +38,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestKeysDiffer from frame to frame.
+// TestKeysDiffer: each frame has another key.
 func TestKeysDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
@@ -50,13 +50,13 @@ func TestKeysDiffer(t *testing.T) {
 	}
 }
 
-// told is what a stream of frames means.
+// told is the content of a stream of frames.
 type told struct {
 	typ websocket.MessageType
 	msg string
 }
 
-// listen returns the messages in a stream and what ended them.
+// listen returns the messages in a stream and the error that ended it.
 func listen(r io.Reader, client bool) (all []told, err error) {
 	c := over(&scripted{Reader: r, Writer: io.Discard}, client, Options{Limit: 1 << 16})
 	for {
@@ -68,8 +68,7 @@ func listen(r io.Reader, client bool) (all []told, err error) {
 	}
 }
 
-// FuzzRead: whatever comes ends in an error and in no fault, and means the same however it
-// is cut.
+// FuzzRead: any input ends in an error without a panic, and has the same content in pieces of any size.
 func FuzzRead(f *testing.F) {
 	f.Add(append(maskedFrame(0, opText, []byte("hel")), maskedFrame(finBit, opContinuation, []byte("lo"))...), false)
 	f.Add(maskedFrame(finBit, opBinary, pattern(70000)), false)

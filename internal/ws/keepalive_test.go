@@ -34,7 +34,7 @@ func TestSlowIsNotLost(t *testing.T) {
 		}
 		write()
 		for i := range 40 {
-			write() // waits behind the one before it
+			write() // waits behind the previous one
 			if _, err := io.ReadFull(far, make([]byte, 2+len(piece))); err != nil {
 				t.Fatal(err)
 			}

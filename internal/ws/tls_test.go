@@ -27,8 +27,7 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// small makes the kernel keep few bytes for each connection, so that little is written until
-// nothing more is accepted.
+// small makes the kernel buffer few bytes for each connection, so that writes soon block.
 type small struct{ net.Listener }
 
 func (s small) Accept() (net.Conn, error) {
@@ -57,8 +56,8 @@ func secureServer(t *testing.T, opts Options) (srv *httptest.Server, accepted ch
 	return srv, accepted
 }
 
-// upgrade dials a server and speaks the WebSocket handshake over TLS by hand, with change's
-// settings and on a connection that wrap has wrapped. It returns the TCP connection, too.
+// upgrade dials a server and makes the WebSocket handshake over TLS by hand, with change's settings and on a connection
+// wrapped by wrap. It returns the TCP connection, too.
 func upgrade(t *testing.T, srv *httptest.Server, change func(*tls.Config), wrap func(net.Conn) net.Conn) (*net.TCPConn, *tls.Conn) {
 	t.Helper()
 	under, err := net.Dial("tcp", srv.Listener.Addr().String())
@@ -98,8 +97,8 @@ func readAnswer(t *testing.T, c io.Reader) {
 	}
 }
 
-// sealer writes TLS 1.3 records by itself (RFC 8446, sections 5.2 and 7), with the suite
-// TLS_AES_128_GCM_SHA256, because crypto/tls sends no KeyUpdate.
+// sealer writes TLS 1.3 records itself (RFC 8446, sections 5.2 and 7), with the suite TLS_AES_128_GCM_SHA256, because
+// crypto/tls sends no KeyUpdate.
 type sealer struct {
 	secret []byte
 	aead   cipher.AEAD
@@ -147,7 +146,7 @@ func (s *sealer) record(dst []byte, typ byte, payload []byte) []byte {
 	return s.aead.Seal(append(dst, head...), nonce, inner, head)
 }
 
-// keyUpdate appends a KeyUpdate that asks for one of the other side.
+// keyUpdate appends a KeyUpdate that requests one of the other side.
 func (s *sealer) keyUpdate(t *testing.T, dst []byte) []byte {
 	t.Helper()
 	dst = s.record(dst, typeHandshake, []byte{24, 0, 0, 1, 1})
@@ -155,10 +154,9 @@ func (s *sealer) keyUpdate(t *testing.T, dst []byte) []byte {
 	return dst
 }
 
-// TestKeyUpdatesStallNobody: a client asks again and again for new keys and reads no answer.
-// Neither the answers nor a write that waits for this client keep the loop from others, and what
-// is pending stays bounded.
-func TestKeyUpdatesStallNobody(t *testing.T) {
+// TestKeyUpdatesDelayNoOther: a client repeatedly requests new keys and reads no answer. Neither the answers nor a write
+// that waits for this client delay the loop's other connections, and the pending bytes are limited.
+func TestKeyUpdatesDelayNoOther(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are no loops here")
 	}
@@ -195,7 +193,7 @@ func TestKeyUpdatesStallNobody(t *testing.T) {
 	asker.Go(func() {
 		defer asked.Store(true)
 		for range 40_000 {
-			// Data must come now and then, or crypto/tls itself ends the connection.
+			// Without data now and then, crypto/tls itself ends the connection.
 			if _, err := tcp.Write(s.record(s.keyUpdate(t, nil), typeData, frame)); err != nil {
 				return
 			}
@@ -223,7 +221,7 @@ func TestKeyUpdatesStallNobody(t *testing.T) {
 	writer.Wait()
 }
 
-// pieces is a connection whose writes are split at random places.
+// pieces is a connection that splits its writes at random places.
 type pieces struct {
 	net.Conn
 	at *rand.Rand
@@ -240,8 +238,8 @@ func (p pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestRecordsInPieces: however frames are divided into records, and records into what arrives at
-// once, the messages are the same, with TLS 1.2 and 1.3.
+// TestRecordsInPieces: any division of frames into records, and of records into arriving pieces, gives the same messages,
+// with TLS 1.2 and 1.3.
 func TestRecordsInPieces(t *testing.T) {
 	srv, accepted := secureServer(t, Options{Limit: testLimit})
 	for seed := range uint64(6) {
@@ -280,7 +278,7 @@ func TestRecordsInPieces(t *testing.T) {
 	}
 }
 
-// TestEndsOfTLS: however the client's TLS ends without a close frame, the reading ends.
+// TestEndsOfTLS: any end of the client's TLS without a close frame ends the reading.
 func TestEndsOfTLS(t *testing.T) {
 	for name, end := range map[string]func(*net.TCPConn, *tls.Conn){
 		"close_notify":     func(_ *net.TCPConn, c *tls.Conn) { c.CloseWrite() },

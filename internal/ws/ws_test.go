@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// peer is what a test needs of either implementation.
+// peer is the interface of both implementations in these tests.
 type peer interface {
 	read() (websocket.MessageType, []byte, error)
 	write(typ websocket.MessageType, p []byte) error
@@ -49,7 +49,7 @@ func (o theirs) write(typ websocket.MessageType, p []byte) error {
 func (o theirs) close(code websocket.StatusCode, reason string) error { return o.Close(code, reason) }
 func (o theirs) now()                                                 { o.CloseNow() }
 
-// hearing is a connection of ours that is not read but heard.
+// hearing is a connection of ours that is read in turns.
 type hearing struct {
 	*Conn
 	mu    sync.Mutex
@@ -63,7 +63,7 @@ type message struct {
 	err error
 }
 
-// hear hears c.
+// hear starts reading c in turns.
 func hear(c *Conn) peer {
 	w := &hearing{Conn: c}
 	w.more.L = &w.mu
@@ -107,14 +107,14 @@ func (w *hearing) now()                                                 { w.Clos
 // testLimit is the longest message in these tests.
 const testLimit = 1 << 20
 
-// setting says which implementation is on which side, and over what.
+// setting selects the implementation of each side and the network.
 type setting struct {
 	name                 string
 	ourServer, ourClient bool
 	tls                  bool
-	heard                bool // ours are heard; otherwise they are read
-	goroutine            bool // no loop watches: there are no loops
-	hides                bool // no loop watches: the connections do not say that they are sockets
+	heard                bool // ours are read in turns; otherwise by calls
+	goroutine            bool // without a loop: there are none
+	hides                bool // without a loop: the connections hide that they are sockets
 }
 
 var settings = []setting{
@@ -151,7 +151,7 @@ func (s setting) loops() *nonblock.Loops {
 	return &nonblock.Loops{}
 }
 
-// hidden is a connection that does not say that it is a socket.
+// hidden is a connection that hides that it is a socket.
 type hidden struct{ net.Conn }
 
 // hiding is a listener of them.
@@ -239,12 +239,12 @@ func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
 	return client, server
 }
 
-// over returns a connection whose writes go to stream at once.
+// over returns a connection that writes to stream at once.
 func over(stream io.ReadWriteCloser, client bool, opts Options) *Conn {
 	return newConn(stream, nonblock.Wrap(stream), client, opts)
 }
 
-// pattern is n bytes that a mistake would show in.
+// pattern is n bytes in which every mistake shows.
 func pattern(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {
@@ -253,8 +253,7 @@ func pattern(n int) []byte {
 	return p
 }
 
-// TestMessagesTravel in both directions, of any size and of both types, between ours and
-// the library.
+// TestMessagesTravel: messages of any size and both types arrive in both directions, between ours and the library.
 func TestMessagesTravel(t *testing.T) {
 	sizes := []int{0, 1, 7, 125, 126, 640, 4096, blockSize - headroom, blockSize - headroom + 1, blockSize, 65535, 65536, testLimit}
 	for _, s := range settings {
@@ -286,7 +285,7 @@ func TestMessagesTravel(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreOneMessage, and a ping between them is answered.
+// TestFragmentsAreOneMessage: fragments are one message, and a ping between them is answered.
 func TestFragmentsAreOneMessage(t *testing.T) {
 	for _, n := range []int{3, 20000} {
 		near, far := net.Pipe()
@@ -316,7 +315,7 @@ func TestFragmentsAreOneMessage(t *testing.T) {
 	}
 }
 
-// maskedFrame is a frame of a client, masked.
+// maskedFrame is a masked frame of a client.
 func maskedFrame(first, opcode byte, payload []byte) []byte {
 	m := NewMessage()
 	m.B = append(m.B, payload...)
@@ -325,7 +324,7 @@ func maskedFrame(first, opcode byte, payload []byte) []byte {
 	return b
 }
 
-// TestPings: ours are answered by the library and heard, and the other way round.
+// TestPings: the library answers our pings, and we answer its pings.
 func TestPings(t *testing.T) {
 	heard := make(chan struct{}, 1)
 	client, server := setting{ourClient: true}.connect(t, Options{OnPong: func() { heard <- struct{}{} }})
@@ -340,9 +339,8 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestGoodbye: the code and the reason arrive on the other side, whichever side sends them, and
-// whether or not it is reading at the time; Close waits for the answer, and a waiting reader
-// learns that it is over.
+// TestGoodbye: the code and the reason arrive on the other side, whichever side sends them, and whether or not it is
+// reading; Close waits for the answer, and a waiting reader gets the end.
 func TestGoodbye(t *testing.T) {
 	for _, s := range settings {
 		for _, reading := range []bool{true, false} {
@@ -379,7 +377,7 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-// TestSilentPeerIsNotWaitedForLong by Close: 5 s.
+// TestSilentPeerIsNotWaitedForLong: Close waits 5 s for a silent peer.
 func TestSilentPeerIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -396,8 +394,8 @@ func TestSilentPeerIsNotWaitedForLong(t *testing.T) {
 	})
 }
 
-// TestMessageStaysWhileClosing: what Read has returned is left alone by a Close on another
-// goroutine, whatever comes meanwhile.
+// TestMessageStaysWhileClosing: a Close on another goroutine does not change a message that Read has returned, whatever
+// arrives.
 func TestMessageStaysWhileClosing(t *testing.T) {
 	for _, n := range []int{640, 20000} {
 		client, server := settings[0].connect(t, Options{})
@@ -411,7 +409,7 @@ func TestMessageStaysWhileClosing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go server.read() // it answers the goodbye
+		go server.read() // it answers the close frame
 		if err := client.close(websocket.StatusNormalClosure, ""); err != nil {
 			t.Error(err)
 		}
@@ -421,8 +419,8 @@ func TestMessageStaysWhileClosing(t *testing.T) {
 	}
 }
 
-// TestTooBig: a message over the limit ends the connection with the code that says so,
-// whole or in fragments, however long it claims to be.
+// TestTooBig: a message over the limit, whole or in fragments and of any announced length, ends the connection with the
+// right code.
 func TestTooBig(t *testing.T) {
 	for name, stream := range map[string][]byte{
 		"short":     maskedFrame(finBit, opBinary, pattern(1001)),
@@ -440,8 +438,8 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
-// exchange gives a server of ours a client's bytes, and returns how many messages it read,
-// the code it said goodbye with (-1 if it sent no code), and what ended the reading.
+// exchange gives a server of ours a client's bytes, and returns the number of messages that it read, its close code (-1
+// if it sent no code), and the error that ended the reading.
 func exchange(stream []byte, limit int64) (messages int, said websocket.StatusCode, err error) {
 	var answer bytes.Buffer
 	c := over(&scripted{Reader: bytes.NewReader(stream), Writer: &answer}, false, Options{Limit: limit})
@@ -460,7 +458,7 @@ func exchange(stream []byte, limit int64) (messages int, said websocket.StatusCo
 	return messages, said, c.failed
 }
 
-// scripted is a stream that has been written down.
+// scripted is a stream with given input.
 type scripted struct {
 	io.Reader
 	io.Writer
@@ -468,7 +466,7 @@ type scripted struct {
 
 func (*scripted) Close() error { return nil }
 
-// TestViolations of the protocol end the connection with 1002.
+// TestViolations: violations of the protocol end the connection with 1002.
 func TestViolations(t *testing.T) {
 	unmasked := (&Conn{}).seal(opText, &Message{B: append(make([]byte, headroom), "hi"...)})
 	for name, stream := range map[string][]byte{
@@ -495,7 +493,7 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestEndWithoutGoodbye is an error, and no close code.
+// TestEndWithoutGoodbye: an end without a close frame is an error without a close code.
 func TestEndWithoutGoodbye(t *testing.T) {
 	for _, stream := range [][]byte{nil, {finBit | opText}, maskedFrame(finBit, opText, pattern(100))[:50], maskedFrame(finBit, opText, pattern(50000))[:40000]} {
 		_, _, err := exchange(stream, testLimit)
@@ -505,8 +503,8 @@ func TestEndWithoutGoodbye(t *testing.T) {
 	}
 }
 
-// TestEarlyMessage: what a server sends in one packet with its answer to the handshake is
-// not lost, though net/http has read it.
+// TestEarlyMessage: data that a server sends in one packet with its answer to the handshake is not lost, though net/http
+// has read it.
 func TestEarlyMessage(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -556,7 +554,7 @@ func TestEarlyMessage(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionHoldsNoBuffer, nor one whose messages have been dealt with.
+// TestSilentConnectionHoldsNoBuffer: a connection without unread messages holds no buffer.
 func TestSilentConnectionHoldsNoBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -584,8 +582,8 @@ func TestSilentConnectionHoldsNoBuffer(t *testing.T) {
 	})
 }
 
-// TestStuckWriterDelaysNoReader: while a writer waits for a peer that reads nothing, pings
-// are not answered, but the loop goes on reading; when the peer reads again, they are.
+// TestStuckWriterDelaysNoReader: while a writer waits for a peer that reads nothing, pings are not answered, but the loop
+// continues reading; when the peer reads again, they are.
 func TestStuckWriterDelaysNoReader(t *testing.T) {
 	for _, s := range []setting{ourServerHeard, ourServerHeardTLS} {
 		t.Run(s.name, func(t *testing.T) { stuckWriter(t, s) })
@@ -638,7 +636,7 @@ func stuckWriter(t *testing.T, s setting) {
 	pinger.Wait()
 }
 
-// TestManyWriters: frames stay whole.
+// TestManyWriters: frames of concurrent writers are not mixed.
 func TestManyWriters(t *testing.T) {
 	client, server := settings[0].connect(t, Options{})
 	const writers, each = 8, 50
@@ -665,14 +663,14 @@ func TestManyWriters(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReadyFollowsTheNetwork: a peer that takes nothing is seen.
+// TestReadyFollowsTheNetwork: Ready reports a peer that reads nothing.
 func TestReadyFollowsTheNetwork(t *testing.T) {
 	for _, s := range settings[:3] {
 		client, server := s.connect(t, Options{})
 		for _, p := range []peer{client, server} {
 			c := p.(ours)
 			for !c.Ready() {
-				runtime.Gosched() // until what the handshake wrote has left
+				runtime.Gosched() // until the handshake's bytes are sent
 			}
 			for c.Ready() {
 				if err := c.Write(websocket.MessageBinary, make([]byte, 60000)); err != nil {
@@ -683,10 +681,10 @@ func TestReadyFollowsTheNetwork(t *testing.T) {
 	}
 }
 
-// TestAudioAllocatesNothing in the steady state, on either side.
+// TestAudioAllocatesNothing: in the steady state neither side allocates.
 func TestAudioAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
-		t.Skip("the race detector makes sync.Pool drop what it is given")
+		t.Skip("the race detector makes sync.Pool drop values")
 	}
 	client, server := settings[0].connect(t, Options{})
 	p := pattern(1000)

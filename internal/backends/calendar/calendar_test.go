@@ -22,9 +22,8 @@ func minutes(from, to int) Period {
 	return Period{day.Add(time.Duration(from) * time.Minute), day.Add(time.Duration(to) * time.Minute)}
 }
 
-// TestMergeAndFree compares with a clock that is looked at every minute: a minute is
-// busy if some period has it, and each minute of the range is busy or free, never
-// both; free times are as long as they can be and at least as long as asked.
+// TestMergeAndFree compares with a loop over all minutes: a minute is busy if a period contains it; each minute of the
+// range is either busy or free; free times are maximal and at least as long as requested.
 func TestMergeAndFree(t *testing.T) {
 	const span = 200
 	for seed := range uint64(2000) {
@@ -57,11 +56,11 @@ func TestMergeAndFree(t *testing.T) {
 				t.Fatalf("seed %d: busy %v", seed, busy)
 			}
 		}
-		// All that is neither is too short.
+		// The remaining times are too short.
 		rest := Merge(slices.Concat(busy, free), within)
 		for _, gap := range Gaps(rest, within, 0) {
 			if gap.Length() >= least {
-				t.Fatalf("seed %d: %v is free, and left out", seed, gap)
+				t.Fatalf("seed %d: %v is free, and missing", seed, gap)
 			}
 		}
 		for _, f := range free {
@@ -128,7 +127,7 @@ func TestSummary(t *testing.T) {
 		"everything": {[]Event{event(0, 800), event(700, 1440)}, "Mon 23 Nov 2026 08:00-18:00 (UTC): all of it is booked."},
 		"one": {[]Event{event(540, 600)}, "Mon 23 Nov 2026 08:00-18:00 (UTC): Mon 23 Nov 2026 09:00-10:00 is booked. " +
 			"Free for 30 minutes or more: Mon 23 Nov 2026 08:00-09:00 and Mon 23 Nov 2026 10:00-18:00."},
-		"nothing long enough": {[]Event{event(490, 1065)}, "Mon 23 Nov 2026 08:00-18:00 (UTC): Mon 23 Nov 2026 08:10-17:45 is booked, and no free time of 30 minutes or more."},
+		"no time long enough": {[]Event{event(490, 1065)}, "Mon 23 Nov 2026 08:00-18:00 (UTC): Mon 23 Nov 2026 08:10-17:45 is booked, and no free time of 30 minutes or more."},
 	} {
 		f := calendartest.NewFake()
 		f.Events[Primary] = tc.events
@@ -149,8 +148,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestAllFail: when no calendar can be asked it is an error, and an invalid range
-// asks nobody.
+// TestAllFail: if no calendar can be read the result is an error, and an invalid range reads none.
 func TestAllFail(t *testing.T) {
 	f := calendartest.NewFake()
 	f.Errs[Team] = Errorf(Auth, nil, "No.")
@@ -243,18 +241,17 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if KindOf(errors.New("x")) != Transient || KindOf(nil) != Transient {
-		t.Error("what is not known may pass")
+		t.Error("an unknown error is not transient")
 	}
 }
 
-// TestMeetingLink: the desk's link is the backend's to use, and another one for each
-// event.
+// TestMeetingLink: the backend may use the desk's link, which differs for each event.
 func TestMeetingLink(t *testing.T) {
 	f := calendartest.NewFake()
 	desk := NewDesk(f, DeskOptions{MeetingURL: "https://m.example/{id}?x={id}"})
 	d := calendartest.Draft("Tea", 1)
 	if made, err := desk.Create(t.Context(), d); err != nil || made.Event.MeetingURL != "" {
-		t.Errorf("nobody has asked for %q, %v", made.Event.MeetingURL, err)
+		t.Errorf("no caller wanted %q, %v", made.Event.MeetingURL, err)
 	}
 	d = calendartest.Draft("Cake", 1)
 	d.Meeting = true

@@ -12,9 +12,9 @@ import (
 	"voicegw/internal/backends/calendar/calendartest"
 )
 
-// TestWhatIsNotConfirmedIsLookedUp: what may have been made is told as what it is, within
-// the time of the call, and never as "nobody knows" while the calendar can say it.
-func TestWhatIsNotConfirmedIsLookedUp(t *testing.T) {
+// TestUnconfirmedEventIsLookedUp: after an uncertain create, the event is looked up within the time of the call, and the
+// answer is certain if the calendar can tell.
+func TestUnconfirmedEventIsLookedUp(t *testing.T) {
 	lost := func() error {
 		return &calendar.Error{Kind: calendar.Transient, Message: "It broke off.", Unsure: true, RetryAfter: time.Second}
 	}
@@ -69,7 +69,7 @@ func TestWhatIsNotConfirmedIsLookedUp(t *testing.T) {
 	}
 }
 
-// TestAWithdrawnCallStaysOne: what its caller has withdrawn is no deadline.
+// TestAWithdrawnCallStaysOne: a call cancelled by its caller is not reported as a timeout.
 func TestAWithdrawnCallStaysOne(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -78,7 +78,7 @@ func TestAWithdrawnCallStaysOne(t *testing.T) {
 	}
 }
 
-// TestAHangingCalendarIsMissing: the others' answers are told in time.
+// TestAHangingCalendarIsMissing: the others' answers arrive in time.
 func TestAHangingCalendarIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := calendartest.NewFake()

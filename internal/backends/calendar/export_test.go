@@ -1,6 +1,6 @@
 package calendar
 
-// The bounds of an event, for the tests.
+// The limits of an event, for the tests.
 const (
 	MaxTitle       = maxTitle
 	MaxDescription = maxDescription
@@ -8,7 +8,7 @@ const (
 	MaxLength      = maxLength
 )
 
-// What the tests see of the arithmetic of periods.
+// The arithmetic of periods, for the tests.
 var (
 	Merge       = merge
 	Gaps        = gaps

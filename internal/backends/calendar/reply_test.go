@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestFormatTime: also a time that RFC 3339 cannot write is written as one.
+// TestFormatTime: a time that RFC 3339 cannot write gets a valid form too.
 func TestFormatTime(t *testing.T) {
 	for want, at := range map[string]time.Time{
 		"2026-11-23T08:00:00.005Z": time.Date(2026, 11, 23, 9, 0, 0, 5_900_000, time.FixedZone("", 3600)),

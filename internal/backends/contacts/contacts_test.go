@@ -20,7 +20,7 @@ var texts string
 
 var heading = regexp.MustCompile(`(?m)^## (\d+ .*) \[(-|[A-Z]{2})\]\n`)
 
-// known is a text and what a person finds in it.
+// known is a text and the contacts that a person finds in it.
 type known struct{ name, region, text, want string }
 
 func knownTexts(t testing.TB) []known {
@@ -42,7 +42,7 @@ func knownTexts(t testing.TB) []known {
 	return all
 }
 
-// written is what was found in the form of the file.
+// written are the found contacts in the form of the file.
 func written(c Contacts) string {
 	var lines []string
 	for _, e := range c.Emails {
@@ -67,7 +67,7 @@ func written(c Contacts) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestKnownTexts compares with what was written down by hand.
+// TestKnownTexts compares with results written by hand.
 func TestKnownTexts(t *testing.T) {
 	all := knownTexts(t)
 	if len(all) < 40 {
@@ -82,7 +82,7 @@ func TestKnownTexts(t *testing.T) {
 	}
 }
 
-// TestGuards: each keeps something from being taken for a contact, or from being lost.
+// TestGuards: each row would be taken for a contact, or missed, without its rule.
 func TestGuards(t *testing.T) {
 	for _, tc := range []struct{ region, text, want string }{
 		{"US", "The factor is 212.5550123", ""},
@@ -120,8 +120,8 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// TestPlaces: the spans are of characters, what stands there is Text, and every list is
-// in the order of the text with nothing in it twice.
+// TestPlaces: spans count characters, Text is the text of the span, and every list is in the order of the text without
+// duplicates.
 func TestPlaces(t *testing.T) {
 	for _, k := range knownTexts(t) {
 		found := extractor().Extract(k.text, k.region)
@@ -130,7 +130,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// check holds what was found against the text.
+// check compares the found contacts with the text.
 func check(t *testing.T, text string, c Contacts) {
 	t.Helper()
 	runes := []rune(text)
@@ -141,7 +141,7 @@ func check(t *testing.T, text string, c Contacts) {
 	var places []place
 	for _, e := range c.Emails {
 		places = append(places, place{"email", strings.ToLower(e.Address), e.Text, e.Span})
-		bare := quotedLocal.ReplaceAllString(e.Address, "x@") // what stands in quotes may be anything on a line
+		bare := quotedLocal.ReplaceAllString(e.Address, "x@") // quotes may hold any characters of a line
 		if strings.Count(bare, "@") != 1 || strings.ContainsAny(bare, " \n") {
 			t.Errorf("%q is no address", e.Address)
 		}
@@ -185,7 +185,7 @@ func check(t *testing.T, text string, c Contacts) {
 	}
 }
 
-// TestSameTextSameAnswer: also when many ask at once, of one Extractor or another.
+// TestSameTextSameAnswer: concurrent calls, of one Extractor or several, give the same answer.
 func TestSameTextSameAnswer(t *testing.T) {
 	all := knownTexts(t)
 	want := make([]Contacts, len(all))
@@ -207,8 +207,8 @@ func TestSameTextSameAnswer(t *testing.T) {
 
 var quotedLocal = regexp.MustCompile(`^"(?:[^"\\\n]|\\.)+"@`)
 
-// TestFoundAgain: what was found is found again when it stands alone, in its form as in
-// its text, and twice the text holds nothing more.
+// TestFoundAgain: a found contact is found again alone, in its normal form and as in its text; a text repeated twice
+// holds no more.
 func TestFoundAgain(t *testing.T) {
 	x := extractor()
 	for _, k := range knownTexts(t) {
@@ -248,8 +248,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestNotUTF8: the places are those of the text with each run of broken bytes as one
-// character.
+// TestNotUTF8: the places are those of the text with each run of broken bytes as one character.
 func TestNotUTF8(t *testing.T) {
 	c := extractor().Extract("\xff\xfe ada@example.org \x80", "")
 	if len(c.Emails) != 1 || c.Emails[0].Start != 2 || c.Emails[0].End != 17 {
@@ -272,7 +271,7 @@ func FuzzExtract(f *testing.F) {
 	})
 }
 
-// long is 20,000 characters as dense with contacts as text gets.
+// long is 20,000 characters, as dense with contacts as text can be.
 func long(t testing.TB) string {
 	var b strings.Builder
 	for b.Len() < 60_000 {
@@ -291,8 +290,7 @@ func BenchmarkExtract(b *testing.B) {
 	}
 }
 
-// BenchmarkExtractWorst is what costs most for its length: candidates that come to
-// nothing, one in another.
+// BenchmarkExtractWorst measures the most expensive text for its length: nested candidates that are no contacts.
 func BenchmarkExtractWorst(b *testing.B) {
 	const size = 20_000
 	x := extractor()

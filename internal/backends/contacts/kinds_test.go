@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEveryKindOfNumber: a caller wants to know whether a number costs money, reaches a
-// person, or a machine. The numbers are the examples of their countries' plans.
+// TestEveryKindOfNumber: a caller must know whether a number costs money, reaches a person, or a machine. The numbers are
+// the examples of their countries' plans.
 func TestEveryKindOfNumber(t *testing.T) {
 	for number, want := range map[string]Phone{
 		"+49 30 123456":       {E164: "+4930123456", Region: "DE", Type: "fixed_line"},
@@ -31,9 +31,9 @@ func TestEveryKindOfNumber(t *testing.T) {
 	}
 }
 
-// TestWhatStandsBesideANumber decides whether it is one: a unit makes it an amount, a letter
-// a part of something longer, and an extension is dialled after it.
-func TestWhatStandsBesideANumber(t *testing.T) {
+// TestTextNextToANumber: the neighbouring text decides whether it is a number: a unit makes it an amount, a letter a part
+// of a longer text, and an extension is dialled after it.
+func TestTextNextToANumber(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Call 030 123456 x12":                        {"+4930123456 x12"},
 		"Call 030 123456x":                           nil,
@@ -62,8 +62,7 @@ func TestWhatStandsBesideANumber(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheInternet: an address ends in a name that is given out, in whatever script, or
-// in that of a private network.
+// TestNamesOfTheInternet: an address ends in a registered domain, in any script, or in a private one.
 func TestNamesOfTheInternet(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Write to ada@example.xn--p1ai soon":  {"ada@example.xn--p1ai"},

@@ -52,8 +52,8 @@ func read(t *testing.T, f *Files, id string) ([]byte, error) {
 	return data, err
 }
 
-// TestExpiry: an image is there until its moment, gone at it, its bytes are removed soon
-// after, and it is told apart from what never was, also by the next process.
+// TestExpiry: an image exists until its expiry, its bytes are removed soon after, and an expired one is distinguished
+// from an unknown one, also by the next process.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, data := t.TempDir(), []byte("bytes\nof an image")
@@ -92,7 +92,7 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("after a restart: %v", err)
 		}
 		if _, err := again.Open(strings.Repeat("A", 43)); !errors.Is(err, ErrUnknown) {
-			t.Errorf("what never was: %v", err)
+			t.Errorf("an unknown image: %v", err)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRoom: count and bytes are bounded, and the oldest go, which is told as expired.
+// TestRoom: count and bytes are limited; the oldest images are removed and reported as expired.
 func TestRoom(t *testing.T) {
 	for name, o := range map[string]FilesOptions{
 		"count": {MaxCount: 2}, "bytes": {MaxBytes: 700},
@@ -147,8 +147,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestNamesAreSecret: the folder does not tell the names, files are the owner's alone, and
-// no name leads out of the folder.
+// TestNamesAreSecret: the folder does not show the names, only the owner can read the files, and no name leads out of the
+// folder.
 func TestNamesAreSecret(t *testing.T) {
 	dir := t.TempDir()
 	f := openFiles(t, FilesOptions{Dir: filepath.Join(dir, "images")})
@@ -169,7 +169,7 @@ func TestNamesAreSecret(t *testing.T) {
 			t.Errorf("%s %s", info.Mode(), path)
 		}
 		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(id)) {
-			t.Errorf("%s tells the name", path)
+			t.Errorf("%s shows the name", path)
 		}
 		return nil
 	})
@@ -183,7 +183,7 @@ func TestNamesAreSecret(t *testing.T) {
 	}
 }
 
-// TestBrokenFiles: what was not written whole, or changed, is not handed on, and is swept.
+// TestBrokenFiles: partial or changed files are not served, and are swept.
 func TestBrokenFiles(t *testing.T) {
 	for name, spoil := range map[string]func([]byte) []byte{
 		"cut off":      func(b []byte) []byte { return b[:len(b)-1] },
@@ -217,7 +217,7 @@ func TestBrokenFiles(t *testing.T) {
 	}
 }
 
-// TestSweep: memories and what was never finished end, and what is not ours stays.
+// TestSweep: records of expired images and partial files are removed, and foreign files stay.
 func TestSweep(t *testing.T) {
 	f := openFiles(t, FilesOptions{Dir: t.TempDir()})
 	id, _ := keep(t, f, []byte("one"))
@@ -237,7 +237,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(unfinished); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what was never finished: %v", err)
+		t.Errorf("a partial file: %v", err)
 	}
 	if _, err := f.Open(id); !errors.Is(err, ErrExpired) {
 		t.Errorf("it was forgotten too soon: %v", err)
@@ -253,8 +253,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestNoFolder: a folder that cannot be made or written is said so at once, or at the
-// image; nothing is left half written.
+// TestNoFolder: a folder that cannot be created or written is reported at the start, or at the image; no partial file
+// remains.
 func TestNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
@@ -280,8 +280,7 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: kept, read and swept at the same time, no image is lost that there is
-// room for.
+// TestManyAtOnce: during concurrent writes, reads and sweeps no image within the limits is lost.
 func TestManyAtOnce(t *testing.T) {
 	f := openFiles(t, FilesOptions{Dir: t.TempDir(), MaxCount: 100})
 	var busy sync.WaitGroup

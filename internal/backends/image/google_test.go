@@ -19,11 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// genai depends on opencensus, which starts a goroutine when it is imported.
+	// genai depends on opencensus, which starts a goroutine at its import.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// fakeGoogle gives the answers one after another, the last again and again.
+// fakeGoogle gives the answers one after another, the last one repeatedly.
 type fakeGoogle struct {
 	*httptest.Server
 	status int
@@ -72,7 +72,7 @@ func fox(count int) Request {
 
 const picture = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Here it is."},{"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`
 
-// TestGemini: one request for each image, with the shape that is asked for.
+// TestGemini: one request for each image, with the requested shape.
 func TestGemini(t *testing.T) {
 	f := newFakeGoogle(t, 200, picture)
 	images, err := f.generator(t, "").Generate(t.Context(), fox(3))
@@ -109,7 +109,7 @@ func TestImagen(t *testing.T) {
 	}
 }
 
-// TestSomeFail: the images that came are worth more than the failure of another.
+// TestSomeFail: some images are better than an error for the missing ones.
 func TestSomeFail(t *testing.T) {
 	f := newFakeGoogle(t, 200, `{"candidates":[]}`, picture)
 	images, err := f.generator(t, "").Generate(t.Context(), fox(3))
@@ -118,7 +118,7 @@ func TestSomeFail(t *testing.T) {
 	}
 }
 
-// TestGoogleFailures: each is classed, and asked for once.
+// TestGoogleFailures: each failure has its kind, and is not retried.
 func TestGoogleFailures(t *testing.T) {
 	problem := func(code, message, details string) string {
 		return `{"error":{"code":` + code + `,"message":"` + message + `","status":"X","details":[` + details + `]}}`
@@ -139,7 +139,7 @@ func TestGoogleFailures(t *testing.T) {
 			Error{Kind: KindRefused, Reason: "Not this."}},
 		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, Error{Kind: KindRefused, Reason: "SAFETY"}},
 		"image refused": {"", 200, `{"candidates":[{"finishReason":"IMAGE_SAFETY","finishMessage":"Unable to show it."}]}`,
-			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the words
+			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the text
 		"said no": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
 			Error{Kind: KindRefused, Reason: "I cannot draw that."}},
 		"nothing":         {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
@@ -197,7 +197,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestGoogleSimulator: the built-in simulator draws for both.
+// TestGoogleSimulator: the built-in simulator makes images for both.
 func TestGoogleSimulator(t *testing.T) {
 	local, err := sim.Start(t.Context(), "", sim.Options{})
 	if err != nil {

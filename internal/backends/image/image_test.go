@@ -33,7 +33,7 @@ func jpegOf(t testing.TB, width, height int) []byte {
 	return b.Bytes()
 }
 
-// webp is the head of a WebP, as RFC 9649 draws it, and no picture.
+// webp is the head of a WebP as in RFC 9649, without a picture.
 func webp(fourCC string, chunk []byte) []byte {
 	for len(chunk) < 10 {
 		chunk = append(chunk, 0)
@@ -54,7 +54,7 @@ var (
 func TestInspect(t *testing.T) {
 	whole, picture := pngOf(t, 40, 30), jpegOf(t, 40, 30)
 	huge := pngOf(t, 1, 1)
-	binary.BigEndian.PutUint32(huge[16:], 1<<20) // the width; the checksum is wrong then, too
+	binary.BigEndian.PutUint32(huge[16:], 1<<20) // the width; the checksum is then wrong too
 	for name, tc := range map[string]struct {
 		data []byte
 		want Info
@@ -107,7 +107,7 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// given answers with what it is told.
+// given returns fixed results.
 type given struct {
 	images []Generated
 	err    error
@@ -119,7 +119,7 @@ func (g *given) Generate(_ context.Context, r Request) ([]Generated, error) {
 	return g.images, g.err
 }
 
-// shelf keeps images by number, until it is full.
+// shelf stores images by number, until it is full.
 type shelf struct {
 	data [][]byte
 	room int
@@ -138,8 +138,7 @@ func (s *shelf) Keep(_ context.Context, data []byte, _ Info) (string, time.Time,
 	return string(rune('a' + len(s.data) - 1)), ends, nil
 }
 
-// TestStudio: what is no image is left out and named, more than were asked for are not
-// kept, and without any the call has failed.
+// TestStudio: invalid images are left out and named, extra images are dropped, and a call without any has failed.
 func TestStudio(t *testing.T) {
 	good, page := Generated{Data: pngOf(t, 8, 4)}, Generated{Data: []byte("<html>")}
 	better := Generated{Data: jpegOf(t, 6, 6), Prompt: "better"}
@@ -188,7 +187,7 @@ func TestStudio(t *testing.T) {
 	}
 }
 
-// TestStudioBoundsTheCount: no provider is asked for zero images, or for more than an answer may hold.
+// TestStudioBoundsTheCount: no provider gets a request for zero images, or for more than an answer may hold.
 func TestStudioBoundsTheCount(t *testing.T) {
 	for count, want := range map[int]int{-1: 1, 0: 1, 4: 4, 400: MaxCount} {
 		g := &given{err: errFull}

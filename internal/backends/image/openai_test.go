@@ -22,7 +22,7 @@ import (
 	"voicegw/sim"
 )
 
-// fakeOpenAI answers every request with a status, headers and a body, and notes what was asked.
+// fakeOpenAI answers every request with a status, headers and a body, and records the request.
 type fakeOpenAI struct {
 	*httptest.Server
 	asked  map[string]any
@@ -60,7 +60,7 @@ func (f *fakeOpenAI) generator(o OpenAIOptions) *OpenAI {
 
 var openAIFox = Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: 2, User: "hash"}
 
-// TestRequest: what each kind of model is asked.
+// TestRequest: the request for each kind of model.
 func TestRequest(t *testing.T) {
 	body := `{"created":1,"data":[{"b64_json":"b25l"},{"b64_json":"dHdv","revised_prompt":"a red fox"},{"b64_json":"dGhyZWU="}],
 		"output_format":"png","quality":"high","size":"1536x1024","usage":{"input_tokens":3,"output_tokens":1000,"total_tokens":1003}}`
@@ -86,7 +86,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestOpenAIFailures: each is classed; asked once, whatever happens; the key is never told.
+// TestOpenAIFailures: each failure has its kind and is not retried; the key is never shown.
 func TestOpenAIFailures(t *testing.T) {
 	problem := func(code, message string) string {
 		return `{"error":{"message":"` + message + `","type":"x","param":null,"code":"` + code + `"}}`
@@ -131,13 +131,13 @@ func TestOpenAIFailures(t *testing.T) {
 				t.Errorf("asked %d times", f.calls)
 			}
 			if strings.Contains(err.Error()+got.Reason, "sk-secret") {
-				t.Errorf("the key is told: %v", err)
+				t.Errorf("the key is shown: %v", err)
 			}
 		})
 	}
 }
 
-// TestTooLong: an answer without end is not read to its end.
+// TestTooLong: an endless answer is not read to its end.
 func TestTooLong(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -157,7 +157,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestOpenAIUnreachable and called off.
+// TestOpenAIUnreachable: an unreachable server, and a cancelled call.
 func TestOpenAIUnreachable(t *testing.T) {
 	f := newFakeOpenAI(t, 200, "")
 	g := f.generator(OpenAIOptions{})
@@ -174,7 +174,7 @@ func TestOpenAIUnreachable(t *testing.T) {
 	}
 }
 
-// TestOpenAISimulator: the built-in simulator draws real images of the size asked for.
+// TestOpenAISimulator: the built-in simulator makes real images of the requested size.
 func TestOpenAISimulator(t *testing.T) {
 	local, err := sim.Start(t.Context(), "", sim.Options{})
 	if err != nil {
@@ -197,8 +197,7 @@ func TestOpenAISimulator(t *testing.T) {
 	}
 }
 
-// TestNothingWasSent: where the time is up before there is a connection, nothing was asked
-// for and nothing costs; once it was asked for, nobody knows.
+// TestNothingWasSent: a timeout before the connection means no request and no cost; after it the cost is unknown.
 func TestNothingWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for sent, dial := range map[bool]func(context.Context) (net.Conn, error){
@@ -222,7 +221,7 @@ func TestNothingWasSent(t *testing.T) {
 	})
 }
 
-// TestTheAnswerIsLost: what was sent and got no whole answer may have cost something.
+// TestTheAnswerIsLost: a request without a complete answer may have cost money.
 func TestTheAnswerIsLost(t *testing.T) {
 	for name, answer := range map[string]string{
 		"cut off in the header": "",

@@ -12,8 +12,8 @@ import (
 	"voicegw/internal/backends/kb/local"
 )
 
-// TestGrants: being in one list is enough, a user counts only when vouched for, and what is
-// not mentioned is open, but for personal.
+// TestGrants: one matching list is enough, a user counts only if vouched for, and unlisted namespaces are open, except
+// personal ones.
 func TestGrants(t *testing.T) {
 	all := []kb.Namespace{kb.NamespaceStudio, kb.NamespacePersonal, kb.NamespacePublic}
 	open := []kb.Namespace{kb.NamespaceStudio, kb.NamespacePublic}
@@ -23,19 +23,19 @@ func TestGrants(t *testing.T) {
 		who   kb.Asker
 		want  []kb.Namespace
 	}{
-		"nothing is configured":                 {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
-		"empty lists mention nothing":           {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
-		"the user":                              {personal, kb.Asker{User: "ada", Vouched: true}, all},
-		"who only calls itself so":              {personal, kb.Asker{User: "ada"}, open},
-		"another user":                          {personal, kb.Asker{User: "eve", Vouched: true}, open},
-		"a user is no agent and no scope":       {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
-		"the agent":                             {personal, kb.Asker{Agent: "concierge"}, all},
-		"the scope":                             {personal, kb.Asker{Scopes: []string{"other", "private"}}, all},
-		"nobody":                                {personal, kb.Asker{}, open},
-		"nobody vouched for":                    {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{""}}}, kb.Asker{Vouched: true}, open},
-		"everyone":                              {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{kb.Everyone}}}, kb.Asker{}, all},
-		"a scope that is called *":              {personal, kb.Asker{User: "*", Vouched: true, Agent: "*", Scopes: []string{"*"}}, open},
-		"what is mentioned is closed to others": {map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Scopes: []string{"staff"}}}, kb.Asker{User: "ada", Vouched: true}, []kb.Namespace{kb.NamespacePublic}},
+		"nothing is configured":                  {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
+		"empty lists mention nothing":            {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
+		"the user":                               {personal, kb.Asker{User: "ada", Vouched: true}, all},
+		"a user without a guarantor":             {personal, kb.Asker{User: "ada"}, open},
+		"another user":                           {personal, kb.Asker{User: "eve", Vouched: true}, open},
+		"a user is no agent and no scope":        {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
+		"the agent":                              {personal, kb.Asker{Agent: "concierge"}, all},
+		"the scope":                              {personal, kb.Asker{Scopes: []string{"other", "private"}}, all},
+		"nobody":                                 {personal, kb.Asker{}, open},
+		"no guarantor":                           {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{""}}}, kb.Asker{Vouched: true}, open},
+		"everyone":                               {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{kb.Everyone}}}, kb.Asker{}, all},
+		"a scope that is called *":               {personal, kb.Asker{User: "*", Vouched: true, Agent: "*", Scopes: []string{"*"}}, open},
+		"a listed namespace is closed to others": {map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Scopes: []string{"staff"}}}, kb.Asker{User: "ada", Vouched: true}, []kb.Namespace{kb.NamespacePublic}},
 	} {
 		g, err := kb.NewGrants(tc.rules)
 		if err != nil {
@@ -50,16 +50,16 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestReaderShowsWhatIsGranted: forbidden records cost no hits, cannot be told from missing
-// ones, and asking for a forbidden namespace alone is refused.
-func TestReaderShowsWhatIsGranted(t *testing.T) {
+// TestReaderShowsGrantedRecords: forbidden records cost no hits and look like missing ones; a search in a forbidden
+// namespace alone is refused.
+func TestReaderShowsGrantedRecords(t *testing.T) {
 	x, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = x.Close() })
 	var records []kb.Record
-	for i := range 60 { // more than one ranking brings, and better
+	for i := range 60 { // more than one ranking returns, and better
 		records = append(records, kb.Record{ID: fmt.Sprintf("doc:secret%02d", i), Namespace: kb.NamespacePersonal, Title: "Salary", LastUpdated: time.Unix(1, 0)})
 	}
 	records[0].Authors, records[0].Categories = []string{"person:secret"}, []string{"Secret"}
@@ -108,6 +108,6 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := kb.NewLibrary(x, closed).For(kb.Asker{}).Search(t.Context(), kb.Query{Text: "salary"}); !errors.Is(err, kb.ErrNotGranted) {
-		t.Errorf("for somebody who is granted nothing: %v", err)
+		t.Errorf("for a caller without grants: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// opener makes an empty index with the embedder, which may be nil. It closes and empties the index at the end of the
+// opener makes an empty index with the embedder, which may be nil. The index is closed and emptied at the end of the
 // test.
 type opener func(t *testing.T, embedder kb.Embedder) kb.Index
 
@@ -27,22 +27,22 @@ func conforms(t *testing.T, setup opener) {
 		run  func(*testing.T, opener)
 	}{
 		{"nothing is found in an empty index", testEmpty},
-		{"a record comes back as it went in", testRoundTrip},
-		{"get names what is missing", testGet},
+		{"a record is returned unchanged", testRoundTrip},
+		{"get names missing records", testGet},
 		{"a bad record changes nothing", testBadRecord},
 		{"a bad query is the caller's fault", testBadQuery},
-		{"filters leave out what does not pass", testFilters},
+		{"filters exclude other records", testFilters},
 		{"names are those of the namespaces", testNames},
 		{"hits are sorted, scored from 0 to 1, and each id once", testScores},
 		{"a whole title wins", testWholeTitle},
 		{"accents make no difference", testAccents},
 		{"endings of several languages", testEndings},
-		{"other wordings find what the query does not", testAlternatives},
+		{"other wordings find more records", testAlternatives},
 		{"a limit is kept", testLimit},
 		{"an update takes the place of the old record", testUpdate},
-		{"what is deleted is gone", testDelete},
-		{"held tells hashes and what wants a vector", testHeld},
-		{"vectors find what words do not", testHybrid},
+		{"deleted records are not found", testDelete},
+		{"held returns hashes and missing vectors", testHeld},
+		{"vectors find records without the words", testHybrid},
 		{"the same text keeps its vector", testSameText},
 		{"searches without vectors say so", testDegraded},
 		{"a failing embedder leaves the words", testEmbedderFails},
@@ -239,7 +239,7 @@ func testFilters(t *testing.T, setup opener) {
 		for _, test := range tests {
 			test.query.Text = "boat"
 			got := ids(search(t, x, test.query))
-			if embedder != nil { // the lake is near the boat, somehow
+			if embedder != nil { // the vectors of lake and boat are a little similar
 				got = slices.DeleteFunc(got, func(id string) bool { return id == "doc:e" })
 			}
 			slices.Sort(got)
@@ -311,7 +311,7 @@ func checkOrder(t *testing.T, hits []kb.Hit, hybrid bool) {
 			t.Errorf("place %d: score %v, BM25 %v, vector %v", i, h.Score, h.BM25, h.Vector)
 		}
 		if seen[h.Record.ID] {
-			t.Errorf("%s stands twice", h.Record.ID)
+			t.Errorf("%s occurs twice", h.Record.ID)
 		}
 		seen[h.Record.ID] = true
 		if i == 0 {
@@ -396,7 +396,7 @@ func testAlternatives(t *testing.T, setup opener) {
 	}
 }
 
-// testDegraded is for an index with an embedder whose records have no vectors yet.
+// testDegraded tests an index with an embedder and records that have no vectors yet.
 func testDegraded(t *testing.T, setup opener) {
 	x := setup(t, &fakeEmbedder{})
 	a := record("doc:a", "Anchor", "Iron.")
@@ -589,7 +589,7 @@ func testCancelled(t *testing.T, setup opener) {
 		t.Errorf("Apply returned %v", err)
 	}
 	if results := search(t, x, kb.Query{Text: "anchor"}); results.Degraded {
-		t.Error("a caller who gave up was taken for a failing embedder")
+		t.Error("a cancelled call counts as a failing embedder")
 	}
 }
 

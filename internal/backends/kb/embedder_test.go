@@ -8,8 +8,8 @@ import (
 	"voicegw/sim/rest"
 )
 
-// fakeEmbedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than those
-// of a model, so measurements with them do not apply to models.
+// fakeEmbedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than
+// those of a model, so measurements with them do not apply to models.
 type fakeEmbedder struct {
 	// Dimensions of the vectors. Zero means 256.
 	Dimensions int

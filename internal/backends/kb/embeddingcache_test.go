@@ -36,7 +36,7 @@ func embedded(t *testing.T, c *kb.EmbeddingCache, texts ...string) [][]float32 {
 	return v
 }
 
-func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
+func TestRecordsAreEmbeddedOnce(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "deep", "vectors"), Identity: "m"}
 	first := &fakeEmbedder{}
 	c := openCache(t, first, o)
@@ -71,7 +71,7 @@ func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 	}
 }
 
-func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
+func TestBrokenCacheFile(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), Identity: "m"}
 	c := openCache(t, &fakeEmbedder{Dimensions: 4}, o)
 	embedded(t, c, "a", "b", "c")
@@ -96,7 +96,7 @@ func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
 		if err := os.WriteFile(o.Path, test.data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for round, asks := range []int{test.asks, 0} { // mended, then whole
+		for round, asks := range []int{test.asks, 0} { // repaired, then whole
 			e := &fakeEmbedder{Dimensions: 4}
 			c := openCache(t, e, o)
 			embedded(t, c, "a", "b", "c")
@@ -116,7 +116,7 @@ func flipped(data []byte, at int) []byte {
 	return out
 }
 
-func TestAFileTooLargeIsBegunAnew(t *testing.T) {
+func TestTooLargeCacheFile(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")}
 	embedded(t, openCache(t, &fakeEmbedder{}, o), "a")
 	if err := os.Truncate(o.Path, 4<<30+1); err != nil { // the file is sparse
@@ -129,7 +129,7 @@ func TestAFileTooLargeIsBegunAnew(t *testing.T) {
 	}
 }
 
-func TestTheLastQuestionsAreKept(t *testing.T) {
+func TestLastQueriesAreCached(t *testing.T) {
 	e := &fakeEmbedder{}
 	path := filepath.Join(t.TempDir(), "vectors")
 	c := openCache(t, e, kb.EmbeddingCacheOptions{Path: path})
@@ -159,7 +159,7 @@ func TestTheLastQuestionsAreKept(t *testing.T) {
 	}
 }
 
-func TestAFailureIsNotKept(t *testing.T) {
+func TestFailuresAreNotCached(t *testing.T) {
 	e := &fakeEmbedder{}
 	e.Fail(errEmbedder)
 	c := openCache(t, e, kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")})
@@ -176,7 +176,7 @@ func TestAFailureIsNotKept(t *testing.T) {
 	}
 }
 
-func TestACacheWorksWithoutAFileAndAfterClose(t *testing.T) {
+func TestCacheWithoutAFileAndAfterClose(t *testing.T) {
 	c := openCache(t, &fakeEmbedder{}, kb.EmbeddingCacheOptions{})
 	embedded(t, c, "a")
 	if err := c.Close(); err != nil {

@@ -23,7 +23,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	requests []request
 	auth     []string
-	refuse   []func(http.ResponseWriter) // what the next requests are answered with
+	refuse   []func(http.ResponseWriter) // the answers to the next requests
 }
 
 type request struct {
@@ -62,7 +62,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Embedding []float64 `json:"embedding"`
 	}
 	var data []item
-	for i := range req.Input { // the last first: the index counts, not the place
+	for i := range req.Input { // the last first: the index counts, not the position
 		i = len(req.Input) - 1 - i
 		data = append(data, item{i, "embedding", []float64{float64(len(req.Input[i])), 1}})
 	}
@@ -89,7 +89,7 @@ func (e *endpoint) dial(change func(*kb.EmbeddingOptions)) *kb.EmbeddingClient {
 	return kb.NewEmbeddingClient(o)
 }
 
-func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
+func TestBatchesKeepTheOrder(t *testing.T) {
 	e := newEndpoint(t)
 	c := e.dial(nil)
 	var texts []string
@@ -122,7 +122,7 @@ func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
 	}
 }
 
-func TestNoKeyIsSentWithoutOne(t *testing.T) {
+func TestNoKeyHeader(t *testing.T) {
 	e := newEndpoint(t)
 	if _, err := kb.EmbedQuery(t.Context(), e.dial(func(o *kb.EmbeddingOptions) { o.APIKey = "" }), "q"); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldWithoutTheKey(t *testing.T) {
+func TestErrorsHideTheKey(t *testing.T) {
 	e := newEndpoint(t, refusal(401, `{"error":{"message":"wrong key sk-secret, text `+strings.Repeat("x", 500)+`","code":"invalid_api_key"}}`))
 	_, err := e.dial(nil).Embed(t.Context(), []string{"a"})
 	if err == nil || !strings.HasPrefix(err.Error(), "kb: embeddings: HTTP 401 invalid_api_key: ") {
@@ -166,7 +166,7 @@ func TestARefusalIsToldWithoutTheKey(t *testing.T) {
 	}
 }
 
-func TestAnswersThatDoNotFit(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	for name, body := range map[string]string{
 		"too few":      `{"data":[]}`,
 		"twice one":    `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`,

@@ -18,7 +18,7 @@ func record() Record {
 	}
 }
 
-func TestOnlyWhatWasAskedFor(t *testing.T) {
+func TestFieldsOfEvidence(t *testing.T) {
 	bare := `"id":"person:ada_l","type":"person","title":"Ada L"`
 	for name, tc := range map[string]struct {
 		fields []Field
@@ -42,7 +42,7 @@ func TestOnlyWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestLongTextIsCut: at a word, valid, marked, and said so.
+// TestLongTextIsCut: a long text is cut at a word, remains valid, and is marked as cut.
 func TestLongTextIsCut(t *testing.T) {
 	r := record()
 	for name, text := range map[string]string{
@@ -63,7 +63,7 @@ func TestLongTextIsCut(t *testing.T) {
 	}
 }
 
-// TestEvidenceFits: ten of the largest records stay below what a tool may return.
+// TestEvidenceFits: ten of the largest records are smaller than the limit of a tool's result.
 func TestEvidenceFits(t *testing.T) {
 	r := record()
 	r.Text = strings.Repeat("\x01", MaxTextBytes) // six bytes of JSON each

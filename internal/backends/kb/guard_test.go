@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// asked is an Embedder that counts and answers as it is told.
+// asked is an Embedder that counts its calls and answers with answer.
 type asked struct {
 	calls  int
 	answer func(ctx context.Context) ([][]float32, error)
@@ -28,7 +28,7 @@ func answers(v ...float32) func(context.Context) ([][]float32, error) {
 	return func(context.Context) ([][]float32, error) { return [][]float32{v}, nil }
 }
 
-func TestAFailureIsLoggedOnceAMinuteAndCounted(t *testing.T) {
+func TestFailuresAreLoggedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		g := newGuard(&asked{answer: fails}, slog.New(slog.NewTextHandler(&log, nil)), "query", 0, 0)
@@ -50,7 +50,7 @@ func TestAFailureIsLoggedOnceAMinuteAndCounted(t *testing.T) {
 	})
 }
 
-func TestAFailingEmbedderIsLeftAlone(t *testing.T) {
+func TestPauseAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &asked{answer: fails}
 		g := newGuard(e, nil, "query", 0, 10*time.Second)
@@ -69,7 +69,7 @@ func TestAFailingEmbedderIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAnEmbedderThatHangsIsNotWaitedFor(t *testing.T) {
+func TestHangingEmbedder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard(&asked{answer: func(ctx context.Context) ([][]float32, error) { <-ctx.Done(); return nil, ctx.Err() }}, nil, "query", time.Second, 0)
 		began := time.Now()
@@ -79,7 +79,7 @@ func TestAnEmbedderThatHangsIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestACallerWhoLeavesIsNoFailure(t *testing.T) {
+func TestCancelledCallIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	g := newGuard(&asked{answer: func(ctx context.Context) ([][]float32, error) { return nil, ctx.Err() }}, nil, "query", 0, time.Hour)
@@ -88,7 +88,7 @@ func TestACallerWhoLeavesIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestVectorsThatDoNotFitAreAFailure(t *testing.T) {
+func TestInvalidVectorsAreAFailure(t *testing.T) {
 	for name, e := range map[string]*asked{
 		"dimensions": {answer: answers(1, 2, 3)},
 		"zero":       {answer: answers(0, 0)},

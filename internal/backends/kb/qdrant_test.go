@@ -34,8 +34,8 @@ func TestQdrantConforms(t *testing.T) {
 	})
 }
 
-// TestQdrantServerConforms runs when QDRANT_URL names a real server (and QDRANT_API_KEY its
-// key, if it wants one); it makes collections named voicegw_test_… and deletes them.
+// TestQdrantServerConforms runs when QDRANT_URL names a real server (and QDRANT_API_KEY its key, if needed); it makes
+// collections named voicegw_test_… and deletes them.
 func TestQdrantServerConforms(t *testing.T) {
 	url := os.Getenv("QDRANT_URL")
 	if url == "" {
@@ -83,8 +83,8 @@ func server(url, key string) opener {
 	}
 }
 
-// Both indexes rank alike: neither answers the judged set much better.
-func TestRelevanceIsThatOfTheLocalIndex(t *testing.T) {
+// TestSameRelevanceAsLocal: both indexes rank alike: neither answers the judged queries much better.
+func TestSameRelevanceAsLocal(t *testing.T) {
 	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 		want := measure(t, demo(t, openLocal(t, embedder)))
 		got := measure(t, demo(t, openQdrant(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})))
@@ -95,7 +95,7 @@ func TestRelevanceIsThatOfTheLocalIndex(t *testing.T) {
 	}
 }
 
-func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
+func TestCollectionIsMadeOnce(t *testing.T) {
 	f := newFake(t)
 	f.key = "secret"
 	with := func(change func(*qdrant.Options)) (*qdrant.Index, error) {
@@ -127,7 +127,7 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 	}
 	f.collections["other"] = &fakeCollection{params: map[string]any{"vectors": map[string]any{}}}
 	if _, err := with(func(o *qdrant.Options) { o.Collection = "other" }); !errors.Is(err, qdrant.ErrCollection) {
-		t.Errorf("somebody else's collection: %v", err)
+		t.Errorf("a foreign collection: %v", err)
 	}
 	_, err := with(func(o *qdrant.Options) { o.APIKey = "wrong-key" })
 	var refused *qdrant.StatusError
@@ -146,7 +146,7 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 	}
 }
 
-func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
+func TestRetries(t *testing.T) {
 	f := newFake(t)
 	x := openQdrant(t, qdrant.Options{URL: f.URL})
 	stumbles := 2
@@ -167,7 +167,7 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 	f.mu.Unlock()
 	var refused *qdrant.StatusError
 	if _, err := x.Search(t.Context(), kb.Query{Text: "anything"}); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable {
-		t.Errorf("a server that is away: %v", err)
+		t.Errorf("an unreachable server: %v", err)
 	}
 	f.mu.Lock()
 	stumbles, f.disturb = 0, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -180,7 +180,7 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestManyRecordsGoInPartsAndAreAllHeld(t *testing.T) {
+func TestManyRecordsAreSentInParts(t *testing.T) {
 	f := newFake(t)
 	x := openQdrant(t, qdrant.Options{URL: f.URL})
 	var records []kb.Record
@@ -217,7 +217,7 @@ func TestManyRecordsGoInPartsAndAreAllHeld(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForASearchOfTheServer(t *testing.T) {
+func TestCloseWaitsForAServerSearch(t *testing.T) {
 	f := newFake(t)
 	x := openQdrant(t, qdrant.Options{URL: f.URL})
 	begun, let := make(chan struct{}), make(chan struct{})
@@ -236,7 +236,7 @@ func TestCloseWaitsForASearchOfTheServer(t *testing.T) {
 	}()
 	<-begun
 	go func() { closed <- x.Close() }()
-	for { // until Close has begun: nothing is asked of the server after that
+	for { // until Close has begun: then the server gets no more requests
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := x.Held(ctx); errors.Is(err, kb.ErrClosed) {

@@ -16,14 +16,13 @@ import (
 	"testing"
 )
 
-// fake is a Qdrant server as far as this package uses it, in the forms of
-// https://api.qdrant.tech (read 2026-11-20): it refuses what the server would refuse,
-// unknown fields and vectors of a wrong size among them, counts idf over all points
-// as the server does over a shard, and compares vectors exactly. Points are given
-// out in the order of their UUIDs where scores are equal.
+// fake is the part of a Qdrant server that this package uses, in the forms of https://api.qdrant.tech (read 2026-11-20):
+// it refuses unknown fields, vectors of a wrong size and other requests that the server refuses, counts idf over all
+// points like the server over a shard, and compares vectors exactly. Points with equal scores are in the order of their
+// UUIDs.
 type fake struct {
 	*httptest.Server
-	key string // wanted in each request, unless empty
+	key string // required in each request, unless empty
 
 	mu          sync.Mutex
 	collections map[string]*fakeCollection
@@ -52,7 +51,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// qdrantRefusal is how the server says no.
+// qdrantRefusal is an error of the server.
 type qdrantRefusal struct {
 	status int
 	text   string
@@ -243,12 +242,12 @@ func (c *fakeCollection) upsert(body []byte) (any, *qdrantRefusal) {
 		fresh[p.ID] = point
 	}
 	for id, p := range fresh {
-		c.points[id] = p // in the place of the old, its vectors too
+		c.points[id] = p // replaces the old point and its vectors
 	}
 	return done(), nil
 }
 
-// unit is how the server keeps vectors that are compared by cosine.
+// unit normalizes a vector, as the server stores vectors compared by cosine.
 func unit(v []float32) []float32 {
 	sum := 0.0
 	for _, x := range v {
@@ -278,7 +277,7 @@ type fakeInclude struct {
 	Include []string `json:"include"`
 }
 
-// show is a point as far as it was asked for.
+// show is a point with the requested parts.
 func (p *fakePoint) show(id string, fields fakeInclude, dense bool) map[string]any {
 	payload := map[string]any{}
 	for _, name := range fields.Include {
@@ -360,7 +359,7 @@ type fakeCondition struct {
 	} `json:"range"`
 }
 
-// holds is the condition of one point: of a list, any value may match.
+// holds evaluates the condition for one point: in a list, any value may match.
 func (q *fakeCondition) holds(p *fakePoint) bool {
 	value := p.payload[q.Key]
 	if q.Match != nil && q.Match.Any != nil {

@@ -27,7 +27,7 @@ func scores(hits []kb.Hit) []string {
 	return out
 }
 
-// byWords is the ranking of a question by words that covers all of it.
+// byWords is the ranking of a query by words that covers all of it.
 func byWords(query string, ranked ...kb.Ranked) []kb.Wording {
 	for i := range ranked {
 		ranked[i].Cover = 1
@@ -58,7 +58,7 @@ func TestFuseByPlace(t *testing.T) {
 	}
 }
 
-func TestWholeTitlesAreRaised(t *testing.T) {
+func TestWholeTitlesRankHigher(t *testing.T) {
 	titles := titled(map[string]string{"one": "Invoices", "two": "Ada Lindqvist", "none": "Ada Lindqvist of Malmo"})
 	words := func() []kb.Ranked {
 		return []kb.Ranked{{ID: "one", Score: 10}, {ID: "two", Score: 10}, {ID: "none", Score: 12}}
@@ -89,8 +89,8 @@ func TestScoresStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// TestOtherWordings: a record counts by its best wording, another one adds a little, and how
-// much of a wording was found decides what its best record is worth.
+// TestOtherWordings: a record's score is that of its best wording, other wordings add a little, and the covered part of a
+// wording limits the score of its best record.
 func TestOtherWordings(t *testing.T) {
 	titles := titled(map[string]string{"a": "x", "b": "x", "c": "x"})
 	got := ranker(t).Fuse([]kb.Wording{

@@ -23,7 +23,7 @@ func good() kb.Record {
 	return r
 }
 
-func TestCheckSaysAllThatIsWrong(t *testing.T) {
+func TestCheckReturnsAllProblems(t *testing.T) {
 	r := kb.Record{ID: "robot:X", Type: "doc", Namespace: "here", Text: "a\xff", URL: "javascript:alert(1)", Metadata: map[string]any{"f": func() {}}}
 	err := r.Check()
 	if !errors.Is(err, kb.ErrRecord) {
@@ -40,7 +40,7 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*kb.Record)
-		want   string // empty: it is good
+		want   string // empty: it is valid
 	}{
 		{"as it is", func(*kb.Record) {}, ""},
 		{"every part at its limit", func(r *kb.Record) {
@@ -62,13 +62,13 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 		{"a long text", func(r *kb.Record) { r.Text = strings.Repeat("a", kb.MaxTextBytes+1) }, "split it"},
 		{"a long tag", func(r *kb.Record) { r.Tags = []string{strings.Repeat("ä", kb.MaxTagRunes+1)} }, "tag"},
 		{"many tags", func(r *kb.Record) { r.Tags = make([]string, kb.MaxTags+1) }, "tags; at most"},
-		{"an author who is no person", func(r *kb.Record) { r.Authors = []string{"doc:a"} }, "author"},
+		{"an author that is no person", func(r *kb.Record) { r.Authors = []string{"doc:a"} }, "author"},
 		{"many authors", func(r *kb.Record) { r.Authors = make([]string, kb.MaxAuthors+1) }, "authors; at most"},
 		{"a long category", func(r *kb.Record) { r.Categories = []string{strings.Repeat("ä", kb.MaxCategoryRunes+1)} }, "category"},
 		{"many categories", func(r *kb.Record) { r.Categories = make([]string, kb.MaxCategories+1) }, "categories; at most"},
 		{"a URL without a host", func(r *kb.Record) { r.URL = "https:///a" }, "with a host"},
 		{"a path for a URL", func(r *kb.Record) { r.URL = "a/b" }, "url must be"},
-		{"no URL at all", func(r *kb.Record) { r.URL = "http://%zz" }, "url is invalid"},
+		{"not a URL", func(r *kb.Record) { r.URL = "http://%zz" }, "url is invalid"},
 		{"a long URL", func(r *kb.Record) { r.URL = "https://a/" + strings.Repeat("a", kb.MaxURLBytes) }, "url has"},
 		{"much metadata", func(r *kb.Record) { r.Metadata = map[string]any{"a": strings.Repeat("a", kb.MaxMetadataBytes)} }, "metadata has"},
 		{"metadata in levels", func(r *kb.Record) { r.Metadata = map[string]any{"a": nested(15)} }, ""},
@@ -92,7 +92,7 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 	}
 }
 
-// nested is a list of one list, and so on: so many.
+// nested is a list in a list, n deep.
 func nested(levels int) any {
 	if levels == 0 {
 		return true
@@ -117,7 +117,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-func TestHashTellsEveryField(t *testing.T) {
+func TestHashCoversEveryField(t *testing.T) {
 	base := good()
 	changes := map[string]func(*kb.Record){
 		"id": func(r *kb.Record) { r.ID = "person:b" }, "namespace": func(r *kb.Record) { r.Namespace = kb.NamespacePublic },

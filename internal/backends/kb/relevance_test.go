@@ -15,13 +15,13 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// question is a question about the demo, with the ids of the records that answer it.
+// question is a query to the demo, with the ids of the records that answer it.
 type question struct {
 	Query string   `json:"query"`
 	Right []string `json:"right"`
 }
 
-// judged returns the judged questions.
+// judged returns the judged queries.
 func judged(tb testing.TB) []question {
 	tb.Helper()
 	data, err := os.ReadFile("testdata/judged.jsonl")
@@ -40,18 +40,18 @@ func judged(tb testing.TB) []question {
 	return questions
 }
 
-// relevance measures an index with the judged questions.
+// relevance measures an index with the judged queries.
 type relevance struct {
 	Questions int
-	// RecallAt3 is the share of questions with a right record among the first three.
+	// RecallAt3 is the share of queries with a right record among the first three.
 	RecallAt3 float64
-	// MRR is the mean of 1/(place of the first right record) within the first ten.
+	// MRR is the mean of 1/(rank of the first right record) within the first ten.
 	MRR float64
-	// Missed describes the questions without a right record among the first three.
+	// Missed describes the queries without a right record among the first three.
 	Missed []string
 }
 
-// measure asks every judged question. The index must contain the demo.
+// measure sends every judged query. The index must contain the demo.
 func measure(tb testing.TB, index kb.Index) relevance {
 	tb.Helper()
 	r := relevance{}
@@ -121,7 +121,7 @@ func demo(t *testing.T, x kb.Index) kb.Index {
 	return x
 }
 
-// TestRelevance allows a loss of one question against the measured recall. fakeEmbedder is not a model.
+// TestRelevance allows a loss of one query against the measured recall. fakeEmbedder is not a model.
 func TestRelevance(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -145,14 +145,15 @@ func TestRelevance(t *testing.T) {
 	}
 }
 
-// The judged questions find their records with the simulator's vectors at least about as well as with words alone.
+// TestRelevanceOfTheSimulator: with the simulator's vectors the judged queries find their records about as well as with
+// words alone, or better.
 func TestRelevanceOfTheSimulator(t *testing.T) {
 	words := measure(t, demo(t, openLocal(t, nil)))
 	t.Logf("words alone: recall@3 %.3f, MRR %.3f", words.RecallAt3, words.MRR)
 	for _, test := range []struct {
 		dimensions int
 		worse      float64 // than words alone, at most
-	}{{3072, 0.02}, {1536, 0.02}, {256, 0.04}} { // short vectors mix things up
+	}{{3072, 0.02}, {1536, 0.02}, {256, 0.04}} { // short vectors are less precise
 		r := measure(t, demo(t, openLocal(t, &fakeEmbedder{Dimensions: test.dimensions})))
 		t.Logf("with vectors of %d: recall@3 %.3f, MRR %.3f", test.dimensions, r.RecallAt3, r.MRR)
 		for _, m := range r.Missed {

@@ -27,7 +27,7 @@ type folder struct {
 	path    string
 	index   kb.Index
 	source  *kb.Source
-	changes chan kb.SourceChange // from the source to the test; nobody closes it
+	changes chan kb.SourceChange // from the source to the test; never closed
 	log     *logBuffer
 }
 
@@ -49,7 +49,7 @@ func (b *logBuffer) String() string {
 	return b.data.String()
 }
 
-// write replaces a file as editors do: by another one.
+// write replaces a file like an editor: by another one.
 func (f *folder) write(name, data string) {
 	f.t.Helper()
 	path := filepath.Join(f.path, name)
@@ -113,7 +113,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *kb.S
 	return f
 }
 
-// until waits for a change after which the index holds these titles.
+// until waits for a change after which the index has these titles.
 func (f *folder) until(titles ...string) kb.SourceChange {
 	f.t.Helper()
 	limit := time.NewTimer(testutil.WaitLimit)
@@ -180,22 +180,22 @@ func TestChangesOfFilesReachTheIndex(t *testing.T) {
 	f.until("A2")
 	f.write("new/deep/b.md", markdown("doc:b", "B1"))
 	f.until("A2", "B1")
-	f.write("new/deep/b.md", markdown("doc:b", "B2")) // in a folder that is new itself
+	f.write("new/deep/b.md", markdown("doc:b", "B2")) // in a new folder
 	f.until("A2", "B2")
 	f.write("c.jsonl", `{"id":"doc:c","title":"C1"}`+"\n"+`{"id":"doc:d","title":"D1","last_updated":"2026-01-01"}`)
 	f.until("A2", "B2", "C1", "D1")
 	f.write("c.jsonl", `{"id":"doc:d","title":"D1","last_updated":"2026-01-01"}`)
 	if c := f.until("A2", "B2", "D1"); c.Deleted != 1 || c.Upserted != 0 {
-		t.Errorf("%+v: what is the same was put in again", c)
+		t.Errorf("%+v: an unchanged record was put in again", c)
 	}
 	f.remove("new")
 	f.until("A2", "D1")
-	f.write("new/deep/b.md", markdown("doc:b", "B3")) // a folder of an old name
+	f.write("new/deep/b.md", markdown("doc:b", "B3")) // a folder with an old name
 	f.until("A2", "B3", "D1")
 }
 
-// A file of the same size and time is read again when the system says it changed.
-func TestAChangeThatLeavesSizeAndTimeIsSeen(t *testing.T) {
+// TestChangeOfSameSizeAndTime: a file of the same size and time is read again when the system reports a change.
+func TestChangeOfSameSizeAndTime(t *testing.T) {
 	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, nil)
 	f.until("A1")
 	path := filepath.Join(f.path, "a.md")
@@ -214,7 +214,7 @@ func TestAChangeThatLeavesSizeAndTimeIsSeen(t *testing.T) {
 	f.until("A2")
 }
 
-func TestABadFileHidesNothingAndTakesNothingAway(t *testing.T) {
+func TestBadFileRemovesNothing(t *testing.T) {
 	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1"), "b.md": "oops", "c.jsonl": `{"id":"doc:c","title":"C1"}`}, nil)
 	c := f.until("A1", "C1")
 	if len(c.Problems) != 1 || c.Problems[0].File != "b.md" {
@@ -223,7 +223,7 @@ func TestABadFileHidesNothingAndTakesNothingAway(t *testing.T) {
 	f.write("a.md", "half")
 	f.write("c.jsonl", `{"id":"doc:c","title":`+"\n"+`{"id":"doc:d","title":"D1"}`)
 	c = f.until("A1", "C1", "D1")
-	for len(c.Problems) != 3 { // the two files may come one after the other
+	for len(c.Problems) != 3 { // the two files may be reported one after the other
 		c = f.until("A1", "C1", "D1")
 	}
 	if !strings.Contains(f.log.String(), "b.md:1: the file does not begin") {
@@ -241,7 +241,7 @@ func TestABadFileHidesNothingAndTakesNothingAway(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFolderTakesNothingAway(t *testing.T) {
+func TestEmptyFolderRemovesNothing(t *testing.T) {
 	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, nil)
 	f.until("A1")
 	f.remove("a.md")
@@ -253,8 +253,8 @@ func TestAnEmptyFolderTakesNothingAway(t *testing.T) {
 	f.until("B1")
 }
 
-// The index may outlive the source, as one in a server does.
-func TestARestartSendsOnlyWhatChanged(t *testing.T) {
+// TestRestartSendsOnlyChanges: the index may outlive the source, as one in a server does.
+func TestRestartSendsOnlyChanges(t *testing.T) {
 	x, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// memory is an index that only holds; it fails as it is told.
+// memory is an index that only stores records, and fails on request.
 type memory struct {
 	kb.Index
 	mu      sync.Mutex
@@ -363,7 +363,7 @@ func (m *memory) applied() []string {
 	return out
 }
 
-func TestVectorsFollowInParts(t *testing.T) {
+func TestVectorsAreAddedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var lines strings.Builder
@@ -393,7 +393,7 @@ func TestVectorsFollowInParts(t *testing.T) {
 	})
 }
 
-func TestAFailingEmbedderIsAskedAgainLaterAndLater(t *testing.T) {
+func TestFailingEmbedderBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{held: map[string]kb.Held{}}
 		s, err := kb.OpenSource(t.Context(), m, kb.SourceOptions{})
@@ -459,7 +459,7 @@ type closing struct{ *memory }
 
 func (closing) Close() error { return nil }
 
-func TestThePollFindsWhatTheSystemDoesNotReport(t *testing.T) {
+func TestPollFindsUnreportedChanges(t *testing.T) {
 	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *kb.SourceOptions) {
 		o.Debounce, o.Poll = time.Hour, 50*time.Millisecond
 	})
@@ -468,7 +468,7 @@ func TestThePollFindsWhatTheSystemDoesNotReport(t *testing.T) {
 	f.until("A1", "B1")
 }
 
-func TestALinkToAFileIsFollowed(t *testing.T) {
+func TestLinkedFile(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "t.md")
 	if err := os.WriteFile(target, []byte(markdown("doc:b", "B1")), 0o600); err != nil {
 		t.Fatal(err)

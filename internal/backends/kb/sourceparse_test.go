@@ -94,7 +94,7 @@ func TestMarkdownProblemsNameTheirLine(t *testing.T) {
 	}
 	_, problems := parseMarkdown("a.md", []byte("---\nid: x\nlast_updated: x\nauthor: x\n---\n"), modified)
 	if len(problems) != 2 {
-		t.Errorf("not all that is wrong is told: %v", problems)
+		t.Errorf("some problems are missing: %v", problems)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The demo must be whole, and what refers to a person must find one.
+// TestDemo: the demo is complete, and references to a person are valid.
 func TestDemo(t *testing.T) {
 	records, problems := loadAll(demoFolder())
 	for _, p := range problems {
@@ -250,8 +250,7 @@ func FuzzParseJSONL(f *testing.F) {
 	})
 }
 
-// whole checks that a record can go on its way: it passes Check, and is the same
-// after a journey as JSON.
+// whole checks that a record passes Check, and is the same after a round trip as JSON.
 func whole(t *testing.T, r Record) {
 	t.Helper()
 	if err := r.Check(); err != nil {

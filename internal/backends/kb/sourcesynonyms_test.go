@@ -11,8 +11,8 @@ import (
 	"voicegw/internal/backends/kb/local"
 )
 
-// TestSynonymsAreReadAgain when their file changes, and what is wrong with them is reported
-// beside what is wrong with the records. A file that is gone leaves them as they were.
+// TestSynonymsAreReadAgain: a changed file of synonyms is read again, and its problems are reported with those of the
+// records. After its removal the synonyms remain.
 func TestSynonymsAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "synonyms.txt")

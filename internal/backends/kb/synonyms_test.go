@@ -37,7 +37,7 @@ func TestParseSynonyms(t *testing.T) {
 	}
 }
 
-// TestSynonymMistakes: each is named with its line, and the lines around it count.
+// TestSynonymMistakes: each mistake is named with its line, and the other lines count.
 func TestSynonymMistakes(t *testing.T) {
 	for line, want := range map[string]string{
 		"alone": "one name without a synonym", "a => b => c": `more than one "=>"`, "a, , b": "without a word", "a =>": "without a word", "=> b": "without a word",
@@ -48,7 +48,7 @@ func TestSynonymMistakes(t *testing.T) {
 			t.Errorf("%.40q: %v", line, problems)
 		}
 		if s.Words("x") == nil || s.Words("v") == nil {
-			t.Errorf("%.40q takes the lines around it away", line)
+			t.Errorf("%.40q drops the lines around it", line)
 		}
 	}
 	for name, text := range map[string]string{

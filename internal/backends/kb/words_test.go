@@ -69,8 +69,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestQuestion: stop words of the question's language are left out, those of another only
-// count less, and a question of nothing else keeps them.
+// TestQuestion: stop words of the query's language are left out, those of another only count less, and a query of stop
+// words keeps them.
 func TestQuestion(t *testing.T) {
 	a := &Ranker{dialects: load()}
 	show := func(text string, languages ...Language) []string {
@@ -108,8 +108,8 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// TestTheSameWordAgrees: a record's word is found by the same word in a question, in every
-// language, with its accents and without.
+// TestTheSameWordAgrees: a record's word is found by the same word in a query, in every language, with its accents and
+// without.
 func TestTheSameWordAgrees(t *testing.T) {
 	a := &Ranker{dialects: load()}
 	for _, language := range append(Languages(), Unknown) {

@@ -60,7 +60,7 @@ func serve(t *testing.T, format string, answer http.HandlerFunc) (*Speaker, *ato
 	return New(nil, Endpoint{BaseURL: server.URL + "/v1/", APIKey: "secret", Voice: "marin", Format: format, Timeout: time.Second, Client: client}), asked
 }
 
-// TestEndpoint: the request is complete, and made once for each text.
+// TestEndpoint: the request is complete, and sent once for each text.
 func TestEndpoint(t *testing.T) {
 	for format, body := range map[string]string{"wav": wav(16000, time.Second), "pcm": string(tone(24000, time.Second)) + "x"} {
 		t.Run(format, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestHostileEndpoint: whatever an endpoint does ends in an error, in time and without much memory.
+// TestHostileEndpoint: any misbehaviour of an endpoint ends in an error, in time and without much memory.
 func TestHostileEndpoint(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	endless := func(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +146,7 @@ func TestHostileEndpoint(t *testing.T) {
 	}
 }
 
-// TestOneWaiterLeaves: a caller that leaves does not end the request that another one waits for.
+// TestOneWaiterLeaves: a caller that leaves does not end the request of another waiting caller.
 func TestOneWaiterLeaves(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	s, asked := serve(t, "wav", func(w http.ResponseWriter, _ *http.Request) {
@@ -169,7 +169,7 @@ func TestOneWaiterLeaves(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: the oldest sentences are forgotten.
+// TestCacheIsBounded: the oldest sentences are removed.
 func TestCacheIsBounded(t *testing.T) {
 	s := New(nil, Endpoint{})
 	clip := audio.Clip{Rate: 24000, PCM: make([]byte, 3<<20)}

@@ -32,9 +32,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is the API and the token endpoint, as Google's reference has them
-// (developers.google.com/workspace/calendar/api: v3/reference/freebusy/query,
-// v3/reference/events, guides/errors; identity/protocols/oauth2/service-account).
+// fake is the API and the token endpoint, following Google's reference (developers.google.com/workspace/calendar/api:
+// v3/reference/freebusy/query, v3/reference/events, guides/errors; identity/protocols/oauth2/service-account).
 type fake struct {
 	t   *testing.T
 	url string
@@ -44,12 +43,12 @@ type fake struct {
 
 	mu        sync.Mutex // guards the following
 	calendars map[string][]event
-	// meetings says that hangoutsMeet is there; pending that links take their time.
+	// meetings means that hangoutsMeet exists; pending that links take time.
 	meetings, pending bool
 	pageSize          int
-	// before is asked first; true for a request that it has answered.
+	// before gets each request first; it returns true for those that it has answered.
 	before func(w http.ResponseWriter, r *http.Request) bool
-	tokens int // given out
+	tokens int // tokens given out
 	good   string
 	log    []string
 }
@@ -275,7 +274,7 @@ func (f *fake) get(w http.ResponseWriter, id, eventID string) {
 	refuse(w, 404, "global", "notFound", "Not Found")
 }
 
-// idForm is that of events.insert: base32hex in small letters, 5 to 1024 of them (RE2 counts to 1000).
+// idForm is the form of events.insert: base32hex in small letters, 5 to 1024 of them (RE2 counts to 1000).
 var idForm = regexp.MustCompile(`^[a-v0-9]{5,1000}$`)
 
 func (f *fake) insert(w http.ResponseWriter, r *http.Request, id string) {
@@ -286,7 +285,7 @@ func (f *fake) insert(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	for _, there := range f.calendars[id] {
-		if there.ID == e.ID { // also one that is cancelled
+		if there.ID == e.ID { // also a cancelled event
 			refuse(w, 409, "global", "duplicate", "The requested identifier already exists.")
 			return
 		}

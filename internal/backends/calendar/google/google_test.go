@@ -32,8 +32,7 @@ func times(from, to string) (eventTime, eventTime) {
 	return eventTime{DateTime: "2026-11-23T" + from}, eventTime{DateTime: "2026-11-23T" + to}
 }
 
-// TestDetails: what does not take time is not busy, days are those of the calendar's
-// zone, and pages are all read.
+// TestDetails: events that take no time are not busy, days are those of the calendar's zone, and all pages are read.
 func TestDetails(t *testing.T) {
 	f := newFake(t)
 	f.pageSize = 2
@@ -80,8 +79,7 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// TestUnread: an event whose time is not understood is named, and so is a list without
-// end.
+// TestUnread: an event with an unreadable time is named, and so is an endless list.
 func TestUnread(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
@@ -98,8 +96,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestTokens: one token serves all calls, a refused one is got anew once, and both
-// kinds of credentials work.
+// TestTokens: one token serves all calls, a refused one is renewed once, and both kinds of credentials work.
 func TestTokens(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
@@ -123,7 +120,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNoToken: the error says why there is no token, without a word of the request.
+// TestNoToken: the error says why there is no token, without the text of the request.
 func TestNoToken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
@@ -222,7 +219,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFreeBusyErrors: a calendar that cannot be read is not free.
+// TestFreeBusyErrors: an unreadable calendar is not free.
 func TestFreeBusyErrors(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, func(o *Options) { o.Calendars[calendar.Team] = "gone@example.com" })
@@ -249,8 +246,7 @@ func TestFreeBusyErrors(t *testing.T) {
 	}
 }
 
-// TestMeetings: Google's own link, one that takes its time, and the desk's where the
-// account has none.
+// TestMeetings: Google's own link, a delayed one, and the desk's if the account has none.
 func TestMeetings(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
@@ -292,8 +288,7 @@ func TestDeletedBefore(t *testing.T) {
 	}
 }
 
-// TestTheAnswerIsLost: the event is made and the answer never comes; the second try
-// finds it.
+// TestTheAnswerIsLost: the event is made but the answer is lost; the second try finds it.
 func TestTheAnswerIsLost(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
@@ -316,8 +311,8 @@ func TestTheAnswerIsLost(t *testing.T) {
 	}
 }
 
-// TestAfterALostAnswer: the desk looks the event up by its id. Without a connection, or a
-// token, nothing was sent, and that is said.
+// TestAfterALostAnswer: the desk looks the event up by its id. Without a connection, or a token, nothing was sent, and
+// the error says so.
 func TestAfterALostAnswer(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
@@ -351,7 +346,7 @@ func TestAfterALostAnswer(t *testing.T) {
 		t.Errorf("no token: %v", err)
 	}
 	f.stop()
-	c.Close() // so that no connection of before is tried
+	c.Close() // so that no earlier connection is used
 	if _, _, err := c.Create(t.Context(), d); !errors.As(err, &e) || e.Kind != calendar.Transient || e.Unsure {
 		t.Errorf("refused: %v", err)
 	}
@@ -363,7 +358,7 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) WriteHeader(int)             {}
 
-// TestSlow: a token, and an answer, that do not come are given up with the context.
+// TestSlow: requests for a token or an answer end with the context.
 func TestSlow(t *testing.T) {
 	for _, path := range []string{"/token", "/calendar/v3/freeBusy"} {
 		f := newFake(t)
@@ -373,7 +368,7 @@ func TestSlow(t *testing.T) {
 			if r.URL.Path != path {
 				return false
 			}
-			_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client is gone
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the client left
 			cancel()
 			<-r.Context().Done()
 			return true
@@ -384,7 +379,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestRedirected: a token goes nowhere but to the API.
+// TestRedirected: a token is sent only to the API.
 func TestRedirected(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
@@ -417,7 +412,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzAnswers: whatever Google says is read or refused.
+// FuzzAnswers: any answer of Google is read or refused.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"items":[{"id":"x","start":{"date":"2026-11-23"},"end":{"dateTime":"2026-11-23T10:00:00+01:00"},"conferenceData":{"createRequest":{"status":{"statusCode":"pending"}}}}],"timeZone":"Europe/Berlin"}`), 200)
 	f.Add([]byte(`{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`), 403)

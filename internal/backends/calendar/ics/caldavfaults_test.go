@@ -13,8 +13,8 @@ import (
 	"voicegw/internal/backends/calendar/calendartest"
 )
 
-// TestFaultsOfCreating: a real server behind a proxy that breaks. Whatever happens to the
-// request, what is told of the event is true, and asking again makes it once.
+// TestFaultsOfCreating: a real server behind a failing proxy. After any fault the reported state of the event is true,
+// and a retry makes the event once.
 func TestFaultsOfCreating(t *testing.T) {
 	r := startRadicale(t)
 	lose := func(w http.ResponseWriter, request *http.Request, proxy http.Handler) {
@@ -32,22 +32,22 @@ func TestFaultsOfCreating(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		put, get fault // nil: as it should be
+		put, get fault // nil: no fault
 		made     bool
 		kind     calendar.Kind
 		unsure   bool
 	}{
-		"reset before it is done":   {put: abort, kind: calendar.Transient},
-		"reset after it is done":    {put: both(lose, abort), made: true},
-		"a proxy fails before":      {put: status(502), kind: calendar.Transient},
-		"a proxy fails after":       {put: both(lose, status(504)), made: true},
-		"a page in between":         {put: status(200), kind: calendar.Transient},
-		"done, and said otherwise":  {put: both(lose, status(200)), made: true},
-		"reset, and away":           {put: abort, get: abort, kind: calendar.Transient, unsure: true},
-		"done, and away":            {put: both(lose, abort), get: status(503), kind: calendar.Transient, unsure: true},
-		"reset, and not let in":     {put: abort, get: status(403), kind: calendar.Conflict, unsure: true},
-		"refused":                   {put: status(403), kind: calendar.Auth},
-		"nothing but another thing": {put: status(507), kind: calendar.Permanent},
+		"reset before it is done":      {put: abort, kind: calendar.Transient},
+		"reset after it is done":       {put: both(lose, abort), made: true},
+		"a proxy fails before":         {put: status(502), kind: calendar.Transient},
+		"a proxy fails after":          {put: both(lose, status(504)), made: true},
+		"a page in between":            {put: status(200), kind: calendar.Transient},
+		"done, and reported as failed": {put: both(lose, status(200)), made: true},
+		"reset, and away":              {put: abort, get: abort, kind: calendar.Transient, unsure: true},
+		"done, and away":               {put: both(lose, abort), get: status(503), kind: calendar.Transient, unsure: true},
+		"reset, and not let in":        {put: abort, get: status(403), kind: calendar.Conflict, unsure: true},
+		"refused":                      {put: status(403), kind: calendar.Auth},
+		"another object only":          {put: status(507), kind: calendar.Permanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken atomic.Bool
@@ -82,14 +82,14 @@ func TestFaultsOfCreating(t *testing.T) {
 	}
 }
 
-// TestWhatNeverLeft: without a connection nothing was made, and that is said.
-func TestWhatNeverLeft(t *testing.T) {
+// TestNothingSent: without a connection nothing was made, and the error says so.
+func TestNothingSent(t *testing.T) {
 	r := startRadicale(t)
 	c := r.open(t, r.newUser(t), nil)
 	if _, _, err := c.Create(t.Context(), calendartest.Draft("Tea", 1)); err != nil {
 		t.Fatal(err)
 	}
-	c.Close() // so that no connection of before is tried
+	c.Close() // so that no earlier connection is used
 	r.stop()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
@@ -102,7 +102,7 @@ func TestWhatNeverLeft(t *testing.T) {
 	}
 }
 
-// TestTheTimeIsUp: what was sent before may be there, what was not is not.
+// TestTheTimeIsUp: after a timeout a sent event may exist, an unsent one does not.
 func TestTheTimeIsUp(t *testing.T) {
 	asked, released := make(chan struct{}, 1), make(chan struct{}) // from the server to the test, and back; the test closes released
 	c := serve(t, func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-released })

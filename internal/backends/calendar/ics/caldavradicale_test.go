@@ -42,7 +42,7 @@ const (
 
 var listening = regexp.MustCompile(`Listening on '\[127\.0\.0\.1\]:(\d+)'`)
 
-// startRadicale starts one on a free port, with a storage of its own.
+// startRadicale starts a server on a free port, with its own storage.
 func startRadicale(t *testing.T) *radicale {
 	t.Helper()
 	program, err := exec.LookPath("radicale")
@@ -158,8 +158,7 @@ func TestRadicaleSuite(t *testing.T) {
 	calendartest.Suite(t, func(t *testing.T) calendar.Calendar { return r.open(t, r.newUser(t), nil) })
 }
 
-// week is what a user has in the last week of October 2026, when the clocks change in
-// Europe on Sunday 25 and in New York a week later.
+// week is a user's last week of October 2026; the clocks change in Europe on Sunday 25 and in New York a week later.
 var week = map[string]string{
 	"overlap1": "DTSTART:20261026T090000Z\nDTEND:20261026T103000Z\nSUMMARY:Call",
 	"overlap2": "DTSTART;TZID=Europe/Berlin:20261026T110000\nDTEND;TZID=Europe/Berlin:20261026T120000\nSUMMARY:Lunch",
@@ -182,8 +181,8 @@ func (r *radicale) fill(t *testing.T, user string) {
 	}
 }
 
-// TestRadicaleWeek compares a week's availability with a table worked out by hand, in
-// UTC. Berlin is at +1 since the 25th, New York at -4 until the 1st.
+// TestRadicaleWeek compares a week's availability with a table worked out by hand, in UTC. Berlin is at +1 from the 25th,
+// New York at -4 until the 1st.
 func TestRadicaleWeek(t *testing.T) {
 	r := startRadicale(t)
 	user := r.newUser(t)
@@ -204,7 +203,7 @@ func TestRadicaleWeek(t *testing.T) {
 		"Mon 26 09:00-11:15", // call, lunch and coffee
 		"Tue 27 08:00-08:15",
 		"Tue 27 20:00-21:00", // four in the afternoon in New York, which still has summer time
-		// Wednesday's standup is excepted.
+		// Wednesday's standup is excluded.
 		"Wed 28 23:00-23:00", // all of Thursday, from midnight to midnight in Berlin; the standup is inside
 		"Fri 30 13:00-13:30", // Friday's is later
 	}
@@ -234,8 +233,8 @@ func shown(periods []calendar.Period) []string {
 	return out
 }
 
-// TestRadicaleNames: a calendar is found by its name, by its path and by its URL, and
-// the server's address may be any that it has for the user.
+// TestRadicaleNames: a calendar is found by its name, by its path and by its URL, under any of the server's addresses for
+// the user.
 func TestRadicaleNames(t *testing.T) {
 	r := startRadicale(t)
 	user := r.newUser(t)
@@ -264,7 +263,7 @@ func TestRadicaleNames(t *testing.T) {
 	}
 }
 
-// TestRadicaleRefuses: a wrong password, and somebody else's calendar.
+// TestRadicaleRefuses: a wrong password, and another user's calendar.
 func TestRadicaleRefuses(t *testing.T) {
 	r := startRadicale(t)
 	user, other := r.newUser(t), r.newUser(t)
@@ -275,7 +274,7 @@ func TestRadicaleRefuses(t *testing.T) {
 		"a calendar directly": func(o *CalDAVOptions) {
 			o.Password, o.Calendars = "wrong-secret", map[calendar.Name]string{calendar.Primary: "/" + user + "/a-work/"}
 		},
-		"somebody else's": func(o *CalDAVOptions) {
+		"another user's": func(o *CalDAVOptions) {
 			o.Calendars = map[calendar.Name]string{calendar.Primary: "/" + other + "/a-work/"}
 		},
 	} {
@@ -290,8 +289,8 @@ func TestRadicaleRefuses(t *testing.T) {
 	}
 }
 
-// TestRadicaleIsDown: a server that has gone, also after its calendars were found, is
-// transient, and one that comes back works again.
+// TestRadicaleIsDown: the error of a stopped server, also after its calendars were found, is transient, and a restarted
+// one works again.
 func TestRadicaleIsDown(t *testing.T) {
 	r := startRadicale(t)
 	c := r.open(t, r.newUser(t), nil)
@@ -309,8 +308,7 @@ func TestRadicaleIsDown(t *testing.T) {
 	}
 }
 
-// TestRadicaleCalendarRemoved: a calendar that is removed and made again elsewhere is
-// found again.
+// TestRadicaleCalendarRemoved: a calendar that is removed and made again elsewhere is found again.
 func TestRadicaleCalendarRemoved(t *testing.T) {
 	r := startRadicale(t)
 	user := r.newUser(t)
@@ -329,7 +327,7 @@ func TestRadicaleCalendarRemoved(t *testing.T) {
 	}
 }
 
-// front is a proxy before a Radicale that a test can meddle with.
+// front is a proxy before a Radicale that a test can control.
 func (r *radicale) front(t *testing.T, meddle func(http.ResponseWriter, *http.Request, http.Handler)) *httptest.Server {
 	t.Helper()
 	to, err := url.Parse(r.url)
@@ -346,8 +344,8 @@ func (r *radicale) front(t *testing.T, meddle func(http.ResponseWriter, *http.Re
 	return srv
 }
 
-// TestTheAnswerIsLost: the server has made the event, and the answer never comes. It
-// is told as unsure, and the second try finds the event instead of making another.
+// TestTheAnswerIsLost: the server has made the event, but the answer is lost. The event is reported as uncertain, and the
+// second try finds it instead of making another.
 func TestTheAnswerIsLost(t *testing.T) {
 	r := startRadicale(t)
 	var lost atomic.Bool
@@ -371,8 +369,7 @@ func TestTheAnswerIsLost(t *testing.T) {
 	}
 }
 
-// TestRedirects: within the host they are followed with method, body and password;
-// another host gets nothing.
+// TestRedirects: redirects within the host are followed with method, body and password; another host gets no request.
 func TestRedirects(t *testing.T) {
 	r := startRadicale(t)
 	var foreign atomic.Int64
@@ -420,7 +417,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRadicaleFindsOnce: many who ask at once discover the calendars once.
+// TestRadicaleFindsOnce: concurrent callers discover the calendars once.
 func TestRadicaleFindsOnce(t *testing.T) {
 	r := startRadicale(t)
 	var finds atomic.Int64

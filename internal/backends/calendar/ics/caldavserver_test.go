@@ -15,8 +15,7 @@ import (
 	"voicegw/internal/backends/calendar/calendartest"
 )
 
-// serve is a server that answers every request alike, and a client of one of its
-// calendars.
+// serve is a server that answers every request alike, and a client of one of its calendars.
 func serve(t *testing.T, handler http.HandlerFunc) *CalDAV {
 	t.Helper()
 	srv := httptest.NewServer(handler)
@@ -29,7 +28,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *CalDAV {
 
 var anytime = calendar.Query{Calendar: calendar.Primary, From: time.Unix(1e9, 0), To: time.Unix(1e9+3600, 0)}
 
-// TestRefusals: what each status means, for reading and for creating.
+// TestRefusals: the meaning of each status, for reading and for creating.
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		status       int
@@ -80,8 +79,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSlow: a server that does not answer is given up with the context, while it
-// answers nothing and in the middle of an answer.
+// TestSlow: requests end with the context, before an answer and in the middle of one.
 func TestSlow(t *testing.T) {
 	for name, begin := range map[string]string{"says nothing": "", "stops half way": `<?xml version="1.0"?><multistatus xmlns="DAV:"><response>`} {
 		asked, released := make(chan struct{}, 2), make(chan struct{}) // from the server to the test, and back; the test closes released
@@ -121,7 +119,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: nothing that a server says makes it free.
+// TestAnswersThatAreNone: no invalid answer means free.
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
@@ -131,7 +129,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"a page":          {200, "<html>Welcome</html>", calendar.Permanent},
 		"no XML":          {207, "hello", calendar.Permanent},
 		"another element": {207, `<calendar xmlns="DAV:"/>`, calendar.Permanent},
-		"without end":     {207, `<multistatus xmlns="DAV:">` + strings.Repeat("<response><href>x</href></response>", 1<<20), calendar.Permanent},
+		"endless":         {207, `<multistatus xmlns="DAV:">` + strings.Repeat("<response><href>x</href></response>", 1<<20), calendar.Permanent},
 	} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(tc.status)
@@ -158,8 +156,7 @@ END:VCALENDAR
 <d:response><d:href>/cal/</d:href><d:status>HTTP/1.1 507 Insufficient Storage</d:status></d:response>
 </d:multistatus>`
 
-// TestPartlyRead: what cannot be read hides nothing and is named; so is a list that
-// the server has cut short.
+// TestPartlyRead: unreadable parts hide nothing and are named, and so is a list cut short by the server.
 func TestPartlyRead(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusMultiStatus)
@@ -178,8 +175,7 @@ func TestPartlyRead(t *testing.T) {
 	}
 }
 
-// TestNotACalendarServer: a web server at the address is told as such, and one that
-// finds nobody as a matter of the user.
+// TestNotACalendarServer: the error distinguishes a web server that is no calendar server from an unknown user.
 func TestNotACalendarServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
@@ -213,7 +209,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: an answer is read, or refused, whatever is in it.
+// FuzzAnswer: any answer is read or refused.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(partly))
 	f.Add([]byte(`<multistatus xmlns="DAV:"><response><href/><status>x</status><propstat/></response></multistatus>`))

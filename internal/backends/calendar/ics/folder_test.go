@@ -43,8 +43,8 @@ func eventFile(uid, start string) string {
 	return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:" + uid + "\nDTSTART:" + start + "\nDURATION:PT1H\nEND:VEVENT\nEND:VCALENDAR\n"
 }
 
-// TestFilesOfOthers: every .ics file counts, a bad one is named, and what is no such
-// file, or leads out of the folder, is left alone.
+// TestFilesOfOthers: every .ics file counts, a bad one is named, and other files, or links out of the folder, are
+// ignored.
 func TestFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "team", "a.ics"), eventFile("a", "20300506T090000Z"))
@@ -77,8 +77,7 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// TestOneFileOfTheOwnersAlone: the event is a file of its own that nobody else may
-// read, and nothing half written is left.
+// TestOneFileOfTheOwnersAlone: the event is a file that only its owner may read, and no partial file remains.
 func TestOneFileOfTheOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calendar")
 	d := calendartest.Draft("Tea", 1)
@@ -97,8 +96,7 @@ func TestOneFileOfTheOwnersAlone(t *testing.T) {
 	}
 }
 
-// TestSomethingElseIsThere: a file of the event's name that is no event is a conflict,
-// and stays as it is.
+// TestSomethingElseIsThere: a file with the event's name that is no event is a conflict, and remains unchanged.
 func TestSomethingElseIsThere(t *testing.T) {
 	dir := t.TempDir()
 	d := calendartest.Draft("Tea", 1)
@@ -122,7 +120,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestFailures: a folder that is a file is no calendar; the model reads no path.
+// TestFailures: a file instead of the folder is no calendar; the model gets no path.
 func TestFailures(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "primary"), "a file")

@@ -61,7 +61,7 @@ func busy(t *testing.T, r reader, data []byte, from, to string) calendar.Found {
 	return found
 }
 
-// outlook is a zone that only its VTIMEZONE explains.
+// outlook is a zone defined only by its VTIMEZONE.
 const outlook = `BEGIN:VTIMEZONE
 TZID:Somewhere Standard Time
 BEGIN:STANDARD
@@ -79,8 +79,8 @@ END:DAYLIGHT
 END:VTIMEZONE
 `
 
-// TestTimes: each row was worked out by hand. The clocks change on 29 March and 25
-// October 2026 in Europe, on 8 March and 1 November in New York.
+// TestTimes: each row was worked out by hand. The clocks change on 29 March and 25 October 2026 in Europe, on 8 March and
+// 1 November in New York.
 func TestTimes(t *testing.T) {
 	berlin := reader{Zone: zoneOf(t, "Europe/Berlin")}
 	for _, tc := range []struct {
@@ -158,7 +158,7 @@ func TestTimes(t *testing.T) {
 			"2026-10-06T00:00Z", "2026-10-31T00:00Z", []string{"2026-10-09T09:00Z 2026-10-09T09:45Z"}},
 		{"yearly on 29 February", berlin, []string{event("DTSTART;VALUE=DATE:20240229", "RRULE:FREQ=YEARLY")},
 			"2028-02-28T00:00Z", "2028-03-02T00:00Z", []string{"2028-02-28T23:00Z 2028-02-29T23:00Z"}},
-		{"the start does not fit the rule and counts all the same", berlin, []string{event("DTSTART:20261123T090000Z", "DURATION:PT1H", "RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=2")},
+		{"the start does not fit the rule but counts", berlin, []string{event("DTSTART:20261123T090000Z", "DURATION:PT1H", "RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=2")},
 			"2026-11-23T00:00Z", "2026-12-31T00:00Z", []string{"2026-11-23T09:00Z 2026-11-23T10:00Z", "2026-11-24T09:00Z 2026-11-24T10:00Z", "2026-12-01T09:00Z 2026-12-01T10:00Z"}},
 		{"a series of years ago", berlin, []string{event("DTSTART:20060102T090000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY")},
 			"2026-11-23T00:00Z", "2026-11-24T00:00Z", []string{"2026-11-23T09:00Z 2026-11-23T10:00Z"}},
@@ -179,7 +179,7 @@ func TestTimes(t *testing.T) {
 			"2026-01-01T00:00Z", "2027-01-01T00:00Z", []string{"2026-03-29T01:30Z 2026-03-29T02:30Z", "2026-10-25T00:30Z 2026-10-25T01:30Z"}},
 		{"a zone behind a prefix", reader{}, []string{event("DTSTART;TZID=/freeassociation.sourceforge.net/Europe/Berlin:20261123T090000", "DURATION:PT1H")},
 			"2026-11-23T00:00Z", "2026-11-24T00:00Z", []string{"2026-11-23T08:00Z 2026-11-23T09:00Z"}},
-		{"free, cancelled, declined by its owner, and declined by somebody else", reader{Own: []string{"Me@example.com"}}, []string{
+		{"free, cancelled, declined by its owner, and declined by another person", reader{Own: []string{"Me@example.com"}}, []string{
 			event("DTSTART:20261123T010000Z", "DURATION:PT1H", "TRANSP:TRANSPARENT"),
 			strings.Replace(event("DTSTART:20261123T020000Z", "DURATION:PT1H", "STATUS:CANCELLED"), "UID:one", "UID:two", 1),
 			strings.Replace(event("DTSTART:20261123T030000Z", "DURATION:PT1H", "ATTENDEE;PARTSTAT=DECLINED:MAILTO:me@example.com"), "UID:one", "UID:three", 1),
@@ -194,7 +194,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestUnread: what is not understood is named, and hides nothing else.
+// TestUnread: an unreadable event is named, and hides no other.
 func TestUnread(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lines []string
@@ -265,7 +265,7 @@ func TestNotICalendar(t *testing.T) {
 		t.Errorf("too big: %v", err)
 	}
 	if found, err := (reader{}).Busy(t.Context(), nil, time.Unix(0, 0), time.Unix(1, 0)); err != nil || len(found.Events) > 0 {
-		t.Errorf("nothing at all: %+v %v", found, err)
+		t.Errorf("an empty file: %+v %v", found, err)
 	}
 }
 
@@ -301,8 +301,7 @@ func draft() calendar.Draft {
 	}
 }
 
-// TestWrittenIsReadAgain: whatever is in a draft comes back, and lines are as long as
-// they may be.
+// TestWrittenIsReadAgain: any draft is the same after writing and reading, and lines have their maximum length.
 func TestWrittenIsReadAgain(t *testing.T) {
 	d := draft()
 	data, err := write(d, "ada@example.com")
@@ -386,8 +385,8 @@ func TestRulesAgainstDays(t *testing.T) {
 	}
 }
 
-// TestZonesShowTheWallTime: what a clock shows in a zone is what was asked for, except
-// in a gap, and then it is later by the gap. The same zone as a VTIMEZONE says the same.
+// TestZonesShowTheWallTime: an event is at its wall time in its zone, except in a gap, where it is later by the length of
+// the gap. The same zone as a VTIMEZONE gives the same times.
 func TestZonesShowTheWallTime(t *testing.T) {
 	own, err := decode(iCalendar(outlook), 0)
 	if err != nil {
@@ -418,7 +417,7 @@ func TestZonesShowTheWallTime(t *testing.T) {
 	}
 }
 
-// FuzzRead: foreign bytes never panic, and what comes out overlaps what was asked for.
+// FuzzRead: foreign bytes never panic, and all results overlap the requested range.
 func FuzzRead(f *testing.F) {
 	f.Add(iCalendar(outlook, event("DTSTART;TZID=Somewhere Standard Time:20260329T023000", "DURATION:PT1H", "RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO")))
 	f.Add(iCalendar(event("DTSTART;TZID=Europe/Berlin:20261019T090000", "DURATION:P1DT1H", "RRULE:FREQ=MONTHLY;BYDAY=MO,-1TU;BYSETPOS=-1,2;WKST=SU;COUNT=9", "EXDATE:20261019T070000Z", "RDATE;VALUE=DATE:20261010"),

@@ -17,7 +17,7 @@ func standard(lines ...string) string {
 	return "BEGIN:STANDARD\n" + strings.Join(lines, "\n") + "\nEND:STANDARD"
 }
 
-// TestZonesOfTheirOwn: what only a VTIMEZONE explains, worked out by hand.
+// TestZonesOfTheirOwn: zones defined only by a VTIMEZONE, worked out by hand.
 func TestZonesOfTheirOwn(t *testing.T) {
 	nine := "DTSTART;TZID=Own:%sT090000"
 	for name, tc := range map[string]struct {
@@ -45,7 +45,7 @@ func TestZonesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestZonesThatExplainNothing: an event in such a zone is named as unread, for the zone's sake.
+// TestZonesThatExplainNothing: an event in an undefined zone is reported as unread because of its zone.
 func TestZonesThatExplainNothing(t *testing.T) {
 	const start, from, to = "DTSTART:19700101T000000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0100"
 	for name, zone := range map[string]string{

@@ -15,7 +15,7 @@ import (
 	"voicegw/internal/backends/kb/local"
 )
 
-// random is an embedder whose vectors cost nothing to make: this is about the scan.
+// random is an embedder with cheap vectors: the benchmark measures the scan.
 type random struct{ dimensions int }
 
 func (e random) Embed(_ context.Context, texts []string) ([][]float32, error) {
@@ -39,9 +39,8 @@ func memory() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// asked are kinds of questions to makeRecords: of two to four words; with a typo in each
-// third word or so; of words that most records have; as long as kb_search takes them, without
-// one stop word; and with three alternatives.
+// asked are kinds of queries to makeRecords: of two to four words; with a typo in about each third word; of words that
+// most records have; as long as kb_search accepts, without a stop word; and with three alternatives.
 func asked() map[string][]kb.Query {
 	kinds := map[string][]kb.Query{}
 	texts := makeQueries(1000)
@@ -66,10 +65,9 @@ func asked() map[string][]kb.Query {
 	return kinds
 }
 
-// BenchmarkSearch measures 100,000 records: making the index (once, reported as
-// index-s and heap-MB, the records themselves included), then each query, whose
-// median and 99th percentile are reported as p50-ms and p99-ms, and as p50-cpu-ms and
-// p99-cpu-ms in time of the processor, which a busy machine does not lengthen.
+// BenchmarkSearch measures 100,000 records: building the index (once, reported as index-s and heap-MB, including the
+// records), then each query. It reports the median and 99th percentile as p50-ms and p99-ms, and those of the processor
+// time, which a busy machine does not lengthen, as p50-cpu-ms and p99-cpu-ms.
 func BenchmarkSearch(b *testing.B) {
 	if testing.Short() {
 		b.Skip("a minute and 1.4 GB; run without -short")
@@ -121,7 +119,7 @@ func BenchmarkSearch(b *testing.B) {
 
 func measure(b *testing.B, x kb.Index, queries []kb.Query) {
 	b.Helper()
-	runtime.LockOSThread() // whose processor time is measured
+	runtime.LockOSThread() // the thread with the measured processor time
 	defer runtime.UnlockOSThread()
 	var took, cpu []time.Duration
 	for i := 0; b.Loop(); i++ {
@@ -140,7 +138,7 @@ func measure(b *testing.B, x kb.Index, queries []kb.Query) {
 	}
 }
 
-// BenchmarkChange measures a change of one record among 20,000, as a source makes it.
+// BenchmarkChange measures a change of one record among 20,000 by a source.
 func BenchmarkChange(b *testing.B) {
 	x, err := local.Open(local.Options{})
 	if err != nil {
@@ -164,7 +162,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// BenchmarkDemo is a question to the demo, as most tests and first sessions ask it.
+// BenchmarkDemo measures a query to the demo, as in most tests and first sessions.
 func BenchmarkDemo(b *testing.B) {
 	x, err := local.Open(local.Options{})
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"voicegw/internal/backends/kb/local"
 )
 
-// TestCompounds: the head of a compound, its parts and the whole find one another if no
-// record contains the exact word.
+// TestCompounds: the head of a compound, its parts and the whole find one another if no record contains the exact word.
 func TestCompounds(t *testing.T) {
 	x, err := local.Open(local.Options{})
 	if err != nil {

@@ -9,5 +9,5 @@ import (
 
 var began = time.Now()
 
-// cpuTime is the time on the clock, where that of the processor is not known.
+// cpuTime is the time on the clock, for systems without a processor time of threads.
 func cpuTime(testing.TB) time.Duration { return time.Since(began) }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the processor time of this thread, which other processes do not add to.
+// cpuTime is the processor time of this thread, independent of other processes.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var t unix.Timespec

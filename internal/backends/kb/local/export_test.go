@@ -1,6 +1,6 @@
 package local
 
-// Numbers is how many numbers the records and the removed ones have.
+// Numbers is the count of numbers of current and removed records.
 func (x *Index) Numbers() int {
 	s, err := x.begin()
 	if err != nil {

@@ -53,8 +53,8 @@ func find(t *testing.T, x kb.Index, q kb.Query) []string {
 	return ids
 }
 
-// A search sees all of an Apply or nothing, however large.
-func TestAnApplyIsSeenAsAWhole(t *testing.T) {
+// TestApplyIsAtomic: a search sees all of an Apply or nothing of it, however large it is.
+func TestApplyIsAtomic(t *testing.T) {
 	x := openIn(t, local.Options{Embedder: random{8}})
 	generation := func(n int) []kb.Record {
 		var all []kb.Record
@@ -86,14 +86,14 @@ func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 			}
 		})
 	}
-	for n := range 155 { // the numbers are tidied up meanwhile
+	for n := range 155 { // the numbers are compacted during the searches
 		put(t, x, generation(n+1)...)
 	}
 	stop()
 	wg.Wait()
 }
 
-// What is removed does not pile up, and what stays is found under its new number.
+// TestManySmallAppliesStayFast: removed records do not accumulate, and the others are found under their new numbers.
 func TestManySmallAppliesStayFast(t *testing.T) {
 	x := openIn(t, local.Options{})
 	put(t, x, makeRecords(300)...)
@@ -116,7 +116,7 @@ func TestManySmallAppliesStayFast(t *testing.T) {
 	if len(got) != 50 || len(held) <= 300+50 {
 		t.Errorf("%d hits, %d held", len(got), len(held))
 	}
-	for _, id := range []string{"doc:new45", "doc:new19"} { // the last versions are found, the old are not
+	for _, id := range []string{"doc:new45", "doc:new19"} { // the last versions are found, the old ones are not
 		found, _, err := x.Get(t.Context(), []string{id})
 		if err != nil || len(found) != 1 {
 			t.Fatal(found, err)
@@ -128,7 +128,7 @@ func TestManySmallAppliesStayFast(t *testing.T) {
 	}
 }
 
-// Naming an id twice removes its record once: the words of the others keep their weight.
+// TestARecordIsRemovedOnce: an id listed twice removes its record once, and the words of the others keep their weight.
 func TestARecordIsRemovedOnce(t *testing.T) {
 	x := openIn(t, local.Options{})
 	put(t, x, record("doc:a", "Anchor", ""), record("doc:b", "Anchor", ""), record("doc:c", "Boat", ""))
@@ -140,8 +140,8 @@ func TestARecordIsRemovedOnce(t *testing.T) {
 	}
 }
 
-// A change that is given up half-way leaves what was there.
-func TestAnApplyThatIsGivenUpChangesNothing(t *testing.T) {
+// TestCancelledApplyChangesNothing: an Apply that is cancelled half-way changes nothing.
+func TestCancelledApplyChangesNothing(t *testing.T) {
 	x := openIn(t, local.Options{})
 	old := record("doc:a", "Anchor", "")
 	put(t, x, old, record("doc:b", "Boat", ""))
@@ -163,7 +163,7 @@ func TestAnApplyThatIsGivenUpChangesNothing(t *testing.T) {
 	}
 }
 
-// countdown is a context that is over after it was asked so often.
+// countdown is a context that ends after a number of calls of Err.
 type countdown struct {
 	context.Context
 	mu   sync.Mutex
@@ -179,8 +179,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// The filters agree with a look at every record.
-func TestFiltersAgreeWithALookAtEveryRecord(t *testing.T) {
+// TestFiltersMatchAScan: the filters give the same result as a scan of every record.
+func TestFiltersMatchAScan(t *testing.T) {
 	records := makeRecords(3000)
 	x := openIn(t, local.Options{Embedder: random{16}})
 	put(t, x, records...)

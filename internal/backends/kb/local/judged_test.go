@@ -16,15 +16,15 @@ import (
 	"voicegw/internal/backends/kb/local"
 )
 
-// judged is a question of testdata/questions.jsonl, to the records of testdata/textiles, or of
-// testdata/spoken.jsonl, to those of testdata/hotels. The author of the latter had seen neither
-// the ranking nor the former, and wrote them as people speak to a voice agent.
+// judged is a query of testdata/questions.jsonl, to the records of testdata/textiles, or of testdata/spoken.jsonl, to
+// those of testdata/hotels. The author of the latter had seen neither the ranking nor the former, and wrote them as
+// people speak to a voice agent.
 type judged struct {
 	Class        string   `json:"class"`
-	Part         string   `json:"part"` // tune, held: never looked at while tuning, or spoken
+	Part         string   `json:"part"` // tune, held (not used for tuning), or spoken
 	Query        string   `json:"query"`
 	Alternatives []string `json:"alternatives"`
-	Right        []string `json:"right"` // none for an unrelated question
+	Right        []string `json:"right"` // none for an unrelated query
 }
 
 func questions(tb testing.TB, name string) []judged {
@@ -75,11 +75,11 @@ func judgedIndex(tb testing.TB, folder string) *local.Index {
 	return x
 }
 
-// outcome is what came of the questions of one class and part.
+// outcome is the result of the queries of one class and part.
 type outcome struct {
 	questions, found int
-	reciprocal       float64 // 1/place, summed
-	highest          float64 // score of an unrelated question's best hit
+	reciprocal       float64 // 1/rank, summed
+	highest          float64 // score of an unrelated query's best hit
 	missed           []string
 }
 
@@ -134,9 +134,8 @@ func table(w io.Writer, outcomes map[string]*outcome) {
 	_ = t.Flush()
 }
 
-// TestJudged: words alone find what words can find, also for the questions that were not used
-// for tuning. What words cannot find is in the class paraphrase, which has no lower bound: it
-// shows the use of alternatives.
+// TestJudged: word search reaches its measured quality, also for queries not used for tuning. Queries that share no words
+// with their records are in the class paraphrase, which has no lower limit: it shows the use of alternatives.
 func TestJudged(t *testing.T) {
 	outcomes := ask(t, judgedIndex(t, "textiles"), questions(t, "questions.jsonl"))
 	maps.Copy(outcomes, ask(t, judgedIndex(t, "hotels"), questions(t, "spoken.jsonl")))

@@ -12,8 +12,8 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// commonAndRare is a snapshot of 6000 records that have a common word: each 25th has a rare
-// one, too, and is in the namespace studio. Half of the others are public.
+// commonAndRare is a snapshot of 6000 records with a common word: each 25th also has a rare one, and is in the namespace
+// studio. Half of the others are public.
 func commonAndRare(t *testing.T) *snapshot {
 	t.Helper()
 	x, err := Open(Options{})
@@ -46,8 +46,7 @@ func commonAndRare(t *testing.T) *snapshot {
 
 var commonAndRareGroups = []group{{share: 1, variants: []variant{{"seldom", 1}}}, {share: 1, variants: []variant{{"common", 1}}}}
 
-// TestVisitsAreBounded: a common word is not looked for in each record that has it, once a
-// rare one has found enough.
+// TestVisitsAreBounded: after a rare word has found enough records, a common word is not looked up in all of its records.
 func TestVisitsAreBounded(t *testing.T) {
 	s := commonAndRare(t)
 	sc := takeScores(s.docs, newFilter(&kb.Query{}))
@@ -59,8 +58,8 @@ func TestVisitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFilterTakesTheCandidates: if none of the candidates passes the filter, the records
-// that contain only the common word are found anyway.
+// TestFilterTakesTheCandidates: if no candidate passes the filter, the records that contain only the common word are
+// still found.
 func TestFilterTakesTheCandidates(t *testing.T) {
 	f := newFilter(&kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic}})
 	best, err := commonAndRare(t).bestWords(t.Context(), commonAndRareGroups, f, 500)

@@ -14,7 +14,7 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// slow is the distance without any bound or economy.
+// slow is the distance without any limit or shortcut.
 func slow(a, b []rune) int {
 	d := make([][]int, len(a)+1)
 	for i := range d {
@@ -72,7 +72,7 @@ func vocabularyOf(all ...string) *vocabulary {
 	return v
 }
 
-// said is a record that has words, each its own stem.
+// said is a record with words that are their own stems.
 func said(text string) recordWords {
 	var r recordWords
 	for word := range strings.FieldsSeq(text) {
@@ -82,8 +82,8 @@ func said(text string) recordWords {
 	return r
 }
 
-// TestNeighboursAreAllFound: one typo anywhere in the word, of every kind, and two in a long
-// one that are not swaps, are found among thousands of words.
+// TestNeighboursAreAllFound: one typo of every kind anywhere in a word, and two that are no swaps in a long one, are
+// found among thousands of words.
 func TestNeighboursAreAllFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	letters := []rune("abcdefghijklmnopqrstuvwxyz")
@@ -158,8 +158,8 @@ func TestSounds(t *testing.T) {
 	}
 }
 
-// TestVocabularyForgets: whatever is added and removed, the vocabulary is that of the current
-// records, and does not grow.
+// TestVocabularyForgets: after any additions and removals, the vocabulary has only the words of the current records, and
+// does not grow.
 func TestVocabularyForgets(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	v := newVocabulary()
@@ -210,8 +210,7 @@ func counts(v *vocabulary) map[string]int {
 	return all
 }
 
-// TestASwapAndATypo: a word is near although a swap across a cut and another mistake leave none
-// of its parts as it is.
+// TestASwapAndATypo: a word is near even if a swap across a cut and another typo change all of its parts.
 func TestASwapAndATypo(t *testing.T) {
 	v := newVocabulary()
 	v.count(kb.Term{Surface: "marketeer", Forms: []string{"marketeer"}}, 1)
@@ -228,9 +227,9 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestCommonWordsAreNotLookedAfter: a common word changes no order among the records that a
-// rare one finds, whether it is walked through or looked up in them.
-func TestCommonWordsAreNotLookedAfter(t *testing.T) {
+// TestCommonWordsChangeNoOrder: a common word changes no order among the records of a rare one, whichever way it is
+// evaluated.
+func TestCommonWordsChangeNoOrder(t *testing.T) {
 	x, err := Open(Options{})
 	if err != nil {
 		t.Fatal(err)

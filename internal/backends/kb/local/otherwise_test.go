@@ -9,9 +9,9 @@ import (
 	"voicegw/internal/backends/kb/local"
 )
 
-// TestWrittenOtherwise: a question heard or typed as fewer or more words, or with several kinds
-// of mistakes, finds the record that spells it differently.
-func TestWrittenOtherwise(t *testing.T) {
+// TestOtherSpellings: a query heard or typed as fewer or more words, or with several kinds of typos, finds the record
+// with another spelling.
+func TestOtherSpellings(t *testing.T) {
 	x, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestDotIsTheSumOfProducts(t *testing.T) {
 	}
 }
 
-// The two goroutines find what sorting everything finds, equal ones by id.
+// TestNearestIsExact: the two goroutines find the same records as a complete sort, with equal scores ordered by id.
 func TestNearestIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	var rows []*entry
