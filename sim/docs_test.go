@@ -10,7 +10,7 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// The examples of the document are files that the simulator reads.
+// TestExamplesOfTheDocument: the simulator accepts the examples of the document.
 func TestExamplesOfTheDocument(t *testing.T) {
 	data, err := os.ReadFile("../docs/simulator.md")
 	if err != nil {
@@ -33,8 +33,8 @@ func TestExamplesOfTheDocument(t *testing.T) {
 	}
 }
 
-// Every key that a file may have stands in the document. The errors list the
-// keys, so that none can be forgotten here.
+// TestEveryKeyIsDocumented: the document has every key of a scenario file. The errors list the keys, so no key can be
+// missing here.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	data, err := os.ReadFile("../docs/simulator.md")
 	if err != nil {

@@ -124,7 +124,8 @@ func TestStartSaysWhereItFailed(t *testing.T) {
 	}
 }
 
-// A fault refuses the handshake of either wire with a status, and leaves the others alone.
+// TestHandshakesRefusedByAFault: a fault refuses the handshake of either wire with a status, and does not affect the
+// others.
 func TestHandshakesRefusedByAFault(t *testing.T) {
 	faults, err := fault.Parse("f", []byte("faults: [{at: connect, api: realtime, do: http_error, code: 503, for: 3s, reason: full}, {at: connect, api: live, do: http_error, code: 429, for: 3s}]"))
 	if err != nil {
@@ -169,7 +170,8 @@ func post(t *testing.T, l *Local, path, body string) string {
 	return string(b)
 }
 
-// A scenario is one for both: OpenAI Live delegates what the text model does with its tools.
+// TestLiveAndTheTextModelShareAScenario: OpenAI Live delegates the tools of a scenario to the text model of the same
+// scenario.
 func TestLiveAndTheTextModelShareAScenario(t *testing.T) {
 	s, err := scenario.Parse("s", []byte(`
 rules:
@@ -207,14 +209,15 @@ rules:
 	}
 	got := post(t, l, "/v1/chat/completions", `{"model":"gpt-5","messages":[{"role":"user","content":"`+heard+`"}],"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]}`)
 	if !strings.Contains(got, `"get_weather"`) || !strings.Contains(got, "Paris") {
-		t.Errorf("the text model, told %q: %s", heard, got)
+		t.Errorf("the text model with %q: %s", heard, got)
 	}
 	if err := ws.Close(1000, ""); err != nil {
 		t.Error(err)
 	}
 }
 
-// The APIs without connections stand beside the wires, at OpenAI's, Azure's and Google's paths.
+// TestRequestAPIs: the APIs without connections are at the same address as the wires, at OpenAI's, Azure's and Google's
+// paths.
 func TestRequestAPIs(t *testing.T) {
 	l := start(t, Options{Speed: -1, FirstAudioMS: -1})
 	chat := `{"model":"gpt-5","messages":[{"role":"user","content":"hello"}]}`

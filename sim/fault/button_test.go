@@ -23,13 +23,13 @@ func TestPress(t *testing.T) {
 		"for ever":                   {do: "silence", d: ms(0), want: Action{Kind: Silence}},
 		"closed as by a fault":       {do: "close", want: Action{Kind: Close, Code: 1011}},
 		"closed with a code":         {do: "close", code: 4001, want: Action{Kind: Close, Code: 4001}},
-		"gone with a code":           {do: "goaway", code: 1008, d: ms(5), want: Action{Kind: GoAway, Code: 1008, For: 5 * time.Millisecond}},
+		"disconnect with a code":     {do: "goaway", code: 1008, d: ms(5), want: Action{Kind: GoAway, Code: 1008, For: 5 * time.Millisecond}},
 		"once more":                  {do: "duplicate_call", want: Action{Kind: DuplicateCall, Times: 1}},
 		"refused with a code":        {do: "refuse_resume", code: 1007, want: Action{Kind: RefuseResume, Code: 1007}},
 		"refused":                    {do: "refuse_resume", want: Action{Kind: RefuseResume, Code: 1008}},
 		"forgotten":                  {do: "amnesia", want: Action{Kind: Amnesia}},
 		"late":                       {do: "late_handle", want: Action{Kind: LateHandle, For: 5 * time.Second}},
-		"nobody knows":               {do: "unknown_event", want: Action{Kind: UnknownEvent, Event: "sim.unknown"}},
+		"unknown":                    {do: "unknown_event", want: Action{Kind: UnknownEvent, Event: "sim.unknown"}},
 		"no sound":                   {do: "no_audio", want: Action{Kind: NoAudio, For: 5 * time.Second}},
 		"one is lost":                {do: "unplaced", want: Action{Kind: Unplaced, Times: 1}},
 		"a day":                      {do: "late_call", d: ms(86_400_000), want: Action{Kind: LateCall, For: 24 * time.Hour}},
@@ -62,7 +62,7 @@ func ms(n int64) *time.Duration {
 	return &d
 }
 
-// TestButtons: each works without a duration, is a word of scripts, has a label, and is listed in docs/simulator.md.
+// TestButtons: each works without a duration, is a name in scripts, has a label, and is listed in docs/simulator.md.
 func TestButtons(t *testing.T) {
 	page, err := os.ReadFile("../../docs/simulator.md")
 	if err != nil {

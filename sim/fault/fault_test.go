@@ -19,7 +19,7 @@ func parse(t *testing.T, text string) *Script {
 	return s
 }
 
-func TestPointsThatMatch(t *testing.T) {
+func TestMatchingPoints(t *testing.T) {
 	in := parse(t, `
 faults:
   - {at: turn, n: 2, do: close, code: 4000, reason: two}
@@ -213,7 +213,7 @@ func TestFaultsOfOneAPI(t *testing.T) {
 	}
 }
 
-// TestFaultsOfResumption covers their defaults, and the places where they would never happen.
+// TestFaultsOfResumption: their defaults, and the places in which they could never happen.
 func TestFaultsOfResumption(t *testing.T) {
 	in := parse(t, `{faults: [{at: setup, do: refuse_resume}, {at: setup, do: refuse_resume, code: 1007, reason: no}, {at: setup, api: live, do: late_handle, for: 3s}, {at: setup, api: realtime, do: deaf}]}`).
 		NewInjector(1, Connection{N: 1, OfAPI: 1, API: APILive})
@@ -240,7 +240,7 @@ func TestFaultsOfResumption(t *testing.T) {
 	}
 }
 
-// TestAdd covers faults from a command line.
+// TestAdd: faults of a command line.
 func TestAdd(t *testing.T) {
 	var all *Script
 	for _, text := range []string{"deaf", " at: turn, n: 2, do: close, code: 4000 ", "{at: setup, do: refuse_resume, code: 1011}"} {

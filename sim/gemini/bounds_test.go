@@ -28,7 +28,7 @@ func (r *recorder) Do([]fault.Action) []fault.Action { return nil }
 func (r *recorder) Close(int, string)                { r.closed = true }
 func (r *recorder) Closed() bool                     { return r.closed }
 
-// newTestSession is a session on a recorder, for what the wire cannot show.
+// newTestSession is a session on a recorder, for state that the wire does not show.
 func newTestSession(t *testing.T, setup string) (*session, *recorder) {
 	t.Helper()
 	m, cerr := parseMessage([]byte(setup))
@@ -102,7 +102,7 @@ func TestDepthIsBounded(t *testing.T) {
 	}
 }
 
-// TestResultOfCancelledCallIsLost: it must not be mixed into a later answer.
+// TestResultOfCancelledCallIsLost: it does not become part of a later answer.
 func TestResultOfCancelledCallIsLost(t *testing.T) {
 	s, _ := newTestSession(t, setupFor(model31, `"tools":[{"functionDeclarations":[{"name":"get_weather","description":"weather for a city","parameters":{"type":"OBJECT","properties":{"city":{"type":"STRING"}}}}]}]`))
 	now := time.Now()
@@ -121,8 +121,7 @@ func TestResultOfCancelledCallIsLost(t *testing.T) {
 	}
 }
 
-// TestIDUsedAgain: a scenario gives two calls one id; each result is for the call that
-// waits.
+// TestIDUsedAgain: a scenario gives two calls one id; each result is for the waiting call.
 func TestIDUsedAgain(t *testing.T) {
 	s, _ := newTestSession(t, setupFor(model31, ""))
 	s.conv.dialogue = mustScenario(t, `{rules: [{when: {text: any}, do: [{call: {tool: a, id: fc_1}}, {then: [{call: {tool: b, id: fc_1}}, {then: [{say: Done.}]}]}]}]}`).NewDialogue(1)
@@ -141,8 +140,7 @@ func TestIDUsedAgain(t *testing.T) {
 	}
 }
 
-// TestUnnamedResult: 3.8 takes a result without a name for a failure
-// (roomkit#42), the models before it do not care.
+// TestUnnamedResult: 3.8 takes a result without a name for a failure (roomkit#42); earlier models accept it.
 func TestUnnamedResult(t *testing.T) {
 	for model, want := range map[string]string{model31: "foggy", model38: "system error"} {
 		s, _ := newTestSession(t, setupFor(model, `"tools":[{"functionDeclarations":[{"name":"get_weather","description":"weather for a city"}]}]`))
@@ -158,9 +156,8 @@ func TestUnnamedResult(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasSentIsRemembered: an interruption takes the rest of a line
-// out of the model's memory.
-func TestOnlyWhatWasSentIsRemembered(t *testing.T) {
+// TestOnlySentWordsAreRemembered: after an interruption the model does not remember the rest of its line.
+func TestOnlySentWordsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, out := newTestSession(t, setupFor(model25, ""))
 		s.speak = func(_, _ string) voice.Utterance {

@@ -18,8 +18,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// These tests point the provider's own Go client at the simulator, over real
-// sockets and unchanged.
+// These tests connect the provider's own Go client to the simulator, over real sockets and unchanged.
 
 type official struct {
 	t      *testing.T
@@ -62,8 +61,7 @@ func newOfficial(t *testing.T, o wire.Options, version string) *official {
 	return out
 }
 
-// fastOptions let a conversation over real sockets take almost no time: only the imagined
-// player needs a little.
+// fastOptions make a conversation over real sockets short: only the simulated player needs some time.
 func fastOptions() wire.Options {
 	return wire.Options{FirstAudioMS: -1, Speed: -1, PlaybackSpeed: -1}
 }
@@ -83,7 +81,7 @@ func (o *official) connect(model string, cfg *genai.LiveConnectConfig) *genai.Se
 	return s
 }
 
-// answer is what the client saw of one turn.
+// answer is the client's view of one turn.
 type answer struct {
 	heard, said string
 	audio       int
@@ -92,7 +90,7 @@ type answer struct {
 	usage       *genai.UsageMetadata
 }
 
-// receive reads until a turn is over, a call comes, or stop returns true.
+// receive reads until a turn is over, a call arrives, or stop returns true.
 func receive(t *testing.T, s *genai.Session, stop func(*answer) bool) *answer {
 	t.Helper()
 	a := &answer{}
@@ -202,8 +200,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-// TestOfficialClientBargeIn speaks into a long answer, and gets none of it
-// after interrupted.
+// TestOfficialClientBargeIn speaks during a long answer, and gets none of it after interrupted.
 func TestOfficialClientBargeIn(t *testing.T) {
 	for _, model := range models() {
 		t.Run(model, func(t *testing.T) {
@@ -263,7 +260,7 @@ rules:
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The client closes without a word; the server sees it when it reads.
+	// The client closes without a close frame; the server notices when it reads.
 	testutil.WaitUntil(t, "the old connection is closed", func() bool { return o.h.opts.Stats.Open.Load() == 0 })
 	s = o.connect(models()[0], again)
 	sendSpeech(t, s, "And once more, please.", 1200*time.Millisecond)
@@ -272,8 +269,7 @@ rules:
 	}
 }
 
-// TestOfficialClientRefused: what the client's caller sees of the provider's
-// refusals.
+// TestOfficialClientRefused: the errors that the client's caller gets for the provider's refusals.
 func TestOfficialClientRefused(t *testing.T) {
 	o := newOfficial(t, fastOptions(), "v1beta")
 	_, err := o.client.Live.Connect(t.Context(), "gemini-9", &genai.LiveConnectConfig{})
@@ -283,7 +279,7 @@ func TestOfficialClientRefused(t *testing.T) {
 	}
 }
 
-// TestOfficialClientTokens makes an ephemeral token and enters with it.
+// TestOfficialClientTokens makes an ephemeral token and connects with it.
 func TestOfficialClientTokens(t *testing.T) {
 	o := newOfficial(t, fastOptions(), "v1alpha")
 	uses := int32(1)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// TestOfficialClientRefusedSetups: what the client's caller sees of setups that one model or
-// version takes and another refuses.
+// TestOfficialClientRefusedSetups: the errors that the client's caller gets for setups that one model or version accepts
+// and another refuses.
 func TestOfficialClientRefusedSetups(t *testing.T) {
 	const extended = "gemini-3.8-live-extended-thinking"
 	yes, no, budget := true, false, int32(512)
@@ -50,8 +50,8 @@ func TestOfficialClientRefusedSetups(t *testing.T) {
 	}
 }
 
-// TestOfficialClientExtendedThinking: a tool round with the model that thinks between its
-// answers: the turn of the call ends, including its late messages, before the result is sent.
+// TestOfficialClientExtendedThinking: a tool round with the model that thinks between its answers: the turn of the call
+// ends, including its late messages, before the result is sent.
 func TestOfficialClientExtendedThinking(t *testing.T) {
 	o := newOfficial(t, fastOptions(), "v1beta")
 	s := o.connect("gemini-3.8-live-extended-thinking", &genai.LiveConnectConfig{

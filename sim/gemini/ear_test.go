@@ -10,7 +10,7 @@ import (
 	"voicegw/audio"
 )
 
-// tone is a sound that stands for speech of a given length and loudness.
+// tone is a sound that counts as speech, of a given length and loudness.
 func tone(d time.Duration, amplitude float64) []byte {
 	pcm := make([]byte, audio.Bytes(earRate, d))
 	for i := range len(pcm) / 2 {
@@ -24,8 +24,7 @@ func tone(d time.Duration, amplitude float64) []byte {
 
 func silence(d time.Duration) []byte { return make([]byte, audio.Bytes(earRate, d)) }
 
-// TestDetectionParameters: a setup's detection parameters decide how many
-// utterances are heard.
+// TestDetectionParameters: the number of detected utterances follows a setup's detection parameters.
 func TestDetectionParameters(t *testing.T) {
 	pause := func(d time.Duration) []byte {
 		return join3(join3(silence(time.Second), tone(600*time.Millisecond, 8000), silence(d)), tone(600*time.Millisecond, 8000), silence(2*time.Second))
@@ -42,9 +41,9 @@ func TestDetectionParameters(t *testing.T) {
 		{"a long pause ends it", `{}`, false, pause(time.Second), 2},
 		{"low end sensitivity waits longer", `{"endOfSpeechSensitivity":"END_SENSITIVITY_LOW"}`, false, pause(time.Second), 1},
 		{"Vertex ends as soon by default", `{}`, true, pause(time.Second), 2},
-		{"and waits longer when it is told", `{"endOfSpeechSensitivity":"END_SENSITIVITY_LOW"}`, true, pause(time.Second), 1},
+		{"and waits longer if configured", `{"endOfSpeechSensitivity":"END_SENSITIVITY_LOW"}`, true, pause(time.Second), 1},
 		{"Vertex is less sensitive to a start", `{}`, true, quiet, 0},
-		{"unless it is told", `{"startOfSpeechSensitivity":"START_SENSITIVITY_HIGH"}`, true, quiet, 1},
+		{"unless configured", `{"startOfSpeechSensitivity":"START_SENSITIVITY_HIGH"}`, true, quiet, 1},
 		{"silenceDurationMs short", `{"silenceDurationMs":200}`, false, pause(600 * time.Millisecond), 2},
 		{"silenceDurationMs long", `{"silenceDurationMs":1500}`, false, pause(time.Second), 1},
 		{"a click is not speech", `{}`, false, click, 0},

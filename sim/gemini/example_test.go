@@ -11,8 +11,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// A client sets up a session; what the simulator sends is what the provider
-// would.
+// A client sets up a session; the simulator sends the provider's messages.
 func ExampleNew() {
 	ctx := context.Background()
 	var group wire.Group

@@ -89,7 +89,7 @@ func rewriteWant(t *testing.T, file string, ar *txtar.Archive, got string) {
 	}
 }
 
-// talk is a conversation being played.
+// talk is a conversation in progress.
 type talk struct {
 	t    *testing.T
 	b    *bench
@@ -101,7 +101,7 @@ type talk struct {
 
 	over    bool       // the end of this connection is in the log
 	frames  []received // since the last client command in the log
-	handles []string   // in the order in which they came
+	handles []string   // in order of arrival
 	callIDs []string
 }
 
@@ -187,7 +187,7 @@ func (k *talk) command(verb, arg string) {
 	}
 }
 
-// withHandles puts in the handles that came.
+// withHandles inserts the received handles.
 func (k *talk) withHandles(text string) string {
 	for i := len(k.handles); i > 0; i-- { // HANDLE12 before HANDLE1
 		text = strings.ReplaceAll(text, fmt.Sprintf("HANDLE%d", i), k.handles[i-1])
@@ -206,7 +206,7 @@ func (k *talk) duration(s string) time.Duration {
 	return d
 }
 
-// speechPCM is someone saying words, at the rate of the ear.
+// speechPCM is speech of these words, at the input rate.
 func speechPCM(words string) []byte {
 	return voice.New(voice.Options{Rate: earRate, Voice: "Kore"}).Speak(words).PCM
 }
@@ -224,7 +224,7 @@ func (k *talk) stream(pcm []byte) {
 	}
 }
 
-// listen collects what comes within d.
+// listen collects the frames of a duration.
 func (k *talk) listen(d time.Duration) {
 	deadline := time.After(d)
 	for {
@@ -243,7 +243,7 @@ func (k *talk) listen(d time.Duration) {
 	}
 }
 
-// collect takes what has come by now.
+// collect takes the frames so far.
 func (k *talk) collect() {
 	synctest.Wait()
 	for {
@@ -260,7 +260,7 @@ func (k *talk) collect() {
 	}
 }
 
-// until waits for a frame, unless it has come since the last command.
+// until waits for a frame, unless it has arrived since the last command.
 func (k *talk) until(want string) {
 	k.t.Helper()
 	is := func(f received) bool { return name(f) == want || f.key() == want }
@@ -287,7 +287,7 @@ func (k *talk) until(want string) {
 	}
 }
 
-// drain collects until a minute was quiet.
+// drain collects frames until a minute without any.
 func (k *talk) drain() {
 	for k.p != nil {
 		select {
@@ -328,7 +328,7 @@ func (k *talk) hangUp() {
 	_ = k.c.ws.Close(websocket.StatusNormalClosure, "")
 	k.p.stop()
 	k.c, k.p = nil, nil
-	// The simulator gives the conversation free when it has seen the end.
+	// The simulator releases the conversation when it has seen the end.
 	synctest.Wait()
 }
 
@@ -383,7 +383,7 @@ func (k *talk) flush() {
 	}
 }
 
-// detail is a frame's content, as far as it does not depend on the voice.
+// detail is a frame's content, except the parts that depend on the voice.
 func detail(n string, frames []received, next string) string {
 	switch n {
 	case "speech":

@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// genai depends on opencensus, which starts a goroutine when it is imported.
+	// genai depends on opencensus, which starts a goroutine at its import.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
@@ -35,8 +35,7 @@ const (
 	modelExtended = "models/gemini-3.8-live-extended-thinking"
 )
 
-// pipeListener connects an http.Server and clients within the process, so that
-// a test in a synctest bubble owns every clock.
+// pipeListener connects an http.Server and clients within the process, so that a synctest bubble controls every clock.
 type pipeListener struct {
 	// conns goes from dial to Accept; it is never closed.
 	conns chan net.Conn
@@ -67,7 +66,7 @@ func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	return nil, errors.Join(net.ErrClosed, ours.Close(), theirs.Close())
 }
 
-// bench is a simulator that a test talks to.
+// bench is a simulator for a test.
 type bench struct {
 	t    *testing.T
 	h    *Handler
@@ -93,7 +92,7 @@ func newBench(t *testing.T, o wire.Options) *bench {
 	return &bench{t: t, h: h, http: &http.Client{Transport: tr}}
 }
 
-// client is one WebSocket to the simulator.
+// client is a WebSocket to the simulator.
 type client struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -113,7 +112,7 @@ func (b *bench) dial(path string, header http.Header) *client {
 	return c
 }
 
-// open dials and sets up.
+// open dials and sends the setup.
 func (b *bench) open(setup string) *client {
 	b.t.Helper()
 	c := b.dial(betaPath+"?key=test", nil)
@@ -196,7 +195,7 @@ func (c *client) next() received {
 	return f
 }
 
-// untilTurn collects frames up to turnComplete, and checks nothing.
+// untilTurn collects frames up to turnComplete, without checks.
 func (c *client) untilTurn() []received {
 	c.t.Helper()
 	var out []received
@@ -209,7 +208,7 @@ func (c *client) untilTurn() []received {
 	}
 }
 
-// closed waits for the close frame, over whatever else comes.
+// closed waits for the close frame, and skips other frames.
 func (c *client) closed() websocket.CloseError {
 	c.t.Helper()
 	for {
@@ -257,7 +256,7 @@ func name(f received) string {
 	return n
 }
 
-// said puts the transcript together.
+// said joins the transcript.
 func said(frames []received) string {
 	var b strings.Builder
 	for _, f := range frames {

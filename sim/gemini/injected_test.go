@@ -8,10 +8,10 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestAFrameMeetsAnEarlierFault: a fault is injected and then a frame comes, while the simulator is
-// busy writing. Whichever of the two the loop sees first, the fault is there before the frame.
+// TestAFrameMeetsAnEarlierFault: a fault is injected and then a frame arrives, while the simulator is busy writing.
+// Whichever of the two the loop takes first, the fault applies before the frame.
 func TestAFrameMeetsAnEarlierFault(t *testing.T) {
-	for range 32 { // without an order the loop picks either, so that one round may pass by luck
+	for range 32 { // without an order the loop takes either, so one round may pass by luck
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, wire.Options{Group: &wire.Group{}})
 			c := b.dial(betaPath+"?key=test", nil)

@@ -55,8 +55,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// FuzzParseMessage: nothing from a client breaks the parser, and the short way
-// for audio agrees with the long one.
+// FuzzParseMessage: no client message breaks the parser, and the fast path for audio agrees with the slow one.
 func FuzzParseMessage(f *testing.F) {
 	for _, s := range []string{
 		setupFor(model25, `"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"ARRAY","items":{"type":"STRING"}}}}}]}]`),
@@ -109,7 +108,7 @@ func TestAudioRate(t *testing.T) {
 	}
 }
 
-// TestEar hears the same words at every rate, and in one piece as in many.
+// TestEar: the same words are detected at every rate, and in one piece or many.
 func TestEar(t *testing.T) {
 	for _, rate := range []int{8000, 16000, 24000, 44100, 48000} {
 		for _, piece := range []int{0, 333} {
@@ -144,8 +143,8 @@ func TestEar(t *testing.T) {
 	}
 }
 
-// TestRecordedSpeech finds the phrase of the shared recording where another
-// provider reported it: 1760 ms to about 4050 ms.
+// TestRecordedSpeech: the phrase of the shared recording is found where another provider reported it: 1760 ms to about
+// 4050 ms.
 func TestRecordedSpeech(t *testing.T) {
 	file := filepath.Join(sharedDir(t), "audio", "pydantic_my_name_is_marcelo_16k.wav")
 	data, err := os.ReadFile(file)
@@ -220,7 +219,7 @@ func TestCallIDs(t *testing.T) {
 	}
 }
 
-// TestRegistryIsBounded: old handles go first.
+// TestRegistryIsBounded: the oldest handles are removed first.
 func TestRegistryIsBounded(t *testing.T) {
 	r := &registry{handles: map[string]held{}, taken: map[*origin]bool{}}
 	now := time.Now()
@@ -262,7 +261,7 @@ func BenchmarkEncodeAudio(b *testing.B) {
 	}
 }
 
-// TestThoughts: which models show them, and what a thinkingConfig changes.
+// TestThoughts: the models that show them, and the effect of a thinkingConfig.
 func TestThoughts(t *testing.T) {
 	tool := `"tools":[{"functionDeclarations":[{"name":"f"}]}]`
 	think := func(cfg string) string {

@@ -15,14 +15,14 @@ import (
 	"voicegw/sim/wire"
 )
 
-// refusal is what a client sends on a new connection and how it is closed.
+// refusal is the message of a client on a new connection, and the close.
 type refusal struct {
 	name   string
 	path   string // empty: the Developer API
 	key    string
 	frames []string
 	code   websocket.StatusCode
-	reason string // a prefix, since the provider's are cut
+	reason string // a prefix, because the provider cuts its reasons
 }
 
 func refusedMessages() []refusal {
@@ -138,8 +138,7 @@ func refusedTools() []refusal {
 	}
 }
 
-// refusedByModels are setups that parse, and that some models or versions of the
-// API do not take. Their sources stand at refusedByModel.
+// refusedByModels are valid setups that some models or versions of the API refuse. The sources are at refusedByModel.
 func refusedByModels() []refusal {
 	alpha := strings.Replace(betaPath, "v1beta", "v1alpha", 1)
 	general := "Request contains an invalid argument."
@@ -168,11 +167,10 @@ func refusedByModels() []refusal {
 	}
 }
 
-// cut is a reason as a close frame holds it.
+// cut is a reason in the form of a close frame.
 func cut(reason string) string { return reason[:min(len(reason), 123)] }
 
-// TestAcceptedByModel: setups that one model or version of the API refuses and
-// another accepts.
+// TestAcceptedByModel: setups that one model or version of the API refuses and another accepts.
 func TestAcceptedByModel(t *testing.T) {
 	alpha := strings.Replace(betaPath, "v1beta", "v1alpha", 1)
 	for _, tt := range []struct{ path, setup string }{
@@ -226,7 +224,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAccepted are setups and messages that must not close anything.
+// TestAccepted are setups and messages that do not close the connection.
 func TestAccepted(t *testing.T) {
 	setups := map[string]string{
 		"least":          `{"setup":{"model":"` + model25 + `"}}`,
@@ -243,7 +241,7 @@ func TestAccepted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newBench(t, wire.Options{}).open(setup)
-				// A video frame, audio in both shapes, and then a turn that answers.
+				// A video frame, audio in both shapes, and then a turn that gets an answer.
 				c.send(`{"realtimeInput":{"video":{"data":"_-8=","mimeType":"image/jpeg"}}}`)
 				c.send(`{"realtimeInput":{"mediaChunks":[{"data":"AAAA","mimeType":"audio/pcm;rate=48000"}]}}`)
 				c.send(`{"realtime_input":{"audio":{"mime_type":"audio/pcm;rate=8000","data":"__7_"}}}`)
@@ -306,7 +304,7 @@ func TestPathsAndKeys(t *testing.T) {
 	}
 }
 
-// TestLayout pins the bytes of frames: two spaces, a newline at the end.
+// TestLayout compares the bytes of frames: two spaces, a newline at the end.
 func TestLayout(t *testing.T) {
 	tests := []struct {
 		frame serverFrame

@@ -25,14 +25,12 @@ type recorded struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// knownDifferences lists, by recording and frame, where the simulator differs
-// on purpose. It is empty while nothing differs.
+// knownDifferences lists the intended differences of the simulator, by recording and frame.
 var knownDifferences = map[string]map[string]string{}
 
-// TestRecordings drives the simulator with the client's side of each recorded
-// session, verbatim (the ids of calls too), and compares what comes back: kinds
-// of frames, their order and their key sets. Runs of audio and transcripts count
-// as one frame, for how an answer is cut depends on its words.
+// TestRecordings sends the client's side of each recorded session to the simulator, verbatim (also the ids of calls), and
+// compares the answers: kinds of frames, their order and their key sets. A run of audio and transcripts counts as one
+// frame, because its division depends on its words.
 func TestRecordings(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(sharedDir(t), "fixtures", "gemini", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -82,8 +80,8 @@ func readRecording(t *testing.T, file string) []recorded {
 	return out
 }
 
-// playRecording sends the recorded messages, and after each batch listens until the
-// simulator has been quiet for a minute of fake time.
+// playRecording sends the recorded messages, and after each batch reads until the simulator has been quiet for a minute
+// of fake time.
 func playRecording(t *testing.T, script []recorded) (want, got []string) {
 	b := newBench(t, wire.Options{})
 	c := b.dial(betaPath+"?key=replay", nil)
@@ -110,13 +108,12 @@ func playRecording(t *testing.T, script []recorded) (want, got []string) {
 	return want, got
 }
 
-// pump reads in the background: a read that is given up would end the
-// connection.
+// pump reads in the background, because a cancelled read would end the connection.
 type pump struct {
-	// frames goes from the reading goroutine to the test; its reader closes it.
+	// frames goes from the reading goroutine to the test; the sender closes it.
 	frames chan received
 	cancel context.CancelFunc
-	err    error // why the reading ended; set before frames is closed
+	err    error // the reason of the end; set before frames is closed
 }
 
 func startPump(c *client) *pump {
@@ -146,7 +143,7 @@ func (p *pump) stop() {
 	}
 }
 
-// quiet returns what comes until nothing has come for a minute.
+// quiet returns the frames up to a minute without any.
 func (p *pump) quiet(t *testing.T) []received {
 	t.Helper()
 	var out []received
@@ -169,8 +166,7 @@ func shape(v any) string {
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(v))
 		for i, k := range keys {
-			// Arguments are the model's choice, and lists of counts have as many
-			// entries as there were modalities.
+			// The model chooses the arguments, and lists of counts have an entry for each modality.
 			if sub := shape(v[k]); sub != "" && k != "args" {
 				keys[i] = k + sub
 			}
@@ -187,8 +183,8 @@ func shape(v any) string {
 	return ""
 }
 
-// collapse appends a shape. A run of audio and output transcripts is one
-// entry, as is one of input transcripts; 3.8's empty messages are left out.
+// collapse appends a shape. A run of audio and output transcripts is one entry, like one of input transcripts; 3.8's
+// empty messages are left out.
 func collapse(list []string, s string) []string {
 	speech := strings.Contains(s, "inlineData") || strings.Contains(s, "outputTranscription")
 	if speech {
@@ -204,7 +200,7 @@ func collapse(list []string, s string) []string {
 	return append(list, s)
 }
 
-// differences names where two lists differ, by position and shape.
+// differences lists the differences of two lists, by position and shape.
 func differences(want, got []string) []string {
 	var out []string
 	for i := range max(len(want), len(got)) {

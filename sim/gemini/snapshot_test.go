@@ -12,14 +12,13 @@ func newTestConversation() *conversation {
 	return &conversation{origin: &origin{model: "m", ids: wire.NewIDs(1)}, dialogue: scenario.Default().NewDialogue(1)}
 }
 
-// TestASnapshotStandsStill: whatever the conversation does after a handle was issued, also
-// when it drops its oldest lines, the handle leads to what it was. Two sessions that continue
-// from one handle do not see each other's lines.
-func TestASnapshotStandsStill(t *testing.T) {
+// TestASnapshotIsImmutable: a handle leads to the state at its issue, whatever the conversation does later, even if it
+// drops its oldest lines. Two sessions that continue from one handle do not see each other's lines.
+func TestASnapshotIsImmutable(t *testing.T) {
 	c := newTestConversation()
 	c.remember("user", "first")
 	c.unanswered = append(c.unanswered, "first")
-	c.history = append(make([]scenario.Memory, 0, 8), c.history...) // with room to append in place
+	c.history = append(make([]scenario.Memory, 0, 8), c.history...) // with capacity to append without a copy
 	snap := c.snapshot()
 	for i := range 3 * maxHistory {
 		c.remember("user", fmt.Sprint("later ", i))
@@ -42,8 +41,7 @@ func TestASnapshotStandsStill(t *testing.T) {
 	}
 }
 
-// TestASnapshotKnowsItsCalls: a call is as it was at the handle's issue, open or over; calls
-// made later are unknown.
+// TestASnapshotKnowsItsCalls: a call has its state at the handle's issue, open or finished; later calls are unknown.
 func TestASnapshotKnowsItsCalls(t *testing.T) {
 	c := newTestConversation()
 	c.calls.add(&call{id: "over", name: "a", state: callCancelled})
@@ -65,7 +63,7 @@ func TestASnapshotKnowsItsCalls(t *testing.T) {
 	if r.calls.all[1] == c.calls.all[1] {
 		t.Error("the resumed session shares the call's state with the one before")
 	}
-	// Ids of the provider's form are taken for others only in sessions that were not resumed.
+	// Ids of the provider's form count as foreign only in sessions that were not resumed.
 	foreign := functionResponse{ID: "fc_1234567890123", Name: "b"}
 	if r.calls.match(foreign, false) != nil || r.calls.match(foreign, true) == nil {
 		t.Error("an id of another session is taken wrongly")

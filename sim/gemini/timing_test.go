@@ -45,7 +45,7 @@ rules:
       - say: I heard you.
 `
 
-// audioOf is the sound of frames, and the sizes of its pieces.
+// audioOf is the audio of frames, and the sizes of its pieces.
 func audioOf(t *testing.T, frames []received) (pcm []byte, sizes []int) {
 	t.Helper()
 	for _, f := range frames {
@@ -79,8 +79,8 @@ func find(frames []received, want string) received {
 	return received{}
 }
 
-// TestTurnCompleteWaitsForPlayback: audio leaves faster than it plays, and
-// turnComplete comes when a player in real time is through.
+// TestTurnCompleteWaitsForPlayback: audio is sent faster than it plays, and turnComplete follows when a player in real
+// time has finished.
 func TestTurnCompleteWaitsForPlayback(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -119,8 +119,7 @@ func TestTurnCompleteWaitsForPlayback(t *testing.T) {
 	}
 }
 
-// TestChunks: the usual length of a chunk by model, and the
-// option that overrides it.
+// TestChunks: the usual length of a chunk by model, and the option that changes it.
 func TestChunks(t *testing.T) {
 	for model, ms := range map[string]int{model25: 60, model31: 190, model38: 160} {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,8 +145,7 @@ func TestChunks(t *testing.T) {
 	})
 }
 
-// TestFirstAudioDelayIsPaidOnce: a second line of the same answer follows at
-// once.
+// TestFirstAudioDelayIsPaidOnce: a second line of the same answer follows at once.
 func TestFirstAudioDelayIsPaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := wire.Options{FirstAudioMS: 5000, Speed: -1, Scenario: mustScenario(t, `
@@ -175,7 +173,7 @@ func life(d time.Duration, o wire.Options) wire.Options {
 	return o
 }
 
-// TestLifetimes: when connections and sessions end.
+// TestLifetimes: the ends of connections and sessions.
 func TestLifetimes(t *testing.T) {
 	resumable := `"sessionResumption":{}`
 	tests := []struct {
@@ -313,8 +311,7 @@ func TestResumeWhileOpen(t *testing.T) {
 	})
 }
 
-// TestCloseEndsConnections: Close ends open connections in any state, and
-// refuses later ones.
+// TestCloseEndsConnections: Close ends open connections in any state, and refuses later ones.
 func TestCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, wire.Options{})
@@ -350,7 +347,7 @@ func TestCloseEndsConnections(t *testing.T) {
 	})
 }
 
-// TestFaultsAtConnect are those before there is a WebSocket.
+// TestFaultsAtConnect: faults before a WebSocket exists.
 func TestFaultsAtConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, wire.Options{Faults: mustFaults(t, `
@@ -390,8 +387,7 @@ faults:
 	})
 }
 
-// TestManyConnections: conversations do not disturb each other, and none is
-// left over.
+// TestManyConnections: conversations are independent, and none remains.
 func TestManyConnections(t *testing.T) {
 	const clients = 40
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (b *bench) mintStatus(key, body string) (int, string) {
 	return resp.StatusCode, out.Name + out.Error.Message
 }
 
-// enter sets up with a token; the reason is empty when it works.
+// enter connects with a token; the reason is empty on success.
 func (b *bench) enter(token, setup string) (*client, string) {
 	b.t.Helper()
 	c := b.dial(constrainedPath, http.Header{"Authorization": {"Token " + token}})
@@ -124,7 +124,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestTokenConstraints: a token's setup is stronger than the client's.
+// TestTokenConstraints: a token's setup has priority over the client's.
 func TestTokenConstraints(t *testing.T) {
 	tests := []struct {
 		name, request, setup string
@@ -204,7 +204,7 @@ func TestTokenRefusals(t *testing.T) {
 	})
 }
 
-// FuzzTokens: no request for a token breaks the reader, and what constrains a setup leaves one that can be read.
+// FuzzTokens: no request for a token breaks the reader, and any accepted constraints leave a valid setup.
 func FuzzTokens(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `{"uses":0,"expireTime":"2000-01-01T00:10:00Z"}`, `{"bidiGenerateContentSetup":{"setup":{"model":"m"}},"fieldMask":"model,a.b,,"}`,

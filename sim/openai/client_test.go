@@ -52,7 +52,7 @@ func (c *official) send(e realtime.RealtimeClientEventUnionParam) {
 	}
 }
 
-// until receives to an event of that type and returns all that came.
+// until receives up to an event of that type and returns all events.
 func (c *official) until(kind string) []realtime.RealtimeServerEventUnion {
 	c.t.Helper()
 	var all []realtime.RealtimeServerEventUnion

@@ -12,7 +12,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Whatever a client sends, the session answers or closes, and does not fall over.
+// FuzzClientEvents: the session answers any client event or closes, without a crash.
 func FuzzClientEvents(f *testing.F) {
 	f.Add(update(`"tools":[{"type":"function","name":"a","parameters":{"x":1}}],"audio":{"input":{"turn_detection":{"type":"semantic_vad"},"transcription":{"model":"whisper-1"}}}`) + "\n" + `{"type":"response.create"}`)
 	f.Add(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_audio","audio":"AAAA","transcript":"x"}]}}` + "\n" + `{"type":"response.create","response":{"conversation":"none","input":[{"type":"item_reference","id":"x"}],"max_output_tokens":3}}`)
@@ -36,7 +36,7 @@ func FuzzClientEvents(f *testing.F) {
 	})
 }
 
-// FuzzClientSecrets: no request for an ephemeral key breaks the reader, and a key that is made opens a session.
+// FuzzClientSecrets: no request for an ephemeral key breaks the reader, and an issued key opens a session.
 func FuzzClientSecrets(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `{"expires_after":{"anchor":"created_at","seconds":10},"session":{"type":"realtime","model":"gpt-realtime","instructions":"x"}}`,

@@ -9,7 +9,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestLocalHabits: what each local server sends for a session and a typed turn, and what it keeps to itself.
+// TestLocalHabits: the events that each local server sends, or omits, for a session and a typed turn.
 func TestLocalHabits(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, without string
@@ -89,7 +89,7 @@ func TestStrictServer(t *testing.T) {
 	})
 }
 
-// TestUnloadable: an error comes instead of session.created. Servers of others still need a key.
+// TestUnloadable: an error comes instead of session.created. Compatible servers still need a key.
 func TestUnloadable(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.connect("/v1/realtime?model=localai-broken")

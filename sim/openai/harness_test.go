@@ -58,15 +58,14 @@ func (e event) text(path string) string { s, _ := e.at(path).(string); return s 
 
 func (e event) num(path string) float64 { f, _ := e.at(path).(float64); return f }
 
-// received is an event and when it came.
+// received is an event and its time.
 type received struct {
 	event
 	raw  []byte
 	when time.Duration
 }
 
-// client is a test's end of a connection. A goroutine collects what comes; the
-// test looks at it when the bubble is at rest.
+// client is a test's end of a connection. A goroutine collects the events; the test reads them when the bubble is idle.
 type client struct {
 	t     *testing.T
 	ws    *websocket.Conn
@@ -180,7 +179,7 @@ func (c *client) send(events ...string) {
 
 func pass(d time.Duration) { <-time.After(d) }
 
-// take waits d and returns what came since the last take.
+// take waits d and returns the events since the last take.
 func (c *client) take(d time.Duration) []received {
 	pass(d)
 	synctest.Wait()
@@ -191,8 +190,7 @@ func (c *client) take(d time.Duration) []received {
 	return out
 }
 
-// until waits for an event of that type, a minute at most, and returns what
-// came up to it.
+// until waits for an event of that type, at most a minute, and returns the events up to it.
 func (c *client) until(kind string) []received {
 	c.t.Helper()
 	for range 6000 {
@@ -230,7 +228,7 @@ func (c *client) closed(within time.Duration) (code int, reason string) {
 	return 1006, ""
 }
 
-// over returns why the connection has ended; nil if it is open.
+// over returns the reason of the connection's end; nil if it is open.
 func (c *client) over() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +279,7 @@ func (c *client) speak(pcm []byte, paced bool) {
 	}
 }
 
-// shared is a file that lies beside the repository, or a skipped test.
+// shared is a file next to the repository; without it the test is skipped.
 func shared(t *testing.T, path string) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -24,7 +24,7 @@ rules:
     do: [{say: Noted.}]
 `
 
-// answer asks something in text and returns the words of the answer.
+// answer sends a text and returns the text of the answer.
 func (c *client) answer(text string) string {
 	c.t.Helper()
 	c.send(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"`+text+`"}]}}`,
@@ -37,8 +37,8 @@ func inText(c *client) *client {
 	return c
 }
 
-// TestMemoryOfAReplay: items that a client creates are what the model remembers, in their order,
-// calls and results included, and it does not answer or repeat what they have answered.
+// TestMemoryOfAReplay: the model remembers the items that a client creates, in their order, with calls and results, and
+// neither answers nor repeats them.
 func TestMemoryOfAReplay(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, memoryScenario)}, func(r *rig) {
 		c := inText(r.open())
@@ -70,8 +70,8 @@ func TestMemoryOfAReplay(t *testing.T) {
 	})
 }
 
-// TestMemoryOfItsOwnSession: speech is remembered as it was understood, with or without a
-// transcription; an answer that was truncated only up to what was heard.
+// TestMemoryOfItsOwnSession: the model remembers speech as it understood it, with or without a transcription, and a
+// truncated answer only up to the truncation.
 func TestMemoryOfItsOwnSession(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, memoryScenario)}, func(r *rig) {
 		c := r.open()

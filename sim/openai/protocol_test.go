@@ -53,7 +53,7 @@ func TestErrorTexts(t *testing.T) {
 			if strings.HasPrefix(frame, `{"event_id"`) && c.code != "invalid_type" && e.text("error.event_id") != "mine" {
 				t.Errorf("%s: the event id is %v", c.send, e.at("error.event_id"))
 			}
-			// The session lives on.
+			// The session continues.
 			cl.send(`{"type":"input_audio_buffer.clear"}`)
 			if got := kinds(cl.take(50 * time.Millisecond)); got != "input_audio_buffer.cleared" {
 				t.Errorf("%s: afterwards %s", c.send, got)
@@ -200,7 +200,7 @@ func TestResponses(t *testing.T) {
 		if m := e.text("error.message"); !strings.HasPrefix(m, "Conversation already has an active response in progress: resp_") || e.text("error.event_id") != "two" {
 			t.Errorf("second response: %v", e)
 		}
-		// One outside the conversation may run beside it.
+		// A response outside the conversation may run at the same time.
 		c.send(`{"type":"response.create","response":{"conversation":"none","output_modalities":["text"],"metadata":{"topic":"x"},"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"aside"}]}]}}`)
 		got := c.until(done)
 		end := got[len(got)-1].event
@@ -253,7 +253,7 @@ func TestHistory(t *testing.T) {
 		}
 		c.send(`{"type":"response.create","response":{"output_modalities":["text"]}}`)
 		if words := find(c.until(done), "response.output_text.done").text("text"); words != "Thanks [image]." {
-			t.Errorf("only what is not answered yet is answered: %q", words)
+			t.Errorf("only unanswered input is answered: %q", words)
 		}
 		c.send(`{"type":"conversation.item.delete","item_id":"m1"}`, `{"type":"conversation.item.retrieve","item_id":"m1"}`)
 		if k := kinds(c.take(50 * time.Millisecond)); k != "conversation.item.deleted error" {
@@ -282,8 +282,8 @@ func TestConversationIsBounded(t *testing.T) {
 	}
 }
 
-// TestAllConversationsTogetherAreBounded: what one has no room for is not kept in pieces,
-// and what one kept that is over is room for others.
+// TestAllConversationsTogetherAreBounded: an item without room is not stored in parts, and the end of a conversation
+// makes room for others.
 func TestAllConversationsTogetherAreBounded(t *testing.T) {
 	var held atomic.Int64
 	all := make([]*conversation, 1000)
@@ -321,8 +321,8 @@ func TestAllConversationsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// TestAudioIsKeptFromItsBeginning: what had no room once is not kept from its middle on,
-// when there is room again.
+// TestAudioIsKeptFromItsBeginning: audio dropped for lack of room is not stored from its middle on when there is room
+// again.
 func TestAudioIsKeptFromItsBeginning(t *testing.T) {
 	var held atomic.Int64
 	c, it := conversation{held: &held}, &item{}
@@ -331,12 +331,12 @@ func TestAudioIsKeptFromItsBeginning(t *testing.T) {
 		held.Store(others)
 		c.keep(it, make([]byte, 10_000))
 		if len(it.audio) > 0 || held.Load() != others {
-			t.Errorf("beside %d bytes of others, %d are kept; %d are counted", others, len(it.audio), held.Load())
+			t.Errorf("next to %d bytes of others, %d are stored; %d are counted", others, len(it.audio), held.Load())
 		}
 	}
 }
 
-func TestResponsesBesideEachOtherAreBounded(t *testing.T) {
+func TestConcurrentResponsesAreBounded(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, story), Speed: 1}, func(r *rig) {
 		c := r.open()
 		for range maxRunning + 5 {

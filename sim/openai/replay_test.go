@@ -21,8 +21,8 @@ import (
 	"voicegw/sim/wire"
 )
 
-// differences are where the simulator is allowed to differ from a recording:
-// the event type, or type and key path, and why.
+// differences are the allowed differences of the simulator from a recording: the event type, or type and key path, and
+// the reason.
 var differences = map[string]string{
 	"conversation.item.input_audio_transcription.delta":     "comes from another model beside the answer: only its own order is compared (wire facts: asynchronous)",
 	"conversation.item.input_audio_transcription.completed": "the same",
@@ -64,17 +64,17 @@ func readRecording(t *testing.T, name string) []entry {
 	return out
 }
 
-// replay drives the simulator with what a recording's client sent.
+// replay drives the simulator with the messages of a recording's client.
 type replay struct {
 	t   *testing.T
 	c   *client
 	pcm []byte
-	ids map[string]string // of the recording to those of the simulator
+	ids map[string]string // ids of the recording, to those of the simulator
 	got []received
-	saw map[string]int // events of each type that the recording has received so far
+	saw map[string]int // events of each type in the recording so far
 }
 
-// next is the next 100 ms of the user's audio, silence when it is over.
+// next is the next 100 ms of the user's audio, silence after its end.
 func (p *replay) next() string {
 	n := min(4800, len(p.pcm))
 	chunk := append(slices.Clone(p.pcm[:n]), make([]byte, 4800-n)...)
@@ -82,7 +82,7 @@ func (p *replay) next() string {
 	return base64.StdEncoding.EncodeToString(chunk)
 }
 
-// send sends a recorded frame with the simulator's ids and whole audio.
+// send sends a recorded frame with the simulator's ids and complete audio.
 func (p *replay) send(e entry) {
 	ev := e.ev
 	if ev.kind() == "input_audio_buffer.append" && len(ev.text("audio")) <= 64 {
@@ -99,7 +99,7 @@ func (p *replay) send(e entry) {
 	p.c.send(text)
 }
 
-// await waits until the simulator has sent as many of a type as the recording, two minutes at most.
+// await waits until the simulator has sent as many of a type as the recording, at most two minutes.
 func (p *replay) await(e entry) {
 	kind := e.ev.kind()
 	if strings.HasSuffix(kind, ".delta") || differences[kind] != "" {
@@ -123,7 +123,7 @@ func (p *replay) await(e entry) {
 	p.t.Fatalf("the recording has %d %s, the simulator only sent: %s", p.saw[kind], kind, kinds(p.got))
 }
 
-// pair learns which id of the recording is which of the simulator.
+// pair matches the ids of the recording with those of the simulator.
 func (p *replay) pair(a, b any) {
 	switch x := a.(type) {
 	case map[string]any:
@@ -147,8 +147,7 @@ func (p *replay) pair(a, b any) {
 	}
 }
 
-// shape is the order of the events that may not differ: deltas are collapsed,
-// audio and transcript deltas together.
+// shape is the order of the events that must be equal: deltas are collapsed, audio and transcript deltas together.
 func shape(list []event) []string {
 	var out []string
 	for _, e := range list {
@@ -204,8 +203,8 @@ func keySets(list []event) map[string]string {
 	return out
 }
 
-// The simulator, driven by the client frames of the recordings, answers with the
-// same types in the same order and with the same keys.
+// TestRecordedSessions: the simulator, driven by the client frames of the recordings, answers with the same types in the
+// same order and with the same keys.
 func TestRecordedSessions(t *testing.T) {
 	dir := shared(t, "fixtures/openai")
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
@@ -236,8 +235,7 @@ func TestRecordedSessions(t *testing.T) {
 	}
 }
 
-// play runs a recording against a simulator and returns what was recorded and
-// what was simulated, as long as the recording lasts.
+// play runs a recording against a simulator and returns the recorded and the simulated events, up to the recording's end.
 func play(t *testing.T, entries []entry, pcm []byte) (want, got []event) {
 	name, path := "gpt-realtime", "/v1/realtime"
 	for _, e := range entries {
@@ -280,7 +278,7 @@ func play(t *testing.T, entries []entry, pcm []byte) (want, got []event) {
 				if count--; count == 0 {
 					tail := got[i+1:]
 					got = slices.Clone(got[:i+1])
-					for _, e := range tail { // what comes beside the answer may be late
+					for _, e := range tail { // events that accompany the answer may be late
 						if differences[e.kind()] != "" {
 							got = append(got, e)
 						}

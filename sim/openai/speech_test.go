@@ -74,7 +74,7 @@ func TestSpeechInterruptsTheAnswer(t *testing.T) {
 			end.text("response.output.0.status") != "incomplete" {
 			t.Errorf("response.done %v", end)
 		}
-		// What was cut off: the transcript of what was sent, and usage of it.
+		// The transcript of the part that was sent, and its usage.
 		if words := end.text("response.output.0.content.0.transcript"); !strings.HasPrefix(words, "This answer") || strings.HasSuffix(words, "of it.") {
 			t.Errorf("transcript %q", words)
 		}
@@ -87,7 +87,7 @@ func TestSpeechInterruptsTheAnswer(t *testing.T) {
 	})
 }
 
-func TestSpeechDoesNotInterruptWhenTheSessionSaysSo(t *testing.T) {
+func TestInterruptResponseOff(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, story), Speed: 1}, func(r *rig) {
 		c := r.open()
 		c.send(update(`"audio":{"input":{"turn_detection":{"type":"server_vad","interrupt_response":false}}}`))
@@ -170,7 +170,7 @@ func TestAudioClockAndUsageRates(t *testing.T) {
 	pcm := wav(t, "audio/pydantic_my_name_is_marcelo_16k.wav")
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.open()
-		c.speak(pcm, false) // faster than real time: the clock is the audio's
+		c.speak(pcm, false) // faster than real time: the audio is the clock
 		got := c.until(done)
 		start := find(got, "input_audio_buffer.speech_started").num("audio_start_ms")
 		end := find(got, "input_audio_buffer.speech_stopped").num("audio_end_ms")
@@ -224,7 +224,7 @@ func TestG711(t *testing.T) {
 	}
 }
 
-func TestTruncationAtWhatWasHeard(t *testing.T) {
+func TestTruncation(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, story)}, func(r *rig) {
 		c := r.open()
 		c.send(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}}`, `{"type":"response.create"}`)
@@ -308,7 +308,7 @@ func TestTranscriptionThatFails(t *testing.T) {
 	})
 }
 
-func TestTheLinesPCMIsWhole(t *testing.T) {
+func TestPCMOfALineIsComplete(t *testing.T) {
 	bubble(t, wire.Options{Speed: -1, FirstAudioMS: -1, ChunkMS: 40}, func(r *rig) {
 		c := r.open()
 		c.send(`{"type":"response.create"}`)

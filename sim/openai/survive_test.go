@@ -13,7 +13,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestSessionLife: the option sets when sessions expire and what they say of it.
+// TestSessionLife: the option sets the expiry of sessions and the reported time.
 func TestSessionLife(t *testing.T) {
 	bubble(t, wire.Options{ConnectionLife: 20 * time.Second}, func(r *rig) {
 		c := r.connect("/v1/realtime?model=gpt-realtime", "Authorization", "Bearer sk-test")
@@ -39,8 +39,8 @@ func TestSessionLife(t *testing.T) {
 	})
 }
 
-// TestDeaf: speech is transcribed, and neither it nor text nor a result is answered; an answer
-// that has begun goes on. The utterances count.
+// TestDeaf: speech is transcribed, but speech, text and results get no answer; a running answer continues. The utterances
+// count.
 func TestDeaf(t *testing.T) {
 	scenario := script(t, `
 rules:
@@ -74,7 +74,7 @@ rules:
 	})
 }
 
-// TestAssistantAudioInHistory: the provider takes the assistant's words only as text.
+// TestAssistantAudioInHistory: the provider accepts the assistant's words only as text.
 func TestAssistantAudioInHistory(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.open()
@@ -107,10 +107,10 @@ func TestAssistantAudioInHistory(t *testing.T) {
 	})
 }
 
-// TestAFrameMeetsAnEarlierFault: a fault is injected and then a frame comes, while the simulator is
-// busy writing. Whichever of the two the loop sees first, the fault is there before the frame.
+// TestAFrameMeetsAnEarlierFault: a fault is injected and then a frame arrives, while the simulator is busy writing.
+// Whichever of the two the loop takes first, the fault applies before the frame.
 func TestAFrameMeetsAnEarlierFault(t *testing.T) {
-	for range 32 { // without an order the loop picks either, so that one round may pass by luck
+	for range 32 { // without an order the loop takes either, so one round may pass by luck
 		bubble(t, wire.Options{}, func(r *rig) {
 			ws, _, err := r.dial("/v1/realtime?model=gpt-realtime")
 			if err != nil {

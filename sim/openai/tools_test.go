@@ -38,7 +38,7 @@ func TestParallelCallsAndTheirResults(t *testing.T) {
 		if fmt.Sprint(calls) != `[get_weather({"city":"London"}) completed get_weather({"city":"Paris"}) completed]` || ids[0] == ids[1] {
 			t.Fatalf("calls %v %v", calls, ids)
 		}
-		// The server never continues without being asked.
+		// The server never continues without a request.
 		for i, id := range ids {
 			c.send(fmt.Sprintf(`{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":%q,"output":"Result %d."}}`, id, i))
 		}
@@ -55,8 +55,9 @@ func TestParallelCallsAndTheirResults(t *testing.T) {
 	})
 }
 
-// The user's words during a tool call are answered after the calls that its result leads to.
-func TestWordsDuringACallAreNotLost(t *testing.T) {
+// TestSpeechDuringACallIsAnswered: the user's words during a tool call are answered after the calls that its result
+// causes.
+func TestSpeechDuringACallIsAnswered(t *testing.T) {
 	s := script(t, `
 rules:
   - when: {text: start}
@@ -105,7 +106,8 @@ func TestToolChoice(t *testing.T) {
 	})
 }
 
-// As recorded: gpt-realtime-2.1 counts reasoning tokens in a session without tools, and limits follow.
+// TestSecondGeneration: as recorded, gpt-realtime-2.1 counts reasoning tokens in a session without tools, and limits
+// follow.
 func TestSecondGeneration(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.connect("/v1/realtime?model=gpt-realtime-2.1")
@@ -360,7 +362,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A fault may come at any event, also in the middle of a group of them.
+// TestFaultsAtEveryEvent: a fault may come at any event, also in the middle of a group of them.
 func TestFaultsAtEveryEvent(t *testing.T) {
 	for _, event := range []string{
 		"session.created", "session.updated", "conversation.item.added", "conversation.item.done", created, "response.output_item.added",
@@ -453,7 +455,7 @@ func TestTheSameSeedGivesTheSameSession(t *testing.T) {
 	}
 }
 
-// Tools of MCP servers are echoed and nothing else.
+// TestMCPTools: tools of MCP servers are echoed, and have no other effect.
 func TestMCPTools(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.open()

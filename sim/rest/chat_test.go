@@ -47,7 +47,7 @@ rules:
     do: [{say: "Before: ${history}"}]
 `
 
-// fast is a simulator that waits for nothing.
+// fast is a simulator without delays.
 func fast(t *testing.T, faults string) *Handler {
 	t.Helper()
 	return New(options(t, faults))
@@ -70,7 +70,7 @@ func options(t *testing.T, faults string) wire.Options {
 
 const path = "/v1/chat/completions"
 
-// postChat asks the handler, without a network.
+// postChat calls the handler, without a network.
 func postChat(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	if key != "" {
@@ -84,7 +84,7 @@ func postChat(h http.Handler, path, key, body string) *httptest.ResponseRecorder
 const declared = `"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}},
 	{"type":"function","function":{"name":"store"}}]`
 
-// ask posts a conversation that ends with the user's words.
+// ask posts a conversation that ends with the user's text.
 func ask(h http.Handler, said, more string) *httptest.ResponseRecorder {
 	return postChat(h, path, "sk-x", fmt.Sprintf(`{"model":"gpt-5-mini","messages":[{"role":"system","content":"Be kind."},{"role":"user","content":%q}]%s}`, said, more))
 }
@@ -102,7 +102,7 @@ func wholeAnswer(t *testing.T, w *httptest.ResponseRecorder) completion {
 	return c
 }
 
-// show writes the deltas of a stream, one per line, without the parts that are always the same.
+// show writes the deltas of a stream, one per line, without the constant parts.
 func show(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	if ct := w.Header().Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {

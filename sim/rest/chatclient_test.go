@@ -104,7 +104,7 @@ func TestOfficialClientWithoutAStream(t *testing.T) {
 	}
 }
 
-// The client waits for the given time and tries again; then it is answered.
+// TestOfficialClientRetries: the client waits for the given time and tries again; then it gets an answer.
 func TestOfficialClientRetries(t *testing.T) {
 	c, h := official(t, "faults: [{at: connect, connection: 1, do: http_error, code: 429, for: 1ms}, {at: connect, connection: 2, do: http_error, code: 503, for: 1ms}, {at: connect, connection: 3, do: drop}]",
 		option.WithMaxRetries(3))
@@ -142,7 +142,7 @@ func TestOfficialClientErrors(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stream := c.Chat.Completions.NewStreaming(ctx, params("count"))
-			for stream.Next() { // the error at the end is what counts
+			for stream.Next() { // only the error at the end counts
 			}
 			err := stream.Err()
 			var api *openaigo.Error
@@ -153,7 +153,7 @@ func TestOfficialClientErrors(t *testing.T) {
 	}
 }
 
-// A client that leaves in the middle frees the request.
+// TestOfficialClientLeaves: a client that leaves in the middle frees the request.
 func TestOfficialClientLeaves(t *testing.T) {
 	c, h := official(t, "faults: [{at: chunk, n: 2, do: delay, for: 1h}]")
 	ctx, cancel := context.WithCancel(t.Context())

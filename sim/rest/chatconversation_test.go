@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// talk is a client that keeps the conversation, as the API wants it.
+// talk is a client that stores the conversation, as the API requires.
 type talk struct {
 	t        *testing.T
 	h        http.Handler
@@ -28,7 +28,7 @@ func (k *talk) add(m any) {
 	k.messages = append(k.messages, b)
 }
 
-// answer asks for the next message and adds it.
+// answer requests the next message and adds it.
 func (k *talk) answer() choiceOut {
 	k.t.Helper()
 	b, err := json.Marshal(k.messages)
@@ -58,7 +58,7 @@ func said(c choiceOut) string {
 	return *c.Message.Content
 }
 
-// Several rounds of tools, and later turns that know of them: all of it from the messages.
+// TestRoundsOfTools: several rounds of tools, and later turns that refer to them, work with the messages alone.
 func TestRoundsOfTools(t *testing.T) {
 	k := &talk{t: t, h: fast(t, ""), more: "," + declared}
 	c := k.say("one")
@@ -139,8 +139,8 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// The newest text is answered, of parts too; a system message that comes later is heard.
-func TestWhatIsHeard(t *testing.T) {
+// TestLatestInput: the newest text is answered, also one of parts; a later system message counts.
+func TestLatestInput(t *testing.T) {
 	h := fast(t, "")
 	for messages, want := range map[string]string{
 		`{"role":"user","content":"nothing"},{"role":"user","content":[{"type":"text","text":"co"},{"type":"image_url","image_url":{"url":"https://example.com/x"}},{"type":"text","text":"count"}]}`: "a b c d e f",
@@ -154,7 +154,7 @@ func TestWhatIsHeard(t *testing.T) {
 	}
 }
 
-// The same seed gives the same ids, another one others.
+// TestIDsFollowTheSeed: the same seed gives the same ids, another one others.
 func TestIDsFollowTheSeed(t *testing.T) {
 	ids := func(seed uint64) string {
 		o := options(t, "")
@@ -186,7 +186,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// How long things take: the first word, the words, waits and faults.
+// TestPace: the times of the first word, the words, waits and faults.
 func TestPace(t *testing.T) {
 	took := func(faults, text string, speed float64) time.Duration {
 		o := options(t, faults)
@@ -220,7 +220,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// Data that becomes due during a silence is lost.
+// TestSilenceLosesWords: data that becomes due during a silence is lost.
 func TestSilenceLosesWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, "faults: [{at: chunk, n: 2, do: silence, for: 40ms}]")
@@ -234,7 +234,7 @@ func TestSilenceLosesWords(t *testing.T) {
 	})
 }
 
-// A client that leaves and a server that ends leave nothing behind.
+// TestEndsOfARequest: a client that leaves and a server that ends leave no goroutine.
 func TestEndsOfARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, "faults: [{at: chunk, n: 2, do: silence}, {at: chunk, n: 3, do: delay, for: 1h}]")

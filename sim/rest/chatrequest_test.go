@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What the provider refuses is refused, in its words and with its keys.
+// TestChatRefusals: the simulator refuses the same requests as the provider, with its texts and keys.
 func TestChatRefusals(t *testing.T) {
 	h := fast(t, "")
 	messages := `"messages":[{"role":"user","content":"hi"}]`
@@ -120,7 +120,7 @@ func TestKeysMethodsAndModels(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s", c.path, c.key, c.body, w.Code, w.Body)
 		}
 		if strings.Contains(w.Body.String(), "sk-invalid-1") {
-			t.Errorf("the key stands in %s", w.Body)
+			t.Errorf("the key is in %s", w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
@@ -130,7 +130,7 @@ func TestKeysMethodsAndModels(t *testing.T) {
 	}
 }
 
-// Whatever a request holds, it is answered or refused, and the answer is JSON.
+// FuzzChatRequest: any request is answered or refused, and the answer is JSON.
 func FuzzChatRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"gpt-5","messages":[{"role":"user","content":"parallel"}],` + declared + `}`,
@@ -152,7 +152,7 @@ func FuzzChatRequest(f *testing.F) {
 			return
 		}
 		if r.choices() > 4 {
-			return // slow, and no different
+			return // slow, with the same result
 		}
 		w := postChat(New(o), path, "k", string(body))
 		if w.Code == http.StatusOK && !r.Stream && !json.Valid(w.Body.Bytes()) {

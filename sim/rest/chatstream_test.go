@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The order and the keys of chunks are those of the provider.
+// TestStream: the order and the keys of chunks are those of the provider.
 func TestStream(t *testing.T) {
 	for _, c := range []struct{ name, said, more, want string }{
 		{"text", "count", ``, `
@@ -96,7 +96,7 @@ error {"message":"The server had an error while processing your request. Sorry a
 	}
 }
 
-// Faults of the script at the places of a stream.
+// TestFaultsOfAStream: faults of the script at each place of a stream.
 func TestFaultsOfAStream(t *testing.T) {
 	for _, c := range []struct{ name, faults, want string }{
 		{"malformed", `{at: event, event: chat.completion.chunk, do: malformed}`, "data: {\"id\":\"chatcmpl-"},
@@ -124,7 +124,7 @@ func TestFaultsOfCalls(t *testing.T) {
 	}
 }
 
-// A refusal by a fault is a plain answer, with the time to come again.
+// TestFaultsBeforeTheAnswer: a refusal by a fault is a plain answer, with the time to retry.
 func TestFaultsBeforeTheAnswer(t *testing.T) {
 	h := fast(t, "faults: [{at: connect, api: chat, connection: 2, do: http_error, code: 429, for: 700ms}, {at: setup, api: images, do: drop}]")
 	w := ask(h, "overload", "")

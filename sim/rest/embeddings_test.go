@@ -36,7 +36,7 @@ func cosine(a, b []float32) float64 {
 	return sum
 }
 
-// Texts about one thing are nearer than texts about two, in vectors of every length.
+// TestMeaning: texts about one subject are closer than texts about two, in vectors of every length.
 func TestMeaning(t *testing.T) {
 	for _, d := range []int{64, 256, 1536, 3072} {
 		v := func(text string) []float32 { return Vector(text, d) }
@@ -60,7 +60,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// The beginning of a long vector is the short one, but for its length.
+// TestShortening: the beginning of a long vector is the short one, except for its length.
 func TestShortening(t *testing.T) {
 	long, short := Vector("music festival on the beach", 1536), Vector("music festival on the beach", 256)
 	if got := cosine(long[:256], short) / math.Sqrt(cosine(long[:256], long[:256])); got < 0.9999 {
@@ -108,7 +108,7 @@ func TestEmbeddingsRefusals(t *testing.T) {
 	}
 }
 
-// The official client reads floats, base64 and tokens.
+// TestOfficialClient: the official client reads floats, base64 and tokens.
 func TestOfficialClient(t *testing.T) {
 	faults, err := fault.Parse("f", []byte("faults: [{at: connect, api: embeddings, connection: 1, do: http_error, code: 500, for: 1ms}]"))
 	if err != nil {

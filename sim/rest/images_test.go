@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // to decode what was drawn
+	_ "image/jpeg" // to decode the images
 	"image/png"
 	"net/http"
 	"net/http/httptest"
@@ -273,7 +273,7 @@ func TestImageRefusals(t *testing.T) {
 	}
 }
 
-// A fault of a request is its provider's error.
+// TestFaults: a fault of a request is its provider's error.
 func TestFaults(t *testing.T) {
 	s, err := fault.Parse("f", []byte("faults: [{at: chunk, n: 2, do: quota}]"))
 	if err != nil {

@@ -51,7 +51,7 @@ func TestKeysOfRequests(t *testing.T) {
 	}
 }
 
-// endless is a body without an end.
+// endless is an endless body.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
@@ -82,7 +82,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// A cut is an aborted handler to net/http; the exchange still leaves the group.
+// TestDropCutsTheConnection: a cut is an aborted handler for net/http; the exchange still leaves the group.
 func TestDropCutsTheConnection(t *testing.T) {
 	for _, kind := range []string{"drop", "close", "expire"} {
 		s, err := fault.Parse("f", []byte("faults: [{at: setup, do: "+kind+"}]"))

@@ -13,7 +13,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestSpeech: the endpoint says any text in WAV or PCM, and refuses what OpenAI refuses.
+// TestSpeech: the endpoint speaks any text in WAV or PCM, and refuses the requests that OpenAI refuses.
 func TestSpeech(t *testing.T) {
 	h := New(wire.Options{Seed: 1})
 	ask := func(path, body string) *http.Response {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestVersions: each version is that of the APIs that were asked for, as a whole.
+// TestVersions: a version is that of all requested APIs.
 func TestVersions(t *testing.T) {
 	google := regexp.MustCompile("^" + Versions(GeminiAPI) + "$")
 	both := regexp.MustCompile("^" + Versions(GeminiAPI, VertexAI) + "$")

@@ -74,7 +74,7 @@ func TestATruthIsSaid(t *testing.T) {
 	}
 }
 
-// TestResultsByPath: a template takes a part of a result, or nothing if it is missing.
+// TestResultsByPath: a template takes a part of a result, or an empty text if it is missing.
 func TestResultsByPath(t *testing.T) {
 	result := map[string]any{"items": []any{map[string]any{"name": "tea", "price": 2.5}}, "none": nil, "ok": true}
 	for path, found := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBuiltinToolsAreSpokenInSentences covers none, one, many and an error for each of the gateway's own tools, in a
-// plain and a wrapped envelope.
+// TestBuiltinToolsAreSpokenInSentences: none, one, many and an error for each of the gateway's own tools, in a plain and
+// a wrapped envelope.
 func TestBuiltinToolsAreSpokenInSentences(t *testing.T) {
 	for _, tt := range []struct{ tool, data, want string }{
 		{"kb_search", `{"results":[],"query_time_ms":3}`, "I found no record."},

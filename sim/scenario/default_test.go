@@ -17,7 +17,7 @@ func tools(names ...string) Context {
 	return c
 }
 
-// The text agent's examples in the built-in scenario.
+// TestDefaultCallsTheToolsOfATextAgent: the text agent's examples in the built-in scenario.
 func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 	all := tools("kb_search", "start_voice_session", "calendar_get_availability", "calendar_create_event", "image_generate", "extract_contacts")
 	for _, c := range []struct{ said, want string }{
@@ -89,7 +89,7 @@ func TestAQuestionChangesNothing(t *testing.T) {
 		"heard "+said, `call calendar_create_event {"end_time":"2026-12-01T13:00:00","start_time":"2026-12-01T12:00:00","title":"Lunch"}`)
 }
 
-// A conversation after a handoff is answered as if its request had just been made.
+// TestDefaultTakesAConversationOver: a conversation after a handoff is answered as if its request had just been made.
 func TestDefaultTakesAConversationOver(t *testing.T) {
 	d := Default().NewDialogue(1)
 	text := "[voicegw:br5ln9h4grz7] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" +
@@ -102,7 +102,7 @@ func TestDefaultTakesAConversationOver(t *testing.T) {
 		"say We talked about this. You said: Tell me about the robotics lab. I said: About the robotics lab: I found one record: Robotics. It is on the second floor.")
 }
 
-// The model does not claim actions that it did not carry out.
+// TestDefaultAsksForConfirmation: the model does not claim actions that it did not carry out.
 func TestDefaultAsksForConfirmation(t *testing.T) {
 	c := tools("calendar_create_event")
 	d := Default().NewDialogue(1)
@@ -133,7 +133,7 @@ rules:
     do: [{treat_as: "${text} loop"}]
 `
 
-// A dialogue with a replayed past continues like the original.
+// TestReplay: a dialogue with a replayed past continues like the original.
 func TestReplay(t *testing.T) {
 	c := tools("find")
 	s := mustParse(t, replayed)
@@ -161,7 +161,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// Other programs' calls do not count as the script's.
+// TestReplayOfOtherCalls: calls of other programs do not count as the script's.
 func TestReplayOfOtherCalls(t *testing.T) {
 	c := tools("find", "other")
 	d := mustParse(t, replayed).NewDialogue(3)
@@ -204,9 +204,9 @@ func TestProblemsOfPromptsAndTreatAs(t *testing.T) {
 	}
 }
 
-// TestDefaultTakesAnAnswerInWords: a spoken approval works if the gateway offers confirm_action; otherwise the user
-// is referred to the buttons.
-func TestDefaultTakesAnAnswerInWords(t *testing.T) {
+// TestDefaultTakesASpokenAnswer: a spoken approval works if the gateway offers confirm_action; otherwise the user is
+// referred to the buttons.
+func TestDefaultTakesASpokenAnswer(t *testing.T) {
 	asked := []Result{{"calendar_create_event", `{"error":{"details":{"reference":"cr_7"},"message":"ask","type":"CONFIRMATION_REQUIRED"},"ok":false}`}}
 	const book = "Book a review on 2026-12-01 from 10:00 to 11:00"
 	for word, approved := range map[string]string{"Yes, please.": "true", "ok": "true", "No!": "false", "Don't": "false"} {

@@ -232,7 +232,7 @@ func TestContinue(t *testing.T) {
 	want(t, d.Continue(Context{}), "say There is nothing new to answer. I said: You are welcome.")
 }
 
-// The built-in scenario answers every input audibly.
+// TestDefaultAlwaysAnswers: the built-in scenario gives a spoken answer to every input.
 func TestDefaultAlwaysAnswers(t *testing.T) {
 	full := Context{Tools: []Tool{{Name: "kb_search"}, {Name: "kb_get"}, {Name: "end_voice_session"}}}
 	for _, c := range []Context{{}, full} {
@@ -257,8 +257,8 @@ func TestDefaultAlwaysAnswers(t *testing.T) {
 	}
 }
 
-// TestCloneGoesOn: a clone makes the same choices independently; New has no memory.
-func TestCloneGoesOn(t *testing.T) {
+// TestClone: a clone makes the same choices independently; New has no memory.
+func TestClone(t *testing.T) {
 	s := mustParse(t, `
 rules:
   - when: {text: keep (\w+)}
@@ -279,10 +279,10 @@ rules:
 			t.Fatalf("seed %d: the clone says %s, the dialogue %s", seed, b, a)
 		}
 		if got := ask(later, "word"); !strings.Contains(got, "It is blue.") {
-			t.Fatalf("the clone knows what came later: %s", got)
+			t.Fatalf("the clone has later input: %s", got)
 		}
 		if got := ask(d.New(), "word"); !strings.Contains(got, "It is .") {
-			t.Fatalf("another conversation knows this one: %s", got)
+			t.Fatalf("another conversation has this one's input: %s", got)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatTheModelKnows covers rules about memory for each kind of input.
-func TestWhatTheModelKnows(t *testing.T) {
+// TestRulesAboutMemory: rules about memory for each kind of input.
+func TestRulesAboutMemory(t *testing.T) {
 	s := mustParse(t, `
 rules:
   - when: {text: colour, remembers: '^user: .*colour is (?P<colour>\w+)', forgot: ['secret', '^system: ']}

@@ -131,7 +131,7 @@ func TestInvalidFiles(t *testing.T) {
 
 const strictMax = 1 << 20
 
-func TestLinesThatMayVary(t *testing.T) {
+func TestVariableLines(t *testing.T) {
 	s := mustParse(t, `{rules: [{when: {text: any}, do: [{say: [one, two, three, four]}]}]}`)
 	seen := map[string]bool{}
 	for seed := range uint64(50) {
@@ -153,7 +153,7 @@ func TestArgumentsTakeTheDeclaredTypes(t *testing.T) {
 	want(t, s.NewDialogue(1).Hear(typed("7 nine true"), Context{}), "heard 7 nine true", `call f {"b":"true","list":["7"],"n":"7","s":"7","x":"nine"}`)
 }
 
-func TestTimesOfAUtteranceInWords(t *testing.T) {
+func TestUtteranceTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "less than a second", time.Second: "one second", 1400 * time.Millisecond: "one second",
 		11 * time.Second: "eleven seconds", 20 * time.Second: "twenty seconds", 42 * time.Second: "forty-two seconds", 5 * time.Minute: "300 seconds",
@@ -185,7 +185,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The built-in behaviour parses untrusted text, schemas and results.
+// FuzzAuto: the built-in behaviour parses untrusted text, schemas and results.
 func FuzzAuto(f *testing.F) {
 	f.Add("What is the weather in London and Paris?", string(weather.Parameters), "Always call get_weather.", `{"ok":false,"error":{"type":"X"}}`)
 	f.Add(`note "steady" 5 at 10:30 on 2026-01-01`, `{"type":"OBJECT","properties":{"a":{"anyOf":[{"type":"null"},{"type":"integer"}]},"b":{"type":"array"},"c":{"enum":[]}},"required":["a","b","c"]}`, "", `[[[[["x"]]]]]`)

@@ -112,7 +112,7 @@ func TestWordsAloneAndAllAtOnce(t *testing.T) {
 	}
 }
 
-// The times are exact when the owner waits with an ordinary timer under a fake clock.
+// TestOwnersTimer: the times are exact when the owner waits with an ordinary timer under a fake clock.
 func TestOwnersTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewDelivery(line(10_000, "x"), DeliveryOptions{Speed: 5})

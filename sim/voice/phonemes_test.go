@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// phonemes returns how text is pronounced: ARPAbet with stress digits, words separated
-// by " | ", pauses by " , ", " . ", " ? " or " ! ".
+// phonemes returns the pronunciation of text: ARPAbet with stress digits, words separated by " | ", pauses by " , ", " .
+// ", " ? " or " ! ".
 func phonemes(text string) string {
 	_, words := prepare(text)
 	var b strings.Builder
@@ -104,7 +104,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Every rule and entry loads, and each entry of the lexicon can be said.
+// TestTablesLoad: every rule and entry loads, and each entry of the lexicon can be spoken.
 func TestTablesLoad(t *testing.T) {
 	n := 0
 	for _, r := range rules() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// render makes the sound of bare phones at synthRate.
+// render makes the audio of bare phones at synthRate.
 func render(phones string, ms float64) []float64 {
 	segs := []segment{{ph: phSil, dur: 40}}
 	for _, s := range mustSounds(phones) {
@@ -37,7 +37,7 @@ func energy(s []float64, from, to float64) float64 {
 	return sum
 }
 
-// at cuts the stretch from a to b ms out of s.
+// at cuts the part from a to b ms out of s.
 func at(s []float64, a, b int) []float64 { return s[a*synthRate/1000 : b*synthRate/1000] }
 
 func TestFricativesAreWhereTheyBelong(t *testing.T) {

@@ -81,7 +81,7 @@ func checkWords(t *testing.T, text string, rate int, u Utterance) {
 	}
 }
 
-// length is how long the audio is at a rate.
+// length is the duration of the audio at a rate.
 func length(u Utterance, rate int) time.Duration {
 	return time.Duration(len(u.PCM)/2) * time.Second / time.Duration(rate)
 }
@@ -130,7 +130,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// A step at the edge of a stop or of the whole would be heard as a click.
+// TestNoClicks: a step at the edge of a stop or of the whole would be audible as a click.
 func TestNoClicks(t *testing.T) {
 	s := samplesOf(New(Options{Rate: 48000}).Speak(pangram).PCM)
 	if math.Abs(s[0]) > 0.001 || math.Abs(s[len(s)-1]) > 0.003 {
@@ -160,7 +160,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// About 165 words a minute: pauses included, within a fifth.
+// TestSpeed: about 165 words a minute, including pauses, within a fifth.
 func TestSpeed(t *testing.T) {
 	text := "The weather in London will be cold and windy tomorrow and the train to the station leaves at half past nine in the morning"
 	u := New(Options{}).Speak(text)

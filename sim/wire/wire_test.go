@@ -89,7 +89,7 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// serve runs handle on one connection whose client is in the test's hands.
+// serve runs handle on one connection, with the client controlled by the test.
 func serve(t *testing.T, o ConnOptions, handle func(*Conn), client func(*websocket.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func serve(t *testing.T, o ConnOptions, handle func(*Conn), client func(*websock
 	})
 }
 
-// loop is an owner that does nothing but listen.
+// loop is an owner that only reads.
 func loop(c *Conn) {
 	for !c.Closed() {
 		select {
@@ -193,7 +193,7 @@ func TestTheServerEndsAConnection(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsIsBounded(t *testing.T) {
+func TestPendingFramesAreBounded(t *testing.T) {
 	s, err := fault.Parse("f", []byte(`{faults: [{at: setup, do: delay, for: 1h}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -252,8 +252,8 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 	}
 }
 
-// TestInject: a fault of another goroutine is committed at once, also where nothing else is
-// due, and one of a tool call at the next call alone.
+// TestInject: a fault of another goroutine is applied at once, also if nothing else is due, and one of a tool call only
+// at the next call.
 func TestInject(t *testing.T) {
 	stats := &Stats{}
 	serve(t, ConnOptions{Stats: stats}, func(c *Conn) {
@@ -295,8 +295,7 @@ func TestInject(t *testing.T) {
 	}
 }
 
-// TestInjectWhileTheOwnerIsBusy: whatever the owner does with its timer meanwhile, what was
-// injected is due at once.
+// TestInjectWhileTheOwnerIsBusy: an injected fault is due at once, however the owner uses its timer at the time.
 func TestInjectWhileTheOwnerIsBusy(t *testing.T) {
 	serve(t, ConnOptions{}, func(c *Conn) {
 		if err := c.Inject(fault.Action{Kind: fault.GoAway}); err != nil {
@@ -314,8 +313,7 @@ func TestInjectWhileTheOwnerIsBusy(t *testing.T) {
 	}, func(ws *websocket.Conn) { _, _, _ = ws.Read(context.Background()) })
 }
 
-// TestInjectedFaultsAreBounded: those of a connection that commits none, and of one that is
-// over.
+// TestInjectedFaultsAreBounded: those of a connection that applies none, and of one that is over.
 func TestInjectedFaultsAreBounded(t *testing.T) {
 	serve(t, ConnOptions{}, func(c *Conn) {
 		for n := range maxInjected + 1 {
