@@ -33,8 +33,7 @@ func TestBase64AgreesWithStandardLibrary(t *testing.T) {
 	}
 }
 
-// reference decodes with the standard library what AppendFromBase64 promises
-// to accept.
+// reference decodes with the standard library the input that AppendFromBase64 must accept.
 func reference(src []byte) ([]byte, error) {
 	if bytes.ContainsAny(src, "\r\n") {
 		return nil, errors.New("line break")
@@ -136,7 +135,7 @@ func TestBase64DoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The decoder's yardsticks are a plain copy and the standard library.
+// BenchmarkBase64 compares the decoder with a plain copy and the standard library.
 func BenchmarkBase64(b *testing.B) {
 	for _, size := range []int{960, 4800} {
 		raw := random(size, 1)

@@ -16,7 +16,7 @@ import (
 
 var detectorRates = []int{8000, 11025, 16000, 24000, 48000}
 
-// hear runs a whole signal through a new Detector in frames of 20 ms.
+// hear runs a complete signal through a new Detector in frames of 20 ms.
 func hear(opt audio.DetectorOptions, pcm []byte) []audio.Activity {
 	return hearCut(opt, pcm, blocks20(opt.Rate))
 }
@@ -32,7 +32,7 @@ func hearCut(opt audio.DetectorOptions, pcm []byte, next func() int) []audio.Act
 	return all
 }
 
-// scaled changes the level of pcm so that its rms becomes dBFS.
+// scaled changes the level of pcm to an rms of dBFS.
 func scaled(pcm []byte, dBFS float64) []byte {
 	rms, _ := testutil.Level(pcm)
 	gain := math.Pow(10, (dBFS-rms)/20)
@@ -44,8 +44,7 @@ func scaled(pcm []byte, dBFS float64) []byte {
 	return out
 }
 
-// checkUtterance wants exactly one utterance from start to end, in ms, decided
-// within 80 ms.
+// checkUtterance wants exactly one utterance from start to end, in ms, each decided within 80 ms.
 func checkUtterance(t *testing.T, got []audio.Activity, start, end int64) {
 	t.Helper()
 	if len(got) != 2 || !got[0].Started || got[1].Started {
@@ -103,8 +102,7 @@ func hum(rate int, d time.Duration) []byte {
 		testutil.Tone(rate, 150, -38, d), testutil.Tone(rate, 250, -50, d))
 }
 
-// knock is a resonating box of wood: a hard onset that dies away by 60 dB in
-// decay.
+// knock is a resonating box of wood: a hard onset that decays by 60 dB in decay.
 func knock(rate int, decay time.Duration, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	var out []byte
@@ -137,7 +135,7 @@ func brown(rate int, dBFS float64, d time.Duration) []byte {
 	return scaled(out, dBFS)
 }
 
-func TestDetectorIgnoresWhatIsNoSpeech(t *testing.T) {
+func TestDetectorIgnoresOtherSounds(t *testing.T) {
 	for _, rate := range detectorRates {
 		quiet := testutil.Silence(rate, time.Second)
 		k := knock(rate, 150*time.Millisecond, 3)
@@ -186,8 +184,7 @@ func TestDetectorIsIndependentOfCuts(t *testing.T) {
 	}
 }
 
-// A pause within a sentence is not its end, and a click in it does not prolong
-// it.
+// TestDetectorSilence: a pause within a sentence is not its end, and a click in it does not prolong it.
 func TestDetectorSilence(t *testing.T) {
 	const rate = 16000
 	a, b := testutil.SpeechLike(rate, time.Second, 1), testutil.SpeechLike(rate, time.Second, 2)
@@ -212,7 +209,7 @@ func TestDetectorSilence(t *testing.T) {
 	}
 }
 
-// A long vowel is not the background, however long.
+// TestDetectorKeepsHearingALongVowel: a long vowel does not become the background, however long it is.
 func TestDetectorKeepsHearingALongVowel(t *testing.T) {
 	const rate = 16000
 	vowel := testutil.Mix(testutil.Tone(rate, 150, -20, 6*time.Second), testutil.Tone(rate, 300, -16, 6*time.Second),
@@ -221,8 +218,8 @@ func TestDetectorKeepsHearingALongVowel(t *testing.T) {
 	checkUtterance(t, hear(audio.DetectorOptions{Rate: rate}, slices.Concat(quiet, vowel, quiet)), 1000, 7000)
 }
 
-// After speech in a loud place the end must be heard as well.
-func TestDetectorHearsTheEndWhenNoiseSetsIn(t *testing.T) {
+// TestDetectorFindsTheEndInNoise: after speech in a noisy place the end is found as well.
+func TestDetectorFindsTheEndInNoise(t *testing.T) {
 	const rate = 16000
 	pcm := slices.Concat(testutil.Silence(rate, time.Second), testutil.Mix(testutil.SpeechLike(rate, time.Second, 1),
 		testutil.Noise(rate, -50, 6*time.Second, 1)))
@@ -349,8 +346,8 @@ func BenchmarkDetector(b *testing.B) {
 	}
 }
 
-// TestDetectorDecidesAsTheReference holds every decision against those of a plain
-// implementation, for generated audio of all kinds.
+// TestDetectorDecidesAsTheReference compares every decision with a plain implementation, for generated audio of all
+// kinds.
 func TestDetectorDecidesAsTheReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 21))
 	for _, rate := range append(detectorRates, 44100) {
@@ -365,7 +362,7 @@ func TestDetectorDecidesAsTheReference(t *testing.T) {
 			}
 			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 			pcm := slices.Concat(parts...)
-			if i%2 == 0 { // in a room that is not quiet
+			if i%2 == 0 { // in a room with some noise
 				pcm = testutil.Mix(pcm, testutil.Noise(rate, -75+25*rng.Float64(), 8*time.Second, seed))
 			}
 			opt := audio.DetectorOptions{Rate: rate, SilenceMS: 100 + rng.IntN(600), MinSpeechMS: 20 + rng.IntN(100), Threshold: 0.2 + 0.6*rng.Float64(), SustainMS: 400 * rng.IntN(2)}

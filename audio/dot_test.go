@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The same audio must come out on every platform: the vector code and the
-// portable code agree bit by bit.
+// TestDotAgreesWithPortableCode: the audio is the same on every platform: the vector code and the portable code agree bit
+// by bit.
 func TestDotAgreesWithPortableCode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := 0; n <= 512; n += tapAlign {
@@ -24,8 +24,8 @@ func TestDotAgreesWithPortableCode(t *testing.T) {
 	}
 }
 
-// TestFourSamplesAgreeWithPortableCode as one does, with vectors of eight and without, at
-// full scale and beyond.
+// TestFourSamplesAgreeWithPortableCode: four samples at once are as four single ones, with vectors of eight and without,
+// at full scale and beyond.
 func TestFourSamplesAgreeWithPortableCode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for n := 0; n <= 256; n += tapAlign {
@@ -64,7 +64,7 @@ func TestFourSamplesAgreeWithPortableCode(t *testing.T) {
 	}
 }
 
-// A cache that outside input can fill without end would be a leak.
+// TestFilterCacheIsBounded: the cache is limited, whatever rates are requested from outside.
 func TestFilterCacheIsBounded(t *testing.T) {
 	c := filterCache{entries: map[ratio]*filterEntry{}}
 	for i := range 3 * maxFilters {

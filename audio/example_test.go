@@ -9,7 +9,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// A microphone at 48 kHz for a model that hears 16 kHz.
+// A microphone at 48 kHz for a model with 16 kHz input.
 func ExampleResampler() {
 	r, err := audio.NewResampler(48000, 16000)
 	if err != nil {

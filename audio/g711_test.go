@@ -31,8 +31,8 @@ func appendAll(dst []byte, samples []int) []byte {
 	return dst
 }
 
-// The decoder output values of G.711, tables 1 and 2: the tables count in 13
-// and 14 bits, a 16-bit sample is 8 and 4 times as large.
+// TestG711ReferenceValues: the decoder output values of G.711, tables 1 and 2. The tables count in 13 and 14 bits; a
+// 16-bit sample is 8 and 4 times as large.
 func TestG711ReferenceValues(t *testing.T) {
 	for _, c := range []struct {
 		law   g711
@@ -58,10 +58,9 @@ func TestG711ReferenceValues(t *testing.T) {
 	}
 }
 
-// The decision values of both tables are half a step around each value, so no
-// sample may be further from its value than that, except those above the last
-// decision value. (The values at the boundary of two segments are not in the middle:
-// the nearest value is not always the right one.)
+// TestG711StaysWithinHalfAStep: the decision values of both tables are half a step around each value, so no sample may be
+// further from its value than that, except those above the last decision value. (The values at the boundary of two
+// segments are not in the middle: the nearest value is not always the right one.)
 func TestG711StaysWithinHalfAStep(t *testing.T) {
 	for law, largest := range map[*g711]int{&ulaw: 4 * 8031, &alaw: 8 * 4032} {
 		for s := math.MinInt16; s <= math.MaxInt16; s++ {
@@ -84,7 +83,7 @@ func TestG711StaysWithinHalfAStep(t *testing.T) {
 	}
 }
 
-// G.711 is specified to give about 37 dB for a sine over a wide range.
+// TestG711SignalToNoise: G.711 is specified to give about 37 dB for a sine over a wide range.
 func TestG711SignalToNoise(t *testing.T) {
 	for _, law := range []g711{ulaw, alaw} {
 		for _, level := range []float64{-3, -10, -20, -30} {
@@ -99,7 +98,7 @@ func TestG711SignalToNoise(t *testing.T) {
 func TestG711Appends(t *testing.T) {
 	for _, law := range []g711{ulaw, alaw} {
 		pcm := testutil.Noise(8000, -10, 20*time.Millisecond, 1)
-		coded := law.encode([]byte{1, 2}, append(pcm, 9)) // half a sample more
+		coded := law.encode([]byte{1, 2}, append(pcm, 9)) // and half a sample
 		if len(coded) != 2+160 || coded[0] != 1 || coded[1] != 2 {
 			t.Errorf("%s: %d bytes, want the 2 before and 160", law.name, len(coded))
 		}

@@ -9,23 +9,21 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// snrOf returns how far the sine of hz in pcm is above everything else in it, in dB: the sine
-// of any amplitude and phase that fits best is subtracted, and so is a constant; the rest is
-// noise, distortion and aliases.
+// snrOf returns the level of the sine of hz in pcm above the rest of pcm, in dB: the best-fitting sine of any amplitude
+// and phase and a constant are subtracted; the rest is noise, distortion and aliases.
 func snrOf(pcm []byte, rate int, hz float64) float64 {
 	signal, rest := fitSine(pcm, rate, hz)
 	return 10 * math.Log10(signal/max(rest, 1e-12))
 }
 
-// toneLevelOf returns the level of the sine of hz in pcm, in dBFS as
-// audiotest.Tone uses it.
+// toneLevelOf returns the level of the sine of hz in pcm, in the dBFS of audiotest.Tone.
 func toneLevelOf(pcm []byte, rate int, hz float64) float64 {
 	signal, _ := fitSine(pcm, rate, hz)
 	return 10 * math.Log10(max(2*signal, 1e-12)/(32767*32767))
 }
 
-// levelOf returns the rms of pcm without its mean, in dB relative to the rms of
-// a full-scale sine: the level of the tone with the same power.
+// levelOf returns the rms of pcm without its mean, in dB relative to the rms of a full-scale sine: the level of the tone
+// with the same power.
 func levelOf(pcm []byte) float64 {
 	n := len(pcm) / 2
 	sum, square := 0.0, 0.0
@@ -96,7 +94,7 @@ func near(t *testing.T, what string, got, want, slack float64) {
 	}
 }
 
-// The measures must be right on signals whose answer is known.
+// TestMeasures: the measures are right on signals with a known answer.
 func TestMeasures(t *testing.T) {
 	const rate = 16000
 	tone := testutil.Tone(rate, 997, -20, time.Second)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// biquad is a second order section in transposed direct form II, as a textbook has it.
+// biquad is a textbook second order section in transposed direct form II.
 type biquad struct {
 	b0, b1, b2, a1, a2 float64
 	z1, z2             float64
@@ -40,8 +40,8 @@ func (f *referenceFilter) next(sample int16) float64 {
 	return f[1].next(f[0].next(float64(sample) / 32768))
 }
 
-// ReferenceHear is what a Detector decides, with everything measured in the plainest way: the
-// filter sample by sample, and the pitch by the whole correlation at each lag. It is slow.
+// ReferenceHear returns the decisions of a Detector with the plainest measurements: the filter sample by sample, and the
+// pitch by the whole correlation at each lag. It is slow.
 func ReferenceHear(opt DetectorOptions, pcm []byte) (all []Activity) {
 	d := NewDetector(opt)
 	filter := newReferenceFilter(d.opt.Rate)
@@ -86,15 +86,15 @@ func referencePitched(span []float64) bool {
 	return false
 }
 
-// TestHighPassAgreesWithSections holds the filter, in blocks and sample by sample, against two
-// sections one after another, with hum and direct current in what it filters.
+// TestHighPassAgreesWithSections compares the filter, in blocks and sample by sample, with two sections one after
+// another, on signals with hum and direct current.
 func TestHighPassAgreesWithSections(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, rate := range []int{minRate, 11025, 16000, 24000, 44100, 48000, maxRate} {
 		whole, gain := newHighPass(rate, highPassHz)
 		single := whole
 		reference := newReferenceFilter(rate)
-		// The poles lie closer together the higher the rate is, and cost digits.
+		// The poles are closer together at a higher rate, and cost digits.
 		slack := 1e-6
 		if rate > 48000 {
 			slack = 1e-4 // of the energy: 0.0005 dB

@@ -20,7 +20,7 @@ var clientPairs = [][2]int{
 	{24000, 8000}, {24000, 48000},
 }
 
-// otherPairs must work as well: recordings and what providers may bring.
+// otherPairs must work as well: those of recordings and of providers.
 var otherPairs = [][2]int{
 	{11025, 8000}, {11025, 16000}, {11025, 24000}, {11025, 48000}, {22050, 8000}, {22050, 16000}, {22050, 24000}, {22050, 48000},
 	{32000, 8000}, {32000, 16000}, {32000, 24000}, {32000, 48000}, {44100, 8000}, {44100, 48000}, {48000, 8000}, {16000, 8000},
@@ -36,7 +36,7 @@ func resampler(tb testing.TB, in, out int) *audio.Resampler {
 	return r
 }
 
-// convert resamples pcm in blocks whose sizes, in samples, next says.
+// convert resamples pcm in blocks with the sizes, in samples, of next.
 func convert(tb testing.TB, in, out int, pcm []byte, next func() int) []byte {
 	tb.Helper()
 	r := resampler(tb, in, out)
@@ -60,8 +60,8 @@ func convert(tb testing.TB, in, out int, pcm []byte, next func() int) []byte {
 // blocks20 cuts into frames of 20 ms.
 func blocks20(rate int) func() int { return func() int { return rate / 50 } }
 
-// steady is a signal without its first and last tenth of a second, where a
-// tone that begins at full level is more than one tone.
+// steady is a signal without its first and last tenth of a second, in which a tone that begins at full level has other
+// frequencies too.
 func steady(rate int, pcm []byte) []byte {
 	edge := rate / 10 * audio.BytesPerSample
 	return pcm[edge : len(pcm)-edge]
@@ -101,9 +101,8 @@ func TestResampleQuality(t *testing.T) {
 	}
 }
 
-// Images are what upsampling adds above the input's Nyquist frequency. They
-// count as noise in the SNR; here is the worst place for them, the edge of the
-// band.
+// TestResampleImages: images are the frequencies that upsampling adds above the input's Nyquist frequency. They count as
+// noise in the SNR; the worst place for them is the edge of the band.
 func TestResampleImages(t *testing.T) {
 	for _, pair := range clientPairs {
 		in, out := pair[0], pair[1]
@@ -144,7 +143,7 @@ func TestResampleIsIndependentOfCuts(t *testing.T) {
 	}
 }
 
-// A tone keeps its phase: the output is not late, and no block edge clicks.
+// TestResampleIsAligned: a tone keeps its phase: the output is not delayed, and block edges do not click.
 func TestResampleIsAligned(t *testing.T) {
 	for _, pair := range clientPairs {
 		in, out := pair[0], pair[1]
@@ -273,8 +272,8 @@ func sample(pcm []byte, i int) int { return int(int16(uint16(pcm[i]) | uint16(pc
 
 func abs(v int) int { return max(v, -v) }
 
-// Sessions begin at the same time and share the filters. (The race detector
-// judges this one.)
+// TestResamplersShareFilters: sessions that begin at the same time share the filters. (The race detector decides this
+// test.)
 func TestResamplersShareFilters(t *testing.T) {
 	pcm := testutil.Noise(22050, -12, 100*time.Millisecond, 5)
 	out := make([][]byte, 8)

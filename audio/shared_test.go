@@ -15,9 +15,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// recording reads a clip from the folder of recordings beside the repository,
-// or skips the test if there is no such folder. A second of silence is added, as a
-// microphone stays on after the last word.
+// recording reads a clip from the folder of recordings next to the repository, or skips the test without that folder. It
+// adds a second of silence, because a microphone stays on after the last word.
 func recording(t *testing.T, name string) audio.Clip {
 	t.Helper()
 	dir, err := filepath.Abs(".")
@@ -48,12 +47,12 @@ func recording(t *testing.T, name string) audio.Clip {
 	return c
 }
 
-// heardRates are those at which a session could hear the recording.
+// heardRates are the possible rates of the recording in a session.
 var heardRates = []int{8000, 16000, 24000, 48000}
 
-// Where OpenAI's server_vad heard the phrase begin and end: with its default
-// silence of 200 ms and prefix of 300 ms it reported speech from 1460 ms to
-// 4256 ms in one recorded session and from 1556 ms to 4224 ms in another.
+// TestDetectorAgreesWithProvider: OpenAI's server_vad found the phrase at these times: with its default silence of 200 ms
+// and prefix of 300 ms it reported speech from 1460 ms to 4256 ms in one recorded session and from 1556 ms to 4224 ms in
+// another.
 func TestDetectorAgreesWithProvider(t *testing.T) {
 	clip := recording(t, "pydantic_my_name_is_marcelo_16k.wav")
 	for _, rate := range heardRates {
@@ -78,13 +77,12 @@ func TestDetectorAgreesWithProvider(t *testing.T) {
 }
 
 func TestDetectorHearsRecordings(t *testing.T) {
-	for name, want := range map[string][][2]int64{ // onset and end of each utterance, by ear
+	for name, want := range map[string][][2]int64{ // onset and end of each utterance, measured by ear
 		"azure_whats_the_weather_24k.wav": {{550, 2680}},
 		"livekit_hello_world.wav":         {{250, 1030}},
 		"livekit_weather_question.wav":    {{450, 1810}},
-		// "And so my fellow Americans" / "ask not" / "what your country can do
-		// for you" / "ask what you can do for your country". The hall gets louder
-		// after the last word, by 10 dB up to the end: that counts as speech.
+		// "And so my fellow Americans" / "ask not" / "what your country can do for you" / "ask what you can do for your
+		// country". The noise of the hall rises after the last word, by 10 dB up to the end: that counts as speech.
 		"jfk.wav": {{320, 2150}, {3260, 4330}, {5400, 7550}, {8180, 11000}},
 	} {
 		t.Run(name, func(t *testing.T) {

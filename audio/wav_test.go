@@ -117,14 +117,14 @@ func TestReadWAVChunks(t *testing.T) {
 		return append(head, bytes.Join(rest, nil)...)
 	}
 	for name, file := range map[string][]byte{
-		"unknown chunks, odd ones too":   riff(chunk("JUNK", []byte("abc")), f, chunk("LIST", []byte("x")), chunk("fact", make([]byte, 4)), chunk("data", pcm)),
-		"what follows the data is left":  riff(f, chunk("data", pcm), chunk("LIST", []byte("after"))),
-		"a streamed file, size 0":        riff(f, sized(0, pcm)),
-		"a streamed file, largest size":  riff(f, sized(0xFFFFFFFF, pcm)),
-		"a streamed file cut in half":    riff(f, sized(0, pcm, []byte{9})),
-		"data cut off":                   riff(f, sized(1000, pcm)),
-		"data cut off within one sample": riff(f, sized(1000, pcm, []byte{9})),
-		"a later fmt chunk counts":       riff(format(1, 2, 8000, 8), f, chunk("data", pcm)),
+		"unknown chunks, odd ones too":      riff(chunk("JUNK", []byte("abc")), f, chunk("LIST", []byte("x")), chunk("fact", make([]byte, 4)), chunk("data", pcm)),
+		"chunks after the data are ignored": riff(f, chunk("data", pcm), chunk("LIST", []byte("after"))),
+		"a streamed file, size 0":           riff(f, sized(0, pcm)),
+		"a streamed file, largest size":     riff(f, sized(0xFFFFFFFF, pcm)),
+		"a streamed file cut in half":       riff(f, sized(0, pcm, []byte{9})),
+		"data cut off":                      riff(f, sized(1000, pcm)),
+		"data cut off within one sample":    riff(f, sized(1000, pcm, []byte{9})),
+		"a later fmt chunk counts":          riff(format(1, 2, 8000, 8), f, chunk("data", pcm)),
 	} {
 		got, err := audio.ReadWAV(bytes.NewReader(file))
 		if err != nil || got.Rate != 16000 || !bytes.Equal(got.PCM, pcm) {
@@ -190,11 +190,11 @@ func TestReadWAVLimit(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(c.PCM), err)
 		}
 	}
-	// A size over the limit is refused before anything is read for it.
+	// A size over the limit is refused before the data is read.
 	if _, err := audio.ReadWAVLimit(broken(riff(f, []byte("data\x66\x00\x00\x00"))), 100); !errors.Is(err, audio.ErrWAVTooLarge) {
 		t.Errorf("stated but not read: error %v, want ErrWAVTooLarge", err)
 	}
-	// A size that is only claimed must not cost memory.
+	// A claimed size must not cost memory.
 	liar := riff(f, []byte("data\x00\x00\x00\x1f"))
 	if n := testing.AllocsPerRun(5, func() {
 		if _, err := audio.ReadWAV(bytes.NewReader(liar)); err != nil {
@@ -207,7 +207,7 @@ func TestReadWAVLimit(t *testing.T) {
 
 var errDisk = errors.New("disk on fire")
 
-// broken reads what it has and then fails.
+// broken reads its data and then fails.
 func broken(b []byte) io.Reader { return io.MultiReader(bytes.NewReader(b), iotest.ErrReader(errDisk)) }
 
 func TestReadWAVReportsReadErrors(t *testing.T) {
@@ -217,7 +217,7 @@ func TestReadWAVReportsReadErrors(t *testing.T) {
 			t.Fatalf("broken after %d bytes: error %v, want the reader's", n, err)
 		}
 	}
-	for n := range 40 { // a file that just ends is another error
+	for n := range 40 { // a file that ends early is another error
 		if _, err := audio.ReadWAV(bytes.NewReader(file[:n])); !errors.Is(err, audio.ErrNotWAV) {
 			t.Fatalf("cut after %d bytes: error %v, want ErrNotWAV", n, err)
 		}
@@ -298,7 +298,7 @@ func FuzzReadWAV(f *testing.F) {
 		if len(c.PCM)%2 != 0 || len(c.PCM) > 2*len(file) || c.Rate < 4000 || c.Rate > 384000 {
 			t.Fatalf("%d bytes became %d at %d Hz", len(file), len(c.PCM), c.Rate)
 		}
-		// What was read can be written and read again.
+		// The clip can be written and read again.
 		var again bytes.Buffer
 		if err := audio.WriteWAV(&again, c.Rate, c.PCM); err != nil {
 			t.Fatal(err)

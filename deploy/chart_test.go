@@ -50,8 +50,8 @@ func render(t *testing.T, c *chart.Chart, set string) (map[string]string, error)
 	return byName, nil
 }
 
-// decode decodes a manifest of Kubernetes as strictly as its server: an unknown field is an error. A
-// ServiceMonitor is not Kubernetes' own, and is read as it stands.
+// decode decodes a manifest of Kubernetes as strictly as its server: an unknown field is an error. A ServiceMonitor is no
+// part of Kubernetes, and is read as it is.
 func decode(t *testing.T, file, text string) runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -74,7 +74,7 @@ func decode(t *testing.T, file, text string) runtime.Object {
 	return object
 }
 
-// installation is what the chart makes of some values.
+// installation is the output of the chart for some values.
 type installation struct {
 	objects map[string]runtime.Object // by file
 	config  map[string]any            // voicegw.yaml
@@ -120,7 +120,7 @@ func TestTheChartIsLinted(t *testing.T) {
 	}
 }
 
-// TestAStrictDecoderFindsATypo shows that the check checks: a field that Kubernetes does not know.
+// TestAStrictDecoderFindsATypo: the decoder of these tests refuses a field that Kubernetes does not know.
 func TestAStrictDecoderFindsATypo(t *testing.T) {
 	files, err := render(t, load(t), "{existingSecret: keys}")
 	if err != nil {
@@ -139,14 +139,14 @@ func TestAStrictDecoderFindsATypo(t *testing.T) {
 
 const several = "{replicas: 3, existingSecret: keys, config: {auth: " + auth + ", store: {url: 'nats://nats:4222'}}}"
 
-// auth is who may use the gateways of these tests.
+// auth are the credentials of the gateways in these tests.
 const auth = "{jwt: {login: {issuer: 'https://login.example.com', discovery: true, audience: [voicegw]}}}"
 
-// TestInstallations is the table of values and what they make.
+// TestInstallations is the table of values and their manifests.
 func TestInstallations(t *testing.T) {
 	for name, test := range map[string]struct {
 		set   string
-		files string // which there are, beside those that always are
+		files string // the manifests besides those that always exist
 		check func(t *testing.T, i installation)
 	}{
 		"auth alone": {
@@ -210,7 +210,7 @@ func TestInstallations(t *testing.T) {
 				}
 				peers := i.objects["networkpolicy.yaml"].(*networkingv1.NetworkPolicy).Spec.Ingress[1]
 				if len(peers.From) != 1 || peers.From[0].PodSelector == nil {
-					t.Errorf("who may be a peer: %+v", peers.From)
+					t.Errorf("the peers are %+v", peers.From)
 				}
 			},
 		},
@@ -281,7 +281,7 @@ func TestInstallations(t *testing.T) {
 	}
 }
 
-// TestValuesThatCannotWork are refused with words that say what is missing.
+// TestValuesThatCannotWork: they are refused with an error that names the missing value.
 func TestValuesThatCannotWork(t *testing.T) {
 	for name, test := range map[string]struct{ set, want string }{
 		"several without a store":  {"{replicas: 2, existingSecret: keys}", "config.store.url"},
@@ -291,11 +291,11 @@ func TestValuesThatCannotWork(t *testing.T) {
 			"{autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 3}, existingSecret: keys, config: {store: {url: 'nats://nats:4222'}}}", "autoscaling.minReplicas",
 		},
 		"an ingress without a host": {"{ingress: {enabled: true}, existingSecret: keys}", "ingress.hosts"},
-		"nobody who may enter":      {"{}", "config.auth is missing"},
+		"no credentials":            {"{}", "config.auth is missing"},
 		"two certificates":          {"{existingSecret: keys, tls: {secretName: t}, config: {tls: {certificates: [{cert: a, key: b}]}}}", "config.tls.certificates"},
 		"ACME":                      {"{existingSecret: keys, config: {tls: {acme: {hosts: [voice.example.com]}}}}", "cert-manager"},
 		"the metrics' port taken":   {"{existingSecret: keys, config: {metrics: {listen: ':8080'}}}", "config.metrics.listen"},
-		"metrics nobody can scrape": {"{existingSecret: keys, serviceMonitor: {enabled: true}, config: {metrics: {listen: '127.0.0.1:9100'}}}", "config.metrics.listen"},
+		"metrics without a reader":  {"{existingSecret: keys, serviceMonitor: {enabled: true}, config: {metrics: {listen: '127.0.0.1:9100'}}}", "config.metrics.listen"},
 		"a scrape without a key":    {"{serviceMonitor: {enabled: true}, config: {insecure: true}}", "serviceMonitor.keySecret"},
 		"a scrape over TLS":         {"{existingSecret: keys, tls: {secretName: t}, serviceMonitor: {enabled: true}}", "serviceMonitor.tlsConfig"},
 		"an annotation":             {"{podAnnotations: {a: 1}}", "podAnnotations"},

@@ -19,8 +19,7 @@ func compose(t *testing.T, environ ...string) (*types.Project, error) {
 	return options.LoadProject(context.Background())
 }
 
-// TestTheComposeFile: three gateways that differ in their address alone, and are as confined as
-// in the chart.
+// TestTheComposeFile: three gateways that differ only in their address, and are as confined as in the chart.
 func TestTheComposeFile(t *testing.T) {
 	secret := strings.Repeat("0123456789abcdef", 4)
 	p, err := compose(t, "VOICEGW_API_KEY=an-operators-key-0123456789", "VOICEGW_CLUSTER_SECRET="+secret)
@@ -64,7 +63,7 @@ func TestTheComposeFile(t *testing.T) {
 	}
 }
 
-// TestTheComposeFileAsksForItsSecrets: none has a default that everybody knows.
+// TestTheComposeFileAsksForItsSecrets: no secret has a public default.
 func TestTheComposeFileAsksForItsSecrets(t *testing.T) {
 	for _, missing := range []string{"VOICEGW_API_KEY", "VOICEGW_CLUSTER_SECRET"} {
 		var environ []string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestContainerOfThePage gives the variables of the image, and those of the docker command in docs/installation.md,
-// to the image's program.
+// TestContainerOfThePage gives the variables of the image, and those of the docker command in docs/installation.md, to
+// the image's program.
 func TestContainerOfThePage(t *testing.T) {
 	file, err := os.ReadFile("image/Containerfile")
 	if err != nil {

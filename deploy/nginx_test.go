@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestBalancer starts the compose file's nginx before a real gateway: the page, a WebSocket of the page, and the
-// page that another site shows.
+// TestBalancer starts the compose file's nginx before a real gateway: the page, a WebSocket of the page, and the error
+// page for another site.
 func TestBalancer(t *testing.T) {
 	nginx := installed(t, "nginx", "the compose file's balancer is not started")
 	p, err := compose(t, "VOICEGW_API_KEY=an-operators-key-0123456789", "VOICEGW_CLUSTER_SECRET="+strings.Repeat("0123456789abcdef", 4))
@@ -84,7 +84,7 @@ func TestBalancer(t *testing.T) {
 	}
 }
 
-// upgrade is the request by which a page opens a conversation.
+// upgrade is a page's request for a conversation.
 func upgrade(host, page string) string {
 	return "GET /v1/voice HTTP/1.1\r\nHost: " + host + "\r\nOrigin: " + page + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: voicegw.v1\r\n\r\n"

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// cluster has the Secrets and ConfigMaps that the values of these tests name, by their names.
+// cluster has the Secrets and ConfigMaps in the values of these tests, by name.
 var cluster = sync.OnceValue(func() map[string]map[string]string {
 	cert, key := certificate("voice.example.com")
 	return map[string]map[string]string{
@@ -34,7 +34,7 @@ var cluster = sync.OnceValue(func() map[string]map[string]string {
 	}
 })
 
-// secretOfThePage is the Secret that docs/installation.md has made with kubectl.
+// secretOfThePage is the Secret that the kubectl command in docs/installation.md creates.
 func secretOfThePage() map[string]string {
 	page, err := os.ReadFile("../docs/installation.md")
 	if err != nil {
@@ -78,7 +78,7 @@ func (i installation) starts(t *testing.T) {
 			write(t, filepath.Join(root, mount.MountPath, name), text)
 		}
 	}
-	// here returns a text with the paths at which the files of the container are here.
+	// here replaces the container's paths in a text with the local ones.
 	path := regexp.MustCompile(`(^|[ ='"])((?:` + strings.Join(mounts, "|") + `)(?:[/'"\s,]|$))`)
 	here := func(text string) string { return path.ReplaceAllString(text, "${1}"+root+"${2}") }
 	config := filepath.Join(root, "etc/voicegw/voicegw.yaml")
@@ -147,7 +147,7 @@ func found(t *testing.T, name string) map[string]string {
 	return data
 }
 
-// coherent checks what several objects must agree about.
+// coherent checks that several objects agree.
 func (i installation) coherent(t *testing.T) {
 	t.Helper()
 	c := i.deployment().Spec.Template.Spec.Containers[0]
@@ -164,7 +164,7 @@ func (i installation) coherent(t *testing.T) {
 	i.portsAreServed(t, c)
 }
 
-// portsAreServed checks that each port of a Service, a monitor or a policy is one at which the gateway listens.
+// portsAreServed checks that the gateway listens on each port of a Service, a monitor or a policy.
 func (i installation) portsAreServed(t *testing.T, c corev1.Container) {
 	t.Helper()
 	listen := map[string]string{"http": toText(i.config["listen"])}

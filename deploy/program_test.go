@@ -1,5 +1,5 @@
-// Package deploy holds the checks of what installs voicegw: the chart, the unit, the compose file. It is a module of its
-// own, so that the gateway needs none of their libraries.
+// Package deploy has the tests of the chart, the unit and the compose file. It is a module of its own, so that the
+// gateway does not need their libraries.
 package deploy
 
 import (
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // built is the folder of the program; set by program.
 var built string
 
-// program returns the path of voicegw: the variable VOICEGW, as scripts/test sets it, or one that is built.
+// program returns the path of voicegw: the variable VOICEGW, set by scripts/test, or a new build.
 var program = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("VOICEGW"); path != "" {
 		return path, nil

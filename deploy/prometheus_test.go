@@ -26,7 +26,7 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// mount puts the files of a service's mounts and secrets below a folder, at their paths in the container.
+// mount copies the files of a service's mounts and secrets below a folder, at their paths in the container.
 func mount(t *testing.T, p *types.Project, service, root string) {
 	t.Helper()
 	for _, v := range p.Services[service].Volumes {
@@ -63,7 +63,7 @@ func TestPrometheusOfCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	gateway := startGateway(t, p)
-	// A proxy stands in for the names that Docker's network resolves. It changes no Host.
+	// A proxy replaces the names of Docker's network. It changes no Host.
 	names := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {},
 		Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -127,7 +127,7 @@ func TestPrometheusOfCompose(t *testing.T) {
 	}
 }
 
-// TestRules: Prometheus' own program reads the rules, and plays the cases of each alert.
+// TestRules: Prometheus' own program reads the rules, and runs the cases of each alert.
 func TestRules(t *testing.T) {
 	promtool(t, "check", "rules", "prometheus/rules.yaml")
 	promtool(t, "test", "rules", "prometheus/rules_test.yaml")

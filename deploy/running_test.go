@@ -15,10 +15,10 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// limit is how long a test waits for another program before it gives up.
+// limit is the time that a test waits for another program.
 const limit = 2 * time.Minute
 
-// await asks until the answer is true.
+// await polls until the answer is true.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -33,7 +33,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// output is what a program prints, for a test that fails.
+// output is the output of a program, for a test that fails.
 type output struct {
 	mu   sync.Mutex // guards the following field
 	text bytes.Buffer
@@ -60,7 +60,7 @@ func run(t *testing.T, cmd *exec.Cmd) *output {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the way to end it
+		_ = cmd.Process.Kill() // its way to end
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("%s:\n%s", cmd.Path, out)
@@ -82,7 +82,7 @@ func installed(t *testing.T, program, without string) string {
 	return path
 }
 
-// freeAddress returns an address of this machine at which nothing listens.
+// freeAddress returns a free address of this machine.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,8 +104,8 @@ func environ(s types.ServiceConfig) (all []string) {
 	return all
 }
 
-// startGateway starts the program with the variables of the first gateway of the compose file, but alone and on
-// this machine, and returns its address.
+// startGateway starts the program with the variables of the first gateway of the compose file, but alone and on this
+// machine, and returns its address.
 func startGateway(t *testing.T, p *types.Project) string {
 	t.Helper()
 	alone := slices.DeleteFunc(environ(p.Services["gateway-1"]), func(v string) bool {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTheUnit: systemd reads every line of it. systemd-analyze exits with 0 for a key that it does not
-// know and only prints it, so the output must be empty.
+// TestTheUnit: systemd accepts every line of it. For an unknown key systemd-analyze only prints a warning and exits with
+// 0, so the output must be empty.
 func TestTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestTheUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	verify := func(t *testing.T, text string) string {
-		// The program that it starts must be there.
+		// The program that it starts must exist.
 		file := filepath.Join(t.TempDir(), "voicegw.service")
 		text = strings.Replace(text, "/usr/local/bin/voicegw", "/bin/true", 1)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -59,15 +59,15 @@ func TestTheUnit(t *testing.T) {
 		}
 	})
 	t.Run("is confined", func(t *testing.T) {
-		// The exposure that systemd computes, times ten.
+		// The exposure computed by systemd, times ten.
 		if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", "systemd/voicegw.service").CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
 }
 
-// TestTheUnitStarts gives the command and the variables of the unit and of credentials.conf to the program, with
-// the credentials in the folder that systemd makes.
+// TestTheUnitStarts gives the command and the variables of the unit and of credentials.conf to the program, with the
+// credentials in the folder that systemd makes.
 func TestTheUnitStarts(t *testing.T) {
 	for name, files := range map[string][]string{"alone": {"systemd/voicegw.service"}, "with credentials": {"systemd/voicegw.service", "systemd/credentials.conf"}} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestTheUnitStarts(t *testing.T) {
 			}
 			args := strings.Fields(strings.Replace(start[1], "/etc/voicegw/voicegw.yaml", config, 1))
 			checkConfig(t, environ, args...)
-			for _, v := range environ { // a variable that is not read would be no failure
+			for _, v := range environ { // a variable that is not read would cause no error
 				name, path, _ := strings.Cut(v, "=")
 				if _, file, _ := strings.Cut(path, credentials); file == "" {
 					continue

@@ -12,11 +12,11 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// base is what each case of a single value begins with.
+// base is the beginning of each case of a single value.
 const base = "{existingSecret: keys, config: {insecure: true}}"
 
-// documented has for each value of values.schema.json a setting other than its default, and what it must put into
-// the manifests.
+// documented has for each value of values.schema.json a setting other than its default, and the resulting text in the
+// manifests.
 var documented = map[string]struct{ set, want string }{
 	"replicas":                    {"{replicas: 2, config: {store: {url: 'nats://nats:4222'}}}", "replicas: 2\n"},
 	"image.repository":            {"{image: {repository: registry.example.com/v}}", "registry.example.com/v:"},
@@ -66,7 +66,7 @@ var documented = map[string]struct{ set, want string }{
 	"affinity":                    {"{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: Exists}]}]}}}}", "nodeAffinity"},
 }
 
-// schema is what this test reads of values.schema.json.
+// schema is the part of values.schema.json for this test.
 type schema struct {
 	Type       any
 	Properties map[string]schema
@@ -84,8 +84,8 @@ func (s schema) leaves(prefix string) (paths []string) {
 	return paths
 }
 
-// TestEveryDocumentedValue: a value that is added to the schema needs a case here, which is rendered, decoded, and
-// given to the gateway.
+// TestEveryDocumentedValue: each value of the schema has a case here, which is rendered, decoded, and given to the
+// gateway.
 func TestEveryDocumentedValue(t *testing.T) {
 	text, err := os.ReadFile("helm/voicegw/values.schema.json")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestEveryDocumentedValue(t *testing.T) {
 	}
 }
 
-// with returns values over others.
+// with returns values with changes.
 func with(t *testing.T, over, under string) string {
 	t.Helper()
 	return toText(chartutil.CoalesceTables(values(t, over), values(t, under)))
@@ -158,7 +158,7 @@ func TestValuesFileMatchesSchema(t *testing.T) {
 	}
 }
 
-// TestCommentedExample switches on the example below config in values.yaml.
+// TestCommentedExample enables the example below config in values.yaml.
 func TestCommentedExample(t *testing.T) {
 	text, err := os.ReadFile("helm/voicegw/values.yaml")
 	if err != nil {
@@ -214,8 +214,8 @@ var features = []string{
 	"{existingSecret: keys}",
 }
 
-// TestCombinations gives every combination of at most two features to the gateway, and renders some of the
-// larger ones. A secret of the values stays in objects of the kind Secret.
+// TestCombinations gives every combination of at most two features to the gateway, and renders some of the larger ones. A
+// secret of the values is only in objects of the kind Secret.
 func TestCombinations(t *testing.T) {
 	begin := "{config: {auth: " + auth + "}, existingSecret: voicegw}"
 	for bits := range 1 << len(features) {
@@ -227,7 +227,7 @@ func TestCombinations(t *testing.T) {
 			}
 		}
 		if bits>>3&3 == 3 {
-			continue // one chat model has one key
+			continue // a single chat model has one key
 		}
 		if n > 2 && bits%29 != 0 {
 			continue

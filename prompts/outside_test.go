@@ -16,7 +16,7 @@ import (
 	"testing/fstest"
 )
 
-// toldIn names, for each type whose value reaches a model, the fields that hold words.
+// toldIn names, for each type with values that reach a model, the fields with sentences.
 var toldIn = map[string][]string{
 	"voicegw/registry.Error":              {"Message", "Suggestion"},
 	"voicegw/registry.ToolError":          {"Message", "Suggestion"},
@@ -28,15 +28,14 @@ var toldIn = map[string][]string{
 	"voicegw/internal/conversation.Entry": {"Text"},
 }
 
-// toldBy are functions whose arguments reach a model, by name.
+// toldBy are functions with arguments that reach a model, by name.
 var toldBy = []string{"Errorf of voicegw/registry", "Invalid of voicegw/registry", "sendNotice", "noted", "Notice"}
 
-// silent are the folders that say nothing to a person: a sentence in them is for a model.
+// silent are the folders without texts for people: a sentence in them is for a model.
 var silent = []string{"orchestrator", "session/handoff"}
 
-// elsewhere are the folders that the rule leaves out: prompts itself, tools and what they
-// answer from, the simulator, which plays the model, clients, and what serves tests or the
-// authors of tools alone.
+// elsewhere are the folders without the rule: prompts itself, tools and their backends, the simulator, which acts as the
+// model, clients, and code for tests or the authors of tools.
 var elsewhere = regexp.MustCompile(`^(prompts|tools|internal/backends|internal/agent|examples|sim|client|e2e|scripts|web|bin|registry/build)(/|$)|test$|testdata$|node_modules$|^\.`)
 
 var (
@@ -45,17 +44,17 @@ var (
 	sentence = regexp.MustCompile(`^\p{Lu}.* .* |\. |\.$`)
 )
 
-func TestEveryWordToAModelStandsHere(t *testing.T) {
+func TestAllSentencesAreHere(t *testing.T) {
 	found, files := outside(t, os.DirFS(".."))
 	if files < 200 {
 		t.Fatalf("only %d files were read", files)
 	}
 	for _, f := range found {
-		t.Errorf("%s: a model is told this; move it to package prompts", f)
+		t.Errorf("%s: a model reads this; move it to package prompts", f)
 	}
 }
 
-// TestTheSearchFindsWords holds the search to its promise: each of these is found.
+// TestTheSearchFindsWords: the search finds each of these sentences.
 func TestTheSearchFindsWords(t *testing.T) {
 	const head = "import (\n\"fmt\"\n\"voicegw/transport/textmodel\"\n\"voicegw/internal/conversation\"\n\"voicegw/prompts\"\nreg \"voicegw/registry\"\n\"voicegw/transport\"\n)\n"
 	bad := map[string]string{
@@ -96,8 +95,7 @@ func f(say func(string)) { say("Tell the user that it does not work.") }`
 	}
 }
 
-// outside lists the words to a model that stand in the Go files of a tree, and says how
-// many files it has read.
+// outside lists the sentences for a model in the Go files of a tree, and the number of files.
 func outside(t *testing.T, tree fs.FS) (found []string, files int) {
 	t.Helper()
 	packages := map[string]map[string]*ast.File{}
@@ -144,16 +142,16 @@ func outside(t *testing.T, tree fs.FS) (found []string, files int) {
 	return slices.Compact(found), files
 }
 
-// search looks through one package.
+// search searches one package.
 type search struct {
 	folder  string
 	fset    *token.FileSet
-	imports map[string]string     // of the file that is looked through
+	imports map[string]string     // of the current file
 	names   map[string][]ast.Expr // the values assigned to the names of the package, local ones too
 	found   []string
 }
 
-// declared notes what each name of a file stands for. Names of different functions are one.
+// declared records the values of each name of a file. Names of different functions are one.
 func (s *search) declared(file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -207,7 +205,7 @@ func (s *search) file(file *ast.File) {
 	})
 }
 
-// literal looks through a literal of the type given, which is missing within another one.
+// literal searches a literal of the given type, which is missing within another one.
 func (s *search) literal(n *ast.CompositeLit, of ast.Expr) {
 	var within ast.Expr
 	switch of := of.(type) {
@@ -234,7 +232,7 @@ func (s *search) literal(n *ast.CompositeLit, of ast.Expr) {
 	}
 }
 
-// typeName is a type by the path of its package, such as voicegw/registry.Error.
+// typeName is a type with the path of its package, such as voicegw/registry.Error.
 func (s *search) typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -249,7 +247,7 @@ func (s *search) typeName(e ast.Expr) string {
 	return ""
 }
 
-// called is the function of a call as toldBy names it.
+// called is the function of a call in the form of toldBy.
 func (s *search) called(c *ast.CallExpr) string {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
@@ -266,7 +264,7 @@ func (s *search) called(c *ast.CallExpr) string {
 	return ""
 }
 
-// words finds what an expression says that is written in it, or in what its names stand for.
+// words finds the sentences written in an expression, or in the values of its names.
 func (s *search) words(e ast.Expr, seen []string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -280,7 +278,7 @@ func (s *search) words(e ast.Expr, seen []string) {
 					s.words(given, append(slices.Clone(seen), n.Name))
 				}
 			}
-		case *ast.CallExpr: // its arguments say nothing about its results, except for these
+		case *ast.CallExpr: // its arguments are not part of its results, except for these
 			return s.called(n) == "Sprintf of fmt" || s.called(n) == "Join of strings" || slices.Contains(toldBy, s.called(n))
 		case *ast.SelectorExpr, *ast.FuncLit:
 			return false

@@ -62,16 +62,16 @@ func TestComposeIsPure(t *testing.T) {
 	}
 }
 
-func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {
+func TestPromptWithoutTools(t *testing.T) {
 	for _, mode := range []Mode{Voice, Text} {
 		if text := Compose(Options{Mode: mode, RegistryVersion: "1.0.0"}); strings.Contains(text, "Your tools") || strings.Contains(text, "retrieval") {
-			t.Errorf("%s: a model without tools is told how to use them", mode)
+			t.Errorf("%s: a model without tools gets instructions about them", mode)
 		}
 	}
 }
 
-// TestTheDateIsTold: the text names the date, the weekday and the user's zone, before the mark alone.
-func TestTheDateIsTold(t *testing.T) {
+// TestDateInThePrompt: the text has the date, the weekday and the user's zone, directly before the mark.
+func TestDateInThePrompt(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func TestTheDateIsTold(t *testing.T) {
 		t.Errorf("%q is missing in %s", want, text)
 	}
 	if strings.Index(text, "Today is") < strings.Index(text, "Help.") {
-		t.Error("the date stands before what a provider can cache for longer")
+		t.Error("the date is before text that a provider can cache for longer")
 	}
 	if text := Compose(Options{}); strings.Contains(text, "Today is") {
-		t.Errorf("a date is told that is not known: %s", text)
+		t.Errorf("an unknown date is in the text: %s", text)
 	}
 }
