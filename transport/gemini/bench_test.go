@@ -18,8 +18,8 @@ import (
 // frameSizes are the bytes of PCM in one message: 20 ms and 100 ms at 24 kHz.
 var frameSizes = []int{960, 4800}
 
-// BenchmarkAudioDown is one message of speech from the wire's text to the event. The
-// adapter may take 1.5 times what base64 alone takes at 4800 bytes, and no memory.
+// BenchmarkAudioDown measures one message of speech from the wire's text to the event. At 4800 bytes the adapter may take
+// 1.5 times as long as base64 alone, without allocations.
 func BenchmarkAudioDown(b *testing.B) {
 	for _, size := range frameSizes {
 		pcm := benchPCM(size)
@@ -50,7 +50,7 @@ func BenchmarkAudioDown(b *testing.B) {
 	}
 }
 
-// down does for one message what Recv does after reading it.
+// down handles one message like Recv after reading it.
 func down(tb testing.TB, c *conn, f *frame) {
 	if err := c.decode(f); err != nil {
 		tb.Fatal(err)
@@ -65,7 +65,7 @@ func down(tb testing.TB, c *conn, f *frame) {
 	}
 }
 
-// BenchmarkAudioUp is one piece of the user's speech from PCM to the wire's text.
+// BenchmarkAudioUp measures one piece of the user's speech from PCM to the wire's text.
 func BenchmarkAudioUp(b *testing.B) {
 	for _, size := range frameSizes {
 		pcm := benchPCM(size)
@@ -110,15 +110,15 @@ func TestDecodingAndEncodingAudioAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestRelayingAudioAllocatesNothing goes through the socket: read, decode, encode,
-// write. The server echoes one fixed message for each that it gets.
+// TestRelayingAudioAllocatesNothing: through a socket, reading, decoding, encoding and writing allocate nothing. The
+// server sends one fixed message for each that it gets.
 func TestRelayingAudioAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool forget buffers")
 	}
 	c := echoConn(t, []byte(audioMessage(benchPCM(4800), "")))
 	in := &transport.AudioIn{PCM: benchPCM(3200)}
-	heard := make(chan error, 1) // for each piece of speech, and the end
+	heard := make(chan error, 1) // for each piece of speech, and at the end
 	c.Notify(func() {
 		for {
 			ev, err := c.Recv()
@@ -139,7 +139,7 @@ func TestRelayingAudioAllocatesNothing(t *testing.T) {
 		}
 	}
 	round()
-	// The server's side of the process is counted too: it has the same duty.
+	// The server's side of the process counts too, and must not allocate either.
 	if n := testing.AllocsPerRun(200, round); n >= 1 {
 		t.Errorf("%v allocations for each round", n)
 	}

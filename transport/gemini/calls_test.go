@@ -18,23 +18,23 @@ func inContentToo(id, name, args string) string {
 	return `{"serverContent":{"modelTurn":{"parts":[{"functionCall":{"id":` + quote(id) + `,"name":"` + name + `","args":` + args + `}}]}}}`
 }
 
-// TestOneIDIsOneWait: the provider waits for one answer to an id, however often it announces the
-// call. A caller that answers one announcement leaves nothing open: transcripts and typed text go on.
+// TestOneIDIsOneWait: the provider waits for one answer to an id, however often it announces the call. After a caller has
+// answered one announcement no call is open: transcripts and typed text continue.
 func TestOneIDIsOneWait(t *testing.T) {
 	const twice = `{"toolCall":{"functionCalls":[{"id":"a","name":"f","args":{}},{"id":"a","name":"f","args":{}}]}}`
 	for _, test := range []struct {
 		name     string
 		messages []string
 		answers  []string // the calls that the caller answers
-		after    []string // messages after that
-		want     []string // what is sent for the answers
+		after    []string // the messages after that
+		want     []string // the message sent for the answers
 	}{
 		{name: "in one message", messages: []string{twice}, answers: []string{"call_1"}, want: []string{"a"}},
 		{name: "in two messages", messages: []string{called("a", "f"), called("a", "f")}, answers: []string{"call_1"}, want: []string{"a"}},
 		{name: "the second is answered", messages: []string{twice}, answers: []string{"call_2"}, want: []string{"a"}},
 		{name: "three times", messages: []string{twice, called("a", "f")}, answers: []string{"call_1"}, want: []string{"a"}},
 		{name: "in both places and again", messages: []string{inContentToo("a", "f", "{}"), called("a", "f"), called("a", "f")}, answers: []string{"call_1"}, want: []string{"a"}},
-		{name: "beside another call", messages: []string{twice, called("b", "f")}, answers: []string{"call_1", "call_3"}, want: []string{"a", "b"}},
+		{name: "next to another call", messages: []string{twice, called("b", "f")}, answers: []string{"call_1", "call_3"}, want: []string{"a", "b"}},
 		{name: "with other arguments", messages: []string{
 			called("a", "f"), `{"toolCall":{"functionCalls":[{"id":"a","name":"f","args":{"n":1}}]}}`,
 		}, answers: []string{"call_1", "call_2"}, want: []string{"a", "a"}},
@@ -74,13 +74,13 @@ func TestOneIDIsOneWait(t *testing.T) {
 	}
 }
 
-// TestNoCallStaysOpen: random announcements, answers and cancellations. A caller that answers one
-// announcement of each id, and all of those without an id, leaves nothing open.
+// TestNoCallStaysOpen: random announcements, answers and cancellations. After a caller has answered one announcement of
+// each id, and all of those without an id, no call is open.
 func TestNoCallStaysOpen(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		c := offline(t, model31)
-		owed := map[string][]string{} // the calls that want an answer, by id
+		owed := map[string][]string{} // the unanswered calls, by id
 		var unnamed []string
 		for range 40 {
 			id := strconv.Itoa(random.IntN(4))

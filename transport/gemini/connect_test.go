@@ -21,7 +21,7 @@ const (
 	vertexModel = "projects/p/locations/l/publishers/google/models/gemini-3.8-live"
 )
 
-func TestOptionsSayWhatIsWrongAndHowToMendIt(t *testing.T) {
+func TestOptionErrors(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		opts Options
@@ -97,8 +97,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestSetupFrames compares the first message with what the documents ask for, for
-// models that ask for different things.
+// TestSetupFrames compares the first message with the provider's documents, for models with different requirements.
 func TestSetupFrames(t *testing.T) {
 	schema := json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER","x-kept":9007199254740993}}}`)
 	full := transport.Setup{
@@ -175,7 +174,7 @@ func TestSetupThatCannotBeSentIsInvalid(t *testing.T) {
 	}
 }
 
-func TestKeyTravelsInAHeaderAndNowhereElse(t *testing.T) {
+func TestKeyIsOnlyInAHeader(t *testing.T) {
 	p := newProvider(t)
 	_, peer := p.connect(transport.Setup{})
 	if peer.header.Get("X-Goog-Api-Key") != secret {
@@ -189,7 +188,7 @@ func TestKeyTravelsInAHeaderAndNowhereElse(t *testing.T) {
 	}
 }
 
-// TestNoErrorOrLogShowsTheKey has the provider say the key wherever it can.
+// TestNoErrorOrLogShowsTheKey: the provider sends the key in every possible place.
 func TestNoErrorOrLogShowsTheKey(t *testing.T) {
 	var log bytes.Buffer
 	check := func(what string, err error) {
@@ -230,7 +229,7 @@ func TestNoErrorOrLogShowsTheKey(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed: they would carry the key elsewhere.
+// TestRedirectsAreNotFollowed: they would send the key to another server.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	other := newProvider(t)
 	p := newProvider(t)
@@ -268,8 +267,7 @@ func TestClosingBeforeSetupCompleteHasItsOwnKinds(t *testing.T) {
 	}
 }
 
-// TestAfterGoAwayTheEndIsExpiry: what would else be a fault is then the connection's
-// age.
+// TestAfterGoAwayTheEndIsExpiry: errors of the connection then mean that it has expired.
 func TestAfterGoAwayTheEndIsExpiry(t *testing.T) {
 	for _, code := range []int{1008, 1011, 1001, 0} {
 		p := newProvider(t)
@@ -284,7 +282,7 @@ func TestAfterGoAwayTheEndIsExpiry(t *testing.T) {
 		if _, err := c.Recv(context.Background()); transport.KindOf(err) != transport.KindExpired {
 			t.Errorf("code %d: %v", code, err)
 		}
-		// A Send that fails then knows what Recv knew.
+		// A failing Send then reports the same as Recv.
 		if err := c.Send(context.Background(), transport.UserText{Text: "x"}); transport.KindOf(err) != transport.KindExpired {
 			t.Errorf("Send after code %d: %v", code, err)
 		}
@@ -332,9 +330,8 @@ func TestRowsOfModels(t *testing.T) {
 	}
 }
 
-// TestHowMuchToThink: each row has its own thinking setting, and a value that it does
-// not accept is refused before anything is sent.
-func TestHowMuchToThink(t *testing.T) {
+// TestThinkingSettings: each row has its own thinking setting, and an invalid value is refused before anything is sent.
+func TestThinkingSettings(t *testing.T) {
 	const extended = "gemini-3.8-live-extended-thinking"
 	for _, test := range []struct{ model, choice, want string }{
 		{model25, "", ""}, {model25, "0", `{"thinkingBudget":0}`}, {model25, "-1", `{"thinkingBudget":-1}`}, {model25, "low", "accepts a number of tokens"},
@@ -379,7 +376,7 @@ func TestHowMuchToThink(t *testing.T) {
 	}
 }
 
-// TestExtendedThinkingTakesNoBlockingTool: it closes the connection on one.
+// TestExtendedThinkingTakesNoBlockingTool: the model closes the connection on a blocking tool.
 func TestExtendedThinkingTakesNoBlockingTool(t *testing.T) {
 	tools, err := declareTools(extended38, []transport.Tool{{Name: "a"}, {Name: "b", NonBlocking: true}})
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"voicegw/transport"
 )
 
-// Models with different habits.
+// Models with different behaviour.
 const (
 	model25 = "gemini-2.5-flash-native-audio-preview-09-2025"
 	model31 = "gemini-3.1-flash-live-preview"
 )
 
-// offline returns a connection without a socket, for tests of what messages mean.
+// offline returns a connection without a socket, for tests of messages.
 func offline(t testing.TB, model string, tools ...transport.Tool) *conn {
 	t.Helper()
 	tr, err := New(Options{APIKey: secret, Model: model})
@@ -27,8 +27,7 @@ func offline(t testing.TB, model string, tools ...transport.Tool) *conn {
 	return tr.newConn(nil, rowFor(model, false), secret, model, transport.Setup{Tools: tools})
 }
 
-// feed decodes messages and returns the events as lines. The audio of each is read
-// before the next message, as Recv does it.
+// feed decodes messages and returns the events as lines. It reads the audio of each before the next message, like Recv.
 func feed(t testing.TB, c *conn, messages ...string) []string {
 	t.Helper()
 	var lines []string
@@ -44,7 +43,7 @@ func feed(t testing.TB, c *conn, messages ...string) []string {
 	return lines
 }
 
-// Messages that the tables share.
+// Messages used in several tables.
 var (
 	speech      = audioMessage(make([]byte, 480), "")
 	generated   = `{"serverContent":{"generationComplete":true}}`
@@ -94,7 +93,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name: "text beside speech is not shown",
+			name: "text next to speech is not shown",
 			messages: []string{
 				`{"serverContent":{"modelTurn":{"parts":[{"text":"I am to greet them."}]}}}`, speech, said("Hello."), generated, turnOver,
 			},
@@ -174,7 +173,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name:     "words that come after the interruption still belong to what was said",
+			name:     "words after the interruption belong to the interrupted speech",
 			messages: []string{said("One"), speech, interrupted, said(" two"), turnOver},
 			want: []string{
 				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "One"`, "AudioOut item_1 480 bytes",
@@ -196,7 +195,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name:     "speech goes on in a new item after a tool that the model waits for",
+			name:     "speech continues in a new item after a blocking tool",
 			messages: []string{said("Let me see."), speech, called("a", "wait"), said(" Now."), speech, generated, turnOver},
 			want: []string{
 				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "Let me see."`, "AudioOut item_1 480 bytes",
@@ -207,7 +206,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name:  "speech goes on in the same item beside a tool that it does not wait for",
+			name:  "speech continues in the same item during a non-blocking tool",
 			tools: []transport.Tool{slow}, messages: []string{said("While"), speech, called("a", "slow"), said(" I talk"), speech, generated, turnOver},
 			want: []string{
 				"ResponseStarted {ID:response_1 Exact:false}", `Transcript item_1 assistant "While"`, "AudioOut item_1 480 bytes",
@@ -254,7 +253,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name: "what a connection says of itself",
+			name: "notices about the connection",
 			messages: []string{
 				`{"goAway":{"timeLeft":"9.5s"}}`,
 				`{"sessionResumptionUpdate":{"newHandle":"h1","resumable":true,"lastConsumedClientMessageIndex":"12"}}`,
@@ -265,7 +264,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name: "speech as the provider hears it, told twice",
+			name: "speech detected by the provider, reported twice",
 			messages: []string{
 				`{"voiceActivity":{"voiceActivityType":"ACTIVITY_START","audioOffset":"1.2s"}}`,
 				`{"voiceActivityDetectionSignal":{"vadSignalType":"VAD_SIGNAL_TYPE_SOS"}}`,
@@ -296,13 +295,13 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
-			name: "a turn in which the model waits for the rest of what the user says",
+			name: "a turn in which the model waits for the rest of the user's speech",
 			messages: []string{
 				`{"serverContent":{"turnComplete":true,"waitingForInput":true}}`, `{"serverContent":{"turnComplete":true,"turnCompleteReason":"NEED_MORE_INPUT"}}`,
 			},
 		},
 		{
-			name: "audio of another kind is left out and told once",
+			name: "audio of another kind is dropped and reported once",
 			messages: []string{
 				strings.ReplaceAll(speech, "24000", "0"), strings.ReplaceAll(speech, "audio/pcm", "audio/ogg"), turnOver,
 			},
@@ -348,10 +347,10 @@ func TestMessagesBecomeEvents(t *testing.T) {
 	}
 }
 
-// TestAnswerGoesOnAfterATool: a model says that it has generated what it says before a tool.
-// What it says after the tool's result belongs to the same answer. Speech after that answer was
-// generated belongs to the next one, because only its turnComplete can be missing.
-func TestAnswerGoesOnAfterATool(t *testing.T) {
+// TestAnswerContinuesAfterATool: a model reports generationComplete for its speech before a tool. Its speech after the
+// tool's result belongs to the same answer. Speech after that answer was generated belongs to the next one, because only
+// its turnComplete can be missing.
+func TestAnswerContinuesAfterATool(t *testing.T) {
 	c := offline(t, model31)
 	got := feed(t, c, speech, generated, called("a", "wait"))
 	c.dialog.calls.result("call_1", json.RawMessage(`{}`), "")
@@ -384,8 +383,8 @@ func TestSpeechAfterToolAnswerIsANewItemFromItsFirstWord(t *testing.T) {
 	}
 }
 
-// TestHalfSamplesMeetAgain cuts speech at odd bytes.
-func TestHalfSamplesMeetAgain(t *testing.T) {
+// TestHalfSamplesAreJoined: speech is cut at odd bytes.
+func TestHalfSamplesAreJoined(t *testing.T) {
 	pcm := make([]byte, 100)
 	for i := range pcm {
 		pcm[i] = byte(i)
@@ -430,7 +429,7 @@ func TestAudioInAnyShapeIsTheSame(t *testing.T) {
 		{"escaped slash", `{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio\/pcm;rate=24000","data":"` + strings.ReplaceAll(std, "/", `\/`) + `"}}]}}}`, 1},
 		{"long words after it", audioMessage(pcm, strings.Repeat("word ", 300)), 1},
 		{"two strings near the end", strings.Replace(audioMessage(pcm, "a"), `"modelTurn"`, `"outputTranscription":{"text":"b"},"modelTurn"`, 1), 1},
-		{"words beside it", audioMessage(pcm, " été"), 0},
+		{"words next to it", audioMessage(pcm, " été"), 0},
 		{"with usage", `{"usageMetadata":{},"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm; rate=24000","data":"` + std + `"}}]}}}`, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -469,7 +468,7 @@ func TestUnreadableIsCountedAndSkipped(t *testing.T) {
 		{"a wrong type", `{"serverContent":{"modelTurn":"yes"}}`, transport.Stats{MalformedEvents: 1}},
 		{"a boolean in another form", `{"serverContent":{"turnComplete":"yes"}}`, transport.Stats{}},
 		{"nulls", `{"serverContent":null,"voiceActivity":null,"goAway":null,"usageMetadata":null,"toolCall":null,"sessionResumptionUpdate":null}`, transport.Stats{}},
-		{"a wrong type beside good ones", `{"toolCall":7,"goAway":{"timeLeft":"1s"}}`, transport.Stats{MalformedEvents: 1}},
+		{"a wrong type next to valid ones", `{"toolCall":7,"goAway":{"timeLeft":"1s"}}`, transport.Stats{MalformedEvents: 1}},
 		{"audio that is no base64", strings.Replace(speech, `"AAAA`, `"A*AA`, 1), transport.Stats{MalformedEvents: 1, SlowPath: 1}},
 		{"audio cut off", speech[:len(speech)-3], transport.Stats{MalformedEvents: 1}},
 	} {

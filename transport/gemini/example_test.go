@@ -9,7 +9,7 @@ import (
 	"voicegw/transport/gemini"
 )
 
-// A conversation of one typed question, with the model's speech counted.
+// A conversation with one typed question; the example counts the model's speech.
 func Example() {
 	model, err := gemini.New(gemini.Options{APIKey: "YOUR_API_KEY"})
 	if err != nil {
@@ -24,7 +24,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	over := make(chan string, 1) // what there is to say in the end
+	over := make(chan string, 1) // the final output, once
 	heard := 0
 	conn.Notify(func() {
 		for {
@@ -35,7 +35,7 @@ func Example() {
 			}
 			switch ev := ev.(type) {
 			case nil:
-				return // the function is called again
+				return // the next call of the function continues
 			case *transport.AudioOut:
 				heard += len(ev.PCM) / 2
 			case transport.ResponseDone:
@@ -50,7 +50,7 @@ func Example() {
 	fmt.Println(<-over)
 }
 
-// tell does not wait: the function of Notify must not.
+// tell does not wait, because it is called in Notify's function.
 func tell(over chan<- string, text string) {
 	select {
 	case over <- text:

@@ -11,13 +11,12 @@ import (
 	"voicegw/transport"
 )
 
-// TestCrammedMessageEndsTheConnection: of one message with more than maxEvents, those are given
-// out, and then the connection has ended.
+// TestCrammedMessageEndsTheConnection: a message with more than maxEvents gives those, and then the connection has ended.
 func TestCrammedMessageEndsTheConnection(t *testing.T) {
 	p := newProvider(t)
 	c, peer := p.connect(transport.Setup{})
 	calls := strings.TrimSuffix(strings.Repeat(`{"id":"x","name":"f","args":{}},`, 5000), ",")
-	sent := make(chan struct{}) // closed when the write has ended, one way or another
+	sent := make(chan struct{}) // closed when the write has ended in any way
 	go func() {
 		defer close(sent)
 		_ = peer.ws.Write(context.Background(), websocket.MessageBinary, []byte(`{"toolCall":{"functionCalls":[`+calls+`]}}`))
@@ -35,11 +34,11 @@ func TestCrammedMessageEndsTheConnection(t *testing.T) {
 	<-sent
 }
 
-// TestFloodOfTheProviderEndsTheConnection: it is a typed end, and can be tried again.
+// TestFloodOfTheProviderEndsTheConnection: the error has a kind and can be retried.
 func TestFloodOfTheProviderEndsTheConnection(t *testing.T) {
 	p := newProvider(t)
 	c, peer := p.connect(transport.Setup{})
-	sent := make(chan struct{}) // closed when nothing can be written any more
+	sent := make(chan struct{}) // closed when writing fails
 	go func() {
 		defer close(sent)
 		for peer.ws.Write(context.Background(), websocket.MessageText, []byte(`{}`)) == nil {

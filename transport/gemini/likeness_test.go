@@ -6,16 +6,15 @@ import (
 	"testing"
 )
 
-// spoken is a message with audio, as 2.5 models send it.
+// spoken is a message with audio in the form of 2.5 models.
 func spoken(data string) string {
 	return "{\n  \"serverContent\": {\n    \"modelTurn\": {\n      \"parts\": [\n        {\n          \"inlineData\": {\n" +
 		"            \"mimeType\": \"audio/pcm;rate=24000\",\n            \"data\": \"" + data + "\"\n          }\n        }\n      ]\n    }\n  }\n}\n"
 }
 
-// TestLikenessFindsWhatTheScannerFinds: once a message was read, others of its shape
-// give the same audio without a scan, whatever their length, and others are not
-// taken for one.
-func TestLikenessFindsWhatTheScannerFinds(t *testing.T) {
+// TestLikenessAgreesWithTheScanner: after one message, others of its shape and any length give the same audio without
+// a scan, and messages of another shape are not mistaken for one.
+func TestLikenessAgreesWithTheScanner(t *testing.T) {
 	var s scanner
 	var l likeness
 	if _, ok := l.match([]byte(spoken("AAAA"))); ok {
@@ -42,8 +41,7 @@ func TestLikenessFindsWhatTheScannerFinds(t *testing.T) {
 	}
 }
 
-// FuzzLikeness: what match takes for audio and the decoder accepts, encoding/json
-// reads as just that.
+// FuzzLikeness: audio found by match and accepted by the decoder is the audio found by encoding/json.
 func FuzzLikeness(f *testing.F) {
 	f.Add("AAAA")
 	f.Add("AAAA\"},\"x\":{\"data\":\"BBBB")
@@ -65,7 +63,7 @@ func FuzzLikeness(f *testing.F) {
 		}
 		var m messageAsJSON
 		if err := json.Unmarshal(msg, &m); err != nil {
-			t.Fatalf("audio was taken from what is no JSON: %v", err)
+			t.Fatalf("audio was read from invalid JSON: %v", err)
 		}
 	})
 }

@@ -2,8 +2,8 @@ package gemini
 
 import "testing"
 
-// TestModelNames: the provider's own service and the simulator have known models; a server of somebody else may have
-// any. A release, a new live model and a full name are not refused.
+// TestModelNames: the provider's own service and the simulator have known models; a compatible server may have any. A
+// release, a new live model and a full name are accepted.
 func TestModelNames(t *testing.T) {
 	own := Options{APIKey: "k"}
 	for name, tt := range map[string]struct {

@@ -16,8 +16,7 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// pipes is a network of net.Pipes: a real server and a real client in a synctest
-// bubble, where seconds pass at once.
+// pipes is a network of net.Pipes: a real server and a real client in a synctest bubble with fake time.
 type pipes struct {
 	conns  chan net.Conn // from the client's dial to the server's Accept
 	closed chan struct{} // closed by Close
@@ -92,7 +91,7 @@ func bubble(t *testing.T, run func(c *transporttest.Listener, say func(...string
 	})
 }
 
-// since receives n events and returns them with the seconds that had passed.
+// since receives n events and returns them with the seconds since start.
 func since(t *testing.T, c *transporttest.Listener, start time.Time, n int) []string {
 	t.Helper()
 	var lines []string
@@ -113,9 +112,8 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestTurnCompleteThatNeverFollows: a response must end although the provider is
-// silent (seen: a gateway that was busy for 95 s). Other messages from the provider
-// in the meantime do not prolong it.
+// TestTurnCompleteThatNeverFollows: a response ends although the provider is silent (seen: a gateway that was busy for 95
+// s). Other messages of the provider do not extend it.
 func TestTurnCompleteThatNeverFollows(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
@@ -126,7 +124,7 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 		wantLines(t, since(t, c, start, 6),
 			"0s ResponseStarted {ID:response_1 Exact:false}", "0s AudioOut item_1 480 bytes", "0s Interrupted {}", "0s AudioDone {Item:item_1}",
 			`2s Transcript user_1 user "wait"`, "3s ResponseDone response_1 interrupted")
-		// The late turnComplete ends nothing; the next turn is whole.
+		// The late turnComplete ends nothing; the next turn is complete.
 		go say(turnOver, speech, generated, turnOver)
 		wantLines(t, since(t, c, start, 5),
 			"3s ResponseStarted {ID:response_2 Exact:false}", "3s AudioOut item_2 480 bytes", "3s AudioDone {Item:item_2}",
@@ -134,8 +132,8 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 	})
 }
 
-// TestALoopIsPatientToo: a stalling turn also ends in time on a connection that an event loop
-// watches. It takes real time.
+// TestALoopIsPatientToo: a stalling turn also ends in time on a connection that an event loop watches. It takes real
+// time.
 func TestALoopIsPatientToo(t *testing.T) {
 	p := newProvider(t)
 	opts := p.options()
@@ -159,8 +157,8 @@ func TestALoopIsPatientToo(t *testing.T) {
 	}
 }
 
-// TestLateWordsDoNotOpenATurnForGood: a transcript may come after its turn's end.
-func TestLateWordsDoNotOpenATurnForGood(t *testing.T) {
+// TestLateWordsEndTheirTurn: a transcript may arrive after its turn's end.
+func TestLateWordsEndTheirTurn(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go say(speech, generated, turnOver, said("late"))
@@ -171,10 +169,9 @@ func TestLateWordsDoNotOpenATurnForGood(t *testing.T) {
 	})
 }
 
-// TestATurnCompleteTakenForAnotherIsMadeUpFor: after an interruption whose
-// turnComplete never came, a turn that ends without generationComplete ends all the
-// same.
-func TestATurnCompleteTakenForAnotherIsMadeUpFor(t *testing.T) {
+// TestMissingTurnComplete: after an interruption without its turnComplete, a turn that ends without generationComplete
+// still ends.
+func TestMissingTurnComplete(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go say(interrupted, speech, turnOver)
@@ -184,8 +181,8 @@ func TestATurnCompleteTakenForAnotherIsMadeUpFor(t *testing.T) {
 	})
 }
 
-// TestAQuietTurnIsNotHurried: the provider holds turnComplete until it believes that
-// the speech has been played, and tools take their time.
+// TestAQuietTurnIsNotHurried: the provider delays turnComplete until the speech should have been played, and tools take
+// time.
 func TestAQuietTurnIsNotHurried(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
@@ -200,9 +197,9 @@ func TestAQuietTurnIsNotHurried(t *testing.T) {
 	})
 }
 
-// TestAnAnswerWhoseTurnNeverCompletes: all of it has come and been heard, and it ends
-// without the service's word; that word, when it comes after all, ends nothing else.
-func TestAnAnswerWhoseTurnNeverCompletes(t *testing.T) {
+// TestAnAnswerWithoutTurnComplete: a complete and played answer ends without turnComplete, and a late turnComplete ends
+// nothing else.
+func TestAnAnswerWithoutTurnComplete(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go say(speech, generated)
@@ -216,7 +213,7 @@ func TestAnAnswerWhoseTurnNeverCompletes(t *testing.T) {
 	})
 }
 
-// TestCloseWhileATurnIsStalling: its patience must not outlive the connection.
+// TestCloseWhileATurnIsStalling: its timer ends with the connection.
 func TestCloseWhileATurnIsStalling(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		go say(speech, interrupted)

@@ -21,7 +21,7 @@ import (
 // secret is the key that no error and no log may show.
 const secret = "AIzaTopSecretKey0123456789"
 
-// patience is how long a test waits for something before it fails.
+// patience is the time that a test waits for an event.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 type provider struct {
 	t   *testing.T
 	srv *httptest.Server
-	// Set before the connections that they are about.
+	// Set before the connections that they affect.
 	status int    // refuse the handshake with it
-	first  string // say this instead of setupComplete; "-" for nothing
+	first  string // sent instead of setupComplete; "-" for nothing
 	// redirect sends the handshake to another server.
 	redirect string
 
@@ -50,7 +50,7 @@ type peer struct {
 	url    string
 	header http.Header
 	setup  json.RawMessage
-	done   chan struct{} // closed when the test is over with it
+	done   chan struct{} // closed when the test has finished with it
 }
 
 func newProvider(t *testing.T) *provider {
@@ -94,7 +94,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	<-c.done
 }
 
-// accept returns the next connection's end.
+// accept returns the provider's end of the next connection.
 func (p *provider) accept() *peer {
 	p.t.Helper()
 	select {
@@ -102,12 +102,12 @@ func (p *provider) accept() *peer {
 		p.t.Cleanup(func() { close(c.done) })
 		return c
 	case <-time.After(patience):
-		p.t.Fatal("nobody connected")
+		p.t.Fatal("no client connected")
 		return nil
 	}
 }
 
-// send writes one message as the service does: JSON in a binary frame.
+// send writes one message like the service: JSON in a binary frame.
 func (c *peer) send(msg string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -128,8 +128,7 @@ func (c *peer) next() string {
 	return string(msg)
 }
 
-// close sends a close frame. The adapter answers when it reads the frame, so close does not
-// wait for the answer.
+// close sends a close frame. The adapter answers when it reads the frame, so close does not wait for the answer.
 func (c *peer) close(code int, reason string) {
 	closed := make(chan struct{})
 	go func() {
@@ -184,7 +183,7 @@ func recv(t *testing.T, c *transporttest.Listener, n int) []string {
 	return lines
 }
 
-// line writes an event the way golden lists hold it.
+// line writes an event in the form of golden lists.
 func line(ev transport.Event) string {
 	switch ev := ev.(type) {
 	case *transport.AudioOut:

@@ -7,7 +7,7 @@ import (
 	"voicegw/transport"
 )
 
-// rates are MIME types and the sample rates that they state; zero where the audio cannot be used.
+// rates are MIME types and their sample rates; zero if the audio cannot be used.
 var rates = map[string]int{
 	"audio/pcm": 24000, "audio/pcm;rate=24000": 24000, "audio/pcm;rate=16000": 16000, "audio/pcm;rate=8000": 8000,
 	"audio/pcm;rate=48000": 48000, "audio/pcm;rate=22050": 22050, "audio/pcm;rate=192000": 192000,
@@ -17,8 +17,8 @@ var rates = map[string]int{
 	"audio/pcm;rate=99999999999999999999": 0, "audio/pcm;rate=fast": 0, "audio/pcm;rate=16000;channels=2": 0, "audio/ogg;rate=16000": 0, "": 0,
 }
 
-// TestStatedRates: audio has the rate that its message states, on the fast path and on the slow one, also
-// when that changes within an answer; what cannot be used is one clear error.
+// TestStatedRates: audio has the rate in its message, on the fast path and on the slow one, also when it changes within
+// an answer; an unusable rate is one clear error.
 func TestStatedRates(t *testing.T) {
 	for mime, want := range rates {
 		if got := speechRate(mime); got != want {
@@ -57,11 +57,11 @@ func TestStatedRates(t *testing.T) {
 	}
 	at, problem := hears(strings.ReplaceAll(speech, "24000", "0"))
 	if at != 0 || problem == nil || problem.Code != "audio_format" || !strings.Contains(problem.Error(), `"audio/pcm;rate=0"`) || !strings.Contains(problem.Error(), "8000 to 192000 Hz") {
-		t.Errorf("audio at 0 Hz: played at %d Hz, told %v", at, problem)
+		t.Errorf("audio at 0 Hz: played at %d Hz, reported %v", at, problem)
 	}
 }
 
-// FuzzRates: the quick reading of a MIME type finds no rate that the thorough one does not find.
+// FuzzRates: the fast parser of a MIME type finds no rate that the complete one does not find.
 func FuzzRates(f *testing.F) {
 	for mime := range rates {
 		f.Add(mime)

@@ -12,7 +12,7 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// TestFramesOfAnySizeAndTypeAreRead: the service sends binary frames, others text.
+// TestFramesOfAnySizeAndTypeAreRead: the service sends binary frames, other servers text.
 func TestFramesOfAnySizeAndTypeAreRead(t *testing.T) {
 	p := newProvider(t)
 	c, peer := p.connect(transport.Setup{})
@@ -50,7 +50,7 @@ func TestFramesOfAnySizeAndTypeAreRead(t *testing.T) {
 func TestMessagesBeyondTheLimitEndTheConnection(t *testing.T) {
 	p := newProvider(t)
 	c, peer := p.connect(transport.Setup{})
-	sent := make(chan struct{}) // closed when the write has ended, one way or another
+	sent := make(chan struct{}) // closed when the write has ended in any way
 	go func() {
 		defer close(sent)
 		_ = peer.ws.Write(context.Background(), websocket.MessageBinary, make([]byte, readLimit+1))
@@ -64,9 +64,9 @@ func TestMessagesBeyondTheLimitEndTheConnection(t *testing.T) {
 	<-sent
 }
 
-// TestBuffersOfOneConversationStayItsOwn: what Recv has returned is good until the
-// next Recv, whatever other conversations of the same transport read meanwhile.
-func TestBuffersOfOneConversationStayItsOwn(t *testing.T) {
+// TestBuffersOfConversations: an event of Recv is valid until the next Recv, whatever other conversations of the same
+// transport read at the same time.
+func TestBuffersOfConversations(t *testing.T) {
 	p := newProvider(t)
 	tr, err := New(p.options())
 	if err != nil {

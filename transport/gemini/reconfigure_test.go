@@ -26,7 +26,7 @@ func TestUpdatesOnTheWire(t *testing.T) {
 	}
 }
 
-// TestAddedWhileACallWaits: 2.5 closes on client content then, so it is held until the result.
+// TestAddedWhileACallWaits: 2.5 closes on client content during a call, so it is held until the result.
 func TestAddedWhileACallWaits(t *testing.T) {
 	c := offline(t, model25)
 	c.calls.add("id", "a", 1, true)
@@ -42,8 +42,8 @@ func TestAddedWhileACallWaits(t *testing.T) {
 	}
 }
 
-// TestBehaviourAfterAnUpdate: a call gets the behaviour that its tool was declared with last, also
-// one that the model has made before it knew the update.
+// TestBehaviourAfterAnUpdate: a call gets the latest behaviour of its tool, even if the model made it before it knew the
+// update.
 func TestBehaviourAfterAnUpdate(t *testing.T) {
 	p := newProvider(t)
 	opts := p.options()

@@ -47,7 +47,7 @@ type step struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// sentData is what recorded clients send; they write keys in snake case.
+// sentData is the data of recorded clients; they write keys in snake case.
 type sentData struct {
 	Setup *struct {
 		Model string `json:"model"`
@@ -92,8 +92,8 @@ func readRecording(t *testing.T, path string) []step {
 	return steps
 }
 
-// TestReplayRecordedSessions plays what the service really sent and compares the
-// events with the golden list of each recording.
+// TestReplayRecordedSessions sends the service's recorded messages and compares the events with the golden list of each
+// recording.
 func TestReplayRecordedSessions(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(sharedDir(t, "fixtures/gemini"), "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -160,7 +160,7 @@ func replay(t *testing.T, steps []step) []string {
 	return <-events
 }
 
-// command returns what a caller of the adapter would have sent.
+// command returns the command of an adapter's caller.
 func command(t *testing.T, sent sentData, calls <-chan transport.ToolCall) transport.Command {
 	switch {
 	case sent.ClientContent != nil:

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// messageAsJSON is what scanAudio claims to have read, read by encoding/json.
+// messageAsJSON is the part of a message that scanAudio reads, for encoding/json.
 type messageAsJSON struct {
 	ServerContent struct {
 		ModelTurn struct {
@@ -20,8 +20,7 @@ type messageAsJSON struct {
 	}
 }
 
-// FuzzScanAudio checks that whatever the scanner takes from well formed JSON is what
-// encoding/json finds there, and that it never panics.
+// FuzzScanAudio: in valid JSON the scanner finds the same values as encoding/json, and it never panics.
 func FuzzScanAudio(f *testing.F) {
 	for _, seed := range []string{
 		speech, audioMessage([]byte{1, 2}, "hi"), strings.ReplaceAll(speech, ":", " :\n "),
@@ -42,11 +41,11 @@ func FuzzScanAudio(f *testing.F) {
 		ok := s.scanAudio(msg)
 		got := s.out
 		if !ok || !json.Valid(msg) || bytes.ContainsAny(got.data, `\"`) || !utf8.Valid(got.data) || plainRate(got.mime) == 0 {
-			return // the long way decides
+			return // the slow path decides
 		}
 		var want messageAsJSON
 		if err := json.Unmarshal(msg, &want); err != nil {
-			t.Fatalf("scanned what encoding/json refuses: %v", err)
+			t.Fatalf("scanned JSON that encoding/json refuses: %v", err)
 		}
 		parts := want.ServerContent.ModelTurn.Parts
 		if len(parts) != 1 || parts[0].InlineData.MIMEType != string(got.mime) || parts[0].InlineData.Data != string(got.data) {
@@ -59,8 +58,8 @@ func FuzzScanAudio(f *testing.F) {
 	})
 }
 
-// FuzzDecode feeds the whole decoder two messages: it must not panic, and must end
-// responses and items as often as it begins them once the turn is over.
+// FuzzDecode: the whole decoder must not panic on two messages, and after the turn it has ended as many responses and
+// items as it began.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		speech, generated, turnOver, interrupted, said("a"), heard("b"), called("x", "f"), `{"toolCallCancellation":{"ids":["x"]}}`,

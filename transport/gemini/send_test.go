@@ -11,8 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// sentBy encodes commands one after the other and returns the messages; a command
-// that sends nothing gives "".
+// sentBy encodes commands one after the other and returns the messages; a command without a message gives "".
 func sentBy(t *testing.T, c *conn, commands ...transport.Command) []string {
 	t.Helper()
 	var sent []string
@@ -59,9 +58,9 @@ func TestCommandsOnTheWire(t *testing.T) {
 	}
 }
 
-// TestTheStopButtonCanBeKeptFromEachModel: with NoInterrupt, no row sends an interruption,
-// and its Capabilities show that; the rows are shared, and another transport still sends one.
-func TestTheStopButtonCanBeKeptFromEachModel(t *testing.T) {
+// TestNoInterrupt: with NoInterrupt, no row sends an interruption, and its Capabilities show that; the rows are shared,
+// and another transport still sends one.
+func TestNoInterrupt(t *testing.T) {
 	for _, off := range []bool{false, true, false} {
 		tr, err := New(Options{APIKey: secret, NoInterrupt: off})
 		if err != nil {
@@ -108,7 +107,7 @@ func TestToolResultsCarryIDAndName(t *testing.T) {
 	}
 }
 
-// TestSchedulingOnlyWhereItIsKnown: a model that has no such thing would refuse it.
+// TestSchedulingOnlyWhereItIsKnown: a model without scheduling would refuse it.
 func TestSchedulingOnlyWhereItIsKnown(t *testing.T) {
 	for model, want := range map[string]string{
 		"gemini-3.8-live": `{"toolResponse":{"functionResponses":[{"id":"a","name":"f","response":{"ok":true,"n":1},"scheduling":"WHEN_IDLE"}]}}`,
@@ -124,15 +123,14 @@ func TestSchedulingOnlyWhereItIsKnown(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutIDsAreAnsweredInOrder: the provider has only their order to tell
-// them apart by.
+// TestCallsWithoutIDsAreAnsweredInOrder: the provider distinguishes them only by their order.
 func TestCallsWithoutIDsAreAnsweredInOrder(t *testing.T) {
 	c := offline(t, model25)
 	feed(t, c, `{"toolCall":{"functionCalls":[{"name":"f"},{"name":"g"},{"name":"h"}]}}`, `{"toolCall":{"functionCalls":[{"name":"f"}]}}`)
 	got := sentBy(t, c, result("call_2", 2), result("call_4", 4), result("call_1", 1), result("call_3", 3))
 	want := []string{
 		``, // waits for the first
-		`{"toolResponse":{"functionResponses":[{"name":"f","response":{"ok":true,"n":4}}]}}`, // another message's
+		`{"toolResponse":{"functionResponses":[{"name":"f","response":{"ok":true,"n":4}}]}}`, // of another message
 		`{"toolResponse":{"functionResponses":[{"name":"f","response":{"ok":true,"n":1}},{"name":"g","response":{"ok":true,"n":2}}]}}`,
 		`{"toolResponse":{"functionResponses":[{"name":"h","response":{"ok":true,"n":3}}]}}`,
 	}
@@ -172,9 +170,9 @@ func TestOpenCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestReportsOfSpeechWithoutAPositionGetOurs: a report without a position, or with one that is none, is
-// placed at the end of the audio sent so far. The first sample is a position.
-func TestReportsOfSpeechWithoutAPositionGetOurs(t *testing.T) {
+// TestReportsOfSpeechWithoutAPosition: a report without a valid position is placed at the end of the audio sent so far.
+// The first sample is a valid position.
+func TestReportsOfSpeechWithoutAPosition(t *testing.T) {
 	for message, want := range map[string]string{
 		`{"voiceActivityDetectionSignal":{"vadSignalType":"VAD_SIGNAL_TYPE_SOS"}}`:  "SpeechStarted {Item: AudioMS:320 Late:true}",
 		`{"voiceActivity":{"type":"ACTIVITY_START"}}`:                               "SpeechStarted {Item: AudioMS:320 Late:true}",

@@ -13,7 +13,7 @@ import (
 
 const modelTranslate = "gemini-3.5-live-translate-preview"
 
-// TestTranslation: a translation model is sent its language, and nothing of an agent.
+// TestTranslation: a translation model gets its language, and no instructions or tools.
 func TestTranslation(t *testing.T) {
 	wire := Wire()
 	provider := transport.Provider{APIKey: secret, Model: modelTranslate, Settings: map[string]string{"translate_to": "pt-BR", "translate_echo": "true"}}

@@ -8,8 +8,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestTypedWhileAToolRuns: 2.5 closes the connection on text while it waits for a tool, so
-// text typed then is sent after the results, or when the calls are withdrawn.
+// TestTypedWhileAToolRuns: 2.5 closes the connection on text while it waits for a tool, so text typed then is sent after
+// the results, or when the calls are withdrawn.
 func TestTypedWhileAToolRuns(t *testing.T) {
 	const one = `{"toolCall":{"functionCalls":[{"id":"a","name":"wait","args":{}}]}}`
 	const both = `{"toolCall":{"functionCalls":[{"id":"a","name":"wait","args":{}},{"id":"b","name":"wait","args":{"n":1}}]}}`
@@ -54,7 +54,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 	}
 }
 
-// TestTypedIsBounded: a user cannot fill the memory while a tool hangs.
+// TestTypedIsBounded: a user cannot fill the memory during a hanging tool.
 func TestTypedIsBounded(t *testing.T) {
 	c := offline(t, model25)
 	c.calls.add("a", "wait", 1, true)

@@ -8,7 +8,7 @@ import (
 	"voicegw/transport"
 )
 
-// usageOf sums and lists the Usage events of messages.
+// usageOf adds up and lists the Usage events of messages.
 func usageOf(t *testing.T, model string, messages ...string) []transport.Tokens {
 	t.Helper()
 	c := offline(t, model)
@@ -48,7 +48,7 @@ func TestUsageOfARunningTurnIsMadeIntoDeltas(t *testing.T) {
 		speech,
 		`{"usageMetadata":{}}`,
 		`{"serverContent":{"turnComplete":true},"usageMetadata":{"promptTokenCount":482,"responseTokenCount":69,"promptTokensDetails":[{"modality":"TEXT","tokenCount":482}],"responseTokensDetails":[{"modality":"TEXT","tokenCount":12},{"modality":"AUDIO","tokenCount":57}]}}`,
-		// The next turn counts from nothing.
+		// The next turn counts from zero.
 		`{"serverContent":{"turnComplete":true},"usageMetadata":{"promptTokenCount":500}}`,
 	)
 	want := []transport.Tokens{

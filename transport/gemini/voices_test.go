@@ -5,13 +5,12 @@ import (
 	"testing"
 )
 
-// TestVoices: each kind of model has its voices, the default one first; an unknown
-// model has none.
+// TestVoices: each kind of model has its voices, the default one first; an unknown model has none.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
 		opts  Options
 		model string
-		name  string // that Model returns
+		name  string // the result of Model
 		n     int
 	}{
 		{Options{}, "", "gemini-3.8-live", 30},

@@ -13,8 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestDownAllocatesNothing counts allocations of both ends of the socket while audio
-// comes down, the scripted provider's included: it sends frames made before.
+// TestDownAllocatesNothing counts allocations of both ends of the socket during audio from the provider, including those
+// of the scripted provider, which sends prepared frames.
 func TestDownAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector allocates")

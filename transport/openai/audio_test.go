@@ -12,8 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestUnusualAudio: audio events that are right but not as the provider writes them
-// take the typed path and give the same.
+// TestUnusualAudio: valid audio events in another form than the provider's take the typed path and give the same result.
 func TestUnusualAudio(t *testing.T) {
 	pcm := make([]byte, 960)
 	for i := range pcm {
@@ -49,8 +48,7 @@ func TestUnusualAudio(t *testing.T) {
 	}
 }
 
-// TestHalfSamples: a sample that is cut in two arrives whole, and a half sample at the
-// end of an item is dropped.
+// TestHalfSamples: a sample that is cut in two arrives complete, and a half sample at the end of an item is dropped.
 func TestHalfSamples(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})

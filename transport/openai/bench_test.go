@@ -10,7 +10,7 @@ import (
 	"voicegw/transport"
 )
 
-// audioFrame is an audio event as the provider writes it, with n bytes of PCM.
+// audioFrame is an audio event in the provider's form, with n bytes of PCM.
 func audioFrame(item string, n int) []byte {
 	pcm := make([]byte, n)
 	for i := range pcm {
@@ -22,7 +22,7 @@ func audioFrame(item string, n int) []byte {
 
 const benchItem = "item_E6U0xWSFIFri2uw2kTLLq"
 
-// bareConn is a connection without a socket, for what does not touch it.
+// bareConn is a connection without a socket, for code that does not use it.
 func bareConn(tb testing.TB) *conn {
 	tb.Helper()
 	tr, err := New(Options{APIKey: "sk-test"})
@@ -32,8 +32,7 @@ func bareConn(tb testing.TB) *conn {
 	return newConn(tr, transport.Setup{Model: DefaultModel})
 }
 
-// BenchmarkAudioDown measures one audio event from frame to PCM, beside the base64
-// alone and a copy of the PCM.
+// BenchmarkAudioDown measures one audio event from frame to PCM, and for comparison base64 alone and a copy of the PCM.
 func BenchmarkAudioDown(b *testing.B) {
 	for _, n := range []int{960, 4800} {
 		frame := audioFrame(benchItem, n)
@@ -71,7 +70,7 @@ func BenchmarkAudioDown(b *testing.B) {
 	}
 }
 
-// BenchmarkAudioUp measures one append event, beside the base64 alone and a copy.
+// BenchmarkAudioUp measures one append event, and for comparison base64 alone and a copy.
 func BenchmarkAudioUp(b *testing.B) {
 	for _, n := range []int{960, 4800} {
 		pcm := make([]byte, n)
@@ -100,7 +99,7 @@ func BenchmarkAudioUp(b *testing.B) {
 	}
 }
 
-// reportRatio reports how many times base64 alone the measured work took.
+// reportRatio reports the time of the measured work relative to base64 alone.
 func reportRatio(b *testing.B, base64 func()) {
 	took := b.Elapsed()
 	start := time.Now()

@@ -14,16 +14,15 @@ import (
 	"voicegw/transport"
 )
 
-// TestBargeIn: the user speaks over the answer. What was generated already still
-// arrives, the response ends as interrupted, its usage counts, and the truncation is
-// cut to what there is.
+// TestBargeIn: the user speaks during the answer. Audio that was already generated still arrives, the response ends as
+// interrupted, its usage counts, and the truncation is limited to the available audio.
 func TestBargeIn(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
 	p.Begin()
 	p.Say("One", make([]byte, 4800))
 	recvAs[*transport.AudioOut](t, conn)
-	send(t, conn, transport.Respond{}) // waits, and the user's speech makes it moot
+	send(t, conn, transport.Respond{}) // it waits, and the user's speech makes it obsolete
 	p.send(`{"type":"input_audio_buffer.speech_started","event_id":"e","audio_start_ms":1460,"item_id":"item_U"}`)
 	p.Say(" two", make([]byte, 480))
 	p.finish("cancelled", `{"type":"cancelled","reason":"turn_detected"}`)
@@ -70,14 +69,13 @@ func TestBargeIn(t *testing.T) {
 	p.quiet(conn)
 }
 
-// TestAServerWithoutCancel: with NoInterrupt no response.cancel is ever sent,
-// and a typed turn is still answered.
+// TestAServerWithoutCancel: with NoInterrupt no response.cancel is ever sent, and a typed turn is still answered.
 func TestAServerWithoutCancel(t *testing.T) {
 	s := newServer(t)
 	s.opts.NoInterrupt = true
 	conn, p := s.connect(transport.Setup{})
 	if conn.Info().Capabilities.Cancel {
-		t.Error("the record says that the model can be told to stop")
+		t.Error("the record says that the model can be interrupted")
 	}
 	p.Begin()
 	recvAs[transport.ResponseStarted](t, conn)
@@ -93,7 +91,7 @@ func TestSpeechEnd(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
 	p.send(`{"type":"input_audio_buffer.speech_stopped","event_id":"e","audio_end_ms":4256,"item_id":"item_U"}`)
-	// 400 ms is what session.updated said.
+	// 400 ms is the value in session.updated.
 	if ev := recv(t, conn); ev != (transport.SpeechStopped{Item: "item_U", AudioMS: 4256, EndMS: 3856}) {
 		t.Errorf("%#v", ev)
 	}
@@ -112,8 +110,8 @@ func TestSpeechEnd(t *testing.T) {
 	}
 }
 
-// TestPauseEndsThePhrase: a muted microphone sends nothing, so the adapter sends the
-// silence that the provider needs, and keeps it out of the audio clock.
+// TestPauseEndsThePhrase: a muted microphone sends no audio, so the adapter sends the silence that the provider needs,
+// and does not count it in the audio clock.
 func TestPauseEndsThePhrase(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -123,7 +121,7 @@ func TestPauseEndsThePhrase(t *testing.T) {
 	if n := len(p.NextAudio()); n != 600*bytesPerMS {
 		t.Errorf("%d ms of silence, want 600", n/bytesPerMS)
 	}
-	send(t, conn, transport.AudioPause{}) // nothing new was said
+	send(t, conn, transport.AudioPause{}) // no new speech
 	p.quiet(conn)
 	p.send(`{"type":"input_audio_buffer.speech_stopped","event_id":"e","audio_end_ms":1350,"item_id":"item_U"}`)
 	p.send(`{"type":"input_audio_buffer.speech_started","event_id":"e","audio_start_ms":1700,"item_id":"item_V"}`)
@@ -135,8 +133,8 @@ func TestPauseEndsThePhrase(t *testing.T) {
 	}
 }
 
-// TestParallelCalls: two calls of one response, answered while it still runs; the two
-// requests become one response.create, after response.done.
+// TestParallelCalls: two calls of one response, answered while it still runs; the two requests become one
+// response.create, after response.done.
 func TestParallelCalls(t *testing.T) {
 	for _, loops := range []*nonblock.Loops{nil, {}} {
 		s := newServer(t)
@@ -167,8 +165,8 @@ func TestParallelCalls(t *testing.T) {
 	}
 }
 
-// TestRepeatedCall: the provider asks again under the same id, which is another
-// request to the caller; the same events twice are not.
+// TestRepeatedCall: a second call of the provider with the same id is another request to the caller; a repetition of the
+// same events is not.
 func TestRepeatedCall(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -191,8 +189,7 @@ func TestRepeatedCall(t *testing.T) {
 	}
 }
 
-// TestCutOffCall: an interruption also ends the arguments with a done event; such a
-// call must not run.
+// TestCutOffCall: an interruption also ends the arguments with a done event; such a call must not run.
 func TestCutOffCall(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -205,8 +202,7 @@ func TestCutOffCall(t *testing.T) {
 	}
 }
 
-// TestCallWithoutItsItem: compatible servers that send only the arguments, or the
-// call only in response.done.
+// TestCallWithoutItsItem: compatible servers that send only the arguments, or the call only in response.done.
 func TestCallWithoutItsItem(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -218,8 +214,8 @@ func TestCallWithoutItsItem(t *testing.T) {
 	}
 }
 
-// TestSaidTwice: response events that a server repeats are given once.
-func TestSaidTwice(t *testing.T) {
+// TestRepeatedEvents: events that a server repeats are reported once.
+func TestRepeatedEvents(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
 	p.Begin()
@@ -233,8 +229,7 @@ func TestSaidTwice(t *testing.T) {
 	}
 }
 
-// TestAudioItemLeftOpen: response.done ends what has no output_audio.done, and audio
-// that comes later is not given.
+// TestAudioItemLeftOpen: response.done ends an item without output_audio.done, and later audio of it is dropped.
 func TestAudioItemLeftOpen(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -278,13 +273,13 @@ func TestUserText(t *testing.T) {
 func TestInterruptAndInstructions(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
-	send(t, conn, transport.Interrupt{}) // nothing to interrupt
+	send(t, conn, transport.Interrupt{}) // no response to interrupt
 	send(t, conn, transport.Respond{Instructions: "Say hello."})
 	m := p.expect("response.create")
 	if r, _ := m["response"].(map[string]any); r["instructions"] != "Say hello." {
 		t.Errorf("%v", m)
 	}
-	// Unconfirmed, yet it must stop.
+	// Unconfirmed, but it must stop.
 	send(t, conn, transport.Interrupt{})
 	if m := p.expect("response.cancel"); m["response_id"] != nil {
 		t.Errorf("cancel of an unknown response: %v", m)
@@ -292,7 +287,7 @@ func TestInterruptAndInstructions(t *testing.T) {
 	p.Begin()
 	recvAs[transport.ResponseStarted](t, conn)
 	send(t, conn, transport.Respond{})
-	send(t, conn, transport.Interrupt{}) // withdraws it; cancelled it is already
+	send(t, conn, transport.Interrupt{}) // drops the request; the response is cancelled already
 	p.quiet(conn)
 	p.finish("cancelled", `{"type":"cancelled","reason":"client_cancelled"}`)
 	recvAs[transport.ResponseDone](t, conn)
@@ -358,7 +353,7 @@ func TestManualActivity(t *testing.T) {
 	send(t, conn, transport.AudioPause{}) // ActivityEnd does that
 	send(t, conn, transport.ActivityStart{})
 	p.expect("input_audio_buffer.clear")
-	send(t, conn, transport.ActivityEnd{}) // less than the provider commits
+	send(t, conn, transport.ActivityEnd{}) // less than the provider's minimum
 	p.expect("input_audio_buffer.clear")
 	send(t, conn, transport.ActivityStart{})
 	p.expect("input_audio_buffer.clear")
@@ -394,7 +389,7 @@ func TestProblemsAndEnds(t *testing.T) {
 			p.send(failed, "insufficient_quota")
 			p.Close(1000, "")
 		}, transport.KindQuota, "insufficient_quota"},
-		{"quota once, but it went on", func(p *peer) {
+		{"quota once, but it continued", func(p *peer) {
 			p.send(failed, "insufficient_quota")
 			p.Begin()
 			p.Finish()
@@ -464,7 +459,7 @@ func TestGarbage(t *testing.T) {
 	}
 	p.write(websocket.MessageBinary, []byte{0, 1, 2})
 	p.write(websocket.MessageBinary, []byte(`{"type":"response.created","response":{"id":"resp_1"}}`))
-	if ev := recv(t, conn); ev != (transport.AudioDone{Item: "i"}) { // by a response.done that says no more
+	if ev := recv(t, conn); ev != (transport.AudioDone{Item: "i"}) { // by a response.done without further details
 		t.Errorf("%#v", ev)
 	}
 	if ev := recv(t, conn); ev != (transport.ResponseStarted{ID: "resp_1"}) {

@@ -62,7 +62,7 @@ func TestSessionUpdateManual(t *testing.T) {
 	}
 }
 
-// connectError is what Connect ends with; it must not show the key.
+// connectError is the error of Connect; it must not show the key.
 func (s *server) connectError(setup transport.Setup) *transport.Error {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -125,7 +125,7 @@ func TestConnectRefused(t *testing.T) {
 	}
 }
 
-func TestConnectSkipsWhatItDoesNotKnow(t *testing.T) {
+func TestConnectSkipsUnknownEvents(t *testing.T) {
 	s := newServer(t)
 	s.greet = func(p *peer) {
 		p.send(`{"type":"conversation.created","conversation":{"id":"c"}}`)
@@ -134,7 +134,7 @@ func TestConnectSkipsWhatItDoesNotKnow(t *testing.T) {
 		p.usualGreeting()
 	}
 	conn, _ := s.connect(transport.Setup{})
-	if st := conn.Stats(); st.MalformedEvents != 1 { // a session that is a number is a session of which nothing is known
+	if st := conn.Stats(); st.MalformedEvents != 1 { // the content of a session that is a number is unknown
 		t.Errorf("stats %+v, want one malformed event", st)
 	}
 }
@@ -164,7 +164,7 @@ func TestHandshakeRefused(t *testing.T) {
 	}
 }
 
-// TestRedirect: following one would carry the key to another place.
+// TestRedirect: a followed redirect would send the key to another server.
 func TestRedirect(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -179,7 +179,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestDialects: where each service is reached, with which header, and what it is asked for.
+// TestDialects: the address of each service, its header and its session.
 func TestDialects(t *testing.T) {
 	setup := transport.Setup{
 		Model: "gpt-realtime", Voice: "marin", Instructions: "Be brief.", SilenceMS: 300,
@@ -21,7 +21,7 @@ func TestDialects(t *testing.T) {
 		base, voice  string
 		url, header  string
 		session      string // empty for OpenAI's own form
-		model        string // where none is named
+		model        string // the default model
 		keepTruncate bool
 	}{
 		"OpenAI":            {base: "", url: "wss://api.openai.com/v1/realtime?model=gpt-realtime", header: "Authorization", model: DefaultModel, keepTruncate: true},
@@ -63,9 +63,8 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// TestXAI: its texts in the places of objects, its usage beside the response and its pings
-// are taken; after a tool the answer is asked for. The frames have the form of a recorded
-// session.
+// TestXAI: its texts instead of objects, its usage next to the response and its pings are understood; after a tool the
+// adapter requests the answer. The frames have the form of a recorded session.
 func TestXAI(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})

@@ -10,7 +10,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestCrammedFrameEndsTheConnection: one frame with more than maxEvents is dealt with no more.
+// TestCrammedFrameEndsTheConnection: a frame with more than maxEvents ends the connection.
 func TestCrammedFrameEndsTheConnection(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -21,7 +21,7 @@ func TestCrammedFrameEndsTheConnection(t *testing.T) {
 		}
 		calls.WriteString(`{"id":"i` + strings.Repeat("x", i%50) + `","type":"function_call","status":"completed","call_id":"c` + strings.Repeat("y", i/50) + `","name":"f","arguments":"{}"}`)
 	}
-	sent := make(chan struct{}) // closed when the write has ended, one way or another
+	sent := make(chan struct{}) // closed when the write has ended in any way
 	go func() {
 		defer close(sent)
 		_ = p.ws.Write(context.Background(), websocket.MessageText,
@@ -34,11 +34,11 @@ func TestCrammedFrameEndsTheConnection(t *testing.T) {
 	<-sent
 }
 
-// TestFloodOfTheProviderEndsTheConnection: it is a typed end, and can be tried again.
+// TestFloodOfTheProviderEndsTheConnection: the error has a kind and can be retried.
 func TestFloodOfTheProviderEndsTheConnection(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
-	sent := make(chan struct{}) // closed when nothing can be written any more
+	sent := make(chan struct{}) // closed when writing fails
 	go func() {
 		defer close(sent)
 		for p.ws.Write(context.Background(), websocket.MessageText, []byte(`{"type":"rate_limits.updated"}`)) == nil {

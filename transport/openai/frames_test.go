@@ -13,9 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestSessionUpdateIsWhatTheLibraryEncodes: the event around the session is built by
-// hand, and equals the library's.
-func TestSessionUpdateIsWhatTheLibraryEncodes(t *testing.T) {
+// TestSessionUpdateEqualsTheLibrarys: the event around the session is built by hand, and equals the library's.
+func TestSessionUpdateEqualsTheLibrarys(t *testing.T) {
 	for name, setup := range map[string]transport.Setup{
 		"nothing": {},
 		"everything": {
@@ -52,7 +51,7 @@ func TestSessionUpdateIsWhatTheLibraryEncodes(t *testing.T) {
 	}
 }
 
-// BenchmarkSessionUpdate is what encoding the setup takes, with ten tools of 2 KB each.
+// BenchmarkSessionUpdate measures encoding the setup, with ten tools of 2 KB each.
 func BenchmarkSessionUpdate(b *testing.B) {
 	setup := transport.Setup{Model: "gpt-realtime", Instructions: strings.Repeat("Be kind. ", 200)}
 	for range 10 {

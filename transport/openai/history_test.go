@@ -10,8 +10,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestHistoryIsRefused: an error event about an item ends the opening, and says that it was the
-// history.
+// TestHistoryIsRefused: an error event about an item ends Connect, with an error that names the history.
 func TestHistoryIsRefused(t *testing.T) {
 	s := newServer(t)
 	s.greet = func(p *peer) {
@@ -28,8 +27,7 @@ func TestHistoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestHistoryOfOtherIDs: a server that names items itself has confirmed the history with as many
-// items.
+// TestHistoryOfOtherIDs: a server with its own item ids has confirmed the history after the same number of items.
 func TestHistoryOfOtherIDs(t *testing.T) {
 	s := newServer(t)
 	s.greet = func(p *peer) {
@@ -43,7 +41,7 @@ func TestHistoryOfOtherIDs(t *testing.T) {
 	p.quiet(conn)
 }
 
-// TestHistoryIsNotConfirmed: a provider that takes the items and says nothing is not waited for.
+// TestHistoryIsNotConfirmed: Connect does not wait for a provider that does not confirm the items.
 func TestHistoryIsNotConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -58,7 +56,7 @@ func TestHistoryIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// TestHistoryOfABetaService: Voice Live has kept the beta's kind of content.
+// TestHistoryOfABetaService: Voice Live still has the beta's kind of content.
 func TestHistoryOfABetaService(t *testing.T) {
 	for host, want := range map[string]string{"/voice-live/realtime": "text", "": "output_text"} {
 		items, err := dialectOf("", "x", host).history(transport.Setup{History: []transport.Past{transport.PastAssistant{Text: "hello"}}})

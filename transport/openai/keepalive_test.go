@@ -20,12 +20,11 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// rawProvider is a provider in memory, WebSocket by hand (RFC 6455), that answers
-// pings as late as it likes. It works in a synctest bubble, where the clock stands
-// still until everybody waits.
+// rawProvider is a provider in memory, with WebSocket by hand (RFC 6455), that answers pings after a given time. It works
+// in a synctest bubble, with a clock that advances only when all goroutines wait.
 type rawProvider struct {
 	pongAfter time.Duration // negative: never
-	// heard takes each text frame after the setup; nil if the test wants none.
+	// heard gets each text frame after the setup; nil if the test needs none.
 	heard func(frame []byte)
 	conn  net.Conn
 	in    *bufio.Reader
@@ -181,7 +180,7 @@ func TestSilentProvider(t *testing.T) {
 	})
 }
 
-// TestLatePongs: pongs that come 35 s after their ping are still signs of life.
+// TestLatePongs: a pong that arrives 35 s after its ping is still a sign of life.
 func TestLatePongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 35 * time.Second}
@@ -197,9 +196,8 @@ func TestLatePongs(t *testing.T) {
 	})
 }
 
-// TestNobodyReceives: before Notify no pong can be read, so silence proves nothing
-// about the provider.
-func TestNobodyReceives(t *testing.T) {
+// TestSilenceWithoutNotify: before Notify no pong can be read, so silence says nothing about the provider.
+func TestSilenceWithoutNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}
 		silent := connectRaw(t, r, Options{})

@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// newLocal is a scripted local server, whose session.created shows a session.
+// newLocal is a scripted local server with a session in session.created.
 func newLocal(t *testing.T, shown string) *server {
 	t.Helper()
 	s := newServer(t)
@@ -28,8 +28,8 @@ func newLocal(t *testing.T, shown string) *server {
 
 const localShown = `{"type":"realtime","model":"m","instructions":"","audio":{"input":{"format":{"type":"audio/pcm","rate":16000},"turn_detection":{"type":"server_vad"}},"output":{"format":{"type":"audio/pcmu"},"voice":"x"}},"tools":[]}`
 
-// TestLocalSetup: settings that are not shown are left out and logged; audio that can be used stays as it is. Nothing
-// is sent as a key or a model.
+// TestLocalSetup: settings that are not shown are left out and logged; a usable audio format is not changed. No key and
+// no model is sent.
 func TestLocalSetup(t *testing.T) {
 	var log strings.Builder
 	s := newLocal(t, localShown)
@@ -56,7 +56,7 @@ func TestLocalSetup(t *testing.T) {
 	}
 }
 
-// TestLocalRates: the formats that the server keeps are used.
+// TestLocalRates: the adapter uses the server's formats.
 func TestLocalRates(t *testing.T) {
 	s := newLocal(t, strings.Replace(localShown, `"audio/pcmu"`, `"audio/pcm","rate":22050`, 1))
 	conn, p := s.connect(transport.Setup{})
@@ -68,7 +68,7 @@ func TestLocalRates(t *testing.T) {
 	}
 }
 
-// TestLocalManual: turn detection is turned off even where it is not shown.
+// TestLocalManual: turn detection is turned off even if it is not shown.
 func TestLocalManual(t *testing.T) {
 	s := newLocal(t, `{"instructions":"","audio":{"input":{}}}`)
 	_, p := s.connect(transport.Setup{ManualActivity: true})
@@ -78,8 +78,8 @@ func TestLocalManual(t *testing.T) {
 	}
 }
 
-// TestLocalAcknowledgements: a truncation that is not answered hides no later error, the commit is reported once with
-// or without its event, and requests have no label.
+// TestLocalAcknowledgements: an unanswered truncation hides no later error, the commit is reported once with or without
+// its event, and requests have no label.
 func TestLocalAcknowledgements(t *testing.T) {
 	s := newLocal(t, localShown)
 	conn, p := s.connect(transport.Setup{})
@@ -126,7 +126,8 @@ func TestLocalAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestActiveResponseElsewhere: other servers' codes for a request during a response: it is repeated after its end.
+// TestActiveResponseElsewhere: after another server's code for a request during a response, the request is repeated after
+// the response.
 func TestActiveResponseElsewhere(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"nemotron-voice-agent": `"type":"invalid_request_error","code":"response_in_progress"`,
@@ -153,7 +154,7 @@ func TestLocalHistory(t *testing.T) {
 	tool := transport.PastTool{Name: "find", Args: json.RawMessage(`{}`), Output: json.RawMessage(`{"ok":true}`), OK: true}
 	for name, test := range map[string]struct {
 		past []transport.Past
-		want []string // how each item ends
+		want []string // the end of each item
 	}{
 		"answered":        {[]transport.Past{user, answer}, []string{"said: Where is Ada?\nYou said: In Vienna. [interrupted]"}},
 		"open":            {[]transport.Past{answer, user, transport.PastNote{Text: "Go on."}}, []string{"[interrupted]\nGo on.", "Where is Ada?"}},
@@ -224,7 +225,7 @@ func TestLocalOptions(t *testing.T) {
 	}
 }
 
-// FuzzFit: whatever session.created shows, the update stays one that has the settings of the agent.
+// FuzzFit: for any session.created, the update has the settings of the agent.
 func FuzzFit(f *testing.F) {
 	for _, shown := range []string{localShown, `{}`, `null`, `[1]`, `{"audio":3,"tools":null}`, `{"audio":{"input":{"format":{"rate":"x"}}}}`} {
 		f.Add([]byte(shown))

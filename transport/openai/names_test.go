@@ -2,8 +2,8 @@ package openai
 
 import "testing"
 
-// TestModelNames: OpenAI's own service and the simulator have known models; deployments and compatible servers may
-// have any.
+// TestModelNames: OpenAI's own service and the simulator have known models; deployments and compatible servers may have
+// any.
 func TestModelNames(t *testing.T) {
 	own := Options{APIKey: "k"}
 	for name, tt := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// wireLog is what a provider has been sent, with the seconds since the start.
+// wireLog is the frames for a provider, with the seconds since the start.
 type wireLog struct {
 	start time.Time
 
@@ -45,7 +45,7 @@ func (l *wireLog) hear(frame []byte) {
 	l.lines = append(l.lines, line)
 }
 
-// passes lets the given time of the bubble pass.
+// passes advances the bubble's time.
 func passes(d time.Duration) { <-time.NewTimer(d).C }
 
 func (l *wireLog) take() []string {
@@ -57,10 +57,9 @@ func (l *wireLog) take() []string {
 	return lines
 }
 
-// TestARequestThatNobodyAnswers: the provider does not react to the first request. The
-// next turn is requested anyway; the first answer, when it finally comes, is
-// cancelled and not heard; then the second turn is answered.
-func TestARequestThatNobodyAnswers(t *testing.T) {
+// TestUnansweredRequest: the provider does not react to the first request. The next turn is requested anyway; the late
+// first answer is cancelled and dropped; then the second turn is answered.
+func TestUnansweredRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
@@ -89,7 +88,7 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 			"0s conversation.item.create", "0s response.create create_1",
 			"1s response.cancel", "1s conversation.item.create", "5s response.create create_2",
 		}, wire.take()); diff != "" {
-			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+			t.Fatalf("the frames for the provider (-want +got):\n%s", diff)
 		}
 
 		say(`{"type":"response.created","response":{"id":"resp_1","metadata":{"voicegw_request":"create_1"}}}`)
@@ -98,11 +97,11 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 		say(`{"type":"response.output_item.done","response_id":"resp_1","item":{"id":"item_2","type":"function_call","status":"completed","name":"f","call_id":"call_1","arguments":"{}"}}`)
 		say(`{"type":"error","error":{"type":"invalid_request_error","code":"conversation_already_has_active_response","message":"","event_id":"create_2"}}`)
 		if diff := cmp.Diff([]string{"11s response.cancel resp_1"}, wire.take()); diff != "" {
-			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+			t.Fatalf("the frames for the provider (-want +got):\n%s", diff)
 		}
 		say(`{"type":"response.done","response":{"id":"resp_1","status":"cancelled","status_details":"unimplemented"}}`)
 		if diff := cmp.Diff([]string{"11s response.create create_3"}, wire.take()); diff != "" {
-			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+			t.Fatalf("the frames for the provider (-want +got):\n%s", diff)
 		}
 		if len(events) > 0 {
 			t.Errorf("the answer to a request that was given up was given out: %#v", <-events)
@@ -122,8 +121,7 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestACancelledResponseThatNeverEnds: the next turn's answer follows, and what still
-// comes of the cancelled one does not.
+// TestACancelledResponseThatNeverEnds: the next turn's answer follows, and late events of the cancelled one are dropped.
 func TestACancelledResponseThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
@@ -144,7 +142,7 @@ func TestACancelledResponseThatNeverEnds(t *testing.T) {
 		if diff := cmp.Diff([]string{
 			"0s response.cancel resp_1", "0s conversation.item.create", "3s response.create create_1",
 		}, wire.take()); diff != "" {
-			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+			t.Fatalf("the frames for the provider (-want +got):\n%s", diff)
 		}
 		say(`{"type":"response.created","response":{"id":"resp_2","metadata":{"voicegw_request":"create_1"}}}`)
 		for _, want := range []transport.Event{

@@ -7,8 +7,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestAnnouncedRates: the server announces the rates of the audio in session.updated, in today's form and in
-// the beta's; the connection has them. What the gateway cannot use is a clear error.
+// TestAnnouncedRates: the connection has the audio rates of session.updated, in today's form and in the beta's. An
+// unusable rate is a clear error.
 func TestAnnouncedRates(t *testing.T) {
 	for name, c := range map[string]struct {
 		session string
@@ -28,7 +28,7 @@ func TestAnnouncedRates(t *testing.T) {
 		"zero":                 {`{"audio":{"output":{"format":{"type":"audio/pcm","rate":0}}}}`, 0, 0},
 		"a negative rate":      {`{"audio":{"output":{"format":{"type":"audio/pcm","rate":-24000}}}}`, 0, 0},
 		"a rate too high":      {`{"audio":{"input":{"format":{"type":"audio/pcm","rate":1000000}}}}`, 0, 0},
-		"a rate that is none":  {`{"audio":{"output":{"format":{"type":"audio/pcm","rate":"fast"}}}}`, 0, 0},
+		"an invalid rate":      {`{"audio":{"output":{"format":{"type":"audio/pcm","rate":"fast"}}}}`, 0, 0},
 		"a list":               {`{"audio":{"output":{"format":["audio/pcm"]}}}`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestAnnouncedRates(t *testing.T) {
 	}
 }
 
-// TestAnotherRateLater: a later session.updated changes the rate of the model's speech, and truncation
-// counts the audio at that rate. Another input rate ends the connection, so that the next one begins with it.
+// TestAnotherRateLater: a later session.updated changes the rate of the model's speech, and truncation counts the audio
+// at that rate. Another input rate ends the connection, so that the next one begins with it.
 func TestAnotherRateLater(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})

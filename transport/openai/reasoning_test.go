@@ -8,9 +8,9 @@ import (
 	"voicegw/transport"
 )
 
-// TestAModelThatThinks: a model is at work from an item of reasoning on until the next item, or until its
-// response is over.
-func TestAModelThatThinks(t *testing.T) {
+// TestReasoningModel: a model is thinking from an item of reasoning on until the next item, or until the end of its
+// response.
+func TestReasoningModel(t *testing.T) {
 	const item = `{"type":"response.output_item.added","event_id":"e","response_id":%q,"output_index":0,"item":{"id":"item_R","type":%q,"status":"in_progress"}}`
 	busy, idle := transport.Interaction{InProgress: true}, transport.Interaction{}
 	for name, then := range map[string][]string{"and speaks": {"reasoning", "message"}, "in two steps": {"reasoning", "reasoning", "message", "message"}, "and says nothing": {"reasoning"}, "not": {"message"}} {

@@ -6,8 +6,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestRefusedUpdate: an update that the provider refuses is answered once, with the reason, and is
-// no Problem; the next one is confirmed by its own session.updated.
+// TestRefusedUpdate: a refused update is answered once, with the reason, and is no Problem; the next one is confirmed by
+// its own session.updated.
 func TestRefusedUpdate(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -17,7 +17,7 @@ func TestRefusedUpdate(t *testing.T) {
 	p.expect("session.update")
 	p.send(`{"type":"error","event_id":"e","error":{"type":"invalid_request_error","code":"invalid_value","message":"no","param":"session.tools","event_id":%q}}`, first["event_id"])
 	p.send(`{"type":"session.updated","event_id":"e","session":{"type":"realtime"}}`)
-	p.send(`{"type":"session.updated","event_id":"e","session":{"type":"realtime"}}`) // answers nothing
+	p.send(`{"type":"session.updated","event_id":"e","session":{"type":"realtime"}}`) // answers no update
 	p.Begin()
 	p.Finish()
 	ev := recvAs[transport.Reconfigured](t, conn)
@@ -32,7 +32,7 @@ func TestRefusedUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdatesAreBounded: a provider that confirms nothing makes nothing grow.
+// TestUpdatesAreBounded: a provider that confirms nothing does not fill the memory.
 func TestUpdatesAreBounded(t *testing.T) {
 	c := &conn{}
 	for range 3 * maxUpdates {
@@ -43,8 +43,8 @@ func TestUpdatesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDialectsOfUpdates: today's API wants a type with each update; the other services are not known
-// to keep what an update leaves out, and get a new connection instead.
+// TestDialectsOfUpdates: today's API requires a type in each update; other services may not keep the settings that an
+// update leaves out, and get a new connection instead.
 func TestDialectsOfUpdates(t *testing.T) {
 	for address, live := range map[string]bool{
 		"https://api.openai.com/v1": true, "https://r.openai.azure.com/openai/v1": true,

@@ -6,9 +6,9 @@ import (
 	"voicegw/transport"
 )
 
-// TestRefusedCommands: the error about a command that the user has not given and cannot give again is
-// of the kind that clients are not shown, also from a server that repeats no event_id; the error about what
-// the user has typed, or about none of our commands, is shown.
+// TestRefusedCommands: the error about a command that the user has not given and cannot repeat is of a kind hidden from
+// clients, also from a server that repeats no event_id; the error about typed text, or about none of our commands, is
+// shown.
 func TestRefusedCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		err       errorValue

@@ -17,7 +17,7 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// recordings finds the recorded sessions beside the repository.
+// recordings finds the recorded sessions next to the repository.
 func recordings(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -28,7 +28,7 @@ func recordings(t *testing.T) string {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			found := filepath.Join(dir, "..", "shared", "fixtures", "openai")
 			if _, err := os.Stat(found); err != nil {
-				t.Skip("no recorded sessions beside the repository")
+				t.Skip("no recorded sessions next to the repository")
 			}
 			return found
 		}
@@ -74,16 +74,15 @@ type sentFrame struct {
 	} `json:"item"`
 }
 
-// replayed is what a replay gave.
+// replayed is the result of a replay.
 type replayed struct {
 	events []transport.Event
 	err    *transport.Error
 	stats  transport.Stats
 }
 
-// TestRecordedSessions replays recorded sessions as strict scripts: what the recorded
-// client sent must come from the adapter, frame for frame by type, and what the
-// provider sent must become these events.
+// TestRecordedSessions replays recorded sessions as strict scripts: the adapter must send the recorded client's frames,
+// type by type, and the provider's frames must give these events.
 func TestRecordedSessions(t *testing.T) {
 	dir := recordings(t)
 	const heard = "SpeechStarted SpeechStopped InputCommitted ResponseStarted "
@@ -107,8 +106,8 @@ func TestRecordedSessions(t *testing.T) {
 	}
 }
 
-// replay plays one recording. The provider's goroutine follows the script; the test's
-// sends what the script's client sent; a third receives.
+// replay replays one recording. The provider's goroutine follows the script; the test's sends the client's side of the
+// script; a third receives.
 func replay(t *testing.T, script []recorded) replayed {
 	t.Helper()
 	s := newServer(t)
@@ -138,7 +137,7 @@ func replay(t *testing.T, script []recorded) replayed {
 			got.events = append(got.events, ev)
 		}
 	})
-	implied := "" // what the last command sends besides
+	implied := "" // the additional frame of the last command
 	for _, line := range afterItems(t, script[3:]) {
 		if line.Dir == "received" {
 			p.send("%s", line.Data)
@@ -162,9 +161,8 @@ func replay(t *testing.T, script []recorded) replayed {
 	return got
 }
 
-// afterItems moves every answer to a call behind the output_item.done of that call:
-// one recorded client reacted to arguments.done already, and the provider, which does
-// not wait for the answer, then sent the events that now come before it.
+// afterItems moves every answer to a call behind the output_item.done of that call: one recorded client answered after
+// arguments.done, and the provider, which does not wait for the answer, then sent the events that are now before it.
 func afterItems(t *testing.T, script []recorded) []recorded {
 	t.Helper()
 	for i := range script {
@@ -185,8 +183,7 @@ func afterItems(t *testing.T, script []recorded) []recorded {
 	return script
 }
 
-// act sends the command that frame comes from and returns the type of a further
-// frame that the same command sends.
+// act sends the command of a frame and returns the type of another frame that the same command sends.
 func act(t *testing.T, conn *transporttest.Listener, frame sentFrame, calls <-chan transport.ToolCall) string {
 	t.Helper()
 	switch frame.Type {

@@ -59,8 +59,8 @@ func TestScanFrame(t *testing.T) {
 	}
 }
 
-// FuzzScanFrame compares the scanner with encoding/json: if the scanner is sure, both must
-// find the same, and the frame must be valid except for the audio, which decoding checks.
+// FuzzScanFrame compares the scanner with encoding/json: if the scanner is sure, both must find the same, and the frame
+// must be valid except for the audio, which decoding checks.
 func FuzzScanFrame(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAEC"}`,
@@ -83,7 +83,7 @@ func FuzzScanFrame(f *testing.F) {
 		case scanAudio:
 			for _, c := range s.delta {
 				if c == '\\' || c < ' ' || c >= 0x7F {
-					return // the decoder refuses it, the typed path judges
+					return // the decoder refuses it, the typed path decides
 				}
 			}
 			if err != nil {
@@ -94,8 +94,7 @@ func FuzzScanFrame(f *testing.F) {
 				t.Fatalf("scanner %q %q %q %q, encoding/json %+v", s.eventType, s.item, s.response, s.delta, want)
 			}
 		case scanOther:
-			// The scanner did not read the rest: if that is valid and names no other type,
-			// both must agree.
+			// The scanner did not read the rest: if that is valid and has no other type, both must agree.
 			if err == nil && want.Type != string(s.eventType) && countType(frame) == 1 {
 				t.Fatalf("scanner %q, encoding/json %q", s.eventType, want.Type)
 			}
@@ -103,8 +102,7 @@ func FuzzScanFrame(f *testing.F) {
 	})
 }
 
-// countType counts the members of the outer object that encoding/json takes for
-// "type".
+// countType counts the members of the outer object that encoding/json takes for "type".
 func countType(frame []byte) int {
 	dec := json.NewDecoder(strings.NewReader(string(frame)))
 	if _, err := dec.Token(); err != nil {
@@ -127,8 +125,8 @@ func countType(frame []byte) int {
 	return n
 }
 
-// FuzzLikeness compares the shape of frames with the scanner: a frame that is like one
-// that the scanner was sure of must be what the scanner makes of it.
+// FuzzLikeness compares the shape of frames with the scanner: a frame with the shape of one that the scanner was sure of
+// must give the scanner's result.
 func FuzzLikeness(f *testing.F) {
 	const plain = `{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAEC"}`
 	f.Add([]byte(plain), []byte(strings.Replace(plain, "event_1", "event_2222", 1)))
@@ -152,7 +150,7 @@ func FuzzLikeness(f *testing.F) {
 		}
 		for _, c := range delta {
 			if c == '"' || c == '\\' || c < ' ' || c >= 0x7F {
-				return // the decoder refuses it, the typed path judges
+				return // the decoder refuses it, the typed path decides
 			}
 		}
 		again, v := scanFrame(second)
@@ -162,8 +160,7 @@ func FuzzLikeness(f *testing.F) {
 	})
 }
 
-// FuzzFrames gives arbitrary frames to a connection: nothing may panic, and a frame
-// counts once at most.
+// FuzzFrames: no frame makes a connection panic, and a frame counts at most once.
 func FuzzFrames(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"response.done","response":{"id":"r","status":"failed","status_details":{"error":{"code":"insufficient_quota"}},"output":[{"type":"function_call","id":"i","call_id":"c"}],"usage":{"input_tokens":-1}}}`,

@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// seqStep is one thing that happens to the sequencer, and what must go out then.
+// seqStep is one event for the sequencer, and the request that must be sent then.
 type seqStep struct {
 	do   func(*sequencer) *create
-	want string // event_id of what goes out, empty for nothing
+	want string // event_id of the request, empty for none
 }
 
-// seqEpoch is when every test of the sequencer begins, seqClock what its clock shows.
+// seqEpoch is the start of every test of the sequencer, seqClock its clock.
 var (
 	seqEpoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	seqClock = seqEpoch
@@ -25,7 +25,7 @@ func asks(r request) func(*sequencer) *create {
 
 func begins(id string) func(*sequencer) *create { return answers(id, "") }
 
-// answers begins a response that is labelled as one request's, and wanted.
+// answers begins a wanted response with the label of a request.
 func answers(id, label string) func(*sequencer) *create {
 	return func(s *sequencer) *create {
 		if s.created(id, label, seqClock) {
@@ -35,7 +35,7 @@ func answers(id, label string) func(*sequencer) *create {
 	}
 }
 
-// answersStale begins a response that is no longer wanted.
+// answersStale begins an unwanted response.
 func answersStale(id, label string) func(*sequencer) *create {
 	return func(s *sequencer) *create {
 		if !s.created(id, label, seqClock) {
@@ -61,8 +61,7 @@ func withdraws(s *sequencer) *create { s.withdraw(seqClock); return nil }
 
 func changes(s *sequencer) *create { s.changed(); return nil }
 
-// after lets time pass and, as the connection's timer does, gives the sequencer its turn
-// when it has asked for that.
+// after advances time and, like the connection's timer, calls the sequencer at its deadline.
 func after(d time.Duration) func(*sequencer) *create { return afterSigns(d, 0) }
 
 // afterSigns is after with that many response events so far.
@@ -116,7 +115,7 @@ func TestSequencer(t *testing.T) {
 		{"refused for a response that is never seen: the next request tries", []seqStep{
 			{asks(plain), "create_1"}, {refuses("create_1", codeActiveResponse), ""}, {asks(plain), "create_2"},
 		}},
-		{"refused for good: the way is free", []seqStep{
+		{"refused permanently: the next one is sent", []seqStep{
 			{asks(plain), "create_1"}, {asks(plain), ""}, {refuses("create_1", "invalid_value"), "create_2"},
 		}},
 		{"another's error changes nothing", []seqStep{
@@ -162,12 +161,11 @@ func TestJoinedRequests(t *testing.T) {
 	s.created("r2", "", now)
 	got = s.done("r2", false, now)
 	if got == nil || got.instructions != "Be kind.\nBe brief.\nLater." || !got.toolsOff {
-		t.Errorf("what goes out again is %+v", got)
+		t.Errorf("the repeated request is %+v", got)
 	}
 }
 
-// TestCancelAfterRefusal: a cancel for a request that was refused does not affect
-// the next response.
+// TestCancelAfterRefusal: a cancel for a request that was refused does not affect the next response.
 func TestCancelAfterRefusal(t *testing.T) {
 	var s sequencer
 	now := seqEpoch
@@ -186,19 +184,19 @@ func TestCancelAfterRefusal(t *testing.T) {
 	}
 }
 
-// TestNothingIsHeldBackForGood has a row for each row of the sequencer's table, and for
-// what a provider may still say of a request that was given up.
-func TestNothingIsHeldBackForGood(t *testing.T) {
+// TestNoRequestWaitsForever has a row for each row of the sequencer's table, and for the late answers to abandoned
+// requests.
+func TestNoRequestWaitsForever(t *testing.T) {
 	var plain request
 	off := request{toolsOff: true}
 	tests := []struct {
 		name  string
 		steps []seqStep
 	}{
-		{"a request that nobody answers: what waits goes out at its deadline", []seqStep{
+		{"an unanswered request: the waiting one is sent at its deadline", []seqStep{
 			{asks(plain), "create_1"}, {asks(plain), ""}, {after(createPatience - 1), ""}, {after(1), "create_2"},
 		}},
-		{"a request that nobody answers: a later one goes out at once", []seqStep{
+		{"an unanswered request: a later one is sent at once", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {after(createPatience), ""}, {asks(plain), "create_3"},
 		}},
 		{"its own label confirms it", []seqStep{
@@ -218,10 +216,10 @@ func TestNothingIsHeldBackForGood(t *testing.T) {
 		{"a cancel that found nothing active clears it", []seqStep{
 			{asks(plain), "create_1"}, {withdraws, ""}, {changes, ""}, {asks(plain), ""}, {refuses("cancel_1", codeCancelLate), "create_2"},
 		}},
-		{"a response that never ends, silent: what waits goes out", []seqStep{
+		{"a silent response that never ends: the waiting one is sent", []seqStep{
 			{begins("r1"), ""}, {asks(plain), ""}, {after(silencePatience - 1), ""}, {after(1), "create_1"},
 		}},
-		{"a response that goes on for long: what waits does not interrupt it", []seqStep{
+		{"a long response: the waiting one does not interrupt it", []seqStep{
 			{begins("r1"), ""}, {asks(plain), ""}, {afterSigns(silencePatience, 1), ""}, {afterSigns(silencePatience-1, 2), ""},
 			{afterSigns(silencePatience, 3), ""}, {ends("r1"), "create_1"},
 		}},
@@ -239,7 +237,7 @@ func TestNothingIsHeldBackForGood(t *testing.T) {
 		{"a request of another turn does not wait for a cancelled response that is long overdue", []seqStep{
 			{begins("r1"), ""}, {withdraws, ""}, {after(cancelPatience), ""}, {asks(plain), "create_1"},
 		}},
-		{"an interruption drops what waits", []seqStep{
+		{"an interruption drops the waiting one", []seqStep{
 			{asks(plain), "create_1"}, {asks(plain), ""}, {withdraws, ""}, {after(time.Minute), ""},
 		}},
 		{"answered late, and nothing has happened since: that is the answer", []seqStep{
@@ -253,7 +251,7 @@ func TestNothingIsHeldBackForGood(t *testing.T) {
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {answers("r1", "create_1"), ""},
 			{ends("r1"), ""}, {answersStale("r2", "create_2"), ""}, {ends("r2"), ""}, {changes, ""}, {asks(plain), "create_3"},
 		}},
-		{"answered late, when the conversation has gone on: the new one gets its own answer", []seqStep{
+		{"answered late, after the conversation has continued: the new one gets its own answer", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {asks(plain), "create_2"},
 			{answersStale("r1", "create_1"), ""}, {refuses("create_2", codeActiveResponse), ""}, {ends("r1"), "create_3"},
 			{answers("r3", "create_3"), ""},
@@ -262,11 +260,11 @@ func TestNothingIsHeldBackForGood(t *testing.T) {
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {asks(plain), "create_2"},
 			{answersStale("r1", "create_1"), ""}, {refuses("create_2", codeActiveResponse), ""}, {after(cancelPatience), "create_3"},
 		}},
-		{"answered late beside the new answer: that one goes on", []seqStep{
+		{"answered late during the new answer, which continues", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {asks(plain), "create_2"}, {answers("r2", "create_2"), ""},
 			{answersStale("r1", "create_1"), ""}, {asks(off), ""}, {ends("r1"), ""}, {ends("r2"), "create_3"},
 		}},
-		{"answered after it was withdrawn: nobody hears it", []seqStep{
+		{"answered after it was withdrawn: the answer is dropped", []seqStep{
 			{asks(plain), "create_1"}, {withdraws, ""}, {changes, ""}, {asks(plain), ""}, {answersStale("r1", "create_1"), ""},
 			{ends("r1"), "create_2"},
 		}},
@@ -278,16 +276,16 @@ func TestNothingIsHeldBackForGood(t *testing.T) {
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {begins("r1"), ""}, {ends("r1"), ""},
 			{answersStale("r2", ""), ""}, {ends("r2"), ""},
 		}},
-		{"without labels: the answer to what the user says next is the provider's own", []seqStep{
+		{"without labels: the answer to the user's next speech is the provider's own", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {begins("vad"), ""}, {ends("vad"), ""},
 		}},
 		{"refused after it was given up: it waits for the end of the active response", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {refuses("create_1", codeActiveResponse), ""}, {ends("r1"), "create_2"},
 		}},
-		{"... unless the conversation has gone on", []seqStep{
+		{"... unless the conversation has continued", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {refuses("create_1", codeActiveResponse), ""}, {after(time.Minute), ""},
 		}},
-		{"many that nobody answers", []seqStep{
+		{"many unanswered ones", []seqStep{
 			{many(1000), "create_1000"}, {answers("r", "create_1000"), ""}, {ends("r"), ""}, {asks(plain), "create_1001"},
 		}},
 	}
@@ -296,7 +294,7 @@ func TestNothingIsHeldBackForGood(t *testing.T) {
 	}
 }
 
-// many asks n times, each time too late for an answer to the one before.
+// many asks n times, each time too late for an answer to the last one.
 func many(n int) func(*sequencer) *create {
 	return func(s *sequencer) (sent *create) {
 		for range n {

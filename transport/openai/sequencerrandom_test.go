@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// badServer is a provider that answers requests late, twice, in another order or never,
-// starts its own responses, and loses the events that end them. It repeats labels.
+// badServer is a provider that answers requests late, twice, in another order or never, starts its own responses, and
+// loses the events that end them. It repeats labels.
 type badServer struct {
 	t   *testing.T
 	rng *rand.Rand
@@ -18,12 +18,12 @@ type badServer struct {
 	now time.Time
 	log []string
 
-	sent   []string // event_ids, in their order
-	open   []string // responses that have begun, and may end
+	sent   []string // event_ids, in order
+	open   []string // running responses
 	serial int
 	signs  int64
-	over   map[string]bool // requests whose answer is not wanted any more
-	older  map[string]bool // and those of which that is so once they are given up
+	over   map[string]bool // requests with an unwanted answer
+	older  map[string]bool // requests with an answer that becomes unwanted if they are abandoned
 }
 
 func (b *badServer) note(format string, args ...any) {
@@ -35,7 +35,7 @@ func (b *badServer) fail(format string, args ...any) {
 	b.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(b.log, "\n"))
 }
 
-// goesOut notes what was let out.
+// goesOut records a sent request.
 func (b *badServer) goesOut(c *create) {
 	if c != nil {
 		b.note("  > %s", c.event)
@@ -43,7 +43,7 @@ func (b *badServer) goesOut(c *create) {
 	}
 }
 
-// pass lets time pass, with the timer's calls.
+// pass advances time, with the timer's calls.
 func (b *badServer) pass(d time.Duration) {
 	until := b.now.Add(d)
 	for at := b.s.deadline(); !at.IsZero() && !at.After(until); at = b.s.deadline() {
@@ -65,7 +65,7 @@ func (b *badServer) some(list []string) string {
 	return list[len(list)-1-b.rng.IntN(min(4, len(list)))]
 }
 
-// act does one thing of the gateway or the server.
+// act simulates one action of the gateway or the server.
 func (b *badServer) act() {
 	switch n := b.rng.IntN(20); {
 	case n < 4:
@@ -103,16 +103,15 @@ func (b *badServer) act() {
 	b.check()
 }
 
-// overAll: the answers to all requests so far are no longer wanted.
+// overAll marks the answers to all requests so far as unwanted.
 func (b *badServer) overAll() {
 	for _, event := range b.sent {
 		b.over[event] = true
 	}
 }
 
-// answers begins a response for a request, or one of the server's own. Of one for a request
-// that was answered or withdrawn, or was asked before another answer or, if it was given up,
-// before something new, nothing is heard.
+// answers begins a response for a request, or one of the server's own. A response is dropped if its request was answered
+// or withdrawn, or was made before another answer or, after it was abandoned, before new input.
 func (b *badServer) answers(label string) {
 	b.serial++
 	id := fmt.Sprint("r", b.serial)
@@ -129,7 +128,7 @@ func (b *badServer) answers(label string) {
 	b.overAll()
 }
 
-// check: nothing waits forever, whatever the server sends or does not send.
+// check: no request waits forever, whatever the server sends or does not send.
 func (b *badServer) check() {
 	if b.s.wait == nil {
 		return
@@ -149,8 +148,8 @@ func (b *badServer) check() {
 	}
 }
 
-// TestBadServers: a request is always sent in time, and an unwanted answer is never
-// heard, whatever a provider sends, in whatever order.
+// TestBadServers: a request is always sent in time, and an unwanted answer is always dropped, whatever a provider sends,
+// in any order.
 func TestBadServers(t *testing.T) {
 	for seed := range uint64(4000) {
 		b := &badServer{t: t, rng: rand.New(rand.NewPCG(seed, 5)), now: seqEpoch, over: map[string]bool{}, older: map[string]bool{}}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // secret is the credential of every test: no error may show it.
 const secret = "sk-secret-0123456789"
 
-// patience is how long a test waits for what must come.
+// patience is the time that a test waits for an expected event.
 const patience = 3 * time.Minute
 
 // server is a scripted provider on a real socket.
@@ -32,13 +32,13 @@ type server struct {
 	t      *testing.T
 	http   *httptest.Server
 	client *http.Client
-	opts   Options // what transport.Options are made of
+	opts   Options // the base of transport.Options
 
-	status   atomic.Int64           // every handshake is answered with it, if not zero
-	body     atomic.Value           // the body then, a string
-	mute     atomic.Pointer[string] // all that is said
-	remember atomic.Int64           // how many items of a history the usual greeting takes
-	// greet is the opening exchange from the provider's side; nil means the usual one.
+	status   atomic.Int64           // the status of every handshake, if not zero
+	body     atomic.Value           // its body, a string
+	mute     atomic.Pointer[string] // the only frame that it sends
+	remember atomic.Int64           // number of items of a history that the usual greeting accepts
+	// greet is the provider's side of the opening; nil means the usual one.
 	greet func(*peer)
 
 	peers chan *peer // from the handler to Accept, one for each connection
@@ -47,8 +47,7 @@ type server struct {
 	open []*peer
 }
 
-// peer is the provider's end of one connection. Its methods are called by one
-// goroutine at a time.
+// peer is the provider's end of one connection. Its methods are called by one goroutine at a time.
 type peer struct {
 	t      *testing.T
 	ws     *websocket.Conn
@@ -122,7 +121,7 @@ func (p *peer) usualGreeting() {
 	p.send(`{"type":"session.updated","event_id":"event_1","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime-2.1","expires_at":1785460927,"audio":{"input":{"turn_detection":{"type":"server_vad","silence_duration_ms":400}}}}}`)
 }
 
-// remember reads and confirms items of a history, as the provider does.
+// remember reads and confirms items of a history, like the provider.
 func (p *peer) remember(count int) {
 	for previous := any(nil); count > 0; count-- {
 		m := p.expect("conversation.item.create")
@@ -156,12 +155,12 @@ func (s *server) accept() *peer {
 	case p := <-s.peers:
 		return p
 	case <-time.After(patience):
-		s.t.Fatal("nobody connected")
+		s.t.Fatal("no client connected")
 		return nil
 	}
 }
 
-// connect opens a connection, hears it and returns both its ends.
+// connect opens a connection, calls Notify and returns both its ends.
 func (s *server) connect(setup transport.Setup) (*transporttest.Listener, *peer) {
 	s.t.Helper()
 	conn, p := s.dial(setup)
@@ -227,8 +226,7 @@ func (p *peer) expect(eventType string) map[string]any {
 	return m
 }
 
-// quiet checks that the client has sent nothing: what comes next is the audio that
-// it is made to send now.
+// quiet checks that the client has sent nothing: the next frame is the audio that quiet lets it send.
 func (p *peer) quiet(conn *transporttest.Listener) {
 	p.t.Helper()
 	send(p.t, conn, &transport.AudioIn{PCM: []byte{1, 2}})
@@ -275,7 +273,7 @@ func (p *peer) finish(status, details string) {
 	p.send(`{"type":"rate_limits.updated","event_id":"e","rate_limits":[{"name":"tokens","limit":1,"remaining":1,"reset_seconds":0.004}]}`)
 }
 
-// trimNil takes away what fmt.Sprint makes of the first missing value.
+// trimNil removes the text of fmt.Sprint for a missing first value.
 func trimNil(s string) string {
 	const none = "<nil>"
 	if len(s) >= len(none) && s[:len(none)] == none {
@@ -329,7 +327,7 @@ func (p *peer) Close(code int, reason string) {
 	p.t.Cleanup(func() { <-closing })
 }
 
-// send hands a command to the connection.
+// send passes a command to the connection.
 func send(t *testing.T, conn *transporttest.Listener, cmd transport.Command) {
 	t.Helper()
 	if err := conn.Send(context.Background(), cmd); err != nil {
@@ -349,7 +347,7 @@ func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
 	return ev
 }
 
-// recvAs returns the next event of type T; others before it are passed over.
+// recvAs returns the next event of type T and skips others before it.
 func recvAs[T transport.Event](t *testing.T, conn *transporttest.Listener) T {
 	t.Helper()
 	for {

@@ -19,7 +19,7 @@ func TestNewOptions(t *testing.T) {
 		opts Options
 		url  string // with the model m
 		want error
-		says string // what the error names
+		says string // part of the error
 	}{
 		{name: "the public service", opts: Options{APIKey: secret}, url: "wss://api.openai.com/v1/realtime?model=m"},
 		{name: "http with a path", opts: Options{BaseURL: "http://127.0.0.1:8080/v1/"}, url: "ws://127.0.0.1:8080/v1/realtime?model=m"},
@@ -141,7 +141,7 @@ func TestCloseKindByReason(t *testing.T) {
 		{4000, "invalid_request_error.beta_api_shape_disabled", transport.KindInvalid, "beta_api_shape_disabled"},
 		{4000, "invalid_request_error.session_expired", transport.KindExpired, "session_expired"},
 		{1001, "Your session hit the maximum duration of 60 minutes.", transport.KindExpired, "1001"},
-		{1000, "because of x.insufficient_quota", transport.KindRetry, "1000"}, // prose decides nothing
+		{1000, "because of x.insufficient_quota", transport.KindRetry, "1000"}, // prose does not decide
 		{4711, "", transport.KindRetry, "4711"},
 	}
 	for _, tt := range tests {
@@ -241,8 +241,7 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// TestReasoning: the effort is sent to models that reason, and refused for others before
-// anything is sent.
+// TestReasoning: the effort is sent to models that reason, and refused for others before anything is sent.
 func TestReasoning(t *testing.T) {
 	for _, test := range []struct{ model, effort, refused string }{
 		{"", "high", ""}, {"gpt-realtime-2", "minimal", ""}, {"gpt-realtime-2.1-mini", "xhigh", ""}, {"gpt-realtime", "", ""},

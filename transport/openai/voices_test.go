@@ -9,13 +9,12 @@ import (
 	"github.com/openai/openai-go/v3/realtime"
 )
 
-// TestVoices: the voices that the SDK knows, the model's default first; an unknown model
-// has none.
+// TestVoices: the voices known to the SDK, the model's default first; an unknown model has none.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
 		opts         Options
 		model, first string
-		name         string // that Model returns
+		name         string // the result of Model
 	}{
 		{Options{}, "", "marin", DefaultModel},
 		{Options{}, "gpt-realtime-2.1-mini-2026-05-01", "marin", DefaultModel},

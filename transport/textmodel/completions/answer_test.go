@@ -24,8 +24,7 @@ func calls(names ...string) []textmodel.ToolCall {
 	return out
 }
 
-// TestAnswers: what of the wire's forms becomes which reply, OpenAI's own and those of
-// compatible servers.
+// TestAnswers: the replies for the wire's forms, OpenAI's own and those of compatible servers.
 func TestAnswers(t *testing.T) {
 	role := chunk(`{"role":"assistant","content":"","refusal":null}`, "")
 	for name, tc := range map[string]struct {
@@ -207,9 +206,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsAnAnswer: an answer that has ended is whole, whatever becomes of the connection:
-// it breaks, or the server leaves it open, and the usage that has come counts.
-func TestWhatFollowsAnAnswer(t *testing.T) {
+// TestEndOfAnAnswer: a finished answer is complete even if the connection then breaks or the server leaves it open, and
+// usage that arrived counts.
+func TestEndOfAnAnswer(t *testing.T) {
 	for name, a := range map[string]response{
 		"it breaks":                 {body: lines(text("Hello"), chunk(`{}`, "stop")), cut: true},
 		"it stays open":             {body: lines(text("Hello"), chunk(`{}`, "stop")), hang: true},
@@ -230,8 +229,8 @@ func TestWhatFollowsAnAnswer(t *testing.T) {
 	}
 }
 
-// FuzzStream: whatever a provider sends, there is a reply or an error, text comes as
-// deltas as it is in the reply, nothing is longer than the limits, and nothing panics.
+// FuzzStream: any answer of a provider gives a reply or an error, the deltas are the text of the reply, nothing is longer
+// than the limits, and nothing panics.
 func FuzzStream(f *testing.F) {
 	f.Add(stream(text("Hello"), chunk(`{}`, "stop"), usageChunk))
 	f.Add(stream(call(`{"index":0,"id":"call_a","function":{"name":"one","arguments":"{}"}}`), chunk(`{}`, "tool_calls")))

@@ -20,7 +20,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// hello is a good answer.
+// hello is a valid answer.
 var hello = stream(text("Hello"), chunk(`{}`, "stop"))
 
 // object parses JSON.
@@ -33,7 +33,7 @@ func object(t *testing.T, s string) any {
 	return v
 }
 
-// TestRequest: a prompt stands on the wire as Chat Completions has it.
+// TestRequest: a prompt is sent in the form of Chat Completions.
 func TestRequest(t *testing.T) {
 	p := &provider{answers: []response{{body: hello}}}
 	c := p.client(t, Options{BaseURL: "http://provider.test/v1/"})
@@ -62,8 +62,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestSettings: a client's settings stand on the wire as they came, and its limit counts where
-// it is less than the operator's.
+// TestSettings: a client's settings are sent unchanged, and its limit counts if it is lower than the operator's.
 func TestSettings(t *testing.T) {
 	for most, want := range map[int]float64{0: 2048, 7: 7, 9999: 2048} {
 		p := &provider{answers: []response{{body: hello}}}
@@ -83,8 +82,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestReasoningIsSentWhereItIsSet: in the model's own words; else nothing is said of it.
-func TestReasoningIsSentWhereItIsSet(t *testing.T) {
+// TestReasoning: a configured effort is sent in the model's form; without one the field is missing.
+func TestReasoning(t *testing.T) {
 	for _, effort := range []string{"", "none", "xhigh"} {
 		p := &provider{answers: []response{{body: hello}}}
 		c := p.client(t, Options{BaseURL: "http://provider.test/v1/", Reasoning: effort})
@@ -130,7 +129,7 @@ func TestLimitByServer(t *testing.T) {
 	}
 }
 
-// TestRetries: what may pass is asked again, with pauses, before the first byte alone.
+// TestRetries: a temporary failure is retried, with pauses, but only before the first byte.
 func TestRetries(t *testing.T) {
 	failed := func(status int, header map[string]string) response {
 		return response{status: status, header: header, body: `{"error":{"message":"not now","type":"x","code":"y"}}`}
@@ -180,8 +179,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestErrors: what went wrong is classed, says what a log needs, and neither the key nor
-// the request.
+// TestErrors: an error has its kind and the details for a log, but neither the key nor the request.
 func TestErrors(t *testing.T) {
 	long := strings.Repeat("x", maxText/2+1)
 	manyCalls := []string{}
@@ -263,8 +261,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestShortWords: a provider's long words are cut, at a whole character.
-func TestShortWords(t *testing.T) {
+// TestShortErrors: a provider's long text is cut, at a complete character.
+func TestShortErrors(t *testing.T) {
 	p := &provider{answers: []response{{status: 400, body: `{"error":{"message":"` + strings.Repeat("ä", 2000) + `"}}`}}}
 	_, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{})
 	if err == nil || len(err.Error()) > 600 || strings.ContainsRune(err.Error(), '\uFFFD') {
@@ -272,11 +270,11 @@ func TestShortWords(t *testing.T) {
 	}
 }
 
-// TestLeaving: a client that leaves while the answer streams, or in a pause before another try,
-// gets the cause at once, and nothing is left: TestMain looks.
+// TestLeaving: a client that leaves during the answer, or during a pause before a retry, gets the cause at once, and no
+// goroutine remains: TestMain checks that.
 func TestLeaving(t *testing.T) {
 	left := errors.New("the client has left")
-	reached := make(chan struct{}, 1) // from the handler: the first delta is out
+	reached := make(chan struct{}, 1) // from the handler: the first delta is sent
 	gone := make(chan struct{}, 1)    // from the handler: its request has ended
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -315,7 +313,7 @@ func TestLeaving(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 		if path == "/v1" {
-			<-gone // the provider is told by the end of the connection
+			<-gone // the end of the connection informs the provider
 		}
 		transport.CloseIdleConnections()
 	}
@@ -328,7 +326,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: how long to wait, in each form that there is.
+// TestRetryAfter: the time to wait, in each form of the header.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {

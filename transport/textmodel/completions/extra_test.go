@@ -10,8 +10,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// goesBack asks with an answer that has come, and returns its message as it stands in the next
-// request. turn is what else was said in the turn and after.
+// goesBack sends a request after an answer, and returns the answer's message in that request. turn is the rest of the
+// turn and later ones.
 func goesBack(t *testing.T, p *provider, c *Client, reply textmodel.Reply, turn ...textmodel.Message) map[string]any {
 	t.Helper()
 	messages := append([]textmodel.Message{{Role: textmodel.RoleUser, Text: "Who?"}, {Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra}}, turn...)
@@ -23,13 +23,13 @@ func goesBack(t *testing.T, p *provider, c *Client, reply textmodel.Reply, turn 
 	return sent[1].(map[string]any)
 }
 
-// one is a call in one piece, with what else stands in it.
+// one is a call in one piece, with more fields.
 func one(index, id, more string) string {
 	return `{"index":` + index + `,"id":"` + id + `","type":"function","function":{"name":"kb_get","arguments":"{}"}` + more + `}`
 }
 
-// TestExtras: what a provider sends beside text and calls goes back on the same message and the
-// same call, in whatever pieces it came.
+// TestExtras: a provider's fields besides text and calls are returned on the same message and the same call, however they
+// were split.
 func TestExtras(t *testing.T) {
 	signed := func(s string) string { return `,"extra_content":{"google":{"thought_signature":"` + s + `"}}` }
 	made := func(id, more string) string {
@@ -96,7 +96,7 @@ func TestExtras(t *testing.T) {
 			stream(chunk(`{"reasoning":"Hm."}`, ""), call(one("0", "call_a", "")), chunk(`{}`, "tool_calls")),
 			`{"role":"assistant","reasoning":"Hm.","tool_calls":[` + made("call_a", "") + `]}`,
 		},
-		"what nobody wants back": {
+		"an unknown field": {
 			stream(chunk(`{"content":"Ada.","audio":null,"surprise":{"a":1}}`, ""), chunk(`{}`, "stop")),
 			`{"role":"assistant","content":"Ada."}`,
 		},
@@ -109,7 +109,7 @@ func TestExtras(t *testing.T) {
 				t.Fatal(err)
 			}
 			if said := strings.Join(deltas, ""); said != reply.Text || strings.Contains(said, "Hm.") || strings.Contains(said, "First") {
-				t.Errorf("told was %q", said)
+				t.Errorf("the deltas are %q", said)
 			}
 			if diff := cmp.Diff(object(t, tc.want), any(goesBack(t, p, c, reply))); diff != "" {
 				t.Error(diff)
@@ -118,8 +118,8 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// TestThoughtsOfEarlierTurns: those of a turn with calls go back with all its messages, also in
-// later turns; those of a turn without do not.
+// TestThoughtsOfEarlierTurns: those of a turn with calls are returned with all its messages, also in later turns; those
+// of a turn without calls are not.
 func TestThoughtsOfEarlierTurns(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(chunk(`{"reasoning_content":"Hm."}`, ""), text("Ada."), chunk(`{}`, "stop"))}}}
 	c := p.client(t, Options{})
@@ -138,9 +138,9 @@ func TestThoughtsOfEarlierTurns(t *testing.T) {
 	}
 }
 
-// TestExtrasAreOneModels: another model, or another server, is not sent what it does not know;
-// a field that no provider wants back is left out.
-func TestExtrasAreOneModels(t *testing.T) {
+// TestExtrasOfAnotherModel: another model, or another server, does not get the fields; a field that no provider needs is
+// left out.
+func TestExtrasOfAnotherModel(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(text("Ada."), chunk(`{"extra_content":{"a":1}}`, "stop"))}}}
 	reply, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{})
 	if err != nil || len(reply.Extra) == 0 {
@@ -157,7 +157,7 @@ func TestExtrasAreOneModels(t *testing.T) {
 	}
 }
 
-// TestExtrasAreBounded: a provider cannot fill the memory with what nobody reads.
+// TestExtrasAreBounded: a provider cannot fill the memory with unused fields.
 func TestExtrasAreBounded(t *testing.T) {
 	thoughts := chunk(`{"reasoning_content":"`+strings.Repeat("a", 100<<10)+`"}`, "")
 	p := &provider{answers: []response{{body: stream(thoughts, thoughts, thoughts, thoughts, thoughts, thoughts, text("Ada."), chunk(`{}`, "stop"))}}}
@@ -167,7 +167,7 @@ func TestExtrasAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzExtras: whatever comes in whatever pieces, what is kept is JSON that can go back.
+// FuzzExtras: the stored fields are valid JSON, whatever arrives in any pieces.
 func FuzzExtras(f *testing.F) {
 	f.Add(`{"extra_content":{"a":{"b":"c"}}}`, `{"extra_content":{"a":{"b":"","d":1}}}`)
 	f.Add(`{"reasoning_details":[{"index":0,"type":"t","text":"a"}]}`, `{"reasoning_details":[{"index":0,"type":"t","text":"b","signature":"s"},1]}`)

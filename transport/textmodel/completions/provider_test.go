@@ -17,24 +17,24 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// secretKey must not be seen in any error.
+// secretKey must not be in any error.
 const secretKey = "sk-completions-secret-0123456789"
 
-// response is what the provider of a test answers a request with.
+// response is a provider's answer to a request in a test.
 type response struct {
 	status int // zero means 200
 	header map[string]string
 	body   string
-	// cut breaks the connection off after the body.
+	// cut breaks the connection after the body.
 	cut bool
 	// hang keeps the connection open after the body, until the client ends it.
 	hang bool
-	// err is that of the connection; then there is no answer at all.
+	// err is the error of the connection; then there is no answer.
 	err error
 }
 
-// provider answers requests in order, the last answer for all that follow, and keeps
-// what it was asked. It lives in a synctest bubble: nothing of it has a socket.
+// provider answers requests in order, the last answer for all later ones, and records the requests. It lives in a
+// synctest bubble, without a socket.
 type provider struct {
 	answers []response
 	bodies  []map[string]any
@@ -85,7 +85,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// hanging is a connection on which nothing comes until its request ends.
+// hanging is a connection without data until its request ends.
 type hanging struct{ ctx context.Context }
 
 func (h hanging) Read([]byte) (int, error) {
@@ -123,7 +123,7 @@ func ask(ctx context.Context, c *Client, p textmodel.Prompt) (textmodel.Reply, [
 	return reply, deltas, err
 }
 
-// stream writes chunks as a provider does, and the end.
+// stream writes chunks like a provider, and the end.
 func stream(chunks ...string) string { return lines(append(chunks, "[DONE]")...) }
 
 // lines writes events.

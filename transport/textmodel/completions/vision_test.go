@@ -9,7 +9,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestSees: which models take images, by name.
+// TestSees: the models that accept images, by name.
 func TestSees(t *testing.T) {
 	for model, want := range map[string]bool{
 		"gpt-5.6-terra": true, "gpt-4o-mini": true, "gpt-4.1-2025-04-14": true, "o3": true, "o3-2025-04-16": true, "o4-mini": true, "gpt-6.1-sol": true,
@@ -23,8 +23,8 @@ func TestSees(t *testing.T) {
 	}
 }
 
-// TestImagesOnTheWire: a message with images is a list of parts in their order, with detail
-// where it was given; one without is a text.
+// TestImagesOnTheWire: a message with images is a list of parts in their order, with detail where it was given; one
+// without is a text.
 func TestImagesOnTheWire(t *testing.T) {
 	c, err := New(Options{Model: "m"})
 	if err != nil {
