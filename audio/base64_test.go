@@ -61,7 +61,7 @@ func checkDecode(t *testing.T, src []byte) {
 		}
 		got, err := audio.AppendFromBase64(dst, in)
 		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("%s: %q: error %v, the standard library says %v", name, orig, err, wantErr)
+			t.Fatalf("%s: %q: error %v, the standard library returns %v", name, orig, err, wantErr)
 		}
 		if err != nil && !errors.Is(err, audio.ErrBase64) {
 			t.Fatalf("%s: %q: error %v is not ErrBase64", name, orig, err)

@@ -157,7 +157,7 @@ func TestDetectorIgnoresOtherSounds(t *testing.T) {
 			"the wrong half of every range": appendAll(nil, slices.Repeat([]int{-32768}, rate)),
 		} {
 			if got := hear(audio.DetectorOptions{Rate: rate}, pcm); len(got) != 0 {
-				t.Errorf("%s at %d Hz is taken for speech: %+v", name, rate, got)
+				t.Errorf("%s at %d Hz is detected as speech: %+v", name, rate, got)
 			}
 		}
 	}
@@ -258,10 +258,10 @@ func TestDetectorOptions(t *testing.T) {
 	}
 	soft := slices.Concat(quiet, scaled(testutil.SpeechLike(rate, time.Second, 1), -48), quiet)
 	if got := hear(audio.DetectorOptions{Rate: rate, Threshold: 0.9}, soft); len(got) != 0 {
-		t.Errorf("threshold 0.9 hears %+v in soft speech", got)
+		t.Errorf("threshold 0.9 detects %+v in soft speech", got)
 	}
 	if got := hear(audio.DetectorOptions{Rate: rate, Threshold: 0.1}, soft); len(got) != 2 {
-		t.Errorf("threshold 0.1 hears %+v in soft speech", got)
+		t.Errorf("threshold 0.1 detects %+v in soft speech", got)
 	}
 	for _, opt := range []audio.DetectorOptions{
 		{Rate: -1}, {Rate: 1}, {Rate: 1 << 30}, {SilenceMS: -5}, {MinSpeechMS: 1 << 30}, {MinSpeechMS: -1}, {Threshold: math.NaN()},
@@ -373,7 +373,7 @@ func TestDetectorDecidesAsTheReference(t *testing.T) {
 			}
 		}
 		if heard < 12 {
-			t.Errorf("at %d Hz the reference has heard %d changes: too few to compare", rate, heard)
+			t.Errorf("at %d Hz the reference has %d changes: too few to compare", rate, heard)
 		}
 	}
 }

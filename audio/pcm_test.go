@@ -45,10 +45,10 @@ func TestDurationAndBytes(t *testing.T) {
 	}
 	for _, rate := range []int{0, -1} {
 		if audio.Duration(rate, 100) != 0 || audio.Bytes(rate, time.Second) != 0 || audio.MS(rate, 100) != 0 {
-			t.Errorf("a rate of %d Hz gives something", rate)
+			t.Errorf("a rate of %d Hz gives a result", rate)
 		}
 	}
 	if audio.Duration(8000, -2) != 0 || audio.Bytes(8000, -time.Second) != 0 || audio.MS(8000, -2) != 0 {
-		t.Error("a negative amount gives something")
+		t.Error("a negative amount gives a result")
 	}
 }

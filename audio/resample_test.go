@@ -78,10 +78,10 @@ func TestResampleQuality(t *testing.T) {
 				snr, level := snrOf(steady(out, got), out, hz), toneLevelOf(steady(out, got), out, hz)
 				t.Logf("%7.1f Hz: SNR %.1f dB, gain %+.4f dB", hz, snr, level+1)
 				if snr < 90 {
-					t.Errorf("%.1f Hz comes through with an SNR of %.1f dB, want 90", hz, snr)
+					t.Errorf("%.1f Hz passes with an SNR of %.1f dB, want 90", hz, snr)
 				}
 				if gain := level + 1; gain < -0.01 || gain > 0.01 {
-					t.Errorf("%.1f Hz comes through with a gain of %.4f dB", hz, gain)
+					t.Errorf("%.1f Hz passes with a gain of %.4f dB", hz, gain)
 				}
 			}
 			// Above the output's Nyquist frequency nothing may come through.
@@ -213,7 +213,7 @@ func TestResampleEqualRatesCopies(t *testing.T) {
 		t.Errorf("equal rates have a latency of %v", r.Latency())
 	}
 	if got := r.Process(nil, []byte{1, 2, 3}); !bytes.Equal(got, []byte{1, 2}) {
-		t.Errorf("half a sample came through: %v", got)
+		t.Errorf("half a sample passed: %v", got)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestResamplerLatency(t *testing.T) {
 		got := len(r.Process(nil, make([]byte, n*audio.BytesPerSample)))
 		behind := time.Second - audio.Duration(out, got)
 		if late := behind - r.Latency(); late < -time.Second/time.Duration(out) || late > time.Second/time.Duration(out) {
-			t.Errorf("%d to %d: the output is %v behind, Latency says %v", in, out, behind, r.Latency())
+			t.Errorf("%d to %d: the output is %v behind, Latency returns %v", in, out, behind, r.Latency())
 		}
 		if limit := 7 * time.Millisecond; r.Latency() > limit {
 			t.Errorf("%d to %d: a latency of %v, want at most %v", in, out, r.Latency(), limit)

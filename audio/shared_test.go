@@ -67,10 +67,10 @@ func TestDetectorAgreesWithProvider(t *testing.T) {
 				continue
 			}
 			if at := got[0].ReportMS; at < 1460-150 || at > 1460+150 {
-				t.Errorf("%d Hz, silence %d: started at %d ms, the provider says 1460", rate, silence, at)
+				t.Errorf("%d Hz, silence %d: started at %d ms, the provider reports 1460", rate, silence, at)
 			}
 			if at, want := got[1].ReportMS, int64(4256-200+silence); at < want-150 || at > want+150 {
-				t.Errorf("%d Hz, silence %d: stopped at %d ms, the provider says %d", rate, silence, at, want)
+				t.Errorf("%d Hz, silence %d: stopped at %d ms, the provider reports %d", rate, silence, at, want)
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func TestDetectorHearsRecordings(t *testing.T) {
 				for i, w := range want {
 					start, stop := got[2*i].EdgeMS, got[2*i+1].EdgeMS
 					if start < w[0]-200 || start > w[0]+50 || stop < w[1]-150 || stop > w[1]+150 {
-						t.Errorf("%d Hz: heard from %d to %d ms, want %d to %d", rate, start, stop, w[0], w[1])
+						t.Errorf("%d Hz: detected from %d to %d ms, want %d to %d", rate, start, stop, w[0], w[1])
 					}
 				}
 			}
@@ -127,7 +127,7 @@ func TestDetectorDecidesAsTheReferenceOnRecordings(t *testing.T) {
 					opt := audio.DetectorOptions{Rate: rate}
 					want := audio.ReferenceHear(opt, pcm)
 					if len(want) == 0 && level == 0 {
-						t.Errorf("%d Hz: the reference hears nothing", rate)
+						t.Errorf("%d Hz: the reference detects nothing", rate)
 					}
 					if diff := cmp.Diff(want, hear(opt, pcm)); diff != "" {
 						t.Errorf("%d Hz at %v dBFS (-reference +detector):\n%s", rate, level, diff)

@@ -109,7 +109,7 @@ func TestTheUnitStarts(t *testing.T) {
 				}
 				gone := append(slices.Clone(environ), name+"="+strings.ReplaceAll(path, credentials, credentials+"/gone"))
 				if out, err := voicegw(t, gone, append(args, "--check-config")...).CombinedOutput(); err == nil || !strings.Contains(string(out), credentials+"/gone") {
-					t.Errorf("%s names a file that is missing, and the check says: %v\n%s", name, err, out)
+					t.Errorf("%s names a missing file, and the result of the check is: %v\n%s", name, err, out)
 				}
 			}
 		})

@@ -107,7 +107,7 @@ func TestEveryDocumentedValue(t *testing.T) {
 				t.Errorf("no %q in\n%s", test.want, files)
 			}
 			if path != "podDisruptionBudget.enabled" && path != "networkPolicy.enabled" && strings.Contains(all(t, base), test.want) {
-				t.Errorf("%q is there without it, too", test.want)
+				t.Errorf("%q is also there without it", test.want)
 			}
 			made := install(t, set)
 			made.coherent(t)

@@ -57,14 +57,14 @@ func TestAccessIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	reply := map[string]string{}
 	_, section, _ := strings.Cut(string(page), "\n## Every route\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	free, closed, _ := strings.Cut(strings.ReplaceAll(section, "\n  ", " "), "\nAlways with credentials:\n")
 	for without, list := range map[string]string{"yes": free, "no": closed} {
 		for _, line := range accessLine.FindAllStringSubmatch(list, -1) {
 			for route := range strings.SplitSeq(line[2], ", ") {
-				told[strings.Trim(route, "`")] = strings.ReplaceAll(line[1], "`", "") + "; " + without
+				reply[strings.Trim(route, "`")] = strings.ReplaceAll(line[1], "`", "") + "; " + without
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func TestAccessIsDocumented(t *testing.T) {
 		case a.free:
 			without = "yes"
 		}
-		if got, want := told[a.pattern], scopes+"; "+without; got != want {
+		if got, want := reply[a.pattern], scopes+"; "+without; got != want {
 			t.Errorf("docs/authentication.md: %s has %q; it is %q", a.pattern, got, want)
 		}
-		delete(told, a.pattern)
+		delete(reply, a.pattern)
 	}
-	if len(told) > 0 {
-		t.Errorf("docs/authentication.md lists unknown routes: %v", slices.Sorted(maps.Keys(told)))
+	if len(reply) > 0 {
+		t.Errorf("docs/authentication.md lists unknown routes: %v", slices.Sorted(maps.Keys(reply)))
 	}
 	for _, name := range auth.ScopeNames() {
 		if !strings.Contains(string(page), "\n| `"+name+"` |") {
@@ -118,7 +118,7 @@ type callersOf struct {
 // everyCaller makes a gateway's credentials: a key for each scope, users with tokens, operators, and invalid ones.
 func everyCaller(t *testing.T) callersOf {
 	t.Helper()
-	c := callersOf{secrets: map[string]string{"nobody": "", "operator": testKey}}
+	c := callersOf{secrets: map[string]string{"anonymous": "", "operator": testKey}}
 	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
 		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: auth.AllScopes, Leeway: time.Second,
 	}}}
@@ -136,9 +136,9 @@ func everyCaller(t *testing.T) callersOf {
 	add("key of ada", auth.Key{Scopes: auth.ScopeVoice | auth.ScopeChat, User: user.Must("ada")})
 	add("wrong: a key that has ended", auth.Key{Scopes: auth.AllScopes, Expires: time.Unix(1, 0)})
 	c.secrets["user without scopes"] = tokenFor("ada", "openid", nil)
-	stranger := auth.NewAPIKey().Reveal()
-	c.secrets["wrong: a key of elsewhere"] = stranger
-	c.secrets["wrong: another secret"] = c.secrets["key:admin"][:13] + stranger[13:]
+	foreignKey := auth.NewAPIKey().Reveal()
+	c.secrets["wrong: a key of elsewhere"] = foreignKey
+	c.secrets["wrong: another secret"] = c.secrets["key:admin"][:13] + foreignKey[13:]
 	c.secrets["wrong: nonsense"] = "nonsense"
 	hour := func(name string, d time.Duration) func(jwt.MapClaims) {
 		return func(m jwt.MapClaims) { m[name] = time.Now().Add(d).Unix() }
@@ -181,7 +181,7 @@ func TestRouteAccess(t *testing.T) {
 			own, _, _ := strings.Cut(a.pattern, " ")
 			path = "/" + strings.NewReplacer("{id...}", "x", "{id}", "x", "{user}", "x", "{token...}", "x").Replace(path)
 			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-				if method != own && method != "GET" && !slices.Contains([]string{"nobody", "key:voice", "user:inspect", "operator"}, name) {
+				if method != own && method != "GET" && !slices.Contains([]string{"anonymous", "key:voice", "user:inspect", "operator"}, name) {
 					continue
 				}
 				cells++
@@ -225,7 +225,7 @@ func expected(a access, name string, callers callersOf) int {
 	switch {
 	case a.public(), scopes&(a.scopes|auth.ScopeAdmin) != 0:
 		return 0
-	case name == "nobody" || strings.HasPrefix(name, "wrong"):
+	case name == "anonymous" || strings.HasPrefix(name, "wrong"):
 		return http.StatusUnauthorized
 	default:
 		return http.StatusForbidden
@@ -271,7 +271,7 @@ func TestVoiceAccess(t *testing.T) {
 			case strings.HasPrefix(name, "wrong"):
 				want = "401"
 			case ticket != "" || callers.scopes[name]&(auth.ScopeVoice|auth.ScopeAdmin) != 0:
-			case name == "nobody":
+			case name == "anonymous":
 				want = fmt.Sprint(int(protocol.CloseTicket))
 			default:
 				want = "403"

@@ -47,11 +47,11 @@ func does(s *Server, method, path, body string, header ...string) *httptest.Resp
 
 func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
-	var told struct{ Error struct{ Code string } }
-	if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil {
+	var reply struct{ Error struct{ Code string } }
+	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	return told.Error.Code
+	return reply.Error.Code
 }
 
 const salesDocument = `{"id":"sales","name":"Sales","playbook":"Sell."}`
@@ -148,7 +148,7 @@ func TestEditsAreRefused(t *testing.T) {
 		"no condition of an end":     {"DELETE", "/v1/agents/sales", "", nil, 428, "precondition_required"},
 		"a state that is over":       {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `"4711"`}, 412, "precondition_failed"},
 		"a weak state":               {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `W/"1"`}, 412, "precondition_failed"},
-		"made anew, and there":       {"PUT", "/v1/agents/sales", salesDocument, []string{"If-None-Match", "*"}, 412, "precondition_failed"},
+		"a new agent that exists":    {"PUT", "/v1/agents/sales", salesDocument, []string{"If-None-Match", "*"}, 412, "precondition_failed"},
 		"any state of none":          {"PUT", "/v1/agents/other", strings.ReplaceAll(salesDocument, "sales", "other"), []string{"If-Match", "*"}, 412, "precondition_failed"},
 		"a tag without quotes":       {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", "1"}, 400, "invalid_message"},
 		"a tag that is not closed":   {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", `"1`}, 400, "invalid_message"},

@@ -70,17 +70,17 @@ func TestBehindLetsClientsResume(t *testing.T) {
 		"a new session": {nil, protocol.CodeLimit, protocol.CloseTryLater},
 		"a wrong token": {&protocol.Resume{SessionID: was.SessionID, Token: "wrong"}, protocol.CodeResumeRefused, protocol.CloseTicket},
 	} {
-		c, told := begin(tc.back)
-		if e, ok := told.(*protocol.Error); !ok || e.Code != tc.code {
-			t.Fatalf("%s is answered with %+v", name, told)
+		c, reply := begin(tc.back)
+		if e, ok := reply.(*protocol.Error); !ok || e.Code != tc.code {
+			t.Fatalf("%s is answered with %+v", name, reply)
 		}
 		if _, err := c.Read(); protocol.CloseStatus(err) != tc.end {
 			t.Errorf("%s ends with %v", name, err)
 		}
 	}
-	_, told := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken, LastSeq: was.Seq})
-	if back, ok := told.(*protocol.SessionStarted); !ok || !back.Resumed || back.SessionID != was.SessionID || m.Running() != 1 {
-		t.Errorf("the gateway answered %+v, and %d sessions run", told, m.Running())
+	_, reply := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken, LastSeq: was.Seq})
+	if back, ok := reply.(*protocol.SessionStarted); !ok || !back.Resumed || back.SessionID != was.SessionID || m.Running() != 1 {
+		t.Errorf("the gateway answered %+v, and %d sessions run", reply, m.Running())
 	}
 }
 
@@ -93,7 +93,7 @@ func TestLatenessIsLogged(t *testing.T) {
 		logLateness(logger, l)
 		for _, w := range []string{word, "late_ms=7100", "since=2026-01-02T03:04:05"} {
 			if !strings.Contains(log.String(), w) {
-				t.Errorf("the log does not say %q: %s", w, log.String())
+				t.Errorf("the log lacks %q: %s", w, log.String())
 			}
 		}
 		log.Reset()

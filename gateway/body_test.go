@@ -24,14 +24,14 @@ func TestNoFieldTwice(t *testing.T) {
 			a := &fakeAgent{}
 			s, _ := chatServer(t, a, nil)
 			w := send(s, path, body, nil)
-			var told struct {
+			var reply struct {
 				Error struct{ Message, Param string }
 			}
-			if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Code != http.StatusBadRequest || !strings.Contains(told.Error.Message, "The field "+want+" is repeated") {
+			if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || w.Code != http.StatusBadRequest || !strings.Contains(reply.Error.Message, "The field "+want+" is repeated") {
 				t.Errorf("%s %s: %d %s", path, body, w.Code, w.Body)
 			}
-			if path == "/v1/chat/completions" && told.Error.Param != want {
-				t.Errorf("%s: the param is %q", body, told.Error.Param)
+			if path == "/v1/chat/completions" && reply.Error.Param != want {
+				t.Errorf("%s: the param is %q", body, reply.Error.Param)
 			}
 			if len(a.requests()) > 0 {
 				t.Errorf("%s %s: the agent was asked", path, body)

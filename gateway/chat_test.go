@@ -61,8 +61,8 @@ func (a *fakeAgent) requests() []chat.Request {
 	return append([]chat.Request{}, a.asked...)
 }
 
-// tells answers every turn with messages.
-func tells(messages ...protocol.ServerMessage) func(context.Context, chat.Request, chat.Emit) error {
+// answersWith answers every turn with messages.
+func answersWith(messages ...protocol.ServerMessage) func(context.Context, chat.Request, chat.Emit) error {
 	return func(_ context.Context, _ chat.Request, emit chat.Emit) error {
 		for _, m := range messages {
 			emit(m)
@@ -103,13 +103,13 @@ func send(s *Server, path, body string, change func(*http.Request)) *httptest.Re
 // problemOf is the error of an answer.
 func problemOf(t *testing.T, w *httptest.ResponseRecorder) (code, message string) {
 	t.Helper()
-	var told struct {
+	var reply struct {
 		Error struct{ Code, Message string }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Header().Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %q is no error: %v", w.Code, w.Body, err)
 	}
-	return told.Error.Code, told.Error.Message
+	return reply.Error.Code, reply.Error.Message
 }
 
 // TestChatStream: the messages of a turn as server-sent events, byte for byte.
@@ -285,7 +285,7 @@ func TestChatRefusals(t *testing.T) {
 				t.Error("the agent was asked")
 			}
 			if tc.code == "blocked" && !strings.Contains(w.Body.String(), `"until":"2026-11-21T12:00:00.000Z"`) {
-				t.Errorf("it does not say until when: %s", w.Body)
+				t.Errorf("the time is missing: %s", w.Body)
 			}
 		})
 	}
@@ -363,7 +363,7 @@ func TestVoiceURL(t *testing.T) {
 		"of the offer": {"wss://other.example.org/v1/voice", "wss://other.example.org/v1/voice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			do := tells(&protocol.VoiceSessionStart{SessionID: "voice-1", Ticket: "t", URL: tc.offered}, &protocol.Done{})
+			do := answersWith(&protocol.VoiceSessionStart{SessionID: "voice-1", Ticket: "t", URL: tc.offered}, &protocol.Done{})
 			s, _ := chatServer(t, &fakeAgent{do: do}, nil)
 			if w := send(s, "/v1/chat", `{"message":"x"}`, nil); !strings.Contains(w.Body.String(), `"url":"`+tc.want+`"`) {
 				t.Error(w.Body)

@@ -54,7 +54,7 @@ func TestClientAddress(t *testing.T) {
 		"half a bracket":                        {"10.1.2.3:1", []string{"[2001:db8:2::1"}, "10.1.2.3", false},
 		"an invalid port":                       {"10.1.2.3:1", []string{"203.0.113.1:99999"}, "10.1.2.3", false},
 		"a zone":                                {"10.1.2.3:1", []string{"fe80::1%eth0"}, "10.1.2.3", false},
-		"no address of anybody":                 {"10.1.2.3:1", []string{"0.0.0.0"}, "10.1.2.3", false},
+		"an unspecified address":                {"10.1.2.3:1", []string{"0.0.0.0"}, "10.1.2.3", false},
 		"loopback of another machine":           {"10.1.2.3:1", []string{"127.0.0.1"}, "10.1.2.3", false},
 		"loopback of this machine":              {"127.0.0.1:1", []string{"::1"}, "::1", true},
 		"a connection without an address":       {"@", []string{"203.0.113.1"}, "invalid IP", false},

@@ -115,13 +115,13 @@ func TestFieldsAreRefusedByName(t *testing.T) {
 			body = `{` + field + `}`
 		}
 		w := send(s, "/v1/chat/completions", body, nil)
-		var told struct {
+		var reply struct {
 			Error struct{ Message, Type, Param, Code string }
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
 			t.Errorf("%.80s: %v", field, err)
 		}
-		e := told.Error
+		e := reply.Error
 		if w.Code != http.StatusBadRequest || e.Type != "invalid_request_error" || e.Param != param || e.Code == "" || !strings.Contains(e.Message, strings.TrimSuffix(param, ".type")) {
 			t.Errorf("%.80s: %d %s", field, w.Code, w.Body)
 		}
@@ -180,7 +180,7 @@ func FuzzCompletionsRequest(f *testing.F) {
 // with the result continues the turn.
 func TestToolsOfTheClient(t *testing.T) {
 	const tools = `"tools":[{"type":"function","function":{"name":"mine"}}]`
-	do := tells(&protocol.TextDelta{ItemID: "a", Text: "One moment."}, &protocol.ToolCall{CallID: "call_1", Name: "mine", Args: []byte(`{"a":1}`)}, &protocol.ToolCall{CallID: "call_2", Name: "mine", Args: []byte(`{}`)}, &protocol.Done{})
+	do := answersWith(&protocol.TextDelta{ItemID: "a", Text: "One moment."}, &protocol.ToolCall{CallID: "call_1", Name: "mine", Args: []byte(`{"a":1}`)}, &protocol.ToolCall{CallID: "call_2", Name: "mine", Args: []byte(`{}`)}, &protocol.Done{})
 	s, _ := chatServer(t, &fakeAgent{do: do}, nil)
 	got := settled(send(s, "/v1/chat/completions", with(tools), nil).Body.String())
 	const calls = `"tool_calls":[{"function":{"arguments":"{\"a\":1}","name":"mine"},"id":"call_1","type":"function"},{"function":{"arguments":"{}","name":"mine"},"id":"call_2","type":"function"}]`

@@ -39,7 +39,7 @@ func settled(s string) string {
 
 // story is a turn with a tool, a confirmation and an invitation.
 func story() func(context.Context, chat.Request, chat.Emit) error {
-	return tells(
+	return answersWith(
 		&protocol.TextDelta{ItemID: "text_1_1", Text: "One moment."}, &protocol.TextDone{ItemID: "text_1_1", Text: "One moment."},
 		&protocol.ToolStarted{CallID: "call_1_1", Tool: "pay"},
 		&protocol.ConfirmationRequest{Token: "cf_1", Tool: "pay", Args: []byte(`{"to":"Bob"}`), Preview: "Pay Bob", ExpiresAt: protocol.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}},
@@ -93,7 +93,7 @@ func TestCompletion(t *testing.T) {
 	if diff := cmp.Diff([]chat.Request{{User: user.Must("192.0.2.7"), Message: "Hello", History: []textmodel.Message{}}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
-	a.do = tells(&protocol.TextDelta{Text: "and th"}, &protocol.TextDone{Text: "and th", Cut: true}, &protocol.Done{})
+	a.do = answersWith(&protocol.TextDelta{Text: "and th"}, &protocol.TextDone{Text: "and th", Cut: true}, &protocol.Done{})
 	for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {
 		if w := send(s, "/v1/chat/completions", body, nil); !strings.Contains(w.Body.String(), `"finish_reason":"length"`) {
 			t.Error(w.Body)
@@ -118,16 +118,16 @@ func TestCompletionContent(t *testing.T) {
 // openaiProblem is an error in the shape that clients of Chat Completions read.
 func openaiProblem(t *testing.T, w *httptest.ResponseRecorder) (kind, code, message string) {
 	t.Helper()
-	var told struct {
+	var failure struct {
 		Error map[string]any
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &failure); err != nil {
 		t.Fatalf("%q: %v", w.Body, err)
 	}
-	kind, _ = told.Error["type"].(string)
-	code, _ = told.Error["code"].(string)
-	message, _ = told.Error["message"].(string)
-	if _, has := told.Error["param"]; !has || kind == "" || message == "" {
+	kind, _ = failure.Error["type"].(string)
+	code, _ = failure.Error["code"].(string)
+	message, _ = failure.Error["message"].(string)
+	if _, has := failure.Error["param"]; !has || kind == "" || message == "" {
 		t.Errorf("%s has not the shape", w.Body)
 	}
 	return kind, code, message
@@ -189,7 +189,7 @@ func TestCompletionFails(t *testing.T) {
 		"in the middle, of a stream": {do: []protocol.ServerMessage{&protocol.TextDelta{Text: "One"}, busy}, stream: true, status: 200, event: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &protocol.Done{Status: protocol.DoneFailed})...)}, nil)
+			s, _ := chatServer(t, &fakeAgent{do: answersWith(append(tc.do, &protocol.Done{Status: protocol.DoneFailed})...)}, nil)
 			body := hello
 			if tc.stream {
 				body = `{"stream":true,` + hello[1:]
@@ -258,8 +258,8 @@ func TestModels(t *testing.T) {
 // wait.
 func TestCompletionTroubles(t *testing.T) {
 	for code, want := range openaiTroubles {
-		told := &protocol.Error{Code: code, Message: "In true words.", RetryAfterMS: 2500}
-		s, _ := chatServer(t, &fakeAgent{do: tells(told, &protocol.Done{Status: protocol.DoneFailed})}, nil)
+		failure := &protocol.Error{Code: code, Message: "In true words.", RetryAfterMS: 2500}
+		s, _ := chatServer(t, &fakeAgent{do: answersWith(failure, &protocol.Done{Status: protocol.DoneFailed})}, nil)
 		w := send(s, "/v1/chat/completions", hello, nil)
 		var got struct {
 			Error struct {
@@ -274,7 +274,7 @@ func TestCompletionTroubles(t *testing.T) {
 		if got.Error.Param != nil {
 			param = *got.Error.Param
 		}
-		if w.Code != want.status || got.Error.Type != want.kind || got.Error.Code != want.code || param != want.param || got.Error.Message != told.Message {
+		if w.Code != want.status || got.Error.Type != want.kind || got.Error.Code != want.code || param != want.param || got.Error.Message != failure.Message {
 			t.Errorf("%s: %d %s", code, w.Code, w.Body)
 		}
 		if h := w.Header(); h.Get("Retry-After") != "3" || h.Get("Retry-After-Ms") != "2500" || h.Get("X-Should-Retry") != "false" {
@@ -303,7 +303,7 @@ func TestCompletionRefused(t *testing.T) {
 		"ended by a filter": {[]protocol.ServerMessage{&protocol.TextDelta{Text: "First"}, &protocol.TextDone{Text: "First", Refused: true}}, `"content":"First"`},
 	} {
 		for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {
-			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &protocol.Done{Status: protocol.DoneFailed})...)}, nil)
+			s, _ := chatServer(t, &fakeAgent{do: answersWith(append(tc.do, &protocol.Done{Status: protocol.DoneFailed})...)}, nil)
 			w := send(s, "/v1/chat/completions", body, nil)
 			if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, tc.says) || !strings.Contains(got, `"finish_reason":"content_filter"`) || strings.Contains(got, `"error"`) {
 				t.Errorf("%s: %d %s", name, w.Code, got)
@@ -357,8 +357,8 @@ func (w *watched) Flush() {
 	}
 }
 
-// told is the text so far.
-func (w *watched) told() string {
+// soFar is the text so far.
+func (w *watched) soFar() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rec.Body.String()
@@ -374,12 +374,12 @@ func TestFirstByte(t *testing.T) {
 			w := &watched{rec: httptest.NewRecorder()}
 			a := &fakeAgent{do: func(_ context.Context, _ chat.Request, emit chat.Emit) error {
 				emit(&protocol.TurnStarted{ConversationID: "conv-1"})
-				if got := w.told(); !w.rec.Flushed || !strings.Contains(got, `"conversation_id":"conv-1"`) || strings.Count(got, "data: ") != 1 {
+				if got := w.soFar(); !w.rec.Flushed || !strings.Contains(got, `"conversation_id":"conv-1"`) || strings.Count(got, "data: ") != 1 {
 					t.Errorf("%s: at once: %q", path, got)
 				}
 				<-time.After(25 * time.Second)
 				synctest.Wait()
-				if got := w.told(); strings.Count(got, "\n\n: ") != 2 {
+				if got := w.soFar(); strings.Count(got, "\n\n: ") != 2 {
 					t.Errorf("%s: after 25 s: %q", path, got)
 				}
 				emit(&protocol.TextDelta{ItemID: "i", Text: "Hi"})
@@ -392,16 +392,16 @@ func TestFirstByte(t *testing.T) {
 			r.Host, r.RemoteAddr = "localhost:8080", "192.0.2.7:40000"
 			r.Header.Set("Content-Type", "application/json")
 			s.ServeHTTP(w, r)
-			before := w.told()
+			before := w.soFar()
 			<-time.After(time.Minute)
 			synctest.Wait()
-			if after := w.told(); after != before {
+			if after := w.soFar(); after != before {
 				t.Errorf("%s: it continues after its end: %q", path, after)
 			}
 		})
 	}
 	// A client without a stream gets the conversation's id as well.
-	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TurnStarted{ConversationID: "conv-1"}, &protocol.TextDelta{Text: "Hi"}, &protocol.Done{})}, nil)
+	s, _ := chatServer(t, &fakeAgent{do: answersWith(&protocol.TurnStarted{ConversationID: "conv-1"}, &protocol.TextDelta{Text: "Hi"}, &protocol.Done{})}, nil)
 	w := send(s, "/v1/chat/completions", hello, nil)
 	if got := w.Body.String(); !strings.Contains(got, `"voicegw":[{"type":"turn.started","seq":1,"conversation_id":"conv-1"}]`) || !strings.HasPrefix(w.Header().Get("X-Request-Id"), "chatcmpl-") {
 		t.Errorf("%s %v", got, w.Header())
@@ -411,7 +411,7 @@ func TestFirstByte(t *testing.T) {
 // TestCompletionImages: an image is in the content as Markdown, in a separate list, and complete under "voicegw", with a
 // URL that a client can use; its description cannot end the Markdown. JSON content has no images.
 func TestCompletionImages(t *testing.T) {
-	do := tells(
+	do := answersWith(
 		&protocol.TextDelta{ItemID: "a", Text: "Here."}, &protocol.UIImage{ID: "img_1", URL: "/v1/images/x", Prompt: "A fox](http://evil) [x\n!"},
 		&protocol.TextDelta{ItemID: "b", Text: "Done."}, &protocol.Done{})
 	s, _ := chatServer(t, &fakeAgent{do: do}, nil)

@@ -26,7 +26,7 @@ func TestATokenIsNeverRepeated(t *testing.T) {
 		"below it":             {"POST", "/v1/confirmations/x/" + token, ``, 410},
 		"in a query":           {"POST", "/v1/confirmations?token=" + token, `{"approved":true}`, 400},
 		"from no operator":     {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":true}`, 401},
-		"from none, as it was": {"POST", "/v1/confirmations/" + token, `{"approved":true}`, 410},
+		"from none, unchanged": {"POST", "/v1/confirmations/" + token, `{"approved":true}`, 410},
 	} {
 		var log strings.Builder
 		s := deskServer(t, &desk{}, func(o *Options) { o.Logger = logTo(&log) })

@@ -22,7 +22,7 @@ func TestCORS(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w.Result()
 	}
-	const friend, stranger = "https://app.example.com", "https://evil.example"
+	const friend, other = "https://app.example.com", "https://evil.example"
 
 	got := ask(http.MethodOptions, friend, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization,content-type")
 	if got.StatusCode != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != friend ||
@@ -30,7 +30,7 @@ func TestCORS(t *testing.T) {
 		got.Header.Get("Access-Control-Max-Age") != "600" || got.Header.Get("Access-Control-Allow-Credentials") != "" {
 		t.Errorf("a friend's question is answered %s %v", got.Status, got.Header)
 	}
-	if got = ask(http.MethodOptions, stranger, "Access-Control-Request-Method", "GET"); got.Header.Get("Access-Control-Allow-Origin") != "" {
+	if got = ask(http.MethodOptions, other, "Access-Control-Request-Method", "GET"); got.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("the preflight of another origin is answered %s %v", got.Status, got.Header)
 	}
 	if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "DELETE"); got.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -53,14 +53,14 @@ func TestCORS(t *testing.T) {
 		!strings.Contains(got.Header.Get("Access-Control-Expose-Headers"), "Retry-After, ") {
 		t.Errorf("a friend gets %s %v", got.Status, got.Header)
 	}
-	if got = ask(http.MethodGet, stranger); got.Header.Get("Access-Control-Allow-Origin") != "" {
+	if got = ask(http.MethodGet, other); got.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("another origin gets %s %v", got.Status, got.Header)
 	}
 }
 
-// TestPagesLearnWhyAWebSocketDoesNotOpen: a page of any origin can read the answer to GET /v1/voice; one of another
+// TestWebSocketRefusalIsReadable: a page of any origin can read the answer to GET /v1/voice; one of another
 // origin only learns that its origin is not allowed.
-func TestPagesLearnWhyAWebSocketDoesNotOpen(t *testing.T) {
+func TestWebSocketRefusalIsReadable(t *testing.T) {
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
 		o.Hosts, o.Origins = named(t, "voice.example.org"), allow(t, "https://app.example.com")
 	})

@@ -99,7 +99,7 @@ func FuzzFraming(f *testing.F) {
 			}
 			head := []byte(stream[begin : len(stream)-under.Len()-r.Buffered()])
 			if len(req.TransferEncoding) > 0 && lengthLine.Match(bytes.ReplaceAll(head, []byte("\r"), nil)) {
-				t.Fatalf("net/http takes a request with both:\n%q", head)
+				t.Fatalf("net/http accepts a request with both:\n%q", head)
 			}
 			if _, err := io.Copy(io.Discard, req.Body); err != nil {
 				return

@@ -189,18 +189,18 @@ func TestHundredConnectionsFromOneAddress(t *testing.T) {
 				return
 			}
 			say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000})
-			switch told := hear(t, c).(type) {
+			switch reply := hear(t, c).(type) {
 			case *protocol.SessionStarted:
 				mu.Lock()
 				defer mu.Unlock()
 				open = append(open, c)
 			case *protocol.Error:
-				if _, err := c.Read(); told.Code != "limit" || protocol.CloseStatus(err) != protocol.CloseLimit {
-					t.Errorf("refused with %+v, %v", told, err)
+				if _, err := c.Read(); reply.Code != "limit" || protocol.CloseStatus(err) != protocol.CloseLimit {
+					t.Errorf("refused with %+v, %v", reply, err)
 				}
 				c.Abort()
 			default:
-				t.Errorf("the gateway answered %+v", told)
+				t.Errorf("the gateway answered %+v", reply)
 			}
 		})
 	}
@@ -242,7 +242,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 			}
 			// Each closed connection gets the reason, and is read to its end.
 			var left sync.WaitGroup
-			var told atomic.Int32
+			var reply atomic.Int32
 			connect := func(n, first int) {
 				for i := range n {
 					c := dial(from(first + i))
@@ -250,7 +250,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 						for {
 							if _, err := c.Read(); err != nil {
 								if protocol.CloseStatus(err) == protocol.CloseTryLater {
-									told.Add(1)
+									reply.Add(1)
 								}
 								c.Abort()
 								return
@@ -277,7 +277,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 			honest.Abort()
 			m.Close()
 			left.Wait()
-			if n := int(told.Load()); n < 1000-40 {
+			if n := int(reply.Load()); n < 1000-40 {
 				t.Errorf("%d got the reason of their close", n)
 			}
 		})

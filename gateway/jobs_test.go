@@ -77,7 +77,7 @@ func TestJobs(t *testing.T) {
 		{"user:inspect", "GET", "/v1/jobs", 200, `"id":"job-a"`, "job-b"},
 		{"user:voice", "DELETE", "/v1/jobs/job-a", 200, `"state":"cancelled"`, ""},
 		{"operator", "DELETE", "/v1/jobs/job-b", 409, "job_over", ""},
-		{"nobody", "GET", "/v1/jobs", 401, "", "job-"},
+		{"anonymous", "GET", "/v1/jobs", 401, "", "job-"},
 	} {
 		w := ask(s, tc.method, tc.path, func(r *http.Request) {
 			r.Host = "localhost"

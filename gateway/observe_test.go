@@ -15,14 +15,14 @@ func TestRequestsAreObserved(t *testing.T) {
 		route  string
 		status int
 	}
-	var told []asked
+	var reply []asked
 	s := everyRoute(t, func(o *Options) {
 		o.Refused = func(why string) { refused = append(refused, why) }
 		o.Observe = func(route string, status int, took time.Duration) {
 			if took < 0 {
 				t.Errorf("%s took %v", route, took)
 			}
-			told = append(told, asked{route, status})
+			reply = append(reply, asked{route, status})
 		}
 	})
 	ask(s, "GET", "/healthz", nil)
@@ -30,8 +30,8 @@ func TestRequestsAreObserved(t *testing.T) {
 	ask(s, "GET", "/v1/sessions", wrong)
 	ask(s, "GET", "/healthz", host("evil.test"))
 	want := []asked{{"GET /healthz", 200}, {"GET /v1/sessions/{id}", 404}, {"GET /v1/sessions", http.StatusUnauthorized}, {"", http.StatusMisdirectedRequest}}
-	if !slices.Equal(told, want) {
-		t.Errorf("the observations are %v, want %v", told, want)
+	if !slices.Equal(reply, want) {
+		t.Errorf("the observations are %v, want %v", reply, want)
 	}
 	if !slices.Equal(refused, []string{"form"}) {
 		t.Errorf("wrong credentials are observed as %q", refused)

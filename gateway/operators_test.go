@@ -71,8 +71,8 @@ func from(addr string) func(*http.Request) { return func(r *http.Request) { r.Re
 // noKey removes the key from a request.
 func noKey(r *http.Request) { r.Header.Del("Authorization") }
 
-// everybody are the routes that need no operator; all others do.
-var everybody = []string{
+// publicRoutes are the routes that need no operator; all others do.
+var publicRoutes = []string{
 	"GET /v1/realtime", "OPTIONS /v1/realtime", "GET /openai/v1/realtime", "OPTIONS /openai/v1/realtime", "GET /realtime", "OPTIONS /realtime",
 	"OPTIONS /v1/realtime/client_secrets", "OPTIONS /openai/v1/realtime/client_secrets", "OPTIONS /v1/realtime/sessions", "OPTIONS /v1/realtime/calls",
 	"GET /v1/realtime", "OPTIONS /v1/realtime", "GET /openai/v1/realtime", "OPTIONS /openai/v1/realtime", "GET /realtime", "OPTIONS /realtime",
@@ -106,7 +106,7 @@ func TestNoKeyNoAccess(t *testing.T) {
 		s := everyRoute(t, func(o *Options) { o.Auth = operators(tc.key) })
 		asked := 0
 		for _, pattern := range s.routes.patterns {
-			if slices.Contains(everybody, pattern) {
+			if slices.Contains(publicRoutes, pattern) {
 				continue
 			}
 			asked++
@@ -180,8 +180,8 @@ func TestBlocksAreListedAndEnded(t *testing.T) {
 	if err := json.Unmarshal(ask(s, "GET", "/v1/blocks", nil).Body.Bytes(), &list); err != nil {
 		t.Fatal(err)
 	}
-	const told = "2026-11-20T11:00:00.005Z"
-	if diff := cmp.Diff([]line{{"..", told}, {"a/b c?#%", told}, {"mallory", told}}, list.Blocks); diff != "" {
+	const reply = "2026-11-20T11:00:00.005Z"
+	if diff := cmp.Diff([]line{{"..", reply}, {"a/b c?#%", reply}, {"mallory", reply}}, list.Blocks); diff != "" {
 		t.Error(diff)
 	}
 	for _, user := range []string{"mallory", url.PathEscape("a/b c?#%"), "%2E%2E"} {
@@ -217,9 +217,9 @@ func TestWithoutBlocks(t *testing.T) {
 	}
 }
 
-// TestReadyAsks: if a requirement of sessions is missing, the gateway is not ready; the answer does not say why, and the
+// TestReadiness: if a requirement of sessions is missing, the gateway is not ready; the answer does not say why, and the
 // log says it once.
-func TestReadyAsks(t *testing.T) {
+func TestReadiness(t *testing.T) {
 	m, err := session.NewManager(sessionOptions())
 	if err != nil {
 		t.Fatal(err)

@@ -109,8 +109,8 @@ func speak(t *testing.T, srv *httptest.Server, who func(*http.Request)) {
 	hear(t, c)
 }
 
-// TestABlockedUserStaysSo: a blocked user gets in under no other name, and no other caller is taken for a blocked user.
-func TestABlockedUserStaysSo(t *testing.T) {
+// TestBlockedUser: a blocked user gets in under no other name, and no other caller is taken for a blocked user.
+func TestBlockedUser(t *testing.T) {
 	callers := everyCaller(t)
 	a := &fakeAgent{}
 	s := everyRoute(t, func(o *Options) {
@@ -133,9 +133,9 @@ func TestABlockedUserStaysSo(t *testing.T) {
 	}
 }
 
-// TestTicketsForOneself: a user's token, or a key without the scope tickets, gets a ticket for itself and for the page of
+// TestOwnTickets: a user's token, or a key without the scope tickets, gets a ticket for itself and for the page of
 // the request only, and grants nothing with it.
-func TestTicketsForOneself(t *testing.T) {
+func TestOwnTickets(t *testing.T) {
 	callers := everyCaller(t)
 	const app = "https://app.example"
 	token := bearer(tokenFor("ada", "voice", nil))
@@ -183,9 +183,9 @@ func TestTicketsForOneself(t *testing.T) {
 	}
 }
 
-// TestServersSpeakForMany: a key with the scope tickets names users, grants scopes and instructs the model; one without
+// TestServersNameUsers: a key with the scope tickets names users, grants scopes and instructs the model; one without
 // it is a single user.
-func TestServersSpeakForMany(t *testing.T) {
+func TestServersNameUsers(t *testing.T) {
 	callers := everyCaller(t)
 	o := auth.Options{}
 	add := func(scopes auth.Scopes) (secret, id string) {

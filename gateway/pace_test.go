@@ -51,8 +51,8 @@ func post(path string, n int) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, n)
 }
 
-// TestABodyThatDrips: a slow body is ended, with an error text at endpoints that read it, and also at those that do not.
-func TestABodyThatDrips(t *testing.T) {
+// TestSlowBody: a slow body is ended, with an error text at endpoints that read it, and also at those that do not.
+func TestSlowBody(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/chat": "408", "/v1/chat/completions": "408", "/v1/sessions": "404", "/v1/confirmations": "403", "/v1/nothing": "404", "/": "404",
 	} {
@@ -117,9 +117,9 @@ func TestBodyTimeLimit(t *testing.T) {
 	})
 }
 
-// TestAReaderThatTakesNothing: a client that does not read is disconnected, and its turn ends; one that reads slowly gets
+// TestSlowReader: a client that does not read is disconnected, and its turn ends; one that reads slowly gets
 // the complete answer.
-func TestAReaderThatTakesNothing(t *testing.T) {
+func TestSlowReader(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"nothing": 0, "slowly": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

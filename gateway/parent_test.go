@@ -26,7 +26,7 @@ func TestParentOf(t *testing.T) {
 		{"a key that may not", auth.Principal{Kind: auth.KindKey, Scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets}, []string{aParent}, ""},
 		{"a user", auth.Principal{Kind: auth.KindJWT, Scopes: auth.ScopeVoice | auth.ScopeChat}, []string{aParent}, ""},
 		{"anybody", auth.Principal{Kind: auth.KindOpen, Scopes: auth.ScopeVoice | auth.ScopeChat}, []string{aParent}, ""},
-		{"nobody", auth.Principal{}, []string{aParent}, ""},
+		{"anonymous", auth.Principal{}, []string{aParent}, ""},
 		{"nonsense", auth.Principal{Kind: auth.KindLocal}, []string{"00-xyz"}, ""},
 		{"two of them", auth.Principal{Kind: auth.KindLocal}, []string{aParent, aParent}, ""},
 		{"nothing", auth.Principal{Kind: auth.KindLocal}, nil, ""},

@@ -173,13 +173,13 @@ func TestImagesAreRefusedByName(t *testing.T) {
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, nil)
 		w := send(s, "/v1/chat/completions", `{"messages":`+test.body+`}`, header("Authorization", "Bearer k"))
-		var told struct {
+		var reply struct {
 			Error struct{ Message, Param, Code string }
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
 			t.Errorf("%.90s: %v", test.body, err)
 		}
-		e := told.Error
+		e := reply.Error
 		if w.Code != http.StatusBadRequest || e.Param != test.param || e.Code == "" || !strings.Contains(e.Message, test.says) || !strings.Contains(e.Message, strings.TrimSuffix(test.param, ".type")) || len(e.Message) > 400 {
 			t.Errorf("%.90s: %d %s", test.body, w.Code, w.Body)
 		}

@@ -199,9 +199,9 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestClientSecretSpeaks opens sessions over a socket: the secret's settings apply and cannot be changed, and after the
+// TestClientSecretSessions opens sessions over a socket: the secret's settings apply and cannot be changed, and after the
 // first session the secret opens the next.
-func TestClientSecretSpeaks(t *testing.T) {
+func TestClientSecretSessions(t *testing.T) {
 	kept, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Sync: store.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func TestRealtimeAccess(t *testing.T) {
 	}
 	for place, show := range places {
 		for name, secret := range callers.secrets {
-			if name == "nobody" || place == "subprotocol" && len(secret) > 256 {
+			if name == "anonymous" || place == "subprotocol" && len(secret) > 256 {
 				continue
 			}
 			want := http.StatusForbidden

@@ -109,7 +109,7 @@ func TestSessionIsOffered(t *testing.T) {
 		t.Error(diff)
 	}
 	if in.Guarantor.Mark == "" {
-		t.Error("the ticket does not say which operators' key has made it")
+		t.Error("the ticket lacks the operators' key that made it")
 	}
 	in.Entries, in.Guarantor.Mark = nil, ""
 	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true, Guarantor: registry.Guarantor{ID: "operator"}}, in); diff != "" {
@@ -161,7 +161,7 @@ func TestSessionIsNotOffered(t *testing.T) {
 		"foreign page":         {body: `{"user":"ada"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
 		"blocked":              {body: `{"user":"mallory"}`, status: 403, code: "blocked"},
 		"in voice":             {body: `{"user":"ada"}`, err: store.ErrVoiceActive, status: 409, code: "voice_active"},
-		"somebody's":           {body: `{"user":"ada"}`, err: handoff.ErrTaken, status: 409, code: "conversation_taken"},
+		"of another user":      {body: `{"user":"ada"}`, err: handoff.ErrTaken, status: 409, code: "conversation_taken"},
 		"too many":             {body: `{"user":"ada"}`, err: fmt.Errorf("x: %w", store.ErrFull), status: 429, code: "limit"},
 		"store is unreachable": {body: `{"user":"ada"}`, err: errors.New("disk s3cret"), status: 503, code: "store_unavailable"},
 	} {

@@ -51,7 +51,7 @@ func TestSessionsOverTLSAreOnTheFastPath(t *testing.T) {
 			t.Fatalf("a session is over %T", c)
 		}
 		if n := unsent(t, under); n != unsentBytes {
-			t.Fatalf("the kernel takes %d bytes that are not sent, want %d", n, unsentBytes)
+			t.Fatalf("the kernel queues up to %d unsent bytes, want %d", n, unsentBytes)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestToolsAreListed(t *testing.T) {
 		for _, tool := range list.Tools {
 			ids = append(ids, tool.ToolID)
 			if tool.Summary == "" || tool.Category == "" || tool.Version == "" || len(tool.AllowedModes) == 0 {
-				t.Errorf("%+v is not whole", tool)
+				t.Errorf("%+v is not complete", tool)
 			}
 		}
 		if diff := cmp.Diff(want, ids); diff != "" {

@@ -22,7 +22,7 @@ const asUseChat = `{"id":"Ab3","trigger":"submit-message","messages":[
 
 // TestUIMessageStream: a turn as the AI SDK's UI message stream, part for part.
 func TestUIMessageStream(t *testing.T) {
-	do := tells(
+	do := answersWith(
 		&protocol.TurnStarted{ConversationID: "conv-1"},
 		&protocol.TextDelta{ItemID: "a", Text: "One "}, &protocol.TextDelta{ItemID: "a", Text: "moment."}, &protocol.TextDone{ItemID: "a", Text: "One moment."},
 		&protocol.ToolStarted{CallID: "call_1", Tool: "pay"},
@@ -79,7 +79,7 @@ func TestUIMessageStream(t *testing.T) {
 // answer is a new message.
 func TestUIMessageStreamFails(t *testing.T) {
 	const path = "/v1/chat?protocol=ui-message-stream"
-	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TextDelta{ItemID: "a", Text: "One"}, &protocol.Error{Message: "It broke."}, &protocol.Done{Status: protocol.DoneFailed})}, nil)
+	s, _ := chatServer(t, &fakeAgent{do: answersWith(&protocol.TextDelta{ItemID: "a", Text: "One"}, &protocol.Error{Message: "It broke."}, &protocol.Done{Status: protocol.DoneFailed})}, nil)
 	got := send(s, path, asUseChat, nil).Body.String()
 	for _, piece := range []string{`"type":"start"`, `"type":"text-end"`, `{"errorText":"It broke.","type":"error"}`, `"finishReason":"error"`, "[DONE]"} {
 		if _, got, _ = strings.Cut(got, piece); got == "" {
@@ -109,14 +109,14 @@ func TestUIMessageStreamFails(t *testing.T) {
 
 // TestUIMessageStreamEnds: the reasons of an answer's end, and texts without text.done.
 func TestUIMessageStreamEnds(t *testing.T) {
-	for want, told := range map[string][]protocol.ServerMessage{
+	for want, reply := range map[string][]protocol.ServerMessage{
 		`"finishReason":"content-filter"`: {&protocol.TextDone{ItemID: "a", Refused: true}},
 		`"finishReason":"length"`:         {&protocol.TextDone{ItemID: "a", Cut: true}},
 		`"finishReason":"stop"`:           {&protocol.TextDone{ItemID: "a"}},
 		`{"id":"a","type":"text-end"}` + "\n\ndata: " + `{"id":"b","type":"text-start"}`: {&protocol.TextDelta{ItemID: "b", Text: "Two"}},
 	} {
-		all := append([]protocol.ServerMessage{&protocol.TextDelta{ItemID: "a", Text: "One"}}, told...)
-		s, _ := chatServer(t, &fakeAgent{do: tells(append(all, &protocol.Done{Status: protocol.DoneCompleted})...)}, nil)
+		all := append([]protocol.ServerMessage{&protocol.TextDelta{ItemID: "a", Text: "One"}}, reply...)
+		s, _ := chatServer(t, &fakeAgent{do: answersWith(append(all, &protocol.Done{Status: protocol.DoneCompleted})...)}, nil)
 		if got := send(s, "/v1/chat?protocol=ui-message-stream", asUseChat, nil).Body.String(); !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
 		}

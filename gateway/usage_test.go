@@ -39,8 +39,8 @@ func (f *fakeUsage) Report(_ context.Context, asked meter.Filter) ([]meter.Day, 
 	return f.days, 1, f.err
 }
 
-// TestUsedUp: each endpoint refuses a user with a used-up budget with 429 and the limit's numbers.
-func TestUsedUp(t *testing.T) {
+// TestUsedUpBudget: each endpoint refuses a user with a used-up budget with 429 and the limit's numbers.
+func TestUsedUpBudget(t *testing.T) {
 	f := &fakeUsage{refused: "ada", no: &meter.Refusal{Limit: meter.LimitUserCost, Quota: 5_000_000, Window: 24 * time.Hour, RetryIn: 90*time.Minute + 300*time.Millisecond}}
 	s := everyRoute(t, func(o *Options) { o.Usage = f })
 	for path, body := range map[string]string{

@@ -10,8 +10,8 @@ import (
 // fixed is the mark of these tests.
 var fixed = MarkFor([]byte("a key of these tests"), "a conversation")
 
-// TestAMarkIsItsConversations: two conversations have different marks, and a conversation always has the same one.
-func TestAMarkIsItsConversations(t *testing.T) {
+// TestMarks: two conversations have different marks, and a conversation always has the same one.
+func TestMarks(t *testing.T) {
 	if one, other := NewMark(), NewMark(); one == other {
 		t.Error("two marks that were drawn are the same")
 	}
@@ -104,8 +104,8 @@ func escapeAll(raw string) string {
 	return out.String()
 }
 
-// TestOtherTextStays: text without the code is not changed, not even its form.
-func TestOtherTextStays(t *testing.T) {
+// TestOtherTextIsUnchanged: text without the code is not changed, not even its form.
+func TestOtherTextIsUnchanged(t *testing.T) {
 	for _, text := range []string{"", "[voicegw]", "[voicegw:", "ﬁne \u200d\xff text", fixed.code[1:], fixed.code[:6] + "é" + "x" + fixed.code[6:]} {
 		if got := fixed.Foreign(text); got != text {
 			t.Errorf("%q became %q", text, got)

@@ -54,7 +54,7 @@ func TestComposeIsPure(t *testing.T) {
 	given := tools()
 	first := Compose(Options{Tools: given})
 	if diff := cmp.Diff(tools(), given); diff != "" {
-		t.Errorf("the tools given were changed: %s", diff)
+		t.Errorf("the given tools were changed: %s", diff)
 	}
 	slices.Reverse(given)
 	if second := Compose(Options{Tools: given}); first != second {

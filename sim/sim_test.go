@@ -38,7 +38,7 @@ func start(t *testing.T, o Options) *Local {
 	return l
 }
 
-func TestBothWiresBehindOneAddress(t *testing.T) {
+func TestBothWiresAtOneAddress(t *testing.T) {
 	l := start(t, Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -114,11 +114,11 @@ func TestCloseEndsConnections(t *testing.T) {
 		t.Errorf("%d connections are left", n)
 	}
 	if _, err := http.Get(l.GeminiURL()); err == nil {
-		t.Error("it still listens")
+		t.Error("it is still listening")
 	}
 }
 
-func TestStartSaysWhereItFailed(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	if _, err := Start(t.Context(), "256.0.0.1:1", Options{}); err == nil || !strings.Contains(err.Error(), "256.0.0.1:1") {
 		t.Errorf("got %v", err)
 	}

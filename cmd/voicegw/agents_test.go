@@ -225,7 +225,7 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 	var moving protocol.SessionMoving
 	seq := next(t, c, "session.moving", &moving)
 	var back protocol.SessionStarted
-	testutil.WaitUntil(t, "the client comes back", func() bool {
+	testutil.WaitUntil(t, "the client resumes", func() bool {
 		c2 := visit(t, gateways[2].addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
 		f, err := c2.Read()
 		return err == nil && json.Unmarshal(f.Data, &back) == nil && back.Resumed

@@ -17,7 +17,7 @@ import (
 // waitFor waits until a program has printed a text.
 func waitFor(t *testing.T, c *console, text string) {
 	t.Helper()
-	testutil.WaitUntil(t, "it says "+text, func() bool { return strings.Contains(c.String(), text) })
+	testutil.WaitUntil(t, "it prints "+text, func() bool { return strings.Contains(c.String(), text) })
 }
 
 // TestAuditFollows: audit --follow prints the last lines, then each new line, through a rotation and the start of a

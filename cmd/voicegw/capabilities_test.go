@@ -111,7 +111,7 @@ func TestQdrantIsUsed(t *testing.T) {
 	cfg.KB.Qdrant = config.Qdrant{URL: srv.URL, APIKey: setting.NewSecret("secret"), Collection: "mine"}
 	caps, err := openCapabilities(t.Context(), cfg, t.TempDir(), store.Options{Memory: true}, quiet)
 	if err == nil {
-		t.Fatal(caps.close(), "a server that refuses was taken")
+		t.Fatal(caps.close(), "a refusing server was accepted")
 	}
 	if !strings.Contains(err.Error(), "knowledge base") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error is %v", err)
@@ -190,6 +190,6 @@ func TestBlocksOfATool(t *testing.T) {
 		t.Error(err)
 	}
 	if err := tools.Block(t.Context(), "eve", until); !errors.Is(err, registry.ErrFull) {
-		t.Errorf("one more than there may be: %v", err)
+		t.Errorf("one more than the maximum: %v", err)
 	}
 }

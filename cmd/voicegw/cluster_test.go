@@ -122,10 +122,10 @@ func TestResumeThroughAnotherGateway(t *testing.T) {
 		t.Errorf("the turn ended with %+v", turn)
 	}
 
-	stranger := visit(t, second.addr, &protocol.Resume{SessionID: began.SessionID, Token: "guessed", LastSeq: 1})
+	guesser := visit(t, second.addr, &protocol.Resume{SessionID: began.SessionID, Token: "guessed", LastSeq: 1})
 	var refused protocol.Error
-	next(t, stranger, "error", &refused)
-	if _, err := stranger.Read(); refused.Code != "resume_refused" || protocol.CloseStatus(err) != 4501 {
+	next(t, guesser, "error", &refused)
+	if _, err := guesser.Read(); refused.Code != "resume_refused" || protocol.CloseStatus(err) != 4501 {
 		t.Errorf("another client got %+v, and was closed with %v", refused, err)
 	}
 

@@ -220,7 +220,7 @@ func TestWithdrawnSignerEndsSessions(t *testing.T) {
 		return protocol.DialOptions{Header: http.Header{"Authorization": {"Bearer " + token(n)}}}
 	}
 	var goes *protocol.Conn
-	testutil.WaitUntil(t, "the keys of the issuer are there", func() bool { goes = speaks(t, r.addr, "", bearer(0)); return goes != nil })
+	testutil.WaitUntil(t, "the issuer has its keys", func() bool { goes = speaks(t, r.addr, "", bearer(0)); return goes != nil })
 	current.Store(1)
 	stays := speaks(t, r.addr, "", bearer(1)) // the unknown kid makes the gateway fetch the keys
 	if stays == nil {

@@ -114,7 +114,7 @@ func hear[M protocol.ServerMessage](c *caller) (m M) {
 				return found
 			}
 		case <-late:
-			c.t.Fatalf("no %T came in 20 s; there was %s", m, strings.Join(c.seen, ", "))
+			c.t.Fatalf("no %T arrived in 20 s, only %s", m, strings.Join(c.seen, ", "))
 		}
 	}
 }
@@ -436,7 +436,7 @@ func TestFaultPanel(t *testing.T) {
 					t.Parallel()
 					c := r.phone(t, wire)
 					if when := c.press(tc.press); when != tc.when {
-						t.Errorf("it comes %s, want %s", when, tc.when)
+						t.Errorf("its time is %s, want %s", when, tc.when)
 					}
 					tc.sees(c, wire)
 				})
@@ -515,7 +515,7 @@ func TestModelEndIsShown(t *testing.T) {
 		}
 	}
 	if log := r.err.String(); !strings.Contains(log, "2027-01-20") || !strings.Contains(log, "providers.openai.model") {
-		t.Errorf("the log does not say it:\n%s", log)
+		t.Errorf("the log lacks it:\n%s", log)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestImageInChat(t *testing.T) {
 // TestToolsCallShowsImages: "tools call" prints the images that a client would see.
 func TestToolsCallShowsImages(t *testing.T) {
 	t.Parallel()
-	var told struct {
+	var reply struct {
 		OK   bool
 		Data struct{ Images []struct{ URL string } }
 	}
@@ -114,10 +114,10 @@ func TestToolsCallShowsImages(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("it ended with %d: %s", code, complaints.String())
 	}
-	if err := json.Unmarshal([]byte(out.String()), &told); err != nil || !told.OK || len(told.Data.Images) != 2 {
+	if err := json.Unmarshal([]byte(out.String()), &reply); err != nil || !reply.OK || len(reply.Data.Images) != 2 {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, i := range told.Data.Images {
+	for _, i := range reply.Data.Images {
 		if !strings.Contains(complaints.String(), "would be shown "+i.URL) {
 			t.Errorf("%s is not in: %s", i.URL, complaints.String())
 		}

@@ -125,7 +125,7 @@ func (m *reporter) last() string {
 // TestJobOfAKilledGateway: a gateway is killed or stopped during a job. The next process on the data folder repeats the
 // job under the same key, and the conversation gets the result once.
 func TestJobOfAKilledGateway(t *testing.T) {
-	for name, leaves := range map[string]bool{"killed": false, "told to end": true} {
+	for name, leaves := range map[string]bool{"killed": false, "stopped": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, dir, folder, addr, tools := newReporter(t), t.TempDir(), t.TempDir(), freeAddrs(t, 1)[0], jobRegistry(t)

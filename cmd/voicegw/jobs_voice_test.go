@@ -53,11 +53,11 @@ func TestJobOfAVoiceSession(t *testing.T) {
 			c := v.calls(talk)
 			say(t, c.conn, &protocol.InputText{Text: "The report, please."})
 			if said := c.answered(); said != "It is being made." {
-				t.Errorf("the model said %q at once", said)
+				t.Errorf("the model spoke %q at once", said)
 			}
 			v.finish(t)
 			if said := c.answered(); said != "Your report is ready." {
-				t.Errorf("the model said %q of the result", said)
+				t.Errorf("the model spoke %q about the result", said)
 			}
 			say(t, c.conn, &protocol.InputText{Text: "Thank you."})
 			if said := c.answered(); said != "Very well." {
@@ -88,7 +88,7 @@ func TestJobOfAKilledVoiceSession(t *testing.T) {
 			caller := v.calls(c.talk)
 			say(t, caller.conn, &protocol.InputText{Text: "The report, please."})
 			if said := caller.answered(); said != "It is being made." {
-				t.Errorf("the model said %q at once", said)
+				t.Errorf("the model spoke %q at once", said)
 			}
 			testutil.WaitUntil(t, "the work begins", func() bool { return v.attempts(t) == 1 })
 			first.kill()
@@ -116,19 +116,19 @@ func TestJobOfAKilledVoiceSession(t *testing.T) {
 				caller = v.calls(c.talk)
 				say(t, caller.conn, &protocol.InputText{Text: "Anything else?"})
 				if said := caller.answered(); said != "Nothing more." {
-					t.Errorf("the next session said %q", said)
+					t.Errorf("the next session spoke %q", said)
 				}
 			}
 			second.signal(syscall.SIGTERM)
 			second.exits()
-			told := 0
+			delivered := 0
 			if _, err := audit.ReadFiles(t.Context(), filepath.Join(v.data, "audit", "audit.jsonl"), func(r audit.Record, _ []byte) error {
 				if r.Event == audit.EventJobTold {
-					told++
+					delivered++
 				}
 				return nil
-			}); err != nil || told != 1 || v.attempts(t) != 2 {
-				t.Errorf("the audit has %d tellings after %d attempts, %v:\n%s", told, v.attempts(t), err, second.said)
+			}); err != nil || delivered != 1 || v.attempts(t) != 2 {
+				t.Errorf("the audit has %d deliveries after %d attempts, %v:\n%s", delivered, v.attempts(t), err, second.said)
 			}
 		})
 	}

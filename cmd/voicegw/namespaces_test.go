@@ -36,7 +36,7 @@ func TestNamespacesAreGranted(t *testing.T) {
 		flags   []string
 		granted bool
 	}{
-		"by nothing":       {nil, false},
+		"without a grant":  {nil, false},
 		"by the user":      {[]string{"--set", "kb.namespaces.personal.users=bob,ada"}, true},
 		"by another user":  {[]string{"--set", "kb.namespaces.personal.users=bob"}, false},
 		"by the agent":     {[]string{"--set", "kb.namespaces.personal.agents=default"}, true},

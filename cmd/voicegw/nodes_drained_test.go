@@ -11,7 +11,7 @@ import (
 func TestNodesDrained(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
-	cr := everybody(t, s, func(c *talker) { c.writes = toolLinger })
+	cr := startTalking(t, s, func(c *talker) { c.writes = toolLinger })
 	leaving, ids := s.busiest()
 	moved := cr.of(ids)
 	drained := time.Now()
@@ -37,7 +37,7 @@ func TestNodesDrained(t *testing.T) {
 	}
 	s.close()
 	if _, unaudited := s.world.once(t, s.audits()); unaudited > 0 {
-		t.Errorf("%d things were done that are in no audit", unaudited)
+		t.Errorf("%d side effects are in no audit", unaudited)
 	}
 	cr.figuresAfter(t, moved, drained)
 }

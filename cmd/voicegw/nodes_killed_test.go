@@ -13,7 +13,7 @@ import (
 func TestNodesKilled(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
-	cr := everybody(t, s, func(c *talker) { c.writes = toolLinger })
+	cr := startTalking(t, s, func(c *talker) { c.writes = toolLinger })
 	victim, ids := s.busiest()
 	hit := cr.of(ids)
 	s.inTheMiddle(cr, hit)
@@ -31,7 +31,7 @@ func TestNodesKilled(t *testing.T) {
 	}
 	s.close()
 	done, unaudited := s.world.once(t, s.audits())
-	t.Logf("%d things were done, %d of them are in no audit (their gateway was killed before it was written)", len(done), unaudited)
+	t.Logf("%d side effects happened, %d of them are in no audit (their gateway was killed before it was written)", len(done), unaudited)
 	cr.figuresAfter(t, hit, killed)
 }
 

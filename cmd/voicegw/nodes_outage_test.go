@@ -14,7 +14,7 @@ import (
 func TestNodesStoreAway(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
-	cr := everybody(t, s, func(c *talker) { c.typed = true })
+	cr := startTalking(t, s, func(c *talker) { c.typed = true })
 	allGoOn := func(while string, since time.Time) {
 		t.Helper()
 		if went := cr.goOn(t, since, 1); went != len(cr.talkers) {

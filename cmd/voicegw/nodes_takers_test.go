@@ -63,10 +63,10 @@ func (l left) noted(t *testing.T, kept *store.Store) {
 
 // tried is the result of an attempt to resume.
 type tried struct {
-	in     bool                 // the session continued
-	answer string               // to the question; empty if the connection ended before
-	code   websocket.StatusCode // of the connection; 0 if it was not closed
-	told   protocol.Error       // the error message before the close
+	in      bool                 // the session continued
+	answer  string               // to the question; empty if the connection ended before
+	code    websocket.StatusCode // of the connection; 0 if it was not closed
+	failure protocol.Error       // the error message before the close
 }
 
 // comeBack resumes the session through a gateway and asks a question. It returns at the answer or the end of the
@@ -117,7 +117,7 @@ func (l left) comeBack(t *testing.T, addr string) (got tried, gone func() tried,
 					}
 				}
 			case *protocol.Error:
-				got.told = *m
+				got.failure = *m
 			}
 		}
 		return got
@@ -150,7 +150,7 @@ func TestNodesTwoTakers(t *testing.T) {
 		testutil.WaitUntil(t, l.id+" is over", func() bool {
 			r, err := kept.Directory().Find(t.Context(), l.id)
 			if err == nil && r.Epoch != 2 {
-				t.Errorf("%s has epoch %d, so it was taken %d times", l.id, r.Epoch, r.Epoch-1)
+				t.Errorf("%s has epoch %d, so it was taken over %d times", l.id, r.Epoch, r.Epoch-1)
 				return true
 			}
 			return err == nil && r.State == store.SessionOver

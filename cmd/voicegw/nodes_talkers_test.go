@@ -329,11 +329,11 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 		if c.leaving && e.Kind == voice.Lost || e.Kind == voice.Dropped && c.outlasted() {
 			break
 		}
-		told := ""
+		failure := ""
 		if e.GatewayError != nil {
-			told = e.GatewayError.Code + ": " + e.GatewayError.Message
+			failure = e.GatewayError.Code + ": " + e.GatewayError.Message
 		}
-		c.complains("%s: %s %v %s, N %d", kindNames[e.Kind], e.Text, e.Err, told, e.N)
+		c.complains("%s: %s %v %s, N %d", kindNames[e.Kind], e.Text, e.Err, failure, e.N)
 	}
 }
 
@@ -385,7 +385,7 @@ func (c *talker) answered(since time.Time) (n int) {
 // returns the number of callers that succeeded.
 func (cr *crowd) goOn(t *testing.T, since time.Time, n int) (went int) {
 	t.Helper()
-	testutil.WaitUntil(t, fmt.Sprintf("everybody has %d more answers\n%s", n, cr), func() bool {
+	testutil.WaitUntil(t, fmt.Sprintf("all have %d more answers\n%s", n, cr), func() bool {
 		went = 0
 		over := 0
 		for _, c := range cr.talkers {

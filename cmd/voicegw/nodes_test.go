@@ -14,8 +14,8 @@ import (
 // By default the tests of several gateways have this size; make cluster uses a larger one.
 var nodesSessions = flag.Int("nodes.sessions", 12, "how many sessions talk in the tests of several gateways")
 
-// everybody starts a crowd and waits until each caller has had an answer and all gateways list its session.
-func everybody(t *testing.T, s *site, change func(c *talker)) *crowd {
+// startTalking starts a crowd and waits until each caller has had an answer and all gateways list its session.
+func startTalking(t *testing.T, s *site, change func(c *talker)) *crowd {
 	t.Helper()
 	began := time.Now()
 	cr := newCrowd(t, s, *nodesSessions, change)
@@ -43,7 +43,7 @@ const someSpeech = answerRate / 10 * 2
 func TestNodesCutClients(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true, simFlags: []string{"--speed", "1"}})
-	cr := everybody(t, s, func(c *talker) { c.keep = true })
+	cr := startTalking(t, s, func(c *talker) { c.keep = true })
 	for through := range s.gateways {
 		s.balancer.only(through)
 		lost := s.balancer.lose()
@@ -64,8 +64,8 @@ func TestNodesCutClients(t *testing.T) {
 	}
 	cr.heardTheSame(t)
 	s.close()
-	if done, untold := s.world.once(t, s.audits()); len(done) == 0 || untold > 0 {
-		t.Errorf("%d side effects happened, %d of them are in no audit", len(done), untold)
+	if done, unaudited := s.world.once(t, s.audits()); len(done) == 0 || unaudited > 0 {
+		t.Errorf("%d side effects happened, %d of them are in no audit", len(done), unaudited)
 	}
 	carried := 0
 	for i, g := range s.gateways {

@@ -37,7 +37,7 @@ func TestNodesNewerRecords(t *testing.T) {
 	}{{sessionsBucket, inDirectory}, {checkpointsBucket, inCheckpoint}} {
 		wrote := s.makeNewer(newer.bucket, newer.of.id)
 		got, gone, leave := newer.of.comeBack(t, s.gateways[1].addr)
-		if got.in || got.code < 1000 || got.told.Code == "" && got.code != protocol.CloseMoving {
+		if got.in || got.code < 1000 || got.failure.Code == "" && got.code != protocol.CloseMoving {
 			t.Errorf("%s: a client that resumes gets %+v", newer.bucket, got)
 		}
 		leave() // if it is connected
@@ -63,7 +63,7 @@ func TestNodesOlderProgram(t *testing.T) {
 		t.Skip("no older program is given with -nodes.old")
 	}
 	s := startSite(t, siteOptions{crowd: true, old: *nodesOld})
-	cr := everybody(t, s, nil)
+	cr := startTalking(t, s, nil)
 	for through := range s.gateways {
 		s.balancer.only(through)
 		cut := time.Now()

@@ -139,7 +139,7 @@ func (w world) effects(t *testing.T) map[string][]effect {
 func (w world) once(t *testing.T, audits []string) (done map[string][]effect, unaudited int) {
 	t.Helper()
 	done = w.effects(t)
-	told := map[string][]string{}
+	audited := map[string][]string{}
 	for _, path := range audits {
 		_, err := audit.ReadFiles(t.Context(), path, func(r audit.Record, line []byte) error {
 			var args worldArgs
@@ -147,7 +147,7 @@ func (w world) once(t *testing.T, audits []string) (done map[string][]effect, un
 				return nil
 			}
 			if key := r.ToolID + " " + args.Ref; r.OK && !r.CacheHit {
-				told[key] = append(told[key], strings.TrimSpace(string(line)))
+				audited[key] = append(audited[key], strings.TrimSpace(string(line)))
 			}
 			return nil
 		})
@@ -157,13 +157,13 @@ func (w world) once(t *testing.T, audits []string) (done map[string][]effect, un
 	}
 	for key, times := range done {
 		if len(times) > 1 {
-			t.Errorf("%s was done %d times: %+v", key, len(times), times)
+			t.Errorf("%s happened %d times: %+v", key, len(times), times)
 		}
-		if len(told[key]) == 0 {
+		if len(audited[key]) == 0 {
 			unaudited++
 		}
 	}
-	for key, lines := range told {
+	for key, lines := range audited {
 		if len(lines) > 1 {
 			t.Errorf("the audit has %d times %s:\n%s", len(lines), key, strings.Join(lines, "\n"))
 		}

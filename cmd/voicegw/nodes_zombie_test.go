@@ -14,7 +14,7 @@ import (
 func TestNodesZombie(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{crowd: true})
-	cr := everybody(t, s, func(c *talker) { c.writes, c.typed = toolLinger, true })
+	cr := startTalking(t, s, func(c *talker) { c.writes, c.typed = toolLinger, true })
 	stopped, ids := s.busiest()
 	zombie := s.gateways[stopped]
 	hit := cr.of(ids)
@@ -41,12 +41,12 @@ func TestNodesZombie(t *testing.T) {
 		t.Errorf("%d of %d continue while it is stopped, %d after it runs again", went, len(cr.talkers), n)
 	}
 	if after := s.doneBy(zombie); after != before {
-		t.Errorf("it has done %d things since it is awake", after-before)
+		t.Errorf("it had %d side effects after SIGCONT", after-before)
 	}
 	for _, id := range ids {
 		ended := regexp.MustCompile(`"msg":"session ended","session_id":"` + id + `","reason":"([a-z_]+)"`).FindStringSubmatch(zombie.said.String())
 		if len(ended) != 2 || ended[1] != "taken_over" {
-			t.Errorf("session %s has ended with %q, not because another gateway has taken it", id, ended)
+			t.Errorf("session %s has ended with %q, not because of a takeover", id, ended)
 		}
 	}
 	cr.hang()

@@ -126,7 +126,7 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Errorf("without dev: %v, %v", reload, err)
 	}
 	if err := tools.Reload(changed); !errors.Is(err, registry.ErrLocked) {
-		t.Errorf("without dev a reload gives %v", err)
+		t.Errorf("without --dev a reload returns %v", err)
 	}
 }
 

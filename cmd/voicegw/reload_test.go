@@ -72,7 +72,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the log does not have the problem: %v", said)
 	}
 	if opens(late) != nil {
-		t.Error("a configuration that is wrong was taken over in part")
+		t.Error("part of an invalid configuration was applied")
 	}
 
 	settingsOf(t, file, "", kept, late)
@@ -96,12 +96,12 @@ func TestReload(t *testing.T) {
 		err = goesOn.WriteText(pong)
 	}
 	if err != nil {
-		t.Fatalf("the session of a key that stays has ended: %v", err)
+		t.Fatalf("the session of a key that remains has ended: %v", err)
 	}
 	testutil.WaitUntil(t, "it answers", func() bool {
 		frame, err := goesOn.Read()
 		if err != nil {
-			t.Fatalf("the session of a key that stays has ended: %v", err)
+			t.Fatalf("the session of a key that remains has ended: %v", err)
 		}
 		return strings.Contains(string(frame.Data), "pong")
 	})
@@ -364,11 +364,11 @@ func TestReloadAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		var told struct{ Agents []string }
-		if err := json.NewDecoder(resp.Body).Decode(&told); err != nil {
+		var reply struct{ Agents []string }
+		if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(told.Agents, " ")
+		return strings.Join(reply.Agents, " ")
 	}
 	if got := names(); got != "default billing" {
 		t.Fatalf("there is %s", got)

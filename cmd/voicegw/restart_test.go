@@ -15,7 +15,7 @@ import (
 // TestSessionsContinueAfterARestart: a single gateway is killed or stopped while a client talks. The next process on the
 // data folder continues the session: the client resumes with its token, and an old token is refused.
 func TestSessionsContinueAfterARestart(t *testing.T) {
-	for name, leaves := range map[string]bool{"killed": false, "told to end": true} {
+	for name, leaves := range map[string]bool{"killed": false, "stopped": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, addr, tools := t.TempDir(), freeAddrs(t, 1)[0], filepath.Join(t.TempDir(), "tools.json")
@@ -50,7 +50,7 @@ func TestSessionsContinueAfterARestart(t *testing.T) {
 			}
 
 			second := serve()
-			testutil.WaitUntil(t, "the client comes back", func() bool {
+			testutil.WaitUntil(t, "the client resumes", func() bool {
 				c = visit(t, addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
 				return seen(c, "session.started", &back)
 			})

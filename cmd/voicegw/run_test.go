@@ -147,13 +147,13 @@ func (r *running) status(path string) int {
 // readiness returns the status of /readyz. On a busy machine it may be "behind" at any time.
 func (r *running) readiness() string {
 	r.t.Helper()
-	var told struct {
+	var reply struct {
 		Status string `json:"status"`
 	}
-	if _, body := r.fetch("/readyz"); json.Unmarshal(body, &told) != nil {
+	if _, body := r.fetch("/readyz"); json.Unmarshal(body, &reply) != nil {
 		r.t.Fatalf("GET /readyz: %s", body)
 	}
-	return told.Status
+	return reply.Status
 }
 
 // fetch returns the status and the body of an answer.

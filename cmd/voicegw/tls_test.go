@@ -76,7 +76,7 @@ func TestServeOverTLS(t *testing.T) {
 	}
 	local := []string{"--set", "listen=" + listen, "--set", "tls.certificates=" + certFile + "=" + keyFile}
 	if out := run(append([]string{"health"}, local...)...); !strings.Contains(out, "ok") {
-		t.Errorf("health says %q", out)
+		t.Errorf("health prints %q", out)
 	}
 	if out := run(append([]string{"console", "--data-dir", r.dataDir}, local...)...); !strings.HasPrefix(out, "https://") {
 		t.Errorf("the console is at %q", out)
@@ -142,7 +142,7 @@ func TestSimulatorOverTLS(t *testing.T) {
 		})
 	}()
 	url := regexp.MustCompile(`Gemini +base URL +(https://[0-9.:]+)`)
-	testutil.WaitUntil(t, "a base URL is told", func() bool { return url.MatchString(r.out.String()) })
+	testutil.WaitUntil(t, "a base URL is printed", func() bool { return url.MatchString(r.out.String()) })
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get(url.FindStringSubmatch(r.out.String())[1] + "/healthz")

@@ -135,7 +135,7 @@ func TestToolsCallDecides(t *testing.T) {
 		"wrong arguments":                             {[]string{"gift", `{}`}, exitFailure, "VALIDATION", 0},
 		"an unknown tool":                             {[]string{"gifts", args}, exitFailure, "NOT_FOUND", 0},
 		"a scope that is missing":                     {[]string{"hidden", args}, exitFailure, "--scope shop.hidden", 0},
-		"a scope that is there":                       {[]string{"hidden", args, "--scope", "shop.hidden"}, exitOK, `"ref"`, 1},
+		"a granted scope":                             {[]string{"hidden", args, "--scope", "shop.hidden"}, exitOK, `"ref"`, 1},
 		"a scope that cannot be":                      {[]string{"hidden", args, "--scope", "a b"}, exitUsage, "--scope", 0},
 		"a condition":                                 {[]string{"other", args}, exitFailure, "are not met", 0},
 		"a budget of one call":                        {[]string{"plan", args, "--set", agents, "--set", "budget.text.total=1"}, exitOK, "nested call of gift: BUDGET_EXCEEDED", 0},

@@ -112,7 +112,7 @@ func TestWebhooks(t *testing.T) {
 		testutil.WaitUntil(t, fmt.Sprint(want, " events"), func() bool { types, _, _ := receiver.got(); return len(types) >= want })
 		_, data, bad := receiver.got()
 		if bad > 0 || len(data) != want {
-			t.Errorf("%d events came, %d were signed wrongly", len(data), bad)
+			t.Errorf("%d events arrived, %d with a wrong signature", len(data), bad)
 		}
 		return data
 	}

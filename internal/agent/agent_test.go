@@ -217,7 +217,7 @@ func TestBroken(t *testing.T) {
 			document, want := archive.Files[0], string(archive.Files[1].Data)
 			_, err = Read(document.Name, document.Data).Check(world())
 			if err == nil {
-				t.Fatal("it is taken")
+				t.Fatal("it is accepted")
 			}
 			got := err.Error() + "\n"
 			if *update {
@@ -306,7 +306,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if a.ID == "" || a.Name == "" || a.Playbook == "" {
-			t.Errorf("taken: %+v", a)
+			t.Errorf("accepted: %+v", a)
 		}
 		again(t, a)
 	})

@@ -196,9 +196,9 @@ func TestPinnedVersion(t *testing.T) {
 	}
 }
 
-// TestAnotherNodesWorld: an edit by a node with other tools and voices applies as far as it is valid here, reports the
+// TestEditOfAnotherNode: an edit by a node with other tools and voices applies as far as it is valid here, reports the
 // rest, and is stored unchanged.
-func TestAnotherNodesWorld(t *testing.T) {
+func TestEditOfAnotherNode(t *testing.T) {
 	edits := openStore(t).Agents()
 	there := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: func() agent.World {
 		w := world()

@@ -56,7 +56,7 @@ func refusal(t *testing.T, err error, kind registry.ErrorType, parts ...string) 
 	details, _ := json.Marshal(e.Details)
 	for _, part := range parts {
 		if told := e.Message + " " + e.Suggestion + " " + string(details); !strings.Contains(told, part) {
-			t.Errorf("%s does not say %q", told, part)
+			t.Errorf("%s lacks %q", told, part)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestAgentToolsAreOff(t *testing.T) {
 		for _, id := range agent.Tools() {
 			tool, is := loaded.Snapshot().Tool(id)
 			if is != on || is && (tool.SideEffects == spec.SideEffectsWrites) != tool.RequiresConfirmation {
-				t.Errorf("%s is there: %t, wanted: %t", id, is, on)
+				t.Errorf("%s exists: %t, want %t", id, is, on)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func TestFieldsAreExplained(t *testing.T) {
 	first, _, _ := strings.Cut(section, " are in every line")
 	for _, key := range always {
 		if !strings.Contains(first, "`"+key+"`") {
-			t.Errorf("docs/audit.md does not say that %s is in every line", key)
+			t.Errorf("docs/audit.md: %s is not listed for every line", key)
 		}
 	}
 	words := []string{string(EventTool), string(EventConfirmation), string(EventIntent), string(EventDamage), string(ArgumentsNone), string(ArgumentsRedacted), string(ArgumentsFull)}

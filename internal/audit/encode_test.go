@@ -71,7 +71,7 @@ func TestRecordFormIsStable(t *testing.T) {
 		}
 		plain, err := json.Marshal(r)
 		if err != nil || !json.Valid(plain) || !bytes.Contains(plain, []byte(`00:00.`)) {
-			t.Errorf("%s: json.Marshal gives %s, %v", name, plain, err)
+			t.Errorf("%s: json.Marshal returns %s, %v", name, plain, err)
 		}
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Record]()) {

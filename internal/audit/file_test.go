@@ -246,8 +246,8 @@ func TestUnusablePath(t *testing.T) {
 	}
 }
 
-// TestWritesOnWithoutRoom: if no new file can be created, the old one grows.
-func TestWritesOnWithoutRoom(t *testing.T) {
+// TestNoRoomForAFile: if no new file can be created, the old one grows.
+func TestNoRoomForAFile(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("nothing is forbidden to root")
 	}

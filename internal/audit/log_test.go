@@ -284,7 +284,7 @@ func TestHangingPlaceDelaysNoOther(t *testing.T) {
 		}
 		<-time.After(attemptTime + time.Second)
 		if got := l.Stats().Stream; got.Failed == 0 {
-			t.Error("the attempt was given no time")
+			t.Error("the attempt had no timeout")
 		}
 		stream.set(func(p *place) { close(p.hang); p.hang = nil })
 		mustClose(t, l)
@@ -431,7 +431,7 @@ func TestCloseTriesAtOnce(t *testing.T) {
 		began := time.Now()
 		mustClose(t, l)
 		if d := time.Since(began); d != 0 {
-			t.Errorf("closing took %v", d)
+			t.Errorf("Close took %v", d)
 		}
 		same(t, "the stream", stream.seen(t), calls(0, 1))
 	})

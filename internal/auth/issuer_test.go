@@ -164,7 +164,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	asPEM := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
-	stranger := newSigner(t, "e", "ES256")
+	foreign := newSigner(t, "e", "ES256")
 	plain := func(changes map[string]any) string { return ed.token(t, valid(changes)) }
 	with := func(header map[string]any) string {
 		return token(t, jwt.SigningMethodEdDSA, ed.key, header, valid(nil))
@@ -201,7 +201,7 @@ func TestTokens(t *testing.T) {
 		"one of them not allowed":     {token(t, jwt.SigningMethodPS256, rs.key, map[string]any{"kid": "free"}, valid(nil)), ReasonToken},
 		"a secret with that key":      {token(t, jwt.SigningMethodHS256, asPEM, map[string]any{"kid": "free"}, valid(nil)), ReasonToken},
 		"another algorithm's key":     {token(t, jwt.SigningMethodRS256, rs.key, map[string]any{"kid": "e"}, valid(nil)), ReasonToken},
-		"another's key":               {stranger.token(t, valid(nil)), ReasonToken},
+		"another's key":               {foreign.token(t, valid(nil)), ReasonToken},
 		"an unknown kid":              {with(map[string]any{"kid": "x"}), ReasonToken},
 		"no kid":                      {with(map[string]any{"kid": nil}), ReasonToken},
 		"a kid that is a number":      {with(map[string]any{"kid": 1}), ReasonToken},
@@ -292,9 +292,9 @@ func TestIssuersApart(t *testing.T) {
 		"of another type":         {typed("JWT"), ""},
 		"without a type":          {typed(nil), ""},
 		"two":                     {hs(string(two.Secret), valid(ofTwo)), "jwt:two:two:ada@example.org"},
-		"two with one's name":     {hs(string(two.Secret), valid(nil)), ""},
+		"two with one name":       {hs(string(two.Secret), valid(nil)), ""},
 		"two with another secret": {hs("another", valid(ofTwo)), ""},
-		"two with one's key":      {key.token(t, valid(ofTwo)), ""},
+		"two with one key":        {key.token(t, valid(ofTwo)), ""},
 		"two, a longer hash":      {token(t, jwt.SigningMethodHS512, two.Secret, nil, valid(ofTwo)), ""},
 		"two without the claim":   {hs(string(two.Secret), valid(map[string]any{"iss": "two"})), ""},
 	} {
@@ -343,7 +343,7 @@ func TestKeySets(t *testing.T) {
 		"a short RSA key":                  {published(signer{"s", "RS256", small}.jwk()), 0, "1024 bits"},
 		"an unusable key and a usable one": {published(change("crv", "Ed448"), other), 1, ""},
 		"one kid twice":                    {published(key.jwk(), key.jwk()), 0, `"d"`},
-		"nothing in it":                    {published(), 0, ""},
+		"an empty set":                     {published(), 0, ""},
 		"not a set":                        {[]byte(`[]`), 0, "JSON Web Key Set"},
 		"not JSON":                         {[]byte(`-----BEGIN PUBLIC KEY-----`), 0, "JSON Web Key Set"},
 	} {

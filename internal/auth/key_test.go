@@ -75,7 +75,7 @@ func TestCredentialsRequired(t *testing.T) {
 		want Principal
 	}{
 		"on this machine":    {Options{OperatorKey: "0123456789abcdef"}, Principal{Kind: KindLocal, ID: "local", Scopes: ScopeVoice | ScopeChat}},
-		"for everybody":      {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: ScopeVoice | ScopeChat}},
+		"for all callers":    {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: ScopeVoice | ScopeChat}},
 		"with a key":         {Options{Keys: []Key{keyOf(key, nil)}}, Principal{}},
 		"with a key, afar":   {Options{Keys: []Key{keyOf(key, nil)}, Exposed: true}, Principal{}},
 		"with an issuer":     {Options{Issuers: []Issuer{theIssuer(newSigner(t, "d", "EdDSA").jwk())}}, Principal{}},
@@ -105,10 +105,10 @@ func TestAdmits(t *testing.T) {
 			keyOf(stays, nil), keyOf(goes, nil), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = ada }), keyOf(again, nil),
 		}})
 		let := map[string]Principal{
-			"nobody":                                 {},
+			"none":                                   {},
 			"a ticket of a time without principals":  {Kind: KindTicket, User: ada},
-			"a ticket of a key that stays":           {Kind: KindTicket, ID: "key:" + stays.ID(), User: ada},
-			"a ticket of a key that goes":            {Kind: KindTicket, ID: "key:" + goes.ID(), User: ada},
+			"a ticket of a remaining key":            {Kind: KindTicket, ID: "key:" + stays.ID(), User: ada},
+			"a ticket of a removed key":              {Kind: KindTicket, ID: "key:" + goes.ID(), User: ada},
 			"a user":                                 {Kind: KindJWT, ID: "jwt:example:ada", User: ada},
 			"a ticket of that user":                  {Kind: KindTicket, ID: "jwt:example:ada", User: ada},
 			"a user of an issuer that never existed": {Kind: KindJWT, ID: "jwt:other:ada", User: ada},
@@ -143,11 +143,11 @@ func TestAdmits(t *testing.T) {
 		if got, want := gone(before), sorted(never); got != want {
 			t.Errorf("before: %s, want %s", got, want)
 		}
-		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves", "is another", "a ticket of one that is another")); got != want {
+		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a removed key", "moves", "is another", "a ticket of one that is another")); got != want {
 			t.Errorf("after: %s, want %s", got, want)
 		}
 		pass(time.Minute)
-		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves", "is another", "a ticket of one that is another", "ends")); got != want {
+		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a removed key", "moves", "is another", "a ticket of one that is another", "ends")); got != want {
 			t.Errorf("later: %s, want %s", got, want)
 		}
 		none := newAuth(t, Options{})
@@ -177,7 +177,7 @@ func TestLapses(t *testing.T) {
 		"a token":         {Kind: KindJWT, ID: "jwt:example:ada", User: user.Must("ada"), Expires: soon},
 		"a ticket of one": {Kind: KindTicket, ID: "jwt:example:ada", Expires: soon},
 		"an operator":     {Kind: KindOperator, ID: "operator"},
-		"nobody":          {},
+		"none":            {},
 	}
 	for enforce, want := range map[bool]map[string]time.Time{false: {}, true: {"a key": late, "a ticket of it": late, "a token": soon, "a ticket of one": soon}} {
 		current := Only(newAuth(t, Options{OperatorKey: "0123456789abcdef", EnforceExpiry: enforce, Issuers: []Issuer{issuer}, Keys: []Key{keyOf(key, func(k *Key) { k.Expires = late })}}))
@@ -221,7 +221,7 @@ func TestGrants(t *testing.T) {
 		many[i] = "kb:" + strconv.Itoa(i)
 	}
 	if _, _, err := ParseAccess(many); err == nil {
-		t.Error("too many are taken")
+		t.Error("too many are accepted")
 	}
 }
 

@@ -59,19 +59,19 @@ func TestFilesThatAreRefused(t *testing.T) {
 		make func(string) error
 		word string // of the error; empty for an accepted key
 	}{
-		"as it is made":      {write(good+"\n", 0o600), ""},
-		"for its owner only": {write(good, 0o400), ""},
-		"read by a group":    {write(good, 0o640), "0640"},
-		"read by everybody":  {write(good, 0o604), "accessible to others"},
-		"written by a group": {write(good, 0o620), "0620"},
-		"empty":              {write("", 0o600), "64 digits"},
-		"half":               {write(good[:32], 0o600), "64 digits"},
-		"too long":           {write(good+"0", 0o600), "64 digits"},
-		"two lines":          {write(good+"\n\n", 0o600), "64 digits"},
-		"no digits":          {write(strings.Repeat("x", 64), 0o600), "64 digits"},
-		"huge":               {write(strings.Repeat(good, 1000), 0o600), "64 digits"},
-		"a folder":           {func(name string) error { return os.Mkdir(name, 0o700) }, "not a regular file"},
-		"a link":             {func(name string) error { return os.Symlink("/etc/passwd", name) }, "not a regular file"},
+		"a new key":             {write(good+"\n", 0o600), ""},
+		"for its owner only":    {write(good, 0o400), ""},
+		"read by a group":       {write(good, 0o640), "0640"},
+		"readable by all users": {write(good, 0o604), "accessible to others"},
+		"written by a group":    {write(good, 0o620), "0620"},
+		"empty":                 {write("", 0o600), "64 digits"},
+		"half":                  {write(good[:32], 0o600), "64 digits"},
+		"too long":              {write(good+"0", 0o600), "64 digits"},
+		"two lines":             {write(good+"\n\n", 0o600), "64 digits"},
+		"no digits":             {write(strings.Repeat("x", 64), 0o600), "64 digits"},
+		"huge":                  {write(strings.Repeat(good, 1000), 0o600), "64 digits"},
+		"a folder":              {func(name string) error { return os.Mkdir(name, 0o700) }, "not a regular file"},
+		"a link":                {func(name string) error { return os.Symlink("/etc/passwd", name) }, "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if runtime.GOOS == "windows" {

@@ -14,7 +14,7 @@ func TestPrincipalRights(t *testing.T) {
 		p            Principal
 		voice, names bool
 	}{
-		"nobody":            {Principal{}, false, false},
+		"none":              {Principal{}, false, false},
 		"voice":             {Principal{Scopes: ScopeVoice}, true, false},
 		"another scope":     {Principal{Scopes: AllScopes &^ (ScopeVoice | ScopeAdmin | ScopeTickets)}, false, false},
 		"a server":          {Principal{Scopes: ScopeTickets}, false, true},
@@ -25,7 +25,7 @@ func TestPrincipalRights(t *testing.T) {
 		if tc.p.May(ScopeVoice) != tc.voice || tc.p.May(ScopeVoice|ScopeMetrics) != (tc.voice || tc.p.Scopes&ScopeMetrics != 0) || tc.p.Names() != tc.names {
 			t.Errorf("%s: %+v", name, tc.p)
 		}
-		if tc.p.IsZero() != (name == "nobody") {
+		if tc.p.IsZero() != (name == "none") {
 			t.Errorf("%s is no principal: %v", name, tc.p.IsZero())
 		}
 	}

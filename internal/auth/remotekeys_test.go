@@ -106,7 +106,7 @@ func TestKeysAreFetched(t *testing.T) {
 		a := remote(t, id, io.Discard)
 		defer a.Close()
 		if got := a.Away(); len(got) != 1 || got[0] != "example" {
-			t.Errorf("before the keys have come: %v", got)
+			t.Errorf("before the keys arrive: %v", got)
 		}
 		if reason := refusedFor(a, first.token(t, valid(nil))); reason != "" { // it waits
 			t.Fatal(reason)
@@ -238,7 +238,7 @@ func TestKeysAway(t *testing.T) {
 		id.set(func() { delete(id.answers, keysAt) })
 		for time.Since(since) < keysLife-time.Minute {
 			if err := try(); err != nil || len(a.Away()) != 0 {
-				t.Fatalf("%s after it went: %v, away %v", time.Since(since), err, a.Away())
+				t.Fatalf("%s after the failure: %v, unreachable %v", time.Since(since), err, a.Away())
 			}
 			pass(10 * time.Minute)
 		}
@@ -332,7 +332,7 @@ func TestDiscovery(t *testing.T) {
 		told string
 		ok   bool
 	}{
-		"as it should be":      {`{"issuer":"https://id.example","jwks_uri":"` + keysAt + `","more":1}`, true},
+		"valid":                {`{"issuer":"https://id.example","jwks_uri":"` + keysAt + `","more":1}`, true},
 		"another issuer":       {`{"issuer":"https://evil.example","jwks_uri":"` + keysAt + `"}`, false},
 		"almost the same":      {`{"issuer":"https://id.example/","jwks_uri":"` + keysAt + `"}`, false},
 		"no keys":              {`{"issuer":"https://id.example"}`, false},

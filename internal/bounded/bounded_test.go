@@ -199,9 +199,9 @@ func read(ctx context.Context, c *http.Client, url string) (int, error) {
 	return int(n), err
 }
 
-// TestEndlessFramingIsNetHTTPs: net/http itself limits chunk extensions and trailers, so this package does not count
+// TestEndlessFraming: net/http itself limits chunk extensions and trailers, so this package does not count
 // them.
-func TestEndlessFramingIsNetHTTPs(t *testing.T) {
+func TestEndlessFraming(t *testing.T) {
 	tests := map[string]func(w io.Writer) error{
 		"an extension": func(w io.Writer) error {
 			_, _ = io.WriteString(w, begin("Transfer-Encoding: chunked\r\n")+"1;")
@@ -324,8 +324,8 @@ func TestWithinTheBounds(t *testing.T) {
 	}
 }
 
-// TestTheCallersEndIsItsOwn: the end of the caller's context is not reported as a limit.
-func TestTheCallersEndIsItsOwn(t *testing.T) {
+// TestCancelledCaller: the end of the caller's context is not reported as a limit.
+func TestCancelledCaller(t *testing.T) {
 	url := raw(t, func(w io.Writer) error {
 		_, _ = io.WriteString(w, begin(""))
 		return endless(w, "x")

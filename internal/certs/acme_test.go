@@ -127,7 +127,7 @@ func TestOrderedCertificates(t *testing.T) {
 		t.Errorf("a file has no precedence: %v, %v", c, err)
 	}
 	if end := s.Expiry()["voice.example.com"]; !end.Equal(first.NotAfter) {
-		t.Errorf("it ends at %s, says the store; it ends at %s", end, first.NotAfter)
+		t.Errorf("the store reports the end %s; it ends at %s", end, first.NotAfter)
 	}
 	if info, err := os.Stat(cache); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder is %v, %v", info, err)
@@ -184,7 +184,7 @@ func TestNoOrderByHandshakes(t *testing.T) {
 		}
 	}
 	if len(s.Expiry()) != 0 {
-		t.Error("a certificate that is not there ends")
+		t.Error("a missing certificate has an end")
 	}
 	mu.Lock()
 	if asked != 1 {

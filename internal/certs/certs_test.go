@@ -356,7 +356,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	broken := a.write(t, two, wanted{serial: 4, names: []string{"two.example.com"}, to: -time.Second, from: -time.Hour})
 	problems, ok := errors.AsType[Problems](s.Reload())
 	if !ok || len(problems) != 1 || problems[0].Where != "certificates[1].cert" || !strings.Contains(problems[0].Message, broken.Cert) {
-		t.Fatalf("reloading says %v", problems)
+		t.Fatalf("reloading returned %v", problems)
 	}
 	before := s.Expiry()
 	if c, err := a.shown(s, "one.example.com", nil); err != nil || c.SerialNumber.Int64() != 3 {

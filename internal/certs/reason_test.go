@@ -82,7 +82,7 @@ func TestReasonIsLogged(t *testing.T) {
 	}
 	testutil.WaitUntil(t, "the order has failed", func() bool { return strings.Contains(said(), "cannot order certificate") })
 	if !strings.Contains(said(), "the certificate authority reports: tls-alpn-01: connection: 192.0.2.1: Connection refused") {
-		t.Errorf("the log says %s", said())
+		t.Errorf("the log has %s", said())
 	}
 	cancel()
 	running.Wait()

@@ -357,11 +357,11 @@ func TestRelayEndsWithEitherSide(t *testing.T) {
 // TestOwnerThatDoesNotTakeTheClient: the caller learns whether the owner is dead or refuses, and can still send to the
 // client.
 func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
-	stranger, err := New(Options{Secret: bytes.Repeat([]byte("x"), MinSecret)})
+	foreign, err := New(Options{Secret: bytes.Repeat([]byte("x"), MinSecret)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := owner(t, func(Hello, *Client) { t.Error("a client was taken") })
+	o := owner(t, func(Hello, *Client) { t.Error("a client was accepted") })
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }))
 	defer busy.Close()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -375,7 +375,7 @@ func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
 		by        *Peers
 		want      error
 	}{
-		{"another secret", o.url, stranger, ErrRefused},
+		{"another secret", o.url, foreign, ErrRefused},
 		{"an answer that is no upgrade", busy.URL, o.peers, ErrRefused},
 		{"no listener", dead, o.peers, ErrUnreachable},
 		{"an address that is no URL", "voicegw:8090", o.peers, ErrUnreachable},
@@ -478,7 +478,7 @@ func TestEndSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := New(Options{Secret: bytes.Repeat([]byte("x"), MinSecret)})
+	foreign, err := New(Options{Secret: bytes.Repeat([]byte("x"), MinSecret)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -490,7 +490,7 @@ func TestEndSession(t *testing.T) {
 	}{
 		{"a session of that node", at, "voice-1/a b", p, nil},
 		{"a session that is over", at, "voice-2", p, store.ErrUnknown},
-		{"another secret", at, "voice-3", stranger, ErrRefused},
+		{"another secret", at, "voice-3", foreign, ErrRefused},
 		{"no listener", "http://127.0.0.1:1", "voice-1", p, ErrUnreachable},
 	} {
 		if err := c.by.EndSession(t.Context(), store.Node{URL: c.url}, c.id); !errors.Is(err, c.want) {

@@ -59,7 +59,7 @@ func TestUncertainTakeover(t *testing.T) {
 			}
 			return []take{done, done}
 		}},
-		"it has, and it was given": {true, func(d *silentDirectory) []take {
+		"it has taken a session that was given up": {true, func(d *silentDirectory) []take {
 			return []take{func(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
 				_, err := d.Directory.Take(ctx, found)
 				return nil, errors.Join(err, silent)
@@ -148,7 +148,7 @@ func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := taken.Place.Return(late); err == nil {
-		t.Fatal("it was given back although the store has not answered")
+		t.Fatal("it was given back without an answer of the store")
 	}
 	testutil.WaitUntil(t, "the session is taken again", func() bool {
 		is, err := n.Take(t.Context(), visitor)
@@ -167,7 +167,7 @@ func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
 // TestGivenUpInDoubt: a node gives up a session, and the store writes it but does not answer. Either no other node has
 // read it, and the session belongs to this node again; or another node has taken the session, and this node knows it.
 func TestGivenUpInDoubt(t *testing.T) {
-	for name, read := range map[string]bool{"nobody has read it": false, "another node has": true} {
+	for name, read := range map[string]bool{"no node has read it": false, "another node has": true} {
 		t.Run(name, func(t *testing.T) {
 			address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 			first, kept := nodeAt(t, address)

@@ -45,7 +45,7 @@ func TestDisconnectedClientIsNotCarried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leavesFor, leavesAsking bool
 	}{
-		"it stays":                           {},
+		"it remains":                         {},
 		"it leaves while it is looked for":   {leavesFor: true},
 		"it leaves while the owner is asked": {leavesAsking: true},
 	} {
@@ -88,7 +88,7 @@ func TestDisconnectedClientIsNotCarried(t *testing.T) {
 			select {
 			case is := <-carried:
 				if is == leaves || came.Load() > 0 == leaves {
-					t.Errorf("it was carried: %t; the owner has seen %d", is, came.Load())
+					t.Errorf("it was carried: %t; the owner got %d", is, came.Load())
 				}
 			case <-time.After(testutil.WaitLimit):
 				t.Fatal("the client still waits")
@@ -127,7 +127,7 @@ func TestAnOlderNodeDoesNotConfirm(t *testing.T) {
 		}
 	}
 	if got, want := <-came, `{"type":"ping","t":1}<nil>`; got != want {
-		t.Errorf("behind session.start came %s, want %s", got, want)
+		t.Errorf("after session.start: %s, want %s", got, want)
 	}
 	if err := <-went; err != nil {
 		t.Error(err)

@@ -14,7 +14,7 @@ import (
 // node without principals sends none.
 func TestPrincipalOfACarriedClient(t *testing.T) {
 	for name, p := range map[string]auth.Principal{
-		"nobody":    {},
+		"none":      {},
 		"a user":    {Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: auth.ScopeVoice | auth.ScopeInspect, Mark: "0102030405060708", Expires: time.Unix(2000, 0).UTC()},
 		"a key":     {Kind: auth.KindKey, ID: "key:0123abcd", Scopes: auth.ScopeVoice | auth.ScopeTickets},
 		"a console": {Kind: auth.KindConsole, ID: "console", Scopes: auth.AllScopes},

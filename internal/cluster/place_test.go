@@ -46,7 +46,7 @@ func TestARecordKeepsItsState(t *testing.T) {
 		t.Errorf("after its end the record is %+v, %v", r, err)
 	}
 	if r, err := kept.Directory().Find(t.Context(), "voice-2"); r.State != store.SessionOver {
-		t.Errorf("the record of a session that was ended although it was given up is %+v, %v", r, err)
+		t.Errorf("the record of a session that was given up and then ended is %+v, %v", r, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestKeptIsDurable(t *testing.T) {
 	}
 	p.Note(store.Checkpoint{Turn: 22})
 	if err := p.Keep(t.Context()); err == nil {
-		t.Error("a session that was given up keeps more")
+		t.Error("a session that was given up stores more")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestWritten(t *testing.T) {
 		t.Helper()
 		testutil.WaitClosed(t, what+" is written", p.Written())
 		if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || len(r.TokenHashes) != hashes {
-			t.Errorf("%s is said to be written, and the record is %+v, %v", what, r, err)
+			t.Errorf("%s counts as written, and the record is %+v, %v", what, r, err)
 		}
 	}
 	another := func(r *store.SessionRecord) { r.TokenHashes = append(slices.Clone(r.TokenHashes), "hash") }
@@ -131,7 +131,7 @@ func TestWritten(t *testing.T) {
 	p.Update(another)
 	waits := p.Written()
 	p.Leave()
-	testutil.WaitClosed(t, "nobody waits", waits)
-	testutil.WaitClosed(t, "nobody waits later", p.Written())
+	testutil.WaitClosed(t, "no caller waits", waits)
+	testutil.WaitClosed(t, "no caller waits later", p.Written())
 	do(testutil.Command{Do: testutil.Heal})
 }

@@ -34,7 +34,7 @@ func TestSwitchAgent(t *testing.T) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}
 		if want == session.ErrAgent && !strings.HasSuffix(err.Error(), ": it is asleep") {
-			t.Errorf("the reason came as %v", err)
+			t.Errorf("the reason is %v", err)
 		}
 	}
 	slices.Sort(asked)

@@ -68,7 +68,7 @@ func TestManySessionsAreEnteredByAFew(t *testing.T) {
 		}
 		for i, id := range d.entered {
 			if last := fmt.Sprintf("voice-%04d", max(0, i-mostWriters)); id < last {
-				t.Fatalf("%s was entered after %s, which came behind it", id, last)
+				t.Fatalf("%s was written after %s, which was queued later", id, last)
 			}
 		}
 	})
@@ -105,7 +105,7 @@ func TestAnOutageOfTheDirectory(t *testing.T) {
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		if len(d.entered) != 99 {
-			t.Errorf("%d sessions are entered after the outage, want the 99 that still run", len(d.entered))
+			t.Errorf("%d sessions are written after the outage, want the 99 that still run", len(d.entered))
 		}
 		n.Close()
 	})
@@ -123,7 +123,7 @@ func TestClosingDuringAnOutage(t *testing.T) {
 		began := time.Now()
 		n.Close()
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("closing took %v", took)
+			t.Errorf("Close took %v", took)
 		}
 	})
 }

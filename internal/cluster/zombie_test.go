@@ -98,7 +98,7 @@ func TestAZombieNode(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case sure && p.Sure():
-			t.Fatal("the session was taken from a node that was sure of it")
+			t.Fatal("the session was taken from a node that still relied on it")
 		}
 		taken = is
 		return true
@@ -107,7 +107,7 @@ func TestAZombieNode(t *testing.T) {
 		t.Errorf("it was taken as %+v with %+v", taken.Record, taken.Checkpoint)
 	}
 	if c, err := kept.Checkpoints().Load(t.Context(), "voice-1"); err != nil || c.Epoch != 2 || c.Turn != 3 {
-		t.Errorf("when the session is taken its checkpoint is %+v, %v: the zombie could replace it", c, err)
+		t.Errorf("after the takeover its checkpoint is %+v, %v: the zombie could replace it", c, err)
 	}
 	taken.Place.Note(store.Checkpoint{At: time.Now(), Turn: 4})
 	if lost.Load() {
@@ -125,7 +125,7 @@ func TestAZombieNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.WaitLimit)
 	defer cancel()
 	if err := p.Give(ctx, store.Checkpoint{At: time.Now(), Turn: 99}); err == nil {
-		t.Error("a session was given up that another node has")
+		t.Error("a session of another node was given up")
 	}
 	testutil.WaitUntil(t, "the next owner's checkpoint is written", func() bool {
 		c, err := kept.Checkpoints().Load(t.Context(), "voice-1")

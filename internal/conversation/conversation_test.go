@@ -121,7 +121,7 @@ func TestBrief(t *testing.T) {
 	}
 	for most := range 300 {
 		if n := utf8.RuneCountInString(c.Brief(most)); n > most+len("Earlier, in short:\n") {
-			t.Fatalf("%d characters where there may be %d", n, most)
+			t.Fatalf("%d characters, want at most %d", n, most)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func FuzzConversation(f *testing.F) {
 			t.Errorf("%d entries and %d dropped of %d; earlier has %d characters", len(c.Entries), c.Dropped, many, utf8.RuneCountInString(c.Earlier))
 		}
 		if n := utf8.RuneCountInString(c.Brief(most)); n > most+len("Earlier, in short:\n") {
-			t.Errorf("a brief of %d characters where there may be %d", n, most)
+			t.Errorf("a brief of %d characters, want at most %d", n, most)
 		}
 		if !utf8.ValidString(c.Brief(most)) && utf8.ValidString(tool) {
 			t.Error("the brief is not UTF-8")

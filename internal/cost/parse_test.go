@@ -64,7 +64,7 @@ func TestProblems(t *testing.T) {
 		"a capital letter":      {good + " - {models: [GPT], source: s, input: {text: 1}, output: {text: 1}}", "is not a valid model name"},
 		"the same day twice":    {good + " - {models: [m, m], source: s, input: {text: 1}, output: {text: 1}}", "has two prices from the same day"},
 		"a negative price":      {good + " - {models: [m], source: s, input: {text: -1}, output: {text: 1}}", "input.text must be dollars"},
-		"a price of nothing":    {good + " - {models: [m], source: s, input: {text: ~}, output: {text: 1}}", "input.text must be text, not nothing"},
+		"a null price":          {good + " - {models: [m], source: s, input: {text: ~}, output: {text: 1}}", "input.text must be text, not nothing"},
 		"per token by mistake":  {good + " - {models: [m], source: s, input: {text: 4.5e-6}, output: {text: 1}}", "input.text must be dollars"},
 		"too many decimals":     {good + " - {models: [m], source: s, input: {text: 0.0000045}, output: {text: 1}}", "input.text must be dollars"},
 		"beyond every price":    {good + " - {models: [m], source: s, input: {text: 1000.01}, output: {text: 1}}", "at most 1000"},

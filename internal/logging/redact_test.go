@@ -68,7 +68,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 				}
 			}
 			if !strings.Contains(out.String(), Mask) {
-				t.Errorf("%s: nothing shows that there was a secret: %s", name, &out)
+				t.Errorf("%s: the text does not show that a secret was removed: %s", name, &out)
 			}
 		}
 	}
@@ -91,8 +91,8 @@ func TestSecretNames(t *testing.T) {
 	}
 }
 
-// TestTheRestStays: other text and attributes are written unchanged, with their types.
-func TestTheRestStays(t *testing.T) {
+// TestOtherTextIsUnchanged: other text and attributes are written unchanged, with their types.
+func TestOtherTextIsUnchanged(t *testing.T) {
 	log := func(l *slog.Logger) {
 		l.With("n", 7).Warn("session refused", "addr", "192.0.2.7", "reason", "key_missing", "input_tokens", 12, "ok", true, "error", errors.New("short"),
 			"list", []string{"a"}, "url", "https://host/path?x=1", "note", "risk-management-of-tasks task-0123456789abcdef", slog.Group("g", "a", 1.5))

@@ -66,7 +66,7 @@ func TestAFloodIsTwoLines(t *testing.T) {
 			t.Errorf("at the end: %q", got)
 		}
 		if len(l.since) != 0 {
-			t.Errorf("%v is kept", l.since)
+			t.Errorf("%v is stored", l.since)
 		}
 		l.Info("refused", "full", "addr", 8)
 		if got := lines(); fmt.Sprint(got) != "[msg=refused reason=full addr=8\n]" {

@@ -160,7 +160,7 @@ func TestLostMessages(t *testing.T) {
 		a.Turn(ada, spend(10), cost.Usage{})
 		synctest.Wait()
 		if no := b.Allows(ada); no != nil {
-			t.Fatalf("b has heard it: %v", no)
+			t.Fatalf("b got it: %v", no)
 		}
 		pass(rereadEvery + beat)
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestLostMessages(t *testing.T) {
 			b.hear([]byte(`{"node":"z","day":"` + today + `","user":"bob","sum":{"micros":4}}`))
 		}
 		if no := b.Allows(Who{User: "bob"}); no != nil {
-			t.Errorf("a message that came three times has counted more than once: %v", no)
+			t.Errorf("a message received three times was counted more than once: %v", no)
 		}
 		if b.Allows(ada) == nil || b.Allows(Who{User: "eve"}) != nil {
 			t.Error("a wrong message has counted")
@@ -382,8 +382,8 @@ func TestKilledNode(t *testing.T) {
 	})
 }
 
-// TestNothingGrows: entries and paces are limited, for any number of users.
-func TestNothingGrows(t *testing.T) {
+// TestMeterIsBounded: entries and paces are limited, for any number of users.
+func TestMeterIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
 		h.Deaf(true)
@@ -406,7 +406,7 @@ func TestNothingGrows(t *testing.T) {
 		before := m.Figures().Dropped
 		m.Turn(Who{User: "one too many"}, spend(1), cost.Usage{})
 		if n := m.Figures().Dropped - before; n != 1 {
-			t.Errorf("what had no room was counted %d times as dropped", n)
+			t.Errorf("entries without room were counted %d times as dropped", n)
 		}
 		closeMeter(t, m)
 		if f := m.Figures(); f.Unwritten != 0 {

@@ -85,7 +85,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	t.Logf("%d series of %d tools, %d bytes", n, len(ids(tools.Snapshot())), len(text))
 	if n > mostSeries {
-		t.Errorf("there are %d series; at most %d may be", n, mostSeries)
+		t.Errorf("there are %d series, want at most %d", n, mostSeries)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestStuckLoopIsBehind(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = late.Close() })
 	if loops.Lateness().Behind {
-		t.Error("a loop that has nothing to do is behind")
+		t.Error("an idle loop is behind")
 	}
 	// A minute in which the late connection's client sends nothing, and the loop has rounds.
 	ticker, ticks := connect()
@@ -80,14 +80,14 @@ func TestStuckLoopIsBehind(t *testing.T) {
 	}
 	pass(7 * time.Second)
 	if late := loops.Lateness(); !late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
-		t.Errorf("of a loop that one turn keeps for 7 s it is said: %+v", late)
+		t.Errorf("a loop blocked by a turn for 7 s is reported as %+v", late)
 	}
 	close(release)
 	if s := <-turns; s.caughtUp.After(began) || s.caughtUp.Before(began.Add(-3*time.Second)) || s.now.Sub(s.caughtUp) < 7*time.Second {
 		t.Errorf("data that arrived while the loop was stuck is reported as later than %v after the beginning", s.caughtUp.Sub(began))
 	}
 	if late := loops.Lateness(); !late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
-		t.Errorf("of a loop that was kept for 7 s it is said at once: %+v", late)
+		t.Errorf("a loop that was blocked for 7 s is reported at once as %+v", late)
 	}
 	// Rounds that are short by the test's clock: each is waited for before the next begins.
 	for range 4 {

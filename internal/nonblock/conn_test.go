@@ -61,7 +61,7 @@ func TestWriteDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, sent) {
-		t.Error("the bytes came in another order")
+		t.Error("the bytes are in another order")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestCloseEndsWaitingWrites(t *testing.T) {
 		t.Error("no error after Close")
 	}
 	if _, err := near.Write([]byte("x")); err == nil {
-		t.Error("a closed connection takes bytes")
+		t.Error("a closed connection accepts bytes")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestRoomIsReturned(t *testing.T) {
 			t.Fatalf("read %q, %v", room.buf[:n], err)
 		}
 		if room.asked != room.back+1 {
-			t.Errorf("asked %d times, given back %d times", room.asked, room.back)
+			t.Errorf("taken %d times, returned %d times", room.asked, room.back)
 		}
 		room.asked, room.back = 0, 0
 	}

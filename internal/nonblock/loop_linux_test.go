@@ -68,9 +68,9 @@ func spreads(t *testing.T, worked func() time.Duration, each func()) {
 	}
 }
 
-// TestAMomentIsNotBehind: a loop counts as behind after it has not waited for several windows, not after one, and is less
+// TestBehindAfterSeveralWindows: a loop counts as behind after it has not waited for several windows, not after one, and is less
 // busy again when it waits.
-func TestAMomentIsNotBehind(t *testing.T) {
+func TestBehindAfterSeveralWindows(t *testing.T) {
 	loops := &Loops{worked: func() time.Duration { return 0 }, Most: 2}
 	l, other := &loop{all: loops}, &loop{all: loops}
 	loops.loops = []*loop{l, other}
@@ -102,12 +102,12 @@ func TestAMomentIsNotBehind(t *testing.T) {
 		}
 	}
 	if l.busy.Load() != allBusy {
-		t.Error("it is behind, and does not say so")
+		t.Error("it is behind, and does not report it")
 	}
 }
 
-// TestBusyIsTheThreadsTime: a loop's busy time increases while its thread computes, and not while it waits.
-func TestBusyIsTheThreadsTime(t *testing.T) {
+// TestBusyTime: a loop's busy time increases while its thread computes, and not while it waits.
+func TestBusyTime(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var loops Loops

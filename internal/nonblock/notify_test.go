@@ -145,7 +145,7 @@ func TestAllDataIsRead(t *testing.T) {
 		for i, h := range all {
 			<-h.ended
 			if h.err != io.EOF || h.heard.Len() != size {
-				t.Errorf("connection %d: heard %d bytes, then %v", i, h.heard.Len(), h.err)
+				t.Errorf("connection %d: read %d bytes, then %v", i, h.heard.Len(), h.err)
 			}
 			for at := 0; at < h.heard.Len(); at += 2 {
 				if b := h.heard.Bytes(); b[at] != byte(i) || b[at+1] != byte(at/1000) {
@@ -167,7 +167,7 @@ func TestGoroutinesOfConnections(t *testing.T) {
 		})
 		near.Nudge()
 		if by := <-told; strings.Contains(by, ".(*loop).run") != k.watched() {
-			t.Errorf("it is heard by\n%s", by)
+			t.Errorf("it is read by\n%s", by)
 		}
 	})
 }
@@ -221,13 +221,13 @@ func TestAPeerWaitsForAReaderThatIsSlow(t *testing.T) {
 		<-held
 		select {
 		case <-wrote:
-			t.Error("the peer has written all, and nothing was read")
+			t.Error("the peer has written everything, and nothing was read")
 		default:
 		}
 		close(goOn)
 		<-h.ended
 		if n := <-wrote; n != size || h.heard.Len() != size {
-			t.Errorf("%d bytes were sent, and %d heard, of %d", n, h.heard.Len(), size)
+			t.Errorf("%d bytes were sent, and %d read, of %d", n, h.heard.Len(), size)
 		}
 	})
 }
@@ -254,7 +254,7 @@ func TestWriteDoesNotWaitWithNotify(t *testing.T) {
 		}
 		got := make([]byte, len(sent))
 		if _, err := io.ReadFull(far, got); err != nil || !bytes.Equal(got, sent) {
-			t.Errorf("the bytes came in another order, or not: %v", err)
+			t.Errorf("the bytes are missing or in another order: %v", err)
 		}
 		for !near.Ready() {
 			runtime.Gosched() // the last block has been written, and is noted
@@ -295,7 +295,7 @@ func TestWriteWaitsAtTheBoundWithNotify(t *testing.T) {
 		}
 		near.Close()
 		if total := <-wrote; total < got {
-			t.Errorf("%d bytes were written, and %d came", total, got)
+			t.Errorf("%d bytes were written, and %d arrived", total, got)
 		}
 		<-h.ended
 		if !errors.Is(h.err, net.ErrClosed) {
@@ -343,7 +343,7 @@ func TestCloseGivesALastTurn(t *testing.T) {
 				t.Errorf("%s: the other side read %v", name, err)
 			}
 			if _, err := near.Write([]byte("x")); err == nil {
-				t.Errorf("%s: a closed connection takes bytes", name)
+				t.Errorf("%s: a closed connection accepts bytes", name)
 			}
 			if err := near.Close(); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("%s: closing again: %v", name, err)
@@ -384,8 +384,8 @@ func TestATurnMayAskForAnother(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft: many connections, ended by either side and nudged at the same time, leave no goroutine.
-func TestNothingIsLeft(t *testing.T) {
+// TestNoGoroutineIsLeft: many connections, ended by either side and nudged at the same time, leave no goroutine.
+func TestNoGoroutineIsLeft(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)
 		for i := range 200 {
@@ -432,7 +432,7 @@ func TestAFailedReadIsNotRepeated(t *testing.T) {
 			t.Errorf("the last turn has read %v", err)
 		}
 		if n := len(turns); n > 0 {
-			t.Errorf("there were %d turns for nothing", n)
+			t.Errorf("there were %d unnecessary turns", n)
 		}
 	})
 }
@@ -472,7 +472,7 @@ func TestPausedIsNotRead(t *testing.T) {
 			t.Error("the next turn has read", err)
 		}
 		if n := len(turns); n > 0 {
-			t.Errorf("there were %d turns for nothing", n)
+			t.Errorf("there were %d unnecessary turns", n)
 		}
 		if !k.watched() {
 			return

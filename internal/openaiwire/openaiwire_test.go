@@ -37,7 +37,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := changed.Audio.Input.TurnDetection; v.Threshold != 0.8 || v.SilenceMS != 500 || !v.Create || changed.Instructions != "Sing." || changed.Audio.Output.Voice != "marin" {
-		t.Errorf("the update gives %s", encoded(t, changed))
+		t.Errorf("the updated session is %s", encoded(t, changed))
 	}
 	for update, param := range map[string]string{
 		`{"instructions":"Sing."}`: "session.type",
@@ -75,7 +75,7 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Instructions != "Be kind." || len(s.Tools) != 0 || string(s.ToolChoice) != `"none"` || s.Audio.Output.Voice != "cedar" || s.Audio.Input.Transcription.Model != "mine" {
-		t.Errorf("the rules give %s", encoded(t, s))
+		t.Errorf("the result of the rules is %s", encoded(t, s))
 	}
 	for _, update := range []string{`{"tools":[{"type":"function","name":"a"},{"type":"function","name":"taken"}]}`} {
 		if _, err := s.Update(json.RawMessage(update)); err == nil || err.Param != "session.tools[1].name" {
@@ -89,7 +89,7 @@ func TestRules(t *testing.T) {
 	}
 	r.LockTools = false
 	if err := s.Permit(&ResponseParams{Tools: []Tool{{Name: "taken"}}}); err == nil || err.Param != "response.tools[0].name" {
-		t.Errorf("a taken name: %+v", err)
+		t.Errorf("a reserved name: %+v", err)
 	}
 	s.VoiceFixed, r.MapVoice = true, nil
 	if _, err := s.Update(json.RawMessage(`{"audio":{"output":{"voice":"Puck"}}}`)); err == nil || err.Code != "cannot_update_voice" {
@@ -205,7 +205,7 @@ func FuzzParseEvent(f *testing.F) {
 		if ok && utf8.ValidString(frame) {
 			if bad != nil { // a character forbidden in JSON and in base64
 				if _, err := base64.StdEncoding.DecodeString(string(fast.Audio)); err == nil {
-					t.Fatalf("%q is taken, but %v", frame, bad)
+					t.Fatalf("%q is accepted, but %v", frame, bad)
 				}
 			} else if any.Type != fast.Type || any.ID != fast.ID || string(any.Audio) != string(fast.Audio) {
 				t.Fatalf("%q: %+v, want %+v", frame, fast, any)

@@ -38,7 +38,7 @@ func TestHosts(t *testing.T) {
 		allow  string // separated by spaces
 		refuse string
 	}{
-		"nothing named": {
+		"no allowed names": {
 			allow:  "localhost localhost:8080 LocalHost. a.localhost 127.0.0.1 127.8.9.1:1 [::1]:8080 [::ffff:127.0.0.1]",
 			refuse: "evil.test evil.test:8080 localhost.evil.test localhostevil.test notlocalhost 127.0.0.1.evil.test 127.evil.test 192.168.1.2 0.0.0.0 [::] [::2] local",
 		},
@@ -156,7 +156,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q is %+v, and again %+v, %v", text, h, again, err)
 			}
 			if h.Loopback() && !strings.Contains(strings.ToLower(text), "localhost") && !h.IP.IsLoopback() {
-				t.Errorf("%q is taken for this machine", text)
+				t.Errorf("%q counts as this machine", text)
 			}
 			if strings.ContainsAny(text, "@/?#\\% ") {
 				t.Errorf("%q is a host", text)
@@ -173,10 +173,10 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if p, err := ParseHostPattern(text); err == nil && !p.Every() && p.Match(Host{Name: "evil.test"}) && !strings.Contains(strings.ToLower(text), "test") {
-			t.Errorf("%q lets everybody in", text)
+			t.Errorf("%q allows every origin", text)
 		}
 		if p, _, err := ParsePattern(text); err == nil && p.Every() && !strings.Contains(text, "*") {
-			t.Errorf("%q lets everybody in", text)
+			t.Errorf("%q allows every origin", text)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func TestVars(t *testing.T) {
 	for _, wrong := range []string{`{}`, `[]`, `{"goroutines":"many"}`, ``} {
 		body = wrong
 		if _, err := ReadVars(context.Background(), srv.Client(), srv.URL, false); err == nil || asked != "/debug/vars" {
-			t.Errorf("%q was taken", wrong)
+			t.Errorf("%q was accepted", wrong)
 		}
 	}
 	status = http.StatusNotFound

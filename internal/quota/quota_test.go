@@ -80,7 +80,7 @@ func TestStateIsBounded(t *testing.T) {
 		t.Error("a taken slot is lost")
 	}
 	if q.Begin(3*remembered-1) == 0 {
-		t.Error("the key that was used last is forgotten")
+		t.Error("the most recently used key was removed")
 	}
 	q.Give(-1)
 }
@@ -143,12 +143,12 @@ func TestLimit(t *testing.T) {
 		q.Begin("a")
 		q.Limit(Options{AtOnce: 2, PerSecond: 1})
 		if q.Take("a") || q.Room("a") {
-			t.Error("three are held of two, and there is room")
+			t.Error("three of two are taken, and there is room")
 		}
 		q.Give("a")
 		q.Give("a")
 		if !q.Take("a") || q.Take("a") {
-			t.Error("one is held of two")
+			t.Error("one of two is taken")
 		}
 		<-time.After(time.Second)
 		if q.Begin("a") > 0 || q.Begin("a") == 0 {

@@ -85,7 +85,7 @@ func TestCollectorNeverBlocks(t *testing.T) {
 					tr.keep(oneSpan(), facts{})
 					if i%100 == 99 {
 						if took := time.Since(began); took != 0 {
-							t.Fatalf("keeping spans took %v", took)
+							t.Fatalf("recording spans took %v", took)
 						}
 						pass(time.Second)
 						began = time.Now()
@@ -111,7 +111,7 @@ func TestCollectorNeverBlocks(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 				if n := strings.Count(log.String(), "cannot send spans"); n > 1 || n == 0 && !c.sent || n > 0 && !c.failed {
-					t.Errorf("the log says it %d times:\n%s", n, &log)
+					t.Errorf("the log has it %d times:\n%s", n, &log)
 				}
 			})
 		})

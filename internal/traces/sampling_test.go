@@ -25,7 +25,7 @@ func TestDecisions(t *testing.T) {
 		{"a slow one", high, 0, facts{first: 2001 * time.Millisecond, odd: true, caller: true}, KeptSlow},
 		{"not slow enough", high, 0, facts{first: 2 * time.Second}, NotKept},
 		{"an odd one", high, 0, facts{odd: true, caller: true}, KeptOdd},
-		{"the caller keeps it", high, 0, facts{caller: true}, KeptCaller},
+		{"the caller samples it", high, 0, facts{caller: true}, KeptCaller},
 	} {
 		if got := newSampler(c.ratio, 2*time.Second).decide(c.trace, c.facts); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -31,7 +31,7 @@ func TestOneNormalForm(t *testing.T) {
 				t.Errorf("%q is %q, %v; want %q", name, u, err, want)
 			}
 			if again, err := Stored(u.String()); err != nil || again != u {
-				t.Errorf("%q is kept as %q and read as %q, %v", name, u, again, err)
+				t.Errorf("%q is stored as %q and read as %q, %v", name, u, again, err)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestHere(t *testing.T) {
 		{"TZ=Europe/Berlin", "Europe/Berlin"}, {"TZ=:America/New_York", "America/New_York"}, {"TZ=CET-1CEST", ""}, {"TZ=", ""}, {"TZ=Mars/Olympus", ""},
 	} {
 		if got := ZoneHere([]string{"HOME=/", tt.tz}); got != tt.want {
-			t.Errorf("%s gives %q, want %q", tt.tz, got, tt.want)
+			t.Errorf("%s has the zone %q, want %q", tt.tz, got, tt.want)
 		}
 	}
 }

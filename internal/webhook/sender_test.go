@@ -36,7 +36,7 @@ func TestDelivered(t *testing.T) {
 	}
 	slices.Sort(want)
 	for name, r := range map[string]*receiver{"one": one, "two": two} {
-		testutil.WaitUntil(t, "all have come", func() bool { return len(r.got(t)) == 5 && s.Stats()[name].Delivered == 5 })
+		testutil.WaitUntil(t, "all have arrived", func() bool { return len(r.got(t)) == 5 && s.Stats()[name].Delivered == 5 })
 		if got := slices.Sorted(slices.Values(r.got(t))); !slices.Equal(got, want) {
 			t.Errorf("%s got %q, want %q", name, got, want)
 		}
@@ -104,7 +104,7 @@ func TestTroubleOfOne(t *testing.T) {
 				t.Errorf("it got %q", got)
 			}
 			if said := text.String(); !strings.Contains(said, tc.why) || strings.Contains(said, "hidden") || strings.Contains(said, "127.0.0.1") {
-				t.Errorf("the log says %s", said)
+				t.Errorf("the log has %s", said)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestTroubleOfOne(t *testing.T) {
 		t.Errorf("a redirect was followed: %q", got)
 	}
 	if n := written.Load(); n > 64<<20 {
-		t.Errorf("%d bytes of an answer were taken", n)
+		t.Errorf("%d bytes of an answer were read", n)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestRestart(t *testing.T) {
 	again := sending(t, opened(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks(), nil, r.endpoint(t, "one"))
 	testutil.WaitUntil(t, "both arrive", func() bool { return again.Stats()["one"].Delivered == 2 })
 	if got := r.got(t)[tried:]; len(got) != 2 || !slices.Contains(got, e.ID) || !slices.Contains(got, late.ID) {
-		t.Errorf("%q came, want %s and %s", got, e.ID, late.ID)
+		t.Errorf("%q arrived, want %s and %s", got, e.ID, late.ID)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestTwoNodes(t *testing.T) {
 	testutil.WaitUntil(t, "all have arrived", func() bool { return a.Stats()["one"].Delivered+b.Stats()["one"].Delivered == many })
 	got := slices.Sorted(slices.Values(r.got(t)))
 	if len(got) != many || len(slices.Compact(got)) != many {
-		t.Errorf("%d came, %d different ones", len(got), len(slices.Compact(got)))
+		t.Errorf("%d arrived, %d different ones", len(got), len(slices.Compact(got)))
 	}
 }
 
@@ -191,7 +191,7 @@ func TestTellNeverWaits(t *testing.T) {
 			s.Tell(e)
 		}
 		if took := time.Since(began); took > 0 {
-			t.Errorf("telling took %v", took)
+			t.Errorf("Tell took %v", took)
 		}
 		if n := s.Stats()["one"].Dropped; n < 99 || n > 100 { // one may be on its way into the store
 			t.Errorf("%d were dropped", n)

@@ -100,14 +100,14 @@ func TestSchema(t *testing.T) {
 		}
 		for field := range fields(t, body, "data") {
 			if _, told := properties[field]; !told {
-				t.Errorf("%s: the schema does not tell of %s", name, field)
+				t.Errorf("%s: the schema lacks %s", name, field)
 			}
 		}
 	}
 	all := fields(t, sent["ended"], "data")
 	maps.Copy(all, fields(t, sent["job"], "data"))
 	if len(all) != len(properties) {
-		t.Errorf("a whole event has %d fields, the schema %d", len(all), len(properties))
+		t.Errorf("a complete event has %d fields, the schema %d", len(all), len(properties))
 	}
 	incomplete := bytes.Replace(sent["ended"], []byte(`"reason"`), []byte(`"raison"`), 1)
 	var v any
@@ -143,6 +143,6 @@ func TestIDs(t *testing.T) {
 		t.Error(one)
 	}
 	if _, err := NewEvent(SessionStarted, time.Now(), Session{SessionID: "a", User: strings.Repeat("x", MaxBody)}); err == nil {
-		t.Error("a body that is too large is taken")
+		t.Error("a body that is too large is accepted")
 	}
 }

@@ -112,7 +112,7 @@ func refusedThenAnswered(t *testing.T, s setting) {
 			t.Fatal(err)
 		}
 		if _, p, err := pair[1].read(); err != nil || string(p) != "hello" {
-			t.Fatalf("heard %q, %v", p, err)
+			t.Fatalf("read %q, %v", p, err)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestDialThroughAProxy(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, p, err := client.read(); err != nil || string(p) != "echo" {
-				t.Errorf("heard %q, %v", p, err)
+				t.Errorf("read %q, %v", p, err)
 			}
 			if c.LocalAddr() == "" || c.under.Loops() != loops || c.direct == withTLS {
 				t.Errorf("at %q over %v, read directly: %v", c.LocalAddr(), c.under, c.direct)

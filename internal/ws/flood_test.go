@@ -204,7 +204,7 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 	// Each may use the rest of a turn, and another one before the loop reads the ping: 64 frames and 64 KiB.
 	const most = 2 * 2 * (64 + 32)
 	if took := <-answered; took > most {
-		t.Errorf("the floods took %d before the ping was answered, more than %d", took, most)
+		t.Errorf("the floods used %d before the ping was answered, more than %d", took, most)
 	}
 }
 
@@ -244,9 +244,9 @@ func eachWay(t *testing.T, opts Options, test func(t *testing.T, l *line, hear f
 			loops *nonblock.Loops
 			hear  func(c *Conn) peer
 		}{
-			"read":                 {nil, func(c *Conn) peer { return ours{c} }},
-			"heard by a loop":      {&nonblock.Loops{}, hear},
-			"heard by a goroutine": {nil, hear},
+			"read":                {nil, func(c *Conn) peer { return ours{c} }},
+			"read by a loop":      {&nonblock.Loops{}, hear},
+			"read by a goroutine": {nil, hear},
 		} {
 			l := newLine(t, k, way.loops, opts)
 			t.Run(k.name+", "+name, func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestABudgetRefills(t *testing.T) {
 	for second := range 1000 {
 		for range 100 {
 			if !p.pay(0) {
-				t.Fatalf("the budget was kept, and ended in second %d", second)
+				t.Fatalf("the budget was not exceeded, but ended in second %d", second)
 			}
 		}
 		p.filled = p.filled.Add(-time.Second) // as if it had passed
@@ -332,7 +332,7 @@ func TestABudgetRefills(t *testing.T) {
 	for ; p.pay(10 * frameUnit); n++ {
 	}
 	if n > 2*200/11+1 {
-		t.Errorf("%d large frames came after a burst", n)
+		t.Errorf("%d large frames were accepted after a burst", n)
 	}
 	if free := newPurse(Budget{}); !free.pay(1 << 60) {
 		t.Error("a missing budget was exceeded")

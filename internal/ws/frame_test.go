@@ -82,7 +82,7 @@ func FuzzRead(f *testing.F) {
 		for _, r := range []io.Reader{iotest.OneByteReader(bytes.NewReader(stream)), iotest.HalfReader(bytes.NewReader(stream)), iotest.DataErrReader(bytes.NewReader(stream))} {
 			cut, cutErr := listen(r, client)
 			if !slices.Equal(cut, whole) || cutErr.Error() != err.Error() {
-				t.Fatalf("whole: %d messages, %v; cut: %d, %v", len(whole), err, len(cut), cutErr)
+				t.Fatalf("uncut: %d messages, %v; cut: %d, %v", len(whole), err, len(cut), cutErr)
 			}
 		}
 	})

@@ -253,8 +253,8 @@ func pattern(n int) []byte {
 	return p
 }
 
-// TestMessagesTravel: messages of any size and both types arrive in both directions, between ours and the library.
-func TestMessagesTravel(t *testing.T) {
+// TestMessages: messages of any size and both types arrive in both directions, between ours and the library.
+func TestMessages(t *testing.T) {
 	sizes := []int{0, 1, 7, 125, 126, 640, 4096, blockSize - headroom, blockSize - headroom + 1, blockSize, 65535, 65536, testLimit}
 	for _, s := range settings {
 		t.Run(s.name, func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestGoodbye(t *testing.T) {
 					t.Errorf("%s, server %t: the read that waited was not ended", s.name, byServer)
 				}
 				if from.write(websocket.MessageText, []byte("x")) == nil {
-					t.Errorf("%s: a closed connection takes a message", s.name)
+					t.Errorf("%s: a closed connection accepts a message", s.name)
 				}
 			}
 		}
@@ -388,7 +388,7 @@ func TestSilentPeerIsNotWaitedForLong(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took != closeTime {
-			t.Errorf("closing took %s, want %s", took, closeTime)
+			t.Errorf("Close took %s, want %s", took, closeTime)
 		}
 		far.Close()
 	})
@@ -430,7 +430,7 @@ func TestTooBig(t *testing.T) {
 	} {
 		_, said, err := exchange(stream, 1000)
 		if !errors.Is(err, websocket.ErrMessageTooBig) || said != websocket.StatusMessageTooBig {
-			t.Errorf("%s: read %v and said %d", name, err, said)
+			t.Errorf("%s: read %v and closed with %d", name, err, said)
 		}
 	}
 	if n, _, err := exchange(append(maskedFrame(0, opBinary, pattern(600)), maskedFrame(finBit, opContinuation, pattern(400))...), 1000); n != 1 {
@@ -470,26 +470,26 @@ func (*scripted) Close() error { return nil }
 func TestViolations(t *testing.T) {
 	unmasked := (&Conn{}).seal(opText, &Message{B: append(make([]byte, headroom), "hi"...)})
 	for name, stream := range map[string][]byte{
-		"reserved bits":           maskedFrame(finBit|0x40, opText, nil),
-		"not masked":              unmasked,
-		"unknown opcode":          maskedFrame(finBit, 3, nil),
-		"unknown control":         maskedFrame(finBit, 11, nil),
-		"long control":            maskedFrame(finBit, opPing, pattern(126)),
-		"control in fragments":    maskedFrame(0, opPing, nil),
-		"continuation of nothing": maskedFrame(finBit, opContinuation, nil),
-		"message within another":  append(maskedFrame(0, opText, nil), maskedFrame(finBit, opText, nil)...),
-		"negative length":         {finBit | opText, maskBit | 127, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-		"half a close code":       maskedFrame(finBit, opClose, []byte{3}),
-		"unspeakable close code":  maskedFrame(finBit, opClose, []byte{3, 0xed}), // 1005
-		"close reason, no UTF-8":  maskedFrame(finBit, opClose, []byte{3, 0xe8, 0xff}),
+		"reserved bits":                  maskedFrame(finBit|0x40, opText, nil),
+		"not masked":                     unmasked,
+		"unknown opcode":                 maskedFrame(finBit, 3, nil),
+		"unknown control":                maskedFrame(finBit, 11, nil),
+		"long control":                   maskedFrame(finBit, opPing, pattern(126)),
+		"control in fragments":           maskedFrame(0, opPing, nil),
+		"continuation without a message": maskedFrame(finBit, opContinuation, nil),
+		"message within another":         append(maskedFrame(0, opText, nil), maskedFrame(finBit, opText, nil)...),
+		"negative length":                {finBit | opText, maskBit | 127, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		"half a close code":              maskedFrame(finBit, opClose, []byte{3}),
+		"unspeakable close code":         maskedFrame(finBit, opClose, []byte{3, 0xed}), // 1005
+		"close reason, no UTF-8":         maskedFrame(finBit, opClose, []byte{3, 0xe8, 0xff}),
 	} {
 		if n, said, err := exchange(stream, 1000); n != 0 || said != websocket.StatusProtocolError || !strings.Contains(err.Error(), "protocol violation") {
-			t.Errorf("%s: read %d messages, then %v, and said %d", name, n, err, said)
+			t.Errorf("%s: read %d messages, then %v, and closed with %d", name, n, err, said)
 		}
 	}
 	server := over(&scripted{Reader: bytes.NewReader(maskedFrame(finBit, opText, nil)), Writer: io.Discard}, true, Options{})
 	if _, _, err := server.Read(); err == nil {
-		t.Error("a client takes a masked frame")
+		t.Error("a client accepts a masked frame")
 	}
 }
 

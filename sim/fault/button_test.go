@@ -75,7 +75,7 @@ func TestButtons(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", b, a, err)
 		}
 		if !strings.Contains(section, "`"+string(b.Do)+"`") {
-			t.Errorf("docs/simulator.md does not tell of %s", b.Do)
+			t.Errorf("docs/simulator.md lacks %s", b.Do)
 		}
 	}
 	if len(Buttons()) != len(kinds)-1 { // http_error needs a request

@@ -168,7 +168,7 @@ func TestOnlySentWordsAreRemembered(t *testing.T) {
 		for len(out.events) < 12 {
 			at, ok := s.due()
 			if !ok {
-				t.Fatal("the model has nothing more to say")
+				t.Fatal("the model has no further text")
 			}
 			now = at
 			s.tick(now)

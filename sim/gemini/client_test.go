@@ -194,7 +194,7 @@ func TestOfficialClient(t *testing.T) {
 			sendSpeech(t, s, "And what do you think about that?", 1200*time.Millisecond)
 			a = receive(t, s, nil)
 			if len(a.calls) == 0 && (a.heard == "" || a.said == "" || a.audio == 0) {
-				t.Errorf("the spoken turn: heard %q, said %q, %d bytes of audio", a.heard, a.said, a.audio)
+				t.Errorf("the spoken turn: input %q, output %q, %d bytes of audio", a.heard, a.said, a.audio)
 			}
 		})
 	}
@@ -219,7 +219,7 @@ func TestOfficialClientBargeIn(t *testing.T) {
 				t.Fatalf("the turn ended without interrupted: %+v", a)
 			}
 			if a.audio > 24000*2*30 {
-				t.Errorf("%d bytes of audio came before the interruption", a.audio)
+				t.Errorf("%d bytes of audio arrived before the interruption", a.audio)
 			}
 			sendSpeech(t, s, "", 1500*time.Millisecond)
 			a = receive(t, s, func(a *answer) bool { return a.audio > 0 })
@@ -245,7 +245,7 @@ rules:
 	s := o.connect(models()[0], cfg)
 	sendSpeech(t, s, "Hello, this is me.", 1200*time.Millisecond)
 	if a := receive(t, s, nil); a.said != "This is the first." {
-		t.Fatalf("said %q", a.said)
+		t.Fatalf("the transcript is %q", a.said)
 	}
 	m, err := s.Receive()
 	if err != nil || m.SessionResumptionUpdate == nil || !m.SessionResumptionUpdate.Resumable {
@@ -265,7 +265,7 @@ rules:
 	s = o.connect(models()[0], again)
 	sendSpeech(t, s, "And once more, please.", 1200*time.Millisecond)
 	if a := receive(t, s, nil); a.said != "This is the second." {
-		t.Errorf("after resuming: said %q", a.said)
+		t.Errorf("after resuming: the transcript is %q", a.said)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestDetectionParameters(t *testing.T) {
 		{"a click is not speech", `{}`, false, click, 0},
 		{"prefixPaddingMs short", `{"prefixPaddingMs":20}`, false, click, 1},
 		{"prefixPaddingMs long", `{"prefixPaddingMs":200}`, false, join3(silence(time.Second), tone(120*time.Millisecond, 8000), silence(2*time.Second)), 0},
-		{"a quiet voice is heard", `{}`, false, quiet, 1},
+		{"a quiet voice is detected", `{}`, false, quiet, 1},
 		{"not with low start sensitivity", `{"startOfSpeechSensitivity":"START_SENSITIVITY_LOW"}`, false, quiet, 0},
 	}
 	for _, tt := range tests {
@@ -84,7 +84,7 @@ func TestStreamEnd(t *testing.T) {
 	}
 	for range 2 {
 		if got := e.hear(join3(silence(time.Second), tone(time.Second, 8000), nil)); len(got) != 1 || !got[0].started {
-			t.Fatalf("heard %+v", got)
+			t.Fatalf("detected %+v", got)
 		}
 		got := e.streamEnd()
 		if len(got) != 1 || got[0].started || got[0].duration < 900*time.Millisecond || got[0].duration > 1100*time.Millisecond {

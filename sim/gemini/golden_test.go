@@ -27,10 +27,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
 
-// TestConversations plays the conversations of testdata in fake time. Each file
-// has prose on top that says what it pins, and sections: scenario and faults
-// (YAML, optional), options (JSON, optional), client (commands, below) and
-// want. Audio and times are not in want: they change with the voice.
+// TestConversations plays the conversations of testdata in fake time. Each file begins with a description of its subject,
+// followed by sections: scenario and faults (YAML, optional), options (JSON, optional), client (commands, below) and want.
+// want has no audio and no times: they change with the voice.
 //
 //	path /ws/…           the path of later connections
 //	key k                the key of later connections
@@ -282,7 +281,7 @@ func (k *talk) until(want string) {
 			}
 		case <-deadline:
 			k.flush()
-			k.t.Fatalf("no %s came in an hour; so far:\n%s", want, strings.Join(k.log, "\n"))
+			k.t.Fatalf("no %s arrived in an hour; so far:\n%s", want, strings.Join(k.log, "\n"))
 		}
 	}
 }

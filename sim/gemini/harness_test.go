@@ -289,7 +289,7 @@ func sharedDir(t *testing.T) string {
 			break
 		}
 	}
-	t.Skip("no ../shared next to the repository: the recordings are not there")
+	t.Skip("no ../shared next to the repository: the recordings are missing")
 	return ""
 }
 

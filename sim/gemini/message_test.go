@@ -156,7 +156,7 @@ func TestRecordedSpeech(t *testing.T) {
 	all = append(all, e.hear(data[44:])...)
 	all = append(all, e.hear(make([]byte, 32000))...)
 	if len(all) != 2 {
-		t.Fatalf("heard %+v, want one phrase", all)
+		t.Fatalf("detected %+v, want one phrase", all)
 	}
 	if at := all[0].offset; at < 1500*time.Millisecond || at > 2*time.Second {
 		t.Errorf("speech began at %v", at)
@@ -234,7 +234,7 @@ func TestRegistryIsBounded(t *testing.T) {
 		t.Errorf("%d handles, %d in order", len(r.handles), len(r.order))
 	}
 	if _, err := r.resume(first, "m", now); err == nil {
-		t.Error("the oldest handle is still there")
+		t.Error("the oldest handle was not removed")
 	}
 }
 

@@ -66,6 +66,6 @@ func TestASnapshotKnowsItsCalls(t *testing.T) {
 	// Ids of the provider's form count as foreign only in sessions that were not resumed.
 	foreign := functionResponse{ID: "fc_1234567890123", Name: "b"}
 	if r.calls.match(foreign, false) != nil || r.calls.match(foreign, true) == nil {
-		t.Error("an id of another session is taken wrongly")
+		t.Error("an id of another session is handled wrongly")
 	}
 }

@@ -163,7 +163,7 @@ otherwise:
 			t.Errorf("the answer took %v, want the delay of 5s and the wait of 1s", d)
 		}
 		if text := said(frames); !strings.Contains(text, "One.") || !strings.Contains(text, "Three.") {
-			t.Errorf("said %q", text)
+			t.Errorf("the transcript is %q", text)
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestLifetimes(t *testing.T) {
 		{"measured", wire.Options{}, setupFor(model25, ""), 9 * time.Minute, 9*time.Minute + 50400*time.Millisecond, 1008},
 		{"3.8", wire.Options{}, setupFor(model38, ""), 0, 58 * time.Minute, 1011},
 		{"options", wire.Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: 2 * time.Second}, setupFor(model38, ""), 10 * time.Second, 12400 * time.Millisecond, 1008},
-		{"an announcement of nothing", wire.Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: -1}, setupFor(model31, ""), 10 * time.Second, 10400 * time.Millisecond, 1008},
+		{"an announcement without a time", wire.Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: -1}, setupFor(model31, ""), 10 * time.Second, 10400 * time.Millisecond, 1008},
 		{"an announcement long before", wire.Options{GoAwayAfter: time.Minute, GoAwayLeft: 300 * time.Second}, setupFor(model31, ""), time.Minute, 6*time.Minute + 400*time.Millisecond, 1008},
 		{"a short life", life(20*time.Second, wire.Options{}), setupFor(model31, ""), 15 * time.Second, 20400 * time.Millisecond, 1008},
 		{"a short life, announced early", life(20*time.Second, wire.Options{GoAwayLeft: 12 * time.Second}), setupFor(model31, ""), 8 * time.Second, 20400 * time.Millisecond, 1008},
@@ -406,7 +406,7 @@ rules:
 					text := fmt.Sprintf("number %d of %d", turn, i)
 					c.send(typed(text))
 					if got := said(c.untilTurn()); got != text && !strings.HasSuffix(got, text) {
-						t.Errorf("client %d: said %q, want %q", i, got, text)
+						t.Errorf("client %d: the transcript is %q, want %q", i, got, text)
 					}
 				}
 				_ = c.ws.Close(1000, "")

@@ -115,7 +115,7 @@ func TestTokens(t *testing.T) {
 				t.Errorf("a token as a key: %d %q", e.Code, e.Reason)
 			}
 			if _, problem := b.enter("plain-key", setup); problem == "" {
-				t.Error("a key was taken for a token")
+				t.Error("a key was accepted as a token")
 			}
 			if _, problem := b.enter("auth_tokens/unknown", setup); problem == "" {
 				t.Error("an unknown token was accepted")

@@ -133,7 +133,7 @@ func TestOfficialClientToolRound(t *testing.T) {
 		}
 	}
 	if said != "It is foggy and 12 degrees in London." || audioBytes < 48*1000 {
-		t.Errorf("said %q in %d bytes of audio", said, audioBytes)
+		t.Errorf("the transcript is %q in %d bytes of audio", said, audioBytes)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestLocalHabits(t *testing.T) {
 					}
 				}
 				if (deltas == 1) != (name == "localai") || deltas == 0 {
-					t.Errorf("the speech comes in %d pieces", deltas)
+					t.Errorf("the speech has %d pieces", deltas)
 				}
 			})
 		})

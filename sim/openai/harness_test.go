@@ -104,7 +104,7 @@ func bubble(t *testing.T, o wire.Options, test func(*rig)) {
 				t.Errorf("connections are left: %v", err)
 			}
 			if held := r.h.held.Load(); held != 0 {
-				t.Errorf("%d bytes of audio are kept of conversations that are over", held)
+				t.Errorf("%d bytes of audio of ended conversations remain", held)
 			}
 			_ = srv.Close()
 			tr.CloseIdleConnections()
@@ -297,7 +297,7 @@ func shared(t *testing.T, path string) string {
 	}
 	name := filepath.Join(dir, "..", "shared", path)
 	if _, err := os.Stat(name); err != nil {
-		t.Skipf("%s is not there", path)
+		t.Skipf("%s is missing", path)
 	}
 	return name
 }

@@ -56,7 +56,7 @@ func TestMemoryOfAReplay(t *testing.T) {
 			c.send(`{"type":"conversation.item.create","item":` + item + `}`)
 		}
 		if got := c.answer("My colour?"); got != "It is blue." {
-			t.Errorf("of its colour the model says %q", got)
+			t.Errorf("about the colour the model says %q", got)
 		}
 		want := "user: My colour is blue. | call: look_up {} | result: look_up tea | model: Blue, and | system: It goes on. | user: My colour? | model: It is blue."
 		if got := c.answer("What do you remember?"); got != want {

@@ -303,7 +303,7 @@ func TestAllConversationsTogetherAreBounded(t *testing.T) {
 				cut++
 			case 100_000:
 			default:
-				t.Fatalf("%d bytes are kept of an item of 100000", len(it.audio))
+				t.Fatalf("%d bytes of an item of 100000 are stored", len(it.audio))
 			}
 		}
 	}

@@ -289,7 +289,7 @@ func play(t *testing.T, entries []entry, pcm []byte) (want, got []event) {
 		}
 	}
 	if len(got) == 0 {
-		t.Fatal(fmt.Errorf("the simulator said nothing"))
+		t.Fatal(fmt.Errorf("the simulator sent nothing"))
 	}
 	return want, got
 }

@@ -79,7 +79,7 @@ func TestSpeechInterruptsTheAnswer(t *testing.T) {
 			t.Errorf("transcript %q", words)
 		}
 		if end.num("response.usage.output_token_details.audio_tokens") == 0 {
-			t.Error("no usage of the part that was spoken")
+			t.Error("no usage of the spoken part")
 		}
 		if later := c.take(500 * time.Millisecond); count(later, "response.output_audio.delta") > 0 {
 			t.Error("audio after the interruption")

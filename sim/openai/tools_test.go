@@ -82,7 +82,7 @@ rules:
 		result(ids[0])
 		c.send(`{"type":"response.create"}`)
 		if words := find(c.until(done), "response.output_audio_transcript.done").text("transcript"); words != "Both are done. I have not forgotten you." {
-			t.Errorf("said %q", words)
+			t.Errorf("the transcript is %q", words)
 		}
 	})
 }
@@ -207,7 +207,7 @@ rules:
 		c.ask("steps")
 		got := c.until(done)
 		if words := find(got, "response.output_audio_transcript.done").text("transcript"); words != "First. Second." {
-			t.Errorf("said %q", words)
+			t.Errorf("the transcript is %q", words)
 		}
 		var gap time.Duration
 		for i := 1; i < len(got); i++ {

@@ -250,7 +250,7 @@ func TestEndsOfARequest(t *testing.T) {
 		}
 		w := <-done
 		if got := show(t, w); !strings.HasSuffix(got, "0 {\"content\":\"a\"}\n") {
-			t.Errorf("after the end came %s", got)
+			t.Errorf("after the end: %s", got)
 		}
 		if w := ask(h, "count", ""); w.Code != http.StatusServiceUnavailable {
 			t.Errorf("a closed simulator answers %d", w.Code)

@@ -62,7 +62,7 @@ func TestArgumentsMadeUp(t *testing.T) {
 	}
 }
 
-func TestATruthIsSaid(t *testing.T) {
+func TestBooleanArguments(t *testing.T) {
 	tool := Tool{Name: "book_table", Description: "Book a table in the restaurant.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"outside":{"type":"boolean"}}}`)}
 	for text, args := range map[string]string{

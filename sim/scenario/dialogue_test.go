@@ -276,7 +276,7 @@ rules:
 		same, later := d.Clone(), d.Clone()
 		ask(d, "keep red")
 		if a, b := ask(d, "x"), func() string { ask(same, "keep red"); return ask(same, "x") }(); a != b {
-			t.Fatalf("seed %d: the clone says %s, the dialogue %s", seed, b, a)
+			t.Fatalf("seed %d: the clone answers %s, the dialogue %s", seed, b, a)
 		}
 		if got := ask(later, "word"); !strings.Contains(got, "It is blue.") {
 			t.Fatalf("the clone has later input: %s", got)

@@ -141,7 +141,7 @@ func TestVariableLines(t *testing.T) {
 		}
 	}
 	if len(seen) != 4 {
-		t.Errorf("%d of 4 lines were said", len(seen))
+		t.Errorf("%d of 4 lines were spoken", len(seen))
 	}
 }
 

@@ -41,7 +41,7 @@ func TestPartsComeInOrderAtSpeed(t *testing.T) {
 	}
 }
 
-func TestWordsRunAheadAndAreAllThereAtTheEnd(t *testing.T) {
+func TestWordsAheadOfAudio(t *testing.T) {
 	l := line(500, "a", "b", "c", "d", "e", "f", "g") // the last two start at 1500 ms and 1800 ms, past the audio
 	d := NewDelivery(l, DeliveryOptions{})
 	p, _ := d.Next()
@@ -73,7 +73,7 @@ func TestPlayedInRealTimeFromTheFirstAudio(t *testing.T) {
 	}
 }
 
-func TestStopEndsIt(t *testing.T) {
+func TestStop(t *testing.T) {
 	d := NewDelivery(line(1000, "one", " two", " three", " four"), DeliveryOptions{WordsWithAudio: true})
 	d.Next()
 	d.Stop()

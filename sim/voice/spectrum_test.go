@@ -40,7 +40,7 @@ func energy(s []float64, from, to float64) float64 {
 // at cuts the part from a to b ms out of s.
 func at(s []float64, a, b int) []float64 { return s[a*synthRate/1000 : b*synthRate/1000] }
 
-func TestFricativesAreWhereTheyBelong(t *testing.T) {
+func TestFricatives(t *testing.T) {
 	for _, c := range []struct {
 		phone    string
 		from, to float64

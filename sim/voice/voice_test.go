@@ -26,7 +26,7 @@ func TestSameTextSameBytes(t *testing.T) {
 	v := New(Options{})
 	v.Speak("Something else first.")
 	if b := v.Speak(pangram); !bytes.Equal(a.PCM, b.PCM) {
-		t.Fatal("the same text gave other bytes")
+		t.Fatal("the same text has different bytes")
 	}
 }
 
@@ -44,7 +44,7 @@ func TestOneVoiceManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-func TestWordsGiveTheTextBackAndCoverTheSound(t *testing.T) {
+func TestWordTimes(t *testing.T) {
 	for _, text := range []string{
 		pangram, "Hello", "  two   spaces\n\tand a line  ", "— a dash first", "wait - what? 你好 ok", "$5 million for 5 km, e.g. on 2026-11-21 at 9am.",
 		"ada@example.com or https://example.com/a?b=c", "*** bold *** text", "A B C", "don't; won't.",
@@ -77,7 +77,7 @@ func checkWords(t *testing.T, text string, rate int, u Utterance) {
 		}
 	}
 	if b.String() != text {
-		t.Errorf("words give %q, want %q", b.String(), text)
+		t.Errorf("the words are %q, want %q", b.String(), text)
 	}
 }
 
@@ -86,7 +86,7 @@ func length(u Utterance, rate int) time.Duration {
 	return time.Duration(len(u.PCM)/2) * time.Second / time.Duration(rate)
 }
 
-func TestNothingToSay(t *testing.T) {
+func TestEmptyText(t *testing.T) {
 	for _, text := range []string{"", " \n", "…", "!!!", "你好", "🙂", "\xff\xfe"} {
 		u := New(Options{Rate: 16000}).Speak(text)
 		if len(u.Words) != 0 || len(u.PCM) != 2*16000*emptyMS/1000 {
@@ -182,7 +182,7 @@ func FuzzSpeak(f *testing.F) {
 			b.WriteString(w.Text)
 		}
 		if len(u.Words) > 0 && b.String() != clip(text) {
-			t.Errorf("words give %q, want %q", b.String(), clip(text))
+			t.Errorf("the words are %q, want %q", b.String(), clip(text))
 		}
 		if len(u.PCM) == 0 || len(u.PCM)%2 != 0 {
 			t.Errorf("%d bytes", len(u.PCM))
@@ -204,7 +204,7 @@ func BenchmarkSpeak(b *testing.B) {
 func TestCacheIsBounded(t *testing.T) {
 	var c Cache
 	if got, want := c.Speak("Hello.", Options{Rate: 8000}), New(Options{Rate: 8000}).Speak("Hello."); !bytes.Equal(got.PCM, want.PCM) || &c.Speak("Hello.", Options{Rate: 8000}).PCM[0] != &got.PCM[0] {
-		t.Error("it is spoken otherwise, or again")
+		t.Error("its audio differs, or was made again")
 	}
 	var last cacheKey
 	for i := range 100 {
@@ -215,7 +215,7 @@ func TestCacheIsBounded(t *testing.T) {
 			sum += len(u.PCM)
 		}
 		if _, ok := c.kept[last]; !ok || sum != c.bytes || sum > maxKept {
-			t.Errorf("%d bytes are kept and %d counted", sum, c.bytes)
+			t.Errorf("%d bytes are stored and %d counted", sum, c.bytes)
 		}
 	}
 }

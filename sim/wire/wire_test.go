@@ -231,7 +231,7 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 				return
 			}
 		}
-		t.Error("goaway never came")
+		t.Error("goaway is missing")
 	}, func(ws *websocket.Conn) {
 		for _, want := range []string{"{}", `{"type":"x"}`} {
 			if _, data, err := ws.Read(context.Background()); err != nil || string(data) != want {

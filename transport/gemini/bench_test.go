@@ -114,7 +114,7 @@ func TestDecodingAndEncodingAudioAllocatesNothing(t *testing.T) {
 // server sends one fixed message for each that it gets.
 func TestRelayingAudioAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
-		t.Skip("the race detector makes sync.Pool forget buffers")
+		t.Skip("the race detector makes sync.Pool drop buffers")
 	}
 	c := echoConn(t, []byte(audioMessage(benchPCM(4800), "")))
 	in := &transport.AudioIn{PCM: benchPCM(3200)}

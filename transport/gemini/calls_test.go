@@ -67,7 +67,7 @@ func TestOneIDIsOneWait(t *testing.T) {
 					t.Errorf("the words of the answer are lost: %q", got)
 				}
 				if text := sentBy(t, c, transport.UserText{Text: "thanks"})[0]; !strings.Contains(text, "thanks") {
-					t.Errorf("typed text is held back: %q", text)
+					t.Errorf("typed text is not sent: %q", text)
 				}
 			})
 		}
@@ -111,7 +111,7 @@ func TestNoCallStaysOpen(t *testing.T) {
 			c.calls.result(call, json.RawMessage(`{}`), "")
 		}
 		if c.calls.waiting() || c.calls.unanswered() {
-			t.Fatalf("seed %d: a call stays open", seed)
+			t.Fatalf("seed %d: a call remains open", seed)
 		}
 	}
 }

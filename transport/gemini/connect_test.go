@@ -119,7 +119,7 @@ func TestSetupFrames(t *testing.T) {
 		setup transport.Setup
 		want  string
 	}{
-		{"nothing asked for", Options{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
+		{"no options", Options{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
 		{"2.5", Options{APIKey: secret, Model: model25}, full, `{"setup":{"model":"models/` + model25 + `",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
 		{"3.1", Options{APIKey: secret, Model: "models/" + model31}, full, `{"setup":{"model":"models/` + model31 + `",` + speech + `,` + rest + `,` + without + `,` + always + `}}`},
 		{"3.8", Options{APIKey: secret, Model: "gemini-3.8-live", Voice: "Aoede"}, full, `{"setup":{"model":"models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},

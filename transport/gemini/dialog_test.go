@@ -76,7 +76,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			messages: []string{`{"serverContent":{}}`, `{"serverContent": {}, "usageMetadata": {}}`},
 		},
 		{
-			name: "a thought is a sign of life and nothing else",
+			name: "a thought is only a sign of life",
 			messages: []string{
 				`{"serverContent":{"modelTurn":{"parts":[{"text":"hm","thought":true},{"executableCode":{"code":"x()"}}]}}}`, turnOver,
 			},
@@ -308,7 +308,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			want: []string{"ResponseStarted {ID:response_1 Exact:false}", "Problem refused audio_format", "ResponseDone response_1 completed"},
 		},
 		{
-			name: "the model is at work until it says otherwise",
+			name: "the model is working until it reports the end",
 			messages: []string{
 				`{"serverContent":{"interactionStatus":"IN_PROGRESS"}}`, speech, `{"serverContent":{"turnComplete":true,"interactionStatus":"IN_PROGRESS"}}`,
 				`{"serverContent":{"interactionStatus":"IDLE"}}`, `{"serverContent":{"interactionStatus":"IDLE"}}`,
@@ -461,7 +461,7 @@ func TestUnreadableIsCountedAndSkipped(t *testing.T) {
 		{"not JSON", `nonsense`, transport.Stats{MalformedEvents: 1}},
 		{"nothing", ``, transport.Stats{MalformedEvents: 1}},
 		{"not an object", `[1]`, transport.Stats{MalformedEvents: 1}},
-		{"an object of nothing", `{}`, transport.Stats{}},
+		{"an empty object", `{}`, transport.Stats{}},
 		{"an unknown key", `{"surprise":1}`, transport.Stats{UnknownEvents: 1}},
 		{"an unknown key inside", `{"serverContent":{"surprise":1}}`, transport.Stats{UnknownEvents: 1}},
 		{"a known key that is not used", `{"serverContent":{"interactionStatus":"IDLE"}}`, transport.Stats{}},
@@ -492,6 +492,6 @@ func TestTranscriptsAreBounded(t *testing.T) {
 		feed(t, c, said(piece), heard(piece))
 	}
 	if len(c.dialog.text) != maxTranscript || len(c.dialog.said) != maxTranscript {
-		t.Errorf("%d and %d bytes are kept", len(c.dialog.text), len(c.dialog.said))
+		t.Errorf("%d and %d bytes are stored", len(c.dialog.text), len(c.dialog.said))
 	}
 }

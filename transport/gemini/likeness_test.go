@@ -36,7 +36,7 @@ func TestLikenessAgreesWithTheScanner(t *testing.T) {
 		strings.Replace(spoken("AAAA"), "24000", "16000", 1), spoken("AAAA")[:40], "",
 	} {
 		if _, ok := l.match([]byte(other)); ok {
-			t.Errorf("%q is taken for audio of the same shape", other)
+			t.Errorf("%q is mistaken for audio of the same shape", other)
 		}
 	}
 }

@@ -132,9 +132,9 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 	})
 }
 
-// TestALoopIsPatientToo: a stalling turn also ends in time on a connection that an event loop watches. It takes real
+// TestStallingTurnOnALoop: a stalling turn also ends in time on a connection that an event loop watches. It takes real
 // time.
-func TestALoopIsPatientToo(t *testing.T) {
+func TestStallingTurnOnALoop(t *testing.T) {
 	p := newProvider(t)
 	opts := p.options()
 	opts.HTTPClient = nonblock.Client(opts.HTTPClient, &nonblock.Loops{})
@@ -153,7 +153,7 @@ func TestALoopIsPatientToo(t *testing.T) {
 		}
 	}
 	if took := time.Since(start); took < turnPatience {
-		t.Errorf("the turn was given up after %s", took)
+		t.Errorf("the turn was abandoned after %s", took)
 	}
 }
 

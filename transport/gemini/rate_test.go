@@ -51,7 +51,7 @@ func TestStatedRates(t *testing.T) {
 		msg := strings.ReplaceAll(speech, "24000", rate)
 		for _, msg := range []string{msg, msg, strings.ReplaceAll(msg, ";rate", "; rate")} {
 			if at, problem := hears(msg); problem != nil || strings.TrimLeft(rate, "0") != rate || at != speechRate("audio/pcm;rate="+rate) {
-				t.Errorf("audio at %s Hz came at %d Hz with %v", rate, at, problem)
+				t.Errorf("audio at %s Hz arrived at %d Hz with %v", rate, at, problem)
 			}
 		}
 	}

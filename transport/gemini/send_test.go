@@ -149,7 +149,7 @@ func TestResultsAreObjectsOnTheWire(t *testing.T) {
 		``:                       `{"output":""}`,
 	} {
 		if got := string(responseObject(json.RawMessage(output))); got != want {
-			t.Errorf("%s went out as %s, want %s", output, got, want)
+			t.Errorf("%s was sent as %s, want %s", output, got, want)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestOpenCallsAreBounded(t *testing.T) {
 		feed(t, c, called(fmt.Sprint("id", i), "f"))
 	}
 	if n := len(c.calls.open); n != maxOpenCalls {
-		t.Errorf("%d calls are kept", n)
+		t.Errorf("%d calls are stored", n)
 	}
 	if got := sentBy(t, c, result("call_1", 1)); got[0] != "" {
 		t.Errorf("the call that fell out was answered: %s", got[0])

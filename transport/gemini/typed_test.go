@@ -27,7 +27,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 	}{
 		{"a result", one, 2, []transport.Command{say("stop"), say("go on"), result("call_1")}, "", []string{`{"toolResponse"`, held}},
 		{"the last of two results", both, 3, []transport.Command{say("stop"), result("call_1"), say("go on"), result("call_2")}, "", []string{`{"toolResponse"`, `{"toolResponse"`, held}},
-		{"calls taken back", both, 3, []transport.Command{say("stop"), say("go on")}, `{"toolCallCancellation":{"ids":["a","b"]}}`, []string{held}},
+		{"withdrawn calls", both, 3, []transport.Command{say("stop"), say("go on")}, `{"toolCallCancellation":{"ids":["a","b"]}}`, []string{held}},
 		{"no call", "", 0, []transport.Command{say("stop")}, "", []string{`{"clientContent":{"turns":[{"role":"user","parts":[{"text":"stop"}]}],"turnComplete":true}}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,6 +62,6 @@ func TestTypedIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.encode(nil, transport.UserText{Text: "x"}); err == nil {
-		t.Error("text without a bound is held")
+		t.Error("unlimited text is held")
 	}
 }

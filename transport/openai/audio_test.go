@@ -92,6 +92,6 @@ func TestBigAudio(t *testing.T) {
 	p.Begin()
 	go p.Say("", pcm)
 	if out := recvAs[*transport.AudioOut](t, conn); !bytes.Equal(out.PCM, pcm) {
-		t.Errorf("%d of %d bytes came down", len(out.PCM), len(pcm))
+		t.Errorf("%d of %d bytes arrived", len(out.PCM), len(pcm))
 	}
 }

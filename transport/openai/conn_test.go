@@ -64,7 +64,7 @@ func TestBargeIn(t *testing.T) {
 	}
 	p.send(`{"type":"error","event_id":"e","error":{"type":"invalid_request_error","code":"invalid_value","message":"Audio content of 100ms is already shorter than 110ms","param":null,"event_id":"truncate_2"}}`)
 	if pr := recvAs[transport.Problem](t, conn); pr.Err.Kind != transport.KindIgnore {
-		t.Errorf("a truncation that came too late: %v", pr.Err)
+		t.Errorf("a late truncation: %v", pr.Err)
 	}
 	p.quiet(conn)
 }
@@ -416,7 +416,7 @@ func TestProblemsAndEnds(t *testing.T) {
 				t.Errorf("the second time %v", again)
 			}
 			if err := conn.Send(context.Background(), transport.Respond{}); transport.KindOf(err) != tt.kind {
-				t.Errorf("Send says %v", err)
+				t.Errorf("Send returned %v", err)
 			}
 		})
 	}

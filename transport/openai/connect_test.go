@@ -175,7 +175,7 @@ func TestRedirect(t *testing.T) {
 	s.opts.BaseURL = first.URL + "/openai/v1"
 	s.opts.Model = "m"
 	if err := s.connectError(transport.Setup{}); err.Code != "307" || elsewhere != 0 {
-		t.Errorf("%v, and %d requests went elsewhere", err, elsewhere)
+		t.Errorf("%v, and %d requests to another server", err, elsewhere)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestUnansweredRequest(t *testing.T) {
 			t.Fatalf("the frames for the provider (-want +got):\n%s", diff)
 		}
 		if len(events) > 0 {
-			t.Errorf("the answer to a request that was given up was given out: %#v", <-events)
+			t.Errorf("the answer to an abandoned request was reported: %#v", <-events)
 		}
 
 		say(`{"type":"response.created","response":{"id":"resp_3","status_details":"unimplemented","metadata":{"voicegw_request":"create_3"}}}`)

@@ -63,7 +63,7 @@ func TestAnotherRateLater(t *testing.T) {
 	recvAs[transport.ResponseStarted](t, conn)
 	out := recvAs[*transport.AudioOut](t, conn)
 	if out.Rate != 16000 {
-		t.Errorf("the audio came at %d Hz", out.Rate)
+		t.Errorf("the audio arrived at %d Hz", out.Rate)
 	}
 	send(t, conn, transport.Truncate{Item: out.Item, AudioMS: 5000})
 	if m := p.expect("conversation.item.truncate"); m["audio_end_ms"] != 1000.0 {

@@ -22,13 +22,13 @@ func TestRefusedUpdate(t *testing.T) {
 	p.Finish()
 	ev := recvAs[transport.Reconfigured](t, conn)
 	if ev.Err == nil || ev.Err.Kind != transport.KindRefused || ev.Err.Code != "invalid_value" {
-		t.Errorf("the refusal came as %+v", ev)
+		t.Errorf("the refusal was reported as %+v", ev)
 	}
 	if ev := recv(t, conn); ev != (transport.Reconfigured{}) {
 		t.Errorf("the second update was answered with %T %+v", ev, ev)
 	}
 	if _, ok := recv(t, conn).(transport.ResponseStarted); !ok {
-		t.Error("a session.updated that answers nothing was reported")
+		t.Error("a session.updated without an update was reported")
 	}
 }
 

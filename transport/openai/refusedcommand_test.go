@@ -28,10 +28,10 @@ func TestRefusedCommands(t *testing.T) {
 		"context of the page":           {errorValue{Type: "invalid_request_error", Code: "item_create_invalid", EventID: "added_7_1"}, false, false},
 		"an update that is not awaited": {errorValue{Type: "invalid_request_error", Code: "out_of_cheese", EventID: "update_3"}, false, false},
 
-		"typed text":            {errorValue{Type: "invalid_request_error", Code: "item_create_invalid", EventID: "item_3"}, true, true},
-		"an answer asked for":   {errorValue{Type: "server_error", Code: "server_error", EventID: "create_3"}, true, true},
-		"no command of ours":    {errorValue{Type: "server_error", Code: "server_error"}, true, true},
-		"none, nothing awaited": {errorValue{Type: "invalid_request_error", Code: "invalid_value"}, false, true},
+		"typed text":                         {errorValue{Type: "invalid_request_error", Code: "item_create_invalid", EventID: "item_3"}, true, true},
+		"an answer asked for":                {errorValue{Type: "server_error", Code: "server_error", EventID: "create_3"}, true, true},
+		"no command of ours":                 {errorValue{Type: "server_error", Code: "server_error"}, true, true},
+		"none, without a waiting truncation": {errorValue{Type: "invalid_request_error", Code: "invalid_value"}, false, true},
 	} {
 		c1 := bareConn(t)
 		if c.truncates {

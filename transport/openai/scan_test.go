@@ -50,7 +50,7 @@ func TestScanFrame(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, v := scanFrame([]byte(tt.frame))
 			if v != tt.want {
-				t.Fatalf("scanFrame gives %d, want %d", v, tt.want)
+				t.Fatalf("scanFrame returned %d, want %d", v, tt.want)
 			}
 			if v == scanAudio && (string(s.item) != "item_1" || string(s.delta) != "AAEC") {
 				t.Errorf("item %q, delta %q", s.item, s.delta)
@@ -155,7 +155,7 @@ func FuzzLikeness(f *testing.F) {
 		}
 		again, v := scanFrame(second)
 		if v != scanAudio || string(again.delta) != string(delta) || string(again.item) != string(s.item) {
-			t.Fatalf("like, but the scanner says %d, item %q, delta %q", v, again.item, again.delta)
+			t.Fatalf("alike, but the scanner returned %d, item %q, delta %q", v, again.item, again.delta)
 		}
 	})
 }

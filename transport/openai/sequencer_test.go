@@ -112,7 +112,7 @@ func TestSequencer(t *testing.T) {
 		{"refused without an event id", []seqStep{
 			{asks(plain), "create_1"}, {refuses("", codeActiveResponse), ""}, {ends("vad"), "create_2"},
 		}},
-		{"refused for a response that is never seen: the next request tries", []seqStep{
+		{"refused for a response that is never seen: the next request is sent", []seqStep{
 			{asks(plain), "create_1"}, {refuses("create_1", codeActiveResponse), ""}, {asks(plain), "create_2"},
 		}},
 		{"refused permanently: the next one is sent", []seqStep{
@@ -125,11 +125,11 @@ func TestSequencer(t *testing.T) {
 			{begins("r1"), ""}, {asks(plain), ""}, {endsBySpeech("r1"), ""}, {begins("vad"), ""}, {ends("vad"), ""},
 		}},
 		{"withdrawn", []seqStep{{begins("r1"), ""}, {asks(plain), ""}, {withdraws, ""}, {ends("r1"), ""}}},
-		{"a late refusal of a response long over is not taken for ours", []seqStep{
+		{"a late refusal because of an old response does not count as ours", []seqStep{
 			{asks(plain), "create_1"}, {begins("r1"), ""}, {ends("r1"), ""}, {refuses("", codeActiveResponse), ""},
 			{asks(plain), "create_2"},
 		}},
-		{"nothing was active: the way is free", []seqStep{
+		{"no response was active: the next one is sent", []seqStep{
 			{asks(plain), "create_1"}, {refuses("create_1", codeActiveResponse), ""}, {refuses("cancel_1", codeCancelLate), "create_2"},
 		}},
 	}
@@ -148,7 +148,7 @@ func TestJoinedRequests(t *testing.T) {
 	s.ask(request{instructions: "Be kind.\nBe brief."}, now, 0)
 	got := s.done("r1", false, now)
 	if got == nil {
-		t.Fatal("nothing goes out")
+		t.Fatal("no request is sent")
 	}
 	if diff := cmp.Diff(request{true, "Be kind.\nBe brief."}, got.request, cmp.AllowUnexported(request{})); diff != "" {
 		t.Error(diff)
@@ -227,7 +227,7 @@ func TestNoRequestWaitsForever(t *testing.T) {
 			{begins("r1"), ""}, {asks(plain), ""}, {after(silencePatience), "create_1"},
 			{refuses("create_1", codeActiveResponse), ""}, {ends("r1"), "create_2"},
 		}},
-		{"it says for ever that one is active: tried again at each deadline", []seqStep{
+		{"the server always reports an active response: retried at each deadline", []seqStep{
 			{asks(plain), "create_1"}, {refuses("create_1", codeActiveResponse), ""}, {after(silencePatience), "create_2"},
 			{refuses("create_2", codeActiveResponse), ""}, {after(silencePatience), "create_3"}, {answers("r1", "create_3"), ""},
 		}},
@@ -240,7 +240,7 @@ func TestNoRequestWaitsForever(t *testing.T) {
 		{"an interruption drops the waiting one", []seqStep{
 			{asks(plain), "create_1"}, {asks(plain), ""}, {withdraws, ""}, {after(time.Minute), ""},
 		}},
-		{"answered late, and nothing has happened since: that is the answer", []seqStep{
+		{"answered late, without new input: that is the answer", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {answers("r1", "create_1"), ""}, {ends("r1"), ""},
 		}},
 		{"answered late, after it was asked again: one answer, and the repeat is dropped", []seqStep{
@@ -272,14 +272,14 @@ func TestNoRequestWaitsForever(t *testing.T) {
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {begins("r1"), ""},
 			{refuses("create_2", codeActiveResponse), ""}, {ends("r1"), ""},
 		}},
-		{"without labels: both are answered, one is heard", []seqStep{
+		{"without labels: both are answered, one is used", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {begins("r1"), ""}, {ends("r1"), ""},
 			{answersStale("r2", ""), ""}, {ends("r2"), ""},
 		}},
 		{"without labels: the answer to the user's next speech is the provider's own", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {begins("vad"), ""}, {ends("vad"), ""},
 		}},
-		{"refused after it was given up: it waits for the end of the active response", []seqStep{
+		{"refused after it was abandoned: it waits for the end of the active response", []seqStep{
 			{asks(plain), "create_1"}, {after(createPatience), ""}, {refuses("create_1", codeActiveResponse), ""}, {ends("r1"), "create_2"},
 		}},
 		{"... unless the conversation has continued", []seqStep{

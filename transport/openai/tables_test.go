@@ -40,7 +40,7 @@ func TestNewOptions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tr, err := New(tt.opts)
 			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
-				t.Fatalf("New gives %v, want %v", err, tt.want)
+				t.Fatalf("New returned %v, want %v", err, tt.want)
 			}
 			if err != nil {
 				if !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), secret) {
@@ -164,7 +164,7 @@ func TestPads(t *testing.T) {
 		p.add(10000+1000*i, 100)
 	}
 	if len(p.pads) != maxPads {
-		t.Errorf("%d pads are kept", len(p.pads))
+		t.Errorf("%d pads are stored", len(p.pads))
 	}
 	if got, want := p.caller(1_000_000), int64(1_000_000-2*700-2*maxPads*100); got != want {
 		t.Errorf("far later: %d, want %d", got, want)
@@ -178,23 +178,23 @@ func TestBounds(t *testing.T) {
 		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
 	}
 	if len(c.texts.by) != maxTexts || len(c.texts.order) != maxTexts {
-		t.Errorf("%d texts are kept", len(c.texts.by))
+		t.Errorf("%d texts are stored", len(c.texts.by))
 	}
 	last, _ := c.events.pending[len(c.events.pending)-1].(transport.Transcript)
 	if len(last.Text) != maxTextBytes {
-		t.Errorf("a text of %d bytes is kept", len(last.Text))
+		t.Errorf("a text of %d bytes is stored", len(last.Text))
 	}
 	for i := range 3 * maxSpoken {
 		c.newSpoken(strings.Repeat("i", i+1), "r")
 	}
 	if len(c.items.by) != maxSpoken || len(c.items.order) != maxSpoken {
-		t.Errorf("%d spoken items are kept", len(c.items.by))
+		t.Errorf("%d spoken items are stored", len(c.items.by))
 	}
 	for i := range 2 * maxCalls {
 		handler{c}.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
 	}
 	if len(c.seenCalls.seen.by) != maxCalls || len(c.calls.by) != maxCalls {
-		t.Errorf("%d and %d calls are kept", len(c.seenCalls.seen.by), len(c.calls.by))
+		t.Errorf("%d and %d calls are stored", len(c.seenCalls.seen.by), len(c.calls.by))
 	}
 	handler{c}.transcribe("i", transport.RoleUser, -1, "x", false)
 	handler{c}.transcribe("i", transport.RoleUser, maxParts, "x", true)
@@ -230,7 +230,7 @@ func TestRedactor(t *testing.T) {
 	inner := errors.New("dial " + secret)
 	err := r.Err(inner)
 	if strings.Contains(err.Error(), secret) || errors.Is(err, inner) {
-		t.Errorf("%v still leads to the key", err)
+		t.Errorf("%v still contains the key", err)
 	}
 	plain := errors.New("plain")
 	if r.Err(plain) != plain {

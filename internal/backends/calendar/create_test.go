@@ -26,12 +26,12 @@ func TestUnconfirmedEventIsLookedUp(t *testing.T) {
 		unsure bool
 		words  string
 	}{
-		"not sent":             {func(f *calendartest.Fake) { f.CreateErr = calendar.Errorf(calendar.Transient, nil, "Refused.") }, false, calendar.Transient, false, "Refused."},
-		"lost, and there":      {func(f *calendartest.Fake) { f.CreateErr, f.Landed = lost(), true }, true, "", false, ""},
-		"lost, and not there":  {func(f *calendartest.Fake) { f.CreateErr = lost() }, false, calendar.Transient, false, "is not in the calendar"},
-		"hangs, and there":     {func(f *calendartest.Fake) { f.Hang, f.Landed = map[string]bool{"create": true}, true }, true, "", false, ""},
-		"hangs, and not there": {func(f *calendartest.Fake) { f.Hang = map[string]bool{"create": true} }, false, calendar.Transient, false, "is not in the calendar"},
-		"hangs for ever":       {func(f *calendartest.Fake) { f.Hang = map[string]bool{"create": true, "find": true} }, false, calendar.Transient, true, draft.Key},
+		"not sent":            {func(f *calendartest.Fake) { f.CreateErr = calendar.Errorf(calendar.Transient, nil, "Refused.") }, false, calendar.Transient, false, "Refused."},
+		"lost, and there":     {func(f *calendartest.Fake) { f.CreateErr, f.Landed = lost(), true }, true, "", false, ""},
+		"lost, and not made":  {func(f *calendartest.Fake) { f.CreateErr = lost() }, false, calendar.Transient, false, "is not in the calendar"},
+		"hangs, and there":    {func(f *calendartest.Fake) { f.Hang, f.Landed = map[string]bool{"create": true}, true }, true, "", false, ""},
+		"hangs, and not made": {func(f *calendartest.Fake) { f.Hang = map[string]bool{"create": true} }, false, calendar.Transient, false, "is not in the calendar"},
+		"hangs for ever":      {func(f *calendartest.Fake) { f.Hang = map[string]bool{"create": true, "find": true} }, false, calendar.Transient, true, draft.Key},
 		"lost, and away": {func(f *calendartest.Fake) {
 			f.CreateErr, f.FindErr = lost(), calendar.Errorf(calendar.Transient, nil, "Refused.")
 		}, false, calendar.Transient, true, draft.Key},
@@ -69,8 +69,8 @@ func TestUnconfirmedEventIsLookedUp(t *testing.T) {
 	}
 }
 
-// TestAWithdrawnCallStaysOne: a call cancelled by its caller is not reported as a timeout.
-func TestAWithdrawnCallStaysOne(t *testing.T) {
+// TestCancelledCreate: a call cancelled by its caller is not reported as a timeout.
+func TestCancelledCreate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}).Create(ctx, calendartest.Draft("Tea", 1)); !errors.Is(err, context.Canceled) || calendar.KindOf(err) != calendar.Transient {

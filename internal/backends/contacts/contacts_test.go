@@ -215,17 +215,17 @@ func TestFoundAgain(t *testing.T) {
 		c := x.Extract(k.text, k.region)
 		for _, e := range c.Emails {
 			if again := x.Extract(e.Address, ""); len(again.Emails) != 1 || again.Emails[0].Address != e.Address {
-				t.Errorf("%s: %s gives %+v", k.name, e.Address, again.Emails)
+				t.Errorf("%s: %s has %+v", k.name, e.Address, again.Emails)
 			}
 		}
 		for _, p := range c.Phones {
 			if again := x.Extract(p.E164, ""); len(again.Phones) != 1 || again.Phones[0].E164 != p.E164 || again.Phones[0].Region != p.Region {
-				t.Errorf("%s: %s gives %+v", k.name, p.E164, again.Phones)
+				t.Errorf("%s: %s has %+v", k.name, p.E164, again.Phones)
 			}
 		}
 		for _, u := range c.URLs {
 			if again := x.Extract(u.URL, ""); len(again.URLs) != 1 || again.URLs[0].URL != u.URL {
-				t.Errorf("%s: %s gives %+v", k.name, u.URL, again.URLs)
+				t.Errorf("%s: %s has %+v", k.name, u.URL, again.URLs)
 			}
 		}
 		twice := x.Extract(k.text+"\n\n\n"+k.text, k.region)

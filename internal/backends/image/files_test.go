@@ -240,7 +240,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a partial file: %v", err)
 	}
 	if _, err := f.Open(id); !errors.Is(err, ErrExpired) {
-		t.Errorf("it was forgotten too soon: %v", err)
+		t.Errorf("it was removed too soon: %v", err)
 	}
 	if err := f.sweep(time.Now().Add(rememberFor + time.Minute)); err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := f.Keep(t.Context(), []byte("one"), Info{}); err == nil {
-		t.Error("it was kept nowhere")
+		t.Error("it was stored without a folder")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

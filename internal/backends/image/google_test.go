@@ -140,15 +140,15 @@ func TestGoogleFailures(t *testing.T) {
 		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, Error{Kind: KindRefused, Reason: "SAFETY"}},
 		"image refused": {"", 200, `{"candidates":[{"finishReason":"IMAGE_SAFETY","finishMessage":"Unable to show it."}]}`,
 			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the text
-		"said no": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
+		"a refusal": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
 			Error{Kind: KindRefused, Reason: "I cannot draw that."}},
-		"nothing":         {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
-		"a thought":       {"", 200, `{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
-		"no JSON":         {"", 200, `<html>`, Error{Kind: KindTransient}},
-		"imagen filtered": {"imagen-4", 200, `{"predictions":[{"raiFilteredReason":"Violence."}]}`, Error{Kind: KindRefused, Reason: "Violence."}},
-		"imagen silent":   {"imagen-4", 200, `{}`, Error{Kind: KindRefused}},
-		"imagen nothing":  {"imagen-4", 200, `{"predictions":[{"mimeType":"image/png"}]}`, Error{Kind: KindAnswer}},
-		"imagen limit":    {"imagen-4", 429, problem("429", "Quota.", ""), Error{Kind: KindRateLimit, Status: 429, Reason: "Quota."}},
+		"nothing":          {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
+		"a thought":        {"", 200, `{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
+		"no JSON":          {"", 200, `<html>`, Error{Kind: KindTransient}},
+		"imagen filtered":  {"imagen-4", 200, `{"predictions":[{"raiFilteredReason":"Violence."}]}`, Error{Kind: KindRefused, Reason: "Violence."}},
+		"imagen silent":    {"imagen-4", 200, `{}`, Error{Kind: KindRefused}},
+		"imagen, no image": {"imagen-4", 200, `{"predictions":[{"mimeType":"image/png"}]}`, Error{Kind: KindAnswer}},
+		"imagen limit":     {"imagen-4", 429, problem("429", "Quota.", ""), Error{Kind: KindRateLimit, Status: 429, Reason: "Quota."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeGoogle(t, tc.status, tc.body)

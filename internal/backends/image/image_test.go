@@ -178,7 +178,7 @@ func TestStudio(t *testing.T) {
 				t.Error(diff)
 			}
 			if len(spoilt) != tc.spoilt || len(s.data) != len(made) {
-				t.Errorf("%d spoilt, %d kept", len(spoilt), len(s.data))
+				t.Errorf("%d invalid, %d stored", len(spoilt), len(s.data))
 			}
 			if tc.check == nil && err != nil || tc.check != nil && !tc.check(err) {
 				t.Errorf("the error is %v", err)

@@ -221,8 +221,8 @@ func TestNothingWasSent(t *testing.T) {
 	})
 }
 
-// TestTheAnswerIsLost: a request without a complete answer may have cost money.
-func TestTheAnswerIsLost(t *testing.T) {
+// TestLostAnswer: a request without a complete answer may have cost money.
+func TestLostAnswer(t *testing.T) {
 	for name, answer := range map[string]string{
 		"cut off in the header": "",
 		"cut off in the body":   "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"data\":[",

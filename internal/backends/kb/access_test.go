@@ -23,15 +23,15 @@ func TestGrants(t *testing.T) {
 		who   kb.Asker
 		want  []kb.Namespace
 	}{
-		"nothing is configured":                  {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
-		"empty lists mention nothing":            {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
+		"no configuration":                       {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
+		"empty lists are no restriction":         {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
 		"the user":                               {personal, kb.Asker{User: "ada", Vouched: true}, all},
 		"a user without a guarantor":             {personal, kb.Asker{User: "ada"}, open},
 		"another user":                           {personal, kb.Asker{User: "eve", Vouched: true}, open},
 		"a user is no agent and no scope":        {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
 		"the agent":                              {personal, kb.Asker{Agent: "concierge"}, all},
 		"the scope":                              {personal, kb.Asker{Scopes: []string{"other", "private"}}, all},
-		"nobody":                                 {personal, kb.Asker{}, open},
+		"none":                                   {personal, kb.Asker{}, open},
 		"no guarantor":                           {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{""}}}, kb.Asker{Vouched: true}, open},
 		"everyone":                               {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{kb.Everyone}}}, kb.Asker{}, all},
 		"a scope that is called *":               {personal, kb.Asker{User: "*", Vouched: true, Agent: "*", Scopes: []string{"*"}}, open},
@@ -46,7 +46,7 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	if _, err := kb.NewGrants(map[kb.Namespace]kb.Grant{"else": {}}); err == nil {
-		t.Error("a namespace that does not exist was taken")
+		t.Error("a namespace that does not exist was accepted")
 	}
 }
 

@@ -39,7 +39,7 @@ func conforms(t *testing.T, setup opener) {
 		{"endings of several languages", testEndings},
 		{"other wordings find more records", testAlternatives},
 		{"a limit is kept", testLimit},
-		{"an update takes the place of the old record", testUpdate},
+		{"an update replaces the old record", testUpdate},
 		{"deleted records are not found", testDelete},
 		{"held returns hashes and missing vectors", testHeld},
 		{"vectors find records without the words", testHybrid},
@@ -48,8 +48,8 @@ func conforms(t *testing.T, setup opener) {
 		{"a failing embedder leaves the words", testEmbedderFails},
 		{"a snippet shows the passage", testSnippet},
 		{"many at once", testConcurrent},
-		{"a search that is given up ends", testCancelled},
-		{"nothing works after close", testClosed},
+		{"a cancelled search ends", testCancelled},
+		{"all calls fail after close", testClosed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, setup) })
@@ -225,7 +225,7 @@ func testFilters(t *testing.T, setup opener) {
 		{"one tag", kb.Query{Tags: []string{"red"}}, []string{"doc:a", "doc:b", "person:c"}},
 		{"tags must all be there", kb.Query{Tags: []string{"red", "big"}}, []string{"doc:a", "person:c"}},
 		{"tags are compared without case", kb.Query{Tags: []string{" Red "}}, []string{"doc:a", "doc:b", "person:c"}},
-		{"a tag that nothing has", kb.Query{Tags: []string{"green"}}, []string{}},
+		{"an unused tag", kb.Query{Tags: []string{"green"}}, []string{}},
 		{"from, inclusive", kb.Query{From: day(3)}, []string{"link:d", "person:c"}},
 		{"just after", kb.Query{From: day(3).Add(time.Nanosecond)}, []string{"link:d"}},
 		{"to, inclusive", kb.Query{To: day(2)}, []string{"doc:a", "doc:b"}},
@@ -292,7 +292,7 @@ func testScores(t *testing.T, setup opener) {
 		x := filled(t, setup, embedder, records...)
 		results := search(t, x, kb.Query{Text: "ship with 3 masts in a harbour", Limit: 25})
 		if len(results.Hits) != 25 || results.Hybrid != (embedder != nil) || results.Degraded || results.Took <= 0 {
-			t.Errorf("%d hits, hybrid %v, degraded %v, took %v", len(results.Hits), results.Hybrid, results.Degraded, results.Took)
+			t.Errorf("%d hits, hybrid %v, degraded %v, after %v", len(results.Hits), results.Hybrid, results.Degraded, results.Took)
 		}
 		checkOrder(t, results.Hits, embedder != nil)
 		if embedder == nil && results.Hits[0].Score != 1 {
@@ -319,7 +319,7 @@ func checkOrder(t *testing.T, hits []kb.Hit, hybrid bool) {
 		}
 		before := hits[i-1]
 		if before.Score < h.Score || before.Score == h.Score && before.Record.ID > h.Record.ID {
-			t.Errorf("place %d: %s %v comes after %s %v", i, h.Record.ID, h.Score, before.Record.ID, before.Score)
+			t.Errorf("rank %d: %s %v is after %s %v", i, h.Record.ID, h.Score, before.Record.ID, before.Score)
 		}
 	}
 }
@@ -508,7 +508,7 @@ func testSameText(t *testing.T, setup opener) {
 	}
 	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "Steel.")}, WordsOnly: true})
 	if h := held(t, x)["doc:a"]; h.Complete {
-		t.Error("another text kept the vector of the old one")
+		t.Error("another text has the vector of the old one")
 	}
 }
 
@@ -525,7 +525,7 @@ func testEmbedderFails(t *testing.T, setup opener) {
 	embedder.Fail(nil)
 	apply(t, x, kb.Batch{Upsert: []kb.Record{a, b}})
 	if h := held(t, x); !h["doc:a"].Complete || !h["doc:b"].Complete {
-		t.Errorf("held %+v after the embedder is back", h)
+		t.Errorf("held %+v after the embedder works again", h)
 	}
 	embedder.Fail(errEmbedder)
 	for range 2 {
@@ -574,7 +574,7 @@ func testConcurrent(t *testing.T, setup opener) {
 	}
 	wg.Wait()
 	if n := len(held(t, x)); n != 41 {
-		t.Errorf("%d records are held, of 41", n)
+		t.Errorf("%d of 41 records are stored", n)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestRecordsAreEmbeddedOnce(t *testing.T) {
 	c = openCache(t, other, o)
 	embedded(t, c, "a")
 	if other.Embedded() != 1 {
-		t.Error("another model was given the vectors of this one")
+		t.Error("another model got the vectors of this one")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestTooLargeCacheFile(t *testing.T) {
 	e := &fakeEmbedder{}
 	embedded(t, openCache(t, e, o), "a")
 	if e.Embedded() != 1 {
-		t.Error("the file was kept")
+		t.Error("the file was not replaced")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestCacheWithoutAFileAndAfterClose(t *testing.T) {
 	}
 	embedded(t, c, "a")
 	if _, err := kb.NewEmbeddingCache(&fakeEmbedder{}, kb.EmbeddingCacheOptions{Path: t.TempDir()}); err == nil {
-		t.Error("a folder was taken for a file")
+		t.Error("a folder was accepted as a file")
 	}
 }
 

@@ -182,7 +182,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 }
 
-func TestAContextEndsIt(t *testing.T) {
+func TestContext(t *testing.T) {
 	e := newEndpoint(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -42,7 +42,7 @@ func TestFailuresAreLoggedAndCounted(t *testing.T) {
 			t.Errorf("%d lines in ninety seconds:\n%s", n, &log)
 		}
 		if !strings.Contains(log.String(), "no such host") || !strings.Contains(log.String(), "failures=61") {
-			t.Errorf("the log says\n%s", &log)
+			t.Errorf("the log is\n%s", &log)
 		}
 		if g.count.Load() != 90 {
 			t.Errorf("%d failures", g.count.Load())

@@ -137,11 +137,11 @@ func TestCollectionIsMadeOnce(t *testing.T) {
 	failing := &fakeEmbedder{}
 	failing.Fail(errEmbedder)
 	if _, err := with(func(o *qdrant.Options) { o.Collection, o.Embedder = "new", failing }); !errors.Is(err, errEmbedder) {
-		t.Errorf("an embedder that cannot say how long its vectors are: %v", err)
+		t.Errorf("an embedder without a vector length: %v", err)
 	}
 	for _, url := range []string{"", "localhost:6333", "ftp://host", "http://"} {
 		if _, err := with(func(o *qdrant.Options) { o.URL = url }); err == nil {
-			t.Errorf("the URL %q was taken", url)
+			t.Errorf("the URL %q was accepted", url)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestManyRecordsAreSentInParts(t *testing.T) {
 	}
 	held, err := x.Held(t.Context())
 	if err != nil || len(held) != len(records) {
-		t.Fatalf("%d of %d are held, %v", len(held), len(records), err)
+		t.Fatalf("%d of %d are stored, %v", len(held), len(records), err)
 	}
 	for _, r := range records {
 		if held[r.ID].Hash != r.Hash() {
@@ -213,7 +213,7 @@ func TestManyRecordsAreSentInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if held, err = x.Held(t.Context()); err != nil || len(held) != 1 {
-		t.Errorf("%d are held after all but one were deleted, %v", len(held), err)
+		t.Errorf("%d are stored after all but one were deleted, %v", len(held), err)
 	}
 }
 

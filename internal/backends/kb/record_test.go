@@ -31,7 +31,7 @@ func TestCheckReturnsAllProblems(t *testing.T) {
 	}
 	for _, part := range []string{"robot:X", "namespace", "title is missing", "UTF-8", "url must be", "last_updated", "metadata is not JSON"} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q does not say %q", err, part)
+			t.Errorf("%q lacks %q", err, part)
 		}
 	}
 }

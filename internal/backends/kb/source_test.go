@@ -125,7 +125,7 @@ func (f *folder) until(titles ...string) kb.SourceChange {
 				return c
 			}
 		case <-limit.C:
-			f.t.Fatalf("the index holds %v, not %v; the log says\n%s", f.titles(), titles, f.log)
+			f.t.Fatalf("the index has %v, want %v; the log is\n%s", f.titles(), titles, f.log)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestBadFileRemovesNothing(t *testing.T) {
 		c = f.until("A1", "C1", "D1")
 	}
 	if !strings.Contains(f.log.String(), "b.md:1: the file does not begin") {
-		t.Errorf("the log says\n%s", f.log)
+		t.Errorf("the log is\n%s", f.log)
 	}
 	f.write("a.md", markdown("doc:a", "A2"))
 	f.write("c.jsonl", `{"id":"doc:d","title":"D1"}`)
@@ -309,7 +309,7 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{}); !errors.Is(err, kb.ErrClosed) {
-		t.Errorf("an index that takes nothing: %v", err)
+		t.Errorf("an index that refuses all records: %v", err)
 	}
 }
 
@@ -447,10 +447,10 @@ func TestAFailingIndexIsTriedAgain(t *testing.T) {
 		}
 	}
 	if held, _ := m.Held(t.Context()); len(held) != 2 {
-		t.Errorf("%v is held", held)
+		t.Errorf("the index has %v", held)
 	}
 	if !strings.Contains(f.log.String(), "no such host") {
-		t.Errorf("the log says\n%s", f.log)
+		t.Errorf("the log is\n%s", f.log)
 	}
 }
 
@@ -484,6 +484,6 @@ func TestLinkedFile(t *testing.T) {
 	}
 	f.write("d.md", markdown("doc:d", "D1"))
 	if c := f.until("A1", "B1", "D1"); len(c.Problems) != 0 {
-		t.Errorf("a link to nothing: %v", c.Problems)
+		t.Errorf("a broken link: %v", c.Problems)
 	}
 }

@@ -82,14 +82,14 @@ func TestMarkdownProblemsNameTheirLine(t *testing.T) {
 		{"metadata twice", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: 1\n  a: 2\n---\n", `a.md:6: front matter: metadata has the key "a" twice`},
 		{"an alias", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: &x [1]\n  b: *x\n---\n", "a.md:5: front matter: anchors"},
 		{"deep", "---\nid: doc:a\ntitle: A\nmetadata: {a: " + strings.Repeat("[", 50) + strings.Repeat("]", 50) + "}\n---\n", "nested more than 40 deep"},
-		{"a record that is not whole", "---\nid: doc:a\nnamespace: x\n---\nText", "a.md:1: namespace \"x\" is not one of"},
+		{"an incomplete record", "---\nid: doc:a\nnamespace: x\n---\nText", "a.md:1: namespace \"x\" is not one of"},
 		{"a large front matter", "---\n" + strings.Repeat("x: y\n", maxFrontMatterBytes/5+10), "the front matter is longer"},
 		{"a large file", "---\nid: doc:a\ntitle: A\n---\n" + strings.Repeat("x", maxMarkdownBytes), "a.md: the file has"},
 	}
 	for _, test := range tests {
 		_, problems := parseMarkdown("a.md", []byte(test.data), modified)
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), test.want) {
-			t.Errorf("%s: %v does not say %q", test.name, problems, test.want)
+			t.Errorf("%s: %v lacks %q", test.name, problems, test.want)
 		}
 	}
 	_, problems := parseMarkdown("a.md", []byte("---\nid: x\nlast_updated: x\nauthor: x\n---\n"), modified)

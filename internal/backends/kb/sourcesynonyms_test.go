@@ -67,12 +67,12 @@ func TestSynonymsAreReadAgain(t *testing.T) {
 		t.Errorf("%+v", c.Problems)
 	}
 	if finds() != 1 {
-		t.Error("the synonyms went with their file")
+		t.Error("the synonyms were removed with their file")
 	}
 	if _, err := kb.OpenSynonyms(file); err == nil || !strings.Contains(err.Error(), "synonyms") {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 	if _, err := kb.OpenSynonyms(dir); err == nil {
-		t.Error("a folder was taken")
+		t.Error("a folder was accepted")
 	}
 }

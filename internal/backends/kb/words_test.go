@@ -108,9 +108,9 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// TestTheSameWordAgrees: a record's word is found by the same word in a query, in every language, with its accents and
+// TestSameWord: a record's word is found by the same word in a query, in every language, with its accents and
 // without.
-func TestTheSameWordAgrees(t *testing.T) {
+func TestSameWord(t *testing.T) {
 	a := &Ranker{dialects: load()}
 	for _, language := range append(Languages(), Unknown) {
 		r := (&Ranker{dialects: a.dialects, fixed: language}).NewReader()

@@ -180,7 +180,7 @@ func TestCacheIsBounded(t *testing.T) {
 		}
 	}
 	if _, ok := s.lookUp([32]byte{39}); !ok {
-		t.Error("the newest sentence is forgotten")
+		t.Error("the newest sentence was removed")
 	}
 	if _, ok := s.lookUp([32]byte{0}); ok {
 		t.Error("the oldest sentence is remembered")
@@ -228,7 +228,7 @@ func FuzzAnswer(f *testing.F) {
 		s := New(nil, Endpoint{BaseURL: "http://127.0.0.1", Format: format, Client: &http.Client{Transport: answering(body)}})
 		clip, err := s.Speak(t.Context(), "a")
 		if err == nil && (check(clip) != nil || len(clip.PCM)%2 != 0) {
-			t.Errorf("%d bytes of %d Hz were taken", len(clip.PCM), clip.Rate)
+			t.Errorf("%d bytes of %d Hz were accepted", len(clip.PCM), clip.Rate)
 		}
 	})
 }

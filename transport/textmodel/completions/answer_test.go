@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 			body: stream(text("and th"), chunk(`{}`, "length")),
 			want: textmodel.Reply{Text: "and th", Cut: true}, deltas: []string{"and th"},
 		},
-		"held back by the filter": {
+		"withheld by the filter": {
 			body: stream(chunk(`{}`, "content_filter")),
 			want: textmodel.Reply{Refused: true},
 		},
@@ -121,7 +121,7 @@ func TestAnswers(t *testing.T) {
 				call(`{"index":0,"id":"call_a","type":"function","function":{"arguments":"1}"}}`), chunk(`{}`, "tool_calls")),
 			want: textmodel.Reply{Calls: calls("call_a", "one", `{"a":1}`)},
 		},
-		"whole calls in one chunk, without an index": {
+		"complete calls in one chunk, without an index": {
 			body: stream(call(`{"id":"call_a","type":"function","function":{"name":"one","arguments":"{}"}}`, `{"id":"call_b","type":"function","function":{"name":"one","arguments":"{\"b\":2}"}}`), chunk(`{}`, "tool_calls")),
 			want: textmodel.Reply{Calls: calls("call_a", "one", `{}`, "call_b", "one", `{"b":2}`)},
 		},
@@ -129,7 +129,7 @@ func TestAnswers(t *testing.T) {
 			body: stream(call(`{"index":0,"function":{"name":"one","arguments":"{}"}}`), call(`{"index":1,"function":{"name":"two","arguments":"{}"}}`), chunk(`{}`, "tool_calls")),
 			want: textmodel.Reply{Calls: calls("call_0", "one", `{}`, "call_1", "two", `{}`)},
 		},
-		"whole calls with neither index nor id": {
+		"complete calls with neither index nor id": {
 			body: stream(call(`{"function":{"name":"one","arguments":"{}"}}`, `{"function":{"name":"one","arguments":"{\"b\":2}"}}`), chunk(`{}`, "stop")),
 			want: textmodel.Reply{Calls: calls("call_0", "one", `{}`, "call_1", "one", `{"b":2}`)},
 		},
@@ -141,19 +141,19 @@ func TestAnswers(t *testing.T) {
 			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one","arguments":"{\"a\":"}}`), chunk(`{}`, "length")),
 			want: textmodel.Reply{Cut: true, Calls: calls("call_a", "one", `{"a":`)},
 		},
-		"a whole JSON answer": {
+		"a complete JSON answer": {
 			body: whole(`{"role":"assistant","content":"Hello"}`, `"stop"`),
 			want: textmodel.Reply{Text: "Hello", Usage: textmodel.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
 		},
-		"a whole JSON answer with calls": {
+		"a complete JSON answer with calls": {
 			body: whole(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_a","type":"function","function":{"name":"one","arguments":"{}"}},{"id":"call_b","type":"function","function":{"name":"two","arguments":"{\"b\":2}"}}]}`, `"tool_calls"`),
 			want: textmodel.Reply{Usage: textmodel.Usage{Input: 3, Output: 1}, Calls: calls("call_a", "one", `{}`, "call_b", "two", `{"b":2}`)},
 		},
-		"a whole JSON answer without a finish_reason": {
+		"a complete JSON answer without a finish_reason": {
 			body: whole(`{"content":"Hello"}`, `null`),
 			want: textmodel.Reply{Text: "Hello", Usage: textmodel.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
 		},
-		"a whole message in an event": {
+		"a complete message in an event": {
 			body: stream(whole(`{"role":"assistant","content":"Hello"}`, `"stop"`)),
 			want: textmodel.Reply{Text: "Hello", Usage: textmodel.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
 		},
@@ -161,7 +161,7 @@ func TestAnswers(t *testing.T) {
 			body: stream(chunk(`{"content":[{"type":"text","text":"Hel"},{"type":"thinking","thinking":[]},{"type":"text","text":"lo"}]}`, ""), chunk(`{"content":{"type":"text","text":"!"}}`, ""), chunk(`{}`, "stop")),
 			want: textmodel.Reply{Text: "Hello!"}, deltas: []string{"Hello", "!"},
 		},
-		"a whole JSON answer in parts": {
+		"a complete JSON answer in parts": {
 			body: whole(`{"content":[{"type":"output_text","text":"Hello"}]}`, `"stop"`),
 			want: textmodel.Reply{Text: "Hello", Usage: textmodel.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
 		},
@@ -210,9 +210,9 @@ func TestAnswers(t *testing.T) {
 // usage that arrived counts.
 func TestEndOfAnAnswer(t *testing.T) {
 	for name, a := range map[string]response{
-		"it breaks":                 {body: lines(text("Hello"), chunk(`{}`, "stop")), cut: true},
-		"it stays open":             {body: lines(text("Hello"), chunk(`{}`, "stop")), hang: true},
-		"it stays open after usage": {body: lines(text("Hello"), chunk(`{}`, "stop"), usageChunk), hang: true},
+		"it breaks":                   {body: lines(text("Hello"), chunk(`{}`, "stop")), cut: true},
+		"it remains open":             {body: lines(text("Hello"), chunk(`{}`, "stop")), hang: true},
+		"it remains open after usage": {body: lines(text("Hello"), chunk(`{}`, "stop"), usageChunk), hang: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &provider{answers: []response{a}}
@@ -222,7 +222,7 @@ func TestEndOfAnAnswer(t *testing.T) {
 				t.Errorf("%s: %+v %v", name, reply, err)
 			}
 			if took := time.Since(began); took > linger {
-				t.Errorf("%s: the answer is kept back for %v", name, took)
+				t.Errorf("%s: the answer is delayed for %v", name, took)
 			}
 			<-time.After(linger) // of the bubble's clock: nothing is left
 		})

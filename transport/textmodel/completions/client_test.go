@@ -145,7 +145,7 @@ func TestRetries(t *testing.T) {
 	}{
 		"429":                               {answers: []response{failed(429, nil), {body: hello}}, asked: 2, least: 300 * time.Millisecond, most: time.Second},
 		"500, 503, and a broken connection": {answers: []response{failed(500, nil), failed(503, nil), {err: refused}, {body: hello}}, asked: 4, least: 2 * time.Second, most: 4 * time.Second},
-		"Retry-After is kept":               {answers: []response{failed(429, map[string]string{"Retry-After": "7"}), {body: hello}}, asked: 2, least: 7 * time.Second, most: 7 * time.Second},
+		"Retry-After is observed":           {answers: []response{failed(429, map[string]string{"Retry-After": "7"}), {body: hello}}, asked: 2, least: 7 * time.Second, most: 7 * time.Second},
 		"as long as allowed":                {answers: []response{failed(503, nil)}, asked: 4, least: 2 * time.Second, most: 4 * time.Second, kind: transport.KindServer},
 		"never":                             {answers: []response{failed(503, nil)}, retries: -1, asked: 1, kind: transport.KindServer},
 		"quota is not":                      {answers: []response{{status: 429, body: `{"error":{"message":"x","code":"insufficient_quota"}}`}}, asked: 1, kind: transport.KindQuota},
@@ -250,7 +250,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 			if !strings.Contains(err.Error(), tc.says) || strings.HasSuffix(err.Error(), ": ") {
-				t.Errorf("the error says %q", err)
+				t.Errorf("the error is %q", err)
 			}
 			for _, secret := range []string{secretKey, "provider.test", "my diagnosis"} {
 				if strings.Contains(err.Error(), secret) {

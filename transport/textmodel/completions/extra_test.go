@@ -64,7 +64,7 @@ func TestExtras(t *testing.T) {
 			stream(text("Ada."), chunk(`{"content":""`+signed("m")+`}`, "stop")),
 			`{"role":"assistant","content":"Ada."` + signed("m") + `}`,
 		},
-		"a whole message": {
+		"a complete message": {
 			whole(`{"role":"assistant","content":null,"reasoning_content":"Hm.","tool_calls":[`+made("call_a", signed("abc"))+`]}`, `"tool_calls"`),
 			`{"role":"assistant","reasoning_content":"Hm.","tool_calls":[` + made("call_a", signed("abc")) + `]}`,
 		},

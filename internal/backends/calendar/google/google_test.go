@@ -166,7 +166,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	if _, err := New(Options{Credentials: f.user(), BaseURL: "http://example.com"}); err == nil {
-		t.Error("a token goes out in the clear")
+		t.Error("a token was sent unencrypted")
 	}
 }
 
@@ -288,8 +288,8 @@ func TestDeletedBefore(t *testing.T) {
 	}
 }
 
-// TestTheAnswerIsLost: the event is made but the answer is lost; the second try finds it.
-func TestTheAnswerIsLost(t *testing.T) {
+// TestLostAnswer: the event is made but the answer is lost; the second try finds it.
+func TestLostAnswer(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t, nil)
 	lost := false

@@ -37,14 +37,14 @@ func TestFaultsOfCreating(t *testing.T) {
 		kind     calendar.Kind
 		unsure   bool
 	}{
-		"reset before it is done":      {put: abort, kind: calendar.Transient},
-		"reset after it is done":       {put: both(lose, abort), made: true},
+		"reset before it is made":      {put: abort, kind: calendar.Transient},
+		"reset after it is made":       {put: both(lose, abort), made: true},
 		"a proxy fails before":         {put: status(502), kind: calendar.Transient},
 		"a proxy fails after":          {put: both(lose, status(504)), made: true},
 		"a page in between":            {put: status(200), kind: calendar.Transient},
-		"done, and reported as failed": {put: both(lose, status(200)), made: true},
+		"made, and reported as failed": {put: both(lose, status(200)), made: true},
 		"reset, and away":              {put: abort, get: abort, kind: calendar.Transient, unsure: true},
-		"done, and away":               {put: both(lose, abort), get: status(503), kind: calendar.Transient, unsure: true},
+		"made, and unreachable":        {put: both(lose, abort), get: status(503), kind: calendar.Transient, unsure: true},
 		"reset, and not let in":        {put: abort, get: status(403), kind: calendar.Conflict, unsure: true},
 		"refused":                      {put: status(403), kind: calendar.Auth},
 		"another object only":          {put: status(507), kind: calendar.Permanent},
@@ -102,8 +102,8 @@ func TestNothingSent(t *testing.T) {
 	}
 }
 
-// TestTheTimeIsUp: after a timeout a sent event may exist, an unsent one does not.
-func TestTheTimeIsUp(t *testing.T) {
+// TestTimeout: after a timeout a sent event may exist, an unsent one does not.
+func TestTimeout(t *testing.T) {
 	asked, released := make(chan struct{}, 1), make(chan struct{}) // from the server to the test, and back; the test closes released
 	c := serve(t, func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-released })
 	defer close(released)

@@ -344,9 +344,9 @@ func (r *radicale) front(t *testing.T, meddle func(http.ResponseWriter, *http.Re
 	return srv
 }
 
-// TestTheAnswerIsLost: the server has made the event, but the answer is lost. The event is reported as uncertain, and the
+// TestLostAnswer: the server has made the event, but the answer is lost. The event is reported as uncertain, and the
 // second try finds it instead of making another.
-func TestTheAnswerIsLost(t *testing.T) {
+func TestLostAnswer(t *testing.T) {
 	r := startRadicale(t)
 	var lost atomic.Bool
 	srv := r.front(t, func(w http.ResponseWriter, request *http.Request, proxy http.Handler) {
@@ -441,8 +441,8 @@ func TestRadicaleFindsOnce(t *testing.T) {
 	}
 }
 
-// TestRadicaleHasSomethingElse: an object of another UID under the event's name.
-func TestRadicaleHasSomethingElse(t *testing.T) {
+// TestRadicaleConflict: an object of another UID under the event's name.
+func TestRadicaleConflict(t *testing.T) {
 	r := startRadicale(t)
 	user := r.newUser(t)
 	d := calendartest.Draft("Tea", 1)

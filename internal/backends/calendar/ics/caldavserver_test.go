@@ -119,8 +119,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: no invalid answer means free.
-func TestAnswersThatAreNone(t *testing.T) {
+// TestInvalidAnswers: no invalid answer means free.
+func TestInvalidAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string
@@ -185,7 +185,7 @@ func TestNotACalendarServer(t *testing.T) {
 		"a web server": {200, "<html></html>", calendar.Permanent},
 		"nothing":      {404, "", calendar.NotFound},
 		"no PROPFIND":  {405, "", calendar.Permanent},
-		"nobody": {207, `<multistatus xmlns="DAV:"><response><href>/</href><propstat><prop><current-user-principal/></prop><status>HTTP/1.1 200 OK</status></propstat></response></multistatus>`,
+		"no user": {207, `<multistatus xmlns="DAV:"><response><href>/</href><propstat><prop><current-user-principal/></prop><status>HTTP/1.1 200 OK</status></propstat></response></multistatus>`,
 			calendar.Auth},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

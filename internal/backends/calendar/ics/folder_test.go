@@ -43,9 +43,9 @@ func eventFile(uid, start string) string {
 	return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:" + uid + "\nDTSTART:" + start + "\nDURATION:PT1H\nEND:VEVENT\nEND:VCALENDAR\n"
 }
 
-// TestFilesOfOthers: every .ics file counts, a bad one is named, and other files, or links out of the folder, are
+// TestForeignFiles: every .ics file counts, a bad one is named, and other files, or links out of the folder, are
 // ignored.
-func TestFilesOfOthers(t *testing.T) {
+func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "team", "a.ics"), eventFile("a", "20300506T090000Z"))
 	put(t, filepath.Join(dir, "team", "B.ICS"), eventFile("b1", "20300506T100000Z")+eventFile("b2", "20300506T110000Z"))
@@ -77,8 +77,8 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// TestOneFileOfTheOwnersAlone: the event is a file that only its owner may read, and no partial file remains.
-func TestOneFileOfTheOwnersAlone(t *testing.T) {
+// TestEventFile: the event is a file that only its owner may read, and no partial file remains.
+func TestEventFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calendar")
 	d := calendartest.Draft("Tea", 1)
 	for range 3 {
@@ -96,8 +96,8 @@ func TestOneFileOfTheOwnersAlone(t *testing.T) {
 	}
 }
 
-// TestSomethingElseIsThere: a file with the event's name that is no event is a conflict, and remains unchanged.
-func TestSomethingElseIsThere(t *testing.T) {
+// TestConflictingFile: a file with the event's name that is no event is a conflict, and remains unchanged.
+func TestConflictingFile(t *testing.T) {
 	dir := t.TempDir()
 	d := calendartest.Draft("Tea", 1)
 	path := filepath.Join(dir, "primary", d.Key+".ics")
@@ -135,12 +135,12 @@ func TestFailures(t *testing.T) {
 	}
 	for _, name := range []string{"../up", "a/b", "..", ".", "/etc"} {
 		if _, err := NewFolder(FolderOptions{Dir: dir, Calendars: map[calendar.Name]string{calendar.Team: name}}); err == nil {
-			t.Errorf("%q is taken for a folder's name", name)
+			t.Errorf("%q counts as a folder's name", name)
 		}
 	}
 }
 
-func TestWithoutAFolderThereAreNoCalendars(t *testing.T) {
+func TestWithoutAFolder(t *testing.T) {
 	f := openFolder(t, FolderOptions{})
 	if _, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()}); calendar.KindOf(err) != calendar.NotFound {
 		t.Errorf("busy: %v", err)

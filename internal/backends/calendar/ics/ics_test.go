@@ -144,7 +144,7 @@ func TestTimes(t *testing.T) {
 		{"periods over the night in which the clocks change", berlin, []string{event("DTSTART;TZID=Europe/Berlin:20261001T090000", "DURATION:PT1H",
 			"RDATE;VALUE=PERIOD;TZID=Europe/Berlin:20261024T220000/20261025T060000", "RDATE;VALUE=PERIOD;TZID=Europe/Berlin:20261024T120000/P1D", "RDATE;VALUE=PERIOD;TZID=Europe/Berlin:20261024T180000/PT24H")},
 			"2026-10-25T00:00Z", "2026-10-31T00:00Z", []string{"2026-10-24T10:00Z 2026-10-25T11:00Z", "2026-10-24T16:00Z 2026-10-25T16:00Z", "2026-10-24T20:00Z 2026-10-25T05:00Z"}},
-		{"a period at a start of the rule says how long that one is", berlin, []string{event("DTSTART:20261005T090000Z", "DURATION:PT30M", "RRULE:FREQ=DAILY;COUNT=3", "RDATE;VALUE=PERIOD:20261006T090000Z/PT2H", "EXDATE:20261007T090000Z")},
+		{"a period at a start of the rule sets its length", berlin, []string{event("DTSTART:20261005T090000Z", "DURATION:PT30M", "RRULE:FREQ=DAILY;COUNT=3", "RDATE;VALUE=PERIOD:20261006T090000Z/PT2H", "EXDATE:20261007T090000Z")},
 			"2026-10-01T00:00Z", "2026-10-31T00:00Z", []string{"2026-10-05T09:00Z 2026-10-05T09:30Z", "2026-10-06T09:00Z 2026-10-06T11:00Z"}},
 		{"a long period reaches into the range", berlin, []string{event("DTSTART:20260901T090000Z", "DURATION:PT1H", "RDATE;VALUE=PERIOD:20261001T090000Z/P14D")},
 			"2026-10-10T00:00Z", "2026-10-11T00:00Z", []string{"2026-10-01T09:00Z 2026-10-15T09:00Z"}},
@@ -169,12 +169,12 @@ func TestTimes(t *testing.T) {
 			"2026-11-23T09:00Z", "2026-11-23T10:00Z", nil},
 		{"in the hour that does not exist", reader{}, []string{event("DTSTART;TZID=America/New_York:20260308T023000", "DURATION:PT1H")},
 			"2026-03-08T00:00Z", "2026-03-09T00:00Z", []string{"2026-03-08T07:30Z 2026-03-08T08:30Z"}},
-		{"in the hour that comes twice", reader{}, []string{event("DTSTART;TZID=America/New_York:20261101T013000", "DURATION:PT1H")},
+		{"in the repeated hour", reader{}, []string{event("DTSTART;TZID=America/New_York:20261101T013000", "DURATION:PT1H")},
 			"2026-11-01T00:00Z", "2026-11-02T00:00Z", []string{"2026-11-01T05:30Z 2026-11-01T06:30Z"}},
 		{"Outlook's zone, winter and summer", reader{}, []string{outlook,
 			event("DTSTART;TZID=Somewhere Standard Time:20260328T090000", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=2")},
 			"2026-03-01T00:00Z", "2026-04-01T00:00Z", []string{"2026-03-28T08:00Z 2026-03-28T09:00Z", "2026-03-29T07:00Z 2026-03-29T08:00Z"}},
-		{"Outlook's zone, in the gap and in the hour that comes twice", reader{}, []string{outlook,
+		{"Outlook's zone, in the gap and in the repeated hour", reader{}, []string{outlook,
 			event("DTSTART;TZID=Somewhere Standard Time:20260329T023000", "DURATION:PT1H", "RDATE;TZID=Somewhere Standard Time:20261025T023000")},
 			"2026-01-01T00:00Z", "2027-01-01T00:00Z", []string{"2026-03-29T01:30Z 2026-03-29T02:30Z", "2026-10-25T00:30Z 2026-10-25T01:30Z"}},
 		{"a zone behind a prefix", reader{}, []string{event("DTSTART;TZID=/freeassociation.sourceforge.net/Europe/Berlin:20261123T090000", "DURATION:PT1H")},
@@ -269,7 +269,7 @@ func TestNotICalendar(t *testing.T) {
 	}
 }
 
-func TestTheContextEndsIt(t *testing.T) {
+func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := (reader{}).Busy(ctx, iCalendar(event("DTSTART:20261123T090000Z")), time.Unix(0, 0), time.Unix(1, 0)); !errors.Is(err, context.Canceled) {
@@ -385,9 +385,9 @@ func TestRulesAgainstDays(t *testing.T) {
 	}
 }
 
-// TestZonesShowTheWallTime: an event is at its wall time in its zone, except in a gap, where it is later by the length of
+// TestWallTimes: an event is at its wall time in its zone, except in a gap, where it is later by the length of
 // the gap. The same zone as a VTIMEZONE gives the same times.
-func TestZonesShowTheWallTime(t *testing.T) {
+func TestWallTimes(t *testing.T) {
 	own, err := decode(iCalendar(outlook), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -411,7 +411,7 @@ func TestZonesShowTheWallTime(t *testing.T) {
 				t.Fatalf("%s: %s comes twice, and this is not the first", name, wall)
 			}
 			if name == "Europe/Berlin" && !written.at(wall).Equal(at) {
-				t.Fatalf("the VTIMEZONE says %s for %s, the database %s", written.at(wall), wall, at)
+				t.Fatalf("the VTIMEZONE has %s for %s, the database %s", written.at(wall), wall, at)
 			}
 		}
 	}

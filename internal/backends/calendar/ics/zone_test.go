@@ -17,8 +17,8 @@ func standard(lines ...string) string {
 	return "BEGIN:STANDARD\n" + strings.Join(lines, "\n") + "\nEND:STANDARD"
 }
 
-// TestZonesOfTheirOwn: zones defined only by a VTIMEZONE, worked out by hand.
-func TestZonesOfTheirOwn(t *testing.T) {
+// TestDefinedZones: zones defined only by a VTIMEZONE, worked out by hand.
+func TestDefinedZones(t *testing.T) {
 	nine := "DTSTART;TZID=Own:%sT090000"
 	for name, tc := range map[string]struct {
 		zone, day, want string
@@ -45,8 +45,8 @@ func TestZonesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestZonesThatExplainNothing: an event in an undefined zone is reported as unread because of its zone.
-func TestZonesThatExplainNothing(t *testing.T) {
+// TestUndefinedZones: an event in an undefined zone is reported as unread because of its zone.
+func TestUndefinedZones(t *testing.T) {
 	const start, from, to = "DTSTART:19700101T000000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0100"
 	for name, zone := range map[string]string{
 		"no observance":           "X-NOTHING:here",

@@ -114,7 +114,7 @@ func TestManySmallAppliesStayFast(t *testing.T) {
 	}
 	got := find(t, x, kb.Query{Text: "novelty", Limit: 50})
 	if len(got) != 50 || len(held) <= 300+50 {
-		t.Errorf("%d hits, %d held", len(got), len(held))
+		t.Errorf("%d hits, %d stored", len(got), len(held))
 	}
 	for _, id := range []string{"doc:new45", "doc:new19"} { // the last versions are found, the old ones are not
 		found, _, err := x.Get(t.Context(), []string{id})
@@ -206,7 +206,7 @@ func TestFiltersMatchAScan(t *testing.T) {
 			}
 		}
 		if len(want) > 0 && len(got) == 0 {
-			t.Errorf("%+v finds nothing, of %d", q, len(want))
+			t.Errorf("%+v finds none of %d", q, len(want))
 		}
 	}
 }

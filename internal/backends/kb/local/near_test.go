@@ -187,7 +187,7 @@ func TestVocabularyForgets(t *testing.T) {
 	}
 	v.add(held, -1)
 	if n := counts(v); len(n) > 0 || v.held() != nil {
-		t.Errorf("%v in %v are left of nothing", n, v.held())
+		t.Errorf("%v in %v remain in an empty vocabulary", n, v.held())
 	}
 }
 
