@@ -164,7 +164,7 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 	var flooders []*Conn
 	taken := func() (all int64) {
 		for _, c := range flooders {
-			all += muchLater - c.purse.left
+			all += muchLater - c.allowance.left
 		}
 		return all
 	}
@@ -313,7 +313,7 @@ func TestAFloodThatReadsNothingEnds(t *testing.T) {
 
 // TestABudgetRefills: a side within its budget may continue for ever, and after a pause it may send a burst.
 func TestABudgetRefills(t *testing.T) {
-	p := newPurse(Budget{PerSecond: 100, Burst: 200})
+	p := newAllowance(Budget{PerSecond: 100, Burst: 200})
 	for second := range 1000 {
 		for range 100 {
 			if !p.pay(0) {
@@ -334,7 +334,7 @@ func TestABudgetRefills(t *testing.T) {
 	if n > 2*200/11+1 {
 		t.Errorf("%d large frames were accepted after a burst", n)
 	}
-	if free := newPurse(Budget{}); !free.pay(1 << 60) {
+	if free := newAllowance(Budget{}); !free.pay(1 << 60) {
 		t.Error("a missing budget was exceeded")
 	}
 }
