@@ -16,8 +16,8 @@ import (
 	"testing/fstest"
 )
 
-// toldIn names, for each type with values that reach a model, the fields with sentences.
-var toldIn = map[string][]string{
+// wordFields names, for each type with values that reach a model, the fields with sentences.
+var wordFields = map[string][]string{
 	"voicegw/registry.Error":              {"Message", "Suggestion"},
 	"voicegw/registry.ToolError":          {"Message", "Suggestion"},
 	"voicegw/registry/spec.Spec":          {"Description"},
@@ -28,8 +28,8 @@ var toldIn = map[string][]string{
 	"voicegw/internal/conversation.Entry": {"Text"},
 }
 
-// toldBy are functions with arguments that reach a model, by name.
-var toldBy = []string{"Errorf of voicegw/registry", "Invalid of voicegw/registry", "sendNotice", "noted", "Notice"}
+// wordFunctions are functions with arguments that reach a model, by name.
+var wordFunctions = []string{"Errorf of voicegw/registry", "Invalid of voicegw/registry", "sendNotice", "noted", "Notice"}
 
 // silent are the folders without texts for people: a sentence in them is for a model.
 var silent = []string{"orchestrator", "session/handoff"}
@@ -191,7 +191,7 @@ func (s *search) file(file *ast.File) {
 				}
 			}
 		case *ast.CallExpr:
-			if slices.Contains(toldBy, s.called(n)) {
+			if slices.Contains(wordFunctions, s.called(n)) {
 				for _, a := range n.Args {
 					s.words(a, nil)
 				}
@@ -214,7 +214,7 @@ func (s *search) literal(n *ast.CompositeLit, of ast.Expr) {
 	case *ast.MapType:
 		within = of.Value
 	}
-	fields := toldIn[s.typeName(of)]
+	fields := wordFields[s.typeName(of)]
 	for _, e := range n.Elts {
 		value, key := e, ""
 		if pair, ok := e.(*ast.KeyValueExpr); ok {
@@ -247,7 +247,7 @@ func (s *search) typeName(e ast.Expr) string {
 	return ""
 }
 
-// called is the function of a call in the form of toldBy.
+// called is the function of a call in the form of wordFunctions.
 func (s *search) called(c *ast.CallExpr) string {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
@@ -279,7 +279,7 @@ func (s *search) words(e ast.Expr, seen []string) {
 				}
 			}
 		case *ast.CallExpr: // its arguments are not part of its results, except for these
-			return s.called(n) == "Sprintf of fmt" || s.called(n) == "Join of strings" || slices.Contains(toldBy, s.called(n))
+			return s.called(n) == "Sprintf of fmt" || s.called(n) == "Join of strings" || slices.Contains(wordFunctions, s.called(n))
 		case *ast.SelectorExpr, *ast.FuncLit:
 			return false
 		case *ast.CompositeLit:

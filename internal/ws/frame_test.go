@@ -50,21 +50,21 @@ func TestKeysDiffer(t *testing.T) {
 	}
 }
 
-// told is the content of a stream of frames.
-type told struct {
+// decoded is the content of a stream of frames.
+type decoded struct {
 	typ websocket.MessageType
 	msg string
 }
 
 // listen returns the messages in a stream and the error that ended it.
-func listen(r io.Reader, client bool) (all []told, err error) {
+func listen(r io.Reader, client bool) (all []decoded, err error) {
 	c := over(&scripted{Reader: r, Writer: io.Discard}, client, Options{Limit: 1 << 16})
 	for {
 		typ, p, err := c.Read()
 		if err != nil {
 			return all, err
 		}
-		all = append(all, told{typ, string(p)})
+		all = append(all, decoded{typ, string(p)})
 	}
 }
 
