@@ -30,7 +30,7 @@ type voicePlayer struct {
 	at     time.Time
 	ran    map[string]calls.Run // running calls, by tool and arguments
 	asked  []calls.Ask
-	told   []protocol.ServerMessage
+	sent   []protocol.ServerMessage
 	begun  []string
 	permit calls.Permit // the latest
 	made   int          // number of the model's calls
@@ -94,9 +94,9 @@ func (p *voicePlayer) take(in Input) {
 		case calls.Permit:
 			p.permit = a
 		case calls.ToClient:
-			p.told = append(p.told, a.Message)
+			p.sent = append(p.sent, a.Message)
 		case ToolEnded:
-			p.told = append(p.told, a.Message())
+			p.sent = append(p.sent, a.Message())
 		case calls.Resolve:
 			outcome := calls.OutcomeDenied
 			if a.Approved {
@@ -108,7 +108,7 @@ func (p *voicePlayer) take(in Input) {
 }
 
 func (p *voicePlayer) flush() ([]protocol.ServerMessage, []string) {
-	told, begun := p.told, p.begun
-	p.told, p.begun = nil, nil
-	return told, begun
+	sent, begun := p.sent, p.begun
+	p.sent, p.begun = nil, nil
+	return sent, begun
 }
