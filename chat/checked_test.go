@@ -28,7 +28,7 @@ func rude(outcome checks.Outcome, say string) *checks.Rule {
 	return &checks.Rule{Name: "rude", Outcome: outcome, Say: say, Words: []string{"damn"}}
 }
 
-// streams answers in the pieces, and then waits to be stopped if the last one is empty.
+// streams answers in pieces, and waits to be stopped if the last piece is empty.
 func streams(pieces ...string) step {
 	return func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 		for _, p := range pieces {
@@ -42,7 +42,7 @@ func streams(pieces ...string) step {
 	}
 }
 
-// TestTextIsChecked: the client never gets refused words, and always an answer or an error.
+// TestTextIsChecked: the client never gets refused words, and always gets an answer or an error.
 func TestTextIsChecked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule  *checks.Rule
@@ -103,8 +103,8 @@ func TestTextIsChecked(t *testing.T) {
 	}
 }
 
-// TestClaimIsNotShown: the client gets no statement that no call explains, and one record of it. The model learns why. Once a
-// call has done it, the same words are shown.
+// TestClaimIsNotShown: the client gets no claim without a matching call, and one record of it. The model learns the
+// reason. After a matching call, the same words are shown.
 func TestClaimIsNotShown(t *testing.T) {
 	book := callsTools(nth(1), "book", `{"name":"a"}`)
 	untrue := func(o checks.Outcome, say string) *checks.Rule {
@@ -163,7 +163,8 @@ type remote func(ctx context.Context, t checks.Text) (bool, error)
 
 func (r remote) Check(ctx context.Context, t checks.Text) (bool, error) { return r(ctx, t) }
 
-// TestSlowCheckOfText: text waits for its verdict, at most for two requests in a row: two run at once, and the rest is joined.
+// TestSlowCheckOfText: text waits for its verdict, for at most two requests in a row: two run at once, and the rest
+// is joined.
 func TestSlowCheckOfText(t *testing.T) {
 	for name, tt := range map[string]struct {
 		check remote

@@ -26,9 +26,8 @@ func asks(history ...textmodel.Message) Request {
 	return req
 }
 
-// TestToolsOfTheClient: a batch with calls of both sides. The gateway's run first, the
-// client's end the turn, and in its next request the model finds both answers under its own
-// ids; the one budget counts them all.
+// TestToolsOfTheClient: in a batch with calls of both sides the gateway's run first, and the client's end the turn.
+// In the client's next request the model finds both answers under its own ids. One budget counts all calls.
 func TestToolsOfTheClient(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		user := textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}
@@ -50,7 +49,7 @@ func TestToolsOfTheClient(t *testing.T) {
 		if handed.Name != "open_page" || string(handed.Args) != `{"page":"ada"}` || len(handed.CallID) > 40 {
 			t.Errorf("%+v", handed)
 		}
-		// The client knows its own call alone.
+		// The client knows only its own call.
 		answer := []textmodel.Message{user, {Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: handed.CallID, Name: "open_page", Args: handed.Args}}}, {Role: textmodel.RoleTool, CallID: handed.CallID, Text: "It is open."}}
 		if told, err = f.respond(t.Context(), asks(answer...), says("There she is.")); err != nil {
 			t.Fatal(err)
@@ -89,8 +88,8 @@ func TestToolsOfTheClient(t *testing.T) {
 	})
 }
 
-// TestToolsOfTheClientAreBounded: calls over the budget are answered by the gateway, whatever
-// requests they are spread over, and arguments that are not an object are told to the model.
+// TestToolsOfTheClientAreBounded: the gateway answers calls over the budget, over any number of requests, and informs
+// the model of arguments that are not an object.
 func TestToolsOfTheClientAreBounded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		history := []textmodel.Message{{Role: textmodel.RoleUser, Text: "Go"}}
@@ -119,8 +118,8 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 	})
 }
 
-// TestNamesOfTheClientsTools: no tool of the client's has the name of one of the gateway's,
-// and no history tells of those.
+// TestNamesOfTheClientsTools: a client's tool cannot have the name of a gateway's tool, nor a client's history a call
+// of one.
 func TestNamesOfTheClientsTools(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		calls := func(name string) textmodel.Message {
@@ -137,7 +136,7 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
-		// What is not known any more stays as the client tells it.
+		// Unknown calls stay as the client has them.
 		told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "x"}, textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, textmodel.Message{Role: textmodel.RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
 		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.last().Messages) != 4 {
 			t.Errorf("%v %+v", err, f.last().Messages)
@@ -145,13 +144,13 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 	})
 }
 
-// TestHandOverIsAuditedOnce: calls that could not be handed over are audited when they are, by the
-// next try of the message, and not before.
+// TestHandOverIsAuditedOnce: calls that could not be passed to the client are audited when a later try of the message
+// passes them, and not before.
 func TestHandOverIsAuditedOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(n int) error {
 			if n == 1 {
-				return errors.New("the store is away")
+				return errors.New("the store is down")
 			}
 			return nil
 		}

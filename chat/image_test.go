@@ -9,8 +9,7 @@ import (
 	"voicegw/registry"
 )
 
-// TestImageIsShown: what a tool shows is told to the client of the turn, at once and
-// before the tool has ended.
+// TestImageIsShown: the client of the turn gets a tool's image at once, before the tool has ended.
 func TestImageIsShown(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Hour)

@@ -13,8 +13,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestInside: a client that looks inside is shown the arguments as they ran, the answer and the audit's
-// line of each call, right after its end; any other client is not, also where it follows the same answer.
+// TestInside: a client that inspects a turn gets the arguments as they ran, the answer and the audit's line of each
+// call, right after its end; other clients do not, even when they follow the same answer.
 func TestInside(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
@@ -34,10 +34,10 @@ func TestInside(t *testing.T) {
 		go ask(false, other)
 		told, less := <-looks, <-other
 		if got := told.types(); strings.Count(got, "tool.ended inspect.call") != 2 || strings.Count(got, "inspect.call") != 2 {
-			t.Errorf("told: %s", got)
+			t.Errorf("got: %s", got)
 		}
 		if got := less.types(); strings.Contains(got, "inspect") || !strings.Contains(got, "tool.ended") {
-			t.Errorf("who does not look is told: %s", got)
+			t.Errorf("a client that does not inspect gets: %s", got)
 		}
 		for _, m := range of[*protocol.InspectCall](told) {
 			var record audit.Record
@@ -52,10 +52,10 @@ func TestInside(t *testing.T) {
 				t.Errorf("shown: %+v, args %s, envelope %s", m, m.Args, m.Envelope)
 			}
 		}
-		// What is kept of the message does not have it.
+		// The stored answer does not have it.
 		again, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: true})
 		if err != nil || strings.Contains(again.types(), "inspect") || !strings.Contains(again.types(), "tool.ended") {
-			t.Errorf("sent again: %s, %v", again.types(), err)
+			t.Errorf("repeated: %s, %v", again.types(), err)
 		}
 	})
 }

@@ -25,7 +25,7 @@ func TestBusy(t *testing.T) {
 			if !errors.Is(err, ErrBusy) || len(second.msgs) != 0 {
 				t.Errorf("%v, %d messages", err, len(second.msgs))
 			}
-			// Another conversation is not concerned.
+			// Another conversation is free.
 			return says("Yes.")(ctx, p, delta)
 		})
 		if told.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
@@ -34,8 +34,8 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// TestLostLeaseLosesNothing: a turn whose lease ended while the store was away, so that another
-// one was answered beside it, is kept after that one and writes nothing over.
+// TestLostLeaseLosesNothing: a turn whose lease expired in an outage of the store, so that another turn ran at the
+// same time, is saved after that one and overwrites nothing.
 func TestLostLeaseLosesNothing(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -55,8 +55,8 @@ func TestLostLeaseLosesNothing(t *testing.T) {
 	})
 }
 
-// TestAnotherNodeHasTakenIt: a turn whose conversation another node has taken, because this one
-// seemed to be gone, writes nothing beside that node, and its client learns that it is not kept.
+// TestAnotherNodeHasTakenIt: a turn whose conversation was taken by another node, which considered this one dead,
+// writes nothing, and its client learns that the turn is not saved.
 func TestAnotherNodeHasTakenIt(t *testing.T) {
 	for name, other := range map[string]func(f *fixture){
 		"and answers in it": func(f *fixture) { f.kept.taken["conv"] = &lease{f.kept, "conv"} },
@@ -79,18 +79,17 @@ func TestAnotherNodeHasTakenIt(t *testing.T) {
 					return says("One.")(ctx, p, delta)
 				})
 				if told.done().Status != protocol.DoneFailed {
-					t.Errorf("the client is told %s", told.done().Status)
+					t.Errorf("the client gets %s", told.done().Status)
 				}
 				if e := f.conversation("conv").Entries; len(e) != 1 || e[0].Text != "by the other node" {
-					t.Errorf("kept is %+v", e)
+					t.Errorf("saved is %+v", e)
 				}
 			})
 		})
 	}
 }
 
-// TestLeavesWhileTextStreams: the model's request ends, what was read so far is kept as
-// interrupted, and nothing is left.
+// TestLeavesWhileTextStreams: the model's request ends, the text so far is saved as interrupted, and nothing is left.
 func TestLeavesWhileTextStreams(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -104,7 +103,7 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 		if err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if told.types() != "usage done" || told.done().Status != protocol.DoneFailed { // nobody reads it
+		if told.types() != "usage done" || told.done().Status != protocol.DoneFailed { // the client does not read it
 			t.Errorf("%s, %+v", told.types(), told.done())
 		}
 		c := f.conversation("conv")
@@ -112,14 +111,13 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 			t.Errorf("%+v", c.Entries)
 		}
 		if len(f.kept.taken) != 0 {
-			t.Error("the conversation is still taken")
+			t.Error("the lease is still held")
 		}
 	})
 }
 
-// TestLeavesWhileToolsRun: a tool that can be stopped is, one that writes finishes and
-// stands in the ledger as done, what has not begun does not begin, each is audited, and
-// Respond returns after the last.
+// TestLeavesWhileToolsRun: a cancellable tool is cancelled, a writing one finishes and is done in the ledger, a
+// waiting one does not begin. Each is audited, and Respond returns after the last.
 func TestLeavesWhileToolsRun(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -131,7 +129,7 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 			pass(3 * time.Second)
 			return registry.Result{Data: "done"}, ctx.Err()
 		}
-		stopped := make(chan struct{}) // closed when the client has left
+		stopped := make(chan struct{}) // closed when the client has disconnected
 		go func() {
 			defer close(stopped)
 			synctest.Wait()
@@ -165,7 +163,7 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 			t.Errorf("%+v", c.Entries)
 		}
 		if len(f.model.prompts) != 1 {
-			t.Error("the model was asked again for somebody who has left")
+			t.Error("the model was asked again without a client")
 		}
 	})
 }

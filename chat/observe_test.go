@@ -11,8 +11,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestTurnsAreObserved: whoever counts is told of each turn once, with how long it took until its first
-// piece of text and until its end.
+// TestTurnsAreObserved: the observer gets each turn once, with the time until its first piece of text and until its
+// end.
 func TestTurnsAreObserved(t *testing.T) {
 	var told []TurnOver
 	set := fixtureSetting{options: Options{Observe: func(e TurnOver) { told = append(told, e) }}}
@@ -32,7 +32,7 @@ func TestTurnsAreObserved(t *testing.T) {
 			{Status: protocol.DoneFailed, Code: protocol.CodeProviderUnavailable},
 		}
 		if len(told) != 2 || told[0] != want[0] || told[1] != want[1] {
-			t.Errorf("what was told is %+v and not %+v", told, want)
+			t.Errorf("got %+v, want %+v", told, want)
 		}
 	})
 }

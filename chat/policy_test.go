@@ -17,7 +17,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// nth names a call that the policy takes for unique.
+// nth names a call that the policy considers unique.
 func nth(i int) string { return fmt.Sprintf("call_unique_%04d", i) }
 
 // manyCalls are n calls of a tool with different arguments, in one answer.
@@ -29,8 +29,8 @@ func manyCalls(from, n int, tool string) step {
 	return callsTools(what...)
 }
 
-// TestSixthRetrieval: five retrievals are run in a turn, over however many rounds; the
-// sixth is refused, the model is told what to do and is asked with its tools off.
+// TestSixthRetrieval: five retrievals run in a turn, in any number of rounds; the sixth is refused with instructions,
+// and the model is asked with its tools off.
 func TestSixthRetrieval(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Find it", manyCalls(0, 3, "search"), manyCalls(3, 3, "get"), says("Here it is."))
@@ -51,19 +51,19 @@ func TestSixthRetrieval(t *testing.T) {
 		envs := answers(t, p)
 		sixth := envs[len(envs)-1]
 		if sixth.OK || sixth.Error.Type != registry.ErrorBudgetExceeded || sixth.Error.Suggestion == "" || !strings.Contains(string(sixth.Meta.Budget), `"retrieval":{"used":6,"limit":5}`) {
-			t.Errorf("the model was told %s", sixth.Encode())
+			t.Errorf("the model got %s", sixth.Encode())
 		}
 		if told.done().Status != protocol.DoneCompleted {
 			t.Errorf("%+v", told.done())
 		}
-		// The next turn has a budget of its own.
+		// The next turn has its own budget.
 		if again := f.say("And?", manyCalls(50, 5, "search"), says("There.")); slices.Contains(again.errorTypes(), "BUDGET_EXCEEDED") || f.last().ToolsOff {
 			t.Errorf("the next turn: %v", again.errorTypes())
 		}
 	})
 }
 
-// TestEleventhCall: ten calls of any kind are run in a turn, refused ones counted.
+// TestEleventhCall: ten calls of any kind run in a turn, including refused ones.
 func TestEleventhCall(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Do it", manyCalls(0, 9, "look"), callsTools(nth(20), "nothing", `{}`, nth(21), "look", `{"name":"eleven"}`), says("Done."))
@@ -81,8 +81,7 @@ func TestEleventhCall(t *testing.T) {
 	})
 }
 
-// TestTopK: top_k of retrieval is lowered to ten, told to the client and the audit; a
-// tool that does not retrieve keeps its own.
+// TestTopK: top_k of retrieval is lowered to ten, and the client and the audit are informed; other tools keep theirs.
 func TestTopK(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var saw []string
@@ -96,7 +95,7 @@ func TestTopK(t *testing.T) {
 		}
 		ended := of[*protocol.ToolEnded](told)
 		if string(ended[0].Clamped) != `{"top_k":{"requested":40,"applied":10}}` || ended[1].Clamped != nil {
-			t.Errorf("the client was told %s and %s", ended[0].Clamped, ended[1].Clamped)
+			t.Errorf("the client got %s and %s", ended[0].Clamped, ended[1].Clamped)
 		}
 		if r := f.audited()[0]; r.Clamped["top_k"].Applied != 10 {
 			t.Errorf("%+v", r)
@@ -104,7 +103,7 @@ func TestTopK(t *testing.T) {
 	})
 }
 
-// TestRetry: a failure that may pass is tried once more, if repeating cannot hurt.
+// TestRetry: a transient failure is retried once, if repeating is safe.
 func TestRetry(t *testing.T) {
 	transient := &registry.ToolError{Type: registry.ErrorTransient, Message: "not now", Retryable: true}
 	for name, tc := range map[string]struct {
@@ -136,8 +135,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestOrder: the calls of an answer are decided in the order given, run in parallel, four
-// at a time, and are told to the model in the order given, whichever ends first.
+// TestOrder: the calls of an answer are decided in order, run in parallel, four at a time, and answered to the model
+// in order, whichever ends first.
 func TestOrder(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		now, most := 0, 0
@@ -180,14 +179,14 @@ func TestOrder(t *testing.T) {
 				t.Errorf("answer %d is of %s", i, m.CallID)
 			}
 		}
-		// A call that outlasts its latency budget is told of.
+		// A call beyond its latency budget reports progress.
 		if n := len(of[*protocol.ToolProgress](told)); n < 5 {
 			t.Errorf("%d messages of progress", n)
 		}
 	})
 }
 
-// TestRefusedArguments: what a model writes wrong is told to it, and it may try again.
+// TestRefusedArguments: the model gets its errors, and may try again.
 func TestRefusedArguments(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Go", callsTools(nth(1), "look", `{"name":`, nth(2), "look", `[1]`, nth(3), "look", `{"nam":"x"}`, nth(4), "look", ``, nth(5), "spoken", `{}`, nth(6), "none", `{}`),
@@ -205,8 +204,7 @@ func TestRefusedArguments(t *testing.T) {
 	})
 }
 
-// TestOwnToken: a model's own token approves nothing: it is an argument that there is
-// not, and saying it is a new question at most.
+// TestOwnToken: a token from the model approves nothing: it is an unknown argument, and at most a new question.
 func TestOwnToken(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
@@ -222,8 +220,8 @@ func TestOwnToken(t *testing.T) {
 	})
 }
 
-// TestDuplicates: equal calls in flight together are one, each with its answer; the
-// same id again in a later answer is given the stored answer.
+// TestDuplicates: equal calls in progress are one, each with its answer; the same id in a later answer gets the
+// stored one.
 func TestDuplicates(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
@@ -250,8 +248,8 @@ func TestDuplicates(t *testing.T) {
 	})
 }
 
-// TestDeedOnce: a deed that was done in a turn before is not done again.
-func TestDeedOnce(t *testing.T) {
+// TestSideEffectOnce: a side effect of an earlier turn does not happen again.
+func TestSideEffectOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Book", callsTools(nth(1), "book", `{"name":"room"}`), says("Booked."))
 		told := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
@@ -261,8 +259,7 @@ func TestDeedOnce(t *testing.T) {
 	})
 }
 
-// TestIntents: what a tool asks of a voice session is refused in text and audited; a
-// message for the next turn is kept.
+// TestIntents: intents for a voice session are refused in text and audited; a message for the next turn is stored.
 func TestIntents(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
@@ -280,12 +277,12 @@ func TestIntents(t *testing.T) {
 		}
 		f.say("And?", says("Yes."))
 		if !strings.Contains(transcript(f.last()), "Ask about the weather.") {
-			t.Errorf("the model was told:\n%s", transcript(f.last()))
+			t.Errorf("the model got:\n%s", transcript(f.last()))
 		}
 	})
 }
 
-// TestAudit: each call is one record, whatever became of it, and says whose it is.
+// TestAudit: each call has one record, whatever its outcome, with its owner.
 func TestAudit(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {

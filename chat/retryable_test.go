@@ -7,8 +7,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestRetryableOfTroubles: what the client is told of a failure agrees with the table of all
-// codes.
+// TestRetryableOfTroubles: the client's error agrees with the table of all codes.
 func TestRetryableOfTroubles(t *testing.T) {
 	all := []protocol.Error{*noAnswer(), *refused()}
 	for _, k := range transport.Kinds() {
@@ -19,7 +18,7 @@ func TestRetryableOfTroubles(t *testing.T) {
 	for _, told := range all {
 		switch retry := protocol.RetryOf(told.Code); {
 		case retry == 0, retry == protocol.RetryLater && !told.Retryable, retry == protocol.RetryNever && told.Retryable:
-			t.Errorf("%s is retryable %t, and the table has %d", told.Code, told.Retryable, retry)
+			t.Errorf("%s is retryable %t, but the table has %d", told.Code, told.Retryable, retry)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestTurn: what a turn with a tool tells, in order, and what the model is given.
+// TestTurn: the messages of a turn with a tool, in order, and the prompts of the model.
 func TestTurn(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Who is Ada?",
@@ -61,7 +61,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
 		}
 		if strings.Contains(first.User, "ada") || len(first.User) != 24 {
-			t.Errorf("the provider was told of the user %q", first.User)
+			t.Errorf("the provider got the user %q", first.User)
 		}
 		want := "user: Who is Ada?\nassistant: One moment. <" + nth(1) + ` search {"name":"ada"}>` + "\ntool " + nth(1)
 		if diff := cmp.Diff(want, transcript(f.last())); diff != "" {
@@ -70,8 +70,7 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// TestEmptyAnswer: a model that says nothing is asked once more; then the turn fails, and
-// never is silent.
+// TestEmptyAnswer: a silent model is asked once more; then the turn fails, and is never silent.
 func TestEmptyAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Hello?", says(""), says("Hello."))
@@ -83,7 +82,7 @@ func TestEmptyAnswer(t *testing.T) {
 		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s: %+v", told.types(), errs)
 		}
-		// What failed in one conversation is told in no other: messages are not shared.
+		// A failure in one conversation does not affect another.
 		other, err := f.respond(t.Context(), Request{ConversationID: "other", Message: "And?"}, says(""), says(""))
 		if err != nil {
 			t.Fatal(err)
@@ -94,8 +93,7 @@ func TestEmptyAnswer(t *testing.T) {
 	})
 }
 
-// TestCallsAfterAnEmptyAnswer: a model that says nothing, is asked once more, and calls a tool
-// then gets its answer.
+// TestCallsAfterAnEmptyAnswer: a model that is silent, is asked once more, and then calls a tool gets the result.
 func TestCallsAfterAnEmptyAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
@@ -105,8 +103,7 @@ func TestCallsAfterAnEmptyAnswer(t *testing.T) {
 	})
 }
 
-// TestRefusal: a model that refuses in words is told in them; one without words is an
-// error, and is not asked again.
+// TestRefusal: a refusal in words is the answer; one without words is an error, and is not retried.
 func TestRefusal(t *testing.T) {
 	refuses := func(text string) step {
 		return func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
@@ -136,8 +133,8 @@ func TestLengthLimit(t *testing.T) {
 	})
 }
 
-// TestRounds: a model that only ever calls tools is asked so often, the last time with
-// its tools off, and the turn fails.
+// TestRounds: a model that only calls tools is asked a limited number of times, the last time with its tools off, and
+// the turn fails.
 func TestRounds(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var steps []step
@@ -157,8 +154,8 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestModelFails: each kind of failure is told in words for the user, without the
-// provider's; what was done before it stays in the conversation.
+// TestModelFails: each kind of failure has a text for the user, without the provider's; earlier actions stay in the
+// conversation.
 func TestModelFails(t *testing.T) {
 	for kind, want := range map[transport.Kind]protocol.Error{
 		transport.KindAuth:       {Code: protocol.CodeProviderAuth},
@@ -170,7 +167,7 @@ func TestModelFails(t *testing.T) {
 		transport.KindRateLimit:  {Code: protocol.CodeProviderBusy, Retryable: true},
 		transport.KindRetry:      {Code: protocol.CodeProviderUnavailable, Retryable: true},
 		transport.KindServer:     {Code: protocol.CodeProviderUnavailable, Retryable: true},
-		200:                      {Code: protocol.CodeProviderError},                        // a kind that has no words yet
+		200:                      {Code: protocol.CodeProviderError},                        // a kind without a text yet
 		0:                        {Code: protocol.CodeProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -196,15 +193,14 @@ func TestModelFails(t *testing.T) {
 					t.Errorf("%+v", c.Entries)
 				}
 				if !strings.Contains(f.log.String(), "inner secret") {
-					t.Error("the log does not say what happened")
+					t.Error("the log does not have the error")
 				}
 			})
 		})
 	}
 }
 
-// TestTurnTime: a turn that takes too long ends, the client is told why, and tools that
-// can be stopped are.
+// TestTurnTime: a turn that takes too long ends, the client gets the reason, and cancellable tools are cancelled.
 func TestTurnTime(t *testing.T) {
 	forever := func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 		<-ctx.Done()
@@ -233,15 +229,14 @@ func TestTurnTime(t *testing.T) {
 					t.Errorf("%s", told.types())
 				}
 				if len(f.conversation("conv").Entries) == 0 {
-					t.Error("the conversation was not kept")
+					t.Error("the conversation was not saved")
 				}
 			})
 		})
 	}
 }
 
-// TestVoiceInvitation: what start_voice_session offers is told to the client, and the
-// ticket to the client alone.
+// TestVoiceInvitation: the client gets the offer of start_voice_session, and it alone the ticket.
 func TestVoiceInvitation(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Minute)
@@ -265,7 +260,7 @@ func TestVoiceInvitation(t *testing.T) {
 	})
 }
 
-// TestTimeout: a tool that shuts the user out tells the client.
+// TestTimeout: the client learns that a tool has blocked the user.
 func TestTimeout(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		until := time.Now().Add(90 * time.Second)
@@ -280,7 +275,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestRequests: what no turn can be made of is refused before anything happens.
+// TestRequests: an invalid request is refused before anything happens.
 func TestRequests(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		yes := &Confirmation{Token: "cf_x", Approved: true}
@@ -303,15 +298,14 @@ func TestRequests(t *testing.T) {
 		if err := f.agent.Respond(t.Context(), Request{Message: "x"}, nil); !errors.Is(err, ErrMessage) {
 			t.Errorf("no user: %v", err)
 		}
-		// Ten characters are ten, whatever their bytes.
+		// The limit counts characters, not bytes.
 		if _, err := f.respond(t.Context(), Request{Message: "ääääääääää"}, says("Yes.")); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// TestStoreFails: a turn begins only if its conversation can be read; one that cannot be
-// kept says so.
+// TestStoreFails: a turn begins only if its conversation can be read; one that cannot be saved reports it.
 func TestStoreFails(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
@@ -326,13 +320,12 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if len(f.kept.taken) != 0 {
-			t.Error("the conversation is still taken")
+			t.Error("the lease is still held")
 		}
 	})
 }
 
-// TestVoiceEndsMeanwhile: a voice session that is handed back while a text turn runs is
-// in the conversation, and so is the turn.
+// TestVoiceEndsMeanwhile: a voice session handed back during a text turn is in the conversation, and so is the turn.
 func TestVoiceEndsMeanwhile(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Hello", says("Hi."))
@@ -347,7 +340,7 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 		if diff := cmp.Diff([]string{"Hello", "Hi.", "by voice", "And?", "Well."}, texts); diff != "" {
 			t.Error(diff)
 		}
-		// It changes all the time: given up, and said.
+		// The conversation keeps changing: the turn gives up and reports it.
 		f.kept.before = func(int) error { return store.ErrChanged }
 		if told := f.say("More", says("No.")); told.done().Status != protocol.DoneFailed || len(of[*protocol.Error](told)) != 1 {
 			t.Errorf("%s", told.types())
@@ -355,7 +348,7 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// TestOwnHistory: for a client that keeps the conversation nothing is loaded or kept.
+// TestOwnHistory: for a client that keeps the conversation nothing is loaded or saved.
 func TestOwnHistory(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told, err := f.respond(t.Context(), Request{Message: "And?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}}, says("Three."))
@@ -371,9 +364,8 @@ func TestOwnHistory(t *testing.T) {
 	})
 }
 
-// TestSettingsOfTheClient: what a client says of the answer comes to the model in each
-// request of the turn; a model that refuses one of them has refused the client's request,
-// and one that refuses something else the gateway's.
+// TestSettingsOfTheClient: the client's settings of the answer reach the model in each request of the turn; if the
+// model refuses one of them, the client's request is at fault, otherwise the gateway's.
 func TestSettingsOfTheClient(t *testing.T) {
 	hot := map[string]json.RawMessage{"temperature": json.RawMessage(`2`)}
 	for words, want := range map[[2]string]string{
@@ -399,12 +391,12 @@ func TestSettingsOfTheClient(t *testing.T) {
 	}
 }
 
-// TestTheTurnBeginsAtOnce: before the model is asked, and before an approved tool runs, the
-// client is told that the turn has begun, and in which conversation.
+// TestTheTurnBeginsAtOnce: before the model is asked, and before an approved tool runs, the client learns that the
+// turn has begun, and in which conversation.
 func TestTheTurnBeginsAtOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := &turnTold{t: t}
-		first := func() { // that of all that was told
+		first := func() { // the first message of all
 			if begun := of[*protocol.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != protocol.ServerMessage(begun[0]) {
 				t.Errorf("%s %+v", told.types(), begun)
 			}
