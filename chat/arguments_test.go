@@ -83,11 +83,11 @@ func TestAClientsToolGetsAnObject(t *testing.T) {
 	for _, args := range []string{`""`, `null`, `[]`, `7`, `{}{}`, `{"page":`} {
 		t.Run(args, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
+				sent, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if handed := of[*protocol.ToolCall](told); len(handed) != 0 {
+				if handed := of[*protocol.ToolCall](sent); len(handed) != 0 {
 					t.Errorf("the client gets %+v", handed[0])
 				}
 				if calls := callsOf(t, f.last()); len(calls) != 1 {

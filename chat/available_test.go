@@ -50,17 +50,17 @@ func TestAvailability(t *testing.T) {
 // informed.
 func TestApprovedAfterTheWindow(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Go", callsTools(nth(1), "timely", `{"name":"Bob"}`), says("Please approve it."))
-		asked := of[*protocol.ConfirmationRequest](told)
+		sent := f.say("Go", callsTools(nth(1), "timely", `{"name":"Bob"}`), says("Please approve it."))
+		asked := of[*protocol.ConfirmationRequest](sent)
 		if len(asked) != 1 {
-			t.Fatalf("got %s", told.types())
+			t.Fatalf("got %s", sent.types())
 		}
 		<-time.After(time.Minute)
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}, says("It is too late."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}, says("It is too late."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.errorTypes(); !slices.Equal(got, []string{string(registry.ErrorUnavailable)}) || len(f.ran()) != 0 {
+		if got := sent.errorTypes(); !slices.Equal(got, []string{string(registry.ErrorUnavailable)}) || len(f.ran()) != 0 {
 			t.Errorf("the call ended %v, and %v has run", got, f.ran())
 		}
 		if got := transcript(f.last()); !strings.Contains(got, "The user approved timely") || !strings.Contains(got, `"UNAVAILABLE"`) {

@@ -24,11 +24,11 @@ import (
 // proposed lets the model propose a payment and returns the question to the user.
 func (f *fixture) proposed() *protocol.ConfirmationRequest {
 	f.t.Helper()
-	told := f.say("Pay Bob", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
-	if got := told.types(); got != "tool.started confirmation.request tool.ended text.done usage done" {
+	sent := f.say("Pay Bob", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
+	if got := sent.types(); got != "tool.started confirmation.request tool.ended text.done usage done" {
 		f.t.Fatal(got)
 	}
-	return of[*protocol.ConfirmationRequest](told)[0]
+	return of[*protocol.ConfirmationRequest](sent)[0]
 }
 
 // TestApproved: an approved call runs once as it was shown, in its own turn, and the model is informed.
@@ -44,14 +44,14 @@ func TestApproved(t *testing.T) {
 		if len(f.ran()) != 0 {
 			t.Fatal("it ran before it was approved")
 		}
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "confirmation.ended tool.started tool.ended text.done usage done" {
+		if got := sent.types(); got != "confirmation.ended tool.started tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		if e := of[*protocol.ConfirmationEnded](told)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
+		if e := of[*protocol.ConfirmationEnded](sent)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
 			t.Errorf("%+v", e)
 		}
 		if diff := cmp.Diff([]string{"pay Bob"}, f.ran()); diff != "" {
@@ -90,14 +90,14 @@ func TestApprovedCallHasOneID(t *testing.T) {
 			c.Needs.Progress.Tell("half of it", 0.5)
 			return registry.Result{Data: "paid"}, c.Needs.Messenger.Send("payment.sent", "now")
 		}
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := of[*protocol.ToolStarted](told)[0].CallID
-		progress, messages, ended := of[*protocol.ToolProgress](told), of[*protocol.ToolMessage](told), of[*protocol.ToolEnded](told)
+		id := of[*protocol.ToolStarted](sent)[0].CallID
+		progress, messages, ended := of[*protocol.ToolProgress](sent), of[*protocol.ToolMessage](sent), of[*protocol.ToolEnded](sent)
 		if len(progress) != 1 || len(messages) != 1 || len(ended) != 1 || id == "" {
-			t.Fatalf("it got %s", told.types())
+			t.Fatalf("it got %s", sent.types())
 		}
 		if progress[0].CallID != id || messages[0].CallID != id || ended[0].CallID != id {
 			t.Errorf("started %s, progress %s, message %s, ended %s", id, progress[0].CallID, messages[0].CallID, ended[0].CallID)
@@ -137,11 +137,11 @@ func TestAnsweredAfterASwitch(t *testing.T) {
 func TestDenied(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "confirmation.ended text.done usage done" || of[*protocol.ConfirmationEnded](told)[0].Outcome != "denied" {
+		if got := sent.types(); got != "confirmation.ended text.done usage done" || of[*protocol.ConfirmationEnded](sent)[0].Outcome != "denied" {
 			t.Error(got)
 		}
 		if len(f.ran()) != 0 || !strings.Contains(transcript(f.last()), "The user declined pay") {
@@ -162,9 +162,9 @@ func TestNotAnswerable(t *testing.T) {
 		answer := func(req Request, token string) error {
 			t.Helper()
 			req.Confirmation = &Confirmation{Token: token, Approved: true}
-			told, err := f.respond(t.Context(), req)
-			if len(told.msgs) != 0 {
-				t.Errorf("it got %s", told.types())
+			sent, err := f.respond(t.Context(), req)
+			if len(sent.msgs) != 0 {
+				t.Errorf("it got %s", sent.types())
 			}
 			if errors.Is(err, ErrStore) {
 				return ErrStore // not the fault of the answer
@@ -198,9 +198,9 @@ func TestNotAnswerable(t *testing.T) {
 func TestNotAsked(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
-		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
-		if got := told.types(); got != "tool.started tool.ended text.done usage done" || told.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
-			t.Errorf("%s %v", got, told.errorTypes())
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
+		if got := sent.types(); got != "tool.started tool.ended text.done usage done" || sent.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
+			t.Errorf("%s %v", got, sent.errorTypes())
 		}
 	})
 }
@@ -215,11 +215,11 @@ func TestRefusedByCheck(t *testing.T) {
 			}
 			return nil
 		}
-		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"nobody"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
-		if got := told.types(); got != "tool.started tool.ended tool.started confirmation.request tool.ended text.done usage done" {
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"nobody"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		if got := sent.types(); got != "tool.started tool.ended tool.started confirmation.request tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		if diff := cmp.Diff([]string{"VALIDATION", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" || len(f.ran()) != 0 {
+		if diff := cmp.Diff([]string{"VALIDATION", "CONFIRMATION_REQUIRED"}, sent.errorTypes()); diff != "" || len(f.ran()) != 0 {
 			t.Errorf("%s, ran %v", diff, f.ran())
 		}
 	})
@@ -228,11 +228,11 @@ func TestRefusedByCheck(t *testing.T) {
 // TestOneQuestion: a model that calls twice asks once.
 func TestOneQuestion(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
-		if n := len(of[*protocol.ConfirmationRequest](told)); n != 1 || len(f.questions.All()) != 1 {
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		if n := len(of[*protocol.ConfirmationRequest](sent)); n != 1 || len(f.questions.All()) != 1 {
 			t.Errorf("%d questions", n)
 		}
-		if diff := cmp.Diff([]string{"CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" {
+		if diff := cmp.Diff([]string{"CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED"}, sent.errorTypes()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -279,8 +279,8 @@ func TestOneQuestionOverTurns(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				asked := f.proposed()
 				reference := f.questions.All()[0].Reference
-				told := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
-				if got := told.types(); got != "tool.started tool.ended text.done usage done" {
+				sent := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+				if got := sent.types(); got != "tool.started tool.ended text.done usage done" {
 					t.Fatal(got)
 				}
 				earlier := answers(t, f.last())

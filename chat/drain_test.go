@@ -15,7 +15,7 @@ import (
 
 // answering is a message in progress.
 type answering struct {
-	told *turnTold
+	sent *turnTold
 	err  error
 	over chan struct{} // closed at its end
 }
@@ -24,7 +24,7 @@ func (f *fixture) begin(req Request, steps ...step) *answering {
 	a := &answering{over: make(chan struct{})}
 	go func() {
 		defer close(a.over)
-		a.told, a.err = f.respond(f.t.Context(), req, steps...)
+		a.sent, a.err = f.respond(f.t.Context(), req, steps...)
 	}()
 	synctest.Wait()
 	return a
@@ -57,8 +57,8 @@ func TestDrainLetsAnswersEnd(t *testing.T) {
 			t.Errorf("the drain took %v", took)
 		}
 		<-first.over
-		if first.err != nil || first.told.done().Status != protocol.DoneCompleted {
-			t.Errorf("%v, %+v", first.err, first.told.done())
+		if first.err != nil || first.sent.done().Status != protocol.DoneCompleted {
+			t.Errorf("%v, %+v", first.err, first.sent.done())
 		}
 		if err := f.agent.Wait(ctx); err != nil || ctx.Err() != nil {
 			t.Error(err)
@@ -102,9 +102,9 @@ func TestDrainEndsSlowAnswers(t *testing.T) {
 				if first.err != nil {
 					t.Fatal(first.err)
 				}
-				failed := of[*protocol.Error](first.told)
-				if len(failed) != 1 || failed[0].Code != protocol.CodeDraining || !failed[0].Retryable || first.told.done().Status != protocol.DoneFailed {
-					t.Errorf("got %+v, %+v", failed, first.told.done())
+				failed := of[*protocol.Error](first.sent)
+				if len(failed) != 1 || failed[0].Code != protocol.CodeDraining || !failed[0].Retryable || first.sent.done().Status != protocol.DoneFailed {
+					t.Errorf("got %+v, %+v", failed, first.sent.done())
 				}
 				if e := f.conversation("conv").Entries; len(e) == 0 || e[0].Text != "First" || len(f.kept.taken) != 0 {
 					t.Errorf("saved is %+v, the leases are %v", e, f.kept.taken)
@@ -152,7 +152,7 @@ func TestDrainEndsWaits(t *testing.T) {
 		}
 		close(release)
 		<-there.over
-		if there.err != nil || there.told.done().Status != protocol.DoneCompleted {
+		if there.err != nil || there.sent.done().Status != protocol.DoneCompleted {
 			t.Errorf("%v", there.err)
 		}
 	})

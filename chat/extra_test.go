@@ -54,7 +54,7 @@ func TestExtrasGoBack(t *testing.T) {
 			t.Errorf("in its turn: %s", got)
 		}
 		g := newFixture(t, fixtureSetting{shares: f})
-		told := g.say("Go", signed(says("Done."), "second"))
+		sent := g.say("Go", signed(says("Done."), "second"))
 		if got := extras(g.last()); got != calls {
 			t.Errorf("repeated elsewhere: %s", got)
 		}
@@ -62,7 +62,7 @@ func TestExtrasGoBack(t *testing.T) {
 		if got := extras(g.last()); got != calls+` {"of":"second"}` {
 			t.Errorf("in the next turn: %s", got)
 		}
-		for _, s := range []string{told.lines(), f.log.String(), g.log.String()} {
+		for _, s := range []string{sent.lines(), f.log.String(), g.log.String()} {
 			if strings.Contains(s, `first`) || strings.Contains(s, `second`) {
 				t.Errorf("leaked: %s", s)
 			}
@@ -83,8 +83,8 @@ func TestLargeExtrasAreNotKept(t *testing.T) {
 		if got := extras(f.last()); len(got) < maxKeptExtra {
 			t.Errorf("in its turn: %d bytes", len(got))
 		}
-		told := f.say("And?", says("Nothing."))
-		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || told.done().Status != protocol.DoneCompleted {
+		sent := f.say("And?", says("Nothing."))
+		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || sent.done().Status != protocol.DoneCompleted {
 			t.Errorf("%s: %s", got, transcript(f.last()))
 		}
 		if raw, _ := json.Marshal(f.conversation("conv")); len(raw) > maxKeptExtra {

@@ -445,22 +445,22 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	case "none":
 		req.ConversationID = ""
 	}
-	told := &turnTold{t: f.t}
-	err := f.agent.Respond(ctx, req, told.emit)
+	sent := &turnTold{t: f.t}
+	err := f.agent.Respond(ctx, req, sent.emit)
 	if err != nil {
 		testutil.Check(testutil.Errors, []byte(err.Error()))
 	}
-	return told, err
+	return sent, err
 }
 
 // say is respond with a message, in a turn that begins.
 func (f *fixture) say(message string, steps ...step) *turnTold {
 	f.t.Helper()
-	told, err := f.respond(f.t.Context(), Request{Message: message}, steps...)
+	sent, err := f.respond(f.t.Context(), Request{Message: message}, steps...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return told
+	return sent
 }
 
 // bubble runs a test in a synctest bubble with its own fixture.
@@ -531,11 +531,11 @@ func (h *turnTold) errorTypes() []string {
 			out = append(out, "ok")
 			continue
 		}
-		var told struct{ Type string }
-		if err := json.Unmarshal(e.Error, &told); err != nil {
+		var sent struct{ Type string }
+		if err := json.Unmarshal(e.Error, &sent); err != nil {
 			h.t.Fatal(err)
 		}
-		out = append(out, told.Type)
+		out = append(out, sent.Type)
 	}
 	return out
 }

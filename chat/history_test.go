@@ -108,8 +108,8 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestWhoseConversation(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Secret", says("Yes."))
-		told, err := f.respond(t.Context(), Request{User: user.Must("eve"), Message: "What did I say?"})
-		if !errors.Is(err, ErrUnknown) || len(told.msgs) != 0 {
+		sent, err := f.respond(t.Context(), Request{User: user.Must("eve"), Message: "What did I say?"})
+		if !errors.Is(err, ErrUnknown) || len(sent.msgs) != 0 {
 			t.Errorf("%v", err)
 		}
 		if len(f.kept.taken) != 0 {
@@ -117,12 +117,12 @@ func TestWhoseConversation(t *testing.T) {
 		}
 		// A conversation without a name gets one.
 		began := time.Now()
-		told = &turnTold{t: t}
+		sent = &turnTold{t: t}
 		f.model.steps = []step{says("Hi.")}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("eve"), Message: "Hello"}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("eve"), Message: "Hello"}, sent.emit); err != nil {
 			t.Fatal(err)
 		}
-		id := told.done().ConversationID
+		id := sent.done().ConversationID
 		if c := f.conversation(id); c.User != "eve" || c.Turns != 1 || c.Agent != "default" || c.CreatedAt.Before(began) || !strings.HasPrefix(id, "conv-") || len(id) < 20 {
 			t.Errorf("%+v", c)
 		}

@@ -23,23 +23,23 @@ func TestInside(t *testing.T) {
 		}
 		looks, other := make(chan *turnTold, 1), make(chan *turnTold, 1)
 		ask := func(inside bool, out chan<- *turnTold, steps ...step) {
-			told, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: inside}, steps...)
+			sent, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: inside}, steps...)
 			if err != nil {
 				t.Error(err)
 			}
-			out <- told
+			out <- sent
 		}
 		go ask(true, looks, callsTools("1", "search", `{"name":"fonts"}`, "2", "search", `{"name":`), says("Here."))
 		synctest.Wait()
 		go ask(false, other)
-		told, less := <-looks, <-other
-		if got := told.types(); strings.Count(got, "tool.ended inspect.call") != 2 || strings.Count(got, "inspect.call") != 2 {
+		sent, less := <-looks, <-other
+		if got := sent.types(); strings.Count(got, "tool.ended inspect.call") != 2 || strings.Count(got, "inspect.call") != 2 {
 			t.Errorf("got: %s", got)
 		}
 		if got := less.types(); strings.Contains(got, "inspect") || !strings.Contains(got, "tool.ended") {
 			t.Errorf("a client that does not inspect gets: %s", got)
 		}
-		for _, m := range of[*protocol.InspectCall](told) {
+		for _, m := range of[*protocol.InspectCall](sent) {
 			var record audit.Record
 			if err := json.Unmarshal(m.Record, &record); err != nil || record.Args != nil || record.ToolID != "search" || record.CallID != m.CallID || record.ConversationID != "conv" || record.UserID != "ada" || record.SessionID != "chat-conv" {
 				t.Errorf("the record is %s, %v", m.Record, err)

@@ -15,11 +15,11 @@ import (
 
 // endedJobs are jobs whose end is not reported yet.
 type endedJobs struct {
-	mu   sync.Mutex // guards the following fields
-	owed []store.Job
-	told map[string]int
-	fail error // of Told
-	away error // of OwedTo
+	mu       sync.Mutex // guards the following fields
+	owed     []store.Job
+	reported map[string]int
+	fail     error // of Told
+	away     error // of OwedTo
 }
 
 func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job, error) {
@@ -27,7 +27,7 @@ func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job,
 	defer e.mu.Unlock()
 	var in []store.Job
 	for _, j := range e.owed {
-		if j.Conversation == conversation && (e.told[j.ID] == 0 || e.fail != nil) {
+		if j.Conversation == conversation && (e.reported[j.ID] == 0 || e.fail != nil) {
 			in = append(in, j)
 		}
 	}
@@ -37,8 +37,8 @@ func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job,
 func (e *endedJobs) Told(_ context.Context, id string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.told[id]++
-	return e.told[id] == 1, e.fail
+	e.reported[id]++
+	return e.reported[id] == 1, e.fail
 }
 
 // TestJobIsReportedOnce: the end of a job is reported to the model before the user's next message, once, even if the
@@ -47,7 +47,7 @@ func TestJobIsReportedOnce(t *testing.T) {
 	job := func(id, who, talk string) store.Job {
 		return store.Job{ID: id, Name: "Report", Tool: "report_make", User: who, Conversation: talk, State: store.JobDone, Result: json.RawMessage(`{"ok":true,"data":"R-1"}`)}
 	}
-	ended := &endedJobs{told: map[string]int{}, fail: errors.New("the store is down"), away: errors.New("the store is down"), owed: []store.Job{
+	ended := &endedJobs{reported: map[string]int{}, fail: errors.New("the store is down"), away: errors.New("the store is down"), owed: []store.Job{
 		job("job-0123456789abcdef", "ada", "c-1"), job("job-of-eve", "eve", "c-1"), job("job-elsewhere", "ada", "c-2"),
 	}}
 	bubble(t, fixtureSetting{options: Options{Jobs: ended}}, func(t *testing.T, f *fixture) {
@@ -67,12 +67,12 @@ func TestJobIsReportedOnce(t *testing.T) {
 		}
 		// The report could not be recorded; it is recorded now.
 		ended.fail = nil
-		ended.told = map[string]int{}
-		if got := say("Three", nil); strings.Count(got, notice) != 1 || ended.told["job-0123456789abcdef"] != 1 || len(ended.told) != 1 {
-			t.Errorf("recorded %v, and the turn after that: %s", ended.told, got)
+		ended.reported = map[string]int{}
+		if got := say("Three", nil); strings.Count(got, notice) != 1 || ended.reported["job-0123456789abcdef"] != 1 || len(ended.reported) != 1 {
+			t.Errorf("recorded %v, and the turn after that: %s", ended.reported, got)
 		}
-		ended.told = map[string]int{}
-		if got := say("Four", []textmodel.Message{{Role: textmodel.RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.told) != 0 {
+		ended.reported = map[string]int{}
+		if got := say("Four", []textmodel.Message{{Role: textmodel.RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.reported) != 0 {
 			t.Errorf("a conversation that its client keeps got it: %s", got)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 // TestBusy: a conversation answers one message at a time, and is free afterwards.
 func TestBusy(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+		sent := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			second, err := f.respond(t.Context(), Request{Message: "Second"})
 			if !errors.Is(err, ErrBusy) || len(second.msgs) != 0 {
 				t.Errorf("%v, %d messages", err, len(second.msgs))
@@ -28,7 +28,7 @@ func TestBusy(t *testing.T) {
 			// Another conversation is free.
 			return says("Yes.")(ctx, p, delta)
 		})
-		if told.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
+		if sent.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
 			t.Error("the turns are not counted")
 		}
 	})
@@ -71,15 +71,15 @@ func TestAnotherNodeHasTakenIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+				sent := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					f.kept.append(t, "conv", conversation.Entry{Text: "by the other node"})
 					f.kept.mu.Lock()
 					defer f.kept.mu.Unlock()
 					other(f)
 					return says("One.")(ctx, p, delta)
 				})
-				if told.done().Status != protocol.DoneFailed {
-					t.Errorf("the client gets %s", told.done().Status)
+				if sent.done().Status != protocol.DoneFailed {
+					t.Errorf("the client gets %s", sent.done().Status)
 				}
 				if e := f.conversation("conv").Entries; len(e) != 1 || e[0].Text != "by the other node" {
 					t.Errorf("saved is %+v", e)
@@ -94,7 +94,7 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		began := time.Now()
-		told, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+		sent, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("Once upon")
 			leave()
 			<-ctx.Done()
@@ -103,8 +103,8 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 		if err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if told.types() != "usage done" || told.done().Status != protocol.DoneFailed { // the client does not read it
-			t.Errorf("%s, %+v", told.types(), told.done())
+		if sent.types() != "usage done" || sent.done().Status != protocol.DoneFailed { // the client does not read it
+			t.Errorf("%s, %+v", sent.types(), sent.done())
 		}
 		c := f.conversation("conv")
 		if len(c.Entries) != 2 || c.Entries[0].Text != "Tell me" || c.Entries[1].Text != "Once upon" || !c.Entries[1].Interrupted {
@@ -136,7 +136,7 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 			leave()
 		}()
 		began := time.Now()
-		told, err := f.respond(ctx, Request{Message: "Go"}, callsTools(
+		sent, err := f.respond(ctx, Request{Message: "Go"}, callsTools(
 			nth(1), "stop", `{}`, nth(2), "book", `{"name":"a"}`, nth(3), "look", `{"name":"b"}`, nth(4), "look", `{"name":"c"}`, nth(5), "book", `{"name":"waits"}`))
 		<-stopped
 		if took := time.Since(began); err != nil || took != 3*time.Second {
@@ -148,8 +148,8 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 		if e := f.ledger.Entries(); len(e) != 1 || e[0].State != store.Done {
 			t.Errorf("the ledger has %+v", e)
 		}
-		if told.done().Status != protocol.DoneFailed {
-			t.Errorf("%+v", told.done())
+		if sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%+v", sent.done())
 		}
 		ok := map[string]bool{}
 		for _, r := range f.audited() {

@@ -23,9 +23,9 @@ func TestBrokenOff(t *testing.T) {
 			delta("It is in the")
 			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Begun: true, Err: errors.New("reset")}
 		}
-		told := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
-		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != protocol.DoneFailed {
-			t.Error(told.types())
+		sent := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
+		if sent.types() != "tool.started tool.ended error usage done" || sent.done().Status != protocol.DoneFailed {
+			t.Error(sent.types())
 		}
 		e := f.conversation("conv").Entries
 		if len(e) != 3 || len(e[1].Calls) != 1 || !e[1].Calls[0].OK || e[2].Text != "It is in the" || !e[2].Broken || e[2].Interrupted {

@@ -36,11 +36,11 @@ func (o *openApprovals) OpenIn(_ context.Context, conversation string, _ time.Ti
 	return in, o.fail
 }
 
-func (o *openApprovals) Told(ctx context.Context, told store.Approval) error {
+func (o *openApprovals) Told(ctx context.Context, sent store.Approval) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range o.open {
-		if o.open[i].Reference == told.Reference {
+		if o.open[i].Reference == sent.Reference {
 			o.open[i].Told = true
 		}
 	}
@@ -155,14 +155,14 @@ func TestApprovedAndNotKept(t *testing.T) {
 			return nil
 		}
 		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
-		if told, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || told.done().Status != protocol.DoneFailed {
-			t.Fatal(err, told.types())
+		if sent, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || sent.done().Status != protocol.DoneFailed {
+			t.Fatal(err, sent.types())
 		}
 		if got := f.questions.Settled(); len(got) != 0 {
 			t.Errorf("settled %v, but the conversation does not have it", got)
 		}
-		if told, err := f.respond(t.Context(), req); err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 {
-			t.Fatal(err, told.types(), f.ran())
+		if sent, err := f.respond(t.Context(), req); err != nil || sent.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 {
+			t.Fatal(err, sent.types(), f.ran())
 		}
 	})
 }

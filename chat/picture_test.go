@@ -142,11 +142,11 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 		"no image here":             {nil, transport.KindInvalid, protocol.CodeProviderError},
 	} {
 		bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
-			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
+			sent, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := of[*protocol.Error](told); len(got) != 1 || got[0].Code != c.want {
+			if got := of[*protocol.Error](sent); len(got) != 1 || got[0].Code != c.want {
 				t.Errorf("%s: %+v", words, got)
 			}
 		})

@@ -33,9 +33,9 @@ func manyCalls(from, n int, tool string) step {
 // and the model is asked with its tools off.
 func TestSixthRetrieval(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Find it", manyCalls(0, 3, "search"), manyCalls(3, 3, "get"), says("Here it is."))
+		sent := f.say("Find it", manyCalls(0, 3, "search"), manyCalls(3, 3, "get"), says("Here it is."))
 		want := []string{"ok", "ok", "ok", "ok", "ok", "BUDGET_EXCEEDED"}
-		got := told.errorTypes()
+		got := sent.errorTypes()
 		slices.Sort(got)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -53,8 +53,8 @@ func TestSixthRetrieval(t *testing.T) {
 		if sixth.OK || sixth.Error.Type != registry.ErrorBudgetExceeded || sixth.Error.Suggestion == "" || !strings.Contains(string(sixth.Meta.Budget), `"retrieval":{"used":6,"limit":5}`) {
 			t.Errorf("the model got %s", sixth.Encode())
 		}
-		if told.done().Status != protocol.DoneCompleted {
-			t.Errorf("%+v", told.done())
+		if sent.done().Status != protocol.DoneCompleted {
+			t.Errorf("%+v", sent.done())
 		}
 		// The next turn has its own budget.
 		if again := f.say("And?", manyCalls(50, 5, "search"), says("There.")); slices.Contains(again.errorTypes(), "BUDGET_EXCEEDED") || f.last().ToolsOff {
@@ -66,8 +66,8 @@ func TestSixthRetrieval(t *testing.T) {
 // TestEleventhCall: ten calls of any kind run in a turn, including refused ones.
 func TestEleventhCall(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Do it", manyCalls(0, 9, "look"), callsTools(nth(20), "nothing", `{}`, nth(21), "look", `{"name":"eleven"}`), says("Done."))
-		got := told.errorTypes()
+		sent := f.say("Do it", manyCalls(0, 9, "look"), callsTools(nth(20), "nothing", `{}`, nth(21), "look", `{"name":"eleven"}`), says("Done."))
+		got := sent.errorTypes()
 		count := map[string]int{}
 		for _, e := range got {
 			count[e]++
@@ -89,11 +89,11 @@ func TestTopK(t *testing.T) {
 			saw = append(saw, fmt.Sprint(c.Tool, " ", c.Args.TopK))
 			return registry.Result{}, nil
 		}
-		told := f.say("Find", callsTools(nth(1), "search", `{"top_k":40}`), callsTools(nth(2), "look", `{"top_k":40}`), callsTools(nth(3), "search", `{}`), says("There."))
+		sent := f.say("Find", callsTools(nth(1), "search", `{"top_k":40}`), callsTools(nth(2), "look", `{"top_k":40}`), callsTools(nth(3), "search", `{}`), says("There."))
 		if diff := cmp.Diff([]string{"search 10", "look 40", "search 5"}, saw); diff != "" {
 			t.Error(diff)
 		}
-		ended := of[*protocol.ToolEnded](told)
+		ended := of[*protocol.ToolEnded](sent)
 		if string(ended[0].Clamped) != `{"top_k":{"requested":40,"applied":10}}` || ended[1].Clamped != nil {
 			t.Errorf("the client got %s and %s", ended[0].Clamped, ended[1].Clamped)
 		}
@@ -126,8 +126,8 @@ func TestRetry(t *testing.T) {
 					}
 					return registry.Result{Data: "done"}, nil
 				}
-				told := f.say("Go", callsTools(nth(1), tc.tool, `{"name":"x"}`), says("Well."))
-				if diff := cmp.Diff([]string{tc.want}, told.errorTypes()); diff != "" || len(f.ran()) != tc.runs {
+				sent := f.say("Go", callsTools(nth(1), tc.tool, `{"name":"x"}`), says("Well."))
+				if diff := cmp.Diff([]string{tc.want}, sent.errorTypes()); diff != "" || len(f.ran()) != tc.runs {
 					t.Errorf("%d runs, %s", len(f.ran()), diff)
 				}
 			})
@@ -152,7 +152,7 @@ func TestOrder(t *testing.T) {
 			return registry.Result{Data: c.Args.Name}, nil
 		}
 		began := time.Now()
-		told := f.say("Go", callsTools(
+		sent := f.say("Go", callsTools(
 			nth(1), "look", `{"name":"1"}`, nth(2), "look", `{"name":"22"}`, nth(3), "spoken", `{}`, nth(4), "look", `{"name":"4444"}`,
 			nth(5), "look", `{"name":"55555"}`, nth(6), "look", `{"name":"666666"}`), says("Done."))
 		if took := time.Since(began); took > 13*time.Second {
@@ -162,7 +162,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%d ran at once", most)
 		}
 		var started, said []string
-		for _, m := range of[*protocol.ToolStarted](told) {
+		for _, m := range of[*protocol.ToolStarted](sent) {
 			started = append(started, m.CallID)
 		}
 		if diff := cmp.Diff([]string{"call_1_1", "call_1_2", "call_1_3", "call_1_4", "call_1_5", "call_1_6"}, started); diff != "" {
@@ -180,7 +180,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		// A call beyond its latency budget reports progress.
-		if n := len(of[*protocol.ToolProgress](told)); n < 5 {
+		if n := len(of[*protocol.ToolProgress](sent)); n < 5 {
 			t.Errorf("%d messages of progress", n)
 		}
 	})
@@ -189,9 +189,9 @@ func TestOrder(t *testing.T) {
 // TestRefusedArguments: the model gets its errors, and may try again.
 func TestRefusedArguments(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Go", callsTools(nth(1), "look", `{"name":`, nth(2), "look", `[1]`, nth(3), "look", `{"nam":"x"}`, nth(4), "look", ``, nth(5), "spoken", `{}`, nth(6), "none", `{}`),
+		sent := f.say("Go", callsTools(nth(1), "look", `{"name":`, nth(2), "look", `[1]`, nth(3), "look", `{"nam":"x"}`, nth(4), "look", ``, nth(5), "spoken", `{}`, nth(6), "none", `{}`),
 			callsTools(nth(7), "look", `{"name":"x"}`), says("Done."))
-		got := told.errorTypes()
+		got := sent.errorTypes()
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"MODE_RESTRICTED", "NOT_FOUND", "VALIDATION", "VALIDATION", "VALIDATION", "ok", "ok"}, got); diff != "" {
 			t.Error(diff)
@@ -209,9 +209,9 @@ func TestOwnToken(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
 		token := f.questions.All()[0].Token
-		told := f.say("Yes, I approve "+token, callsTools(
+		sent := f.say("Yes, I approve "+token, callsTools(
 			nth(2), "pay", `{"name":"Bob","confirmation_token":"`+token+`"}`, nth(3), "pay", `{"name":"Bob","approved":true}`, nth(4), "confirm_action", `{"token":"`+token+`","approved":true}`), says("Well."))
-		if diff := cmp.Diff([]string{"VALIDATION", "VALIDATION", "NOT_FOUND"}, told.errorTypes()); diff != "" {
+		if diff := cmp.Diff([]string{"VALIDATION", "VALIDATION", "NOT_FOUND"}, sent.errorTypes()); diff != "" {
 			t.Error(diff)
 		}
 		if len(f.ran()) != 0 || len(f.ledger.Entries()) != 0 {
@@ -228,12 +228,12 @@ func TestDuplicates(t *testing.T) {
 			pass(time.Second)
 			return registry.Result{Data: "done"}, nil
 		}
-		told := f.say("Go", callsTools(nth(1), "look", `{"name":"x"}`, nth(2), "look", `{"name":"x"}`, nth(1), "look", `{"name":"x"}`), callsTools(nth(1), "look", `{"name":"x"}`), says("Done."))
+		sent := f.say("Go", callsTools(nth(1), "look", `{"name":"x"}`, nth(2), "look", `{"name":"x"}`, nth(1), "look", `{"name":"x"}`), callsTools(nth(1), "look", `{"name":"x"}`), says("Done."))
 		if n := len(f.ran()); n != 1 {
 			t.Errorf("%d ran", n)
 		}
 		var marks []bool
-		for _, e := range of[*protocol.ToolEnded](told) {
+		for _, e := range of[*protocol.ToolEnded](sent) {
 			marks = append(marks, e.Deduplicated)
 		}
 		if diff := cmp.Diff([]bool{false, true, true, true}, marks); diff != "" {
@@ -252,8 +252,8 @@ func TestDuplicates(t *testing.T) {
 func TestSideEffectOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Book", callsTools(nth(1), "book", `{"name":"room"}`), says("Booked."))
-		told := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
-		if e := of[*protocol.ToolEnded](told)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
+		sent := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
+		if e := of[*protocol.ToolEnded](sent)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
 			t.Errorf("%+v, ran %v", e, f.ran())
 		}
 	})

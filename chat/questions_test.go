@@ -35,14 +35,14 @@ func (s *stubborn) Complete(_ context.Context, p textmodel.Prompt, delta func(st
 func (f *fixture) asked(req Request) []*protocol.ConfirmationRequest {
 	f.t.Helper()
 	req.User, req.ConversationID = user.Must("ada"), "conv"
-	told := &turnTold{t: f.t}
-	if err := f.agent.Respond(f.t.Context(), req, told.emit); err != nil {
+	sent := &turnTold{t: f.t}
+	if err := f.agent.Respond(f.t.Context(), req, sent.emit); err != nil {
 		f.t.Fatal(err)
 	}
-	if told.done().Status != protocol.DoneCompleted {
-		f.t.Fatalf("a turn ended as %s: %s", told.done().Status, told.types())
+	if sent.done().Status != protocol.DoneCompleted {
+		f.t.Fatalf("a turn ended as %s: %s", sent.done().Status, sent.types())
 	}
-	return of[*protocol.ConfirmationRequest](told)
+	return of[*protocol.ConfirmationRequest](sent)
 }
 
 // questionsOf sends a message and answers every question, like `voicegw chat` with --approve and --deny, until there

@@ -62,11 +62,11 @@ func TestARateLimitIsAudited(t *testing.T) {
 		for n := range want {
 			made = append(made, fmt.Sprintf("id-%d", n), "few", fmt.Sprintf(`{"name":"%d"}`, n))
 		}
-		told, err := f.respond(t.Context(), Request{ConversationID: fmt.Sprintf("c-of-limits-%d", i), Message: "Go"}, callsTools(made...), says("Done."))
+		sent, err := f.respond(t.Context(), Request{ConversationID: fmt.Sprintf("c-of-limits-%d", i), Message: "Go"}, callsTools(made...), says("Done."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sorted(told.errorTypes()); !slices.Equal(got, sorted(want)) {
+		if got := sorted(sent.errorTypes()); !slices.Equal(got, sorted(want)) {
 			t.Errorf("turn %d: the calls ended %v, want %v", i, got, want)
 		}
 	}

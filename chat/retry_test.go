@@ -72,11 +72,11 @@ func TestTheSameMessageAgain(t *testing.T) {
 				first, err := f.respond(t.Context(), req, func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("One moment.")
 					go func() {
-						told, err := f.respond(t.Context(), req)
+						sent, err := f.respond(t.Context(), req)
 						if err != nil {
 							t.Error(err)
 						}
-						joined <- told
+						joined <- sent
 					}()
 					r, err := callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "rare", `{}`)(ctx, p, delta)
 					r.Text = "One moment."
@@ -148,9 +148,9 @@ func TestLeftInTheMiddle(t *testing.T) {
 					over := make(chan struct{})
 					go func() {
 						defer close(over)
-						told, err := f.respond(ctx, req, callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "stop", `{}`, nth(3), "change", `{"name":"b"}`))
-						if err != nil || told.done().Status != protocol.DoneFailed {
-							t.Error(err, told.types())
+						sent, err := f.respond(ctx, req, callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "stop", `{}`, nth(3), "change", `{"name":"b"}`))
+						if err != nil || sent.done().Status != protocol.DoneFailed {
+							t.Error(err, sent.types())
 						}
 					}()
 					synctest.Wait()
@@ -201,14 +201,14 @@ func TestOneOfTwoLeaves(t *testing.T) {
 		synctest.Wait()
 		stays := make(chan *turnTold)
 		go func() {
-			told, _ := f.respond(t.Context(), Request{Message: "Tell"})
-			stays <- told
+			sent, _ := f.respond(t.Context(), Request{Message: "Tell"})
+			stays <- sent
 		}()
 		synctest.Wait()
 		leave()
 		<-left
-		if told := <-stays; told.done().Status != protocol.DoneCompleted || told.types() != "text.done usage done" {
-			t.Error(told.types())
+		if sent := <-stays; sent.done().Status != protocol.DoneCompleted || sent.types() != "text.done usage done" {
+			t.Error(sent.types())
 		}
 	})
 }
@@ -234,9 +234,9 @@ func TestFailedMessageContinues(t *testing.T) {
 					{f, []step{says("It is done.")}, "tool.started tool.ended text.done usage done"},
 					{elsewhere, nil, "tool.started tool.ended text.done usage done"},
 				} {
-					told, err := try.at.respond(t.Context(), req, try.steps...)
-					if err != nil || told.types() != try.types {
-						t.Errorf("try %d: %v, %s", i+1, err, told.types())
+					sent, err := try.at.respond(t.Context(), req, try.steps...)
+					if err != nil || sent.types() != try.types {
+						t.Errorf("try %d: %v, %s", i+1, err, sent.types())
 					}
 				}
 				if len(f.ran())+len(elsewhere.ran()) != 1 {
@@ -300,13 +300,13 @@ func TestKilledInTheMiddle(t *testing.T) {
 func TestNothingIsDoneUnrecorded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.answers.fail = store.ErrUnavailable
-		told := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
-			t.Errorf("%s, ran %v", told.types(), f.ran())
+		sent := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
+		if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
+			t.Errorf("%s, ran %v", sent.types(), f.ran())
 		}
 		f.answers.fail = nil
-		if told := f.say("Book", says("It is done.")); told.types() != "tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
-			t.Errorf("%s, ran %v", told.types(), f.ran())
+		if sent := f.say("Book", says("It is done.")); sent.types() != "tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
+			t.Errorf("%s, ran %v", sent.types(), f.ran())
 		}
 	})
 }
@@ -328,9 +328,9 @@ func TestTooLongToBeKept(t *testing.T) {
 		}
 		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
 		g := newFixture(t, fixtureSetting{shares: f})
-		told, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
-		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
-			t.Errorf("%v, %s, ran %d and %d", err, told.types(), len(f.ran()), len(g.ran()))
+		sent, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
+		if err != nil || sent.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
+			t.Errorf("%v, %s, ran %d and %d", err, sent.types(), len(f.ran()), len(g.ran()))
 		}
 		again, err := newFixture(t, fixtureSetting{shares: f}).respond(t.Context(), req)
 		if err != nil || again.types() != "error done" {
@@ -389,16 +389,16 @@ func TestAnonymousUsersAreSeparate(t *testing.T) {
 		one, two := strings.Repeat("1", conversation.MinSecret), strings.Repeat("2", conversation.MinSecret)
 		for _, id := range []string{"1", ""} {
 			for _, conv := range []string{one, two} {
-				if told, err := f.respond(t.Context(), Request{User: anonymous(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*protocol.TextDone](told)[0].Text != "Hello in "+conv {
+				if sent, err := f.respond(t.Context(), Request{User: anonymous(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*protocol.TextDone](sent)[0].Text != "Hello in "+conv {
 					t.Errorf("%q in %s: %v", id, conv, err)
 				}
 			}
 		}
 		// Repeated behind the same proxy it is the same message; with the id alone it is not.
-		if told, err := f.respond(t.Context(), Request{User: anonymous(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*protocol.TextDone](told)[0].Text != "Hello in "+one {
+		if sent, err := f.respond(t.Context(), Request{User: anonymous(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*protocol.TextDone](sent)[0].Text != "Hello in "+one {
 			t.Error(err)
 		}
-		if told, err := f.respond(t.Context(), Request{User: anonymous(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*protocol.TextDone](told)[0].Text != "Who are you?" {
+		if sent, err := f.respond(t.Context(), Request{User: anonymous(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*protocol.TextDone](sent)[0].Text != "Who are you?" {
 			t.Error(err)
 		}
 	})
@@ -468,7 +468,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 				"a confirmation":       {ID: "m-1", Confirmation: &Confirmation{Token: "cf_x"}},
 				"another conversation": {ID: "m-1", Message: "Hello", ConversationID: "other"},
 			} {
-				if told, err := g.respond(t.Context(), wrong); !errors.Is(err, ErrReused) || len(told.msgs) != 0 {
+				if sent, err := g.respond(t.Context(), wrong); !errors.Is(err, ErrReused) || len(sent.msgs) != 0 {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -480,11 +480,11 @@ func TestAnIDIsOneMessage(t *testing.T) {
 		}
 		other := req
 		other.User = eve
-		if told, err := f.respond(t.Context(), other, says("Hello, Eve.")); err != nil || told.done().ConversationID == first.done().ConversationID {
+		if sent, err := f.respond(t.Context(), other, says("Hello, Eve.")); err != nil || sent.done().ConversationID == first.done().ConversationID {
 			t.Error(err)
 		}
 		pass(namedLife)
-		if told, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*protocol.TextDone](told)[0].Text != "Good morning." {
+		if sent, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*protocol.TextDone](sent)[0].Text != "Good morning." {
 			t.Error(err)
 		}
 		for _, id := range []string{strings.Repeat("x", MaxMessageID+1), "a\nb", "\xff"} {
@@ -514,9 +514,9 @@ func TestApprovedAgain(t *testing.T) {
 		synctest.Wait()
 		g := newFixture(t, fixtureSetting{shares: f})
 		f.kept.taken = nil
-		told, err := g.respond(t.Context(), req, says("I do not know."))
-		if err != nil || strings.Join(told.errorTypes(), " ") != "CONFLICT" || len(g.ran()) != 0 {
-			t.Errorf("%v, %v, ran %v", err, told.errorTypes(), g.ran())
+		sent, err := g.respond(t.Context(), req, says("I do not know."))
+		if err != nil || strings.Join(sent.errorTypes(), " ") != "CONFLICT" || len(g.ran()) != 0 {
+			t.Errorf("%v, %v, ran %v", err, sent.errorTypes(), g.ran())
 		}
 		leave()
 		synctest.Wait()
@@ -531,11 +531,11 @@ func TestApprovedAgain(t *testing.T) {
 			leave()
 			return textmodel.Reply{}, context.Canceled
 		})
-		told, err := f.respond(t.Context(), req, says("It is paid."))
-		if err != nil || told.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
-			t.Errorf("%v, %s, ran %v", err, told.types(), f.ran())
+		sent, err := f.respond(t.Context(), req, says("It is paid."))
+		if err != nil || sent.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
+			t.Errorf("%v, %s, ran %v", err, sent.types(), f.ran())
 		}
-		if e := of[*protocol.ConfirmationEnded](told); e[0].Token != asked.Token {
+		if e := of[*protocol.ConfirmationEnded](sent); e[0].Token != asked.Token {
 			t.Errorf("%+v", e[0])
 		}
 		if got := transcript(f.last()); strings.Count(got, "The user approved pay") != 1 {

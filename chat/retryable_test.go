@@ -15,10 +15,10 @@ func TestRetryableOfTroubles(t *testing.T) {
 			all = append(all, protocol.Error{Code: row.Code, Retryable: row.Later})
 		}
 	}
-	for _, told := range all {
-		switch retry := protocol.RetryOf(told.Code); {
-		case retry == 0, retry == protocol.RetryLater && !told.Retryable, retry == protocol.RetryNever && told.Retryable:
-			t.Errorf("%s is retryable %t, but the table has %d", told.Code, told.Retryable, retry)
+	for _, sent := range all {
+		switch retry := protocol.RetryOf(sent.Code); {
+		case retry == 0, retry == protocol.RetryLater && !sent.Retryable, retry == protocol.RetryNever && sent.Retryable:
+			t.Errorf("%s is retryable %t, but the table has %d", sent.Code, sent.Retryable, retry)
 		}
 	}
 }

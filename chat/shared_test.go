@@ -42,7 +42,7 @@ type textPlayer struct {
 
 	mu    sync.Mutex          // guards the following fields
 	tools map[string]toolEnds // of running tools; by tool and arguments
-	told  []protocol.ServerMessage
+	sent  []protocol.ServerMessage
 	begun []string
 	// nested: a call of a tool begins, and ends at once.
 	nested bool
@@ -130,7 +130,7 @@ func (p *textPlayer) send(req Request) ([]protocol.ServerMessage, []string) {
 func (p *textPlayer) emit(m protocol.ServerMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = append(p.told, m)
+	p.sent = append(p.sent, m)
 }
 
 // endTurn lets the model end its answer.
@@ -173,7 +173,7 @@ func (p *textPlayer) flush() ([]protocol.ServerMessage, []string) {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	told, begun := p.told, p.begun
-	p.told, p.begun = nil, nil
-	return told, begun
+	sent, begun := p.sent, p.begun
+	p.sent, p.begun = nil, nil
+	return sent, begun
 }

@@ -23,25 +23,25 @@ import (
 // TestTurn: the messages of a turn with a tool, in order, and the prompts of the model.
 func TestTurn(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Who is Ada?",
+		sent := f.say("Who is Ada?",
 			func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				delta("One moment.")
 				r, err := callsTools(nth(1), "search", `{"name":"ada"}`)(ctx, p, delta)
 				r.Text = "One moment."
 				return r, err
 			}, says("She is a mathematician."))
-		if got := told.types(); got != "text.done tool.started tool.ended text.done usage done" {
+		if got := sent.types(); got != "text.done tool.started tool.ended text.done usage done" {
 			t.Error(got)
 		}
 		var said []string
-		for _, d := range of[*protocol.TextDone](told) {
+		for _, d := range of[*protocol.TextDone](sent) {
 			said = append(said, d.ItemID+" "+d.Text)
 		}
 		if diff := cmp.Diff([]string{"text_1_1 One moment.", "text_1_2 She is a mathematician."}, said); diff != "" {
 			t.Error(diff)
 		}
 		pieces := ""
-		for _, d := range of[*protocol.TextDelta](told) {
+		for _, d := range of[*protocol.TextDelta](sent) {
 			if d.Turn != 1 || d.ItemID != "text_1_1" && d.ItemID != "text_1_2" {
 				t.Errorf("%+v", d)
 			}
@@ -50,10 +50,10 @@ func TestTurn(t *testing.T) {
 		if pieces != "One moment.She is a mathematician." {
 			t.Error(pieces)
 		}
-		if u := of[*protocol.TurnUsage](told)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
+		if u := of[*protocol.TurnUsage](sent)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
 			t.Errorf("%+v", u)
 		}
-		if d := told.done(); d.ConversationID != "conv" || d.Status != protocol.DoneCompleted || d.Turn != 1 {
+		if d := sent.done(); d.ConversationID != "conv" || d.Status != protocol.DoneCompleted || d.Turn != 1 {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
@@ -73,14 +73,14 @@ func TestTurn(t *testing.T) {
 // TestEmptyAnswer: a silent model is asked once more; then the turn fails, and is never silent.
 func TestEmptyAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Hello?", says(""), says("Hello."))
-		if told.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[own] The user is waiting") {
-			t.Errorf("%s after %s", told.types(), transcript(f.last()))
+		sent := f.say("Hello?", says(""), says("Hello."))
+		if sent.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[own] The user is waiting") {
+			t.Errorf("%s after %s", sent.types(), transcript(f.last()))
 		}
-		told = f.say("And?", says(" "), says(""))
-		errs := of[*protocol.Error](told)
-		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
-			t.Errorf("%s: %+v", told.types(), errs)
+		sent = f.say("And?", says(" "), says(""))
+		errs := of[*protocol.Error](sent)
+		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%s: %+v", sent.types(), errs)
 		}
 		// A failure in one conversation does not affect another.
 		other, err := f.respond(t.Context(), Request{ConversationID: "other", Message: "And?"}, says(""), says(""))
@@ -96,9 +96,9 @@ func TestEmptyAnswer(t *testing.T) {
 // TestCallsAfterAnEmptyAnswer: a model that is silent, is asked once more, and then calls a tool gets the result.
 func TestCallsAfterAnEmptyAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
-		if told.types() != "tool.started tool.ended text.done usage done" || told.done().Status != protocol.DoneCompleted {
-			t.Error(told.types())
+		sent := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
+		if sent.types() != "tool.started tool.ended text.done usage done" || sent.done().Status != protocol.DoneCompleted {
+			t.Error(sent.types())
 		}
 	})
 }
@@ -111,12 +111,12 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || !of[*protocol.TextDone](told)[0].Refused || told.done().Status != protocol.DoneCompleted {
-			t.Error(told.types())
+		if sent := f.say("Do it", refuses("I will not.")); sent.types() != "text.done usage done" || !of[*protocol.TextDone](sent)[0].Refused || sent.done().Status != protocol.DoneCompleted {
+			t.Error(sent.types())
 		}
-		told := f.say("Do it", refuses(""))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
-			t.Errorf("%s %+v", told.types(), e)
+		sent := f.say("Do it", refuses(""))
+		if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
+			t.Errorf("%s %+v", sent.types(), e)
 		}
 	})
 }
@@ -124,10 +124,10 @@ func TestRefusal(t *testing.T) {
 // TestLengthLimit: an answer that ended at the model's limit says so.
 func TestLengthLimit(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Tell", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+		sent := f.say("Tell", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 			return textmodel.Reply{Text: "and th", Cut: true}, nil
 		})
-		if d := of[*protocol.TextDone](told); len(d) != 1 || !d[0].Cut {
+		if d := of[*protocol.TextDone](sent); len(d) != 1 || !d[0].Cut {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -141,12 +141,12 @@ func TestRounds(t *testing.T) {
 		for i := range 12 {
 			steps = append(steps, callsTools(nth(i), "look", `{}`))
 		}
-		told := f.say("Go", steps...)
+		sent := f.say("Go", steps...)
 		if n := len(f.model.prompts); n != 12 || !f.last().ToolsOff {
 			t.Errorf("the model was asked %d times, tools off %v", n, f.last().ToolsOff)
 		}
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
-			t.Errorf("%s", told.types())
+		if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%s", sent.types())
 		}
 		if n := len(f.ran()); n != 10 {
 			t.Errorf("%d ran", n)
@@ -172,22 +172,22 @@ func TestModelFails(t *testing.T) {
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+				sent := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("It is")
 					if kind == 0 {
 						return textmodel.Reply{}, errors.New("inner secret")
 					}
 					return textmodel.Reply{}, &textmodel.Error{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
 				})
-				errs := of[*protocol.Error](told)
+				errs := of[*protocol.Error](sent)
 				if kind != 0 {
 					want.RetryAfterMS = 3000
 				}
 				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].RetryAfterMS != want.RetryAfterMS || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
 					t.Errorf("%+v", errs)
 				}
-				if told.done().Status != protocol.DoneFailed {
-					t.Errorf("%+v", told.done())
+				if sent.done().Status != protocol.DoneFailed {
+					t.Errorf("%+v", sent.done())
 				}
 				if c := f.conversation("conv"); len(c.Entries) != 3 || !c.Entries[2].Broken || len(c.Entries[1].Calls) != 1 || !c.Entries[1].Calls[0].OK {
 					t.Errorf("%+v", c.Entries)
@@ -221,12 +221,12 @@ func TestTurnTime(t *testing.T) {
 					return registry.Result{}, ctx.Err()
 				}
 				began := time.Now()
-				told := f.say("Go", steps...)
+				sent := f.say("Go", steps...)
 				if took := time.Since(began); took != turnTime {
 					t.Errorf("it took %s", took)
 				}
-				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
-					t.Errorf("%s", told.types())
+				if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || sent.done().Status != protocol.DoneFailed {
+					t.Errorf("%s", sent.types())
 				}
 				if len(f.conversation("conv").Entries) == 0 {
 					t.Error("the conversation was not saved")
@@ -244,11 +244,11 @@ func TestVoiceInvitation(t *testing.T) {
 			c.Needs.Inviter.Invite(registry.VoiceOffer{SessionID: "voice-1", PendingRequest: "the lab", Ticket: "secret-ticket", ExpiresAt: at})
 			return registry.Result{Data: map[string]string{"session_id": "voice-1"}}, nil
 		}
-		told := f.say("Start voice", callsTools(nth(1), "look", `{}`), says("Press the button."))
-		if got := told.types(); got != "tool.started voice_session_start tool.ended text.done usage done" {
+		sent := f.say("Start voice", callsTools(nth(1), "look", `{}`), says("Press the button."))
+		if got := sent.types(); got != "tool.started voice_session_start tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		m := of[*protocol.VoiceSessionStart](told)[0]
+		m := of[*protocol.VoiceSessionStart](sent)[0]
 		if m.SessionID != "voice-1" || m.PendingRequest != "the lab" || m.Ticket != "secret-ticket" || m.URL != "" || !m.ExpiresAt.Equal(at) || m.Turn != 1 {
 			t.Errorf("%+v", m)
 		}
@@ -268,8 +268,8 @@ func TestTimeout(t *testing.T) {
 			c.Needs.Messenger.Timeout(until, 90*time.Second, "Enough.")
 			return registry.Result{}, nil
 		}
-		told := f.say("You fool", callsTools(nth(1), "look", `{}`), says("Goodbye."))
-		if m := of[*protocol.Timeout](told); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
+		sent := f.say("You fool", callsTools(nth(1), "look", `{}`), says("Goodbye."))
+		if m := of[*protocol.Timeout](sent); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -290,9 +290,9 @@ func TestRequests(t *testing.T) {
 			"a long id":  {Request{ConversationID: strings.Repeat("x", 129), Message: "x"}, "conversation_id"},
 			"both":       {Request{Message: "x", Confirmation: yes}, "exclusive"},
 		} {
-			told, err := f.respond(t.Context(), tc.req)
-			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), tc.says) || len(told.msgs) != 0 {
-				t.Errorf("%s: %v, %d messages", name, err, len(told.msgs))
+			sent, err := f.respond(t.Context(), tc.req)
+			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), tc.says) || len(sent.msgs) != 0 {
+				t.Errorf("%s: %v, %d messages", name, err, len(sent.msgs))
 			}
 		}
 		if err := f.agent.Respond(t.Context(), Request{Message: "x"}, nil); !errors.Is(err, ErrMessage) {
@@ -309,14 +309,14 @@ func TestRequests(t *testing.T) {
 func TestStoreFails(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
-		told := f.say("Hello", says("Hi."))
-		e := of[*protocol.Error](told)
-		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || told.done().Status != protocol.DoneFailed {
-			t.Errorf("%s", told.types())
+		sent := f.say("Hello", says("Hi."))
+		e := of[*protocol.Error](sent)
+		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%s", sent.types())
 		}
 		f.kept.kept = map[string][]byte{"conv": []byte("{")}
 		f.kept.revs = map[string]store.Revision{"conv": 1}
-		if told, err := f.respond(t.Context(), Request{Message: "x"}); !errors.Is(err, ErrStore) || len(told.msgs) != 0 {
+		if sent, err := f.respond(t.Context(), Request{Message: "x"}); !errors.Is(err, ErrStore) || len(sent.msgs) != 0 {
 			t.Errorf("%v", err)
 		}
 		if len(f.kept.taken) != 0 {
@@ -342,8 +342,8 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 		}
 		// The conversation keeps changing: the turn gives up and reports it.
 		f.kept.before = func(int) error { return store.ErrChanged }
-		if told := f.say("More", says("No.")); told.done().Status != protocol.DoneFailed || len(of[*protocol.Error](told)) != 1 {
-			t.Errorf("%s", told.types())
+		if sent := f.say("More", says("No.")); sent.done().Status != protocol.DoneFailed || len(of[*protocol.Error](sent)) != 1 {
+			t.Errorf("%s", sent.types())
 		}
 	})
 }
@@ -351,11 +351,11 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 // TestOwnHistory: for a client that keeps the conversation nothing is loaded or saved.
 func TestOwnHistory(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told, err := f.respond(t.Context(), Request{Message: "And?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}}, says("Three."))
+		sent, err := f.respond(t.Context(), Request{Message: "And?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}}, says("Three."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told.done().Status != protocol.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
+		if sent.done().Status != protocol.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
 			t.Errorf("%d saves", f.kept.saves)
 		}
 		if diff := cmp.Diff("user: One\nassistant: Two\nuser: And?", transcript(f.last())); diff != "" {
@@ -373,7 +373,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
 	} {
 		bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			sent, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 				return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindInvalid, Param: words[0], Err: errors.New(words[1])}
 			})
 			if err != nil {
@@ -384,7 +384,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
+			if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
 				t.Errorf("%v: %+v", words, e)
 			}
 		})
@@ -395,10 +395,10 @@ func TestSettingsOfTheClient(t *testing.T) {
 // turn has begun, and in which conversation.
 func TestTheTurnBeginsAtOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := &turnTold{t: t}
+		sent := &turnTold{t: t}
 		first := func() { // the first message of all
-			if begun := of[*protocol.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != protocol.ServerMessage(begun[0]) {
-				t.Errorf("%s %+v", told.types(), begun)
+			if begun := of[*protocol.TurnStarted](sent); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || sent.msgs[0] != protocol.ServerMessage(begun[0]) {
+				t.Errorf("%s %+v", sent.types(), begun)
 			}
 		}
 		f.model.steps = []step{func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -406,23 +406,23 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 			first()
 			return callsTools(nth(1), "pay", `{"name":"Bob"}`)(ctx, p, delta)
 		}, says("Please approve."), says("Done.")}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Message: "Pay"}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Message: "Pay"}, sent.emit); err != nil {
 			t.Fatal(err)
 		}
-		token := of[*protocol.ConfirmationRequest](told)[0].Token
-		told = &turnTold{t: t}
+		token := of[*protocol.ConfirmationRequest](sent)[0].Token
+		sent = &turnTold{t: t}
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			synctest.Wait()
 			first()
 			return registry.Result{}, nil
 		}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: token, Approved: true}}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: token, Approved: true}}, sent.emit); err != nil {
 			t.Fatal(err)
 		}
 		first()
-		told = &turnTold{t: t}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: "cf_none", Approved: true}}, told.emit); err == nil || len(told.msgs) > 0 {
-			t.Errorf("%v, %s", err, told.types())
+		sent = &turnTold{t: t}
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: "cf_none", Approved: true}}, sent.emit); err == nil || len(sent.msgs) > 0 {
+			t.Errorf("%v, %s", err, sent.types())
 		}
 	})
 }

@@ -38,7 +38,7 @@ func TestUsageIsGuessed(t *testing.T) {
 				return cost.Amount{Micros: 1, Estimated: b.Estimated}
 			}}})
 			id := conversation.NewID()
-			told, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+			sent, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				if tc.said != "" {
 					delta(tc.said)
 				}
@@ -56,7 +56,7 @@ func TestUsageIsGuessed(t *testing.T) {
 			if in := bills[0].Usage.Input; tc.guesses > 0 && in < 100 || tc.guesses == 0 && tc.err == nil && in != reported.Input {
 				t.Errorf("the input is %d tokens", in)
 			}
-			for _, m := range told.msgs {
+			for _, m := range sent.msgs {
 				if u, ok := m.(*protocol.TurnUsage); ok && (u.Estimated != (tc.guesses > 0) || u.OutputTokens != tc.output) {
 					t.Errorf("the client gets %+v", u)
 				}

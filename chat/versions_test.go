@@ -84,8 +84,8 @@ func TestAQuestionIsAnsweredWithItsVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.agent.opts.Tools = r.Snapshot
-			told := f.say("Go", callsTools("", "transfer", `{}`), says("Shall I?"))
-			asked := of[*protocol.ConfirmationRequest](told)
+			sent := f.say("Go", callsTools("", "transfer", `{}`), says("Shall I?"))
+			asked := of[*protocol.ConfirmationRequest](sent)
 			if len(asked) != 1 {
 				t.Fatalf("%d questions", len(asked))
 			}

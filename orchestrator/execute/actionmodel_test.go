@@ -40,7 +40,7 @@ type effectState struct {
 type effectSession struct {
 	down    bool
 	refuses bool // the gateway does not start: its store is damaged
-	told    [effectHistory]effectOp
+	history [effectHistory]effectOp
 	calls   [effectCalls]effectCall
 	answer  effectAnswer // of the client to the question
 }
@@ -283,12 +283,12 @@ func outcomeOfEnvelope(env registry.Envelope) effectOutcome {
 	return didNot
 }
 
-// tell applies an operation to the Book of a conversation, and its response to the state. It reports false at the
+// apply applies an operation to the Book of a conversation, and its response to the state. It reports false at the
 // limits.
-func (m *effectModel) tell(s *effectState, i int, op effectOp) bool {
+func (m *effectModel) apply(s *effectState, i int, op effectOp) bool {
 	c := &s.sessions[i]
-	at, calls := slices.Index(c.told[:], effectOp{}), 0
-	for _, before := range c.told {
+	at, calls := slices.Index(c.history[:], effectOp{}), 0
+	for _, before := range c.history {
 		if before.kind == opCalled || before.kind == opConfirmed {
 			calls++
 		}
@@ -297,8 +297,8 @@ func (m *effectModel) tell(s *effectState, i int, op effectOp) bool {
 	if at < 0 || begins && calls == effectCalls {
 		return false
 	}
-	c.told[at] = op
-	said := m.ask(c.told)
+	c.history[at] = op
+	said := m.ask(c.history)
 	switch {
 	case begins && said.runs:
 		c.calls[calls].phase = toReserve
@@ -310,14 +310,14 @@ func (m *effectModel) tell(s *effectState, i int, op effectOp) bool {
 }
 
 // ask returns the response of a new Book to the last of these operations.
-func (m *effectModel) ask(told [effectHistory]effectOp) effectBook {
-	if said, known := m.books[told]; known {
+func (m *effectModel) ask(history [effectHistory]effectOp) effectBook {
+	if said, known := m.books[history]; known {
 		return said
 	}
 	book := calls.New(m.tools, &calls.Rules{Tools: calls.Policy{Mode: spec.ModeVoice}, Prefix: "c"})
 	var said effectBook
 	var approved calls.Approved
-	for _, op := range told {
+	for _, op := range history {
 		if op.kind == 0 {
 			break
 		}
@@ -347,7 +347,7 @@ func (m *effectModel) ask(told [effectHistory]effectOp) effectBook {
 			}
 		}
 	}
-	m.books[told] = said
+	m.books[history] = said
 	return said
 }
 

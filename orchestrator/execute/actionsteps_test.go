@@ -91,7 +91,7 @@ func (m *effectModel) conversation(s effectState, i int, can canEffect) {
 		for id := range int8(2) {
 			n := s
 			n.called++
-			if m.tell(&n, i, effectOp{kind: opCalled, call: id}) {
+			if m.apply(&n, i, effectOp{kind: opCalled, call: id}) {
 				can("", fmt.Sprintf("the model of %s calls the tool, with the id %d", person(i), id+1), n)
 			}
 		}
@@ -101,13 +101,13 @@ func (m *effectModel) conversation(s effectState, i int, can canEffect) {
 		if c.calls[k].phase == asking {
 			n := s
 			n.question.created, n.sessions[i].calls[k].phase = true, idle
-			if m.tell(&n, i, effectOp{kind: opAsked, call: int8(k)}) {
+			if m.apply(&n, i, effectOp{kind: opAsked, call: int8(k)}) {
 				can(who, "the question is recorded, and the user is asked", n)
 			}
 			continue
 		}
 		m.run(s, who, func(n *effectState) *effectCall { return &n.sessions[i].calls[k] }, func(n *effectState, o effectOutcome) bool {
-			return m.tell(n, i, effectOp{kind: opFinished, call: int8(k), outcome: o})
+			return m.apply(n, i, effectOp{kind: opFinished, call: int8(k), outcome: o})
 		}, can)
 	}
 	if i == 0 {
@@ -133,7 +133,7 @@ func (m *effectModel) client(s effectState, can canEffect) {
 			can("the user's answer", "it is recorded, or is too late", n)
 			return
 		}
-		if m.tell(&n, 0, effectOp{kind: opConfirmed}) {
+		if m.apply(&n, 0, effectOp{kind: opConfirmed}) {
 			can("the user's answer", "the approval is recorded, and the conversation lets the call run", n)
 		}
 	}
@@ -141,7 +141,7 @@ func (m *effectModel) client(s effectState, can canEffect) {
 
 // asked reports whether a conversation's user was asked.
 func (m *effectModel) asked(c effectSession) bool {
-	for _, op := range c.told {
+	for _, op := range c.history {
 		if op.kind == opAsked {
 			return true
 		}
@@ -181,7 +181,7 @@ func (m *effectModel) apiSteps(s effectState, can canEffect) {
 		case !m.resolve(&n, approving):
 			can("the API's answer", "it is too late", n)
 		case !m.cluster && m.asked(s.sessions[0]):
-			if m.tell(&n, 0, effectOp{kind: opConfirmed}) {
+			if m.apply(&n, 0, effectOp{kind: opConfirmed}) {
 				can("the API's answer", "the approval is recorded, and the conversation lets the call run", n)
 			}
 		default:

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "rewrite what the tests compare with: testdata/broken/*.txtar, zz_args_test.go and the zz_args.go of examples/tools")
+var update = flag.Bool("update", false, "rewrite the expected files: testdata/broken/*.txtar, zz_args_test.go and the zz_args.go of examples/tools")
 
 // TestBroken builds each tool of testdata/broken. A file there has a description, the line "tool: NAME", the tool's
 // files (link/NAME is a symbolic link with that target) and the expected findings, one a line.

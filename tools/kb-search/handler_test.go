@@ -352,7 +352,7 @@ func TestAuthorsAndCategories(t *testing.T) {
 		t.Error(diff)
 	}
 
-	x.err = errors.New("the index is away")
+	x.err = errors.New("the index is down")
 	if _, err = run(t, x, a, spec.ModeVoice); !errors.As(err, &e) || e.Type != registry.ErrorTransient {
 		t.Errorf("%v", err)
 	}
