@@ -82,7 +82,7 @@ func TestJournal(t *testing.T) {
 
 // TestDamagedJournal: a journal is reported broken if and only if it has lost something.
 func TestDamagedJournal(t *testing.T) {
-	const records = 20 // besides the header and the base's
+	const records = 20 // plus the header and the base record
 	flip := func(at int) func(t *testing.T, dir string) {
 		return change(journalName, func(data []byte) []byte { data[at] ^= 1; return data })
 	}
