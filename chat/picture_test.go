@@ -153,7 +153,7 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 	}
 }
 
-// keyOf is the key of the message that a request is.
+// keyOf is the key of a request's message.
 func keyOf(t *testing.T, req Request) string {
 	t.Helper()
 	id, err := identify(req)

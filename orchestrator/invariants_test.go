@@ -113,7 +113,7 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// busyRound is a turn in which much begins and little ends.
+// busyRound is a turn that begins much and ends little.
 func busyRound(tk *talk, i int) {
 	tk.at = tk.at.Add(time.Second)
 	id := func(what string) string { return fmt.Sprintf("%s_%09d", what, i) }

@@ -161,7 +161,7 @@ func (tk *talk) pass(d time.Duration) {
 	}
 	tk.at = until
 	for tk.state.down() && tk.state.phase != PhaseEnded && !tk.at.Before(tk.state.link.lostAt.Add(linkPatience)) {
-		tk.take(LinkFailed{Kind: transport.KindRetry}) // the session bounds each attempt
+		tk.take(LinkFailed{Kind: transport.KindRetry}) // the session limits each attempt
 		tk.at = tk.at.Add(longestPause)
 	}
 }
