@@ -110,7 +110,7 @@ func TestTextBelowACaller(t *testing.T) {
 	w.replied(100, textmodel.Reply{Text: "banana"}, nil)
 	w.over(chat.TurnOver{Status: protocol.DoneCompleted})
 	got := shown(t, tr, r)
-	want(t, got, "below a span of somebody else (00f067aa0ba902b7)", "voicegw.kept=caller", "cherry", "banana")
+	want(t, got, "below a foreign span (00f067aa0ba902b7)", "voicegw.kept=caller", "cherry", "banana")
 	if strings.Count(got, "trace ") != 1 {
 		t.Error(got)
 	}

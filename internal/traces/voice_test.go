@@ -99,7 +99,7 @@ func TestHandoffIsOneTrace(t *testing.T) {
 	k.answers("r2")
 	k.ends()
 	got := shown(t, tr, r)
-	want(t, got, "trace 1, below a span of somebody else (00f067aa0ba902b7)\n  voicegw.session.start server", "    invoke_agent default", "voicegw.kept=caller")
+	want(t, got, "trace 1, below a foreign span (00f067aa0ba902b7)\n  voicegw.session.start server", "    invoke_agent default", "voicegw.kept=caller")
 	if strings.Contains(got, "trace 2") {
 		t.Errorf("a later turn was sampled because of the first one's caller:\n%s", got)
 	}
