@@ -1,6 +1,5 @@
-// RealtimeSession of npm @openai/agents-realtime over a WebSocket. It checks every
-// event against a schema, and hands on those that fail only as '*': the last
-// test shows that none of the simulator's did.
+// RealtimeSession of npm @openai/agents-realtime over a WebSocket. It checks every event against a schema and emits
+// events that fail only as '*'. The last test shows that none of the simulator's failed.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -21,27 +20,26 @@ before(async () => {
 });
 after(() => simulator.stop());
 
-// seen counts events by type over all tests: those that came, and those that the
-// client knew by their schema.
+// seen counts the received events by type over all tests, and those that matched the client's schema.
 const seen = new Map();
 
 // watch counts the events of a transport.
 function watch(transport) {
   const listening = new Set();
   transport.on('*', ({ type }) => {
-    const count = seen.get(type) ?? { came: 0, known: 0 };
+    const count = seen.get(type) ?? { received: 0, known: 0 };
     seen.set(type, count);
-    count.came++;
-    if (!listening.has(type)) { // '*' comes before the type's own event
+    count.received++;
+    if (!listening.has(type)) { // '*' precedes the type's own event
       listening.add(type);
       transport.on(type, () => count.known++);
     }
   });
 }
 
-// Talk is a session with all that its user is told, as {type, args}.
+// Talk is a session with everything that it reported to its user, as {type, args}.
 class Talk {
-  told = new Mailbox();
+  reported = new Mailbox();
   events = new Mailbox(); // of the provider
 
   static async open(agent = {}, config = {}, name = 'gpt-realtime-2.1') {
@@ -59,7 +57,7 @@ class Talk {
       'agent_start', 'agent_end', 'agent_tool_start', 'agent_tool_end', 'audio', 'audio_start', 'audio_stopped',
       'audio_interrupted', 'history_added', 'history_updated', 'error',
     ]) {
-      talk.session.on(type, (...args) => talk.told.push({ type, args }));
+      talk.session.on(type, (...args) => talk.reported.push({ type, args }));
     }
     await soon('the connection', talk.session.connect({ apiKey: 'sk-test', url }));
     // On open it sends its configuration, and on session.created its tracing.
@@ -68,7 +66,7 @@ class Talk {
   }
 
   mark() {
-    return this.told.all.length;
+    return this.reported.all.length;
   }
 
   speak(audio = utterance(rate)) {
@@ -78,27 +76,27 @@ class Talk {
   }
 
   audio() {
-    return Buffer.concat(this.told.all.filter((t) => t.type === 'audio').map((t) => Buffer.from(t.args[0].data)));
+    return Buffer.concat(this.reported.all.filter((t) => t.type === 'audio').map((t) => Buffer.from(t.args[0].data)));
   }
 
-  // history waits until it is as wanted.
+  // history waits until the history fits.
   history(what, fits) {
-    return this.told.wait(what, () => fits(this.session.history)).then(() => this.session.history);
+    return this.reported.wait(what, () => fits(this.session.history)).then(() => this.session.history);
   }
 
-  // close ends the session, which must have had no errors but the expected.
+  // close ends the session, which must have reported this number of errors.
   async close(errors = 0) {
-    const told = this.told.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
-    assert.equal(told.length, errors, JSON.stringify(told));
+    const reported = this.reported.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
+    assert.equal(reported.length, errors, JSON.stringify(reported));
     this.session.close();
     await this.events.wait('the end', () => false).catch((error) => assert.match(error.message, /disconnected/));
   }
 }
 
-// wordsOf are the words of a message of the history.
+// wordsOf returns the text of a message in the history.
 const wordsOf = (item) => item.content.map((part) => part.transcript ?? part.text).join('');
 
-// complete says that there are so many items, all of them complete.
+// complete reports whether there are n items, all completed.
 const complete = (items, n) => items.length === n && items.every((item) => item.status === 'completed');
 
 const weatherTool = (calls) => tool({
@@ -112,7 +110,7 @@ const weatherTool = (calls) => tool({
 });
 
 describe('RealtimeSession', { concurrency: true }, () => {
-  test('it is configured as it asked', limit, async () => {
+  test('the session has the requested configuration', limit, async () => {
     const talk = await Talk.open({ voice: 'cedar', tools: [weatherTool([])] });
     const { session } = talk.events.all.findLast((e) => e.type === 'session.updated');
     assert.equal(session.instructions, 'Be brief.');
@@ -126,23 +124,23 @@ describe('RealtimeSession', { concurrency: true }, () => {
     await talk.close();
   });
 
-  test('speech is heard and answered in speech', limit, async () => {
+  test('speech gets a spoken answer', limit, async () => {
     const talk = await Talk.open({}, { audio: { input: { turnDetection: { type: 'server_vad' } } } });
     talk.speak();
-    const { args: [, , said] } = await talk.told.type('agent_end');
+    const { args: [, , said] } = await talk.reported.type('agent_end');
     assert.equal(said, 'Hello Marcelo, how are you?');
     const history = await talk.history('the transcripts', (items) => complete(items, 2) && items.every(wordsOf));
     assert.deepEqual(history.map((item) => [item.role, item.content[0].type, wordsOf(item)]), [
       ['user', 'input_audio', 'Hello, my name is Marcelo.'],
       ['assistant', 'output_audio', 'Hello Marcelo, how are you?'],
     ]);
-    await talk.told.type('audio_stopped');
-    const names = new Set(talk.told.names().filter((name) => !name.startsWith('history')));
+    await talk.reported.type('audio_stopped');
+    const names = new Set(talk.reported.names().filter((name) => !name.startsWith('history')));
     assert.deepEqual([...names], ['agent_start', 'audio_start', 'audio', 'audio_stopped', 'agent_end']);
     const audio = talk.audio();
     assert.ok(durationMS(audio.length, rate) > 800, `only ${audio.length} bytes`);
     assert.ok(loudness(audio) > 0.01, 'the answer is silent');
-    // The transcript makes it ask for the item.
+    // After the transcript the client retrieves the item.
     const { item } = await talk.events.type('conversation.item.retrieved');
     assert.equal(item.content[0].transcript, 'Hello, my name is Marcelo.');
     await talk.close();
@@ -153,7 +151,7 @@ describe('RealtimeSession', { concurrency: true }, () => {
     for (const [text, answer] of [['Anything.', 'Well said.'], ['My name is Ann.', 'Hello Ann, how are you?']]) {
       const begin = talk.mark();
       talk.session.sendMessage(text);
-      const { args: [, , said] } = await talk.told.type('agent_end', begin);
+      const { args: [, , said] } = await talk.reported.type('agent_end', begin);
       assert.equal(said, answer);
     }
     const history = await talk.history('four items', (items) => complete(items, 4));
@@ -173,8 +171,8 @@ describe('RealtimeSession', { concurrency: true }, () => {
       const calls = [];
       const talk = await Talk.open({ tools: [weatherTool(calls)] }, {}, model);
       talk.session.sendMessage('What is the weather in London?');
-      await talk.told.type('agent_tool_end');
-      const { args: [, , said] } = await talk.told.wait('the answer', (t) => t.type === 'agent_end' && t.args[2].includes('foggy'));
+      await talk.reported.type('agent_tool_end');
+      const { args: [, , said] } = await talk.reported.wait('the answer', (t) => t.type === 'agent_end' && t.args[2].includes('foggy'));
       assert.equal(said, 'In London: It is foggy in London.');
       assert.deepEqual(calls, ['London']);
       const isCall = (item) => item.type === 'function_call';
@@ -190,75 +188,74 @@ describe('RealtimeSession', { concurrency: true }, () => {
     const calls = [];
     const talk = await Talk.open({ tools: [weatherTool(calls)] }, { outputModalities: ['text'] });
     talk.session.sendMessage('And the weather in London and Paris?');
-    // It asks for a response after the first result already, and again after the last.
-    await talk.told.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
-    const said = talk.told.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
-    // A gateway passes the results on in the order in which they come.
+    // The client requests a response after the first result and again after the last.
+    await talk.reported.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
+    const said = talk.reported.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
+    // A gateway forwards the results in their order of arrival.
     assert.match(said.trim(), /^Both are here: (It is foggy in London. It is foggy in Paris.|It is foggy in Paris. It is foggy in London.)$/);
     assert.deepEqual(calls, ['London', 'Paris']);
     await talk.close();
   });
 
-  test('speech interrupts an answer that is being made', limit, async () => {
+  test('speech interrupts an unfinished answer', limit, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Tell me a story.');
-    await talk.told.type('audio');
+    await talk.reported.type('audio');
     const { item_id } = await talk.events.type('response.output_audio.delta');
     talk.speak();
-    await talk.told.type('audio_interrupted');
+    await talk.reported.type('audio_interrupted');
     const { response } = await talk.events.type('response.done');
     assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'turn_detected']);
     const cut = await talk.events.type('conversation.item.truncated');
     assert.equal(cut.item_id, item_id);
     assert.ok(cut.audio_end_ms <= durationMS(talk.audio().length, rate));
-    // The cut makes it ask for the item, which has no transcript any more (in its
-    // history it keeps the words that it knew before).
+    // After the truncation the client retrieves the item, which has no transcript now. Its own history keeps the words.
     const { item } = await talk.events.wait('the item', (e) => e.type === 'conversation.item.retrieved' && e.item.id === item_id);
     assert.equal(item.status, 'incomplete');
     assert.ok(!item.content[0].transcript);
-    if (!through) { // a gateway keeps no audio
+    if (!through) { // a gateway stores no audio
       assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), cut.audio_end_ms);
     }
     await talk.history('the cut', (items) => items.find((i) => i.itemId === item_id)?.status === 'incomplete');
-    // The server cancels by itself, so the client must not: there would be an error.
-    await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    // The server cancels the response; a cancel by the client would be an error.
+    await talk.reported.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
   // Gemini completes an answer at the end of its playback.
   const early = { ...limit, skip: through === 'gemini' && 'no answer is complete before its playback' };
-  test('speech interrupts the playback of an answer that is complete', early, async () => {
+  test('speech interrupts the playback of a complete answer', early, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Explain yourself.');
-    await talk.told.type('agent_end');
-    talk.speak(); // the answer plays on: it was made faster than it plays
-    await talk.told.type('audio_interrupted');
+    await talk.reported.type('agent_end');
+    talk.speak(); // the answer still plays: it was generated faster than real time
+    await talk.reported.type('audio_interrupted');
     const cut = await talk.events.type('conversation.item.truncated');
     assert.ok(cut.audio_end_ms < durationMS(talk.audio().length, rate));
-    await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    await talk.reported.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
-  test('the user of the session interrupts by hand', limit, async () => {
+  test('the user calls interrupt', limit, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Tell me a story.');
-    await talk.told.type('audio');
+    await talk.reported.type('audio');
     talk.session.interrupt();
-    await talk.told.type('audio_interrupted');
+    await talk.reported.type('audio_interrupted');
     const { response } = await talk.events.type('response.done');
     assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'client_cancelled']);
     await talk.events.type('conversation.item.truncated');
-    // response.create after a cancelled response is not held back.
+    // response.create after a cancelled response is sent at once.
     const begin = talk.mark();
     talk.session.sendMessage('Anything.');
-    await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Well said.', begin);
+    await talk.reported.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Well said.', begin);
     await talk.close();
   });
 
   test('the history is edited', limit, async () => {
     const talk = await Talk.open({}, { outputModalities: ['text'] });
     talk.session.sendMessage('Anything.');
-    await talk.told.type('agent_end');
+    await talk.reported.type('agent_end');
     await talk.history('two items', (items) => complete(items, 2));
     const [asked, answered] = talk.session.history;
     talk.session.updateHistory([
@@ -272,20 +269,20 @@ describe('RealtimeSession', { concurrency: true }, () => {
     await talk.close();
   });
 
-  test('audio that is committed by hand', limit, async () => {
+  test('the user commits audio', limit, async () => {
     const talk = await Talk.open({}, { audio: { input: { turnDetection: null } } });
     const [audio] = chunks(utterance(rate), rate, 5000);
     talk.session.sendAudio(audio.buffer.slice(audio.byteOffset, audio.byteOffset + audio.length), { commit: true });
     await talk.events.type('input_audio_buffer.committed');
     talk.transport.sendEvent({ type: 'response.create' });
-    await talk.told.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    await talk.reported.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
   test('an error names the event that caused it', limit, async () => {
     const talk = await Talk.open();
     talk.transport.sendEvent({ type: 'conversation.item.delete', item_id: 'item_nowhere', event_id: 'mine' });
-    const { args: [{ error }] } = await talk.told.type('error');
+    const { args: [{ error }] } = await talk.reported.type('error');
     assert.equal(error.error.event_id, 'mine');
     assert.equal(error.error.type, 'invalid_request_error');
     talk.transport.sendEvent({ type: 'input_audio_buffer.clear' });
@@ -294,7 +291,7 @@ describe('RealtimeSession', { concurrency: true }, () => {
   });
 });
 
-// What the client lives by (and rate_limits.updated, which it may do without).
+// The events that the client needs, and rate_limits.updated, which is missing behind a gateway.
 const wanted = [
   'session.created', 'session.updated', 'input_audio_buffer.speech_started', 'input_audio_buffer.speech_stopped',
   'input_audio_buffer.committed', 'input_audio_buffer.cleared', 'conversation.item.added', 'conversation.item.done',
@@ -307,9 +304,9 @@ const wanted = [
   'rate_limits.updated', 'error',
 ];
 
-test('every event was known by its schema', () => {
+test('every event matches its schema', () => {
   const missing = wanted.filter((type) => !seen.has(type) && !(through && type === 'rate_limits.updated'));
-  assert.deepEqual(missing, [], 'these never came');
-  const degraded = [...seen].filter(([, { came, known }]) => came !== known);
-  assert.deepEqual(degraded, [], 'these came, but the client took them for unknown');
+  assert.deepEqual(missing, [], 'events that were not received');
+  const degraded = [...seen].filter(([, { received, known }]) => received !== known);
+  assert.deepEqual(degraded, [], 'events that the client did not recognise');
 });
