@@ -23,13 +23,13 @@ describe.concurrent("a call", () => {
     await console.type("My favourite animal is the otter.");
     await console.says("Speaking");
     // With no queued audio, the user would hear the outage, and the page would report it.
-    await visitor.came("audio.end", 1);
+    await visitor.received("audio.end", 1);
     await visitor.stopTime();
     gateway.front.cut();
-    await visitor.came("closed", 1);
+    await visitor.received("closed", 1);
     await visitor.pass(300);
-    await visitor.came("session.started", 2);
-    await visitor.goOn();
+    await visitor.received("session.started", 2);
+    await visitor.resumeTime();
     await console.says("Listening");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
@@ -52,7 +52,7 @@ describe.concurrent("a call", () => {
     await visitor.stopTime();
     gateway.front.away = true;
     gateway.front.cut();
-    await visitor.came("closed", 1);
+    await visitor.received("closed", 1);
     await visitor.pass(1900);
     expect(console.hasSaid("Reconnecting")).toBe(false);
     await visitor.pass(200);
@@ -62,7 +62,7 @@ describe.concurrent("a call", () => {
     await console.call.getByText("Your speech is not saved any more.").waitFor();
     expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
     gateway.front.away = false;
-    await visitor.goOn();
+    await visitor.resumeTime();
     await console.says("Listening");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
@@ -84,9 +84,9 @@ describe.concurrent("a call", () => {
     const here = await console.tab("State");
     const session = await here.getByText(/^voice-[a-z0-9]+$/).innerText();
     await (how === "restarted" ? gateway.stop() : gateway.kill());
-    await visitor.came("closed", 1);
+    await visitor.received("closed", 1);
     await gateway.start();
-    await visitor.came("session.started", 2);
+    await visitor.received("session.started", 2);
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green/s);
     expect(await here.getByText(/^voice-[a-z0-9]+$/).innerText()).toBe(session);

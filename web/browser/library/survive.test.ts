@@ -136,7 +136,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
   });
 });
 
-describe.concurrent("a page that is loaded again in the middle of an answer", () => {
+describe.concurrent("a page reloaded in the middle of an answer", () => {
   test("resumes the session and reports how much of the answer was heard", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);
