@@ -149,17 +149,17 @@ func (c *client) turn() passage {
 				p.status = m.Status
 			}
 		case *protocol.Error:
-			c.t.Fatalf("the gateway reported %s: %s; before that: %s", m.Code, m.Message, c.story())
+			c.t.Fatalf("the gateway reported %s: %s; before that: %s", m.Code, m.Message, c.history())
 		}
 		if h.err != nil {
-			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 		}
 	}
 	for _, id := range order {
 		p.said += texts[id]
 	}
 	if p.status == "completed" && !p.spoke {
-		c.t.Errorf("turn %d has completed without speech: %s", p.number, c.story())
+		c.t.Errorf("turn %d has completed without speech: %s", p.number, c.history())
 	}
 	return p
 }

@@ -9,8 +9,8 @@ import (
 	"voicegw/protocol"
 )
 
-// closesYoung closes the wire's connections between two numbers right after their setup.
-func closesYoung(provider string, from, to int) string {
+// closesEarly closes the wire's connections between two numbers right after their setup.
+func closesEarly(provider string, from, to int) string {
 	var all []string
 	for n := from; n <= to; n++ {
 		all = append(all, fmt.Sprintf("{at: setup, api: %s, connection: %d, do: close, code: 1011}", map[string]string{"gemini": "live", "openai": "realtime"}[provider], n))
@@ -18,9 +18,9 @@ func closesYoung(provider string, from, to int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestConnectionsThatDieYoung: connections close after their setup. The session continues with the one that stays, or
+// TestEarlyCloses: connections close after their setup. The session continues with the one that stays, or
 // with the other provider.
-func TestConnectionsThatDieYoung(t *testing.T) {
+func TestEarlyCloses(t *testing.T) {
 	t.Parallel()
 	for i, provider := range providers {
 		for _, fallback := range []string{"", providers[1-i]} {
@@ -28,7 +28,7 @@ func TestConnectionsThatDieYoung(t *testing.T) {
 			if fallback != "" {
 				most = 40
 			}
-			overLinks(t, []string{provider}, setting{playback: 1, fallback: fallback, faults: "faults: [" + closesYoung(provider, 1, most) + "]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
+			overLinks(t, []string{provider}, setting{playback: 1, fallback: fallback, faults: "faults: [" + closesEarly(provider, 1, most) + "]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
 				c := st.start(t, 16000)
 				c.listens(15 * time.Second)
 				if r := c.asks("My colour is blue."); r.words != "Noted." || r.status != "completed" || r.errors != "" {
@@ -58,9 +58,9 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 					return
 				}
 				began := time.Now()
-				code, told := c.ended()
-				if code != protocol.CloseProviderLost || len(told) != 1 || told[0].Code != "provider_lost" {
-					t.Errorf("%s left: closed %d, told %+v", left, code, told)
+				code, errs := c.ended()
+				if code != protocol.CloseProviderLost || len(errs) != 1 || errs[0].Code != "provider_lost" {
+					t.Errorf("%s left: closed %d, told %+v", left, code, errs)
 				}
 				given, _ := st.links(t)
 				if took := time.Since(began); len(given) > 16 || took > time.Minute {

@@ -59,9 +59,9 @@ func (e *evidence) check() []string {
 			f.add("what a client sees", "%s over %s: %s", v.name(), v.habits.provider, c)
 		}
 	}
-	e.nothingTwice(&f)
+	e.nothingDoneTwice(&f)
 	e.everyCallAnswered(&f)
-	e.auditTellsAll(&f)
+	e.auditComplete(&f)
 	e.nothingUnapproved(&f)
 	e.plannedReplacements(&f)
 	e.refusals(&f)
@@ -80,7 +80,7 @@ func (v *visit) name() string {
 }
 
 // nothingTwice checks invariant 3.
-func (e *evidence) nothingTwice(f *findings) {
+func (e *evidence) nothingDoneTwice(f *findings) {
 	const promise = "no side effect twice"
 	did := map[string]int{}
 	wishes, unknown := map[string]int{}, map[string]int{}
@@ -126,7 +126,7 @@ func (e *evidence) nothingTwice(f *findings) {
 	}
 	for ref, n := range wishes {
 		if n > calls[ref]+unknown[ref] {
-			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.story(ref))
+			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.history(ref))
 		}
 	}
 	e.delegatedOnce(f, promise, wishes)
@@ -142,25 +142,25 @@ func (e *evidence) delegatedOnce(f *findings, promise string, wishes map[string]
 		for _, s := range append(slices.Clone(v.habits.steps), step{text: v.habits.pending}) {
 			words := strings.Fields(s.text)
 			if len(words) > 2 && slices.Contains([]string{"note", "preamble", "batch", "late"}, words[0]) && wishes[words[2]] > 1 {
-				f.add(promise, "%q of %s was done %d times;%s\n\t%s", s.text, v.name(), wishes[words[2]], e.story(words[2]), strings.Join(v.latest, "\n\t"))
+				f.add(promise, "%q of %s was done %d times;%s\n\t%s", s.text, v.name(), wishes[words[2]], e.history(words[2]), strings.Join(v.latest, "\n\t"))
 			}
 		}
 	}
 }
 
 // story formats the audit of a wish for a finding.
-func (e *evidence) story(ref string) string {
+func (e *evidence) history(ref string) string {
 	var found []audit.Record
 	for _, r := range e.file {
 		if strings.Contains(string(r.Args), `"`+ref+`"`) {
 			found = append(found, r)
 		}
 	}
-	return tell(found)
+	return formatRecords(found)
 }
 
 // tell formats records.
-func tell(records []audit.Record) string {
+func formatRecords(records []audit.Record) string {
 	if len(records) == 0 {
 		return " the audit says nothing of it"
 	}
@@ -192,7 +192,7 @@ func (e *evidence) everyCallAnswered(f *findings) {
 		for _, c := range l.calls {
 			announced, answered := len(c.announced), len(c.answered)
 			if answered > announced+len(c.maybe) {
-				f.add(promise, "%s (id %q) of %s was announced %d times and answered %d times;%s", c.tool, c.id, l.provider, announced, answered, tell(records[c.id]))
+				f.add(promise, "%s (id %q) of %s was announced %d times and answered %d times;%s", c.tool, c.id, l.provider, announced, answered, formatRecords(records[c.id]))
 			}
 			if announced == 0 {
 				continue
@@ -203,7 +203,7 @@ func (e *evidence) everyCallAnswered(f *findings) {
 			owed := answered == 0 || c.id == "" && answered < announced
 			if owed && c.cancelled.IsZero() && e.pulse.between(c.announced[announced-1], l.ended) > wirePatience {
 				f.add(promise, "%s (id %q, %d of %d answered), announced at %s, had no answer for %v on %s;%s", c.tool, c.id, answered, announced,
-					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, tell(records[c.id]))
+					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, formatRecords(records[c.id]))
 			}
 			if c.id != "" && announced == 1 && len(records[c.id]) == 1 {
 				l.agree(f, c, records[c.id][0], e.pulse)
@@ -226,7 +226,7 @@ func (l *line) agree(f *findings, c *wireCall, r audit.Record, p *pulse) {
 }
 
 // auditTellsAll: each observed call is in the audit once, in both places.
-func (e *evidence) auditTellsAll(f *findings) {
+func (e *evidence) auditComplete(f *findings) {
 	const promise = "the audit is complete"
 	type call struct{ session, id string }
 	type made struct {
@@ -248,8 +248,8 @@ func (e *evidence) auditTellsAll(f *findings) {
 		}
 		k := call{r.SessionID, r.CallID}
 		for _, before := range records[k] {
-			if !e.toldAgain(before, r) {
-				f.add(promise, "%s of %s stands there twice;%s\n\t%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}), e.links.tell(r.SessionID))
+			if !e.mayRepeat(before, r) {
+				f.add(promise, "%s of %s stands there twice;%s\n\t%s", r.CallID, r.SessionID, formatRecords([]audit.Record{before, r}), e.links.describe(r.SessionID))
 			}
 		}
 		repeated := slices.ContainsFunc(records[k], func(before audit.Record) bool { return sameLine(before, r) })
@@ -268,20 +268,20 @@ func (e *evidence) auditTellsAll(f *findings) {
 	for _, v := range e.visits {
 		for id, seen := range v.tools {
 			all := records[call{v.session, id}]
-			told := slices.ContainsFunc(all, func(r audit.Record) bool {
+			listed := slices.ContainsFunc(all, func(r audit.Record) bool {
 				return r.ToolID == seen.tool && (seen.ended == nil || r.OK == seen.ended.OK && r.CacheHit == seen.ended.Deduplicated)
 			})
 			spec, _ := named(seen.tool)
 			switch {
 			case len(all) == 0 && spec.writes && seen.ended != nil && seen.ended.OK && !e.abandoned(v.session):
 				// A kill is no excuse: the next gateway writes the line from the checkpoint.
-				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
-			case told, e.cutShort(v.session, seen.began, seen.endedAt):
+				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.describe(v.session), v.lately())
+			case listed, e.cutShort(v.session, seen.began, seen.endedAt):
 			case len(all) == 0 && e.abandoned(v.session):
 			case len(all) == 0:
-				f.add(promise, "%s of %s, which the client saw, does not stand there; it was told %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
+				f.add(promise, "%s of %s, which the client saw, does not stand there; it was told %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.describe(v.session), v.lately())
 			default:
-				f.add(promise, "%s of %s stands there as%s;\n\tthe client was told %s, %+v", id, v.name(), tell(all), seen.tool, seen.ended)
+				f.add(promise, "%s of %s stands there as%s;\n\tthe client was told %s, %+v", id, v.name(), formatRecords(all), seen.tool, seen.ended)
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 	for k, done := range answered {
 		// A service that does not learn the session may have run for a caller that did not, either.
 		if _, ours := named(k.tool); ours && began[k]+began[made{"", k.tool, k.args, k.turn}] < len(done) {
-			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times;%s", k.tool, len(done), k.turn, k.session, began[k], tell(done))
+			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times;%s", k.tool, len(done), k.turn, k.session, began[k], formatRecords(done))
 		}
 	}
 	e.samePlaces(f, promise)
@@ -310,7 +310,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 
 // toldAgain reports whether two records of a call are allowed: its gateway was killed before the successor learned of
 // the call's end or delivery, or it handed the session over before its audit log had written the record.
-func (e *evidence) toldAgain(a, b audit.Record) bool {
+func (e *evidence) mayRepeat(a, b audit.Record) bool {
 	if sameLine(a, b) && e.links.leftAfter(a.SessionID, a.Time) {
 		return true
 	}
@@ -359,14 +359,14 @@ func (e *evidence) nothingUnapproved(f *findings) {
 		approvals[v.session] = append(approvals[v.session], v.approvals...)
 	}
 	for _, r := range e.runs {
-		if spec, _ := named(r.tool); !spec.confirm || r.session == "" || e.goesOn(r) {
+		if spec, _ := named(r.tool); !spec.confirm || r.session == "" || e.continuation(r) {
 			continue
 		}
 		i := slices.IndexFunc(approvals[r.session], func(a approval) bool {
 			return a.tool == r.tool && a.args == r.args && a.at.Before(r.at)
 		})
 		if i < 0 {
-			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved;%s\n\t%s", r.tool, r.turn, r.session, r.args, e.sameRuns(r), e.links.tell(r.session))
+			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved;%s\n\t%s", r.tool, r.turn, r.session, r.args, e.sameRuns(r), e.links.describe(r.session))
 			continue
 		}
 		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // used
@@ -390,7 +390,7 @@ func (e *evidence) sameRuns(r *run) string {
 	}
 	for _, line := range e.file {
 		if line.SessionID == r.session && line.ToolID == r.tool && string(line.Args) == r.args {
-			b.WriteString(tell([]audit.Record{line}))
+			b.WriteString(formatRecords([]audit.Record{line}))
 		}
 	}
 	return b.String()
@@ -398,15 +398,15 @@ func (e *evidence) sameRuns(r *run) string {
 
 // goesOn reports whether a run repeats an action that another gateway began and did not carry out before it was
 // killed or gave the session away.
-func (e *evidence) goesOn(r *run) bool {
+func (e *evidence) continuation(r *run) bool {
 	return slices.ContainsFunc(e.runs, func(first *run) bool {
 		return first != r && first.node != r.node && first.session == r.session && first.action == r.action && first.args == r.args && !first.did &&
-			first.at.Before(r.at) && (e.lost(first) || e.untold(first))
+			first.at.Before(r.at) && (e.lost(first) || e.unreported(first))
 	})
 }
 
 // untold reports whether a run ended after its gateway lost the session, by the audit.
-func (e *evidence) untold(r *run) bool {
+func (e *evidence) unreported(r *run) bool {
 	return slices.ContainsFunc(e.file, func(line audit.Record) bool {
 		return line.SessionID == r.session && line.ToolID == r.tool && (r.turn == 0 || line.TurnID == r.turn) && string(line.Args) == r.args && !line.OK && line.NotDelivered == "session_over"
 	})

@@ -122,8 +122,8 @@ func (l cutListener) Accept() (net.Conn, error) {
 	return l.cut.add(c), nil
 }
 
-// TestACutReachesWhatALoopWatches: a connection watched by a loop is cut at once.
-func TestACutReachesWhatALoopWatches(t *testing.T) {
+// TestCutLoopConnection: a connection watched by a loop is cut at once.
+func TestCutLoopConnection(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

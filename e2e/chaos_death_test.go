@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestDeathWaitsForWhatWasBegun: a gateway dies during an action that starts another one. The death waits for both;
+// TestDeathWaitsForActions: a gateway dies during an action that starts another one. The death waits for both;
 // nothing happens afterwards.
-func TestDeathWaitsForWhatWasBegun(t *testing.T) {
+func TestDeathWaitsForActions(t *testing.T) {
 	n := &chaosNode{}
 	n.idle = sync.NewCond(&n.life)
 	var dying sync.WaitGroup
@@ -34,9 +34,9 @@ func TestDeathWaitsForWhatWasBegun(t *testing.T) {
 	}
 }
 
-// TestTheDeadSayNothing: peers of a killed gateway are cut off before it dies and it loses its own connections
+// TestKilledGatewayIsSilent: peers of a killed gateway are cut off before it dies and it loses its own connections
 // afterwards, so it reports their end to none of them.
-func TestTheDeadSayNothing(t *testing.T) {
+func TestKilledGatewayIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &chaosNode{heard: &cutter{}, cut: &cutter{}}
 		n.idle = sync.NewCond(&n.life)
@@ -64,8 +64,8 @@ func TestTheDeadSayNothing(t *testing.T) {
 	})
 }
 
-// TestLastWordsAreReadLate: messages read between a gateway's death and the takeover come from the dead gateway.
-func TestLastWordsAreReadLate(t *testing.T) {
+// TestMessagesFromDeadGateway: messages read between a gateway's death and the takeover come from the dead gateway.
+func TestMessagesFromDeadGateway(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	for _, tc := range []struct {
 		seen, taken int // zero if it was not taken

@@ -62,7 +62,7 @@ func (s *linkSide) moves(session string) int {
 }
 
 // tell names a session's owners for a finding.
-func (s *linkSide) tell(session string) string {
+func (s *linkSide) describe(session string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder

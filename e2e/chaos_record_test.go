@@ -73,7 +73,7 @@ type record struct {
 	openBefore   bool       // a turn was open when the connection was lost
 	askedAgain   time.Time  // since when a turn that another gateway repeats is awaited; or zero
 	again        int        // turns repeated by another gateway
-	toldTwice    int        // repeated tool ends after a kill
+	endedTwice   int        // repeated tool ends after a kill
 	latest       []string   // the latest messages, for complaints
 }
 
@@ -159,7 +159,7 @@ func (v *visit) take(h happening) {
 		v.asked(m)
 	case *protocol.ConfirmationEnded:
 		if was, asked := v.questions[m.Token]; (!asked || was != "") && v.snapshots == 0 {
-			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns; %s%s", m.Outcome, was, asked, v.returns, v.caller.crowd.links.tell(v.session), v.lately())
+			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns; %s%s", m.Outcome, was, asked, v.returns, v.caller.crowd.links.describe(v.session), v.lately())
 		}
 		v.questions[m.Token] = m.Outcome
 	case *protocol.Error:
@@ -257,7 +257,7 @@ func (v *visit) whole(m *protocol.AudioEnd) {
 		before := v.lately()
 		v.patiently(2*time.Second, func() {
 			if !v.flushed[m.ItemID] {
-				v.complain("%s ended with %d ms; %d ms had come; %s%s\n\tand then%s", m.ItemID, m.AudioMS, ms, v.caller.crowd.links.tell(v.session), before, v.lately())
+				v.complain("%s ended with %d ms; %d ms had come; %s%s\n\tand then%s", m.ItemID, m.AudioMS, ms, v.caller.crowd.links.describe(v.session), before, v.lately())
 			}
 		})
 	}
@@ -325,11 +325,11 @@ func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 			return
 		}
 		if seen != nil && seen.ended != nil && v.killedAfter(seen.endedAt) {
-			v.toldTwice++ // the next gateway did not know of its end
+			v.endedTwice++ // the next gateway did not know of its end
 			return
 		}
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
-			v.complain("%s of %s ended without being under way; %s%s", m.CallID, m.Tool, v.caller.crowd.links.tell(v.session), v.lately())
+			v.complain("%s of %s ended without being under way; %s%s", m.CallID, m.Tool, v.caller.crowd.links.describe(v.session), v.lately())
 			return
 		}
 		seen.ended, seen.endedAt = m, at

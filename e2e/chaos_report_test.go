@@ -34,7 +34,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 		add(errors, v.errors)
 		add(outages, v.outages)
 		returns, snapshots, repeated = returns+v.returns, snapshots+v.snapshots, repeated+v.repeats
-		taken, again, twice = taken+v.taken, again+v.again, twice+v.toldTwice
+		taken, again, twice = taken+v.taken, again+v.again, twice+v.endedTwice
 		if !v.refusedAt.IsZero() {
 			refused++
 		}

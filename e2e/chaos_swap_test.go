@@ -92,7 +92,7 @@ func (e *evidence) plannedReplacements(f *findings) {
 		for reason, n := range v.reconnecting {
 			if n > mayShow[reason] {
 				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told; the log has %+v, %s%s", v.name(), n, reason, mayShow[reason],
-					e.log.switched[v.session], e.links.tell(v.session), v.lately())
+					e.log.switched[v.session], e.links.describe(v.session), v.lately())
 			}
 		}
 		e.overtalked(f, v)
@@ -131,10 +131,10 @@ func (e *evidence) refusals(f *findings) {
 		case !over && e.unwritten(v.session):
 			e.unknown++
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
-			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
+			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.describe(v.session), strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
 			f.add(promise, "%s was refused with %d after %v, and %v is the grace; it ended at %.3f, %s\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
-				end.at.Sub(v.began).Seconds(), e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
+				end.at.Sub(v.began).Seconds(), e.links.describe(v.session), strings.Join(v.latest, "\n\t"))
 		}
 	}
 }

@@ -175,7 +175,7 @@ func (ch *chaos) run(out io.Writer) {
 			late = true
 		case <-look.C:
 		case <-tick.C:
-			ch.tell(out)
+			ch.progress(out)
 			if quiet := ch.tooQuiet(); late {
 				fmt.Fprintf(out, "         its time is over, and it goes on: so far this run proves little: %s\n", quiet)
 			}
@@ -197,7 +197,7 @@ func (ch *chaos) running() int {
 }
 
 // tell reports progress.
-func (ch *chaos) tell(out io.Writer) {
+func (ch *chaos) progress(out io.Writer) {
 	ch.crowd.mu.Lock()
 	visits := len(ch.crowd.visits)
 	ch.crowd.mu.Unlock()

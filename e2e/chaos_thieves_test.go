@@ -118,7 +118,7 @@ func (v *visit) twin(r *protocol.Resume) {
 	}
 	second := v.at
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
-	came := map[*attached][]happening{}
+	received := map[*attached][]happening{}
 	var loser *attached
 	patience := time.NewTimer(2 * chaosPatience)
 	defer patience.Stop()
@@ -134,7 +134,7 @@ func (v *visit) twin(r *protocol.Resume) {
 			loser = first
 			continue
 		}
-		came[from] = append(came[from], h)
+		received[from] = append(received[from], h)
 		if h.err != nil {
 			loser = from
 		}
@@ -143,13 +143,13 @@ func (v *visit) twin(r *protocol.Resume) {
 	if loser == first {
 		winner = second
 	}
-	for _, h := range came[loser] {
+	for _, h := range received[loser] {
 		if h.err != nil {
 			loser.code = protocol.CloseStatus(h.err)
 			v.mention("  the other tab: closed with %d", loser.code)
 		}
 	}
-	for _, h := range came[loser] {
+	for _, h := range received[loser] {
 		if h.msg != nil {
 			v.mention("  the other tab: %s", v.describe(h))
 		}
@@ -161,7 +161,7 @@ func (v *visit) twin(r *protocol.Resume) {
 	}
 	// It was not told of its loss. It may have displaced the other one: unseen, before it had started, or by starting
 	// after it.
-	in, other := startedWith(came[loser]), startedWith(came[winner])
+	in, other := startedWith(received[loser]), startedWith(received[winner])
 	if loser.code < 0 && (in == 0 || other > 0 && in > other) {
 		v.stray = time.Now()
 		defer func() { // after the winner's start
@@ -177,14 +177,14 @@ func (v *visit) twin(r *protocol.Resume) {
 	}
 	v.holes += 4 // the first messages of the loser's connection are not repeated
 	v.at, v.in = winner, winner.in
-	for _, h := range came[winner] {
+	for _, h := range received[winner] {
 		v.take(h)
 	}
 }
 
 // startedWith returns the seq of session.started; zero if it is missing.
-func startedWith(came []happening) int64 {
-	for _, h := range came {
+func startedWith(received []happening) int64 {
+	for _, h := range received {
 		if m, is := h.msg.(*protocol.SessionStarted); is {
 			return m.Seq
 		}

@@ -464,9 +464,9 @@ func (g *gatewaySide) tooLate(c *wireCall) int {
 	return max(len(c.answered)-crossed, 0)
 }
 
-// TestTheWiretapHearsEveryWordOfACall: the gateway may take a call from its arguments alone, so its answer has a
+// TestWiretapReadsArguments: the gateway may take a call from its arguments alone, so its answer has a
 // call.
-func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
+func TestWiretapReadsArguments(t *testing.T) {
 	for _, frame := range []string{
 		`{"type":"response.function_call_arguments.done","call_id":"call_1","item_id":"item_1","name":"note"}`,
 		`{"type":"response.output_item.done","item":{"id":"item_1","type":"function_call","status":"completed","name":"note","call_id":"call_1"}}`,
@@ -483,8 +483,8 @@ func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
 	}
 }
 
-// TestTheWiretapMakesLiveAsFastAsTheOthers: with silence, and with nothing else.
-func TestTheWiretapMakesLiveAsFastAsTheOthers(t *testing.T) {
+// TestWiretapSpeedsUpLive: with silence, and with nothing else.
+func TestWiretapSpeedsUpLive(t *testing.T) {
 	quiet := livewire.AppendAudio(nil, make([]byte, 4800))
 	for _, tc := range []struct {
 		provider, frame string

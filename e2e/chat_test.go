@@ -133,8 +133,8 @@ func TestTextToVoiceAndBack(t *testing.T) {
 			}
 			all := waitFor[*protocol.AudioEnd](c)
 			// Text works during the call, and one invitation is enough.
-			meanwhile := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
-			if m := only[*protocol.ToolEnded](t, meanwhile); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
+			during := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
+			if m := only[*protocol.ToolEnded](t, during); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
 				t.Errorf("%+v", m)
 			}
 			c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
@@ -234,9 +234,9 @@ func TestApprovalByTheAPIInText(t *testing.T) {
 	}
 }
 
-// TestAMessageSentAgain: a Chat Completions client that repeats a message gets the same answer without another
+// TestRepeatedMessage: a Chat Completions client that repeats a message gets the same answer without another
 // request to the model.
-func TestAMessageSentAgain(t *testing.T) {
+func TestRepeatedMessage(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
 	set := setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true}
@@ -279,16 +279,16 @@ func TestClientsHistoryToVoiceAndBack(t *testing.T) {
 	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), text: true})
 	status, answer := st.http(t, http.MethodPost, "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"I live in Rome."},
 		{"role":"assistant","content":"Noted."},{"role":"user","content":"Start voice and tell me about the robotics lab"}]}`)
-	var told struct {
+	var parsed struct {
 		Voicegw []struct{ Type, Ticket string }
 	}
-	err := json.Unmarshal([]byte(answer), &told)
-	last := len(told.Voicegw) - 1
-	if err != nil || status != http.StatusOK || last < 0 || told.Voicegw[last].Type != "voice_session_start" {
+	err := json.Unmarshal([]byte(answer), &parsed)
+	last := len(parsed.Voicegw) - 1
+	if err != nil || status != http.StatusOK || last < 0 || parsed.Voicegw[last].Type != "voice_session_start" {
 		t.Fatalf("%d %s", status, answer)
 	}
 	c := st.connect(t)
-	c.say(&protocol.Start{Ticket: told.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
+	c.say(&protocol.Start{Ticket: parsed.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
 	c.heard([]string{"kb_search"}, []string{"About the robotics lab"})
 	all := waitFor[*protocol.AudioEnd](c)
 	c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})

@@ -147,12 +147,12 @@ func (c *client) next() happening {
 	select {
 	case h, ok := <-c.in:
 		if !ok {
-			c.t.Fatalf("the connection is over; before that: %s", c.story())
+			c.t.Fatalf("the connection is over; before that: %s", c.history())
 		}
 		c.seen = append(c.seen, h)
 		return h
 	case <-time.After(patience):
-		c.t.Fatalf("nothing more came; before that: %s", c.story())
+		c.t.Fatalf("nothing more came; before that: %s", c.history())
 	}
 	return happening{}
 }
@@ -169,7 +169,7 @@ func waitFor[M protocol.ServerMessage](c *client) M {
 			c.t.Fatalf("the gateway reported %s: %s", e.Code, e.Message)
 		}
 		if h.err != nil {
-			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 		}
 	}
 }
@@ -191,18 +191,18 @@ func (c *client) ended() (websocket.StatusCode, []*protocol.Error) {
 		if h.err == nil {
 			continue
 		}
-		var told []*protocol.Error
+		var errs []*protocol.Error
 		for _, h := range c.seen {
 			if e, ok := h.msg.(*protocol.Error); ok {
-				told = append(told, e)
+				errs = append(errs, e)
 			}
 		}
-		return protocol.CloseStatus(h.err), told
+		return protocol.CloseStatus(h.err), errs
 	}
 }
 
 // story lists the events for a failure.
-func (c *client) story() string {
+func (c *client) history() string {
 	var out string
 	for _, h := range c.seen {
 		switch m := h.msg.(type) {

@@ -56,7 +56,7 @@ func (c *client) refused(code string) {
 }
 
 // told returns the user turns to the model that begin with a mark of the gateway.
-func (tp *tap) told(mark string) []string {
+func (tp *tap) notices(mark string) []string {
 	var out []string
 	add := func(v any) {
 		if s, ok := v.(string); ok && strings.HasPrefix(s, mark) {
@@ -117,9 +117,9 @@ func TestApproval(t *testing.T) {
 		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
 			t.Errorf("pay ran with %v", saw)
 		}
-		told := st.tap.told("[voicegw:")
-		if len(told) != 1 || !strings.Contains(told[0], `"ok":true`) || strings.Contains(told[0], asked.Token) {
-			t.Errorf("the model was told %v", told)
+		notices := st.tap.notices("[voicegw:")
+		if len(notices) != 1 || !strings.Contains(notices[0], `"ok":true`) || strings.Contains(notices[0], asked.Token) {
+			t.Errorf("the model was told %v", notices)
 		}
 		st.tap.waitAnswers(t, 2)
 
@@ -151,8 +151,8 @@ func TestApproval(t *testing.T) {
 func TestNoApproval(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		outcome, told, code string
-		life                time.Duration
+		outcome, notices, code string
+		life                   time.Duration
 	}{
 		{"denied", "declined", protocol.CodeConfirmationUsed, 0},
 		{"expired", "not answer in time", protocol.CodeConfirmationExpired, 700 * time.Millisecond},
@@ -168,8 +168,8 @@ func TestNoApproval(t *testing.T) {
 					t.Errorf("the question ended with %+v", ended)
 				}
 				c.turn()
-				if told := st.tap.told("[voicegw:"); len(told) != 1 || !strings.Contains(told[0], tc.told) {
-					t.Errorf("the model was told %v", told)
+				if notices := st.tap.notices("[voicegw:"); len(notices) != 1 || !strings.Contains(notices[0], tc.notices) {
+					t.Errorf("the model was told %v", notices)
 				}
 				c.resolve(asked.Token, true)
 				c.refused(tc.code)
@@ -352,8 +352,8 @@ func TestSpokenApproval(t *testing.T) {
 		if env := answers[1].envelope; !env.OK || env.Meta.Tool != "pay" {
 			t.Errorf("confirm_action was answered %s", env.Encode())
 		}
-		if told := st.tap.told("[voicegw:"); len(told) != 0 {
-			t.Errorf("the model was also told %v", told)
+		if notices := st.tap.notices("[voicegw:"); len(notices) != 0 {
+			t.Errorf("the model was also told %v", notices)
 		}
 		if r := st.audit.wait(t, "pay", 2)[1]; !r.OK || r.Confirmation != "approved" || r.ConfirmedBy != "spoken" {
 			t.Errorf("the payment is audited as %+v", r)

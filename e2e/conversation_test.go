@@ -40,8 +40,8 @@ rules:
 				c.say(&protocol.InputText{Text: "and tomorrow?", ID: "mine"})
 				heardTurn(c, 2, "and tomorrow?", "You typed it.")
 				c.say(&protocol.End{})
-				if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-					t.Errorf("closed with %d after %v", code, told)
+				if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+					t.Errorf("closed with %d after %v", code, errs)
 				}
 				st.manager.Close()
 				if !strings.Contains(st.log.String(), `"msg":"session ended"`) {

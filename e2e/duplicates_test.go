@@ -11,9 +11,9 @@ import (
 	"voicegw/registry"
 )
 
-// TestEqualCallsOfATurnJoin: equal concurrent calls run once, and each gets the answer, under its id or else its
+// TestEqualCallsJoin: equal concurrent calls run once, and each gets the answer, under its id or else its
 // name.
-func TestEqualCallsOfATurnJoin(t *testing.T) {
+func TestEqualCallsJoin(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string]string{"with ids": "", "without ids": ", without_id: true", "with temporary ids": ", id: tmp_0123456789"} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ rules:
 				c := st.start(t, 16000)
 				c.say(&protocol.InputText{Text: "go"})
 				c.toolsStarted(2)
-				tools.letGo("slow")
+				tools.release("slow")
 				playTurn(c)
 				tools.ran(t, "slow", 1)
 				answers := st.tap.waitAnswers(t, 2)
@@ -85,7 +85,7 @@ rules:
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "running"})
 		c.toolsStarted(2)
-		tools.letGo("slow")
+		tools.release("slow")
 		playTurn(c)
 		tools.ran(t, "slow", 1)
 		st.tap.waitAnswers(t, 1)
@@ -113,8 +113,8 @@ rules:
 	})
 }
 
-// TestOneBookingOnly: name and time identify an action of a user, whatever the other arguments; it runs once.
-func TestOneBookingOnly(t *testing.T) {
+// TestOneBooking: name and time identify an action of a user, whatever the other arguments; it runs once.
+func TestOneBooking(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: booking
@@ -226,7 +226,7 @@ rules:
 		if e.Type != registry.ErrorConflict || !e.Retryable || !e.PartialSideEffects {
 			t.Errorf("the second session was told %+v", e)
 		}
-		tools.letGo("book")
+		tools.release("book")
 		if m := first.turn().call(t); !m.OK || m.Deduplicated {
 			t.Errorf("the first session's call ended with %+v", m)
 		}

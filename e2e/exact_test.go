@@ -38,12 +38,12 @@ func TestExactNotice(t *testing.T) {
 		c := st.start(t, 24000)
 		c.say(&protocol.InputText{Text: "hello"})
 		end := waitFor[*protocol.AudioEnd](c)
-		came := 0
+		got := 0
 		for _, h := range c.seen {
-			came += h.bytes
+			got += h.bytes
 		}
-		if end.ItemID != "exact_1_1" || end.AudioMS != 2000 || came != len(said.clip.PCM) {
-			t.Errorf("%s has %d ms; %d bytes came", end.ItemID, end.AudioMS, came)
+		if end.ItemID != "exact_1_1" || end.AudioMS != 2000 || got != len(said.clip.PCM) {
+			t.Errorf("%s has %d ms; %d bytes came", end.ItemID, end.AudioMS, got)
 		}
 		if words := messages[*protocol.Transcript](c); len(words) != 1 || words[0].Text != noticeText || words[0].Role != "assistant" {
 			t.Errorf("the transcripts are %+v", words)

@@ -141,7 +141,7 @@ func (tm *tamperer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // told is the result of one of the client's questions.
-type told struct {
+type outcome struct {
 	over   string // "turn.ended completed", an error's code, "session.ended"; empty for nothing
 	spoken bool
 	took   time.Duration // in the bubble
@@ -162,7 +162,7 @@ rules:
 
 // converse asks questions on a wire, in a bubble, with the tamperer at work. It returns the results and how often the
 // tool ran.
-func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (answers []told, ran int) {
+func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (answers []outcome, ran int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := sim.Options{Seed: 1, Speed: -1, FirstAudioMS: -1, PlaybackSpeed: -1}
@@ -246,7 +246,7 @@ func transportOver(t *testing.T, wire string, network *http.Transport) transport
 const questionTime = 3 * time.Minute
 
 // ask asks the questions in order and returns their results.
-func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
+func ask(t *testing.T, conn *protocol.Conn, questions []string) []outcome {
 	t.Helper()
 	say := func(m protocol.ClientMessage) {
 		text, err := protocol.EncodeClient(m)
@@ -281,7 +281,7 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 	defer reading.Wait()
 	defer conn.Abort()
 	say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-	var answers []told
+	var answers []outcome
 	for _, question := range questions {
 		if question == spokenQuestion {
 			speech := append(testutil.Tone(16000, 300, -12, time.Second), testutil.Silence(16000, 2*time.Second)...)
@@ -301,8 +301,8 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 }
 
 // next waits for the end of a turn or of the session.
-func next(heard <-chan protocol.ServerMessage) told {
-	var a told
+func next(heard <-chan protocol.ServerMessage) outcome {
+	var a outcome
 	began := time.Now()
 	late := time.NewTimer(questionTime)
 	defer late.Stop()
@@ -375,7 +375,7 @@ func TestFieldsOfOtherTypes(t *testing.T) {
 			t.Parallel()
 			all := &tamperer{seen: map[field]map[string]bool{}}
 			plain, ran := converse(t, wire, all, fieldQuestions...)
-			if len(plain) != len(fieldQuestions) || ran != 1 || slices.ContainsFunc(plain, func(a told) bool { return a.over != "turn.ended completed" || !a.spoken }) {
+			if len(plain) != len(fieldQuestions) || ran != 1 || slices.ContainsFunc(plain, func(a outcome) bool { return a.over != "turn.ended completed" || !a.spoken }) {
 				t.Fatalf("with nothing replaced: %+v, and the tool ran %d times", plain, ran)
 			}
 			type change struct {

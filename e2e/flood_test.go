@@ -7,9 +7,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestFloodsSilenceNobody: while two clients flood the gateway with frames of each kind, every ping of a third is
+// TestFloodIsolation: while two clients flood the gateway with frames of each kind, every ping of a third is
 // answered; every flood ends with 4029, or is cut off if its sender does not read.
-func TestFloodsSilenceNobody(t *testing.T) {
+func TestFloodIsolation(t *testing.T) {
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			st := newStack(t, provider, setting{})

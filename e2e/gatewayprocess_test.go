@@ -35,7 +35,7 @@ type processSetting struct {
 	// HoldApproved hangs after an approval is recorded, before anything runs.
 	HoldApproved bool
 	// HoldTold hangs an answer over the API after its action ran, before the conversation is informed.
-	HoldTold bool
+	HoldReport bool
 	// Scenario is that of the text agent's model, Chat the address of another model; both empty without a text agent.
 	Scenario, Chat string
 }
@@ -85,7 +85,7 @@ func TestGatewayProcess(t *testing.T) {
 		if set.HoldApproved {
 			tools.box.questions = approvedAndHeld{kept.Confirmations()}
 		}
-		tools.box.holdTold = set.HoldTold
+		tools.box.holdReport = set.HoldReport
 		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile)),
 			text: set.Scenario != "" || set.Chat != "", scenario: set.Scenario, chat: set.Chat})
 		fmt.Println(urlMark + st.url)

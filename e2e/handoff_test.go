@@ -145,7 +145,7 @@ func (st *stack) listed(t testing.TB, o offered) {
 
 func checkHandedBack(t testing.TB, talk conversation.Conversation, session string) {
 	t.Helper()
-	var story []string
+	var lines []string
 	for i, e := range talk.Entries {
 		line := string(e.Side) + " " + string(e.Role) + " " + e.Text
 		for _, call := range e.Calls {
@@ -154,15 +154,15 @@ func checkHandedBack(t testing.TB, talk conversation.Conversation, session strin
 				line += " failed"
 			}
 		}
-		story = append(story, line)
+		lines = append(lines, line)
 		if e.Side == conversation.SideVoice && e.SessionID != session || e.Turn == 0 || i > 0 && e.At.Before(talk.Entries[i-1].At) {
 			t.Errorf("the entry %+v", e)
 		}
 	}
-	if len(story) != 4 || story[0] != "text user goodbye is what I say last" || story[1] != "text assistant Noted." ||
-		story[2] != "voice user When is the robotics lab open?" || !strings.HasPrefix(story[3], "voice assistant I found one record") ||
-		!strings.HasSuffix(story[3], " [kb_search]") || talk.User != "ada" || talk.Turns != 2 {
-		t.Errorf("%s, %d turns:\n%s", talk.User, talk.Turns, strings.Join(story, "\n"))
+	if len(lines) != 4 || lines[0] != "text user goodbye is what I say last" || lines[1] != "text assistant Noted." ||
+		lines[2] != "voice user When is the robotics lab open?" || !strings.HasPrefix(lines[3], "voice assistant I found one record") ||
+		!strings.HasSuffix(lines[3], " [kb_search]") || talk.User != "ada" || talk.Turns != 2 {
+		t.Errorf("%s, %d turns:\n%s", talk.User, talk.Turns, strings.Join(lines, "\n"))
 	}
 }
 

@@ -40,7 +40,7 @@ rules:
 		}{{first.ItemID, 400}, {second.ItemID, 0}} {
 			flush := waitFor[*protocol.AudioFlush](c)
 			if flush.ItemID != want.item || flush.Reason != "user_stop" {
-				t.Fatalf("flush %d is %+v, want %s; %s", i+1, flush, want.item, c.story())
+				t.Fatalf("flush %d is %+v, want %s; %s", i+1, flush, want.item, c.history())
 			}
 			c.say(&protocol.Playback{ItemID: want.item, PlayedMS: want.played, Done: true})
 			if provider != "openai" {
@@ -63,16 +63,16 @@ rules:
 		}
 		playTurn(c)
 		nothingAfterFlush(t, c.seen, second.ItemID)
-		if told := messages[*protocol.Error](c); len(told) != 0 {
-			t.Errorf("the client was told of %+v", told[0])
+		if errs := messages[*protocol.Error](c); len(errs) != 0 {
+			t.Errorf("the client was told of %+v", errs[0])
 		}
 	})
 }
 
-// TestFarewellBehindALongSentence: the model says a long sentence, ends the session with a tool
+// TestFarewellAfterLongSentence: the model says a long sentence, ends the session with a tool
 // and says goodbye. All of it has arrived long before it is heard; the session goes on until
 // the client says that the farewell was.
-func TestFarewellBehindALongSentence(t *testing.T) {
+func TestFarewellAfterLongSentence(t *testing.T) {
 	t.Parallel()
 	const farewell = "Goodbye and thank you for calling."
 	for tool, reason := range map[string]string{"end_voice_session": "tool_ended", "ignore_user": "blocked"} {
@@ -97,7 +97,7 @@ rules:
 				bytes := len(c.seen)
 				hearFarewell(c, farewell, reason)
 				if sentence.AudioMS < 5000 || slices.ContainsFunc(c.seen[:bytes], func(h happening) bool { return isEnded(h.msg, reason) }) {
-					t.Errorf("the sentence took %d ms; %s", sentence.AudioMS, c.story())
+					t.Errorf("the sentence took %d ms; %s", sentence.AudioMS, c.history())
 				}
 			})
 		}

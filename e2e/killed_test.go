@@ -24,7 +24,7 @@ const survivalRules = payRules + `
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
-		for name, story := range map[string]func(*testing.T, *tap, processSetting){
+		for name, test := range map[string]func(*testing.T, *tap, processSetting){
 			"in the middle of an action": killedInTheMiddle,
 			"after an action":            killedAfterAnAction,
 			"while a user is asked":      killedWhileAsking,
@@ -33,7 +33,7 @@ func TestKilledWhileWriting(t *testing.T) {
 			t.Run(provider+" "+name, func(t *testing.T) {
 				t.Parallel()
 				tp := newProvider(t, setting{scenario: survivalRules, speed: 50, playback: 50, firstAudioMS: 10})
-				story(t, tp, processSetting{Provider: provider, Dir: t.TempDir()})
+				test(t, tp, processSetting{Provider: provider, Dir: t.TempDir()})
 			})
 		}
 	}

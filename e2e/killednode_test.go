@@ -79,9 +79,9 @@ func TestKilledNodeFreesItsConversation(t *testing.T) {
 	second.leave(t)
 }
 
-// TestKilledNodeKeepsWhatWasSpoken: a gateway is killed with SIGKILL in a call. Its conversation has the transcript
+// TestKilledNodeKeepsTranscript: a gateway is killed with SIGKILL in a call. Its conversation has the transcript
 // up to the last ended turn, and continues by voice on another gateway at once.
-func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
+func TestKilledNodeKeepsTranscript(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {

@@ -277,7 +277,7 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			tp := newProvider(t, setting{})
 			set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
 			first := startProcess(t, tp, set)
-			var told lockedBuffer
+			var received lockedBuffer
 			over := make(chan struct{}) // closed when the message is cut off
 			stream := message
 			if strings.Contains(message.path, "completions") {
@@ -285,13 +285,13 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			}
 			go func() {
 				defer close(over)
-				if _, err := first.follow(stream, &told); err == nil {
+				if _, err := first.follow(stream, &received); err == nil {
 					t.Error("the message to a killed gateway was answered")
 				}
 			}()
 			<-model.reached
 			was := ""
-			testutil.WaitUntil(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
+			testutil.WaitUntil(t, "the question", func() bool { was = tokens.FindString(received.String()); return was != "" })
 			first.kill(t)
 			<-over
 
@@ -323,17 +323,17 @@ func TestApprovedInTheFirstTurn(t *testing.T) {
 	model.holdAt(whileItIsAsked)
 	tools := newStage(t)
 	st := newStack(t, "openai", setting{tools: tools.box, text: true, chat: model.url})
-	var told lockedBuffer
+	var received lockedBuffer
 	over := make(chan struct{}) // closed when the first message is answered
 	go func() {
 		defer close(over)
-		if _, err := st.follow(waysToSend("pay")["the words in a conversation"], &told); err != nil {
+		if _, err := st.follow(waysToSend("pay")["the words in a conversation"], &received); err != nil {
 			t.Error(err)
 		}
 	}()
 	<-model.reached
 	token := ""
-	testutil.WaitUntil(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
+	testutil.WaitUntil(t, "the question", func() bool { token = tokens.FindString(received.String()); return token != "" })
 	if status, body := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -351,15 +351,15 @@ func TestApprovedInTheFirstTurn(t *testing.T) {
 	tools.ran(t, "pay", 1)
 }
 
-// TestKilledBeforeItWasTold: a gateway is killed with SIGKILL after an approved action ran and before the
+// TestKilledBeforeReport: a gateway is killed with SIGKILL after an approved action ran and before the
 // conversation was informed. Its next turn gets the result, once.
-func TestKilledBeforeItWasTold(t *testing.T) {
+func TestKilledBeforeReport(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)
 	tp := newProvider(t, setting{})
 	set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
 	holding := set
-	holding.HoldTold = true
+	holding.HoldReport = true
 	first := startProcess(t, tp, holding)
 	answer, err := first.tryMessage(waysToSend("pay")["the words in a conversation"])
 	token := tokens.FindString(answer)

@@ -23,9 +23,9 @@ func (c *client) speakInTime(rate int, pcm []byte) {
 	}
 }
 
-// TestWhatTheUserWaitsFor: on each wire a spoken turn has a detection time apart from the provider's, a typed one has
+// TestTurnLatency: on each wire a spoken turn has a detection time apart from the provider's, a typed one has
 // none, and the parts add up to the total.
-func TestWhatTheUserWaitsFor(t *testing.T) {
+func TestTurnLatency(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provider, model string
 		// detected is the detection time of a spoken turn and took the model's time after it, both in ms and within a

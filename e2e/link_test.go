@@ -148,7 +148,7 @@ func (c *client) listens(d time.Duration) {
 		case h := <-c.in:
 			c.seen = append(c.seen, h)
 			if h.err != nil {
-				c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+				c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 			}
 		case <-over:
 			return
@@ -157,10 +157,10 @@ func (c *client) listens(d time.Duration) {
 }
 
 // toldOf counts the client's notices about the model's connection.
-func (c *client) toldOf() int { return len(messages[*protocol.ProviderReconnecting](c)) }
+func (c *client) reconnections() int { return len(messages[*protocol.ProviderReconnecting](c)) }
 
 // overLinks runs a test of the connection to the model on wires, in bubbles.
-func overLinks(t *testing.T, wires []string, set setting, story func(t *testing.T, provider string, st *stack, tools *stage)) {
+func overLinks(t *testing.T, wires []string, set setting, test func(t *testing.T, provider string, st *stack, tools *stage)) {
 	t.Helper()
 	for _, provider := range wires {
 		t.Run(provider, func(t *testing.T) {
@@ -169,7 +169,7 @@ func overLinks(t *testing.T, wires []string, set setting, story func(t *testing.
 				set, tools := set, newStageOn(t, nil)
 				set.timed, set.scenario, set.limits, set.tools, set.firstAudioMS = true, linkScenario, linkLimits, tools.box, 100
 				set.policy.NudgeAfter, set.policy.NoAnswerAfter = 10*time.Second, 15*time.Second
-				story(t, provider, newStack(t, provider, set), tools)
+				test(t, provider, newStack(t, provider, set), tools)
 			})
 		})
 	}
@@ -200,15 +200,15 @@ func TestPlannedReplacementShowsNothing(t *testing.T) {
 			t.Errorf("the answer during which it was due: %+v", r)
 		}
 		// The client still plays the received audio.
-		came := c.seen[slices.IndexFunc(c.seen, func(h happening) bool { m, ok := h.msg.(*protocol.AudioEnd); return ok && m.Turn == 3 })].at
+		arrived := c.seen[slices.IndexFunc(c.seen, func(h happening) bool { m, ok := h.msg.(*protocol.AudioEnd); return ok && m.Turn == 3 })].at
 		second := st.replaced(t, 2)
-		if second.Time.Before(came) || second.Reason != "expiring" {
-			t.Errorf("%+v, and the answer had come at %v", second, came)
+		if second.Time.Before(arrived) || second.Reason != "expiring" {
+			t.Errorf("%+v, and the answer had come at %v", second, arrived)
 		}
 		if r := c.asks("What is my colour?"); r.words != "It is blue." || r.errors != "" {
 			t.Errorf("after two replacements: %+v", r)
 		}
-		if n := c.toldOf(); n > 0 {
+		if n := c.reconnections(); n > 0 {
 			t.Errorf("the client was told %d times", n)
 		}
 	})
@@ -242,7 +242,7 @@ func TestNoReplacementDuringACall(t *testing.T) {
 		if given, _ := st.links(t); len(given) > 0 {
 			t.Fatalf("%+v while the tool ran", given[0])
 		}
-		tools.letGo("slow")
+		tools.release("slow")
 		if r := c.answer(); r.words != "Done." || r.status != "completed" {
 			t.Errorf("the answer with the result: %+v", r)
 		}
@@ -258,10 +258,10 @@ func TestNoReplacementDuringACall(t *testing.T) {
 		if age := second.Time.Sub(first.Time); second.Calls != 1 || age < 2*time.Minute+45*time.Second || age > 3*time.Minute {
 			t.Errorf("with a tool that does not end it was replaced as %+v at the age of %v", second, age)
 		}
-		if n := c.toldOf(); n > 0 {
+		if n := c.reconnections(); n > 0 {
 			t.Errorf("the client was told %d times", n)
 		}
-		tools.letGo("slow")
+		tools.release("slow")
 		if r := c.answer(); r.status != "completed" || r.errors != "" {
 			t.Errorf("the answer with the result of a call that has lost its connection: %+v", r)
 		}

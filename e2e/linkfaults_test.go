@@ -16,12 +16,12 @@ import (
 
 // linkFault is a fault of the model's connection that the conversation survives.
 type linkFault struct {
-	name   string
-	wires  []string // nil for both
-	faults string   // the fault script's entries
-	how    []string // how each new connection knows the conversation
-	told   int      // notices to the client about the connection
-	maybe  bool     // or none: the pauses between attempts are random
+	name    string
+	wires   []string // nil for both
+	faults  string   // the fault script's entries
+	how     []string // how each new connection knows the conversation
+	notices int      // notices to the client about the connection
+	maybe   bool     // or none: the pauses between attempts are random
 }
 
 // leaves announces the end of the first connection, or closes it on wires without announcements.
@@ -33,16 +33,16 @@ var linkFaults = []linkFault{
 	{name: "refuse_resume 1011", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: refuse_resume, code: 1011}", how: []string{"replayed"}},
 	{name: "resumed", wires: []string{"gemini"}, faults: leaves + "{at: time, after: 1h, do: drop}", how: []string{"resumed"}},
 	{name: "amnesia", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: amnesia}", how: []string{"resumed", "replayed"}},
-	{name: "deaf", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: deaf}", how: []string{"resumed", "replayed"}, told: 1},
+	{name: "deaf", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: deaf}", how: []string{"resumed", "replayed"}, notices: 1},
 	{name: "late_handle", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 1, do: late_handle, for: 1m}", how: []string{"replayed"}},
 	{name: "no_handle", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 1, do: no_handle}", how: []string{"replayed"}},
 	{name: "busy_handle", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 1, do: busy_handle}", how: []string{"resumed"}},
 	{name: "drop", faults: "{at: time, after: 10s, connection: 1, do: drop}", how: []string{"*"}},
 	{name: "close 1011", faults: "{at: time, after: 10s, connection: 1, do: close, code: 1011}", how: []string{"*"}},
-	{name: "dial 500", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: http_error, code: 500}, {at: connect, connection: 3, do: drop}", how: []string{"*"}, told: 1, maybe: true},
+	{name: "dial 500", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: http_error, code: 500}, {at: connect, connection: 3, do: drop}", how: []string{"*"}, notices: 1, maybe: true},
 	{name: "dial 429", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: http_error, code: 429}", how: []string{"*"}},
-	{name: "slow setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: delay, for: 8s}", how: []string{"*"}, told: 1},
-	{name: "no setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: silence}", how: []string{"*"}, told: 1},
+	{name: "slow setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: delay, for: 8s}", how: []string{"*"}, notices: 1},
+	{name: "no setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: silence}", how: []string{"*"}, notices: 1},
 }
 
 // TestLinkFaults: after a fault between two turns, the model knows the conversation on the next connection, and the
@@ -74,8 +74,8 @@ func TestLinkFaults(t *testing.T) {
 				if len(how) != len(f.how) || f.how[0] != "*" && !slices.Equal(how, f.how) {
 					t.Errorf("the new connections were %v, want %v", how, f.how)
 				}
-				if n := c.toldOf(); n != f.told && !(f.maybe && n == 0) {
-					t.Errorf("the client was told %d times, want %d: %s", n, f.told, c.story())
+				if n := c.reconnections(); n != f.notices && !(f.maybe && n == 0) {
+					t.Errorf("the client was told %d times, want %d: %s", n, f.notices, c.history())
 				}
 			})
 		})
@@ -99,7 +99,7 @@ func TestLossInMidAnswer(t *testing.T) {
 		if _, how := st.links(t); len(how) != 1 {
 			t.Errorf("new connections: %v", how)
 		}
-		if n := c.toldOf(); n != 1 {
+		if n := c.reconnections(); n != 1 {
 			t.Errorf("the client was told %d times", n)
 		}
 	})
@@ -128,7 +128,7 @@ func TestLossWhileTheUserSpeaks(t *testing.T) {
 		if !strings.Contains(heard, "(speech, 2.") {
 			t.Errorf("the model heard %q of 2 s", heard)
 		}
-		if n := c.toldOf(); n > 0 {
+		if n := c.reconnections(); n > 0 {
 			t.Errorf("the client was told %d times", n)
 		}
 	})
@@ -141,12 +141,12 @@ func TestLossStorm(t *testing.T) {
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 5s, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
 		c := st.start(t, 16000)
 		began := time.Now()
-		code, told := c.ended()
+		code, errs := c.ended()
 		if code != protocol.CloseProviderLost {
 			t.Errorf("closed %d", code)
 		}
-		if len(told) != 1 || told[0].Code != "provider_lost" || !told[0].Retryable {
-			t.Errorf("told %+v", told)
+		if len(errs) != 1 || errs[0].Code != "provider_lost" || !errs[0].Retryable {
+			t.Errorf("told %+v", errs)
 		}
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("it took %v", took)
@@ -183,7 +183,7 @@ func TestFailover(t *testing.T) {
 			tools.waitBegun(t, "book")
 			st.replaced(t, 1)
 			c.listens(5 * time.Second)
-			tools.letGo("book")
+			tools.release("book")
 			if r := c.answer(); r.words != "It is booked." || r.status != "completed" || r.errors != "" {
 				t.Errorf("the answer of the other provider: %+v", r)
 			}
@@ -211,8 +211,8 @@ func TestBreaker(t *testing.T) {
 		for range 3 {
 			c := st.connect(t)
 			c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-			if _, told := c.ended(); len(told) != 1 || !told[0].Retryable {
-				t.Fatalf("told %+v", told)
+			if _, errs := c.ended(); len(errs) != 1 || !errs[0].Retryable {
+				t.Fatalf("told %+v", errs)
 			}
 		}
 		refused := func() (int, string) {

@@ -75,8 +75,8 @@ rules:
 				t.Errorf("after a lost connection: %q", p.said)
 			}
 			c.say(&protocol.End{})
-			if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-				t.Errorf("closed with %d after %v", code, told)
+			if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+				t.Errorf("closed with %d after %v", code, errs)
 			}
 			st.manager.Close()
 			if log := st.log.String(); !strings.Contains(log, `"cost_usd_micros":0,"unpriced":0,`) || strings.Contains(log, "the model reported a problem") {
@@ -136,8 +136,8 @@ func TestLocalServerCannotLoad(t *testing.T) {
 		st := newStack(t, "openai", setting{timed: true, model: "localai-broken"})
 		c := st.connect(t)
 		c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-		if _, told := c.ended(); len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable || !told[0].Retryable {
-			t.Errorf("the client was told %v", told)
+		if _, errs := c.ended(); len(errs) != 1 || errs[0].Code != protocol.CodeProviderUnavailable || !errs[0].Retryable {
+			t.Errorf("the client was told %v", errs)
 		}
 		if log := st.log.String(); !strings.Contains(log, "model_load_error") || !strings.Contains(log, "Failed to load the model localai-broken") {
 			t.Errorf("the log:\n%s", log)

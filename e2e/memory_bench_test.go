@@ -127,10 +127,10 @@ func BenchmarkSessionMemory(b *testing.B) {
 	}
 }
 
-// TestASessionStaysSmall bounds a session's memory and the allocations of its start, on each wire, a little above the
+// TestSessionSize bounds a session's memory and the allocations of its start, on each wire, a little above the
 // measurements in docs/capacity.md. On a busy machine a session also holds queued audio, so the smallest of a few
 // measurements counts.
-func TestASessionStaysSmall(t *testing.T) {
+func TestSessionSize(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector keeps memory of its own; scripts/test-norace.sh runs this test without it")
 	}

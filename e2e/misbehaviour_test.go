@@ -68,9 +68,9 @@ func TestProviderRefuses(t *testing.T) {
 				st := newStack(t, provider, tc.set)
 				c := st.connect(t)
 				c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-				code, told := c.ended()
-				if code != protocol.CloseProviderUnavailable || len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable {
-					t.Errorf("closed with %d after %v", code, told)
+				code, errs := c.ended()
+				if code != protocol.CloseProviderUnavailable || len(errs) != 1 || errs[0].Code != protocol.CodeProviderUnavailable {
+					t.Errorf("closed with %d after %v", code, errs)
 				}
 				if tc.reason != "" && !strings.Contains(st.log.String(), tc.reason) {
 					t.Errorf("the log does not say %s", tc.reason)
@@ -99,12 +99,12 @@ faults:
 				c := st.start(t, 16000)
 				c.say(&protocol.InputText{Text: "tell me a story"})
 				if !slices.Contains(refusals[provider], code) {
-					goesOn(c)
+					continues(c)
 					return
 				}
-				got, told := c.ended()
-				if got != protocol.CloseProviderUnavailable || len(told) == 0 || told[len(told)-1].Code != protocol.CodeProviderUnavailable {
-					t.Errorf("closed with %d after %v", got, told)
+				got, errs := c.ended()
+				if got != protocol.CloseProviderUnavailable || len(errs) == 0 || errs[len(errs)-1].Code != protocol.CodeProviderUnavailable {
+					t.Errorf("closed with %d after %v", got, errs)
 				}
 				stillWorks(t, st)
 			})
@@ -113,7 +113,7 @@ faults:
 }
 
 // goesOn waits until the model's connection was replaced and the turn was answered.
-func goesOn(c *client) {
+func continues(c *client) {
 	c.t.Helper()
 	if m := waitFor[*protocol.ProviderReconnected](c); m.Reason != "lost" || m.How != "replayed" {
 		c.t.Errorf("the connection came back with %+v", m)
@@ -145,7 +145,7 @@ func TestProviderFaults(t *testing.T) {
 				if tc.survives {
 					playTurn(c)
 				} else {
-					goesOn(c)
+					continues(c)
 				}
 				stillWorks(t, st)
 				c.close()

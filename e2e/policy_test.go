@@ -14,7 +14,7 @@ import (
 )
 
 // overBothWires runs a test on each provider's wire, with the tools of a stage.
-func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider string, st *stack, tools *stage)) {
+func overBothWires(t *testing.T, set setting, test func(t *testing.T, provider string, st *stack, tools *stage)) {
 	t.Helper()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
@@ -28,13 +28,13 @@ func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider 
 				synctest.Test(t, func(t *testing.T) {
 					tools := newStageOn(t, nil)
 					set.tools = tools.box
-					story(t, provider, newStack(t, provider, set), tools)
+					test(t, provider, newStack(t, provider, set), tools)
 				})
 				return
 			}
 			tools := newStage(t)
 			set.tools = tools.box
-			story(t, provider, newStack(t, provider, set), tools)
+			test(t, provider, newStack(t, provider, set), tools)
 		})
 	}
 }
@@ -89,7 +89,7 @@ rules:
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "four"})
 		c.toolsStarted(4)
-		tools.letGo("lookup")
+		tools.release("lookup")
 		playTurn(c)
 		answers := st.tap.waitAnswers(t, 4)
 		tools.ran(t, "lookup", 2)
@@ -214,7 +214,7 @@ rules:
 			if saw := tools.runs("lookup"); len(saw) != i+1 || saw[i] != tc.saw {
 				t.Errorf("%s: the tool saw %v", tc.text, saw)
 			}
-			told := func(c map[string]registry.Clamped) string {
+			text := func(c map[string]registry.Clamped) string {
 				if len(c) == 0 {
 					return ""
 				}
@@ -226,9 +226,9 @@ rules:
 			}
 			answer := st.tap.waitAnswers(t, i+1)[i]
 			record := st.audit.wait(t, "lookup", i+1)[i]
-			if string(ended.Clamped) != tc.clamped || told(answer.envelope.Meta.Clamped) != tc.clamped || told(record.Clamped) != tc.clamped {
+			if string(ended.Clamped) != tc.clamped || text(answer.envelope.Meta.Clamped) != tc.clamped || text(record.Clamped) != tc.clamped {
 				t.Errorf("%s: the client was told %s, the model %s, the audit %s; want %s", tc.text,
-					ended.Clamped, told(answer.envelope.Meta.Clamped), told(record.Clamped), tc.clamped)
+					ended.Clamped, text(answer.envelope.Meta.Clamped), text(record.Clamped), tc.clamped)
 			}
 		}
 	})
@@ -268,12 +268,12 @@ rules:
 			t.Errorf("the tool of another mode ended with %+v", mode)
 		}
 		tools.ran(t, "wordy", 0)
-		mended := c.typed("invalid")
-		if len(mended.ended) != 2 || !mended.ended[1].OK {
-			t.Fatalf("the mended call: %+v", mended)
+		fixed := c.typed("invalid")
+		if len(fixed.ended) != 2 || !fixed.ended[1].OK {
+			t.Fatalf("the mended call: %+v", fixed)
 		}
 		var details struct{ Errors []document.Problem }
-		e := errorOf(t, mended.ended[0])
+		e := errorOf(t, fixed.ended[0])
 		if err := json.Unmarshal(e.Details, &details); err != nil {
 			t.Fatalf("details: %v: %s", err, e.Details)
 		}

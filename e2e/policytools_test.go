@@ -84,7 +84,7 @@ func newStageOn(t testing.TB, kept *store.Store, more ...registry.Entry) *stage 
 		t.Fatal(err)
 	}
 	tools.Lock()
-	s.box = &toolbox{registry: tools, store: kept, letGo: s.letGoAll}
+	s.box = &toolbox{registry: tools, store: kept, release: s.releaseAll}
 	return s
 }
 
@@ -206,7 +206,7 @@ func (s *stage) hold(tool string) {
 }
 
 // letGo releases the runs of a tool, present and future.
-func (s *stage) letGo(tool string) {
+func (s *stage) release(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wait := s.holds[tool]; wait != nil {
@@ -215,9 +215,9 @@ func (s *stage) letGo(tool string) {
 	}
 }
 
-func (s *stage) letGoAll() {
+func (s *stage) releaseAll() {
 	for _, tool := range []string{"lookup", "forecast", "slow", "slow_stoppable", "book", "write", "pay", "report"} {
-		s.letGo(tool)
+		s.release(tool)
 	}
 }
 

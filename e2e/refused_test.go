@@ -12,9 +12,9 @@ import (
 	"voicegw/session"
 )
 
-// TestHalfOfTheHandshakesAreRefused, with a body and on reusable connections, while many callers connect at once:
+// TestRefusedHandshakes, with a body and on reusable connections, while many callers connect at once:
 // each gets a session or an error, each session works, and nothing is left when the gateway stops.
-func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
+func TestRefusedHandshakes(t *testing.T) {
 	t.Parallel()
 	const callers = 60
 	for _, provider := range providers {
@@ -69,11 +69,11 @@ func answered(t *testing.T, conn *protocol.Conn) bool {
 		t.Error(err)
 		return false
 	}
-	told := false // an error explains the missing session
+	explained := false // an error explains the missing session
 	for {
 		f, err := conn.Read()
 		if err != nil {
-			if !told {
+			if !explained {
 				t.Errorf("the connection ended without an answer: %v", err)
 			}
 			return false
@@ -90,7 +90,7 @@ func answered(t *testing.T, conn *protocol.Conn) bool {
 		case *protocol.TurnEnded:
 			return true
 		case *protocol.Error:
-			told = true
+			explained = true
 		}
 	}
 }

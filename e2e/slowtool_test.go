@@ -43,7 +43,7 @@ rules:
 		st.tap.mu.Unlock()
 		notHeldUp(t, "to the model", sent, since(up, sent[0]))
 		notHeldUp(t, "to the client", since(down, heard[0].Add(-time.Second)), heard)
-		tools.letGo("slow")
+		tools.release("slow")
 		r := st.audit.wait(t, "slow", 1)[0]
 		if !r.OK || r.DurationMS < 3000 || provider == "gemini" && r.NotDelivered != "cancelled" {
 			t.Errorf("the tool is audited as %+v", r)
@@ -69,7 +69,7 @@ func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 			}
 		case h, ok := <-c.in:
 			if !ok || h.err != nil {
-				c.t.Fatalf("the connection ended; before that: %s", c.story())
+				c.t.Fatalf("the connection ended; before that: %s", c.history())
 			}
 			c.seen = append(c.seen, h)
 			if h.bytes > 0 {

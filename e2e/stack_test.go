@@ -170,8 +170,8 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	srv.Listener = gateway.Listen(srv.Listener, gateway.NewLoops(opts.Logger))
 	srv.Start()
 	t.Cleanup(func() {
-		if set.tools != nil && set.tools.letGo != nil {
-			set.tools.letGo()
+		if set.tools != nil && set.tools.release != nil {
+			set.tools.release()
 		}
 		m.Close()
 		if serve.Phone != nil {

@@ -32,7 +32,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 			c.say(&protocol.Interrupt{})
 			c.say(&protocol.Ping{T: 1})
 			waitFor[*protocol.Pong](c)
-			tools.letGo("book")
+			tools.release("book")
 			st.audit.wait(t, "book", 1)
 			c.say(&protocol.InputText{Text: "hello"})
 			for ended := false; !ended; {
@@ -46,7 +46,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 			for _, said := range messages[*protocol.Transcript](c) {
 				// On the next question, OpenAI's models also report the result.
 				if said.Role == "assistant" && (said.Turn == 1 || m.provider == "gemini" && said.Text != "Yes?") {
-					t.Errorf("the user was shown %q: %s", said.Text, c.story())
+					t.Errorf("the user was shown %q: %s", said.Text, c.history())
 				}
 			}
 		})
@@ -71,7 +71,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 			for answered, free := false, false; !answered || !free; {
 				switch msg := c.next().msg.(type) {
 				case *protocol.Pong:
-					tools.letGo("book")
+					tools.release("book")
 					free = true
 				case *protocol.AudioEnd:
 					c.say(&protocol.Playback{ItemID: msg.ItemID, PlayedMS: msg.AudioMS, Done: true})

@@ -97,7 +97,7 @@ var switchRows = []struct {
 }
 
 // overSwitches runs a test that begins with the desk for each row, in bubbles.
-func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c *client, tools *stage)) {
+func overSwitches(t *testing.T, test func(t *testing.T, live bool, st *stack, c *client, tools *stage)) {
 	t.Helper()
 	for _, row := range switchRows {
 		t.Run(cmp.Or(row.model, row.provider), func(t *testing.T) {
@@ -112,7 +112,7 @@ func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c
 				if started := waitFor[*protocol.SessionStarted](c); started.Agent != "desk" {
 					t.Fatalf("the session begins with %q", started.Agent)
 				}
-				story(t, row.live, st, c, tools)
+				test(t, row.live, st, c, tools)
 			})
 		})
 	}
@@ -122,7 +122,7 @@ func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c
 func (c *client) hear(text, want string) {
 	c.t.Helper()
 	if r := c.asks(text); r.status != "completed" || r.errors != "" || r.words != want {
-		c.t.Errorf("%q is answered with %+v, want %q; before that: %s", text, r, want, c.story())
+		c.t.Errorf("%q is answered with %+v, want %q; before that: %s", text, r, want, c.history())
 	}
 }
 
@@ -153,8 +153,8 @@ func TestSwitchesAndBack(t *testing.T) {
 			t.Errorf("the client is told of %v", got)
 		}
 		given, _ := st.links(t)
-		if replaced := len(want); live && len(given) > 0 || !live && (len(given) != replaced || c.toldOf() != replaced) {
-			t.Errorf("the client is told of %d new connections, and the log of %+v", c.toldOf(), given)
+		if replaced := len(want); live && len(given) > 0 || !live && (len(given) != replaced || c.reconnections() != replaced) {
+			t.Errorf("the client is told of %d new connections, and the log of %+v", c.reconnections(), given)
 		}
 		calls, events := st.audit.wait(t, spec.AgentSwitch, 4), st.audit.events(audit.EventAgent)
 		if len(events) != 4 || events[0].From != "desk" || events[0].Agent != "billing" || events[0].Why != "a bill" {
@@ -168,9 +168,9 @@ func TestSwitchesAndBack(t *testing.T) {
 	})
 }
 
-// TestSwitchesThatAreRefused: to an agent that is not reachable, and back to one that has just handed off the user.
+// TestRefusedSwitches: to an agent that is not reachable, and back to one that has just handed off the user.
 // The present agent continues and says so.
-func TestSwitchesThatAreRefused(t *testing.T) {
+func TestRefusedSwitches(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, live bool, st *stack, c *client, _ *stage) {
 		c.hear("Give me to nobody.", "I cannot do that.")
@@ -199,7 +199,7 @@ func TestSwitchWhileAToolRuns(t *testing.T) {
 		if got := c.switches(); len(got) > 0 {
 			t.Errorf("while the tool runs the client is told of %v", got)
 		}
-		tools.letGo("slow")
+		tools.release("slow")
 		if r := c.answer(); r.status != "completed" || !strings.Contains(r.words, "Both are done.") {
 			t.Errorf("the answer is %+v", r)
 		}
@@ -253,7 +253,7 @@ func TestSwitchAcrossABargeIn(t *testing.T) {
 		for {
 			r := c.answer()
 			if r.status == "" {
-				t.Fatalf("the session ended: %s", c.story())
+				t.Fatalf("the session ended: %s", c.history())
 			}
 			if strings.Contains(r.words, "I am billing.") {
 				break

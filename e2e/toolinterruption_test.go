@@ -44,7 +44,7 @@ rules:
 		tools.waitBegun(t, "book")
 		c.speak(16000, phrase(16000))
 		started := c.toolsStarted(2)
-		tools.letGo("book")
+		tools.release("book")
 		playTurn(c)
 		tools.ran(t, "book", 1)
 		records := st.audit.wait(t, "book", 2)
@@ -99,7 +99,7 @@ func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 		rt, _ := m["realtimeInput"].(map[string]any)
 		return rt["text"] == "hello"
 	})
-	tools.letGo("book")
+	tools.release("book")
 	a := st.tap.waitAnswers(t, 1)[0]
 	if r := st.audit.wait(t, "book", 1)[0]; !r.Delivered || !a.envelope.OK {
 		t.Errorf("the call was answered %s and audited as %+v", a.envelope.Encode(), r)
@@ -119,7 +119,7 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 		if provider == "gemini" {
 			waitFor[*protocol.AudioStart](c)
 			playTurn(c)
-			tools.letGo("book")
+			tools.release("book")
 			if r := st.audit.wait(t, "book", 1)[0]; !r.OK || r.Delivered || r.NotDelivered != "cancelled" {
 				t.Errorf("the withdrawn call is audited as %+v", r)
 			}
@@ -128,7 +128,7 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 		}
 		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
-		tools.letGo("book")
+		tools.release("book")
 		r := st.audit.wait(t, "book", 1)[0]
 		if !r.OK || r.Delivered || r.NotDelivered != "superseded" {
 			t.Errorf("the overtaken call is audited as %+v", r)
@@ -144,8 +144,8 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 	})
 }
 
-// TestBargeInStopsWhatCanBeStopped: a cancellable tool ends with the interruption.
-func TestBargeInStopsWhatCanBeStopped(t *testing.T) {
+// TestBargeInStopsCancellableTool: a cancellable tool ends with the interruption.
+func TestBargeInStopsCancellableTool(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
 name: barge-in
@@ -203,7 +203,7 @@ faults:
 				if p := c.turn(); p.status != "completed" {
 					t.Errorf("the turn ended %s", p.status)
 				}
-				tools.letGo("slow")
+				tools.release("slow")
 				c.typed("are you there?")
 				st.tap.waitAnswers(t, 0)
 				if provider == "openai" {
@@ -246,11 +246,11 @@ rules:
 		c.toolsStarted(2)
 		testutil.WaitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
 		c.say(&protocol.End{})
-		if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-			t.Errorf("closed with %d after %v", code, told)
+		if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+			t.Errorf("closed with %d after %v", code, errs)
 		}
 		stopped := st.audit.wait(t, "slow_stoppable", 1)[0]
-		tools.letGo("book")
+		tools.release("book")
 		booked := st.audit.wait(t, "book", 1)[0]
 		if !booked.OK || booked.Delivered || booked.NotDelivered != "session_over" {
 			t.Errorf("the booking is audited as %+v", booked)

@@ -39,11 +39,11 @@ import (
 type toolbox struct {
 	registry *registry.Registry
 	store    *store.Store // nil with fake time, which it does not support: everything is in memory
-	letGo    func()       // releases waiting tools; nil without any
+	release  func()       // releases waiting tools; nil without any
 	// questions replaces the store's confirmations if not nil.
 	questions execute.Confirmations
 	// holdTold hangs an answer over the API before its conversation is informed.
-	holdTold bool
+	holdReport bool
 }
 
 // give adds the tools to a gateway's options.
@@ -60,7 +60,7 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
 	desk := handoff.New(b.store, "default")
 	opts.Handoffs, serve.Voice = desk, desk
-	if b.holdTold {
+	if b.holdReport {
 		opts.Handoffs = stuckDesk{desk}
 	}
 }
@@ -152,10 +152,10 @@ func (b *toolbox) blocked(who user.User) (time.Time, bool) {
 	return until, ok
 }
 
-// TestSpokenQuestionIsLookedUp: on each wire, the default scenario's second utterance is answered from the knowledge
+// TestSpokenQuestion: on each wire, the default scenario's second utterance is answered from the knowledge
 // base, and its fourth asks for two things at once. Each utterance interrupts the previous answer, because a turn may
 // take as long as that answer.
-func TestSpokenQuestionIsLookedUp(t *testing.T) {
+func TestSpokenQuestion(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
@@ -201,7 +201,7 @@ func (c *client) heard(tools, words []string) (ran []string) {
 			c.t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
 		}
 		if h.err != nil {
-			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 		}
 		said := strings.Join(slices.Collect(maps.Values(texts)), " ")
 		missing := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(said, w) })
@@ -244,10 +244,10 @@ rules:
 					reason = "blocked"
 				}
 				hearFarewell(c, farewell, reason)
-				code, told := c.ended()
-				if !tc.blocked && (code != protocol.CloseDone || len(told) != 0) ||
-					tc.blocked && (code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked) {
-					t.Errorf("closed with %d after %v", code, told)
+				code, errs := c.ended()
+				if !tc.blocked && (code != protocol.CloseDone || len(errs) != 0) ||
+					tc.blocked && (code != protocol.CloseBlocked || len(errs) != 1 || errs[0].Code != protocol.CodeBlocked) {
+					t.Errorf("closed with %d after %v", code, errs)
 				}
 				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, reason) {
 					t.Errorf("the last message is %+v", last)
@@ -264,18 +264,18 @@ rules:
 				}
 				if len(timeouts) != 1 || timeouts[0].DurationSeconds != 90 || timeouts[0].Message != farewell ||
 					timeouts[0].TimeoutUntil < before.Add(90*time.Second).UnixMilli() ||
-					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
+					errs[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
 					t.Errorf("the client was told %+v", timeouts)
 				}
 				refused := st.connect(t)
 				refused.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, Client: &protocol.ClientInfo{ID: "mallory"}})
-				code, told = refused.ended()
-				if code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked ||
-					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
-					t.Errorf("closed with %d after %+v", code, told)
+				code, errs = refused.ended()
+				if code != protocol.CloseBlocked || len(errs) != 1 || errs[0].Code != protocol.CodeBlocked ||
+					errs[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
+					t.Errorf("closed with %d after %+v", code, errs)
 				}
 				st.startAs(t, "ada")
-				letBackIn(t, st, "mallory", told[0].Until.Time)
+				letBackIn(t, st, "mallory", errs[0].Until.Time)
 			})
 		}
 	}
@@ -327,7 +327,7 @@ func hearFarewell(c *client, farewell, reason string) {
 		said = said || m.Role == "assistant" && strings.TrimSpace(m.Text) == farewell
 	}
 	if !said {
-		c.t.Errorf("the farewell was not said: %s", c.story())
+		c.t.Errorf("the farewell was not said: %s", c.history())
 	}
 }
 

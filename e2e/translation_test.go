@@ -25,7 +25,7 @@ rules:
 		heardTurn(c, turn+1, "Good morning.", "Buenos días.")
 	}
 	c.say(&protocol.End{})
-	if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-		t.Errorf("closed with %d after %v", code, told)
+	if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+		t.Errorf("closed with %d after %v", code, errs)
 	}
 }

@@ -10,16 +10,16 @@ import (
 )
 
 // besides is a setting with a non-blocking tool.
-func besides(scenario string) setting {
+func nonBlocking(scenario string) setting {
 	return setting{model: "gemini-3.8-live", limits: session.Limits{AudioAhead: time.Minute}, speed: 50, playback: -1, firstAudioMS: 10, scenario: scenario}
 }
 
-// TestResultBesideTheConversation: an interruption does not stop a non-blocking tool. The model gets its result when
+// TestNonBlockingResult: an interruption does not stop a non-blocking tool. The model gets its result when
 // it is ready and speaks about it.
-func TestResultBesideTheConversation(t *testing.T) {
+func TestNonBlockingResult(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
-	set := besides(`
+	set := nonBlocking(`
 name: besides
 rules:
   - when: {utterance: 1}
@@ -44,7 +44,7 @@ rules:
 		t.Errorf("the turn beside the tool was %+v", p)
 	}
 	st.tap.waitAnswers(t, 0)
-	tools.letGo("report")
+	tools.release("report")
 	// The result makes the model speak in a turn of its own.
 	waitFor[*protocol.ToolEnded](c)
 	if p := c.turn(); p.status != "completed" {
@@ -60,7 +60,7 @@ rules:
 func TestEndlessCaller(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
-	set := besides(`
+	set := nonBlocking(`
 name: endless
 rules:
   - when: {text: go}
