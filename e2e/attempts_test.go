@@ -18,8 +18,8 @@ func closesEarly(provider string, from, to int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestEarlyCloses: connections close after their setup. The session continues with the one that stays, or
-// with the other provider.
+// TestEarlyCloses: if connections close after their setup, the session continues with the one that stays, or with the
+// other provider.
 func TestEarlyCloses(t *testing.T) {
 	t.Parallel()
 	for i, provider := range providers {
@@ -42,7 +42,7 @@ func TestEarlyCloses(t *testing.T) {
 	}
 }
 
-// TestNoticeOnEveryConnection: a provider announces the end of every connection a few seconds ahead. The gateway
+// TestNoticeOnEveryConnection: if a provider announces the end of every connection a few seconds ahead, the gateway
 // opens few connections, and the session ends with a visible error or continues with the other provider.
 func TestNoticeOnEveryConnection(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 				began := time.Now()
 				code, errs := c.ended()
 				if code != protocol.CloseProviderLost || len(errs) != 1 || errs[0].Code != "provider_lost" {
-					t.Errorf("%s left: closed %d, told %+v", left, code, errs)
+					t.Errorf("%s left: closed %d, errors %+v", left, code, errs)
 				}
 				given, _ := st.links(t)
 				if took := time.Since(began); len(given) > 16 || took > time.Minute {
@@ -71,7 +71,7 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 	}
 }
 
-// TestQuotaInAnAnswer: a failed answer reports exhausted credit. The other provider answers; without one the user
+// TestQuotaInAnAnswer: if a failed answer reports exhausted credit, the other provider answers; without one the user
 // gets an error.
 func TestQuotaInAnAnswer(t *testing.T) {
 	t.Parallel()

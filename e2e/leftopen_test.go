@@ -22,7 +22,7 @@ import (
 // approvedAndHeld are confirmations that hang after recording an approval.
 type approvedAndHeld struct{ execute.Confirmations }
 
-// heldMark is the line of a gateway process whose approval hangs.
+// heldMark is the log line of a gateway process with a hanging approval.
 const heldMark = "an approval is recorded, and hangs"
 
 // Resolve hangs after an approval until its process is killed.
@@ -36,8 +36,8 @@ func (c approvedAndHeld) Resolve(ctx context.Context, token, session string, app
 }
 
 // TestKilledAfterAnApproval: a gateway is killed with SIGKILL between an approval and its effect, and between the
-// effect and its record. The conversation's next turn reports it, once; the operators' list has it; and nothing is
-// repeated.
+// effect and its record. The conversation's next turn reports it, once; the operators' list contains it; and no action
+// is repeated.
 func TestKilledAfterAnApproval(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -89,7 +89,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			for range 2 {
 				second.wrote(t, talk.TextTurn{ConversationID: id, Message: "Hello"})
 				if got := notices(); len(got) != 1 || !strings.Contains(got[0], "approved pay") || strings.Contains(got[0], "may have been done") != tc.begun || strings.Contains(got[0], token) {
-					t.Errorf("the conversation was told %q", got)
+					t.Errorf("the conversation got %q", got)
 				}
 			}
 			second.leave(t)
@@ -109,7 +109,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 	}
 }
 
-// TestSettledActions: ended actions are settled, whoever approved them and whatever the result.
+// TestSettledActions: ended actions are settled, whatever the way of the approval and the result.
 func TestSettledActions(t *testing.T) {
 	tp := newProvider(t, setting{scenario: payRules})
 	set := processSetting{Provider: "openai", Dir: t.TempDir(), Scenario: payRules}

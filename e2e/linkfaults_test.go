@@ -19,7 +19,7 @@ type linkFault struct {
 	name    string
 	wires   []string // nil for both
 	faults  string   // the fault script's entries
-	how     []string // how each new connection knows the conversation
+	how     []string // how each new connection learned the conversation
 	notices int      // notices to the client about the connection
 	maybe   bool     // or none: the pauses between attempts are random
 }
@@ -75,15 +75,15 @@ func TestLinkFaults(t *testing.T) {
 					t.Errorf("the new connections were %v, want %v", how, f.how)
 				}
 				if n := c.reconnections(); n != f.notices && !(f.maybe && n == 0) {
-					t.Errorf("the client was told %d times, want %d: %s", n, f.notices, c.history())
+					t.Errorf("the client got %d notices, want %d: %s", n, f.notices, c.history())
 				}
 			})
 		})
 	}
 }
 
-// TestLossInMidAnswer: the connection breaks while the model speaks. The received part is played and ended, the
-// answer continues on the next connection, and the turn is completed.
+// TestLossInMidAnswer: the connection breaks while the model speaks. The received part plays and ends, the answer
+// continues on the next connection, and the turn is completed.
 func TestLossInMidAnswer(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, speed: 1, faults: "faults: [{at: chunk, connection: 1, turn: 1, n: 8, do: drop}]"}, func(t *testing.T, provider string, st *stack, _ *stage) {
@@ -100,13 +100,13 @@ func TestLossInMidAnswer(t *testing.T) {
 			t.Errorf("new connections: %v", how)
 		}
 		if n := c.reconnections(); n != 1 {
-			t.Errorf("the client was told %d times", n)
+			t.Errorf("the client got %d notices", n)
 		}
 	})
 }
 
-// TestLossWhileTheUserSpeaks: the connection breaks during the user's speech. The next one gets it from its beginning
-// and answers once, without a notice to the client.
+// TestLossWhileTheUserSpeaks: the connection breaks during the user's speech. The next one gets the speech from its
+// beginning and answers once, without a notice to the client.
 func TestLossWhileTheUserSpeaks(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 10s, connection: 1, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
@@ -129,13 +129,13 @@ func TestLossWhileTheUserSpeaks(t *testing.T) {
 			t.Errorf("the model heard %q of 2 s", heard)
 		}
 		if n := c.reconnections(); n > 0 {
-			t.Errorf("the client was told %d times", n)
+			t.Errorf("the client got %d notices", n)
 		}
 	})
 }
 
-// TestLossStorm: a provider whose connections keep breaking ends the session with a typed error within a minute of
-// the first.
+// TestLossStorm: a provider with connections that keep breaking ends the session with a typed error within a minute of
+// the first loss.
 func TestLossStorm(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 5s, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
@@ -146,7 +146,7 @@ func TestLossStorm(t *testing.T) {
 			t.Errorf("closed %d", code)
 		}
 		if len(errs) != 1 || errs[0].Code != "provider_lost" || !errs[0].Retryable {
-			t.Errorf("told %+v", errs)
+			t.Errorf("errors %+v", errs)
 		}
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("it took %v", took)
@@ -163,7 +163,7 @@ func unreachable(provider string, from int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestFailover: the provider dies while a tool books a table. The other one takes over: it knows the conversation,
+// TestFailover: the provider dies while a tool books a table. The other one continues: it knows the conversation,
 // reports the result, and the table is booked once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestFailover(t *testing.T) {
 				t.Errorf("the answer of the other provider: %+v", r)
 			}
 			if r := c.asks("What is my colour?"); r.words != "It is blue." {
-				t.Errorf("what the other provider knows: %+v", r)
+				t.Errorf("knowledge of the other provider: %+v", r)
 			}
 			if r := c.asks("book a table"); r.status != "completed" {
 				t.Errorf("asked again: %+v", r)
@@ -197,14 +197,14 @@ func TestFailover(t *testing.T) {
 				t.Errorf("the table was booked %d times", n)
 			}
 			if !strings.Contains(st.log.String(), `"msg":"another provider takes over","session_id":"`) || !strings.Contains(st.log.String(), `"to":"`+other+`"`) {
-				t.Error("the log does not tell who has taken over")
+				t.Error("the log does not name the fallback provider")
 			}
 		})
 	}
 }
 
-// TestBreaker: after repeated failures to reach the provider, the gateway refuses new connections with 503 and a
-// retry time; then one attempt is allowed, and after it all.
+// TestBreaker: after repeated failures to reach the provider, the gateway refuses new connections with 503 and a retry
+// time; then it allows one attempt, and after that all.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [" + unreachable("openai", 1) + ", " + unreachable("gemini", 1) + "]"}, func(t *testing.T, provider string, st *stack, _ *stage) {
@@ -212,7 +212,7 @@ func TestBreaker(t *testing.T) {
 			c := st.connect(t)
 			c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 			if _, errs := c.ended(); len(errs) != 1 || !errs[0].Retryable {
-				t.Fatalf("told %+v", errs)
+				t.Fatalf("errors %+v", errs)
 			}
 		}
 		refused := func() (int, string) {

@@ -9,8 +9,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestShortPress: on both wires, a tap on the push-to-talk button and an invisible text begin no turn. The client
-// gets an error, and the next turn is answered as usual.
+// TestShortPress: on both wires, a short press of the push-to-talk button and an invisible text begin no turn. The
+// client gets an error, and the next turn is answered as usual.
 func TestShortPress(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -33,7 +33,7 @@ func shortPress(t *testing.T, provider string, held time.Duration) {
 		c.speak(16000, testutil.SpeechLike(16000, held, 5))
 		c.say(&protocol.InputActivity{Active: false})
 		c.refused("no_speech")
-		<-time.After(time.Second) // time for a model that answers a tap
+		<-time.After(time.Second) // time for a model that would answer a short press
 	}
 	c.say(&protocol.InputText{Text: "\u200b"})
 	c.refused("invalid_message")

@@ -12,8 +12,8 @@ import (
 	"voicegw/session"
 )
 
-// TestRefusedHandshakes, with a body and on reusable connections, while many callers connect at once:
-// each gets a session or an error, each session works, and nothing is left when the gateway stops.
+// TestRefusedHandshakes: half of the handshakes of many concurrent callers are refused, with a body and on reusable
+// connections. Each caller gets a session or an error, each session works, and nothing is left when the gateway stops.
 func TestRefusedHandshakes(t *testing.T) {
 	t.Parallel()
 	const callers = 60
@@ -48,7 +48,7 @@ func TestRefusedHandshakes(t *testing.T) {
 			}
 			all.Wait()
 			if talked.Load() == 0 {
-				t.Error("nobody could talk")
+				t.Error("no client got an answer")
 			}
 			over, end := context.WithCancel(context.Background())
 			end()

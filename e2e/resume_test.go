@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// shortAnswer takes less than 10 s, the unacknowledged audio that the gateway keeps, so none of it is dropped on a
+// shortAnswer takes less than 10 s, the limit for unacknowledged audio in the gateway, so none of it is dropped on a
 // slow machine.
 const shortAnswer = `
 name: short
@@ -27,7 +27,7 @@ rules:
           and then I will stop.
 `
 
-// comer is a client that resumes, with the state that this needs.
+// resumer is a client that resumes, with the state that this needs.
 type resumer struct {
 	t    *testing.T
 	url  string
@@ -67,7 +67,7 @@ func (c *resumer) say(m protocol.ClientMessage) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_ = c.conn.WriteText(text) // reading notices a broken connection
+	_ = c.conn.WriteText(text) // the reader notices a broken connection
 }
 
 // back resumes the session.
@@ -93,7 +93,7 @@ func (c *resumer) step() error {
 	if f.Audio {
 		have := c.audio[c.item]
 		if c.item == "" || c.at > len(have) {
-			c.t.Fatalf("audio of %q continues at byte %d, and %d have come", c.item, c.at, len(have))
+			c.t.Fatalf("audio of %q continues at byte %d, and %d have arrived", c.item, c.at, len(have))
 		}
 		c.audio[c.item] = append(have[:c.at:c.at], f.Data...)
 		c.at += len(f.Data)
@@ -117,7 +117,7 @@ func (c *resumer) step() error {
 	case *protocol.AudioEnd:
 		c.ended[m.ItemID] = true
 	case *protocol.AudioFlush:
-		return fmt.Errorf("the gateway flushed %s (%s), of which %d bytes have come", m.ItemID, m.Reason, len(c.audio[m.ItemID]))
+		return fmt.Errorf("the gateway flushed %s (%s), %d bytes of it have arrived", m.ItemID, m.Reason, len(c.audio[m.ItemID]))
 	case *protocol.Error:
 		return fmt.Errorf("the gateway reported %s: %s", m.Code, m.Message)
 	}
@@ -125,7 +125,7 @@ func (c *resumer) step() error {
 }
 
 // reports reports playback for every 200 ms of an item. Without reports, the gateway's clock decides when an item
-// counts as heard, however slow the machine is.
+// counts as heard, at any speed of the machine.
 func (c *resumer) reports() {
 	if ms := c.at / 48 / 200 * 200; ms > c.heard[c.item] {
 		c.heard[c.item] = ms
@@ -150,7 +150,7 @@ func (c *resumer) hears(n int) error {
 	}
 }
 
-// newComer begins a session through a proxy that breaks connections.
+// newResumer begins a session through a proxy that breaks connections.
 func newResumer(t *testing.T, provider string) (*resumer, *testutil.Proxy) {
 	t.Helper()
 	st := newStack(t, provider, setting{
@@ -175,8 +175,8 @@ func newResumer(t *testing.T, provider string) (*resumer, *testutil.Proxy) {
 	return c, p
 }
 
-// TestResumeToTheByte (S1, S2): a connection keeps breaking, in each way in which networks break them, while the
-// model speaks. The client ends up with the same audio as without a loss.
+// TestResumeToTheByte (S1, S2): a connection keeps breaking, in every way of a network, while the model speaks. The
+// client ends up with the same audio as without a loss.
 func TestResumeToTheByte(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

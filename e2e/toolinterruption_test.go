@@ -21,8 +21,8 @@ func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
 	return audit.Record{}
 }
 
-// TestBookingAcrossABargeIn: the user interrupts during a booking, and the model requests it again. It runs once, and
-// each call has one end: an answer, or the model's withdrawal.
+// TestBookingAcrossABargeIn: the user interrupts a booking, and the model requests it again. It runs once, and each
+// call has one end: an answer, or the model's withdrawal.
 func TestBookingAcrossABargeIn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
@@ -63,7 +63,7 @@ rules:
 			}
 			return
 		}
-		// Nothing had been said yet: for this model it is still one turn.
+		// There was no speech yet: for this model it is still one turn.
 		for i, a := range st.tap.waitAnswers(t, 2) {
 			if want := records[i].ProviderCallID; a.id != want || !a.envelope.OK || a.envelope.Meta.CacheHit != records[i].CacheHit {
 				t.Errorf("answer %d is %s to %s, want one to %s", i+1, a.envelope.Encode(), a.id, want)
@@ -84,8 +84,7 @@ rules:
     do: [say: "Yes?"]
 `
 
-// TestBookingAcrossATypedTurnOf31: this model takes the text when it has the tool's result: it waits for nothing
-// else.
+// TestBookingAcrossATypedTurnOf31: this model takes the text as soon as it has the tool's result.
 func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -106,8 +105,8 @@ func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 	}
 }
 
-// TestBookingAcrossATypedTurn: typed text is the next turn, whatever runs: the earlier call is answered before the
-// new answer is requested, or the model withdraws it and its result never arrives.
+// TestBookingAcrossATypedTurn: typed text is the next turn, whatever runs: the earlier call is answered before the new
+// answer is requested, or the model withdraws it and its result never arrives.
 func TestBookingAcrossATypedTurn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: bookingThenText}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -131,14 +130,14 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 		tools.release("book")
 		r := st.audit.wait(t, "book", 1)[0]
 		if !r.OK || r.Delivered || r.NotDelivered != "superseded" {
-			t.Errorf("the overtaken call is audited as %+v", r)
+			t.Errorf("the superseded call is audited as %+v", r)
 		}
 		a := st.tap.waitAnswers(t, 1)[0]
 		if e := a.envelope.Error; a.id != r.ProviderCallID || e == nil || e.Type != registry.ErrorConflict || !e.PartialSideEffects {
-			t.Errorf("the overtaken call was answered %s", a.envelope.Encode())
+			t.Errorf("the superseded call was answered %s", a.envelope.Encode())
 		}
 		if again := c.typed("book").call(t); !again.OK || !again.Deduplicated {
-			t.Errorf("asked for again it ended with %+v", again)
+			t.Errorf("requested again it ended with %+v", again)
 		}
 		tools.ran(t, "book", 1)
 	})
@@ -163,24 +162,24 @@ rules:
 		c.speak(16000, phrase(16000))
 		r := st.audit.wait(t, "slow_stoppable", 1)[0]
 		tools.waitStops(t, "slow_stoppable", 1)
-		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call right after it noticed the
-		// interruption, and the answer may cross that.
+		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call right after the interruption,
+		// possibly at the same time as the answer.
 		if r.OK || !r.Delivered && provider == "openai" {
 			t.Errorf("the audit has %+v", r)
 		}
 		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
-		// If the two cross, Gemini's adapter may have read the withdrawal before it sends, and then sends nothing:
-		// the number is certain only for OpenAI.
+		// If both happen at once, Gemini's adapter may read the withdrawal before it sends, and then sends nothing: the
+		// number is certain only for OpenAI.
 		if provider == "openai" {
 			st.tap.waitAnswers(t, 1)
 		}
 	})
 }
 
-// TestWithdrawnCall: after Gemini's toolCallCancellation nothing is sent for the call, whether its tool can be
-// stopped or not, and the user still gets an answer. OpenAI's wire cancels the whole response, whose calls then never
-// begin, and the model is asked again.
+// TestWithdrawnCall: after Gemini's toolCallCancellation nothing is sent for the call, whether its tool can be stopped
+// or not, and the user still gets an answer. OpenAI's wire cancels the whole response, so its calls never begin, and
+// the model is asked again.
 func TestWithdrawnCall(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"slow", "slow_stoppable"} {
@@ -222,8 +221,8 @@ faults:
 	}
 }
 
-// TestHangUpWhileAToolRuns: a started tool that cannot be stopped finishes and is journalled without a report; the
-// next session knows its side effect.
+// TestHangUpWhileAToolRuns: a started tool that cannot be stopped finishes and is recorded without a report; the next
+// session knows its side effect.
 func TestHangUpWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
