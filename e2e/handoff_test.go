@@ -128,7 +128,7 @@ func TestHandoff(t *testing.T) {
 func (st *stack) listed(t testing.TB, o offered) {
 	t.Helper()
 	var one string
-	testutil.WaitUntil(t, "the list has the session as it is alone, once all that its answer has used is counted", func() bool {
+	testutil.WaitUntil(t, "the list has the session alone, with the full usage of its answer", func() bool {
 		status, text := st.http(t, http.MethodGet, "/v1/sessions", "")
 		if status != http.StatusOK {
 			t.Fatalf("%d %s", status, text)

@@ -127,10 +127,10 @@ func BenchmarkSessionMemory(b *testing.B) {
 	}
 }
 
-// TestSessionSize limits a session's memory and the allocations of its start, on each wire, a little above the
+// TestSessionStaysSmall limits a session's memory and the allocations of its start, on each wire, a little above the
 // measurements in docs/capacity.md. On a busy machine a session also contains queued audio, so the smallest of a few
 // measurements counts.
-func TestSessionSize(t *testing.T) {
+func TestSessionStaysSmall(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector uses memory of its own; scripts/test-norace.sh runs this test without it")
 	}
