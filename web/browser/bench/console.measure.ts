@@ -108,7 +108,7 @@ test("main thread and memory while talking", async () => {
     before = await row(`minute ${minute}`, before);
   }
   print(rows);
-  expect(grown(kept), "what grows after the tenth minute").toEqual([]);
+  expect(grown(kept), "values that grow after the tenth minute").toEqual([]);
   expect(Math.max(...main), "ms of the main thread in a second").toBeLessThanOrEqual(MAIN_MS);
   await console.press("Hang up");
   await console.says("Ended");

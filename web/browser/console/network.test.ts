@@ -147,11 +147,11 @@ describe.concurrent("a call", () => {
     await console.now("Listening");
     const latency = await console.tab("Latency");
     const wait = await latency.getByText(/^\d+ ms$|^\d+\.\d\d s$/).first().innerText();
-    expect(await kept(), "nothing is kept while the page is there").toBe(null);
+    expect(await kept(), "nothing is stored while the page is open").toBe(null);
 
     await console.reload();
     await console.says("Listening");
-    expect(await kept(), "nothing is kept any more").toBe(null);
+    expect(await kept(), "nothing is stored afterwards").toBe(null);
     const tools = await console.tab("Tools");
     await tools.getByText("kb_search").first().waitFor();
     await console.tab("Latency");
@@ -170,12 +170,12 @@ describe.concurrent("a call", () => {
     await console.says("Ended");
     await console.reload();
     await console.tab("Tools");
-    expect(await tools.getByText("kb_search").count(), "of a call that is over nothing is kept").toBe(0);
+    expect(await tools.getByText("kb_search").count(), "an ended call is not stored").toBe(0);
     await console.leave();
     await gateway.close();
   });
 
-  test("continues after a restart of the gateway during an outage: says what was lost, and keeps counting turns", async () => {
+  test("continues after a restart of the gateway during an outage: reports its losses and continues the count of turns", async () => {
     const gateway = await Gateway.open({ settings: { "limits.resume_grace": "0s" } });
     const console = await ConsolePage.open(browser, gateway);
     console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);

@@ -163,7 +163,7 @@ export class Visitor {
     const late = blocks.filter(({ frame }) => frame >= flushed && frame < until);
     const silent = late.findIndex(({ frame }, i) => i > 0 && frame - late[i - 1]!.frame > BLOCK);
     expect(silent < 0 ? [] : late.slice(silent).map(({ frame }) => frame), "blocks that sound after the silence").toEqual([]);
-    expect((late.at(-1)?.frame ?? 0) + BLOCK, "the end of what sounds after the flush").toBeLessThan(until);
+    expect((late.at(-1)?.frame ?? 0) + BLOCK, "the end of the sound after the flush").toBeLessThan(until);
   }
 
   /**

@@ -119,7 +119,7 @@ describe.concurrent("a conversation", () => {
     { code: 4503, said: { code: "blocked", until: "2099-01-01T00:00:00.000Z" }, expected: { code: "gateway", message: /^You are blocked until .*2099/ } },
     { code: 4501, said: { code: "ticket_missing" }, expected: { code: "gateway", message: /^This gateway needs a ticket\.$/ } },
     { code: 4888, said: undefined, expected: { code: "closed", message: /^The session was closed\.$/ } },
-  ])("ends for good with $code", async ({ code, said, expected }) => {
+  ])("ends permanently with $code", async ({ code, said, expected }) => {
     const { gateway, page, visit } = await opened();
     if (said !== undefined) {
       visit.send({ type: "error", message: "for programmers", retryable: false, ...said });

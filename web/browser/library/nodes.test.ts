@@ -19,7 +19,7 @@ const RAMP = 0.01 * RATE;
 
 /**
  * Twenty seconds, sent at eight times the speed of sound, so that the page's queue lasts through a change of
- * gateways. A connection that gets the replayed conversation with the user's text tells the end.
+ * gateways. A connection with the replayed conversation and the user's text gets the end of the story.
  */
 const SPEED = 8;
 const STORY = `
@@ -99,7 +99,7 @@ async function survives(provider: string, happens: (runs: Gateway, site: Site) =
   await site.close();
 
   const starts = messages(page, "audio.start").map(({ item_id }) => item_id);
-  console.log(`${provider}: away for ${stats.lostMs} ms; heard ${(voice.length / RATE).toFixed(1)} s in ${new Set(starts).size} items; ${page.events.all.length - before} events since`);
+  console.log(`${provider}: disconnected for ${stats.lostMs} ms; heard ${(voice.length / RATE).toFixed(1)} s in ${new Set(starts).size} items; ${page.events.all.length - before} events since`);
   expect(new Set(all.map(({ seq }) => seq)).size, "messages that were reported once").toBe(all.length);
   expect(all.filter((m) => m.type === "turn.ended" && m.status !== "completed")).toEqual([]);
   const ends = messages(page, "transcript").filter(({ role, final }) => role === "assistant" && final).map(({ text }) => text);

@@ -18,7 +18,7 @@ const RATE = 24_000;
 const REPEATS = { reconnect: { tries: 100, firstMs: 100, longestMs: 200 } };
 const RAMP = 0.01 * RATE;
 
-/** The model reports how long the user spoke, then tells a story; it repeats typed text. */
+/** The model reports the length of the user's speech, then speaks at length; it repeats typed text. */
 const SCENARIO = `
 name: how long
 rules:

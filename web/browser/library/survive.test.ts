@@ -1,4 +1,4 @@
-// A session survives a cut connection, a reload and a second tab, in what the user hears and what the gateway hears.
+// A session survives a cut connection, a reload and a second tab: the audio on both sides is compared.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";

@@ -10,7 +10,7 @@ const silent = (item: string) => (agent: Agent): void => agent.silent(item);
 
 // Events in order, and the reported states.
 const CASES: Record<string, [happenings: ((agent: Agent) => void)[], states: string[]]> = {
-  "nothing has happened": [[], []],
+  "no event": [[], []],
   "greeting": [[reported("turn.started"), sounds("a"), silent("a"), reported("turn.ended")], ["thinking", "speaking", "listening"]],
   "the user continues after a pause": [[reported("speech.stopped"), reported("speech.started"), reported("speech.stopped")], ["thinking", "listening", "thinking"]],
   "a turn without an answer ends": [[reported("speech.stopped"), reported("turn.started"), reported("turn.ended")], ["thinking", "listening"]],
@@ -26,7 +26,7 @@ const CASES: Record<string, [happenings: ((agent: Agent) => void)[], states: str
   "two tools run": [[tool("tool.started", "1"), tool("tool.started", "2"), tool("tool.ended", "1"), tool("tool.ended", "2"), reported("turn.ended")], ["thinking", "listening"]],
   "a turn ends while a tool runs": [[tool("tool.started", "1"), reported("turn.ended")], ["thinking", "listening"]],
   "the agent waits for an approval": [[reported("turn.started"), reported("confirmation.request")], ["thinking", "listening"]],
-  "what was going on is forgotten, and what sounds goes on": [[tool("tool.started", "1"), sounds("a"), (agent) => agent.forget(), silent("a")], ["thinking", "speaking", "listening"]],
+  "forget drops running work, but playback continues": [[tool("tool.started", "1"), sounds("a"), (agent) => agent.forget(), silent("a")], ["thinking", "speaking", "listening"]],
   "the end": [[tool("tool.started", "1"), sounds("a"), (agent) => agent.end(), silent("a")], ["thinking", "speaking", "listening"]],
 };
 

@@ -221,9 +221,9 @@ describe("an answer of a fractional number of ms", () => {
   }
 
   for (const { when, before, after } of [
-    { when: "is still to be heard", before: 0, after: 300 },
-    { when: "sounds", before: 70, after: 300 },
-    { when: "was heard", before: 300, after: 0 },
+    { when: "has not begun to play", before: 0, after: 300 },
+    { when: "plays", before: 70, after: 300 },
+    { when: "has played", before: 300, after: 0 },
   ]) {
     for (const endsAgain of [true, false]) {
       test(`and ${when} plays once if its last part is announced again${endsAgain ? "" : ", even without another end"}`, () => {

@@ -105,7 +105,7 @@ const notAllowed = (message: string): DOMException => new DOMException(message, 
 for (const [name, refusal, excluded, framed, code] of [
   ["by the user or the site settings", notAllowed("Permission denied"), false, false, "microphone_denied"],
   ["by the user, of a page in a frame", notAllowed("Permission denied"), false, true, "microphone_denied"],
-  ["by nobody: the question was closed", notAllowed("Permission dismissed"), false, false, "microphone_dismissed"],
+  ["because the question was closed", notAllowed("Permission dismissed"), false, false, "microphone_dismissed"],
   ["by the operating system", notAllowed("Permission denied by system"), false, false, "microphone_system"],
   ["by the page's own Permissions-Policy", notAllowed("Permission denied"), true, false, "microphone_policy"],
   ["by a frame without allow", notAllowed("Permission denied"), true, true, "microphone_frame"],

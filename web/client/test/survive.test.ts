@@ -379,8 +379,8 @@ describe("a resumed session", () => {
   });
 
   test.each([
-    ["sends a text again that only the dead gateway had shown", false],
-    ["sends no text again that the snapshot shows", true],
+    ["repeats a text that only the dead gateway had shown", false],
+    ["does not repeat a text that the snapshot contains", true],
   ])("%s", async (_, known) => {
     const session = await open();
     say({ type: "turn.started", seq: 2, turn: 1 });
@@ -403,14 +403,14 @@ describe("a resumed session", () => {
     const session = await open();
     say({ type: "turn.started", seq: 2, turn: 1 });
     session.interrupt();
-    for (const reported of [0, 1]) {
+    for (const round of [0, 1]) {
       FakeWebSocket.last.drop();
       await pass(500);
-      FakeWebSocket.last.start(resumed(reported * 10 + 5));
+      FakeWebSocket.last.start(resumed(round * 10 + 5));
       assert.deepEqual(FakeWebSocket.last.of("interrupt"), [], "it may have arrived");
-      say({ type: "pong", seq: reported * 10 + 6, t: FakeWebSocket.last.of("ping")[0]!.t });
-      assert.equal(FakeWebSocket.last.of("interrupt").length, 1 - reported);
-      say({ type: "audio.flush", seq: reported * 10 + 7, turn: 1, item_id: "item_1", reason: "user_stop" });
+      say({ type: "pong", seq: round * 10 + 6, t: FakeWebSocket.last.of("ping")[0]!.t });
+      assert.equal(FakeWebSocket.last.of("interrupt").length, 1 - round);
+      say({ type: "audio.flush", seq: round * 10 + 7, turn: 1, item_id: "item_1", reason: "user_stop" });
     }
   });
 
@@ -456,10 +456,10 @@ describe("a resumed session", () => {
         frame(n);
       }
     };
-    /** Loses the gateway, runs `meanwhile`, and resumes at another one. Returns the offer of session.start. */
-    const comeBack = async (fields: object, meanwhile = (): void => undefined): Promise<unknown> => {
+    /** Loses the gateway, runs `during`, and resumes at another one. Returns the offer of session.start. */
+    const resume = async (fields: object, during = (): void => undefined): Promise<unknown> => {
       FakeWebSocket.last.drop();
-      meanwhile();
+      during();
       await pass(2000);
       FakeWebSocket.last.start(resumed(1009, fields));
       return FakeWebSocket.last.of("session.start")[0]!.resume?.input;
@@ -469,28 +469,28 @@ describe("a resumed session", () => {
     test("sends unanswered speech again, before newer audio, once", async () => {
       await open();
       frames(1, 10);
-      assert.deepEqual(await comeBack(again(100), () => frames(11, 12)), { from_ms: 0, to_ms: 240 });
+      assert.deepEqual(await resume(again(100), () => frames(11, 12)), { from_ms: 0, to_ms: 240 });
       frames(13, 13);
       assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12, 13]);
-      assert.deepEqual(await comeBack({ input_ms: 240 }), { from_ms: 100, to_ms: 260 });
+      assert.deepEqual(await resume({ input_ms: 240 }), { from_ms: 100, to_ms: 260 });
       frames(14, 14);
       assert.deepEqual(heard(), [13, 14], "the frames in transit");
-      assert.deepEqual(await comeBack(again(220)), { from_ms: 100, to_ms: 280 });
+      assert.deepEqual(await resume(again(220)), { from_ms: 100, to_ms: 280 });
       assert.deepEqual(heard(), [12, 13, 14]);
     });
 
     test("sends missing audio to the same gateway before newer audio", async () => {
       const session = await open();
       frames(1, 10);
-      await comeBack({ input_ms: 100 }, () => frames(11, 12));
+      await resume({ input_ms: 100 }, () => frames(11, 12));
       assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12]);
-      await comeBack({ input_ms: 240 }, () => frames(13, 14));
+      await resume({ input_ms: 240 }, () => frames(13, 14));
       assert.deepEqual(heard(), [13, 14], "all has arrived");
       frames(15, 20);
-      await comeBack({ input_ms: 280 }, () => frames(21, 768));
+      await resume({ input_ms: 280 }, () => frames(21, 768));
       assert.deepEqual([heard()[0], heard().length, session.stats().droppedOffline], [19, 750, 4], "15 s at most");
       frames(769, 770);
-      await comeBack({}, () => frames(771, 771));
+      await resume({}, () => frames(771, 771));
       assert.deepEqual(heard(), [771], "a gateway that reports no count may have all of it");
     });
 
@@ -499,12 +499,12 @@ describe("a resumed session", () => {
       frames(1, 2);
       devices.microphone.activity(true);
       frames(3, 4);
-      await comeBack({ input_ms: 40 }, () => frames(5, 5));
+      await resume({ input_ms: 40 }, () => frames(5, 5));
       assert.deepEqual(heard(), [true, 3, 4, 5]);
-      await comeBack({ input_ms: 60 });
+      await resume({ input_ms: 60 });
       assert.deepEqual(heard(), [4, 5], "the press has arrived");
       devices.microphone.activity(false);
-      await comeBack({ input_ms: 100 });
+      await resume({ input_ms: 100 });
       assert.deepEqual(heard(), [false]);
     });
 
@@ -515,13 +515,13 @@ describe("a resumed session", () => {
       frames(3, 4);
       devices.microphone.activity(false);
       frames(5, 5);
-      await comeBack({ input_ms: 40 }, () => {
+      await resume({ input_ms: 40 }, () => {
         devices.microphone.activity(true);
         frames(6, 6);
       });
       assert.deepEqual(heard(), [true, 3, 4, false, 5, true, 6]);
       devices.microphone.activity(false);
-      await comeBack({ input_ms: 120 }, () => frames(7, 760));
+      await resume({ input_ms: 120 }, () => frames(7, 760));
       assert.deepEqual([heard().slice(0, 2), heard().length], [[false, 11], 751], "at any age");
     });
 
@@ -530,14 +530,14 @@ describe("a resumed session", () => {
       frames(1, 100);
       say({ type: "speech.stopped", seq: 2, turn: 1, audio_ms: 1500 });
       say({ type: "turn.ended", seq: 3, turn: 1, status: "completed", usage: {} });
-      assert.deepEqual(await comeBack(again(1500)), { from_ms: 1500, to_ms: 2000 });
+      assert.deepEqual(await resume(again(1500)), { from_ms: 1500, to_ms: 2000 });
       assert.equal(heard().length, 25);
       frames(101, 700);
-      assert.deepEqual(await comeBack(again(13_000)), { from_ms: 4000, to_ms: 14_000 });
+      assert.deepEqual(await resume(again(13_000)), { from_ms: 4000, to_ms: 14_000 });
       assert.equal(heard().length, 50);
       say({ type: "error", seq: 1010, code: "audio_too_fast", message: "", retryable: true });
       frames(701, 702);
-      assert.equal(await comeBack({}), undefined, "both sides count differently");
+      assert.equal(await resume({}), undefined, "both sides count differently");
     });
 
     test("sends the button's presses again in order", async () => {
@@ -549,7 +549,7 @@ describe("a resumed session", () => {
       frames(5, 5);
       devices.microphone.activity(true);
       frames(6, 6);
-      await comeBack(again(60), () => frames(7, 7));
+      await resume(again(60), () => frames(7, 7));
       assert.deepEqual(heard(), [true, 4, false, 5, true, 6, 7]);
     });
   });
@@ -679,7 +679,7 @@ describe("the resume token", () => {
       say({ type: "session.ended", seq: 2, reason: "tool_ended" });
       FakeWebSocket.last.drop(1000);
     },
-    "close that is for good": () => FakeWebSocket.last.drop(4004),
+    "permanent close": () => FakeWebSocket.last.drop(4004),
   })) {
     test(`is deleted at a ${how}`, async () => {
       const session = await open();
@@ -847,25 +847,25 @@ describe("a reloaded page", () => {
   });
 
   const same: Record<string, [ConnectOptions, ConnectOptions]> = {
-    "nothing is wished": [{ provider: "gemini", voice: "Puck" }, {}],
-    "the same is wished": [{ provider: "gemini", pendingRequest: "When?" }, { provider: "gemini", pendingRequest: "When?" }],
+    "no options are set": [{ provider: "gemini", voice: "Puck" }, {}],
+    "the options are the same": [{ provider: "gemini", pendingRequest: "When?" }, { provider: "gemini", pendingRequest: "When?" }],
     "the conversation is named": [{}, { conversationId: "c-7" }],
-    "the ticket is the one that was used": [{ ticket: "Zx3" }, { ticket: "Zx3" }],
+    "the ticket is the used one": [{ ticket: "Zx3" }, { ticket: "Zx3" }],
     "tickets come from a function": [{ ticket: () => "Zx3" }, { ticket: () => "Zx4" }],
     "the name is the same": [{ keep: "left" }, { keep: "left" }],
   };
   const other: Record<string, [ConnectOptions, ConnectOptions]> = {
-    "another conversation is wished": [{}, { conversationId: "c-8" }],
-    "another ticket is there": [{ ticket: "Zx3" }, { ticket: "Zx4" }],
-    "a ticket is there and was not": [{}, { ticket: "Zx4" }],
-    "another provider is wished": [{}, { provider: "openai" }],
-    "something else is asked": [{ pendingRequest: "When?" }, { pendingRequest: "Where?" }],
-    "the rates are others": [{}, { outputRate: 48000 }],
-    "the turns are others": [{}, { turnDetection: "client" }],
-    "the gateway is another one": [{ url: "wss://a.example.org/v1/voice" }, { url: "wss://b.example.org/v1/voice" }],
-    "the name is another one": [{ keep: "left" }, { keep: "right" }],
+    "another conversation is requested": [{}, { conversationId: "c-8" }],
+    "the ticket differs": [{ ticket: "Zx3" }, { ticket: "Zx4" }],
+    "there is a ticket, without one before": [{}, { ticket: "Zx4" }],
+    "another provider is requested": [{}, { provider: "openai" }],
+    "the pending request differs": [{ pendingRequest: "When?" }, { pendingRequest: "Where?" }],
+    "the rates differ": [{}, { outputRate: 48000 }],
+    "the turn detection differs": [{}, { turnDetection: "client" }],
+    "the gateway differs": [{ url: "wss://a.example.org/v1/voice" }, { url: "wss://b.example.org/v1/voice" }],
+    "the name differs": [{ keep: "left" }, { keep: "right" }],
   };
-  for (const [verdict, cases] of [["goes on with it", same], ["leaves it", other]] as const) {
+  for (const [verdict, cases] of [["continues it", same], ["ignores it", other]] as const) {
     for (const [where, [before, now]] of Object.entries(cases)) {
       test(`${verdict} if ${where}`, async () => {
         await open(before);
@@ -873,7 +873,7 @@ describe("a reloaded page", () => {
         begin(make(now));
         await settle();
         FakeWebSocket.last.open();
-        assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume !== undefined, verdict === "goes on with it");
+        assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume !== undefined, verdict === "continues it");
         assert.doesNotMatch(stored(), /Zx/, "a ticket is a secret");
       });
     }

@@ -71,10 +71,10 @@ describe("a page's tool", () => {
   circle["itself"] = circle;
   for (const [what, tool, error] of [
     ["an error", () => Promise.reject(new Error("No such page.")), { message: "No such page." }],
-    ["an error with more", () => { throw Object.assign(new Error("Busy."), { retryable: true, partial: true }); }, { message: "Busy.", retryable: true, partial: true }],
-    ["nothing to read", () => Promise.reject(null), { message: "It failed." }],
-    ["too much", () => "x".repeat(16_384), { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
-    ["not JSON", () => circle, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
+    ["an error with details", () => { throw Object.assign(new Error("Busy."), { retryable: true, partial: true }); }, { message: "Busy.", retryable: true, partial: true }],
+    ["a rejection without an error", () => Promise.reject(null), { message: "It failed." }],
+    ["a long result", () => "x".repeat(16_384), { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
+    ["a circular object", () => circle, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
     ["a function", () => () => 1, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
   ] as const) {
     test(`that returns ${what} has failed`, async () => {

@@ -27,7 +27,7 @@ test("each problem is shown at its field", () => {
   const text = documentOf({ ...formOf(DOCUMENT), budget: { "voice.total": "many", "text.top_k": "4" } });
   const lines = text.split("\n");
   const at = (needle: string): number => lines.findIndex((line) => line.includes(needle)) + 1;
-  const told = placed(
+  const reported = placed(
     [
       { line: at("kb-get"), message: "there is no tool" },
       { line: at("Kore"), message: "gemini has no voice" },
@@ -38,7 +38,7 @@ test("each problem is shown at its field", () => {
     ],
     text,
   );
-  assert.deepEqual(told.map((p) => p.at), ["tools", "voices.gemini", "budget.voice.total", "playbook", "description", ""]);
+  assert.deepEqual(reported.map((p) => p.at), ["tools", "voices.gemini", "budget.voice.total", "playbook", "description", ""]);
 });
 
 test("answers of another shape contain no agents", () => {

@@ -25,11 +25,11 @@ function easel(): { canvas: OffscreenCanvas; done: string[] } {
 class Idle implements Drawer {
   onmessage: Worker["onmessage"] = null;
   onerror: Worker["onerror"] = null;
-  readonly told: { messages: Message[]; transfer: unknown[] }[] = [];
+  readonly posted: { messages: Message[]; transfer: unknown[] }[] = [];
   over = false;
 
   postMessage(messages: Message[], transfer: unknown): void {
-    this.told.push({ messages, transfer: transfer as unknown[] });
+    this.posted.push({ messages, transfer: transfer as unknown[] });
   }
 
   terminate(): void {
@@ -106,12 +106,12 @@ test("simultaneous drawings share one message; the first one contains the canvas
   const ids = [studio.open(one), studio.open(two)] as const;
   studio.draw(ids[1], { surface: SURFACE, picture: LEVEL });
   await Promise.resolve();
-  assert.equal(worker.told.length, 1);
-  assert.deepEqual(worker.told[0]!.transfer, [one, two]);
-  assert.deepEqual(worker.told[0]!.messages.map(({ id }) => id), [ids[0], ids[1], ids[1]]);
+  assert.equal(worker.posted.length, 1);
+  assert.deepEqual(worker.posted[0]!.transfer, [one, two]);
+  assert.deepEqual(worker.posted[0]!.messages.map(({ id }) => id), [ids[0], ids[1], ids[1]]);
   studio.draw(ids[0], { picture: LEVEL });
   studio.close(ids[1]);
   await Promise.resolve();
-  assert.deepEqual(worker.told.slice(1), [{ messages: [{ id: ids[0], order: { picture: LEVEL } }, { id: ids[1], closed: true }], transfer: [] }]);
+  assert.deepEqual(worker.posted.slice(1), [{ messages: [{ id: ids[0], order: { picture: LEVEL } }, { id: ids[1], closed: true }], transfer: [] }]);
   assert.equal(worker.over, false);
 });

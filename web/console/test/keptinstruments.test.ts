@@ -50,7 +50,7 @@ test("tools, response times and events survive a reload, on the new page's clock
   assert.deepEqual(after.log.after(0).map(({ number, type }) => `${number} ${type}`).slice(0, 3), ["1 opened", "2 turn.started", "3 tool.started"]);
 
   // The session continues: repeated messages update known entries.
-  for (const happening of [received(10, "session.started", { session_id: "voice-1", resumed: true, snapshot: true }), opened(11), ...ASKED.map((told) => ({ ...told, at: 20 }))]) {
+  for (const happening of [received(10, "session.started", { session_id: "voice-1", resumed: true, snapshot: true }), opened(11), ...ASKED.map((happening) => ({ ...happening, at: 20 }))]) {
     after.take(happening as Happening);
   }
   const waits = (): Call => after.tools.turns[1]!.calls[0]!;

@@ -98,8 +98,8 @@ test("times of this page have limited precision", () => {
 
 test("a local error is shown completely", () => {
   const log = filled({ ...feed.moment(10), kind: "noticed", side: "voice", name: "error", event: new VoiceError("slow", "The line is slow.", { retryable: true }) });
-  const told = JSON.parse(new Search(log, ALL).now()[0]!.json) as Record<string, unknown>;
-  assert.deepEqual([told["type"], told["code"], told["message"], told["retryable"]], ["error", "slow", "The line is slow.", true]);
+  const reported = JSON.parse(new Search(log, ALL).now()[0]!.json) as Record<string, unknown>;
+  assert.deepEqual([reported["type"], reported["code"], reported["message"], reported["retryable"]], ["error", "slow", "The line is slow.", true]);
 });
 
 test("it is saved as JSON lines without secrets", () => {

@@ -16,7 +16,7 @@ for (const happening of happenings) {
 
 test("the conversation's calls as shown", () => {
   const rows = instruments.tools.turns.map(({ side, turn, calls, budget }) => [
-    `${side} turn ${turn}, ${budget === undefined ? "no budget told" : `${budget.total.used} of ${budget.total.limit}`}, ${axisOf(calls, END).ms} ms`,
+    `${side} turn ${turn}, ${budget === undefined ? "no budget" : `${budget.total.used} of ${budget.total.limit}`}, ${axisOf(calls, END).ms} ms`,
     ...calls.map((call) => [call.tool, outcomeOf(call), tookOf(call, END), ...chipsOf(call).map(({ text }) => text)].join(" | ")),
   ]);
   assert.deepEqual(rows, [
@@ -24,7 +24,7 @@ test("the conversation's calls as shown", () => {
     ["voice turn 4, 1 of 3, 20 ms", "kb_search | done | 2 ms", "kb_search | done | – | joined a running call | not delivered"],
     ["voice turn 6, 1 of 3, 5000 ms", "kb_get | answered | 3.10 s | you approved"],
     ["voice turn 7, 1 of 3, 20 ms", "kb_get | done | < 1 ms | approved by button"],
-    ["text turn 1, no budget told, 20 ms", "extract_contacts | done | 2 ms"],
+    ["text turn 1, no budget, 20 ms", "extract_contacts | done | 2 ms"],
     ["voice turn 8, 1 of 3, 20 ms", "end_voice_session | done | < 1 ms"],
   ]);
   const [clamped] = instruments.tools.turns[0]!.calls;

@@ -48,13 +48,13 @@ beforeEach(() => {
 afterEach(() => void vi.unstubAllGlobals());
 
 function agent(): TextAgent {
-  const told = (what: Told): void => {
+  const record = (what: Told): void => {
     if (what.kind === "received" || what.kind === "sent") {
       log.push(`${what.kind} ${JSON.stringify(what.message)}`);
     }
   };
   return new TextAgent({
-    happened: told,
+    happened: record,
     asking: (message) => void log.push(`asking ${message ?? "about a question"}`),
     answered: (error: VoiceError | null, token) => void log.push(`answered ${error?.gatewayCode ?? error?.code ?? "well"} ${token ?? ""}`.trim()),
   });
