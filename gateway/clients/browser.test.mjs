@@ -1,5 +1,5 @@
 // RealtimeSession of npm @openai/agents-realtime in Chromium, over a WebSocket to a gateway, with a client secret in the
-// subprotocol; page.mjs is the page's script. Chromium needs no driver, because the page reports to this test's server.
+// subprotocol; see page.mjs. Chromium needs no driver, because the page reports to this test's server.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -43,7 +43,7 @@ rules:
       - then: [say: "Shall I enter it?"]
 `;
 
-// secret gets a client secret from the gateway, as the page's server does.
+// secret is the client secret that the page's server gets from the gateway with its key.
 async function secret(gateway) {
   const made = await fetch(`${gateway.http}/v1/realtime/client_secrets`, {
     method: 'POST', headers: { Authorization: `Bearer ${gateway.key}`, 'Content-Type': 'application/json' }, body: '{}',
@@ -104,7 +104,7 @@ async function visit(gateway) {
   }
 }
 
-describe('RealtimeSession in Chromium', { skip: existsSync(chromium) ? false : `${chromium} is missing` }, () => {
+describe('RealtimeSession in Chromium', { skip: existsSync(chromium) ? false : `${chromium} is not there` }, () => {
   for (const provider of ['openai', 'gemini']) {
     test(`it talks, is interrupted, runs a tool and approves a call with ${provider}`, { timeout: 120_000 }, async () => {
       const gateway = await startGateway({ scenario, settings: { provider, origins: 'http://localhost:*' } });

@@ -1,5 +1,6 @@
 // /v1/chat/completions of a running gateway with npm openai, and with the Vercel ai package through its provider for
-// OpenAI-compatible servers: every client of Chat Completions can use the gateway's agent, whose tools run on the server.
+// OpenAI-compatible servers: any client of Chat Completions can use the gateway's agent, with tools that run on the
+// server.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -45,10 +46,10 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-// Each test sends its own text: the gateway takes the same text within two minutes for the same message.
+// Each test has its own text: the same text within two minutes is the same message.
 const user = (content) => [{ role: 'user', content }];
 
-// ran returns a tool's calls in the audit, none of them with an error.
+// ran are the calls of a tool in the audit, none of them with an error.
 async function ran(tool) {
   const records = (await gateway.audit()).filter((r) => r.toolId === tool && r.mode === 'text');
   assert.ok(records.every((r) => r.ok), JSON.stringify(records));
@@ -83,7 +84,7 @@ describe('npm openai', limit, () => {
     assert.equal(await ran('kb_search'), before + 1);
   });
 
-  test('answers without a stream after two parallel tools', async () => {
+  test('answers in one piece, after two tools at once', async () => {
     const before = await ran('kb_search');
     const done = await client().chat.completions.create({ model: 'default', messages: user('Please look twice') });
     assert.equal(done.choices[0].message.content.trim(), 'Both are done.');
@@ -91,13 +92,13 @@ describe('npm openai', limit, () => {
     assert.equal(await ran('kb_search'), before + 2);
   });
 
-  test('its stream helper works', async () => {
+  test('its helper for streams understands it', async () => {
     const runner = client().chat.completions.stream({ model: 'default', messages: user('Where is the font library?') });
     assert.match(await runner.finalContent(), /I found the Font library\.\s*$/);
   });
 
-  test('the client supplies the conversation, also as text parts', async () => {
-    // Only operators may instruct the model.
+  test('the conversation is the client’s, in parts of text too', async () => {
+    // Only operators instruct the model.
     const done = await client({ apiKey: gateway.key }).chat.completions.create({
       model: 'default',
       messages: [
@@ -116,7 +117,7 @@ describe('npm openai', limit, () => {
     assert.deepEqual(models, ['default']);
   });
 
-  test('its own tools and the gateway’s work together', async () => {
+  test('its own tools are available next to the gateway’s', async () => {
     const before = await ran('kb_search');
     const tools = [{ type: 'function', function: { name: 'open_page', parameters: { type: 'object', properties: { page: { type: 'string' } } } } }];
     const messages = user('Please show me the page');
@@ -131,7 +132,7 @@ describe('npm openai', limit, () => {
     assert.equal(await ran('kb_search'), before + 1, 'and not again');
   });
 
-  test('refusals are its own errors and are not retried', async () => {
+  test('refusals are its own errors, and are not retried', async () => {
     const wrong = client().chat.completions.create({ model: 'default', messages: user('x'), tools: [{ type: 'function', function: { name: 'kb_search' } }] });
     await assert.rejects(wrong, (error) => {
       assert.ok(error instanceof OpenAI.BadRequestError);
@@ -142,11 +143,11 @@ describe('npm openai', limit, () => {
     await assert.rejects(client().chat.completions.create({ model: 'default', messages: [] }), OpenAI.BadRequestError);
   });
 
-  test('a disconnected client ends the turn', async () => {
+  test('a client that leaves ends the turn', async () => {
     const stream = await client().chat.completions.create({ model: 'default', messages: user('Where is the font library?'), stream: true });
     for await (const chunk of stream) {
       assert.ok(chunk.id);
-      break; // aborts the request
+      break; // which aborts the request
     }
     const again = await client().chat.completions.create({ model: 'default', messages: user('Hello') });
     assert.equal(again.choices[0].message.content.trim(), 'Good day to you.');
@@ -182,7 +183,7 @@ describe('the Vercel ai package', limit, () => {
     assert.deepEqual(opened, ['fonts']);
   });
 
-  test('answers without a stream', async () => {
+  test('answers in one piece', async () => {
     const result = await generateText({ model: model(), prompt: 'Hello' });
     assert.equal(result.text.trim(), 'Good day to you.');
   });
@@ -216,7 +217,7 @@ describe('with api_key', limit, () => {
   });
   after(() => locked.stop());
 
-  test('the client uses the gateway’s key', async () => {
+  test('the key of the client is the gateway’s', async () => {
     const create = (apiKey) => new OpenAI({ apiKey, baseURL: `${locked.http}/v1` }).chat.completions.create({ model: 'default', messages: user('Hello') });
     await assert.rejects(create('another'), OpenAI.AuthenticationError);
     assert.equal((await create(key)).choices[0].message.content.trim(), 'Good day to you.');

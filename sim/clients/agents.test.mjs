@@ -1,5 +1,5 @@
-// RealtimeSession of npm @openai/agents-realtime over a WebSocket. It checks every event against a schema and emits
-// events that fail only as '*'. The last test shows that none of the simulator's failed.
+// RealtimeSession of npm @openai/agents-realtime over a WebSocket. It checks every event against a schema, and passes on
+// an invalid one only as '*': the last test shows that all events of the simulator are valid.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -20,30 +20,30 @@ before(async () => {
 });
 after(() => simulator.stop());
 
-// seen counts the received events by type over all tests, and those that matched the client's schema.
+// seen counts events by type over all tests: all events, and those that the client's schema accepted.
 const seen = new Map();
 
 // watch counts the events of a transport.
 function watch(transport) {
   const listening = new Set();
   transport.on('*', ({ type }) => {
-    const count = seen.get(type) ?? { received: 0, known: 0 };
+    const count = seen.get(type) ?? { came: 0, known: 0 };
     seen.set(type, count);
-    count.received++;
-    if (!listening.has(type)) { // '*' precedes the type's own event
+    count.came++;
+    if (!listening.has(type)) { // '*' comes before the type's own event
       listening.add(type);
       transport.on(type, () => count.known++);
     }
   });
 }
 
-// Talk is a session with everything that it reported to its user, as {type, args}.
+// Talk is a session with the events that it has emitted, as {type, args}.
 class Talk {
-  reported = new Mailbox();
+  emitted = new Mailbox();
   events = new Mailbox(); // of the provider
 
   static async open(agent = {}, config = {}, name = 'gpt-realtime-2.1') {
-    const model = through || name; // the gateway would find OpenAI by the model's name
+    const model = through || name; // the gateway would choose OpenAI by the model's name
     const talk = new Talk();
     const url = `${simulator.ws}/v1/realtime?model=${model}`;
     talk.transport = new OpenAIRealtimeWebSocket({ url });
@@ -57,7 +57,7 @@ class Talk {
       'agent_start', 'agent_end', 'agent_tool_start', 'agent_tool_end', 'audio', 'audio_start', 'audio_stopped',
       'audio_interrupted', 'history_added', 'history_updated', 'error',
     ]) {
-      talk.session.on(type, (...args) => talk.reported.push({ type, args }));
+      talk.session.on(type, (...args) => talk.emitted.push({ type, args }));
     }
     await soon('the connection', talk.session.connect({ apiKey: 'sk-test', url }));
     // On open it sends its configuration, and on session.created its tracing.
@@ -66,7 +66,7 @@ class Talk {
   }
 
   mark() {
-    return this.reported.all.length;
+    return this.emitted.all.length;
   }
 
   speak(audio = utterance(rate)) {
@@ -76,27 +76,27 @@ class Talk {
   }
 
   audio() {
-    return Buffer.concat(this.reported.all.filter((t) => t.type === 'audio').map((t) => Buffer.from(t.args[0].data)));
+    return Buffer.concat(this.emitted.all.filter((t) => t.type === 'audio').map((t) => Buffer.from(t.args[0].data)));
   }
 
-  // history waits until the history fits.
+  // history waits for the wanted history.
   history(what, fits) {
-    return this.reported.wait(what, () => fits(this.session.history)).then(() => this.session.history);
+    return this.emitted.wait(what, () => fits(this.session.history)).then(() => this.session.history);
   }
 
-  // close ends the session, which must have reported this number of errors.
+  // close ends the session, which must have had only the expected number of errors.
   async close(errors = 0) {
-    const reported = this.reported.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
-    assert.equal(reported.length, errors, JSON.stringify(reported));
+    const emitted = this.emitted.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
+    assert.equal(emitted.length, errors, JSON.stringify(emitted));
     this.session.close();
     await this.events.wait('the end', () => false).catch((error) => assert.match(error.message, /disconnected/));
   }
 }
 
-// wordsOf returns the text of a message in the history.
+// wordsOf are the words of a message of the history.
 const wordsOf = (item) => item.content.map((part) => part.transcript ?? part.text).join('');
 
-// complete reports whether there are n items, all completed.
+// complete reports whether there are n items, all of them complete.
 const complete = (items, n) => items.length === n && items.every((item) => item.status === 'completed');
 
 const weatherTool = (calls) => tool({
@@ -110,12 +110,12 @@ const weatherTool = (calls) => tool({
 });
 
 describe('RealtimeSession', { concurrency: true }, () => {
-  test('the session has the requested configuration', limit, async () => {
+  test('it gets its configuration', limit, async () => {
     const talk = await Talk.open({ voice: 'cedar', tools: [weatherTool([])] });
     const { session } = talk.events.all.findLast((e) => e.type === 'session.updated');
     assert.equal(session.instructions, 'Be brief.');
     assert.equal(session.tracing, 'auto');
-    assert.equal(session.audio.output.voice, through === 'gemini' ? 'Puck' : 'cedar'); // Gemini has no such voice
+    assert.equal(session.audio.output.voice, through === 'gemini' ? 'Puck' : 'cedar'); // Gemini does not have the voice
     assert.deepEqual(session.audio.output.format, { type: 'audio/pcm', rate: 24000 });
     const detection = session.audio.input.turn_detection;
     assert.deepEqual([detection.type, detection.interrupt_response], ['semantic_vad', true]);
@@ -124,34 +124,34 @@ describe('RealtimeSession', { concurrency: true }, () => {
     await talk.close();
   });
 
-  test('speech gets a spoken answer', limit, async () => {
+  test('speech is heard and answered in speech', limit, async () => {
     const talk = await Talk.open({}, { audio: { input: { turnDetection: { type: 'server_vad' } } } });
     talk.speak();
-    const { args: [, , said] } = await talk.reported.type('agent_end');
+    const { args: [, , said] } = await talk.emitted.type('agent_end');
     assert.equal(said, 'Hello Marcelo, how are you?');
     const history = await talk.history('the transcripts', (items) => complete(items, 2) && items.every(wordsOf));
     assert.deepEqual(history.map((item) => [item.role, item.content[0].type, wordsOf(item)]), [
       ['user', 'input_audio', 'Hello, my name is Marcelo.'],
       ['assistant', 'output_audio', 'Hello Marcelo, how are you?'],
     ]);
-    await talk.reported.type('audio_stopped');
-    const names = new Set(talk.reported.names().filter((name) => !name.startsWith('history')));
+    await talk.emitted.type('audio_stopped');
+    const names = new Set(talk.emitted.names().filter((name) => !name.startsWith('history')));
     assert.deepEqual([...names], ['agent_start', 'audio_start', 'audio', 'audio_stopped', 'agent_end']);
     const audio = talk.audio();
     assert.ok(durationMS(audio.length, rate) > 800, `only ${audio.length} bytes`);
     assert.ok(loudness(audio) > 0.01, 'the answer is silent');
-    // After the transcript the client retrieves the item.
+    // The transcript makes the client request the item.
     const { item } = await talk.events.type('conversation.item.retrieved');
     assert.equal(item.content[0].transcript, 'Hello, my name is Marcelo.');
     await talk.close();
   });
 
-  test('text is answered, and usage adds up', limit, async () => {
+  test('text is answered, and usage is added up', limit, async () => {
     const talk = await Talk.open({}, { outputModalities: ['text'] });
     for (const [text, answer] of [['Anything.', 'Well said.'], ['My name is Ann.', 'Hello Ann, how are you?']]) {
       const begin = talk.mark();
       talk.session.sendMessage(text);
-      const { args: [, , said] } = await talk.reported.type('agent_end', begin);
+      const { args: [, , said] } = await talk.emitted.type('agent_end', begin);
       assert.equal(said, answer);
     }
     const history = await talk.history('four items', (items) => complete(items, 4));
@@ -171,8 +171,8 @@ describe('RealtimeSession', { concurrency: true }, () => {
       const calls = [];
       const talk = await Talk.open({ tools: [weatherTool(calls)] }, {}, model);
       talk.session.sendMessage('What is the weather in London?');
-      await talk.reported.type('agent_tool_end');
-      const { args: [, , said] } = await talk.reported.wait('the answer', (t) => t.type === 'agent_end' && t.args[2].includes('foggy'));
+      await talk.emitted.type('agent_tool_end');
+      const { args: [, , said] } = await talk.emitted.wait('the answer', (t) => t.type === 'agent_end' && t.args[2].includes('foggy'));
       assert.equal(said, 'In London: It is foggy in London.');
       assert.deepEqual(calls, ['London']);
       const isCall = (item) => item.type === 'function_call';
@@ -188,28 +188,29 @@ describe('RealtimeSession', { concurrency: true }, () => {
     const calls = [];
     const talk = await Talk.open({ tools: [weatherTool(calls)] }, { outputModalities: ['text'] });
     talk.session.sendMessage('And the weather in London and Paris?');
-    // The client requests a response after the first result and again after the last.
-    await talk.reported.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
-    const said = talk.reported.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
-    // A gateway forwards the results in their order of arrival.
+    // The client requests a response after the first result, and again after the last.
+    await talk.emitted.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
+    const said = talk.emitted.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
+    // A gateway passes the results on in order of arrival.
     assert.match(said.trim(), /^Both are here: (It is foggy in London. It is foggy in Paris.|It is foggy in Paris. It is foggy in London.)$/);
     assert.deepEqual(calls, ['London', 'Paris']);
     await talk.close();
   });
 
-  test('speech interrupts an unfinished answer', limit, async () => {
+  test('speech interrupts an answer during its generation', limit, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Tell me a story.');
-    await talk.reported.type('audio');
+    await talk.emitted.type('audio');
     const { item_id } = await talk.events.type('response.output_audio.delta');
     talk.speak();
-    await talk.reported.type('audio_interrupted');
+    await talk.emitted.type('audio_interrupted');
     const { response } = await talk.events.type('response.done');
     assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'turn_detected']);
     const cut = await talk.events.type('conversation.item.truncated');
     assert.equal(cut.item_id, item_id);
     assert.ok(cut.audio_end_ms <= durationMS(talk.audio().length, rate));
-    // After the truncation the client retrieves the item, which has no transcript now. Its own history keeps the words.
+    // The truncation makes the client request the item, which has no transcript any more (the client's history keeps the
+    // earlier words).
     const { item } = await talk.events.wait('the item', (e) => e.type === 'conversation.item.retrieved' && e.item.id === item_id);
     assert.equal(item.status, 'incomplete');
     assert.ok(!item.content[0].transcript);
@@ -217,45 +218,45 @@ describe('RealtimeSession', { concurrency: true }, () => {
       assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), cut.audio_end_ms);
     }
     await talk.history('the cut', (items) => items.find((i) => i.itemId === item_id)?.status === 'incomplete');
-    // The server cancels the response; a cancel by the client would be an error.
-    await talk.reported.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    // The server cancels itself, so the client must not: that would be an error.
+    await talk.emitted.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
   // Gemini completes an answer at the end of its playback.
   const early = { ...limit, skip: through === 'gemini' && 'no answer is complete before its playback' };
-  test('speech interrupts the playback of a complete answer', early, async () => {
+  test('speech interrupts the playback of an answer that is complete', early, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Explain yourself.');
-    await talk.reported.type('agent_end');
-    talk.speak(); // the answer still plays: it was generated faster than real time
-    await talk.reported.type('audio_interrupted');
+    await talk.emitted.type('agent_end');
+    talk.speak(); // the answer still plays: it was made faster than it plays
+    await talk.emitted.type('audio_interrupted');
     const cut = await talk.events.type('conversation.item.truncated');
     assert.ok(cut.audio_end_ms < durationMS(talk.audio().length, rate));
-    await talk.reported.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    await talk.emitted.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
-  test('the user calls interrupt', limit, async () => {
+  test('the user of the session interrupts by hand', limit, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Tell me a story.');
-    await talk.reported.type('audio');
+    await talk.emitted.type('audio');
     talk.session.interrupt();
-    await talk.reported.type('audio_interrupted');
+    await talk.emitted.type('audio_interrupted');
     const { response } = await talk.events.type('response.done');
     assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'client_cancelled']);
     await talk.events.type('conversation.item.truncated');
-    // response.create after a cancelled response is sent at once.
+    // response.create after a cancelled response is not delayed.
     const begin = talk.mark();
     talk.session.sendMessage('Anything.');
-    await talk.reported.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Well said.', begin);
+    await talk.emitted.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Well said.', begin);
     await talk.close();
   });
 
   test('the history is edited', limit, async () => {
     const talk = await Talk.open({}, { outputModalities: ['text'] });
     talk.session.sendMessage('Anything.');
-    await talk.reported.type('agent_end');
+    await talk.emitted.type('agent_end');
     await talk.history('two items', (items) => complete(items, 2));
     const [asked, answered] = talk.session.history;
     talk.session.updateHistory([
@@ -269,20 +270,20 @@ describe('RealtimeSession', { concurrency: true }, () => {
     await talk.close();
   });
 
-  test('the user commits audio', limit, async () => {
+  test('audio that is committed by hand', limit, async () => {
     const talk = await Talk.open({}, { audio: { input: { turnDetection: null } } });
     const [audio] = chunks(utterance(rate), rate, 5000);
     talk.session.sendAudio(audio.buffer.slice(audio.byteOffset, audio.byteOffset + audio.length), { commit: true });
     await talk.events.type('input_audio_buffer.committed');
     talk.transport.sendEvent({ type: 'response.create' });
-    await talk.reported.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    await talk.emitted.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
   test('an error names the event that caused it', limit, async () => {
     const talk = await Talk.open();
     talk.transport.sendEvent({ type: 'conversation.item.delete', item_id: 'item_nowhere', event_id: 'mine' });
-    const { args: [{ error }] } = await talk.reported.type('error');
+    const { args: [{ error }] } = await talk.emitted.type('error');
     assert.equal(error.error.event_id, 'mine');
     assert.equal(error.error.type, 'invalid_request_error');
     talk.transport.sendEvent({ type: 'input_audio_buffer.clear' });
@@ -291,7 +292,7 @@ describe('RealtimeSession', { concurrency: true }, () => {
   });
 });
 
-// The events that the client needs, and rate_limits.updated, which is missing behind a gateway.
+// The events that the client needs (and rate_limits.updated, which is optional).
 const wanted = [
   'session.created', 'session.updated', 'input_audio_buffer.speech_started', 'input_audio_buffer.speech_stopped',
   'input_audio_buffer.committed', 'input_audio_buffer.cleared', 'conversation.item.added', 'conversation.item.done',
@@ -304,9 +305,9 @@ const wanted = [
   'rate_limits.updated', 'error',
 ];
 
-test('every event matches its schema', () => {
+test('every event is valid in its schema', () => {
   const missing = wanted.filter((type) => !seen.has(type) && !(through && type === 'rate_limits.updated'));
-  assert.deepEqual(missing, [], 'events that were not received');
-  const degraded = [...seen].filter(([, { received, known }]) => received !== known);
-  assert.deepEqual(degraded, [], 'events that the client did not recognise');
+  assert.deepEqual(missing, [], 'these never came');
+  const degraded = [...seen].filter(([, { came, known }]) => came !== known);
+  assert.deepEqual(degraded, [], 'these came, but the client took them for unknown');
 });

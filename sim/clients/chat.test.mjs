@@ -1,5 +1,5 @@
-// Chat Completions, embeddings and images with npm openai and with the Vercel ai package through its provider for
-// OpenAI-compatible servers.
+// Chat Completions, embeddings and images with npm openai, and with the Vercel ai package
+// through its provider for OpenAI-compatible servers.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -27,7 +27,7 @@ describe('openai', limit, () => {
   const client = (more = {}) => new OpenAI({ apiKey: 'sk-test', baseURL: `${simulator.http}/v1`, ...more });
   const user = (content) => [{ role: 'user', content }];
 
-  test('streams text and usage', async () => {
+  test('streams text, with its usage', async () => {
     const stream = await client().chat.completions.create({ model, messages: user('Please explain'), stream: true, stream_options: { include_usage: true } });
     let text = '';
     let reason;
@@ -72,7 +72,7 @@ describe('openai', limit, () => {
     );
   });
 
-  test('decodes base64 embeddings', async () => {
+  test('reads embeddings, requested as base64', async () => {
     const { data, usage } = await client().embeddings.create({ model: 'text-embedding-3-small', input: ['opening hours', 'a cup of tea'], dimensions: 256 });
     assert.deepEqual(data.map((d) => d.embedding.length), [256, 256]);
     const length = Math.hypot(...data[0].embedding);
@@ -80,12 +80,12 @@ describe('openai', limit, () => {
     assert.ok(usage.total_tokens > 0);
   });
 
-  test('generates images', async () => {
+  test('makes images', async () => {
     const { data } = await client().images.generate({ model: 'gpt-image-2', prompt: 'a boat', size: '256x128', n: 2 });
     assert.deepEqual(data.map((d) => isPNG(Buffer.from(d.b64_json, 'base64'))), [true, true]);
   });
 
-  test('maps errors to its classes and retries when asked', async () => {
+  test('recognizes errors, and retries after Retry-After', async () => {
     await assert.rejects(client({ apiKey: 'invalid' }).chat.completions.create({ model, messages: user('hi') }), OpenAI.AuthenticationError);
     await assert.rejects(client({ apiKey: 'quota', maxRetries: 0 }).chat.completions.create({ model, messages: user('hi') }), OpenAI.RateLimitError);
     await assert.rejects(client().chat.completions.create({ model: 'gpt-none', messages: user('hi') }), OpenAI.NotFoundError);
@@ -152,7 +152,7 @@ describe('ai, with its OpenAI-compatible provider', limit, () => {
     assert.equal(text, 'Both are here: Sunny in Paris. Sunny in London.');
   });
 
-  test('generates an object', async () => {
+  test('makes an object', async () => {
     const { object } = await generateObject({ model: provider()(model), schema: z.object({ city: z.string(), days: z.int() }), prompt: 'We stay in Paris for 3 days.' });
     assert.deepEqual(object, { city: 'Paris', days: 3 });
   });
@@ -162,7 +162,7 @@ describe('ai, with its OpenAI-compatible provider', limit, () => {
     assert.deepEqual(embeddings.map((e) => e.length), [1536, 1536, 1536]);
   });
 
-  test('reports an error in the stream', async () => {
+  test('reports errors in the stream', async () => {
     const rainy = await startSimulator({ args: fast, faults: 'faults: [{at: chunk, n: 3, do: http_error, code: 500}]' });
     try {
       const result = streamText({ model: provider({ baseURL: `${rainy.http}/v1` })(model), prompt: 'Please explain', onError: () => {} });

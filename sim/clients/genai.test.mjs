@@ -1,4 +1,4 @@
-// The live client of npm @google/genai. Every wait has its own limit.
+// The live client of npm @google/genai. Every wait here has its own limit.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -31,13 +31,13 @@ before(async () => {
 });
 after(() => simulator.stop());
 
-// google returns a client of a simulator.
+// google is a client of a simulator.
 function google({ apiKey = 'test', base = simulator.http, ...options } = {}) {
   const { apiVersion, ...rest } = options;
   return new GoogleGenAI({ apiKey, ...rest, httpOptions: { baseUrl: base, ...(apiVersion ? { apiVersion } : {}) } });
 }
 
-// nameOf returns the path of a message's field, such as serverContent.turnComplete.
+// nameOf is the path of a message's content: serverContent.turnComplete.
 function nameOf(message) {
   return Object.entries(message)
     .filter(([key]) => key !== 'usageMetadata')
@@ -45,12 +45,12 @@ function nameOf(message) {
     .join('+') || 'nothing';
 }
 
-// Talk is a connection with all received messages.
+// Talk is one connection with all messages from it.
 class Talk {
   messages = new Mailbox(nameOf);
   closes = new Mailbox((event) => `close ${event.code} ${event.reason}`);
 
-  // Starts to connect; connected settles like the client's promise.
+  // The constructor starts to connect; connected settles like the client's promise.
   constructor(client, config = {}, use = model) {
     this.connected = client.live.connect({
       model: use,
@@ -64,12 +64,12 @@ class Talk {
         },
       },
     });
-    this.connected.catch(() => {}); // it rejects if the connection closes before the setup; closes shows that
+    this.connected.catch(() => {}); // it rejects if the connection closes before the setup; tests find that in closes
   }
 
   static async open(client = google(), config = {}, use = model) {
     const talk = new Talk(client, config, use);
-    // connected resolves after the setup. An earlier close is a failure.
+    // It resolves when the setup is complete. A close before that is an error.
     talk.session = await soon('the setup', Promise.race([
       talk.connected,
       talk.closed().then(({ code, reason }) => Promise.reject(new Error(`closed ${code} ${reason}`))),
@@ -104,7 +104,7 @@ class Talk {
     this.session.sendToolResponse({ functionResponses: responses });
   }
 
-  // content waits for a message whose serverContent has this field.
+  // content waits for a message that has that field in serverContent.
   content(field, from = 0) {
     return this.messages.wait(field, (m) => m.serverContent?.[field] !== undefined, from);
   }
@@ -113,7 +113,7 @@ class Talk {
     return this.messages.wait('toolCall', (m) => m.toolCall !== undefined, from).then((m) => m.toolCall.functionCalls);
   }
 
-  // handle waits for a resumable handle.
+  // handle waits for a usable handle.
   handle(from = 0) {
     return this.messages
       .wait('a handle', (m) => m.sessionResumptionUpdate?.resumable && m.sessionResumptionUpdate.newHandle, from)
@@ -124,7 +124,7 @@ class Talk {
     return this.messages.all.slice(from).map((m) => m.serverContent?.[field]?.text ?? '').join('');
   }
 
-  // blobs returns the received audio parts.
+  // blobs are the pieces of audio received.
   blobs(from = 0) {
     return this.messages.all.slice(from)
       .flatMap((m) => m.serverContent?.modelTurn?.parts ?? [])
@@ -140,8 +140,8 @@ class Talk {
 // holdsAudio reports whether a message has audio.
 const holdsAudio = (m) => m.serverContent?.modelTurn?.parts?.some((part) => part.inlineData);
 
-// sums asserts that a usage is consistent: both sides have audio, and the details do not exceed the counts. (In the
-// recordings only those of 2.5 add up.)
+// sums asserts that a usage is plausible: there is audio on both sides, and the details do not exceed the counts. (Only
+// in 2.5 they add up to them, as recorded.)
 function sums(usage) {
   const total = (details) => details.reduce((sum, d) => sum + d.tokenCount, 0);
   const audio = (details) => details.find((d) => d.modality === 'AUDIO')?.tokenCount ?? 0;
@@ -155,7 +155,7 @@ function sums(usage) {
 describe('@google/genai', { concurrency: true }, () => {
   for (const use of models) {
     describe(use, { concurrency: true }, () => {
-      test('speech gets a spoken answer', limit, async () => {
+      test('speech is heard and answered in speech', limit, async () => {
         const talk = await Talk.open(google(), {}, use);
         talk.speak(utterance(inputRate));
         await talk.content('turnComplete');
@@ -187,7 +187,7 @@ describe('@google/genai', { concurrency: true }, () => {
         await talk.close();
       });
 
-      test('a tool is called, and the answer uses its result', limit, async () => {
+      test('a tool is called, and its result is spoken', limit, async () => {
         const talk = await Talk.open(google(), { tools: [weather] }, use);
         talk.write('What is the weather in London?');
         const calls = await talk.toolCall();
@@ -222,7 +222,7 @@ describe('@google/genai', { concurrency: true }, () => {
         await talk.content('turnComplete', at);
         const done = talk.messages.all.findIndex((m, i) => i >= at && m.serverContent?.turnComplete);
         assert.ok(!talk.messages.all.slice(at, done).some(holdsAudio), 'audio after interrupted');
-        // The interrupting speech is the session's first utterance and is answered.
+        // The interrupting speech is the first utterance of this session, and gets an answer.
         await talk.content('turnComplete', done + 1);
         assert.equal(talk.transcript('outputTranscription', done + 1).trim(), 'Hello Marcelo, how are you?');
         await talk.close();
@@ -235,7 +235,7 @@ describe('@google/genai', { concurrency: true }, () => {
         const handle = await first.handle(first.messages.all.findIndex((m) => m.serverContent?.generationComplete));
         await first.close();
         const second = await Talk.open(google(), { sessionResumption: { handle } }, use);
-        // The conversation continues: this is its second utterance.
+        // It is still the same conversation: this is its second utterance.
         second.speak(utterance(inputRate));
         await second.content('turnComplete');
         assert.equal(second.transcript('outputTranscription').trim(), 'I stop.');
@@ -244,7 +244,7 @@ describe('@google/genai', { concurrency: true }, () => {
     });
   }
 
-  test('audio at the rate of the client, with manual activity', limit, async () => {
+  test('audio at the rate of the client, and activity reported by the client', limit, async () => {
     const talk = await Talk.open(google(), {
       realtimeInputConfig: { automaticActivityDetection: { disabled: true } },
       systemInstruction: 'Be brief.',
@@ -306,7 +306,7 @@ describe('@google/genai', { concurrency: true }, () => {
       await talk.close();
     });
 
-    test(`an ephemeral token opens one session with its configuration (version ${apiVersion})`, limit, async () => {
+    test(`an ephemeral token opens one session, with its own setup (version ${apiVersion})`, limit, async () => {
       const token = await soon('the token', google({ apiVersion }).authTokens.create({
         config: {
           uses: 1,
@@ -365,7 +365,7 @@ describe('@google/genai', { concurrency: true }, () => {
       } else {
         assert.equal(close.reason, reason);
       }
-      assert.deepEqual(talk.messages.all, [], 'a message arrived before the close');
+      assert.deepEqual(talk.messages.all, [], 'a message came before the close');
     });
   }
 
@@ -376,7 +376,7 @@ describe('@google/genai', { concurrency: true }, () => {
     assert.match(reason, /^You exceeded your current quota/);
   });
 
-  test('goAway precedes the end, and the session continues on another connection', limit, async (t) => {
+  test('goAway comes before the end, and the session continues elsewhere', limit, async (t) => {
     const ending = await startSimulator({
       faults: 'faults:\n  - {at: turn, n: 2, connection: 1, do: goaway, for: 1s}\n',
     });
@@ -398,7 +398,7 @@ describe('@google/genai', { concurrency: true }, () => {
   });
 
   const recording = recordings().find((r) => r.name.includes('marcelo'));
-  test('recorded speech is one utterance', { ...limit, skip: !recording && '../shared/audio is missing' }, async () => {
+  test('recorded speech is heard as one utterance', { ...limit, skip: !recording && '../shared/audio is not there' }, async () => {
     const { audio, rate } = recording;
     const talk = await Talk.open();
     talk.speak(Buffer.concat([audio, Buffer.alloc(2 * rate)]), rate);

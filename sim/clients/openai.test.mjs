@@ -1,4 +1,4 @@
-// The realtime classes of npm openai, over TLS, which they require.
+// The realtime classes of npm openai, over TLS, because they support nothing else.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -12,15 +12,15 @@ import { chunks, durationMS, loudness, recordings, ulaw, utterance } from './sig
 import { startRealtime, startSimulator, through } from './simulator.mjs';
 
 const rate = 24000;
-const model = through || 'gpt-realtime-2.1'; // a gateway would route this name to OpenAI
-// Gemini lacks the voice and counts audio tokens differently.
+const model = through || 'gpt-realtime-2.1'; // a gateway would choose OpenAI by its model's name
+// Gemini lacks the voice, and counts the tokens of audio differently.
 const [voice, tokenMS] = through === 'gemini' ? ['Puck', 40] : ['cedar', 50];
 
-// counted checks a number of audio tokens.
+// counted checks the tokens of audio.
 const counted = (tokens, ms) => assert.ok(Math.abs(tokens - ms / tokenMS) <= 1, `${tokens} tokens for ${ms} ms`);
 const limit = { timeout: 45_000 };
 // A gateway has its own keys, models and faults.
-const provider = { ...limit, skip: through && 'it tests the provider' };
+const provider = { ...limit, skip: through && 'it is about the provider' };
 
 const weather = {
   type: 'function',
@@ -35,7 +35,7 @@ const weather = {
   },
 };
 
-// The classes differ in the handshake: a header or subprotocols.
+// The two classes differ in the handshake: a header, or subprotocols.
 const classes = {
   OpenAIRealtimeWS: (client, props) => new OpenAIRealtimeWS(props, client),
   OpenAIRealtimeWebSocket: (client, props) => new OpenAIRealtimeWebSocket({ dangerouslyAllowBrowser: true, ...props }, client),
@@ -49,7 +49,7 @@ after(() => simulator.stop());
 
 const client = (apiKey = simulator.key ?? 'sk-test') => new OpenAI({ apiKey, baseURL: `${simulator.http}/v1` });
 
-// Talk is a connection with all received events.
+// Talk is one connection with all events from it.
 class Talk {
   constructor(rt) {
     this.rt = rt;
@@ -63,11 +63,11 @@ class Talk {
         done({ code: event.code, reason: event.reason });
       });
     }, undefined, 40_000);
-    this.closed.catch(() => {}); // only some tests await it
+    this.closed.catch(() => {}); // only tests that wait for it handle the rejection
     rt.on('event', (event) => this.events.push(event));
     rt.on('error', (error) => {
       this.errors.push(error);
-      if (!error.error) { // from the connection, not from the provider
+      if (!error.error) { // of the connection, not of the provider
         this.events.end(error.message);
       }
     });
@@ -87,7 +87,7 @@ class Talk {
     this.rt.send(event);
   }
 
-  // mark returns the index of the next event.
+  // mark is the position of the next event.
   mark() {
     return this.events.all.length;
   }
@@ -118,7 +118,7 @@ class Talk {
   }
 }
 
-// orderly asserts the order of these names among the events.
+// orderly asserts the order of the names among the events.
 function orderly(names, expected) {
   let at = 0;
   for (const name of names) {
@@ -139,7 +139,7 @@ const spokenAnswer = [
 describe('npm openai', { concurrency: true }, () => {
   for (const [name, make] of Object.entries(classes)) {
     describe(name, { concurrency: true }, () => {
-      test('the session is complete and can be updated', limit, async () => {
+      test('the session is complete, and accepts an update', limit, async () => {
         const talk = await Talk.open(make, { instructions: 'Be brief.', audio: { output: { voice: 'cedar' } } });
         const { session: created } = talk.events.all[0];
         assert.equal(created.object, 'realtime.session');
@@ -157,7 +157,7 @@ describe('npm openai', { concurrency: true }, () => {
         assert.deepEqual(talk.errors.all, []);
       });
 
-      test('speech gets a spoken answer', limit, async () => {
+      test('speech is heard and answered in speech', limit, async () => {
         const talk = await Talk.open(make, { audio: { input: { transcription: { model: 'gpt-4o-mini-transcribe' } } } });
         const begin = talk.mark();
         talk.speak(utterance(rate));
@@ -208,7 +208,7 @@ describe('npm openai', { concurrency: true }, () => {
         await talk.close();
       });
 
-      test('a tool is called, and the answer uses its result', limit, async () => {
+      test('a tool is called, and its result is spoken', limit, async () => {
         const talk = await Talk.open(make, { tools: [weather] });
         talk.write('What is the weather in London?');
         const { response: first } = await talk.events.type('response.done');
@@ -263,14 +263,14 @@ describe('npm openai', { concurrency: true }, () => {
         ]);
         assert.ok(through || response.usage.output_tokens > 0);
 
-        // A second one has nothing to cancel.
+        // A second one finds no response to cancel.
         talk.send({ type: 'response.cancel', event_id: 'again' });
         const error = await talk.errors.type('response_cancel_not_active');
         assert.equal(error.error.event_id, 'again');
         await talk.close();
       });
 
-      test('speech interrupts an answer, which is truncated at the heard position', limit, async () => {
+      test('speech interrupts an answer, which is truncated at the playback position', limit, async () => {
         const talk = await Talk.open(make);
         talk.write('Tell me a story.');
         const { item_id } = await talk.events.type('response.output_audio.delta');
@@ -287,19 +287,19 @@ describe('npm openai', { concurrency: true }, () => {
         if (!through) { // a gateway stores no audio
           assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), heard);
         }
-        assert.ok(!item.content[0].transcript, 'the transcript still contains the unheard part');
+        assert.ok(!item.content[0].transcript, 'the transcript of the unplayed part is still there');
 
         if (through) { // a position after the end means the end
           return talk.close();
         }
-        // The audio after the truncation is gone.
+        // There is no audio after the truncation any more.
         talk.send({ type: 'conversation.item.truncate', item_id, content_index: 0, audio_end_ms: 4850, event_id: 'too-long' });
         const error = await talk.errors.wait('the refusal', (e) => e.error.event_id === 'too-long');
         assert.equal(error.error.message, 'Audio content of 150ms is already shorter than 4850ms');
         await talk.close();
       });
 
-      test('errors name their event and leave the session open', limit, async () => {
+      test('errors are routed and leave the session open', limit, async () => {
         const talk = await Talk.open(make);
         talk.send({ type: 'session.update', event_id: 'mine', session: { type: 'realtime', modalities: ['audio'] } });
         const error = await talk.errors.type('unknown_parameter');
@@ -318,7 +318,7 @@ describe('npm openai', { concurrency: true }, () => {
         await talk.close();
       });
 
-      test('audio committed by the client, without turn detection', limit, async () => {
+      test('audio that is committed by hand, without turn detection', limit, async () => {
         const talk = await Talk.open(make, { audio: { input: { turn_detection: null } } });
         talk.speak(utterance(rate));
         talk.send({ type: 'input_audio_buffer.commit' });
@@ -330,7 +330,7 @@ describe('npm openai', { concurrency: true }, () => {
         await talk.close();
       });
 
-      test('a client secret opens its session', limit, async () => {
+      test('a client secret opens the session it was made for', limit, async () => {
         const secret = await soon('the secret', client().realtime.clientSecrets.create({
           expires_after: { anchor: 'created_at', seconds: 120 },
           session: { type: 'realtime', model, instructions: 'Speak like a sailor.', audio: { output: { voice: 'cedar' } } },
@@ -340,7 +340,7 @@ describe('npm openai', { concurrency: true }, () => {
         assert.equal(secret.session.type, 'realtime');
         assert.equal(secret.session.instructions, 'Speak like a sailor.');
         for (let use = 0; use < 2; use++) {
-          // A key that begins with ek_ may be used in a browser without consent.
+          // A key that begins with ek_ needs no consent for use in a browser.
           const talk = await Talk.open(make, null, { dangerouslyAllowBrowser: false }, secret.value);
           const { session } = await talk.events.type('session.created');
           assert.equal(session.instructions, 'Speak like a sailor.');
@@ -349,7 +349,7 @@ describe('npm openai', { concurrency: true }, () => {
         }
       });
 
-      test('a wrong key and an unknown model are reported, and the session closes', provider, async () => {
+      test('a wrong key and an unknown model get an error and a close', provider, async () => {
         const cases = [
           { apiKey: 'sk-invalid', props: {}, code: 'invalid_api_key', close: 3000 },
           { apiKey: 'sk-test', props: { model: 'gpt-unknown' }, code: 'model_not_found', close: 4000 },
@@ -374,7 +374,7 @@ describe('npm openai', { concurrency: true }, () => {
       });
 
       const recording = recordings().find((r) => r.rate === rate);
-      test('recorded speech is one utterance', { ...limit, skip: !recording && '../shared/audio is missing' }, async () => {
+      test('recorded speech is heard as one utterance', { ...limit, skip: !recording && '../shared/audio is not there' }, async () => {
         const { audio } = recording;
         const talk = await Talk.open(make);
         talk.speak(Buffer.concat([audio, Buffer.alloc(2 * rate)]));
@@ -413,7 +413,7 @@ describe('npm openai', { concurrency: true }, () => {
     assert.deepEqual(await talk.closed, { code: 1001, reason: 'Your session hit the maximum duration of 60 minutes.' });
   });
 
-  test('the REST client gets an error that describes the fault', provider, async () => {
+  test('the REST client gets the error of a bad request', provider, async () => {
     await assert.rejects(
       client().realtime.clientSecrets.create({ expires_after: { anchor: 'created_at', seconds: 1 } }),
       (error) => error instanceof OpenAI.BadRequestError && error.param === 'expires_after.seconds',
