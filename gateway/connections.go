@@ -78,8 +78,8 @@ func (l *BoundListener) exempt(addr netip.Addr) bool {
 type boundConn struct {
 	*net.TCPConn
 	listener *BoundListener
-	member    quota.Member[netip.Addr] // guarded by listener.mu
-	framing  *framing                // only for the reading goroutine; nil once the connection isn't HTTP
+	member   quota.Member[netip.Addr] // guarded by listener.mu
+	framing  *framing                 // only for the reading goroutine; nil once the connection isn't HTTP
 }
 
 func (c *boundConn) Read(p []byte) (int, error) {

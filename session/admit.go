@@ -58,13 +58,13 @@ type Admission struct {
 	once sync.Once
 
 	// Guarded by Manager.mu.
-	cancel context.CancelCauseFunc // cancels ctx; nil with it
-	key    netip.Addr              // the key under which the address is counted
-	exempt bool                    // from the limits per address
-	member  quota.Member[netip.Addr] // the place in the waiting room
-	placed bool                    // it has a session's place
-	counts bool                    // it counts for its address
-	id     string                  // the session's id; empty before Start
+	cancel context.CancelCauseFunc  // cancels ctx; nil with it
+	key    netip.Addr               // the key under which the address is counted
+	exempt bool                     // from the limits per address
+	member quota.Member[netip.Addr] // the place in the waiting room
+	placed bool                     // it has a session's place
+	counts bool                     // it counts for its address
+	id     string                   // the session's id; empty before Start
 	phase  Phase
 	since  time.Time // when the phase began
 }
