@@ -76,7 +76,7 @@ func (c *configCheck) add(where string, err error) {
 func (c *configCheck) run(ctx context.Context) {
 	c.files()
 	c.knowledge(ctx, c.cfg.KB)
-	_, done, err := openDesk(c.cfg.Calendar, "", c.logger)
+	_, done, err := openScheduler(c.cfg.Calendar, "", c.logger)
 	if c.add("calendar", err); err == nil {
 		done()
 	}
