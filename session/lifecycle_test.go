@@ -10,7 +10,7 @@ import (
 	"voicegw/protocol"
 )
 
-// TestLifecycle: a session is told of when it has begun and when it is over, with the same names.
+// TestLifecycle: the beginning and the end of a session are reported with the same names.
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -46,12 +46,11 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// TestAMoveIsNoEnd: of a session that moves, the beginning is told of by the process where it began, and
-// the end by the one where it ended.
+// TestAMoveIsNoEnd: of a session that moves, the first process reports the beginning, and the last one the end.
 func TestAMoveIsNoEnd(t *testing.T) {
 	for cause, over := range map[*Cause]bool{causeMoving: false, causeTaken: false, causeUnreached: false, causeShutdown: true, causeOperator: true, causeGone: true} {
 		if cause.continues() == over {
-			t.Errorf("%s at %v: told as over: %v", cause.Reason, cause.Close, !cause.continues())
+			t.Errorf("%s at %v: reported as ended: %v", cause.Reason, cause.Close, !cause.continues())
 		}
 	}
 	for entry, want := range map[Entry]string{EntryOpen: "[false true]", EntryTakeover: "[true]"} {

@@ -15,15 +15,14 @@ import (
 	"voicegw/protocol"
 )
 
-// comer is one of several clients that come to a session at once.
+// comer is one of several clients that resume a session at once.
 type comer struct {
 	conn  *testClient
-	first string // the type of the first message that it got
+	first string // the type of its first message
 	token string // from its session.started; empty if it was refused
 }
 
-// rush lets clients come at once, each with the session.start that it is given, and returns them when
-// everything is quiet.
+// rush lets clients connect at once, each with a session.start, and returns them when all goroutines are idle.
 func (r *returning) rush(starts ...string) []comer {
 	var all sync.WaitGroup
 	comers := make([]comer, len(starts))
@@ -52,7 +51,7 @@ func (r *returning) rush(starts ...string) []comer {
 	return comers
 }
 
-// with is the session.start with another token.
+// with returns the session.start with another token.
 func (r *returning) with(token string) string {
 	return strings.Replace(r.start(""), r.token, token, 1)
 }
@@ -63,27 +62,27 @@ func (r *returning) refuses(what, token string) {
 	c := r.dial(r.with(token), r.origin)
 	synctest.Wait()
 	if code := c.closedWith(); code != protocol.CloseTicket {
-		r.t.Errorf("%s was let in, or refused with %d", what, code)
+		r.t.Errorf("%s was admitted, or refused with %d", what, code)
 	}
 }
 
-// closedWith is the code with which the gateway closed the connection; zero while it is open.
+// closedWith returns the code with which the gateway closed the connection; zero while it is open.
 func (c *testClient) closedWith() websocket.StatusCode {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.code
 }
 
-// TestManyClientsWithOneToken (S6): of all clients that come with a token at once one has the session
-// in the end, and the others are told that it has. Only the one is heard, only its new token is
-// valid, and the one that all came with is not any more once the one has said something.
+// TestManyClientsWithOneToken (S6): of all clients with the same token, one finally has the session, and the others are
+// informed. Only this one is heard, only its new token is valid, and the shared token becomes invalid once this client
+// has sent something.
 func TestManyClientsWithOneToken(t *testing.T) {
 	for round := range 30 {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ := comingBack(t, nil)
 			s := r.st.only()
 			r.read(-1)
-			if round%2 == 0 { // else the session has a client when they come
+			if round%2 == 0 { // in the other rounds the session has a client
 				r.lose()
 			}
 			used := r.token
@@ -110,7 +109,7 @@ func TestManyClientsWithOneToken(t *testing.T) {
 				t.Fatal("no client has the session")
 			}
 			if int(s.client.count) != 1+len(comers) {
-				t.Errorf("there were %d attachments, of %d clients that came back", s.client.count, len(comers))
+				t.Errorf("there were %d attachments, of %d clients that resumed", s.client.count, len(comers))
 			}
 			for i, c := range comers {
 				c.conn.say(fmt.Sprintf(`{"type":"input.text","text":"client %d"}`, i))
@@ -134,8 +133,7 @@ func TestManyClientsWithOneToken(t *testing.T) {
 	}
 }
 
-// TestOldAndNewTokenAtOnce (S6): a token that was replaced, and whose successor was used, opens
-// nothing, whoever comes first.
+// TestOldAndNewTokenAtOnce (S6): a replaced token whose successor was used opens nothing, in any order of arrival.
 func TestOldAndNewTokenAtOnce(t *testing.T) {
 	for round := range 30 {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +151,7 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 			for i, c := range r.rush(starts...) {
 				mine := starts[i] == r.start("")
 				if in := c.first == "session.started"; in != mine {
-					t.Errorf("the client with the newest token: %v; was let in: %v", mine, in)
+					t.Errorf("the client with the newest token: %v; admitted: %v", mine, in)
 				}
 				if code := c.conn.closedWith(); !mine && code != protocol.CloseTicket {
 					t.Errorf("an old token was refused with %d", code)
@@ -163,8 +161,8 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 	}
 }
 
-// TestStrangersAtOnce (S6): strangers who have the token come together with its owner, under another
-// name or from a page of another origin. The owner alone is let in, and keeps its connection.
+// TestStrangersAtOnce (S6): strangers with the token connect at the same time as its owner, under another name or from
+// a page of another origin. Only the owner is admitted, and it keeps its connection.
 func TestStrangersAtOnce(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,14 +179,13 @@ func TestStrangersAtOnce(t *testing.T) {
 	}
 }
 
-// TestComingBackWhileItEnds (S6, S8): clients come back at the moment in which the session ends, by
-// its user, an operator, its grace or a broken model. Each is let in and then told of the end, or
-// refused; nobody waits, and nothing of the session is left.
-func TestComingBackWhileItEnds(t *testing.T) {
+// TestResumeDuringEnd (S6, S8): clients resume while the session ends, by its user, an operator, the resume time or a
+// broken model. Each is admitted and then gets the end, or is refused; none waits, and nothing of the session remains.
+func TestResumeDuringEnd(t *testing.T) {
 	for name, end := range map[string]func(r *returning, s *session){
 		"the user":     func(r *returning, _ *session) { r.conn.say(`{"type":"session.end"}`) },
 		"an operator":  func(r *returning, s *session) { r.st.m.End(s.id) },
-		"the grace":    func(r *returning, _ *session) { r.lose(); pass(30 * time.Second) },
+		"the time":     func(r *returning, _ *session) { r.lose(); pass(30 * time.Second) },
 		"a lost model": func(_ *returning, s *session) { s.end(causeLost) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +196,7 @@ func TestComingBackWhileItEnds(t *testing.T) {
 					r.read(-1)
 					var ending sync.WaitGroup
 					ending.Go(func() { end(r, s) })
-					if name == "the grace" {
+					if name == "the time" {
 						pass(30 * time.Second)
 					}
 					comers := r.rush(r.start(""), r.start(""), r.start(""))
@@ -209,16 +206,16 @@ func TestComingBackWhileItEnds(t *testing.T) {
 						code := c.conn.closedWith()
 						switch {
 						case s.isOver() && code == 0:
-							t.Errorf("a client waits for a session that is over: %v", c.conn.log())
+							t.Errorf("a client waits for an ended session: %v", c.conn.log())
 						case c.first == "" && code != protocol.CloseResumedElsewhere || c.first == "session.started" && code == protocol.CloseTicket:
 							t.Errorf("a client got %v, and was closed with %d", c.conn.log(), code)
 						}
 					}
 					if !s.isOver() && (name == "an operator" || name == "a lost model") {
-						t.Error("the session goes on") // a client that came first has overtaken the others
+						t.Error("the session continues") // the first client has overtaken the others
 					}
 					if s.isOver() && r.st.m.Running() != 0 {
-						t.Errorf("%d sessions are left", r.st.m.Running())
+						t.Errorf("%d sessions remain", r.st.m.Running())
 					}
 				})
 			}
