@@ -7,9 +7,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestStartThatWasNeverWritten: a connection is lost before anything of its beginning was written.
-// The next one is told of its own beginning only: the other one has a token that is not valid.
-func TestStartThatWasNeverWritten(t *testing.T) {
+// TestUnwrittenStart: a connection is lost before anything of its beginning was written. The next one gets only its own
+// beginning, because the token of the other one is invalid.
+func TestUnwrittenStart(t *testing.T) {
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800}, nil)
 	for gen, token := range []string{"first", "second", "third"} {
 		if gen > 0 {
@@ -30,7 +30,7 @@ func TestStartThatWasNeverWritten(t *testing.T) {
 		told = append(told, string(e.Text))
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "third") {
-		t.Errorf("the third connection was told %q", told)
+		t.Errorf("the third connection got %q", told)
 	}
 	if d.waiting != 0 || d.words != 0 || d.bytes != 0 {
 		t.Errorf("%d messages, %d and %d bytes are counted as waiting", d.waiting, d.words, d.bytes)
