@@ -135,7 +135,7 @@ func TestAgentOfASession(t *testing.T) {
 			t.Errorf("the default agent's model was set up with %+v", setup)
 		}
 		if m := plain.last(t, "session.started"); m["agent"] != "default" || m["agents_version"] != nil {
-			t.Errorf("the client of the default agent was told %v", m)
+			t.Errorf("the client of the default agent got %v", m)
 		}
 	})
 }
@@ -168,7 +168,7 @@ func TestSessionKeepsItsAgent(t *testing.T) {
 		}
 		synctest.Wait()
 		if m := young.last(t, "session.started"); m["agents_version"] != "all-2" {
-			t.Errorf("its client was told %v", m)
+			t.Errorf("its client got %v", m)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func TestFailover(t *testing.T) {
 		synctest.Wait()
 		setup := other.Setups()[0]
 		if setup.Voice != "marin" || len(setup.History) != 1 || setup.History[0] != (transport.PastUser{Text: "where is Ada"}) {
-			t.Errorf("the other provider was told %+v", setup)
+			t.Errorf("the other provider got %+v", setup)
 		}
 		if got := next.NextControl(t); got != (transport.Respond{}) {
 			t.Errorf("the other provider got %#v", got)

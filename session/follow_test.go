@@ -111,7 +111,7 @@ func TestTraceOfATakeover(t *testing.T) {
 		r.st.fake.Accept(t)
 		synctest.Wait()
 		if o := second.openings; len(o) != 1 || o[0].Before != start || o[0].Entry != EntryTakeover || o[0].SessionID != r.id {
-			t.Errorf("the session that was taken over opens with %+v", o)
+			t.Errorf("the session opens after the takeover with %+v", o)
 		}
 		r.conn.Abort()
 		synctest.Wait()

@@ -52,7 +52,7 @@ func TestLossIsReplayed(t *testing.T) {
 		setups := st.fake.Setups()
 		want := []transport.Past{transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "In Vienna."}}
 		if got := setups[len(setups)-1]; !slices.Equal(got.History, want) || got.Reanchor == "" || got.Instructions != setups[0].Instructions {
-			t.Errorf("the next connection was told %+v", got)
+			t.Errorf("the next connection got %+v", got)
 		}
 		c.say(`{"type":"input.text","text":"and Bob"}`)
 		synctest.Wait()

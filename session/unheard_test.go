@@ -141,7 +141,7 @@ func TestUnheardAnswerTwice(t *testing.T) {
 			model = r.st.fake.Accept(t)
 			synctest.Wait()
 			if told := toldAll(model); len(told) != 1 || !strings.HasSuffix(told[0], prompts.GoOnAfterBreak) {
-				t.Errorf("the model of %s was told %q", node, told)
+				t.Errorf("the model of %s got %q", node, told)
 			}
 			r.read(-1)
 			if node == "b" {
