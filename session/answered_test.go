@@ -237,10 +237,10 @@ func (x *crossing) Happened(_ time.Time, e voice.Event) {
 	}
 	what += fmt.Sprintf(": %s %v", e.Text, e.Err)
 	x.note("* event %d, %s", e.Kind, what)
-	switch told := e.GatewayError != nil && e.Kind == voice.Failed; {
+	switch received := e.GatewayError != nil && e.Kind == voice.Failed; {
 	case e.Kind == voice.Answered:
 		x.answered++
-	case complaints[e.Kind] != "" && !told:
+	case complaints[e.Kind] != "" && !received:
 		x.broken = append(x.broken, what)
 	}
 }

@@ -116,7 +116,7 @@ func (m callModel) protocol() testutil.Protocol[callState] {
 				return ""
 			}),
 			broken(placesKept, func(s callState, _ int) string {
-				if m.seated(s) > m.places {
+				if m.placesUsed(s) > m.places {
 					return "has a place too many"
 				}
 				return ""
@@ -148,8 +148,8 @@ func (m callModel) protocol() testutil.Protocol[callState] {
 	}
 }
 
-// seated counts the places in use.
-func (m callModel) seated(s callState) (n int8) {
+// placesUsed counts the places in use.
+func (m callModel) placesUsed(s callState) (n int8) {
 	for _, c := range s.calls {
 		if c.phase > callWaits && c.phase < callOver {
 			n++
@@ -182,7 +182,7 @@ func (m callModel) session(s callState, i int, can testutil.Can[callState]) {
 		switch {
 		case cancelled:
 			step(who, "is turned away: the gateway ends", func(_ *callState, c *callSession) { c.phase = callOver })
-		case s.drain != serving || m.seated(s) >= m.places:
+		case s.drain != serving || m.placesUsed(s) >= m.places:
 			step("", fmt.Sprintf("client %d sends session.start, and there is no place", i+1), func(_ *callState, c *callSession) { c.phase = callOver })
 		default:
 			step("", fmt.Sprintf("client %d sends session.start, and gets a place", i+1), func(_ *callState, c *callSession) { c.phase = callAsks })
@@ -331,7 +331,7 @@ func (m callModel) draining(s callState, can testutil.Can[callState]) {
 	case serving:
 		step("", "the first signal comes", draining)
 	case draining:
-		if m.seated(s) == 0 {
+		if m.placesUsed(s) == 0 {
 			step("the drain", "no session runs any more", endingAll)
 		}
 		step("the drain", "the time to drain is over", endingAll)

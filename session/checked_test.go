@@ -189,7 +189,7 @@ func TestClaimIsHeldBack(t *testing.T) {
 			c.say(fmt.Sprintf(`{"type":"playback","item_id":%q,"played_ms":%d,"done":true}`, item, wantHeard/48))
 			pass(time.Second)
 			n := 0
-			for _, text := range told(model) {
+			for _, text := range userTexts(model) {
 				if strings.Contains(text, `You said "I've paid Bob five euros"`) {
 					n++
 				}

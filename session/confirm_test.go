@@ -47,7 +47,7 @@ func TestConfirmation(t *testing.T) {
 			t.Errorf("the client got %v", got)
 		}
 		tl.once(t)
-		said := told(model)
+		said := userTexts(model)
 		reference := tl.questions.All()[0].Reference
 		if len(said) != 1 || !strings.Contains(said[0], "approved pay") || !strings.Contains(said[0], reference) || !strings.Contains(said[0], `"receipt":1`) || strings.Contains(said[0], token) {
 			t.Errorf("the model got %q", said)
@@ -82,7 +82,7 @@ func TestConfirmationDenied(t *testing.T) {
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "denied" || got["token"] != token {
 			t.Errorf("the client got %v", got)
 		}
-		if said := told(model); len(said) != 1 || !strings.Contains(said[0], "declined pay") {
+		if said := userTexts(model); len(said) != 1 || !strings.Contains(said[0], "declined pay") {
 			t.Errorf("the model got %q", said)
 		}
 		tl.ranNothing(t, c, "denied", "client")
@@ -122,7 +122,7 @@ func TestConfirmationExpires(t *testing.T) {
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "expired" || got["token"] != token {
 			t.Errorf("the client got %v", got)
 		}
-		if said := told(model); len(said) != 1 || !strings.Contains(said[0], "did not answer in time") {
+		if said := userTexts(model); len(said) != 1 || !strings.Contains(said[0], "did not answer in time") {
 			t.Errorf("the model got %q", said)
 		}
 		tl.ranNothing(t, c, "expired", "clock")
@@ -300,8 +300,8 @@ func TestApprovedAtTheEnd(t *testing.T) {
 				if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.Delivered || r.NotDelivered != "session_over" || r.Confirmation != "approved" || r.UserID != "ada" {
 					t.Errorf("audited: %+v", r)
 				}
-				if tl.m.Running() != 0 || tl.fake.Open() != 0 || len(told(model)) != 0 {
-					t.Errorf("%d sessions and %d connections remain; messages %v", tl.m.Running(), tl.fake.Open(), told(model))
+				if tl.m.Running() != 0 || tl.fake.Open() != 0 || len(userTexts(model)) != 0 {
+					t.Errorf("%d sessions and %d connections remain; messages %v", tl.m.Running(), tl.fake.Open(), userTexts(model))
 				}
 			})
 		})

@@ -35,7 +35,7 @@ func TestAPIConfirmsHere(t *testing.T) {
 		synctest.Wait()
 		tl.once(t)
 		c.expect(t, "confirmation.ended", "turn.started", "tool.started", "tool.ended")
-		if said := told(model); len(said) != 1 || !strings.Contains(said[0], `"receipt":1`) {
+		if said := userTexts(model); len(said) != 1 || !strings.Contains(said[0], `"receipt":1`) {
 			t.Errorf("the model got %q", said)
 		}
 		if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.ConfirmedBy != "api" || r.Confirmation != "approved" || !r.Delivered {
@@ -130,8 +130,8 @@ func TestAPIConfirmsAfterSession(t *testing.T) {
 			r.Delivered || r.NotDelivered != "session_over" || !r.Time.Equal(time.Now()) || string(r.Args) != `{"amount":5,"to":"Bob","top_k":5}` {
 			t.Errorf("audited: %+v", r)
 		}
-		if told := desk.seen().decided; len(told) != 1 || !strings.HasPrefix(told[0], reference+`: {"ok":true`) {
-			t.Errorf("the conversation got %q", told)
+		if received := desk.seen().decided; len(received) != 1 || !strings.HasPrefix(received[0], reference+`: {"ok":true`) {
+			t.Errorf("the conversation got %q", received)
 		}
 		if !slices.Equal(r.Refused, []registry.IntentType{registry.IntentSuppressTranscript}) || r.Why == "" || len(r.Intents) != 0 {
 			t.Errorf("its intents are audited as %v, refused %v", r.Intents, r.Refused)
@@ -155,8 +155,8 @@ func TestAPIDeniesAfterSession(t *testing.T) {
 			t.Errorf("the API got %+v, %v", got, err)
 		}
 		tl.ranNothing(t, c, "denied", "api")
-		if told, want := desk.seen().decided, tl.questions.All()[0].Reference+": "; !slices.Equal(told, []string{want}) {
-			t.Errorf("the conversation got %q, want %q", told, want)
+		if received, want := desk.seen().decided, tl.questions.All()[0].Reference+": "; !slices.Equal(received, []string{want}) {
+			t.Errorf("the conversation got %q, want %q", received, want)
 		}
 	})
 }
@@ -209,8 +209,8 @@ func TestAPIConfirmsChangedTool(t *testing.T) {
 // an approved call runs without it.
 func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
-		after time.Duration
-		told  bool
+		after    time.Duration
+		received bool
 	}{"last words": {time.Second, true}, "tools": {3 * time.Second, false}} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
@@ -226,10 +226,10 @@ func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 				c.say(`{"type":"session.end"}`)
 				pass(tc.after)
 				got, err := tl.m.Confirm(t.Context(), first, true, user.User{})
-				if err != nil || got.Told != tc.told || tl.m.Running() != 1 && tc.told {
+				if err != nil || got.Told != tc.received || tl.m.Running() != 1 && tc.received {
 					t.Errorf("the API got %+v, %v, while %d run", got, err, tl.m.Running())
 				}
-				if tc.told && len(tl.payments()) != 0 {
+				if tc.received && len(tl.payments()) != 0 {
 					t.Error("it did not run in the session")
 				}
 				pass(12 * time.Second)

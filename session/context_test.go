@@ -82,12 +82,12 @@ func TestContextOnAnotherConnection(t *testing.T) {
 		next := st.fake.Accept(t)
 		synctest.Wait()
 		setups := st.fake.Setups()
-		told := setups[len(setups)-1].History
-		if len(told) != 1 {
-			t.Fatalf("the next connection gets %v", told)
+		received := setups[len(setups)-1].History
+		if len(received) != 1 {
+			t.Fatalf("the next connection gets %v", received)
 		}
-		if said, ok := told[0].(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 42") || !strings.HasPrefix(said.Text, "[voicegw:") {
-			t.Errorf("the next connection gets %#v", told[0])
+		if said, ok := received[0].(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 42") || !strings.HasPrefix(said.Text, "[voicegw:") {
+			t.Errorf("the next connection gets %#v", received[0])
 		}
 		got, ok := next.NextControl(t).(transport.AddItem)
 		if said, _ := got.Item.(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 43") {

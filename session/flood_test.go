@@ -229,12 +229,12 @@ func TestLongTranscript(t *testing.T) {
 		}
 		model.Emit(transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: text, Final: true})
 		synctest.Wait()
-		told, all := 0, 0
+		received, all := 0, 0
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, m := range c.texts {
 			if m["type"] == "transcript" {
-				told++
+				received++
 				all += len(m["text"].(string))
 			}
 		}
@@ -242,9 +242,9 @@ func TestLongTranscript(t *testing.T) {
 		if last["text"] != text || last["final"] != true {
 			t.Error("the last transcript is not complete")
 		}
-		t.Logf("%d of 8001 were sent, with %d bytes for %d", told, all, len(text))
-		if told < 100 || all > 200*len(text) {
-			t.Errorf("%d transcripts were sent, with %d bytes for %d", told, all, len(text))
+		t.Logf("%d of 8001 were sent, with %d bytes for %d", received, all, len(text))
+		if received < 100 || all > 200*len(text) {
+			t.Errorf("%d transcripts were sent, with %d bytes for %d", received, all, len(text))
 		}
 	})
 }

@@ -419,15 +419,15 @@ func TestItemsDoNotMix(t *testing.T) {
 		dropped := st.only().down.FlushedBytes()
 		pass(time.Second)
 		synctest.Wait()
-		var told []string
+		var received []string
 		for _, line := range c.log() {
 			if strings.HasPrefix(line, "audio.") {
-				told = append(told, line)
+				received = append(received, line)
 			}
 		}
 		want := []string{"audio.start a1", "audio.end a1", "audio.start a2", "audio.end a2"}
-		if !slices.Equal(told, want) || c.bytes != 4800+3*2400 || dropped != 2*4800 {
-			t.Errorf("the client got %q and %d bytes, %d were dropped", told, c.bytes, dropped)
+		if !slices.Equal(received, want) || c.bytes != 4800+3*2400 || dropped != 2*4800 {
+			t.Errorf("the client got %q and %d bytes, %d were dropped", received, c.bytes, dropped)
 		}
 	})
 }
@@ -452,15 +452,15 @@ func TestDroppedItemStaysDropped(t *testing.T) {
 		model.Emit(transport.AudioDone{Item: "b1"}, transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
 		pass(time.Second)
 		synctest.Wait()
-		var told []string
+		var received []string
 		for _, line := range c.log() {
 			if strings.HasPrefix(line, "audio.") {
-				told = append(told, line)
+				received = append(received, line)
 			}
 		}
 		want := []string{"audio.start a1", "audio.flush a1 user_speech", "audio.start b1", "audio.end b1"}
-		if !slices.Equal(told, want) || c.bytes != 4*4800 {
-			t.Errorf("the client got %q and %d bytes", told, c.bytes)
+		if !slices.Equal(received, want) || c.bytes != 4*4800 {
+			t.Errorf("the client got %q and %d bytes", received, c.bytes)
 		}
 	})
 }

@@ -66,8 +66,8 @@ func ended(id, conversation, session, user string) store.Job {
 	}
 }
 
-// toldOfJob counts the texts about a job that a model got.
-func toldOfJob(model *fakeConn, id string) (n int) {
+// jobTexts counts the texts about a job that a model got.
+func jobTexts(model *fakeConn, id string) (n int) {
 	for _, cmd := range model.Commands() {
 		if text, ok := cmd.(transport.UserText); ok && strings.Contains(text.Text, "(reference "+id+")") && strings.Contains(text.Text, `"data":"`+id+`"`) {
 			n++
@@ -93,10 +93,10 @@ func TestAJobEndsDuringItsSession(t *testing.T) {
 			pass(2 * time.Second)
 			synctest.Wait()
 		}
-		if n := toldOfJob(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() {
+		if n := jobTexts(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() {
 			t.Errorf("the model got %d texts, recorded at %v", n, jobs.jobs["job-mine"].ToldAt)
 		}
-		if toldOfJob(model, "job-eve")+toldOfJob(model, "job-other") > 0 || len(jobs.owed()) != 2 {
+		if jobTexts(model, "job-eve")+jobTexts(model, "job-other") > 0 || len(jobs.owed()) != 2 {
 			t.Errorf("the model got jobs of others; not reported: %v", jobs.owed())
 		}
 	})
@@ -146,14 +146,14 @@ func TestAJobWaitsForASilence(t *testing.T) {
 			st.m.JobsEnded(jobs.owed(), jobs)
 			synctest.Wait()
 		}
-		if n := toldOfJob(model, "job-mine"); n != 0 || jobs.loads != 1 {
+		if n := jobTexts(model, "job-mine"); n != 0 || jobs.loads != 1 {
 			t.Errorf("while the user spoke the model got %d texts, and the job was read %d times", n, jobs.loads)
 		}
 		model.Emit(transport.SpeechStopped{Item: "u1"})
 		answers(client, model, "r1", "a1", "Good morning.")
 		pass(10 * time.Second)
 		synctest.Wait()
-		if n := toldOfJob(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() || toldOfJob(model, "job-other") != 0 {
+		if n := jobTexts(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() || jobTexts(model, "job-other") != 0 {
 			t.Errorf("the model got %d texts, recorded at %v", n, jobs.jobs["job-mine"].ToldAt)
 		}
 	})

@@ -17,20 +17,20 @@ import (
 // lateStage is a session whose client is read by a loop that the test can hold, over real sockets, with a clock set by
 // the test.
 type lateStage struct {
-	t      *testing.T
-	at     atomic.Int64 // the time, Unix ns
-	loops  *nonblock.Loops
-	client *protocol.Conn
-	model  *fakeConn
-	wakes  net.Conn           // bytes to the loop's other connection, whose turn then takes a gate
-	gates  chan chan struct{} // each holds a turn until it is closed
-	held   chan struct{}      // a turn is held
-	told   chan string        // the codes of errors, and pong
+	t        *testing.T
+	at       atomic.Int64 // the time, Unix ns
+	loops    *nonblock.Loops
+	client   *protocol.Conn
+	model    *fakeConn
+	wakes    net.Conn           // bytes to the loop's other connection, whose turn then takes a gate
+	gates    chan chan struct{} // each holds a turn until it is closed
+	held     chan struct{}      // a turn is held
+	received chan string        // the codes of errors, and pong
 }
 
 func newLateStage(t *testing.T) *lateStage {
 	t.Helper()
-	l := &lateStage{t: t, gates: make(chan chan struct{}, 1), held: make(chan struct{}), told: make(chan string, 4096)}
+	l := &lateStage{t: t, gates: make(chan chan struct{}, 1), held: make(chan struct{}), received: make(chan string, 4096)}
 	l.at.Store(time.Now().UnixNano())
 	st := newStage(t, hearing, func(o *Options) { o.now = l.now })
 	l.loops = &nonblock.Loops{Clock: l.now, Most: 1} // the loop that is held is the client's
@@ -71,7 +71,7 @@ func (l *lateStage) now() time.Time { return time.Unix(0, l.at.Load()) }
 
 // read records the codes sent to the client until its connection ends.
 func (l *lateStage) read() {
-	defer close(l.told)
+	defer close(l.received)
 	for {
 		f, err := l.client.Read()
 		if err != nil {
@@ -79,7 +79,7 @@ func (l *lateStage) read() {
 		}
 		for _, word := range []string{"audio_too_fast", "flooding", `"pong"`} {
 			if !f.Audio && strings.Contains(string(f.Data), word) {
-				l.told <- word
+				l.received <- word
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (l *lateStage) ping() (errors []string) {
 	if err := l.client.WriteText([]byte(`{"type":"ping","t":1}`)); err != nil {
 		l.t.Fatal(err)
 	}
-	for word := range l.told {
+	for word := range l.received {
 		if word == `"pong"` {
 			return errors
 		}

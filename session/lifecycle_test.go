@@ -14,12 +14,12 @@ import (
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []Lifecycle
+		var received []Lifecycle
 		st := newStage(t, hearing, func(o *Options) {
 			o.Lifecycle = func(l Lifecycle) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, l)
+				received = append(received, l)
 			}
 		})
 		c := st.arrive(someone, startText)
@@ -32,15 +32,15 @@ func TestLifecycle(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) != 2 || told[0].Over != nil || told[1].Over == nil {
-			t.Fatalf("%+v", told)
+		if len(received) != 2 || received[0].Over != nil || received[1].Over == nil {
+			t.Fatalf("%+v", received)
 		}
-		over := told[1].Over
-		told[1].Over = nil
-		if told[0] != told[1] || told[0].SessionID == "" || told[0].Provider != "fake" || told[0].Entry != EntryOpen || told[0].Agent == "" {
-			t.Errorf("%+v, then %+v", told[0], told[1])
+		over := received[1].Over
+		received[1].Over = nil
+		if received[0] != received[1] || received[0].SessionID == "" || received[0].Provider != "fake" || received[0].Entry != EntryOpen || received[0].Agent == "" {
+			t.Errorf("%+v, then %+v", received[0], received[1])
 		}
-		if lasted := over.At.Sub(told[0].Began); over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
+		if lasted := over.At.Sub(received[0].Began); over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
 			t.Errorf("%+v after %v", over, lasted)
 		}
 	})
@@ -55,16 +55,16 @@ func TestAMoveIsNoEnd(t *testing.T) {
 	}
 	for entry, want := range map[Entry]string{EntryOpen: "[false true]", EntryTakeover: "[true]"} {
 		synctest.Test(t, func(t *testing.T) {
-			var told []bool
-			st := newStage(t, hearing, func(o *Options) { o.Lifecycle = func(l Lifecycle) { told = append(told, l.Over != nil) } })
+			var received []bool
+			st := newStage(t, hearing, func(o *Options) { o.Lifecycle = func(l Lifecycle) { received = append(received, l.Over != nil) } })
 			c := st.arrive(someone, startText)
 			st.fake.Accept(t)
 			synctest.Wait()
-			told = nil
+			received = nil
 			s := st.only()
 			st.m.reportLifecycle(s, entry, nil)
 			st.m.reportLifecycle(s, entry, &Over{})
-			if got := fmt.Sprint(told); got != want {
+			if got := fmt.Sprint(received); got != want {
 				t.Errorf("%s: %s, want %s", entry, got, want)
 			}
 			c.say(`{"type":"session.end"}`)

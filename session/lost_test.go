@@ -43,7 +43,7 @@ func (e *ends) into(o *Options, table *cost.Table) {
 	}
 }
 
-func (e *ends) told() ([]Lifecycle, []audit.Record) {
+func (e *ends) list() ([]Lifecycle, []audit.Record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.over, e.costs
@@ -75,19 +75,19 @@ func TestLostSessionEnds(t *testing.T) {
 				f.kill("a")
 				r.lose()
 
-				told := new(ends)
+				received := new(ends)
 				for _, id := range left {
-					watches(t, f.stage(t, id, remembering, told.of(t)))
+					watches(t, f.stage(t, id, remembering, received.of(t)))
 				}
 				pass(29 * time.Second)
-				if over, _ := told.told(); len(over) != 0 || f.record(r.id).State == store.SessionOver {
+				if over, _ := received.list(); len(over) != 0 || f.record(r.id).State == store.SessionOver {
 					t.Fatalf("the session was ended while its client could resume: %+v", over)
 				}
 				pass(15 * time.Second)
 				if rec := f.record(r.id); rec.ID != "" {
 					t.Errorf("the record is %+v", rec)
 				}
-				over, costs := told.told()
+				over, costs := received.list()
 				if len(over) != 1 || over[0].SessionID != r.id || over[0].Over.Reason != "client_gone" || over[0].Over.Turns != 1 || !over[0].Began.Equal(began) {
 					t.Errorf("the reported end is %+v", over)
 				}
@@ -109,15 +109,15 @@ func TestLostSessionIsResumed(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
 		f.kill("a")
-		told := new(ends)
-		b := f.stage(t, "b", remembering, told.of(t))
+		received := new(ends)
+		b := f.stage(t, "b", remembering, received.of(t))
 		watches(t, b)
 		pass(25 * time.Second)
 		r.st = b
 		r.comeBack(r.position())
 		r.st.fake.Accept(t)
 		pass(2 * time.Minute)
-		if over, _ := told.told(); len(over) != 0 || f.record(r.id).State != store.SessionLive || !b.m.Runs(r.id) {
+		if over, _ := received.list(); len(over) != 0 || f.record(r.id).State != store.SessionLive || !b.m.Runs(r.id) {
 			t.Errorf("the session was ended: %+v, its record is %+v", over, f.record(r.id))
 		}
 	})

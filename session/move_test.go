@@ -258,9 +258,9 @@ func TestNoTurnDuringHandOff(t *testing.T) {
 // continued. Without such an end it no longer runs here.
 func TestEndedDuringHandOff(t *testing.T) {
 	for name, tc := range map[string]struct {
-		end  func(m *Manager, c *testClient, id string) bool
-		told string
-		code websocket.StatusCode
+		end      func(m *Manager, c *testClient, id string) bool
+		received string
+		code     websocket.StatusCode
 	}{
 		"an operator": {func(m *Manager, _ *testClient, id string) bool { return m.End(id) }, "session.ended operator_ended", protocol.CloseDone},
 		"the client":  {func(_ *Manager, c *testClient, _ string) bool { c.say(`{"type":"session.end"}`); return true }, "session.ended client_ended", protocol.CloseDone},
@@ -282,7 +282,7 @@ func TestEndedDuringHandOff(t *testing.T) {
 				synctest.Wait()
 				close(all.stall)
 				wait()
-				c.expect(t, tc.told)
+				c.expect(t, tc.received)
 				c.ended(t, tc.code)
 				if p := all.of(0); len(p.given) != 1 || p.ended != ends {
 					t.Errorf("it was handed off %d times, its record has ended: %t", len(p.given), p.ended)

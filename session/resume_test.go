@@ -611,7 +611,7 @@ func TestCallsRunOnWithoutAClient(t *testing.T) {
 		if n := r.conn.count("tool.ended"); n != 1 {
 			t.Errorf("the client got the call's end %d times", n)
 		}
-		if n := len(told(model)); n != 1 {
+		if n := len(userTexts(model)); n != 1 {
 			t.Errorf("the model got %d answers", n)
 		}
 		r.shown()

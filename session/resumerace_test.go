@@ -15,17 +15,17 @@ import (
 	"voicegw/protocol"
 )
 
-// comer is one of several clients that resume a session at once.
-type comer struct {
+// contender is one of several clients that resume a session at once.
+type contender struct {
 	conn  *testClient
 	first string // the type of its first message
 	token string // from its session.started; empty if it was refused
 }
 
 // rush lets clients connect at once, each with a session.start, and returns them when all goroutines are idle.
-func (r *returning) rush(starts ...string) []comer {
+func (r *returning) rush(starts ...string) []contender {
 	var all sync.WaitGroup
-	comers := make([]comer, len(starts))
+	contenders := make([]contender, len(starts))
 	now := make(chan struct{})
 	for i, text := range starts {
 		all.Go(func() {
@@ -33,14 +33,14 @@ func (r *returning) rush(starts ...string) []comer {
 			for range i * 7 % 5 {
 				runtime.Gosched()
 			}
-			comers[i].conn = r.dial(text, r.origin)
+			contenders[i].conn = r.dial(text, r.origin)
 		})
 	}
 	close(now)
 	all.Wait()
 	synctest.Wait()
-	for i := range comers {
-		c := &comers[i]
+	for i := range contenders {
+		c := &contenders[i]
 		c.conn.mu.Lock()
 		if len(c.conn.texts) > 0 {
 			c.first = fmt.Sprint(c.conn.texts[0]["type"])
@@ -48,7 +48,7 @@ func (r *returning) rush(starts ...string) []comer {
 		}
 		c.conn.mu.Unlock()
 	}
-	return comers
+	return contenders
 }
 
 // with returns the session.start with another token.
@@ -90,10 +90,10 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			for i := range starts {
 				starts[i] = r.start("")
 			}
-			comers := r.rush(starts...)
-			var winner *comer
-			for i := range comers {
-				c := &comers[i]
+			contenders := r.rush(starts...)
+			var winner *contender
+			for i := range contenders {
+				c := &contenders[i]
 				switch code := c.conn.closedWith(); {
 				case c.first != "session.started" && (c.first != "" || code != protocol.CloseResumedElsewhere):
 					t.Errorf("a client got %q first, and was closed with %d", c.first, code)
@@ -108,10 +108,10 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			if winner == nil {
 				t.Fatal("no client has the session")
 			}
-			if int(s.client.count) != 1+len(comers) {
-				t.Errorf("there were %d attachments, of %d clients that resumed", s.client.count, len(comers))
+			if int(s.client.count) != 1+len(contenders) {
+				t.Errorf("there were %d attachments, of %d clients that resumed", s.client.count, len(contenders))
 			}
-			for i, c := range comers {
+			for i, c := range contenders {
 				c.conn.say(fmt.Sprintf(`{"type":"input.text","text":"client %d"}`, i))
 			}
 			synctest.Wait()
@@ -119,7 +119,7 @@ func TestManyClientsWithOneToken(t *testing.T) {
 				t.Errorf("%d turns began, though one client has the session", n)
 			}
 			r.refuses("the token that was used", used)
-			for _, c := range comers {
+			for _, c := range contenders {
 				if c.token != winner.token && c.token != "" { // it may have been displaced before it got one
 					pass(triesWindow)
 					r.refuses("the token of a client that was displaced", c.token)
@@ -169,8 +169,8 @@ func TestStrangersAtOnce(t *testing.T) {
 			r, _ := comingBack(t, nil)
 			r.read(-1)
 			mallory := strings.Replace(r.start(""), `"resume"`, `"client":{"id":"mallory"},"resume"`, 1)
-			comers := r.rush(mallory, r.start(""), mallory)
-			for i, c := range comers {
+			contenders := r.rush(mallory, r.start(""), mallory)
+			for i, c := range contenders {
 				if owner := i == 1; (c.first == "session.started") != owner || (c.conn.closedWith() == 0) != owner {
 					t.Errorf("client %d of 0 to 2 got %v, closed with %d", i, c.conn.log(), c.conn.closedWith())
 				}
@@ -199,10 +199,10 @@ func TestResumeDuringEnd(t *testing.T) {
 					if name == "the time" {
 						pass(30 * time.Second)
 					}
-					comers := r.rush(r.start(""), r.start(""), r.start(""))
+					contenders := r.rush(r.start(""), r.start(""), r.start(""))
 					ending.Wait()
 					pass(10 * time.Second)
-					for _, c := range comers {
+					for _, c := range contenders {
 						code := c.conn.closedWith()
 						switch {
 						case s.isOver() && code == 0:

@@ -113,14 +113,14 @@ func (s *spender) asks() bool {
 	if s.client.isOver() {
 		return false
 	}
-	before := s.told("hello")
+	before := s.texts("hello")
 	s.client.say(`{"type":"input.text","text":"hello"}`)
 	synctest.Wait()
-	return s.told("hello") > before
+	return s.texts("hello") > before
 }
 
-// told counts how often the model got a text.
-func (s *spender) told(text string) (n int) {
+// texts counts how often the model got a text.
+func (s *spender) texts(text string) (n int) {
 	for _, c := range s.model.Commands() {
 		if said, ok := c.(transport.UserText); ok && strings.Contains(said.Text, text) {
 			n++
@@ -155,7 +155,7 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 					s.answer(100)
 				}
 				for _, s := range all {
-					if !s.bye && s.told(prompts.BudgetNotice) > 0 {
+					if !s.bye && s.texts(prompts.BudgetNotice) > 0 {
 						s.bye = true
 						s.answer(10)
 					}
@@ -166,8 +166,8 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 			if n := beyond[s]; n > 1 {
 				t.Errorf("session %d answered %d turns beyond the limit", i, n)
 			}
-			if s.told(prompts.BudgetNotice) != 1 || s.told(prompts.WrapUpNotice) > 1 {
-				t.Fatalf("session %d got %d notices of the end, and %d that it is near", i, s.told(prompts.BudgetNotice), s.told(prompts.WrapUpNotice))
+			if s.texts(prompts.BudgetNotice) != 1 || s.texts(prompts.WrapUpNotice) > 1 {
+				t.Fatalf("session %d got %d notices of the end, and %d that it is near", i, s.texts(prompts.BudgetNotice), s.texts(prompts.WrapUpNotice))
 			}
 			s.client.expect(t, "session.ending", "audio.start", "audio.end", "session.ended budget")
 			s.client.ended(t, 4029)
@@ -178,8 +178,8 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 		for name, st := range map[string]*counted{"a": a, "b": b} {
 			c := st.connect(adaStarts)
 			synctest.Wait()
-			if told := c.last(t, "error"); told["code"] != "budget" || told["until"] == nil || c.code != 4029 {
-				t.Errorf("%s admits ada, or gives no reason: %v, %d", name, told, c.code)
+			if received := c.last(t, "error"); received["code"] != "budget" || received["until"] == nil || c.code != 4029 {
+				t.Errorf("%s admits ada, or gives no reason: %v, %d", name, received, c.code)
 			}
 			other := st.connect(strings.Replace(adaStarts, "ada", "bob", 1))
 			st.fake.Accept(t)
@@ -205,7 +205,7 @@ func TestSessionCost(t *testing.T) {
 				t.Fatalf("turn %d is not answered", i)
 			}
 			s.answer(tokens)
-			if near := s.told(prompts.WrapUpNotice) == 1; near != (i > 0) {
+			if near := s.texts(prompts.WrapUpNotice) == 1; near != (i > 0) {
 				t.Fatalf("after turn %d the model got the notice of the near end: %v", i, near)
 			}
 			if i == 1 {
@@ -277,10 +277,10 @@ func TestSessionsOfAUser(t *testing.T) {
 // report of the end, and the conversation.
 func TestSessionHasOneCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk, told := &keepsDesk{}, new(ends)
+		desk, received := &keepsDesk{}, new(ends)
 		var metered cost.Micros
 		st := newStage(t, hearing, func(o *Options) {
-			told.into(o, prices(t, "fake-model"))
+			received.into(o, prices(t, "fake-model"))
 			o.Handoffs = desk
 			o.Observe = func(string, string) func(Event) {
 				return func(e Event) {
@@ -310,7 +310,7 @@ func TestSessionHasOneCost(t *testing.T) {
 		synctest.Wait()
 		pass(5 * time.Second)
 		synctest.Wait()
-		over, _ := told.told()
+		over, _ := received.list()
 		if len(over) != 1 || over[0].Over.Cost.Micros != 107 {
 			t.Errorf("the report of the end is %+v", over)
 		}

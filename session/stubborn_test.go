@@ -44,7 +44,7 @@ func TestStubbornModel(t *testing.T) {
 						synctest.Wait()
 					}
 					asked, paid := c.count("confirmation.request"), len(tl.payments())
-					t.Logf("%d rounds, %d questions, %d payments, %d notices", rounds, asked, paid, len(told(model)))
+					t.Logf("%d rounds, %d questions, %d payments, %d notices", rounds, asked, paid, len(userTexts(model)))
 					if rounds < 100 || asked == 0 || asked > most || answer != "approves" && paid > 0 {
 						t.Errorf("in %d rounds: %d questions to the user, %d payments", rounds, asked, paid)
 					}

@@ -313,9 +313,9 @@ func TestPromptInForce(t *testing.T) {
 		synctest.Wait()
 		id := st.m.Sessions()[0].ID
 		p, err := st.m.Prompt(id)
-		told := model.Setup()
-		if want := strings.ReplaceAll(told.Instructions, code, "…"); err != nil || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(told.Tools) {
-			t.Errorf("%v %+v, and the model got %q", err, p, told.Instructions)
+		received := model.Setup()
+		if want := strings.ReplaceAll(received.Instructions, code, "…"); err != nil || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(received.Tools) {
+			t.Errorf("%v %+v, and the model got %q", err, p, received.Instructions)
 		}
 		c.say(`{"type":"input.text","text":"my bill is wrong"}`)
 		synctest.Wait()

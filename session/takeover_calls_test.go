@@ -62,10 +62,10 @@ func (n tillNodes) goOn(t *testing.T, r *returning) *stage {
 // TestQuestionAfterTakeover (S5): a question from before a node's death is repeated to the client, with its token, and
 // can be answered once: with the button, or by the API before or after the takeover.
 func TestQuestionAfterTakeover(t *testing.T) {
-	confirm := func(t *testing.T, b *stage, token string, told bool) {
+	confirm := func(t *testing.T, b *stage, token string, received bool) {
 		t.Helper()
 		done, err := b.m.Confirm(t.Context(), token, true, user.User{})
-		if err != nil || done.Told != told {
+		if err != nil || done.Told != received {
 			t.Errorf("the API's answer: %+v, %v", done, err)
 		}
 		synctest.Wait()
@@ -103,7 +103,7 @@ func TestQuestionAfterTakeover(t *testing.T) {
 				if m := r.conn.last(t, "confirmation.ended"); m["token"] != token || m["outcome"] != string(calls.OutcomeApproved) {
 					t.Errorf("the client got %v", m)
 				}
-				if all := told(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
+				if all := userTexts(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
 					t.Errorf("the model got %q", all)
 				}
 				resolve(r.conn, token, true)
@@ -136,7 +136,7 @@ func TestQuestionOfAnotherAgent(t *testing.T) {
 		next := b.fake.Accept(t)
 		synctest.Wait()
 		n.once(t)
-		if all := told(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
+		if all := userTexts(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
 			t.Errorf("the model got %q", all)
 		}
 	})

@@ -177,8 +177,8 @@ func resolve(c *testClient, token string, approved bool) {
 	synctest.Wait()
 }
 
-// told returns the user texts that the model got.
-func told(model *fakeConn) []string {
+// userTexts returns the user texts that the model got.
+func userTexts(model *fakeConn) []string {
 	var all []string
 	for _, cmd := range model.Commands() {
 		if text, ok := cmd.(transport.UserText); ok {

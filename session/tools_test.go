@@ -188,9 +188,9 @@ func TestSessionKeepsItsSnapshot(t *testing.T) {
 
 // crew is a tool that runs until it is released, and counts its calls.
 type crew struct {
-	mu                     sync.Mutex // guards the following fields
-	running, most, heeding int
-	release                chan struct{}
+	mu                       sync.Mutex // guards the following fields
+	running, most, cancelled int
+	release                  chan struct{}
 }
 
 func (w *crew) run(ctx context.Context) (registry.Result, error) {
@@ -208,16 +208,16 @@ func (w *crew) run(ctx context.Context) (registry.Result, error) {
 		return registry.Result{}, nil
 	case <-ctx.Done():
 		w.mu.Lock()
-		w.heeding++
+		w.cancelled++
 		w.mu.Unlock()
 		return registry.Result{}, ctx.Err()
 	}
 }
 
-func (w *crew) counts() (running, most, heeding int) {
+func (w *crew) counts() (running, most, cancelled int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.running, w.most, w.heeding
+	return w.running, w.most, w.cancelled
 }
 
 // four is the number of tools that may run at once in a session.
@@ -237,8 +237,8 @@ func TestWithdrawnWhileWaiting(t *testing.T) {
 		// The test does not know which calls wait, so it cancels all.
 		model.Emit(transport.ToolCancelled{Calls: calls})
 		synctest.Wait()
-		if running, most, heeding := w.counts(); running != 0 || most != four || heeding != four {
-			t.Errorf("%d still run, %d at most, %d were stopped", running, most, heeding)
+		if running, most, cancelled := w.counts(); running != 0 || most != four || cancelled != four {
+			t.Errorf("%d still run, %d at most, %d were stopped", running, most, cancelled)
 		}
 		ended := 0
 		for _, line := range c.log() {
@@ -297,9 +297,9 @@ func TestCancelledTool(t *testing.T) {
 				asked(model, "work", "c1", "c2")
 				model.Emit(transport.ToolCancelled{Calls: []string{"c1"}})
 				synctest.Wait()
-				running, _, heeding := w.counts()
-				if cancellable && (running != 1 || heeding != 1) || !cancellable && (running != 2 || heeding != 0) {
-					t.Errorf("%d run, %d were stopped", running, heeding)
+				running, _, cancelled := w.counts()
+				if cancellable && (running != 1 || cancelled != 1) || !cancellable && (running != 2 || cancelled != 0) {
+					t.Errorf("%d run, %d were stopped", running, cancelled)
 				}
 				close(w.release)
 				synctest.Wait()
@@ -351,8 +351,8 @@ func TestToolsAreAwaited(t *testing.T) {
 				if tc.cancellable {
 					stopped = four
 				}
-				if running, most, heeding := w.counts(); running != 0 || most != four || heeding != stopped {
-					t.Errorf("%d still run, %d at most, %d were stopped", running, most, heeding)
+				if running, most, cancelled := w.counts(); running != 0 || most != four || cancelled != stopped {
+					t.Errorf("%d still run, %d at most, %d were stopped", running, most, cancelled)
 				}
 				if n := st.m.Running(); n != 0 {
 					t.Errorf("%d sessions run", n)
@@ -397,8 +397,8 @@ func TestToolsEndWithTheProgram(t *testing.T) {
 		if r := audited.byCall(t)["call_1"]; r.OK || r.NotDelivered != "session_over" {
 			t.Errorf("audited: %+v", r)
 		}
-		if running, _, heeding := w.counts(); running != 0 || heeding != 1 {
-			t.Errorf("%d still run, %d were stopped", running, heeding)
+		if running, _, cancelled := w.counts(); running != 0 || cancelled != 1 {
+			t.Errorf("%d still run, %d were stopped", running, cancelled)
 		}
 	})
 }

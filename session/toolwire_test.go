@@ -177,7 +177,7 @@ func TestFarewellIsHeard(t *testing.T) {
 					t.Errorf("%d flushes, %d bytes of the farewell, over=%t", c.count("audio.flush"), c.bytes, c.isOver())
 				}
 				c.expect(t, "error session_ending")
-				if said := told(model); len(said) != 0 {
+				if said := userTexts(model); len(said) != 0 {
 					t.Errorf("the model got %q", said)
 				}
 				c.say(`{"type":"playback","item_id":"farewell","played_ms":2000,"done":true}`)

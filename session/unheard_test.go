@@ -41,17 +41,17 @@ func (r *returning) readTo(item string, ms int) {
 	}
 }
 
-// toldAll returns the texts and requests that a connection got.
-func toldAll(model *fakeConn) (told []string) {
+// allTexts returns the texts and requests that a connection got.
+func allTexts(model *fakeConn) (received []string) {
 	for _, cmd := range model.Commands() {
 		switch cmd := cmd.(type) {
 		case transport.UserText:
-			told = append(told, cmd.Text)
+			received = append(received, cmd.Text)
 		case transport.Respond:
-			told = append(told, "respond")
+			received = append(received, "respond")
 		}
 	}
-	return told
+	return received
 }
 
 // TestUnheardAnswer: a node dies when it has the complete answer, during playback, after the turn's end by the clock,
@@ -95,22 +95,22 @@ func unheardAnswer(t *testing.T, caps transport.Capabilities, has int, when stri
 	next := r.st.fake.Accept(t)
 	synctest.Wait()
 	setups := r.st.fake.Setups()
-	past, told := setups[len(setups)-1].History, strings.Join(toldAll(next), " ")
+	past, received := setups[len(setups)-1].History, strings.Join(allTexts(next), " ")
 	asked := transport.PastUser{Text: "where is Ada"}
 	switch {
 	case has == 0:
 		want := map[bool]string{true: "respond", false: "where is Ada"}[caps.RespondNeeded]
-		if !slices.Equal(past, []transport.Past{asked}) || told != want {
-			t.Errorf("the model got %+v, and then %q", past, told)
+		if !slices.Equal(past, []transport.Past{asked}) || received != want {
+			t.Errorf("the model got %+v, and then %q", past, received)
 		}
 	case has < 4000:
 		want := []transport.Past{asked, transport.PastAssistant{Text: "It is late in the evening now, so", Interrupted: true}}
-		if !slices.Equal(past, want) || !strings.HasSuffix(told, prompts.GoOnAfterBreak) {
-			t.Errorf("the model got %+v, and then %q", past, told)
+		if !slices.Equal(past, want) || !strings.HasSuffix(received, prompts.GoOnAfterBreak) {
+			t.Errorf("the model got %+v, and then %q", past, received)
 		}
 	default:
-		if want := []transport.Past{asked, transport.PastAssistant{Text: long}}; !slices.Equal(past, want) || told != "" {
-			t.Errorf("the model got %+v, and then %q", past, told)
+		if want := []transport.Past{asked, transport.PastAssistant{Text: long}}; !slices.Equal(past, want) || received != "" {
+			t.Errorf("the model got %+v, and then %q", past, received)
 		}
 		return
 	}
@@ -140,8 +140,8 @@ func TestUnheardAnswerTwice(t *testing.T) {
 			r.comeBack(r.position())
 			model = r.st.fake.Accept(t)
 			synctest.Wait()
-			if told := toldAll(model); len(told) != 1 || !strings.HasSuffix(told[0], prompts.GoOnAfterBreak) {
-				t.Errorf("the model of %s got %q", node, told)
+			if received := allTexts(model); len(received) != 1 || !strings.HasSuffix(received[0], prompts.GoOnAfterBreak) {
+				t.Errorf("the model of %s got %q", node, received)
 			}
 			r.read(-1)
 			if node == "b" {
@@ -160,8 +160,8 @@ func TestUnheardAnswerTwice(t *testing.T) {
 			transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "It is late in the evening now, so", Interrupted: true},
 			transport.PastAssistant{Text: "Please come back tomorrow."},
 		}
-		if got := setups[len(setups)-1].History; !slices.Equal(got, want) || len(toldAll(model)) != 0 {
-			t.Errorf("the model got %+v, and then %q", got, toldAll(model))
+		if got := setups[len(setups)-1].History; !slices.Equal(got, want) || len(allTexts(model)) != 0 {
+			t.Errorf("the model got %+v, and then %q", got, allTexts(model))
 		}
 	})
 }
@@ -213,8 +213,8 @@ func TestReloadBeforeTakeover(t *testing.T) {
 			r.comeBack(r.position())
 			next := r.st.fake.Accept(t)
 			synctest.Wait()
-			if told := toldAll(next); len(told) != 0 || r.conn.count("error") != 0 {
-				t.Errorf("after %v the model got %q, and the client %q", later, told, r.conn.log())
+			if received := allTexts(next); len(received) != 0 || r.conn.count("error") != 0 {
+				t.Errorf("after %v the model got %q, and the client %q", later, received, r.conn.log())
 			}
 		})
 	}
@@ -265,12 +265,12 @@ func draftAnswer(t *testing.T, began, keeps bool) {
 	if got := setups[len(setups)-1].History; !slices.Equal(got, want) {
 		t.Errorf("the model got %+v, want %+v", got, want)
 	}
-	told := toldAll(next)
-	if keeps && (len(told) != 0 || !bytes.Contains(heardAll(next), said[2200*32:5000*32])) {
-		t.Errorf("the model heard %d bytes, and got %q", len(heardAll(next)), told)
+	received := allTexts(next)
+	if keeps && (len(received) != 0 || !bytes.Contains(heardAll(next), said[2200*32:5000*32])) {
+		t.Errorf("the model heard %d bytes, and got %q", len(heardAll(next)), received)
 	}
-	if !keeps && !slices.Equal(told, []string{"Where is Ada"}) {
-		t.Errorf("the model got %q", told)
+	if !keeps && !slices.Equal(received, []string{"Where is Ada"}) {
+		t.Errorf("the model got %q", received)
 	}
 	answers(r.conn, next, "r1", "b1", "In Vienna.")
 	if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("turn.ended") != 1 || r.conn.count("error") != 0 {
@@ -303,8 +303,8 @@ func TestWaitingAnswerMoves(t *testing.T) {
 		if got := setups[len(setups)-1].History; !slices.Equal(got, []transport.Past{transport.PastUser{Text: "where is Ada"}}) {
 			t.Errorf("the model got %+v", got)
 		}
-		if told := toldAll(next); !slices.Equal(told, []string{"where is Ada"}) {
-			t.Errorf("the model got %q", told)
+		if received := allTexts(next); !slices.Equal(received, []string{"where is Ada"}) {
+			t.Errorf("the model got %q", received)
 		}
 		answers(r.conn, next, "r1", "b1", "In Vienna.")
 		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("error") != 0 {
@@ -363,8 +363,8 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 	next := r.st.fake.Accept(t)
 	synctest.Wait()
 	r.read(-1)
-	if told := toldAll(next); len(told) != 0 {
-		t.Errorf("the model got %q", told)
+	if received := allTexts(next); len(received) != 0 {
+		t.Errorf("the model got %q", received)
 	}
 	said := long
 	if len(events) == 0 || dies && name == "the ends of answer and words are missing" {

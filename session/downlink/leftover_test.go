@@ -21,16 +21,16 @@ func TestUnwrittenStart(t *testing.T) {
 		}
 		d.Attach(gen + 1)
 	}
-	var told []string
+	var got []string
 	for {
 		e, ok := d.Pop(3)
 		if !ok {
 			break
 		}
-		told = append(told, string(e.Text))
+		got = append(got, string(e.Text))
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "third") {
-		t.Errorf("the third connection got %q", told)
+	if len(got) != 1 || !strings.Contains(got[0], "third") {
+		t.Errorf("the third connection got %q", got)
 	}
 	if d.waiting != 0 || d.words != 0 || d.bytes != 0 {
 		t.Errorf("%d messages, %d and %d bytes are counted as waiting", d.waiting, d.words, d.bytes)

@@ -139,7 +139,7 @@ func TestWrittenItems(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 2)
 	l.item("b", 2)
-	told := func() string {
+	next := func() string {
 		var all []string
 		for _, in := range l.Left() {
 			all = append(all, fmt.Sprintf("%s %d", in.Item, in.Sent.Milliseconds()))
@@ -151,14 +151,14 @@ func TestWrittenItems(t *testing.T) {
 		want   string
 	}{{0, ""}, {1, "a 100"}, {0, ""}, {3, "a 200, b 100"}, {0, ""}} {
 		l.write(tc.writes)
-		if got := told(); got != tc.want {
+		if got := next(); got != tc.want {
 			t.Errorf("after %d more entries: %q, want %q", tc.writes, got, tc.want)
 		}
 	}
 	e, _ := l.Pop(0)
 	l.flush("b")
 	l.Written(0, e) // the write was in progress
-	if got := told(); got != "" || len(l.items) != 0 {
+	if got := next(); got != "" || len(l.items) != 0 {
 		t.Errorf("for a flushed item: %q; %d items are remembered", got, len(l.items))
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // endedJobs are jobs that have ended.
 type endedJobs struct {
-	owed []store.Job
-	told []string
+	owed     []store.Job
+	recorded []string
 }
 
 func (e *endedJobs) OwedTo(_ context.Context, conversation string) (in []store.Job, err error) {
@@ -26,7 +26,7 @@ func (e *endedJobs) OwedTo(_ context.Context, conversation string) (in []store.J
 }
 
 func (e *endedJobs) Told(_ context.Context, id string) (bool, error) {
-	e.told = append(e.told, id)
+	e.recorded = append(e.recorded, id)
 	return true, nil
 }
 
@@ -46,11 +46,11 @@ func TestEndedJobIsReported(t *testing.T) {
 	d.SetJobs(jobs)
 	for i := range 2 {
 		got, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
-		if err != nil || strings.Count(got, "(reference job-0123456789abcdef)") != 1 || !strings.Contains(got, "R-1") || strings.Contains(got, "job-of-eve") || len(jobs.told) != i+1 || jobs.told[i] != job.ID {
-			t.Errorf("%d: got %q, recorded %v, %v", i, got, jobs.told, err)
+		if err != nil || strings.Count(got, "(reference job-0123456789abcdef)") != 1 || !strings.Contains(got, "R-1") || strings.Contains(got, "job-of-eve") || len(jobs.recorded) != i+1 || jobs.recorded[i] != job.ID {
+			t.Errorf("%d: got %q, recorded %v, %v", i, got, jobs.recorded, err)
 		}
 	}
-	if got, err := d.Enter(t.Context(), "c-1", user.Must("eve")); err == nil || strings.Contains(got, "job-") || len(jobs.told) != 2 {
+	if got, err := d.Enter(t.Context(), "c-1", user.Must("eve")); err == nil || strings.Contains(got, "job-") || len(jobs.recorded) != 2 {
 		t.Errorf("eve gets %q, %v", got, err)
 	}
 }
