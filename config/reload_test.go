@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// TestReloadsAreDocumented compares the tables of docs/configuration.md, "What a reload takes over", with the code, and
-// checks that each row is a setting.
+// TestReloadsAreDocumented compares the tables of docs/configuration.md, "Settings that a reload applies", with the code,
+// and checks that each row is a setting.
 func TestReloadsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(page), "## What a reload takes over\n")
+	_, rest, found := strings.Cut(string(page), "## Settings that a reload applies\n")
 	section, _, ends := strings.Cut(rest, "\n## ")
 	if !found || !ends {
 		t.Fatal("docs/configuration.md has no section on reloads")
@@ -25,10 +25,10 @@ func TestReloadsAreDocumented(t *testing.T) {
 		t.Fatal("the second table is missing")
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>*]+)` \\|")
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for text, is := range map[string]bool{taken: true, restart: false} {
 		for _, found := range row.FindAllStringSubmatch(text, -1) {
-			told[strings.TrimSuffix(found[1], "*")] = is
+			listed[strings.TrimSuffix(found[1], "*")] = is
 		}
 	}
 	var keys []string
@@ -38,7 +38,7 @@ func TestReloadsAreDocumented(t *testing.T) {
 	}
 	keys = l.keys
 	for key, is := range reloads {
-		if was, ok := told[key]; !ok || was != is {
+		if was, ok := listed[key]; !ok || was != is {
 			t.Errorf("docs/configuration.md says that %s reloads: %v, %v; want %v", key, was, ok, is)
 		}
 		if !slices.ContainsFunc(keys, func(k string) bool {
@@ -47,7 +47,7 @@ func TestReloadsAreDocumented(t *testing.T) {
 			t.Errorf("%s is not a setting", key)
 		}
 	}
-	for key := range told {
+	for key := range listed {
 		if _, ok := reloads[key]; !ok {
 			t.Errorf("docs/configuration.md says that %s reloads; the code does not know it", key)
 		}
