@@ -111,7 +111,7 @@ func TestFakeStallsUntilReleaseCloseOrContext(t *testing.T) {
 	})
 }
 
-func TestFakeFailsAfterWhatWasEmitted(t *testing.T) {
+func TestFakeFailsAfterEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, peer := openFake(t, newFakeModel(transport.Capabilities{}))
 		want := scriptedError("recv", transport.KindExpired)

@@ -76,9 +76,9 @@ func jobTexts(model *fakeConn, id string) (n int) {
 	return n
 }
 
-// TestAJobEndsDuringItsSession: the model of the conversation's session gets the end of a job once, although its end is
+// TestJobEndsDuringSession: the model of the conversation's session gets the end of a job once, although its end is
 // reported again and the store fails to record this; it gets no job of another conversation or user.
-func TestAJobEndsDuringItsSession(t *testing.T) {
+func TestJobEndsDuringSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		st.connect(startWith(`,"conversation_id":"c-7","client":{"id":"ada"}`))
@@ -130,9 +130,9 @@ func TestJobProgressReachesTheClient(t *testing.T) {
 	})
 }
 
-// TestAJobWaitsForASilence: a job that ends while the user speaks is read once, and reported after the answer to the
+// TestJobWaitsForSilence: a job that ends while the user speaks is read once, and reported after the answer to the
 // user. A session without a conversation gets its own jobs.
-func TestAJobWaitsForASilence(t *testing.T) {
+func TestJobWaitsForSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		client := st.connect(startText)

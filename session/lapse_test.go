@@ -138,8 +138,8 @@ func TestTicketOfRevokedPrincipal(t *testing.T) {
 	}
 }
 
-// TestATokenGrants: tools can read the grants of the session's token.
-func TestATokenGrants(t *testing.T) {
+// TestTokenGrants: tools can read the grants of the session's token.
+func TestTokenGrants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		p := tokenOfAda

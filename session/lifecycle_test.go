@@ -46,8 +46,8 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// TestAMoveIsNoEnd: of a session that moves, the first process reports the beginning, and the last one the end.
-func TestAMoveIsNoEnd(t *testing.T) {
+// TestMoveIsNoEnd: of a session that moves, the first process reports the beginning, and the last one the end.
+func TestMoveIsNoEnd(t *testing.T) {
 	for cause, over := range map[*Cause]bool{causeMoving: false, causeTaken: false, causeUnreached: false, causeShutdown: true, causeOperator: true, causeGone: true} {
 		if cause.continues() == over {
 			t.Errorf("%s at %v: reported as ended: %v", cause.Reason, cause.Close, !cause.continues())

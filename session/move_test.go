@@ -567,9 +567,9 @@ func TestResumeDuringHandOff(t *testing.T) {
 	})
 }
 
-// TestALostSessionEnds: a session that another node has taken ends here immediately: its client is sent there, and
+// TestTakenSessionEnds: a session that another node has taken ends here immediately: its client is sent there, and
 // nothing is handed back.
-func TestALostSessionEnds(t *testing.T) {
+func TestTakenSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{}
 		st, all := moving(t, func(o *Options) { o.Handoffs = desk })

@@ -13,8 +13,8 @@ import (
 // nestedNeeds are the needs of a tool that calls another one.
 type nestedNeeds struct{ Tools registry.Tools }
 
-// TestAToolCallsAnother: the model gets the calling tool's result, and the audit has a record of each of the two calls.
-func TestAToolCallsAnother(t *testing.T) {
+// TestToolCallsAnother: the model gets the calling tool's result, and the audit has a record of each of the two calls.
+func TestToolCallsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := registry.Bind(func(ctx context.Context, c registry.Call[noArgs, nestedNeeds]) (registry.Result, error) {
 			var data string

@@ -74,8 +74,8 @@ func TestCredentialsNameTheUser(t *testing.T) {
 	}
 }
 
-// TestATicketIsNeeded: a client whose credentials do not permit sessions needs a ticket.
-func TestATicketIsNeeded(t *testing.T) {
+// TestTicketIsNeeded: a client whose credentials do not permit sessions needs a ticket.
+func TestTicketIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c := st.enter(startWith(""), func(a *Admission) { a.TicketNeeded = true })

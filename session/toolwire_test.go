@@ -109,7 +109,7 @@ func TestEveryCallIsAuditedOnce(t *testing.T) {
 	})
 }
 
-func TestUserWithoutANameIsAuditedByAddress(t *testing.T) {
+func TestUserWithoutNameIsAuditedByAddress(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		_, model := tl.started()
 		synctest.Wait()
