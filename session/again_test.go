@@ -29,9 +29,8 @@ func (r *returning) comeBackWith(said []byte, fromMS, toMS int) (started map[str
 	return started
 }
 
-// TestSpeechReplay: a node dies during speech, just after it, or when a turn has begun whose words are unknown. The
-// client replays the speech; the next model hears it once and completely, and answers it. A turn known to the client
-// keeps its number.
+// TestSpeechReplay: a node dies during or after speech, before its words are known. The client replays the speech; the
+// next model hears it once and answers it. A turn known to the client keeps its number.
 func TestSpeechReplay(t *testing.T) {
 	announces := announcing
 	announces.History = transport.HistoryItems

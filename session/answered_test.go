@@ -277,8 +277,8 @@ func (x *crossing) converse(lines *voice.Library) {
 	talk.Run(x.t.Context(), voice.Link{Conn: conn, Dial: x.dial})
 }
 
-// TestEverythingIsAnswered: a caller types and speaks while the session moves to another node at a random moment, by a
-// drain or a node's death, over both wires with random network delays. Each turn is answered, or fails with an error.
+// TestEverythingIsAnswered: while a caller types and speaks, the session moves to another node at a random moment, by a
+// drain or a node's death, over both wires. Each turn is answered, or fails with an error.
 func TestEverythingIsAnswered(t *testing.T) {
 	lines, err := voice.LoadLibrary(voice.LibraryOptions{Rate: 16000, Lines: []string{harbourWords}})
 	if err != nil {

@@ -36,8 +36,8 @@ func TestAudioClock(t *testing.T) {
 	}
 }
 
-// TestLateReader: a client that sends in real time is not too fast although the reader is often late by many seconds; a
-// client that sends faster than real time is. After a network outage a client may send what it recorded meanwhile.
+// TestLateReader: a client that sends in real time is never too fast, however late the reader; a client that sends
+// faster is. The recording of an outage may arrive at once.
 func TestLateReader(t *testing.T) {
 	const frame, ms = 640, time.Millisecond
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

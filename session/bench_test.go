@@ -31,9 +31,9 @@ func (m nullModel) Close() error                                  { return nil }
 func (m nullModel) Info() transport.Info                          { return m.info }
 func (m nullModel) Stats() transport.Stats                        { return transport.Stats{} }
 
-// TestSessionSize: a session fits the allocator's class of 4 KB, as there may be thousands; the next class is 4,864
-// bytes. Go puts a header of 8 bytes before objects with pointers that are larger than 512 bytes. Data that few
-// sessions need belongs behind a pointer.
+// TestSessionSize: a session fits the allocator's class of 4 KB; the next class is 4,864 bytes. Go puts a header of 8
+// bytes before objects with pointers that are larger than 512 bytes. Data that few sessions need belongs behind a
+// pointer.
 func TestSessionSize(t *testing.T) {
 	const class, header = 4096, 8
 	if size := unsafe.Sizeof(session{}); size > class-header {

@@ -8,7 +8,7 @@ import (
 )
 
 // The model of calls: sessions are admitted, connect to a provider that refuses, hangs or answers, run, and end or are
-// drained. It uses no code of the gateway: it models goroutines and net/http. docs/models.md relates its lines to
+// drained. It models goroutines and net/http, without code of the gateway. docs/models.md relates its lines to
 // functions.
 
 // callState is the whole state.

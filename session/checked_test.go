@@ -146,8 +146,8 @@ func TestCheckCutsOff(t *testing.T) {
 	})
 }
 
-// TestClaimIsHeldBack: a claim that no tool call supports is neither heard nor shown, also while the call waits for
-// approval. The model learns why, and each stop is one audit record. After a supporting call the same words pass.
+// TestClaimIsHeldBack: a claim without a supporting call is neither heard nor shown, also while the call waits for
+// approval. The model learns why, and each stop is audited. After the call the same words pass.
 func TestClaimIsHeldBack(t *testing.T) {
 	const claim, held, heard = "Sure. I've paid Bob five euros.", 4800, 48000
 	english, err := calls.ParseClaimLanguages([]string{"en"})

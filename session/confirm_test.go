@@ -203,8 +203,8 @@ func TestUnrecordedQuestion(t *testing.T) {
 	})
 }
 
-// TestUnrecordedAnswer: if the answer cannot be recorded, the client gets an error, the question stays open, and the
-// next answer counts; also if only the acknowledgement of the first answer was lost.
+// TestUnrecordedAnswer: an answer that cannot be recorded causes an error, and the next one counts; also if only the
+// acknowledgement of the first was lost.
 func TestUnrecordedAnswer(t *testing.T) {
 	for name, lost := range map[string]bool{"down": false, "acknowledgement lost": true} {
 		t.Run(name, func(t *testing.T) {

@@ -204,9 +204,8 @@ func TestAPIConfirmsChangedTool(t *testing.T) {
 	}
 }
 
-// TestAPIConfirmsWhileTheSessionEnds: while its last messages are stuck the session is still known, so an approved call
-// runs in it, is in the ledger, and is waited for. Later the session is unknown although a tool of it still runs, and
-// an approved call runs without it.
+// TestAPIConfirmsWhileTheSessionEnds: while its last messages are stuck the session is still known, and an approved
+// call runs in it. Later an approved call runs without it, although one of its tools still runs.
 func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after    time.Duration

@@ -16,8 +16,8 @@ import (
 
 func tellPage(text string) string { return fmt.Sprintf(`{"type":"input.context","text":%q}`, text) }
 
-// TestContext: context from the page reaches a model that supports it, with the gateway's mark, and begins no turn. The
-// client gets an error for empty or long context, and for a model without support.
+// TestContext: the page's context reaches a model that supports it, with the gateway's mark, and begins no turn. Empty
+// or long context, and a model without support, cause an error.
 func TestContext(t *testing.T) {
 	taking := hearing
 	taking.AddItem = transport.AddItemLive

@@ -71,9 +71,9 @@ func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
 	return true
 }
 
-// TestSessionsOfOtherNodes: a session is announced to other nodes until it ends. A client that asks for a session of
-// another node is carried there, and gets no answer here. A client carried here by another node is not carried again,
-// and begins no session. A session leaves its place before the manager stops counting it.
+// TestSessionsOfOtherNodes: a session is announced to other nodes until it ends. A client of another node's session is
+// carried there without an answer from here. A client carried here is not carried again, and begins no session. A
+// session leaves its place before the manager stops counting it.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &nodes{knows: "voice-there"}

@@ -12,8 +12,8 @@ import (
 	"voicegw/transport"
 )
 
-// fakeConn is one connection of a [fakeModel]. The code under test uses it as a [transport.Conn]; the test uses it as
-// the provider's side, whose methods may be called concurrently at any time.
+// fakeConn is one connection of a [fakeModel]: a [transport.Conn] for the code under test, the provider's side for the
+// test. The methods of the provider's side may be called concurrently.
 type fakeConn struct {
 	// Fixed after Connect.
 	fake   *fakeModel

@@ -16,9 +16,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestOutagesLeaveNothing (S12): after the same conversation, a session whose client and model connections were lost
-// often, ten and five times a turn, holds exactly as much as one that lost them once a turn: in every list, map, buffer
-// and goroutine.
+// TestOutagesLeaveNothing (S12): after the same conversation, a session with ten client and five model outages a turn
+// holds exactly as much as one with few: in every list, map, buffer and goroutine.
 func TestOutagesLeaveNothing(t *testing.T) {
 	// Even few outages include each way to lose the model, so that both sessions hold the state of the latest loss.
 	few, many := inventory(t, 1, 2), inventory(t, 10, 5)

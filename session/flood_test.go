@@ -16,8 +16,8 @@ import (
 // manualStart begins a session whose client reports when its user speaks.
 const manualStart = `{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"client"}`
 
-// TestFloods: a client that keeps sending messages or frames too fast, valid or not, is closed with 4029; it gets a
-// bounded number of errors, and the model hears little of it.
+// TestFloods: a client that keeps sending too fast, valid or not, is closed with 4029; it gets few errors, and the
+// model hears little of it.
 func TestFloods(t *testing.T) {
 	text := func(s string) protocol.Frame { return protocol.Frame{Data: []byte(s)} }
 	for name, f := range map[string]protocol.Frame{
@@ -216,8 +216,8 @@ func TestCommandsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestLongTranscript: the client gets the complete text at the end, and a short transcript in each version; the bytes
-// sent for a long one grow with its length, not with its square.
+// TestLongTranscript: the client gets the complete text at the end, and each version of a short one; the sent bytes
+// grow with the length, not with its square.
 func TestLongTranscript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)

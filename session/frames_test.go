@@ -9,8 +9,8 @@ import (
 	"voicegw/transport"
 )
 
-// FramesWith holds a conversation of several turns, in which the user speaks all the time, and returns the messages and
-// audio of both sides, frame by frame, for TestSlowCollectors. It must be called in a synctest bubble.
+// FramesWith holds a conversation of several turns with continuous speech, and returns the messages and audio of both
+// sides for TestSlowCollectors. It must be called in a synctest bubble.
 func FramesWith(t *testing.T, follow Follow) string {
 	t.Helper()
 	st := newStage(t, hearing, func(o *Options) { o.Follow = follow })

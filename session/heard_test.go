@@ -29,8 +29,8 @@ func speaks(model *fakeConn, item string, bytes int) {
 }
 
 // TestFlushesOfManyItems: for any interruption, nothing of an item follows its flush, no item has both an end and a
-// flush, each end has the number of sent bytes, the model learns of no more than was sent, and speech from before an
-// interruption does not begin after it.
+// flush, an end has the number of sent bytes, the model learns of no more than was sent, and older speech does not
+// begin after the interruption.
 func TestFlushesOfManyItems(t *testing.T) {
 	for seed := range uint64(60) {
 		for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
@@ -167,8 +167,8 @@ func (g *babble) check(t *testing.T) {
 	}
 }
 
-// TestInterruptionFlushesQueue: the model speaks, calls a tool and speaks again; an interruption of the long first item
-// also flushes the short second one, and a model that supports it learns how much of both was heard.
+// TestInterruptionFlushesQueue: the model speaks, calls a tool and speaks again; an interruption of the first item also
+// flushes the second, and a model that supports it learns how much of both was heard.
 func TestInterruptionFlushesQueue(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
 		for how, reason := range map[string]string{"speech": "user_speech", `{"type":"interrupt"}`: "user_stop", `{"type":"input.text","text":"no"}`: "user_text"} {
@@ -214,8 +214,8 @@ func TestInterruptionFlushesQueue(t *testing.T) {
 	}
 }
 
-// TestFarewellAfterLongSentence: a session ended by a tool closes when everything was heard: by the clock and its
-// allowance if the client does not report playback, and by its reports otherwise, however late.
+// TestFarewellAfterLongSentence: a session ended by a tool closes when everything was heard: by the client's reports,
+// however late, or else by the clock and its allowance.
 func TestFarewellAfterLongSentence(t *testing.T) {
 	for _, tool := range []string{"bye", "ban"} {
 		for _, reports := range []bool{false, true} {
@@ -432,8 +432,8 @@ func TestItemsDoNotMix(t *testing.T) {
 	})
 }
 
-// TestDroppedItemStaysDropped: the user interrupts an answer, and the model begins another item of it, which is
-// dropped. Later audio of that item is not played and does not end the next answer.
+// TestDroppedItemStaysDropped: an item that the model begins after an interruption of its answer is dropped. Its later
+// audio is not played and does not end the next answer.
 func TestDroppedItemStaysDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)

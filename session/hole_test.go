@@ -8,8 +8,8 @@ import (
 	"voicegw/orchestrator"
 )
 
-// TestNetworkOutage: the network delays a client's packets without breaking the connection, and the client then sends
-// its recording at once. The model hears all of it, although it reads slowly; more than that is refused.
+// TestNetworkOutage: after an outage without a broken connection the client sends its recording at once. The model
+// hears all of it, although it reads slowly; more than that is refused.
 func TestNetworkOutage(t *testing.T) {
 	for _, hole := range []time.Duration{3 * time.Second, 11 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

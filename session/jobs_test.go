@@ -76,8 +76,8 @@ func jobTexts(model *fakeConn, id string) (n int) {
 	return n
 }
 
-// TestJobEndsDuringSession: the model of the conversation's session gets the end of a job once, although its end is
-// reported again and the store fails to record this; it gets no job of another conversation or user.
+// TestJobEndsDuringSession: the model gets the end of a job of its conversation and user once, although the end is
+// reported again and the store fails to record this. It gets no other job.
 func TestJobEndsDuringSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)

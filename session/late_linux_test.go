@@ -174,9 +174,8 @@ func (l *lateStage) heard() (n time.Duration) {
 	}
 }
 
-// TestLateLoop: audio sent in real time waits in the socket while the loop is held for 8 s, is then read at once
-// without loss, and the session continues. A client that sends too much through the same loop gets an error, and the
-// excess is dropped.
+// TestLateLoop: audio sent in real time while the loop is held for 8 s is then read at once without loss. A client that
+// sends too much through the same loop gets an error, and the excess is dropped.
 func TestLateLoop(t *testing.T) {
 	l := newLateStage(t)
 	l.speak(time.Second, time.Second)

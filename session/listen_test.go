@@ -10,8 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestLatencyBeginsAtTheLastSound: the latency is the same whether a model reports speech early, late, with or without
-// its silence, or not at all. The user speaks from 0.5 to 1.5 s, and the answer begins at 2.6 s.
+// TestLatencyBeginsAtTheLastSound: the latency does not depend on how and when a model reports speech. The user speaks
+// from 0.5 to 1.5 s, and the answer begins at 2.6 s.
 func TestLatencyBeginsAtTheLastSound(t *testing.T) {
 	deaf := transport.Capabilities{InterruptNotice: true}
 	start := transport.SpeechStarted{AudioMS: 300}

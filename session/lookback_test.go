@@ -42,8 +42,8 @@ func heardOf(model *fakeConn) (order string, pcm []byte) {
 	return order, pcm
 }
 
-// TestSpeechSurvivesALoss: the connection breaks while the user speaks, or before the model has answered. The next
-// model hears the speech from its beginning, once, and then the newer audio. Answered speech is not replayed.
+// TestSpeechSurvivesALoss: the connection breaks during speech or before the answer. The next model hears the speech
+// from its beginning, once, and then the newer audio. Answered speech is not replayed.
 func TestSpeechSurvivesALoss(t *testing.T) {
 	speech := append(testutil.Tone(16000, 440, -12, time.Second), testutil.Tone(16000, 570, -12, time.Second)...)
 	half := len(speech) / 2

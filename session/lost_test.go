@@ -57,9 +57,8 @@ func watches(t *testing.T, st *stage) {
 	t.Cleanup(running.Wait)
 }
 
-// TestLostSessionEnds: the node of a session dies, and its client does not return. Any remaining node, or a restarted
-// single gateway, ends the session after the resume time: it reports the end with the session's usage, and the token is
-// no longer valid.
+// TestLostSessionEnds: the node of a session dies, and its client does not return. After the resume time any remaining
+// node, or a restarted single gateway, ends the session and reports its usage; the token becomes invalid.
 func TestLostSessionEnds(t *testing.T) {
 	for name, left := range map[string][]string{"two are left": {"b", "c"}, "the next start": {"b"}} {
 		t.Run(name, func(t *testing.T) {

@@ -10,9 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestSpeechWithoutEnd: the model reports the start of speech but never its end. Real speech continues for minutes;
-// after 15 s without sound, with silence or without audio, the gateway ends the speech, and the session can become
-// idle.
+// TestSpeechWithoutEnd: if the model never reports the end of speech, the gateway ends it after 15 s without sound, and
+// the session can become idle. Real speech may continue for minutes.
 func TestSpeechWithoutEnd(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
 		for _, muted := range []bool{false, true} {

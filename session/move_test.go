@@ -147,9 +147,9 @@ func (st *stage) begin() (*testClient, *fakeConn) {
 	return c, st.fake.Accept(st.t)
 }
 
-// TestDrainMovesSessions: sessions leave one after another within half of the drain's time, each with a checkpoint; the
-// client gets session.moving and is closed with 4007, the model's connection is closed, and nothing is handed back. The
-// drain ends when the last one has left.
+// TestDrainMovesSessions: sessions leave one after another within half of the drain's time, each with a checkpoint and
+// without a handback; the client gets session.moving and is closed with 4007, the model is disconnected. The drain ends
+// with the last one.
 func TestDrainMovesSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -292,8 +292,8 @@ func TestEndedDuringHandOff(t *testing.T) {
 	}
 }
 
-// TestMoveFails: the store refuses the session. The session continues with another connection to the model, input of
-// the meantime is answered, and the hand-off is repeated; at the end of the drain the session ends as without a move.
+// TestMoveFails: if the store refuses the session, it continues with another connection to the model, answers the input
+// of the meantime, and tries again; after the drain it ends as without a move.
 func TestMoveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -404,8 +404,8 @@ func (s *slowAgain) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return s.fakeModel.Connect(ctx, setup)
 }
 
-// TestNextOwnerHasTheConversation: the next node may adopt the conversation before this one knows that the store
-// accepted the session. The client gets no message about a loss. If the store refuses the session, the loss ends it.
+// TestNextOwnerHasTheConversation: if the next node adopts the conversation before the store's answer arrives here, the
+// client gets no message about a loss. If the store refuses the session, the loss ends it.
 func TestNextOwnerHasTheConversation(t *testing.T) {
 	for name, refuse := range map[string]error{"given": nil, "not given": store.ErrUnavailable} {
 		t.Run(name, func(t *testing.T) {
@@ -628,8 +628,8 @@ func TestMoveKeepsTheConversation(t *testing.T) {
 	})
 }
 
-// TestCallDuringMove: a tool that still runs when its session must leave is recorded here, once, also if it ends while
-// the store accepts the session, which may take longer than the drain.
+// TestCallDuringMove: a tool that still runs when its session must leave is recorded here once, also if the store
+// accepts the session only after the drain.
 func TestCallDuringMove(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		t.Run(map[bool]string{false: "the store is fast", true: "the store is slow"}[slow], func(t *testing.T) { callCutOff(t, slow) })
@@ -773,8 +773,8 @@ func (d *keepsDesk) Adopt(context.Context, string, uint64, string, user.User) (h
 
 func (*keepsDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
 
-// TestResultAfterMove (S4): a call ends between the hand-off of its session and the session's end here. The client does
-// not get its end, because the next owner reports the call as lost; the audit contains it once.
+// TestResultAfterMove (S4): the client does not get the end of a call that ends between the hand-off and the session's
+// end here, because the next owner reports the call as lost; the audit contains it once.
 func TestResultAfterMove(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()

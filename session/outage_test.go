@@ -10,8 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestShortOutage: for a while every connection opens, accepts the setup and closes at once. The session continues
-// afterwards, at its start and in mid-call; with a second provider it soon continues there.
+// TestShortOutage: for a while every connection closes just after its setup. The session continues afterwards, at its
+// start and in mid-call; with a second provider it soon continues there.
 func TestShortOutage(t *testing.T) {
 	for _, lasts := range []time.Duration{time.Second, 3 * time.Second, 20 * time.Second} {
 		for n := range 4 {

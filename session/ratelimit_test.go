@@ -11,8 +11,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestRateLimitOfAUser: the limit on a tool applies to all sessions of a user together, not to other users, and starts
-// again after its window. A call over the limit does not run, and the model gets an error.
+// TestRateLimitOfAUser: the limit on a tool applies to all sessions of one user together, in each window. A call over
+// the limit does not run, and the model gets an error.
 func TestRateLimitOfAUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0

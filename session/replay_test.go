@@ -60,9 +60,9 @@ func TestReplayEndsAgain(t *testing.T) {
 	})
 }
 
-// TestLostAnswersAreFlushed: the network loses two answers, and the gateway notices after their playback time, when it
-// no longer holds their audio. For the client that resumes, incomplete items are flushed and complete ones end. Items
-// heard before, and items that a reloaded page does not ask for, keep their end.
+// TestLostAnswersAreFlushed: the network loses two answers, and the gateway notices when it no longer holds their
+// audio. When the client resumes, incomplete items are flushed and complete ones end. Items heard before, and items
+// that a reloaded page does not ask for, keep their end.
 func TestLostAnswersAreFlushed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		item    string        // the newest one that the client has

@@ -96,8 +96,8 @@ func (r *returning) acknowledge() {
 	synctest.Wait()
 }
 
-// TestReloadFlushesHeardAnswer: a reloaded page has no audio. The items that it knew are flushed, the model learns how
-// much was heard before the loss, and an answer unknown to the page is sent from its beginning.
+// TestReloadFlushesHeardAnswer: a reloaded page has no audio. Items that it knew are flushed, the model learns how much
+// was heard, and an unknown answer is sent from its beginning.
 func TestReloadFlushesHeardAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
@@ -136,9 +136,8 @@ func TestReloadFlushesHeardAnswer(t *testing.T) {
 	})
 }
 
-// TestReloadAtStartOfAnswer: the page is reloaded when the answer was sent, but at most its first sound was heard. The
-// answer is sent again from its beginning, and the model does not learn of a cut. So is a second item after one that
-// was partly heard.
+// TestReloadAtStartOfAnswer: if the page is reloaded before more than the first sound of an answer was heard, the
+// answer is sent again, and the model learns of no cut. So is a second item after a partly heard one.
 func TestReloadAtStartOfAnswer(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -206,8 +205,8 @@ func TestReloadAtStartOfAnswer(t *testing.T) {
 	}
 }
 
-// TestGraceEndsTheSession (S8): without a resume a session ends exactly when the resume time is over, and nothing of it
-// remains, neither goroutines (the bubble and the Manager's Close check it) nor its entry in the directory.
+// TestGraceEndsTheSession (S8): without a resume a session ends exactly after the resume time, and nothing of it
+// remains: neither goroutines (the bubble and the Manager's Close check it) nor its entry in the directory.
 func TestGraceEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &nodes{}
@@ -248,8 +247,8 @@ func changed(token string) string {
 	return "x" + token[1:]
 }
 
-// TestTokens (S6): a token opens one attachment; an old token opens none. The token before the newest works until the
-// client has sent something, for at most ten seconds; every refusal gets the same answer.
+// TestTokens (S6): a token opens one attachment, an old token none. The token before the newest works until the client
+// has sent something, for at most ten seconds; every refusal is the same.
 func TestTokens(t *testing.T) {
 	refused := func(t *testing.T, r *returning, what, text, origin string) {
 		t.Helper()

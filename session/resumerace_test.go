@@ -73,9 +73,8 @@ func (c *testClient) closedWith() websocket.StatusCode {
 	return c.code
 }
 
-// TestManyClientsWithOneToken (S6): of all clients with the same token, one finally has the session, and the others are
-// informed. Only this one is heard, only its new token is valid, and the shared token becomes invalid once this client
-// has sent something.
+// TestManyClientsWithOneToken (S6): of all clients with the same token, one gets the session, and the others are
+// informed. Only this one is heard, and once it has sent something, only its new token is valid.
 func TestManyClientsWithOneToken(t *testing.T) {
 	for round := range 30 {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,8 +160,8 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 	}
 }
 
-// TestStrangersAtOnce (S6): strangers with the token connect at the same time as its owner, under another name or from
-// a page of another origin. Only the owner is admitted, and it keeps its connection.
+// TestStrangersAtOnce (S6): strangers with the token, but another name or origin, connect at the same time as its
+// owner. Only the owner is admitted, and it keeps its connection.
 func TestStrangersAtOnce(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,8 +178,8 @@ func TestStrangersAtOnce(t *testing.T) {
 	}
 }
 
-// TestResumeDuringEnd (S6, S8): clients resume while the session ends, by its user, an operator, the resume time or a
-// broken model. Each is admitted and then gets the end, or is refused; none waits, and nothing of the session remains.
+// TestResumeDuringEnd (S6, S8): clients that resume while the session ends are admitted and then get the end, or are
+// refused; none waits, and nothing of the session remains.
 func TestResumeDuringEnd(t *testing.T) {
 	for name, end := range map[string]func(r *returning, s *session){
 		"the user":     func(r *returning, _ *session) { r.conn.say(`{"type":"session.end"}`) },

@@ -12,9 +12,8 @@ import (
 // started returns the number of session.started messages that the attachment has received.
 func (r *returning) started() int { return r.conn.count("session.started") }
 
-// TestTokensAreSafe (S6): a client gets a token only when another process would accept it: at the start of a session,
-// after a takeover, and when it resumes twice in quick succession. If the gateway dies at any later time, the client
-// can resume.
+// TestTokensAreSafe (S6): a client gets a token only when another process would accept it: at the start, after a
+// takeover, and after two quick resumes. It can then resume whenever the gateway dies.
 func TestTokensAreSafe(t *testing.T) {
 	for name, get := range map[string]func(t *testing.T, f *shelf, a *stage) *returning{
 		"a new session": func(t *testing.T, f *shelf, a *stage) *returning {

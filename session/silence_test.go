@@ -26,7 +26,7 @@ func frames(model *fakeConn, from *int) (lengths []int) {
 }
 
 // TestSilenceIsJoined: long silence reaches the model in frames of 100 ms. Possible speech is never delayed: it and all
-// earlier audio are sent at once, exact to the sample. Nothing is lost or changed.
+// earlier audio are sent at once. Nothing is lost or changed.
 func TestSilenceIsJoined(t *testing.T) {
 	const rate, frame = 16000, 640 // 20 ms
 	quiet := testutil.Silence(rate, 3*time.Second)

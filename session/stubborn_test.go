@@ -10,9 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestStubbornModel: a model that keeps calling the same tool for ten minutes, each time with other arguments and
-// without words from the user, causes only a few questions to the user, whatever the answers, and however the model
-// gets to its next answer.
+// TestStubbornModel: a model that repeats a call for ten minutes with changing arguments and without words from the
+// user causes only a few questions, whatever the answers, and however the model gets to its next answer.
 func TestStubbornModel(t *testing.T) {
 	wires := map[string]transport.Capabilities{
 		"answers on request": hearing,

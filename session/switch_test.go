@@ -91,8 +91,8 @@ func reconfigured(model *fakeConn) (all []transport.Reconfigure) {
 	return all
 }
 
-// TestSwitchLive: the model gets the next agent's instructions and tools, including the tool for the way back, before
-// it answers; the client, the list of sessions, the audit and the tools know the new agent.
+// TestSwitchLive: the model gets the next agent's instructions and tools, also the one for the way back, before it
+// answers; the client, the list of sessions, the audit and the tools know the new agent.
 func TestSwitchLive(t *testing.T) {
 	for _, c := range []struct {
 		name  string

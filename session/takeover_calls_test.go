@@ -59,8 +59,8 @@ func (n tillNodes) goOn(t *testing.T, r *returning) *stage {
 	return b
 }
 
-// TestQuestionAfterTakeover (S5): a question from before a node's death is repeated to the client, with its token, and
-// can be answered once: with the button, or by the API before or after the takeover.
+// TestQuestionAfterTakeover (S5): a question from before a node's death is repeated to the client, and can be answered
+// once: with the button, or by the API before or after the takeover.
 func TestQuestionAfterTakeover(t *testing.T) {
 	confirm := func(t *testing.T, b *stage, token string, received bool) {
 		t.Helper()
@@ -142,8 +142,8 @@ func TestQuestionOfAnotherAgent(t *testing.T) {
 	})
 }
 
-// TestCallLostWithItsNode (S3, S4): the result of a call that ran when its node died is unknown. The client and the
-// audit get the loss once, and the model with the conversation; if the model repeats the call, nothing runs twice.
+// TestCallLostWithItsNode (S3, S4): a call that ran when its node died is reported as lost once, to the client, the
+// audit and the model; if the model repeats it, nothing runs twice.
 func TestCallLostWithItsNode(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
@@ -191,8 +191,8 @@ func TestCallLostWithItsNode(t *testing.T) {
 	})
 }
 
-// TestCallBeforeItsCheckpoint (S3): a node dies while a call with a side effect runs that is in no checkpoint yet. The
-// next node still knows of it: if the model repeats the call, with arguments of any length, it does not run again.
+// TestCallBeforeItsCheckpoint (S3): a node dies during a call with a side effect that is in no checkpoint yet. If the
+// model repeats the call on the next node, with arguments of any length, it does not run again.
 func TestCallBeforeItsCheckpoint(t *testing.T) {
 	for name, to := range map[string]string{"a short call": "Bob", "one whose arguments no checkpoint holds": strings.Repeat("Bob ", maxKeptArgs/4)} {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +260,8 @@ func TestTakeoverKeepsPolicyCounts(t *testing.T) {
 	})
 }
 
-// TestCallLostBeforeFullNode (S3, S4): a full gateway takes over the session of a dead one and gives it up again. The
-// running call is still reported as lost to the client and the audit, once.
+// TestCallLostBeforeFullNode (S3, S4): a full gateway takes over a dead one's session and gives it up again. The
+// running call is still reported as lost once to the client and the audit.
 func TestCallLostBeforeFullNode(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
@@ -320,8 +320,8 @@ func TestResultWaitsForModel(t *testing.T) {
 	})
 }
 
-// TestRecordInAuditQueue: the answer of a call was sent, but its record was still in the audit's queue when the gateway
-// died. The next gateway writes the record, unless it had left the queue before the last checkpoint.
+// TestRecordInAuditQueue: a call was answered, but its record was still in the audit's queue when the gateway died. The
+// next gateway writes it, unless it had left the queue before the last checkpoint.
 func TestRecordInAuditQueue(t *testing.T) {
 	for name, late := range map[string]bool{"in the queue": true, "written": false} {
 		t.Run(name, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestRecordInAuditQueue(t *testing.T) {
 }
 
 // TestHandoffWaitsForTheAudit: a session that moves waits a second for the audit log. The next gateway writes exactly
-// the records that are still in the queue then, because this one may die before it writes them.
+// the records that are still in the queue then.
 func TestHandoffWaitsForTheAudit(t *testing.T) {
 	for name, written := range map[string]time.Duration{"slow": time.Minute, "fast": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

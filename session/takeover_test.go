@@ -148,8 +148,8 @@ func TestTakeoverWithOpenTurn(t *testing.T) {
 	})
 }
 
-// TestStrangersTakeNothing: a session whose node is dead can be resumed only with a valid token, from its origin, and
-// as its user. Every other attempt gets the same answer, and changes nothing.
+// TestStrangersTakeNothing: a dead node's session can be resumed only with a valid token, from its origin, and as its
+// user. All other attempts get the same answer, and change nothing.
 func TestStrangersTakeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -311,8 +311,8 @@ func (n *countsTakes) Take(ctx context.Context, v Visitor) (*Taken, error) {
 	return n.Cluster.Take(ctx, v)
 }
 
-// TestLateClientTakesNothing: a client whose node has died disconnects before its turn. Its session is neither taken
-// nor requested, as it would run here without a client; the next client that resumes takes it.
+// TestLateClientTakesNothing: a client disconnects before its takeover begins. Its session is neither taken nor
+// requested, as it would run here without a client; the next client that resumes takes it.
 func TestLateClientTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()

@@ -11,9 +11,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestTalkedOver: the user makes a sound while the client still plays a finished answer; the model then announces no
-// interruption. Speech flushes the answer, by the client's reports and by the clock; a cough, a click or a knock does
-// not.
+// TestTalkedOver: the client still plays a finished answer, so the model announces no interruption. Speech flushes the
+// answer, by the client's reports and by the clock; a cough, a click or a knock does not.
 func TestTalkedOver(t *testing.T) {
 	speech := func(d time.Duration) []byte { return testutil.SpeechLike(16000, d, 7) }
 	burst := func(d time.Duration) []byte { return testutil.Noise(16000, -18, d, 5) }

@@ -54,9 +54,8 @@ func allTexts(model *fakeConn) (received []string) {
 	return received
 }
 
-// TestUnheardAnswer: a node dies when it has the complete answer, during playback, after the turn's end by the clock,
-// and while the client is disconnected. The next model says only what the client has not received: it gets the request
-// again, or a request to continue.
+// TestUnheardAnswer: a node dies during playback of a complete answer, after the turn's end by the clock, or while the
+// client is disconnected. The next model says only the part that the client has not received.
 func TestUnheardAnswer(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"asked": remembering, "by itself": replaying} {
 		for _, has := range []int{0, 2000, 4000} {
@@ -221,8 +220,8 @@ func TestReloadBeforeTakeover(t *testing.T) {
 }
 
 // TestDraftIsAnswered: a node dies when only a draft of the user's words is known. A client that cannot replay its
-// speech gets an answer to the draft; from another client the model hears the speech, and not the draft as well. Both
-// hold for a pending answer, and for one that has begun but not reached the client.
+// speech gets an answer to the draft; otherwise the model hears the speech, and not the draft as well. Both hold before
+// and after the start of an answer that has not reached the client.
 func TestDraftIsAnswered(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		for _, keeps := range []bool{false, true} {
@@ -314,9 +313,9 @@ func TestWaitingAnswerMoves(t *testing.T) {
 	})
 }
 
-// TestPlayingAnswerMoves: a session leaves its node during playback of an answer that is complete, or of which only the
-// end is not reported. A client that has all of it gets from the next node the turn's end, usage and latency, and the
-// end of the transcript. The model gets no request.
+// TestPlayingAnswerMoves: a session leaves its node during playback of an answer whose end may not be reported. The
+// next node sends a client that has all of it the turn's end, usage and latency, and the end of the transcript. The
+// model gets no request.
 func TestPlayingAnswerMoves(t *testing.T) {
 	for name, events := range map[string][]transport.Event{
 		"complete":           {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
