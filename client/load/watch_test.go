@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/wire"
 	"voicegw/internal/process"
@@ -357,7 +356,7 @@ func TestAuditComparison(t *testing.T) {
 
 // TestUnreachableGateway: each session tries its script once and fails, and the run ends.
 func TestUnreachableGateway(t *testing.T) {
-	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
+	s, err := ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
