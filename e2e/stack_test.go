@@ -76,7 +76,7 @@ type setting struct {
 	timed bool
 	// phone adds phone calls, with the tickets of desk. Requests to the carrier go to carrier.
 	phone   *phone.Settings
-	desk    *phoneDesk
+	desk    *phoneHandoffs
 	carrier http.RoundTripper
 }
 
@@ -89,7 +89,7 @@ type stack struct {
 	log     *lockedBuffer
 	audit   *journal // records of its tools
 	tools   *toolbox // nil without tools, and for another process
-	desk    *phoneDesk
+	desk    *phoneHandoffs
 }
 
 // closeTimeout bounds the cleanup.
