@@ -57,8 +57,9 @@ type line struct {
 
 func (l line) secret() string { return l.Secret }
 
-// stream is the address of media streams.
-func (l line) stream() string { return strings.Replace(l.public, "http", "ws", 1) + StreamPath(l.name) }
+// socket is the public address for WebSockets, and stream that of media streams.
+func (l line) socket() string { return strings.Replace(l.public, "http", "ws", 1) }
+func (l line) stream() string { return l.socket() + StreamPath(l.name) }
 
 func carrierOf(name string, set *Settings) carrier {
 	l := line{set.Accounts[name], name, set.PublicURL}
@@ -92,13 +93,24 @@ func (t texml) incoming(r *http.Request, body []byte) (call, error) {
 	case err != nil:
 		return call{}, fmt.Errorf("its form cannot be read: %w", err)
 	case t.telnyx():
-	// The path and the query are signed, too; the rest of the address is the configured one.
-	case !Signed(r.Header.Get("X-Twilio-Signature"), t.Secret, t.public+r.URL.RequestURI(), form):
+	case !t.signed(r, t.public, form):
 		return call{}, errSignature
 	case form.Get("AccountSid") != t.ID:
 		return call{}, errors.New("it is of another account; see phone.twilio.account_sid")
 	}
 	return callOf(t.name, form)
+}
+
+// signed verifies Twilio's signature of a request to the public address; its path and query are signed, too. Twilio may add
+// the default port or leave out another one: its own libraries accept both.
+func (t texml) signed(r *http.Request, public string, form url.Values) bool {
+	other := public + ":443"
+	if u, err := url.Parse(public); err == nil && u.Port() != "" {
+		other = strings.TrimSuffix(public, ":"+u.Port())
+	}
+	sign, at := r.Header.Get("X-Twilio-Signature"), r.URL.RequestURI()
+	return Signed(sign, t.Secret, public+at, form) || Signed(sign, t.Secret, other+at, form) ||
+		form == nil && Signed(sign, t.Secret, public+at+"/", nil) // some edges add a slash to a stream's address
 }
 
 // stamped verifies Telnyx's signature of a webhook and its time.
@@ -124,15 +136,13 @@ func callOf(carrier string, form url.Values) (call, error) {
 	return c, nil
 }
 
-// upgrade verifies Twilio's signature of the address as TwiML gave it; some of its edges add a slash. Telnyx does not sign
-// upgrades: only the ticket opens a session there.
+// upgrade verifies Twilio's signature of the address as TwiML gave it. Telnyx does not sign upgrades: only the ticket opens a
+// session there.
 func (t texml) upgrade(r *http.Request) error {
-	at := strings.Replace(t.public, "http", "ws", 1) + r.URL.RequestURI()
-	sign := r.Header.Get("X-Twilio-Signature")
 	switch {
 	case t.telnyx() && t.Secret == "":
 		return errors.New("this carrier is not configured")
-	case !t.telnyx() && !Signed(sign, t.Secret, at, nil) && !Signed(sign, t.Secret, at+"/", nil):
+	case !t.telnyx() && !t.signed(r, t.socket(), nil):
 		return errSignature
 	}
 	return nil
@@ -324,27 +334,25 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the carrier answered %d: %.300s", e.status, e.text)
 }
 
-// do makes a request and returns the id of the call in the answer, if there is one.
-func (s *Server) do(req *http.Request) (id string, err error) {
+// do makes a request and returns the carrier's answer.
+func (s *Server) do(req *http.Request) (answer []byte, err error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		var at *url.Error
 		if errors.As(err, &at) {
 			err = at.Err // without the address, which names the account
 		}
-		return "", fmt.Errorf("ask the carrier: %w", err)
+		return nil, fmt.Errorf("ask the carrier: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // the body has been read, or has failed
 	body, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("read the carrier's answer: %w", err)
+		return nil, fmt.Errorf("read the carrier's answer: %w", err)
 	case resp.StatusCode/100 != 2:
-		return "", &statusError{resp.StatusCode, string(body)}
+		return nil, &statusError{resp.StatusCode, string(body)}
 	}
-	var made struct{ SID, UUID string }
-	_ = json.Unmarshal(body, &made) // not every answer has one
-	return made.SID + made.UUID, nil
+	return body, nil
 }
 
 func macOf(key string, data []byte) []byte {

@@ -48,6 +48,7 @@ type carriers struct {
 	*Server
 	desk   *desk
 	asked  []string // of the carriers' REST interfaces
+	says   string   // their answer; empty for one that names a call
 	telnyx ed25519.PrivateKey
 	vonage *rsa.PrivateKey
 }
@@ -94,7 +95,14 @@ func (c *carriers) RoundTrip(r *http.Request) (*http.Response, error) {
 		status = http.StatusNotFound
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(`{"uuid":"made"}`))}, err
+		Body: io.NopCloser(strings.NewReader(c.answer()))}, err
+}
+
+func (c *carriers) answer() string {
+	if c.says != "" {
+		return c.says
+	}
+	return `{"uuid":"made"}`
 }
 
 // post asks the webhook of a carrier, signed at that time.
@@ -204,6 +212,39 @@ func TestVonageUpgrade(t *testing.T) {
 	}
 }
 
+// TestTwilioAddresses: a signature is of the public address, with or without its port, and with the path and query of the request.
+func TestTwilioAddresses(t *testing.T) {
+	c := newCarriers(t)
+	form := url.Values{"AccountSid": {"AC1"}, "To": {"+15550100"}, "From": {"Jürgen 😀", "a+b&c", "a+b&c"}}
+	for i, tc := range []struct {
+		public, signed, query string
+		ok                    bool
+	}{
+		{"https://gw.example", "https://gw.example", "", true}, {"https://gw.example", "https://gw.example:443", "", true},
+		{"https://gw.example", "https://gw.example:8443", "", false}, {"https://gw.example", "http://gw.example", "", false},
+		{"https://gw.example:8443", "https://gw.example:8443", "", true}, {"https://gw.example:8443", "https://gw.example", "", true},
+		{"https://gw.example:8443", "https://gw.example:443", "", false}, {"https://[::1]:8443", "https://[::1]", "", true},
+		{"https://gw.example", "https://gw.example", "?line=a%20b+c&x", true},
+	} {
+		set := *c.settings()
+		set.PublicURL = tc.public
+		c.Reconfigure(set)
+		form.Set("CallSid", "CA"+strconv.Itoa(i))
+		sign := func(at, path string, form url.Values) func(*http.Request) {
+			return func(r *http.Request) { r.Header.Set("X-Twilio-Signature", Sign("token", at+path+tc.query, form)) }
+		}
+		want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[tc.ok]
+		if w := c.post(Twilio, tc.query, []byte(form.Encode()), time.Now(), sign(tc.signed, VoicePath(Twilio), form)); w.Code != want {
+			t.Errorf("%+v: %d %s", tc, w.Code, w.Body)
+		}
+		r := httptest.NewRequest(http.MethodGet, StreamPath(Twilio)+tc.query, nil)
+		sign(strings.Replace(tc.signed, "http", "ws", 1), StreamPath(Twilio), nil)(r)
+		if ok := c.Verify(Twilio, httptest.NewRecorder(), r); ok != tc.ok {
+			t.Errorf("%+v: the upgrade is accepted: %v", tc, ok)
+		}
+	}
+}
+
 // TestRequests: each carrier is told in its form to hang up, to transfer and to call; an ended call is no failure.
 func TestRequests(t *testing.T) {
 	transfer := url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>+15550123</Dial></Response>`)
@@ -298,6 +339,30 @@ func TestDialLimits(t *testing.T) {
 	c.Reconfigure(set)
 	if _, err := c.Dial(t.Context(), Outgoing{To: "+15559999"}); !errors.Is(err, ErrNoOutbound) {
 		t.Error(err)
+	}
+}
+
+// TestDialAnswers: a call without a name has not begun, except at Telnyx, which need not name it.
+func TestDialAnswers(t *testing.T) {
+	c := newCarriers(t)
+	for _, tc := range []struct {
+		carrier, says, id string
+		fails             bool
+	}{
+		{Twilio, `{"sid":"CA1"}`, "CA1", false}, {Twilio, `{}`, "", true}, {Twilio, `<html>`, "", true}, {Vonage, `{"uuid":""}`, "", true},
+		{Telnyx, `{"call_sid":"v3","status":"queued"}`, "v3", false}, {Telnyx, `{"status":"queued"}`, "", false}, {Telnyx, `queued`, "", true},
+	} {
+		c.says = tc.says
+		set := *c.settings()
+		set.Outbound.Carrier = tc.carrier
+		c.Reconfigure(set)
+		want := Begun{CallID: tc.id}
+		if tc.id != "" {
+			want.ConversationID = "call-" + tc.carrier + "-" + tc.id
+		}
+		if begun, err := c.Dial(t.Context(), Outgoing{To: "+15559999"}); begun != want || (err != nil) != tc.fails {
+			t.Errorf("%+v: %+v, %v", tc, begun, err)
+		}
 	}
 }
 

@@ -71,7 +71,10 @@ const (
 	maxFirst  = 20              // messages before the start of the call
 )
 
-var errStart = errors.New("the stream did not begin with the start of a call")
+var (
+	errStart  = errors.New("the stream did not begin with the start of a call")
+	errTicket = errors.New("the ticket is of another call")
+)
 
 // Receive waits for the start of the call, which becomes session.start with the ticket.
 func (c *Conn) Receive() (protocol.Input, error) {
@@ -252,6 +255,10 @@ func (c *Conn) WriteText(message []byte) error {
 	c.seq = max(c.seq, protocol.HeaderOf(m).Seq)
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
+		if m.ConversationID != conversationOf(c.call.carrier, c.call.id) {
+			c.fail(errTicket)
+			return nil
+		}
 		c.begun = true
 	case *protocol.AudioStart:
 		c.player.begin(m.ItemID)
@@ -366,7 +373,7 @@ func (c *Conn) fail(err error) {
 }
 
 func levelOf(err error) slog.Level {
-	if errors.Is(err, errQueue) || errors.Is(err, errMarks) {
+	if errors.Is(err, errQueue) || errors.Is(err, errMarks) || errors.Is(err, errTicket) {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

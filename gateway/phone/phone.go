@@ -261,8 +261,8 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 		if err == nil {
 			c, err = by.incoming(r, body)
 		}
-		if err == nil && c.invited == nil && r.URL.RawQuery != "" {
-			c.invited, err = s.invited(by, r.URL.Query().Get(invitedParameter), c)
+		if query := r.URL.Query(); err == nil && query.Has(invitedParameter) {
+			c.invited, err = s.invited(by, query.Get(invitedParameter), c)
 		}
 		if err != nil {
 			s.refuse(w, r, carrier, err)
