@@ -753,6 +753,7 @@ func TestPhoneCallsOut(t *testing.T) {
 		}
 		for body, want := range map[string]int{
 			`{"to":"+4930123456"}`: 403, `{"to":"sales"}`: 403, `{"to":"+15559999","agent":"nobody"}`: 404, `{"to":"+15559999","x":1}`: 400,
+			`{}`: 400, `{"to":"+15559999\n"}`: 403, `{"to":"+15559999","user":"a\n"}`: 400,
 		} {
 			if status, text := post(operatorsKey, body); status != want {
 				t.Errorf("%s: %d %s", body, status, text)

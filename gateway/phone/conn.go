@@ -128,7 +128,10 @@ func (c *Conn) TryReceive() (protocol.Input, bool, error) {
 		}
 		if err != nil {
 			c.err = fmt.Errorf("read stream: %w", err)
-			if !protocol.Flooded(err) && !protocol.TooBig(err) { // the session knows these
+			switch {
+			case protocol.Flooded(err):
+				c.drop(err)
+			case !protocol.TooBig(err): // the session knows these two
 				c.tell(&protocol.End{})
 			}
 			continue
@@ -363,6 +366,13 @@ func (c *Conn) sent(err error) {
 	}
 }
 
+// drop is fail for a caller that does not hold mu.
+func (c *Conn) drop(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail(err)
+}
+
 // fail ends the call: the reading goroutine finds the line closed, which ends the session. The caller must hold mu.
 func (c *Conn) fail(err error) {
 	if !c.over && c.broken == nil {
@@ -395,7 +405,7 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	switch {
 	case !alive:
 		c.fail(errors.New("the carrier does not answer"))
-	case c.silent > maxSilent:
+	case c.silent >= maxSilent:
 		c.fail(errors.New("the carrier sends no audio"))
 	case c.stalled > maxStall:
 		c.fail(errors.New("the carrier plays nothing"))

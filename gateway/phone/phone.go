@@ -25,6 +25,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/conversation"
+	"voicegw/internal/logging"
 	"voicegw/internal/user"
 	"voicegw/internal/ws"
 	"voicegw/protocol"
@@ -100,6 +101,7 @@ type Outbound struct {
 type Server struct {
 	opts   Options
 	log    *slog.Logger
+	seldom *logging.Throttle // of what anybody can cause
 	client *http.Client
 	live   atomic.Pointer[Settings]
 	ctx    func() context.Context // of requests to carriers
@@ -137,6 +139,7 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
 		calls: map[string]time.Time{}, stats: map[Outcome]uint64{},
 		client: bounded.Client(opts.Client, bounded.Limits{Service: "the carrier", Bytes: 64 << 10, Whole: requestTime})}
+	s.seldom = logging.NewThrottle(s.log)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = func() context.Context { return ctx }, cancel
 	s.Reconfigure(opts.Settings)
@@ -293,7 +296,7 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, carrier string, err error) {
 	s.count(carrier, "refused")
-	s.log.Warn("a request of a carrier was refused", "carrier", carrier, "route", r.Pattern, "error", err)
+	s.seldom.Info("a request of a carrier was refused", carrier, "route", r.Pattern, "error", err)
 	http.Error(w, "This request is not accepted: "+err.Error()+".", http.StatusForbidden)
 }
 
