@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +31,14 @@ type carrier interface {
 	incoming(r *http.Request, body []byte) (call, error)
 	// upgrade verifies the upgrade to a media stream.
 	upgrade(r *http.Request) error
-	// answer returns the content type and text of the answer to a webhook: without a ticket, the call is not taken.
-	answer(set *Settings, c call, ticket string) (form, text string)
+	// answer returns the instructions for a call, with their content type: to open a stream with parameters. Without
+	// parameters, the call is not taken.
+	answer(set *Settings, c call, parameters map[string]string) (form, text string)
+	// connect returns the instructions to connect a call with a number.
+	connect(number string) string
 	hangUp(ctx context.Context, c call) (*http.Request, error)
-	transfer(ctx context.Context, c call, number string) (*http.Request, error)
+	// follow gives a running call other instructions, which end its stream.
+	follow(ctx context.Context, c call, instructions string) (*http.Request, error)
 	// dial begins a call; the carrier asks at webhook what to do with it.
 	dial(ctx context.Context, from, to, webhook string) (*http.Request, error)
 	// secret is known to the operator and the carrier only.
@@ -148,20 +154,35 @@ func (t texml) upgrade(r *http.Request) error {
 	return nil
 }
 
-func (t texml) answer(set *Settings, _ call, ticket string) (form, text string) {
+// A moved call opens its next stream once more after a pause if that is refused, because a balancer may need seconds to
+// notice that a gateway drains.
+const (
+	moveTries = 4
+	movePause = `<Pause length="2"/>`
+)
+
+func (t texml) answer(set *Settings, _ call, parameters map[string]string) (form, text string) {
 	attributes := ""
 	if t.telnyx() {
 		attributes = ` bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"`
 	}
 	var b strings.Builder
-	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><Response>`)
-	if ticket != "" {
-		fmt.Fprintf(&b, `<Connect><Stream url="%s"%s><Parameter name="%s" value="%s"/></Stream></Connect>`,
-			escaped(t.stream()), attributes, ticketParameter, escaped(ticket))
+	if len(parameters) > 0 {
+		fmt.Fprintf(&b, `<Connect><Stream url="%s"%s>`, escaped(t.stream()), attributes)
+		for _, name := range slices.Sorted(maps.Keys(parameters)) {
+			fmt.Fprintf(&b, `<Parameter name="%s" value="%s"/>`, name, escaped(parameters[name]))
+		}
+		b.WriteString(`</Stream></Connect>`)
 	}
-	say(&b, set.Sorry) // after a stream only if no session began, because the gateway hangs up before the stream closes
-	b.WriteString(`<Hangup/></Response>`)
-	return "text/xml; charset=utf-8", b.String()
+	if stream := b.String(); parameters[sessionParameter] != "" {
+		b.WriteString(strings.Repeat(movePause+stream, moveTries-1))
+	}
+	say(&b, set.Sorry) // after a stream only if no session ran in it, because the gateway hangs up before the stream closes
+	return "text/xml; charset=utf-8", response(b.String() + `<Hangup/>`)
+}
+
+func response(verbs string) string {
+	return `<?xml version="1.0" encoding="UTF-8"?><Response>` + verbs + `</Response>`
 }
 
 func say(b *strings.Builder, text string) {
@@ -199,10 +220,11 @@ func (t texml) hangUp(ctx context.Context, c call) (*http.Request, error) {
 	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{"Status": {"completed"}})
 }
 
-func (t texml) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
+func (t texml) connect(number string) string { return response(`<Dial>` + escaped(number) + `</Dial>`) }
+
+func (t texml) follow(ctx context.Context, c call, instructions string) (*http.Request, error) {
 	document := map[bool]string{false: "Twiml", true: "Texml"}[t.telnyx()]
-	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{document: {
-		`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>` + escaped(number) + `</Dial></Response>`}})
+	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{document: {instructions}})
 }
 
 func (t texml) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {
@@ -268,21 +290,32 @@ func talk(text string) []object {
 	return []object{{"action": "talk", "text": text}}
 }
 
-func (v vonage) answer(set *Settings, c call, ticket string) (form, text string) {
+func (v vonage) answer(set *Settings, c call, parameters map[string]string) (form, text string) {
 	var actions []object
-	if ticket != "" {
+	if len(parameters) > 0 {
+		headers := object{"call": c.id}
+		for name, value := range parameters {
+			headers[name] = value
+		}
 		actions = append(actions, object{"action": "connect", "endpoint": []object{{
 			"type": "websocket", "uri": v.stream(),
-			"content-type": "audio/l16;rate=8000", "headers": object{ticketParameter: ticket, "call": c.id},
-			"authorization": object{"type": "vonage"},
+			"content-type": "audio/l16;rate=8000", "headers": headers, "authorization": object{"type": "vonage"},
 		}}})
 	}
-	actions = append(actions, talk(set.Sorry)...)
+	return "application/json", controls(append(actions, talk(set.Sorry)...))
+}
+
+// controls returns actions as Vonage's call control object.
+func controls(actions []object) string {
 	out, err := json.Marshal(append([]object{}, actions...))
 	if err != nil {
-		return "text/plain", err.Error() // text always has a JSON form
+		return err.Error() // text always has a JSON form
 	}
-	return "application/json", string(out)
+	return string(out)
+}
+
+func (v vonage) connect(number string) string {
+	return controls([]object{{"action": "connect", "endpoint": phoneEndpoint(number)}})
 }
 
 func (v vonage) send(ctx context.Context, method, path string, body object) (*http.Request, error) {
@@ -311,9 +344,9 @@ func (v vonage) hangUp(ctx context.Context, c call) (*http.Request, error) {
 	return v.send(ctx, http.MethodPut, "/"+url.PathEscape(c.id), object{"action": "hangup"})
 }
 
-func (v vonage) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
+func (v vonage) follow(ctx context.Context, c call, instructions string) (*http.Request, error) {
 	return v.send(ctx, http.MethodPut, "/"+url.PathEscape(c.id), object{"action": "transfer", "destination": object{"type": "ncco",
-		"ncco": []object{{"action": "connect", "endpoint": phoneEndpoint(number)}}}})
+		"ncco": json.RawMessage(instructions)}})
 }
 
 func (v vonage) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {

@@ -414,7 +414,7 @@ func TestOtherStreams(t *testing.T) {
 				}
 			}
 			read(websocket.MessageText, tc.start, started)
-			if e.call.id != "v3:a" || e.ticket != "t" {
+			if e.call.id != "v3:a" || e.parameters["ticket"] != "t" {
 				t.Errorf("%+v", e)
 			}
 			read(websocket.MessageText, tc.key, pressed)

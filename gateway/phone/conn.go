@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ import (
 
 // Conn is a call: a carrier's media stream that a session talks to as to any client (session.Client). It sends audio
 // at the pace of the call, reports how much the caller has heard, and turns keys into text or approvals. A call cannot be
-// resumed: once the line is gone, the user has hung up.
+// resumed: once the line is gone, the user has hung up. But a gateway that drains can move it to another one.
 //
 // One goroutine receives; the other methods may be called concurrently.
 type Conn struct {
@@ -51,7 +52,10 @@ type Conn struct {
 	keys     keypad
 	seq      int64 // of the last message from the session
 	begun    bool  // the session has started
-	stopped  bool  // the carrier has ended the stream
+	session  string
+	token    string               // resumes the session
+	heard    protocol.ResumeAudio // the newest item of which the caller has heard something
+	stopped  bool                 // the carrier has ended the stream
 	transfer string
 	over     bool
 	broken   error // why the gateway has closed the line; nil if it has not
@@ -89,13 +93,30 @@ func (c *Conn) Receive() (protocol.Input, error) {
 		if c.event.kind == started {
 			c.start()
 			set := c.server.settings()
-			return protocol.Input{Message: &protocol.Start{Ticket: c.event.ticket, InputRate: Rate, OutputRate: Rate,
+			return protocol.Input{Message: &protocol.Start{Ticket: c.event.parameters[ticketParameter],
+				Resume: resumeOf(c.event.parameters), InputRate: Rate, OutputRate: Rate,
 				Client: &protocol.ClientInfo{Name: c.call.carrier},
 				Extra: &protocol.StartExtra{Notice: set.Announcement, Keypad: set.KeyApproval,
 					Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
 		}
 	}
 	return protocol.Input{Mistake: mistake(errStart)}, nil
+}
+
+// resumeOf returns the session that a moved call resumes; nil for a new call.
+func resumeOf(parameters map[string]string) *protocol.Resume {
+	if parameters[sessionParameter] == "" {
+		return nil
+	}
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(parameters[name], 10, 64)
+		return max(n, 0) // a wrong one at most repeats words
+	}
+	r := &protocol.Resume{SessionID: parameters[sessionParameter], Token: parameters[tokenParameter], LastSeq: number(seqParameter)}
+	if item := parameters[itemParameter]; item != "" {
+		r.Audio = &protocol.ResumeAudio{ItemID: item, ReceivedMS: number(heardParameter)}
+	}
+	return r
 }
 
 func (c *Conn) start() {
@@ -203,6 +224,7 @@ func (c *Conn) input(m protocol.ClientMessage) {
 // playback sends the session a playback report. The caller must hold mu.
 func (c *Conn) playback(r protocol.Playback) {
 	r.Seq = c.seq
+	c.heard = protocol.ResumeAudio{ItemID: r.ItemID, ReceivedMS: r.PlayedMS}
 	c.input(&r)
 }
 
@@ -262,7 +284,7 @@ func (c *Conn) WriteText(message []byte) error {
 			c.fail(errTicket)
 			return nil
 		}
-		c.begun = true
+		c.begun, c.session, c.token = true, m.SessionID, m.ResumeToken
 	case *protocol.AudioStart:
 		c.player.begin(m.ItemID)
 	case *protocol.AudioEnd:
@@ -417,9 +439,12 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 // rest of its instructions.
 const hangUpTime = 1500 * time.Millisecond
 
-// Close ends the call, or transfers it, and closes the stream.
+// Follows reports whether the call could move to another gateway with its session. Otherwise it stays until it ends.
+func (c *Conn) Follows() bool { return c.server.opts.Others != nil && c.server.opts.Others() }
+
+// Close ends, transfers or moves the call, and closes the stream.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
-	c.end()
+	c.end(code == protocol.CloseMoving)
 	select {
 	case <-c.hungUp:
 	case <-time.After(hangUpTime):
@@ -432,20 +457,34 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 
 // Abort is Close without waiting.
 func (c *Conn) Abort() {
-	c.end()
+	c.end(false)
 	_ = c.CloseNow() // it may already be closed
 }
 
-// end stops the audio and has the carrier end or transfer the call, once.
-func (c *Conn) end() {
+// end stops the audio and has the carrier end, transfer or move the call, once.
+func (c *Conn) end(moves bool) {
 	c.finish.Do(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		how := ending{begun: c.begun, stopped: c.stopped, transfer: c.transfer}
+		if moves && c.token != "" {
+			how.resume = c.leave()
+		}
 		c.over = true
 		if c.pace != nil {
 			c.pace.Stop()
 		}
 		c.keys.stop()
-		c.server.release(c.call, ending{begun: c.begun, stopped: c.stopped, transfer: c.transfer}, c.hungUp)
+		c.server.release(c.call, how, c.hungUp)
 	})
+}
+
+// leave silences the line and returns the parameters with which another gateway resumes the session. The caller must
+// hold mu.
+func (c *Conn) leave() map[string]string {
+	if len(c.player.items) > 0 {
+		c.flush(c.player.items[0].id)
+	}
+	return map[string]string{sessionParameter: c.session, tokenParameter: c.token, seqParameter: strconv.FormatInt(c.seq, 10),
+		itemParameter: c.heard.ItemID, heardParameter: strconv.FormatInt(c.heard.ReceivedMS, 10)}
 }
