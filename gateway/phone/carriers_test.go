@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/conversation"
+	"voicegw/internal/ws"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -301,17 +304,67 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestMoves: each carrier is told in its form to open another stream, whose start resumes the session; a call without a session
+// that can be resumed, or that has ended, does not move.
+func TestMoves(t *testing.T) {
+	const open = `<Parameter name="heard" value="250"/><Parameter name="item" value="item_1"/><Parameter name="seq" value="7"/>` +
+		`<Parameter name="session" value="voice-1"/><Parameter name="token" value="t&amp;k"/></Stream></Connect>`
+	stream := func(carrier, attributes string) string {
+		one := `<Connect><Stream url="wss://gw.example/v1/phone/` + carrier + `"` + attributes + `>` + open
+		return url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response>` + one + strings.Repeat(movePause+one, 3) + `<Say>Sorry.</Say><Hangup/></Response>`)
+	}
+	resume := &protocol.Resume{SessionID: "voice-1", Token: "t&k", LastSeq: 7, Audio: &protocol.ResumeAudio{ItemID: "item_1", ReceivedMS: 250}}
+	for carrier, want := range map[string]string{
+		Twilio: "POST https://twilio/2010-04-01/Accounts/AC1/Calls/CA1.json Basic QUMxOnRva2Vu Twiml=" + stream(Twilio, ""),
+		Telnyx: "POST https://telnyx/v2/texml/Accounts/T1/Calls/CA1 Bearer KEY Texml=" +
+			stream(Telnyx, ` bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"`),
+		Vonage: `PUT https://vonage/v1/calls/CA1 JWT of app {"action":"transfer","destination":{"ncco":[{"action":"connect","endpoint":[` +
+			`{"authorization":{"type":"vonage"},"content-type":"audio/l16;rate=8000","headers":{"call":"CA1","heard":"250","item":"item_1",` +
+			`"seq":"7","session":"voice-1","token":"t\u0026k"},"type":"websocket","uri":"wss://gw.example/v1/phone/vonage"}]},` +
+			`{"action":"talk","text":"Sorry."}],"type":"ncco"}}`,
+	} {
+		c := newCarriers(t)
+		for name, tc := range map[string]struct {
+			token        string
+			moves, stops bool
+		}{
+			"moved": {"t&k", true, false}, "no session": {"", true, false}, "ended": {"t&k", false, false}, "hung up meantime": {"t&k", true, true},
+		} {
+			c.asked = nil
+			conn := &Conn{Conn: &ws.Conn{}, server: c.Server, hungUp: make(chan struct{}), call: call{carrier: carrier, id: "CA1"}, begun: true,
+				session: "voice-1", token: tc.token, seq: 7, stopped: tc.stops, heard: protocol.ResumeAudio{ItemID: "item_1", ReceivedMS: 250}}
+			conn.end(tc.moves)
+			<-conn.hungUp
+			asked := strings.Join(c.asked, "\n")
+			if moves := name == "moved"; (asked == want) != moves || strings.Contains(asked, "voice-1") != moves || (asked == "") != tc.stops {
+				t.Errorf("%s: %s: the carrier was asked for\n%s\nand not\n%s", carrier, name, asked, want)
+			}
+			if got := resumeOf(conn.leave()); name == "moved" && !reflect.DeepEqual(got, resume) {
+				t.Errorf("%s: it resumes %+v", carrier, got)
+			}
+		}
+	}
+	if r := resumeOf(map[string]string{"ticket": "t"}); r != nil {
+		t.Errorf("a new call resumes %+v", r)
+	}
+	if r := resumeOf(map[string]string{"session": "s", "seq": "-1", "heard": "x"}); r.LastSeq != 0 || r.Audio != nil {
+		t.Errorf("wrong numbers are %+v", r)
+	}
+}
+
 // TestOutcomes: each call counts once, by how it went.
 func TestOutcomes(t *testing.T) {
 	c := newCarriers(t)
 	c.post(Vonage, "", formOf(Vonage, "1"), time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })
-	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"}} {
+	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"},
+		{begun: true, resume: map[string]string{}}} {
 		told := make(chan struct{})
 		c.release(call{carrier: Telnyx, id: "1"}, how, told)
 		<-told
 	}
 	c.release(call{}, ending{}, make(chan struct{}))
-	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1}
+	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1,
+		{Telnyx, "moved"}: 1}
 	if diff := cmp.Diff(want, c.Stats()); diff != "" {
 		t.Error(diff)
 	}
