@@ -82,14 +82,14 @@ func TestWhatWasLeftOpenIsToldByTicket(t *testing.T) {
 // conversation was not told, is told by its result, once.
 func TestWhatIsKnownIsTold(t *testing.T) {
 	d, s := newDesk(t)
-	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: "c-1", Tool: "pay", Deed: "deed", ExpiresAt: time.Now().Add(time.Minute)}
+	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: "c-1", Tool: "pay", Action: "deed", ExpiresAt: time.Now().Add(time.Minute)}
 	if err := s.Confirmations().Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Confirmations().Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e, _, err := s.Ledger().Reserve(t.Context(), store.Reservation{Key: q.Deed, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+	e, _, err := s.Ledger().Reserve(t.Context(), store.Reservation{Key: q.Action, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
