@@ -252,7 +252,7 @@ func (v vonage) signed(r *http.Request, body []byte) error {
 		return errSignature
 	}
 	if app, ok := claims["application_id"].(string); ok && app != v.ID {
-		return errors.New("it is of another application; see phone.vonage.application_id")
+		return errors.New("it is of another application; see phone.vonage.application")
 	}
 	sum := sha256.Sum256(body)
 	if hash, _ := claims["payload_hash"].(string); body != nil && !strings.EqualFold(hash, hex.EncodeToString(sum[:])) {
