@@ -345,6 +345,11 @@ func TestMoves(t *testing.T) {
 			}
 		}
 	}
+	again := &Conn{server: newCarriers(t).Server, session: "voice-1", token: "t&k", seq: 7}
+	again.start(resume)
+	if got := resumeOf(again.leave()); !reflect.DeepEqual(got, resume) {
+		t.Errorf("a call that moves again at once resumes %+v", got)
+	}
 	if r := resumeOf(map[string]string{"ticket": "t"}); r != nil {
 		t.Errorf("a new call resumes %+v", r)
 	}

@@ -91,10 +91,11 @@ func (c *Conn) Receive() (protocol.Input, error) {
 			return protocol.Input{Mistake: mistake(err)}, nil
 		}
 		if c.event.kind == started {
-			c.start()
+			resume := resumeOf(c.event.parameters)
+			c.start(resume)
 			set := c.server.settings()
-			return protocol.Input{Message: &protocol.Start{Ticket: c.event.parameters[ticketParameter],
-				Resume: resumeOf(c.event.parameters), InputRate: Rate, OutputRate: Rate,
+			return protocol.Input{Message: &protocol.Start{Ticket: c.event.parameters[ticketParameter], Resume: resume,
+				InputRate: Rate, OutputRate: Rate,
 				Client: &protocol.ClientInfo{Name: c.call.carrier},
 				Extra: &protocol.StartExtra{Notice: set.Announcement, Keypad: set.KeyApproval,
 					Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
@@ -110,7 +111,7 @@ func resumeOf(parameters map[string]string) *protocol.Resume {
 	}
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(parameters[name], 10, 64)
-		return max(n, 0) // a wrong one at most repeats words
+		return min(max(n, 0), 1<<50) // a wrong one at most repeats words
 	}
 	r := &protocol.Resume{SessionID: parameters[sessionParameter], Token: parameters[tokenParameter], LastSeq: number(seqParameter)}
 	if item := parameters[itemParameter]; item != "" {
@@ -119,10 +120,13 @@ func resumeOf(parameters map[string]string) *protocol.Resume {
 	return r
 }
 
-func (c *Conn) start() {
+func (c *Conn) start(resume *protocol.Resume) {
 	c.call, c.format = c.event.call, c.event.format
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if resume != nil && resume.Audio != nil {
+		c.heard = *resume.Audio // until it hears more
+	}
 	c.player.width, c.player.silence = c.format.width, c.format.silence
 	c.keys.approve = c.server.settings().KeyApproval
 }
