@@ -541,7 +541,7 @@ func fromSound(pcm []byte) (all []float64) {
 
 // TestPhoneRefusesStrangers: a forged or changed request and a replayed call begin nothing.
 func TestPhoneRefusesStrangers(t *testing.T) {
-	inCall(t, nil, func(t *testing.T, _ string, st *stack, _ *rest) {
+	inCall(t, nil, func(t *testing.T, _ string, st *stack, r *rest) {
 		for name, tc := range map[string]struct {
 			token, query string
 			form         url.Values
@@ -572,7 +572,7 @@ func TestPhoneRefusesStrangers(t *testing.T) {
 				t.Errorf("a stream with %s: %v", name, err)
 			}
 		}
-		// A ticket opens one stream.
+		// A ticket opens one stream, of its call.
 		_, body := st.webhook(t, "", phoneToken, incoming("CA6"))
 		first := st.answer(t, "CA6", body)
 		first.say(callerSpeech(time.Second))
@@ -581,6 +581,11 @@ func TestPhoneRefusesStrangers(t *testing.T) {
 		<-second.over
 		if first.isOver() {
 			t.Error("the second stream has ended the first")
+		}
+		_, body = st.webhook(t, "", phoneToken, incoming("CA7"))
+		<-st.answer(t, "CA8", body).over
+		if asked := r.list(); len(asked) > 0 {
+			t.Errorf("the carrier was asked for %q", asked)
 		}
 	})
 }
@@ -748,6 +753,7 @@ func TestPhoneCallsOut(t *testing.T) {
 		}
 		for body, want := range map[string]int{
 			`{"to":"+4930123456"}`: 403, `{"to":"sales"}`: 403, `{"to":"+15559999","agent":"nobody"}`: 404, `{"to":"+15559999","x":1}`: 400,
+			`{}`: 400, `{"to":"+15559999\n"}`: 403, `{"to":"+15559999","user":"a\n"}`: 400,
 		} {
 			if status, text := post(operatorsKey, body); status != want {
 				t.Errorf("%s: %d %s", body, status, text)

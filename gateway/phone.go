@@ -62,7 +62,9 @@ func (s operatorAPI) beginCall(w http.ResponseWriter, r *http.Request) *problem 
 	}
 	who, err := user.Parse(cmp.Or(out.User, out.To))
 	switch {
-	case err != nil:
+	case out.To == "":
+		return invalid("to is missing; it is a number such as +15550100.")
+	case err != nil && out.User != "":
 		return invalid("user " + err.Error() + ".")
 	case !s.opts.Sessions.HasAgent(out.Agent):
 		return s.unknownAgent(out.Agent)

@@ -258,6 +258,7 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 		TurnDetection: protocol.TurnDetectionServer, ConversationID: r.Conversation, Inspect: r.Inspect,
 		Client:   &protocol.ClientInfo{ID: r.ClientID},
 		TimeZone: cmp.Or(back.TimeZone, r.TimeZone),
+		Extra:    back.Extra,
 	}
 	if r.Manual {
 		start.TurnDetection = protocol.TurnDetectionClient

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/protocol"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -49,4 +51,12 @@ func TestCheckpoints(t *testing.T) {
 			t.Errorf("after the end there is %+v", rec)
 		}
 	})
+}
+
+// TestTakenPhoneCall: a session that was taken over has what its client's new connection brings, such as a keypad.
+func TestTakenPhoneCall(t *testing.T) {
+	x := &protocol.StartExtra{Keypad: true, Transfers: []string{"sales"}}
+	if start := startOf(store.SessionRecord{InputRate: 8000}, &startMessage{Extra: x}); start.Extra != x || start.InputRate != 8000 {
+		t.Errorf("it starts with %+v", start)
+	}
 }

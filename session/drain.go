@@ -297,8 +297,14 @@ func (g *handover) keep(in orchestrator.Input) {
 	g.waiting = append(g.waiting, in)
 }
 
-// A session stays if no other process could continue it or this process may have lost it.
+// A session stays if no other process could continue it, its client cannot follow, or this process may have lost it.
 func (s *session) askToMove(by time.Time) {
+	if a := s.client.attachment(); a != nil {
+		// Clients of other protocols may be unable to follow.
+		if c, is := a.conn.(interface{ Follows() bool }); is && !c.Follows() {
+			return
+		}
+	}
 	if movable(s.place) && s.place.Sure() {
 		s.dispatch(orchestrator.Move{By: by})
 	}

@@ -186,6 +186,27 @@ func TestDrainMovesSessions(t *testing.T) {
 	})
 }
 
+// stationary is a client that follows its session to no other process.
+type stationary struct{ *testClient }
+
+func (stationary) Follows() bool { return false }
+
+// TestDrainKeepsSessionsOfStationaryClients: a session whose client cannot follow stays until the drain is over.
+func TestDrainKeepsSessionsOfStationaryClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		c := newTestClient()
+		c.say(startText)
+		st.m.Start(st.admit(someone), stationary{c})
+		st.fake.Accept(t)
+		synctest.Wait()
+		if took := st.drain(30 * time.Second)(); took < 30*time.Second || len(all.of(0).given) > 0 {
+			t.Errorf("the drain took %s, and the session was given up %d times", took, len(all.of(0).given))
+		}
+		c.ended(t, protocol.CloseServerLeaving)
+	})
+}
+
 // TestMoveWaitsForTheAnswer: a session in mid-answer leaves when the answer was heard, and the checkpoint contains the
 // turn.
 func TestMoveWaitsForTheAnswer(t *testing.T) {

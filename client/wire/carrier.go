@@ -30,7 +30,7 @@ type CarrierOptions struct {
 	Account string `help:"Account SID of the gateway's phone.twilio." default:"AC00000000000000000000000000000000" placeholder:"SID"`
 	Token   string `help:"Its auth token, which signs requests; prefer VOICEGW_PHONE_TWILIO_AUTH_TOKEN." placeholder:"TOKEN"`
 	Public  string `help:"The gateway's phone.public_url, which is signed (default: its address)." placeholder:"URL" name:"public-url"`
-	To      string `help:"Called number." default:"+15550000001" placeholder:"NUMBER"`
+	To      string `help:"Called number." default:"+15550100" placeholder:"NUMBER"`
 
 	Listen string `help:"Address for the gateway's phone.twilio.api (sim phone: 127.0.0.1:8091)." placeholder:"HOST:PORT" name:"listen"`
 

@@ -139,7 +139,7 @@ func (g *fakeGateway) within(t *testing.T, test func(t *testing.T, g *fakeGatewa
 		g.t = t
 		client, stop := serve(t, g)
 		defer stop()
-		g.carrier = NewCarrier(CarrierOptions{Account: "AC1", Token: token, Public: public, To: "+15550000001",
+		g.carrier = NewCarrier(CarrierOptions{Account: "AC1", Token: token, Public: public, To: "+15550100",
 			Gateway: "http://gateway", Client: client, Note: g.note})
 		rest, stopREST := serve(t, g.carrier)
 		defer stopREST()
@@ -332,7 +332,7 @@ sound of 600ms
 		if text := strings.Join(got, "\n"); text != want {
 			t.Errorf("the gateway got\n%s\nwant\n%s", text, want)
 		}
-		g.noted(t, "inbound call from +15557654321 to +15550000001", "the carrier says: We record this call.", "the caller presses 1#", "the caller hangs up")
+		g.noted(t, "inbound call from +15557654321 to +15550100", "the carrier says: We record this call.", "the caller presses 1#", "the caller hangs up")
 	})
 }
 
@@ -410,7 +410,7 @@ func TestAnOrderedCall(t *testing.T) {
 	g.serve = func(c *ws.Conn, _ *phone.Message) { _ = c.Close(websocket.StatusNormalClosure, "") }
 	g.within(t, func(t *testing.T, g *fakeGateway) {
 		const calls = "/2010-04-01/Accounts/AC1/Calls.json"
-		order := url.Values{"From": {"+15550000001"}, "To": {"+15557654321"}, "Url": {public + VoicePath + "?call=sealed"}}
+		order := url.Values{"From": {"+15550100"}, "To": {"+15557654321"}, "Url": {public + VoicePath + "?call=sealed"}}
 		for name, tc := range map[string]struct {
 			path, user, password string
 			form                 url.Values
@@ -439,7 +439,7 @@ func TestAnOrderedCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Abort()
-		g.noted(t, "the gateway orders a call to +15557654321", "outbound-api call from +15550000001 to +15557654321")
+		g.noted(t, "the gateway orders a call to +15557654321", "outbound-api call from +15550100 to +15557654321")
 	})
 }
 

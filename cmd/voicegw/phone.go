@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"voicegw/config"
 	"voicegw/gateway/phone"
+	"voicegw/store"
 )
 
 // phoneTime bounds the wait for carriers at the end.
@@ -25,9 +28,36 @@ func (s *server) openPhone() error {
 	set, err := phoneSettings(s.cfg)
 	if err == nil {
 		s.phone = phone.New(phone.Options{Settings: set, Voice: s.caps.handoff, Refuses: s.sessions.Draining,
-			Logger: s.logger.With("component", "phone")})
+			Others: s.others(), Logger: s.logger.With("component", "phone")})
 	}
 	return err
+}
+
+// othersFor is how long the answer of others counts: many calls ask during a drain.
+const othersFor = time.Second
+
+// others returns a function that reports whether another gateway takes sessions.
+func (s *server) others() func() bool {
+	var mu sync.Mutex // guards the other two
+	var asked time.Time
+	var are bool
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(asked) < othersFor {
+			return are
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), phoneTime)
+		defer cancel()
+		all, err := s.caps.store.Nodes().List(ctx)
+		if err != nil {
+			s.logger.Warn("listing the other gateways failed, so calls stay here", "error", err)
+		}
+		self := s.node.Node().ID
+		are = slices.ContainsFunc(all, func(n store.Node) bool { return n.ID != self && !n.Draining })
+		asked = time.Now()
+		return are
+	}
 }
 
 func (s *server) closePhone(ctx context.Context) error {

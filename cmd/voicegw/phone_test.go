@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
@@ -71,7 +72,7 @@ func TestPhonePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, "--config", file, "--set", "phone.twilio.api="+carrier.URL, "--set", "api_key="+phonePageKey, "--set", "sim.use=always")
-	call := callOf(t, r, string(page), "", url.Values{"AccountSid": {"AC00000000000000000000000000000000"}, "CallSid": {"CA1"},
+	call := callOf(t, r.addr, string(page), "", url.Values{"AccountSid": {"AC00000000000000000000000000000000"}, "CallSid": {"CA1"},
 		"From": {"+15557654321"}, "To": {"+15550100"}})
 	call.talk(t)
 	request := regexp.MustCompile(`-d '(\{"to".*?\})'`).FindStringSubmatch(string(page))
@@ -96,7 +97,7 @@ func TestPhonePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, query, _ := strings.Cut(values.Get("Url"), "?")
-	callOf(t, r, string(page), "?"+query, url.Values{"AccountSid": {"AC00000000000000000000000000000000"}, "CallSid": {"CA2"},
+	callOf(t, r.addr, string(page), "?"+query, url.Values{"AccountSid": {"AC00000000000000000000000000000000"}, "CallSid": {"CA2"},
 		"From": {values.Get("From")}, "To": {values.Get("To")}}).talk(t)
 }
 
@@ -108,48 +109,64 @@ type pageCall struct {
 	id   string
 }
 
+// streamVerb is a stream in a carrier's instructions.
+type streamVerb struct {
+	URL        string `xml:"url,attr"`
+	Parameters []struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	} `xml:"Parameter"`
+}
+
+// carrierAnswer is what the tests read of TwiML.
+type carrierAnswer struct {
+	Say     []string
+	Connect []struct{ Stream streamVerb }
+}
+
+const pageToken = "change-me"
+
 // callOf asks the webhook that the page names, and opens the stream of the answer.
-func callOf(t *testing.T, r *running, page, query string, form url.Values) pageCall {
+func callOf(t *testing.T, addr, page, query string, form url.Values) pageCall {
 	t.Helper()
-	const token = "change-me"
 	at := regexp.MustCompile(`https://voice\.example\.com/v1/phone/twilio/voice`).FindString(page) + query
 	path := strings.TrimPrefix(at, "https://voice.example.com")
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.addr+path, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Host = "voice.example.com"
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("X-Twilio-Signature", phone.Sign(token, at, form))
+	req.Header.Set("X-Twilio-Signature", phone.Sign(pageToken, at, form))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		Say     []string
-		Connect struct {
-			Stream struct {
-				URL       string `xml:"url,attr"`
-				Parameter struct {
-					Value string `xml:"value,attr"`
-				}
-			}
-		}
-	}
-	if err := xml.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK || len(answer.Say) != 1 {
+	var answer carrierAnswer
+	err = xml.NewDecoder(resp.Body).Decode(&answer)
+	if err != nil || resp.StatusCode != http.StatusOK || len(answer.Say) != 1 || len(answer.Connect) != 1 {
 		t.Fatalf("%d %+v, %v", resp.StatusCode, answer, err)
 	}
-	conn, _, err := ws.Dial(t.Context(), "ws://"+r.addr+"/v1/phone/twilio", &websocket.DialOptions{Host: "voice.example.com",
-		HTTPHeader: http.Header{"X-Twilio-Signature": {phone.Sign(token, answer.Connect.Stream.URL, nil)}}}, ws.Options{})
+	return openCall(t, addr, form.Get("CallSid"), answer.Connect[0].Stream)
+}
+
+// openCall opens a stream of a call at a gateway.
+func openCall(t *testing.T, addr, id string, stream streamVerb) pageCall {
+	t.Helper()
+	conn, _, err := ws.Dial(t.Context(), "ws://"+addr+"/v1/phone/twilio", &websocket.DialOptions{Host: "voice.example.com",
+		HTTPHeader: http.Header{"X-Twilio-Signature": {phone.Sign(pageToken, stream.URL, nil)}}}, ws.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	c := pageCall{conn, form.Get("CallSid")}
+	parameters := map[string]string{}
+	for _, p := range stream.Parameters {
+		parameters[p.Name] = p.Value
+	}
+	c := pageCall{conn, id}
 	c.send(t, &phone.Message{Event: phone.EventStart, StreamSID: "MZ" + c.id, Start: &phone.Start{CallSID: c.id, StreamSID: "MZ" + c.id,
-		CustomParameters: map[string]string{"ticket": answer.Connect.Stream.Parameter.Value},
-		MediaFormat:      phone.MediaFormat{Encoding: phone.EncodingULaw, SampleRate: 8000, Channels: 1}}})
+		CustomParameters: parameters, MediaFormat: phone.MediaFormat{Encoding: phone.EncodingULaw, SampleRate: 8000, Channels: 1}}})
 	return c
 }
 
@@ -164,8 +181,47 @@ func (c pageCall) send(t *testing.T, m *phone.Message) {
 	}
 }
 
-// talk speaks, and waits until the agent answers.
+// talk speaks, waits until the agent answers, and hangs up.
 func (c pageCall) talk(t *testing.T) {
+	t.Helper()
+	c.ask(t)
+	c.send(t, &phone.Message{Event: phone.EventStop, StreamSID: "MZ" + c.id, Stop: &phone.Stop{CallSID: c.id}})
+}
+
+// listen is silent, and hears everything at once, which it confirms, until the stream closes.
+func (c pageCall) listen() {
+	over := make(chan struct{})
+	var silence sync.WaitGroup
+	silence.Go(func() {
+		frame := &phone.Message{Event: phone.EventMedia, StreamSID: "MZ" + c.id, Media: &phone.Media{Track: phone.TrackInbound,
+			Payload: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xFF}, phone.FrameSamples))}}
+		text, _ := phone.Encode(frame)
+		clock := time.NewTicker(phone.FrameMS * time.Millisecond)
+		defer clock.Stop()
+		for {
+			select {
+			case <-clock.C:
+				_ = c.conn.Write(websocket.MessageText, text) // the gateway may have closed it
+			case <-over:
+				return
+			}
+		}
+	})
+	defer silence.Wait()
+	defer close(over)
+	for {
+		typ, data, err := c.conn.Read()
+		if err != nil {
+			return
+		}
+		if strings.Contains(string(data), `"event":"mark"`) {
+			_ = c.conn.Write(typ, data)
+		}
+	}
+}
+
+// ask speaks, and waits until the agent answers.
+func (c pageCall) ask(t *testing.T) {
 	t.Helper()
 	pcm := append(testutil.SpeechLike(8000, time.Second, 5), testutil.Silence(8000, 2*time.Second)...)
 	for len(pcm) >= 320 { // the gateway takes a few seconds at once
@@ -184,5 +240,4 @@ func (c pageCall) talk(t *testing.T) {
 			break
 		}
 	}
-	c.send(t, &phone.Message{Event: phone.EventStop, StreamSID: "MZ" + c.id, Stop: &phone.Stop{CallSID: c.id}})
 }

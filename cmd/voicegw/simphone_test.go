@@ -41,6 +41,7 @@ func startPhone(t *testing.T) (r *running, rest string) {
 	}
 	return start(t, "--set", "sim.scenario="+scenario, "--set", "limits.exempt_loopback=true",
 		"--set", "phone.public_url=https://voice.example.com", "--set", "phone.announcement=We record.",
+		"--set", "phone.numbers=+15550100", // the number that docs/phone.md configures is the default of sim phone
 		"--set", "phone.twilio.account_sid=AC00000000000000000000000000000000", "--set", "phone.twilio.auth_token="+phoneAuthToken,
 		"--set", "phone.twilio.api=http://"+rest, "--set", "phone.outbound.from=+15550100", "--set", "phone.outbound.prefixes=+1555"), rest
 }
@@ -71,7 +72,7 @@ func TestSimPhone(t *testing.T) {
 	if code, problems := r.simPhone(&out, rest, "--say", "Good morning.", "--keys", "12#", "--out", heard); code != exitOK {
 		t.Errorf("exit code %d: %s", code, problems)
 	}
-	wants(t, out.String(), "inbound call from +15557654321 to +15550000001", "turn 1     speaking Good morning.",
+	wants(t, out.String(), "inbound call from +15557654321 to +15550100", "turn 1     speaking Good morning.",
 		"the gateway speaks", "the gateway has spoken for", "the caller presses 12#", "the gateway hangs up", "ended: tool_ended")
 	clip, err := audio.ReadFile(heard)
 	if err != nil || clip.Rate != phoneRate || clip.Duration() == 0 {

@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +31,14 @@ type carrier interface {
 	incoming(r *http.Request, body []byte) (call, error)
 	// upgrade verifies the upgrade to a media stream.
 	upgrade(r *http.Request) error
-	// answer returns the content type and text of the answer to a webhook: without a ticket, the call is not taken.
-	answer(set *Settings, c call, ticket string) (form, text string)
+	// answer returns the instructions for a call, with their content type: to open a stream with parameters. Without
+	// parameters, the call is not taken.
+	answer(set *Settings, c call, parameters map[string]string) (form, text string)
+	// connect returns the instructions to connect a call with a number.
+	connect(number string) string
 	hangUp(ctx context.Context, c call) (*http.Request, error)
-	transfer(ctx context.Context, c call, number string) (*http.Request, error)
+	// follow gives a running call other instructions, which end its stream.
+	follow(ctx context.Context, c call, instructions string) (*http.Request, error)
 	// dial begins a call; the carrier asks at webhook what to do with it.
 	dial(ctx context.Context, from, to, webhook string) (*http.Request, error)
 	// secret is known to the operator and the carrier only.
@@ -57,8 +63,9 @@ type line struct {
 
 func (l line) secret() string { return l.Secret }
 
-// stream is the address of media streams.
-func (l line) stream() string { return strings.Replace(l.public, "http", "ws", 1) + StreamPath(l.name) }
+// socket is the public address for WebSockets, and stream that of media streams.
+func (l line) socket() string { return strings.Replace(l.public, "http", "ws", 1) }
+func (l line) stream() string { return l.socket() + StreamPath(l.name) }
 
 func carrierOf(name string, set *Settings) carrier {
 	l := line{set.Accounts[name], name, set.PublicURL}
@@ -92,13 +99,24 @@ func (t texml) incoming(r *http.Request, body []byte) (call, error) {
 	case err != nil:
 		return call{}, fmt.Errorf("its form cannot be read: %w", err)
 	case t.telnyx():
-	// The path and the query are signed, too; the rest of the address is the configured one.
-	case !Signed(r.Header.Get("X-Twilio-Signature"), t.Secret, t.public+r.URL.RequestURI(), form):
+	case !t.signed(r, t.public, form):
 		return call{}, errSignature
 	case form.Get("AccountSid") != t.ID:
 		return call{}, errors.New("it is of another account; see phone.twilio.account_sid")
 	}
 	return callOf(t.name, form)
+}
+
+// signed verifies Twilio's signature of a request to the public address; its path and query are signed, too. Twilio may add
+// the default port or leave out another one: its own libraries accept both.
+func (t texml) signed(r *http.Request, public string, form url.Values) bool {
+	other := public + ":443"
+	if u, err := url.Parse(public); err == nil && u.Port() != "" {
+		other = strings.TrimSuffix(public, ":"+u.Port())
+	}
+	sign, at := r.Header.Get("X-Twilio-Signature"), r.URL.RequestURI()
+	return Signed(sign, t.Secret, public+at, form) || Signed(sign, t.Secret, other+at, form) ||
+		form == nil && Signed(sign, t.Secret, public+at+"/", nil) // some edges add a slash to a stream's address
 }
 
 // stamped verifies Telnyx's signature of a webhook and its time.
@@ -124,34 +142,47 @@ func callOf(carrier string, form url.Values) (call, error) {
 	return c, nil
 }
 
-// upgrade verifies Twilio's signature of the address as TwiML gave it; some of its edges add a slash. Telnyx does not sign
-// upgrades: only the ticket opens a session there.
+// upgrade verifies Twilio's signature of the address as TwiML gave it. Telnyx does not sign upgrades: only the ticket opens a
+// session there.
 func (t texml) upgrade(r *http.Request) error {
-	at := strings.Replace(t.public, "http", "ws", 1) + r.URL.RequestURI()
-	sign := r.Header.Get("X-Twilio-Signature")
 	switch {
 	case t.telnyx() && t.Secret == "":
 		return errors.New("this carrier is not configured")
-	case !t.telnyx() && !Signed(sign, t.Secret, at, nil) && !Signed(sign, t.Secret, at+"/", nil):
+	case !t.telnyx() && !t.signed(r, t.socket(), nil):
 		return errSignature
 	}
 	return nil
 }
 
-func (t texml) answer(set *Settings, _ call, ticket string) (form, text string) {
+// A moved call opens its next stream once more after a pause if that is refused, because a balancer may need seconds to
+// notice that a gateway drains.
+const (
+	moveTries = 4
+	movePause = `<Pause length="2"/>`
+)
+
+func (t texml) answer(set *Settings, _ call, parameters map[string]string) (form, text string) {
 	attributes := ""
 	if t.telnyx() {
 		attributes = ` bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"`
 	}
 	var b strings.Builder
-	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><Response>`)
-	if ticket != "" {
-		fmt.Fprintf(&b, `<Connect><Stream url="%s"%s><Parameter name="%s" value="%s"/></Stream></Connect>`,
-			escaped(t.stream()), attributes, ticketParameter, escaped(ticket))
+	if len(parameters) > 0 {
+		fmt.Fprintf(&b, `<Connect><Stream url="%s"%s>`, escaped(t.stream()), attributes)
+		for _, name := range slices.Sorted(maps.Keys(parameters)) {
+			fmt.Fprintf(&b, `<Parameter name="%s" value="%s"/>`, name, escaped(parameters[name]))
+		}
+		b.WriteString(`</Stream></Connect>`)
 	}
-	say(&b, set.Sorry) // after a stream only if no session began, because the gateway hangs up before the stream closes
-	b.WriteString(`<Hangup/></Response>`)
-	return "text/xml; charset=utf-8", b.String()
+	if stream := b.String(); parameters[sessionParameter] != "" {
+		b.WriteString(strings.Repeat(movePause+stream, moveTries-1))
+	}
+	say(&b, set.Sorry) // after a stream only if no session ran in it, because the gateway hangs up before the stream closes
+	return "text/xml; charset=utf-8", response(b.String() + `<Hangup/>`)
+}
+
+func response(verbs string) string {
+	return `<?xml version="1.0" encoding="UTF-8"?><Response>` + verbs + `</Response>`
 }
 
 func say(b *strings.Builder, text string) {
@@ -189,10 +220,11 @@ func (t texml) hangUp(ctx context.Context, c call) (*http.Request, error) {
 	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{"Status": {"completed"}})
 }
 
-func (t texml) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
+func (t texml) connect(number string) string { return response(`<Dial>` + escaped(number) + `</Dial>`) }
+
+func (t texml) follow(ctx context.Context, c call, instructions string) (*http.Request, error) {
 	document := map[bool]string{false: "Twiml", true: "Texml"}[t.telnyx()]
-	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{document: {
-		`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>` + escaped(number) + `</Dial></Response>`}})
+	return t.post(ctx, "/"+url.PathEscape(c.id), url.Values{document: {instructions}})
 }
 
 func (t texml) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {
@@ -220,7 +252,7 @@ func (v vonage) signed(r *http.Request, body []byte) error {
 		return errSignature
 	}
 	if app, ok := claims["application_id"].(string); ok && app != v.ID {
-		return errors.New("it is of another application; see phone.vonage.application_id")
+		return errors.New("it is of another application; see phone.vonage.application")
 	}
 	sum := sha256.Sum256(body)
 	if hash, _ := claims["payload_hash"].(string); body != nil && !strings.EqualFold(hash, hex.EncodeToString(sum[:])) {
@@ -258,21 +290,32 @@ func talk(text string) []object {
 	return []object{{"action": "talk", "text": text}}
 }
 
-func (v vonage) answer(set *Settings, c call, ticket string) (form, text string) {
+func (v vonage) answer(set *Settings, c call, parameters map[string]string) (form, text string) {
 	var actions []object
-	if ticket != "" {
+	if len(parameters) > 0 {
+		headers := object{"call": c.id}
+		for name, value := range parameters {
+			headers[name] = value
+		}
 		actions = append(actions, object{"action": "connect", "endpoint": []object{{
 			"type": "websocket", "uri": v.stream(),
-			"content-type": "audio/l16;rate=8000", "headers": object{ticketParameter: ticket, "call": c.id},
-			"authorization": object{"type": "vonage"},
+			"content-type": "audio/l16;rate=8000", "headers": headers, "authorization": object{"type": "vonage"},
 		}}})
 	}
-	actions = append(actions, talk(set.Sorry)...)
+	return "application/json", controls(append(actions, talk(set.Sorry)...))
+}
+
+// controls returns actions as Vonage's call control object.
+func controls(actions []object) string {
 	out, err := json.Marshal(append([]object{}, actions...))
 	if err != nil {
-		return "text/plain", err.Error() // text always has a JSON form
+		return err.Error() // text always has a JSON form
 	}
-	return "application/json", string(out)
+	return string(out)
+}
+
+func (v vonage) connect(number string) string {
+	return controls([]object{{"action": "connect", "endpoint": phoneEndpoint(number)}})
 }
 
 func (v vonage) send(ctx context.Context, method, path string, body object) (*http.Request, error) {
@@ -301,9 +344,9 @@ func (v vonage) hangUp(ctx context.Context, c call) (*http.Request, error) {
 	return v.send(ctx, http.MethodPut, "/"+url.PathEscape(c.id), object{"action": "hangup"})
 }
 
-func (v vonage) transfer(ctx context.Context, c call, number string) (*http.Request, error) {
+func (v vonage) follow(ctx context.Context, c call, instructions string) (*http.Request, error) {
 	return v.send(ctx, http.MethodPut, "/"+url.PathEscape(c.id), object{"action": "transfer", "destination": object{"type": "ncco",
-		"ncco": []object{{"action": "connect", "endpoint": phoneEndpoint(number)}}}})
+		"ncco": json.RawMessage(instructions)}})
 }
 
 func (v vonage) dial(ctx context.Context, from, to, webhook string) (*http.Request, error) {
@@ -324,27 +367,25 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the carrier answered %d: %.300s", e.status, e.text)
 }
 
-// do makes a request and returns the id of the call in the answer, if there is one.
-func (s *Server) do(req *http.Request) (id string, err error) {
+// do makes a request and returns the carrier's answer.
+func (s *Server) do(req *http.Request) (answer []byte, err error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		var at *url.Error
 		if errors.As(err, &at) {
 			err = at.Err // without the address, which names the account
 		}
-		return "", fmt.Errorf("ask the carrier: %w", err)
+		return nil, fmt.Errorf("ask the carrier: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // the body has been read, or has failed
 	body, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("read the carrier's answer: %w", err)
+		return nil, fmt.Errorf("read the carrier's answer: %w", err)
 	case resp.StatusCode/100 != 2:
-		return "", &statusError{resp.StatusCode, string(body)}
+		return nil, &statusError{resp.StatusCode, string(body)}
 	}
-	var made struct{ SID, UUID string }
-	_ = json.Unmarshal(body, &made) // not every answer has one
-	return made.SID + made.UUID, nil
+	return body, nil
 }
 
 func macOf(key string, data []byte) []byte {

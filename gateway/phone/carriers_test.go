@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/conversation"
+	"voicegw/internal/ws"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -48,6 +51,7 @@ type carriers struct {
 	*Server
 	desk   *desk
 	asked  []string // of the carriers' REST interfaces
+	says   string   // their answer; empty for one that names a call
 	telnyx ed25519.PrivateKey
 	vonage *rsa.PrivateKey
 }
@@ -94,7 +98,14 @@ func (c *carriers) RoundTrip(r *http.Request) (*http.Response, error) {
 		status = http.StatusNotFound
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(`{"uuid":"made"}`))}, err
+		Body: io.NopCloser(strings.NewReader(c.answer()))}, err
+}
+
+func (c *carriers) answer() string {
+	if c.says != "" {
+		return c.says
+	}
+	return `{"uuid":"made"}`
 }
 
 // post asks the webhook of a carrier, signed at that time.
@@ -174,13 +185,14 @@ func TestOtherWebhooks(t *testing.T) {
 	if w := c.post(Telnyx, "", formOf(Telnyx, "v3:before"), time.Now(), nil); w.Code != http.StatusForbidden {
 		t.Errorf("a call of an earlier process: %d", w.Code)
 	}
-	for name, token := range map[string]string{
-		"another application": vonageToken(formOf(Vonage, "x"), time.Now(), "other", "vonage secret"),
-		"another secret":      vonageToken(formOf(Vonage, "x"), time.Now(), "app", "guess"),
-		"no token":            "",
+	for hint, token := range map[string]string{
+		"phone.vonage.application.": vonageToken(formOf(Vonage, "x"), time.Now(), "other", "vonage secret"),
+		"phone.public_url.":         vonageToken(formOf(Vonage, "x"), time.Now(), "app", "guess"),
+		"signature":                 "",
 	} {
-		if w := c.post(Vonage, "", formOf(Vonage, "x"), time.Now(), func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); w.Code != 403 {
-			t.Errorf("%s: %d", name, w.Code)
+		w := c.post(Vonage, "", formOf(Vonage, "x"), time.Now(), func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), hint) {
+			t.Errorf("%s: %d %s", hint, w.Code, w.Body)
 		}
 	}
 }
@@ -200,6 +212,39 @@ func TestVonageUpgrade(t *testing.T) {
 	for _, carrier := range Carriers() {
 		if c.Verify(carrier, httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, StreamPath(carrier), nil)) {
 			t.Errorf("%s opens streams although it is not configured", carrier)
+		}
+	}
+}
+
+// TestTwilioAddresses: a signature is of the public address, with or without its port, and with the path and query of the request.
+func TestTwilioAddresses(t *testing.T) {
+	c := newCarriers(t)
+	form := url.Values{"AccountSid": {"AC1"}, "To": {"+15550100"}, "From": {"Jürgen 😀", "a+b&c", "a+b&c"}}
+	for i, tc := range []struct {
+		public, signed, query string
+		ok                    bool
+	}{
+		{"https://gw.example", "https://gw.example", "", true}, {"https://gw.example", "https://gw.example:443", "", true},
+		{"https://gw.example", "https://gw.example:8443", "", false}, {"https://gw.example", "http://gw.example", "", false},
+		{"https://gw.example:8443", "https://gw.example:8443", "", true}, {"https://gw.example:8443", "https://gw.example", "", true},
+		{"https://gw.example:8443", "https://gw.example:443", "", false}, {"https://[::1]:8443", "https://[::1]", "", true},
+		{"https://gw.example", "https://gw.example", "?line=a%20b+c&x", true},
+	} {
+		set := *c.settings()
+		set.PublicURL = tc.public
+		c.Reconfigure(set)
+		form.Set("CallSid", "CA"+strconv.Itoa(i))
+		sign := func(at, path string, form url.Values) func(*http.Request) {
+			return func(r *http.Request) { r.Header.Set("X-Twilio-Signature", Sign("token", at+path+tc.query, form)) }
+		}
+		want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[tc.ok]
+		if w := c.post(Twilio, tc.query, []byte(form.Encode()), time.Now(), sign(tc.signed, VoicePath(Twilio), form)); w.Code != want {
+			t.Errorf("%+v: %d %s", tc, w.Code, w.Body)
+		}
+		r := httptest.NewRequest(http.MethodGet, StreamPath(Twilio)+tc.query, nil)
+		sign(strings.Replace(tc.signed, "http", "ws", 1), StreamPath(Twilio), nil)(r)
+		if ok := c.Verify(Twilio, httptest.NewRecorder(), r); ok != tc.ok {
+			t.Errorf("%+v: the upgrade is accepted: %v", tc, ok)
 		}
 	}
 }
@@ -260,17 +305,72 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestMoves: each carrier is told in its form to open another stream, whose start resumes the session; a call without a session
+// that can be resumed, or that has ended, does not move.
+func TestMoves(t *testing.T) {
+	const open = `<Parameter name="heard" value="250"/><Parameter name="item" value="item_1"/><Parameter name="seq" value="7"/>` +
+		`<Parameter name="session" value="voice-1"/><Parameter name="token" value="t&amp;k"/></Stream></Connect>`
+	stream := func(carrier, attributes string) string {
+		one := `<Connect><Stream url="wss://gw.example/v1/phone/` + carrier + `"` + attributes + `>` + open
+		return url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response>` + one + strings.Repeat(movePause+one, 3) + `<Say>Sorry.</Say><Hangup/></Response>`)
+	}
+	resume := &protocol.Resume{SessionID: "voice-1", Token: "t&k", LastSeq: 7, Audio: &protocol.ResumeAudio{ItemID: "item_1", ReceivedMS: 250}}
+	for carrier, want := range map[string]string{
+		Twilio: "POST https://twilio/2010-04-01/Accounts/AC1/Calls/CA1.json Basic QUMxOnRva2Vu Twiml=" + stream(Twilio, ""),
+		Telnyx: "POST https://telnyx/v2/texml/Accounts/T1/Calls/CA1 Bearer KEY Texml=" +
+			stream(Telnyx, ` bidirectionalMode="rtp" codec="PCMU" bidirectionalCodec="PCMU"`),
+		Vonage: `PUT https://vonage/v1/calls/CA1 JWT of app {"action":"transfer","destination":{"ncco":[{"action":"connect","endpoint":[` +
+			`{"authorization":{"type":"vonage"},"content-type":"audio/l16;rate=8000","headers":{"call":"CA1","heard":"250","item":"item_1",` +
+			`"seq":"7","session":"voice-1","token":"t\u0026k"},"type":"websocket","uri":"wss://gw.example/v1/phone/vonage"}]},` +
+			`{"action":"talk","text":"Sorry."}],"type":"ncco"}}`,
+	} {
+		c := newCarriers(t)
+		for name, tc := range map[string]struct {
+			token        string
+			moves, stops bool
+		}{
+			"moved": {"t&k", true, false}, "no session": {"", true, false}, "ended": {"t&k", false, false}, "hung up meantime": {"t&k", true, true},
+		} {
+			c.asked = nil
+			conn := &Conn{Conn: &ws.Conn{}, server: c.Server, hungUp: make(chan struct{}), call: call{carrier: carrier, id: "CA1"}, begun: true,
+				session: "voice-1", token: tc.token, seq: 7, stopped: tc.stops, heard: protocol.ResumeAudio{ItemID: "item_1", ReceivedMS: 250}}
+			conn.end(tc.moves)
+			<-conn.hungUp
+			asked := strings.Join(c.asked, "\n")
+			if moves := name == "moved"; (asked == want) != moves || strings.Contains(asked, "voice-1") != moves || (asked == "") != tc.stops {
+				t.Errorf("%s: %s: the carrier was asked for\n%s\nand not\n%s", carrier, name, asked, want)
+			}
+			if got := resumeOf(conn.leave()); name == "moved" && !reflect.DeepEqual(got, resume) {
+				t.Errorf("%s: it resumes %+v", carrier, got)
+			}
+		}
+	}
+	again := &Conn{server: newCarriers(t).Server, session: "voice-1", token: "t&k", seq: 7}
+	again.start(resume)
+	if got := resumeOf(again.leave()); !reflect.DeepEqual(got, resume) {
+		t.Errorf("a call that moves again at once resumes %+v", got)
+	}
+	if r := resumeOf(map[string]string{"ticket": "t"}); r != nil {
+		t.Errorf("a new call resumes %+v", r)
+	}
+	if r := resumeOf(map[string]string{"session": "s", "seq": "-1", "heard": "x"}); r.LastSeq != 0 || r.Audio != nil {
+		t.Errorf("wrong numbers are %+v", r)
+	}
+}
+
 // TestOutcomes: each call counts once, by how it went.
 func TestOutcomes(t *testing.T) {
 	c := newCarriers(t)
 	c.post(Vonage, "", formOf(Vonage, "1"), time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })
-	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"}} {
+	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"},
+		{begun: true, resume: map[string]string{}}} {
 		told := make(chan struct{})
 		c.release(call{carrier: Telnyx, id: "1"}, how, told)
 		<-told
 	}
 	c.release(call{}, ending{}, make(chan struct{}))
-	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1}
+	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1,
+		{Telnyx, "moved"}: 1}
 	if diff := cmp.Diff(want, c.Stats()); diff != "" {
 		t.Error(diff)
 	}
@@ -298,6 +398,30 @@ func TestDialLimits(t *testing.T) {
 	c.Reconfigure(set)
 	if _, err := c.Dial(t.Context(), Outgoing{To: "+15559999"}); !errors.Is(err, ErrNoOutbound) {
 		t.Error(err)
+	}
+}
+
+// TestDialAnswers: a call without a name has not begun, except at Telnyx, which need not name it.
+func TestDialAnswers(t *testing.T) {
+	c := newCarriers(t)
+	for _, tc := range []struct {
+		carrier, says, id string
+		fails             bool
+	}{
+		{Twilio, `{"sid":"CA1"}`, "CA1", false}, {Twilio, `{}`, "", true}, {Twilio, `<html>`, "", true}, {Vonage, `{"uuid":""}`, "", true},
+		{Telnyx, `{"call_sid":"v3","status":"queued"}`, "v3", false}, {Telnyx, `{"status":"queued"}`, "", false}, {Telnyx, `queued`, "", true},
+	} {
+		c.says = tc.says
+		set := *c.settings()
+		set.Outbound.Carrier = tc.carrier
+		c.Reconfigure(set)
+		want := Begun{CallID: tc.id}
+		if tc.id != "" {
+			want.ConversationID = "call-" + tc.carrier + "-" + tc.id
+		}
+		if begun, err := c.Dial(t.Context(), Outgoing{To: "+15559999"}); begun != want || (err != nil) != tc.fails {
+			t.Errorf("%+v: %+v, %v", tc, begun, err)
+		}
 	}
 }
 
@@ -349,7 +473,7 @@ func TestOtherStreams(t *testing.T) {
 				}
 			}
 			read(websocket.MessageText, tc.start, started)
-			if e.call.id != "v3:a" || e.ticket != "t" {
+			if e.call.id != "v3:a" || e.parameters["ticket"] != "t" {
 				t.Errorf("%+v", e)
 			}
 			read(websocket.MessageText, tc.key, pressed)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ import (
 
 // Conn is a call: a carrier's media stream that a session talks to as to any client (session.Client). It sends audio
 // at the pace of the call, reports how much the caller has heard, and turns keys into text or approvals. A call cannot be
-// resumed: once the line is gone, the user has hung up.
+// resumed: once the line is gone, the user has hung up. But a gateway that drains can move it to another one.
 //
 // One goroutine receives; the other methods may be called concurrently.
 type Conn struct {
@@ -51,7 +52,10 @@ type Conn struct {
 	keys     keypad
 	seq      int64 // of the last message from the session
 	begun    bool  // the session has started
-	stopped  bool  // the carrier has ended the stream
+	session  string
+	token    string               // resumes the session
+	heard    protocol.ResumeAudio // the newest item of which the caller has heard something
+	stopped  bool                 // the carrier has ended the stream
 	transfer string
 	over     bool
 	broken   error // why the gateway has closed the line; nil if it has not
@@ -71,7 +75,10 @@ const (
 	maxFirst  = 20              // messages before the start of the call
 )
 
-var errStart = errors.New("the stream did not begin with the start of a call")
+var (
+	errStart  = errors.New("the stream did not begin with the start of a call")
+	errTicket = errors.New("the ticket is of another call")
+)
 
 // Receive waits for the start of the call, which becomes session.start with the ticket.
 func (c *Conn) Receive() (protocol.Input, error) {
@@ -84,9 +91,11 @@ func (c *Conn) Receive() (protocol.Input, error) {
 			return protocol.Input{Mistake: mistake(err)}, nil
 		}
 		if c.event.kind == started {
-			c.start()
+			resume := resumeOf(c.event.parameters)
+			c.start(resume)
 			set := c.server.settings()
-			return protocol.Input{Message: &protocol.Start{Ticket: c.event.ticket, InputRate: Rate, OutputRate: Rate,
+			return protocol.Input{Message: &protocol.Start{Ticket: c.event.parameters[ticketParameter], Resume: resume,
+				InputRate: Rate, OutputRate: Rate,
 				Client: &protocol.ClientInfo{Name: c.call.carrier},
 				Extra: &protocol.StartExtra{Notice: set.Announcement, Keypad: set.KeyApproval,
 					Transfers: slices.Sorted(maps.Keys(set.Transfers))}}}, nil
@@ -95,10 +104,29 @@ func (c *Conn) Receive() (protocol.Input, error) {
 	return protocol.Input{Mistake: mistake(errStart)}, nil
 }
 
-func (c *Conn) start() {
+// resumeOf returns the session that a moved call resumes; nil for a new call.
+func resumeOf(parameters map[string]string) *protocol.Resume {
+	if parameters[sessionParameter] == "" {
+		return nil
+	}
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(parameters[name], 10, 64)
+		return min(max(n, 0), 1<<50) // a wrong one at most repeats words
+	}
+	r := &protocol.Resume{SessionID: parameters[sessionParameter], Token: parameters[tokenParameter], LastSeq: number(seqParameter)}
+	if item := parameters[itemParameter]; item != "" {
+		r.Audio = &protocol.ResumeAudio{ItemID: item, ReceivedMS: number(heardParameter)}
+	}
+	return r
+}
+
+func (c *Conn) start(resume *protocol.Resume) {
 	c.call, c.format = c.event.call, c.event.format
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if resume != nil && resume.Audio != nil {
+		c.heard = *resume.Audio // until it hears more
+	}
 	c.player.width, c.player.silence = c.format.width, c.format.silence
 	c.keys.approve = c.server.settings().KeyApproval
 }
@@ -125,7 +153,10 @@ func (c *Conn) TryReceive() (protocol.Input, bool, error) {
 		}
 		if err != nil {
 			c.err = fmt.Errorf("read stream: %w", err)
-			if !protocol.Flooded(err) && !protocol.TooBig(err) { // the session knows these
+			switch {
+			case protocol.Flooded(err):
+				c.drop(err)
+			case !protocol.TooBig(err): // the session knows these two
 				c.tell(&protocol.End{})
 			}
 			continue
@@ -197,6 +228,7 @@ func (c *Conn) input(m protocol.ClientMessage) {
 // playback sends the session a playback report. The caller must hold mu.
 func (c *Conn) playback(r protocol.Playback) {
 	r.Seq = c.seq
+	c.heard = protocol.ResumeAudio{ItemID: r.ItemID, ReceivedMS: r.PlayedMS}
 	c.input(&r)
 }
 
@@ -252,7 +284,11 @@ func (c *Conn) WriteText(message []byte) error {
 	c.seq = max(c.seq, protocol.HeaderOf(m).Seq)
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
-		c.begun = true
+		if m.ConversationID != conversationOf(c.call.carrier, c.call.id) {
+			c.fail(errTicket)
+			return nil
+		}
+		c.begun, c.session, c.token = true, m.SessionID, m.ResumeToken
 	case *protocol.AudioStart:
 		c.player.begin(m.ItemID)
 	case *protocol.AudioEnd:
@@ -356,6 +392,13 @@ func (c *Conn) sent(err error) {
 	}
 }
 
+// drop is fail for a caller that does not hold mu.
+func (c *Conn) drop(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail(err)
+}
+
 // fail ends the call: the reading goroutine finds the line closed, which ends the session. The caller must hold mu.
 func (c *Conn) fail(err error) {
 	if !c.over && c.broken == nil {
@@ -366,7 +409,7 @@ func (c *Conn) fail(err error) {
 }
 
 func levelOf(err error) slog.Level {
-	if errors.Is(err, errQueue) || errors.Is(err, errMarks) {
+	if errors.Is(err, errQueue) || errors.Is(err, errMarks) || errors.Is(err, errTicket) {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -388,7 +431,7 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	switch {
 	case !alive:
 		c.fail(errors.New("the carrier does not answer"))
-	case c.silent > maxSilent:
+	case c.silent >= maxSilent:
 		c.fail(errors.New("the carrier sends no audio"))
 	case c.stalled > maxStall:
 		c.fail(errors.New("the carrier plays nothing"))
@@ -400,9 +443,12 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 // rest of its instructions.
 const hangUpTime = 1500 * time.Millisecond
 
-// Close ends the call, or transfers it, and closes the stream.
+// Follows reports whether the call could move to another gateway with its session. Otherwise it stays until it ends.
+func (c *Conn) Follows() bool { return c.server.opts.Others != nil && c.server.opts.Others() }
+
+// Close ends, transfers or moves the call, and closes the stream.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
-	c.end()
+	c.end(code == protocol.CloseMoving)
 	select {
 	case <-c.hungUp:
 	case <-time.After(hangUpTime):
@@ -415,20 +461,34 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 
 // Abort is Close without waiting.
 func (c *Conn) Abort() {
-	c.end()
+	c.end(false)
 	_ = c.CloseNow() // it may already be closed
 }
 
-// end stops the audio and has the carrier end or transfer the call, once.
-func (c *Conn) end() {
+// end stops the audio and has the carrier end, transfer or move the call, once.
+func (c *Conn) end(moves bool) {
 	c.finish.Do(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		how := ending{begun: c.begun, stopped: c.stopped, transfer: c.transfer}
+		if moves && c.token != "" {
+			how.resume = c.leave()
+		}
 		c.over = true
 		if c.pace != nil {
 			c.pace.Stop()
 		}
 		c.keys.stop()
-		c.server.release(c.call, ending{begun: c.begun, stopped: c.stopped, transfer: c.transfer}, c.hungUp)
+		c.server.release(c.call, how, c.hungUp)
 	})
+}
+
+// leave silences the line and returns the parameters with which another gateway resumes the session. The caller must
+// hold mu.
+func (c *Conn) leave() map[string]string {
+	if len(c.player.items) > 0 {
+		c.flush(c.player.items[0].id)
+	}
+	return map[string]string{sessionParameter: c.session, tokenParameter: c.token, seqParameter: strconv.FormatInt(c.seq, 10),
+		itemParameter: c.heard.ItemID, heardParameter: strconv.FormatInt(c.heard.ReceivedMS, 10)}
 }

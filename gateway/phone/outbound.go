@@ -51,7 +51,7 @@ const (
 	invitedFor       = 10 * time.Minute // ringing included
 )
 
-// Begun is a call that was begun. CallID is the carrier's.
+// Begun is a call that was begun. CallID is the carrier's; both are empty if Telnyx does not tell it.
 type Begun struct {
 	CallID         string `json:"call_id"`
 	ConversationID string `json:"conversation_id"`
@@ -81,8 +81,25 @@ func (s *Server) Dial(ctx context.Context, out Outgoing) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
-	id, err := s.do(req)
-	return Begun{CallID: id, ConversationID: conversationOf(set.Outbound.Carrier, id)}, err
+	answer, err := s.do(req)
+	if err != nil {
+		return Begun{}, err
+	}
+	// Twilio has sid, Telnyx call_sid (which its documentation leaves out), and Vonage uuid.
+	var made struct {
+		SID     string
+		CallSID string `json:"call_sid"`
+		UUID    string
+	}
+	err = json.Unmarshal(answer, &made)
+	id := made.SID + made.CallSID + made.UUID
+	switch {
+	case err != nil, id == "" && set.Outbound.Carrier != Telnyx:
+		return Begun{}, fmt.Errorf("the carrier's answer names no call: %.300q", answer)
+	case id == "":
+		return Begun{}, nil
+	}
+	return Begun{CallID: id, ConversationID: conversationOf(set.Outbound.Carrier, id)}, nil
 }
 
 // IsNumber reports whether text is a number in E.164: + and 7 to 15 digits.

@@ -25,6 +25,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/conversation"
+	"voicegw/internal/logging"
 	"voicegw/internal/user"
 	"voicegw/internal/ws"
 	"voicegw/protocol"
@@ -51,7 +52,15 @@ func StreamPath(carrier string) string { return "/v1/phone/" + carrier }
 // CallsPath is documented by VoicePath.
 const CallsPath = "/v1/phone/calls"
 
-const ticketParameter = "ticket"
+// Parameters of a stream: the ticket of a new session, or the session that a moved call resumes, as in protocol.Resume.
+const (
+	ticketParameter  = "ticket"
+	sessionParameter = "session"
+	tokenParameter   = "token"
+	seqParameter     = "seq"
+	itemParameter    = "item"
+	heardParameter   = "heard"
+)
 
 // Voice makes tickets and reads conversations; see handoff.Handoffs.
 type Voice interface {
@@ -65,6 +74,8 @@ type Options struct {
 	Voice    Voice
 	// Refuses reports that no session can begin here now.
 	Refuses func() bool
+	// Others reports that another gateway takes sessions, so that calls can move there; nil if there is none.
+	Others func() bool
 	// Client makes the requests to carriers; nil means the default.
 	Client *http.Client
 	Logger *slog.Logger
@@ -100,6 +111,7 @@ type Outbound struct {
 type Server struct {
 	opts   Options
 	log    *slog.Logger
+	seldom *logging.Throttle // of what anybody can cause
 	client *http.Client
 	live   atomic.Pointer[Settings]
 	ctx    func() context.Context // of requests to carriers
@@ -113,7 +125,7 @@ type Server struct {
 }
 
 // Outcome is how calls of a carrier went: refused (not the carrier's request, or repeated), declined (no session could
-// begin), failed (none began), hung_up (by the caller), transferred, or ended (by the gateway).
+// begin), failed (none began), hung_up (by the caller), transferred, moved (to another gateway), or ended (by the gateway).
 type Outcome struct{ Carrier, How string }
 
 // Stats returns the number of calls by their outcomes. s may be nil.
@@ -137,6 +149,7 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
 		calls: map[string]time.Time{}, stats: map[Outcome]uint64{},
 		client: bounded.Client(opts.Client, bounded.Limits{Service: "the carrier", Bytes: 64 << 10, Whole: requestTime})}
+	s.seldom = logging.NewThrottle(s.log)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = func() context.Context { return ctx }, cancel
 	s.Reconfigure(opts.Settings)
@@ -261,8 +274,8 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 		if err == nil {
 			c, err = by.incoming(r, body)
 		}
-		if err == nil && c.invited == nil && r.URL.RawQuery != "" {
-			c.invited, err = s.invited(by, r.URL.Query().Get(invitedParameter), c)
+		if query := r.URL.Query(); err == nil && query.Has(invitedParameter) {
+			c.invited, err = s.invited(by, query.Get(invitedParameter), c)
 		}
 		if err != nil {
 			s.refuse(w, r, carrier, err)
@@ -284,7 +297,11 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 		default:
 			s.log.Info("a call is taken", "carrier", carrier, "call", c.id, "conversation_id", conversationOf(carrier, c.id))
 		}
-		form, text := by.answer(set, c, ticket)
+		var parameters map[string]string
+		if ticket != "" {
+			parameters = map[string]string{ticketParameter: ticket}
+		}
+		form, text := by.answer(set, c, parameters)
 		w.Header().Set("Content-Type", form)
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = io.WriteString(w, text) // the carrier may be gone
@@ -293,7 +310,7 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, carrier string, err error) {
 	s.count(carrier, "refused")
-	s.log.Warn("a request of a carrier was refused", "carrier", carrier, "route", r.Pattern, "error", err)
+	s.seldom.Info("a request of a carrier was refused", carrier, "route", r.Pattern, "error", err)
 	http.Error(w, "This request is not accepted: "+err.Error()+".", http.StatusForbidden)
 }
 
@@ -321,38 +338,53 @@ type ending struct {
 	begun    bool // a session ran; without one the carrier says Sorry
 	stopped  bool // the carrier has ended the stream
 	transfer string
+	resume   map[string]string // the parameters with which another stream resumes the session; nil if it is over
 }
 
-// release counts the end of a call, has the carrier hang up or transfer it if needed, and closes told.
+func (how ending) outcome(number string) string {
+	switch {
+	case !how.begun:
+		return "failed"
+	case how.stopped:
+		return "hung_up"
+	case how.resume != nil:
+		return "moved"
+	case number != "":
+		return "transferred"
+	}
+	return "ended"
+}
+
+// release counts the end of a call, has the carrier hang up, transfer or move it if needed, and closes told.
 func (s *Server) release(c call, how ending, told chan struct{}) {
+	if c.id == "" { // no call has begun
+		close(told)
+		return
+	}
 	set := s.settings()
 	number := set.Transfers[how.transfer]
-	switch {
-	case c.id == "": // no call has begun
-	case !how.begun:
-		s.count(c.carrier, "failed")
-	case how.stopped:
-		s.count(c.carrier, "hung_up")
-	case number != "":
-		s.count(c.carrier, "transferred")
-	default:
-		s.count(c.carrier, "ended")
-	}
-	if c.id == "" || !how.begun || how.stopped {
-		if c.id != "" {
-			s.log.Info("a call is over", "carrier", c.carrier, "call", c.id, "refused", !how.begun)
-		}
+	outcome := how.outcome(number)
+	s.count(c.carrier, outcome)
+	log := s.log.With("carrier", c.carrier, "call", c.id, "outcome", outcome)
+	if !how.begun || how.stopped {
+		log.Info("a call is over")
 		close(told)
 		return
 	}
 	s.tasks.Go(func() {
 		defer close(told)
 		by := carrierOf(c.carrier, set)
-		ask := by.hangUp
-		if number != "" {
-			ask = func(ctx context.Context, c call) (*http.Request, error) { return by.transfer(ctx, c, number) }
+		var req *http.Request
+		var err error
+		switch outcome {
+		case "moved":
+			_, stream := by.answer(set, c, how.resume)
+			req, err = by.follow(s.ctx(), c, stream)
+		case "transferred":
+			req, err = by.follow(s.ctx(), c, by.connect(number))
+		default:
+			req, err = by.hangUp(s.ctx(), c)
 		}
-		req, err := ask(s.ctx(), c)
 		if err == nil {
 			_, err = s.do(req)
 		}
@@ -360,10 +392,9 @@ func (s *Server) release(c call, how ending, told chan struct{}) {
 			err = nil // the call is over
 		}
 		if err != nil {
-			s.log.Error("the carrier could not be told the end of a call", "carrier", c.carrier, "call", c.id,
-				"transfer", how.transfer, "error", err)
+			log.Error("the carrier could not be told the end of a call", "error", err)
 			return
 		}
-		s.log.Info("a call is over", "carrier", c.carrier, "call", c.id, "transfer", how.transfer)
+		log.Info("a call is over")
 	})
 }

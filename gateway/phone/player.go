@@ -40,9 +40,8 @@ type player struct {
 	sent  int64 // samples since the start, with padding
 
 	gen     uint32 // grows with each clear
-	next    uint32 // number of the next mark
+	newMark uint32 // number of the newest mark
 	open    []mark // sent and not returned, in order
-	cleared int    // marks of earlier generations that have not returned
 	wrong   int    // marks that were never sent
 	markAt  int64  // of sent, at the last mark
 	heardAt time.Time
@@ -184,9 +183,9 @@ func (p *player) playing() *spoken {
 }
 
 func (p *player) mark(s *spoken, last bool) *mark {
-	p.next++
+	p.newMark++
 	p.markAt = p.sent
-	p.open = append(p.open, mark{number: p.next, item: s.id, at: s.played, total: p.sent, last: last})
+	p.open = append(p.open, mark{number: p.newMark, item: s.id, at: s.played, total: p.sent, last: last})
 	return &p.open[len(p.open)-1]
 }
 
@@ -196,8 +195,7 @@ func (p *player) returned(gen, number uint32, now time.Time, to []protocol.Playb
 	at := slices.IndexFunc(p.open, func(m mark) bool { return m.number == number })
 	switch {
 	case gen == p.gen && at >= 0:
-	case gen < p.gen && p.cleared > 0:
-		p.cleared--
+	case gen <= p.gen && number > 0 && number <= p.newMark: // it was cleared, or returned before
 		return to, nil
 	default:
 		if p.wrong++; p.wrong > maxFalse {
@@ -267,7 +265,6 @@ func (p *player) flush(item string, now time.Time, to []protocol.Playback) (repo
 // clear starts a generation of marks: the carrier drops its audio.
 func (p *player) clear(now time.Time) {
 	p.gen++
-	p.cleared += len(p.open)
 	p.open = p.open[:0]
 	p.until, p.stalled = now, false
 	p.heard, p.markAt, p.heardAt = p.sent, p.sent, now

@@ -25,13 +25,13 @@ const (
 
 // event is a message of a carrier, in a buffer that the next one reuses.
 type event struct {
-	kind      kind
-	call      call
-	format    format
-	ticket    string
-	audio     []byte // encoded
-	key       byte
-	gen, mark uint32
+	kind       kind
+	call       call
+	format     format
+	parameters map[string]string
+	audio      []byte // encoded
+	key        byte
+	gen, mark  uint32
 }
 
 // format is the encoding of a call's audio, in both directions.
@@ -134,7 +134,7 @@ func (s *stream) start(m *Message, e *event) error {
 	if s.media != nil {
 		s.mediaHead = s.media(m.Start.StreamSID)
 	}
-	e.kind, e.format, e.ticket = started, f, m.Start.CustomParameters[ticketParameter]
+	e.kind, e.format, e.parameters = started, f, m.Start.CustomParameters
 	e.call = call{carrier: s.carrier, id: m.Start.CallSID, account: m.Start.AccountSID}
 	return nil
 }

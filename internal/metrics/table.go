@@ -216,7 +216,7 @@ var families = []Family{
 			add(float64(n), of.Carrier, of.How)
 		}
 	}, Help: "Phone calls: refused (not the carrier's request, or repeated), declined or failed (no session began), hung_up, " +
-		"transferred, ended (by the gateway)."},
+		"transferred, moved (to another gateway), ended."},
 
 	// The audit.
 	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"},
