@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -45,6 +46,7 @@ func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwi
 			return openaiwire.NoSuchItem("item_id", e.ItemID)
 		}
 		s.mirror.remove(i)
+		s.in.texts = slices.DeleteFunc(s.in.texts, func(it *openaiwire.Item) bool { return it.ID == e.ItemID })
 		s.tell("conversation.item.deleted", e.ItemID)
 	case openaiwire.ItemRetrieve:
 		it, _ := s.mirror.Find(e.ItemID)
@@ -102,6 +104,9 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 		it.ID = s.ids.New("item")
 	} else if old, _ := s.mirror.Find(it.ID); old != nil {
 		return openaiwire.DuplicateItem(it.ID)
+	}
+	if _, known := s.mirror.After(e.Previous); !known && !s.mirror.dropped {
+		return openaiwire.NoSuchItem("previous_item_id", *e.Previous)
 	}
 	var pcm []byte
 	var images []*protocol.InputImage
@@ -178,14 +183,12 @@ func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	switch {
 	case len(pcm) > 0:
 		s.in.keepTurn(pcm)
-	case words == "":
+	case words == "" || !s.begun: // the Start has the history
 	case it.Role == "user":
-		s.in.texts = append(s.in.texts, it)
-		if len(s.in.texts) > maxTexts {
-			s.in.texts = s.in.texts[1:]
+		if len(s.in.texts) == maxTexts {
+			s.flushTexts()
 		}
-	case !s.begun:
-		s.in.texts = nil // with the words before it, it is part of the history
+		s.in.texts = append(s.in.texts, it)
 	default:
 		s.flushTexts()
 		s.put(&protocol.AddItem{Role: it.Role, Text: words})
@@ -197,6 +200,7 @@ const maxTexts = 50
 
 // flushTexts gives the session the user's texts that no response has answered.
 func (s *State) flushTexts() {
+	s.start()
 	texts := s.in.texts
 	s.in.texts = nil
 	for _, it := range texts {
@@ -227,19 +231,20 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 		return openaiwire.Invalid("invalid_value", "response.input",
 			"Invalid value for 'response.input': this server answers the conversation. Add items with conversation.item.create.")
 	}
-	if q.Tools != nil {
-		to := s.settings()
-		to.tools = declared(q.Tools)
-		s.reconfigure(to)
-	} else {
-		s.reconfigure(s.settings())
+	if q.Format != (openaiwire.Format{}) && q.Format != s.sess.Audio.Output.Format {
+		return fixedFormat("response.audio.output.format")
 	}
+	q.Voice = "" // the session's
+	s.start()
+	s.reconfigure(s.settingsWith(openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
 	instructions := ""
 	if q.Instructions != nil {
 		instructions = *q.Instructions
 	}
-	s.start()
 	r := s.create(now, 0, q)
+	if len(s.tools.outputs) > 0 {
+		s.flushTexts()
+	}
 	if turn := toolSide(s).giveOutputs(); turn != 0 {
 		r.turn, r.continues = turn, true
 		a.muted = 0
@@ -258,7 +263,8 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 		s.sayTurn()
 		return nil
 	case len(s.in.texts) > 0 && instructions == "":
-		s.ask(&protocol.InputText{ID: s.in.lastText(), Text: s.allTexts()})
+		s.in.typed = s.in.texts[len(s.in.texts)-1].ID
+		s.ask(&protocol.InputText{ID: s.in.typed, Text: s.allTexts()})
 		return nil
 	default:
 		s.flushTexts()
@@ -274,8 +280,6 @@ func (s clientSide) ask(m protocol.ClientMessage) {
 	s.answer.asked++
 	s.put(m)
 }
-
-func (in *inputState) lastText() string { return in.texts[len(in.texts)-1].ID }
 
 // allTexts joins the user's texts. If the result is too long, it returns the newest, and the others become items.
 func (s clientSide) allTexts() string {

@@ -29,9 +29,10 @@ type inputState struct {
 	answer   bool      // the turn is answered once no response is active
 	idleAt   time.Time // when the user's silence is too long; zero for never
 
-	speech *utterance   // the newest found by detection; nil before the first
-	said   []*utterance // committed items that lack their final words
-	texts  []*openaiwire.Item
+	speech *utterance         // the newest found by detection; nil before the first
+	said   []*utterance       // committed items that lack their final words
+	texts  []*openaiwire.Item // of the user, that the session does not have
+	typed  string             // the id of the newest that it has
 }
 
 // utterance is an item with the user's speech.
@@ -365,8 +366,8 @@ func (in *inputState) begins(turn int) {
 // heard takes the user's words so far.
 func (s *State) heard(now time.Time, m *protocol.Transcript) {
 	in := &s.in
-	if it, _ := s.mirror.Find(m.ID); it != nil && !it.IsAudio() {
-		return // typed by the client
+	if it, _ := s.mirror.Find(m.ID); m.ID == in.typed || it != nil && !it.IsAudio() {
+		return // typed by the client, which may have deleted it
 	}
 	u := in.find(m)
 	if u == nil {

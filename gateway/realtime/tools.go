@@ -92,7 +92,12 @@ func (s toolSide) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Err
 	path := of + ".tools"
 	var i int
 	if n, err := fmt.Sscanf(field, "tools[%d]", &i); err == nil && n == 1 && i < len(list) {
-		at := slices.IndexFunc(tools, func(t openaiwire.Tool) bool { return t.Type == "function" && t.Name == list[i].Name })
+		at := slices.IndexFunc(tools, func(t openaiwire.Tool) bool {
+			if t.Type == "function" {
+				i--
+			}
+			return i < 0
+		})
 		path = openaiwire.Path(path, at) + strings.Replace(field[strings.IndexByte(field, ']')+1:], ".schema", ".parameters", 1)
 	}
 	why = strings.TrimPrefix(why, "session.start: the field "+field+" ")
