@@ -39,7 +39,7 @@ type response struct {
 	begun   []begunCall           // calls of the client's tools that the client does not know yet, in the model's order
 	waiting *protocol.AnswerEnded // the answer waits for the results of calls; nil before
 	settle  time.Time             // when the wait for begun ends; zero without a wait
-	// absorbs: it follows an approval, so it also answers the response.create that clients then send.
+	// absorbs: it follows an approval or a commit, so it also answers the response.create that clients then send.
 	absorbs bool
 	// continues: it answers results of the client's tools.
 	continues bool
@@ -114,7 +114,7 @@ func (s *State) responseOf(now time.Time, turn int) *response {
 // turnStarted begins the answer to a turn.
 func (s *State) turnStarted(now time.Time, turn int) {
 	a := &s.answer
-	a.turn, a.failure, s.tools.early = turn, nil, false
+	a.turn, a.failure, s.tools.early, s.in.own = turn, nil, false, false
 	if r := a.response; r != nil && r.turn != 0 && r.turn != turn {
 		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
 	}
@@ -125,8 +125,9 @@ func (s *State) turnStarted(now time.Time, turn int) {
 		s.commitSpeech(turn)
 	}
 	s.in.begins(turn)
-	absorbs := !asked && s.tools.approvals > 0
-	if absorbs {
+	absorbs := s.in.ordered && a.response == nil
+	if s.in.ordered = false; !asked && s.tools.approvals > 0 {
+		absorbs = true
 		s.tools.approvals--
 	}
 	if asked && a.skip > 0 {
@@ -240,7 +241,7 @@ func (s *State) finish(status string, details ...any) {
 // fail ends the active response with an error.
 func (s *State) fail(kind, code, message string) {
 	if r := s.answer.response; r != nil && r.turn == 0 {
-		s.answer.asked = max(s.answer.asked-1, 0) // its turn does not begin
+		s.answer.asked, s.in.own, s.in.ordered = max(s.answer.asked-1, 0), false, false // its turn does not begin
 	}
 	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
 }
@@ -562,4 +563,5 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 	default:
 		toolSide{s}.takeTools(now, turn, m)
 	}
+	s.answerTurn(now)
 }

@@ -24,6 +24,7 @@ func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwi
 	if failure != nil {
 		s.emit(failure.Failure(e.ID))
 	}
+	s.answerTurn(now)
 }
 
 func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
@@ -183,6 +184,10 @@ func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	switch {
 	case len(pcm) > 0:
 		s.in.keepTurn(pcm)
+		at := s.in.clockMS() // the item has its own audio, which no buffer had
+		s.in.items = append(s.in.items, &utterance{id: it.ID, startMS: at, stopMS: at + ms(lengthOf(s.in.rate, len(pcm))),
+			stopped: true, began: true, ended: true, item: it})
+		s.in.items = s.in.items[max(0, len(s.in.items)-maxUnwritten):]
 	case words == "" || !s.begun: // the Start has the history
 	case it.Role == "user":
 		if len(s.in.texts) == maxTexts {
@@ -256,6 +261,10 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	switch {
 	case early && len(s.in.texts) == 0 && len(s.in.turn) == 0 && instructions == "":
 		s.finish(openaiwire.Completed) // the response before has the answer
+		return nil
+	case s.in.ordered:
+		s.flushTexts()
+		s.in.ordered = false
 		return nil
 	case s.tools.approvals > 0:
 		s.tools.approvals--
