@@ -45,7 +45,8 @@ type response struct {
 	continues bool
 }
 
-// begunCall is a call of a client's tool; call is nil before the session asks the client to run it.
+// begunCall is a call of a client's tool, by the session's id; call has the client's, and is nil before the session asks
+// the client to run it.
 type begunCall struct {
 	id   string
 	call *protocol.ToolCall

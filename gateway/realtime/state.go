@@ -84,7 +84,7 @@ type settings struct {
 func New(opts Options, now time.Time) *State {
 	s := &State{opts: opts, ids: opts.IDs, sess: opts.Session, conversation: opts.IDs.New("conv"), born: now,
 		startBy: now.Add(maxIdle)}
-	s.tools.open, s.tools.asked = map[string]bool{}, map[string]string{}
+	s.tools.open, s.tools.asked = map[string]string{}, map[string]string{}
 	s.tell("session.created", s.sess)
 	toolSide{s}.showTools(nil)
 	s.in.configure(nil, s.sess)
