@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -597,6 +598,24 @@ func keys(v any) string {
 	return ""
 }
 
+// TestRealtimeModelNames: clients send the default name of their own in session.update, whatever the request names.
+func TestRealtimeModelNames(t *testing.T) {
+	overWires(t, setting{}, func(t *testing.T, provider string, st *stack) {
+		for query, model := range map[string]string{"": "", "?model=" + provider: provider, "?model=gpt-realtime": "gpt-realtime"} {
+			c := st.realtime(t, query)
+			model = cmp.Or(model, c.wait("session.created").text("session.model"))
+			c.say(`{"type":"session.update","session":{"type":"realtime","model":"gpt-realtime-9","instructions":"Sing."}}`)
+			if e := c.wait("session.updated"); e.text("session.model") != model || e.text("session.instructions") != "Sing." {
+				t.Errorf("%q: %s", query, e.raw)
+			}
+			c.say(`{"type":"session.update","session":{"type":"realtime","model":"agent:other"}}`)
+			if e := c.next(); e.text("error.code") != "cannot_update_model" {
+				t.Errorf("%q: %s", query, e.raw)
+			}
+		}
+	})
+}
+
 // TestRealtimeLikeLiveKit: the expectations of LiveKit's plugin, whose waits are ended by the item's own id, by the
 // metadata of the response and by the event_id of an error.
 func TestRealtimeLikeLiveKit(t *testing.T) {
@@ -614,7 +633,7 @@ func TestRealtimeLikeLiveKit(t *testing.T) {
 		}
 		c.say(item("msg_1", "null", "Hello"))
 		added("msg_1")
-		c.say(item("msg_2", `"msg_nowhere"`, "Hello again"))
+		c.say(item("msg_2", `"msg_1"`, "Hello again"))
 		added("msg_2")
 		c.say(`{"type":"conversation.item.delete","item_id":"msg_2"}`)
 		if e := c.wait("conversation.item.deleted"); e.text("item_id") != "msg_2" {
@@ -633,6 +652,7 @@ func TestRealtimeLikeLiveKit(t *testing.T) {
 				t.Errorf("%s: %s", event, e.raw)
 			}
 		}
+		fails(item("msg_3", `"msg_nowhere"`, "Hello"), "chat_ctx_msg_3", "item_not_found", "")
 		fails(`{"type":"conversation.item.delete","event_id":"chat_ctx_delete_9","item_id":"msg_9"}`, "chat_ctx_delete_9", "", "")
 		fails(`{"type":"input_audio_buffer.commit","event_id":"commit_1"}`, "commit_1", "input_audio_buffer_commit_empty", "")
 		c.say(`{"type":"response.create","event_id":"response_create_1","response":{"instructions":"Say something long.","metadata":{"client_event_id":"response_create_1"}}}`)
