@@ -87,7 +87,14 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	s.tell("session.updated", changed)
 	toolSide(s).showTools(before)
 	s.prepares(now)
-	s.reconfigure(s.settings())
+	switch next := s.changed.Add(changeTime); {
+	case !s.begun:
+	case now.Before(next):
+		s.changeAt = next
+	default:
+		s.changed = now
+		s.reconfigure(s.settings())
+	}
 	return nil
 }
 
@@ -241,6 +248,7 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	}
 	q.Voice = "" // the session's
 	s.start()
+	s.changeAt = time.Time{}
 	s.reconfigure(s.settingsWith(openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
 	instructions := ""
 	if q.Instructions != nil {

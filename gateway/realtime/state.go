@@ -24,6 +24,9 @@ const (
 	maxIdle    = 2 * time.Second
 )
 
+// changeTime is the least time between changes of the settings for the session, which limits them.
+const changeTime = 250 * time.Millisecond
+
 // A response fails if nothing happens for beginTime before its turn begins, or for deadTime after that.
 const (
 	beginTime = 20 * time.Second
@@ -69,6 +72,9 @@ type State struct {
 
 	mirror mirror
 	given  settings // the settings that the session has
+	// changed is when the client last changed them; changeAt is when the session gets later ones, zero for never.
+	changed, changeAt time.Time
+
 	tools  toolState
 	answer answerState
 	in     inputState
@@ -189,7 +195,7 @@ func (s *State) reconfigure(to settings) {
 
 // WakeAt returns when Tick must be called; zero for never.
 func (s *State) WakeAt() time.Time {
-	at := earlier(earlier(s.startBy, s.answer.reportAt()), s.in.idleAt)
+	at := earlier(earlier(earlier(s.startBy, s.changeAt), s.answer.reportAt()), s.in.idleAt)
 	if r := s.answer.response; r != nil {
 		at = earlier(earlier(at, r.until), r.settle)
 	}
@@ -203,6 +209,10 @@ func (s *State) Tick(now time.Time) {
 	}
 	if !s.startBy.IsZero() && !now.Before(s.startBy) {
 		s.start()
+	}
+	if !s.changeAt.IsZero() && !now.Before(s.changeAt) {
+		s.changed, s.changeAt = now, time.Time{}
+		s.reconfigure(s.settings())
 	}
 	s.reportPlayed(now)
 	if !s.in.idleAt.IsZero() && !now.Before(s.in.idleAt) {
