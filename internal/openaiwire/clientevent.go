@@ -22,8 +22,8 @@ type ClientEvent struct {
 	Previous *string
 	// ItemID is the item to retrieve, delete or truncate.
 	ItemID string
-	// ContentIndex and EndMS are those of conversation.item.truncate.
-	ContentIndex, EndMS int
+	// EndMS is that of conversation.item.truncate, for the first content.
+	EndMS int
 	// Response are the settings of response.create.
 	Response *ResponseParams
 	// ResponseID is the response to cancel; empty means the active one.
@@ -96,9 +96,13 @@ func parseAny(data []byte) (ClientEvent, *Error) {
 			e.Item, err = readItem(w.Item, "item")
 		}
 	case ItemTruncate:
+		index := 0
 		err = cmp.Or(must(w.ItemID, "item_id"), must(w.EndMS, "audio_end_ms"), member(w.ItemID, "item_id", Text(&e.ItemID)),
-			member(w.Index, "content_index", Integer(&e.ContentIndex, 0, math.MaxInt32)),
+			member(w.Index, "content_index", Integer(&index, 0, math.MaxInt32)),
 			member(w.EndMS, "audio_end_ms", Integer(&e.EndMS, 0, math.MaxInt32)), need(e.ItemID, "item_id"))
+		if err == nil && index != 0 {
+			err = Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", index)
+		}
 	case ItemDelete, ItemRetrieve:
 		err = cmp.Or(member(w.ItemID, "item_id", Text(&e.ItemID)), need(e.ItemID, "item_id"))
 	case ResponseCreate:
