@@ -416,17 +416,19 @@ func formats(dst *Format) Reader {
 		var f Format
 		if err := (Fields{
 			"type": Word(&f.Type, "audio/pcm", "audio/pcmu", "audio/pcma"),
-			"rate": Integer(&f.Rate, 24000, 24000),
+			"rate": Integer(&f.Rate, 8000, 24000),
 		}).Read(raw, path); err != nil {
 			return err
 		}
-		switch f.Type {
-		case "":
+		given, hz := f.Rate, Format{Type: f.Type}.Hz()
+		if f.Rate = 0; f.Type == "audio/pcm" {
+			f.Rate = hz
+		}
+		switch {
+		case f.Type == "":
 			return Missing(path + ".type")
-		case "audio/pcm":
-			f.Rate = 24000
-		default:
-			f.Rate = 0
+		case given != 0 && given != hz:
+			return OutOfRange(path+".rate", float64(hz), float64(hz), float64(given))
 		}
 		*dst = f
 		return nil
