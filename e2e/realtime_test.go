@@ -598,6 +598,21 @@ func keys(v any) string {
 	return ""
 }
 
+// TestRealtimeLongHistory: a client whose audio flows already brings a long conversation, which is no flood.
+func TestRealtimeLongHistory(t *testing.T) {
+	overWires(t, setting{}, func(t *testing.T, _ string, st *stack) {
+		c := st.realtime(t, "")
+		c.say(`{"type":"input_audio_buffer.append","audio":"AAAAAAAA"}`)
+		for i := range 400 {
+			c.say(fmt.Sprintf(`{"type":"conversation.item.create","item":{"id":"i%d","type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello."}]}}`, i))
+		}
+		c.say(`{"type":"response.create","response":{"output_modalities":["text"]}}`)
+		if e := c.wait("response.done"); e.text("response.status") != "completed" {
+			t.Errorf("the answer: %s", e.raw)
+		}
+	})
+}
+
 // TestRealtimeModelNames: clients send the default name of their own in session.update, whatever the request names.
 func TestRealtimeModelNames(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, provider string, st *stack) {
