@@ -222,14 +222,40 @@ func (s *State) flushTexts() {
 
 // createResponse takes response.create.
 func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
-	a := &s.answer
-	if r := a.response; r != nil {
+	if r := s.answer.response; r != nil {
 		if r.absorbs || s.tools.approvals > 0 { // the approved call opens its own turn
 			r.absorbs = false
 			return nil
 		}
 		return openaiwire.ActiveResponse(r.ID)
 	}
+	if err := s.refuses(q); err != nil {
+		return err
+	}
+	q.Voice = "" // the session's
+	s.start()
+	s.changeAt = time.Time{}
+	s.reconfigure(s.settingsWith(openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
+	r := s.create(now, 0, q)
+	if len(s.tools.outputs) > 0 {
+		s.flushTexts()
+	}
+	if turn := toolSide(s).giveOutputs(); turn != 0 {
+		r.turn, r.continues = turn, true
+		s.answer.muted = 0
+		r.alive(now)
+		return nil
+	}
+	instructions := ""
+	if q.Instructions != nil {
+		instructions = *q.Instructions
+	}
+	s.askFor(instructions)
+	return nil
+}
+
+// refuses returns why a response cannot have its settings.
+func (s clientSide) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 	err := s.sess.Permit(q)
 	if err == nil {
 		err = toolSide(s).checkTools(q.Tools, "response")
@@ -242,54 +268,34 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	case q.Given:
 		return openaiwire.Invalid("invalid_value", "response.input",
 			"Invalid value for 'response.input': this server answers the conversation. Add items with conversation.item.create.")
-	}
-	if q.Format != (openaiwire.Format{}) && q.Format != s.sess.Audio.Output.Format {
+	case q.Format != (openaiwire.Format{}) && q.Format != s.sess.Audio.Output.Format:
 		return fixedFormat("response.audio.output.format")
 	}
-	q.Voice = "" // the session's
-	s.start()
-	s.changeAt = time.Time{}
-	s.reconfigure(s.settingsWith(openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
-	instructions := ""
-	if q.Instructions != nil {
-		instructions = *q.Instructions
-	}
-	r := s.create(now, 0, q)
-	if len(s.tools.outputs) > 0 {
-		s.flushTexts()
-	}
-	if turn := toolSide(s).giveOutputs(); turn != 0 {
-		r.turn, r.continues = turn, true
-		a.muted = 0
-		r.alive(now)
-		return nil
-	}
+	return nil
+}
+
+// askFor asks for the answer of a response that has begun, to the user's newest turn or texts.
+func (s clientSide) askFor(instructions string) {
 	early := s.tools.early
 	s.tools.early = false
 	switch {
 	case early && len(s.in.texts) == 0 && len(s.in.turn) == 0 && instructions == "":
 		s.finish(openaiwire.Completed) // the response before has the answer
-		return nil
 	case s.in.ordered:
 		s.flushTexts()
 		s.in.ordered = false
-		return nil
 	case s.tools.approvals > 0:
 		s.tools.approvals--
+		s.answer.asked++
 	case s.in.pressed, len(s.in.turn) > 0:
 		s.sayTurn()
-		return nil
 	case len(s.in.texts) > 0 && instructions == "":
 		s.in.typed = s.in.texts[len(s.in.texts)-1].ID
 		s.ask(&protocol.InputText{ID: s.in.typed, Text: s.allTexts()})
-		return nil
 	default:
 		s.flushTexts()
 		s.ask(&protocol.Respond{Instructions: instructions})
-		return nil
 	}
-	a.asked++
-	return nil
 }
 
 // ask asks the session for an answer.
