@@ -104,7 +104,7 @@ func (c *configCheck) run(ctx context.Context) {
 		_, err = cluster.New(cluster.Options{Secret: []byte(c.cfg.Cluster.Secret.Reveal())})
 		c.add("cluster.secret", err)
 	}
-	_, _, err = doors(c.cfg, nil, nil)
+	_, _, err = allowedHosts(c.cfg, nil, nil)
 	c.add("hosts", err)
 	c.conversations()
 }
