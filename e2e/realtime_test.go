@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -597,6 +598,39 @@ func keys(v any) string {
 	return ""
 }
 
+// TestRealtimeLongHistory: a client whose audio flows already brings a long conversation, which is no flood.
+func TestRealtimeLongHistory(t *testing.T) {
+	overWires(t, setting{}, func(t *testing.T, _ string, st *stack) {
+		c := st.realtime(t, "")
+		c.say(`{"type":"input_audio_buffer.append","audio":"AAAAAAAA"}`)
+		for i := range 400 {
+			c.say(fmt.Sprintf(`{"type":"conversation.item.create","item":{"id":"i%d","type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello."}]}}`, i))
+		}
+		c.say(`{"type":"response.create","response":{"output_modalities":["text"]}}`)
+		if e := c.wait("response.done"); e.text("response.status") != "completed" {
+			t.Errorf("the answer: %s", e.raw)
+		}
+	})
+}
+
+// TestRealtimeModelNames: clients send the default name of their own in session.update, whatever the request names.
+func TestRealtimeModelNames(t *testing.T) {
+	overWires(t, setting{}, func(t *testing.T, provider string, st *stack) {
+		for query, model := range map[string]string{"": "", "?model=" + provider: provider, "?model=gpt-realtime": "gpt-realtime"} {
+			c := st.realtime(t, query)
+			model = cmp.Or(model, c.wait("session.created").text("session.model"))
+			c.say(`{"type":"session.update","session":{"type":"realtime","model":"gpt-realtime-9","instructions":"Sing."}}`)
+			if e := c.wait("session.updated"); e.text("session.model") != model || e.text("session.instructions") != "Sing." {
+				t.Errorf("%q: %s", query, e.raw)
+			}
+			c.say(`{"type":"session.update","session":{"type":"realtime","model":"agent:other"}}`)
+			if e := c.next(); e.text("error.code") != "cannot_update_model" {
+				t.Errorf("%q: %s", query, e.raw)
+			}
+		}
+	})
+}
+
 // TestRealtimeLikeLiveKit: the expectations of LiveKit's plugin, whose waits are ended by the item's own id, by the
 // metadata of the response and by the event_id of an error.
 func TestRealtimeLikeLiveKit(t *testing.T) {
@@ -614,7 +648,7 @@ func TestRealtimeLikeLiveKit(t *testing.T) {
 		}
 		c.say(item("msg_1", "null", "Hello"))
 		added("msg_1")
-		c.say(item("msg_2", `"msg_nowhere"`, "Hello again"))
+		c.say(item("msg_2", `"msg_1"`, "Hello again"))
 		added("msg_2")
 		c.say(`{"type":"conversation.item.delete","item_id":"msg_2"}`)
 		if e := c.wait("conversation.item.deleted"); e.text("item_id") != "msg_2" {
@@ -633,6 +667,7 @@ func TestRealtimeLikeLiveKit(t *testing.T) {
 				t.Errorf("%s: %s", event, e.raw)
 			}
 		}
+		fails(item("msg_3", `"msg_nowhere"`, "Hello"), "chat_ctx_msg_3", "item_not_found", "")
 		fails(`{"type":"conversation.item.delete","event_id":"chat_ctx_delete_9","item_id":"msg_9"}`, "chat_ctx_delete_9", "", "")
 		fails(`{"type":"input_audio_buffer.commit","event_id":"commit_1"}`, "commit_1", "input_audio_buffer_commit_empty", "")
 		c.say(`{"type":"response.create","event_id":"response_create_1","response":{"instructions":"Say something long.","metadata":{"client_event_id":"response_create_1"}}}`)

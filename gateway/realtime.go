@@ -62,7 +62,8 @@ func (s realtimeAPI) realtime(w http.ResponseWriter, r *http.Request) *problem {
 func realtimeRefusal(r *http.Request) *openaiwire.Error {
 	q := r.URL.Query()
 	switch {
-	case strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1"):
+	case strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1"),
+		strings.Contains(r.Header.Get("Sec-Websocket-Protocol"), "openai-beta.realtime-v1"):
 		return openaiwire.Invalid("beta_api_shape_disabled", "",
 			"The Realtime Beta API is not supported. Please use /v1/realtime for the GA API.")
 	case q.Has("intent"):
@@ -101,6 +102,9 @@ func (s realtimeAPI) realtimeOptions(r *http.Request) (realtime.Options, *openai
 				return name
 			}
 			return voice // an error would end the sessions of some clients
+		}, SameModel: func(name string) bool { // clients send the default of their own, whatever the request named
+			return !strings.HasPrefix(name, agentModel) && (name == provider.Name ||
+				!slices.ContainsFunc(s.opts.Sessions.Providers(), func(p session.Provider) bool { return p.Name == name }))
 		}}
 	opts.Session = openaiwire.NewSession(ids.New("sess"), cmp.Or(asked, provider.Model), rules, time.Now().Add(realtimeLife))
 	if secret != nil {

@@ -169,7 +169,7 @@ func realtimeKey(h http.Header) (key string, open bool, err error) {
 		bearer = append(slices.Clone(bearer), "Bearer "+key)
 	}
 	if len(bearer) > 0 {
-		key, err = auth.ParseBearer(bearer)
+		key, err = auth.ParseBearer(slices.Compact(bearer)) // some clients send both
 		return key, false, err
 	}
 	offered, ok := protocol.OfferedSecret(h, keyProtocol)

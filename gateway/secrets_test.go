@@ -462,6 +462,10 @@ func TestRealtimeWithoutKeys(t *testing.T) {
 		"there in a subprotocol":   {offering("key"), 401, ""},
 		"a wrong client secret":    {bearer("ek_wrong"), 401, ""},
 		"in a subprotocol":         {offering("ek_wrong"), 401, ""},
+		"the key in both headers": {func(r *http.Request) {
+			bearer("key")(r)
+			header("Api-Key", "key")(r)
+		}, 101, auth.KindOperator},
 	} {
 		if c := realtimeCall(s, tc.change); c.w.Code != tc.status || c.p.Kind != tc.kind {
 			t.Errorf("%s: %d %s, %q", name, c.w.Code, c.w.Body, c.p.Kind)
@@ -571,4 +575,19 @@ func TestClientSecretIsRefused(t *testing.T) {
 			t.Errorf("after many guesses: %d", c.w.Code)
 		}
 	})
+}
+
+// TestBetaClientsAreRefused: they would understand no event, whether they say so in a header or, in browsers, in a
+// subprotocol.
+func TestBetaClientsAreRefused(t *testing.T) {
+	for value, beta := range map[string]func(*http.Request){
+		"beta header": header("OpenAI-Beta", "assistants=v2, realtime=v1"), "subprotocol": header("Sec-Websocket-Protocol", "realtime, openai-beta.realtime-v1"),
+		"": header("Sec-Websocket-Protocol", "realtime"),
+	} {
+		r := httptest.NewRequest(http.MethodGet, realtimePath, http.NoBody)
+		beta(r)
+		if no := realtimeRefusal(r); (no != nil) != (value != "") || no != nil && no.Code != "beta_api_shape_disabled" {
+			t.Errorf("%q: %v", value, no)
+		}
+	}
 }

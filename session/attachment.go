@@ -177,7 +177,11 @@ func (a *attachment) take(in protocol.Input, since time.Time) {
 		return
 	}
 	if s.client.control == nil {
-		s.client.control = rate.NewLimiter(controlRate, controlBurst)
+		burst := controlBurst
+		if s.start.Extra != nil {
+			burst = historyBurst
+		}
+		s.client.control = rate.NewLimiter(controlRate, burst)
 	}
 	if !s.client.control.AllowN(time.Now(), price(in.Message)) {
 		a.tooMany()
@@ -303,6 +307,7 @@ func (a *attachment) message(m protocol.ClientMessage) {
 const (
 	controlRate  = 50
 	controlBurst = 200
+	historyBurst = 1000 // for protocols whose clients bring the items of an earlier conversation
 )
 
 // price returns a message's cost, at least 1, according to the work it causes. docs/protocol.md has the table.

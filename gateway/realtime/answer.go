@@ -13,7 +13,7 @@ import (
 type answerState struct {
 	turn     int       // the session's newest
 	response *response // the active one; nil without one
-	muted    int       // the turn whose answer the client has cancelled
+	muted    int       // the newest turn whose answer the client has cancelled
 	asked    int       // turns that the client has asked for, and that have not begun
 	skip     int       // of them, those to cancel once they begin
 
@@ -39,13 +39,14 @@ type response struct {
 	begun   []begunCall           // calls of the client's tools that the client does not know yet, in the model's order
 	waiting *protocol.AnswerEnded // the answer waits for the results of calls; nil before
 	settle  time.Time             // when the wait for begun ends; zero without a wait
-	// absorbs: it follows an approval, so it also answers the response.create that clients then send.
+	// absorbs: it follows an approval or a commit, so it also answers the response.create that clients then send.
 	absorbs bool
 	// continues: it answers results of the client's tools.
 	continues bool
 }
 
-// begunCall is a call of a client's tool; call is nil before the session asks the client to run it.
+// begunCall is a call of a client's tool, by the session's id; call has the client's, and is nil before the session asks
+// the client to run it.
 type begunCall struct {
 	id   string
 	call *protocol.ToolCall
@@ -100,7 +101,7 @@ func (r *response) alive(now time.Time) {
 func (s *State) responseOf(now time.Time, turn int) *response {
 	a := &s.answer
 	switch {
-	case turn != 0 && turn == a.muted:
+	case turn != 0 && turn <= a.muted:
 		return nil
 	case a.response == nil:
 		return s.create(now, turn, &openaiwire.ResponseParams{})
@@ -114,7 +115,7 @@ func (s *State) responseOf(now time.Time, turn int) *response {
 // turnStarted begins the answer to a turn.
 func (s *State) turnStarted(now time.Time, turn int) {
 	a := &s.answer
-	a.turn, a.failure, s.tools.early = turn, nil, false
+	a.turn, a.failure, s.tools.early, s.in.own = turn, nil, false, false
 	if r := a.response; r != nil && r.turn != 0 && r.turn != turn {
 		s.finish(openaiwire.Cancelled, "reason", "turn_detected")
 	}
@@ -125,13 +126,16 @@ func (s *State) turnStarted(now time.Time, turn int) {
 		s.commitSpeech(turn)
 	}
 	s.in.begins(turn)
-	absorbs := !asked && s.tools.approvals > 0
-	if absorbs {
+	absorbs := s.in.ordered && a.response == nil
+	if s.in.ordered = false; !asked && s.tools.approvals > 0 {
+		absorbs = true
 		s.tools.approvals--
 	}
 	if asked && a.skip > 0 {
 		a.skip, a.muted = a.skip-1, turn
-		s.put(&protocol.Interrupt{})
+		if a.asked == 0 { // otherwise it would interrupt the newer turn, which ends this one
+			s.put(&protocol.Interrupt{})
+		}
 		return
 	}
 	if r := s.responseOf(now, turn); r != nil {
@@ -226,6 +230,9 @@ func (s *State) finish(status string, details ...any) {
 	toolSide{s}.endToolItems(r)
 	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
+	if len(s.tools.open) == 0 {
+		s.reconfigure(s.settings()) // that of the response are over
+	}
 	if t := s.sess.Audio.Input.TurnDetection; t != nil && t.IdleTimeoutMS != nil && status == openaiwire.Completed && r.turn != 0 {
 		// It counts from the end of the playback.
 		s.in.idleAt = later(a.playEnd, r.until.Add(-deadTime)).Add(time.Duration(*t.IdleTimeoutMS) * time.Millisecond)
@@ -234,6 +241,9 @@ func (s *State) finish(status string, details ...any) {
 
 // fail ends the active response with an error.
 func (s *State) fail(kind, code, message string) {
+	if r := s.answer.response; r != nil && r.turn == 0 {
+		s.answer.asked, s.in.own, s.in.ordered = max(s.answer.asked-1, 0), false, false // its turn does not begin
+	}
 	s.finish(openaiwire.Failed, "error", openaiwire.Object{"type", kind, "code", code, "message", message})
 }
 
@@ -404,8 +414,6 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
 	case it.Type != openaiwire.Message || it.Role != "assistant":
 		return openaiwire.NotSpeech()
-	case e.EndMS < 0:
-		return openaiwire.OutOfRange("audio_end_ms", 0, maxIndex, float64(e.EndMS))
 	}
 	end := e.EndMS
 	for _, v := range s.answer.voices {
@@ -429,8 +437,6 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 	s.tell("conversation.item.truncated", it.ID, end)
 	return nil
 }
-
-const maxIndex = 1 << 31
 
 // answerEnded takes the end of the generation of an answer.
 func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
@@ -519,7 +525,6 @@ func (s *State) failed(m *protocol.Error) {
 	s.answer.failure = m
 	if r := s.answer.response; r != nil && r.turn == 0 {
 		s.fail("server_error", openAICode(m.Code), m.Message)
-		s.answer.asked = max(s.answer.asked-1, 0)
 	}
 }
 
@@ -559,4 +564,5 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 	default:
 		toolSide{s}.takeTools(now, turn, m)
 	}
+	s.answerTurn(now)
 }

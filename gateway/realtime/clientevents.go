@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,6 +24,7 @@ func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwi
 	if failure != nil {
 		s.emit(failure.Failure(e.ID))
 	}
+	s.answerTurn(now)
 }
 
 func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
@@ -45,6 +47,7 @@ func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwi
 			return openaiwire.NoSuchItem("item_id", e.ItemID)
 		}
 		s.mirror.remove(i)
+		s.in.texts = slices.DeleteFunc(s.in.texts, func(it *openaiwire.Item) bool { return it.ID == e.ItemID })
 		s.tell("conversation.item.deleted", e.ItemID)
 	case openaiwire.ItemRetrieve:
 		it, _ := s.mirror.Find(e.ItemID)
@@ -84,7 +87,14 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	s.tell("session.updated", changed)
 	toolSide(s).showTools(before)
 	s.prepares(now)
-	s.reconfigure(s.settings())
+	switch next := s.changed.Add(changeTime); {
+	case !s.begun:
+	case now.Before(next):
+		s.changeAt = next
+	default:
+		s.changed = now
+		s.reconfigure(s.settings())
+	}
 	return nil
 }
 
@@ -102,6 +112,9 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 		it.ID = s.ids.New("item")
 	} else if old, _ := s.mirror.Find(it.ID); old != nil {
 		return openaiwire.DuplicateItem(it.ID)
+	}
+	if _, known := s.mirror.After(e.Previous); !known && !s.mirror.dropped {
+		return openaiwire.NoSuchItem("previous_item_id", *e.Previous)
 	}
 	var pcm []byte
 	var images []*protocol.InputImage
@@ -178,14 +191,16 @@ func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	switch {
 	case len(pcm) > 0:
 		s.in.keepTurn(pcm)
-	case words == "":
+		at := s.in.clockMS() // the item has its own audio, which no buffer had
+		s.in.items = append(s.in.items, &utterance{id: it.ID, startMS: at, stopMS: at + ms(lengthOf(s.in.rate, len(pcm))),
+			stopped: true, began: true, ended: true, item: it})
+		s.in.items = s.in.items[max(0, len(s.in.items)-maxUnwritten):]
+	case words == "" || !s.begun: // the Start has the history
 	case it.Role == "user":
-		s.in.texts = append(s.in.texts, it)
-		if len(s.in.texts) > maxTexts {
-			s.in.texts = s.in.texts[1:]
+		if len(s.in.texts) == maxTexts {
+			s.flushTexts()
 		}
-	case !s.begun:
-		s.in.texts = nil // with the words before it, it is part of the history
+		s.in.texts = append(s.in.texts, it)
 	default:
 		s.flushTexts()
 		s.put(&protocol.AddItem{Role: it.Role, Text: words})
@@ -197,6 +212,7 @@ const maxTexts = 50
 
 // flushTexts gives the session the user's texts that no response has answered.
 func (s *State) flushTexts() {
+	s.start()
 	texts := s.in.texts
 	s.in.texts = nil
 	for _, it := range texts {
@@ -206,14 +222,40 @@ func (s *State) flushTexts() {
 
 // createResponse takes response.create.
 func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
-	a := &s.answer
-	if r := a.response; r != nil {
+	if r := s.answer.response; r != nil {
 		if r.absorbs || s.tools.approvals > 0 { // the approved call opens its own turn
 			r.absorbs = false
 			return nil
 		}
 		return openaiwire.ActiveResponse(r.ID)
 	}
+	if err := s.refuses(q); err != nil {
+		return err
+	}
+	q.Voice = "" // the session's
+	s.start()
+	s.changeAt = time.Time{}
+	s.reconfigure(s.settingsWith(openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
+	r := s.create(now, 0, q)
+	if len(s.tools.outputs) > 0 {
+		s.flushTexts()
+	}
+	if turn := toolSide(s).giveOutputs(); turn != 0 {
+		r.turn, r.continues = turn, true
+		s.answer.muted = 0
+		r.alive(now)
+		return nil
+	}
+	instructions := ""
+	if q.Instructions != nil {
+		instructions = *q.Instructions
+	}
+	s.askFor(instructions)
+	return nil
+}
+
+// refuses returns why a response cannot have its settings.
+func (s clientSide) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 	err := s.sess.Permit(q)
 	if err == nil {
 		err = toolSide(s).checkTools(q.Tools, "response")
@@ -226,47 +268,34 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	case q.Given:
 		return openaiwire.Invalid("invalid_value", "response.input",
 			"Invalid value for 'response.input': this server answers the conversation. Add items with conversation.item.create.")
+	case q.Format != (openaiwire.Format{}) && q.Format != s.sess.Audio.Output.Format:
+		return fixedFormat("response.audio.output.format")
 	}
-	if q.Tools != nil {
-		to := s.settings()
-		to.tools = declared(q.Tools)
-		s.reconfigure(to)
-	} else {
-		s.reconfigure(s.settings())
-	}
-	instructions := ""
-	if q.Instructions != nil {
-		instructions = *q.Instructions
-	}
-	s.start()
-	r := s.create(now, 0, q)
-	if turn := toolSide(s).giveOutputs(); turn != 0 {
-		r.turn, r.continues = turn, true
-		a.muted = 0
-		r.alive(now)
-		return nil
-	}
+	return nil
+}
+
+// askFor asks for the answer of a response that has begun, to the user's newest turn or texts.
+func (s clientSide) askFor(instructions string) {
 	early := s.tools.early
 	s.tools.early = false
 	switch {
 	case early && len(s.in.texts) == 0 && len(s.in.turn) == 0 && instructions == "":
 		s.finish(openaiwire.Completed) // the response before has the answer
-		return nil
+	case s.in.ordered:
+		s.flushTexts()
+		s.in.ordered = false
 	case s.tools.approvals > 0:
 		s.tools.approvals--
+		s.answer.asked++
 	case s.in.pressed, len(s.in.turn) > 0:
 		s.sayTurn()
-		return nil
 	case len(s.in.texts) > 0 && instructions == "":
-		s.ask(&protocol.InputText{ID: s.in.lastText(), Text: s.allTexts()})
-		return nil
+		s.in.typed = s.in.texts[len(s.in.texts)-1].ID
+		s.ask(&protocol.InputText{ID: s.in.typed, Text: s.allTexts()})
 	default:
 		s.flushTexts()
 		s.ask(&protocol.Respond{Instructions: instructions})
-		return nil
 	}
-	a.asked++
-	return nil
 }
 
 // ask asks the session for an answer.
@@ -274,8 +303,6 @@ func (s clientSide) ask(m protocol.ClientMessage) {
 	s.answer.asked++
 	s.put(m)
 }
-
-func (in *inputState) lastText() string { return in.texts[len(in.texts)-1].ID }
 
 // allTexts joins the user's texts. If the result is too long, it returns the newest, and the others become items.
 func (s clientSide) allTexts() string {

@@ -61,7 +61,11 @@ var examples = map[string]example{
 	"session.update: turn_detection":                {event: updating(`"audio":{"input":{"turn_detection":{"type":"semantic_vad","eagerness":"low"}}}`), want: `"eagerness":"low"`},
 	"session.update: no turn_detection":             {event: noVAD, want: `"turn_detection":null`},
 	"session.update: transcription":                 {event: updating(`"audio":{"input":{"transcription":{"model":"whisper-1"}}}`), want: "whisper-1"},
-	"session.update: voice":                         {event: updating(`"audio":{"output":{"voice":"cedar"}}`), want: "session.updated"},
+	"session.update: tool_choice": {before: []string{updating(`"tools":[{"type":"function","name":"look"}]`), talk, ask},
+		event: updating(`"tool_choice":"none"`), want: "Reconfigure"},
+	"conversation.item.create: unknown previous_item_id": {event: strings.Replace(talk, `"item":{`, `"previous_item_id":"x","item":{`, 1)},
+	"response.create: another audio format":              {event: `{"type":"response.create","response":{"audio":{"output":{"format":{"type":"audio/pcmu"}}}}}`},
+	"session.update: voice":                              {event: updating(`"audio":{"output":{"voice":"cedar"}}`), want: "session.updated"},
 	"session.update: other settings": {event: updating(`"max_output_tokens":50,"truncation":"disabled","tracing":"auto","prompt":{"id":"p"},"reasoning":{"effort":"low"},` +
 		`"audio":{"input":{"noise_reduction":{"type":"near_field"}},"output":{"speed":1.2}}`), want: `"speed":1.2`},
 	"input_audio_buffer.append":                      {event: second, want: "Start"},

@@ -22,16 +22,20 @@ type inputState struct {
 	detect   *audio.Detector // nil if the session detects speech, or the client
 	base     int64           // ms of all audio at which detect began
 	rate     int
-	samples  int64     // of all audio
-	kept     []byte    // PCM since the last clear or commit, the newest part
-	buffered int       // bytes of PCM since then, kept or not
-	turn     []byte    // PCM of committed items that the session has not heard
-	answer   bool      // the turn is answered once no response is active
-	idleAt   time.Time // when the user's silence is too long; zero for never
+	samples  int64        // of all audio
+	kept     []byte       // PCM since the last clear or commit, the newest part
+	buffered int          // bytes of PCM since then, kept or not
+	turn     []byte       // PCM of committed items that the session has not heard
+	items    []*utterance // items of the client in turn
+	answer   bool         // the turn is answered once no response is active
+	own      bool         // a session that detects speech hears a kept turn, whose answer has not begun
+	ordered  bool         // the client has ended speech, whose turn has not begun
+	idleAt   time.Time    // when the user's silence is too long; zero for never
 
-	speech *utterance   // the newest found by detection; nil before the first
-	said   []*utterance // committed items that lack their final words
-	texts  []*openaiwire.Item
+	speech *utterance         // the newest found by detection; nil before the first
+	said   []*utterance       // committed items that lack their final words
+	texts  []*openaiwire.Item // of the user, that the session does not have
+	typed  string             // the id of the newest that it has
 }
 
 // utterance is an item with the user's speech.
@@ -145,8 +149,7 @@ func (s *State) detectedEnd(now time.Time, t *openaiwire.TurnDetection, endMS in
 
 // answerTurn answers a kept turn if no response is active.
 func (s *State) answerTurn(now time.Time) {
-	if s.in.answer && s.answer.response == nil {
-		s.in.answer = false
+	if s.in.answer && s.answer.response == nil && !s.closed {
 		s.create(now, 0, &openaiwire.ResponseParams{})
 		s.sayTurn()
 	}
@@ -181,6 +184,11 @@ func (s *State) press() {
 func (s *State) sayTurn() {
 	in := &s.in
 	s.answer.asked++
+	for _, u := range in.items {
+		s.await(u)
+	}
+	in.answer, in.items = false, nil
+	s.flushTexts()
 	if !in.pressed || len(in.turn) > 0 {
 		s.press()
 	}
@@ -190,6 +198,7 @@ func (s *State) sayTurn() {
 		return
 	}
 	// The session's model detects the end of the turn by the silence after it.
+	in.own = true
 	s.speak(make([]byte, in.bytes(2*time.Second)))
 }
 
@@ -212,6 +221,8 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 	if s.sess.Audio.Input.TurnDetection != nil && in.detect == nil && !in.manual {
 		if u := in.speech; u != nil && !u.stopped {
 			s.speak(make([]byte, in.bytes(2*time.Second))) // the session's model then ends the turn
+			u.stopMS, u.stopped, u.ended, in.ordered = in.clockMS(), true, true, true
+			s.commit(u)
 			return nil
 		}
 		u := &utterance{id: s.ids.New("item"), stopMS: in.clockMS(), stopped: true, began: true, ended: true, final: true}
@@ -266,12 +277,12 @@ func (s *State) clear() {
 // speechStarted takes the session's report. Clients stop their playback at speech_started, so during an answer
 // the event waits until the session flushes the answer. A cough does not flush it.
 func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
-	if s.in.manual || s.sess.Audio.Input.TurnDetection == nil {
+	if s.in.manual || s.in.own || s.sess.Audio.Input.TurnDetection == nil {
 		return
 	}
 	// The model and the session's detector may both report the same speech.
 	u := s.in.speech
-	if u != nil && (u.item != nil && m.Turn == s.answer.turn && u.turn == m.Turn ||
+	if u != nil && (u.item != nil && u.turn == m.Turn ||
 		u.item == nil && u.began && (!u.stopped || m.AudioMS < u.stopMS)) {
 		return
 	}
@@ -346,11 +357,16 @@ func (s *State) commit(u *utterance) {
 	s.tell("input_audio_buffer.committed", previous, it.ID)
 	s.tell("conversation.item.added", previous, it)
 	s.tell("conversation.item.done", previous, it)
+	s.await(u)
+	s.write(u)
+}
+
+// await makes an utterance wait for its words.
+func (s *State) await(u *utterance) {
 	if len(s.in.said) == maxUnwritten {
 		s.complete(s.in.said[0])
 	}
 	s.in.said = append(s.in.said, u)
-	s.write(u)
 }
 
 // begins assigns the committed items without a turn to the turn that begins.
@@ -365,8 +381,8 @@ func (in *inputState) begins(turn int) {
 // heard takes the user's words so far.
 func (s *State) heard(now time.Time, m *protocol.Transcript) {
 	in := &s.in
-	if it, _ := s.mirror.Find(m.ID); it != nil && !it.IsAudio() {
-		return // typed by the client
+	if it, _ := s.mirror.Find(m.ID); m.ID == in.typed || it != nil && !it.IsAudio() {
+		return // typed by the client, which may have deleted it
 	}
 	u := in.find(m)
 	if u == nil {

@@ -24,6 +24,9 @@ const (
 	maxIdle    = 2 * time.Second
 )
 
+// changeTime is the least time between changes of the settings for the session, which limits them.
+const changeTime = 250 * time.Millisecond
+
 // A response fails if nothing happens for beginTime before its turn begins, or for deadTime after that.
 const (
 	beginTime = 20 * time.Second
@@ -69,6 +72,9 @@ type State struct {
 
 	mirror mirror
 	given  settings // the settings that the session has
+	// changed is when the client last changed them; changeAt is when the session gets later ones, zero for never.
+	changed, changeAt time.Time
+
 	tools  toolState
 	answer answerState
 	in     inputState
@@ -84,7 +90,7 @@ type settings struct {
 func New(opts Options, now time.Time) *State {
 	s := &State{opts: opts, ids: opts.IDs, sess: opts.Session, conversation: opts.IDs.New("conv"), born: now,
 		startBy: now.Add(maxIdle)}
-	s.tools.open, s.tools.asked = map[string]bool{}, map[string]string{}
+	s.tools.open, s.tools.asked = map[string]string{}, map[string]string{}
 	s.tell("session.created", s.sess)
 	toolSide{s}.showTools(nil)
 	s.in.configure(nil, s.sess)
@@ -125,8 +131,8 @@ func (s *State) start() {
 	if out.Voice != s.sess.Rules.Voice {
 		start.Voice = out.Voice
 	}
-	start.Extra = &protocol.StartExtra{History: s.mirror.history(), Model: s.opts.Model, AudioAhead: audioAhead,
-		AnyTools: true, Answers: true}
+	start.Extra = &protocol.StartExtra{Model: s.opts.Model, AudioAhead: audioAhead, AnyTools: true, Answers: true}
+	start.Extra.History, s.in.texts = s.mirror.history()
 	if s.given.instructions != s.sess.Rules.Instructions {
 		start.Extra.Instructions = &s.given.instructions
 	}
@@ -160,10 +166,12 @@ func later(a, b time.Time) time.Time {
 }
 
 // settings returns the settings for the session. Of the tools it has only those that the client runs.
-func (s *State) settings() settings {
+func (s *State) settings() settings { return s.settingsWith(s.sess.Tools, s.sess.ToolChoice) }
+
+func (s *State) settingsWith(tools []openaiwire.Tool, choice json.RawMessage) settings {
 	now := settings{instructions: s.sess.Instructions}
-	if string(s.sess.ToolChoice) != `"none"` {
-		now.tools = declared(s.sess.Tools)
+	if string(choice) != `"none"` {
+		now.tools = declared(tools)
 	}
 	return now
 }
@@ -187,7 +195,7 @@ func (s *State) reconfigure(to settings) {
 
 // WakeAt returns when Tick must be called; zero for never.
 func (s *State) WakeAt() time.Time {
-	at := earlier(earlier(s.startBy, s.answer.reportAt()), s.in.idleAt)
+	at := earlier(earlier(earlier(s.startBy, s.changeAt), s.answer.reportAt()), s.in.idleAt)
 	if r := s.answer.response; r != nil {
 		at = earlier(earlier(at, r.until), r.settle)
 	}
@@ -201,6 +209,10 @@ func (s *State) Tick(now time.Time) {
 	}
 	if !s.startBy.IsZero() && !now.Before(s.startBy) {
 		s.start()
+	}
+	if !s.changeAt.IsZero() && !now.Before(s.changeAt) {
+		s.changed, s.changeAt = now, time.Time{}
+		s.reconfigure(s.settings())
 	}
 	s.reportPlayed(now)
 	if !s.in.idleAt.IsZero() && !now.Before(s.in.idleAt) {
@@ -300,7 +312,8 @@ func param(field string) string {
 // mirror are the items of the conversation, which the client may ask for: the newest ones only.
 type mirror struct {
 	openaiwire.List[*openaiwire.Item]
-	bytes int
+	bytes   int
+	dropped bool // the conversation has older items
 }
 
 const (
@@ -324,6 +337,7 @@ func (m *mirror) grew(bytes int) {
 	m.bytes += bytes
 	for len(m.List) > 1 && (len(m.List) > maxItems || m.bytes > maxBytes) {
 		m.remove(0)
+		m.dropped = true
 	}
 }
 
@@ -345,17 +359,21 @@ func (m *mirror) say(it *openaiwire.Item, words string) {
 	m.grew(len(words))
 }
 
-// history returns the conversation before the session, without the user's last words, which the first response answers.
-func (m *mirror) history() (said []protocol.AddItem) {
+// history returns the conversation before the session, and the user's last texts, which the first response answers.
+func (m *mirror) history() (said []protocol.AddItem, texts []*openaiwire.Item) {
 	for _, it := range m.List {
-		if words := it.Words(); words != "" {
-			said = append(said, protocol.AddItem{Role: it.Role, Text: words})
+		if it.Words() == "" {
+			continue
 		}
+		if texts = append(texts, it); it.Role == "user" && len(texts) <= maxTexts {
+			continue
+		}
+		for _, it := range texts {
+			said = append(said, protocol.AddItem{Role: it.Role, Text: it.Words()})
+		}
+		texts = nil
 	}
-	for len(said) > 0 && said[len(said)-1].Role == "user" {
-		said = said[:len(said)-1]
-	}
-	return said
+	return said, slices.DeleteFunc(texts, (*openaiwire.Item).IsAudio) // the session hears those
 }
 
 func ms(d time.Duration) int64 { return d.Milliseconds() }

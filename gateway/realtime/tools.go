@@ -16,7 +16,7 @@ import (
 
 // toolState are the calls of the client's tools and, for a client that asks to see them, of the gateway's.
 type toolState struct {
-	open    map[string]bool // calls without a result
+	open    map[string]string // the session's ids of calls without a result, by the client's, which are unique in all sessions
 	outputs []protocol.ToolResult
 	turn    int  // of the newest call
 	waited  int  // the turn whose calls have ended a response
@@ -92,7 +92,12 @@ func (s toolSide) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Err
 	path := of + ".tools"
 	var i int
 	if n, err := fmt.Sscanf(field, "tools[%d]", &i); err == nil && n == 1 && i < len(list) {
-		at := slices.IndexFunc(tools, func(t openaiwire.Tool) bool { return t.Type == "function" && t.Name == list[i].Name })
+		at := slices.IndexFunc(tools, func(t openaiwire.Tool) bool {
+			if t.Type == "function" {
+				i--
+			}
+			return i < 0
+		})
 		path = openaiwire.Path(path, at) + strings.Replace(field[strings.IndexByte(field, ']')+1:], ".schema", ".parameters", 1)
 	}
 	why = strings.TrimPrefix(why, "session.start: the field "+field+" ")
@@ -136,18 +141,25 @@ func (s toolSide) store(it *openaiwire.Item, members ...any) {
 
 // call asks the client to run its tool.
 func (s toolSide) call(now time.Time, m *protocol.ToolCall) {
-	s.tools.open[m.CallID], s.tools.turn = true, m.Turn
+	s.tools.turn = m.Turn
+	if m.Again {
+		return
+	}
+	id := s.ids.New("call")
+	s.tools.open[id] = m.CallID
 	r := s.responseOf(now, m.Turn)
-	if r == nil || m.Again {
+	if r == nil {
 		return
 	}
 	if r.waiting == nil && s.tools.waited == m.Turn { // it could not run together with the earlier ones
 		r.waiting = &protocol.AnswerEnded{Waiting: true}
 	}
+	call := *m
+	call.CallID = id
 	if i := slices.IndexFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID }); i >= 0 {
-		r.begun[i].call = m
+		r.begun[i].call = &call
 	} else {
-		r.begun = append(r.begun, begunCall{m.CallID, m})
+		r.begun = append(r.begun, begunCall{m.CallID, &call})
 	}
 	s.callsKnown(now, r)
 }
@@ -180,7 +192,8 @@ func (s toolSide) earlierCall(it *openaiwire.Item) {
 // output keeps the result of a call until the client asks for a response or the user speaks. A late one is dropped.
 // The result of an earlier call becomes a note.
 func (s toolSide) output(it *openaiwire.Item) {
-	if !s.tools.open[it.CallID] {
+	id, open := s.tools.open[it.CallID]
+	if !open {
 		i := slices.IndexFunc(s.mirror.List, func(of *openaiwire.Item) bool {
 			return of.Type == openaiwire.FunctionCall && of.Role != "" && of.CallID == it.CallID
 		})
@@ -194,7 +207,7 @@ func (s toolSide) output(it *openaiwire.Item) {
 		return
 	}
 	delete(s.tools.open, it.CallID)
-	result := protocol.ToolResult{CallID: it.CallID}
+	result := protocol.ToolResult{CallID: id}
 	if out := json.RawMessage(it.Output); json.Valid(out) {
 		result.Result = out
 	} else if text, err := json.Marshal(it.Output); err == nil {
@@ -270,7 +283,7 @@ func (s toolSide) describe(c *shownCall, output, failure any) {
 
 // callEnded drops a call that the client has not answered, or completes a shown call.
 func (s toolSide) callEnded(now time.Time, m *protocol.ToolEnded) {
-	delete(s.tools.open, m.CallID)
+	maps.DeleteFunc(s.tools.open, func(_, id string) bool { return id == m.CallID })
 	if r := s.answer.response; r != nil {
 		r.begun = slices.DeleteFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID && b.call == nil })
 		s.callsKnown(now, r)

@@ -2,7 +2,9 @@ package openaiwire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"math"
 )
 
 // ClientEvent is an event of the client, with the values that its type has.
@@ -20,8 +22,8 @@ type ClientEvent struct {
 	Previous *string
 	// ItemID is the item to retrieve, delete or truncate.
 	ItemID string
-	// ContentIndex and EndMS are those of conversation.item.truncate.
-	ContentIndex, EndMS int
+	// EndMS is that of conversation.item.truncate, for the first content.
+	EndMS int
 	// Response are the settings of response.create.
 	Response *ResponseParams
 	// ResponseID is the response to cancel; empty means the active one.
@@ -62,58 +64,75 @@ func ParseEvent(data []byte) (ClientEvent, *Error) {
 
 func parseAny(data []byte) (ClientEvent, *Error) {
 	var w struct {
-		Type     string          `json:"type"`
-		EventID  string          `json:"event_id"`
-		Audio    *string         `json:"audio"`
+		Type     json.RawMessage `json:"type"`
+		EventID  json.RawMessage `json:"event_id"`
+		Audio    json.RawMessage `json:"audio"`
 		Session  json.RawMessage `json:"session"`
 		Item     json.RawMessage `json:"item"`
-		Previous *string         `json:"previous_item_id"`
-		ItemID   string          `json:"item_id"`
-		Index    int             `json:"content_index"`
-		EndMS    *int            `json:"audio_end_ms"`
+		Previous json.RawMessage `json:"previous_item_id"`
+		ItemID   json.RawMessage `json:"item_id"`
+		Index    json.RawMessage `json:"content_index"`
+		EndMS    json.RawMessage `json:"audio_end_ms"`
 		Response json.RawMessage `json:"response"`
-		RespID   string          `json:"response_id"`
+		RespID   json.RawMessage `json:"response_id"`
 	}
 	if err := json.Unmarshal(data, &w); err != nil {
 		return ClientEvent{}, NotJSON(data)
 	}
-	e := ClientEvent{Type: w.Type, ID: w.EventID}
-	var err *Error
-	switch w.Type {
+	var e ClientEvent
+	err := cmp.Or(member(w.EventID, "event_id", Text(&e.ID)), member(w.Type, "type", Text(&e.Type)))
+	if err != nil {
+		return e, err
+	}
+	switch e.Type {
 	case SessionUpdate:
 		e.Session = w.Session
 	case AudioAppend:
-		if w.Audio == nil {
-			return e, Missing("audio")
-		}
-		e.Audio = []byte(*w.Audio)
+		var audio string
+		err = cmp.Or(must(w.Audio, "audio"), member(w.Audio, "audio", Text(&audio)))
+		e.Audio = []byte(audio)
 	case ItemCreate:
-		e.Previous = w.Previous
-		e.Item, err = readItem(w.Item, "item")
-	case ItemTruncate:
-		if e.ItemID, e.ContentIndex = w.ItemID, w.Index; w.EndMS != nil {
-			e.EndMS = *w.EndMS
-		} else {
-			err = Missing("audio_end_ms")
+		if err = member(w.Previous, "previous_item_id", Optional(&e.Previous, Text)); err == nil {
+			e.Item, err = readItem(w.Item, "item")
 		}
-		if w.ItemID == "" {
-			err = Missing("item_id")
+	case ItemTruncate:
+		index := 0
+		err = cmp.Or(must(w.ItemID, "item_id"), must(w.EndMS, "audio_end_ms"), member(w.ItemID, "item_id", Text(&e.ItemID)),
+			member(w.Index, "content_index", Integer(&index, 0, math.MaxInt32)),
+			member(w.EndMS, "audio_end_ms", Integer(&e.EndMS, 0, math.MaxInt32)), need(e.ItemID, "item_id"))
+		if err == nil && index != 0 {
+			err = Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", index)
 		}
 	case ItemDelete, ItemRetrieve:
-		e.ItemID, err = w.ItemID, need(w.ItemID, "item_id")
+		err = cmp.Or(member(w.ItemID, "item_id", Text(&e.ItemID)), need(e.ItemID, "item_id"))
 	case ResponseCreate:
 		e.Response, err = readParams(w.Response)
 	case ResponseCancel:
-		e.ResponseID = w.RespID
+		err = member(w.RespID, "response_id", Text(&e.ResponseID))
 	case SessionClose, AudioCommit, AudioClear:
 	case "transcription_session.update":
 		err = transcriptionUpdate()
 	case "":
 		err = Missing("type")
 	default:
-		err = BadValue("type", w.Type, eventTypes...)
+		err = BadValue("type", e.Type, eventTypes...)
 	}
 	return e, err
+}
+
+// member reads a member of an event that may be missing or null.
+func member(raw json.RawMessage, name string, read Reader) *Error {
+	if len(raw) == 0 || isNull(raw) {
+		return nil
+	}
+	return read(raw, name)
+}
+
+func must(raw json.RawMessage, name string) *Error {
+	if len(raw) == 0 || isNull(raw) {
+		return Missing(name)
+	}
+	return nil
 }
 
 // parseAppend reads an input_audio_buffer.append without a copy of its audio, if ReadAudio can.

@@ -32,11 +32,12 @@ func encoded(t *testing.T, v any) string {
 func TestUpdateIsAtomic(t *testing.T) {
 	s := newSession(rules())
 	before := encoded(t, s)
-	changed, err := s.Update(json.RawMessage(`{"type":"realtime","instructions":"Sing.","audio":{"input":{"turn_detection":{"type":"server_vad","threshold":0.8}}}}`))
+	changed, err := s.Update(json.RawMessage(`{"type":"realtime","instructions":"Sing.","audio":{"input":{"format":{"type":"audio/pcmu","rate":8000},"turn_detection":{"type":"server_vad","threshold":0.8}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := changed.Audio.Input.TurnDetection; v.Threshold != 0.8 || v.SilenceMS != 500 || !v.Create || changed.Instructions != "Sing." || changed.Audio.Output.Voice != "marin" {
+	if v := changed.Audio.Input.TurnDetection; v.Threshold != 0.8 || v.SilenceMS != 500 || !v.Create || changed.Instructions != "Sing." || changed.Audio.Output.Voice != "marin" ||
+		changed.Audio.Input.Format != (Format{Type: "audio/pcmu"}) {
 		t.Errorf("the updated session is %s", encoded(t, changed))
 	}
 	for update, param := range map[string]string{
@@ -44,6 +45,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 		`{"type":"realtime","instructions":"Sing.","audio":{"output":{"speed":9}}}`:                                "session.audio.output.speed",
 		`{"type":"realtime","tools":[{"type":"function","name":"a"},{"type":"function"}]}`:                         "session.tools[1].name",
 		`{"type":"realtime","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}}}}`:                       "session.audio.input.format.rate",
+		`{"type":"realtime","audio":{"input":{"format":{"type":"audio/pcmu","rate":24000}}}}`:                      "session.audio.input.format.rate",
 		`{"type":"realtime","temperature":1}`:                                                                      "session.temperature",
 		`{"type":"transcription"}`:                                                                                 "session.type",
 		`{"type":"realtime","audio":{"input":{"turn_detection":{"type":"semantic_vad","silence_duration_ms":1}}}}`: "session.audio.input.turn_detection.silence_duration_ms",

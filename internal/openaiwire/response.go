@@ -83,8 +83,8 @@ type Response struct {
 func NewResponse(id, conversation string, s *Session, q *ResponseParams) *Response {
 	r := &Response{
 		Object: "realtime.response", ID: id, Status: InProgress, Output: []*Item{},
-		OutputModalities: given(q.Modalities, s.OutputModalities), MaxOutputTokens: given(q.MaxTokens, s.MaxOutputTokens),
-		Metadata: given(q.Metadata, null),
+		OutputModalities: Given(q.Modalities, s.OutputModalities), MaxOutputTokens: Given(q.MaxTokens, s.MaxOutputTokens),
+		Metadata: Given(q.Metadata, null),
 	}
 	if !q.Aside {
 		r.ConversationID = &conversation
@@ -94,7 +94,8 @@ func NewResponse(id, conversation string, s *Session, q *ResponseParams) *Respon
 	return r
 }
 
-func given[S ~[]E, E any](asked, otherwise S) S {
+// Given returns asked or, if it is nil, the other value.
+func Given[S ~[]E, E any](asked, otherwise S) S {
 	if asked != nil {
 		return asked
 	}

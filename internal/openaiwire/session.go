@@ -50,6 +50,8 @@ type Rules struct {
 	LockInstructions, LockTools bool
 	// CheckTool, if it is not nil, may refuse a declared tool; path is its place.
 	CheckTool func(t *Tool, path string) *Error
+	// SameModel, if it is not nil, reports whether a client may call the session's model by another name, without effect.
+	SameModel func(name string) bool
 	// MapVoice, if it is not nil, returns the voice to use for the one that was asked for.
 	MapVoice func(name string) string
 }
@@ -302,13 +304,13 @@ func (s *Session) instructions(raw json.RawMessage, path string) *Error {
 	return nil
 }
 
-// sameModel accepts only the same model; the text of the refusal is (own).
+// sameModel accepts no change of the model; the text of the refusal is (own).
 func (s *Session) sameModel(raw json.RawMessage, path string) *Error {
 	name := s.Model
 	if err := Text(&name)(raw, path); err != nil {
 		return err
 	}
-	if name != s.Model {
+	if name != s.Model && (s.Rules.SameModel == nil || !s.Rules.SameModel(name)) {
 		return Invalid("cannot_update_model", path, "Cannot update a session's model. The session uses '%s'.", s.Model)
 	}
 	return nil
@@ -414,17 +416,19 @@ func formats(dst *Format) Reader {
 		var f Format
 		if err := (Fields{
 			"type": Word(&f.Type, "audio/pcm", "audio/pcmu", "audio/pcma"),
-			"rate": Integer(&f.Rate, 24000, 24000),
+			"rate": Integer(&f.Rate, 8000, 24000),
 		}).Read(raw, path); err != nil {
 			return err
 		}
-		switch f.Type {
-		case "":
+		given, hz := f.Rate, Format{Type: f.Type}.Hz()
+		if f.Rate = 0; f.Type == "audio/pcm" {
+			f.Rate = hz
+		}
+		switch {
+		case f.Type == "":
 			return Missing(path + ".type")
-		case "audio/pcm":
-			f.Rate = 24000
-		default:
-			f.Rate = 0
+		case given != 0 && given != hz:
+			return OutOfRange(path+".rate", float64(hz), float64(hz), float64(given))
 		}
 		*dst = f
 		return nil

@@ -264,10 +264,6 @@ func (c *conn) truncate(e *openaiwire.ClientEvent) *openaiwire.Error {
 		return openaiwire.NoSuchItem("item_id", e.ItemID)
 	case it.Type != openaiwire.Message || it.Role != "assistant":
 		return openaiwire.NotSpeech()
-	case e.ContentIndex != 0:
-		return openaiwire.Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", e.ContentIndex)
-	case e.EndMS < 0:
-		return openaiwire.OutOfRange("audio_end_ms", 0, it.length.Seconds()*1000, float64(e.EndMS))
 	}
 	end := time.Duration(e.EndMS) * time.Millisecond
 	if end > it.length {

@@ -40,7 +40,9 @@ func TestErrorTexts(t *testing.T) {
 		{`{}`, "missing_required_parameter", "type", "Missing required parameter: 'type'."},
 		{`[1]`, "invalid_json", "", "The event must be a JSON object, but got an array instead."},
 		{`nonsense`, "invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message."},
-		{`{"type":5}`, "invalid_type", "", "A field of the event has the wrong type."},
+		{`{"type":5}`, "invalid_type", "type", "Invalid type for 'type': expected a string, but got an integer instead."},
+		{`{"type":"conversation.item.delete","item_id":5}`, "invalid_type", "item_id", "Invalid type for 'item_id': expected a string, but got an integer instead."},
+		{`{"type":"conversation.item.truncate","item_id":"x","audio_end_ms":1.5}`, "invalid_type", "audio_end_ms", "Invalid type for 'audio_end_ms': expected an integer, but got a decimal instead."},
 	} {
 		bubble(t, wire.Options{}, func(r *rig) {
 			cl := r.open()
@@ -50,7 +52,7 @@ func TestErrorTexts(t *testing.T) {
 			if e.text("error.code") != c.code || e.text("error.param") != c.param || e.text("error.message") != c.message || e.text("error.type") != "invalid_request_error" {
 				t.Errorf("%s\n got %v", c.send, e)
 			}
-			if strings.HasPrefix(frame, `{"event_id"`) && c.code != "invalid_type" && e.text("error.event_id") != "mine" {
+			if strings.HasPrefix(frame, `{"event_id"`) && e.text("error.event_id") != "mine" {
 				t.Errorf("%s: the event id is %v", c.send, e.at("error.event_id"))
 			}
 			// The session continues.
