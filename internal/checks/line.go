@@ -48,6 +48,7 @@ type item[T any] struct {
 	began   bool      // sound was released
 	dropped bool      // it was interrupted before it was heard
 	since   time.Time // when the oldest words came that no remote check has got; zero without any
+	open    time.Time // when the latest words came, whose last one may go on; zero once it was checked as it is
 }
 
 type mark struct{ passed, asked int }
@@ -124,6 +125,9 @@ func (l *line[T]) words(at time.Time, id, text string, final bool, v T) {
 	if it.since.IsZero() && l.set.remote {
 		it.since = at
 	}
+	if it.open = at; it.final || !l.set.words {
+		it.open = time.Time{}
+	}
 	next := entry[T]{kind: ofWords, of: it, end: len(text), final: final, at: at, value: v}
 	if n := len(l.entries); l.patient && n > 0 && l.entries[n-1].of == it {
 		l.entries[n-1] = next
@@ -199,6 +203,7 @@ func (l *line[T]) ask(it *item[T], rule int, now bool) {
 	case open >= maxAsks:
 		return
 	}
+	upTo = min(upTo, runeStart(it.text, m.asked+maxSent-utf8.UTFMax))
 	a := &ask[T]{rule: l.set.rules[rule], at: rule, of: it, text: it.text[:upTo], from: m.asked}
 	m.asked = upTo
 	l.asks, l.asked = append(l.asks, a), append(l.asked, a)
@@ -296,6 +301,9 @@ func (l *line[T]) pump(at time.Time) {
 				}
 			}
 		}
+		if !it.open.IsZero() && l.halves() && !at.Before(it.open.Add(l.set.HoldBack/2)) {
+			l.closeWord(it)
+		}
 	}
 	l.late(at)
 	waits, sound, blocked := false, false, false // something before waits; sound waits; another event waits
@@ -355,6 +363,19 @@ func (l *line[T]) compared(a *ask[T], unmatched bool) {
 // halves reports whether an incomplete sentence is checked after half of the hold-back.
 func (l *line[T]) halves() bool { return !l.patient && l.set.HoldBack > 0 }
 
+// closeWord stops an answer if its last word, which may go on, is refused as it is.
+func (l *line[T]) closeWord(it *item[T]) {
+	it.open = time.Time{}
+	for i, r := range l.set.rules {
+		if r.Words == nil || it.answer.stopped || it.dropped {
+			continue
+		}
+		if found, _ := r.match(it.text, it.marks[i].passed, true); found {
+			l.halt(it, r, Matched)
+		}
+	}
+}
+
 // late stops an answer that a blocking check has not decided within the hold-back.
 func (l *line[T]) late(at time.Time) {
 	if !l.halves() {
@@ -405,8 +426,10 @@ func (l *line[T]) wakeAt() (at time.Time) {
 		}
 	}
 	for _, it := range l.items {
-		if half := it.since.Add(l.set.HoldBack / 2); !it.since.IsZero() && !it.answer.stopped && (at.IsZero() || half.Before(at)) {
-			at = half
+		for _, since := range []time.Time{it.since, it.open} {
+			if half := since.Add(l.set.HoldBack / 2); !since.IsZero() && !it.answer.stopped && (at.IsZero() || half.Before(at)) {
+				at = half
+			}
 		}
 	}
 	return at
