@@ -8,7 +8,7 @@ import (
 )
 
 // A line is the queue between a model and its listener: a pure state machine. It reads no clock and is not safe for
-// concurrent use. Inputs leave their results in out, asked, stopped and claim, which the caller takes.
+// concurrent use. Inputs leave their results in out, asked and claim, which the caller takes.
 //
 // Words pass when each check has passed them, sound when the words that it can contain have passed. A provider aligns
 // neither, so a passed text covers the shortest time in which it can be spoken. Other events wait for everything before
@@ -22,10 +22,9 @@ type line[T any] struct {
 	asks    []*ask[T] // without a verdict
 	held    time.Duration
 
-	out     []Released[T]
-	asked   []*ask[T]
-	stopped *Stop
-	claim   *ask[T] // for compared, once out is released; nil without one
+	out   []Released[T]
+	asked []*ask[T]
+	claim *ask[T] // for compared, once out is released; nil without one
 }
 
 type answer struct {
@@ -86,6 +85,7 @@ type Released[T any] struct {
 	Words bool // Text is all of the item's words so far
 	Text  string
 	Final bool
+	stop  *Stop // nothing is released here, but an answer was stopped
 }
 
 const (
@@ -253,16 +253,18 @@ func (l *line[T]) other(at time.Time, begins bool, v T) {
 }
 
 // halt stops an answer: nothing more of it is released, except events and the end of the transcript.
-func (l *line[T]) halt(it *item[T], r *Rule, why Why) {
+func (l *line[T]) halt(it *item[T], r *Rule, why Why) *Stop {
 	it.answer.stopped = true
-	l.stopped = &Stop{Rule: r, Item: it.id, Why: why}
 	for _, of := range l.items {
 		if of.answer == it.answer && of.told > 0 && !of.whole {
 			of.whole = true
-			l.out = append(l.out, Released[T]{of.latest, true, of.text[:of.told], true})
+			l.out = append(l.out, Released[T]{Value: of.latest, Words: true, Text: of.text[:of.told], Final: true})
 		}
 	}
 	l.remove(func(e entry[T]) bool { return e.of != nil && e.of.answer.stopped })
+	stop := &Stop{Rule: r, Item: it.id, Why: why}
+	l.out = append(l.out, Released[T]{stop: stop})
+	return stop
 }
 
 // interrupt drops the sound of the answers up to the n-th, and the words of items that were not heard at all.
@@ -352,8 +354,7 @@ func (l *line[T]) claims(e entry[T], at time.Time) bool {
 // compared takes the result of a comparison.
 func (l *line[T]) compared(a *ask[T], unmatched bool) {
 	if unmatched {
-		l.halt(a.of, a.rule, Matched)
-		l.stopped.Text = a.text
+		l.halt(a.of, a.rule, Matched).Text = a.text
 		return
 	}
 	a.of.marks[a.at].passed = len(a.text)
@@ -401,7 +402,7 @@ func (l *line[T]) tell(e entry[T], at time.Time) (whole bool) {
 	whole = upTo == end
 	if last := whole && e.final && !it.whole; upTo > it.told || last {
 		it.told, it.whole = max(it.told, upTo), last
-		l.out = append(l.out, Released[T]{e.value, true, it.text[:it.told], last})
+		l.out = append(l.out, Released[T]{Value: e.value, Words: true, Text: it.text[:it.told], Final: last})
 	}
 	return whole
 }

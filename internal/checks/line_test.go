@@ -172,7 +172,9 @@ func (p *player) take(t *testing.T, at time.Time, f []string, text string) {
 func (p *player) show() {
 	l := &p.l
 	for _, r := range l.out {
-		if r.Words {
+		if s := r.stop; s != nil {
+			fmt.Fprintf(&p.out, "  > STOP %s by %s: %s\n", s.Item, s.Rule.Name, s.Why)
+		} else if r.Words {
 			final := ""
 			if r.Final {
 				final = " final"
@@ -183,10 +185,7 @@ func (p *player) show() {
 			fmt.Fprintf(&p.out, "  > %s\n", r.Value)
 		}
 	}
-	if s := l.stopped; s != nil {
-		fmt.Fprintf(&p.out, "  > STOP %s by %s: %s\n", s.Item, s.Rule.Name, s.Why)
-	}
-	l.out, l.stopped = nil, nil
+	l.out = nil
 }
 
 // TestDisguises: letters that only look different, and a piece of any length, hide nothing.
