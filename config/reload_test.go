@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// TestReloadsAreDocumented holds the tables of docs/configuration.md, "What a reload takes over", against
+// TestReloadsAreDocumented holds the tables of docs/configuration.md, "Settings that a reload applies", against
 // the code, and checks that each row is about a setting.
 func TestReloadsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(page), "## What a reload takes over\n")
+	_, rest, found := strings.Cut(string(page), "## Settings that a reload applies\n")
 	section, _, ends := strings.Cut(rest, "\n## ")
 	if !found || !ends {
 		t.Fatal("docs/configuration.md has no section on reloads")

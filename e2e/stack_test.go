@@ -30,7 +30,7 @@ import (
 	"voicegw/transport/gemini"
 	"voicegw/transport/live"
 	"voicegw/transport/openai"
-	"voicegw/transport/textmodel/completions"
+	"voicegw/transport/textmodel"
 )
 
 // providers are the wires of every test.
@@ -283,7 +283,7 @@ func liveModel(key, base string, client *http.Client) (transport.Transport, erro
 	if err != nil {
 		return nil, err
 	}
-	text, err := completions.New(completions.Options{APIKey: key, BaseURL: base + "/v1", Model: "gpt-5.6-terra", HTTPClient: client})
+	text, err := textmodel.New(textmodel.Options{APIKey: key, BaseURL: base + "/v1", Model: "gpt-5.6-terra", HTTPClient: client})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// TestFit: a server's schema becomes one that every provider has a form for, what is lost is said, and arguments go
-// back to the server's form.
+// TestFit: a server's schema becomes one that every provider has a form for, losses are reported, and arguments are
+// converted back to the server's form.
 func TestFit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		schema, want string
@@ -44,8 +44,8 @@ func TestFit(t *testing.T) {
 			[]string{"t is written as JSON text."}, `{"t":"{\"c\":{}}"}`, `{"t":{"c":{}}}`},
 		"invisible text": {`{"type":"object","properties":{"a":{"type":"string","description":"x\u200by"}}}`,
 			`{"additionalProperties":false,"properties":{"a":{"description":"xy","type":"string"}},"type":"object"}`, nil, `{}`, `{}`},
-		"no object": {`{"type":"string"}`, "error: its root must be an object", nil, "", ""},
-		"no JSON":   {`{"type":"object"`, "error: ", nil, "", ""},
+		"not an object": {`{"type":"string"}`, "error: its root must be an object", nil, "", ""},
+		"not JSON":      {`{"type":"object"`, "error: ", nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, parameters, losses, err := Fit(json.RawMessage(tc.schema))

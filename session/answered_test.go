@@ -25,7 +25,6 @@ import (
 	"voicegw/sim/scenario"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/textmodel/completions"
 )
 
 // orders is how many conversations TestEverythingIsAnswered holds over each wire, and firstOrder the seed of the
@@ -122,7 +121,7 @@ func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func
 	if voice, ok := model.(interface {
 		UseText(model textmodel.Model, name string)
 	}); ok {
-		text, err := completions.New(completions.Options{BaseURL: "http://sim/v1", APIKey: "sk-test", Model: "gpt-5.6-terra", Retries: -1,
+		text, err := textmodel.New(textmodel.Options{BaseURL: "http://sim/v1", APIKey: "sk-test", Model: "gpt-5.6-terra", Retries: -1,
 			HTTPClient: &http.Client{Transport: dialer}})
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -33,7 +32,7 @@ func TestThePagesExamples(t *testing.T) {
 		t.Fatalf("%d scripts and %d annotations", len(scripts), len(notes))
 	}
 	for _, s := range scripts {
-		if _, err := caller.ParseScript("docs/load.md", []byte(s[1]), wire.Wire{}); err != nil {
+		if _, err := load.ParseScript("docs/load.md", []byte(s[1]), wire.Wire{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -71,7 +70,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, bad := range []string{
 		"{x: 1}", "{turns: [{x: 1}]}", "{turns: [{type: a, wait_for: x}]}", "{turns: [{type: a, expect: {x: 1}}]}", "{begin: {x: 1}, turns: [{type: a}]}", "{turns: [{type: '${x}'}]}",
 	} {
-		_, err := caller.ParseScript("x", []byte(bad), wire.Wire{})
+		_, err := load.ParseScript("x", []byte(bad), wire.Wire{})
 		if err == nil {
 			t.Fatalf("%s is read", bad)
 		}

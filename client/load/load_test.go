@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -110,9 +109,9 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 	return &stack{url: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", manager: m}
 }
 
-func parse(t *testing.T, text string) *caller.Script {
+func parse(t *testing.T, text string) *load.Script {
 	t.Helper()
-	sc, err := caller.ParseScript("test.yaml", []byte(text), wire.Wire{})
+	sc, err := load.ParseScript("test.yaml", []byte(text), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +260,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, own := good, *sc
-			own.Turns = append([]caller.Turn(nil), sc.Turns...)
+			own.Turns = append([]load.Turn(nil), sc.Turns...)
 			o.Script = &own
 			c.change(&o)
 			_, err := load.Run(t.Context(), o)
@@ -282,7 +281,7 @@ func TestTheExamplesAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := caller.ParseScript(name, data, wire.Wire{})
+		s, err := load.ParseScript(name, data, wire.Wire{})
 		if err != nil {
 			t.Error(err)
 			continue

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	s  = time.Second
-	ms = time.Millisecond
+	s     = time.Second
+	milli = time.Millisecond
 )
 
 func scheduled(t *testing.T, o ScheduleOptions) Schedule {
@@ -42,7 +42,7 @@ func TestSessionsBeginOneAfterAnother(t *testing.T) {
 	}{
 		"steady, without a word about it": {ScheduleOptions{Sessions: 3}, "0s/1 50ms/1 100ms/1"},
 		"steady":                          {ScheduleOptions{Sessions: 4, Ramp: 2 * s, Duration: 10 * s}, "0s/1 500ms/1 1s/1 1.5s/1"},
-		"many in a short run":             {ScheduleOptions{Sessions: 4, Duration: 200 * ms}, "0s/1 25ms/1 50ms/1 75ms/1"},
+		"many in a short run":             {ScheduleOptions{Sessions: 4, Duration: 200 * milli}, "0s/1 25ms/1 50ms/1 75ms/1"},
 		"ramp":                            {ScheduleOptions{Mode: Ramp, Sessions: 4, Duration: 8 * s}, "0s/1 2s/1 4s/1 6s/1"},
 		"step":                            {ScheduleOptions{Mode: Step, Sessions: 5, Steps: 2, Duration: 10 * s, Ramp: s}, "0s/1 500ms/1 5s/2 5.333333333s/2 5.666666666s/2"},
 		"soak":                            {ScheduleOptions{Mode: Soak, Sessions: 2, Duration: time.Minute, Ramp: 10 * s}, "0s/1 5s/1"},

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -94,7 +93,7 @@ func (l *fakeConn) Abort()                  { l.once.Do(func() { close(l.gone) }
 // visit runs a load against a fake gateway in virtual time.
 func visit(t *testing.T, d *fakeGateway, o ScheduleOptions, check func(rep *report.Report, calls string)) {
 	t.Helper()
-	s, err := caller.ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"), wire.Wire{})
+	s, err := ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/wire"
 	"voicegw/internal/process"
@@ -358,7 +357,7 @@ func TestTheAudit(t *testing.T) {
 
 // TestNobodyIsThere: each session tries its script once and fails, and the run ends.
 func TestNobodyIsThere(t *testing.T) {
-	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
+	s, err := ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -25,7 +24,7 @@ func runRealtime(t *testing.T, client *http.Client, o load.Options, text string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Script, err = caller.ParseScript("test.yaml", []byte(text), on); err != nil {
+	if o.Script, err = load.ParseScript("test.yaml", []byte(text), on); err != nil {
 		t.Fatal(err)
 	}
 	o.Wire, o.URL, o.ScriptFile = on.Name, "ws://localhost/v1/realtime", "test.yaml"
@@ -160,7 +159,7 @@ func TestScriptsOfOtherWires(t *testing.T) {
 		"turns: [{say: hi, pause: 1s, wait_for: nothing}]": "",
 	} {
 		for _, w := range wire.Wires() {
-			_, err := caller.ParseScript("s", []byte(text), w)
+			_, err := load.ParseScript("s", []byte(text), w)
 			on := strings.ReplaceAll(want, "NAME", w.Name)
 			refused := want != "" && w.Name != wire.NameVoicegw && (strings.Contains(want, "NAME") || w.Name == wire.NameTwilio)
 			if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), strings.TrimPrefix(on, "line ")) {
@@ -193,7 +192,7 @@ func TestOptionsOfOtherWires(t *testing.T) {
 		if err != nil || got.Name != w.Name || address != "ws://127.0.0.1:8080"+w.Path {
 			t.Errorf("%s: %s, %v", w.Name, address, err)
 		}
-		if base, err := caller.BaseURL(address); err != nil || base != "http://127.0.0.1:8080" {
+		if base, err := load.BaseURL(address); err != nil || base != "http://127.0.0.1:8080" {
 			t.Errorf("%s: %s, %v", w.Name, base, err)
 		}
 		if in, out, err := w.Rates(0, 0); err != nil || !slices.Contains(w.InputRates, in) || !slices.Contains(w.OutputRates, out) {

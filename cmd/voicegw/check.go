@@ -21,7 +21,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/textmodel/completions"
+	"voicegw/transport/textmodel"
 )
 
 // checkConfig loads the configuration as Run does, checks it and prints every problem, without secrets. It opens no
@@ -91,7 +91,7 @@ func (c *configCheck) run(ctx context.Context) {
 	c.add("image", err)
 	_, err = newSpeaker(c.cfg, nil)
 	c.add("exact.recordings", err)
-	_, err = completions.New(chatOptions(c.cfg, nil))
+	_, err = textmodel.New(chatOptions(c.cfg, nil))
 	c.add("chat", err)
 	_, err = newChecks(c.cfg, nil, nil, c.logger)
 	c.add("checks", err)

@@ -14,7 +14,6 @@ import (
 	"voicegw/internal/backends/image"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/textmodel/completions"
 )
 
 // prepare makes everything that a reload replaces. It changes nothing except the secrets that the log hides, and adds
@@ -136,7 +135,7 @@ func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
 	if to.transports, err = newTransports(next, s.sim, s.loops, &s.models.text, s.logger); err != nil {
 		return to, err
 	}
-	if to.text, err = completions.New(chatOptions(next, s.sim)); err != nil {
+	if to.text, err = textmodel.New(chatOptions(next, s.sim)); err != nil {
 		return to, err
 	}
 	to.images, err = newImageGenerator(context.Background(), next, s.sim)

@@ -59,8 +59,7 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// TestOnce: the same time in other words, and another list of people, is the same
-// event; another user's is not.
+// TestOnce: the same time in another notation, with other attendees, is the same event; another user's is not.
 func TestOnce(t *testing.T) {
 	f := calendartest.NewFake()
 	first, err := run(t, f, args(), calendar.DeskOptions{})
@@ -85,8 +84,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestInvalidAttendees: an event is not made for a part of those who were to come; each
-// that is not an address is named.
+// TestInvalidAttendees: no event is made with only some of its attendees; each invalid address is named.
 func TestInvalidAttendees(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
@@ -105,8 +103,8 @@ func TestInvalidAttendees(t *testing.T) {
 	}
 }
 
-// TestNoLinkIsSaid: the answer says that there is no link, and why.
-func TestNoLinkIsSaid(t *testing.T) {
+// TestMissingLink: the answer says that there is no link, and why.
+func TestMissingLink(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	a.IncludeZoomLink = true
@@ -122,29 +120,29 @@ func TestNoLinkIsSaid(t *testing.T) {
 	}
 }
 
-// TestValidation: all that is wrong is named at once, and nothing is made.
+// TestValidation: all faults are named at once, and nothing is made.
 func TestValidation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Args)
 		paths  []string
 	}{
-		"blank":            {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
-		"unseen":           {func(a *Args) { a.Title = "\u3164" }, []string{"/title"}},
-		"backwards":        {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
-		"too long":         {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
-		"weeks":            {func(a *Args) { a.EndTime = "2026-11-30T10:00:01+01:00" }, []string{"/end_time"}},
-		"over":             {func(a *Args) { a.StartTime, a.EndTime = "2025-11-23T10:00:00Z", "2025-11-23T11:00:00Z" }, []string{"/start_time"}},
-		"begun":            {func(a *Args) { a.StartTime, a.EndTime = "2026-11-20T07:49:59Z", "2026-11-20T08:30:00Z" }, []string{"/start_time"}},
-		"a far year":       {func(a *Args) { a.StartTime, a.EndTime = "2126-11-23T10:00:00Z", "2126-11-23T11:00:00Z" }, []string{"/start_time"}},
-		"the last year":    {func(a *Args) { a.StartTime, a.EndTime = "9999-12-31T10:00:00Z", "9999-12-31T11:00:00Z" }, []string{"/start_time"}},
-		"the first year":   {func(a *Args) { a.StartTime, a.EndTime = "0001-01-01T10:00:00Z", "0001-01-01T11:00:00Z" }, []string{"/start_time"}},
-		"no such day":      {func(a *Args) { a.StartTime = "2027-02-29T10:00:00Z" }, []string{"/start_time"}},
-		"a leap second":    {func(a *Args) { a.StartTime = "2026-12-31T23:59:60Z" }, []string{"/start_time"}},
-		"no such offset":   {func(a *Args) { a.StartTime, a.EndTime = "2026-11-23T10:00:00+19:00", "2026-11-23T11:00:00+19:00" }, []string{"/start_time", "/end_time"}},
-		"invisible":        {func(a *Args) { a.Title = "\u200b \u00ad\u2060" }, []string{"/title"}},
-		"dots":             {func(a *Args) { a.Title = "...!?" }, []string{"/title"}},
-		"two lines":        {func(a *Args) { a.Title = "Tea\r\nATTENDEE:x" }, []string{"/title"}},
-		"nobody to invite": {func(a *Args) { a.Attendees = []string{"bob", "eve"} }, []string{"/attendees/0", "/attendees/1"}},
+		"blank":          {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
+		"unseen":         {func(a *Args) { a.Title = "\u3164" }, []string{"/title"}},
+		"backwards":      {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"too long":       {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"weeks":          {func(a *Args) { a.EndTime = "2026-11-30T10:00:01+01:00" }, []string{"/end_time"}},
+		"over":           {func(a *Args) { a.StartTime, a.EndTime = "2025-11-23T10:00:00Z", "2025-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"begun":          {func(a *Args) { a.StartTime, a.EndTime = "2026-11-20T07:49:59Z", "2026-11-20T08:30:00Z" }, []string{"/start_time"}},
+		"a far year":     {func(a *Args) { a.StartTime, a.EndTime = "2126-11-23T10:00:00Z", "2126-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"the last year":  {func(a *Args) { a.StartTime, a.EndTime = "9999-12-31T10:00:00Z", "9999-12-31T11:00:00Z" }, []string{"/start_time"}},
+		"the first year": {func(a *Args) { a.StartTime, a.EndTime = "0001-01-01T10:00:00Z", "0001-01-01T11:00:00Z" }, []string{"/start_time"}},
+		"no such day":    {func(a *Args) { a.StartTime = "2027-02-29T10:00:00Z" }, []string{"/start_time"}},
+		"a leap second":  {func(a *Args) { a.StartTime = "2026-12-31T23:59:60Z" }, []string{"/start_time"}},
+		"no such offset": {func(a *Args) { a.StartTime, a.EndTime = "2026-11-23T10:00:00+19:00", "2026-11-23T11:00:00+19:00" }, []string{"/start_time", "/end_time"}},
+		"invisible":      {func(a *Args) { a.Title = "\u200b \u00ad\u2060" }, []string{"/title"}},
+		"dots":           {func(a *Args) { a.Title = "...!?" }, []string{"/title"}},
+		"two lines":      {func(a *Args) { a.Title = "Tea\r\nATTENDEE:x" }, []string{"/title"}},
+		"invalid guests": {func(a *Args) { a.Attendees = []string{"bob", "eve"} }, []string{"/attendees/0", "/attendees/1"}},
 		"all at once": {func(a *Args) {
 			a.Title, a.EndTime, a.Attendees = " ", a.StartTime, []string{"bob"}
 		}, []string{"/title", "/end_time", "/attendees/0"}},
@@ -160,12 +158,12 @@ func TestValidation(t *testing.T) {
 				t.Fatalf("%v, drafts %v", err, f.Drafts())
 			}
 			if before == nil || before.Error() != err.Error() {
-				t.Errorf("before a person is asked: %v; after: %v", before, err)
+				t.Errorf("before the approval: %v; after: %v", before, err)
 			}
 			data, _ := json.Marshal(e.Details)
 			for _, path := range tc.paths {
 				if !strings.Contains(string(data), `"path":"`+path+`"`) {
-					t.Errorf("%s is not in %s", path, data)
+					t.Errorf("%s is missing from %s", path, data)
 				}
 			}
 		})
@@ -173,7 +171,7 @@ func TestValidation(t *testing.T) {
 	a := args()
 	a.StartTime, a.EndTime, a.Title = "2026-11-20T07:50:00Z", "2026-11-27T07:50:00Z", "🎂"
 	if _, err := run(t, calendartest.NewFake(), a, calendar.DeskOptions{}); err != nil {
-		t.Errorf("what begins now, for a week: %v", err)
+		t.Errorf("an event from now, for a week: %v", err)
 	}
 }
 
@@ -205,9 +203,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNobodyKnows: what may have been made and cannot be looked up is told as such, with
-// what to look for, and may be asked again.
-func TestNobodyKnows(t *testing.T) {
+// TestUnknownOutcome: an event that may have been made and cannot be looked up is reported as such, with a hint, and
+// may be requested again.
+func TestUnknownOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		find error
 		want registry.ErrorType

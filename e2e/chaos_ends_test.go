@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// gatewayEnd is how a gateway ends.
-type gatewayEnd string
+// exitWay is how a gateway ends.
+type exitWay string
 
 const (
-	endKill  gatewayEnd = "killed"
-	endDrain gatewayEnd = "drained"
+	endKill  exitWay = "killed"
+	endDrain exitWay = "drained"
 )
 
-// gatewayFate is the end of a gateway, which another one replaces.
-type gatewayFate struct {
+// gatewayExit is the end of a gateway, which another one replaces.
+type gatewayExit struct {
 	after  time.Duration // since the previous one
-	end    gatewayEnd
+	end    exitWay
 	which  int           // of those that live, the oldest first
 	within time.Duration // the drain's limit
 	away   time.Duration // until the replacement starts
 }
 
-// gatewayFates draws them: one or two for the smallest run.
-func gatewayFates(rng *rand.Rand, lasting time.Duration) []gatewayFate {
-	ends := weighted[gatewayEnd]{{endKill, 3}, {endDrain, 2}}
-	var all []gatewayFate
+// gatewayExits draws them: one or two for the smallest run.
+func gatewayExits(rng *rand.Rand, lasting time.Duration) []gatewayExit {
+	ends := weighted[exitWay]{{endKill, 3}, {endDrain, 2}}
+	var all []gatewayExit
 	rest := lasting + 10*time.Second // more for a longer run
 	for rest > 0 {
-		f := gatewayFate{
+		f := gatewayExit{
 			after: between(rng, 1500*time.Millisecond, 3*time.Second), end: ends.draw(rng), which: rng.IntN(*chaosGateways),
 			within: between(rng, 1500*time.Millisecond, 5*time.Second), away: between(rng, 0, 1500*time.Millisecond),
 		}
@@ -51,7 +51,7 @@ func (ch *chaos) direct() {
 			return true
 		}
 	}
-	for _, f := range ch.fates {
+	for _, f := range ch.ends {
 		if !wait(f.after) {
 			return
 		}

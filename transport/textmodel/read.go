@@ -1,4 +1,4 @@
-package completions
+package textmodel
 
 import (
 	"bufio"

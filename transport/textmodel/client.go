@@ -1,6 +1,4 @@
-// Package completions implements chat models over streamed Chat Completions
-// (developers.openai.com/api/docs/api-reference/chat, read 2026-11-21), as served by OpenAI and compatible servers.
-package completions
+package textmodel
 
 import (
 	"bufio"
@@ -25,7 +23,6 @@ import (
 	"voicegw/internal/bounded"
 	"voicegw/internal/textutil"
 	"voicegw/transport"
-	"voicegw/transport/textmodel"
 )
 
 // Options configures a Client.
@@ -48,7 +45,7 @@ type Client struct {
 	service openai.Client
 }
 
-var _ textmodel.Model = (*Client)(nil)
+var _ Model = (*Client)(nil)
 
 // The limits of one answer.
 const (
@@ -90,7 +87,7 @@ func New(o Options) (*Client, error) {
 }
 
 // Complete implements chat.Model.
-func (c *Client) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+func (c *Client) Complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 	// The stream's reader stops with the request's context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,13 +100,13 @@ func (c *Client) Complete(ctx context.Context, p textmodel.Prompt, delta func(st
 		options = append(options, option.WithJSONSet(name, value))
 	}
 	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, options...); err != nil {
-		return textmodel.Reply{}, c.failure(ctx, err, false)
+		return Reply{}, c.failure(ctx, err, false)
 	}
 	defer func() { _ = raw.Body.Close() }() // everything needed has been read
 	a := answer{delta: delta, from: c.from()}
 	a.last = func() { time.AfterFunc(linger, cancel) }
 	if err := a.read(raw.Body); err != nil {
-		return textmodel.Reply{}, c.failure(ctx, err, a.begun)
+		return Reply{}, c.failure(ctx, err, a.begun)
 	}
 	return a.reply(), nil
 }
@@ -133,7 +130,7 @@ func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, err
 	return resp, nil
 }
 
-func (c *Client) params(p textmodel.Prompt) openai.ChatCompletionNewParams {
+func (c *Client) params(p Prompt) openai.ChatCompletionNewParams {
 	out := openai.ChatCompletionNewParams{
 		Model:         c.options.Model,
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
@@ -189,13 +186,13 @@ func parameters(schema json.RawMessage) shared.FunctionParameters {
 }
 
 // message converts a message for a request; calling means that its turn called tools.
-func (c *Client) message(m textmodel.Message, calling bool) openai.ChatCompletionMessageParamUnion {
+func (c *Client) message(m Message, calling bool) openai.ChatCompletionMessageParamUnion {
 	switch m.Role {
-	case textmodel.RoleSystem:
+	case RoleSystem:
 		return openai.SystemMessage(m.Text)
-	case textmodel.RoleTool:
+	case RoleTool:
 		return openai.ToolMessage(m.Text, m.CallID)
-	case textmodel.RoleAssistant:
+	case RoleAssistant:
 		out := openai.ChatCompletionAssistantMessageParam{}
 		if m.Text != "" || len(m.Calls) == 0 {
 			out.Content.OfString = param.NewOpt(m.Text)
@@ -222,7 +219,7 @@ func (c *Client) message(m textmodel.Message, calling bool) openai.ChatCompletio
 	}
 }
 
-func parts(pieces []textmodel.Part) []openai.ChatCompletionContentPartUnionParam {
+func parts(pieces []Part) []openai.ChatCompletionContentPartUnionParam {
 	var out []openai.ChatCompletionContentPartUnionParam
 	for _, p := range pieces {
 		switch {
@@ -239,7 +236,7 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	out := &textmodel.Error{Kind: transport.KindRetry, Begun: begun}
+	out := &Error{Kind: transport.KindRetry, Begun: begun}
 	if over, ok := bounded.As(err); ok {
 		out.Err, out.Status = over, over.Status
 		if out.Kind = transport.KindUnreadable; over.Passing() {

@@ -1,4 +1,4 @@
-package completions
+package textmodel
 
 import (
 	"encoding/json"
@@ -6,17 +6,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/transport/textmodel"
 )
 
 // goesBack asks with an answer that has come, and returns its message as it stands in the next
 // request. turn is what else was said in the turn and after.
-func goesBack(t *testing.T, p *provider, c *Client, reply textmodel.Reply, turn ...textmodel.Message) map[string]any {
+func goesBack(t *testing.T, p *provider, c *Client, reply Reply, turn ...Message) map[string]any {
 	t.Helper()
-	messages := append([]textmodel.Message{{Role: textmodel.RoleUser, Text: "Who?"}, {Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra}}, turn...)
+	messages := append([]Message{{Role: RoleUser, Text: "Who?"}, {Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra}}, turn...)
 	p.answers = append(p.answers, response{body: hello})
-	if _, _, err := ask(t.Context(), c, textmodel.Prompt{Messages: messages}); err != nil {
+	if _, _, err := ask(t.Context(), c, Prompt{Messages: messages}); err != nil {
 		t.Fatal(err)
 	}
 	sent := p.bodies[len(p.bodies)-1]["messages"].([]any)
@@ -104,7 +102,7 @@ func TestExtras(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{answers: []response{{body: tc.body}}}
 			c := p.client(t, Options{})
-			reply, deltas, err := ask(t.Context(), c, textmodel.Prompt{})
+			reply, deltas, err := ask(t.Context(), c, Prompt{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,14 +121,14 @@ func TestExtras(t *testing.T) {
 func TestThoughtsOfEarlierTurns(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(chunk(`{"reasoning_content":"Hm."}`, ""), text("Ada."), chunk(`{}`, "stop"))}}}
 	c := p.client(t, Options{})
-	reply, _, err := ask(t.Context(), c, textmodel.Prompt{})
+	reply, _, err := ask(t.Context(), c, Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := []textmodel.Message{
-		{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{}`)}}}, {Role: textmodel.RoleTool, CallID: "call_a", Text: "{}"}}
-	next := textmodel.Message{Role: textmodel.RoleUser, Text: "And?"}
-	if got := goesBack(t, p, c, reply, append([]textmodel.Message{next}, calls...)...); got["reasoning_content"] != nil {
+	calls := []Message{
+		{Role: RoleAssistant, Calls: []ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{}`)}}}, {Role: RoleTool, CallID: "call_a", Text: "{}"}}
+	next := Message{Role: RoleUser, Text: "And?"}
+	if got := goesBack(t, p, c, reply, append([]Message{next}, calls...)...); got["reasoning_content"] != nil {
 		t.Errorf("of a turn without calls: %v", got)
 	}
 	if got := goesBack(t, p, c, reply, append(calls, next)...); got["reasoning_content"] != "Hm." {
@@ -142,7 +140,7 @@ func TestThoughtsOfEarlierTurns(t *testing.T) {
 // a field that no provider wants back is left out.
 func TestExtrasAreOneModels(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(text("Ada."), chunk(`{"extra_content":{"a":1}}`, "stop"))}}}
-	reply, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{})
+	reply, _, err := ask(t.Context(), p.client(t, Options{}), Prompt{})
 	if err != nil || len(reply.Extra) == 0 {
 		t.Fatal(err)
 	}
@@ -161,7 +159,7 @@ func TestExtrasAreOneModels(t *testing.T) {
 func TestExtrasAreBounded(t *testing.T) {
 	thoughts := chunk(`{"reasoning_content":"`+strings.Repeat("a", 100<<10)+`"}`, "")
 	p := &provider{answers: []response{{body: stream(thoughts, thoughts, thoughts, thoughts, thoughts, thoughts, text("Ada."), chunk(`{}`, "stop"))}}}
-	_, _, err := ask(t.Context(), p.client(t, Options{Retries: -1}), textmodel.Prompt{})
+	_, _, err := ask(t.Context(), p.client(t, Options{Retries: -1}), Prompt{})
 	if err == nil || !strings.Contains(err.Error(), "the answer's extra fields") || strings.Contains(err.Error(), "aaa") {
 		t.Errorf("%.200v", err)
 	}

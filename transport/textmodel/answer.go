@@ -1,4 +1,4 @@
-package completions
+package textmodel
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/openai/openai-go/v3"
-
-	"voicegw/transport/textmodel"
 )
 
 type answer struct {
@@ -27,7 +25,7 @@ type answer struct {
 	argBytes   int
 	extra      fields
 	extraBytes int
-	usage      textmodel.Usage
+	usage      Usage
 }
 
 type partial struct {
@@ -39,7 +37,7 @@ type partial struct {
 // add adds a chunk. It reads only the first choice, because no other is requested.
 func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 	if u := chunk.Usage; u.TotalTokens > 0 {
-		a.usage = textmodel.Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
+		a.usage = Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
@@ -118,8 +116,8 @@ func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	return d.ID == "" && p.id == "" && d.Function.Name != "" && p.name != "" && json.Valid([]byte(p.args.String()))
 }
 
-func (a *answer) reply() textmodel.Reply {
-	r := textmodel.Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length",
+func (a *answer) reply() Reply {
+	r := Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length",
 		Refused: a.finish == "content_filter"}
 	if a.refusal.Len() > 0 {
 		r.Refused = true
@@ -135,7 +133,7 @@ func (a *answer) reply() textmodel.Reply {
 			id += "_" + strconv.Itoa(i) // unique for each call
 		}
 		given[id] = true
-		r.Calls = append(r.Calls, textmodel.ToolCall{ID: id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})
+		r.Calls = append(r.Calls, ToolCall{ID: id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})
 	}
 	return r
 }

@@ -1,12 +1,10 @@
-package completions
+package textmodel
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/transport/textmodel"
 )
 
 // TestSees: which models take images, by name.
@@ -30,10 +28,10 @@ func TestImagesOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, m := range map[string]textmodel.Message{
-		`{"content":"Hi","role":"user"}`: {Role: textmodel.RoleUser, Text: "Hi"},
+	for want, m := range map[string]Message{
+		`{"content":"Hi","role":"user"}`: {Role: RoleUser, Text: "Hi"},
 		`{"content":[{"text":"A","type":"text"},{"image_url":{"url":"data:image/png;base64,AA=="},"type":"image_url"},{"text":"B","type":"text"},{"image_url":{"detail":"low","url":"https://example.com/x"},"type":"image_url"}],"role":"user"}`: {
-			Role: textmodel.RoleUser, Text: "A\nB", Parts: []textmodel.Part{{Text: "A"}, {Image: "data:image/png;base64,AA=="}, {Text: "B"}, {}, {Image: "https://example.com/x", Detail: "low"}}},
+			Role: RoleUser, Text: "A\nB", Parts: []Part{{Text: "A"}, {Image: "data:image/png;base64,AA=="}, {Text: "B"}, {}, {Image: "https://example.com/x", Detail: "low"}}},
 	} {
 		raw, err := json.Marshal(c.message(m, false))
 		if err != nil {

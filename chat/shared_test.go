@@ -19,8 +19,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestConversationsAboutCalls plays the conversations that voice and text have in common
-// with an agent: its turns, its executor and its store.
+// TestConversationsAboutCalls runs the conversations shared by voice and text with an agent: its turns, its executor
+// and its store.
 func TestConversationsAboutCalls(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,17 +38,17 @@ type textPlayer struct {
 	replies chan textmodel.Reply // to the model's Complete, from the player; not closed
 	turn    sync.WaitGroup
 	open    bool // a message is being answered
-	said    int  // messages so far: each is another one
+	said    int  // messages so far: each is different
 
 	mu    sync.Mutex          // guards the following fields
-	tools map[string]toolEnds // of what runs; by tool and arguments
-	told  []protocol.ServerMessage
+	tools map[string]toolEnds // of running tools; by tool and arguments
+	sent  []protocol.ServerMessage
 	begun []string
-	// nested says that what begins is called by a tool, and ends at once.
+	// nested: a call of a tool begins, and ends at once.
 	nested bool
 }
 
-// toolEnds are the ways to a tool that runs: what it does meanwhile, and how it ends.
+// toolEnds control a running tool: its nested calls, and its end.
 type toolEnds struct {
 	nest chan func(registry.Tools)
 	end  chan bool
@@ -114,7 +114,7 @@ func (p *textPlayer) Nest(begun, tool, args string) string {
 	return "ok"
 }
 
-// send sends a message, after the turn before has ended.
+// send sends a message, after the previous turn has ended.
 func (p *textPlayer) send(req Request) ([]protocol.ServerMessage, []string) {
 	p.endTurn()
 	p.open = true
@@ -130,7 +130,7 @@ func (p *textPlayer) send(req Request) ([]protocol.ServerMessage, []string) {
 func (p *textPlayer) emit(m protocol.ServerMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = append(p.told, m)
+	p.sent = append(p.sent, m)
 }
 
 // endTurn lets the model end its answer.
@@ -168,12 +168,12 @@ func (p *textPlayer) Finish(begun string, ok bool) ([]protocol.ServerMessage, []
 	return p.flush()
 }
 
-// flush returns what there is once nothing moves any more.
+// flush returns the messages once everything is idle.
 func (p *textPlayer) flush() ([]protocol.ServerMessage, []string) {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	told, begun := p.told, p.begun
-	p.told, p.begun = nil, nil
-	return told, begun
+	sent, begun := p.sent, p.begun
+	p.sent, p.begun = nil, nil
+	return sent, begun
 }

@@ -15,17 +15,17 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestBrokenOff: what a user has read of an answer that broke off stays in the conversation with
-// the calls before it, marked; the message that is sent again replaces it.
+// TestBrokenOff: the part of a broken answer that the user has read stays in the conversation, marked, with the calls
+// before it; a repeated message replaces it.
 func TestBrokenOff(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		breaks := func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("It is in the")
 			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Begun: true, Err: errors.New("reset")}
 		}
-		told := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
-		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != protocol.DoneFailed {
-			t.Error(told.types())
+		sent := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
+		if sent.types() != "tool.started tool.ended error usage done" || sent.done().Status != protocol.DoneFailed {
+			t.Error(sent.types())
 		}
 		e := f.conversation("conv").Entries
 		if len(e) != 3 || len(e[1].Calls) != 1 || !e[1].Calls[0].OK || e[2].Text != "It is in the" || !e[2].Broken || e[2].Interrupted {
@@ -43,9 +43,9 @@ func TestBrokenOff(t *testing.T) {
 	})
 }
 
-// TestExpiredIsTold: the model is told in the next turn, once, that nobody has answered its
-// question in time, and nothing of a question that was answered.
-func TestExpiredIsTold(t *testing.T) {
+// TestExpiredIsReported: the model learns in the next turn, once, that its question was not answered in time, but
+// nothing about an answered one.
+func TestExpiredIsReported(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like.")); err != nil {
@@ -62,9 +62,9 @@ func TestExpiredIsTold(t *testing.T) {
 	})
 }
 
-// TestAToolIsToldTheClientsHistory: a tool can hand on a conversation that only its client keeps,
-// without what instructs the model; of one that is kept here it is told nothing.
-func TestAToolIsToldTheClientsHistory(t *testing.T) {
+// TestAToolGetsTheClientsHistory: a tool can pass on a conversation that only its client keeps, without the model's
+// instructions; of a stored one it gets nothing.
+func TestAToolGetsTheClientsHistory(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var said []registry.Utterance
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {

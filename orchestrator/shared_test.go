@@ -14,8 +14,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestConversationsAboutCalls plays the conversations that voice and text have in common
-// with the voice step.
+// TestConversationsAboutCalls runs the conversations shared by voice and text with the voice step.
 func TestConversationsAboutCalls(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
 		rules := Policy{Tools: callstest.Rules(spec.ModeVoice)}
@@ -25,16 +24,16 @@ func TestConversationsAboutCalls(t *testing.T) {
 	})
 }
 
-// voicePlayer plays the session's part for a conversation about calls.
+// voicePlayer does the session's part in a conversation about calls.
 type voicePlayer struct {
 	state  State
 	at     time.Time
-	ran    map[string]calls.Run // what runs, by tool and arguments
+	ran    map[string]calls.Run // running calls, by tool and arguments
 	asked  []calls.Ask
-	told   []protocol.ServerMessage
+	sent   []protocol.ServerMessage
 	begun  []string
 	permit calls.Permit // the latest
-	made   int          // calls of the model's
+	made   int          // number of the model's calls
 }
 
 func (p *voicePlayer) Say() ([]protocol.ServerMessage, []string) {
@@ -60,7 +59,7 @@ func (p *voicePlayer) Finish(begun string, ok bool) ([]protocol.ServerMessage, [
 		env = registry.Envelope{Error: &registry.Error{Type: failed.Type, Message: failed.Message}}
 	}
 	run := p.ran[begun]
-	env.Meta.Clamped = run.Prepared.Clamp(nil) // as what runs a tool says
+	env.Meta.Clamped = run.Prepared.Clamp(nil) // as the executor reports
 	p.take(OfCall{calls.Finished{Call: run.Call, Envelope: env}})
 	return p.flush()
 }
@@ -79,7 +78,7 @@ func (p *voicePlayer) Answer(token string, approved bool) ([]protocol.ServerMess
 	return p.flush()
 }
 
-// take makes one step, and does what it asks for.
+// take makes one step and carries out its actions.
 func (p *voicePlayer) take(in Input) {
 	p.at = p.at.Add(time.Second)
 	var actions []Action
@@ -95,9 +94,9 @@ func (p *voicePlayer) take(in Input) {
 		case calls.Permit:
 			p.permit = a
 		case calls.ToClient:
-			p.told = append(p.told, a.Message)
+			p.sent = append(p.sent, a.Message)
 		case ToolEnded:
-			p.told = append(p.told, a.Message())
+			p.sent = append(p.sent, a.Message())
 		case calls.Resolve:
 			outcome := calls.OutcomeDenied
 			if a.Approved {
@@ -109,7 +108,7 @@ func (p *voicePlayer) take(in Input) {
 }
 
 func (p *voicePlayer) flush() ([]protocol.ServerMessage, []string) {
-	told, begun := p.told, p.begun
-	p.told, p.begun = nil, nil
-	return told, begun
+	sent, begun := p.sent, p.begun
+	p.sent, p.begun = nil, nil
+	return sent, begun
 }

@@ -1,4 +1,4 @@
-package completions
+package textmodel
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
-	"voicegw/transport/textmodel"
 )
 
 // hello is a good answer.
@@ -37,13 +36,13 @@ func object(t *testing.T, s string) any {
 func TestRequest(t *testing.T) {
 	p := &provider{answers: []response{{body: hello}}}
 	c := p.client(t, Options{BaseURL: "http://provider.test/v1/"})
-	_, _, err := ask(t.Context(), c, textmodel.Prompt{
+	_, _, err := ask(t.Context(), c, Prompt{
 		User: "u1", ToolsOff: true,
-		Tools: []textmodel.Tool{{Name: "kb_get", Description: "Gets.", Parameters: json.RawMessage(`{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`)}},
-		Messages: []textmodel.Message{
-			{Role: textmodel.RoleSystem, Text: "Be brief."}, {Role: textmodel.RoleUser, Text: "Who?"},
-			{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{"ids":["x"]`)}}},
-			{Role: textmodel.RoleTool, CallID: "call_a", Text: `{"ok":false}`}, {Role: textmodel.RoleAssistant, Text: "Ada."}, {Role: textmodel.RoleUser, Text: "And?"},
+		Tools: []Tool{{Name: "kb_get", Description: "Gets.", Parameters: json.RawMessage(`{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`)}},
+		Messages: []Message{
+			{Role: RoleSystem, Text: "Be brief."}, {Role: RoleUser, Text: "Who?"},
+			{Role: RoleAssistant, Calls: []ToolCall{{ID: "call_a", Name: "kb_get", Args: json.RawMessage(`{"ids":["x"]`)}}},
+			{Role: RoleTool, CallID: "call_a", Text: `{"ok":false}`}, {Role: RoleAssistant, Text: "Ada."}, {Role: RoleUser, Text: "And?"},
 		},
 	})
 	if err != nil {
@@ -67,7 +66,7 @@ func TestRequest(t *testing.T) {
 func TestSettings(t *testing.T) {
 	for most, want := range map[int]float64{0: 2048, 7: 7, 9999: 2048} {
 		p := &provider{answers: []response{{body: hello}}}
-		_, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{MaxOutput: most, Settings: map[string]json.RawMessage{
+		_, _, err := ask(t.Context(), p.client(t, Options{}), Prompt{MaxOutput: most, Settings: map[string]json.RawMessage{
 			"temperature": json.RawMessage(`0.5`), "stop": json.RawMessage(`["a"]`), "response_format": json.RawMessage(`{"type":"json_object"}`), "seed": json.RawMessage(`9007199254740993`),
 		}})
 		if err != nil {
@@ -88,7 +87,7 @@ func TestReasoningIsSentWhereItIsSet(t *testing.T) {
 	for _, effort := range []string{"", "none", "xhigh"} {
 		p := &provider{answers: []response{{body: hello}}}
 		c := p.client(t, Options{BaseURL: "http://provider.test/v1/", Reasoning: effort})
-		if _, _, err := ask(t.Context(), c, textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Who?"}}}); err != nil {
+		if _, _, err := ask(t.Context(), c, Prompt{Messages: []Message{{Role: RoleUser, Text: "Who?"}}}); err != nil {
 			t.Fatal(err)
 		}
 		sent, has := p.bodies[0]["reasoning_effort"]
@@ -109,7 +108,7 @@ func TestLimitByServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ask(t.Context(), c, textmodel.Prompt{}); err != nil {
+		if _, _, err := ask(t.Context(), c, Prompt{}); err != nil {
 			t.Fatal(err)
 		}
 		got := map[string]any{}
@@ -158,7 +157,7 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &provider{answers: tc.answers}
-				reply, _, err := ask(t.Context(), p.client(t, Options{Retries: tc.retries}), textmodel.Prompt{})
+				reply, _, err := ask(t.Context(), p.client(t, Options{Retries: tc.retries}), Prompt{})
 				if len(p.bodies) != tc.asked {
 					t.Errorf("it was asked %d times, want %d", len(p.bodies), tc.asked)
 				}
@@ -171,7 +170,7 @@ func TestRetries(t *testing.T) {
 					}
 					return
 				}
-				var e *textmodel.Error
+				var e *Error
 				if !errors.As(err, &e) || e.Kind != tc.kind {
 					t.Errorf("%v, want %s", err, tc.kind)
 				}
@@ -243,8 +242,8 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{answers: []response{tc.answer}}
 			c := p.client(t, Options{Retries: -1, BaseURL: "http://provider.test/v1"})
-			_, _, err := ask(t.Context(), c, textmodel.Prompt{Messages: []textmodel.Message{{Role: textmodel.RoleUser, Text: "my diagnosis"}}})
-			var e *textmodel.Error
+			_, _, err := ask(t.Context(), c, Prompt{Messages: []Message{{Role: RoleUser, Text: "my diagnosis"}}})
+			var e *Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%v is no ModelError", err)
 			}
@@ -266,7 +265,7 @@ func TestErrors(t *testing.T) {
 // TestShortWords: a provider's long words are cut, at a whole character.
 func TestShortWords(t *testing.T) {
 	p := &provider{answers: []response{{status: 400, body: `{"error":{"message":"` + strings.Repeat("ä", 2000) + `"}}`}}}
-	_, _, err := ask(t.Context(), p.client(t, Options{}), textmodel.Prompt{})
+	_, _, err := ask(t.Context(), p.client(t, Options{}), Prompt{})
 	if err == nil || len(err.Error()) > 600 || strings.ContainsRune(err.Error(), '\uFFFD') {
 		t.Errorf("%v", err)
 	}
@@ -309,7 +308,7 @@ func TestLeaving(t *testing.T) {
 			<-reached
 			leave(left)
 		}()
-		_, _, err = ask(ctx, c, textmodel.Prompt{})
+		_, _, err = ask(ctx, c, Prompt{})
 		<-stop
 		if !errors.Is(err, left) {
 			t.Errorf("%s: %v", path, err)

@@ -1,4 +1,4 @@
-package completions
+package textmodel
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"voicegw/transport/textmodel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -114,10 +112,10 @@ func (p *provider) client(t testing.TB, o Options) *Client {
 }
 
 // ask sends a prompt and returns the reply and the deltas.
-func ask(ctx context.Context, c *Client, p textmodel.Prompt) (textmodel.Reply, []string, error) {
+func ask(ctx context.Context, c *Client, p Prompt) (Reply, []string, error) {
 	var deltas []string
 	if len(p.Messages) == 0 {
-		p.Messages = []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hello"}}
+		p.Messages = []Message{{Role: RoleUser, Text: "Hello"}}
 	}
 	reply, err := c.Complete(ctx, p, func(s string) { deltas = append(deltas, s) })
 	return reply, deltas, err

@@ -1,12 +1,10 @@
-package completions
+package textmodel
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
-
-	"voicegw/transport/textmodel"
 )
 
 const maxExtra = 512 << 10
@@ -186,10 +184,10 @@ func (c *Client) from() string {
 }
 
 // calling reports for each message whether its turn called tools. A turn begins with a message of the user.
-func calling(messages []textmodel.Message) []bool {
+func calling(messages []Message) []bool {
 	turn, turns, called := 0, make([]int, len(messages)), map[int]bool{}
 	for i, m := range messages {
-		if m.Role == textmodel.RoleUser {
+		if m.Role == RoleUser {
 			turn++
 		}
 		turns[i] = turn

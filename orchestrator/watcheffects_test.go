@@ -12,76 +12,75 @@ import (
 	"voicegw/transport"
 )
 
-// deedWatch is about what is done twice: nothing that runs, or has been done, is begun
-// again under the same name.
-type deedWatch struct {
-	running map[string]string // by name of the deed: the call that does it
+// effectWatch is about repeated side effects: a call that runs, or has succeeded, does not begin again under the same
+// name.
+type effectWatch struct {
+	running map[string]string // by name of the side effect: the running call
 	done    map[string]string
 }
 
-func newDeedWatch() deedWatch {
-	return deedWatch{running: map[string]string{}, done: map[string]string{}}
+func newEffectWatch() effectWatch {
+	return effectWatch{running: map[string]string{}, done: map[string]string{}}
 }
 
-// namesOf lists the names under which a call must not run beside another one, and those
-// under which it must not run again after it has succeeded.
-func namesOf(a calls.Run) (beside, again []string) {
+// namesOf lists the names that block a call while another one with it runs, and those that block it after a success.
+func namesOf(a calls.Run) (during, again []string) {
 	tool := a.Prepared.Tool()
 	key := "key " + a.Keys.Idempotency
-	beside, again = []string{key}, []string{key}
+	during, again = []string{key}, []string{key}
 	if a.Keys.Business != "" {
-		deed := "deed " + tool.ToolID + " " + a.Keys.Business
-		beside, again = append(beside, deed), append(again, deed)
+		effect := "effect " + tool.ToolID + " " + a.Keys.Business
+		during, again = append(during, effect), append(again, effect)
 	}
 	args := "args " + tool.ToolID + " " + string(a.Prepared.Args())
 	if tool.SideEffects == spec.SideEffectsWrites {
-		return append(beside, args), again
+		return append(during, args), again
 	}
 	turn, _ := json.Marshal(a.Turn)
-	return append(beside, args+" in turn "+string(turn)), again
+	return append(during, args+" in turn "+string(turn)), again
 }
 
-func (w *watcher) deedAction(a Action) {
+func (w *watcher) effectAction(a Action) {
 	run, ok := bare(a).(calls.Run)
 	if !ok {
 		return
 	}
-	beside, again := namesOf(run)
+	during, again := namesOf(run)
 	if c := w.tools.calls[run.Call]; c.named() && !c.unsure {
 		again = append(again, c.name())
 	}
 	for _, name := range again {
-		if first, ok := w.deeds.done[name]; ok {
+		if first, ok := w.effects.done[name]; ok {
 			w.fail("invariant 3: %s (%s) was done by %s and is done again by %s", name, run.Prepared.Tool().ToolID, first, run.Call)
 		}
 	}
-	for _, name := range beside {
-		if first, ok := w.deeds.running[name]; ok {
+	for _, name := range during {
+		if first, ok := w.effects.running[name]; ok {
 			w.fail("invariant 3: %s runs as %s and is begun again as %s", name, first, run.Call)
 		}
-		w.deeds.running[name] = run.Call
+		w.effects.running[name] = run.Call
 	}
 }
 
-// deedDone takes a call from those that run.
-func (w *watcher) deedDone(c *watchedCall, env registry.Envelope) {
-	beside, again := namesOf(*c.run)
-	for _, name := range beside {
-		delete(w.deeds.running, name)
+// effectDone removes a finished call.
+func (w *watcher) effectDone(c *watchedCall, env registry.Envelope) {
+	during, again := namesOf(*c.run)
+	for _, name := range during {
+		delete(w.effects.running, name)
 	}
 	if !env.OK {
 		return
 	}
 	for _, name := range again {
-		w.deeds.done[name] = c.id
+		w.effects.done[name] = c.id
 	}
 }
 
-// budgetWatch is about what a user's turn may use.
+// budgetWatch is about the budget of a user's turn.
 type budgetWatch struct {
 	limit            calls.Budget
-	retrieval, total int  // begun since the budget was new
-	acted            bool // the user has said something since the last turn that they began
+	retrieval, total int  // begun since the budget was reset
+	acted            bool // the user has spoken since their last turn began
 	decided, said    bool // this step is the answer to a question, or the user's own text
 }
 
@@ -107,20 +106,20 @@ func (w *watcher) budgetInput(in Input) {
 	}
 }
 
-// budgetAction is shown an action and those of the same step that come after it.
+// budgetAction checks an action; rest are the later ones of the step.
 func (w *watcher) budgetAction(a Action, rest []Action) {
 	b := &w.budget
 	switch a := bare(a).(type) {
 	case TurnStarted:
 		if b.decided || opensWithText(rest) && !b.said || opensWithSentence(rest) {
-			return // a decision's turn, or a notice's, shares the budget of the one before
+			return // the turn of a decision or a notice shares the previous budget
 		}
 		if b.acted {
 			b.retrieval, b.total = 0, 0
 		}
 		b.acted = false
 	case calls.Run:
-		if a.Reference == "" { // what a person has approved is refused to nobody
+		if a.Reference == "" { // an approved call is never refused
 			w.spend(a.Prepared)
 		}
 	case calls.Ask:
@@ -128,15 +127,15 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 	}
 }
 
-// opensWithText says whether a turn begins with text that no words of the user have caused: the gateway's own words, but
-// for a request to answer, or a tool's message, which the client is shown. A new connection that is told the user's
-// request again gets it without a mark, and the client is not shown it again.
+// opensWithText reports whether a turn begins with text that no words of the user have caused: the gateway's own
+// words except a request to answer, or a tool's message, which the client sees. A new connection gets the user's
+// request again without a mark, and the client does not see it again.
 func opensWithText(rest []Action) bool {
 	shown := false
 	for _, a := range rest {
 		switch a := a.(type) {
 		case TurnStarted:
-			return false // the text is the next turn's: the last words of a budget
+			return false // the text belongs to the next turn: the last words of a budget
 		case Transcript:
 			shown = true
 		case Command:
@@ -171,7 +170,7 @@ func (w *watcher) spend(p *registry.Prepared) {
 	}
 }
 
-// wakes holds a state to its own clock: what is due is done by a Tick.
+// wakes checks the state's own clock: a Tick does everything that is due.
 func (w *watcher) wakes(due, next time.Time) {
 	if !next.IsZero() && !next.After(due) {
 		w.fail("a tick at %s left itself due", due.Sub(epoch))

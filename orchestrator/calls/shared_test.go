@@ -13,20 +13,19 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestConversations plays the conversations that voice and text have in common with the
-// calls alone.
+// TestConversations runs the conversations shared by voice and text with the calls alone.
 func TestConversations(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
 		story(&player{calls: calls.New(callstest.Tools(t, nil), &calls.Rules{Tools: callstest.Rules(spec.ModeVoice), Prefix: "c"}), ran: map[string]calls.Run{}})
 	})
 }
 
-// player does what the calls ask for, at once.
+// player carries out actions at once.
 type player struct {
 	calls calls.Calls
 	turn  int
-	ran   map[string]calls.Run // what runs, by tool and arguments
-	told  []protocol.ServerMessage
+	ran   map[string]calls.Run // running calls, by tool and arguments
+	sent  []protocol.ServerMessage
 	begun []string
 }
 
@@ -49,7 +48,7 @@ func (p *player) Call(batch []callstest.Call) ([]protocol.ServerMessage, []strin
 
 func (p *player) Finish(begun string, ok bool) ([]protocol.ServerMessage, []string) {
 	run, env := p.ran[begun], envelope(ok)
-	env.Meta.Clamped = run.Prepared.Clamp(nil) // as what runs a tool says
+	env.Meta.Clamped = run.Prepared.Clamp(nil) // as the executor reports
 	do, _ := p.calls.Finished(calls.Finished{Call: run.Call, Envelope: env})
 	p.do(do)
 	return p.flush()
@@ -75,7 +74,7 @@ func (p *player) Answer(token string, approved bool) ([]protocol.ServerMessage, 
 	return p.flush()
 }
 
-// do does what is to be done, and returns what has to be recorded.
+// do carries out actions, and returns the questions to record.
 func (p *player) do(all []calls.Action) (asked []calls.Ask) {
 	for _, a := range all {
 		switch a := a.(type) {
@@ -86,9 +85,9 @@ func (p *player) do(all []calls.Action) (asked []calls.Ask) {
 		case calls.Ask:
 			asked = append(asked, a)
 		case calls.ToClient:
-			p.told = append(p.told, a.Message)
+			p.sent = append(p.sent, a.Message)
 		case calls.Answer:
-			p.told = append(p.told, a.Message())
+			p.sent = append(p.sent, a.Message())
 		case calls.Approved:
 			p.do(p.calls.Approve(time.Time{}, p.turn, a))
 		}
@@ -97,9 +96,9 @@ func (p *player) do(all []calls.Action) (asked []calls.Ask) {
 }
 
 func (p *player) flush() ([]protocol.ServerMessage, []string) {
-	told, begun := p.told, p.begun
-	p.told, p.begun = nil, nil
-	return told, begun
+	sent, begun := p.sent, p.begun
+	p.sent, p.begun = nil, nil
+	return sent, begun
 }
 
 func envelope(ok bool) registry.Envelope {
