@@ -294,19 +294,7 @@ func (l *line[T]) expired(e entry[T], at time.Time) bool {
 
 // pump releases everything that is due at the time at.
 func (l *line[T]) pump(at time.Time) {
-	for _, it := range l.items {
-		if !it.since.IsZero() && l.halves() && !at.Before(it.since.Add(l.set.HoldBack/2)) {
-			it.since = time.Time{}
-			for i, r := range l.set.rules {
-				if r.Remote != nil && !it.answer.stopped {
-					l.ask(it, i, true)
-				}
-			}
-		}
-		if !it.open.IsZero() && l.halves() && !at.Before(it.open.Add(l.set.HoldBack/2)) {
-			l.closeWord(it)
-		}
-	}
+	l.halfway(at)
 	l.late(at)
 	waits, sound, blocked := false, false, false // something before waits; sound waits; another event waits
 	l.remove(func(e entry[T]) (done bool) {
@@ -363,6 +351,26 @@ func (l *line[T]) compared(a *ask[T], unmatched bool) {
 
 // halves reports whether an incomplete sentence is checked after half of the hold-back.
 func (l *line[T]) halves() bool { return !l.patient && l.set.HoldBack > 0 }
+
+// halfway checks, after half of the hold-back, incomplete sentences and words.
+func (l *line[T]) halfway(at time.Time) {
+	if !l.halves() {
+		return
+	}
+	for _, it := range l.items {
+		if !it.since.IsZero() && !at.Before(it.since.Add(l.set.HoldBack/2)) {
+			it.since = time.Time{}
+			for i, r := range l.set.rules {
+				if r.Remote != nil && !it.answer.stopped {
+					l.ask(it, i, true)
+				}
+			}
+		}
+		if !it.open.IsZero() && !at.Before(it.open.Add(l.set.HoldBack/2)) {
+			l.closeWord(it)
+		}
+	}
+}
 
 // closeWord stops an answer if its last word, which may go on, is refused as it is.
 func (l *line[T]) closeWord(it *item[T]) {

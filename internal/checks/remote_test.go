@@ -308,9 +308,9 @@ func TestLongText(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("größer ", maxSent/2)
-	h, g := &hears{}, (*Gate[string])(nil)
+	h := &hears{}
 	var queue []func()
-	g = NewGate(set, Text{}, true, h, func(f func()) { queue = append(queue, f) })
+	g := NewGate(set, Text{}, true, h, func(f func()) { queue = append(queue, f) })
 	defer g.Close()
 	for g.Words("a", text, true, ""); len(queue) > 0; queue = queue[1:] {
 		queue[0]()

@@ -532,7 +532,7 @@ func subject(c []word, from, to int, w word, after marks, state bool) (start int
 	switch {
 	case anyIs(rest, wLast|wPron): // "your last order", "the hotel says that it"
 	case first.is(wPron|wYou) && onlyAre(rest, wAdv|wClitic):
-		return from, true, first.is(wPron) && !w.is(wStateOnly) || w.is(wFinished) || !state && w.needs&(m|userMark) != 0 || w.is(wOfState|wStateOnly) && w.kind == KindBook && (w.needs == 0 || w.needs&m != 0)
+		return from, true, first.is(wPron) && !w.is(wStateOnly) || holdsOf(w, m, state)
 	case first.is(wYour):
 		return from, true, len(rest) > 0 && (w.needs&^nounMark == 0 || w.needs&(m|first.marks) != 0)
 	case first.is(wThe):
@@ -541,15 +541,23 @@ func subject(c []word, from, to int, w word, after marks, state bool) (start int
 	return 0, false, false
 }
 
+// holdsOf reports whether "you" may be the subject of the participle w, by the marks of what follows it.
+func holdsOf(w word, m marks, state bool) bool {
+	return w.is(wFinished) || !state && w.needs&(m|userMark) != 0 ||
+		w.is(wOfState|wStateOnly) && w.kind == KindBook && (w.needs == 0 || w.needs&m != 0)
+}
+
 // short reports whether a clause is only something and its participle: "Appointment booked", "Timer set for ten minutes".
 func (s *sentence) short(c []word, i int) bool {
-	if len(c) == 1 && c[0].is(wOfState) && !c[0].is(wFinished) && onlyAre(s.words[:s.n-1], wAdv) { // "Okay, booked!"
-		return true
-	}
+	last := c[len(c)-1]
+	return len(c) == 1 && last.is(wOfState) && !last.is(wFinished) && onlyAre(s.words[:s.n-1], wAdv) || // "Okay, booked!"
+		s.free && i == 1 && len(c) == 2 && c[0].is(wIs) && last.is(wOfState) || // "Ist gebucht."
+		isPhrase(c, i)
+}
+
+// isPhrase reports whether a few words and the participle at i are all, but for a purpose.
+func isPhrase(c []word, i int) bool {
 	const most = 3
-	if s.free && i == 1 && len(c) == 2 && c[0].is(wIs) && c[1].is(wOfState) { // "Ist gebucht."
-		return true
-	}
 	if i == 0 || i >= most || !c[i].is(wOfState) || i+1 < len(c) && !c[i+1].is(wPurpose) || anyIs(c[i:], wIs|wWas|wBlock|wHave) {
 		return false
 	}
