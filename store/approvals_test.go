@@ -13,7 +13,7 @@ func approve(t *testing.T, s *Store, token, conversation string) Confirmation {
 	t.Helper()
 	q := Confirmation{
 		Token: token, Reference: "REF" + token, Session: "s-" + token, User: "ada", Conversation: conversation, Tool: "pay",
-		Deed: "deed-" + token, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
+		Action: "deed-" + token, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
 	}
 	if err := s.Confirmations().Create(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	begun, done := approve(t, s, "begun", "c1"), approve(t, s, "done", "c2")
 	settled := approve(t, s, "settled", "c1")
 	for _, q := range []Confirmation{begun, done, settled} {
-		e, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: q.Deed, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+		e, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: q.Action, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
 		if err != nil || !fresh {
 			t.Fatal(fresh, err)
 		}
@@ -144,7 +144,7 @@ func TestApprovalsOfAnotherGateway(t *testing.T) {
 	begun := approve(t, a, "begun", "c1")
 	approve(t, a, "neverbegun", "c1")
 	now := time.Now()
-	if _, _, err := a.Ledger().Reserve(t.Context(), Reservation{Key: begun.Deed, Tool: "pay", Session: "s", Lease: time.Hour}); err != nil {
+	if _, _, err := a.Ledger().Reserve(t.Context(), Reservation{Key: begun.Action, Tool: "pay", Session: "s", Lease: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	sameTexts(t, "at once", references(t, b, "c1", now))

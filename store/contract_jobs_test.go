@@ -17,7 +17,7 @@ import (
 func newJob(t *testing.T, name string) Job {
 	t.Helper()
 	return Job{
-		ID: "job-" + strings.ToLower(newMark())[:20], Deed: t.Name() + name, Tool: "report", Name: "Report", User: t.Name(),
+		ID: "job-" + strings.ToLower(newMark())[:20], Action: t.Name() + name, Tool: "report", Name: "Report", User: t.Name(),
 		Conversation: t.Name(), Session: "s", Mode: "text", Key: "vg-1", Payload: json.RawMessage(`{"year":2026}`), State: JobWaiting, CreatedAt: time.Now().UTC(),
 	}
 }
@@ -109,7 +109,7 @@ func TestJobsOfAllUsersAreBounded(t *testing.T) {
 		job.User, job.ChangedAt, job.Revision = fmt.Sprint("user ", i), changed, 1<<40 // newer than the bucket's revisions
 		jobs.mu.Lock()
 		defer jobs.mu.Unlock()
-		jobs.put(keyOf(job.Deed), copied[Job]{value: job, revision: job.Revision})
+		jobs.put(keyOf(job.Action), copied[Job]{value: job, revision: job.Revision})
 	}
 	for i := range MostJobs - 1 {
 		fill(i, time.Now())
@@ -207,9 +207,9 @@ func TestJobsAreForgotten(t *testing.T) {
 	age := func(by time.Duration) {
 		s.Jobs().mu.Lock()
 		defer s.Jobs().mu.Unlock()
-		is := s.Jobs().all[keyOf(job.Deed)]
+		is := s.Jobs().all[keyOf(job.Action)]
 		is.value.ChangedAt = is.value.ChangedAt.Add(-by)
-		s.Jobs().all[keyOf(job.Deed)] = is
+		s.Jobs().all[keyOf(job.Action)] = is
 	}
 	age(2 * ToldJobLife)
 	if _, ok := listedJob(s, job.ID); !ok {

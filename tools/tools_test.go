@@ -74,7 +74,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

@@ -17,7 +17,7 @@ import (
 	"voicegw/protocol"
 )
 
-func TestWhereTheOtherEndpointsAre(t *testing.T) {
+func TestOtherEndpoints(t *testing.T) {
 	for voice, want := range map[string]string{
 		"ws://127.0.0.1:8080/v1/voice":           "http://127.0.0.1:8080",
 		"wss://voice.example.com/gw/v1/voice/":   "https://voice.example.com/gw",
@@ -90,15 +90,15 @@ func pending(t *testing.T) *gateway {
 	})
 }
 
-// TestASessionThatWasOrdered checks a ticket's request and use. The pending request is the first turn; it counts as
+// TestSessionWithATicket checks a ticket's request and use. The pending request is the first turn; it counts as
 // no answer to speech.
-func TestASessionThatWasOrdered(t *testing.T) {
+func TestSessionWithATicket(t *testing.T) {
 	side := &textSide{status: http.StatusCreated, answer: `{"session_id":"voice-1","ticket":"secret-ticket"}`}
 	g := pending(t)
 	s, outcome := beginning(t, "{microphone: false, user: 'u${session}', begin: {pending_request: 'When? ${call}', expect: {text: at nine, within: 9s}}, turns: [{type: thanks}]}", side, g)
 	s.ended(outcome, Done)
 	if want := "POST /v1/sessions Bearer key u7: When? 1<nil>"; len(side.asks) != 1 || side.asks[0] != want {
-		t.Errorf("asked %q, want %q", side.asks, want)
+		t.Errorf("the requests are %q, want %q", side.asks, want)
 	}
 	if start := g.messages[0].msg.(*protocol.Start); start.Ticket != "secret-ticket" || start.Client.ID != "u7" {
 		t.Errorf("it began with %+v", start)
@@ -111,8 +111,8 @@ func TestASessionThatWasOrdered(t *testing.T) {
 	s.counts(map[report.Counter]int64{report.Turns: 2, report.Answered: 2, report.Expectations: 2, report.Unmet: 0})
 }
 
-// TestASessionFromTheTextAgent checks that the text agent's answer is measured and its ticket used.
-func TestASessionFromTheTextAgent(t *testing.T) {
+// TestSessionFromTheTextAgent checks that the text agent's answer is measured and its ticket used.
+func TestSessionFromTheTextAgent(t *testing.T) {
 	event := func(text string) string { return "data: " + text + "\n\n" }
 	side := &textSide{status: http.StatusOK, answer: event(`{"type":"text.delta","seq":1,"item_id":"i","text":"I "}`) + event(`{"type":"text.delta","seq":2,"item_id":"i","text":"start it."}`) +
 		event(`{"type":"voice_session_start","seq":3,"sessionId":"voice-1","ticket":"from-chat","url":"ws://x","expires_at":"2026-11-20T10:00:00.000Z"}`) + event(`{"type":"done","seq":4}`)}
@@ -123,7 +123,7 @@ func TestASessionFromTheTextAgent(t *testing.T) {
 		t.Errorf("it began with %+v", start)
 	}
 	if got := s.c.Summary(report.TextFirst).Count; got != 1 {
-		t.Errorf("the first words were measured %d times", got)
+		t.Errorf("the first text was measured %d times", got)
 	}
 }
 
@@ -148,8 +148,8 @@ func TestNoTicket(t *testing.T) {
 	}
 }
 
-// TestNothingWasAnsweredFirst covers a gateway that starts the session but ignores the pending request.
-func TestNothingWasAnsweredFirst(t *testing.T) {
+// TestIgnoredPendingRequest covers a gateway that starts the session but ignores the pending request.
+func TestIgnoredPendingRequest(t *testing.T) {
 	sc, err := ParseScript("script.yaml", []byte("{microphone: false, begin: {pending_request: x}, turns: [{type: thanks}]}"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)

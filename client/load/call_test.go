@@ -15,9 +15,9 @@ import (
 
 const ms1 = time.Millisecond
 
-// TestASpokenTurnToTheMillisecond: the speech ends where the recording says, the gateway notices it 500 ms later and
+// TestSpokenTurn: the speech ends where the recording says, the gateway notices it 500 ms later and
 // answers after another 300 ms. The figures match exactly.
-func TestASpokenTurnToTheMillisecond(t *testing.T) {
+func TestSpokenTurn(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 1) })
 	g.heard = func(g *gateway, n int) {
 		// The microphone begins with the session, the recording 300 ms later with frame 15. Its speech ends after
@@ -54,8 +54,8 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 	})
 }
 
-// TestWhatWasPlayedIsReported checks the playback reports, every 200 ms and at the end.
-func TestWhatWasPlayedIsReported(t *testing.T) {
+// TestPlaybackReports checks the playback reports, every 200 ms and at the end.
+func TestPlaybackReports(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
 			g.answer(1, "", 500*ms1)
@@ -80,9 +80,9 @@ func TestWhatWasPlayedIsReported(t *testing.T) {
 	})
 }
 
-// TestLateFramesAreHeard: the second piece of an answer arrives 170 ms after the first has played. A large buffer
+// TestUnderruns: the second piece of an answer arrives 170 ms after the first has played. A large buffer
 // bridges the gap; a small one does not.
-func TestLateFramesAreHeard(t *testing.T) {
+func TestUnderruns(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
 			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
@@ -117,8 +117,8 @@ func TestLateFramesAreHeard(t *testing.T) {
 	})
 }
 
-// TestTheEndOfAnAnswerIsNoUnderrun: an empty buffer counts only if more audio follows.
-func TestTheEndOfAnAnswerIsNoUnderrun(t *testing.T) {
+// TestEndOfAnswerIsNoUnderrun: an empty buffer counts only if more audio follows.
+func TestEndOfAnswerIsNoUnderrun(t *testing.T) {
 	turn := 0
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -142,9 +142,9 @@ func TestTheEndOfAnAnswerIsNoUnderrun(t *testing.T) {
 	})
 }
 
-// TestAnInterruption: the next turn begins 800 ms into the answer. The gateway notices after 100 ms and flushes after
+// TestInterruption: the next turn begins 800 ms into the answer. The gateway notices after 100 ms and flushes after
 // 150 ms, with one frame in between; a frame after the flush is stale.
-func TestAnInterruption(t *testing.T) {
+func TestInterruption(t *testing.T) {
 	g := newGateway(t, nil)
 	g.on = func(g *gateway, m protocol.ClientMessage) {
 		if text, ok := m.(*protocol.InputText); ok && text.Text == "hello" {
@@ -180,8 +180,8 @@ func TestAnInterruption(t *testing.T) {
 	})
 }
 
-// TestTheStopButton checks the time from the button to the flush.
-func TestTheStopButton(t *testing.T) {
+// TestStopButton checks the time from the button to the flush.
+func TestStopButton(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		switch m.(type) {
 		case *protocol.InputText:
@@ -207,8 +207,8 @@ func TestTheStopButton(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsOverCannotBeInterrupted: the next turn follows it and records that.
-func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
+// TestEndedAnswerIsNotInterrupted: if the answer has ended, the next turn follows it, and this is counted.
+func TestEndedAnswerIsNotInterrupted(t *testing.T) {
 	turn := 0
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -223,8 +223,8 @@ func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
 	})
 }
 
-// TestAStuckSessionIsNamed: nothing arrives any more; the caller reports the session and hangs up.
-func TestAStuckSessionIsNamed(t *testing.T) {
+// TestStuckSessionIsReported: nothing more arrives; the caller reports the session and hangs up.
+func TestStuckSessionIsReported(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if text, ok := m.(*protocol.InputText); ok && text.Text == "one" {
 			g.answer(1, "", 100*ms1)
@@ -247,8 +247,8 @@ func TestAStuckSessionIsNamed(t *testing.T) {
 	})
 }
 
-// TestALongRecordingIsNotStuck: the wait begins at the end of speech.
-func TestALongRecordingIsNotStuck(t *testing.T) {
+// TestLongRecordingIsNotStuck: the wait begins at the end of speech.
+func TestLongRecordingIsNotStuck(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 1) })
 	g.heard = func(g *gateway, n int) {
 		if n == 70 {
@@ -260,8 +260,8 @@ func TestALongRecordingIsNotStuck(t *testing.T) {
 	})
 }
 
-// TestLostAudioAndLostMessages: losses show in the audio's length and in seq.
-func TestLostAudioAndLostMessages(t *testing.T) {
+// TestLosses: losses show in the audio's length and in seq.
+func TestLosses(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
 			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
@@ -278,8 +278,8 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 	})
 }
 
-// TestAnAnswerBeforeTheEnd: the model answers during a pause. Only the answer after the end of speech counts.
-func TestAnAnswerBeforeTheEnd(t *testing.T) {
+// TestAnswerDuringSpeech: the model answers during a pause. Only the answer after the end of speech counts.
+func TestAnswerDuringSpeech(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 2) })
 	g.heard = func(g *gateway, n int) {
 		switch n {
@@ -297,8 +297,8 @@ func TestAnAnswerBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestAnEarlyAnswerMayBeAll: without another answer, the turn counts after a while.
-func TestAnEarlyAnswerMayBeAll(t *testing.T) {
+// TestOnlyAnEarlyAnswer: without another answer, the turn counts after a while.
+func TestOnlyAnEarlyAnswer(t *testing.T) {
 	g := newGateway(t, nil)
 	g.heard = func(g *gateway, n int) {
 		if n == 40 {
@@ -337,8 +337,8 @@ func TestPushToTalk(t *testing.T) {
 	})
 }
 
-// TestAnApproval: an approval opens another turn, which belongs to the same turn of the script.
-func TestAnApproval(t *testing.T) {
+// TestApproval: an approval opens another turn, which belongs to the same turn of the script.
+func TestApproval(t *testing.T) {
 	for _, approve := range []string{"true", "false"} {
 		t.Run(approve, func(t *testing.T) {
 			g := newGateway(t, nil)
@@ -380,8 +380,8 @@ func TestAnApproval(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsOverWhenItWasHeard covers an answer that plays on after the end of its turn.
-func TestAnAnswerIsOverWhenItWasHeard(t *testing.T) {
+// TestAnswerEndsWhenHeard covers an answer that plays on after the end of its turn.
+func TestAnswerEndsWhenHeard(t *testing.T) {
 	for second, want := range map[string]time.Duration{"type: two": 2 * time.Second, "type: two, interrupt_after: 500ms": 500 * ms1} {
 		turn := 0
 		var at []time.Time
@@ -395,14 +395,14 @@ func TestAnAnswerIsOverWhenItWasHeard(t *testing.T) {
 		})
 		play(t, "{microphone: false, pause: 0, turns: [{type: one}, {"+second+"}]}", g, func(s *scene, outcome Outcome) {
 			if outcome != Done || len(at) != 2 || at[1].Sub(at[0]) != want {
-				s.Errorf("%s: outcome %d, they were said at %v\n%s", second, outcome, at, s.problems())
+				s.Errorf("%s: outcome %d, the turns were said at %v\n%s", second, outcome, at, s.problems())
 			}
 		})
 	}
 }
 
-// TestAGreetingIsNobodysAnswer: a greeting's words and tool calls belong to no turn of the script.
-func TestAGreetingIsNobodysAnswer(t *testing.T) {
+// TestGreetingIsNoAnswer: a greeting's words and tool calls belong to no turn of the script.
+func TestGreetingIsNoAnswer(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		switch m.(type) {
 		case *protocol.Start:
@@ -422,9 +422,9 @@ func TestAGreetingIsNobodysAnswer(t *testing.T) {
 	})
 }
 
-// TestTheGatewayDoesNotRead: a blocked write is the gateway's fault, not the generator's. Frames that are too old are
+// TestGatewayDoesNotRead: a blocked write is the gateway's fault, not the generator's. Frames that are too old are
 // dropped and counted.
-func TestTheGatewayDoesNotRead(t *testing.T) {
+func TestGatewayDoesNotRead(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
 			g.after(4*time.Second, func() { g.answer(1, "", 100*ms1) })
@@ -450,8 +450,8 @@ func TestTheGatewayDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestAWriteThatNeverEnds: the caller closes the connection and ends the call.
-func TestAWriteThatNeverEnds(t *testing.T) {
+// TestEndlessWrite: the caller closes the connection and ends the call.
+func TestEndlessWrite(t *testing.T) {
 	g := newGateway(t, nil)
 	g.stall = func(n int) time.Duration { return time.Duration(n/30) * time.Hour }
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
@@ -480,8 +480,8 @@ func TestHangingUp(t *testing.T) {
 	})
 }
 
-// TestTheTimeIsUp: no turn begins after the time; the running one is heard to its end. Until then the script repeats.
-func TestTheTimeIsUp(t *testing.T) {
+// TestEndOfTime: no turn begins after the time; the running one is heard to its end. Until then the script repeats.
+func TestEndOfTime(t *testing.T) {
 	turn := 0
 	var texts []string
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
@@ -505,9 +505,9 @@ func TestTheTimeIsUp(t *testing.T) {
 	})
 }
 
-// TestACallerWhoHangsUp covers hanging up during an answer with a running tool. The call ends in order and the
+// TestCallerHangsUp covers hanging up during an answer with a running tool. The call ends in order and the
 // cut-off parts are counted as such.
-func TestACallerWhoHangsUp(t *testing.T) {
+func TestCallerHangsUp(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
 			g.answer(1, "", 20*time.Second)
@@ -522,8 +522,8 @@ func TestACallerWhoHangsUp(t *testing.T) {
 	})
 }
 
-// TestACallThatDoesNotEnd: the caller hangs up one minute after the time is up.
-func TestACallThatDoesNotEnd(t *testing.T) {
+// TestEndlessCall: the caller hangs up one minute after the time is up.
+func TestEndlessCall(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
 			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
@@ -551,8 +551,8 @@ func TestNoGoodbye(t *testing.T) {
 	})
 }
 
-// TestTheModelHangsUp: either the script waits for it, or the session counts as lost.
-func TestTheModelHangsUp(t *testing.T) {
+// TestModelHangsUp: either the script waits for it, or the session counts as lost.
+func TestModelHangsUp(t *testing.T) {
 	hangsUp := func() *gateway {
 		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 			if _, ok := m.(*protocol.InputText); ok {
@@ -577,7 +577,7 @@ func TestTheModelHangsUp(t *testing.T) {
 	})
 }
 
-func TestARefusal(t *testing.T) {
+func TestRefusal(t *testing.T) {
 	g := newGateway(t, nil)
 	g.refuse = &protocol.Error{Code: "unknown_provider", Message: "No such provider."}
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
@@ -586,8 +586,8 @@ func TestARefusal(t *testing.T) {
 	})
 }
 
-// TestNobodyAnswers covers an unreachable network and a silent gateway.
-func TestNobodyAnswers(t *testing.T) {
+// TestNoAnswer covers an unreachable network and a silent gateway.
+func TestNoAnswer(t *testing.T) {
 	g := newGateway(t, nil)
 	g.mute = true
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
@@ -692,8 +692,8 @@ func TestExpectations(t *testing.T) {
 	})
 }
 
-// TestWhatATurnWaitsFor: the next turn begins with the first audio, with a tool's end, or at once.
-func TestWhatATurnWaitsFor(t *testing.T) {
+// TestWaitFor: the next turn begins with the first audio, with a tool's end, or at once.
+func TestWaitFor(t *testing.T) {
 	for wait, want := range map[string]time.Duration{
 		"answer": 1700 * ms1, "first_audio": 300 * ms1, "nothing": 0, "{tool: kb_search}": 100 * ms1,
 	} {

@@ -23,8 +23,8 @@ func page(t *testing.T) string {
 	return string(data)
 }
 
-// TestThePagesExamples parses the scripts, annotations and thresholds in the page.
-func TestThePagesExamples(t *testing.T) {
+// TestPageExamples parses the scripts, annotations and thresholds in the page.
+func TestPageExamples(t *testing.T) {
 	doc := page(t)
 	scripts := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
 	notes := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(doc, -1)
@@ -72,7 +72,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	} {
 		_, err := load.ParseScript("x", []byte(bad), wire.Wire{})
 		if err == nil {
-			t.Fatalf("%s is read", bad)
+			t.Fatalf("%s is accepted", bad)
 		}
 		for _, m := range listed.FindAllStringSubmatch(err.Error(), -1) {
 			for _, key := range append(strings.Split(m[1], ", "), m[2]) {

@@ -116,7 +116,7 @@ func (g *gateway) WriteText(text []byte) error {
 	return nil
 }
 
-// serve does what every gateway does.
+// serve sends the standard answers of a gateway.
 func (g *gateway) serve(m protocol.ClientMessage) {
 	switch m.(type) {
 	case *protocol.Start:
@@ -307,7 +307,7 @@ func (s *scene) problems() string {
 	var out []string
 	for _, p := range s.report().Problems {
 		if p.Session != 7 || p.Call != 1 {
-			s.Errorf("a problem of somebody else: %+v", p)
+			s.Errorf("a problem of another caller: %+v", p)
 		}
 		out = append(out, fmt.Sprintf("turn %d: %s: %s", p.Turn, p.Kind, p.What))
 	}

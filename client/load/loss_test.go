@@ -9,8 +9,8 @@ import (
 	"voicegw/client/voice"
 )
 
-// TestAMoveIsNoLoss: a session's move to another gateway is counted and does not fail the run.
-func TestAMoveIsNoLoss(t *testing.T) {
+// TestMoveIsNoLoss: a session's move to another gateway is counted and does not fail the run.
+func TestMoveIsNoLoss(t *testing.T) {
 	gone := voice.Event{Kind: voice.Disconnected, Act: voice.Move, Err: io.EOF}
 	c := &call{Conversation: voice.New(voice.Options{}, nil, time.Now()), Collector: report.New()}
 	c.disconnected(time.Now(), gone)

@@ -59,7 +59,7 @@ turns:
     wait_for: end
 `
 
-func TestEverythingThatAScriptCanSay(t *testing.T) {
+func TestCompleteScript(t *testing.T) {
 	s, err := ParseScript("s.yaml", []byte(everything), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func FuzzParseScript(f *testing.F) {
 		s, err := ParseScript("f", data, wire.Wire{})
 		if err != nil {
 			if err.Error() == "" {
-				t.Error("an error without words")
+				t.Error("an error without a message")
 			}
 			return
 		}

@@ -57,9 +57,9 @@ func realtimeServer(t *testing.T, gatewayTo string, wait time.Duration) *http.Cl
 	return &http.Client{Transport: &http.Transport{DialContext: back.Dial, DisableKeepAlives: true}}
 }
 
-// TestTheRealtimeWire: over the OpenAI Realtime protocol the same script gives the same figures, without those that
-// the protocol cannot show.
-func TestTheRealtimeWire(t *testing.T) {
+// TestRealtimeWire: over the OpenAI Realtime protocol the same script gives the same figures, except those that the
+// protocol cannot provide.
+func TestRealtimeWire(t *testing.T) {
 	const wait = 300 * time.Millisecond
 	const script = `turns:
 - type: Hello
@@ -82,11 +82,11 @@ func TestTheRealtimeWire(t *testing.T) {
 		rate      int
 		gatewayTo string
 	}{
-		"the simulator":          {0, ""},
-		"the simulator, G.711":   {8000, ""},
-		"a gateway":              {0, "openai"},
-		"a gateway, G.711":       {8000, "openai"},
-		"a gateway with another": {0, "gemini"},
+		"the simulator":        {0, ""},
+		"the simulator, G.711": {8000, ""},
+		"a gateway":            {0, "openai"},
+		"a gateway, G.711":     {8000, "openai"},
+		"a gateway to Gemini":  {0, "gemini"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestTheRealtimeWire(t *testing.T) {
 	}
 }
 
-// TestWiresAndTheirFigures: every unmeasured name is defined, and thresholds about it are left out or refused.
+// TestWiresAndTheirFigures: every unmeasured name is defined, and thresholds on it are omitted or refused.
 func TestWiresAndTheirFigures(t *testing.T) {
 	for _, w := range wire.Wires() {
 		for _, name := range w.Unmeasured {
@@ -169,18 +169,18 @@ func TestScriptsOfOtherWires(t *testing.T) {
 	}
 }
 
-// TestOptionsOfOtherWires: rates, frames and lost connections that a wire does not have are refused.
+// TestOptionsOfOtherWires: rates, frames and outages that a wire does not support are refused.
 func TestOptionsOfOtherWires(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o    load.Options
 		want string
 	}{
-		"rate":           {load.Options{Wire: wire.NameRealtime, InputRate: 16000}, "must be one of [8000 24000] Hz, not 16000"},
-		"phone's rate":   {load.Options{Wire: wire.NameTwilio, OutputRate: 24000}, "must be one of [8000] Hz, not 24000"},
-		"phone's frame":  {load.Options{Wire: wire.NameTwilio, Frame: 100 * time.Millisecond}, "frames of 20ms"},
-		"drops":          {load.Options{Wire: wire.NameRealtime, Drop: 5 * time.Second}, "cannot resume"},
-		"an unknown one": {load.Options{Wire: "sip"}, `no wire "sip"; one of [voicegw realtime twilio]`},
-		"other address":  {load.Options{Wire: wire.NameTwilio, URL: "ws://127.0.0.1:1/x"}, "does not end in"},
+		"rate":          {load.Options{Wire: wire.NameRealtime, InputRate: 16000}, "must be one of [8000 24000] Hz, not 16000"},
+		"phone's rate":  {load.Options{Wire: wire.NameTwilio, OutputRate: 24000}, "must be one of [8000] Hz, not 24000"},
+		"phone's frame": {load.Options{Wire: wire.NameTwilio, Frame: 100 * time.Millisecond}, "frames of 20ms"},
+		"drops":         {load.Options{Wire: wire.NameRealtime, Drop: 5 * time.Second}, "cannot resume"},
+		"unknown":       {load.Options{Wire: "sip"}, `no wire "sip"; one of [voicegw realtime twilio]`},
+		"other address": {load.Options{Wire: wire.NameTwilio, URL: "ws://127.0.0.1:1/x"}, "does not end in"},
 	} {
 		tc.o.Script, tc.o.Plan.Sessions = parse(t, "turns: [{say: hi}]"), 1
 		if _, err := load.Run(t.Context(), tc.o); !errors.Is(err, load.ErrOptions) || !strings.Contains(err.Error(), tc.want) {

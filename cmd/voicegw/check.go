@@ -76,7 +76,7 @@ func (c *configCheck) add(where string, err error) {
 func (c *configCheck) run(ctx context.Context) {
 	c.files()
 	c.knowledge(ctx, c.cfg.KB)
-	_, done, err := openDesk(c.cfg.Calendar, "", c.logger)
+	_, done, err := openScheduler(c.cfg.Calendar, "", c.logger)
 	if c.add("calendar", err); err == nil {
 		done()
 	}
@@ -104,7 +104,7 @@ func (c *configCheck) run(ctx context.Context) {
 		_, err = cluster.New(cluster.Options{Secret: []byte(c.cfg.Cluster.Secret.Reveal())})
 		c.add("cluster.secret", err)
 	}
-	_, _, err = doors(c.cfg, nil, nil)
+	_, _, err = allowedHosts(c.cfg, nil, nil)
 	c.add("hosts", err)
 	c.conversations()
 }

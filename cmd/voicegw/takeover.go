@@ -31,7 +31,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 			return nil, certificateProblems(err)
 		}
 	}
-	if _, _, err := doors(next, s.listener.Addr(), s.certified()); err != nil {
+	if _, _, err := allowedHosts(next, s.listener.Addr(), s.certified()); err != nil {
 		return nil, err
 	}
 	models, err := s.models.prepare(s, now, next)
@@ -95,7 +95,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 }
 
 func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
-	hosts, origins, err := doors(cfg, s.listener.Addr(), s.certified())
+	hosts, origins, err := allowedHosts(cfg, s.listener.Addr(), s.certified())
 	if err != nil {
 		s.logger.Error("hosts and origins", "error", err) // cannot happen: Load has checked them
 	}

@@ -32,7 +32,7 @@ func (b *begun) Start(_ context.Context, j store.Job, atOnce int, anew bool) (st
 		return store.Job{}, false, fmt.Errorf("at once: %d", atOnce)
 	}
 	for _, is := range b.jobs {
-		if is.Deed == j.Deed && (!anew || !is.State.Over()) {
+		if is.Action == j.Action && (!anew || !is.State.Over()) {
 			return is, false, nil
 		}
 	}
@@ -211,7 +211,7 @@ func TestCallBeginsAJob(t *testing.T) {
 			t.Errorf("the same action again: %s, %d jobs", again.Encode(), len(jobs.jobs))
 		}
 		f.run(f.talk("s1", "ada"), f.job("c2", "look", `{}`))
-		if len(jobs.jobs) != 2 || jobs.anew[1] || jobs.jobs[1].Deed == j.Deed {
+		if len(jobs.jobs) != 2 || jobs.anew[1] || jobs.jobs[1].Action == j.Action {
 			t.Errorf("a reading job: %+v", jobs.jobs)
 		}
 

@@ -121,7 +121,7 @@ func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTill(t)
 		defer p.executor.Close()
-		desk := Desk{Executor: p.executor, Tools: p.tools.Snapshot, Audit: p.audit}
+		desk := Decider{Executor: p.executor, Tools: p.tools.Snapshot, Audit: p.audit}
 		for _, approved := range []bool{true, false} {
 			env := p.call("s1", "pay", "").Run(t.Context())
 			if !env.AsksUser() {

@@ -23,10 +23,10 @@ func args() Args {
 	return Args{Title: " Review ", StartTime: "2026-11-23T10:00:00+01:00", EndTime: "2026-11-23T11:00:00+01:00"}
 }
 
-func run(t *testing.T, c calendar.Calendar, a Args, o calendar.DeskOptions) (Answer, error) {
+func run(t *testing.T, c calendar.Calendar, a Args, o calendar.SchedulerOptions) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, o)}, Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now},
+		Args: a, Needs: Needs{Calendar: calendar.NewScheduler(c, o)}, Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -41,7 +41,7 @@ func TestMade(t *testing.T) {
 	about := "The hall."
 	a.StartTime = strings.ToLower(a.StartTime) // RFC 3339 section 5.6
 	a.Description, a.Attendees, a.IncludeZoomLink = &about, []string{"bob@example.com", " mailto:eve@example.com", "Bob@Example.com"}, true
-	got, err := run(t, f, a, calendar.DeskOptions{MeetingURL: "https://meet.example.com/{id}"})
+	got, err := run(t, f, a, calendar.SchedulerOptions{MeetingURL: "https://meet.example.com/{id}"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +62,13 @@ func TestMade(t *testing.T) {
 // TestOnce: the same time in another notation, with other attendees, is the same event; another user's is not.
 func TestOnce(t *testing.T) {
 	f := calendartest.NewFake()
-	first, err := run(t, f, args(), calendar.DeskOptions{})
+	first, err := run(t, f, args(), calendar.SchedulerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := args()
 	again.Title, again.StartTime, again.EndTime, again.Attendees = "review", "2026-11-23T09:00:00Z", "2026-11-23T09:00:00.000-01:00", []string{"bob@example.com"}
-	second, err := run(t, f, again, calendar.DeskOptions{})
+	second, err := run(t, f, again, calendar.SchedulerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestOnce(t *testing.T) {
 	if n := len(f.Events[calendar.Primary]); n != 1 {
 		t.Errorf("%d events", n)
 	}
-	if _, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: args(), Needs: Needs{calendar.NewDesk(f, calendar.DeskOptions{})}, Session: registry.Session{UserID: "eve", Now: now}}); err != nil || len(f.Events[calendar.Primary]) != 2 {
+	if _, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: args(), Needs: Needs{calendar.NewScheduler(f, calendar.SchedulerOptions{})}, Session: registry.Session{UserID: "eve", Now: now}}); err != nil || len(f.Events[calendar.Primary]) != 2 {
 		t.Errorf("%d events, %v", len(f.Events[calendar.Primary]), err)
 	}
 }
@@ -89,7 +89,7 @@ func TestInvalidAttendees(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	a.Attendees = []string{"bob", "eve@example.com", "x@y", "<a@b.cd>", "a b@example.com", "bob@example..com"}
-	_, err := run(t, f, a, calendar.DeskOptions{})
+	_, err := run(t, f, a, calendar.SchedulerOptions{})
 	var e *registry.ToolError
 	if !errors.As(err, &e) || e.Type != registry.ErrorValidation || len(f.Drafts()) > 0 {
 		t.Fatalf("%v, drafts %v", err, f.Drafts())
@@ -108,11 +108,11 @@ func TestMissingLink(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	a.IncludeZoomLink = true
-	got, err := run(t, f, a, calendar.DeskOptions{})
+	got, err := run(t, f, a, calendar.SchedulerOptions{})
 	if err != nil || got.MeetingURL != "" || !strings.Contains(got.MeetingNote, "created without a link") {
 		t.Errorf("%+v %v", got, err)
 	}
-	if got, err = run(t, f, a, calendar.DeskOptions{}); err != nil || !strings.Contains(got.MeetingNote, "already existed") {
+	if got, err = run(t, f, a, calendar.SchedulerOptions{}); err != nil || !strings.Contains(got.MeetingNote, "already existed") {
 		t.Errorf("%+v %v", got, err)
 	}
 	if note := noLink(calendar.Event{MeetingPending: true}, true); !strings.Contains(note, "being created") {
@@ -151,8 +151,8 @@ func TestValidation(t *testing.T) {
 			f := calendartest.NewFake()
 			a := args()
 			tc.change(&a)
-			_, err := run(t, f, a, calendar.DeskOptions{})
-			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{Desk: calendar.NewDesk(f, calendar.DeskOptions{})}, Session: registry.Session{UserID: "ada", Now: now}})
+			_, err := run(t, f, a, calendar.SchedulerOptions{})
+			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{Calendar: calendar.NewScheduler(f, calendar.SchedulerOptions{})}, Session: registry.Session{UserID: "ada", Now: now}})
 			var e *registry.ToolError
 			if !errors.As(err, &e) || e.Type != registry.ErrorValidation || e.Retryable || len(f.Drafts()) > 0 {
 				t.Fatalf("%v, drafts %v", err, f.Drafts())
@@ -170,7 +170,7 @@ func TestValidation(t *testing.T) {
 	}
 	a := args()
 	a.StartTime, a.EndTime, a.Title = "2026-11-20T07:50:00Z", "2026-11-27T07:50:00Z", "🎂"
-	if _, err := run(t, calendartest.NewFake(), a, calendar.DeskOptions{}); err != nil {
+	if _, err := run(t, calendartest.NewFake(), a, calendar.SchedulerOptions{}); err != nil {
 		t.Errorf("an event from now, for a week: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := calendartest.NewFake()
 			f.CreateErr = tc.err
-			_, err := run(t, f, args(), calendar.DeskOptions{})
+			_, err := run(t, f, args(), calendar.SchedulerOptions{})
 			var e *registry.ToolError
 			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retry || e.PartialSideEffects != tc.unsure || strings.Contains(e.Message, "secret") || e.Suggestion == "" || e.Details != nil {
 				t.Errorf("%+v", e)
@@ -218,7 +218,7 @@ func TestUnknownOutcome(t *testing.T) {
 		unsure := calendar.Errorf(calendar.Transient, nil, "No answer.")
 		unsure.Unsure = true
 		f.CreateErr, f.FindErr = unsure, tc.find
-		_, err := run(t, f, args(), calendar.DeskOptions{})
+		_, err := run(t, f, args(), calendar.SchedulerOptions{})
 		var e *registry.ToolError
 		key := calendar.Key("ada", "Review", time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))
 		if !errors.As(err, &e) || e.Type != tc.want || !e.PartialSideEffects || e.Repeatable != tc.may || e.Retryable != tc.may || !strings.Contains(e.Message, key) || !strings.Contains(e.Message, "Review") {

@@ -26,7 +26,7 @@ func TestLocalTimesAreTheUsers(t *testing.T) {
 		a := args()
 		a.StartTime, a.EndTime = tt.start, tt.end
 		result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-			Args: a, Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{Zone: berlin})},
+			Args: a, Needs: Needs{Calendar: calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{Zone: berlin})},
 			Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now, TimeZone: tt.zone},
 		})
 		if err != nil {

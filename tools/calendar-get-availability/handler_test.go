@@ -32,7 +32,7 @@ func run(t *testing.T, c calendar.Calendar, a Args) (Answer, error) {
 		t.Fatal(err)
 	}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, calendar.DeskOptions{Zone: berlin})}, Session: registry.Session{Mode: spec.ModeText},
+		Args: a, Needs: Needs{Calendar: calendar.NewScheduler(c, calendar.SchedulerOptions{Zone: berlin})}, Session: registry.Session{Mode: spec.ModeText},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -155,7 +155,7 @@ func TestFailures(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{Calendar: calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -199,7 +199,7 @@ func TestLongAnswers(t *testing.T) {
 // TestUnknownCalendars: the time of an unknown calendar does not count as free.
 func TestUnknownCalendars(t *testing.T) {
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}, Invalid: []document.Problem{{Path: "/calendars/1"}},
+		Args: args(), Needs: Needs{Calendar: calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})}, Invalid: []document.Problem{{Path: "/calendars/1"}},
 	})
 	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "not checked") {
 		t.Errorf("%+v %v", result.Data, err)

@@ -14,8 +14,8 @@ import (
 	"voicegw/store"
 )
 
-// newDesk works on a store in memory, with two agents of files.
-func newDesk(t *testing.T) *agent.Desk {
+// newDirectory works on a store in memory, with two agents of files.
+func newDirectory(t *testing.T) *agent.Directory {
 	t.Helper()
 	keep, err := store.Open(t.Context(), store.Options{Memory: true})
 	if err != nil {
@@ -28,7 +28,7 @@ func newDesk(t *testing.T) *agent.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &agent.Desk{}
+	d := &agent.Directory{}
 	d.Set(agent.New(agent.Options{
 		Default: agent.Agent{ID: "default", Name: "default"}, Edits: keep.Agents(),
 		Files: []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello."}},
@@ -63,7 +63,7 @@ func refusal(t *testing.T, err error, kind registry.ErrorType, parts ...string) 
 
 // TestAgentsByTools: made, listed, changed and deleted, and nobody overwrites what he has not seen.
 func TestAgentsByTools(t *testing.T) {
-	d := newDesk(t)
+	d := newDirectory(t)
 	name, playbook, about := "Bücher & Hefte", "You sell books.", "Books"
 	create := registry.AgentChange{Name: &name, Playbook: &playbook, Tools: []string{"kb_search", "kb-get", "kb_search", "nothing_like_it"}, By: "user:ada"}
 	if err := d.Check(create); err != nil {
@@ -126,7 +126,7 @@ func TestAgentsByTools(t *testing.T) {
 
 // TestWrongAgentsByTools: everything that is wrong is told at once, also where no tool of the list exists.
 func TestWrongAgentsByTools(t *testing.T) {
-	d := newDesk(t)
+	d := newDirectory(t)
 	long, playbook := strings.Repeat("x", 200), strings.Repeat("y", 70_000)
 	for _, tools := range [][]string{{"kb_serch"}, {"kb_serch", "kb_get"}} {
 		change := registry.AgentChange{Name: &long, Playbook: &playbook, Tools: tools}

@@ -14,8 +14,8 @@ import (
 	"voicegw/internal/user"
 )
 
-// DeskOptions configure a [Desk].
-type DeskOptions struct {
+// SchedulerOptions configure a [Scheduler].
+type SchedulerOptions struct {
 	Zone *time.Location // for users whose own is unknown; nil means UTC
 	// MeetingURL is the link to video meetings for a backend that makes none. Each event replaces "{id}" in it by
 	// letters and digits of its own. Empty means no link.
@@ -23,22 +23,22 @@ type DeskOptions struct {
 	Logger     *slog.Logger // may be nil
 }
 
-// Desk queries calendars and creates events for tools.
-type Desk struct {
-	// Fixed after NewDesk.
+// Scheduler queries calendars and creates events for tools.
+type Scheduler struct {
+	// Fixed after NewScheduler.
 	calendar Calendar
-	options  DeskOptions
+	options  SchedulerOptions
 }
 
-// NewDesk makes a desk over a backend.
-func NewDesk(c Calendar, o DeskOptions) *Desk {
+// NewScheduler makes a Scheduler over a backend.
+func NewScheduler(c Calendar, o SchedulerOptions) *Scheduler {
 	o.Zone = cmp.Or(o.Zone, time.UTC)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Desk{calendar: c, options: o}
+	return &Scheduler{calendar: c, options: o}
 }
 
-// Zone returns the zone with the user's IANA name; if that is empty or unknown, the desk's.
-func (d *Desk) Zone(users string) *time.Location { return user.ZoneOr(users, d.options.Zone) }
+// Zone returns the zone with the user's IANA name; if that is empty or unknown, the Scheduler's.
+func (d *Scheduler) Zone(users string) *time.Location { return user.ZoneOr(users, d.options.Zone) }
 
 // Request is a question about free time.
 type Request struct {
@@ -46,7 +46,7 @@ type Request struct {
 	Calendars []Name         // the names to query; empty means the primary one
 	Details   bool           // requests the events of the busy periods
 	Least     time.Duration  // the minimum length of free time
-	Zone      *time.Location // the zone of Availability.Summary; nil means the desk's
+	Zone      *time.Location // the zone of Availability.Summary; nil means the Scheduler's
 }
 
 // Availability is the answer to a [Request].
@@ -66,7 +66,7 @@ type Missing struct {
 }
 
 // Availability queries the calendars concurrently. If all queries fail, it returns the first one's error.
-func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error) {
+func (d *Scheduler) Availability(ctx context.Context, r Request) (Availability, error) {
 	switch {
 	case !r.To.After(r.From):
 		return Availability{}, Errorf(Invalid, nil, "The range ends before it begins.")
@@ -121,7 +121,7 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 
 // ask queries the calendars concurrently. It leaves time to answer, so that a calendar that hangs does not lose the
 // answers of the others.
-func (d *Desk) ask(ctx context.Context, r Request, names []Name) ([]Found, []error) {
+func (d *Scheduler) ask(ctx context.Context, r Request, names []Name) ([]Found, []error) {
 	ctx, cancel := part(ctx, 9, 10)
 	defer cancel()
 	found, errs := make([]Found, len(names)), make([]error, len(names))
@@ -161,19 +161,19 @@ func NoCalendar(name Name) *Error {
 	return Errorf(NotFound, errNoCalendar, "There is no %s calendar.", name)
 }
 
-// Made is the result of [Desk.Create].
+// Made is the result of [Scheduler.Create].
 type Made struct {
 	Event    Event
 	Created  bool // false if the event existed already
 	LookedUp bool // the calendar did not confirm the event, but a look-up found it
 }
 
-// Create makes an event, once for each key; see [Calendar]. A draft that requests a meeting gets the desk's link if the
+// Create makes an event, once for each key; see [Calendar]. A draft that requests a meeting gets the Scheduler's link if the
 // backend makes none.
 //
 // If the backend's error is Unsure, Create looks the event up within the time of ctx. Its own error is Unsure only if
 // that fails too: then the event may exist. Calling Create again is always safe.
-func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
+func (d *Scheduler) Create(ctx context.Context, draft Draft) (Made, error) {
 	if err := draft.Check(); err != nil {
 		return Made{}, err
 	}
@@ -193,13 +193,13 @@ func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
 }
 
 // tryCreate leaves time for a look-up and for the tool's answer.
-func (d *Desk) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) {
+func (d *Scheduler) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) {
 	ctx, cancel := part(ctx, 3, 5)
 	defer cancel()
 	return d.calendar.Create(ctx, draft)
 }
 
-func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {
+func (d *Scheduler) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {
 	ctx, cancel := part(ctx, 3, 4)
 	defer cancel()
 	e, found, err := d.calendar.Find(ctx, draft.Key)

@@ -20,9 +20,9 @@ func Tools() []string {
 	return []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update"}
 }
 
-// Desk implements registry.Agents. Tools are loaded first, so the catalog is set later ([Desk.Set]). Safe for
+// Directory implements registry.Agents. Tools are loaded first, so the catalog is set later ([Directory.Set]). Safe for
 // concurrent use.
-type Desk struct {
+type Directory struct {
 	now atomic.Pointer[stock]
 }
 
@@ -32,12 +32,12 @@ type stock struct {
 }
 
 // Set sets the catalog and the tools. tools may be called concurrently.
-func (d *Desk) Set(c *Catalog, tools func() *registry.Snapshot) {
+func (d *Directory) Set(c *Catalog, tools func() *registry.Snapshot) {
 	d.now.Store(&stock{c, tools})
 }
 
 // List implements registry.Agents.
-func (d *Desk) List(limit int) registry.AgentList {
+func (d *Directory) List(limit int) registry.AgentList {
 	list := registry.AgentList{Agents: []registry.AgentLine{}}
 	o := d.now.Load()
 	if o == nil {
@@ -57,7 +57,7 @@ func agentLine(e *Entry) registry.AgentLine {
 }
 
 // Get implements registry.Agents.
-func (d *Desk) Get(id string) (registry.AgentShown, error) {
+func (d *Directory) Get(id string) (registry.AgentShown, error) {
 	o := d.now.Load()
 	if o == nil {
 		return registry.AgentShown{}, noAgent(id, nil)
@@ -74,7 +74,7 @@ func (d *Desk) Get(id string) (registry.AgentShown, error) {
 }
 
 // Check implements registry.Agents.
-func (d *Desk) Check(change registry.AgentChange) error {
+func (d *Directory) Check(change registry.AgentChange) error {
 	o, edit, invalid, err := d.edit(change)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (d *Desk) Check(change registry.AgentChange) error {
 }
 
 // Save implements registry.Agents.
-func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.AgentSaved, error) {
+func (d *Directory) Save(ctx context.Context, change registry.AgentChange) (registry.AgentSaved, error) {
 	o, edit, invalid, err := d.edit(change)
 	if err != nil {
 		return registry.AgentSaved{}, err
@@ -96,7 +96,7 @@ func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.
 		InvalidTools: invalid}, nil
 }
 
-func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid []registry.InvalidName, err error) {
+func (d *Directory) edit(change registry.AgentChange) (o *stock, edit Edit, invalid []registry.InvalidName, err error) {
 	if o = d.now.Load(); o == nil {
 		return nil, edit, nil, noAgent(change.ID, nil)
 	}
@@ -161,7 +161,7 @@ func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidN
 }
 
 // CheckDelete implements registry.Agents.
-func (d *Desk) CheckDelete(id, state string) error {
+func (d *Directory) CheckDelete(id, state string) error {
 	o := d.now.Load()
 	if o == nil {
 		return noAgent(id, nil)
@@ -170,7 +170,7 @@ func (d *Desk) CheckDelete(id, state string) error {
 }
 
 // Delete implements registry.Agents.
-func (d *Desk) Delete(ctx context.Context, id, state string) (registry.AgentDeleted, error) {
+func (d *Directory) Delete(ctx context.Context, id, state string) (registry.AgentDeleted, error) {
 	o := d.now.Load()
 	if o == nil {
 		return registry.AgentDeleted{}, noAgent(id, nil)
