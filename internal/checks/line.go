@@ -376,11 +376,10 @@ func (l *line[T]) halfway(at time.Time) {
 func (l *line[T]) closeWord(it *item[T]) {
 	it.open = time.Time{}
 	for i, r := range l.set.rules {
-		if r.Words == nil || it.answer.stopped || it.dropped {
-			continue
-		}
-		if found, _ := r.match(it.text, it.marks[i].passed, true); found {
-			l.halt(it, r, Matched)
+		if r.Words != nil && !it.answer.stopped && !it.dropped {
+			if found, _ := r.match(it.text, it.marks[i].passed, true); found {
+				l.halt(it, r, Matched)
+			}
 		}
 	}
 }

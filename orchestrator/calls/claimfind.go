@@ -188,17 +188,13 @@ func (s *sentence) noun(word []byte, compound bool) wordEntry {
 		if stem < least-1 || string(word[stem:]) != ending {
 			continue
 		}
-		ofNoun := wWork
-		if ending == "" {
-			ofNoun |= wIdea
-		}
-		for from := 0; from == 0 || compound && from <= stem-least; from++ {
-			if from > 0 && from < least-1 {
-				continue
-			}
+		for from := 0; from == 0 || compound && from <= stem-least; from = max(from+1, least-1) {
 			e := s.wordTable.words[string(word[from:stem])]
-			if class := e.class & ofNoun; class != 0 || e.marks != 0 {
-				return wordEntry{class: class, marks: e.marks}
+			if e.class &= wWork | wIdea; ending != "" {
+				e.class &^= wIdea // "Kunden" are no idea
+			}
+			if e.class != 0 || e.marks != 0 {
+				return wordEntry{class: e.class, marks: e.marks}
 			}
 		}
 	}
@@ -472,12 +468,7 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 
 // closes reports whether the participle at i ends its clause, and nothing after the auxiliary at j says how long the state lasts.
 func (s *sentence) closes(c []word, j, i int) bool {
-	for k := i + 1; k < len(c); k++ {
-		if !c[k].is(wParticle) {
-			return false
-		}
-	}
-	return !anyIs(c[j:i], wFull) && !anyIs(c[:j], wAll)
+	return onlyAre(c[i+1:], wParticle) && !anyIs(c[j:i], wFull) && !anyIs(c[:j], wAll)
 }
 
 // span returns where the subject of a passive begins and ends; the auxiliary is at j, the participle at i.

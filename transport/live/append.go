@@ -69,8 +69,7 @@ func (a addition) write(c *conn) error {
 	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
 }
 
-// playPatience is how much longer than a sentence the provider may take to play it. It also bounds the wait for the end
-// of its playback, which may never be reported.
+// playPatience is how much longer than a sentence the provider may take to play it and to report the end.
 const playPatience = 10 * time.Second
 
 // plays notes that the provider plays a sentence of a length. The caller must hold mu.
