@@ -89,6 +89,7 @@ type Set struct {
 	HoldBack time.Duration // how long speech waits for its checks; zero lets it pass and stops it afterwards
 	rules    []*Rule
 	remote   bool // some rule is
+	words    bool // some rule has words
 	seldom   *logging.Throttle
 }
 
@@ -97,7 +98,7 @@ const (
 	MaxRules  = 20
 	maxPhrase = 200  // bytes of an entry of Rule.Words
 	maxAtOnce = 64   // requests of one check at the same time, over all conversations
-	maxWindow = 4096 // bytes at the end of a text that patterns see
+	maxWindow = 4096 // bytes before an unchecked text that patterns see
 	maxClause = 1024 // bytes of a sentence; a longer one is divided
 )
 
@@ -111,7 +112,7 @@ func New(holdBack time.Duration, logger *slog.Logger, rules ...*Rule) (*Set, err
 		if err := r.prepare(); err != nil {
 			return nil, fmt.Errorf("the check %s %w", r.Name, err)
 		}
-		s.remote = s.remote || r.Remote != nil
+		s.remote, s.words = s.remote || r.Remote != nil, s.words || r.Words != nil
 	}
 	for _, r := range rules {
 		for _, by := range rules {
@@ -185,9 +186,10 @@ func (r *Rule) match(text string, passed int, final bool) (found bool, upTo int)
 	if r.Words != nil {
 		return r.matchWords(text, passed, final)
 	}
-	window := text[runeStart(text, len(text)-maxWindow):]
+	window := text[runeStart(text, passed-maxWindow):]
+	plain := visible(window)
 	for _, p := range r.Patterns {
-		if p.MatchString(window) {
+		if p.MatchString(window) || plain != window && p.MatchString(plain) {
 			return true, passed
 		}
 	}
@@ -224,16 +226,43 @@ type token struct {
 	single     bool // of a script without spaces: each character is a word
 }
 
-// Compatibility forms, case and invisible characters make no difference.
+// Compatibility forms, case, lookalikes and invisible characters make no difference.
 func fold(word string) string {
-	word = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) {
+	return latin(norm.NFKC.String(cases.Fold().String(visible(word))))
+}
+
+// visible returns the text without invisible characters and compatibility forms.
+func visible(text string) string {
+	return norm.NFKC.String(strings.Map(func(r rune) rune {
+		if invisible(r) {
 			return -1
 		}
 		return r
-	}, word)
-	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(word)))
+	}, text))
 }
+
+// invisible reports whether a character has no shape: Default_Ignorable_Code_Point of UAX #44.
+func invisible(r rune) bool {
+	return r >= utf8.RuneSelf && unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// latin replaces letters of other scripts that look like Latin ones, in a word that has Latin ones too.
+func latin(word string) string {
+	if utf8.RuneCountInString(word) == len(word) || !strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
+		return word
+	}
+	return lookalikes.Replace(word)
+}
+
+// lookalikes are the usual ones of UTS #39: Cyrillic, Greek and rare Latin letters.
+var lookalikes = func() *strings.Replacer {
+	pairs := []string{"i\u0307", "i"}
+	for i, r := range []rune("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u043a\u043c\u0442" +
+		"\u043f\u0432\u03b1\u03bf\u03c1\u03bd\u03ba\u03b9\u03c4\u03c5\u03c7\u0131\u0251\u0261") {
+		pairs = append(pairs, string(r), "aeopcyxijsdhqwkmtnbaopvkituxiag"[i:i+1])
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
@@ -255,7 +284,7 @@ func tokens(text string, from int) (all []token) {
 			end(i, false)
 			start = i
 			end(i+utf8.RuneLen(r), true)
-		case unicode.In(r, unicode.L, unicode.N, unicode.M) || start >= 0 && unicode.Is(unicode.Cf, r):
+		case unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Other_Alphabetic) || start >= 0 && invisible(r):
 			if start < 0 {
 				start = i
 			}

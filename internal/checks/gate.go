@@ -158,15 +158,15 @@ func (g *Gate[T]) deliver(now time.Time) {
 func (g *Gate[T]) release() {
 	l := &g.line
 	for _, r := range l.out {
-		g.to.Release(r)
+		if r.stop != nil {
+			r.stop.Rule.count(r.stop.Why)
+			g.to.Stopped(*r.stop)
+		} else {
+			g.to.Release(r)
+		}
 	}
 	clear(l.out)
 	l.out = l.out[:0]
-	if stop := l.stopped; stop != nil {
-		l.stopped = nil
-		stop.Rule.count(stop.Why)
-		g.to.Stopped(*stop)
-	}
 }
 
 var errBusy = errors.New("too many requests of this check are under way")

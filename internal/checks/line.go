@@ -8,7 +8,7 @@ import (
 )
 
 // A line is the queue between a model and its listener: a pure state machine. It reads no clock and is not safe for
-// concurrent use. Inputs leave their results in out, asked, stopped and claim, which the caller takes.
+// concurrent use. Inputs leave their results in out, asked and claim, which the caller takes.
 //
 // Words pass when each check has passed them, sound when the words that it can contain have passed. A provider aligns
 // neither, so a passed text covers the shortest time in which it can be spoken. Other events wait for everything before
@@ -22,10 +22,9 @@ type line[T any] struct {
 	asks    []*ask[T] // without a verdict
 	held    time.Duration
 
-	out     []Released[T]
-	asked   []*ask[T]
-	stopped *Stop
-	claim   *ask[T] // for compared, once out is released; nil without one
+	out   []Released[T]
+	asked []*ask[T]
+	claim *ask[T] // for compared, once out is released; nil without one
 }
 
 type answer struct {
@@ -48,6 +47,7 @@ type item[T any] struct {
 	began   bool      // sound was released
 	dropped bool      // it was interrupted before it was heard
 	since   time.Time // when the oldest words came that no remote check has got; zero without any
+	open    time.Time // when the latest words came, whose last one may go on; zero once it was checked as it is
 }
 
 type mark struct{ passed, asked int }
@@ -85,6 +85,7 @@ type Released[T any] struct {
 	Words bool // Text is all of the item's words so far
 	Text  string
 	Final bool
+	stop  *Stop // nothing is released here, but an answer was stopped
 }
 
 const (
@@ -123,6 +124,9 @@ func (l *line[T]) words(at time.Time, id, text string, final bool, v T) {
 	it.text, it.final, it.latest = text, it.final || final, v
 	if it.since.IsZero() && l.set.remote {
 		it.since = at
+	}
+	if it.open = at; it.final || !l.set.words {
+		it.open = time.Time{}
 	}
 	next := entry[T]{kind: ofWords, of: it, end: len(text), final: final, at: at, value: v}
 	if n := len(l.entries); l.patient && n > 0 && l.entries[n-1].of == it {
@@ -199,6 +203,7 @@ func (l *line[T]) ask(it *item[T], rule int, now bool) {
 	case open >= maxAsks:
 		return
 	}
+	upTo = min(upTo, runeStart(it.text, m.asked+maxSent-utf8.UTFMax))
 	a := &ask[T]{rule: l.set.rules[rule], at: rule, of: it, text: it.text[:upTo], from: m.asked}
 	m.asked = upTo
 	l.asks, l.asked = append(l.asks, a), append(l.asked, a)
@@ -248,16 +253,18 @@ func (l *line[T]) other(at time.Time, begins bool, v T) {
 }
 
 // halt stops an answer: nothing more of it is released, except events and the end of the transcript.
-func (l *line[T]) halt(it *item[T], r *Rule, why Why) {
+func (l *line[T]) halt(it *item[T], r *Rule, why Why) *Stop {
 	it.answer.stopped = true
-	l.stopped = &Stop{Rule: r, Item: it.id, Why: why}
 	for _, of := range l.items {
 		if of.answer == it.answer && of.told > 0 && !of.whole {
 			of.whole = true
-			l.out = append(l.out, Released[T]{of.latest, true, of.text[:of.told], true})
+			l.out = append(l.out, Released[T]{Value: of.latest, Words: true, Text: of.text[:of.told], Final: true})
 		}
 	}
 	l.remove(func(e entry[T]) bool { return e.of != nil && e.of.answer.stopped })
+	stop := &Stop{Rule: r, Item: it.id, Why: why}
+	l.out = append(l.out, Released[T]{stop: stop})
+	return stop
 }
 
 // interrupt drops the sound of the answers up to the n-th, and the words of items that were not heard at all.
@@ -287,16 +294,7 @@ func (l *line[T]) expired(e entry[T], at time.Time) bool {
 
 // pump releases everything that is due at the time at.
 func (l *line[T]) pump(at time.Time) {
-	for _, it := range l.items {
-		if !it.since.IsZero() && l.halves() && !at.Before(it.since.Add(l.set.HoldBack/2)) {
-			it.since = time.Time{}
-			for i, r := range l.set.rules {
-				if r.Remote != nil && !it.answer.stopped {
-					l.ask(it, i, true)
-				}
-			}
-		}
-	}
+	l.halfway(at)
 	l.late(at)
 	waits, sound, blocked := false, false, false // something before waits; sound waits; another event waits
 	l.remove(func(e entry[T]) (done bool) {
@@ -344,8 +342,7 @@ func (l *line[T]) claims(e entry[T], at time.Time) bool {
 // compared takes the result of a comparison.
 func (l *line[T]) compared(a *ask[T], unmatched bool) {
 	if unmatched {
-		l.halt(a.of, a.rule, Matched)
-		l.stopped.Text = a.text
+		l.halt(a.of, a.rule, Matched).Text = a.text
 		return
 	}
 	a.of.marks[a.at].passed = len(a.text)
@@ -354,6 +351,38 @@ func (l *line[T]) compared(a *ask[T], unmatched bool) {
 
 // halves reports whether an incomplete sentence is checked after half of the hold-back.
 func (l *line[T]) halves() bool { return !l.patient && l.set.HoldBack > 0 }
+
+// halfway checks, after half of the hold-back, incomplete sentences and words.
+func (l *line[T]) halfway(at time.Time) {
+	if !l.halves() {
+		return
+	}
+	for _, it := range l.items {
+		if !it.since.IsZero() && !at.Before(it.since.Add(l.set.HoldBack/2)) {
+			it.since = time.Time{}
+			for i, r := range l.set.rules {
+				if r.Remote != nil && !it.answer.stopped {
+					l.ask(it, i, true)
+				}
+			}
+		}
+		if !it.open.IsZero() && !at.Before(it.open.Add(l.set.HoldBack/2)) {
+			l.closeWord(it)
+		}
+	}
+}
+
+// closeWord stops an answer if its last word, which may go on, is refused as it is.
+func (l *line[T]) closeWord(it *item[T]) {
+	it.open = time.Time{}
+	for i, r := range l.set.rules {
+		if r.Words != nil && !it.answer.stopped && !it.dropped {
+			if found, _ := r.match(it.text, it.marks[i].passed, true); found {
+				l.halt(it, r, Matched)
+			}
+		}
+	}
+}
 
 // late stops an answer that a blocking check has not decided within the hold-back.
 func (l *line[T]) late(at time.Time) {
@@ -380,7 +409,7 @@ func (l *line[T]) tell(e entry[T], at time.Time) (whole bool) {
 	whole = upTo == end
 	if last := whole && e.final && !it.whole; upTo > it.told || last {
 		it.told, it.whole = max(it.told, upTo), last
-		l.out = append(l.out, Released[T]{e.value, true, it.text[:it.told], last})
+		l.out = append(l.out, Released[T]{Value: e.value, Words: true, Text: it.text[:it.told], Final: last})
 	}
 	return whole
 }
@@ -405,8 +434,10 @@ func (l *line[T]) wakeAt() (at time.Time) {
 		}
 	}
 	for _, it := range l.items {
-		if half := it.since.Add(l.set.HoldBack / 2); !it.since.IsZero() && !it.answer.stopped && (at.IsZero() || half.Before(at)) {
-			at = half
+		for _, since := range []time.Time{it.since, it.open} {
+			if half := since.Add(l.set.HoldBack / 2); !since.IsZero() && !it.answer.stopped && (at.IsZero() || half.Before(at)) {
+				at = half
+			}
 		}
 	}
 	return at

@@ -172,7 +172,9 @@ func (p *player) take(t *testing.T, at time.Time, f []string, text string) {
 func (p *player) show() {
 	l := &p.l
 	for _, r := range l.out {
-		if r.Words {
+		if s := r.stop; s != nil {
+			fmt.Fprintf(&p.out, "  > STOP %s by %s: %s\n", s.Item, s.Rule.Name, s.Why)
+		} else if r.Words {
 			final := ""
 			if r.Final {
 				final = " final"
@@ -183,8 +185,34 @@ func (p *player) show() {
 			fmt.Fprintf(&p.out, "  > %s\n", r.Value)
 		}
 	}
-	if s := l.stopped; s != nil {
-		fmt.Fprintf(&p.out, "  > STOP %s by %s: %s\n", s.Item, s.Rule.Name, s.Why)
+	l.out = nil
+}
+
+// TestDisguises: letters that only look different, and a piece of any length, hide nothing.
+func TestDisguises(t *testing.T) {
+	words := ruleOf(t, []string{"word", "rude", "darn"})
+	number := ruleOf(t, []string{"pattern", "card", `/\b\d{4}( ?\d{4}){3}\b/`})
+	for _, r := range []*Rule{words, number} {
+		if err := r.prepare(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	l.out, l.stopped = nil, nil
+	for _, tt := range []struct {
+		rule *Rule
+		text string
+		want bool
+	}{
+		{words, "A d\u0430rn one", true}, // Cyrillic a
+		{words, "A da\u034frn one", true},
+		{words, "A da\ufe0frn one", true},
+		{words, "A \u24d3\u24d0\u24e1\u24dd one", true},
+		{words, "A darned one", false},
+		{number, "It is 12\u200b34 5678\u00a01234 \uff15\uff16\uff17\uff18.", true},
+		{number, "It is 1234 5678 1234 5678. " + strings.Repeat("A long text. ", 1000), true},
+		{number, "It is 1234 5678 1234 567.", false},
+	} {
+		if got, _ := tt.rule.match(tt.text, 0, true); got != tt.want {
+			t.Errorf("%.40q: %v, want %v", tt.text, got, tt.want)
+		}
+	}
 }

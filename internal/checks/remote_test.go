@@ -296,6 +296,30 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// TestLongText: a remote check gets every part of a text that comes at once.
+func TestLongText(t *testing.T) {
+	asked := 0
+	set, err := New(time.Second, slog.New(slog.DiscardHandler), &Rule{Name: "long", Outcome: Cut,
+		Remote: remoteFunc(func(_ context.Context, t Text) (bool, error) {
+			asked += len(ending(t.New))
+			return true, nil
+		})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("größer ", maxSent/2)
+	h := &hears{}
+	var queue []func()
+	g := NewGate(set, Text{}, true, h, func(f func()) { queue = append(queue, f) })
+	defer g.Close()
+	for g.Words("a", text, true, ""); len(queue) > 0; queue = queue[1:] {
+		queue[0]()
+	}
+	if asked != len(text) || len(h.got) == 0 || h.got[len(h.got)-1] != text {
+		t.Errorf("%d of %d bytes were checked, %d times something was released", asked, len(text), len(h.got))
+	}
+}
+
 // BenchmarkPiece is the gateway's own work on a piece of words, of 5 characters in an answer of 2,000.
 func BenchmarkPiece(b *testing.B) {
 	answer := strings.Repeat("This is a sentence of some words, as a model says it in a minute. ", 30)

@@ -153,8 +153,8 @@ func (s *sentence) word(at int) int {
 		n = appendLower(&buf, n, r)
 	}
 	w.end, w.wordEntry = at, s.wordTable.words[string(buf[:n])]
-	if s.compounds && w.wordEntry == (wordEntry{}) && n < maxWord && unicode.IsUpper(s.next(w.start)) {
-		w.wordEntry = s.compound(buf[:n])
+	if w.wordEntry == (wordEntry{}) && n < maxWord {
+		w.wordEntry = s.noun(buf[:n], s.compounds && unicode.IsUpper(s.next(w.start)))
 	}
 	if text := s.text[w.start:at]; len(text) == 4 && (strings.HasPrefix(text, "19") || strings.HasPrefix(text, "20")) {
 		w.class |= wFull // a year
@@ -180,12 +180,22 @@ func (s *sentence) see(w word) {
 	}
 }
 
-// compound returns the entry of a noun's end: "Telefonnummer".
-func (s *sentence) compound(noun []byte) wordEntry {
+// noun returns the entry of a noun without its ending, or of the noun's end: "deliverie-s", "Telefonnummer-n".
+func (s *sentence) noun(word []byte, compound bool) wordEntry {
 	const least = 4 // bytes
-	for from := least - 1; from <= len(noun)-least; from++ {
-		if e := s.wordTable.words[string(noun[from:])]; e.class&(wWork|wIdea) != 0 || e.marks != 0 {
-			return wordEntry{class: e.class & (wWork | wIdea), marks: e.marks}
+	for _, ending := range s.endings {
+		stem := len(word) - len(ending)
+		if stem < least-1 || string(word[stem:]) != ending {
+			continue
+		}
+		for from := 0; from == 0 || compound && from <= stem-least; from = max(from+1, least-1) {
+			e := s.wordTable.words[string(word[from:stem])]
+			if e.class &= wWork | wIdea; ending != "" {
+				e.class &^= wIdea // "Kunden" are no idea
+			}
+			if e.class != 0 || e.marks != 0 {
+				return wordEntry{class: e.class, marks: e.marks}
+			}
 		}
 	}
 	return wordEntry{}
@@ -218,9 +228,9 @@ func (s *sentence) over(end rune, all []Claim) []Claim {
 				to++
 			}
 			// "I've booked it, is that all?" asks nothing about the booking. "I've booked it, haven't I?" does.
-			if asked := end == '?'; !asked || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], wTag) {
-				// "It is booked, if you agree" is no state.
-				open := asked && s.asks(s.words[from:to]) || s.seen&wSource != 0 || anyIs(s.words[:from], wCondition) ||
+			if end != '?' || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], wTag) && !s.asks(s.words[from:to]) {
+				// "It is booked, if you agree" and "Ist es gebucht, reicht das" are no states.
+				open := s.free && to < s.n && s.asks(s.words[from:to]) && anyIs(s.words[from:to], wPron|wYour|wThe) || s.seen&wSource != 0 || anyIs(s.words[:from], wCondition) ||
 					to < s.n && s.words[to].is(wCondition)
 				all = s.claims(s.words[from:to], open, all)
 			}
@@ -420,7 +430,13 @@ func (s *sentence) speaker(c []word, j, i int) (start int, ok bool) {
 	if k >= 0 && c[k].is(wSelf) {
 		return k, true
 	}
-	return j, s.free && j+1 < i && c[j+1].is(wSelf)
+	if s.free && j+1 < i && c[j+1].is(wSelf) {
+		return j, true
+	}
+	if k > 0 && c[k].is(wAnd) { // "I went ahead and have booked it"
+		return nearestSelf(c, k-1)
+	}
+	return 0, false
 }
 
 // joined finds the speaker of an action that follows another one: "I've looked at it and booked it".
@@ -446,8 +462,13 @@ func (s *sentence) passive(c []word, i int) (start int, weak, ok bool) {
 		return 0, false, false
 	}
 	begin, end := s.span(c, i, j)
-	start, certain, ok := subject(c, begin, end, w, s.object(c, i))
-	return start, !now, ok && (certain || !state || now)
+	start, certain, ok := subject(c, begin, end, w, s.object(c, i), state)
+	return start, !now, ok && (certain || !state || now || s.closes(c, j, i))
+}
+
+// closes reports whether the participle at i ends its clause, and nothing after the auxiliary at j says how long the state lasts.
+func (s *sentence) closes(c []word, j, i int) bool {
+	return onlyAre(c[i+1:], wParticle) && !anyIs(c[j:i], wFull) && !anyIs(c[:j], wAll)
 }
 
 // span returns where the subject of a passive begins and ends; the auxiliary is at j, the participle at i.
@@ -469,7 +490,10 @@ func (s *sentence) span(c []word, i, j int) (begin, end int) {
 // byOther reports whether a passive names the actor, or speaks of another state: "is booked out".
 func (s *sentence) byOther(c []word, i int) bool {
 	from := i + 1
-	if anyIs(c[from:min(i+3, len(c))], wFull) {
+	if from < len(c) && c[from].marks&c[i].needs&everywhereMarks != 0 { // "signed up"
+		from++
+	}
+	if anyIs(c[from:max(from, min(i+3, len(c)))], wFull) {
 		return true
 	}
 	if s.free {
@@ -485,7 +509,7 @@ func (s *sentence) byOther(c []word, i int) bool {
 
 // subject finds the subject of the participle w in c[from:to]; after are the marks of what follows it. certain: it is
 // the user's or was just spoken of.
-func subject(c []word, from, to int, w word, after marks) (start int, certain, ok bool) {
+func subject(c []word, from, to int, w word, after marks, state bool) (start int, certain, ok bool) {
 	for from < to && c[from].is(wAdv|wAnd|wFinished) && !c[from].is(wPron|wYour|wThe) {
 		from++
 	}
@@ -499,7 +523,7 @@ func subject(c []word, from, to int, w word, after marks) (start int, certain, o
 	switch {
 	case anyIs(rest, wLast|wPron): // "your last order", "the hotel says that it"
 	case first.is(wPron|wYou) && onlyAre(rest, wAdv|wClitic):
-		return from, true, first.is(wPron) && !w.is(wStateOnly) || w.is(wOfState) && (w.kind == KindBook || w.is(wFinished))
+		return from, true, first.is(wPron) && !w.is(wStateOnly) || holdsOf(w, m, state)
 	case first.is(wYour):
 		return from, true, len(rest) > 0 && (w.needs&^nounMark == 0 || w.needs&(m|first.marks) != 0)
 	case first.is(wThe):
@@ -508,12 +532,23 @@ func subject(c []word, from, to int, w word, after marks) (start int, certain, o
 	return 0, false, false
 }
 
+// holdsOf reports whether "you" may be the subject of the participle w, by the marks of what follows it.
+func holdsOf(w word, m marks, state bool) bool {
+	return w.is(wFinished) || !state && w.needs&(m|userMark) != 0 ||
+		w.is(wOfState|wStateOnly) && w.kind == KindBook && (w.needs == 0 || w.needs&m != 0)
+}
+
 // short reports whether a clause is only something and its participle: "Appointment booked", "Timer set for ten minutes".
 func (s *sentence) short(c []word, i int) bool {
+	last := c[len(c)-1]
+	return len(c) == 1 && last.is(wOfState) && !last.is(wFinished) && onlyAre(s.words[:s.n-1], wAdv) || // "Okay, booked!"
+		s.free && i == 1 && len(c) == 2 && c[0].is(wIs) && last.is(wOfState) || // "Ist gebucht."
+		isPhrase(c, i)
+}
+
+// isPhrase reports whether a few words and the participle at i are all, but for a purpose.
+func isPhrase(c []word, i int) bool {
 	const most = 3
-	if s.n == 1 && c[0].is(wOfState) && !c[0].is(wFinished) { // "Booked!"
-		return true
-	}
 	if i == 0 || i >= most || !c[i].is(wOfState) || i+1 < len(c) && !c[i+1].is(wPurpose) || anyIs(c[i:], wIs|wWas|wBlock|wHave) {
 		return false
 	}

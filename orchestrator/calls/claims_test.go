@@ -54,12 +54,13 @@ func (s claimScore) precision() float64 { return float64(s.right) / float64(s.ri
 func (s claimScore) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
 
 // published are lower limits of the figures in docs/policy.md for each part of the corpus: precision and recall. The
-// tables were made with the parts "en" and "de". Never change them for sentences of the others: "held" was measured
-// while they were made, and "last" once, afterwards.
+// tables were made with the parts "en" and "de". Never change them for sentences of the others: "held" and "last" were
+// measured while they were made, and "fresh" once, afterwards.
 var publishedFigures = map[string][2]float64{
 	"en": {0.95, 0.8}, "de": {0.95, 0.8},
 	"en.held": {0.98, 0.86}, "de.held": {0.96, 0.91},
 	"en.last": {0.979, 0.92}, "de.last": {0.97, 0.88},
+	"en.fresh": {0.97, 0.82}, "de.fresh": {0.97, 0.92},
 }
 
 // TestCorpus finds the claims of the corpus with all languages on, as a gateway with several languages does, and

@@ -9,7 +9,7 @@ import (
 )
 
 // Tables are text: each line has a class and its words. "option" lines set properties of the language, the names of
-// kinds classify participles, and "tool:" with a kind the words of tools. '#' begins a comment.
+// kinds classify participles, "ending" lines endings of nouns, and "tool:" with a kind the words of tools. '#' begins a comment.
 //
 //go:embed claimtables/*.txt
 var tableFiles embed.FS
@@ -82,6 +82,7 @@ type marks uint64
 
 const (
 	nounMark        = marks(1) << ('n' - 'A') // any object
+	userMark        = marks(1) << ('u' - 'A') // the user
 	oursMark        = marks(1) << ('z' - 'A') // something of the speaker
 	everywhereMarks = marks(1)<<26 - 1        // capital letters: also after the object
 )
@@ -106,6 +107,7 @@ type wordTable struct {
 	// pastTense: the participle is also the past tense. ordinals: a full stop may follow a number. compounds: the end of
 	// a noun may be a word.
 	free, pastTense, ordinals, compounds bool
+	endings                              []string // of nouns, the empty one first
 }
 
 var loadTables = sync.OnceValues(readTables)
@@ -122,7 +124,7 @@ func readTables() (map[string]*wordTable, map[string]ClaimKinds) {
 		if err != nil {
 			panic(err)
 		}
-		t := &wordTable{code: strings.TrimSuffix(f.Name(), ".txt"), words: map[string]wordEntry{}}
+		t := &wordTable{code: strings.TrimSuffix(f.Name(), ".txt"), words: map[string]wordEntry{}, endings: []string{""}}
 		for line := range strings.Lines(string(text)) {
 			if err := t.line(line, tools); err != nil {
 				panic(fmt.Errorf("%s: %w", f.Name(), err))
@@ -146,6 +148,8 @@ func (t *wordTable) line(line string, tools map[string]ClaimKinds) error {
 			t.free, t.pastTense = t.free || o == "free", t.pastTense || o == "past"
 			t.ordinals, t.compounds = t.ordinals || o == "ordinals", t.compounds || o == "compounds"
 		}
+	case name == "ending":
+		t.endings = append(t.endings, words...)
 	case isTools && isKind:
 		for _, w := range words {
 			tools[w] |= kind.set()

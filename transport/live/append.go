@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -68,6 +69,31 @@ func (a addition) write(c *conn) error {
 	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
 }
 
+// playPatience is how much longer than a sentence the provider may take to play it and to report the end.
+const playPatience = 10 * time.Second
+
+// plays notes that the provider plays a sentence of a length. The caller must hold mu.
+func (d *desk) plays(c *conn, length time.Duration) {
+	d.stopLapse()
+	d.playing, d.lapse = true, time.AfterFunc(length+playPatience, c.unplayed)
+}
+
+// begun notes that the provider has begun to play a sentence, which may have been given up.
+func (d *desk) begun(c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.playing {
+		d.plays(c, livewire.MaxFixture)
+	}
+}
+
+// stopLapse ends the wait for the end of a playback. The caller must hold mu.
+func (d *desk) stopLapse() {
+	if d.lapse != nil {
+		d.lapse.Stop()
+	}
+}
+
 // exactID is the id of a request to play an exact sentence.
 const exactID = "exact"
 
@@ -77,7 +103,9 @@ func (d *desk) play(pcm []byte) error {
 	defer d.order.Unlock()
 	d.mu.Lock()
 	c := d.conn
-	d.playing = c != nil
+	if c != nil {
+		d.plays(c, audio.Duration(sampleRate, len(pcm)))
+	}
 	d.mu.Unlock()
 	if c == nil {
 		return nil
@@ -97,6 +125,7 @@ func (d *desk) played() {
 		d.mu.Lock()
 		c, due := d.conn, []addition(nil)
 		d.playing = false
+		d.stopLapse()
 		for i := range d.appends {
 			if a := &d.appends[i]; c != nil && !a.sent {
 				a.sent = true

@@ -68,6 +68,7 @@ type conn struct {
 type inbox struct {
 	events []transport.Event
 	told   bool // a result went to the model
+	played bool // an exact sentence counts as played
 	typed  []string
 }
 
@@ -341,6 +342,9 @@ func (c *conn) deliver() transport.Event {
 	if in.told {
 		c.dialog.told()
 	}
+	if in.played {
+		c.played()
+	}
 	for _, text := range in.typed {
 		c.dialog.typed(text)
 	}
@@ -357,6 +361,20 @@ func (c *conn) post(told bool, events ...transport.Event) {
 	c.inbox.told = c.inbox.told || told
 	c.mu.Unlock()
 	c.ws.Nudge()
+}
+
+// unplayed ends an exact sentence whose end the provider has not reported. It may be called at any time.
+func (c *conn) unplayed() {
+	c.mu.Lock()
+	c.inbox.played = true
+	c.mu.Unlock()
+	c.ws.Nudge()
+}
+
+// played ends an exact sentence.
+func (c *conn) played() {
+	c.dialog.played()
+	c.desk.played()
 }
 
 // toldNow reports whether Recv has not seen the newest result.

@@ -60,6 +60,7 @@ type desk struct {
 	unsaidOf     *task               // the task with that result; nil for another text
 	known, seen  []string            // the latest ids of delegations and of the text model's calls
 	playing      bool                // an exact sentence is played, or asked for: appends wait
+	lapse        *time.Timer         // ends that; nil before the first sentence
 	nextAppend   int
 	nextCall     int
 }
@@ -212,6 +213,7 @@ func (d *desk) Drop() { d.leave(nil) }
 func (d *desk) leave(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.stopLapse()
 	if d.conn == c {
 		d.cancel()
 	}

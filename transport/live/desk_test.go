@@ -376,7 +376,8 @@ type liveConn = conn
 
 // TestExactSentence: the provider plays it as an answer of its own, and gets no text until it was played or refused.
 func TestExactSentence(t *testing.T) {
-	for _, refused := range []bool{false, true} {
+	const never = "never played"
+	for _, end := range []string{"refused", "played", never} {
 		s := newServer(t)
 		conn, p := s.connect(transport.Setup{})
 		sentence := testutil.SpeechLike(sampleRate, 200*time.Millisecond, 4)
@@ -389,7 +390,7 @@ func TestExactSentence(t *testing.T) {
 		if asked.Type != livewire.FixturePlay || string(asked.Audio) != base64.StdEncoding.EncodeToString(sentence) {
 			t.Fatalf("the provider got %s", asked.Type)
 		}
-		if refused {
+		if end == "refused" {
 			p.send(`{"type":"error","error":{"type":"invalid_request_error","code":"invalid_value","message":"No.","client_event_id":%q}}`, asked.ID)
 		} else {
 			p.send(`{"type":"session.output_audio.fixture.playing","client_event_id":%q}`, asked.ID)
@@ -399,9 +400,13 @@ func TestExactSentence(t *testing.T) {
 				t.Errorf("the provider got %s while it plays", e.Type)
 			default:
 			}
-			p.send(`{"type":"session.output_audio.fixture.played","client_event_id":%q}`, asked.ID)
 			if e := awaited[transport.ResponseStarted](t, conn); !e.Exact {
 				t.Errorf("%+v", e)
+			}
+			if end == never {
+				conn.Conn.(*liveConn).unplayed() // as after playPatience
+			} else {
+				p.send(`{"type":"session.output_audio.fixture.played","client_event_id":%q}`, asked.ID)
 			}
 			awaited[transport.ResponseDone](t, conn)
 		}

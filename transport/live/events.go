@@ -78,10 +78,10 @@ func (c *conn) event(frame []byte) {
 	case livewire.InstructionsAppended, livewire.ThinkingAppended, livewire.CommentaryAppended:
 		c.desk.placed(ev.ClientID, ev.Type)
 	case livewire.FixturePlaying:
+		c.desk.begun(c)
 		c.dialog.playing()
 	case livewire.FixturePlayed:
-		c.dialog.played()
-		c.desk.played()
+		c.played()
 	case livewire.UsageUpdated:
 		c.book(int64(math.Floor(min(max(ev.Usage.Seconds, 0), maxSeconds))))
 	case livewire.Failed:
@@ -98,8 +98,11 @@ func (c *conn) event(frame []byte) {
 // maxSeconds bounds a report of usage: a session lasts two hours.
 const maxSeconds = 24 * 3600
 
+// maxID bounds the id of a delegation in bytes: several are remembered.
+const maxID = 512
+
 func (c *conn) delegated(ev *livewire.ServerEvent) {
-	if t := ev.Delegation.Target; t != "" && t != livewire.DelegateToClient || ev.Delegation.ID == "" {
+	if t := ev.Delegation.Target; t != "" && t != livewire.DelegateToClient || ev.Delegation.ID == "" || len(ev.Delegation.ID) > maxID {
 		return
 	}
 	if c.desk.knows(ev.Delegation.ID) {
@@ -123,8 +126,7 @@ func (c *conn) problem(e *livewire.Failure, clientID string) {
 		return
 	}
 	if clientID == exactID {
-		c.dialog.played()
-		c.desk.played()
+		c.played()
 	}
 	kind := transport.KindOfCode(e.Code, e.Type)
 	switch {
