@@ -9,6 +9,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -114,15 +116,12 @@ func (g *guard) answer(r *http.Request, resp *http.Response, id jsonrpc.ID) (*ht
 	ok := resp.StatusCode/100 == 2
 	if ok && kind == "text/event-stream" {
 		resp.Body = &events{from: bufio.NewReader(resp.Body), body: resp.Body, keep: func(data []byte) []byte {
-			switch m, err := jsonrpc.DecodeMessage(data); m := m.(type) {
-			case *jsonrpc.Response:
-				if m.ID != id {
-					return nil // another call's, which this answer may not give
-				}
-			default:
-				if err != nil {
-					return failure(id, codeUnreadable, "the answer is not JSON-RPC", nil)
-				}
+			m, err := decode(data)
+			if answer, is := m.(*jsonrpc.Response); is && answer.ID != id {
+				return nil // another call's, which this answer may not give
+			}
+			if err != nil {
+				return failure(id, codeUnreadable, "the answer is not JSON-RPC", nil)
 			}
 			return data
 		}}
@@ -130,7 +129,7 @@ func (g *guard) answer(r *http.Request, resp *http.Response, id jsonrpc.ID) (*ht
 	}
 	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	m, broken := jsonrpc.DecodeMessage(data)
+	m, broken := decode(data)
 	answer, is := m.(*jsonrpc.Response)
 	switch {
 	case err == nil && broken == nil && is && answer.ID == id && (ok || answer.Error != nil):
@@ -239,7 +238,8 @@ func (e *events) next() {
 	}
 }
 
-// lines passes the messages that a program writes on, one in each line. Other lines, such as logs, are dropped.
+// lines passes the messages that a program writes on, one in each line. Other lines, such as logs, are dropped; if they begin as
+// the answer to a call, it fails at once.
 type lines struct {
 	from *bufio.Reader
 	out  []byte
@@ -256,12 +256,17 @@ func (l *lines) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if err == nil && len(bytes.TrimSpace(line)) > 0 {
-			if _, err = jsonrpc.DecodeMessage(line); err == nil {
+			if _, err = decode(line); err == nil {
 				l.out = line
 			}
 		}
 		if err != nil {
 			l.drop(strings.TrimSpace(err.Error()))
+			if m := answerID.FindSubmatch(line[:min(len(line), 200)]); m != nil {
+				number, _ := strconv.ParseInt(string(m[1]), 10, 64) // the SDK's ids are numbers
+				id, _ := jsonrpc.MakeID(float64(number))
+				l.out = append(failure(id, codeUnreadable, "the answer is not JSON-RPC", nil), '\n')
+			}
 		}
 	}
 	n := copy(p, l.out)
@@ -269,7 +274,21 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line returns the next line; errTooLong for one of more than maxEvent bytes, which is skipped.
+// answerID finds the id in the beginning of an answer.
+var answerID = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"`)
+
+var errNoAnswer = errors.New("the answer has neither a result nor an error")
+
+// decode decodes a message.
+func decode(data []byte) (jsonrpc.Message, error) {
+	m, err := jsonrpc.DecodeMessage(data)
+	if r, is := m.(*jsonrpc.Response); err == nil && is && r.Result == nil && r.Error == nil {
+		err = errNoAnswer
+	}
+	return m, err //nolint:wrapcheck // it says what is wrong
+}
+
+// line returns the next line; with errTooLong the beginning of one of more than maxEvent bytes, whose rest is skipped.
 func (l *lines) line() ([]byte, error) {
 	var all []byte
 	for {
@@ -280,7 +299,7 @@ func (l *lines) line() ([]byte, error) {
 		case err != nil:
 			return all, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
 		case len(all) > maxEvent:
-			return nil, errTooLong
+			return all, errTooLong
 		default:
 			return all, nil
 		}
