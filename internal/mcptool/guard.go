@@ -238,12 +238,16 @@ func (e *events) next() {
 	}
 }
 
-// lines passes the messages that a program writes on, one in each line. Other lines, such as logs, are dropped; if they begin as
-// the answer to a call, it fails at once.
+// NewLines returns a reader of lines that passes on what pass returns for each line of from, which ends with a line feed, too. The
+// error is nil, or says that the line has more than 1 MiB; then it is only the beginning.
+func NewLines(from io.Reader, pass func(line []byte, err error) []byte) io.Reader {
+	return &lines{from: bufio.NewReader(from), pass: pass}
+}
+
 type lines struct {
 	from *bufio.Reader
+	pass func(line []byte, err error) []byte
 	out  []byte
-	drop func(why string)
 }
 
 var errTooLong = errors.New("the line is too long")
@@ -255,37 +259,13 @@ func (l *lines) Read(p []byte) (int, error) {
 		if err != nil && !errors.Is(err, errTooLong) {
 			return 0, err
 		}
-		if err == nil && len(bytes.TrimSpace(line)) > 0 {
-			if _, err = decode(line); err == nil {
-				l.out = line
-			}
-		}
-		if err != nil {
-			l.drop(strings.TrimSpace(err.Error()))
-			if m := answerID.FindSubmatch(line[:min(len(line), 200)]); m != nil {
-				number, _ := strconv.ParseInt(string(m[1]), 10, 64) // the SDK's ids are numbers
-				id, _ := jsonrpc.MakeID(float64(number))
-				l.out = append(failure(id, codeUnreadable, "the answer is not JSON-RPC", nil), '\n')
-			}
+		if err != nil || len(bytes.TrimSpace(line)) > 0 {
+			l.out = l.pass(line, err)
 		}
 	}
 	n := copy(p, l.out)
 	l.out = l.out[n:]
 	return n, nil
-}
-
-// answerID finds the id in the beginning of an answer.
-var answerID = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"`)
-
-var errNoAnswer = errors.New("the answer has neither a result nor an error")
-
-// decode decodes a message.
-func decode(data []byte) (jsonrpc.Message, error) {
-	m, err := jsonrpc.DecodeMessage(data)
-	if r, is := m.(*jsonrpc.Response); err == nil && is && r.Result == nil && r.Error == nil {
-		err = errNoAnswer
-	}
-	return m, err //nolint:wrapcheck // it says what is wrong
 }
 
 // line returns the next line; with errTooLong the beginning of one of more than maxEvent bytes, whose rest is skipped.
@@ -296,14 +276,57 @@ func (l *lines) line() ([]byte, error) {
 		all = append(all, part[:min(len(part), maxEvent+1-len(all))]...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-		case err != nil:
-			return all, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
 		case len(all) > maxEvent:
 			return all, errTooLong
+		case errors.Is(err, io.EOF) && len(all) > 0:
+			return append(all, '\n'), nil
+		case err != nil:
+			return nil, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
 		default:
 			return all, nil
 		}
 	}
+}
+
+// messages passes on the messages that a program writes. Other lines, such as logs, are dropped; if they begin as the answer to a
+// call, it fails at once.
+func messages(drop func(why string)) func([]byte, error) []byte {
+	return func(line []byte, err error) []byte {
+		if err == nil {
+			_, err = decode(line)
+		}
+		if err == nil {
+			return line
+		}
+		drop(strings.TrimSpace(err.Error()))
+		m := answerID.FindSubmatch(line[:min(len(line), 200)])
+		if m == nil {
+			return nil
+		}
+		number, _ := strconv.ParseInt(string(m[1]), 10, 64) // the SDK's ids are numbers
+		id, _ := jsonrpc.MakeID(float64(number))
+		return append(failure(id, codeUnreadable, "the answer is not JSON-RPC", nil), '\n')
+	}
+}
+
+// answerID finds the id in the beginning of an answer.
+var answerID = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"`)
+
+var (
+	errNoAnswer = errors.New("the answer has neither a result nor an error")
+	errMore     = errors.New("something follows the message")
+)
+
+// decode decodes a message, with nothing behind it.
+func decode(data []byte) (jsonrpc.Message, error) {
+	m, err := jsonrpc.DecodeMessage(data)
+	if err == nil && !json.Valid(data) {
+		err = errMore
+	}
+	if r, is := m.(*jsonrpc.Response); err == nil && is && r.Result == nil && r.Error == nil {
+		err = errNoAnswer
+	}
+	return m, err //nolint:wrapcheck // it says what is wrong
 }
 
 // userKey is the context's key of the user for the server's user header.

@@ -44,7 +44,7 @@ func FuzzLines(f *testing.F) {
 	f.Add("hello\n{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n{\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		dropped := 0
-		l := &lines{from: bufio.NewReaderSize(strings.NewReader(text), 16), drop: func(string) { dropped++ }}
+		l := &lines{from: bufio.NewReaderSize(strings.NewReader(text), 16), pass: messages(func(string) { dropped++ })}
 		out, err := io.ReadAll(l)
 		if err != nil {
 			t.Fatal(err)
@@ -67,9 +67,10 @@ func TestUnreadableLines(t *testing.T) {
 		strings.Repeat("x", 3*maxEvent): "", `{"jsonrpc":"2.0","id":null,"error":{}}`: "", `{"jsonrpc":"2.0","id":"7","result":{}`: "",
 		`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 3*maxEvent) + `"}`: failed(7),
 		`{"jsonrpc":"2.0","id":8,"error":{"code":"x"}}`:                               failed(8), `{"id":9,"result":{}`: failed(9),
+		`{"jsonrpc":"2.0","id":7,"result":{}} x`: failed(7),
 	} {
 		var why []string
-		l := &lines{from: bufio.NewReader(strings.NewReader(line + "\n" + message)), drop: func(s string) { why = append(why, s) }}
+		l := NewLines(strings.NewReader(line+"\n"+message), messages(func(s string) { why = append(why, s) }))
 		out, err := io.ReadAll(l)
 		if err != nil || string(out) != want+message || len(why) != 1 {
 			t.Errorf("%.60s: %q, %.200q, %v", line, out, why, err)
