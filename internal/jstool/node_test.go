@@ -65,6 +65,7 @@ var sameInNode = map[string]string{
 	"of Node":      `const t = setTimeout(() => {}, 1000).unref(); clearTimeout(t); clearTimeout(+setTimeout(() => {}, 1000)); class E extends Error { constructor(m) { super(m); Error.captureStackTrace(this, E) } } const r = new Response('x', { headers: [['Set-Cookie', 'a=1'], ['set-cookie', 'b=2, c']] }); return { ok: true, data: [['table', 'dir', 'group', 'groupEnd', 'time', 'timeEnd', 'count'].map((k) => typeof console[k]), typeof t, t.hasRef(), new E('m').message, r.headers.getSetCookie(), await r.clone().text(), await r.text(), await Response.json({ a: 1 }).json(), String(new Date(0)), new Date(0) + 1, new Date(0).getYear()] }`,
 	"signals":      `const a = new AbortController(), h = { n: 0, handleEvent() { this.n++ } }; const s = AbortSignal.any([new AbortController().signal, a.signal]); s.addEventListener('abort', h); a.abort('x'); let m; try { await Promise.any([Promise.reject(1)]) } catch (e) { m = [e.message, e.errors] } const kinds = [Promise.resolve(), new WeakMap(), new Boolean(true), Object(1n)].map((v) => { try { return Object.prototype.toString.call(structuredClone(v)) } catch (e) { return [e.name, e.code] } }); return { ok: true, data: [s.aborted, s.reason, h.n, m, kinds, AbortSignal.abort().reason.code] }`,
 	"header error": `new Headers({ 'bad name': '1' })`,
+	"a GET body":   `await fetch('http://127.0.0.1:1/', { body: '' })`,
 	"imports":      `return { ok: true, data: [twice(4), table.a, left('x', 3), (await import('./late.js')).late] }`,
 }
 

@@ -509,8 +509,9 @@
       const { signal } = options;
       signal?.throwIfAborted();
       signal?.addEventListener("abort", () => reject(signal.reason));
-      const headers = new Headers(options.headers);
+      const headers = new Headers(options.headers), method = text(options.method ?? "GET").toUpperCase();
       let { body } = options;
+      if (/^(GET|HEAD)$/.test(method) && body != null) throw new TypeError("Request with GET/HEAD method cannot have body.");
       if (body instanceof URLSearchParams && !headers.has("content-type")) {
         headers.set("content-type", "application/x-www-form-urlencoded;charset=UTF-8");
       } else if (typeof body === "string" && !headers.has("content-type")) {
@@ -518,7 +519,7 @@
       }
       body = body === undefined || body === null ? new ArrayBuffer(0)
         : body instanceof ArrayBuffer || ArrayBuffer.isView(body) ? bufferOf(body) : native.encode(text(body));
-      const request = { method: text(options.method ?? "GET").toUpperCase(), url: text(url), headers: Object.fromEntries(headers),
+      const request = { method, url: text(url), headers: Object.fromEntries(headers),
         manual: options.redirect === "manual" };
       native.fetch(stringify(request), body, (head, data) => {
         const answer = parse(head);
