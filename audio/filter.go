@@ -113,7 +113,7 @@ type filterEntry struct {
 }
 
 type filterCache struct {
-	mu      sync.Mutex // guards entries, not what they hold
+	mu      sync.Mutex // guards the map, not its values
 	entries map[ratio]*filterEntry
 }
 

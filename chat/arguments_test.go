@@ -12,8 +12,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestHistoryIsValid: whatever a model writes as the arguments or the name of a call, the next request has an object
-// and a name that providers accept, and an answer that says what was wrong. So has the next turn.
+// TestHistoryIsValid: for any arguments or name of a model's call, the next request and the next turn have an object
+// and a name that providers accept, and an answer with the error.
 func TestHistoryIsValid(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	for _, tc := range []struct{ name, args, want, says string }{
@@ -44,7 +44,7 @@ func TestHistoryIsValid(t *testing.T) {
 				f.say("Go", callsTools(nth(1), tc.name, tc.args), says("Done."))
 				calls := callsOf(t, f.last())
 				if len(calls) != 1 || string(calls[0].Args) != tc.want {
-					t.Fatalf("the model is told its call again as %.100q", calls)
+					t.Fatalf("the model gets its call again as %.100q", calls)
 				}
 				answer := f.last().Messages[len(f.last().Messages)-1]
 				var env registry.Envelope
@@ -52,7 +52,7 @@ func TestHistoryIsValid(t *testing.T) {
 					t.Fatalf("the answer is %q, %v", answer.Text, err)
 				}
 				if text := fmt.Sprintf("%+v", env.Error); tc.says != "" && (env.Error == nil || !strings.Contains(answer.Text, tc.says)) {
-					t.Errorf("the model is told %s, want it to contain %q", text, tc.says)
+					t.Errorf("the model gets %s, want it to contain %q", text, tc.says)
 				}
 				f.say("And?", says("Well."))
 				callsOf(t, f.last())
@@ -77,24 +77,24 @@ func callsOf(t *testing.T, p textmodel.Prompt) (all []textmodel.ToolCall) {
 	return all
 }
 
-// TestAClientsToolGetsAnObject: a call of a tool that the client runs, with anything but an object, is answered by the
-// gateway, and the client is not asked to run it.
+// TestAClientsToolGetsAnObject: the gateway answers a call of a client's tool whose arguments are not an object; the
+// client does not get it.
 func TestAClientsToolGetsAnObject(t *testing.T) {
 	for _, args := range []string{`""`, `null`, `[]`, `7`, `{}{}`, `{"page":`} {
 		t.Run(args, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
+				sent, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if handed := of[*protocol.ToolCall](told); len(handed) != 0 {
-					t.Errorf("the client is handed %+v", handed[0])
+				if handed := of[*protocol.ToolCall](sent); len(handed) != 0 {
+					t.Errorf("the client gets %+v", handed[0])
 				}
 				if calls := callsOf(t, f.last()); len(calls) != 1 {
-					t.Errorf("the model is told the calls %+v", calls)
+					t.Errorf("the model gets the calls %+v", calls)
 				}
 				if answer := f.last().Messages[len(f.last().Messages)-1]; !strings.Contains(answer.Text, "not a JSON object") {
-					t.Errorf("the model is told %s", answer.Text)
+					t.Errorf("the model gets %s", answer.Text)
 				}
 			})
 		})

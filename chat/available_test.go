@@ -12,8 +12,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestAvailability: what a turn in text is offered, and what a call is answered, follow the agent, the features and
-// the time.
+// TestAvailability: the tools of a turn in text, and the answers to calls, follow the agent, the features and the
+// time.
 func TestAvailability(t *testing.T) {
 	on := map[string]bool{}
 	f := newFixture(t, fixtureSetting{feature: func(_, name string) bool { return on[name] }}) // long after the tool's minute
@@ -46,21 +46,21 @@ func TestAvailability(t *testing.T) {
 	turn("c-2", map[string]registry.ErrorType{"timely": registry.ErrorUnavailable, "elsewhere": registry.ErrorNotFound})
 }
 
-// TestApprovedAfterTheWindow: what the user approves after the tool's time is answered as not available, and the
-// model is told so.
+// TestApprovedAfterTheWindow: a call approved after the tool's window is answered as unavailable, and the model is
+// informed.
 func TestApprovedAfterTheWindow(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Go", callsTools(nth(1), "timely", `{"name":"Bob"}`), says("Please approve it."))
-		asked := of[*protocol.ConfirmationRequest](told)
+		sent := f.say("Go", callsTools(nth(1), "timely", `{"name":"Bob"}`), says("Please approve it."))
+		asked := of[*protocol.ConfirmationRequest](sent)
 		if len(asked) != 1 {
-			t.Fatalf("told %s", told.types())
+			t.Fatalf("got %s", sent.types())
 		}
 		<-time.After(time.Minute)
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}, says("It is too late."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}, says("It is too late."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.errorTypes(); !slices.Equal(got, []string{string(registry.ErrorUnavailable)}) || len(f.ran()) != 0 {
+		if got := sent.errorTypes(); !slices.Equal(got, []string{string(registry.ErrorUnavailable)}) || len(f.ran()) != 0 {
 			t.Errorf("the call ended %v, and %v has run", got, f.ran())
 		}
 		if got := transcript(f.last()); !strings.Contains(got, "The user approved timely") || !strings.Contains(got, `"UNAVAILABLE"`) {

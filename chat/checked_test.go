@@ -28,7 +28,7 @@ func rude(outcome checks.Outcome, say string) *checks.Rule {
 	return &checks.Rule{Name: "rude", Outcome: outcome, Say: say, Words: []string{"damn"}}
 }
 
-// streams answers in the pieces, and then waits to be stopped if the last one is empty.
+// streams answers in pieces, and waits to be stopped if the last piece is empty.
 func streams(pieces ...string) step {
 	return func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 		for _, p := range pieces {
@@ -42,7 +42,7 @@ func streams(pieces ...string) step {
 	}
 }
 
-// TestTextIsChecked: the client never gets refused words, and always an answer or an error.
+// TestTextIsChecked: the client never gets refused words, and always gets an answer or an error.
 func TestTextIsChecked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule  *checks.Rule
@@ -68,23 +68,23 @@ func TestTextIsChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, checking(t, tt.rule), func(t *testing.T, f *fixture) {
-				told, err := f.respond(t.Context(), Request{Message: "Hi"}, tt.steps...)
+				sent, err := f.respond(t.Context(), Request{Message: "Hi"}, tt.steps...)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var shown []string
-				for _, d := range of[*protocol.TextDelta](told) {
+				for _, d := range of[*protocol.TextDelta](sent) {
 					shown = append(shown, d.Text)
 				}
-				if got := strings.Join(shown, "|"); got != tt.shown || told.types() != tt.types {
-					t.Errorf("shown %q, want %q; %s, want %s", got, tt.shown, told.types(), tt.types)
+				if got := strings.Join(shown, "|"); got != tt.shown || sent.types() != tt.types {
+					t.Errorf("shown %q, want %q; %s, want %s", got, tt.shown, sent.types(), tt.types)
 				}
-				for _, d := range of[*protocol.TextDone](told) {
+				for _, d := range of[*protocol.TextDone](sent) {
 					if d.Text != strings.Join(shown, "") {
 						t.Errorf("text.done has %q", d.Text)
 					}
 				}
-				for _, e := range of[*protocol.Error](told) {
+				for _, e := range of[*protocol.Error](sent) {
 					if e.Code != tt.code {
 						t.Errorf("the client got the error %s", e.Code)
 					}
@@ -95,7 +95,7 @@ func TestTextIsChecked(t *testing.T) {
 						stops++
 					}
 				}
-				if stops != len(of[*protocol.AnswerStopped](told)) {
+				if stops != len(of[*protocol.AnswerStopped](sent)) {
 					t.Errorf("%d stops were audited", stops)
 				}
 			})
@@ -103,28 +103,28 @@ func TestTextIsChecked(t *testing.T) {
 	}
 }
 
-// TestClaimIsNotShown: the client gets no statement that no call explains, and one record of it. The model learns why. Once a
-// call has done it, the same words are shown.
+// TestClaimIsNotShown: the client gets no claim without a matching call, and one record of it. The model learns the
+// reason. After a matching call, the same words are shown.
 func TestClaimIsNotShown(t *testing.T) {
 	book := callsTools(nth(1), "book", `{"name":"a"}`)
 	untrue := func(o checks.Outcome, say string) *checks.Rule {
 		return &checks.Rule{Name: "untrue", Outcome: o, Say: say, Claims: true}
 	}
 	for name, tt := range map[string]struct {
-		rule  *checks.Rule
-		steps []step
-		shown string
-		types string
-		told  int // requests that have the notice
+		rule    *checks.Rule
+		steps   []step
+		shown   string
+		types   string
+		notices int // requests that have the notice
 	}{
 		"it is cut off": {rule: untrue(checks.Cut, ""), steps: []step{streams("I've ", "booked it. ", ""), book, says("Now I've booked it.")},
-			shown: "Now I've booked it.", types: "answer.stopped tool.started tool.ended text.done usage done", told: 2},
+			shown: "Now I've booked it.", types: "answer.stopped tool.started tool.ended text.done usage done", notices: 2},
 		"after other words": {rule: untrue(checks.Cut, ""), steps: []step{streams("Sure. ", "I've booked it. ", "")},
 			shown: "Sure. ", types: "answer.stopped text.done usage done"},
 		"it is replaced": {rule: untrue(checks.Replace, "It is not booked."), steps: []step{says("I've booked it.")},
 			shown: "It is not booked.", types: "answer.stopped text.done usage done"},
 		"the model insists": {rule: untrue(checks.Cut, ""), steps: []step{says("I've booked it."), says("I've booked it.")},
-			types: "answer.stopped answer.stopped error usage done", told: 1},
+			types: "answer.stopped answer.stopped error usage done", notices: 1},
 		"it was done": {rule: untrue(checks.Cut, ""), steps: []step{book, streams("I've ", "booked it.")},
 			shown: "I've booked it.", types: "tool.started tool.ended text.done usage done"},
 	} {
@@ -132,16 +132,16 @@ func TestClaimIsNotShown(t *testing.T) {
 			setting := checking(t, tt.rule)
 			setting.options.Claims = claimSetting(t).options.Claims
 			bubble(t, setting, func(t *testing.T, f *fixture) {
-				told, err := f.respond(t.Context(), Request{Message: "Book it"}, tt.steps...)
+				sent, err := f.respond(t.Context(), Request{Message: "Book it"}, tt.steps...)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var shown strings.Builder
-				for _, d := range of[*protocol.TextDelta](told) {
+				for _, d := range of[*protocol.TextDelta](sent) {
 					shown.WriteString(d.Text)
 				}
-				if shown.String() != tt.shown || told.types() != tt.types || f.claimed(told) != "" {
-					t.Errorf("shown %q, want %q; %s, want %s", shown.String(), tt.shown, told.types(), tt.types)
+				if shown.String() != tt.shown || sent.types() != tt.types || f.claimed(sent) != "" {
+					t.Errorf("shown %q, want %q; %s, want %s", shown.String(), tt.shown, sent.types(), tt.types)
 				}
 				n := 0
 				for _, p := range f.model.prompts {
@@ -151,8 +151,8 @@ func TestClaimIsNotShown(t *testing.T) {
 						}
 					}
 				}
-				if n != tt.told {
-					t.Errorf("%d requests have the notice, want %d", n, tt.told)
+				if n != tt.notices {
+					t.Errorf("%d requests have the notice, want %d", n, tt.notices)
 				}
 			})
 		})
@@ -163,7 +163,8 @@ type remote func(ctx context.Context, t checks.Text) (bool, error)
 
 func (r remote) Check(ctx context.Context, t checks.Text) (bool, error) { return r(ctx, t) }
 
-// TestSlowCheckOfText: text waits for its verdict, at most for two requests in a row: two run at once, and the rest is joined.
+// TestSlowCheckOfText: text waits for its verdict, for at most two requests in a row: two run at once, and the rest
+// is joined.
 func TestSlowCheckOfText(t *testing.T) {
 	for name, tt := range map[string]struct {
 		check remote
@@ -188,7 +189,7 @@ func TestSlowCheckOfText(t *testing.T) {
 			rule := &checks.Rule{Name: "judge", Outcome: checks.Replace, Say: "No.", Remote: tt.check, Block: tt.block, Timeout: 10 * time.Second}
 			bubble(t, checking(t, rule), func(t *testing.T, f *fixture) {
 				began := time.Now()
-				told, err := f.respond(t.Context(), Request{Message: "Hi"}, streams("One. ", "Two. ", "Three."))
+				sent, err := f.respond(t.Context(), Request{Message: "Hi"}, streams("One. ", "Two. ", "Three."))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -197,7 +198,7 @@ func TestSlowCheckOfText(t *testing.T) {
 				if !strings.HasSuffix(want, "Three.") {
 					want = strings.TrimPrefix(want+"\n\nNo.", "\n\n")
 				}
-				if done := of[*protocol.TextDone](told); len(done) != 1 || done[0].Text != want {
+				if done := of[*protocol.TextDone](sent); len(done) != 1 || done[0].Text != want {
 					t.Errorf("the client got %+v, want %q", done, want)
 				}
 				if took := time.Since(began); took != tt.after {

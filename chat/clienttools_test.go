@@ -26,18 +26,17 @@ func asks(history ...textmodel.Message) Request {
 	return req
 }
 
-// TestToolsOfTheClient: a batch with calls of both sides. The gateway's run first, the
-// client's end the turn, and in its next request the model finds both answers under its own
-// ids; the one budget counts them all.
+// TestToolsOfTheClient: in a batch with calls of both sides the gateway's run first, and the client's end the turn.
+// In the client's next request the model finds both answers under its own ids. One budget counts all calls.
 func TestToolsOfTheClient(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		user := textmodel.Message{Role: textmodel.RoleUser, Text: "Show me Ada"}
 		both := callsTools("call_mine", "search", `{"name":"ada"}`, "call_theirs", "open_page", `{"page":"ada"}`)
-		told, err := f.respond(t.Context(), asks(user), callsTools("call_first", "look", `{}`), both)
+		sent, err := f.respond(t.Context(), asks(user), callsTools("call_first", "look", `{}`), both)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "tool.started tool.ended tool.started tool.ended tool.call usage done" || told.done().Status != protocol.DoneCompleted {
+		if got := sent.types(); got != "tool.started tool.ended tool.started tool.ended tool.call usage done" || sent.done().Status != protocol.DoneCompleted {
 			t.Error(got)
 		}
 		if diff := cmp.Diff([]string{"look", "search ada"}, f.ran()); diff != "" {
@@ -46,13 +45,13 @@ func TestToolsOfTheClient(t *testing.T) {
 		if names := f.last().Tools; !slices.ContainsFunc(names, func(tool textmodel.Tool) bool { return tool.Name == "open_page" }) || len(names) < 2 {
 			t.Errorf("the model has the tools %+v", names)
 		}
-		handed := of[*protocol.ToolCall](told)[0]
+		handed := of[*protocol.ToolCall](sent)[0]
 		if handed.Name != "open_page" || string(handed.Args) != `{"page":"ada"}` || len(handed.CallID) > 40 {
 			t.Errorf("%+v", handed)
 		}
-		// The client knows its own call alone.
+		// The client knows only its own call.
 		answer := []textmodel.Message{user, {Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: handed.CallID, Name: "open_page", Args: handed.Args}}}, {Role: textmodel.RoleTool, CallID: handed.CallID, Text: "It is open."}}
-		if told, err = f.respond(t.Context(), asks(answer...), says("There she is.")); err != nil {
+		if sent, err = f.respond(t.Context(), asks(answer...), says("There she is.")); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -71,8 +70,8 @@ func TestToolsOfTheClient(t *testing.T) {
 		want := []string{
 			"user Show me Ada", "assistant call_first=look", "tool call_first ok", "assistant call_mine=search call_theirs=open_page", "tool call_mine ok", "tool call_theirsIt is open.",
 		}
-		if diff := cmp.Diff(want, got); diff != "" || told.types() != "text.done usage done" {
-			t.Errorf("%s %s", told.types(), diff)
+		if diff := cmp.Diff(want, got); diff != "" || sent.types() != "text.done usage done" {
+			t.Errorf("%s %s", sent.types(), diff)
 		}
 		var record audit.Record
 		for _, r := range f.audited() {
@@ -89,38 +88,38 @@ func TestToolsOfTheClient(t *testing.T) {
 	})
 }
 
-// TestToolsOfTheClientAreBounded: calls over the budget are answered by the gateway, whatever
-// requests they are spread over, and arguments that are not an object are told to the model.
+// TestToolsOfTheClientAreBounded: the gateway answers calls over the budget, over any number of requests, and informs
+// the model of arguments that are not an object.
 func TestToolsOfTheClientAreBounded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		history := []textmodel.Message{{Role: textmodel.RoleUser, Text: "Go"}}
 		for i := range 10 {
-			told, err := f.respond(t.Context(), asks(history...), callsTools(nth(i), "open_page", `{}`))
+			sent, err := f.respond(t.Context(), asks(history...), callsTools(nth(i), "open_page", `{}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			handed := of[*protocol.ToolCall](told)
+			handed := of[*protocol.ToolCall](sent)
 			if len(handed) != 1 {
-				t.Fatalf("request %d: %s", i, told.types())
+				t.Fatalf("request %d: %s", i, sent.types())
 			}
 			history = append(history, textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: handed[0].CallID, Name: "open_page", Args: json.RawMessage(`{}`)}}}, textmodel.Message{Role: textmodel.RoleTool, CallID: handed[0].CallID, Text: "ok"})
 		}
-		told, err := f.respond(t.Context(), asks(history...), callsTools(nth(10), "open_page", `{}`), says("That is all."))
+		sent, err := f.respond(t.Context(), asks(history...), callsTools(nth(10), "open_page", `{}`), says("That is all."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "tool.started tool.ended text.done usage done" || !f.last().ToolsOff {
+		if got := sent.types(); got != "tool.started tool.ended text.done usage done" || !f.last().ToolsOff {
 			t.Errorf("%s, tools off %v", got, f.last().ToolsOff)
 		}
-		told, err = f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Again"}), callsTools("a", "open_page", `{"a`), says("I see."))
-		if e := of[*protocol.ToolEnded](told); err != nil || len(e) != 1 || !strings.Contains(string(e[0].Error), "VALIDATION") {
-			t.Errorf("%v %s", err, told.types())
+		sent, err = f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Again"}), callsTools("a", "open_page", `{"a`), says("I see."))
+		if e := of[*protocol.ToolEnded](sent); err != nil || len(e) != 1 || !strings.Contains(string(e[0].Error), "VALIDATION") {
+			t.Errorf("%v %s", err, sent.types())
 		}
 	})
 }
 
-// TestNamesOfTheClientsTools: no tool of the client's has the name of one of the gateway's,
-// and no history tells of those.
+// TestNamesOfTheClientsTools: a client's tool cannot have the name of a gateway's tool, nor a client's history a call
+// of one.
 func TestNamesOfTheClientsTools(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		calls := func(name string) textmodel.Message {
@@ -137,21 +136,21 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
-		// What is not known any more stays as the client tells it.
-		told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "x"}, textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, textmodel.Message{Role: textmodel.RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
-		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.last().Messages) != 4 {
+		// Unknown calls stay as the client has them.
+		sent, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "x"}, textmodel.Message{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, textmodel.Message{Role: textmodel.RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
+		if err != nil || sent.done().Status != protocol.DoneCompleted || len(f.last().Messages) != 4 {
 			t.Errorf("%v %+v", err, f.last().Messages)
 		}
 	})
 }
 
-// TestHandOverIsAuditedOnce: calls that could not be handed over are audited when they are, by the
-// next try of the message, and not before.
+// TestHandOverIsAuditedOnce: calls that could not be passed to the client are audited when a later try of the message
+// passes them, and not before.
 func TestHandOverIsAuditedOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(n int) error {
 			if n == 1 {
-				return errors.New("the store is away")
+				return errors.New("the store is down")
 			}
 			return nil
 		}
@@ -160,12 +159,12 @@ func TestHandOverIsAuditedOnce(t *testing.T) {
 			if try > 0 {
 				steps = nil // the model's answer is known
 			}
-			told, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me"}), steps...)
+			sent, err := f.respond(t.Context(), asks(textmodel.Message{Role: textmodel.RoleUser, Text: "Show me"}), steps...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, audited := len(of[*protocol.ToolCall](told)), len(f.audited()); n != try || audited != try {
-				t.Errorf("try %d: %d calls are handed over, %d audited: %s", try, n, audited, told.types())
+			if n, audited := len(of[*protocol.ToolCall](sent)), len(f.audited()); n != try || audited != try {
+				t.Errorf("try %d: %d calls are handed over, %d audited: %s", try, n, audited, sent.types())
 			}
 		}
 	})

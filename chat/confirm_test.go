@@ -24,14 +24,14 @@ import (
 // proposed lets the model propose a payment and returns the question to the user.
 func (f *fixture) proposed() *protocol.ConfirmationRequest {
 	f.t.Helper()
-	told := f.say("Pay Bob", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
-	if got := told.types(); got != "tool.started confirmation.request tool.ended text.done usage done" {
+	sent := f.say("Pay Bob", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
+	if got := sent.types(); got != "tool.started confirmation.request tool.ended text.done usage done" {
 		f.t.Fatal(got)
 	}
-	return of[*protocol.ConfirmationRequest](told)[0]
+	return of[*protocol.ConfirmationRequest](sent)[0]
 }
 
-// TestApproved: what was shown runs once, in a turn of its own, and the model is told.
+// TestApproved: an approved call runs once as it was shown, in its own turn, and the model is informed.
 func TestApproved(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
@@ -39,19 +39,19 @@ func TestApproved(t *testing.T) {
 			t.Errorf("%+v", asked)
 		}
 		if env := answers(t, f.last())[0]; env.Error.Type != registry.ErrorConfirmationRequired || env.Error.ConfirmationRequest.Token != asked.Token {
-			t.Errorf("the model was told %s", env.Encode())
+			t.Errorf("the model got %s", env.Encode())
 		}
 		if len(f.ran()) != 0 {
 			t.Fatal("it ran before it was approved")
 		}
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "confirmation.ended tool.started tool.ended text.done usage done" {
+		if got := sent.types(); got != "confirmation.ended tool.started tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		if e := of[*protocol.ConfirmationEnded](told)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
+		if e := of[*protocol.ConfirmationEnded](sent)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
 			t.Errorf("%+v", e)
 		}
 		if diff := cmp.Diff([]string{"pay Bob"}, f.ran()); diff != "" {
@@ -71,7 +71,7 @@ func TestApproved(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		if got := f.questions.Settled(); len(got) != 1 || got[0] != r.Reference {
-			t.Errorf("known is the outcome of %v", got)
+			t.Errorf("the settled approvals are %v", got)
 		}
 		// Once.
 		again, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}})
@@ -81,8 +81,8 @@ func TestApproved(t *testing.T) {
 	})
 }
 
-// TestApprovedCallHasOneID: every message of an approved call carries the id of its tool.started, so that a client
-// can assign them to it.
+// TestApprovedCallHasOneID: every message of an approved call has the id of its tool.started, so that a client can
+// assign it.
 func TestApprovedCallHasOneID(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
@@ -90,14 +90,14 @@ func TestApprovedCallHasOneID(t *testing.T) {
 			c.Needs.Progress.Tell("half of it", 0.5)
 			return registry.Result{Data: "paid"}, c.Needs.Messenger.Send("payment.sent", "now")
 		}
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := of[*protocol.ToolStarted](told)[0].CallID
-		progress, messages, ended := of[*protocol.ToolProgress](told), of[*protocol.ToolMessage](told), of[*protocol.ToolEnded](told)
+		id := of[*protocol.ToolStarted](sent)[0].CallID
+		progress, messages, ended := of[*protocol.ToolProgress](sent), of[*protocol.ToolMessage](sent), of[*protocol.ToolEnded](sent)
 		if len(progress) != 1 || len(messages) != 1 || len(ended) != 1 || id == "" {
-			t.Fatalf("it got %s", told.types())
+			t.Fatalf("it got %s", sent.types())
 		}
 		if progress[0].CallID != id || messages[0].CallID != id || ended[0].CallID != id {
 			t.Errorf("started %s, progress %s, message %s, ended %s", id, progress[0].CallID, messages[0].CallID, ended[0].CallID)
@@ -105,8 +105,8 @@ func TestApprovedCallHasOneID(t *testing.T) {
 	})
 }
 
-// TestAnsweredAfterASwitch: what one persona has proposed runs when it is approved, although the conversation is
-// another persona's by then, which lacks the tool; and the audit names the one that has asked.
+// TestAnsweredAfterASwitch: a proposed call runs when it is approved, even if the conversation has switched to a
+// persona without the tool; the audit names the persona that asked.
 func TestAnsweredAfterASwitch(t *testing.T) {
 	for _, approved := range []bool{true, false} {
 		billing := &Persona{Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}}
@@ -117,7 +117,7 @@ func TestAnsweredAfterASwitch(t *testing.T) {
 			asked := f.proposed()
 			f.say("My bill is wrong", callsTools(nth(2), spec.AgentSwitch, `{"agent":"billing","reason":"a bill"}`), says("I see it."))
 			if !strings.Contains(f.last().Messages[0].Text, "You are billing.") {
-				t.Fatalf("the model is told %q", f.last().Messages[0].Text)
+				t.Fatalf("the model gets %q", f.last().Messages[0].Text)
 			}
 			if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: approved}}, says("All right.")); err != nil {
 				t.Fatal(err)
@@ -133,15 +133,15 @@ func TestAnsweredAfterASwitch(t *testing.T) {
 	}
 }
 
-// TestDenied: nothing runs, the model is told, and the audit has it.
+// TestDenied: nothing runs, the model is informed, and the audit has it.
 func TestDenied(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
-		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like."))
+		sent, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "confirmation.ended text.done usage done" || of[*protocol.ConfirmationEnded](told)[0].Outcome != "denied" {
+		if got := sent.types(); got != "confirmation.ended text.done usage done" || of[*protocol.ConfirmationEnded](sent)[0].Outcome != "denied" {
 			t.Error(got)
 		}
 		if len(f.ran()) != 0 || !strings.Contains(transcript(f.last()), "The user declined pay") {
@@ -154,20 +154,20 @@ func TestDenied(t *testing.T) {
 	})
 }
 
-// TestNotAnswerable: late, of another conversation, of another user, of none: refused
-// before anything is told.
+// TestNotAnswerable: an answer that is late, or of another conversation or user, or to no question, is refused
+// without a message.
 func TestNotAnswerable(t *testing.T) {
 	bubble(t, fixtureSetting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		answer := func(req Request, token string) error {
 			t.Helper()
 			req.Confirmation = &Confirmation{Token: token, Approved: true}
-			told, err := f.respond(t.Context(), req)
-			if len(told.msgs) != 0 {
-				t.Errorf("it was told %s", told.types())
+			sent, err := f.respond(t.Context(), req)
+			if len(sent.msgs) != 0 {
+				t.Errorf("it got %s", sent.types())
 			}
 			if errors.Is(err, ErrStore) {
-				return ErrStore // it is not the answer's fault
+				return ErrStore // not the fault of the answer
 			}
 			return err
 		}
@@ -189,25 +189,25 @@ func TestNotAnswerable(t *testing.T) {
 		}
 		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
 		if err := answer(Request{}, asked.Token); !errors.Is(err, ErrStore) {
-			t.Errorf("the store is away: %v", err)
+			t.Errorf("the store is down: %v", err)
 		}
 	})
 }
 
-// TestNotAsked: a question that cannot be recorded is no question, and nothing runs.
+// TestNotAsked: if a question cannot be recorded, it is not asked, and nothing runs.
 func TestNotAsked(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
-		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
-		if got := told.types(); got != "tool.started tool.ended text.done usage done" || told.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
-			t.Errorf("%s %v", got, told.errorTypes())
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
+		if got := sent.types(); got != "tool.started tool.ended text.done usage done" || sent.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
+			t.Errorf("%s %v", got, sent.errorTypes())
 		}
 	})
 }
 
-// TestNobodyIsAskedAboutWhatCannotBe: the tool's own check answers the model, which may
-// correct itself; the user is asked about the corrected call alone.
-func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
+// TestRefusedByCheck: the tool's own check answers the model, which may correct itself; the user is only asked about
+// the corrected call.
+func TestRefusedByCheck(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.check = func(c toolCall) error {
 			if c.Args.Name == "nobody" {
@@ -215,11 +215,11 @@ func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
 			}
 			return nil
 		}
-		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"nobody"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
-		if got := told.types(); got != "tool.started tool.ended tool.started confirmation.request tool.ended text.done usage done" {
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"nobody"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		if got := sent.types(); got != "tool.started tool.ended tool.started confirmation.request tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		if diff := cmp.Diff([]string{"VALIDATION", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" || len(f.ran()) != 0 {
+		if diff := cmp.Diff([]string{"VALIDATION", "CONFIRMATION_REQUIRED"}, sent.errorTypes()); diff != "" || len(f.ran()) != 0 {
 			t.Errorf("%s, ran %v", diff, f.ran())
 		}
 	})
@@ -228,18 +228,17 @@ func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
 // TestOneQuestion: a model that calls twice asks once.
 func TestOneQuestion(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
-		if n := len(of[*protocol.ConfirmationRequest](told)); n != 1 || len(f.questions.All()) != 1 {
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		if n := len(of[*protocol.ConfirmationRequest](sent)); n != 1 || len(f.questions.All()) != 1 {
 			t.Errorf("%d questions", n)
 		}
-		if diff := cmp.Diff([]string{"CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" {
+		if diff := cmp.Diff([]string{"CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED"}, sent.errorTypes()); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// TestApprovedAndGone: what a person has approved is done although the client leaves,
-// and its outcome is in the conversation.
+// TestApprovedAndGone: an approved call runs even if the client disconnects, and its outcome is in the conversation.
 func TestApprovedAndGone(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
@@ -265,8 +264,8 @@ func TestApprovedAndGone(t *testing.T) {
 	})
 }
 
-// TestOneQuestionOverTurns: while a question waits, calling the same again in a later turn asks
-// nobody a second time; once it was answered or has expired, it does.
+// TestOneQuestionOverTurns: while a question waits, the same call in a later turn asks no second one; once the first
+// was answered or has expired, it does.
 func TestOneQuestionOverTurns(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, f *fixture, token string){
 		"denied": func(t *testing.T, f *fixture, token string) {
@@ -280,42 +279,42 @@ func TestOneQuestionOverTurns(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				asked := f.proposed()
 				reference := f.questions.All()[0].Reference
-				told := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
-				if got := told.types(); got != "tool.started tool.ended text.done usage done" {
+				sent := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+				if got := sent.types(); got != "tool.started tool.ended text.done usage done" {
 					t.Fatal(got)
 				}
 				earlier := answers(t, f.last())
 				if env := earlier[1]; env.Error.ConfirmationRequest.Preview != asked.Preview || !env.Meta.CacheHit || env.Meta.OriginalTurn != 1 {
-					t.Errorf("the model was told %s", env.Encode())
+					t.Errorf("the model got %s", env.Encode())
 				}
-				for _, env := range earlier { // both are from what was kept
+				for _, env := range earlier { // both are from the stored history
 					if q := env.Error.ConfirmationRequest; q.Token != "" || string(env.Error.Details) != `{"reference":"`+reference+`"}` {
-						t.Errorf("the model was told %s, of the question %s", env.Encode(), reference)
+						t.Errorf("the model got %s, about the question %s", env.Encode(), reference)
 					}
 				}
 				other := f.say("And Eve", callsTools(nth(3), "pay", `{"name":"Eve"}`), says("Please approve it."))
 				if n := len(of[*protocol.ConfirmationRequest](other)); n != 1 {
-					t.Errorf("%d questions about somebody else", n)
+					t.Errorf("%d questions about another payee", n)
 				}
 				end(t, f, asked.Token)
 				again := f.say("Pay Bob now", callsTools(nth(4), "pay", `{"name":"Bob"}`), says("Please approve it."))
 				if n := len(of[*protocol.ConfirmationRequest](again)); n != 1 {
-					t.Errorf("%d questions after the first was over", n)
+					t.Errorf("%d questions after the first ended", n)
 				}
 			})
 		})
 	}
 }
 
-// TestConversationKeepsNoToken: of a question the conversation keeps what was asked, its
-// reference and its name, and nothing that answers it.
+// TestConversationKeepsNoToken: the conversation stores a question, its reference and its name, but nothing that
+// answers it.
 func TestConversationKeepsNoToken(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		kept := f.conversation("conv")
 		raw, err := json.Marshal(kept)
 		if err != nil || strings.Contains(string(raw), asked.Token) || strings.Contains(string(raw), `"token"`) {
-			t.Errorf("%v; the conversation keeps %s", err, raw)
+			t.Errorf("%v; the conversation has %s", err, raw)
 		}
 		call := kept.Entries[1].Calls[0]
 		if call.Question != store.QuestionName(asked.Token) || !strings.Contains(string(call.Envelope), f.questions.All()[0].Reference) {

@@ -32,8 +32,7 @@ func deliveries(records []audit.Record) (lines []string) {
 	return lines
 }
 
-// TestDeliveredByText: an answer is delivered once the request that holds it is written, and
-// is not where none is.
+// TestDeliveredByText: an answer is delivered once the request with it is written; without a request it is not.
 func TestDeliveredByText(t *testing.T) {
 	broken := errors.New("connection refused")
 	for name, c := range map[string]struct {
@@ -81,14 +80,13 @@ func TestDeliveredByText(t *testing.T) {
 	}
 }
 
-// TestClientLeavesBeforeTheAnswer: what ran is recorded as not delivered, although it
-// succeeded.
+// TestClientLeavesBeforeTheAnswer: a successful call is recorded as not delivered.
 func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			leave()
-			synctest.Wait() // the turn has heard of it
+			synctest.Wait() // the turn has noticed it
 			return registry.Result{Data: "done"}, nil
 		}
 		if _, err := f.respond(ctx, Request{Message: "Book it"}, callsTools(nth(1), "book", `{"name":"ada"}`)); err != nil {
@@ -101,8 +99,8 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// TestApprovedIsDeliveredWithItsRequest: what was approved is told in the next request, and
-// is delivered with it.
+// TestApprovedIsDeliveredWithItsRequest: the result of an approved call is part of the next request, and is delivered
+// with it.
 func TestApprovedIsDeliveredWithItsRequest(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()

@@ -13,9 +13,9 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// answering is a message that is being answered.
+// answering is a message in progress.
 type answering struct {
-	told *turnTold
+	sent *turnTold
 	err  error
 	over chan struct{} // closed at its end
 }
@@ -24,14 +24,14 @@ func (f *fixture) begin(req Request, steps ...step) *answering {
 	a := &answering{over: make(chan struct{})}
 	go func() {
 		defer close(a.over)
-		a.told, a.err = f.respond(f.t.Context(), req, steps...)
+		a.sent, a.err = f.respond(f.t.Context(), req, steps...)
 	}()
 	synctest.Wait()
 	return a
 }
 
-// TestDrainLetsAnswersEnd: what is being answered when the gateway shuts down is answered to its
-// end, within the time that there is; nothing new begins.
+// TestDrainLetsAnswersEnd: answers in progress when the gateway shuts down are completed within the time limit;
+// nothing new begins.
 func TestDrainLetsAnswersEnd(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		slow := func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -50,29 +50,28 @@ func TestDrainLetsAnswersEnd(t *testing.T) {
 		}()
 		synctest.Wait()
 		if _, err := f.respond(t.Context(), Request{Message: "Second", ConversationID: "other"}); !errors.Is(err, ErrDraining) {
-			t.Errorf("a message that comes too late: %v", err)
+			t.Errorf("a late message: %v", err)
 		}
 		<-drained
 		if took := time.Since(began); took != 20*time.Second {
 			t.Errorf("the drain took %v", took)
 		}
 		<-first.over
-		if first.err != nil || first.told.done().Status != protocol.DoneCompleted {
-			t.Errorf("%v, %+v", first.err, first.told.done())
+		if first.err != nil || first.sent.done().Status != protocol.DoneCompleted {
+			t.Errorf("%v, %+v", first.err, first.sent.done())
 		}
 		if err := f.agent.Wait(ctx); err != nil || ctx.Err() != nil {
 			t.Error(err)
 		}
 		if len(f.conversation("conv").Entries) != 2 || len(f.kept.taken) != 0 {
-			t.Errorf("kept is %+v, taken are %v", f.conversation("conv").Entries, f.kept.taken)
+			t.Errorf("saved is %+v, the leases are %v", f.conversation("conv").Entries, f.kept.taken)
 		}
 	})
 }
 
-// TestDrainEndsWhatTakesTooLong: an answer that is not ready when the time is over ends with an
-// error and a done. What was said is kept, the conversation is free, and another gateway goes on
-// with the message where this one stopped: no call is made twice.
-func TestDrainEndsWhatTakesTooLong(t *testing.T) {
+// TestDrainEndsSlowAnswers: an answer that is not complete in time ends with an error and a done. The text so far is
+// saved, the conversation is free, and another gateway continues the message without repeating a call.
+func TestDrainEndsSlowAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hang step
 		do   handler
@@ -103,14 +102,14 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 				if first.err != nil {
 					t.Fatal(first.err)
 				}
-				failed := of[*protocol.Error](first.told)
-				if len(failed) != 1 || failed[0].Code != protocol.CodeDraining || !failed[0].Retryable || first.told.done().Status != protocol.DoneFailed {
-					t.Errorf("told are %+v, %+v", failed, first.told.done())
+				failed := of[*protocol.Error](first.sent)
+				if len(failed) != 1 || failed[0].Code != protocol.CodeDraining || !failed[0].Retryable || first.sent.done().Status != protocol.DoneFailed {
+					t.Errorf("got %+v, %+v", failed, first.sent.done())
 				}
 				if e := f.conversation("conv").Entries; len(e) == 0 || e[0].Text != "First" || len(f.kept.taken) != 0 {
-					t.Errorf("kept is %+v, taken are %v", e, f.kept.taken)
+					t.Errorf("saved is %+v, the leases are %v", e, f.kept.taken)
 				}
-				next := newFixture(t, fixtureSetting{besides: f})
+				next := newFixture(t, fixtureSetting{shares: f})
 				again, err := next.respond(t.Context(), req, says("Done."))
 				if err != nil || again.done().Status != protocol.DoneCompleted {
 					t.Fatalf("%v, %+v", err, again.msgs)
@@ -125,18 +124,18 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 					}
 				}
 				if n != 1 {
-					t.Errorf("the message is kept %d times", n)
+					t.Errorf("the message is stored %d times", n)
 				}
 			})
 		})
 	}
 }
 
-// TestDrainStopsWhoWaits: a message that another gateway answers is waited for; when the time is
-// over its client is sent there.
-func TestDrainStopsWhoWaits(t *testing.T) {
+// TestDrainEndsWaits: a client that waits for a message in progress on another gateway is sent there when the time is
+// up.
+func TestDrainEndsWaits(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		other := newFixture(t, fixtureSetting{besides: f})
+		other := newFixture(t, fixtureSetting{shares: f})
 		req := Request{Message: "First", ID: "m1", ConversationID: "none"}
 		release := make(chan struct{})
 		there := other.begin(req, func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
@@ -149,17 +148,17 @@ func TestDrainStopsWhoWaits(t *testing.T) {
 		f.agent.Drain(ctx)
 		<-here.over
 		if !errors.Is(here.err, ErrDraining) {
-			t.Errorf("who waited is told: %v", here.err)
+			t.Errorf("the waiting client gets %v", here.err)
 		}
 		close(release)
 		<-there.over
-		if there.err != nil || there.told.done().Status != protocol.DoneCompleted {
+		if there.err != nil || there.sent.done().Status != protocol.DoneCompleted {
 			t.Errorf("%v", there.err)
 		}
 	})
 }
 
-// TestWaitHasAnEnd: a tool that nothing ends is named as a message that has not ended.
+// TestWaitHasAnEnd: a tool that does not stop is reported as a message that has not ended.
 func TestWaitHasAnEnd(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		release := make(chan struct{})
@@ -175,7 +174,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 		defer stop()
 		var left *LeftError
 		if err := f.agent.Wait(late); !errors.As(err, &left) || left.Messages != 1 {
-			t.Errorf("left is %v", err)
+			t.Errorf("the rest is %v", err)
 		}
 		close(release)
 		<-first.over

@@ -13,7 +13,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// signed is a step whose message and calls carry something of the model's own.
+// signed is a step whose message and calls carry extra data of the model's.
 func signed(do step, extra string) step {
 	return func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 		r, err := do(ctx, p, delta)
@@ -25,7 +25,7 @@ func signed(do step, extra string) step {
 	}
 }
 
-// extras are what of it stands in a prompt, in order.
+// extras are the extra data in a prompt, in order.
 func extras(p textmodel.Prompt) string {
 	var out []string
 	for _, m := range p.Messages {
@@ -41,9 +41,8 @@ func extras(p textmodel.Prompt) string {
 	return strings.Join(out, " ")
 }
 
-// TestExtrasGoBack: what came beside an answer's text and calls goes back to the model, in its
-// turn, in the turns after it, and when the message is sent again, to another gateway too.
-// Neither the client nor the log is told of it.
+// TestExtrasGoBack: the extra data of an answer's text and calls goes back to the model, in its turn, in later turns,
+// and when the message is repeated, on another gateway too. Neither the client nor the log gets it.
 func TestExtrasGoBack(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		const calls = `{"of":"first"} {"of":"first","call":0} {"of":"first","call":1}`
@@ -54,18 +53,18 @@ func TestExtrasGoBack(t *testing.T) {
 		if got := extras(f.last()); got != calls {
 			t.Errorf("in its turn: %s", got)
 		}
-		g := newFixture(t, fixtureSetting{besides: f})
-		told := g.say("Go", signed(says("Done."), "second"))
+		g := newFixture(t, fixtureSetting{shares: f})
+		sent := g.say("Go", signed(says("Done."), "second"))
 		if got := extras(g.last()); got != calls {
-			t.Errorf("sent again elsewhere: %s", got)
+			t.Errorf("repeated elsewhere: %s", got)
 		}
 		g.say("And?", says("Nothing."))
 		if got := extras(g.last()); got != calls+` {"of":"second"}` {
 			t.Errorf("in the next turn: %s", got)
 		}
-		for _, s := range []string{told.lines(), f.log.String(), g.log.String()} {
+		for _, s := range []string{sent.lines(), f.log.String(), g.log.String()} {
 			if strings.Contains(s, `first`) || strings.Contains(s, `second`) {
-				t.Errorf("told: %s", s)
+				t.Errorf("leaked: %s", s)
 			}
 		}
 		g.say("And?", says("Nothing more."))
@@ -76,20 +75,20 @@ func TestExtrasGoBack(t *testing.T) {
 	})
 }
 
-// TestLargeExtrasAreNotKept: where what came beside the calls is too long to be kept, later
-// turns are told of the calls in words.
+// TestLargeExtrasAreNotKept: if the extra data of calls is too long to be stored, later turns describe the calls in
+// words.
 func TestLargeExtrasAreNotKept(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Go", signed(callsTools(nth(1), "look", `{}`), strings.Repeat("x", maxKeptExtra)), says("Done."))
 		if got := extras(f.last()); len(got) < maxKeptExtra {
 			t.Errorf("in its turn: %d bytes", len(got))
 		}
-		told := f.say("And?", says("Nothing."))
-		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || told.done().Status != protocol.DoneCompleted {
+		sent := f.say("And?", says("Nothing."))
+		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || sent.done().Status != protocol.DoneCompleted {
 			t.Errorf("%s: %s", got, transcript(f.last()))
 		}
 		if raw, _ := json.Marshal(f.conversation("conv")); len(raw) > maxKeptExtra {
-			t.Errorf("kept are %d bytes", len(raw))
+			t.Errorf("%d bytes are stored", len(raw))
 		}
 	})
 }

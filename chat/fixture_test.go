@@ -56,7 +56,7 @@ type needs struct {
 
 type toolCall = registry.Call[args, needs]
 
-// handler does what a test wants of a tool.
+// handler is a tool of a test.
 type handler func(ctx context.Context, c toolCall) (registry.Result, error)
 
 // eve is another user.
@@ -65,12 +65,10 @@ var eve = user.Must("eve")
 // sorted is a sorted copy.
 func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 
-// entries are the tools here. Search and get retrieve; look may be repeated, rare may
-// not, stop can be stopped; book writes and has a business key, change writes, has
-// none and can be stopped, pay needs an approval; secret requires the scope secret.read, few runs
-// once an hour for a user; beta, elsewhere and timely are there under conditions, timely in the first minute of
-// fake time;
-// spoken is for voice alone.
+// entries are the tools here. search and get retrieve; look may be repeated, rare may not, stop is cancellable; book
+// writes and has a business key, change writes, has none and is cancellable, pay needs an approval; secret requires
+// the scope secret.read, few runs once an hour for a user; beta, elsewhere and timely are conditional, timely in the
+// first minute of fake time; spoken is for voice only.
 func entries() []registry.Entry {
 	one := func(id string, change func(*spec.Spec)) registry.Entry {
 		s := spec.Spec{
@@ -133,8 +131,7 @@ func callsTools(what ...string) step {
 	}
 }
 
-// script is a Model that does one step after another; it fails the test for a request
-// too many.
+// script is a Model that runs one step after another; it fails the test on an extra request.
 type script struct {
 	t testing.TB
 
@@ -149,8 +146,8 @@ func (s *script) Complete(ctx context.Context, p textmodel.Prompt, delta func(st
 	s.prompts = append(s.prompts, p)
 	if len(s.steps) == 0 {
 		s.mu.Unlock()
-		s.t.Error("the model was asked once more than the test knows")
-		return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindUnreadable, Err: errors.New("the script is over")}
+		s.t.Error("the model got an extra request")
+		return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindUnreadable, Err: errors.New("the script has ended")}
 	}
 	do := s.steps[0]
 	s.steps = s.steps[1:]
@@ -158,7 +155,7 @@ func (s *script) Complete(ctx context.Context, p textmodel.Prompt, delta func(st
 	return do(ctx, p, delta)
 }
 
-// memory keeps conversations, as the store does.
+// memory stores conversations, like the store.
 type memory struct {
 	mu     sync.Mutex // guards the following fields
 	kept   map[string][]byte
@@ -229,7 +226,7 @@ type lease struct {
 	id string
 }
 
-// Release gives it back.
+// Release releases it.
 func (l *lease) Release() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -238,10 +235,10 @@ func (l *lease) Release() {
 	}
 }
 
-// WhenLost has nothing to tell: nobody takes it without a Check.
+// WhenLost never calls: a lease is only lost in a Check.
 func (l *lease) WhenLost(func()) {}
 
-// Check says whether somebody else has taken it.
+// Check reports whether another holder has taken it.
 func (l *lease) Check(context.Context) error {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -270,7 +267,7 @@ func (m *memory) append(t testing.TB, id string, entries ...conversation.Entry) 
 	m.put(c)
 }
 
-// answersKept keeps what became of messages, as the store does.
+// answersKept stores the outcomes of messages, like the store.
 type answersKept struct {
 	mu   sync.Mutex // guards the following fields
 	kept map[string][]byte
@@ -323,7 +320,7 @@ type fixture struct {
 	answers   *answersKept
 	log       *bytes.Buffer
 
-	// do is what the tools do; nil answers "done" at once.
+	// do is the handler of all tools; nil answers "done" at once.
 	do handler
 	// check is the tools' own check; nil refuses nothing.
 	check func(toolCall) error
@@ -331,15 +328,15 @@ type fixture struct {
 	mu      sync.Mutex // guards the following fields
 	begun   []string   // tool and name, in order
 	records []audit.Record
-	// auditQueue gets the records that are not written yet; nil means that they are written at once.
+	// auditQueue gets the records that are not written yet; if it is nil, they are written at once.
 	auditQueue chan audit.Record
 }
 
-// fixtureSetting is how a fixture differs from the usual.
+// fixtureSetting is the settings that differ from the usual.
 type fixtureSetting struct {
 	options Options
 	execute execute.Options
-	besides *fixture // whose store it shares
+	shares  *fixture // whose store it shares
 	feature func(agent, name string) bool
 }
 
@@ -363,7 +360,7 @@ func newFixture(t testing.TB, set fixtureSetting) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := set.besides; b != nil { // another gateway over the same store
+	if b := set.shares; b != nil { // another gateway on the same store
 		f.ledger, f.questions, f.kept, f.answers = b.ledger, b.questions, b.kept, b.answers
 	}
 	x := set.execute
@@ -406,7 +403,7 @@ func (f *fixture) handle(ctx context.Context, c toolCall) (registry.Result, erro
 	return f.do(ctx, c)
 }
 
-// ran returns the tools that ran so far and the names they were given.
+// ran returns the tools that ran so far, with their names.
 func (f *fixture) ran() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -420,7 +417,7 @@ func (f *fixture) audited() []audit.Record {
 	return append([]audit.Record{}, f.records...)
 }
 
-// turnTold is what a turn told.
+// turnTold is the messages of a turn.
 type turnTold struct {
 	t    testing.TB
 	mu   sync.Mutex // guards the following field
@@ -433,8 +430,7 @@ func (h *turnTold) emit(m protocol.ServerMessage) {
 	h.msgs = append(h.msgs, m)
 }
 
-// respond runs a turn of the conversation "conv" of the user ada, unless the request
-// says otherwise.
+// respond runs a turn of the conversation "conv" of the user ada, unless the request has others.
 func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*turnTold, error) {
 	f.t.Helper()
 	f.model.mu.Lock()
@@ -449,31 +445,31 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	case "none":
 		req.ConversationID = ""
 	}
-	told := &turnTold{t: f.t}
-	err := f.agent.Respond(ctx, req, told.emit)
+	sent := &turnTold{t: f.t}
+	err := f.agent.Respond(ctx, req, sent.emit)
 	if err != nil {
 		testutil.Check(testutil.Errors, []byte(err.Error()))
 	}
-	return told, err
+	return sent, err
 }
 
 // say is respond with a message, in a turn that begins.
 func (f *fixture) say(message string, steps ...step) *turnTold {
 	f.t.Helper()
-	told, err := f.respond(f.t.Context(), Request{Message: message}, steps...)
+	sent, err := f.respond(f.t.Context(), Request{Message: message}, steps...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return told
+	return sent
 }
 
-// bubble runs a test in a synctest bubble with a fixture of its own.
+// bubble runs a test in a synctest bubble with its own fixture.
 func bubble(t *testing.T, set fixtureSetting, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, set)) })
 }
 
-// pass lets time go by in a bubble.
+// pass waits in a bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 // of returns the messages of a type.
@@ -489,8 +485,7 @@ func of[M protocol.ServerMessage](h *turnTold) []M {
 	return out
 }
 
-// types are the types of all messages but that which says that the turn has begun, which must
-// be the first; pieces of text are left out.
+// types are the types of all messages except the turn's beginning, which must be first, and the pieces of text.
 func (h *turnTold) types() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -528,7 +523,7 @@ func (h *turnTold) done() *protocol.Done {
 	return all[0]
 }
 
-// errorTypes are how the calls of a turn ended, in order; "ok" for a good answer.
+// errorTypes are the results of a turn's calls, in order; "ok" for a good answer.
 func (h *turnTold) errorTypes() []string {
 	var out []string
 	for _, e := range of[*protocol.ToolEnded](h) {
@@ -536,16 +531,16 @@ func (h *turnTold) errorTypes() []string {
 			out = append(out, "ok")
 			continue
 		}
-		var told struct{ Type string }
-		if err := json.Unmarshal(e.Error, &told); err != nil {
+		var sent struct{ Type string }
+		if err := json.Unmarshal(e.Error, &sent); err != nil {
 			h.t.Fatal(err)
 		}
-		out = append(out, told.Type)
+		out = append(out, sent.Type)
 	}
 	return out
 }
 
-// last is the prompt that the model was asked with last.
+// last is the latest prompt.
 func (f *fixture) last() textmodel.Prompt {
 	f.t.Helper()
 	f.model.mu.Lock()
@@ -556,7 +551,7 @@ func (f *fixture) last() textmodel.Prompt {
 	return f.model.prompts[len(f.model.prompts)-1]
 }
 
-// answers are the envelopes that a prompt ends with.
+// answers are the envelopes at the end of a prompt.
 func answers(t testing.TB, p textmodel.Prompt) []registry.Envelope {
 	t.Helper()
 	var out []registry.Envelope
@@ -579,8 +574,7 @@ func markOf(p textmodel.Prompt) string {
 	return own
 }
 
-// transcript is a prompt in lines, without the system text. The mark of the conversation is
-// written [own].
+// transcript is a prompt in lines, without the system text. The mark of the conversation is written [own].
 func transcript(p textmodel.Prompt) string {
 	var lines []string
 	own := markOf(p)
@@ -601,7 +595,7 @@ func transcript(p textmodel.Prompt) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n"), own, "[own]")
 }
 
-// conversation is what is kept under an id.
+// conversation is the stored conversation of an id.
 func (f *fixture) conversation(id string) *conversation.Conversation {
 	f.t.Helper()
 	c, _, err := f.kept.Load(context.Background(), id)

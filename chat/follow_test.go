@@ -15,10 +15,10 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestWhoFollowsATurn is told of everything in it in its order, and its calls know where they belong.
-func TestWhoFollowsATurn(t *testing.T) {
+// TestObserverOfATurn: an observer gets all steps of a turn in order, and its calls know their turn.
+func TestObserverOfATurn(t *testing.T) {
 	span, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	var told []string
+	var sent []string
 	var openings []Opening
 	set := fixtureSetting{options: Options{Follow: func(o Opening) Followed {
 		openings = append(openings, o)
@@ -27,21 +27,21 @@ func TestWhoFollowsATurn(t *testing.T) {
 			case s.At.IsZero():
 				t.Error("a step without a time")
 			case s.Replied != nil:
-				told = append(told, strings.TrimSpace("replied "+s.Replied.Reply.Text))
+				sent = append(sent, strings.TrimSpace("replied "+s.Replied.Reply.Text))
 				if first := s.Replied.First; s.Replied.Reply.Text != "" && (first.Before(s.Replied.Began) || first.After(s.At)) {
-					t.Errorf("the first text is told to have come at %v", first)
+					t.Errorf("the first text is reported at %v", first)
 				}
 			case s.Got != nil:
-				told = append(told, "got")
+				sent = append(sent, "got")
 			case s.Over != nil:
-				told = append(told, "over "+s.Over.Status+s.Over.Code)
+				sent = append(sent, "over "+s.Over.Status+s.Over.Code)
 			}
 			for _, a := range s.Did {
 				switch a.(type) {
 				case calls.Run:
-					told = append(told, "run")
+					sent = append(sent, "run")
 				case calls.Answer:
-					told = append(told, "answer")
+					sent = append(sent, "answer")
 				}
 			}
 		}}
@@ -57,8 +57,8 @@ func TestWhoFollowsATurn(t *testing.T) {
 		})
 	})
 	want := []string{"replied Hello.", "over completed", "replied", "over failedprovider_unavailable"}
-	if !slices.Equal(told, want) {
-		t.Errorf("told\n%s\nand not\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(sent, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(sent, "\n"), strings.Join(want, "\n"))
 	}
 	if len(openings) != 2 || openings[0].Turn != 1 || openings[1].Said != "And?" || openings[0].ConversationID == "" || openings[0].Agent != "default" {
 		t.Errorf("%+v", openings)

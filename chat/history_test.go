@@ -15,8 +15,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestHistory: what was said by text and by voice comes before the message; calls are
-// whole for two turns, and named afterwards.
+// TestHistory: earlier text and speech come before the message; calls are complete for two turns, and summarised
+// afterwards.
 func TestHistory(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Who is Ada?", callsTools(nth(1), "search", `{"name":"ada"}`, nth(2), "none", `{}`), says("A mathematician."))
@@ -46,12 +46,11 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// TestHistoryWithoutEnvelopes: calls whose answers were too long to keep, or that were
-// none, are named.
+// TestHistoryWithoutEnvelopes: calls whose answers were too long to be stored, or invalid, are summarised.
 func TestHistoryWithoutEnvelopes(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want string }{
-		"long":    {`{"name":"` + strings.Repeat("x", maxKept) + `"}`, "assistant: [called look: ok]"},
-		"no JSON": {`{"name":`, "assistant: [called look: failed]"},
+		"long":     {`{"name":"` + strings.Repeat("x", maxKept) + `"}`, "assistant: [called look: ok]"},
+		"not JSON": {`{"name":`, "assistant: [called look: failed]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
@@ -68,8 +67,8 @@ func TestHistoryWithoutEnvelopes(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded: the oldest is left out, calls with their answers, and told in
-// short; what is given is never longer than it may be.
+// TestHistoryIsBounded: the oldest entries are omitted, calls with their answers, and summarised; the prompt never
+// exceeds its limit.
 func TestHistoryIsBounded(t *testing.T) {
 	const most = maxHistory
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
@@ -90,7 +89,7 @@ func TestHistoryIsBounded(t *testing.T) {
 				asked[c.ID] = true
 			}
 			if m.Role == textmodel.RoleTool && !asked[m.CallID] {
-				t.Errorf("message %d answers %s, which nobody has called", i, m.CallID)
+				t.Errorf("message %d answers %s, which was not called", i, m.CallID)
 			}
 		}
 		if size > most+most/8+100 || size < most/2 {
@@ -109,21 +108,21 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestWhoseConversation(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Secret", says("Yes."))
-		told, err := f.respond(t.Context(), Request{User: user.Must("eve"), Message: "What did I say?"})
-		if !errors.Is(err, ErrUnknown) || len(told.msgs) != 0 {
+		sent, err := f.respond(t.Context(), Request{User: user.Must("eve"), Message: "What did I say?"})
+		if !errors.Is(err, ErrUnknown) || len(sent.msgs) != 0 {
 			t.Errorf("%v", err)
 		}
 		if len(f.kept.taken) != 0 {
-			t.Error("the conversation is still taken")
+			t.Error("the lease is still held")
 		}
-		// A conversation that has no name yet gets one.
+		// A conversation without a name gets one.
 		began := time.Now()
-		told = &turnTold{t: t}
+		sent = &turnTold{t: t}
 		f.model.steps = []step{says("Hi.")}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("eve"), Message: "Hello"}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("eve"), Message: "Hello"}, sent.emit); err != nil {
 			t.Fatal(err)
 		}
-		id := told.done().ConversationID
+		id := sent.done().ConversationID
 		if c := f.conversation(id); c.User != "eve" || c.Turns != 1 || c.Agent != "default" || c.CreatedAt.Before(began) || !strings.HasPrefix(id, "conv-") || len(id) < 20 {
 			t.Errorf("%+v", c)
 		}

@@ -13,8 +13,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestInside: a client that looks inside is shown the arguments as they ran, the answer and the audit's
-// line of each call, right after its end; any other client is not, also where it follows the same answer.
+// TestInside: a client that inspects a turn gets the arguments as they ran, the answer and the audit's line of each
+// call, right after its end; other clients do not, even when they follow the same answer.
 func TestInside(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
@@ -23,23 +23,23 @@ func TestInside(t *testing.T) {
 		}
 		looks, other := make(chan *turnTold, 1), make(chan *turnTold, 1)
 		ask := func(inside bool, out chan<- *turnTold, steps ...step) {
-			told, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: inside}, steps...)
+			sent, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: inside}, steps...)
 			if err != nil {
 				t.Error(err)
 			}
-			out <- told
+			out <- sent
 		}
 		go ask(true, looks, callsTools("1", "search", `{"name":"fonts"}`, "2", "search", `{"name":`), says("Here."))
 		synctest.Wait()
 		go ask(false, other)
-		told, less := <-looks, <-other
-		if got := told.types(); strings.Count(got, "tool.ended inspect.call") != 2 || strings.Count(got, "inspect.call") != 2 {
-			t.Errorf("told: %s", got)
+		sent, less := <-looks, <-other
+		if got := sent.types(); strings.Count(got, "tool.ended inspect.call") != 2 || strings.Count(got, "inspect.call") != 2 {
+			t.Errorf("got: %s", got)
 		}
 		if got := less.types(); strings.Contains(got, "inspect") || !strings.Contains(got, "tool.ended") {
-			t.Errorf("who does not look is told: %s", got)
+			t.Errorf("a client that does not inspect gets: %s", got)
 		}
-		for _, m := range of[*protocol.InspectCall](told) {
+		for _, m := range of[*protocol.InspectCall](sent) {
 			var record audit.Record
 			if err := json.Unmarshal(m.Record, &record); err != nil || record.Args != nil || record.ToolID != "search" || record.CallID != m.CallID || record.ConversationID != "conv" || record.UserID != "ada" || record.SessionID != "chat-conv" {
 				t.Errorf("the record is %s, %v", m.Record, err)
@@ -52,10 +52,10 @@ func TestInside(t *testing.T) {
 				t.Errorf("shown: %+v, args %s, envelope %s", m, m.Args, m.Envelope)
 			}
 		}
-		// What is kept of the message does not have it.
+		// The stored answer does not have it.
 		again, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: true})
 		if err != nil || strings.Contains(again.types(), "inspect") || !strings.Contains(again.types(), "tool.ended") {
-			t.Errorf("sent again: %s, %v", again.types(), err)
+			t.Errorf("repeated: %s, %v", again.types(), err)
 		}
 	})
 }

@@ -13,13 +13,13 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// endedJobs are jobs of whose end nobody has been told.
+// endedJobs are jobs whose end is not reported yet.
 type endedJobs struct {
-	mu   sync.Mutex // guards the following fields
-	owed []store.Job
-	told map[string]int
-	fail error // of Told
-	away error // of OwedTo
+	mu       sync.Mutex // guards the following fields
+	owed     []store.Job
+	reported map[string]int
+	fail     error // of Told
+	away     error // of OwedTo
 }
 
 func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job, error) {
@@ -27,7 +27,7 @@ func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job,
 	defer e.mu.Unlock()
 	var in []store.Job
 	for _, j := range e.owed {
-		if j.Conversation == conversation && (e.told[j.ID] == 0 || e.fail != nil) {
+		if j.Conversation == conversation && (e.reported[j.ID] == 0 || e.fail != nil) {
 			in = append(in, j)
 		}
 	}
@@ -37,17 +37,17 @@ func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job,
 func (e *endedJobs) Told(_ context.Context, id string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.told[id]++
-	return e.told[id] == 1, e.fail
+	e.reported[id]++
+	return e.reported[id] == 1, e.fail
 }
 
-// TestJobIsToldOnce: that long work has ended is told to the model before what the user says next, once, also
-// if that could not be noted; nobody else is told.
-func TestJobIsToldOnce(t *testing.T) {
+// TestJobIsReportedOnce: the end of a job is reported to the model before the user's next message, once, even if the
+// report could not be recorded; no other conversation gets it.
+func TestJobIsReportedOnce(t *testing.T) {
 	job := func(id, who, talk string) store.Job {
 		return store.Job{ID: id, Name: "Report", Tool: "report_make", User: who, Conversation: talk, State: store.JobDone, Result: json.RawMessage(`{"ok":true,"data":"R-1"}`)}
 	}
-	ended := &endedJobs{told: map[string]int{}, fail: errors.New("the store is away"), away: errors.New("the store is away"), owed: []store.Job{
+	ended := &endedJobs{reported: map[string]int{}, fail: errors.New("the store is down"), away: errors.New("the store is down"), owed: []store.Job{
 		job("job-0123456789abcdef", "ada", "c-1"), job("job-of-eve", "eve", "c-1"), job("job-elsewhere", "ada", "c-2"),
 	}}
 	bubble(t, fixtureSetting{options: Options{Jobs: ended}}, func(t *testing.T, f *fixture) {
@@ -58,22 +58,22 @@ func TestJobIsToldOnce(t *testing.T) {
 			return transcript(f.last())
 		}
 		if got := say("One", nil); strings.Contains(got, "job-") {
-			t.Errorf("told while the store is away: %s", got)
+			t.Errorf("reported while the store is down: %s", got)
 		}
 		ended.away = nil
 		const notice = `"Report", which report_make began earlier (reference job-0123456789abcdef), has ended.`
 		if got := say("Two", nil); strings.Count(got, notice) != 1 || strings.Index(got, notice) > strings.Index(got, "user: Two") || !strings.Contains(got, `"R-1"`) || strings.Contains(got, "job-of-eve") || strings.Contains(got, "job-elsewhere") {
 			t.Errorf("the turn after its end: %s", got)
 		}
-		// It could not be noted that the conversation was told, which is noted now.
+		// The report could not be recorded; it is recorded now.
 		ended.fail = nil
-		ended.told = map[string]int{}
-		if got := say("Three", nil); strings.Count(got, notice) != 1 || ended.told["job-0123456789abcdef"] != 1 || len(ended.told) != 1 {
-			t.Errorf("noted %v, and the turn after that: %s", ended.told, got)
+		ended.reported = map[string]int{}
+		if got := say("Three", nil); strings.Count(got, notice) != 1 || ended.reported["job-0123456789abcdef"] != 1 || len(ended.reported) != 1 {
+			t.Errorf("recorded %v, and the turn after that: %s", ended.reported, got)
 		}
-		ended.told = map[string]int{}
-		if got := say("Four", []textmodel.Message{{Role: textmodel.RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.told) != 0 {
-			t.Errorf("a conversation that its client keeps was told: %s", got)
+		ended.reported = map[string]int{}
+		if got := say("Four", []textmodel.Message{{Role: textmodel.RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.reported) != 0 {
+			t.Errorf("a conversation that its client keeps got it: %s", got)
 		}
 	})
 }

@@ -20,22 +20,22 @@ import (
 // TestBusy: a conversation answers one message at a time, and is free afterwards.
 func TestBusy(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+		sent := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			second, err := f.respond(t.Context(), Request{Message: "Second"})
 			if !errors.Is(err, ErrBusy) || len(second.msgs) != 0 {
 				t.Errorf("%v, %d messages", err, len(second.msgs))
 			}
-			// Another conversation is not concerned.
+			// Another conversation is free.
 			return says("Yes.")(ctx, p, delta)
 		})
-		if told.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
+		if sent.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
 			t.Error("the turns are not counted")
 		}
 	})
 }
 
-// TestLostLeaseLosesNothing: a turn whose lease ended while the store was away, so that another
-// one was answered beside it, is kept after that one and writes nothing over.
+// TestLostLeaseLosesNothing: a turn whose lease expired in an outage of the store, so that another turn ran at the
+// same time, is saved after that one and overwrites nothing.
 func TestLostLeaseLosesNothing(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -55,8 +55,8 @@ func TestLostLeaseLosesNothing(t *testing.T) {
 	})
 }
 
-// TestAnotherNodeHasTakenIt: a turn whose conversation another node has taken, because this one
-// seemed to be gone, writes nothing beside that node, and its client learns that it is not kept.
+// TestAnotherNodeHasTakenIt: a turn whose conversation was taken by another node, which considered this one dead,
+// writes nothing, and its client learns that the turn is not saved.
 func TestAnotherNodeHasTakenIt(t *testing.T) {
 	for name, other := range map[string]func(f *fixture){
 		"and answers in it": func(f *fixture) { f.kept.taken["conv"] = &lease{f.kept, "conv"} },
@@ -71,31 +71,30 @@ func TestAnotherNodeHasTakenIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+				sent := f.say("First", func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					f.kept.append(t, "conv", conversation.Entry{Text: "by the other node"})
 					f.kept.mu.Lock()
 					defer f.kept.mu.Unlock()
 					other(f)
 					return says("One.")(ctx, p, delta)
 				})
-				if told.done().Status != protocol.DoneFailed {
-					t.Errorf("the client is told %s", told.done().Status)
+				if sent.done().Status != protocol.DoneFailed {
+					t.Errorf("the client gets %s", sent.done().Status)
 				}
 				if e := f.conversation("conv").Entries; len(e) != 1 || e[0].Text != "by the other node" {
-					t.Errorf("kept is %+v", e)
+					t.Errorf("saved is %+v", e)
 				}
 			})
 		})
 	}
 }
 
-// TestLeavesWhileTextStreams: the model's request ends, what was read so far is kept as
-// interrupted, and nothing is left.
+// TestLeavesWhileTextStreams: the model's request ends, the text so far is saved as interrupted, and nothing is left.
 func TestLeavesWhileTextStreams(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		began := time.Now()
-		told, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+		sent, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			delta("Once upon")
 			leave()
 			<-ctx.Done()
@@ -104,22 +103,21 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 		if err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if told.types() != "usage done" || told.done().Status != protocol.DoneFailed { // nobody reads it
-			t.Errorf("%s, %+v", told.types(), told.done())
+		if sent.types() != "usage done" || sent.done().Status != protocol.DoneFailed { // the client does not read it
+			t.Errorf("%s, %+v", sent.types(), sent.done())
 		}
 		c := f.conversation("conv")
 		if len(c.Entries) != 2 || c.Entries[0].Text != "Tell me" || c.Entries[1].Text != "Once upon" || !c.Entries[1].Interrupted {
 			t.Errorf("%+v", c.Entries)
 		}
 		if len(f.kept.taken) != 0 {
-			t.Error("the conversation is still taken")
+			t.Error("the lease is still held")
 		}
 	})
 }
 
-// TestLeavesWhileToolsRun: a tool that can be stopped is, one that writes finishes and
-// stands in the ledger as done, what has not begun does not begin, each is audited, and
-// Respond returns after the last.
+// TestLeavesWhileToolsRun: a cancellable tool is cancelled, a writing one finishes and is done in the ledger, a
+// waiting one does not begin. Each is audited, and Respond returns after the last.
 func TestLeavesWhileToolsRun(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -131,14 +129,14 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 			pass(3 * time.Second)
 			return registry.Result{Data: "done"}, ctx.Err()
 		}
-		stopped := make(chan struct{}) // closed when the client has left
+		stopped := make(chan struct{}) // closed when the client has disconnected
 		go func() {
 			defer close(stopped)
 			synctest.Wait()
 			leave()
 		}()
 		began := time.Now()
-		told, err := f.respond(ctx, Request{Message: "Go"}, callsTools(
+		sent, err := f.respond(ctx, Request{Message: "Go"}, callsTools(
 			nth(1), "stop", `{}`, nth(2), "book", `{"name":"a"}`, nth(3), "look", `{"name":"b"}`, nth(4), "look", `{"name":"c"}`, nth(5), "book", `{"name":"waits"}`))
 		<-stopped
 		if took := time.Since(began); err != nil || took != 3*time.Second {
@@ -150,8 +148,8 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 		if e := f.ledger.Entries(); len(e) != 1 || e[0].State != store.Done {
 			t.Errorf("the ledger has %+v", e)
 		}
-		if told.done().Status != protocol.DoneFailed {
-			t.Errorf("%+v", told.done())
+		if sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%+v", sent.done())
 		}
 		ok := map[string]bool{}
 		for _, r := range f.audited() {
@@ -165,7 +163,7 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 			t.Errorf("%+v", c.Entries)
 		}
 		if len(f.model.prompts) != 1 {
-			t.Error("the model was asked again for somebody who has left")
+			t.Error("the model was asked again without a client")
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestTurnsAreObserved: whoever counts is told of each turn once, with how long it took until its first
-// piece of text and until its end.
+// TestTurnsAreObserved: the observer gets each turn once, with the time until its first piece of text and until its
+// end.
 func TestTurnsAreObserved(t *testing.T) {
-	var told []TurnOver
-	set := fixtureSetting{options: Options{Observe: func(e TurnOver) { told = append(told, e) }}}
+	var sent []TurnOver
+	set := fixtureSetting{options: Options{Observe: func(e TurnOver) { sent = append(sent, e) }}}
 	bubble(t, set, func(t *testing.T, f *fixture) {
 		f.say("Hello?", func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 			pass(300 * time.Millisecond)
@@ -31,8 +31,8 @@ func TestTurnsAreObserved(t *testing.T) {
 			{Status: protocol.DoneCompleted, Took: time.Second, First: 300 * time.Millisecond, Usage: textmodel.Usage{Input: 10, Output: 2}},
 			{Status: protocol.DoneFailed, Code: protocol.CodeProviderUnavailable},
 		}
-		if len(told) != 2 || told[0] != want[0] || told[1] != want[1] {
-			t.Errorf("what was told is %+v and not %+v", told, want)
+		if len(sent) != 2 || sent[0] != want[0] || sent[1] != want[1] {
+			t.Errorf("got %+v, want %+v", sent, want)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// openApprovals are approvals that nobody knows the outcome of, as the store has them.
+// openApprovals are approvals with an unknown outcome, like the store's.
 type openApprovals struct {
 	mu   sync.Mutex // guards the following fields
 	open []store.Approval
@@ -36,21 +36,21 @@ func (o *openApprovals) OpenIn(_ context.Context, conversation string, _ time.Ti
 	return in, o.fail
 }
 
-func (o *openApprovals) Told(ctx context.Context, told store.Approval) error {
+func (o *openApprovals) Told(ctx context.Context, sent store.Approval) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range o.open {
-		if o.open[i].Reference == told.Reference {
+		if o.open[i].Reference == sent.Reference {
 			o.open[i].Told = true
 		}
 	}
 	return ctx.Err()
 }
 
-// TestWhatWasLeftOpenIsTold: what was approved before the gateway was killed is told to the
-// model in the conversation's next turn, before what the user says, and never again.
-func TestWhatWasLeftOpenIsTold(t *testing.T) {
-	open := &openApprovals{fail: errors.New("the store is away"), open: []store.Approval{
+// TestOpenApprovalIsReported: a call approved before the gateway was killed is reported to the model in the
+// conversation's next turn, before the user's message, and only once.
+func TestOpenApprovalIsReported(t *testing.T) {
+	open := &openApprovals{fail: errors.New("the store is down"), open: []store.Approval{
 		{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "c-1", Begun: true},
 		{Reference: "XYZ777", Tool: "book", User: "ada", Conversation: "c-1"},
 		{Reference: "KNOWN2", Tool: "pay", User: "ada", Conversation: "c-1", Begun: true, Result: json.RawMessage(`{"ok":true,"data":"receipt"}`)},
@@ -65,7 +65,7 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 			return transcript(f.last())
 		}
 		if got := say("One"); strings.Contains(got, "ABC234") {
-			t.Errorf("told while the store is away: %s", got)
+			t.Errorf("reported while the store is down: %s", got)
 		}
 		open.fail = nil
 		got := say("Two")
@@ -75,18 +75,17 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 			}
 		}
 		if strings.Contains(got, "EVE222") || strings.Contains(got, "OTHER2") {
-			t.Errorf("told of somebody else's: %s", got)
+			t.Errorf("reported another's: %s", got)
 		}
-		// It stays in the history, and is not said again.
+		// It stays in the history, and is not repeated.
 		if got := say("Three"); strings.Count(got, "ABC234") != 1 || strings.Index(got, "ABC234") > strings.Index(got, "user: Two") {
 			t.Errorf("in the turn after that: %s", got)
 		}
 	})
 }
 
-// TestWhatWasToldIsNotToldAgain: a gateway was killed after the conversation was told and before
-// that was noted.
-func TestWhatWasToldIsNotToldAgain(t *testing.T) {
+// TestReportIsNotRepeated: a gateway was killed after the report to the conversation and before that was recorded.
+func TestReportIsNotRepeated(t *testing.T) {
 	open := &openApprovals{open: []store.Approval{
 		{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "conv", Result: json.RawMessage(`{"ok":true}`)},
 		{Reference: "XYZ777", Tool: "pay", User: "ada", Conversation: "conv"},
@@ -102,8 +101,8 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 	})
 }
 
-// TestAnsweredInTheFirstTurn: a question is answered over the API while the turn that put it
-// goes on: what is told meanwhile stands where its time puts it, once.
+// TestAnsweredInTheFirstTurn: a question is answered over the API during the turn that asked it: a notice of that
+// time is in its place in the history, once.
 func TestAnsweredInTheFirstTurn(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		notice := func(text string) conversation.Entry {
@@ -121,9 +120,9 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 			got = append(got, string(e.Role))
 		}
 		if strings.Join(got, " ") != "user assistant notice assistant" {
-			t.Errorf("kept: %v", got)
+			t.Errorf("saved: %v", got)
 		}
-		// Declined over the API, which tells the conversation at the same moment as a turn does.
+		// Declined over the API, which informs the conversation at the same moment as a turn does.
 		asked := of[*protocol.ConfirmationRequest](f.say("Pay Eve", callsTools(nth(2), "pay", `{"name":"Eve"}`), says("May I?")))[0]
 		c, err := f.executor.Answer(t.Context(), "", asked.Token, false)
 		if err != nil {
@@ -144,8 +143,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 	})
 }
 
-// TestApprovedAndNotKept: what a user has approved is settled when the conversation is told of
-// it, and not before.
+// TestApprovedAndNotKept: an approved call is settled when the conversation is informed, and not before.
 func TestApprovedAndNotKept(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
@@ -157,20 +155,20 @@ func TestApprovedAndNotKept(t *testing.T) {
 			return nil
 		}
 		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
-		if told, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || told.done().Status != protocol.DoneFailed {
-			t.Fatal(err, told.types())
+		if sent, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || sent.done().Status != protocol.DoneFailed {
+			t.Fatal(err, sent.types())
 		}
 		if got := f.questions.Settled(); len(got) != 0 {
-			t.Errorf("settled %v, and the conversation does not have it", got)
+			t.Errorf("settled %v, but the conversation does not have it", got)
 		}
-		if told, err := f.respond(t.Context(), req); err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 {
-			t.Fatal(err, told.types(), f.ran())
+		if sent, err := f.respond(t.Context(), req); err != nil || sent.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 {
+			t.Fatal(err, sent.types(), f.ran())
 		}
 	})
 }
 
-// TestWhatWasNotKeptIsToldAgain: a turn that could not be kept has told nobody.
-func TestWhatWasNotKeptIsToldAgain(t *testing.T) {
+// TestUnsavedNotice: a notice is repeated after a turn that could not be saved.
+func TestUnsavedNotice(t *testing.T) {
 	open := &openApprovals{open: []store.Approval{{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "c-1"}}}
 	bubble(t, fixtureSetting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(n int) error {
@@ -184,11 +182,11 @@ func TestWhatWasNotKeptIsToldAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := transcript(f.last()); strings.Count(got, "ABC234") != 1 {
-				t.Errorf("the model was told %s", got)
+				t.Errorf("the model got %s", got)
 			}
 		}
 		if !open.open[0].Told {
-			t.Error("it is not noted that it was told")
+			t.Error("the report is not recorded")
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestPartsReachTheClient: what a tool hands out while it works reaches the client of the turn, in order and before
-// the end of its call; the model gets the result alone.
+// TestPartsReachTheClient: a tool's partial results reach the client of the turn in order, before the end of the
+// call; the model gets only the result.
 func TestPartsReachTheClient(t *testing.T) {
 	rows := func(_ context.Context, call registry.Call[json.RawMessage, struct{ Stream registry.Stream }]) (registry.Result, error) {
 		for _, row := range []string{"one", "two"} {
@@ -35,15 +35,15 @@ func TestPartsReachTheClient(t *testing.T) {
 	}
 	f := newFixture(t, fixtureSetting{})
 	f.agent.opts.Tools = r.Snapshot
-	told := f.say("Show me", callsTools("", "rows", `{}`), says("Here they are."))
+	sent := f.say("Show me", callsTools("", "rows", `{}`), says("Here they are."))
 	var got []string
-	for _, m := range of[*protocol.ToolMessage](told) {
+	for _, m := range of[*protocol.ToolMessage](sent) {
 		got = append(got, m.Tool+" "+m.Name+" "+string(m.Data))
 	}
 	if want := []string{`rows result.part {"part":1,"data":"one"}`, `rows result.part {"part":2,"data":"two"}`}; !slices.Equal(got, want) {
-		t.Errorf("the client is told %q", got)
+		t.Errorf("the client gets %q", got)
 	}
-	if types := told.types(); !strings.HasPrefix(types, "tool.started tool.message tool.message tool.ended") {
+	if types := sent.types(); !strings.HasPrefix(types, "tool.started tool.message tool.message tool.ended") {
 		t.Error(types)
 	}
 	if env := answers(t, f.last())[0]; !env.OK || string(env.Data) != `"two rows"` {

@@ -9,8 +9,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestPersonas: the persona that a request asks for answers, with its own text and tools, and keeps the
-// conversation. One that is gone leaves it to the default one.
+// TestPersonas: the requested persona answers, with its own text and tools, and keeps the conversation. If it is
+// removed, the default one continues.
 func TestPersonas(t *testing.T) {
 	there := map[string]*Persona{"billing": {Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, Budget: calls.Budget{Total: 2}}}
 	f := newFixture(t, fixtureSetting{options: Options{Personas: func(name string) *Persona { return there[name] }}})
@@ -39,9 +39,9 @@ func TestPersonas(t *testing.T) {
 	}
 	delete(there, "billing")
 	if p := say(""); strings.Contains(p.Messages[0].Text, "billing") || holder() != "default" {
-		t.Errorf("after it is gone: %q; the conversation is of %s", p.Messages[0].Text, holder())
+		t.Errorf("after its removal: %q; the conversation is of %s", p.Messages[0].Text, holder())
 	}
 	if !f.agent.Has("") || !f.agent.Has("default") || f.agent.Has("billing") {
-		t.Error("Has tells other personas than there are")
+		t.Error("Has disagrees with the personas")
 	}
 }

@@ -26,8 +26,8 @@ func seen(p textmodel.Prompt) (all []string) {
 	return all
 }
 
-// TestImages: the model is shown the images of the message, in their order among the texts;
-// later turns and the store have a word in their place.
+// TestImages: the model gets the images of the message, in order among its texts; later turns and the store have a
+// word instead.
 func TestImages(t *testing.T) {
 	bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 		const one, two = "https://example.com/1", "data:image/png;base64,QUJD"
@@ -38,10 +38,10 @@ func TestImages(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// With a call in between, the model has them in both requests.
+		// With a call in between, both requests have them.
 		ask(Request{Message: "Which is older,\nor", Parts: parts}, callsTools(nth(1), "look", `{}`), says("The first."))
 		if got := f.last().Messages; len(got) < 2 || !cmp.Equal(got[len(got)-3].Parts, parts) {
-			t.Errorf("the model is shown %+v", got)
+			t.Errorf("the model gets %+v", got)
 		}
 		ask(Request{Parts: []textmodel.Part{{Image: two}}}, says("A fox."))
 		if got := seen(f.last()); !cmp.Equal(got, []string{two}) {
@@ -58,14 +58,14 @@ func TestImages(t *testing.T) {
 		for _, kept := range []map[string][]byte{f.kept.kept, f.answers.kept} {
 			for name, raw := range kept {
 				if strings.Contains(string(raw), "QUJD") || strings.Contains(string(raw), one) {
-					t.Errorf("%s keeps an image: %s", name, raw)
+					t.Errorf("%s has an image: %s", name, raw)
 				}
 			}
 		}
 	})
 }
 
-// TestImagesOfAKeptHistory: of a conversation that the client keeps, all images are shown.
+// TestImagesOfAKeptHistory: all images of a conversation that the client keeps are shown.
 func TestImagesOfAKeptHistory(t *testing.T) {
 	bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 		history := []textmodel.Message{{Role: textmodel.RoleUser, Text: "Look", Parts: []textmodel.Part{{Text: "Look"}, {Image: "https://example.com/1"}}}, {Role: textmodel.RoleAssistant, Text: "A fox."}}
@@ -78,8 +78,8 @@ func TestImagesOfAKeptHistory(t *testing.T) {
 	})
 }
 
-// TestImagesAreOfTheMessage: the same words with another image, or without one, are another
-// message, also in the history; the same image is the same message.
+// TestImagesAreOfTheMessage: the same words with another image, or without one, are another message, also in the
+// history; with the same image they are the same one.
 func TestImagesAreOfTheMessage(t *testing.T) {
 	with := func(image, detail string) Request {
 		return Request{Message: "Look", Parts: []textmodel.Part{{Text: "Look"}, {Image: image, Detail: detail}}}
@@ -94,20 +94,20 @@ func TestImagesAreOfTheMessage(t *testing.T) {
 			t.Errorf("%d is the same message as %d", i, old)
 		}
 		if keys[key] = i; keyOf(t, req) != key {
-			t.Errorf("%d is another message each time", i)
+			t.Errorf("%d differs each time", i)
 		}
 	}
-	// Arguments that are no JSON leave a message the same, wherever its settings stand in memory.
+	// Arguments that are not JSON do not change a message's identity, nor does the address of its settings.
 	strange := func() Request {
 		return Request{Message: "x", Parallel: new(true), Tools: []textmodel.Tool{{Name: "a", Strict: new(true)}},
 			History: []textmodel.Message{{Role: textmodel.RoleAssistant, Calls: []textmodel.ToolCall{{ID: "1", Name: "a", Args: json.RawMessage(`{"`)}}}, {Role: textmodel.RoleTool, CallID: "1", Text: "no"}}}
 	}
 	if first, again := keyOf(t, strange()), keyOf(t, strange()); first != again {
-		t.Error("a message with arguments that are no JSON is another one each time")
+		t.Error("a message with invalid arguments differs each time")
 	}
 }
 
-// TestBlindModelIsShownNothing: an image is refused where the model sees none, wherever it is.
+// TestBlindModelIsShownNothing: an image is refused if the model cannot see, wherever it is.
 func TestBlindModelIsShownNothing(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		image := []textmodel.Part{{Image: "https://example.com/1"}}
@@ -122,7 +122,7 @@ func TestBlindModelIsShownNothing(t *testing.T) {
 	})
 }
 
-// TestImageThatTheProviderRefuses: the client is told that it is its image, and not the gateway.
+// TestImageThatTheProviderRefuses: the error blames the client's image, not the gateway.
 func TestImageThatTheProviderRefuses(t *testing.T) {
 	fails := func(kind transport.Kind, words string) step {
 		return func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
@@ -142,18 +142,18 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 		"no image here":             {nil, transport.KindInvalid, protocol.CodeProviderError},
 	} {
 		bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
-			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
+			sent, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := of[*protocol.Error](told); len(got) != 1 || got[0].Code != c.want {
+			if got := of[*protocol.Error](sent); len(got) != 1 || got[0].Code != c.want {
 				t.Errorf("%s: %+v", words, got)
 			}
 		})
 	}
 }
 
-// keyOf is the key of the message that a request is.
+// keyOf is the key of a request's message.
 func keyOf(t *testing.T, req Request) string {
 	t.Helper()
 	id, err := identify(req)

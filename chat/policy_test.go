@@ -17,7 +17,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// nth names a call that the policy takes for unique.
+// nth names a call that the policy considers unique.
 func nth(i int) string { return fmt.Sprintf("call_unique_%04d", i) }
 
 // manyCalls are n calls of a tool with different arguments, in one answer.
@@ -29,13 +29,13 @@ func manyCalls(from, n int, tool string) step {
 	return callsTools(what...)
 }
 
-// TestSixthRetrieval: five retrievals are run in a turn, over however many rounds; the
-// sixth is refused, the model is told what to do and is asked with its tools off.
+// TestSixthRetrieval: five retrievals run in a turn, in any number of rounds; the sixth is refused with instructions,
+// and the model is asked with its tools off.
 func TestSixthRetrieval(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Find it", manyCalls(0, 3, "search"), manyCalls(3, 3, "get"), says("Here it is."))
+		sent := f.say("Find it", manyCalls(0, 3, "search"), manyCalls(3, 3, "get"), says("Here it is."))
 		want := []string{"ok", "ok", "ok", "ok", "ok", "BUDGET_EXCEEDED"}
-		got := told.errorTypes()
+		got := sent.errorTypes()
 		slices.Sort(got)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -51,23 +51,23 @@ func TestSixthRetrieval(t *testing.T) {
 		envs := answers(t, p)
 		sixth := envs[len(envs)-1]
 		if sixth.OK || sixth.Error.Type != registry.ErrorBudgetExceeded || sixth.Error.Suggestion == "" || !strings.Contains(string(sixth.Meta.Budget), `"retrieval":{"used":6,"limit":5}`) {
-			t.Errorf("the model was told %s", sixth.Encode())
+			t.Errorf("the model got %s", sixth.Encode())
 		}
-		if told.done().Status != protocol.DoneCompleted {
-			t.Errorf("%+v", told.done())
+		if sent.done().Status != protocol.DoneCompleted {
+			t.Errorf("%+v", sent.done())
 		}
-		// The next turn has a budget of its own.
+		// The next turn has its own budget.
 		if again := f.say("And?", manyCalls(50, 5, "search"), says("There.")); slices.Contains(again.errorTypes(), "BUDGET_EXCEEDED") || f.last().ToolsOff {
 			t.Errorf("the next turn: %v", again.errorTypes())
 		}
 	})
 }
 
-// TestEleventhCall: ten calls of any kind are run in a turn, refused ones counted.
+// TestEleventhCall: ten calls of any kind run in a turn, including refused ones.
 func TestEleventhCall(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Do it", manyCalls(0, 9, "look"), callsTools(nth(20), "nothing", `{}`, nth(21), "look", `{"name":"eleven"}`), says("Done."))
-		got := told.errorTypes()
+		sent := f.say("Do it", manyCalls(0, 9, "look"), callsTools(nth(20), "nothing", `{}`, nth(21), "look", `{"name":"eleven"}`), says("Done."))
+		got := sent.errorTypes()
 		count := map[string]int{}
 		for _, e := range got {
 			count[e]++
@@ -81,8 +81,7 @@ func TestEleventhCall(t *testing.T) {
 	})
 }
 
-// TestTopK: top_k of retrieval is lowered to ten, told to the client and the audit; a
-// tool that does not retrieve keeps its own.
+// TestTopK: top_k of retrieval is lowered to ten, and the client and the audit are informed; other tools keep theirs.
 func TestTopK(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var saw []string
@@ -90,13 +89,13 @@ func TestTopK(t *testing.T) {
 			saw = append(saw, fmt.Sprint(c.Tool, " ", c.Args.TopK))
 			return registry.Result{}, nil
 		}
-		told := f.say("Find", callsTools(nth(1), "search", `{"top_k":40}`), callsTools(nth(2), "look", `{"top_k":40}`), callsTools(nth(3), "search", `{}`), says("There."))
+		sent := f.say("Find", callsTools(nth(1), "search", `{"top_k":40}`), callsTools(nth(2), "look", `{"top_k":40}`), callsTools(nth(3), "search", `{}`), says("There."))
 		if diff := cmp.Diff([]string{"search 10", "look 40", "search 5"}, saw); diff != "" {
 			t.Error(diff)
 		}
-		ended := of[*protocol.ToolEnded](told)
+		ended := of[*protocol.ToolEnded](sent)
 		if string(ended[0].Clamped) != `{"top_k":{"requested":40,"applied":10}}` || ended[1].Clamped != nil {
-			t.Errorf("the client was told %s and %s", ended[0].Clamped, ended[1].Clamped)
+			t.Errorf("the client got %s and %s", ended[0].Clamped, ended[1].Clamped)
 		}
 		if r := f.audited()[0]; r.Clamped["top_k"].Applied != 10 {
 			t.Errorf("%+v", r)
@@ -104,7 +103,7 @@ func TestTopK(t *testing.T) {
 	})
 }
 
-// TestRetry: a failure that may pass is tried once more, if repeating cannot hurt.
+// TestRetry: a transient failure is retried once, if repeating is safe.
 func TestRetry(t *testing.T) {
 	transient := &registry.ToolError{Type: registry.ErrorTransient, Message: "not now", Retryable: true}
 	for name, tc := range map[string]struct {
@@ -127,8 +126,8 @@ func TestRetry(t *testing.T) {
 					}
 					return registry.Result{Data: "done"}, nil
 				}
-				told := f.say("Go", callsTools(nth(1), tc.tool, `{"name":"x"}`), says("Well."))
-				if diff := cmp.Diff([]string{tc.want}, told.errorTypes()); diff != "" || len(f.ran()) != tc.runs {
+				sent := f.say("Go", callsTools(nth(1), tc.tool, `{"name":"x"}`), says("Well."))
+				if diff := cmp.Diff([]string{tc.want}, sent.errorTypes()); diff != "" || len(f.ran()) != tc.runs {
 					t.Errorf("%d runs, %s", len(f.ran()), diff)
 				}
 			})
@@ -136,8 +135,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestOrder: the calls of an answer are decided in the order given, run in parallel, four
-// at a time, and are told to the model in the order given, whichever ends first.
+// TestOrder: the calls of an answer are decided in order, run in parallel, four at a time, and answered to the model
+// in order, whichever ends first.
 func TestOrder(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		now, most := 0, 0
@@ -153,7 +152,7 @@ func TestOrder(t *testing.T) {
 			return registry.Result{Data: c.Args.Name}, nil
 		}
 		began := time.Now()
-		told := f.say("Go", callsTools(
+		sent := f.say("Go", callsTools(
 			nth(1), "look", `{"name":"1"}`, nth(2), "look", `{"name":"22"}`, nth(3), "spoken", `{}`, nth(4), "look", `{"name":"4444"}`,
 			nth(5), "look", `{"name":"55555"}`, nth(6), "look", `{"name":"666666"}`), says("Done."))
 		if took := time.Since(began); took > 13*time.Second {
@@ -163,7 +162,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%d ran at once", most)
 		}
 		var started, said []string
-		for _, m := range of[*protocol.ToolStarted](told) {
+		for _, m := range of[*protocol.ToolStarted](sent) {
 			started = append(started, m.CallID)
 		}
 		if diff := cmp.Diff([]string{"call_1_1", "call_1_2", "call_1_3", "call_1_4", "call_1_5", "call_1_6"}, started); diff != "" {
@@ -180,19 +179,19 @@ func TestOrder(t *testing.T) {
 				t.Errorf("answer %d is of %s", i, m.CallID)
 			}
 		}
-		// A call that outlasts its latency budget is told of.
-		if n := len(of[*protocol.ToolProgress](told)); n < 5 {
+		// A call beyond its latency budget reports progress.
+		if n := len(of[*protocol.ToolProgress](sent)); n < 5 {
 			t.Errorf("%d messages of progress", n)
 		}
 	})
 }
 
-// TestRefusedArguments: what a model writes wrong is told to it, and it may try again.
+// TestRefusedArguments: the model gets its errors, and may try again.
 func TestRefusedArguments(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Go", callsTools(nth(1), "look", `{"name":`, nth(2), "look", `[1]`, nth(3), "look", `{"nam":"x"}`, nth(4), "look", ``, nth(5), "spoken", `{}`, nth(6), "none", `{}`),
+		sent := f.say("Go", callsTools(nth(1), "look", `{"name":`, nth(2), "look", `[1]`, nth(3), "look", `{"nam":"x"}`, nth(4), "look", ``, nth(5), "spoken", `{}`, nth(6), "none", `{}`),
 			callsTools(nth(7), "look", `{"name":"x"}`), says("Done."))
-		got := told.errorTypes()
+		got := sent.errorTypes()
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"MODE_RESTRICTED", "NOT_FOUND", "VALIDATION", "VALIDATION", "VALIDATION", "ok", "ok"}, got); diff != "" {
 			t.Error(diff)
@@ -205,15 +204,14 @@ func TestRefusedArguments(t *testing.T) {
 	})
 }
 
-// TestOwnToken: a model's own token approves nothing: it is an argument that there is
-// not, and saying it is a new question at most.
+// TestOwnToken: a token from the model approves nothing: it is an unknown argument, and at most a new question.
 func TestOwnToken(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
 		token := f.questions.All()[0].Token
-		told := f.say("Yes, I approve "+token, callsTools(
+		sent := f.say("Yes, I approve "+token, callsTools(
 			nth(2), "pay", `{"name":"Bob","confirmation_token":"`+token+`"}`, nth(3), "pay", `{"name":"Bob","approved":true}`, nth(4), "confirm_action", `{"token":"`+token+`","approved":true}`), says("Well."))
-		if diff := cmp.Diff([]string{"VALIDATION", "VALIDATION", "NOT_FOUND"}, told.errorTypes()); diff != "" {
+		if diff := cmp.Diff([]string{"VALIDATION", "VALIDATION", "NOT_FOUND"}, sent.errorTypes()); diff != "" {
 			t.Error(diff)
 		}
 		if len(f.ran()) != 0 || len(f.ledger.Entries()) != 0 {
@@ -222,20 +220,20 @@ func TestOwnToken(t *testing.T) {
 	})
 }
 
-// TestDuplicates: equal calls in flight together are one, each with its answer; the
-// same id again in a later answer is given the stored answer.
+// TestDuplicates: equal calls in progress are one, each with its answer; the same id in a later answer gets the
+// stored one.
 func TestDuplicates(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			pass(time.Second)
 			return registry.Result{Data: "done"}, nil
 		}
-		told := f.say("Go", callsTools(nth(1), "look", `{"name":"x"}`, nth(2), "look", `{"name":"x"}`, nth(1), "look", `{"name":"x"}`), callsTools(nth(1), "look", `{"name":"x"}`), says("Done."))
+		sent := f.say("Go", callsTools(nth(1), "look", `{"name":"x"}`, nth(2), "look", `{"name":"x"}`, nth(1), "look", `{"name":"x"}`), callsTools(nth(1), "look", `{"name":"x"}`), says("Done."))
 		if n := len(f.ran()); n != 1 {
 			t.Errorf("%d ran", n)
 		}
 		var marks []bool
-		for _, e := range of[*protocol.ToolEnded](told) {
+		for _, e := range of[*protocol.ToolEnded](sent) {
 			marks = append(marks, e.Deduplicated)
 		}
 		if diff := cmp.Diff([]bool{false, true, true, true}, marks); diff != "" {
@@ -250,19 +248,18 @@ func TestDuplicates(t *testing.T) {
 	})
 }
 
-// TestDeedOnce: a deed that was done in a turn before is not done again.
-func TestDeedOnce(t *testing.T) {
+// TestSideEffectOnce: a side effect of an earlier turn does not happen again.
+func TestSideEffectOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Book", callsTools(nth(1), "book", `{"name":"room"}`), says("Booked."))
-		told := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
-		if e := of[*protocol.ToolEnded](told)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
+		sent := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
+		if e := of[*protocol.ToolEnded](sent)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
 			t.Errorf("%+v, ran %v", e, f.ran())
 		}
 	})
 }
 
-// TestIntents: what a tool asks of a voice session is refused in text and audited; a
-// message for the next turn is kept.
+// TestIntents: intents for a voice session are refused in text and audited; a message for the next turn is stored.
 func TestIntents(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
@@ -280,12 +277,12 @@ func TestIntents(t *testing.T) {
 		}
 		f.say("And?", says("Yes."))
 		if !strings.Contains(transcript(f.last()), "Ask about the weather.") {
-			t.Errorf("the model was told:\n%s", transcript(f.last()))
+			t.Errorf("the model got:\n%s", transcript(f.last()))
 		}
 	})
 }
 
-// TestAudit: each call is one record, whatever became of it, and says whose it is.
+// TestAudit: each call has one record, whatever its outcome, with its owner.
 func TestAudit(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {

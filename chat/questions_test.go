@@ -19,8 +19,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// stubborn is a model that asks for another payment whenever it is asked anything, and
-// speaks only where it is given no tools.
+// stubborn is a model that requests another payment in every answer, and speaks only without tools.
 type stubborn struct{ calls int }
 
 func (s *stubborn) Complete(_ context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -32,27 +31,27 @@ func (s *stubborn) Complete(_ context.Context, p textmodel.Prompt, delta func(st
 	return textmodel.Reply{Calls: []textmodel.ToolCall{{ID: nth(s.calls), Name: "pay", Args: json.RawMessage(fmt.Sprintf(`{"name":"Bob %d"}`, s.calls))}}}, nil
 }
 
-// asked carries out a turn with the stubborn model, and returns its questions.
+// asked runs a turn with the stubborn model, and returns its questions.
 func (f *fixture) asked(req Request) []*protocol.ConfirmationRequest {
 	f.t.Helper()
 	req.User, req.ConversationID = user.Must("ada"), "conv"
-	told := &turnTold{t: f.t}
-	if err := f.agent.Respond(f.t.Context(), req, told.emit); err != nil {
+	sent := &turnTold{t: f.t}
+	if err := f.agent.Respond(f.t.Context(), req, sent.emit); err != nil {
 		f.t.Fatal(err)
 	}
-	if told.done().Status != protocol.DoneCompleted {
-		f.t.Fatalf("a turn ended as %s: %s", told.done().Status, told.types())
+	if sent.done().Status != protocol.DoneCompleted {
+		f.t.Fatalf("a turn ended as %s: %s", sent.done().Status, sent.types())
 	}
-	return of[*protocol.ConfirmationRequest](told)
+	return of[*protocol.ConfirmationRequest](sent)
 }
 
-// questionsOf says a message and answers all that is asked, as `voicegw chat` does with
-// --approve and --deny, until nothing is asked any more. It returns how often it was asked.
+// questionsOf sends a message and answers every question, like `voicegw chat` with --approve and --deny, until there
+// is none. It returns the number of questions.
 func (f *fixture) questionsOf(message string, approve bool) (n int) {
 	f.t.Helper()
 	for open := f.asked(Request{Message: message}); len(open) > 0; n++ {
 		if n == 100 {
-			f.t.Fatal("the user is asked for ever")
+			f.t.Fatal("the questions do not end")
 		}
 		q := open[0]
 		open = append(open[1:], f.asked(Request{Confirmation: &Confirmation{Token: q.Token, Approved: approve}})...)
@@ -60,7 +59,7 @@ func (f *fixture) questionsOf(message string, approve bool) (n int) {
 	return n
 }
 
-// restart replaces the agent with a new one over the same store.
+// restart replaces the agent with a new one on the same store.
 func (f *fixture) restart() {
 	f.t.Helper()
 	var err error
@@ -69,7 +68,7 @@ func (f *fixture) restart() {
 	}
 }
 
-// refusals is how many calls the audit has with an error of that type.
+// refusals is the number of calls in the audit with an error of that type.
 func (f *fixture) refusals(kind registry.ErrorType) (n int) {
 	for _, r := range f.audited() {
 		if r.ErrorType == kind {
@@ -79,9 +78,9 @@ func (f *fixture) refusals(kind registry.ErrorType) (n int) {
 	return n
 }
 
-// TestDeclinedIsNotAskedForEver: a model that asks for ever asks so often and no more, over
-// messages and restarts, and every turn ends with an answer in words.
-func TestDeclinedIsNotAskedForEver(t *testing.T) {
+// TestDeclinedQuestionsAreLimited: an insistent model asks a limited number of questions, over messages and restarts,
+// and every turn ends with an answer in words.
+func TestDeclinedQuestionsAreLimited(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &stubborn{}
 		total := f.questionsOf("Pay Bob", false)
@@ -100,7 +99,7 @@ func TestDeclinedIsNotAskedForEver(t *testing.T) {
 	})
 }
 
-// waits is a stubborn model that asks once, and then once more after each answer.
+// waits is a stubborn model that asks once, and once more after each answer.
 type waits struct{ stubborn }
 
 func (w *waits) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -111,8 +110,8 @@ func (w *waits) Complete(ctx context.Context, p textmodel.Prompt, delta func(str
 	return w.stubborn.Complete(ctx, p, delta)
 }
 
-// TestDeclinedToolIsAskedForAgain: after three questions about a tool that were declined, each
-// message of the user's allows one more.
+// TestDeclinedToolIsAskedForAgain: after three declined questions about a tool, each message of the user's allows one
+// more.
 func TestDeclinedToolIsAskedForAgain(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
@@ -129,8 +128,8 @@ func TestDeclinedToolIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// TestUnansweredIsNotAskedForEver: questions that nobody answers count when they have expired.
-func TestUnansweredIsNotAskedForEver(t *testing.T) {
+// TestUnansweredQuestionsAreLimited: unanswered questions count when they have expired.
+func TestUnansweredQuestionsAreLimited(t *testing.T) {
 	bubble(t, fixtureSetting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		total := 0
@@ -147,8 +146,8 @@ func TestUnansweredIsNotAskedForEver(t *testing.T) {
 	})
 }
 
-// TestExpiredCountsForItsTool: what waits counts for all tools together, what has expired for
-// its tool as what was declined does.
+// TestExpiredCountsForItsTool: waiting questions count for all tools together; expired ones count for their tool,
+// like declined ones.
 func TestExpiredCountsForItsTool(t *testing.T) {
 	rules := calls.Policy{Mode: spec.ModeText, Questions: calls.Questions{PerTool: 2, Total: 100}}
 	bubble(t, fixtureSetting{options: Options{Rules: rules}, execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
@@ -164,13 +163,13 @@ func TestExpiredCountsForItsTool(t *testing.T) {
 	})
 }
 
-// TestApprovedIsNotAskedForEver: a user who approves everything is asked as often as one
-// message's budget lets tools be called, and as often again by the next one.
-func TestApprovedIsNotAskedForEver(t *testing.T) {
+// TestApprovedQuestionsAreLimited: a user who approves everything is asked as often as one message's budget allows
+// calls, and again as often for the next one.
+func TestApprovedQuestionsAreLimited(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		for range 8 {
-			// A question and what was approved are two of ten calls.
+			// A question and its approved call are two of ten calls.
 			if n := f.questionsOf("Pay Bob", true); n != 5 {
 				t.Errorf("one message has asked %d times", n)
 			}
@@ -182,8 +181,8 @@ func TestApprovedIsNotAskedForEver(t *testing.T) {
 	})
 }
 
-// TestApprovedOverTheAPI: what a person has approved over the API does not count, although no
-// turn of the conversation has taken the answer.
+// TestApprovedOverTheAPI: a question approved over the API does not count, although no turn of the conversation has
+// taken the answer.
 func TestApprovedOverTheAPI(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
@@ -199,15 +198,15 @@ func TestApprovedOverTheAPI(t *testing.T) {
 	})
 }
 
-// TestWhatTheConversationKeepsOfQuestions: names, no tokens; and the oldest entries' end takes
-// nothing of it.
-func TestWhatTheConversationKeepsOfQuestions(t *testing.T) {
+// TestStoredQuestions: the conversation stores names, not tokens, and removing the oldest entries removes none of
+// them.
+func TestStoredQuestions(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		q := f.asked(Request{Message: "Pay Bob"})[0]
 		kept := string(f.conversation("conv").Policy)
 		if strings.Contains(kept, q.Token) || !strings.Contains(kept, store.QuestionName(q.Token)) || !strings.Contains(kept, `"total":1`) {
-			t.Errorf("the conversation keeps %s", kept)
+			t.Errorf("the conversation has %s", kept)
 		}
 		// Questions that the store has forgotten do not count.
 		c := f.conversation("conv")
@@ -216,9 +215,9 @@ func TestWhatTheConversationKeepsOfQuestions(t *testing.T) {
 		f.kept.put(c)
 		f.kept.mu.Unlock()
 		if n := len(f.asked(Request{Message: "Pay Bob"})); n != 1 {
-			t.Errorf("after ten questions that are forgotten there are %d", n)
+			t.Errorf("after ten forgotten questions there are %d", n)
 		}
-		// What cannot be read counts as nothing, and is logged.
+		// Unreadable data counts as nothing, and is logged.
 		c = f.conversation("conv")
 		c.Policy = json.RawMessage(`[1]`)
 		f.kept.mu.Lock()

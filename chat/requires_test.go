@@ -12,8 +12,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestAToolOfAScope: only users with the scope that a tool requires have the tool in a turn, also with the
-// persona to which the user is handed over.
+// TestAToolOfAScope: only users with the scope that a tool requires have the tool in a turn, also with the persona
+// after a switch.
 func TestAToolOfAScope(t *testing.T) {
 	billing := &Persona{Name: "billing", Tools: []string{"look", "secret"}}
 	for _, c := range []struct {
@@ -53,8 +53,8 @@ func TestAToolOfAScope(t *testing.T) {
 	}
 }
 
-// TestARateLimitIsAudited: a call beyond its tool's limit is refused in this turn and in that of another
-// conversation of the user, and is in the audit with its reason.
+// TestARateLimitIsAudited: a call beyond its tool's limit is refused in this turn and in another conversation of the
+// user, and is in the audit with its reason.
 func TestARateLimitIsAudited(t *testing.T) {
 	f := newFixture(t, fixtureSetting{})
 	for i, want := range [][]string{{"ok", "RATE_LIMIT"}, {"RATE_LIMIT"}} {
@@ -62,11 +62,11 @@ func TestARateLimitIsAudited(t *testing.T) {
 		for n := range want {
 			made = append(made, fmt.Sprintf("id-%d", n), "few", fmt.Sprintf(`{"name":"%d"}`, n))
 		}
-		told, err := f.respond(t.Context(), Request{ConversationID: fmt.Sprintf("c-of-limits-%d", i), Message: "Go"}, callsTools(made...), says("Done."))
+		sent, err := f.respond(t.Context(), Request{ConversationID: fmt.Sprintf("c-of-limits-%d", i), Message: "Go"}, callsTools(made...), says("Done."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sorted(told.errorTypes()); !slices.Equal(got, sorted(want)) {
+		if got := sorted(sent.errorTypes()); !slices.Equal(got, sorted(want)) {
 			t.Errorf("turn %d: the calls ended %v, want %v", i, got, want)
 		}
 	}

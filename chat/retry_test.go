@@ -23,8 +23,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// lines are all messages of an answer in their own words, without the numbers of a stream;
-// pieces of one text are put together.
+// lines are all messages of an answer as text, without the numbers of a stream; pieces of one text are joined.
 func (h *turnTold) lines() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +46,7 @@ func (h *turnTold) lines() string {
 	return strings.Join(out, "\n")
 }
 
-// ways are the ways in which a client says that two requests are one message.
+// ways are the ways for a client to send the same message twice.
 func ways() map[string]Request {
 	return map[string]Request{
 		"an id":                                  {ID: "m-1", Message: "Book"},
@@ -55,13 +54,12 @@ func ways() map[string]Request {
 		"the same words":                         {Message: "Book"},
 		"the same words, without a conversation": {Message: "Book", ConversationID: "none"},
 		"a history of the client's":              {History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "Hello"}, {Role: textmodel.RoleAssistant, Text: "Hi"}}, Message: "Book", ConversationID: "none"},
-		"an id beside a history":                 {ID: "m-3", History: []textmodel.Message{}, Message: "Book", ConversationID: "none"},
+		"an id and a history":                    {ID: "m-3", History: []textmodel.Message{}, Message: "Book", ConversationID: "none"},
 	}
 }
 
-// TestTheSameMessageAgain: while it is answered it joins the answer, from its beginning;
-// afterwards it gets the same answer, from this gateway and from another one. The model is
-// asked and the tool runs once.
+// TestTheSameMessageAgain: a repeated message in progress joins its answer, from the beginning; afterwards it gets
+// the same answer, from this gateway and from another one. The model is asked and the tool runs once.
 func TestTheSameMessageAgain(t *testing.T) {
 	for name, req := range ways() {
 		t.Run(name, func(t *testing.T) {
@@ -74,11 +72,11 @@ func TestTheSameMessageAgain(t *testing.T) {
 				first, err := f.respond(t.Context(), req, func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("One moment.")
 					go func() {
-						told, err := f.respond(t.Context(), req)
+						sent, err := f.respond(t.Context(), req)
 						if err != nil {
 							t.Error(err)
 						}
-						joined <- told
+						joined <- sent
 					}()
 					r, err := callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "rare", `{}`)(ctx, p, delta)
 					r.Text = "One moment."
@@ -92,7 +90,7 @@ func TestTheSameMessageAgain(t *testing.T) {
 					t.Error("joined:", diff)
 				}
 				pass(time.Minute)
-				elsewhere := newFixture(t, fixtureSetting{besides: f})
+				elsewhere := newFixture(t, fixtureSetting{shares: f})
 				for i, g := range []*fixture{f, elsewhere, elsewhere, f, elsewhere} {
 					again, err := g.respond(t.Context(), req)
 					if err != nil {
@@ -109,15 +107,14 @@ func TestTheSameMessageAgain(t *testing.T) {
 					t.Errorf("ran %v, the model was asked %d times", f.ran(), len(f.model.prompts))
 				}
 				if len(f.kept.kept) > 1 || len(f.kept.taken) != 0 {
-					t.Errorf("%d conversations, taken are %v", len(f.kept.kept), f.kept.taken)
+					t.Errorf("%d conversations, the leases are %v", len(f.kept.kept), f.kept.taken)
 				}
 			})
 		})
 	}
 }
 
-// TestTheSameAnswerElsewhere: what opens something is not stored, so another gateway tells the
-// rest.
+// TestTheSameAnswerElsewhere: secrets are not stored, so another gateway sends the answer without them.
 func TestTheSameAnswerElsewhere(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Pay"}
@@ -125,15 +122,15 @@ func TestTheSameAnswerElsewhere(t *testing.T) {
 		if again, _ := f.respond(t.Context(), req); again.lines() != first.lines() || len(of[*protocol.ConfirmationRequest](again)) != 1 {
 			t.Error(again.types())
 		}
-		g := newFixture(t, fixtureSetting{besides: f})
+		g := newFixture(t, fixtureSetting{shares: f})
 		if again, err := g.respond(t.Context(), req); err != nil || again.types() != "tool.started tool.ended text.done usage done" {
 			t.Error(err, again.types())
 		}
 	})
 }
 
-// TestLeftInTheMiddle: the client leaves while a tool changes something, and asks again: at
-// once, while the tool is at it still, or later. The tool has run once, and the answer is whole.
+// TestLeftInTheMiddle: the client disconnects while a tool writes, and repeats its message at once, while the tool
+// still runs, or later. The tool runs once, and the answer is complete.
 func TestLeftInTheMiddle(t *testing.T) {
 	for _, wait := range []time.Duration{0, 10 * time.Second} {
 		for name, req := range ways() {
@@ -151,9 +148,9 @@ func TestLeftInTheMiddle(t *testing.T) {
 					over := make(chan struct{})
 					go func() {
 						defer close(over)
-						told, err := f.respond(ctx, req, callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "stop", `{}`, nth(3), "change", `{"name":"b"}`))
-						if err != nil || told.done().Status != protocol.DoneFailed {
-							t.Error(err, told.types())
+						sent, err := f.respond(ctx, req, callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "stop", `{}`, nth(3), "change", `{"name":"b"}`))
+						if err != nil || sent.done().Status != protocol.DoneFailed {
+							t.Error(err, sent.types())
 						}
 					}()
 					synctest.Wait()
@@ -170,11 +167,11 @@ func TestLeftInTheMiddle(t *testing.T) {
 						t.Error(diff)
 					}
 					if got := answers(t, f.last()); len(got) != 3 || !got[0].OK || !got[1].OK || !got[2].OK {
-						t.Errorf("the model was told %+v", got)
+						t.Errorf("the model got %+v", got)
 					}
 					if f.kept.kept["conv"] != nil {
 						if c := f.conversation("conv"); len(c.Entries) != 3 || c.Turns != 1 || c.Entries[2].Text != "It is done." {
-							t.Errorf("kept is %+v", c.Entries)
+							t.Errorf("saved is %+v", c.Entries)
 						}
 					}
 				})
@@ -183,7 +180,7 @@ func TestLeftInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoLeaves: a turn goes on as long as somebody waits for it.
+// TestOneOfTwoLeaves: a turn continues while a client waits for it.
 func TestOneOfTwoLeaves(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -204,29 +201,28 @@ func TestOneOfTwoLeaves(t *testing.T) {
 		synctest.Wait()
 		stays := make(chan *turnTold)
 		go func() {
-			told, _ := f.respond(t.Context(), Request{Message: "Tell"})
-			stays <- told
+			sent, _ := f.respond(t.Context(), Request{Message: "Tell"})
+			stays <- sent
 		}()
 		synctest.Wait()
 		leave()
 		<-left
-		if told := <-stays; told.done().Status != protocol.DoneCompleted || told.types() != "text.done usage done" {
-			t.Error(told.types())
+		if sent := <-stays; sent.done().Status != protocol.DoneCompleted || sent.types() != "text.done usage done" {
+			t.Error(sent.types())
 		}
 	})
 }
 
-// TestFailedMessageGoesOn: a turn that fails after its tools have run asks the model for its
-// answer alone when the message comes again; one that fails before anything happened is tried
-// as if it were new. No failure is the message's answer.
-func TestFailedMessageGoesOn(t *testing.T) {
+// TestFailedMessageContinues: a turn that fails after its tools have run only asks the model for its answer when the
+// message is repeated; one that fails before that starts anew. A failure is never the message's answer.
+func TestFailedMessageContinues(t *testing.T) {
 	for name, req := range ways() {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				lost := func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 					return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("no route")}
 				}
-				elsewhere := newFixture(t, fixtureSetting{besides: f})
+				elsewhere := newFixture(t, fixtureSetting{shares: f})
 				for i, try := range []struct {
 					at    *fixture
 					steps []step
@@ -238,9 +234,9 @@ func TestFailedMessageGoesOn(t *testing.T) {
 					{f, []step{says("It is done.")}, "tool.started tool.ended text.done usage done"},
 					{elsewhere, nil, "tool.started tool.ended text.done usage done"},
 				} {
-					told, err := try.at.respond(t.Context(), req, try.steps...)
-					if err != nil || told.types() != try.types {
-						t.Errorf("try %d: %v, %s", i+1, err, told.types())
+					sent, err := try.at.respond(t.Context(), req, try.steps...)
+					if err != nil || sent.types() != try.types {
+						t.Errorf("try %d: %v, %s", i+1, err, sent.types())
 					}
 				}
 				if len(f.ran())+len(elsewhere.ran()) != 1 {
@@ -248,7 +244,7 @@ func TestFailedMessageGoesOn(t *testing.T) {
 				}
 				if f.kept.kept["conv"] != nil {
 					if c := f.conversation("conv"); len(c.Entries) != 3 || c.Turns != 1 {
-						t.Errorf("kept is %+v", c.Entries)
+						t.Errorf("saved is %+v", c.Entries)
 					}
 				}
 			})
@@ -256,8 +252,8 @@ func TestFailedMessageGoesOn(t *testing.T) {
 	}
 }
 
-// TestKilledInTheMiddle: a gateway is killed while a tool is at it. The message that comes
-// again to the next one makes the same call, and learns what the ledger knows of it.
+// TestKilledInTheMiddle: a gateway is killed while a tool runs. The repeated message makes the same call on the next
+// one, and gets the outcome that the ledger knows.
 func TestKilledInTheMiddle(t *testing.T) {
 	for name, req := range ways() {
 		if strings.Contains(name, "same words, without") {
@@ -280,7 +276,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 						_, _ = f.respond(ctx, req, callsTools("short", "change", `{"name":"a"}`, "brief", "change", `{"name":"b"}`))
 					}()
 					synctest.Wait()
-					g := newFixture(t, fixtureSetting{besides: f})
+					g := newFixture(t, fixtureSetting{shares: f})
 					f.kept.taken = nil // as the store does when it is opened
 					again, err := g.respond(t.Context(), req, says("I do not know."))
 					first := "CONFLICT"
@@ -300,24 +296,23 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestNothingIsDoneUnrecorded: where it cannot be recorded which calls a message makes, they
-// are not made.
+// TestNothingIsDoneUnrecorded: if the calls of a message cannot be recorded, they do not run.
 func TestNothingIsDoneUnrecorded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.answers.fail = store.ErrUnavailable
-		told := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
-			t.Errorf("%s, ran %v", told.types(), f.ran())
+		sent := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
+		if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
+			t.Errorf("%s, ran %v", sent.types(), f.ran())
 		}
 		f.answers.fail = nil
-		if told := f.say("Book", says("It is done.")); told.types() != "tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
-			t.Errorf("%s, ran %v", told.types(), f.ran())
+		if sent := f.say("Book", says("It is done.")); sent.types() != "tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
+			t.Errorf("%s, ran %v", sent.types(), f.ran())
 		}
 	})
 }
 
-// TestTooLongToBeKept: of an answer that the store does not take it is known still that it was
-// given, and its calls stay the same calls.
+// TestTooLongToBeKept: for an answer that is too large for the store, it is still known that it was given, and that
+// its calls are the same.
 func TestTooLongToBeKept(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Change"}
@@ -332,20 +327,20 @@ func TestTooLongToBeKept(t *testing.T) {
 			return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("no route")}
 		}
 		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
-		g := newFixture(t, fixtureSetting{besides: f})
-		told, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
-		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
-			t.Errorf("%v, %s, ran %d and %d", err, told.types(), len(f.ran()), len(g.ran()))
+		g := newFixture(t, fixtureSetting{shares: f})
+		sent, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
+		if err != nil || sent.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
+			t.Errorf("%v, %s, ran %d and %d", err, sent.types(), len(f.ran()), len(g.ran()))
 		}
-		again, err := newFixture(t, fixtureSetting{besides: f}).respond(t.Context(), req)
+		again, err := newFixture(t, fixtureSetting{shares: f}).respond(t.Context(), req)
 		if err != nil || again.types() != "error done" {
 			t.Error(err, again.types())
 		}
 	})
 }
 
-// TestALongTurnIsKnown: a turn that takes longer than the store keeps its message is known
-// elsewhere all the same when it has ended.
+// TestALongTurnIsKnown: a turn that takes longer than the store keeps its message is still known elsewhere after its
+// end.
 func TestALongTurnIsKnown(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
@@ -358,16 +353,16 @@ func TestALongTurnIsKnown(t *testing.T) {
 		if err != nil || first.done().Status != protocol.DoneCompleted {
 			t.Fatal(err, first.types())
 		}
-		elsewhere := newFixture(t, fixtureSetting{besides: f})
+		elsewhere := newFixture(t, fixtureSetting{shares: f})
 		if again, err := elsewhere.respond(t.Context(), req); err != nil || again.lines() != first.lines() {
 			t.Error(err, again.types())
 		}
 	})
 }
 
-// TestCallsThatAreNoJSON: what a client's model has written as arguments may be empty or no JSON;
-// the message is the same one all the same, and another one with other arguments.
-func TestCallsThatAreNoJSON(t *testing.T) {
+// TestCallsWithInvalidArguments: arguments from a client's model may be empty or invalid JSON; the message is still
+// the same, and a different one with other arguments.
+func TestCallsWithInvalidArguments(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		tools := []textmodel.Tool{{Name: "theirs", Parameters: json.RawMessage(`{}`)}}
 		said := func(args string) Request {
@@ -387,30 +382,29 @@ func TestCallsThatAreNoJSON(t *testing.T) {
 	})
 }
 
-// TestNobodysMessagesStayApart: people without a name who know their conversations by their
-// ids may number their messages alike.
-func TestNobodysMessagesStayApart(t *testing.T) {
+// TestAnonymousUsersAreSeparate: anonymous users with conversation ids may number their messages alike.
+func TestAnonymousUsersAreSeparate(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		somebody := func() user.User { return user.Anonymous(netip.Addr{}, false) }
+		anonymous := func() user.User { return user.Anonymous(netip.Addr{}, false) }
 		one, two := strings.Repeat("1", conversation.MinSecret), strings.Repeat("2", conversation.MinSecret)
 		for _, id := range []string{"1", ""} {
 			for _, conv := range []string{one, two} {
-				if told, err := f.respond(t.Context(), Request{User: somebody(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*protocol.TextDone](told)[0].Text != "Hello in "+conv {
+				if sent, err := f.respond(t.Context(), Request{User: anonymous(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*protocol.TextDone](sent)[0].Text != "Hello in "+conv {
 					t.Errorf("%q in %s: %v", id, conv, err)
 				}
 			}
 		}
-		// Tried again behind the same proxy it is the same message; with the id alone it is not.
-		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*protocol.TextDone](told)[0].Text != "Hello in "+one {
+		// Repeated behind the same proxy it is the same message; with the id alone it is not.
+		if sent, err := f.respond(t.Context(), Request{User: anonymous(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*protocol.TextDone](sent)[0].Text != "Hello in "+one {
 			t.Error(err)
 		}
-		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*protocol.TextDone](told)[0].Text != "Who are you?" {
+		if sent, err := f.respond(t.Context(), Request{User: anonymous(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*protocol.TextDone](sent)[0].Text != "Who are you?" {
 			t.Error(err)
 		}
 	})
 }
 
-// TestSaidTwice: equal words are one message or two, as docs/chat.md says.
+// TestSaidTwice: equal words are one message or two, according to docs/chat.md.
 func TestSaidTwice(t *testing.T) {
 	reads, writes := callsTools(nth(1), "look", `{}`), callsTools(nth(2), "change", `{"name":"a"}`)
 	for name, tc := range map[string]struct {
@@ -457,9 +451,8 @@ func TestSaidTwice(t *testing.T) {
 	}
 }
 
-// TestAnIDIsOneMessage: an id with other words is refused, also elsewhere and after the answer;
-// another user's id is another id, and a conversation that the client has learned meanwhile is
-// the message's own.
+// TestAnIDIsOneMessage: an id with other words is refused, also elsewhere and after the answer; another user's id is
+// different, and a repeat may name the conversation id that the client has learned since.
 func TestAnIDIsOneMessage(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Hello", ConversationID: "none"}
@@ -467,7 +460,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		elsewhere := newFixture(t, fixtureSetting{besides: f})
+		elsewhere := newFixture(t, fixtureSetting{shares: f})
 		for _, g := range []*fixture{f, elsewhere, f} {
 			for name, wrong := range map[string]Request{
 				"other words":          {ID: "m-1", Message: "Bye", ConversationID: "none"},
@@ -475,7 +468,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 				"a confirmation":       {ID: "m-1", Confirmation: &Confirmation{Token: "cf_x"}},
 				"another conversation": {ID: "m-1", Message: "Hello", ConversationID: "other"},
 			} {
-				if told, err := g.respond(t.Context(), wrong); !errors.Is(err, ErrReused) || len(told.msgs) != 0 {
+				if sent, err := g.respond(t.Context(), wrong); !errors.Is(err, ErrReused) || len(sent.msgs) != 0 {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -487,11 +480,11 @@ func TestAnIDIsOneMessage(t *testing.T) {
 		}
 		other := req
 		other.User = eve
-		if told, err := f.respond(t.Context(), other, says("Hello, Eve.")); err != nil || told.done().ConversationID == first.done().ConversationID {
+		if sent, err := f.respond(t.Context(), other, says("Hello, Eve.")); err != nil || sent.done().ConversationID == first.done().ConversationID {
 			t.Error(err)
 		}
 		pass(namedLife)
-		if told, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*protocol.TextDone](told)[0].Text != "Good morning." {
+		if sent, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*protocol.TextDone](sent)[0].Text != "Good morning." {
 			t.Error(err)
 		}
 		for _, id := range []string{strings.Repeat("x", MaxMessageID+1), "a\nb", "\xff"} {
@@ -502,8 +495,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 	})
 }
 
-// TestApprovedAgain: an approval whose answer was lost gets it, and runs nothing twice; also
-// after a kill in the middle.
+// TestApprovedAgain: a repeated approval gets the lost answer, and runs nothing twice, even after a kill.
 func TestApprovedAgain(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
@@ -520,11 +512,11 @@ func TestApprovedAgain(t *testing.T) {
 			_, _ = f.respond(ctx, req)
 		}()
 		synctest.Wait()
-		g := newFixture(t, fixtureSetting{besides: f})
+		g := newFixture(t, fixtureSetting{shares: f})
 		f.kept.taken = nil
-		told, err := g.respond(t.Context(), req, says("I do not know."))
-		if err != nil || strings.Join(told.errorTypes(), " ") != "CONFLICT" || len(g.ran()) != 0 {
-			t.Errorf("%v, %v, ran %v", err, told.errorTypes(), g.ran())
+		sent, err := g.respond(t.Context(), req, says("I do not know."))
+		if err != nil || strings.Join(sent.errorTypes(), " ") != "CONFLICT" || len(g.ran()) != 0 {
+			t.Errorf("%v, %v, ran %v", err, sent.errorTypes(), g.ran())
 		}
 		leave()
 		synctest.Wait()
@@ -539,11 +531,11 @@ func TestApprovedAgain(t *testing.T) {
 			leave()
 			return textmodel.Reply{}, context.Canceled
 		})
-		told, err := f.respond(t.Context(), req, says("It is paid."))
-		if err != nil || told.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
-			t.Errorf("%v, %s, ran %v", err, told.types(), f.ran())
+		sent, err := f.respond(t.Context(), req, says("It is paid."))
+		if err != nil || sent.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
+			t.Errorf("%v, %s, ran %v", err, sent.types(), f.ran())
 		}
-		if e := of[*protocol.ConfirmationEnded](told); e[0].Token != asked.Token {
+		if e := of[*protocol.ConfirmationEnded](sent); e[0].Token != asked.Token {
 			t.Errorf("%+v", e[0])
 		}
 		if got := transcript(f.last()); strings.Count(got, "The user approved pay") != 1 {
@@ -557,7 +549,7 @@ func TestApprovedAgain(t *testing.T) {
 	})
 }
 
-// TestAnswersAreBounded: what this process keeps of answers has an end, in number and in bytes.
+// TestAnswersAreBounded: the answers in memory are limited in number and bytes.
 func TestAnswersAreBounded(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		long := says(strings.Repeat("a", 100<<10))
@@ -579,7 +571,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	})
 }
 
-// TestAnAnswerWaitsForTheAudit: a turn is not stored before the audit has its calls, because a later attempt at the
+// TestAnAnswerWaitsForTheAudit: a turn is stored only after the audit has its calls, because a later attempt at the
 // message finds their answers and writes no record.
 func TestAnAnswerWaitsForTheAudit(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {

@@ -7,8 +7,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestRetryableOfTroubles: what the client is told of a failure agrees with the table of all
-// codes.
+// TestRetryableOfTroubles: the client's error agrees with the table of all codes.
 func TestRetryableOfTroubles(t *testing.T) {
 	all := []protocol.Error{*noAnswer(), *refused()}
 	for _, k := range transport.Kinds() {
@@ -16,10 +15,10 @@ func TestRetryableOfTroubles(t *testing.T) {
 			all = append(all, protocol.Error{Code: row.Code, Retryable: row.Later})
 		}
 	}
-	for _, told := range all {
-		switch retry := protocol.RetryOf(told.Code); {
-		case retry == 0, retry == protocol.RetryLater && !told.Retryable, retry == protocol.RetryNever && told.Retryable:
-			t.Errorf("%s is retryable %t, and the table has %d", told.Code, told.Retryable, retry)
+	for _, sent := range all {
+		switch retry := protocol.RetryOf(sent.Code); {
+		case retry == 0, retry == protocol.RetryLater && !sent.Retryable, retry == protocol.RetryNever && sent.Retryable:
+			t.Errorf("%s is retryable %t, but the table has %d", sent.Code, sent.Retryable, retry)
 		}
 	}
 }

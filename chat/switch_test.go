@@ -12,8 +12,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestSwitchInText: the persona to which a call hands the user over answers in the same turn, with its own
-// text and tools, and keeps the conversation; it cannot hand back before the user has said something.
+// TestSwitchInText: after a switch the new persona answers in the same turn, with its own text and tools, and keeps
+// the conversation; it cannot switch back before the user's next message.
 func TestSwitchInText(t *testing.T) {
 	billing := &Persona{Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, SwitchTo: []registry.SwitchTarget{{ID: "default"}}}
 	there := map[string]*Persona{"billing": billing}
@@ -56,6 +56,6 @@ func TestSwitchInText(t *testing.T) {
 	}
 	say(callsTools("id-3", spec.AgentSwitch, `{"agent":"default","reason":"back"}`), says("Hello again."))
 	if p := f.last(); !strings.Contains(p.Messages[0].Text, "You are the desk.") {
-		t.Errorf("after the way back the model is told %q", p.Messages[0].Text)
+		t.Errorf("after the switch back the model gets %q", p.Messages[0].Text)
 	}
 }

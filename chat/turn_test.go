@@ -20,28 +20,28 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestTurn: what a turn with a tool tells, in order, and what the model is given.
+// TestTurn: the messages of a turn with a tool, in order, and the prompts of the model.
 func TestTurn(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Who is Ada?",
+		sent := f.say("Who is Ada?",
 			func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				delta("One moment.")
 				r, err := callsTools(nth(1), "search", `{"name":"ada"}`)(ctx, p, delta)
 				r.Text = "One moment."
 				return r, err
 			}, says("She is a mathematician."))
-		if got := told.types(); got != "text.done tool.started tool.ended text.done usage done" {
+		if got := sent.types(); got != "text.done tool.started tool.ended text.done usage done" {
 			t.Error(got)
 		}
 		var said []string
-		for _, d := range of[*protocol.TextDone](told) {
+		for _, d := range of[*protocol.TextDone](sent) {
 			said = append(said, d.ItemID+" "+d.Text)
 		}
 		if diff := cmp.Diff([]string{"text_1_1 One moment.", "text_1_2 She is a mathematician."}, said); diff != "" {
 			t.Error(diff)
 		}
 		pieces := ""
-		for _, d := range of[*protocol.TextDelta](told) {
+		for _, d := range of[*protocol.TextDelta](sent) {
 			if d.Turn != 1 || d.ItemID != "text_1_1" && d.ItemID != "text_1_2" {
 				t.Errorf("%+v", d)
 			}
@@ -50,10 +50,10 @@ func TestTurn(t *testing.T) {
 		if pieces != "One moment.She is a mathematician." {
 			t.Error(pieces)
 		}
-		if u := of[*protocol.TurnUsage](told)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
+		if u := of[*protocol.TurnUsage](sent)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
 			t.Errorf("%+v", u)
 		}
-		if d := told.done(); d.ConversationID != "conv" || d.Status != protocol.DoneCompleted || d.Turn != 1 {
+		if d := sent.done(); d.ConversationID != "conv" || d.Status != protocol.DoneCompleted || d.Turn != 1 {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
@@ -61,7 +61,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
 		}
 		if strings.Contains(first.User, "ada") || len(first.User) != 24 {
-			t.Errorf("the provider was told of the user %q", first.User)
+			t.Errorf("the provider got the user %q", first.User)
 		}
 		want := "user: Who is Ada?\nassistant: One moment. <" + nth(1) + ` search {"name":"ada"}>` + "\ntool " + nth(1)
 		if diff := cmp.Diff(want, transcript(f.last())); diff != "" {
@@ -70,20 +70,19 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// TestEmptyAnswer: a model that says nothing is asked once more; then the turn fails, and
-// never is silent.
+// TestEmptyAnswer: a silent model is asked once more; then the turn fails, and is never silent.
 func TestEmptyAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Hello?", says(""), says("Hello."))
-		if told.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[own] The user is waiting") {
-			t.Errorf("%s after %s", told.types(), transcript(f.last()))
+		sent := f.say("Hello?", says(""), says("Hello."))
+		if sent.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[own] The user is waiting") {
+			t.Errorf("%s after %s", sent.types(), transcript(f.last()))
 		}
-		told = f.say("And?", says(" "), says(""))
-		errs := of[*protocol.Error](told)
-		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
-			t.Errorf("%s: %+v", told.types(), errs)
+		sent = f.say("And?", says(" "), says(""))
+		errs := of[*protocol.Error](sent)
+		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%s: %+v", sent.types(), errs)
 		}
-		// What failed in one conversation is told in no other: messages are not shared.
+		// A failure in one conversation does not affect another.
 		other, err := f.respond(t.Context(), Request{ConversationID: "other", Message: "And?"}, says(""), says(""))
 		if err != nil {
 			t.Fatal(err)
@@ -94,19 +93,17 @@ func TestEmptyAnswer(t *testing.T) {
 	})
 }
 
-// TestCallsAfterAnEmptyAnswer: a model that says nothing, is asked once more, and calls a tool
-// then gets its answer.
+// TestCallsAfterAnEmptyAnswer: a model that is silent, is asked once more, and then calls a tool gets the result.
 func TestCallsAfterAnEmptyAnswer(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
-		if told.types() != "tool.started tool.ended text.done usage done" || told.done().Status != protocol.DoneCompleted {
-			t.Error(told.types())
+		sent := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
+		if sent.types() != "tool.started tool.ended text.done usage done" || sent.done().Status != protocol.DoneCompleted {
+			t.Error(sent.types())
 		}
 	})
 }
 
-// TestRefusal: a model that refuses in words is told in them; one without words is an
-// error, and is not asked again.
+// TestRefusal: a refusal in words is the answer; one without words is an error, and is not retried.
 func TestRefusal(t *testing.T) {
 	refuses := func(text string) step {
 		return func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
@@ -114,12 +111,12 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || !of[*protocol.TextDone](told)[0].Refused || told.done().Status != protocol.DoneCompleted {
-			t.Error(told.types())
+		if sent := f.say("Do it", refuses("I will not.")); sent.types() != "text.done usage done" || !of[*protocol.TextDone](sent)[0].Refused || sent.done().Status != protocol.DoneCompleted {
+			t.Error(sent.types())
 		}
-		told := f.say("Do it", refuses(""))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
-			t.Errorf("%s %+v", told.types(), e)
+		sent := f.say("Do it", refuses(""))
+		if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
+			t.Errorf("%s %+v", sent.types(), e)
 		}
 	})
 }
@@ -127,29 +124,29 @@ func TestRefusal(t *testing.T) {
 // TestLengthLimit: an answer that ended at the model's limit says so.
 func TestLengthLimit(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := f.say("Tell", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+		sent := f.say("Tell", func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 			return textmodel.Reply{Text: "and th", Cut: true}, nil
 		})
-		if d := of[*protocol.TextDone](told); len(d) != 1 || !d[0].Cut {
+		if d := of[*protocol.TextDone](sent); len(d) != 1 || !d[0].Cut {
 			t.Errorf("%+v", d)
 		}
 	})
 }
 
-// TestRounds: a model that only ever calls tools is asked so often, the last time with
-// its tools off, and the turn fails.
+// TestRounds: a model that only calls tools is asked a limited number of times, the last time with its tools off, and
+// the turn fails.
 func TestRounds(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var steps []step
 		for i := range 12 {
 			steps = append(steps, callsTools(nth(i), "look", `{}`))
 		}
-		told := f.say("Go", steps...)
+		sent := f.say("Go", steps...)
 		if n := len(f.model.prompts); n != 12 || !f.last().ToolsOff {
 			t.Errorf("the model was asked %d times, tools off %v", n, f.last().ToolsOff)
 		}
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
-			t.Errorf("%s", told.types())
+		if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%s", sent.types())
 		}
 		if n := len(f.ran()); n != 10 {
 			t.Errorf("%d ran", n)
@@ -157,8 +154,8 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestModelFails: each kind of failure is told in words for the user, without the
-// provider's; what was done before it stays in the conversation.
+// TestModelFails: each kind of failure has a text for the user, without the provider's; earlier actions stay in the
+// conversation.
 func TestModelFails(t *testing.T) {
 	for kind, want := range map[transport.Kind]protocol.Error{
 		transport.KindAuth:       {Code: protocol.CodeProviderAuth},
@@ -170,41 +167,40 @@ func TestModelFails(t *testing.T) {
 		transport.KindRateLimit:  {Code: protocol.CodeProviderBusy, Retryable: true},
 		transport.KindRetry:      {Code: protocol.CodeProviderUnavailable, Retryable: true},
 		transport.KindServer:     {Code: protocol.CodeProviderUnavailable, Retryable: true},
-		200:                      {Code: protocol.CodeProviderError},                        // a kind that has no words yet
+		200:                      {Code: protocol.CodeProviderError},                        // a kind without a text yet
 		0:                        {Code: protocol.CodeProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+				sent := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("It is")
 					if kind == 0 {
 						return textmodel.Reply{}, errors.New("inner secret")
 					}
 					return textmodel.Reply{}, &textmodel.Error{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
 				})
-				errs := of[*protocol.Error](told)
+				errs := of[*protocol.Error](sent)
 				if kind != 0 {
 					want.RetryAfterMS = 3000
 				}
 				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].RetryAfterMS != want.RetryAfterMS || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
 					t.Errorf("%+v", errs)
 				}
-				if told.done().Status != protocol.DoneFailed {
-					t.Errorf("%+v", told.done())
+				if sent.done().Status != protocol.DoneFailed {
+					t.Errorf("%+v", sent.done())
 				}
 				if c := f.conversation("conv"); len(c.Entries) != 3 || !c.Entries[2].Broken || len(c.Entries[1].Calls) != 1 || !c.Entries[1].Calls[0].OK {
 					t.Errorf("%+v", c.Entries)
 				}
 				if !strings.Contains(f.log.String(), "inner secret") {
-					t.Error("the log does not say what happened")
+					t.Error("the log does not have the error")
 				}
 			})
 		})
 	}
 }
 
-// TestTurnTime: a turn that takes too long ends, the client is told why, and tools that
-// can be stopped are.
+// TestTurnTime: a turn that takes too long ends, the client gets the reason, and cancellable tools are cancelled.
 func TestTurnTime(t *testing.T) {
 	forever := func(ctx context.Context, _ textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 		<-ctx.Done()
@@ -225,23 +221,22 @@ func TestTurnTime(t *testing.T) {
 					return registry.Result{}, ctx.Err()
 				}
 				began := time.Now()
-				told := f.say("Go", steps...)
+				sent := f.say("Go", steps...)
 				if took := time.Since(began); took != turnTime {
 					t.Errorf("it took %s", took)
 				}
-				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
-					t.Errorf("%s", told.types())
+				if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || sent.done().Status != protocol.DoneFailed {
+					t.Errorf("%s", sent.types())
 				}
 				if len(f.conversation("conv").Entries) == 0 {
-					t.Error("the conversation was not kept")
+					t.Error("the conversation was not saved")
 				}
 			})
 		})
 	}
 }
 
-// TestVoiceInvitation: what start_voice_session offers is told to the client, and the
-// ticket to the client alone.
+// TestVoiceInvitation: the client gets the offer of start_voice_session, and it alone the ticket.
 func TestVoiceInvitation(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Minute)
@@ -249,11 +244,11 @@ func TestVoiceInvitation(t *testing.T) {
 			c.Needs.Inviter.Invite(registry.VoiceOffer{SessionID: "voice-1", PendingRequest: "the lab", Ticket: "secret-ticket", ExpiresAt: at})
 			return registry.Result{Data: map[string]string{"session_id": "voice-1"}}, nil
 		}
-		told := f.say("Start voice", callsTools(nth(1), "look", `{}`), says("Press the button."))
-		if got := told.types(); got != "tool.started voice_session_start tool.ended text.done usage done" {
+		sent := f.say("Start voice", callsTools(nth(1), "look", `{}`), says("Press the button."))
+		if got := sent.types(); got != "tool.started voice_session_start tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		m := of[*protocol.VoiceSessionStart](told)[0]
+		m := of[*protocol.VoiceSessionStart](sent)[0]
 		if m.SessionID != "voice-1" || m.PendingRequest != "the lab" || m.Ticket != "secret-ticket" || m.URL != "" || !m.ExpiresAt.Equal(at) || m.Turn != 1 {
 			t.Errorf("%+v", m)
 		}
@@ -265,7 +260,7 @@ func TestVoiceInvitation(t *testing.T) {
 	})
 }
 
-// TestTimeout: a tool that shuts the user out tells the client.
+// TestTimeout: the client learns that a tool has blocked the user.
 func TestTimeout(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		until := time.Now().Add(90 * time.Second)
@@ -273,14 +268,14 @@ func TestTimeout(t *testing.T) {
 			c.Needs.Messenger.Timeout(until, 90*time.Second, "Enough.")
 			return registry.Result{}, nil
 		}
-		told := f.say("You fool", callsTools(nth(1), "look", `{}`), says("Goodbye."))
-		if m := of[*protocol.Timeout](told); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
+		sent := f.say("You fool", callsTools(nth(1), "look", `{}`), says("Goodbye."))
+		if m := of[*protocol.Timeout](sent); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
 			t.Errorf("%+v", m)
 		}
 	})
 }
 
-// TestRequests: what no turn can be made of is refused before anything happens.
+// TestRequests: an invalid request is refused before anything happens.
 func TestRequests(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		yes := &Confirmation{Token: "cf_x", Approved: true}
@@ -295,44 +290,42 @@ func TestRequests(t *testing.T) {
 			"a long id":  {Request{ConversationID: strings.Repeat("x", 129), Message: "x"}, "conversation_id"},
 			"both":       {Request{Message: "x", Confirmation: yes}, "exclusive"},
 		} {
-			told, err := f.respond(t.Context(), tc.req)
-			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), tc.says) || len(told.msgs) != 0 {
-				t.Errorf("%s: %v, %d messages", name, err, len(told.msgs))
+			sent, err := f.respond(t.Context(), tc.req)
+			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), tc.says) || len(sent.msgs) != 0 {
+				t.Errorf("%s: %v, %d messages", name, err, len(sent.msgs))
 			}
 		}
 		if err := f.agent.Respond(t.Context(), Request{Message: "x"}, nil); !errors.Is(err, ErrMessage) {
 			t.Errorf("no user: %v", err)
 		}
-		// Ten characters are ten, whatever their bytes.
+		// The limit counts characters, not bytes.
 		if _, err := f.respond(t.Context(), Request{Message: "ääääääääää"}, says("Yes.")); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// TestStoreFails: a turn begins only if its conversation can be read; one that cannot be
-// kept says so.
+// TestStoreFails: a turn begins only if its conversation can be read; one that cannot be saved reports it.
 func TestStoreFails(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
-		told := f.say("Hello", says("Hi."))
-		e := of[*protocol.Error](told)
-		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || told.done().Status != protocol.DoneFailed {
-			t.Errorf("%s", told.types())
+		sent := f.say("Hello", says("Hi."))
+		e := of[*protocol.Error](sent)
+		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || sent.done().Status != protocol.DoneFailed {
+			t.Errorf("%s", sent.types())
 		}
 		f.kept.kept = map[string][]byte{"conv": []byte("{")}
 		f.kept.revs = map[string]store.Revision{"conv": 1}
-		if told, err := f.respond(t.Context(), Request{Message: "x"}); !errors.Is(err, ErrStore) || len(told.msgs) != 0 {
+		if sent, err := f.respond(t.Context(), Request{Message: "x"}); !errors.Is(err, ErrStore) || len(sent.msgs) != 0 {
 			t.Errorf("%v", err)
 		}
 		if len(f.kept.taken) != 0 {
-			t.Error("the conversation is still taken")
+			t.Error("the lease is still held")
 		}
 	})
 }
 
-// TestVoiceEndsMeanwhile: a voice session that is handed back while a text turn runs is
-// in the conversation, and so is the turn.
+// TestVoiceEndsMeanwhile: a voice session handed back during a text turn is in the conversation, and so is the turn.
 func TestVoiceEndsMeanwhile(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Hello", says("Hi."))
@@ -347,22 +340,22 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 		if diff := cmp.Diff([]string{"Hello", "Hi.", "by voice", "And?", "Well."}, texts); diff != "" {
 			t.Error(diff)
 		}
-		// It changes all the time: given up, and said.
+		// The conversation keeps changing: the turn gives up and reports it.
 		f.kept.before = func(int) error { return store.ErrChanged }
-		if told := f.say("More", says("No.")); told.done().Status != protocol.DoneFailed || len(of[*protocol.Error](told)) != 1 {
-			t.Errorf("%s", told.types())
+		if sent := f.say("More", says("No.")); sent.done().Status != protocol.DoneFailed || len(of[*protocol.Error](sent)) != 1 {
+			t.Errorf("%s", sent.types())
 		}
 	})
 }
 
-// TestOwnHistory: for a client that keeps the conversation nothing is loaded or kept.
+// TestOwnHistory: for a client that keeps the conversation nothing is loaded or saved.
 func TestOwnHistory(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told, err := f.respond(t.Context(), Request{Message: "And?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}}, says("Three."))
+		sent, err := f.respond(t.Context(), Request{Message: "And?", History: []textmodel.Message{{Role: textmodel.RoleUser, Text: "One"}, {Role: textmodel.RoleAssistant, Text: "Two"}}}, says("Three."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told.done().Status != protocol.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
+		if sent.done().Status != protocol.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
 			t.Errorf("%d saves", f.kept.saves)
 		}
 		if diff := cmp.Diff("user: One\nassistant: Two\nuser: And?", transcript(f.last())); diff != "" {
@@ -371,9 +364,8 @@ func TestOwnHistory(t *testing.T) {
 	})
 }
 
-// TestSettingsOfTheClient: what a client says of the answer comes to the model in each
-// request of the turn; a model that refuses one of them has refused the client's request,
-// and one that refuses something else the gateway's.
+// TestSettingsOfTheClient: the client's settings of the answer reach the model in each request of the turn; if the
+// model refuses one of them, the client's request is at fault, otherwise the gateway's.
 func TestSettingsOfTheClient(t *testing.T) {
 	hot := map[string]json.RawMessage{"temperature": json.RawMessage(`2`)}
 	for words, want := range map[[2]string]string{
@@ -381,7 +373,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
 	} {
 		bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
+			sent, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, textmodel.Prompt, func(string)) (textmodel.Reply, error) {
 				return textmodel.Reply{}, &textmodel.Error{Kind: transport.KindInvalid, Param: words[0], Err: errors.New(words[1])}
 			})
 			if err != nil {
@@ -392,21 +384,21 @@ func TestSettingsOfTheClient(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
+			if e := of[*protocol.Error](sent); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
 				t.Errorf("%v: %+v", words, e)
 			}
 		})
 	}
 }
 
-// TestTheTurnBeginsAtOnce: before the model is asked, and before an approved tool runs, the
-// client is told that the turn has begun, and in which conversation.
+// TestTheTurnBeginsAtOnce: before the model is asked, and before an approved tool runs, the client learns that the
+// turn has begun, and in which conversation.
 func TestTheTurnBeginsAtOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		told := &turnTold{t: t}
-		first := func() { // that of all that was told
-			if begun := of[*protocol.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != protocol.ServerMessage(begun[0]) {
-				t.Errorf("%s %+v", told.types(), begun)
+		sent := &turnTold{t: t}
+		first := func() { // the first message of all
+			if begun := of[*protocol.TurnStarted](sent); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || sent.msgs[0] != protocol.ServerMessage(begun[0]) {
+				t.Errorf("%s %+v", sent.types(), begun)
 			}
 		}
 		f.model.steps = []step{func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
@@ -414,23 +406,23 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 			first()
 			return callsTools(nth(1), "pay", `{"name":"Bob"}`)(ctx, p, delta)
 		}, says("Please approve."), says("Done.")}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Message: "Pay"}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Message: "Pay"}, sent.emit); err != nil {
 			t.Fatal(err)
 		}
-		token := of[*protocol.ConfirmationRequest](told)[0].Token
-		told = &turnTold{t: t}
+		token := of[*protocol.ConfirmationRequest](sent)[0].Token
+		sent = &turnTold{t: t}
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			synctest.Wait()
 			first()
 			return registry.Result{}, nil
 		}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: token, Approved: true}}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: token, Approved: true}}, sent.emit); err != nil {
 			t.Fatal(err)
 		}
 		first()
-		told = &turnTold{t: t}
-		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: "cf_none", Approved: true}}, told.emit); err == nil || len(told.msgs) > 0 {
-			t.Errorf("%v, %s", err, told.types())
+		sent = &turnTold{t: t}
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: "cf_none", Approved: true}}, sent.emit); err == nil || len(sent.msgs) > 0 {
+			t.Errorf("%v, %s", err, sent.types())
 		}
 	})
 }

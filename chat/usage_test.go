@@ -13,8 +13,8 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// TestUsageIsGuessed: an answer whose usage the model does not report, or that is broken off before the
-// report, is billed by a guess, and the client is told so; one that is reported is billed as it says.
+// TestUsageIsGuessed: an answer without a usage report, or broken off before it, is billed by an estimate, and the
+// client learns that; a reported usage is billed as reported.
 func TestUsageIsGuessed(t *testing.T) {
 	broken := &textmodel.Error{Kind: transport.KindRetry, Err: errors.New("gone")}
 	reported := textmodel.Usage{Input: 9, Cached: 3, Output: 4}
@@ -38,7 +38,7 @@ func TestUsageIsGuessed(t *testing.T) {
 				return cost.Amount{Micros: 1, Estimated: b.Estimated}
 			}}})
 			id := conversation.NewID()
-			told, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
+			sent, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 				if tc.said != "" {
 					delta(tc.said)
 				}
@@ -48,17 +48,17 @@ func TestUsageIsGuessed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if kept := f.conversation(id); kept.Digest().CostUSDMicros != 1 {
-				t.Errorf("kept is %+v", kept.Digest())
+				t.Errorf("saved is %+v", kept.Digest())
 			}
 			if len(bills) != 1 || bills[0].Estimated != tc.guesses || bills[0].Usage.Output != tc.output {
-				t.Fatalf("billed is %+v", bills)
+				t.Fatalf("the bills are %+v", bills)
 			}
 			if in := bills[0].Usage.Input; tc.guesses > 0 && in < 100 || tc.guesses == 0 && tc.err == nil && in != reported.Input {
 				t.Errorf("the input is %d tokens", in)
 			}
-			for _, m := range told.msgs {
+			for _, m := range sent.msgs {
 				if u, ok := m.(*protocol.TurnUsage); ok && (u.Estimated != (tc.guesses > 0) || u.OutputTokens != tc.output) {
-					t.Errorf("the client is told %+v", u)
+					t.Errorf("the client gets %+v", u)
 				}
 			}
 		})

@@ -13,8 +13,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestAVersionIsTheUsers: a user has the same version of a tool in every conversation, and somebody without a name has
-// one in each; the audit names a version that is not the main one.
+// TestAVersionIsTheUsers: a user has the same version of a tool in every conversation, and an anonymous user one in
+// each; the audit names a version that is not the main one.
 func TestAVersionIsTheUsers(t *testing.T) {
 	done := registry.Bind(func(context.Context, registry.Call[json.RawMessage, struct{}]) (registry.Result, error) {
 		return registry.Result{Data: "done"}, nil
@@ -53,12 +53,12 @@ func TestAVersionIsTheUsers(t *testing.T) {
 		drawn[first] = true
 	}
 	if len(drawn) != 2 {
-		t.Errorf("twelve users have drawn %v alone", drawn)
+		t.Errorf("twelve users all have %v", drawn)
 	}
 }
 
-// TestAQuestionIsAnsweredWithItsVersion: a question is put by one version of a tool, and then the shares change. What
-// was approved is done by the version that has asked, and the audit says so.
+// TestAQuestionIsAnsweredWithItsVersion: the shares change after one version of a tool has asked. That version runs
+// the approved call, and the audit names it.
 func TestAQuestionIsAnsweredWithItsVersion(t *testing.T) {
 	ran := map[string]int{}
 	does := func(version string) registry.Handler {
@@ -84,8 +84,8 @@ func TestAQuestionIsAnsweredWithItsVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.agent.opts.Tools = r.Snapshot
-			told := f.say("Go", callsTools("", "transfer", `{}`), says("Shall I?"))
-			asked := of[*protocol.ConfirmationRequest](told)
+			sent := f.say("Go", callsTools("", "transfer", `{}`), says("Shall I?"))
+			asked := of[*protocol.ConfirmationRequest](sent)
 			if len(asked) != 1 {
 				t.Fatalf("%d questions", len(asked))
 			}

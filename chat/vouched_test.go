@@ -8,8 +8,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestToolsKnowWhoVouches: a turn's tools learn whether its user is vouched for and its
-// scopes, and the next turn of the conversation keeps none of it.
+// TestToolsKnowWhoVouches: a turn's tools learn whether its user is vouched for and its scopes, and the
+// conversation's next turn does not keep them.
 func TestToolsKnowWhoVouches(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var seen []registry.Session

@@ -17,15 +17,15 @@ const aHash = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
 
 // authProblems are rows of TestProblems.
 var authProblems = []wrong{
-	{"a gateway for everybody", "listen: 0.0.0.0:8080\n", nil, nil, []string{
+	{"a public gateway without credentials", "listen: 0.0.0.0:8080\n", nil, nil, []string{
 		`dir/voicegw.yaml:1: listen is 0.0.0.0:8080, which other machines can reach, and nothing says who may use the gateway and so your provider's key. Make an API key with voicegw keys new`,
 	}},
-	{"a key without anything", "auth:\n  keys:\n    web: {}\n", nil, nil, []string{
+	{"an empty key", "auth:\n  keys:\n    web: {}\n", nil, nil, []string{
 		`VOICEGW_AUTH_KEYS_WEB_ID: auth.keys.web.id must be the 8 characters`,
 		`VOICEGW_AUTH_KEYS_WEB_SHA256: auth.keys.web.sha256 must be the SHA-256 of a key`,
 		`VOICEGW_AUTH_KEYS_WEB_SCOPES: auth.keys.web.scopes is missing; choose from voice, chat,`,
 	}},
-	{"a key that is all wrong", "auth:\n  keys:\n    web:\n      id: WEB\n      sha256: vgk_0123abcd_secret\n      scopes: [voice, all]\n      user: 'key:x'\n      expires: tomorrow\n      limits:\n        sessions: -1\n        new_per_second: -0.5\n        cost_per_day: .inf\n", nil, nil, []string{
+	{"a key with only invalid values", "auth:\n  keys:\n    web:\n      id: WEB\n      sha256: vgk_0123abcd_secret\n      scopes: [voice, all]\n      user: 'key:x'\n      expires: tomorrow\n      limits:\n        sessions: -1\n        new_per_second: -0.5\n        cost_per_day: .inf\n", nil, nil, []string{
 		`dir/voicegw.yaml:12: auth.keys.web.limits.cost_per_day must be a number`,
 		`dir/voicegw.yaml:4: auth.keys.web.id must be`,
 		`dir/voicegw.yaml:5: auth.keys.web.sha256 must be the SHA-256`,
@@ -35,15 +35,15 @@ var authProblems = []wrong{
 		`dir/voicegw.yaml:11: auth.keys.web.limits.new_per_second must be 0 for no limit`,
 		`dir/voicegw.yaml:10: auth.keys.web.limits.sessions must be from 0`,
 	}},
-	{"one id twice", "auth:\n  keys:\n    a: {id: 0123abcd, sha256: " + aHash + ", scopes: [voice]}\n    b: {id: 0123abcd, sha256: " + aHash + ", scopes: [voice]}\n", nil, nil, []string{
+	{"a duplicate id", "auth:\n  keys:\n    a: {id: 0123abcd, sha256: " + aHash + ", scopes: [voice]}\n    b: {id: 0123abcd, sha256: " + aHash + ", scopes: [voice]}\n", nil, nil, []string{
 		`dir/voicegw.yaml:4: auth.keys.b.id is also the id of the key a;`,
 	}},
-	{"an issuer without anything", "auth:\n  jwt:\n    idp: {}\n", nil, nil, []string{
+	{"an empty issuer", "auth:\n  jwt:\n    idp: {}\n", nil, nil, []string{
 		`VOICEGW_AUTH_JWT_IDP_ISSUER: auth.jwt.idp.issuer is missing`,
 		`VOICEGW_AUTH_JWT_IDP_AUDIENCE: auth.jwt.idp.audience is missing`,
 		`VOICEGW_AUTH_JWT_IDP_ISSUER: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has none of them.`,
 	}},
-	{"an issuer that is all wrong", "auth:\n  jwt:\n    idp:\n      issuer: http://id.example\n      audience: ['']\n      discovery: true\n      jwks_url: http://id.example/keys\n      hs_secret: short\n      algs: [HS256, RS256, none]\n      claims: {user: ''}\n      scopes: []\n      leeway: 1h\n", nil, nil, []string{
+	{"an issuer with only invalid values", "auth:\n  jwt:\n    idp:\n      issuer: http://id.example\n      audience: ['']\n      discovery: true\n      jwks_url: http://id.example/keys\n      hs_secret: short\n      algs: [HS256, RS256, none]\n      claims: {user: ''}\n      scopes: []\n      leeway: 1h\n", nil, nil, []string{
 		`dir/voicegw.yaml:5: auth.jwt.idp.audience has an empty entry`,
 		`dir/voicegw.yaml:4: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has jwks_url and discovery and hs_secret.`,
 		`dir/voicegw.yaml:7: auth.jwt.idp.jwks_url must begin with https://`,
@@ -58,22 +58,22 @@ var authProblems = []wrong{
 	{"public keys with a secret's algorithm", "auth:\n  jwt:\n    idp: {issuer: i, audience: [a], jwks_url: 'https://id.example/keys', algs: [RS256, HS256]}\n", nil, nil, []string{
 		`dir/voicegw.yaml:3: auth.jwt.idp.algs holds "HS256"; with this kind of keys it may hold RS256,`,
 	}},
-	{"issuers whose users meet", "auth:\n  jwt:\n    a: {issuer: i, audience: [a], discovery: false, jwks_url: 'https://a.example/keys'}\n    b: {issuer: i, audience: [a], jwks_url: 'https://b.example/keys', user_prefix: 'b:'}\n", nil, nil, []string{
+	{"issuers with the same users", "auth:\n  jwt:\n    a: {issuer: i, audience: [a], discovery: false, jwks_url: 'https://a.example/keys'}\n    b: {issuer: i, audience: [a], jwks_url: 'https://b.example/keys', user_prefix: 'b:'}\n", nil, nil, []string{
 		`dir/voicegw.yaml:4: auth.jwt.b.issuer is also the issuer of a;`,
 		`dir/voicegw.yaml:4: auth.jwt.b.user_prefix is "b:", and that of a is "": a user of one could be taken for a user of the other`,
 	}},
-	{"a file that holds no keys", "auth:\n  jwt:\n    idp: {issuer: i, audience: [a], keys_file: core.md}\n", nil, nil, []string{
+	{"a file without keys", "auth:\n  jwt:\n    idp: {issuer: i, audience: [a], keys_file: core.md}\n", nil, nil, []string{
 		`dir/voicegw.yaml:3: auth.jwt.idp.keys_file: the file dir/core.md cannot be used: it is not a JSON Web Key Set`,
 	}},
-	{"names that cannot be", "auth:\n  keys:\n    Web_1: {id: 0123abcd}\n    api_key: x\n  kees: {}\n", nil, nil, []string{
+	{"invalid names", "auth:\n  keys:\n    Web_1: {id: 0123abcd}\n    api_key: x\n  kees: {}\n", nil, nil, []string{
 		`dir/voicegw.yaml:3: There is no setting "auth.keys.Web_1". The name of a key has letters from a to z, digits and hyphens`,
 		`dir/voicegw.yaml:4: There is no setting "auth.keys.api_key". Did you mean`,
 		`dir/voicegw.yaml:5: There is no setting "auth.kees". Did you mean auth.keys?`,
 	}},
 }
 
-// TestAuthOptions: what is configured, by file and by variables, is what package auth gets, and with
-// it a gateway may be reached by others.
+// TestAuthOptions: settings from the file and from variables become the options of package auth, and allow an address
+// that other machines can reach.
 func TestAuthOptions(t *testing.T) {
 	c := mustLoad(t, `
 listen: 0.0.0.0:8080
@@ -97,7 +97,7 @@ auth:
 `, []string{"VOICEGW_AUTH_KEYS_MY_OWN_SHA256=" + aHash, "VOICEGW_AUTH_KEYS_MY_OWN_ID=aaaaaaaa", "VOICEGW_AUTH_KEYS_MY_OWN_SCOPES=admin"},
 		Flag{"--set", "auth.keys.kiosk.owner", "shop"})
 	if !c.Auth.Enabled() {
-		t.Error("it is not enabled")
+		t.Error("authentication is not enabled")
 	}
 	hash, err := auth.ParseKeyHash(aHash)
 	if err != nil {
@@ -131,8 +131,8 @@ auth:
 	a.Close()
 }
 
-// TestAKeyThatIsOver gives a warning: the gateway goes on.
-func TestAKeyThatIsOver(t *testing.T) {
+// TestExpiredKey: an expired key causes a warning, and the gateway starts.
+func TestExpiredKey(t *testing.T) {
 	_, warnings, err := load(t, "auth:\n  keys:\n    old: {id: 0123abcd, sha256: "+aHash+", scopes: [voice], expires: 2020-01-01}\n", nil)
 	if err != nil || !slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "auth.keys.old.expires is in the past") }) {
 		t.Errorf("%q, %v", warnings, err)

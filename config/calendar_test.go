@@ -34,22 +34,22 @@ func TestCalendarProblems(t *testing.T) {
 		where    string
 		want     string
 	}{
-		"only a user":          {[]string{"calendar.caldav.user=ada"}, "VOICEGW_CALENDAR_CALDAV_URL", "missing"},
-		"a password alone":     {[]string{"calendar.caldav.url=https://a.example", "calendar.caldav.password=secret"}, "VOICEGW_CALENDAR_CALDAV_USER", "missing"},
-		"a password in it":     {[]string{"calendar.caldav.url=https://u:secret@a.example"}, "--set", "password"},
-		"no URL":               {[]string{"calendar.caldav.url=a.example"}, "--set", "whole URL"},
-		"a subject alone":      {[]string{"calendar.google.subject=ada@example.com"}, "VOICEGW_CALENDAR_GOOGLE_CREDENTIALS", "missing"},
-		"two places":           {[]string{"calendar.caldav.url=https://a.example", "calendar.google.credentials=k.json"}, "VOICEGW_CALENDAR_BACKEND", "both"},
-		"a folder besides":     {[]string{"calendar.caldav.url=https://a.example", "calendar.folder=x"}, "VOICEGW_CALENDAR_BACKEND", "remove one"},
-		"another backend":      {[]string{"calendar.backend=outlook"}, "--set", "one of"},
-		"a server without URL": {[]string{"calendar.backend=caldav"}, "VOICEGW_CALENDAR_CALDAV_URL", "missing"},
-		"Google without a key": {[]string{"calendar.backend=google"}, "VOICEGW_CALENDAR_GOOGLE_CREDENTIALS", "missing"},
-		"no zone":              {[]string{"calendar.time_zone=Mars/Olympus"}, "--set", "Europe/Berlin"},
-		"the machine's zone":   {[]string{"calendar.time_zone=Local"}, "--set", "Europe/Berlin"},
-		"no address":           {[]string{"calendar.email=Ada <ada@example.com>"}, "--set", "alone"},
-		"no link":              {[]string{"calendar.meeting_url=meet.example.com"}, "--set", "whole URL"},
-		"a link with password": {[]string{"calendar.meeting_url=https://u:secret@meet.example.com"}, "--set", "password"},
-		"out of the folder":    {[]string{"calendar.team=../other"}, "--set", "folder"},
+		"only a user":           {[]string{"calendar.caldav.user=ada"}, "VOICEGW_CALENDAR_CALDAV_URL", "missing"},
+		"a password alone":      {[]string{"calendar.caldav.url=https://a.example", "calendar.caldav.password=secret"}, "VOICEGW_CALENDAR_CALDAV_USER", "missing"},
+		"a password in the URL": {[]string{"calendar.caldav.url=https://u:secret@a.example"}, "--set", "password"},
+		"no URL":                {[]string{"calendar.caldav.url=a.example"}, "--set", "whole URL"},
+		"a subject alone":       {[]string{"calendar.google.subject=ada@example.com"}, "VOICEGW_CALENDAR_GOOGLE_CREDENTIALS", "missing"},
+		"two backends":          {[]string{"calendar.caldav.url=https://a.example", "calendar.google.credentials=k.json"}, "VOICEGW_CALENDAR_BACKEND", "both"},
+		"a folder as well":      {[]string{"calendar.caldav.url=https://a.example", "calendar.folder=x"}, "VOICEGW_CALENDAR_BACKEND", "remove one"},
+		"another backend":       {[]string{"calendar.backend=outlook"}, "--set", "one of"},
+		"a server without URL":  {[]string{"calendar.backend=caldav"}, "VOICEGW_CALENDAR_CALDAV_URL", "missing"},
+		"Google without a key":  {[]string{"calendar.backend=google"}, "VOICEGW_CALENDAR_GOOGLE_CREDENTIALS", "missing"},
+		"no zone":               {[]string{"calendar.time_zone=Mars/Olympus"}, "--set", "Europe/Berlin"},
+		"the machine's zone":    {[]string{"calendar.time_zone=Local"}, "--set", "Europe/Berlin"},
+		"no address":            {[]string{"calendar.email=Ada <ada@example.com>"}, "--set", "alone"},
+		"no link":               {[]string{"calendar.meeting_url=meet.example.com"}, "--set", "whole URL"},
+		"a link with password":  {[]string{"calendar.meeting_url=https://u:secret@meet.example.com"}, "--set", "password"},
+		"out of the folder":     {[]string{"calendar.team=../other"}, "--set", "folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var flags []Flag

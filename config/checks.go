@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/webhook"
 )
 
-// Checks are checks of what the assistant says, before the user gets it.
+// Checks are checks of the assistant's words before the user gets them.
 type Checks struct {
 	// How long speech waits for its [checks](checks.md), up to 10 s; 0 lets it pass and stops it afterwards.
 	HoldBack time.Duration `key:"hold_back" from:"0s" to:"10s"`

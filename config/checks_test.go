@@ -10,28 +10,28 @@ import (
 func TestChecks(t *testing.T) {
 	one := func(more string) string { return "checks:\n  rules:\n    a: {" + more + "}\n" }
 	for name, tt := range map[string]struct{ text, want string }{
-		"words":                 {one(`kind: words, words: [a, "b, c"]`), ""},
-		"patterns":              {one(`kind: patterns, patterns: ["\\d{1,2}"], outcome: end`), ""},
-		"an endpoint":           {one(`kind: http, url: "https://h.example", on_failure: block`), ""},
-		"a private endpoint":    {one(`kind: http, url: "http://127.0.0.1/hidden", private: true`), ""},
-		"a question":            {one(`kind: model, question: "Is it rude?", outcome: replace, say: No.`), ""},
-		"claims":                {one(`kind: claims`), ""},
-		"claims with words":     {one(`kind: claims, words: [a]`), "checks.rules.a.words has no effect on a check of the kind claims"},
-		"claims in no language": {"claims: {languages: []}\n" + one(`kind: claims`), "checks.rules.a.kind is claims, but claims.languages is empty"},
-		"no kind":               {one(`words: [a]`), "checks.rules.a.kind must be one of"},
-		"another kind":          {one(`kind: regex`), "checks.rules.a.kind must be one of"},
-		"no words":              {one(`kind: words`), "checks.rules.a.words is missing"},
-		"of another kind":       {one(`kind: words, words: [a], url: "https://h.example"`), "checks.rules.a.url has no effect"},
-		"a wrong pattern":       {one(`kind: patterns, patterns: ["(a"]`), "checks.rules.a.patterns holds \"(a\", which is not a regular expression"},
-		"nothing to say":        {one(`kind: words, words: [a], outcome: replace`), "checks.rules.a.say is missing"},
-		"a person":              {one(`kind: words, words: [a], outcome: ask`), "no person can approve words"},
-		"another outcome":       {one(`kind: words, words: [a], outcome: beep`), "checks.rules.a.outcome must be one of replace, cut, end"},
-		"a private address":     {one(`kind: http, url: "https://10.1.2.3/hidden"`), "checks.rules.a.url names this machine or a private network"},
-		"a short secret":        {one(`kind: http, url: "https://h.example", secret: "whsec_aGlkZGVu"`), "checks.rules.a.secret has 6 bytes"},
-		"an unknown name":       {"checks: {order: [b]}\n", "checks.order holds \"b\""},
-		"a name twice":          {one(`kind: words, words: [x]`) + "  order: [a, a]\n", "checks.order holds \"a\""},
-		"a long hold-back":      {"checks: {hold_back: 1m}\n", "checks.hold_back must be from 0s to 10s"},
-		"a nameless duration":   {"checks: {hold_back: 800}\n", "checks.hold_back must be a duration"},
+		"words":                                {one(`kind: words, words: [a, "b, c"]`), ""},
+		"patterns":                             {one(`kind: patterns, patterns: ["\\d{1,2}"], outcome: end`), ""},
+		"an endpoint":                          {one(`kind: http, url: "https://h.example", on_failure: block`), ""},
+		"a private endpoint":                   {one(`kind: http, url: "http://127.0.0.1/hidden", private: true`), ""},
+		"a question":                           {one(`kind: model, question: "Is it rude?", outcome: replace, say: No.`), ""},
+		"claims":                               {one(`kind: claims`), ""},
+		"claims with words":                    {one(`kind: claims, words: [a]`), "checks.rules.a.words has no effect on a check of the kind claims"},
+		"claims without a language":            {"claims: {languages: []}\n" + one(`kind: claims`), "checks.rules.a.kind is claims, but claims.languages is empty"},
+		"no kind":                              {one(`words: [a]`), "checks.rules.a.kind must be one of"},
+		"another kind":                         {one(`kind: regex`), "checks.rules.a.kind must be one of"},
+		"no words":                             {one(`kind: words`), "checks.rules.a.words is missing"},
+		"of another kind":                      {one(`kind: words, words: [a], url: "https://h.example"`), "checks.rules.a.url has no effect"},
+		"a wrong pattern":                      {one(`kind: patterns, patterns: ["(a"]`), "checks.rules.a.patterns holds \"(a\", which is not a regular expression"},
+		"nothing to say":                       {one(`kind: words, words: [a], outcome: replace`), "checks.rules.a.say is missing"},
+		"ask":                                  {one(`kind: words, words: [a], outcome: ask`), "no person can approve words"},
+		"another outcome":                      {one(`kind: words, words: [a], outcome: beep`), "checks.rules.a.outcome must be one of replace, cut, end"},
+		"a private address without permission": {one(`kind: http, url: "https://10.1.2.3/hidden"`), "checks.rules.a.url names this machine or a private network"},
+		"a short secret":                       {one(`kind: http, url: "https://h.example", secret: "whsec_aGlkZGVu"`), "checks.rules.a.secret has 6 bytes"},
+		"an unknown name":                      {"checks: {order: [b]}\n", "checks.order holds \"b\""},
+		"a duplicate name":                     {one(`kind: words, words: [x]`) + "  order: [a, a]\n", "checks.order holds \"a\""},
+		"a long hold-back":                     {"checks: {hold_back: 1m}\n", "checks.hold_back must be from 0s to 10s"},
+		"a nameless duration":                  {"checks: {hold_back: 800}\n", "checks.hold_back must be a duration"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := load(t, tt.text, nil)
@@ -45,7 +45,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestCheckRules: checks are made in their order, with commas in a pattern.
+// TestCheckRules: checks keep their order, and a pattern may contain commas.
 func TestCheckRules(t *testing.T) {
 	cfg, _, err := load(t, `checks:
   order: [b, a]

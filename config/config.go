@@ -236,7 +236,7 @@ type Confirmation struct {
 	Questions int `key:"questions" from:"1" to:"100"`
 }
 
-// Claims configures the checks of what the assistant says it has done.
+// Claims configures the checks of the assistant's claims of actions.
 type Claims struct {
 	// Languages in which [claims](policy.md#claims) are checked: `de`, `en`. `[]` checks nothing.
 	Languages []string `key:"languages"`

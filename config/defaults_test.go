@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// ofConfigAlone are the settings whose default only config has: if the option is zero, the
-// package that uses it has no bound, or no default of its own.
+// ofConfigAlone are the settings whose default is only in config: for a zero option, the package has no limit, or no
+// default of its own.
 var ofConfigAlone = []string{"DrainTimeout", "SessionLength", "Idle", "ResumeGrace"}
 
-// TestDefaultsStandOnce: a default that config shares with the package that it configures is
-// a constant of config/setting/defaults.go that both use, so that the documented value is the real one.
-func TestDefaultsStandOnce(t *testing.T) {
-	users := map[string][]string{} // of each constant: the packages that use it
-	numbers := map[string]bool{}   // the settings whose default is written as a number in config
+// TestSharedDefaults: a default that config shares with the configured package is a constant of
+// config/setting/defaults.go that both use, so that the documented value is the real one.
+func TestSharedDefaults(t *testing.T) {
+	users := map[string][]string{} // the packages that use each constant
+	numbers := map[string]bool{}   // the settings whose default is a literal number in config
 	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -65,7 +65,7 @@ func TestDefaultsStandOnce(t *testing.T) {
 			continue // a type of package setting
 		}
 		if !slices.Contains(folders, "config") || len(folders) < 3 {
-			t.Errorf("setting.%s is used by %v; it is for config and the package that the setting is an option of", name, folders)
+			t.Errorf("setting.%s is used by %v, want config and the package with this option", name, folders)
 		}
 	}
 	for name := range numbers {
@@ -75,7 +75,7 @@ func TestDefaultsStandOnce(t *testing.T) {
 	}
 }
 
-// numbered notes the fields that a function gives a number that is written there.
+// numbered records the fields that a function sets to a literal number.
 func numbered(f *ast.FuncDecl, names map[string]bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		pair, ok := n.(*ast.KeyValueExpr)

@@ -11,16 +11,16 @@ import (
 	"voicegw/config/setting"
 )
 
-// anyTools are the tools of a program; the names are those of voicegw.example.yaml.
+// anyTools are tools with the names of voicegw.example.yaml.
 var anyTools = []ToolDeclaration{
 	{ID: "weather_lookup", Settings: []ToolSetting{{Name: "api_key", Type: TypeSecret, Default: setting.Secret{}}}},
 	{ID: "weather_lookup_next", VariantOf: "weather_lookup"},
 }
 
-// aKeySet is a set of keys as an issuer publishes it.
+// aKeySet is a key set of an issuer.
 const aKeySet = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
 
-// TestExampleFile reads voicegw.example.yaml as it is, and once more with every commented setting switched on.
+// TestExampleFile reads voicegw.example.yaml unchanged, and with every commented setting enabled.
 func TestExampleFile(t *testing.T) {
 	data, err := os.ReadFile("../voicegw.example.yaml")
 	if err != nil {
@@ -28,18 +28,18 @@ func TestExampleFile(t *testing.T) {
 	}
 	_, _, err = Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": string(data)}.ReadFile, Tools: anyTools})
 	if err != nil {
-		t.Errorf("as it is:\n%v", err)
+		t.Errorf("unchanged:\n%v", err)
 	}
 	setting := regexp.MustCompile(`(?m)^( *)#([a-z0-9_-]+:)`)
 	all := setting.ReplaceAllString(string(data), "$1$2")
 	fs := files{"voicegw.yaml": all, "issuer-keys.json": aKeySet, "my-core.md": "x", "my-voice.md": "x", "my-text.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
 	_, _, err = Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile, Tools: anyTools})
 	if err != nil {
-		t.Errorf("with everything switched on:\n%v", err)
+		t.Errorf("with everything enabled:\n%v", err)
 	}
 }
 
-// text renders the field as it is written in a file, for the documentation.
+// text formats the field as in a file, for the documentation.
 func (f field) text() string {
 	switch v := f.value.Interface().(type) {
 	case time.Duration:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFeatures: what an entry says of an agent counts before what another says of all.
+// TestFeatures: an entry for an agent has priority over one for all agents.
 func TestFeatures(t *testing.T) {
 	c := read(t, "features: [sale, beta@desk, \"!sale@billing\"]\n")
 	for asked, on := range map[string]bool{
@@ -18,11 +18,11 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestFeaturesRefused: all that is wrong with the features is told at once.
+// TestFeaturesRefused: one error reports all mistakes in the features.
 func TestFeaturesRefused(t *testing.T) {
 	_, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": "features: [Sale, \"!beta\", a, a, b@desk, \"!b@desk\", \"c d\"]\n"}.ReadFile})
 	if err == nil {
-		t.Fatal("taken")
+		t.Fatal("accepted")
 	}
 	for _, want := range []string{`"Sale"; a feature has`, `"!beta", but a feature that is not listed is off anyway`, `"a" twice`, `"b" is both on and off for "desk"`, `"c d"; a feature has`} {
 		if !strings.Contains(err.Error(), want) {
@@ -31,7 +31,7 @@ func TestFeaturesRefused(t *testing.T) {
 	}
 }
 
-// TestToolDirsRefused: a directory needs its whole path, and is named once.
+// TestToolDirsRefused: a directory must be an absolute path, and not be named twice.
 func TestToolDirsRefused(t *testing.T) {
 	_, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": "tool_dirs: [tools, /a, /a]\n"}.ReadFile})
 	for _, want := range []string{`"tools"; write the whole path`, `"/a" twice`} {

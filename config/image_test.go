@@ -15,28 +15,27 @@ image: {provider: gemini, model: imagen-4, dir: pictures, life: 1h, max_count: 5
 	}
 }
 
-// TestImageProblems: what would send a key to the wrong server, or nothing to any, is
-// said at the start.
+// TestImageProblems: a setting that would send a key to the wrong server, or images to none, is reported at the start.
 func TestImageProblems(t *testing.T) {
 	const openaiKey, geminiKey = "providers.openai.api_key=secret", "providers.gemini.api_key=secret"
 	for name, tc := range map[string]struct {
 		set         []string
 		where, want string
 	}{
-		"nothing":                 {nil, "", ""},
-		"simulated, named":        {[]string{"image.provider=openai"}, "", ""},
-		"of the provider":         {[]string{openaiKey, "image.provider=openai"}, "", ""},
-		"unknown":                 {[]string{"image.provider=midway"}, "--set", "one of auto, gemini, openai"},
-		"the other has no key":    {[]string{geminiKey, "image.provider=openai"}, "--set", "OPENAI_API_KEY"},
-		"its own key":             {[]string{geminiKey, "image.provider=openai", "image.api_key=secret"}, "", ""},
-		"whose key":               {[]string{"image.api_key=secret"}, "VOICEGW_IMAGE_PROVIDER", "the right one"},
-		"a server":                {[]string{"image.base_url=http://localhost:9/v1"}, "", ""},
-		"no URL":                  {[]string{"image.base_url=localhost:9"}, "--set", "whole URL"},
-		"a password":              {[]string{"image.base_url=http://u:secret@localhost"}, "--set", "password"},
-		"too short":               {[]string{"image.life=1s"}, "--set", "image.life"},
-		"no room":                 {[]string{"image.max_mb=1"}, "--set", "image.max_mb"},
-		"none":                    {[]string{"image.max_count=0"}, "--set", "image.max_count"},
-		"a folder of the shell's": {[]string{"image.dir=~/images"}, "--set", "~"},
+		"nothing":              {nil, "", ""},
+		"simulated, named":     {[]string{"image.provider=openai"}, "", ""},
+		"of the provider":      {[]string{openaiKey, "image.provider=openai"}, "", ""},
+		"unknown":              {[]string{"image.provider=midway"}, "--set", "one of auto, gemini, openai"},
+		"the other has no key": {[]string{geminiKey, "image.provider=openai"}, "--set", "OPENAI_API_KEY"},
+		"its own key":          {[]string{geminiKey, "image.provider=openai", "image.api_key=secret"}, "", ""},
+		"an ambiguous key":     {[]string{"image.api_key=secret"}, "VOICEGW_IMAGE_PROVIDER", "the right one"},
+		"a server":             {[]string{"image.base_url=http://localhost:9/v1"}, "", ""},
+		"no URL":               {[]string{"image.base_url=localhost:9"}, "--set", "whole URL"},
+		"a password":           {[]string{"image.base_url=http://u:secret@localhost"}, "--set", "password"},
+		"too short":            {[]string{"image.life=1s"}, "--set", "image.life"},
+		"no room":              {[]string{"image.max_mb=1"}, "--set", "image.max_mb"},
+		"none":                 {[]string{"image.max_count=0"}, "--set", "image.max_count"},
+		"a home folder":        {[]string{"image.dir=~/images"}, "--set", "~"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var flags []Flag

@@ -13,14 +13,14 @@ kb:
   qdrant: {url: http://localhost:6333}
 `, []string{"VOICEGW_KB_EMBEDDINGS_API_KEY=k"})
 	if c.KB.Path != "dir/knowledge" || c.KB.Embeddings.Cache != "dir/vectors" {
-		t.Errorf("the paths %q and %q are meant from the file's directory", c.KB.Path, c.KB.Embeddings.Cache)
+		t.Errorf("the paths %q and %q should be relative to the file's directory", c.KB.Path, c.KB.Embeddings.Cache)
 	}
 	if c.KB.Embeddings.APIKey.Reveal() != "k" || c.KB.Qdrant.Collection != "voicegw" {
 		t.Errorf("got %+v", c.KB)
 	}
 }
 
-// TestKnowledgeBaseProblems: a setting that needs another one is reported with its own key.
+// TestKnowledgeBaseProblems: a setting that requires another one is reported with its own key.
 func TestKnowledgeBaseProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ value, where, want string }{
 		"no model":      {"kb.embeddings.base_url=https://a.example/v1", "VOICEGW_KB_EMBEDDINGS_MODEL", "missing"},

@@ -58,7 +58,7 @@ func TestNothingConfigured(t *testing.T) {
 	}
 }
 
-func TestEachLayerOverridesTheOneBefore(t *testing.T) {
+func TestLayers(t *testing.T) {
 	file := "limits: {sessions: 10, idle: 1m}\nlog:\n  level: debug\ndrain_timeout: 1s\n"
 	environ := []string{"VOICEGW_LIMITS_SESSIONS=20", "VOICEGW_LOG_LEVEL=warn", "VOICEGW_DRAIN_TIMEOUT="}
 	c := mustLoad(t, file, environ, Flag{"--set", "log.level", "error"}, Flag{"--set", "log.level", "info"})
@@ -66,7 +66,7 @@ func TestEachLayerOverridesTheOneBefore(t *testing.T) {
 		t.Errorf("got %+v %+v", c.Limits, c.Log)
 	}
 	if c.DrainTimeout != time.Second {
-		t.Errorf("an empty variable must count as none; drain_timeout is %s", c.DrainTimeout)
+		t.Errorf("an empty variable must count as unset; drain_timeout is %s", c.DrainTimeout)
 	}
 }
 
@@ -94,11 +94,11 @@ vad: {silence_ms: 300}
 		t.Errorf("instructions %q", c.Agent.Instructions)
 	}
 	if c.Prompts.Core.Path != "dir/core.md" || string(c.Prompts.Core.Data) != "CORE" {
-		t.Errorf("a path in the file is meant from the file's directory: %+v", c.Prompts.Core)
+		t.Errorf("a path in the file is relative to the file's directory: %+v", c.Prompts.Core)
 	}
 }
 
-func TestPathsOutsideTheFileAreMeantFromHere(t *testing.T) {
+func TestPathsOutsideTheFile(t *testing.T) {
 	source := Source{Flags: []Flag{{"--scenario", "sim.scenario", "a.yaml"}}, ReadFile: files{"a.yaml": "A"}.ReadFile}
 	c, _, err := Load(source)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestPathsOutsideTheFileAreMeantFromHere(t *testing.T) {
 	}
 }
 
-func TestWhichProvidersAreOffered(t *testing.T) {
+func TestOfferedProviders(t *testing.T) {
 	real := func(name string) Service { return Service{Name: name} }
 	simulated := func(name string) Service { return Service{Name: name, Simulated: true} }
 	tests := []struct {
@@ -123,7 +123,7 @@ func TestWhichProvidersAreOffered(t *testing.T) {
 		{"one key decides the default", "", []string{"OPENAI_API_KEY=k"}, []Service{real("openai")}},
 		{"both", "provider: openai", []string{"OPENAI_API_KEY=k", "GEMINI_API_KEY=k"}, []Service{real("openai"), real("gemini")}},
 		{"a base URL alone", "providers: {gemini: {base_url: 'http://127.0.0.1:8090'}}", nil, []Service{real("gemini")}},
-		{"the simulator in spite of a key", "sim: {use: always}", []string{"OPENAI_API_KEY=k"}, []Service{simulated("gemini"), simulated("openai"), simulated("live")}},
+		{"the simulator despite a key", "sim: {use: always}", []string{"OPENAI_API_KEY=k"}, []Service{simulated("gemini"), simulated("openai"), simulated("live")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,18 +138,18 @@ func TestWhichProvidersAreOffered(t *testing.T) {
 	}
 }
 
-func TestKeysOfTheProvidersOwnVariables(t *testing.T) {
+func TestProvidersOwnVariables(t *testing.T) {
 	environ := []string{"GEMINI_API_KEY=gem", "GOOGLE_API_KEY=goo", "OPENAI_API_KEY=open"}
 	c := mustLoad(t, "providers: {openai: {api_key: file}}", environ)
 	if got := c.Providers["gemini"].APIKey.Reveal(); got != "goo" {
-		t.Errorf("gemini key %q; GOOGLE_API_KEY goes first, as in Google's clients", got)
+		t.Errorf("gemini key %q; GOOGLE_API_KEY has priority, as in Google's clients", got)
 	}
 	if got := c.Providers["openai"].APIKey.Reveal(); got != "open" {
-		t.Errorf("openai key %q; the environment goes over the file", got)
+		t.Errorf("openai key %q; the environment has priority over the file", got)
 	}
 	c = mustLoad(t, "", append(environ, "VOICEGW_PROVIDERS_OPENAI_API_KEY=ours"))
 	if got := c.Providers["openai"].APIKey.Reveal(); got != "ours" {
-		t.Errorf("openai key %q; our own variable goes over the provider's", got)
+		t.Errorf("openai key %q; our own variable has priority over the provider's", got)
 	}
 }
 
@@ -159,7 +159,7 @@ type wrong struct {
 	file    string
 	environ []string
 	flags   []Flag
-	want    []string // one for each problem, in order: how it begins
+	want    []string // the beginning of each problem, in order
 }
 
 func TestProblems(t *testing.T) {
@@ -179,7 +179,7 @@ func TestProblems(t *testing.T) {
 			`dir/voicegw.yaml:7: listen must be a single value, not a section.`,
 			`dir/voicegw.yaml:9: sim.speed must be a number, not "fast".`,
 		}},
-		{"empty and twice", "listen:\nagent:\n  name: a\n  name: b\nlog:\n", nil, nil, []string{
+		{"empty and duplicate", "listen:\nagent:\n  name: a\n  name: b\nlog:\n", nil, nil, []string{
 			`dir/voicegw.yaml:1: listen has no value; give one, or remove the line for the default.`,
 			`dir/voicegw.yaml:4: agent.name is set twice (first in line 3); remove one.`,
 		}},
@@ -187,18 +187,18 @@ func TestProblems(t *testing.T) {
 		{"two documents", "listen: 127.0.0.1:80\n---\nlisten: 127.0.0.1:81\n", nil, nil, []string{`dir/voicegw.yaml:`}},
 		{"a list", "- a\n", nil, nil, []string{`dir/voicegw.yaml:1: The file must have settings,`}},
 		{"a list in a list", "origins: [[a]]\n", nil, nil, []string{`dir/voicegw.yaml:1: origins must be a list of texts; this entry is a list.`}},
-		{"every layer by its name", "limits: {idle: 1ms}\n", []string{"VOICEGW_LIMITS_SESSIONS=0", "VOICEGW_SIM_SEED=x"}, []Flag{{"--provider", "provider", "azure"}, {"--set", "log.levl", "x"}}, []string{
+		{"the name of each layer", "limits: {idle: 1ms}\n", []string{"VOICEGW_LIMITS_SESSIONS=0", "VOICEGW_SIM_SEED=x"}, []Flag{{"--provider", "provider", "azure"}, {"--set", "log.levl", "x"}}, []string{
 			`VOICEGW_SIM_SEED: sim.seed must be a whole number, not "x".`,
 			`--set: There is no setting "log.levl". Did you mean log.level?`,
 			`--provider: provider must be one of gemini, openai, live, not "azure".`,
 			`VOICEGW_LIMITS_SESSIONS: limits.sessions must be from 1 to 1000000, not 0.`,
 			`dir/voicegw.yaml:1: limits.idle must be from 1s to 24h0m0s, not 1ms.`,
 		}},
-		{"an address that others reach", "", nil, []Flag{{"--listen", "listen", ":8080"}}, []string{`--listen: listen is :8080, which other machines can reach`}},
+		{"a public address", "", nil, []Flag{{"--listen", "listen", ":8080"}}, []string{`--listen: listen is :8080, which other machines can reach`}},
 		{"no port", "", []string{"VOICEGW_LISTEN=localhost"}, nil, []string{`VOICEGW_LISTEN: listen must be an address with a port, such as 127.0.0.1:8080`}},
 		{"a provider without a key", "provider: gemini\n", []string{"OPENAI_API_KEY=k"}, nil, []string{`dir/voicegw.yaml:1: provider is gemini, but only openai is configured; set GEMINI_API_KEY`}},
 		{"no provider at all", "sim: {use: never}\n", nil, nil, []string{`dir/voicegw.yaml:1: sim.use is never, and no provider is configured`}},
-		{"files that are not there", "prompts: {core: nowhere.md}\n", nil, []Flag{{"--faults", "sim.faults", "gone.yaml"}}, []string{
+		{"missing files", "prompts: {core: nowhere.md}\n", nil, []Flag{{"--faults", "sim.faults", "gone.yaml"}}, []string{
 			`dir/voicegw.yaml:1: prompts.core: the file dir/nowhere.md does not exist`,
 			`--faults: sim.faults: the file gone.yaml does not exist`,
 		}},
@@ -237,8 +237,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestClient: a client of a gateway need not have a complete server configuration, and the
-// settings that it needs itself are still checked.
+// TestClient: a client of a gateway needs no complete server configuration, but its own settings are checked.
 func TestClient(t *testing.T) {
 	file := "listen: 0.0.0.0:80\nsim: {use: never}\nprompts: {core: nowhere.md}\n"
 	source := Source{Client: true, File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile}
@@ -267,7 +266,7 @@ func TestFileTooLarge(t *testing.T) {
 	}
 }
 
-func TestVariablesThatAreNotOurs(t *testing.T) {
+func TestUnknownVariables(t *testing.T) {
 	_, warnings, err := load(t, "", []string{"VOICEGW_LISTN=x", "VOICEGW_SERVICE_HOST=10.0.0.1", "VOICEGW_PORT=tcp://10.0.0.1:80", "VOICEGW_PORT_80_TCP=x", "VOICEGW_CONFIG=x"})
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestSeveralProvidersOfOneWire: a provider has any name and its own settings, from the file,
-// from variables and from flags.
-func TestSeveralProvidersOfOneWire(t *testing.T) {
+// TestProvidersOfOneWire: a provider has any name and its own settings, from the file, variables and flags.
+func TestProvidersOfOneWire(t *testing.T) {
 	c := mustLoad(t, `
 provider: azure-eu
 providers:
@@ -43,9 +42,9 @@ providers:
 	}
 }
 
-// TestTheFirstConfiguredProviderIsTheDefault: gemini and openai come before other names, and
-// an explicit choice before all. The simulator replaces a provider of any name.
-func TestTheFirstConfiguredProviderIsTheDefault(t *testing.T) {
+// TestDefaultProvider: the default is the first configured provider, gemini and openai before other names, unless it is
+// chosen explicitly. The simulator replaces a provider of any name.
+func TestDefaultProvider(t *testing.T) {
 	for file, want := range map[string]string{
 		"providers: {azure-eu: {wire: openai, api_key: k}}":                                      "azure-eu",
 		"providers: {azure-eu: {wire: openai, api_key: k}, openai: {api_key: k}}":                "openai",
@@ -58,13 +57,13 @@ func TestTheFirstConfiguredProviderIsTheDefault(t *testing.T) {
 		}
 	}
 	if c := mustLoad(t, "providers: {a: {wire: openai}}\nsim: {use: always}", nil); len(c.Services()) != 4 || !c.Services()[3].Simulated {
-		t.Errorf("the simulator does not stand in for a provider of another name: %v", c.Services())
+		t.Errorf("the simulator does not replace a provider of another name: %v", c.Services())
 	}
 }
 
-// TestAKeyGoesToItsOwnProvider: the variable of a provider's own clients is for the provider
-// of the wire's name, and only while that speaks the wire.
-func TestAKeyGoesToItsOwnProvider(t *testing.T) {
+// TestKeyOfAProvider: the variable of a provider's own clients applies to the provider with the wire's name, and only
+// if it uses that wire.
+func TestKeyOfAProvider(t *testing.T) {
 	environ := []string{"OPENAI_API_KEY=secret"}
 	for name, c := range map[string]*Config{
 		"file":     mustLoad(t, "providers: {openai: {wire: gemini}}", environ),
@@ -74,13 +73,13 @@ func TestAKeyGoesToItsOwnProvider(t *testing.T) {
 	} {
 		for provider, p := range c.Providers {
 			if p.APIKey.Reveal() == "secret" {
-				t.Errorf("%s: %s, which speaks %s, has got OpenAI's key", name, provider, p.Wire)
+				t.Errorf("%s: %s, which uses the wire %s, has OpenAI's key", name, provider, p.Wire)
 			}
 		}
 	}
 }
 
-// providerProblems are configurations of providers that cannot be meant.
+// providerProblems are invalid configurations of providers.
 var providerProblems = []wrong{
 	{"an unknown wire", "providers:\n  openai: {wire: opnai}\n  azure-eu:\n    wire: azure\n", nil, nil, []string{
 		`dir/voicegw.yaml:2: providers.openai.wire must be one of gemini, openai, live, not "opnai". Did you mean openai?`,
@@ -95,7 +94,7 @@ var providerProblems = []wrong{
 		`dir/voicegw.yaml:2: providers.gemini.reasoning is not a setting of the wire gemini; remove it.`,
 		`VOICEGW_PROVIDERS_OPENAI_THINKING: providers.openai.thinking is not a setting of the wire openai; remove it.`,
 	}},
-	{"a name that cannot be", "providers:\n  Azure_EU: {wire: openai}\n  api_key: x\n  gemini: {mdel: x}\n", nil, []Flag{{"--set", "providers.a.b", "m"}}, []string{
+	{"an invalid name", "providers:\n  Azure_EU: {wire: openai}\n  api_key: x\n  gemini: {mdel: x}\n", nil, []Flag{{"--set", "providers.a.b", "m"}}, []string{
 		`dir/voicegw.yaml:2: There is no setting "providers.Azure_EU". The name of a provider has letters from a to z, digits and hyphens`,
 		`dir/voicegw.yaml:3: There is no setting "providers.api_key".`,
 		`dir/voicegw.yaml:4: There is no setting "providers.gemini.mdel". Did you mean providers.gemini.model?`,
@@ -104,16 +103,16 @@ var providerProblems = []wrong{
 	{"a default that is not offered", "provider: azure-eu\nproviders: {azure-eu: {wire: openai}, openai: {api_key: k}}\n", nil, nil, []string{
 		`dir/voicegw.yaml:1: provider is azure-eu, but only openai is configured; set providers.azure-eu.api_key`,
 	}},
-	{"a default that is not there", "provider: azur-eu\nproviders: {azure-eu: {wire: openai}}\n", nil, nil, []string{
+	{"an unknown default", "provider: azur-eu\nproviders: {azure-eu: {wire: openai}}\n", nil, nil, []string{
 		`dir/voicegw.yaml:1: provider must be one of gemini, openai, live, azure-eu, not "azur-eu".`,
 	}},
-	{"one variable of two settings", "providers: {x: {wire: openai}, x-transcription: {wire: openai}}\n", []string{"VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL=m"}, nil, []string{
+	{"one variable for two settings", "providers: {x: {wire: openai}, x-transcription: {wire: openai}}\n", []string{"VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL=m"}, nil, []string{
 		`VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL: The variable belongs to two settings`,
 	}},
 }
 
-// TestAVariableOfNoProvider: a misspelt variable is told of and stops nothing.
-func TestAVariableOfNoProvider(t *testing.T) {
+// TestUnknownProviderVariable: a misspelt variable causes only a warning.
+func TestUnknownProviderVariable(t *testing.T) {
 	_, warnings, err := load(t, "providers: {a: {wire: openai}, openai: {api_key: k}}", []string{"VOICEGW_PROVIDERS_GEMINY_API_KEY=hush"})
 	if err != nil || len(warnings) != 2 || strings.Contains(strings.Join(warnings, ""), "hush") ||
 		!strings.Contains(warnings[0], "Did you mean VOICEGW_PROVIDERS_GEMINI_API_KEY?") || !strings.Contains(warnings[1], "providers.a has neither api_key nor base_url") {
@@ -121,9 +120,9 @@ func TestAVariableOfNoProvider(t *testing.T) {
 	}
 }
 
-// TestAThirdWire: a row in the table is all that a provider of another wire needs. What the
-// simulator does not speak is not simulated.
-func TestAThirdWire(t *testing.T) {
+// TestThirdWire: a provider of another wire needs only a row in the table. The simulator does not simulate unknown
+// wires.
+func TestThirdWire(t *testing.T) {
 	third := transport.Wire{Name: "third", KeyVariables: []string{"THIRD_KEY"}, Settings: []string{"tempo"}}
 	source := Source{Wires: append(Wires(), third), Environ: []string{"THIRD_KEY=k", "VOICEGW_PROVIDERS_THIRD_TEMPO=slow"}}
 	c, _, err := Load(source)
@@ -139,7 +138,7 @@ func TestAThirdWire(t *testing.T) {
 	}
 }
 
-// TestFallback: the provider that takes over must be one that clients are offered.
+// TestFallback: the fallback must be an offered provider.
 func TestFallback(t *testing.T) {
 	with := func(fallback string) (*Config, error) {
 		file := "providers:\n  fallback: " + fallback + "\n  gemini:\n    api_key: a\n  openai:\n    api_key: b\n  third:\n    wire: openai\n"

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTrustedProxies: addresses and networks are read, and a mistake is told with what to
-// write instead.
+// TestTrustedProxies: addresses and networks are accepted, and the error of a mistake says what to write instead.
 func TestTrustedProxies(t *testing.T) {
 	load := func(text string) (*Config, error) {
 		c, _, err := Load(Source{Environ: []string{"VOICEGW_TRUSTED_PROXIES=" + text}})
@@ -35,7 +34,7 @@ func TestTrustedProxies(t *testing.T) {
 		"127.0.0.1:8080": "not an IP address", "::ffff:10.0.0.0/104": "write it as IPv4",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "trusted_proxies") {
-			t.Errorf("%s: %v, which does not hold %q", text, err, word)
+			t.Errorf("%s: %v, which lacks %q", text, err, word)
 		}
 	}
 }

@@ -18,9 +18,9 @@ import (
 )
 
 // documented is a setting, or a section of settings, with its documentation: the comment of its field, and the tags
-// unset (how its default reads if it is empty) and eg (an example for the file).
+// unset (the text for an empty default) and eg (an example for the file).
 type documented struct {
-	key     string // with <name> for names that users choose
+	key     string // with <name> for names chosen by users
 	text    string // empty if an earlier setting has the same field
 	value   string // its default, as in a file
 	unset   string
@@ -47,7 +47,7 @@ type collector struct {
 	all      []documented
 }
 
-// names are names of each section that the loader of reference knows.
+// names replaces <name> by names that the loader of reference knows.
 var names = strings.NewReplacer("tools.<name>", "tools.weather_lookup_next", "<name>", "any")
 
 func (w *collector) walk(prefix string, of reflect.Type) {
@@ -89,7 +89,7 @@ func (w *collector) walk(prefix string, of reflect.Type) {
 	}
 }
 
-// ofWires are the settings of single wires, which no struct has.
+// ofWires are settings of single wires, which are in no struct.
 var ofWires = []documented{
 	{key: "providers.<name>.thinking", unset: "the provider's", text: "Wire `gemini`: thinking before speech. Extended " +
 		"thinking of `gemini-3.8-live`: `low`, `medium`, `high` or tokens; 3.1: `minimal` to `high`; 2.5: tokens (0 off, -1 " +
@@ -138,7 +138,7 @@ func fieldComments(t *testing.T) map[string]string {
 	return comments
 }
 
-// table returns the rows of the settings that belong to one of the sections.
+// table returns the rows of the settings in one of the sections.
 func table(all []documented, mine func(key string) bool) string {
 	var b strings.Builder
 	b.WriteString("| key | default | meaning |\n|---|---|---|\n")
@@ -160,8 +160,8 @@ func table(all []documented, mine func(key string) bool) string {
 
 var settingsBlock = regexp.MustCompile(`(?s)<!-- settings: ([^>]*(?:<name>[^>]*)*) -->\n.*?<!-- end -->\n`)
 
-// TestGeneratedPage: each table of docs/configuration.md has the settings of the sections that its mark names, and
-// each setting is in one of them. make docs writes the page.
+// TestGeneratedPage: each table of docs/configuration.md has the settings of the sections in its mark, and each setting
+// is in one table. make docs writes the page.
 func TestGeneratedPage(t *testing.T) {
 	const page = "../docs/configuration.md"
 	old, err := os.ReadFile(page)
@@ -184,7 +184,7 @@ func TestGeneratedPage(t *testing.T) {
 	}
 	for _, d := range all {
 		if strings.HasPrefix(d.key, "agent.budget") {
-			continue // the page says that they are those of budget
+			continue // the page refers to the settings of budget
 		}
 		if sectionOf(d.key) == "" {
 			t.Errorf("%s is in no table of docs/configuration.md; add its section to a mark <!-- settings: … -->", d.key)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLastCredential: a reload never lets in clients without credentials that needed some before, on any
-// address, whatever the reason is that the credentials are missing. What leaves nobody in is taken over.
+// TestLastCredential: if credentials were required before, a reload never admits clients without them, on any address
+// and for any cause of the missing credentials. A change that admits no client is accepted.
 func TestLastCredential(t *testing.T) {
 	const (
 		public   = "listen: 0.0.0.0:8080\n"
@@ -22,37 +22,37 @@ func TestLastCredential(t *testing.T) {
 		now, read string
 		keys      string // the content of keys.pem at the reload
 		flags     []Flag
-		want      string // part of the error; empty if it is taken over
+		want      string // part of the error; empty if the reload succeeds
 	}{
-		"an empty file":                        {now: public + keys, read: "", want: gone},
-		"an empty file, on loopback":           {now: keys, read: "", want: gone},
-		"only comments":                        {now: keys, read: "# auth:\n#   keys:\n", want: gone},
-		"cut off before auth":                  {now: public + keys, read: public, want: "which other machines can reach"},
-		"cut off before auth, on loopback":     {now: "limits: {sessions: 5}\n" + keys, read: "limits: {sessions: 5}\n", want: gone},
-		"auth without a value":                 {now: public + keys, read: public + "auth:\n", want: "which other machines can reach"},
-		"auth without a value, on loopback":    {now: keys, read: "auth:\n", want: gone},
-		"keys without a value":                 {now: keys, read: "auth:\n  keys:\n", want: gone},
-		"only enforce_expiry":                  {now: keys, read: "auth: {enforce_expiry: true}\n", want: gone},
-		"the address changes with it":          {now: public + keys, read: "listen: 127.0.0.1:8080\n", want: gone},
-		"insecure comes with it":               {now: public + keys, read: public + "insecure: true\n", want: gone},
-		"insecure was there":                   {now: public + "insecure: true\n" + keys, read: public + "insecure: true\n", want: gone},
-		"the address is a flag":                {now: keys, read: "", flags: []Flag{{"--listen", "listen", "0.0.0.0:8080"}}, want: "which other machines can reach"},
-		"the key is a flag":                    {now: "", read: "", flags: []Flag{{"--set", "auth.keys.f.id", "ffffffff"}, {"--set", "auth.keys.f.sha256", strings.Repeat("3", 64)}, {"--set", "auth.keys.f.scopes", "voice"}}},
-		"an issuer":                            {now: public + issuer, read: "", want: gone},
-		"an issuer instead of a key":           {now: public + keys, read: public + issuer},
-		"a key instead of an issuer":           {now: public + issuer, read: public + keys},
-		"only operators have a key":            {now: keys + operator, read: operator, want: gone},
-		"the operators' key":                   {now: operator, read: "", want: "api_key is gone"},
-		"the operators' key, and auth instead": {now: operator, read: keys},
-		"the operators' key, with auth":        {now: operator + keys, read: keys},
-		"another operators' key":               {now: operator, read: "api_key: fedcba9876543210\n"},
-		"all keys have expired":                {now: keys, read: expired},
-		"expired keys go, too":                 {now: expired, read: "", want: gone},
-		"a file of keys that is empty":         {now: keyFile, read: keyFile, keys: "", want: "keys_file: the file"},
-		"a file of keys without a key":         {now: keyFile, read: keyFile, keys: "{\"keys\": []}", want: "keys_file: the file"},
-		"a file of other keys":                 {now: keyFile, read: keyFile, keys: aKeySet},
-		"nothing before, nothing after":        {now: "", read: ""},
-		"the first key":                        {now: "", read: keys},
+		"an empty file":                      {now: public + keys, read: "", want: gone},
+		"an empty file, on loopback":         {now: keys, read: "", want: gone},
+		"only comments":                      {now: keys, read: "# auth:\n#   keys:\n", want: gone},
+		"cut off before auth":                {now: public + keys, read: public, want: "which other machines can reach"},
+		"cut off before auth, on loopback":   {now: "limits: {sessions: 5}\n" + keys, read: "limits: {sessions: 5}\n", want: gone},
+		"auth without a value":               {now: public + keys, read: public + "auth:\n", want: "which other machines can reach"},
+		"auth without a value, on loopback":  {now: keys, read: "auth:\n", want: gone},
+		"keys without a value":               {now: keys, read: "auth:\n  keys:\n", want: gone},
+		"only enforce_expiry":                {now: keys, read: "auth: {enforce_expiry: true}\n", want: gone},
+		"the address changes as well":        {now: public + keys, read: "listen: 127.0.0.1:8080\n", want: gone},
+		"insecure is added":                  {now: public + keys, read: public + "insecure: true\n", want: gone},
+		"insecure before and after":          {now: public + "insecure: true\n" + keys, read: public + "insecure: true\n", want: gone},
+		"the address is a flag":              {now: keys, read: "", flags: []Flag{{"--listen", "listen", "0.0.0.0:8080"}}, want: "which other machines can reach"},
+		"the key is a flag":                  {now: "", read: "", flags: []Flag{{"--set", "auth.keys.f.id", "ffffffff"}, {"--set", "auth.keys.f.sha256", strings.Repeat("3", 64)}, {"--set", "auth.keys.f.scopes", "voice"}}},
+		"an issuer":                          {now: public + issuer, read: "", want: gone},
+		"an issuer instead of a key":         {now: public + keys, read: public + issuer},
+		"a key instead of an issuer":         {now: public + issuer, read: public + keys},
+		"only operators have a key":          {now: keys + operator, read: operator, want: gone},
+		"the operators' key":                 {now: operator, read: "", want: "api_key is gone"},
+		"auth instead of the operators' key": {now: operator, read: keys},
+		"the operators' key, with auth":      {now: operator + keys, read: keys},
+		"another operators' key":             {now: operator, read: "api_key: fedcba9876543210\n"},
+		"all keys have expired":              {now: keys, read: expired},
+		"expired keys are removed":           {now: expired, read: "", want: gone},
+		"a file of keys that is empty":       {now: keyFile, read: keyFile, keys: "", want: "keys_file: the file"},
+		"a file of keys without a key":       {now: keyFile, read: keyFile, keys: "{\"keys\": []}", want: "keys_file: the file"},
+		"a file of other keys":               {now: keyFile, read: keyFile, keys: aKeySet},
+		"none before, none after":            {now: "", read: ""},
+		"the first key":                      {now: "", read: keys},
 	} {
 		t.Run(name, func(t *testing.T) {
 			load := func(text, keys string) (*Config, error) {
@@ -70,7 +70,7 @@ func TestLastCredential(t *testing.T) {
 			}
 			if tc.want == "" {
 				if err != nil || to.Next.Auth.Enabled() != read.Auth.Enabled() || to.Next.APIKey != read.APIKey {
-					t.Errorf("it is not taken over: %v", err)
+					t.Errorf("the reload fails: %v", err)
 				}
 				return
 			}
@@ -82,9 +82,9 @@ func TestLastCredential(t *testing.T) {
 	}
 }
 
-// TestReloadSaysWhatStays: a reload that is refused because of a value of the start names that value's place and what
-// a reload does not change.
-func TestReloadSaysWhatStays(t *testing.T) {
+// TestReloadNamesUnchangedSettings: if a reload is refused because of a value from the start, the error names the place
+// of that value and the settings that a reload does not change.
+func TestReloadNamesUnchangedSettings(t *testing.T) {
 	now, next := read(t, "listen: 127.0.0.1:8080\n"), read(t, "insecure: true\nhosts: ['*']\ndrain_timeout: 1m\n")
 	_, err := TakeOver(now, next)
 	if want := "voicegw.yaml:2: hosts holds \"*\""; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "A reload leaves these settings as they were at the start: drain_timeout, insecure.") {

@@ -15,11 +15,11 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// alternatives are two values of a setting, each as the variables that give it; either is valid with the default
-// of every other setting unless the setting needs another one.
+// alternatives are two values of a setting, each as variables; either is valid with the defaults of the other settings,
+// unless the setting requires another one.
 type alternatives [2]map[string]string
 
-// The variables that make a name of a section valid.
+// These variables make a name of a section valid.
 var (
 	someKey     = map[string]string{"auth.keys.any.id": "aaaaaaaa", "auth.keys.any.sha256": strings.Repeat("1", 64), "auth.keys.any.scopes": "voice"}
 	someIssuer  = map[string]string{"auth.jwt.any.issuer": "https://id.example.com", "auth.jwt.any.audience": "voice"}
@@ -40,7 +40,7 @@ func with(more map[string]string, keyValues ...string) map[string]string {
 	return all
 }
 
-// flat returns variables as with takes them.
+// flat returns variables as arguments of with.
 func flat(vars map[string]string) (all []string) {
 	for key, value := range vars {
 		all = append(all, key, value)
@@ -48,7 +48,8 @@ func flat(vars map[string]string) (all []string) {
 	return all
 }
 
-// twoValues has the settings whose values do not follow from their types and tags. A name of a section is any.
+// twoValues returns the settings whose values do not follow from their types and tags. Any name stands in for the names
+// of a section.
 func twoValues() map[string]alternatives {
 	issuer := with(someIssuer, "auth.jwt.any.jwks_url", "https://id.example.com/keys")
 	secret, other := strings.Repeat("a", 32), strings.Repeat("b", 32)
@@ -166,7 +167,7 @@ func twoValues() map[string]alternatives {
 	}
 }
 
-// twoValuesOf returns two values of a setting by its type and its tags; false if they do not say which are valid.
+// twoValuesOf returns two values of a setting by its type and tags, or false if these do not determine valid values.
 func twoValuesOf(key string, f field) (alternatives, bool) {
 	var base map[string]string
 	for prefix, makes := range map[string]map[string]string{
@@ -213,7 +214,7 @@ func twoValuesOf(key string, f field) (alternatives, bool) {
 	return alternatives{base, with(base, key, value)}, true
 }
 
-// loadFrom loads a configuration that variables give.
+// loadFrom loads a configuration from variables.
 func loadFrom(vars ...map[string]string) (*Config, error) {
 	var environ []string
 	single := 0
@@ -243,15 +244,15 @@ func loadFrom(vars ...map[string]string) (*Config, error) {
 	return c, err
 }
 
-// loads has the configurations with one setting, which many pairs need.
+// loads caches the configurations with one setting, which many pairs need.
 var loads sync.Map
 
 const aPublicKey = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
 
-// TestPairs has every setting that reloads meet every setting that needs a restart, with two values of each. What
-// a reload makes of the two is the configuration that Load makes of the new value of the one and the old value of
-// the other, and it is refused if Load refuses that, or if a credential was needed before and is not needed
-// then. testdata/reload_pairs.txt has the pairs that are refused.
+// TestPairs combines every setting that reloads with every setting that needs a restart, with two values of each. A
+// reload gives the configuration that Load gives for the new value of the one and the old value of the other. It is
+// refused if Load refuses that, or if it would remove the last credential. testdata/reload_pairs.txt has the refused
+// pairs.
 func TestPairs(t *testing.T) {
 	special := twoValues()
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
@@ -260,7 +261,7 @@ func TestPairs(t *testing.T) {
 	}
 	values := map[string]alternatives{}
 	for _, key := range l.keys {
-		if l.secretFiles[key] != "" { // it is another way to set the secret
+		if l.secretFiles[key] != "" { // only another way to set the secret
 			continue
 		}
 		two, ok := special[key]
@@ -275,11 +276,11 @@ func TestPairs(t *testing.T) {
 	for _, whole := range []string{"auth.keys.any", "auth.jwt.any", "webhooks.any", "mcp.servers.any"} {
 		values[whole] = special[whole]
 	}
-	// These have a value that another setting must allow, or that only another wire takes.
+	// These have a value that another setting must allow, or that only another wire accepts.
 	dependent := []string{"listen", "hosts", "origins", "providers.fallback", "providers.gemini.reasoning", "providers.gemini.transcription_model", "providers.openai.thinking",
 		"providers.gemini.dialect", "providers.gemini.load_time", "providers.openai.translate_to", "providers.openai.translate_echo"}
 	for _, setting := range l.wireSettings() {
-		dependent = append(dependent, "providers.live."+setting) // it has none
+		dependent = append(dependent, "providers.live."+setting) // live has none
 	}
 	for key, two := range values {
 		for i := range two {
@@ -291,7 +292,7 @@ func TestPairs(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	// The numbers and durations of a section, each of which has bounds of its own, change together.
+	// The numbers and durations of a section, each with its own limits, change together.
 	for _, key := range l.keys {
 		if _, bounded := l.fields[key].tag.Lookup("from"); bounded {
 			together := key[:strings.LastIndexByte(key, '.')+1]
@@ -330,12 +331,12 @@ func TestPairs(t *testing.T) {
 	got := strings.Join(slices.Compact(slices.Concat(rows...)), "\n") + "\n"
 	want, err := os.ReadFile("testdata/reload_pairs.txt")
 	if err != nil || got != string(want) {
-		t.Errorf("%v: these pairs are refused, others than testdata/reload_pairs.txt has:\n%s", err, got)
+		t.Errorf("%v: the refused pairs differ from testdata/reload_pairs.txt:\n%s", err, got)
 	}
 }
 
-// pair reloads the combinations of the values of two settings in which both change, and returns the beginnings
-// of the problems for which it is refused, except for those of credentials: TestLastCredential has these.
+// pair reloads the combinations of two settings in which both change, and returns the prefixes of the problems for
+// which it is refused, except for missing credentials, which TestLastCredential covers.
 func pair(t *testing.T, reloads, stays string, a, b alternatives) (refused []string) {
 	t.Helper()
 	var loaded [2][2]*Config
@@ -348,7 +349,7 @@ func pair(t *testing.T, reloads, stays string, a, b alternatives) (refused []str
 	for i := range a {
 		for j := range b {
 			now, read, want := loaded[i][j], loaded[1-i][1-j], loaded[1-i][j]
-			if now == nil || read == nil || i == 1 && j == 0 { // the last makes the defaults
+			if now == nil || read == nil || i == 1 && j == 0 { // the last combination gives the defaults
 				continue
 			}
 			to, err := TakeOver(now, read)
@@ -363,7 +364,7 @@ func pair(t *testing.T, reloads, stays string, a, b alternatives) (refused []str
 				}
 				continue
 			}
-			if i != 0 || j != 1 { // one combination tells which value of each setting counts
+			if i != 0 || j != 1 { // one combination shows which values apply
 				continue
 			}
 			got, whole := byKey(to.Next.fields()), byKey(want.fields())

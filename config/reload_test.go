@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// TestReloadsAreDocumented holds the tables of docs/configuration.md, "What a reload takes over", against
-// the code, and checks that each row is about a setting.
+// TestReloadsAreDocumented compares the tables of docs/configuration.md, "Settings that a reload applies", with the code,
+// and checks that each row is a setting.
 func TestReloadsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(page), "## What a reload takes over\n")
+	_, rest, found := strings.Cut(string(page), "## Settings that a reload applies\n")
 	section, _, ends := strings.Cut(rest, "\n## ")
 	if !found || !ends {
 		t.Fatal("docs/configuration.md has no section on reloads")
@@ -25,10 +25,10 @@ func TestReloadsAreDocumented(t *testing.T) {
 		t.Fatal("the second table is missing")
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>*]+)` \\|")
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for text, is := range map[string]bool{taken: true, restart: false} {
 		for _, found := range row.FindAllStringSubmatch(text, -1) {
-			told[strings.TrimSuffix(found[1], "*")] = is
+			listed[strings.TrimSuffix(found[1], "*")] = is
 		}
 	}
 	var keys []string
@@ -38,23 +38,23 @@ func TestReloadsAreDocumented(t *testing.T) {
 	}
 	keys = l.keys
 	for key, is := range reloads {
-		if was, ok := told[key]; !ok || was != is {
-			t.Errorf("docs/configuration.md says of reloading %s: %v, %v; it is %v", key, was, ok, is)
+		if was, ok := listed[key]; !ok || was != is {
+			t.Errorf("docs/configuration.md says that %s reloads: %v, %v; want %v", key, was, ok, is)
 		}
 		if !slices.ContainsFunc(keys, func(k string) bool {
 			return k == strings.ReplaceAll(key, "<name>", "any") || strings.HasSuffix(key, ".") && strings.HasPrefix(k, key)
 		}) {
-			t.Errorf("%s is no setting", key)
+			t.Errorf("%s is not a setting", key)
 		}
 	}
-	for key := range told {
+	for key := range listed {
 		if _, ok := reloads[key]; !ok {
 			t.Errorf("docs/configuration.md says that %s reloads; the code does not know it", key)
 		}
 	}
 }
 
-// read is Load of a text.
+// read loads a configuration from a text.
 func read(t *testing.T, text string) *Config {
 	t.Helper()
 	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": text}.ReadFile})
@@ -69,16 +69,16 @@ const (
 	keyB = "\n    b: {id: bbbbbbbb, sha256: \"2222222222222222222222222222222222222222222222222222222222222222\", scopes: [voice]}"
 )
 
-// TestTakeOver: what may change while a gateway runs is taken over, the rest stays and is named.
+// TestTakeOver: settings that may change at run time are applied; the others remain and are reported.
 func TestTakeOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now, read        string
 		changed, restart []string
 		check            func(*Config) bool
-		kept             string // why the change cannot be undone while the gateway runs; empty if it can
+		kept             string // why the change cannot be undone at run time; empty if it can
 	}{
 		"nothing": {now: "limits: {sessions: 5}", read: "limits: {sessions: 5}", check: func(c *Config) bool { return c.Limits.Sessions == 5 }},
-		"a limit, and what cannot": {now: "limits: {sessions: 5}", read: "drain_timeout: 1m\nlimits: {sessions: 6, resume_grace: 1s, message_bytes: 8192}",
+		"a limit, and settings that need a restart": {now: "limits: {sessions: 5}", read: "drain_timeout: 1m\nlimits: {sessions: 6, resume_grace: 1s, message_bytes: 8192}",
 			changed: []string{"limits.sessions"}, restart: []string{"drain_timeout", "limits.message_bytes", "limits.resume_grace"},
 			check: func(c *Config) bool {
 				return c.Limits.Sessions == 6 && c.DrainTimeout.Seconds() == 30 && c.Limits.ResumeGrace.Seconds() == 30 && c.Limits.MessageBytes == 65536
@@ -87,7 +87,7 @@ func TestTakeOver(t *testing.T) {
 			check: func(c *Config) bool { return slices.Equal(c.ToolDirs, []string{"/b", "/c"}) }},
 		"features": {now: "features: [a, b]", read: "features: [b@desk]", changed: []string{"features"},
 			check: func(c *Config) bool { return !c.Feature("", "a") && c.Feature("desk", "b") }},
-		"keys come and go": {now: "auth:\n  keys:" + keyA, read: "auth:\n  keys:" + keyB,
+		"keys are added and removed": {now: "auth:\n  keys:" + keyA, read: "auth:\n  keys:" + keyB,
 			changed: []string{"auth.keys.a", "auth.keys.b"},
 			check:   func(c *Config) bool { return len(c.Auth.Keys) == 1 && c.Auth.Keys["b"] != nil }},
 		"a provider's key": {now: "providers: {openai: {api_key: sk-one, model: m}}", read: "providers: {openai: {api_key: sk-two, model: n}}",
@@ -100,7 +100,7 @@ func TestTakeOver(t *testing.T) {
 		"another provider": {now: "providers: {openai: {api_key: sk-one}}", read: "providers: {openai: {api_key: sk-one}, azure: {wire: openai, api_key: k, base_url: \"https://a.example/openai/v1\"}}",
 			restart: []string{"providers.azure"},
 			check:   func(c *Config) bool { return c.Providers["azure"] == nil }},
-		"doors, prices, the log, the operators' key": {now: "", read: "hosts: [a.example]\norigins: [\"https://b.example\"]\nprices: {file: p.yaml}\nlog: {level: debug, format: json}\napi_key: 0123456789abcdef",
+		"hosts, origins, prices, the log, the operators' key": {now: "", read: "hosts: [a.example]\norigins: [\"https://b.example\"]\nprices: {file: p.yaml}\nlog: {level: debug, format: json}\napi_key: 0123456789abcdef",
 			changed: []string{"api_key", "hosts", "log.level", "origins", "prices.file"}, restart: []string{"log.format"},
 			check: func(c *Config) bool {
 				return c.APIKey.IsSet() && c.Log.Format == "auto" && c.Log.Level == "debug" && len(c.Hosts)+len(c.Origins) == 2
@@ -118,7 +118,7 @@ func TestTakeOver(t *testing.T) {
 			if !tc.check(got.Next) {
 				t.Errorf("next is %+v", got.Next)
 			}
-			// What needs a restart is named again, and what was taken over is not.
+			// Settings that need a restart are reported again; applied ones are not.
 			if again, err := TakeOver(got.Next, next); err != nil || len(again.Changed) > 0 || !slices.Equal(again.Restart, tc.restart) {
 				t.Errorf("again: changed %q, needs a restart %q", again.Changed, again.Restart)
 			}

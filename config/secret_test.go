@@ -13,7 +13,7 @@ import (
 	"voicegw/config/setting"
 )
 
-func TestSecretNeverAppears(t *testing.T) {
+func TestSecretIsHidden(t *testing.T) {
 	const hush = "hush-hush-1234"
 	c := Default()
 	c.Providers["openai"].APIKey = setting.NewSecret(hush)

@@ -8,8 +8,8 @@ import (
 	"voicegw/config/setting"
 )
 
-// TestEverySecretFromAFile gives each secret of every section by a file, as a setting and as a variable.
-func TestEverySecretFromAFile(t *testing.T) {
+// TestSecretsFromFiles reads each secret of every section from a file, by a setting and by a variable.
+func TestSecretsFromFiles(t *testing.T) {
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections {
 		l.introduce(&in, "any")
@@ -38,7 +38,7 @@ func TestEverySecretFromAFile(t *testing.T) {
 				t.Errorf("%s by %s: %q, %v", key, how, s.Reveal(), got.problems)
 			}
 			if !strings.Contains(strings.Join(got.config.Secrets(), " "), secret) {
-				t.Errorf("%s by %s is not among the secrets that logs leave out", key, how)
+				t.Errorf("%s by %s is not among the secrets hidden in logs", key, how)
 			}
 		}
 	}

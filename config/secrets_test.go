@@ -7,11 +7,11 @@ import (
 	"voicegw/config/setting"
 )
 
-// TestSecrets: every secret that is configured is found, wherever in the settings it stands.
+// TestSecrets: every configured secret is found, in any section.
 func TestSecrets(t *testing.T) {
 	c := Default()
 	if got := c.Secrets(); len(got) != 0 {
-		t.Errorf("nothing is set, and %d secrets are found", len(got))
+		t.Errorf("%d secrets are found without settings", len(got))
 	}
 	c.APIKey, c.Providers["gemini"].APIKey, c.Providers["openai"].APIKey = setting.NewSecret("one"), setting.NewSecret("two"), setting.NewSecret("three")
 	c.Chat.APIKey, c.Calendar.CalDAV.Password = setting.NewSecret("four"), setting.NewSecret("five")

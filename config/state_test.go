@@ -1,7 +1,6 @@
 package config
 
-// stateProblems are what can be wrong with where and what the gateway keeps, and with
-// what bounds its tools. TestProblems runs them.
+// stateProblems are problems of storage and of the limits of tools. TestProblems runs them.
 var stateProblems = []wrong{
 	{"another server's settings without one", "store:\n  credentials: me.creds\n  replicas: 3\n", nil, nil, []string{
 		`VOICEGW_STORE_URL: store.url is missing; store.credentials are`,
@@ -43,10 +42,10 @@ var stateProblems = []wrong{
 		`dir/voicegw.yaml:2: confirmation.voice must be one of button, spoken, not "nod".`,
 		`dir/voicegw.yaml:3: confirmation.life must be from 10s to 1h0m0s, not 9s.`,
 	}},
-	{"a home that only a shell knows", "data_dir: ~/voicegw\n", nil, []Flag{{"--set", "audit.file", "~/audit"}}, []string{
+	{"a home folder", "data_dir: ~/voicegw\n", nil, []Flag{{"--set", "audit.file", "~/audit"}}, []string{
 		`dir/voicegw.yaml:1: data_dir holds ~, which only a shell understands; write the whole path.`,
 		`--set: audit.file holds ~`,
 	}},
-	{"standard output for what is a folder", "data_dir: '-'\n", nil, nil, []string{`dir/voicegw.yaml:1: data_dir is "-"; name a file or a folder.`}},
-	{"a key to guess", "api_key: hush-hush\n", nil, nil, []string{`dir/voicegw.yaml:1: api_key has 9 characters and could be guessed; make one of at least 16`}},
+	{"standard output as a folder", "data_dir: '-'\n", nil, nil, []string{`dir/voicegw.yaml:1: data_dir is "-"; name a file or a folder.`}},
+	{"a short key", "api_key: hush-hush\n", nil, nil, []string{`dir/voicegw.yaml:1: api_key has 9 characters and could be guessed; make one of at least 16`}},
 }

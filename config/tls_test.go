@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTLS: how certificates are written, in a file and elsewhere, and what is wrong with them.
+// TestTLS covers certificates from a file and from variables, and the errors of invalid ones.
 func TestTLS(t *testing.T) {
 	const file = "etc/voicegw.yaml"
 	c, _, err := Load(Source{File: file, ReadFile: files{file: `

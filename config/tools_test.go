@@ -12,10 +12,10 @@ import (
 	"voicegw/config/setting"
 )
 
-// TestAgentBudget: what the agent says goes over what holds for all, field by field.
+// TestAgentBudget: an agent's budget overrides the general one, field by field.
 func TestAgentBudget(t *testing.T) {
 	if diff := cmp.Diff(Default().Budget, Default().AgentBudget()); diff != "" {
-		t.Errorf("an agent that says nothing: %s", diff)
+		t.Errorf("an agent without a budget: %s", diff)
 	}
 	c := mustLoad(t, `
 budget:
@@ -71,8 +71,8 @@ var weatherTools = []ToolDeclaration{{ID: "kb_search"}, {ID: "weather_lookup", S
 	{Name: "timeout", Type: TypeDuration, Default: 2 * time.Second, Description: "How long."},
 }}}
 
-// TestToolSettings: settings of tools' own come from files, variables and flags as all others do, have the
-// types that they were declared with, and their secrets are secrets.
+// TestToolSettings: settings of tools come from files, variables and flags like all others, have their declared types,
+// and keep their secrets hidden.
 func TestToolSettings(t *testing.T) {
 	const file = "tools:\n  kb_search: {enabled: no}\n  weather_lookup:\n    retries: 0\n    places: [Bergen, Oslo]\n    timeout: 1m\n"
 	c, warnings, err := Load(Source{
@@ -84,7 +84,7 @@ func TestToolSettings(t *testing.T) {
 		t.Fatal(warnings, err)
 	}
 	if c.Tools["kb_search"].Enabled || !c.Tools["weather_lookup"].Enabled {
-		t.Error("the wrong tool is switched off")
+		t.Error("the wrong tool is disabled")
 	}
 	values := c.Tools["weather_lookup"].Values()
 	if key, ok := values["api_key"].(setting.Secret); !ok || key.Reveal() != "s3cret-s3cret" {
@@ -94,7 +94,7 @@ func TestToolSettings(t *testing.T) {
 		t.Errorf("the secret is printed: %s", text)
 	}
 	if !slices.Contains(c.Secrets(), "s3cret-s3cret") {
-		t.Error("the log does not know the secret")
+		t.Error("the log does not hide the secret")
 	}
 	delete(values, "api_key")
 	want := map[string]any{"base_url": "https://weather.example", "places": []string{"Bergen", "Oslo"}, "retries": 0, "share": 0.25, "strict": true, "timeout": time.Minute}
@@ -103,7 +103,7 @@ func TestToolSettings(t *testing.T) {
 	}
 }
 
-// TestToolSettingsAreChecked: one error names every wrong value and suggests the name that was probably meant.
+// TestToolSettingsAreChecked: one error reports every invalid value, and suggests the probable name.
 func TestToolSettingsAreChecked(t *testing.T) {
 	load := func(file string) error {
 		_, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile, Tools: weatherTools})
@@ -111,7 +111,7 @@ func TestToolSettingsAreChecked(t *testing.T) {
 	}
 	err := load("tools:\n  kb_serch: {enabled: true}\n  weather_lookup:\n    retries: often\n    api_ky: x\n    timeout: 5\n    api_key: ''\n")
 	if err == nil {
-		t.Fatal("it was loaded")
+		t.Fatal("the configuration was loaded")
 	}
 	for _, part := range []string{
 		`voicegw.yaml:2: There is no setting "tools.kb_serch". Did you mean tools.kb_search?`,
@@ -124,14 +124,14 @@ func TestToolSettingsAreChecked(t *testing.T) {
 		}
 	}
 	if err := load("tools:\n  weather_lookup: {enabled: false}\n"); err != nil {
-		t.Errorf("a tool that is switched off: %v", err)
+		t.Errorf("a disabled tool: %v", err)
 	}
 	if strings.Contains(err.Error(), "is missing") {
 		t.Errorf("a missing setting is a problem of the configuration: %v", err)
 	}
 }
 
-// TestMissingToolSetting: a setting that a tool lacks, or that is empty, has no value, and the configuration loads.
+// TestMissingToolSetting: a missing or empty setting of a tool has no value, and the configuration loads.
 func TestMissingToolSetting(t *testing.T) {
 	for _, file := range []string{"", "tools:\n  weather_lookup: {api_key: ''}\n"} {
 		c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile, Tools: weatherTools})
@@ -145,7 +145,7 @@ func TestMissingToolSetting(t *testing.T) {
 	}
 }
 
-// TestToolSettingsReload: settings of tools are taken over while the gateway runs.
+// TestToolSettingsReload: settings of tools can change at run time.
 func TestToolSettingsReload(t *testing.T) {
 	load := func(key, enabled string) *Config {
 		t.Helper()
@@ -166,26 +166,26 @@ func TestToolSettingsReload(t *testing.T) {
 	}
 	secretOf := func(c *Config) string { return c.Tools["weather_lookup"].Values()["api_key"].(setting.Secret).Reveal() }
 	if to.Next.Tools["kb_search"].Enabled || secretOf(to.Next) != "new-new-new" || secretOf(now) != "old-old-old" || !now.Tools["kb_search"].Enabled {
-		t.Error("the settings were not taken over, or the configuration that runs has changed")
+		t.Error("the settings were not applied, or the running configuration has changed")
 	}
 }
 
-// TestToolShares: a version of another tool has a share, and no other tool has one.
+// TestToolShares: a version of another tool has a share; other tools have none.
 func TestToolShares(t *testing.T) {
 	tools := []ToolDeclaration{{ID: "kb_search"}, {ID: "kb_search_b", VariantOf: "kb_search"}, {ID: "kb_search_c", VariantOf: "kb_search"}}
 	for name, c := range map[string]struct {
 		file string
-		want string // part of the error; empty if it is loaded
+		want string // part of the error; empty if it loads
 	}{
-		"nothing":                  {"tools: {}", ""},
-		"all":                      {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 40}\n", ""},
-		"one that is switched off": {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 60, enabled: false}\n", ""},
-		"too much together":        {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 41}\n", "voicegw.yaml:3: tools.kb_search_c.share is 41, and other versions of kb_search have 60 already"},
-		"too much":                 {"tools:\n  kb_search_b: {share: 101}\n", "voicegw.yaml:2: tools.kb_search_b.share is 101; it must be the percentage of users who get this version of kb_search, 0 to 100."},
-		"less than nothing":        {"tools:\n  kb_search_b: {share: -1}\n", "tools.kb_search_b.share is -1"},
-		"no number":                {"tools:\n  kb_search_b: {share: half}\n", "tools.kb_search_b.share must be a whole number"},
-		"an unknown version":       {"tools:\n  kb_serch_b: {share: 10}\n", `There is no setting "tools.kb_serch_b". Did you mean tools.kb_search_b?`},
-		"the tool itself":          {"tools:\n  kb_search: {share: 10}\n", `There is no setting "tools.kb_search.share"`},
+		"nothing":            {"tools: {}", ""},
+		"all":                {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 40}\n", ""},
+		"a disabled version": {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 60, enabled: false}\n", ""},
+		"too much in total":  {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 41}\n", "voicegw.yaml:3: tools.kb_search_c.share is 41, and other versions of kb_search have 60 already"},
+		"too much":           {"tools:\n  kb_search_b: {share: 101}\n", "voicegw.yaml:2: tools.kb_search_b.share is 101; it must be the percentage of users who get this version of kb_search, 0 to 100."},
+		"negative":           {"tools:\n  kb_search_b: {share: -1}\n", "tools.kb_search_b.share is -1"},
+		"no number":          {"tools:\n  kb_search_b: {share: half}\n", "tools.kb_search_b.share must be a whole number"},
+		"an unknown version": {"tools:\n  kb_serch_b: {share: 10}\n", `There is no setting "tools.kb_serch_b". Did you mean tools.kb_search_b?`},
+		"the tool itself":    {"tools:\n  kb_search: {share: 10}\n", `There is no setting "tools.kb_search.share"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": c.file}.ReadFile, Tools: tools})

@@ -9,11 +9,11 @@ import (
 
 const hookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// TestWebhooks: a receiver is checked with all that is wrong, and nothing secret is repeated.
+// TestWebhooks: an error reports every problem of a receiver, without secrets.
 func TestWebhooks(t *testing.T) {
 	hook := func(more string) string { return "webhooks:\n  a: {" + more + "}\n" }
 	for name, tc := range map[string]struct{ text, want string }{
-		"all right":          {hook(`url: "https://h.example/x?k=hidden", secret: "` + hookSecret + `"`), ""},
+		"valid":              {hook(`url: "https://h.example/x?k=hidden", secret: "` + hookSecret + `"`), ""},
 		"http inside":        {hook(`url: "http://billing:8080/x", private: true, secret: "` + hookSecret + `", old_secret: "` + hookSecret + `"`), ""},
 		"no url, no secret":  {hook(`private: true`), "webhooks.a.url is missing;webhooks.a.secret is missing"},
 		"http outside":       {hook(`url: "http://hidden.example", secret: "` + hookSecret + `"`), "webhooks.a.url must begin with https://"},
@@ -34,12 +34,12 @@ func TestWebhooks(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				if text := fmt.Sprintf("%+v %v", c, c.Webhooks["a"]); strings.Contains(text, "hidden") || strings.Contains(text, "whsec") {
-					t.Errorf("it prints %s", text)
+					t.Errorf("the configuration prints %s", text)
 				}
 				return
 			}
 			if err == nil {
-				t.Fatal("it is taken")
+				t.Fatal("the configuration is accepted")
 			}
 			if strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), hookSecret) {
 				t.Errorf("a secret is repeated: %v", err)
@@ -56,6 +56,6 @@ func TestWebhooks(t *testing.T) {
 		fmt.Fprintf(&many, "  a%d: {url: \"https://h.example\", secret: %q}\n", i, hookSecret)
 	}
 	if _, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": "webhooks:\n" + many.String()}.ReadFile}); err == nil {
-		t.Error("too many are taken")
+		t.Error("too many receivers are accepted")
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"testing"
 )
 
-// TestWrongIsNotMissing: a value of the wrong kind, of any setting, is reported once, as what it is: no rule about
-// what a configuration needs reports it as missing as well.
+// TestWrongIsNotMissing: a value of the wrong kind is reported once, and not as missing as well.
 func TestWrongIsNotMissing(t *testing.T) {
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections {
 		l.introduce(&in, "any")
 	}
-	// What else the setting needs, so that the value is all that is wrong.
+	// These are the other settings that each setting requires.
 	bases := map[string]map[string]string{
 		"auth.keys.any.": someKey, "auth.jwt.any.": someIssuer, "webhooks.any.": someWebhook, "mcp.servers.any.": someMCP, "checks.rules.any.": someCheck,
 		"providers.any.":   {"providers.any.wire": "openai"},
@@ -47,7 +46,7 @@ func TestWrongIsNotMissing(t *testing.T) {
 			text += indent + name + ":\n"
 			indent += "  "
 		}
-		text += indent + "- [wrong]\n" // a list, of a list
+		text += indent + "- [wrong]\n" // a list in a list
 		var environ []string
 		for k, v := range vars {
 			environ = append(environ, env(k)+"="+v)
@@ -60,8 +59,8 @@ func TestWrongIsNotMissing(t *testing.T) {
 	}
 }
 
-// TestScopesThatOpenNothing: scopes of tools alone are told as that.
-func TestScopesThatOpenNothing(t *testing.T) {
+// TestUselessScopes: a key with scopes for tools only is refused with this reason.
+func TestUselessScopes(t *testing.T) {
 	_, _, err := load(t, "auth:\n  keys:\n    a: {id: aaaaaaaa, sha256: \""+strings.Repeat("1", 64)+"\", scopes: ['kb:staff']}\n", nil)
 	if err == nil || !strings.Contains(err.Error(), "auth.keys.a.scopes holds only scopes for tools, which open no endpoint") {
 		t.Errorf("the error is %v", err)

@@ -142,16 +142,16 @@ func (c *caller) rest(d time.Duration) bool {
 
 // habits are a caller's behaviour in one visit, drawn before the visit so that a seed repeats it.
 type habits struct {
-	provider string
-	rate     int
-	push     bool   // push-to-talk
-	pending  string // the pending request
-	honest   int    // reports playback: 0 truthfully, 1 never, 2 at once
-	steps    []step
-	leave    leaving
-	fates    []fate // for questions in order; the last repeats
-	overtalk bool   // speaks while the model's connection is replaced
-	thefts   []theft
+	provider  string
+	rate      int
+	push      bool   // push-to-talk
+	pending   string // the pending request
+	honest    int    // reports playback: 0 truthfully, 1 never, 2 at once
+	steps     []step
+	leave     leaving
+	reactions []reaction // for questions in order; the last repeats
+	overtalk  bool       // speaks while the model's connection is replaced
+	thefts    []theft
 }
 
 // leaving is how a visit ends.
@@ -163,15 +163,15 @@ const (
 	leaveVanish  leaving = "vanishes"
 )
 
-// fate is a caller's reaction to a confirmation.
-type fate string
+// reaction is a caller's reaction to a confirmation.
+type reaction string
 
 const (
-	fateApprove fate = "approve"
-	fateDeny    fate = "deny"
-	fateIgnore  fate = "ignore"
-	fateTwice   fate = "approve twice"
-	fateVanish  fate = "approve and vanish"
+	reactionApprove reaction = "approve"
+	reactionDeny    reaction = "deny"
+	reactionIgnore  reaction = "ignore"
+	reactionTwice   reaction = "approve twice"
+	reactionVanish  reaction = "approve and vanish"
 )
 
 // act is a caller's next action.
@@ -200,7 +200,7 @@ var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {act
 // chaosWires are the providers with the shares of visits over them.
 var chaosWires = weighted[string]{{"openai", 2}, {"gemini", 2}, {"live", 1}}
 
-var fates = weighted[fate]{{fateApprove, 10}, {fateDeny, 4}, {fateIgnore, 3}, {fateTwice, 2}, {fateVanish, 1}}
+var reactions = weighted[reaction]{{reactionApprove, 10}, {reactionDeny, 4}, {reactionIgnore, 3}, {reactionTwice, 2}, {reactionVanish, 1}}
 
 func (c *caller) draw() habits {
 	rng := rand.New(rand.NewPCG(c.seed, uint64(c.n)<<32|uint64(c.visits)))
@@ -223,7 +223,7 @@ func (c *caller) draw() habits {
 		h.steps = append(h.steps, s)
 	}
 	for range 6 {
-		h.fates = append(h.fates, fates.draw(rng))
+		h.reactions = append(h.reactions, reactions.draw(rng))
 	}
 	h.overtalk = rng.IntN(2) == 0
 	for range 3 {
@@ -514,7 +514,7 @@ func (v *visit) goodbye() {
 
 // asked reacts to a confirmation by the visit's habit.
 func (v *visit) asked(m *protocol.ConfirmationRequest) {
-	f := v.habits.fates[min(len(v.questions), len(v.habits.fates))-1]
+	f := v.habits.reactions[min(len(v.questions), len(v.habits.reactions))-1]
 	answer := func(approved bool) {
 		if _, before := v.answered[m.Token]; approved && !before {
 			v.approvals = append(v.approvals, approval{tool: m.Tool, args: string(m.Args), at: time.Now()})
@@ -525,16 +525,16 @@ func (v *visit) asked(m *protocol.ConfirmationRequest) {
 		v.answered[m.Token] = v.at
 		v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: approved})
 	}
-	if f != fateIgnore {
-		v.answers[m.Token] = func() { answer(f != fateDeny) }
+	if f != reactionIgnore {
+		v.answers[m.Token] = func() { answer(f != reactionDeny) }
 	}
 	switch f {
-	case fateIgnore:
-	case fateApprove, fateDeny:
-		v.after(150*time.Millisecond, func() { answer(f == fateApprove) })
-	case fateTwice:
+	case reactionIgnore:
+	case reactionApprove, reactionDeny:
+		v.after(150*time.Millisecond, func() { answer(f == reactionApprove) })
+	case reactionTwice:
 		v.after(150*time.Millisecond, func() { answer(true); v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: true}) })
-	case fateVanish:
+	case reactionVanish:
 		v.after(150*time.Millisecond, func() { answer(true); v.vanish() })
 	}
 }

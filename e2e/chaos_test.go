@@ -97,7 +97,7 @@ type chaos struct {
 	nats     *server.Server // with the store
 	moods    *moods
 	held     int // messages that a gateway keeps for a client
-	fates    []gatewayFate
+	ends     []gatewayExit
 	crowd    *crowd
 	over     chan struct{} // closed by run when the time is over
 	pulse    *pulse
@@ -130,7 +130,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	ch.openNATS()
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
 	ch.held = 8 + rng.IntN(5) // less than a busy caller has requested
-	ch.fates = gatewayFates(rng, *chaosFor)
+	ch.ends = gatewayExits(rng, *chaosFor)
 	for range *chaosGateways {
 		if _, err := ch.newNode(); err != nil {
 			t.Fatal(err)
@@ -160,9 +160,9 @@ func (ch *chaos) run(out io.Writer) {
 	for n := range *chaosSessions {
 		callers.Go(func() { ch.crowd.call(n) })
 	}
-	var fate sync.WaitGroup
+	var director sync.WaitGroup
 	if *chaosGateways > 1 {
-		fate.Go(ch.direct)
+		director.Go(ch.direct)
 	}
 	over := time.After(*chaosFor)
 	tick := time.NewTicker(10 * time.Second)
@@ -182,7 +182,7 @@ func (ch *chaos) run(out io.Writer) {
 		}
 	}
 	close(ch.over)
-	fate.Wait()
+	director.Wait()
 	callers.Wait()
 	ch.buried.Wait()
 }

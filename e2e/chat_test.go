@@ -17,7 +17,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
-	"voicegw/transport/textmodel/completions"
+	"voicegw/transport/textmodel"
 )
 
 // newTextAgent is a text agent with its own simulator, and the tools, ledger and audit of the voice sessions.
@@ -34,7 +34,7 @@ func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent 
 		})
 		base = provider.URL + "/v1"
 	}
-	model, err := completions.New(completions.Options{BaseURL: base, APIKey: secret, Model: "gpt-5-mini", HTTPClient: client})
+	model, err := textmodel.New(textmodel.Options{BaseURL: base, APIKey: secret, Model: "gpt-5-mini", HTTPClient: client})
 	if err != nil {
 		t.Fatal(err)
 	}

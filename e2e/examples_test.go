@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // built returns a command that runs an example in Go.
@@ -75,9 +74,9 @@ func TestExamples(t *testing.T) {
 			if tt.args != nil {
 				args = tt.args(st.url)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
 			line := append(tt.command(t, name), args...)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
 			cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 			cmd.Env = append(os.Environ(), "VOICEGW_API_KEY="+operatorsKey, "NO_PROXY=127.0.0.1,localhost")
 			var out, complaints bytes.Buffer

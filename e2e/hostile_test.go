@@ -32,7 +32,6 @@ import (
 	"voicegw/transport/gemini"
 	realtime "voicegw/transport/openai"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/textmodel/completions"
 )
 
 // mostAboveRest is the most memory for one answer, in bytes.
@@ -322,7 +321,7 @@ func TestHostileAnswers(t *testing.T) {
 		ask     func(ctx context.Context, base string) error
 	}{
 		{"chat model", chatAttacks(), func(ctx context.Context, base string) error {
-			c, err := completions.New(completions.Options{BaseURL: base, Model: "m", Retries: -1})
+			c, err := textmodel.New(textmodel.Options{BaseURL: base, Model: "m", Retries: -1})
 			if err != nil {
 				return err
 			}

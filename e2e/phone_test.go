@@ -52,21 +52,21 @@ func phoneSettings() *phone.Settings {
 	}
 }
 
-// phoneDesk makes tickets, in memory: the store does not support fake time.
-type phoneDesk struct {
+// phoneHandoffs makes tickets, in memory: the store does not support fake time.
+type phoneHandoffs struct {
 	mu      sync.Mutex
 	invited []handoff.Invitation
 	used    map[string]bool
 }
 
-func (d *phoneDesk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
+func (d *phoneHandoffs) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.invited = append(d.invited, in)
 	return registry.VoiceOffer{Ticket: fmt.Sprint("ticket-", len(d.invited))}, nil
 }
 
-func (d *phoneDesk) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
+func (d *phoneHandoffs) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, in := range d.invited {
@@ -77,7 +77,7 @@ func (d *phoneDesk) Conversation(_ context.Context, id string) (*conversation.Co
 	return nil, store.ErrUnknown
 }
 
-func (d *phoneDesk) Redeem(_ context.Context, secret, _ string) (handoff.Ticket, error) {
+func (d *phoneHandoffs) Redeem(_ context.Context, secret, _ string) (handoff.Ticket, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, err := strconv.Atoi(strings.TrimPrefix(secret, "ticket-"))
@@ -95,13 +95,13 @@ func (d *phoneDesk) Redeem(_ context.Context, secret, _ string) (handoff.Ticket,
 		PendingRequest: in.PendingRequest}, nil
 }
 
-func (d *phoneDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
-func (d *phoneDesk) Adopt(context.Context, string, uint64, string, user.User) (handoff.Adopted, error) {
+func (d *phoneHandoffs) Enter(context.Context, string, user.User) (string, error) { return "", nil }
+func (d *phoneHandoffs) Adopt(context.Context, string, uint64, string, user.User) (handoff.Adopted, error) {
 	return handoff.Adopted{}, nil
 }
-func (d *phoneDesk) Save(context.Context, handoff.Part) error     { return nil }
-func (d *phoneDesk) HandBack(context.Context, handoff.Part) error { return nil }
-func (d *phoneDesk) Decided(context.Context, store.Confirmation, json.RawMessage) error {
+func (d *phoneHandoffs) Save(context.Context, handoff.Part) error     { return nil }
+func (d *phoneHandoffs) HandBack(context.Context, handoff.Part) error { return nil }
+func (d *phoneHandoffs) Decided(context.Context, store.Confirmation, json.RawMessage) error {
 	return nil
 }
 
@@ -427,7 +427,7 @@ func inCall(t *testing.T, change func(*setting), test func(t *testing.T, provide
 				r := &rest{}
 				tools, _ := phoneTools(t)
 				set := setting{timed: true, scenario: phoneScenario, firstAudioMS: 100, speed: 3, phone: phoneSettings(), carrier: r,
-					desk: &phoneDesk{}, tools: &toolbox{registry: tools}}
+					desk: &phoneHandoffs{}, tools: &toolbox{registry: tools}}
 				if change != nil {
 					change(&set)
 				}

@@ -76,7 +76,7 @@ func runRelay(target string) error {
 		spans.Know(nil, traces.Model{})
 		follow = spans.Voice
 	}
-	desk := &phoneDesk{}
+	desk := &phoneHandoffs{}
 	m, err := session.NewManager(session.Options{
 		Follow:     follow,
 		Handoffs:   desk,

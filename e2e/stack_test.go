@@ -30,7 +30,7 @@ import (
 	"voicegw/transport/gemini"
 	"voicegw/transport/live"
 	"voicegw/transport/openai"
-	"voicegw/transport/textmodel/completions"
+	"voicegw/transport/textmodel"
 )
 
 // providers are the wires of every test.
@@ -76,7 +76,7 @@ type setting struct {
 	timed bool
 	// phone adds phone calls, with the tickets of desk. Requests to the carrier go to carrier.
 	phone   *phone.Settings
-	desk    *phoneDesk
+	desk    *phoneHandoffs
 	carrier http.RoundTripper
 }
 
@@ -89,7 +89,7 @@ type stack struct {
 	log     *lockedBuffer
 	audit   *journal // of its tools
 	tools   *toolbox // nil without tools, and for another process
-	desk    *phoneDesk
+	desk    *phoneHandoffs
 }
 
 // closeTimeout bounds the cleanup.
@@ -283,7 +283,7 @@ func liveModel(key, base string, client *http.Client) (transport.Transport, erro
 	if err != nil {
 		return nil, err
 	}
-	text, err := completions.New(completions.Options{APIKey: key, BaseURL: base + "/v1", Model: "gpt-5.6-terra", HTTPClient: client})
+	text, err := textmodel.New(textmodel.Options{APIKey: key, BaseURL: base + "/v1", Model: "gpt-5.6-terra", HTTPClient: client})
 	if err != nil {
 		return nil, err
 	}

@@ -120,7 +120,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
 		Settings:            off,
-		Capabilities:        []any{&agent.Desk{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Capabilities:        []any{&agent.Directory{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

@@ -60,8 +60,8 @@ func (l *BoundListener) Accept() (net.Conn, error) {
 	b := &boundConn{TCPConn: tcp, listener: l, framing: &framing{}}
 	addr := tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	l.mu.Lock()
-	b.guest = quota.Guest[netip.Addr]{Key: quota.AddressKey(addr), Exempt: l.exempt(addr), Evict: func() { _ = b.Close() }}
-	out := l.room.Enter(&b.guest)
+	b.member = quota.Member[netip.Addr]{Key: quota.AddressKey(addr), Exempt: l.exempt(addr), Evict: func() { _ = b.Close() }}
+	out := l.room.Enter(&b.member)
 	l.mu.Unlock()
 	if out != nil {
 		out.Evict()
@@ -78,8 +78,8 @@ func (l *BoundListener) exempt(addr netip.Addr) bool {
 type boundConn struct {
 	*net.TCPConn
 	listener *BoundListener
-	guest    quota.Guest[netip.Addr] // guarded by listener.mu
-	framing  *framing                // only for the reading goroutine; nil once the connection isn't HTTP
+	member   quota.Member[netip.Addr] // guarded by listener.mu
+	framing  *framing                 // only for the reading goroutine; nil once the connection isn't HTTP
 }
 
 func (c *boundConn) Read(p []byte) (int, error) {
@@ -95,7 +95,7 @@ func (c *boundConn) Close() error {
 func (c *boundConn) leave() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	c.listener.room.Leave(&c.guest)
+	c.listener.room.Leave(&c.member)
 }
 
 func boundOf(c net.Conn) *boundConn {

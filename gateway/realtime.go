@@ -23,7 +23,7 @@ import (
 // no version.
 var realtimePaths = []string{realtimePath, azurePrefix + realtimePath, "/realtime"}
 
-// realtimeLife is the age of a session that its client is told of, as OpenAI's.
+// realtimeLife is the lifetime of a session that its client sees, as OpenAI's.
 const realtimeLife = time.Hour
 
 // realtimeAPI serves clients of OpenAI's Realtime API.
@@ -137,7 +137,7 @@ func (s realtimeAPI) realtimeModel(name string, opts *realtime.Options) (session
 	return providers[0], nil
 }
 
-// realtimeClient is what a client says of itself: OpenAI's header for the end user, and its program.
+// realtimeClient names the client: the end user of OpenAI's header, and its program.
 func realtimeClient(r *http.Request) *protocol.ClientInfo {
 	program, version, _ := strings.Cut(r.Header.Get("User-Agent"), "/")
 	version, _, _ = strings.Cut(version, " ")

@@ -8,9 +8,9 @@ import (
 	"voicegw/transport"
 )
 
-// outage plays a provider's outage: until it is over every connection dies young, after life, or, without
-// a life, is not opened. It returns when the budget gave up or a connection lived on, the number of
-// connections that were asked for, and whether another provider was asked.
+// outage simulates a provider's outage: until it ends, each connection fails after life, or cannot be opened if life
+// is 0. It returns when the budget is used up or a connection survives: the time, the number of connections asked
+// for, and whether another provider was asked.
 func outage(a Attempts, lasts, life time.Duration, f Loss) (ended time.Duration, made int, over, other bool) {
 	at := epoch
 	a.open(at)
@@ -34,8 +34,8 @@ func outage(a Attempts, lasts, life time.Duration, f Loss) (ended time.Duration,
 	return at.Sub(epoch), made, false, other
 }
 
-// TestOutages: a session survives an outage of 20 s without another provider, and one of any length with
-// one; the attempts are few.
+// TestOutages: a session survives an outage of 20 s without another provider, and one of any length with one, with
+// few attempts.
 func TestOutages(t *testing.T) {
 	for _, lasts := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 20 * time.Second} {
 		for seed := range uint16(50) {
@@ -53,12 +53,11 @@ func TestOutages(t *testing.T) {
 	}
 	ended, made, over, _ = outage(NewAttempts(linkPatience, 1), time.Hour, 0, Loss{})
 	if !over || ended > linkPatience || ended < 20*time.Second || made > 14 {
-		t.Errorf("a provider that never comes back: %d attempts in %v, over: %v", made, ended, over)
+		t.Errorf("a provider that never recovers: %d attempts in %v, over: %v", made, ended, over)
 	}
 }
 
-// TestAttemptsByKind: what the table says of a cause decides whether the same provider is tried again, another
-// one, or none.
+// TestAttemptsByKind: the table decides for each cause whether to retry the provider, change it or give up.
 func TestAttemptsByKind(t *testing.T) {
 	for _, k := range transport.Kinds() {
 		for _, other := range []bool{false, true} {
@@ -77,8 +76,8 @@ func TestAttemptsByKind(t *testing.T) {
 	}
 }
 
-// TestWishedPause: the wait that a provider asks for is respected within the budget. Another provider is not
-// kept waiting.
+// TestWishedPause: the wait that a provider asks for is respected within the budget, and does not delay another
+// provider.
 func TestWishedPause(t *testing.T) {
 	for _, tt := range []struct {
 		after time.Duration
@@ -104,7 +103,7 @@ func TestWishedPause(t *testing.T) {
 	}
 }
 
-// TestBothProvidersFail: the two are asked in turns, and the budget ends for both together.
+// TestBothProvidersFail: two failing providers are tried in turn and share one budget.
 func TestBothProvidersFail(t *testing.T) {
 	a, at, turns, made := NewAttempts(linkPatience, 3), epoch, 0, 0
 	a.open(at)
@@ -126,12 +125,12 @@ func TestBothProvidersFail(t *testing.T) {
 		t.Fatalf("the first refusal: %+v", try)
 	}
 	if try := a.Lost(at, Loss{Kind: transport.KindQuota, Other: true}); !try.Over {
-		t.Errorf("both have refused: %+v", try)
+		t.Errorf("after both refusals: %+v", try)
 	}
 }
 
-// TestGoAwayStorm: a provider that gives every new connection the same time is asked for few connections: by
-// notices, by losses and by both.
+// TestGoAwayStorm: a provider that limits the time of each connection, by notices, closes or both, causes few
+// connections.
 func TestGoAwayStorm(t *testing.T) {
 	for _, left := range []time.Duration{0, time.Second, 5 * time.Second, 10 * time.Second, 50 * time.Second} {
 		for n := range 4 {
@@ -156,7 +155,7 @@ func TestGoAwayStorm(t *testing.T) {
 				}
 				begin := func() {
 					if opened = at; other {
-						return // the other provider is well
+						return // the other provider works
 					}
 					take(FromModel{transport.GoAway{TimeLeft: left}})
 				}
@@ -188,7 +187,7 @@ func TestGoAwayStorm(t *testing.T) {
 	}
 }
 
-// TestSwitchStorm: an operator who switches agents all the time costs few connections and ends no session.
+// TestSwitchStorm: an operator who switches agents continuously causes few connections and ends no session.
 func TestSwitchStorm(t *testing.T) {
 	caps := capsDeaf
 	caps.History = transport.HistoryContent

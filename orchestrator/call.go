@@ -238,7 +238,7 @@ func (m *callControl) openCausedTurn() {
 	m.supersede()
 }
 
-// openOwnTurn is openCausedTurn without an end of earlier turns' calls, for what the model has no part in.
+// openOwnTurn is openCausedTurn without an end of earlier turns' calls, for turns without the model.
 func (m *callControl) openOwnTurn() {
 	acted := m.user.acted
 	m.user.acted = false

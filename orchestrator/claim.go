@@ -49,7 +49,7 @@ func (s saidWords) heard() string {
 	if !s.cut {
 		return s.text
 	}
-	// Text may be far ahead of the audio that has arrived: nobody speaks faster than 20 characters a second.
+	// Text may be far ahead of the audio that has arrived: speech has at most 20 characters a second.
 	const msPerCharacter = 50
 	return textutil.SpokenPart(s.text, s.heardMS, max(s.ofMS, int64(len(s.text))*msPerCharacter))
 }

@@ -14,10 +14,9 @@ import (
 	"voicegw/transport"
 )
 
-// dialogue is a user, their client, and a model that answers in an orderly way, with a session between them.
-// Everything takes its time, which a seed draws: what the user says reaches the model late, and so do commands
-// and events. Connections to the model are lost, the session moves, its process dies, and what the user said is
-// said again to the next one. The model ends some answers without a word.
+// dialogue simulates a user, their client, and an orderly model, with a session between them. Speech, commands and
+// events arrive after random delays from a seed. Connections to the model are lost, the session moves, its process
+// dies, and the user's words are replayed to the next one. The model ends some answers without a word.
 type dialogue struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -27,35 +26,35 @@ type dialogue struct {
 	plan  []planned
 	log   strings.Builder
 
-	serial int  // names what must be unique
+	serial int  // for unique names
 	tidy   bool // from now on the model speaks in each answer
-	over   bool // the session is
+	over   bool // the session has ended
 
 	model *farEnd
-	upAt  time.Time // when the newest thing that was sent to the model reaches it
-	back  bool      // the step that takes LinkBack is being made
-	front []func()  // commands of that step, which go first
-	held  []func()  // what waits for a connection
+	upAt  time.Time // when the last message sent to the model arrives
+	back  bool      // the step of LinkBack is running
+	front []func()  // commands of that step, which are sent first
+	held  []func()  // commands that wait for a connection
 	clock PlayClock
 
 	said   []*phrase
-	keeps  bool      // this process has sent some of it
-	waits  time.Time // since when the user waits for an answer; zero if they do not
+	keeps  bool      // this process has sent part of it
+	waits  time.Time // start of the user's wait for an answer; zero if there is none
 	epoch  uint64    // counts the processes
 	memory []byte    // the newest checkpoint
-	upTo   int64     // up to where speech was settled in it
+	upTo   int64     // end of the speech that is settled in it
 }
 
-// planned is something that will happen.
+// planned is a future event.
 type planned struct {
 	at time.Time
-	n  int // orders what happens at the same time
+	n  int // orders events of the same time
 	do func()
 }
 
-// phrase is something that the user says, on the client's audio clock.
+// phrase is a user's utterance, on the client's audio clock.
 type phrase struct {
-	from, to int64 // to is 0 while the phrase goes on
+	from, to int64 // to is 0 until the phrase ends
 	sent     bool  // its beginning was sent to the present model
 	known    bool  // the step knows of it
 }
@@ -69,7 +68,7 @@ func newDialogue(t *testing.T, seed uint64, caps transport.Capabilities) *dialog
 	return d
 }
 
-// begin makes a process go on with an empty state.
+// begin starts a process with an empty state.
 func (d *dialogue) begin() {
 	d.state = NewState(d.caps, NewRules(Policy{Relink: true, ResumeGrace: 30 * time.Second}), toolbox(), testMark, d.at)
 	d.model, d.held, d.clock, d.keeps = &farEnd{d: d}, nil, PlayClock{}, false
@@ -78,7 +77,7 @@ func (d *dialogue) begin() {
 // ms is the time on the client's audio clock.
 func (d *dialogue) ms() int64 { return d.at.Sub(epoch).Milliseconds() }
 
-// soon is a short time, and now and then a long one. Two of them are less than leadTime.
+// soon is a short time, sometimes a long one. Two of them are less than leadTime.
 func (d *dialogue) soon() time.Duration {
 	if d.rng.IntN(8) == 0 {
 		return time.Duration(d.rng.IntN(450)) * time.Millisecond
@@ -91,7 +90,7 @@ func (d *dialogue) after(wait time.Duration, do func()) {
 	d.plan = append(d.plan, planned{d.at.Add(max(wait, 0)), d.serial, do})
 }
 
-// pass lets time pass: what falls due meanwhile happens when it is due.
+// pass advances the time and runs the events that become due.
 func (d *dialogue) pass(wait time.Duration) {
 	until := d.at.Add(wait)
 	for !d.over {
@@ -127,7 +126,7 @@ func (d *dialogue) note(format string, args ...any) {
 	fmt.Fprintf(&d.log, "%8d %s\n", d.ms(), fmt.Sprintf(format, args...))
 }
 
-// take makes a step, and does what it asks for.
+// take makes a step and carries out its actions.
 func (d *dialogue) take(in Input) {
 	if d.over {
 		return
@@ -142,13 +141,13 @@ func (d *dialogue) take(in Input) {
 	d.state = next
 	for _, a := range actions {
 		d.note("    %s", show(a))
-		d.tells(a)
+		d.notify(a)
 		d.carryOut(a)
 	}
 }
 
-// tells looks at what the client is told, and notes what a session notes for another process.
-func (d *dialogue) tells(a Action) {
+// notify records the messages to the client, and the facts that a session saves for another process.
+func (d *dialogue) notify(a Action) {
 	switch a := a.(type) {
 	case OpenItem, Failed:
 		d.waits = time.Time{}
@@ -179,7 +178,7 @@ func (d *dialogue) carryOut(a Action) {
 	case End:
 		d.over = true
 	case Command:
-		d.command(func() { d.send(func() { d.model.told(a.Command) }) })
+		d.command(func() { d.send(func() { d.model.command(a.Command) }) })
 	case SayAgain:
 		last := d.said[len(d.said)-1]
 		last.sent = false
@@ -188,13 +187,13 @@ func (d *dialogue) carryOut(a Action) {
 		d.model.gone = true
 		d.model, d.held = &farEnd{d: d}, nil
 		for _, p := range d.said {
-			p.sent = p.to > 0 // what was said to its end is lost with the connection
+			p.sent = p.to > 0 // a completed phrase is lost with the connection
 		}
 		d.after(10*time.Millisecond+d.soon(), d.connect)
 	}
 }
 
-// inThisProcess is after, for something that dies with the process.
+// inThisProcess is after, for an event that dies with the process.
 func (d *dialogue) inThisProcess(wait time.Duration, do func()) {
 	epoch := d.epoch
 	d.after(wait, func() {
@@ -204,7 +203,7 @@ func (d *dialogue) inThisProcess(wait time.Duration, do func()) {
 	})
 }
 
-// command sends something to the model, or keeps it for the next connection.
+// command sends a command to the model, or keeps it for the next connection.
 func (d *dialogue) command(do func()) {
 	switch {
 	case d.back:
@@ -216,7 +215,7 @@ func (d *dialogue) command(do func()) {
 	}
 }
 
-// connect opens another connection, or has another process go on.
+// connect opens another connection, or moves the session to another process.
 func (d *dialogue) connect() {
 	switch {
 	case !d.state.down():
@@ -228,7 +227,7 @@ func (d *dialogue) connect() {
 		d.after(d.soon(), d.connect)
 		return
 	}
-	// Now and then there was no room to keep what the user said.
+	// Sometimes the user's words could not be saved for lack of room.
 	kept := d.keeps && (d.rng.IntN(2) == 0 || !d.caps.SpeechEvents || !d.said[len(d.said)-1].known)
 	d.back, d.front = true, nil
 	d.take(LinkBack{Caps: d.caps, How: LinkReplayed, Kept: kept})
@@ -242,7 +241,7 @@ func (d *dialogue) connect() {
 	}
 }
 
-// checkpoint notes what another process would have to know.
+// checkpoint saves the state that another process needs.
 func (d *dialogue) checkpoint() {
 	var err error
 	if d.memory, err = json.Marshal(d.state.Memory()); err != nil {
@@ -251,7 +250,7 @@ func (d *dialogue) checkpoint() {
 	d.upTo = d.state.Settled(d.ms())
 }
 
-// takeOver has another process go on from the newest checkpoint. The client says again what came after it.
+// takeOver continues from the newest checkpoint in another process. The client replays everything after it.
 func (d *dialogue) takeOver(given bool) {
 	var m Memory
 	if err := json.Unmarshal(d.memory, &m); err != nil {
@@ -259,7 +258,7 @@ func (d *dialogue) takeOver(given bool) {
 	}
 	upTo := d.upTo
 	d.epoch++
-	d.note("another process goes on; speech is settled up to %d", upTo)
+	d.note("another process takes over; speech is settled up to %d", upTo)
 	d.model.gone = true
 	d.begin()
 	d.take(Restored{Memory: m, StartedAt: epoch, Epoch: d.epoch, Given: given, SettledMS: upTo, SaidAgain: true})
@@ -280,7 +279,7 @@ func (d *dialogue) takeOver(given bool) {
 	}
 }
 
-// speaks returns what the user is saying; nil if they are silent.
+// speaks returns the user's current phrase; nil if they are silent.
 func (d *dialogue) speaks() *phrase {
 	if n := len(d.said); n > 0 && d.said[n-1].to == 0 {
 		return d.said[n-1]
@@ -300,7 +299,7 @@ func (d *dialogue) begins() {
 func (d *dialogue) ends() {
 	p := d.speaks()
 	if spoken := d.ms() - p.from; spoken < minSpeech.Milliseconds() {
-		d.pass(minSpeech) // a cough deserves no answer
+		d.pass(minSpeech) // a cough needs no answer
 	}
 	d.note("the user is silent")
 	p.to, d.waits = d.ms(), d.at
@@ -310,7 +309,7 @@ func (d *dialogue) ends() {
 	d.earEnds(p)
 }
 
-// hears sends a phrase to the model, as far as it has come.
+// hears sends the model the part of a phrase that exists.
 func (d *dialogue) hears(p *phrase) {
 	switch {
 	case d.state.down():
@@ -326,8 +325,7 @@ func (d *dialogue) hears(p *phrase) {
 	}
 }
 
-// earBegins and earEnds are what the gateway's own ear hears, for a model that does not tell where the user
-// speaks.
+// earBegins and earEnds are the gateway's own speech detection, for a model that does not report the user's speech.
 func (d *dialogue) earBegins() {
 	if !d.caps.SpeechEvents {
 		d.inThisProcess(200*time.Millisecond, func() { d.take(UserSpeechStarted{AudioMS: d.ms(), At: d.at.Add(-200 * time.Millisecond)}) })
@@ -341,7 +339,7 @@ func (d *dialogue) earEnds(p *phrase) {
 	}
 }
 
-// send lets something reach the model, behind everything that was sent before.
+// send delivers a message to the model, after all earlier ones.
 func (d *dialogue) send(do func()) {
 	model := d.model
 	d.upAt = later(d.upAt, d.at.Add(d.soon()))
@@ -352,13 +350,13 @@ func (d *dialogue) send(do func()) {
 	})
 }
 
-// dialogues is how many TestEverythingSaidIsAnswered holds with each sort of model.
-var dialogues = flag.Int("dialogues", 1500, "how many random dialogues are held with each sort of model")
+// dialogues is the number of dialogues of TestEverythingSaidIsAnswered for each kind of model.
+var dialogues = flag.Int("dialogues", 1500, "random dialogues for each kind of model")
 
-// patience is longer than everything that the step waits for.
+// patience is longer than every wait of the step.
 const patience = time.Minute
 
-// chat is a conversation of n things, after which the model is tidy. It returns what the user has to complain of.
+// chat is a conversation of n events, after which the model is tidy. It returns the user's complaint, if any.
 func (d *dialogue) chat(n int) (complaint string) {
 	for range n {
 		d.pass(time.Duration(d.rng.IntN(1500)) * time.Millisecond)
@@ -371,7 +369,7 @@ func (d *dialogue) chat(n int) (complaint string) {
 	}
 	d.tidy = true
 	if !d.answered() {
-		return "nothing came of the last that the user said"
+		return "the user's last words have no answer"
 	}
 	for range 2 {
 		d.begins()
@@ -379,21 +377,21 @@ func (d *dialogue) chat(n int) (complaint string) {
 		d.ends()
 		switch {
 		case !d.answered():
-			return "the session is deaf"
+			return "the session ignores the user's speech"
 		case d.state.turn != nil && !d.over:
-			return "a turn is left open"
+			return "a turn is still open"
 		}
 	}
 	return ""
 }
 
-// answered waits, and reports whether the user waits no longer.
+// answered waits, and reports whether the user has an answer.
 func (d *dialogue) answered() bool {
 	d.pass(patience)
 	return d.over || d.waits.IsZero()
 }
 
-// happens does one random thing.
+// happens performs one random event.
 func (d *dialogue) happens() (complaint string) {
 	speaks := d.speaks() != nil
 	switch k := d.rng.IntN(20); {
@@ -411,21 +409,21 @@ func (d *dialogue) happens() (complaint string) {
 	case k < 17 && d.mayLose():
 		d.take(LinkLost{})
 	case k < 18 && !speaks && !d.answered():
-		return "nothing came of what the user said"
+		return "the user's words have no answer"
 	}
 	return ""
 }
 
-// mayLose reports whether the step can know of all that goes with the connection: that the user has begun to speak
-// is known from the model, or from the client, which says it again.
+// mayLose reports whether the step can know everything that is lost with the connection: it knows of the beginning of
+// speech from the model, or from the client, which repeats it.
 func (d *dialogue) mayLose() bool {
 	n := len(d.said)
 	return n == 0 || d.said[n-1].known || d.state.user.settled.owed
 }
 
-// TestEverythingSaidIsAnswered: whatever the order in which speech that is said again, the reports of it,
-// requests for answers and their ends come, and whatever is lost meanwhile, each thing that the user says is
-// followed by speech, words or an error, and no session is left deaf (invariants 2 and 12).
+// TestEverythingSaidIsAnswered: everything the user says is followed by speech, words or an error, and no session
+// stops listening, whatever is lost and in whatever order replayed speech, its reports, requests for answers and
+// their ends arrive (invariants 2 and 12).
 func TestEverythingSaidIsAnswered(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "stopped": capsStopped} {
 		t.Run(name, func(t *testing.T) {

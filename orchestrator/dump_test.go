@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// dump writes all that a value holds, through pointers and unexported fields, so that
-// two values are equal if their dumps are. What is fixed for good, the tools and what
-// is compiled of them, is left out.
+// dump writes all contents of a value, through pointers and unexported fields, so that values with equal dumps are
+// equal. It leaves out the tools and their compiled forms, which never change.
 func dump(v any) string {
 	var out strings.Builder
 	dumpValue(&out, reflect.ValueOf(v))

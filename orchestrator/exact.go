@@ -76,7 +76,7 @@ const (
 	saidNot     = "unsaid"
 )
 
-// sayings is what must be said exactly. State.clone copies it, and the page with it.
+// sayings are the sentences that must be said exactly. State.clone copies it, and the page with it.
 type sayings struct {
 	named   int
 	prefix  string  // makes names unique across processes
@@ -209,7 +209,7 @@ func (m *callControl) sayAfter(in calls.Finished) bool {
 	return true
 }
 
-// release lets the call's result go on, once its last sentence is over. said tells the model what came of this one.
+// release lets the call's result pass once its last sentence is over. said tells the model what came of this one.
 func (m *callControl) release(e *exact, why, said string) {
 	i := slices.IndexFunc(m.sayings.results, func(r heldResult) bool { return r.in.Call == e.call })
 	if e.call = ""; i < 0 {
@@ -271,7 +271,7 @@ func exactFrom(s State) time.Time {
 	return at
 }
 
-// exactAt returns when the next sentence may go on: when it was heard, or may begin. Zero if something else comes first.
+// exactAt returns the time at which the next sentence was heard, or may begin. Zero if something else comes first.
 func (s State) exactAt() (at time.Time) {
 	e := s.sayings.first()
 	switch {
@@ -325,7 +325,7 @@ func (m *machine) exactDue() {
 	m.settleExacts()
 }
 
-// settleExacts goes on with the sentences, and with what waited for them.
+// settleExacts continues with the sentences and with the inputs that waited for them.
 func (m *machine) settleExacts() {
 	// A call does not wait behind another sentence for one that cannot be said: that sentence may wait for the call's turn.
 	for _, e := range slices.Clone(m.sayings.all) {
@@ -343,7 +343,7 @@ func (m *machine) settleExacts() {
 	}
 }
 
-// sayExacts goes on with the sentences as far as possible.
+// sayExacts says as many of the sentences as possible.
 func (m *machine) sayExacts() {
 	for e := m.sayings.first(); e != nil && m.phase == PhaseActive && !talksOver(m.State, e); e = m.sayings.first() {
 		ms, over := int64(0), false

@@ -7,12 +7,12 @@ import (
 	"voicegw/transport"
 )
 
-// farEnd is the model on one connection: it gives one answer at a time, and hears the user meanwhile.
+// farEnd is the model on one connection: it gives one answer at a time, and hears the user during it.
 type farEnd struct {
 	d      *dialogue
-	gone   bool      // the connection was given up
-	active string    // the response under way
-	again  bool      // an answer was asked for meanwhile
+	gone   bool      // the connection was closed by the session
+	active string    // the response in progress
+	again  bool      // an answer was asked for during it
 	hears  string    // the item of the speech that it hears
 	downAt time.Time // when its newest event reaches the session
 }
@@ -22,7 +22,7 @@ func (f *farEnd) name(what string) string {
 	return fmt.Sprintf("%s%d", what, f.d.serial)
 }
 
-// gives lets an event reach the session, behind all earlier ones.
+// gives delivers an event to the session, after all earlier ones.
 func (f *farEnd) gives(wait time.Duration, in Input) {
 	f.downAt = later(f.downAt, f.d.at.Add(wait))
 	f.d.after(f.downAt.Sub(f.d.at), func() {
@@ -44,7 +44,7 @@ func (f *farEnd) speechBegins(p *phrase) {
 	f.interrupted()
 }
 
-// interrupted ends an answer because the model hears the user, or takes a noise for them.
+// interrupted ends an answer because the model hears the user, or a noise.
 func (f *farEnd) interrupted() {
 	if f.active != "" && f.d.caps.InterruptNotice {
 		f.gives(0, FromModel{transport.Interrupted{}})
@@ -52,8 +52,7 @@ func (f *farEnd) interrupted() {
 	f.ends(transport.ResponseInterrupted)
 }
 
-// speechEnds begins an answer. While another one is under way, that is refused, as a provider does; an adapter may
-// ask again after it.
+// speechEnds begins an answer. During another one the provider refuses that; an adapter may ask again after it.
 func (f *farEnd) speechEnds(p *phrase) {
 	item := f.hears
 	if f.d.caps.SpeechEvents {
@@ -73,8 +72,8 @@ func (f *farEnd) speechEnds(p *phrase) {
 	f.again = f.again || f.d.rng.IntN(2) == 0
 }
 
-// told takes a command.
-func (f *farEnd) told(cmd transport.Command) {
+// command takes a command.
+func (f *farEnd) command(cmd transport.Command) {
 	switch cmd.(type) {
 	case transport.UserText:
 		f.ends(transport.ResponseInterrupted)
@@ -90,7 +89,7 @@ func (f *farEnd) told(cmd transport.Command) {
 	}
 }
 
-// ends ends the answer that is under way.
+// ends ends the answer in progress.
 func (f *farEnd) ends(as transport.ResponseStatus) {
 	if f.active == "" {
 		return
@@ -103,7 +102,7 @@ func (f *farEnd) ends(as transport.ResponseStatus) {
 	}
 }
 
-// answers begins an answer. Unless the model is tidy, many say nothing and end in any way, or never.
+// answers begins an answer. Unless the model is tidy, many answers are silent and end in any way, or never.
 func (f *farEnd) answers() {
 	d, id := f.d, f.name("r")
 	f.active = id

@@ -19,15 +19,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden conversations")
 
-// epoch is when every golden conversation begins.
+// epoch is the start of every golden conversation.
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testMark is the mark of the gateway's own words in the conversations of these tests.
+// testMark is the mark of the gateway's own words in these conversations.
 var testMark = prompts.MarkFor([]byte("golden conversations"), "tests")
 
-// TestGoldenConversations replays the conversations of testdata. Each is prose
-// that says what it pins, a script of inputs at their times in ms, and the actions
-// that followed.
+// TestGoldenConversations replays the conversations of testdata. Each has a description, a script of inputs at their
+// times in ms, and the resulting actions.
 func TestGoldenConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -48,7 +47,7 @@ func TestGoldenConversations(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(section(ar, "want"), got); diff != "" {
-				t.Errorf("the conversation went another way (-want +got):\n%s", diff)
+				t.Errorf("the conversation differs (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -73,8 +72,7 @@ func setSection(ar *txtar.Archive, name, data string) {
 	ar.Files = append(ar.Files, txtar.File{Name: name, Data: []byte(data)})
 }
 
-// replay runs a script. Ticks that fall due between two lines are taken when they
-// are due, as the session's clock would.
+// replay runs a script. Ticks that become due between two lines are taken at their time, as by the session's clock.
 func replay(t *testing.T, script string) string {
 	t.Helper()
 	p := player{t: t, ran: map[string]*registry.Prepared{}, lengths: lengths(t, script)}
@@ -96,11 +94,11 @@ func replay(t *testing.T, script string) string {
 	return p.out.String()
 }
 
-// player plays the session's part: it feeds the step and writes down what follows.
+// player does the session's part: it feeds the step and records the actions.
 type player struct {
 	t     *testing.T
 	state State
-	views bool                          // what the state looks like is written down too, whenever that changes
+	views bool                          // record each change of the view too
 	ran   map[string]*registry.Prepared // by call
 	out   strings.Builder
 
@@ -108,7 +106,7 @@ type player struct {
 	clock   PlayClock
 }
 
-// lengths finds how long the items of a script are.
+// lengths finds the lengths of a script's items.
 func lengths(t *testing.T, script string) map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for line := range strings.Lines(script) {
@@ -122,8 +120,8 @@ func lengths(t *testing.T, script string) map[string]time.Duration {
 	return all
 }
 
-// sends completes an AudioSent. One that does not say how much has left means all of the
-// item, and ten seconds of one that does not end.
+// sends completes an AudioSent. Without a length it means the whole item, or ten seconds of an item that does not
+// end.
 func (p *player) sends(at time.Time, in Input) Input {
 	sent, ok := in.(AudioSent)
 	if !ok {
@@ -155,7 +153,7 @@ func (p *player) ticksBefore(at time.Time) {
 
 func (p *player) take(at time.Time, in Input, name string) {
 	if done, ok := bareInput(in).(calls.Finished); ok && p.ran[done.Call] != nil {
-		// What runs a tool says in its answer what was lowered.
+		// The executor reports lowered arguments in its answer.
 		done.Envelope.Meta.Clamped = p.ran[done.Call].Clamp(nil)
 		in = OfCall{done}
 	}

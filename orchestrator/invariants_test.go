@@ -13,8 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestStepIsPure: the same arguments give the same results, and the state given
-// is left as it was (invariant 7).
+// TestStepIsPure: the same arguments give the same results, and the given state does not change (invariant 7).
 func TestStepIsPure(t *testing.T) {
 	for i := range testutil.SampleUnderRace(40) {
 		seed := uint64(i)
@@ -27,7 +26,7 @@ func TestStepIsPure(t *testing.T) {
 	}
 }
 
-// FuzzConversation holds a random conversation and checks what must hold in each.
+// FuzzConversation checks the invariants in a random conversation.
 func FuzzConversation(f *testing.F) {
 	for seed := range uint64(12) {
 		f.Add(seed, uint8(seed), uint16(150))
@@ -38,13 +37,13 @@ func FuzzConversation(f *testing.F) {
 	f.Add(uint64(358), uint8(0), uint16(312))     // the same at another time
 	f.Add(uint64(3431), uint8(167), uint16(90))   // a call is repeated on another connection while the first one runs
 	f.Add(uint64(13598), uint8(158), uint16(180)) // another connection is asked for the answer to speech
-	f.Add(uint64(7), uint8(224), uint16(300))     // another process goes on, several times
+	f.Add(uint64(7), uint8(224), uint16(300))     // several takeovers
 	f.Fuzz(func(t *testing.T, seed uint64, sort uint8, n uint16) {
 		hold(t, seed, sort, int(n%600))
 	})
 }
 
-// TestRandomConversations holds thousands of them.
+// TestRandomConversations checks thousands of them.
 func TestRandomConversations(t *testing.T) {
 	many := testutil.SampleUnderRace(1500)
 	if testing.Short() {
@@ -55,7 +54,7 @@ func TestRandomConversations(t *testing.T) {
 	}
 }
 
-// TestRandomTakeovers holds conversations with which other processes go on again and again.
+// TestRandomTakeovers checks conversations with several takeovers.
 func TestRandomTakeovers(t *testing.T) {
 	many := testutil.SampleUnderRace(640)
 	if testing.Short() {
@@ -66,7 +65,7 @@ func TestRandomTakeovers(t *testing.T) {
 	}
 }
 
-// hold holds one conversation of n random things.
+// hold runs one conversation of n random events.
 func hold(t *testing.T, seed uint64, sort uint8, n int) {
 	t.Helper()
 	tk := newTalk(t, seed, sort)
@@ -82,16 +81,15 @@ func hold(t *testing.T, seed uint64, sort uint8, n int) {
 	tk.watch.over()
 }
 
-// TestRetryOwesNothing: a failed answer is asked for again while a call of an earlier turn runs, whose answer the model
-// gets first.
-func TestRetryOwesNothing(t *testing.T) { hold(t, 5844, 76, 220) }
+// TestRetryDuringCall: a failed answer is requested again while a call of an earlier turn runs, after the model has
+// got its result.
+func TestRetryDuringCall(t *testing.T) { hold(t, 5844, 76, 220) }
 
 // TestNewsAfterAnInterruption: the model gets the progress of a call after the user has interrupted its answer.
 func TestNewsAfterAnInterruption(t *testing.T) { hold(t, 5550, 174, 240) }
 
-// TestStateIsBounded: nothing grows with the length of a call, whatever never ends:
-// audio, tools, questions, notices and utterances. What is measured is all that the
-// state holds, so that a field which is still to come is measured too.
+// TestStateIsBounded: the state does not grow with the length of a call, even if audio, tools, questions, notices and
+// utterances never end. The test measures the whole state, and so future fields too.
 func TestStateIsBounded(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside} {
 		tk := &talk{rng: nil, state: NewState(caps, NewRules(Policy{}), toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, Policy{})}
@@ -109,13 +107,13 @@ func TestStateIsBounded(t *testing.T) {
 				second = max(second, size)
 			}
 		}
-		if second > first+first/20 { // numbers have got longer
+		if second > first+first/20 { // longer numbers
 			t.Errorf("%s: the state has grown from %d to %d bytes", name, first, second)
 		}
 	}
 }
 
-// busyRound is a turn in which much begins and little ends.
+// busyRound is a turn that begins much and ends little.
 func busyRound(tk *talk, i int) {
 	tk.at = tk.at.Add(time.Second)
 	id := func(what string) string { return fmt.Sprintf("%s_%09d", what, i) }

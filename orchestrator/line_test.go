@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// ear plays what a random line has, and compares it with what the line says.
+// ear drives a random line and compares its reports with the truth.
 type ear struct {
 	t     *testing.T
 	rng   *rand.Rand
 	line  line
 	clock PlayClock
 	now   time.Time
-	sent  []time.Duration // of each item that ever was
-	heard []int64         // what was said last
+	sent  []time.Duration // of each item so far
+	heard []int64         // the last reported positions
 	log   []string
 }
 
@@ -31,7 +31,7 @@ func (e *ear) fail(format string, args ...any) {
 	e.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(e.log, "\n"))
 }
 
-// act lets one thing happen on the line.
+// act performs one event on the line.
 func (e *ear) act(reports bool) {
 	e.now = e.now.Add(time.Duration(e.rng.IntN(700)) * time.Millisecond)
 	last := len(e.sent) - 1
@@ -56,13 +56,13 @@ func (e *ear) act(reports bool) {
 	}
 }
 
-// look checks the line as it is now, and returns how much was heard of all.
+// look checks the line now, and returns the total heard.
 func (e *ear) look() (total int64) {
 	e.t.Helper()
 	for i, it := range e.line.items {
 		ms := e.line.heard(i, e.now)
 		if ms < 0 || ms > it.sent.Milliseconds() {
-			e.fail("of %s %d ms are heard and %s sent", it.id, ms, it.sent)
+			e.fail("%s: %d ms heard, %s sent", it.id, ms, it.sent)
 		}
 		if i > 0 && ms > 0 {
 			if before := e.line.items[i-1]; e.line.heard(i-1, e.now) < before.sent.Milliseconds() && !before.done {
@@ -77,10 +77,9 @@ func (e *ear) look() (total int64) {
 	return total
 }
 
-// TestLineIsOneLine: items are heard one after another, never more than was sent, and what
-// was heard only grows: by the clock where nobody reports, and by reports where all else is
-// still.
-func TestLineIsOneLine(t *testing.T) {
+// TestLineOrder: items are heard one after another and never beyond the audio sent, and the heard length only
+// grows: by the clock without reports, by reports if everything else is idle.
+func TestLineOrder(t *testing.T) {
 	for seed := range uint64(400) {
 		e := &ear{t: t, rng: rand.New(rand.NewPCG(seed, 7)), now: epoch}
 		reports := seed%2 == 1
@@ -95,7 +94,7 @@ func TestLineIsOneLine(t *testing.T) {
 				old := before.index(it.id)
 				byReport := !it.reportedAt.IsZero() && old >= 0 && !before.items[old].reportedAt.IsZero()
 				if ms < e.heard[n] && (!reports || byReport) {
-					e.fail("seed %d: of %s %d ms were heard, and now %d", seed, it.id, e.heard[n], ms)
+					e.fail("seed %d: %s: %d ms were heard, and now %d", seed, it.id, e.heard[n], ms)
 				}
 				e.heard[n] = ms
 			}
@@ -103,7 +102,7 @@ func TestLineIsOneLine(t *testing.T) {
 				e.line.settle(e.now)
 			}
 		}
-		// Whatever was reported, the line is empty in the end, if all was sent.
+		// When all is sent, the line empties in the end, whatever was reported.
 		for i := range e.sent {
 			e.line.end(e.id(i), 0)
 			for j := range e.line.items {
@@ -115,7 +114,7 @@ func TestLineIsOneLine(t *testing.T) {
 			by = e.now
 		}
 		if e.now = by.Add(patience); e.line.audible(e.now) {
-			e.fail("seed %d: something still sounds %s after the end", seed, patience)
+			e.fail("seed %d: an item still plays %s after the end", seed, patience)
 		}
 		if e.line.settle(e.now); len(e.line.items) > 0 {
 			e.fail("seed %d: %d items never end", seed, len(e.line.items))
@@ -123,7 +122,7 @@ func TestLineIsOneLine(t *testing.T) {
 	}
 }
 
-// TestPlayClock: pieces play one after another, and what comes late begins when it comes.
+// TestPlayClock: pieces play one after another, and a late piece begins when it arrives.
 func TestPlayClock(t *testing.T) {
 	var c PlayClock
 	at := func(ms int) time.Time { return epoch.Add(time.Duration(ms) * time.Millisecond) }
@@ -139,8 +138,8 @@ func TestPlayClock(t *testing.T) {
 	}
 }
 
-// TestItemIsSpokenOnce: one that is over or was flushed does not begin again, and what there
-// is no room for is an error that the client is told.
+// TestItemIsSpokenOnce: an ended or flushed item does not begin again, and an item beyond the limit is an error to
+// the client.
 func TestItemIsSpokenOnce(t *testing.T) {
 	s := NewState(capsDeaf, NewRules(Policy{}), toolbox(), testMark, epoch)
 	var actions []Action
@@ -164,7 +163,7 @@ func TestItemIsSpokenOnce(t *testing.T) {
 		}
 	}
 	if opened != maxItems || failed != 1 {
-		t.Errorf("%d items were opened, and the client was told of %d errors", opened, failed)
+		t.Errorf("%d items were opened, and the client got %d errors", opened, failed)
 	}
 	do(UserText{Text: "stop"})
 	actions = nil

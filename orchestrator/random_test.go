@@ -13,37 +13,37 @@ import (
 	"voicegw/transport"
 )
 
-// talk is a random conversation: it plays the user, the client, the model, the tools
-// and the store, and has every step watched.
+// talk is a random conversation: it simulates the user, the client, the model, the tools and the store, and has every
+// step checked.
 type talk struct {
 	rng    *rand.Rand
 	state  State
 	at     time.Time
 	watch  *watcher
-	page   *rand.Rand // what the page tells, drawn apart so that the rest of a conversation stays as it is
-	leaves bool       // the client is lost now and then, and comes back
-	twice  bool       // every step is made twice, and the two compared
-	moves  bool       // another process goes on with it now and then
+	page   *rand.Rand // for the page's texts, separate so that the rest of a conversation does not change
+	leaves bool       // the client is lost sometimes, and returns
+	twice  bool       // every step is made twice, and the results compared
+	moves  bool       // another process takes over sometimes
 	epoch  uint64
-	fresh  func() State // of a process that begins
+	fresh  func() State // of a new process
 
-	serial    int      // names what must be unique
+	serial    int      // for unique names
 	preparing []string // exact sentences whose audio is being made
 	calls     []string // the adapter's names of all calls
-	ids       []string // provider's ids that were given
+	ids       []string // provider's ids used so far
 	running   []string // calls that run
 	asking    []string // calls whose question is being recorded
 	resolving []calls.Resolve
 	tokens    []string // of all questions
 	refs      []string
-	response  string   // that the model is giving
+	response  string   // the model's current response
 	audio     []string // items that have begun and not ended
-	played    []string // and those that have ended
+	played    []string // ended items
 	sent      map[string]time.Duration
 	clock     PlayClock
 }
 
-// takenOver is the first sort of conversations with which other processes go on.
+// takenOver is the first sort of conversations with takeovers.
 const takenOver = 224
 
 // newTalk begins a conversation: sort chooses the model and the operator's rules.
@@ -80,7 +80,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	return tk
 }
 
-// take makes one step, and does what it asks for.
+// take makes one step and carries out its actions.
 func (tk *talk) take(in Input) {
 	if asked, ok := bareInput(in).(calls.Recorded); ok && asked.Token != "" {
 		tk.tokens, tk.refs = append(tk.tokens, asked.Token), append(tk.refs, asked.Reference)
@@ -94,7 +94,7 @@ func (tk *talk) take(in Input) {
 	tk.watch.see(tk.at, in, actions, next.phase)
 	tk.watch.bounded(next)
 	tk.watch.sentences(next)
-	tk.watch.contextsTold(next)
+	tk.watch.contextsGiven(next)
 	for _, a := range actions {
 		switch a := bare(a).(type) {
 		case FlushItem:
@@ -113,14 +113,14 @@ func (tk *talk) take(in Input) {
 			tk.replacedInCall(in, a, due)
 		case Moving:
 			if n := next.calls.UnderWay(); n > 0 && tk.at.Before(by) {
-				tk.watch.fail("the session moves while %d calls run, %s before it must", n, by.Sub(tk.at))
+				tk.watch.fail("the session moves %[2]s early, while %[1]d calls run", n, by.Sub(tk.at))
 			}
 		}
 	}
 }
 
-// replacedInCall: no planned replacement takes the connection from a call before it must, at due. An
-// input that brings that time forward may.
+// replacedInCall: no planned replacement takes the connection from a call before its deadline, due, unless an input
+// brings the deadline forward.
 func (tk *talk) replacedInCall(in Input, a SwitchLink, due time.Time) {
 	_, sooner := in.(LinkExpiring)
 	if ev, ok := in.(FromModel); ok {
@@ -128,11 +128,11 @@ func (tk *talk) replacedInCall(in Input, a SwitchLink, due time.Time) {
 		sooner = sooner || goes
 	}
 	if a.Reason == LinkExpired && a.Calls > 0 && !sooner && tk.at.Before(due) {
-		tk.watch.fail("the connection was replaced %v before it had to be, with %d calls under way", due.Sub(tk.at), a.Calls)
+		tk.watch.fail("the connection was replaced %v early, during %d calls", due.Sub(tk.at), a.Calls)
 	}
 }
 
-// oneStep is Step, made twice where the talk is to show that it is pure.
+// oneStep is Step, made twice if the talk checks that it is pure.
 func (tk *talk) oneStep(in Input) (State, []Action) {
 	if !tk.twice {
 		return Step(tk.state, tk.at, in)
@@ -149,7 +149,7 @@ func (tk *talk) oneStep(in Input) (State, []Action) {
 	return one, actionsOne
 }
 
-// pass lets time pass: what falls due meanwhile is done when it is due.
+// pass advances the time and performs the events that become due.
 func (tk *talk) pass(d time.Duration) {
 	until := tk.at.Add(d)
 	for due := tk.state.WakeAt(); !due.IsZero() && !due.After(until); due = tk.state.WakeAt() {
@@ -161,20 +161,20 @@ func (tk *talk) pass(d time.Duration) {
 	}
 	tk.at = until
 	for tk.state.down() && tk.state.phase != PhaseEnded && !tk.at.Before(tk.state.link.lostAt.Add(linkPatience)) {
-		tk.take(LinkFailed{Kind: transport.KindRetry}) // the session bounds each attempt
+		tk.take(LinkFailed{Kind: transport.KindRetry}) // the session limits each attempt
 		tk.at = tk.at.Add(longestPause)
 	}
 }
 
-// step does one random thing.
+// step performs one random event.
 func (tk *talk) step() {
 	d := time.Duration(tk.rng.IntN(400)) * time.Millisecond
 	if tk.rng.IntN(60) == 0 {
 		d *= 100
 	}
 	tk.pass(d)
-	tk.pageTells()
-	tk.toolsTell()
+	tk.pageSends()
+	tk.toolsReport()
 	tk.prepareOne()
 	if tk.state.replaceable() && tk.rng.IntN(20) == 0 {
 		tk.take(tk.linkInput())
@@ -208,7 +208,7 @@ func (tk *talk) linkInput() Input {
 	case tk.state.down() && n == 0 && tk.rng.IntN(8) == 0:
 		return LinkFailed{Kind: transport.Kinds()[tk.rng.IntN(len(transport.Kinds()))]}
 	case tk.state.down() && tk.state.ending():
-		return Tick{} // nothing has asked for a new connection
+		return Tick{} // no new connection was requested
 	case tk.state.down():
 		return tk.back()
 	case n < 3:
@@ -232,8 +232,7 @@ func (tk *talk) back() Input {
 	return LinkBack{Caps: tk.state.caps, How: how, Kept: tk.rng.IntN(2) == 0}
 }
 
-// leaveOrReturn loses the client or, if it is away, lets it come back: with nothing, or with a part
-// of what was sent.
+// leaveOrReturn disconnects the client, or lets it return with nothing or a part of the sent audio.
 func (tk *talk) leaveOrReturn() {
 	if !tk.state.away() {
 		tk.take(ClientLost{})
@@ -256,7 +255,7 @@ func (tk *talk) leaveOrReturn() {
 	tk.take(in)
 }
 
-// pick takes one of list out of it, or leaves it in now and then if twice.
+// pick takes an element out of list, or sometimes leaves it there if twice is set.
 func pick[T any](rng *rand.Rand, list *[]T, twice bool) T {
 	i := rng.IntN(len(*list))
 	one := (*list)[i]
@@ -345,14 +344,14 @@ func (tk *talk) toolInput() Input {
 		return FromModel{transport.ToolCancelled{Calls: []string{tk.oneOf(tk.calls, 3), tk.oneOf(tk.calls, 20)}}}
 	case n < 18 || n < 19 && len(tk.tokens) > 0:
 		return ConfirmationAnswer{Token: tk.oneOf(tk.tokens, 4), Approved: tk.rng.IntN(3) > 0}
-	case tk.rng.IntN(2) == 0: // over the API, or by somebody who makes it up
+	case tk.rng.IntN(2) == 0: // over the API, or with an invented token
 		return OfCall{calls.Resolved{Token: tk.oneOf(tk.tokens, 4), Outcome: calls.OutcomeApproved, By: calls.ByAPI}}
 	default:
 		return OfCall{calls.Finished{Call: fmt.Sprint("call_", tk.rng.IntN(tk.serial+1)), Envelope: registry.Envelope{OK: true}}}
 	}
 }
 
-// oneOf is one of the last few of a list, or something that was never in it.
+// oneOf is one of the last elements of a list, or a value that was never in it.
 func (tk *talk) oneOf(list []string, last int) string {
 	n := min(last, len(list))
 	if n == 0 || tk.rng.IntN(8) == 0 {
@@ -361,7 +360,7 @@ func (tk *talk) oneOf(list []string, last int) string {
 	return list[len(list)-1-tk.rng.IntN(n)]
 }
 
-// randomTools are what the model calls, with arguments right and wrong.
+// randomTools are the model's calls, with valid and invalid arguments.
 var randomTools = []struct {
 	name string
 	args []string
@@ -387,7 +386,7 @@ func (tk *talk) call() transport.ToolCall {
 		c.Name, c.Args = tool.name, json.RawMessage(tool.args[tk.rng.IntN(len(tool.args))])
 	}
 	switch tk.rng.IntN(6) {
-	case 0: // none
+	case 0: // no id
 	case 1:
 		c.ID = fmt.Sprint("short", tk.rng.IntN(3))
 	case 2:
@@ -402,8 +401,7 @@ func (tk *talk) call() transport.ToolCall {
 	return c
 }
 
-// speechInput is about everything but tools: now and then in an order that makes no
-// sense.
+// speechInput covers everything but tools, sometimes in a nonsensical order.
 func (tk *talk) speechInput() Input {
 	switch n := tk.rng.IntN(20); {
 	case n < 13:
@@ -417,7 +415,7 @@ func (tk *talk) speechInput() Input {
 	}
 }
 
-// modelSpeaks is what comes next in an orderly answer.
+// modelSpeaks is the next event of an orderly answer.
 func (tk *talk) modelSpeaks() Input {
 	tk.serial++
 	switch n := tk.rng.IntN(10); {
@@ -435,7 +433,7 @@ func (tk *talk) modelSpeaks() Input {
 		if tk.rng.IntN(3) > 0 {
 			return AudioEnded{Item: item, AudioMS: tk.sent[item].Milliseconds()}
 		}
-		// Some of it waits still, and leaves later or never.
+		// Part of it still waits, and leaves later or never.
 		return AudioEnded{Item: item, AudioMS: tk.sent[item].Milliseconds() + int64(tk.rng.IntN(500))}
 	case n < 9:
 		done := transport.ResponseDone{ID: tk.response, Status: tk.status()}
@@ -446,7 +444,7 @@ func (tk *talk) modelSpeaks() Input {
 	}
 }
 
-// sends lets more of an item leave for the client.
+// sends sends more of an item to the client.
 func (tk *talk) sends(item string, more time.Duration) Input {
 	tk.sent[item] += more
 	return AudioSent{Item: item, Sent: tk.sent[item], Until: tk.clock.Add(tk.at, more)}
@@ -497,7 +495,7 @@ func (tk *talk) userActs() Input {
 	}
 }
 
-// strange is an input that fits nothing.
+// strange is an input that fits no state.
 func (tk *talk) strange() Input {
 	resp := fmt.Sprint("resp", tk.rng.IntN(tk.serial+1))
 	switch tk.rng.IntN(6) {
@@ -519,12 +517,12 @@ func (tk *talk) strange() Input {
 	}
 }
 
-// used is what the model reports to have used, or what the user has used elsewhere.
+// used is a usage report of the model, or the user's usage elsewhere.
 func (tk *talk) used() Input {
 	switch n := tk.rng.IntN(40); n {
 	case 3:
 		if tk.rng.IntN(20) > 0 {
-			return Lapse{} // or hardly any conversation would go on
+			return Lapse{} // or hardly any conversation would continue
 		}
 		return Lapse{At: tk.at.Add(time.Duration(tk.rng.IntN(120)) * time.Second)}
 	case 0:
@@ -542,7 +540,7 @@ func (tk *talk) used() Input {
 	}
 }
 
-// finish brings to an end what is under way, in or after the session.
+// finish ends everything in progress, during or after the session.
 func (tk *talk) finish() {
 	late := tk.rng.IntN(3) == 0
 	if late {
@@ -556,7 +554,7 @@ func (tk *talk) finish() {
 		return
 	}
 	tk.take(ClientBack{})
-	tk.take(UserActivity{AudioMS: tk.at.Sub(epoch).Milliseconds()}) // a button that is held is waited for
+	tk.take(UserActivity{AudioMS: tk.at.Sub(epoch).Milliseconds()}) // a button that is held delays the end
 	tk.hearExacts()
 	if tk.state.phase == PhaseEnded {
 		return
@@ -568,7 +566,7 @@ func (tk *talk) finish() {
 		return
 	}
 	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 || s.sayings.first() != nil {
-		tk.watch.fail("nothing has happened for five minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
+		tk.watch.fail("after five idle minutes turn %d is open, the user speaks: %t, %d items play, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
 	}
 	tk.take(HungUp{})
 }

@@ -16,20 +16,20 @@ import (
 	"voicegw/transport"
 )
 
-// The sorts of models that the conversations are held with.
+// The kinds of models in the conversations.
 var (
-	// capsHearing tells where the user speaks, waits to be asked, and withdraws nothing.
+	// capsHearing reports the user's speech, waits to be asked, and withdraws nothing.
 	capsHearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true}
-	// capsDeaf tells when it was interrupted, answers by itself, and withdraws its calls.
+	// capsDeaf reports interruptions, answers on its own, and withdraws its calls.
 	capsDeaf = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true}
-	// capsStopped is a deaf one that can be told to stop.
+	// capsStopped is a deaf one that can be stopped.
 	capsStopped = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true, Cancel: true}
-	// capsAside is a deaf one that goes on while tools run which say so.
+	// capsAside is a deaf one that continues during tools that allow it.
 	capsAside = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true, Tools: transport.ToolsDeclared, Scheduling: true}
 )
 
-// words is one line of a script: a time in ms (or "caps"), a verb, key=value pairs. An
-// underscore in a text stands for a space.
+// words is one line of a script: a time in ms (or "caps"), a verb, key=value pairs. An underscore in a text is a
+// space.
 type words struct {
 	t     *testing.T
 	at    int
@@ -74,7 +74,7 @@ func (w words) num(key string) int64 {
 
 func (w words) ms(key string) time.Duration { return time.Duration(w.num(key)) * time.Millisecond }
 
-// kind is the kind of a failure, by default that of a connection that broke.
+// kind is the kind of a failure, by default that of a broken connection.
 func (w words) kind() transport.Kind {
 	for _, k := range transport.Kinds() {
 		if k.String() == w.id("kind") {
@@ -86,7 +86,7 @@ func (w words) kind() transport.Kind {
 
 func (w words) time(key string) time.Time { return epoch.Add(w.ms(key)) }
 
-// caps is the sort of model that the first line of a script names.
+// caps is the kind of model named by the first line of a script.
 func (w words) caps() transport.Capabilities {
 	w.t.Helper()
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside, "stopped": capsStopped} {
@@ -107,7 +107,7 @@ func (w words) caps() transport.Capabilities {
 	return transport.Capabilities{}
 }
 
-// policy is what the first line says of the operator's rules.
+// policy is the operator's rules in the first line.
 func (w words) policy() Policy {
 	p := Policy{RefuseUnsaid: w.has("refuse"), ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
 	p.HoldsBack = w.has("held")
@@ -125,8 +125,7 @@ func (w words) policy() Policy {
 	return p
 }
 
-// envelope builds a tool's answer: ok unless it names an error, with the intents it
-// names.
+// envelope builds a tool's answer: ok unless it names an error, with its intents.
 func (w words) envelope() registry.Envelope {
 	w.t.Helper()
 	meta := registry.Meta{DurationMS: w.num("took")}
@@ -170,7 +169,7 @@ func (w words) intent(name string) registry.Intent {
 	return registry.Intent{}
 }
 
-// input builds the input that a line names.
+// input builds the input of a line.
 func (w words) input() Input {
 	w.t.Helper()
 	switch w.verb {
@@ -277,8 +276,8 @@ func (w words) input() Input {
 	return FromModel{w.event()}
 }
 
-// agent is the agent that a switch goes to: from=name name=name, with tools=name,... for those that it has,
-// elsewhere for one of another provider.
+// agent is the target of a switch: from=name name=name, tools=name,... for its tools, elsewhere for an agent of
+// another provider.
 func (w words) agent() *NextAgent {
 	tools := box(w)
 	if w.has("tools") {
@@ -290,7 +289,7 @@ func (w words) agent() *NextAgent {
 // targets are the agents of the scripts.
 var targets = []registry.SwitchTarget{{ID: "desk", Name: "Desk"}, {ID: "billing", Name: "Billing"}, {ID: "tech", Name: "Support"}}
 
-// box is the toolbox of a script, with agent_switch if its first line says so.
+// box is the toolbox of a script, with agent_switch if its first line has switches.
 func box(w words) *registry.Snapshot {
 	if w.has("switches") || w.verb != "caps" {
 		return toolbox().Switching(targets)
@@ -298,12 +297,12 @@ func box(w words) *registry.Snapshot {
 	return toolbox()
 }
 
-// restored is a session that another process has run until now: turns=n, open=n if that turn was open,
-// with worded, spoke or told=text; call=name or read=name if that call of pay or search was under way,
-// and question=token if that question was open. given means that the other process has
-// given it up, again that the client says again what nobody has handled. answered instead of open is a turn
-// whose answer is complete, untold if the client does not know that it is over; spoken=item:turn:ms,... are the latest items, of which those have ended that have
-// no + behind them, and those with a ! were cut off; has=item:ms and seq=n are what the client has received.
+// restored is a session after a takeover: turns=n; open=n if that turn was open, with worded, spoke or told=text;
+// call=name or read=name for a running call of pay or search; question=token for an open question. given: the other
+// process has handed it over; again: the client replays unhandled input. answered instead of open: the turn's answer
+// is complete; untold: the client does not know that it has ended. spoken=item:turn:ms,... are the latest items: +
+// marks one that has not ended, ! one that was cut off. has=item:ms and seq=n are the data that the client has
+// received.
 func (w words) restored() Input {
 	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered") && !w.has("wordless")}
 	m.Cost.Micros = cost.Micros(w.num("spent"))
@@ -352,8 +351,8 @@ func (w words) restored() Input {
 	return Restored{Memory: m, StartedAt: epoch.Add(-time.Hour), Epoch: 2, Given: w.has("given"), Handle: w.id("handle"), Unheard: len(unheard) > 0, SaidAgain: w.has("again")}
 }
 
-// spoken is an item: its name, its turn, and its length in ms with a + if there is more to come, and with
-// a ! if it was cut off.
+// spoken is an item: its name, its turn, and its length in ms, with a + if it has not ended, and a ! if it was cut
+// off.
 func (w words) spoken(text string) SpokenItem {
 	w.t.Helper()
 	parts := strings.Split(text, ":")
@@ -370,7 +369,7 @@ func (w words) spoken(text string) SpokenItem {
 	return SpokenItem{Item: parts[0], Turn: turn, MS: length, Ended: !more, Cut: cut, Seq: int64(10 * turn)}
 }
 
-// itemMS is an item and a position in it; nothing without the key.
+// itemMS is an item and a position in it; empty without the key.
 func (w words) itemMS(key string) (item string, ms int64) {
 	w.t.Helper()
 	item, text, ok := strings.Cut(w.id(key), ":")
@@ -384,8 +383,8 @@ func (w words) itemMS(key string) (item string, ms int64) {
 	return item, ms
 }
 
-// clientBack is the return of the client: has=item:ms,... is audio that it lacks the rest of, gone=item,...
-// what it no longer has.
+// clientBack is the return of the client: has=item:ms,... is incomplete audio of the client, gone=item,... are items
+// that it has lost.
 func (w words) clientBack() Input {
 	var in ClientBack
 	if w.has("gone") {
@@ -402,7 +401,7 @@ func (w words) clientBack() Input {
 	return in
 }
 
-// event builds the event of the model that a line names.
+// event builds the model's event of a line.
 func (w words) event() transport.Event {
 	w.t.Helper()
 	switch w.verb {

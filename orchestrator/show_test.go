@@ -40,7 +40,7 @@ func show(a Action) string {
 		}
 		return line
 	case calls.ToClient:
-		return showTold(a.Message)
+		return showMessage(a.Message)
 	case calls.Cancel, calls.Resolve, calls.Slow:
 		name := map[string]string{"calls.Cancel": "CancelTool", "calls.Resolve": "ResolveConfirmation", "calls.Slow": "ToolsSlow"}[fmt.Sprintf("%T", a)]
 		return fmt.Sprintf("%s%+v", name, a)
@@ -98,7 +98,7 @@ func show(a Action) string {
 	}
 }
 
-// showAttempt prints how another attempt is made.
+// showAttempt prints the plan of another attempt.
 func showAttempt(after time.Duration, other bool) string {
 	line := ""
 	if after > 0 {
@@ -110,8 +110,8 @@ func showAttempt(after time.Duration, other bool) string {
 	return line
 }
 
-// showTold prints what the client is told of a call or a question.
-func showTold(m protocol.ServerMessage) string {
+// showMessage prints a message to the client about a call or a question.
+func showMessage(m protocol.ServerMessage) string {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
 		return fmt.Sprintf("ToolStarted{Turn:%d Call:%s Tool:%s}", m.Turn, m.CallID, m.Tool)
@@ -126,8 +126,7 @@ func showTold(m protocol.ServerMessage) string {
 	}
 }
 
-// showLatency prints how long the user waited, and for what: a detection where there was
-// one to wait for.
+// showLatency prints the parts of the user's wait, with a detection if there was one.
 func showLatency(l Latency) string {
 	line := fmt.Sprintf(" latency=%dms", l.Total.Milliseconds())
 	if l.Detection != 0 {
@@ -163,7 +162,7 @@ func showCommand(cmd transport.Command) string {
 	return strings.TrimSpace(fmt.Sprintf("> ToolResult %s %s %s", r.Call, showEnvelope(env), r.Scheduling))
 }
 
-// showEnvelope prints what matters of an answer.
+// showEnvelope prints the main parts of an answer.
 func showEnvelope(env registry.Envelope) string {
 	s := "ok " + string(env.Data)
 	if e := env.Error; e != nil {
@@ -188,7 +187,7 @@ func showEnvelope(env registry.Envelope) string {
 	return s + showBudget(env.Meta.Budget)
 }
 
-// showClamped prints lowered arguments. The tools of these tests have two that can be.
+// showClamped prints lowered arguments. Only two arguments of these tests can be lowered.
 func showClamped(clamped map[string]registry.Clamped) string {
 	var s string
 	for _, name := range []string{"limit", "top_k"} {
@@ -199,8 +198,7 @@ func showClamped(clamped map[string]registry.Clamped) string {
 	return s
 }
 
-// showBudget prints an account: retrieval calls, all calls, and tool time where there
-// was any.
+// showBudget prints a budget: retrieval calls, all calls, and tool time if there is any.
 func showBudget(raw json.RawMessage) string {
 	if raw == nil {
 		return ""
@@ -219,7 +217,7 @@ func showBudget(raw json.RawMessage) string {
 	return s
 }
 
-// showRecord prints what the audit adds to what the actions beside it show.
+// showRecord prints the fields of the audit that the actions do not show.
 func showRecord(r audit.Record) string {
 	s := fmt.Sprintf("Audit %s %d %s %s", r.Event, r.TurnID, r.CallID, r.ToolID)
 	for _, f := range []struct{ name, value string }{
@@ -245,8 +243,7 @@ func showRecord(r audit.Record) string {
 	return s + showClamped(r.Clamped) + showBudget(r.Budget)
 }
 
-// showView prints where a session stands: its turn and phase, what is true, and what is
-// not none.
+// showView prints the state of a session: its turn, its phase, the flags that are set, and the counts above 0.
 func showView(v View) string {
 	s := fmt.Sprintf("turn=%d %s", v.Turn, v.Phase)
 	for _, f := range []struct {
@@ -278,7 +275,7 @@ func showAll(actions []Action) string {
 	return out
 }
 
-// bare is an action without what says that it is about a call.
+// bare is an action without the wrapper of a call.
 func bare(a Action) any {
 	if about, ok := a.(AboutCall); ok {
 		return about.Do
@@ -286,7 +283,7 @@ func bare(a Action) any {
 	return a
 }
 
-// bareInput is an input without what says that it comes of a call.
+// bareInput is an input without the wrapper of a call.
 func bareInput(in Input) any {
 	if of, ok := in.(OfCall); ok {
 		return of.In

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// takeOver lets another process go on with what the one before has kept. Its calls and questions are new to the
-// watcher: those of before are over, and are not watched to their end.
+// takeOver continues in another process from the saved state. Its calls and questions are new to the watcher, which
+// stops watching the earlier ones.
 func (tk *talk) takeOver() {
 	data, err := json.Marshal(tk.state.Memory())
 	if err != nil {
@@ -24,7 +24,7 @@ func (tk *talk) takeOver() {
 	before := tk.watch
 	tk.watch = newWatcher(before.t, before.caps, before.policy)
 	w := &tk.watch.turns
-	tk.watch.pages = contextWatch{told: before.pages.told, waiting: before.pages.waiting, down: true}
+	tk.watch.pages = contextWatch{sent: before.pages.sent, waiting: before.pages.waiting, down: true}
 	w.phase, w.last, w.suppressed = before.turns.phase, m.Turn, before.turns.suppressed
 	if m.Open != nil {
 		w.open = m.Open.Number

@@ -12,8 +12,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// toolbox returns the tools that the conversations of the tests are held with. Nothing
-// in these tests runs them: their results are part of the script.
+// toolbox returns the tools of the conversations. They never run: the script contains their results.
 var toolbox = sync.OnceValue(func() *registry.Snapshot {
 	declare := func(id string, change func(*spec.Spec), params string) registry.Entry {
 		s := spec.Spec{
@@ -64,7 +63,7 @@ var toolbox = sync.OnceValue(func() *registry.Snapshot {
 			return registry.Result{}, nil
 		})
 	}
-	var t testing.T // File fails a test only for what it cannot encode
+	var t testing.T // File fails a test only if it cannot encode an entry
 	r, err := registry.Load(registrytest.File(&t, entries...), registry.Options{Handlers: handlers})
 	if err != nil {
 		panic(fmt.Sprint("the toolbox of the tests: ", err))
@@ -72,7 +71,7 @@ var toolbox = sync.OnceValue(func() *registry.Snapshot {
 	return r.Snapshot()
 })
 
-// anything holds whatever arguments there are.
+// anything holds any arguments.
 type anything map[string]any
 
 // UnmarshalJSON takes any object.

@@ -12,8 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// watcher holds a conversation to what its actions alone can show. It knows nothing of
-// the State: it sees what went in and what came out.
+// watcher checks a conversation by its inputs and actions alone. It knows nothing of the State.
 type watcher struct {
 	t    *testing.T
 	caps transport.Capabilities
@@ -21,12 +20,12 @@ type watcher struct {
 	policy Policy
 
 	at      time.Time
-	actions []Action // of the step that is being looked at
-	ticked  bool     // that step was a tick: nothing but time has passed
-	leftOut int      // how many numbers the next turn may leave out, because a process has died
+	actions []Action // of the current step
+	ticked  bool     // the step was a tick: only time has passed
+	leftOut int      // how many numbers the next turn may skip, because a process died
 	turns   turnWatch
 	tools   toolWatch
-	deeds   deedWatch
+	effects effectWatch
 	budget  budgetWatch
 	asks    askWatch
 	pages   contextWatch
@@ -43,7 +42,7 @@ type turnWatch struct {
 	opened     map[string]bool
 	phase      Phase
 	muted      bool
-	suppressed bool // audio was turned off at some time
+	suppressed bool // audio was off at some time
 	speaking   bool
 	away       bool
 	ended      bool
@@ -54,22 +53,22 @@ func newWatcher(t *testing.T, caps transport.Capabilities, policy Policy) *watch
 	policy = policy.withDefaults()
 	return &watcher{
 		t: t, caps: caps, policy: policy,
-		turns:  turnWatch{spoke: map[int]bool{}, failed: map[int]bool{}, flushed: map[string]bool{}, opened: map[string]bool{}, sent: map[string]int64{}},
-		tools:  newToolWatch(),
-		deeds:  newDeedWatch(),
-		budget: newBudgetWatch(policy),
-		asks:   newAskWatch(),
-		news:   newNewsWatch(),
-		exacts: exactWatch{sounding: map[string]bool{}, results: map[string]calls.Finished{}},
+		turns:   turnWatch{spoke: map[int]bool{}, failed: map[int]bool{}, flushed: map[string]bool{}, opened: map[string]bool{}, sent: map[string]int64{}},
+		tools:   newToolWatch(),
+		effects: newEffectWatch(),
+		budget:  newBudgetWatch(policy),
+		asks:    newAskWatch(),
+		news:    newNewsWatch(),
+		exacts:  exactWatch{sounding: map[string]bool{}, results: map[string]calls.Finished{}},
 	}
 }
 
-// see looks at one step.
+// see checks one step.
 func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 	w.at, w.actions = at, actions
 	_, w.ticked = in.(Tick)
 	if _, ok := in.(Tick); ok && slices.ContainsFunc(actions, func(a Action) bool { return a == Action(Command{transport.ActivityEnd{}}) }) {
-		in = UserActivity{} // the button of a client that is away counts as released
+		in = UserActivity{} // the button of a disconnected client counts as released
 	}
 	w.phases(phase)
 	w.turnInput(in)
@@ -87,7 +86,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 		}
 		w.turnAction(a)
 		w.toolAction(a)
-		w.deedAction(a)
+		w.effectAction(a)
 		w.budgetAction(a, actions[i+1:])
 		w.askAction(in, a)
 		w.contextAction(a, actions[i+1:])
@@ -95,7 +94,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 		w.exactAction(a)
 	}
 	if _, ok := in.(AudioBegan); ok && w.turns.suppressed && w.turns.open > 0 {
-		w.turns.spoke[w.turns.open] = true // though nobody hears it
+		w.turns.spoke[w.turns.open] = true // even without a listener
 	}
 }
 
@@ -104,7 +103,7 @@ func (w *watcher) fail(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
-// phases only go forward.
+// phases checks that phases only advance.
 func (w *watcher) phases(phase Phase) {
 	order := []Phase{"", PhaseConnecting, PhaseActive, PhaseEnding, PhaseEnded}
 	if slices.Index(order, phase) < slices.Index(order, w.turns.phase) {
@@ -113,7 +112,7 @@ func (w *watcher) phases(phase Phase) {
 	w.turns.phase = phase
 }
 
-// afterEnd: what had begun is journalled and what was approved is run, nothing else.
+// afterEnd: after the end, only begun calls are recorded and approved ones run.
 func (w *watcher) afterEnd(a Action) {
 	switch bare(a).(type) {
 	case Audit, calls.Run:
@@ -192,17 +191,17 @@ func (w *watcher) turnAction(a Action) {
 			w.fail("the session ended twice")
 		}
 		t.ended = true
-	case IntentDecided: // the audit may say so only when the model is told
+	case IntentDecided: // the audit may record this only when the model is informed
 		t.suppressed = t.suppressed || a.Intent.Type == registry.IntentSuppressAudio && a.Why == ""
 	case Command:
 		if text, ok := a.Command.(transport.UserText); ok && t.away && w.ticked && strings.HasSuffix(text.Text, prompts.NudgeNotice) {
-			w.fail("the model was asked again for an answer that nobody can hear")
+			w.fail("the model was asked again for an answer that no client can hear")
 		}
 		w.turnCommand(a.Command)
 	}
 }
 
-// waited: the parts of a wait follow each other, and are all of it.
+// waited: the parts of a wait are consecutive and add up to it.
 func (w *watcher) waited(l *Latency) {
 	if l == nil {
 		return
@@ -220,7 +219,7 @@ func (w *watcher) flush(a FlushItem) {
 		w.fail("item %s was flushed from the farewell", a.Item)
 	}
 	if a.HeardMS < 0 || a.HeardMS > a.SentMS || a.SentMS > w.turns.sent[a.Item] {
-		w.fail("of item %s %d ms are said to be heard and %d sent; %d were", a.Item, a.HeardMS, a.SentMS, w.turns.sent[a.Item])
+		w.fail("item %s: %d ms reported heard and %d sent; %d were sent", a.Item, a.HeardMS, a.SentMS, w.turns.sent[a.Item])
 	}
 	w.turns.flushed[a.Item] = true
 }
@@ -238,7 +237,7 @@ func (w *watcher) turnCommand(cmd transport.Command) {
 	}
 }
 
-// over looks at what a finished conversation has left open.
+// over checks the state left by a finished conversation.
 func (w *watcher) over() {
 	if w.turns.open != 0 {
 		w.t.Errorf("turn %d never ended", w.turns.open)
@@ -252,10 +251,10 @@ func (w *watcher) over() {
 	}
 }
 
-// bounded: nothing of a state grows without end.
+// bounded: no part of a state grows without limit.
 func (w *watcher) bounded(s State) {
 	if s.calls.Strayed() {
-		w.fail("a call has taken a way that the table of states does not have")
+		w.fail("a call has made a transition that the table of states does not have")
 	}
 	for _, b := range []struct {
 		what       string
@@ -265,14 +264,14 @@ func (w *watcher) bounded(s State) {
 		{"items", len(s.line.items), maxItems},
 		{"items that have begun", len(s.line.begun), maxBegun},
 		{"cuts", len(s.cuts), 4 * maxItems},
-		{"calls", s.calls.UnderWay(), maxCalls + maxConfirmations}, // what is approved is refused to nobody
+		{"calls", s.calls.UnderWay(), maxCalls + maxConfirmations}, // an approved call is never refused
 		{"questions", s.calls.Questions(), maxConfirmations},
 		{"notices", len(s.notices), maxNotices},
 		{"texts of the page", len(s.contexts), maxContexts},
 		{"exact sentences", s.exactCount(), maxExacts + 1},
 	} {
 		if b.have > b.most {
-			w.fail("%d %s, and %d is the most", b.have, b.what, b.most)
+			w.fail("%d %s; the limit is %d", b.have, b.what, b.most)
 		}
 	}
 }

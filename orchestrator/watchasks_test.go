@@ -10,17 +10,17 @@ import (
 	"voicegw/transport"
 )
 
-// askWatch is about questions to the user: nothing that needs one runs without an
-// approval of its own, and then with the very arguments that were shown.
+// askWatch is about questions to the user: a call that needs approval runs only with an approval of its own and
+// exactly the arguments that were shown.
 type askWatch struct {
 	asking    map[string]calls.Ask        // by call: being recorded
-	shown     []*watchedQuestion          // that were not approved, oldest first
+	shown     []*watchedQuestion          // not approved yet, oldest first
 	questions map[string]*watchedQuestion // by token
 	byRef     map[string]*watchedQuestion
-	spokenAt  time.Time // the user last began to say something
+	spokenAt  time.Time // when the user last began to speak
 }
 
-// watchedQuestion is what has become of a question.
+// watchedQuestion is the state of a question.
 type watchedQuestion struct {
 	token, ref, tool, args string
 	askedAt                time.Time
@@ -77,7 +77,7 @@ func (w *watcher) askAction(in Input, a Action) {
 		w.asks.asking[a.Call] = a
 		w.oneQuestionEach()
 	case calls.ToClient:
-		w.askTold(a.Message)
+		w.askMessage(a.Message)
 	case calls.Resolve:
 		w.resolves(in, a)
 	case calls.Run:
@@ -85,17 +85,17 @@ func (w *watcher) askAction(in Input, a Action) {
 	}
 }
 
-func (w *watcher) askTold(m protocol.ServerMessage) {
+func (w *watcher) askMessage(m protocol.ServerMessage) {
 	switch a := m.(type) {
 	case *protocol.ConfirmationRequest:
 		q := w.asks.questions[a.Token]
 		if q == nil || q.shown || q.tool != a.Tool || q.args != string(a.Args) {
-			w.fail("the user is asked for %s %s, which was not recorded like that: %+v", a.Tool, a.Args, q)
+			w.fail("the user is asked for %s %s, which differs from the record: %+v", a.Tool, a.Args, q)
 		}
 		q.shown = true
 		w.asks.shown = append(w.asks.shown, q)
 		if most := cmp.Or(w.policy.Tools.Questions.Total, 10); len(w.asks.shown) > most {
-			w.fail("the user is asked for the %dth time and has approved nothing; %d is the bound", len(w.asks.shown), most)
+			w.fail("question %d without an approval; the limit is %d", len(w.asks.shown), most)
 		}
 	case *protocol.ConfirmationEnded:
 		q := w.asks.questions[a.Token]
@@ -109,7 +109,7 @@ func (w *watcher) needsApproval(tool string) bool {
 	return tool == "pay" || slices.Contains(w.policy.Tools.Confirm, tool)
 }
 
-// oneQuestionEach: no two questions about the same deed, and never too many.
+// oneQuestionEach: no two questions about the same side effect, and never too many.
 func (w *watcher) oneQuestionEach() {
 	about := map[string]bool{}
 	see := func(tool, args string) {
@@ -131,8 +131,7 @@ func (w *watcher) oneQuestionEach() {
 	}
 }
 
-// resolves: an answer comes from the client, from the clock, or from a user who has
-// spoken since the question was put.
+// resolves: an answer comes from the client, from the clock, or from a user who has spoken since the question.
 func (w *watcher) resolves(in Input, a calls.Resolve) {
 	q := w.asks.questions[a.Token]
 	if q == nil || q.ended || q.resolving {
@@ -154,19 +153,19 @@ func (w *watcher) resolves(in Input, a calls.Resolve) {
 			w.fail("invariant 9: %T has answered %+v", by.Event, a)
 		}
 		if a.Approved && !q.askedAt.Before(w.asks.spokenAt) {
-			w.fail("invariant 9: the model has approved what nobody has agreed to: %+v", q)
+			w.fail("invariant 9: the model has approved a call without the user's agreement: %+v", q)
 		}
 	default:
 		w.fail("invariant 9: %T has answered %+v", in, a)
 	}
 }
 
-// approvedRun: what needs an approval has one of its own, for exactly this.
+// approvedRun: a call that needs approval has its own, for exactly these arguments.
 func (w *watcher) approvedRun(a calls.Run) {
 	tool := a.Prepared.Tool().ToolID
 	if !w.needsApproval(tool) {
 		if a.Reference != "" {
-			w.fail("%s runs as approved, and needs no approval", tool)
+			w.fail("%s runs as approved, but needs no approval", tool)
 		}
 		return
 	}
@@ -177,7 +176,7 @@ func (w *watcher) approvedRun(a calls.Run) {
 	case q.used:
 		w.fail("invariant 9: one approval runs %s twice", tool)
 	case q.tool != tool || q.args != string(a.Prepared.Args()):
-		w.fail("invariant 9: %s %s runs, and approved was %s %s", tool, a.Prepared.Args(), q.tool, q.args)
+		w.fail("invariant 9: %s %s runs, but %s %s was approved", tool, a.Prepared.Args(), q.tool, q.args)
 	}
 	q.used = true
 }

@@ -8,21 +8,21 @@ import (
 	"voicegw/transport"
 )
 
-// contextWatch is about what the user's page tells the model: each text is given once and in order, with a
-// connection, and before the next question, or is left to the conversation at the end.
+// contextWatch is about context from the user's page: each text reaches the model once and in order, with a
+// connection, and before the next question, or stays in the conversation at the end.
 type contextWatch struct {
-	told    int
-	waiting []string // taken, and not given yet
+	sent    int
+	waiting []string // accepted, but not given yet
 	down    bool
 }
 
-// pageTells lets the page tell something now and then.
-func (tk *talk) pageTells() {
+// pageSends sends text of the page sometimes.
+func (tk *talk) pageSends() {
 	if tk.page.IntN(12) > 0 {
 		return
 	}
-	tk.watch.pages.told++
-	tk.take(UserContext{Text: fmt.Sprintf("text %d of the page", tk.watch.pages.told)})
+	tk.watch.pages.sent++
+	tk.take(UserContext{Text: fmt.Sprintf("text %d of the page", tk.watch.pages.sent)})
 }
 
 func (w *watcher) contextInput(in Input) {
@@ -44,7 +44,7 @@ func (w *watcher) contextInput(in Input) {
 	}
 }
 
-// contextAction looks at an action, which rest follows.
+// contextAction checks an action; rest are the actions after it.
 func (w *watcher) contextAction(a Action, rest []Action) {
 	p := &w.pages
 	switch a := a.(type) {
@@ -52,7 +52,7 @@ func (w *watcher) contextAction(a Action, rest []Action) {
 		p.down = true
 	case ContextGiven:
 		if len(p.waiting) == 0 || p.waiting[0] != a.Text {
-			w.fail("%q was given, and %q waits", a.Text, p.waiting)
+			w.fail("%q was given, but %q waits", a.Text, p.waiting)
 		}
 		p.waiting = p.waiting[1:]
 		for _, next := range rest {
@@ -65,14 +65,14 @@ func (w *watcher) contextAction(a Action, rest []Action) {
 		}
 	case Command:
 		if _, ok := a.Command.(transport.AddItem); ok && (p.down || w.caps.AddItem == transport.AddItemNone) {
-			w.fail("a model that is away, or takes none, is given %s", show(a))
+			w.fail("a model that is disconnected, or takes no context, got %s", show(a))
 		}
 	}
 }
 
-// contextsTold: whatever asks for an answer finds the model told, unless a call waits for its result: one that
-// waits afterwards, or one whose result follows in the same step.
-func (w *watcher) contextsTold(next State) {
+// contextsGiven: a request for an answer comes after all waiting context, unless a call waits for its result, then or
+// later in the same step.
+func (w *watcher) contextsGiven(next State) {
 	asked := slices.IndexFunc(w.actions, func(a Action) bool {
 		c, _ := a.(Command)
 		switch c.Command.(type) {

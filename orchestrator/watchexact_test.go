@@ -10,11 +10,11 @@ import (
 
 // exactWatch is about exact sentences.
 type exactWatch struct {
-	open     int                       // asked for, and without an end in the audit
-	held     bool                      // the notice is to be heard: the user is not listened to
+	open     int                       // requested, but without an end in the audit
+	held     bool                      // the notice is not heard yet: the user is not listened to
 	heard    bool                      // the step has audited a sentence that was heard
 	sounding map[string]bool           // items that have begun and not ended
-	results  map[string]calls.Finished // that wait for sentences, by call
+	results  map[string]calls.Finished // results that wait for sentences, by call
 }
 
 func (s State) exactCount() int {
@@ -41,7 +41,7 @@ func (w *watcher) exactAction(a Action) {
 		}
 	case HoldUser:
 		if x.held = a.On; !a.On && !x.heard {
-			w.fail("the session goes on before its notice was heard")
+			w.fail("the session continues before its notice was heard")
 		}
 	case calls.Run:
 		if x.held {
@@ -54,12 +54,12 @@ func (w *watcher) exactAction(a Action) {
 		x.open--
 		x.heard = a.Record.OK
 		if r := a.Record; r.HeardMS < 0 || r.HeardMS > r.LengthMS || r.OK && r.Spoken == saidExactly && r.HeardMS+exactSlack < r.LengthMS {
-			w.fail("of a sentence of %d ms %d were heard, whole: %t", r.LengthMS, r.HeardMS, r.OK)
+			w.fail("a sentence of %d ms: %d ms heard, whole: %t", r.LengthMS, r.HeardMS, r.OK)
 		}
 	}
 }
 
-// sentences: what a state knows of sentences is what the actions have shown.
+// sentences: the state's sentences agree with the actions.
 func (w *watcher) sentences(s State) {
 	if n := s.exactCount(); n != w.exacts.open {
 		w.fail("%d sentences wait, and %d have no end in the audit", n, w.exacts.open)
@@ -72,7 +72,7 @@ func (w *watcher) sentences(s State) {
 	}
 }
 
-// prepareOne brings the audio of a sentence, or none.
+// prepareOne delivers the audio of a sentence, or a failure.
 func (tk *talk) prepareOne() {
 	if len(tk.preparing) == 0 || tk.page.IntN(3) > 0 {
 		return
@@ -110,7 +110,7 @@ func (w *watcher) resultsReleased() {
 	}
 }
 
-// sendRest sends what waits: a client that takes nothing is disconnected.
+// sendRest sends the waiting audio: a client that takes nothing is disconnected.
 func (tk *talk) sendRest() {
 	for _, it := range tk.state.line.items {
 		if more := it.unsent(); more > 0 {
@@ -135,7 +135,7 @@ func (tk *talk) hearExacts() {
 	tk.watch.fail("a sentence was not said in %d minutes: %+v", 2*maxExacts*maxExactTries, *tk.state.sayings.first())
 }
 
-// exactInput: what the user types before the notice waits.
+// exactInput: text typed before the notice waits.
 func (w *watcher) exactInput(in Input) {
 	switch in.(type) {
 	case UserText, UserAsk, UserImage, UserActivity, UserInterrupt:
@@ -146,7 +146,7 @@ func (w *watcher) exactInput(in Input) {
 	}
 }
 
-// finishAll finishes what runs.
+// finishAll finishes all running calls.
 func (tk *talk) finishAll() {
 	for len(tk.running)+len(tk.asking)+len(tk.resolving) > 0 {
 		switch {
@@ -160,7 +160,7 @@ func (tk *talk) finishAll() {
 	}
 }
 
-// opensWithSentence says whether a turn is for an exact sentence alone, which shares the budget of the one before.
+// opensWithSentence reports whether a turn is for an exact sentence alone, which shares the previous budget.
 func opensWithSentence(rest []Action) bool {
 	for _, a := range rest {
 		switch a.(type) {

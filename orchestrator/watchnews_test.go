@@ -9,23 +9,22 @@ import (
 	"voicegw/transport"
 )
 
-// newsWatch is about what the model is told of how far calls are: the newest alone, of a call that runs and for whose
-// result it waits, seldom, and never in the middle of an answer that an entry would end.
+// newsWatch is about progress for the model: only the newest, of a running call that it waits for, seldom, and never
+// during an answer that an entry would end.
 type newsWatch struct {
 	said   int
-	of     map[string]string    // the call that a text is about
+	of     map[string]string    // the call of a text
 	newest map[string]string    // of each call
-	toldAt map[string]time.Time // of each call
-	answer string               // the response that the model is giving
+	sentAt map[string]time.Time // of each call
+	answer string               // the model's current response
 }
 
-// newNewsWatch returns one that has seen nothing.
 func newNewsWatch() newsWatch {
-	return newsWatch{of: map[string]string{}, newest: map[string]string{}, toldAt: map[string]time.Time{}}
+	return newsWatch{of: map[string]string{}, newest: map[string]string{}, sentAt: map[string]time.Time{}}
 }
 
-// toolsTell lets a tool say now and then how far it is.
-func (tk *talk) toolsTell() {
+// toolsReport lets a tool report progress sometimes.
+func (tk *talk) toolsReport() {
 	if len(tk.running) == 0 || tk.page.IntN(5) > 0 {
 		return
 	}
@@ -50,13 +49,13 @@ func (w *watcher) newsInput(in Input) {
 	}
 }
 
-// newsText finds what toolsTell has said.
+// newsText matches the texts of toolsReport.
 var newsText = regexp.MustCompile(`step \d+\.$`)
 
-// newsAction looks at an action, which rest follows.
+// newsAction checks an action; rest are the actions after it.
 func (w *watcher) newsAction(a Action, rest []Action) {
 	if end, ok := a.(TurnEnded); ok && end.Status == TurnInterrupted {
-		w.news.answer = "" // the user has cut it off, and hears no more of it
+		w.news.answer = "" // the user has interrupted it, and hears no more of it
 	}
 	c, ok := a.(Command)
 	if !ok {
@@ -73,31 +72,31 @@ func (w *watcher) newsAction(a Action, rest []Action) {
 	}
 	id := w.news.of[text]
 	call := w.tools.calls[id]
-	switch told := w.news.toldAt[id]; {
+	switch last := w.news.sentAt[id]; {
 	case call == nil || call.run == nil:
 		w.fail("%q is about a call that does not run", text)
 	case call.finished || call.ended || call.answered || call.cancelled || call.stopped || call.model == "":
 		w.fail("%q is about a call that is over for the model: %+v", text, call)
 	case w.news.newest[id] != text:
-		w.fail("%q was told, and %q is newer", text, w.news.newest[id])
-	case w.at.Sub(call.askedAt) < 5*time.Second, w.at.Sub(told) < 5*time.Second:
-		w.fail("%q was told too soon: the call is %s old, the last was told %s ago", text, w.at.Sub(call.askedAt), w.at.Sub(told))
+		w.fail("%q was sent, but %q is newer", text, w.news.newest[id])
+	case w.at.Sub(call.askedAt) < 5*time.Second, w.at.Sub(last) < 5*time.Second:
+		w.fail("%q was sent too soon: the call is %s old, the last was sent %s ago", text, w.at.Sub(call.askedAt), w.at.Sub(last))
 	case w.turns.ended || w.turns.phase == PhaseEnding:
-		w.fail("%q was told at the end", text)
+		w.fail("%q was sent at the end", text)
 	}
-	w.news.toldAt[id] = w.at
-	w.newsMayBeTold(text, call, rest)
+	w.news.sentAt[id] = w.at
+	w.newsMayBeSent(text, call, rest)
 }
 
-// newsMayBeTold: the model takes the entry, and nothing that follows in the step makes it untrue.
-func (w *watcher) newsMayBeTold(text string, call *watchedCall, rest []Action) {
+// newsMayBeSent: the model takes the entry, and no later action of the step makes it untrue.
+func (w *watcher) newsMayBeSent(text string, call *watchedCall, rest []Action) {
 	asks := false
 	for _, next := range rest {
 		c, _ := next.(Command)
 		switch cmd := c.Command.(type) {
 		case transport.ToolResult:
 			if cmd.Call == call.model {
-				w.fail("%q was told, and the result follows in the same step", text)
+				w.fail("%q was sent, but the result follows in the same step", text)
 			}
 		case transport.UserText, transport.Respond, transport.ActivityStart, transport.ActivityEnd:
 			asks = true
@@ -106,7 +105,7 @@ func (w *watcher) newsMayBeTold(text string, call *watchedCall, rest []Action) {
 	switch {
 	case w.caps.AddItem == transport.AddItemLive:
 	case w.caps.AddItem == transport.AddItemNone || !w.caps.AddItemBeside:
-		w.fail("%q was told to a model that takes nothing while a call waits", text)
+		w.fail("%q was sent to a model that takes nothing while a call waits", text)
 	case w.news.answer != "" && !asks:
 		w.fail("%q ends the answer %s", text, w.news.answer)
 	}

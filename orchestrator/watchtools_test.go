@@ -12,25 +12,24 @@ import (
 	"voicegw/transport"
 )
 
-// toolWatch is about calls: each has one terminal for the model, one end for the
-// client, and one line in the audit.
+// toolWatch is about calls: each has one terminal for the model, one end for the client, and one line in the audit.
 type toolWatch struct {
 	calls    map[string]*watchedCall   // by our id
 	byModel  map[string]*watchedCall   // by the adapter's
 	starting *transport.ToolCall       // of this step, until its ToolStarted
 	finished map[string]calls.Finished // of this step, by call
 	over     map[int]bool              // turns that have used up their budget
-	nothing  bool                      // which finishes what does not run
+	nothing  bool                      // a call finished that does not run
 }
 
-// watchedCall is what has become of a call.
+// watchedCall is the state of a call.
 type watchedCall struct {
 	id, model, provider, tool, args string
 	turn                            int
 	answered                        bool // the model has its terminal: an answer
 	cancelled                       bool // or its own cancellation
-	repeated                        bool // announced again while the first waited: it gets none
-	unsure                          bool // its id stands for other calls too: perhaps it gets none
+	repeated                        bool // announced again during the first: it gets no answer
+	unsure                          bool // other calls share its id: perhaps it gets no answer
 	ended, audited                  bool
 	record                          audit.Record
 	askedAt                         time.Time
@@ -73,7 +72,7 @@ func (w *watcher) toolFinished(in calls.Finished) {
 	w.tools.finished[in.Call] = in
 	if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
 		c.finished = true
-		w.deedDone(c, in.Envelope)
+		w.effectDone(c, in.Envelope)
 	} else {
 		w.tools.nothing = true
 	}
@@ -82,7 +81,7 @@ func (w *watcher) toolFinished(in calls.Finished) {
 func (w *watcher) toolAction(a Action) {
 	switch a := bare(a).(type) {
 	case calls.ToClient:
-		w.toolTold(a.Message)
+		w.toolMessage(a.Message)
 	case ToolEnded:
 		w.toolEnded(a)
 	case calls.Run:
@@ -109,8 +108,7 @@ func (w *watcher) toolAction(a Action) {
 	}
 }
 
-// nothingOwed: a model that withdraws nothing must owe nothing to an old call when it is
-// given a new turn.
+// nothingOwed: a model that withdraws nothing gets a new turn only when its old calls are answered.
 func (w *watcher) nothingOwed() {
 	if w.caps.ToolCancelNotice {
 		return
@@ -122,7 +120,7 @@ func (w *watcher) nothingOwed() {
 	}
 }
 
-// linkGone: nothing that the old connection has asked for is answered on the next one.
+// linkGone: a call of the old connection gets no answer on the next one.
 func (w *watcher) linkGone() {
 	for _, c := range w.tools.calls {
 		if c.model != "" && !c.answered && !c.cancelled && !c.repeated && !c.ended {
@@ -132,7 +130,7 @@ func (w *watcher) linkGone() {
 	}
 }
 
-func (w *watcher) toolTold(m protocol.ServerMessage) {
+func (w *watcher) toolMessage(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
 		w.toolStarted(m)
@@ -154,8 +152,8 @@ func (w *watcher) toolStarted(a *protocol.ToolStarted) {
 	w.tools.calls[a.CallID] = c
 }
 
-// announcedAgain says whether the model waits for one answer to two announcements. Who
-// uses an id for different calls cannot expect that.
+// announcedAgain reports whether the model waits for one answer to two announcements. It is unsure if the model has
+// used the id for different calls.
 func (w *watcher) announcedAgain(c *watchedCall) (again, unsure bool) {
 	if !c.named() || w.policy.SpokenConfirmation && c.tool == calls.ConfirmAction {
 		return false, false
@@ -172,12 +170,12 @@ func (w *watcher) announcedAgain(c *watchedCall) (again, unsure bool) {
 	return again && !unsure, unsure
 }
 
-// named says whether the provider's id names the call for good.
+// named reports whether the provider's id names the call permanently.
 func (c *watchedCall) named() bool {
 	return len(c.provider) > 8 && !strings.HasPrefix(c.provider, "tmp")
 }
 
-// name is what a repeat of the call has in common with it.
+// name is the same for a call and its repeat.
 func (c *watchedCall) name() string { return "id " + c.provider + " " + c.tool + " " + c.args }
 
 func canonicalArgs(raw []byte) string { return registry.Decode(raw).Text() }
@@ -186,7 +184,7 @@ func (w *watcher) toolResult(r transport.ToolResult) {
 	c := w.tools.byModel[r.Call]
 	switch {
 	case c == nil:
-		w.fail("an answer to %s, which nobody has asked for", r.Call)
+		w.fail("an answer to %s, which was never called", r.Call)
 	case c.answered:
 		w.fail("invariant 1: call %s was answered twice", r.Call)
 	case c.cancelled:
@@ -199,11 +197,11 @@ func (w *watcher) toolResult(r transport.ToolResult) {
 
 func (w *watcher) toolRuns(a calls.Run) {
 	c := w.tools.calls[a.Call]
-	if c == nil { // approved when the session was over: nobody was shown it
+	if c == nil { // approved after the session: it was never shown
 		c = &watchedCall{id: a.Call, tool: a.Prepared.Tool().ToolID, turn: a.Turn}
 		w.tools.calls[a.Call] = c
 		if !w.turns.ended || a.Reference == "" {
-			w.fail("call %s runs without a beginning", a.Call)
+			w.fail("call %s runs without a start", a.Call)
 		}
 	}
 	if c.run != nil {
@@ -224,7 +222,7 @@ func (w *watcher) toolRuns(a calls.Run) {
 func (w *watcher) toolStops(a calls.Cancel) {
 	c := w.tools.calls[a.Call]
 	if c == nil || c.run == nil || c.finished || c.stopped || !c.run.Prepared.Tool().Cancellable || c.run.Reference != "" {
-		w.fail("call %s was stopped and could not be: %+v", a.Call, c)
+		w.fail("call %s was stopped, but cannot be: %+v", a.Call, c)
 	}
 	c.stopped = true
 }
@@ -232,12 +230,12 @@ func (w *watcher) toolStops(a calls.Cancel) {
 func (w *watcher) toolProgress(a *protocol.ToolProgress) {
 	c := w.tools.calls[a.CallID]
 	if c == nil || c.ended || w.at.Before(c.progressAt) {
-		w.fail("progress of %s too early, too late or of nothing: %+v", a.CallID, c)
+		w.fail("progress of %s is too early, too late or about no call: %+v", a.CallID, c)
 	}
 	c.progressAt = w.at.Add(calls.ProgressEvery)
 }
 
-// toolAudited: once for each call, before its end, and it tells the truth.
+// toolAudited: each call has one true record, before its end.
 func (w *watcher) toolAudited(r audit.Record) {
 	c := w.tools.calls[r.CallID]
 	if c == nil && w.turns.ended && r.Confirmation == string(calls.OutcomeApproved) && r.CacheHit {
@@ -249,7 +247,7 @@ func (w *watcher) toolAudited(r audit.Record) {
 	}
 	if c.ended { // its answer had to wait for a turn of its own
 		c.record.Delivered, c.record.NotDelivered = r.Delivered, r.NotDelivered
-		if !w.toldAsText(c) || !reflect.DeepEqual(c.record, r) {
+		if !w.reportedAsText(c) || !reflect.DeepEqual(c.record, r) {
 			w.fail("call %s was audited after its end, with another record: %+v", r.CallID, r)
 		}
 		c.audited = true
@@ -258,23 +256,23 @@ func (w *watcher) toolAudited(r audit.Record) {
 	c.audited, c.record = true, r
 	_, ran := w.tools.finished[r.CallID]
 	if len(r.Intents) > 0 && (!ran || !r.OK || r.CacheHit) {
-		w.fail("call %s had its wishes granted without having run and succeeded: %+v", r.CallID, r)
+		w.fail("the intents of call %s were applied although it did not succeed: %+v", r.CallID, r)
 	}
 	if c.run != nil && !ran {
 		w.fail("call %s was audited before it had finished", r.CallID)
 	}
-	if r.Delivered && (c.cancelled && !w.toldAsText(c) || c.repeated || w.turns.ended) {
+	if r.Delivered && (c.cancelled && !w.reportedAsText(c) || c.repeated || w.turns.ended) {
 		w.fail("call %s was not delivered, and the audit says it was: %+v", r.CallID, c)
 	}
 }
 
 func (w *watcher) toolEnded(a ToolEnded) {
 	if w.tools.nothing {
-		w.fail("call %s ended with the result of what does not run", a.Call)
+		w.fail("call %s ended with a result, but does not run", a.Call)
 	}
 	c := w.tools.calls[a.Call]
-	if c == nil || c.ended || c.tool != a.Tool || !c.audited && !(a.Delivered && w.toldAsText(c)) {
-		w.fail("call %s ended twice, without a beginning, under another name or before its audit: %+v", a.Call, c)
+	if c == nil || c.ended || c.tool != a.Tool || !c.audited && !(a.Delivered && w.reportedAsText(c)) {
+		w.fail("call %s ended twice, without a start, under another name or before its audit: %+v", a.Call, c)
 	}
 	c.ended = true
 	w.inspected(c, a)
@@ -282,14 +280,14 @@ func (w *watcher) toolEnded(a ToolEnded) {
 		w.tools.over[a.Turn] = true
 	}
 	if a.Delivered && a.Envelope.OK && c.named() {
-		w.deeds.done[c.name()] = c.id // a repeat is answered from what is stored
+		w.effects.done[c.name()] = c.id // a repeat is answered from the store
 	}
-	if a.Delivered && c.model != "" && !c.answered && !w.toldAsText(c) {
+	if a.Delivered && c.model != "" && !c.answered && !w.reportedAsText(c) {
 		w.fail("call %s is said to be delivered, and the model had no answer", a.Call)
 	}
 }
 
-// inspected: an onlooker is shown the record of the audit, and what ran has its times.
+// inspected: the observer gets the record of the audit, and a call that ran has its times.
 func (w *watcher) inspected(c *watchedCall, a ToolEnded) {
 	if !c.audited {
 		c.record = a.Record
@@ -309,16 +307,16 @@ func (w *watcher) inspected(c *watchedCall, a ToolEnded) {
 	}
 }
 
-// toldAsText says whether a call is told in a turn of its own, because a person has
-// approved it: the model may have no call that waits for its answer, and it need not have run.
-func (w *watcher) toldAsText(c *watchedCall) bool {
+// reportedAsText reports whether an approved call is reported in a turn of its own: the model may have no call that waits
+// for its answer, and it need not have run.
+func (w *watcher) reportedAsText(c *watchedCall) bool {
 	return c.model == "" || c.run != nil && c.run.Reference != ""
 }
 
 func (w *watcher) toolsOver() {
 	for id, c := range w.tools.calls {
 		if !c.audited {
-			w.t.Errorf("call %s is missing in the audit: %+v", id, c)
+			w.t.Errorf("call %s is missing from the audit: %+v", id, c)
 		}
 		if c.run != nil && !c.finished {
 			w.t.Errorf("the test itself has not finished call %s", id)
@@ -326,7 +324,7 @@ func (w *watcher) toolsOver() {
 	}
 }
 
-// settled looks at a session that is still open, and in which nothing runs any more.
+// settled checks an open session in which nothing runs any more.
 func (w *watcher) settled() {
 	for id, c := range w.tools.calls {
 		if !c.ended {

@@ -130,7 +130,7 @@ func (m *InputImage) File() ([]byte, error) {
 	return file, nil
 }
 
-// InputContext tells the model something about the page, without a turn, with its next answer. It is no user's words.
+// InputContext tells the model something about the page, without a turn, with its next answer. It is not spoken by the user.
 type InputContext struct {
 	// Text has at most MaxContextBytes.
 	Text string `json:"text"`

@@ -405,7 +405,7 @@ func quoted(s string) string {
 
 var knownClientTypes = strings.Join(slices.Sorted(maps.Keys(clientTypes)), ", ")
 
-// subprotocols returns what the client offers, in order (RFC 6455 section 11.3.4), maybe in several headers.
+// subprotocols returns the client's offers in order (RFC 6455 section 11.3.4), maybe in several headers.
 func subprotocols(h http.Header) []string {
 	var out []string
 	for _, line := range h.Values("Sec-WebSocket-Protocol") {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestClientMessagesRoundTrip: what a client encodes, the gateway reads.
+// TestClientMessagesRoundTrip: the gateway can read all messages that a client encodes.
 func TestClientMessagesRoundTrip(t *testing.T) {
 	for _, m := range []ClientMessage{
 		&Start{InputRate: 48000, OutputRate: 24000, Provider: "gemini", TurnDetection: "client", PendingRequest: "book it",
@@ -27,12 +27,12 @@ func TestClientMessagesRoundTrip(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if diff := cmp.Diff(m, got); diff != "" {
-			t.Errorf("%s came back otherwise (-want +got):\n%s", text, diff)
+			t.Errorf("%s differs after a round trip (-want +got):\n%s", text, diff)
 		}
 	}
 }
 
-// TestServerMessagesRoundTrip: what the gateway encodes, a client reads.
+// TestServerMessagesRoundTrip: a client can read all messages that the gateway encodes.
 func TestServerMessagesRoundTrip(t *testing.T) {
 	at := Time{time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)}
 	for _, m := range []ServerMessage{
@@ -57,7 +57,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if diff := cmp.Diff(m, got); diff != "" || m.header().Seq != 9 || m.header().Type == "" {
-			t.Errorf("%s came back otherwise (-want +got):\n%s", text, diff)
+			t.Errorf("%s differs after a round trip (-want +got):\n%s", text, diff)
 		}
 		for _, seq := range []int64{3, 123456} {
 			want, err := EncodeServer(seq, m)
@@ -68,8 +68,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestToolMessagesOnTheWire pins the fields of the messages about tools, in their
-// order.
+// TestToolMessagesOnTheWire pins the fields of the messages about tools, and their order.
 func TestToolMessagesOnTheWire(t *testing.T) {
 	at := Time{time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)}
 	for _, tc := range []struct {
@@ -117,7 +116,7 @@ func TestUnknownServerMessage(t *testing.T) {
 	}
 }
 
-// TestWrongShapesNameTheField: the author of a client learns what to mend.
+// TestWrongShapesNameTheField: the error names the field that the author of a client must fix.
 func TestWrongShapesNameTheField(t *testing.T) {
 	for _, tc := range []struct{ text, field, word string }{
 		{`{"type":7}`, "type", "string"},
@@ -166,7 +165,7 @@ func FuzzParseClient(f *testing.F) {
 		m, err := ParseClient(data)
 		var bad *MessageError
 		if err != nil && (!errors.As(err, &bad) || bad.Message == "" || bad.Code == "") {
-			t.Fatalf("refused without words: %v", err)
+			t.Fatalf("refused without a message: %v", err)
 		}
 		if err != nil {
 			return
@@ -176,17 +175,17 @@ func FuzzParseClient(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := ParseClient(text); err != nil {
-			t.Fatalf("what was read cannot be read again: %s: %v", text, err)
+			t.Fatalf("the encoded message cannot be read: %s: %v", text, err)
 		}
 		if typ, err := messageType(data); err != nil || m.clientType() != typ {
-			t.Fatalf("%s was read as %s, and its type is %s (%v)", data, m.clientType(), typ, err)
+			t.Fatalf("%s was read as %s, want type %s (%v)", data, m.clientType(), typ, err)
 		}
 	})
 }
 
-// TestTheLastTypeCounts: a frame whose beginning names its type is read in one pass, and yet as its last type,
-// however that is written.
-func TestTheLastTypeCounts(t *testing.T) {
+// TestLastTypeCounts: a frame that begins with its type is read in one pass, but the last type field counts, in any
+// notation.
+func TestLastTypeCounts(t *testing.T) {
 	for frame, want := range map[string]string{
 		`{"type":"ping","t":1}`:                              "ping",
 		`{"type":"ping","type":"session.end"}`:               "session.end",
@@ -200,12 +199,12 @@ func TestTheLastTypeCounts(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", frame, err)
 		} else if got := m.clientType(); got != want {
-			t.Errorf("%s was read as %s, not as %s", frame, got, want)
+			t.Errorf("%s was read as %s, want %s", frame, got, want)
 		}
 	}
 }
 
-// BenchmarkParsePlayback is what reading a client's report takes: one comes several times a second.
+// BenchmarkParsePlayback measures reading a playback report, which arrives several times a second.
 func BenchmarkParsePlayback(b *testing.B) {
 	frame := []byte(`{"type":"playback","item_id":"item_1","played_ms":1200,"received_ms":1400,"seq":17}`)
 	b.ReportAllocs()

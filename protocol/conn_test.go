@@ -38,7 +38,7 @@ func pair(t *testing.T) (client, server *Conn) {
 	return client, server
 }
 
-// TestFramesTravel: text and audio arrive as what they are, of any size.
+// TestFramesTravel: text and audio of any size arrive with their kind.
 func TestFramesTravel(t *testing.T) {
 	client, server := pair(t)
 	audio := []byte(strings.Repeat("ab", 12000))
@@ -71,8 +71,8 @@ func TestTooBigCloses1009(t *testing.T) {
 	}
 }
 
-// TestCloseTellsTheCode: the reason arrives, and ends a read that waits.
-func TestCloseTellsTheCode(t *testing.T) {
+// TestCloseCode: the code and reason arrive, and end a waiting read.
+func TestCloseCode(t *testing.T) {
 	client, server := pair(t)
 	read := make(chan error, 1)
 	go func() {
@@ -89,12 +89,12 @@ func TestCloseTellsTheCode(t *testing.T) {
 		t.Error(err)
 	}
 	if <-read == nil {
-		t.Error("the read that waited was not ended")
+		t.Error("the waiting read did not end")
 	}
 }
 
-// TestSubprotocols: only ours is chosen; a client that offers only others gets an error,
-// and one that offers a token beside ours gets ours back.
+// TestSubprotocols: only our own is chosen; a client that offers only others gets an error, and one that also offers a
+// token gets ours.
 func TestSubprotocols(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, err := Accept(w, r, AcceptOptions{}); err == nil {
@@ -123,8 +123,8 @@ func TestSubprotocols(t *testing.T) {
 	}
 }
 
-// TestTicketAsSubprotocol: a ticket is found beside our subprotocol, never chosen, and never
-// shown in an answer or error.
+// TestTicketAsSubprotocol: a ticket next to our subprotocol is found, never chosen, and never shown in an answer or
+// error.
 func TestTicketAsSubprotocol(t *testing.T) {
 	const secret = "Zx3-secret_of-a-ticket"
 	found := make(chan string, 1) // from the handler, for each request
@@ -165,7 +165,7 @@ func TestTicketAsSubprotocol(t *testing.T) {
 			t.Errorf("%s: found %q", name, got)
 		}
 		if tc.status != 101 && strings.Contains(got+string(body), secret) || strings.Contains(fmt.Sprint(resp.Header), secret) {
-			t.Errorf("%s: the ticket is told: %s; %s; %v", name, got, body, resp.Header)
+			t.Errorf("%s: the ticket is shown: %s; %s; %v", name, got, body, resp.Header)
 		}
 		if ws != nil {
 			if ws.Subprotocol() != Subprotocol {
@@ -180,12 +180,11 @@ func TestTicketAsSubprotocol(t *testing.T) {
 	}
 	defer c.Abort()
 	if got := <-found; got != secret {
-		t.Errorf("a client of ours offers %q", got)
+		t.Errorf("our client offers %q", got)
 	}
 }
 
-// TestPagesAreRefused: no page may connect, not even one of the server's own name, unless the
-// caller has decided about it.
+// TestPagesAreRefused: no page may connect, not even from the server's own origin, unless the caller allows it.
 func TestPagesAreRefused(t *testing.T) {
 	for anyOrigin, status := range map[bool]int{false: 403, true: 101} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -206,8 +205,8 @@ func TestPagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestDialSaysWhatTheServerSaid: a refusal at the handshake reaches the user.
-func TestDialSaysWhatTheServerSaid(t *testing.T) {
+// TestDialReportsRefusal: the text of a refused handshake reaches the user.
+func TestDialReportsRefusal(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the gateway is full", http.StatusServiceUnavailable)
 	}))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagesListEveryMessage: docs/protocol.md has each message of either side, and
-// docs/chat.md those that only the stream of a text conversation has.
+// TestPagesListEveryMessage: docs/protocol.md lists the messages of both sides, and docs/chat.md those that only a text
+// stream has.
 func TestPagesListEveryMessage(t *testing.T) {
 	var pages string
 	for _, name := range []string{"protocol.md", "chat.md"} {

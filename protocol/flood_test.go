@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestWhatWasKeptMayComeAtOnce: a client that was without a network for two minutes sends all
-// that it has kept: 20 ms of audio a frame at the highest rate, reports and pings.
-func TestWhatWasKeptMayComeAtOnce(t *testing.T) {
+// TestOutageIsNoFlood: after two minutes without a network a client may send its recording at once: frames of 20 ms at
+// the highest rate, reports and pings.
+func TestOutageIsNoFlood(t *testing.T) {
 	client, server := pair(t)
 	const frames = 2 * 60 * 50
 	go func() {
@@ -25,7 +25,7 @@ func TestWhatWasKeptMayComeAtOnce(t *testing.T) {
 	}
 }
 
-// TestMoreIsAFlood: frames without end are read no more.
+// TestMoreIsAFlood: the gateway stops reading if a client keeps sending frames.
 func TestMoreIsAFlood(t *testing.T) {
 	client, server := pair(t)
 	go func() {

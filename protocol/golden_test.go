@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden conversations as the codec writes them now")
 
-// golden is one line of a golden conversation: the side that sends it, and its content.
-// testdata/speech.txtar explains the signs.
+// golden is a line of a golden conversation: a sign for its sender, and its content. testdata/speech.txtar explains the
+// signs.
 type golden struct {
 	sign byte
 	text string
@@ -32,22 +32,21 @@ func conversation(t testing.TB, file string) (*txtar.Archive, []golden) {
 		t.Fatal(err)
 	}
 	if len(ar.Files) != 1 || ar.Files[0].Name != "conversation" || len(strings.TrimSpace(string(ar.Comment))) == 0 {
-		t.Fatalf("%s: want prose and one section conversation", file)
+		t.Fatalf("%s: want a description and one section conversation", file)
 	}
 	var lines []golden
 	for line := range strings.Lines(string(ar.Files[0].Data)) {
 		sign, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if !ok || len(sign) != 1 || !strings.Contains("><!~", sign) {
-			t.Fatalf("%s: no line of a conversation: %s", file, line)
+			t.Fatalf("%s: invalid line: %s", file, line)
 		}
 		lines = append(lines, golden{sign[0], text})
 	}
 	return ar, lines
 }
 
-// TestGoldenConversations: each line of testdata is what the codec produces: messages
-// are written as they were read, and refused messages get the error that follows
-// them.
+// TestGoldenConversations: each line of testdata matches the codec: messages are unchanged after reading and writing,
+// and refused messages get the error that follows them.
 func TestGoldenConversations(t *testing.T) {
 	files := goldenFiles(t)
 	for _, file := range files {
@@ -67,7 +66,7 @@ func TestGoldenConversations(t *testing.T) {
 				out.WriteString(string(line.sign) + " " + got + "\n")
 			}
 			if n := len(lines); n > 0 && lines[n-1].sign == '!' {
-				t.Error("no error follows the last line, which is refused")
+				t.Error("no error follows the refused last line")
 			}
 			if *update && !t.Failed() {
 				ar.Files[0].Data = []byte(out.String())
@@ -108,14 +107,14 @@ func rewritten(t *testing.T, line golden) string {
 			t.Fatalf("%s: %v", line.text, err)
 		}
 		if _, unknown := m.(*Unknown); unknown {
-			t.Errorf("not known: %s", line.text)
+			t.Errorf("unknown: %s", line.text)
 		}
 		return encoded(t, m)
 	case '~':
 		if m, err := ParseServer([]byte(line.text)); err != nil {
-			t.Errorf("not left alone: %s: %v", line.text, err)
+			t.Errorf("not ignored: %s: %v", line.text, err)
 		} else if _, unknown := m.(*Unknown); !unknown {
-			t.Errorf("known after all: %s", line.text)
+			t.Errorf("not unknown: %s", line.text)
 		}
 	case '!':
 		if _, err := ParseClient([]byte(line.text)); err == nil {
@@ -125,7 +124,7 @@ func rewritten(t *testing.T, line golden) string {
 	return line.text
 }
 
-// refusalOf is the error that a frame is refused with, as answer has its seq.
+// refusalOf returns the error for a refused frame, with the seq of answer.
 func refusalOf(t *testing.T, frame string, answer golden) string {
 	t.Helper()
 	_, err := ParseClient([]byte(frame))
@@ -154,9 +153,9 @@ func encodedAs(t *testing.T, seq int64, m ServerMessage) string {
 	return string(text)
 }
 
-// TestGoldenConversationsHoldEverything: every type of message stands in testdata with
-// each of its fields, so that the codecs of other languages can be held against it.
-func TestGoldenConversationsHoldEverything(t *testing.T) {
+// TestGoldenConversationsAreComplete: testdata has every type of message with each of its fields, as a test for codecs
+// in other languages.
+func TestGoldenConversationsAreComplete(t *testing.T) {
 	seen := map[string]map[string]bool{} // the paths of fields, by type
 	for _, file := range goldenFiles(t) {
 		_, lines := conversation(t, file)
@@ -184,12 +183,12 @@ func TestGoldenConversationsHoldEverything(t *testing.T) {
 			}
 		}
 		if seen[name] == nil {
-			t.Errorf("no line of testdata is a %s", name)
+			t.Errorf("no line of testdata has the type %s", name)
 		}
 	}
 }
 
-// collect notes the paths of all members.
+// collect records the paths of all members.
 func collect(seen map[string]bool, prefix string, fields map[string]any) {
 	for name, v := range fields {
 		seen[prefix+name] = true
@@ -199,8 +198,8 @@ func collect(seen map[string]bool, prefix string, fields map[string]any) {
 	}
 }
 
-// fieldsOf are the paths of a message's own fields in JSON: not those of its header, which
-// not every message has all of.
+// fieldsOf returns the paths of a message's own fields in JSON, without those of its header, which not every message
+// has.
 func fieldsOf(typ reflect.Type, prefix string) []string {
 	var paths []string
 	for f := range typ.Fields() {
@@ -223,7 +222,7 @@ func fieldsOf(typ reflect.Type, prefix string) []string {
 	return paths
 }
 
-// goldenSeeds are the lines of testdata with one of the signs, for fuzzing.
+// goldenSeeds returns the lines of testdata with one of the signs, for fuzzing.
 func goldenSeeds(t testing.TB, signs string) [][]byte {
 	t.Helper()
 	var seeds [][]byte

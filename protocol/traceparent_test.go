@@ -8,12 +8,12 @@ import (
 
 const validTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// TestTraceParent reads headers as section 3.2 of the specification has them.
+// TestTraceParent reads headers according to section 3.2 of the specification.
 func TestTraceParent(t *testing.T) {
 	for text, want := range map[string]bool{
 		validTrace: true,
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00":      true,
-		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more": true, // a version to come
+		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more": true, // a future version
 		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01":      true,
 		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.more": false,
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more": false,
@@ -41,15 +41,14 @@ func TestTraceParentInContext(t *testing.T) {
 	p, _ := ParseTraceParent(validTrace)
 	ctx := context.Background()
 	if TraceParentFrom(ctx) != (TraceParent{}) || TraceParentFrom(WithTraceParent(ctx, TraceParent{})) != (TraceParent{}) || TraceParentFrom(WithTraceParent(ctx, p)) != p {
-		t.Error("a context does not keep the span that it was given")
+		t.Error("a context does not return its span")
 	}
 	if p.String() != validTrace || (TraceParent{}).String() != "" {
-		t.Errorf("it is written as %q and %q", p, TraceParent{})
+		t.Errorf("the headers are %q and %q", p, TraceParent{})
 	}
 }
 
-// FuzzTraceParent: what is read of a header of today's version is written as it was, except for unknown
-// flags.
+// FuzzTraceParent: a header of the current version is unchanged after reading and writing, except for unknown flags.
 func FuzzTraceParent(f *testing.F) {
 	f.Add(validTrace)
 	f.Add("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more")
@@ -62,7 +61,7 @@ func FuzzTraceParent(f *testing.F) {
 			t.Errorf("%q became %q", text, got)
 		}
 		if again, ok := ParseTraceParent(p.String()); !ok || again != p {
-			t.Errorf("%q does not come back from %q", text, p.String())
+			t.Errorf("%q is not returned for %q", text, p.String())
 		}
 	})
 }

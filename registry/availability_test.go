@@ -11,7 +11,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// hoursRegistry has a tool that everybody has at any time, and others under conditions.
+// hoursRegistry has one unconditional tool and several conditional ones.
 func hoursRegistry(t testing.TB, feature func(agent, name string) bool) *Registry {
 	t.Helper()
 	probe := Bind(func(_ context.Context, call Call[json.RawMessage, none]) (Result, error) {
@@ -41,8 +41,8 @@ func clock(t testing.TB, text string) time.Time {
 	return at
 }
 
-// TestAvailable: a conversation has the tools whose conditions all hold; of those that only the time withholds it
-// can prepare calls, and of no others.
+// TestAvailable: a conversation has the tools whose conditions all hold; calls are also prepared for tools that are
+// only outside their hours, and for no others.
 func TestAvailable(t *testing.T) {
 	whole := hoursRegistry(t, func(agent, name string) bool { return name == "x" || agent == "lab" }).Snapshot()
 	const monday = "2026-11-23T08:00:00Z" // 9:00 in Oslo
@@ -55,11 +55,11 @@ func TestAvailable(t *testing.T) {
 	}{
 		"before":                    {"2026-11-23T07:59:59Z", "", nil, []string{"always"}, []string{"office"}},
 		"as it opens":               {monday, "", nil, []string{"always", "office"}, nil},
-		"at its last":               {"2026-11-23T15:59:59Z", "", nil, []string{"always", "office"}, nil},
+		"at the end":                {"2026-11-23T15:59:59Z", "", nil, []string{"always", "office"}, nil},
 		"as it closes":              {"2026-11-23T16:00:00Z", "", nil, []string{"always"}, []string{"office"}},
 		"in summer time":            {"2026-07-20T07:00:00Z", "", nil, []string{"always", "office"}, nil},
 		"on another day":            {"2026-11-24T10:00:00Z", "", nil, []string{"always"}, []string{"office"}},
-		"on a day of its own":       {"2026-12-24T10:59:59Z", "", nil, []string{"always", "office"}, nil},
+		"on a special day":          {"2026-12-24T10:59:59Z", "", nil, []string{"always", "office"}, nil},
 		"until noon":                {"2026-12-26T11:00:00Z", "", nil, []string{"always"}, []string{"office"}},
 		"an agent":                  {monday, "desk", nil, []string{"always", "desk", "office"}, []string{"both"}},
 		"an agent in its hours":     {"2026-11-23T09:00:00Z", "desk", nil, []string{"always", "both", "desk", "office"}, nil},
@@ -85,20 +85,20 @@ func TestAvailable(t *testing.T) {
 					t.Errorf("%s: refused is %v", id, p.Unavailable(session))
 				}
 				if strings.Contains(string(describe.Forms.OpenAI), id) != has {
-					t.Errorf("%s: guides are offered of %s", id, describe.Forms.OpenAI)
+					t.Errorf("%s: the offered guides are %s", id, describe.Forms.OpenAI)
 				}
 			}
 		})
 	}
 }
 
-// TestUnavailable: a call after its window is refused with when the tool is there again.
+// TestUnavailable: the refusal of a call after its window says when the tool is available again.
 func TestUnavailable(t *testing.T) {
 	features := map[string]bool{"x": true, "y": true}
 	whole := hoursRegistry(t, func(_, name string) bool { return features[name] }).Snapshot()
 	during := Session{Mode: spec.ModeText, Now: clock(t, "2026-11-23T10:00:00Z")}
 	s := whole.For(Selection{Session: during})
-	for at, want := range map[string]string{ // the second is empty if the call runs
+	for at, want := range map[string]string{ // the value is empty if the call runs
 		"2026-11-23T15:59:59Z": "",
 		"2026-11-23T16:00:00Z": "2026-11-27T08:00:00Z Fri 27 Nov 2026, 09:00 (Europe/Oslo)",
 		"2026-11-27T16:00:00Z": "2026-11-30T08:00:00Z Mon 30 Nov 2026, 09:00 (Europe/Oslo)",
@@ -128,8 +128,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestAvailabilityIsOver: of a window that never comes again nothing is said of when it does, and a tool that the
-// session began without is refused when its time has come.
+// TestAvailabilityIsOver: the refusal after the last window names no later time, and a tool that was unavailable when
+// the session began stays refused.
 func TestAvailabilityIsOver(t *testing.T) {
 	e, _, _ := simple(t, nil, `availability: {"times": [{"since": "2026-11-23", "until": "2026-11-24"}], "zone": "UTC"}`)
 	whole := mustLoad(t, Options{Handlers: map[string]Handler{e.ToolID: Bind(func(context.Context, Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })}}, e).Snapshot()
@@ -148,7 +148,7 @@ func TestAvailabilityIsOver(t *testing.T) {
 	}
 }
 
-// TestAvailableIsShared: conversations that have the same tools share a snapshot only if they also lack the same.
+// TestAvailableIsShared: conversations share a snapshot only if they have and lack the same tools.
 func TestAvailableIsShared(t *testing.T) {
 	whole := hoursRegistry(t, nil).Snapshot()
 	get := func(at, agent string, only ...string) *Snapshot {
@@ -156,7 +156,7 @@ func TestAvailableIsShared(t *testing.T) {
 	}
 	const night, day = "2026-11-24T01:00:00Z", "2026-11-23T10:00:00Z"
 	if first, second := get(night, ""), get(night, ""); first != second || first == get(day, "") {
-		t.Error("the snapshots of two conversations with the same tools differ, or those of two with others do not")
+		t.Error("equal tools have different snapshots, or different ones share one")
 	}
 	without := get(night, "", "always")
 	if _, env := without.Prepare("office", spec.ModeText, nil); env == nil || env.Error.Type != ErrorNotFound {
@@ -166,6 +166,6 @@ func TestAvailableIsShared(t *testing.T) {
 		t.Errorf("an agent with the tool is answered %+v", env)
 	}
 	if whole.Available(Session{Agent: "desk"}) == nil || (*Snapshot)(nil).Available(Session{}) != nil {
-		t.Error("there are tools of nothing")
+		t.Error("nil has tools")
 	}
 }

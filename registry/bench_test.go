@@ -11,7 +11,7 @@ import (
 
 var benchArgs = json.RawMessage(`{"query":"who works on the voice gateway","filters":{"type":"person","tags":["team"],"date_range":{"start":"2026-01-01","end":"2026-12-31"}},"top_k":3,"return_fields":["snippet","url"]}`)
 
-// BenchmarkPrepare is what the registry costs a call of kb_search: decode, defaults, validation.
+// BenchmarkPrepare measures a call of kb_search in the registry: decoding, defaults, validation.
 func BenchmarkPrepare(b *testing.B) {
 	s := kbRegistry(b).Snapshot()
 	for _, bench := range []struct {
@@ -31,7 +31,7 @@ func BenchmarkPrepare(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, refused := s.Prepare("kb_search", spec.ModeVoice, json.RawMessage(`{"query":"","top_k":50,"x":1}`)); refused == nil {
-				b.Fatal("it was taken")
+				b.Fatal("it was accepted")
 			}
 		}
 	})

@@ -78,7 +78,7 @@ type VoiceRequest struct {
 	// ConversationID is the conversation to continue; empty means the user's only one.
 	ConversationID string
 	Agent          string
-	// PendingRequest is what the voice agent answers first; may be empty.
+	// PendingRequest is the request that the voice agent answers first; may be empty.
 	PendingRequest string
 	// Said is the transcript of a conversation that only its client keeps. It is saved for the voice session, unless
 	// the conversation is already stored.

@@ -12,7 +12,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// checked is a tool that writes, whose own check is check.
+// checked is a writing tool with the given check.
 func checked(t testing.TB, check func(context.Context, Call[none, none]) error, ran *int) *Prepared {
 	t.Helper()
 	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) { *ran++; return Result{}, nil }, writes, `category: "action"`, `timeoutMs: 1000`, `latencyBudgetMs: 100`)
@@ -24,21 +24,21 @@ func checked(t testing.TB, check func(context.Context, Call[none, none]) error, 
 	return p
 }
 
-// TestCheck: what a tool's own check refuses is answered before a person is asked and
-// again before it runs; it is told like a handler's error, and nothing has been changed.
+// TestCheck: a refusal by the tool's own check is an answer before the user is asked, and again before the call runs;
+// it looks like a handler's error, and nothing has changed.
 func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		check func(context.Context, Call[none, none]) error
-		want  ErrorType // empty: nothing is wrong
+		want  ErrorType // empty: the check passes
 	}{
 		"good":    {func(context.Context, Call[none, none]) error { return nil }, ""},
 		"refused": {func(context.Context, Call[none, none]) error { return Errorf(ErrorValidation, "It is over already.") }, ErrorValidation},
 		"in part": {func(context.Context, Call[none, none]) error {
 			return &ToolError{Type: ErrorConflict, PartialSideEffects: true}
 		}, ErrorConflict},
-		"another error":  {func(context.Context, Call[none, none]) error { return errors.New("secret") }, ErrorInternal},
-		"a panic":        {func(context.Context, Call[none, none]) error { panic("secret") }, ErrorInternal},
-		"at another day": {func(_ context.Context, c Call[none, none]) error { return Errorf(ErrorValidation, "%s", c.Session.Now) }, ErrorValidation},
+		"another error": {func(context.Context, Call[none, none]) error { return errors.New("secret") }, ErrorInternal},
+		"a panic":       {func(context.Context, Call[none, none]) error { panic("secret") }, ErrorInternal},
+		"with the time": {func(_ context.Context, c Call[none, none]) error { return Errorf(ErrorValidation, "%s", c.Session.Now) }, ErrorValidation},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran := 0
@@ -62,14 +62,14 @@ func TestCheck(t *testing.T) {
 					t.Errorf("%s", env.Encode())
 				}
 			}
-			if name == "at another day" && !strings.Contains(before.Error.Message, "2026-11-20 08:00") {
+			if name == "with the time" && !strings.Contains(before.Error.Message, "2026-11-20 08:00") {
 				t.Errorf("%s", before.Encode())
 			}
 		})
 	}
 }
 
-// TestCheckHangs: a check has the tool's time, together with what it lets run.
+// TestCheckHangs: the check and the call share the tool's time limit.
 func TestCheckHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0

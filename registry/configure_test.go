@@ -21,7 +21,7 @@ const weatherSettings = `settings: {
 	"strict": {"type": "boolean", "description": "Whether.", "default": true},
 	"timeout": {"type": "duration", "description": "How long.", "default": "1m30s"}}`
 
-// weather is what the build generates of them.
+// weather is the type that the build generates for them.
 type weather struct {
 	APIKey  Secret        `setting:"api_key"`
 	BaseURL string        `setting:"base_url"`
@@ -52,8 +52,7 @@ func keyOf(text string) map[string]ToolSettings {
 	return map[string]ToolSettings{"probe": {Values: map[string]any{"api_key": NewSecret(text), "retries": 5}}}
 }
 
-// TestSettingsReachTheHandler: a handler gets its own settings, those of the time of the call, whatever
-// snapshot the session has.
+// TestSettingsReachTheHandler: a handler gets its settings as of the call, whatever snapshot the session has.
 func TestSettingsReachTheHandler(t *testing.T) {
 	e, opts, seen := probeWith(t)
 	opts.Settings = keyOf("first")
@@ -76,11 +75,11 @@ func TestSettingsReachTheHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := call(s).APIKey.Reveal(); got != "first" {
-		t.Errorf("before they are taken: %s", got)
+		t.Errorf("before they apply: %s", got)
 	}
 	take()
 	if got := call(s).APIKey.Reveal(); got != "second" {
-		t.Errorf("a session that was there before: %s", got)
+		t.Errorf("an earlier session: %s", got)
 	}
 	if got := call(r.Snapshot().Only([]string{"probe"})).APIKey.Reveal(); got != "second" {
 		t.Errorf("an agent's tools: %s", got)
@@ -89,12 +88,11 @@ func TestSettingsReachTheHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := call(r.Snapshot()).APIKey.Reveal(); got != "second" {
-		t.Errorf("after the file was loaded again: %s", got)
+		t.Errorf("after a reload of the file: %s", got)
 	}
 }
 
-// TestToolIsSwitchedOff: a tool that is switched off is in no list, needs nothing, and comes back for the
-// snapshots that are taken later.
+// TestToolIsSwitchedOff: a disabled tool is in no list, needs nothing, and returns in later snapshots.
 func TestToolIsSwitchedOff(t *testing.T) {
 	e, opts, _ := probeWith(t)
 	opts.Handlers["kb_search"] = Bind(kbHandler)
@@ -126,7 +124,7 @@ func TestToolIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestMissingSettingBlocksOneTool: a tool that lacks a setting is off and says which one, at the start and after a
+// TestMissingSettingBlocksOneTool: a tool that lacks a setting is off and names the setting, at the start and after a
 // reload. The other tools work, and the tool returns with the setting.
 func TestMissingSettingBlocksOneTool(t *testing.T) {
 	e, opts, _ := probeWith(t)

@@ -48,7 +48,7 @@ func prepared(t *testing.T, more, args string) *Prepared {
 	return p
 }
 
-// TestNeedsApproval: a person is asked if one condition holds, or if that is in doubt.
+// TestNeedsApproval: the user is asked if one condition holds, or may hold.
 func TestNeedsApproval(t *testing.T) {
 	for _, c := range []struct {
 		when, args string
@@ -87,23 +87,23 @@ func TestNeedsApproval(t *testing.T) {
 		}
 	}
 	if !prepared(t, "", `{}`).NeedsApproval() {
-		t.Error("without conditions nobody is asked")
+		t.Error("without conditions the user is not asked")
 	}
 	other := spec.ConfirmWhen{Argument: "amount", Above: new(json.Number("1"))}
 	for _, v := range []any{"1", true, []any{}, map[string]any{}} { // of types that the schema would refuse
 		if !other.Asks(map[string]any{"amount": v}) {
-			t.Errorf("nobody is asked about %v", v)
+			t.Errorf("the user is not asked about %v", v)
 		}
 	}
 	if is := (spec.ConfirmWhen{Argument: "a", Is: json.RawMessage(`"1"`)}); !is.Asks(map[string]any{"a": json.Number("1")}) || !is.Asks(map[string]any{"a": []any{}}) {
 		t.Error("a value of another type is not asked about")
 	}
 	if no := (spec.ConfirmWhen{Argument: "a", Empty: new(true)}); !no.Asks(map[string]any{"a": json.Number("1")}) {
-		t.Error("nobody is asked whether a number is empty")
+		t.Error("the user is not asked whether a number is empty")
 	}
 }
 
-// TestConfirmWhenRefused: each condition that cannot be meant so is told, all at once.
+// TestConfirmWhenRefused: all invalid conditions are reported at once.
 func TestConfirmWhenRefused(t *testing.T) {
 	for when, want := range map[string]string{
 		`5`:                                      "/confirmWhen: \"confirmWhen\" is a list",
@@ -131,7 +131,7 @@ func TestConfirmWhenRefused(t *testing.T) {
 		}
 		for _, w := range wants {
 			if !slices.ContainsFunc(problems, func(p document.Problem) bool { return strings.HasPrefix(p.String(), w) }) {
-				t.Errorf("%s: %q is missing in %v", when, w, problems)
+				t.Errorf("%s: %q is missing from %v", when, w, problems)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func TestConfirmWhenRefused(t *testing.T) {
 	}
 }
 
-// TestConfirmWhenIsInTheFile: the conditions come through the registry's file as they were.
+// TestConfirmWhenIsInTheFile: the conditions pass through the registry's file unchanged.
 func TestConfirmWhenIsInTheFile(t *testing.T) {
 	const when = `[{"argument":"amount","above":1e2},{"argument":"kind","is":"gift"},{"argument":"guests","empty":false}]`
 	if got, err := json.Marshal(prepared(t, `"confirmWhen": `+when+`,`, `{}`).Tool().ConfirmWhen); err != nil || string(got) != when {
@@ -149,7 +149,7 @@ func TestConfirmWhenIsInTheFile(t *testing.T) {
 	}
 }
 
-// TestPreviewForms: lists and times as a person reads them.
+// TestPreviewForms: lists and times are readable.
 func TestPreviewForms(t *testing.T) {
 	for _, c := range []struct{ preview, args, want string }{
 		{"{start..end|time}", `{"start": "2026-11-24T10:00:00+01:00", "end": "2026-11-24T11:00:00+01:00"}`, "Tue 24 Nov 2026, 10:00 to 11:00 (UTC+1)"},

@@ -25,8 +25,8 @@ func mustDeclare(t testing.TB, d Declared) *Tool {
 	return tool
 }
 
-// TestWithDeclaredTools: the tools of a client stand beside the registry's, for voice alone, and describe_tool
-// knows them; the snapshot that they were added to stays as it was.
+// TestWithDeclaredTools: a client's tools are added to the registry's for voice only, and describe_tool knows them;
+// the original snapshot does not change.
 func TestWithDeclaredTools(t *testing.T) {
 	own := kbRegistry(t).Snapshot()
 	both, err := own.With([]*Tool{mustDeclare(t, Declared{Name: "openPage", Description: "Opens a page."})})
@@ -46,8 +46,8 @@ func TestWithDeclaredTools(t *testing.T) {
 	}
 }
 
-// TestAClientRuns: the client gets the call's name and valid arguments, and what it answers is the answer. All
-// such tools are counted under one name, whatever clients call them.
+// TestAClientRuns: the client gets the call's name and valid arguments, and its answer is the result. All such tools
+// share one name in the statistics.
 func TestAClientRuns(t *testing.T) {
 	r := kbRegistry(t)
 	tools, err := r.Snapshot().With([]*Tool{mustDeclare(t, Declared{Name: "look", Description: "Looks.", ReadOnly: true,

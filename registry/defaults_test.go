@@ -13,7 +13,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestDefaultsAreBounded fills a list of empty objects, each of which asks for many.
+// TestDefaultsAreBounded fills a list of empty objects with many defaults each.
 func TestDefaultsAreBounded(t *testing.T) {
 	var props []string
 	for i := range 50 {

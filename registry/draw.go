@@ -20,7 +20,7 @@ type candidate struct {
 type variants struct {
 	byTool map[string][]*Tool // by the main tool's id, sorted by their own ids; fixed after load
 
-	drawn kept[*Snapshot] // by what was drawn
+	drawn kept[*Snapshot] // by variant
 }
 
 const maxDraws = 64

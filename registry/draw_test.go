@@ -12,8 +12,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// versionedRegistry has a tool probe with two versions beside it, each of which answers with its own name, and
-// another tool. shares are those of probe_b and probe_c.
+// versionedRegistry has a tool probe with two versions that answer with their own names, and another tool.
+// shares are those of probe_b and probe_c.
 func versionedRegistry(t testing.TB, shares [2]int, changes ...string) (*Registry, error) {
 	t.Helper()
 	says := func(name string) Handler {
@@ -57,8 +57,8 @@ func answers(t testing.TB, s *Snapshot) string {
 	return said
 }
 
-// TestDrawShares: of many users each version gets its share, the same user always the same version, and none and all
-// are exact.
+// TestDrawShares: over many users each version gets its share, a user always gets the same version, and 0 and 100 are
+// exact.
 func TestDrawShares(t *testing.T) {
 	const users = 20_000
 	for _, c := range []struct{ b, c int }{{0, 0}, {100, 0}, {0, 100}, {1, 0}, {10, 25}, {50, 50}, {33, 33}} {
@@ -83,7 +83,7 @@ func TestDrawShares(t *testing.T) {
 	}
 }
 
-// TestDrawGrows: a share that grows takes nothing from the users whom the version has already.
+// TestDrawGrows: a growing share keeps its earlier users.
 func TestDrawGrows(t *testing.T) {
 	had := map[string]bool{}
 	for _, share := range []int{0, 5, 20, 50, 100} {
@@ -99,15 +99,15 @@ func TestDrawGrows(t *testing.T) {
 	}
 }
 
-// TestDraw: a version has the id of the tool, its own handler and guide; what is pinned counts before the share.
+// TestDraw: a version has the id of the tool, its own handler and guide; a pin overrides the share.
 func TestDraw(t *testing.T) {
 	for name, c := range map[string]struct {
 		b, c   int
 		pinned string
-		want   string // what the tool answers
-		plain  bool   // the tools have the version of the file alone
+		want   string // the tool's answer
+		plain  bool   // the tools have the plain version of the file
 	}{
-		"nobody has a share":             {0, 0, "", "a of probe", true},
+		"no shares":                      {0, 0, "", "a of probe", true},
 		"one has all":                    {100, 0, "", "b of probe", false},
 		"the other has all":              {0, 100, "", "c of probe", false},
 		"pinned to the main one":         {100, 0, "1.0.0", "a of probe", true},
@@ -128,7 +128,7 @@ func TestDraw(t *testing.T) {
 				t.Errorf("the version of the tools is %s, without versions it is %s", s.ToolsVersion(), undrawn)
 			}
 			if got := s.Drawn()["probe"]; s.Draw("bob", map[string]string{"probe": "1.0.0"}).Drawn()["probe"] != got {
-				t.Error("what is drawn is drawn again")
+				t.Error("a draw is repeated")
 			}
 			guide := s.Execute(t.Context(), spec.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"probe"}`), Session{})
 			tool, _ := s.Tool("probe")
@@ -142,7 +142,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestDrawCounts: the statistics count each version by the name of its own, and the whole snapshot lists them.
+// TestDrawCounts: the statistics count each version by its own id, and the whole snapshot lists them.
 func TestDrawCounts(t *testing.T) {
 	r, err := versionedRegistry(t, [2]int{100, 0})
 	if err != nil {
@@ -182,7 +182,7 @@ func TestDrawCounts(t *testing.T) {
 	}
 }
 
-// TestVersionsAgree: a version that would make another tool of it is refused when it is loaded.
+// TestVersionsAgree: a version that differs too much from its tool is refused at load.
 func TestVersionsAgree(t *testing.T) {
 	for name, c := range map[string]struct{ change, want string }{
 		"unknown tool":       {`variantOf: "prob"`, `did you mean "probe"`},
@@ -210,7 +210,7 @@ func TestVersionsAgree(t *testing.T) {
 	}
 }
 
-// TestVersionsAreCounted: a version beside the main one is counted by its own id, so that the two can be compared.
+// TestVersionsAreCounted: a version is counted by its own id, for comparisons.
 func TestVersionsAreCounted(t *testing.T) {
 	r, err := versionedRegistry(t, [2]int{100, 0})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// TestEnvelopeForms has what the registry itself does not make, but the orchestrator does.
+// TestEnvelopeForms covers fields that the orchestrator sets, not the registry.
 func TestEnvelopeForms(t *testing.T) {
 	meta := Meta{
 		Tool: "t", ToolVersion: "1.0.0", RegistryVersion: "1.0.0a", DurationMS: 5, ResponseSchemaVersion: ResponseSchemaVersion, LatencyBudgetExceeded: true,
@@ -35,7 +35,7 @@ func TestEnvelopeForms(t *testing.T) {
 	}
 }
 
-// TestKept: the kept envelope has no token, the rest is unchanged, and so is the envelope itself.
+// TestKept: the stored envelope has no token; its other fields, and the original envelope, are unchanged.
 func TestKept(t *testing.T) {
 	asked := Envelope{Error: &Error{Type: ErrorConfirmationRequired, Message: "Ask.", Details: json.RawMessage(`{"reference":"ABC"}`), ConfirmationRequest: &ConfirmationRequest{
 		Token: "cf_x", Tool: "t", Args: json.RawMessage(`{}`), Preview: "p", ExpiresAt: "2026-11-20T00:00:00.000Z"}}, Meta: Meta{Tool: "t", ResponseSchemaVersion: ResponseSchemaVersion}}
@@ -50,12 +50,12 @@ func TestKept(t *testing.T) {
 	checkEnvelope(t, kept)
 	for _, env := range []Envelope{{OK: true}, {Error: &Error{Type: ErrorConflict, Message: "x"}}} {
 		if string(env.Kept().Encode()) != string(env.Encode()) {
-			t.Errorf("%s is kept as %s", env.Encode(), env.Kept().Encode())
+			t.Errorf("%s is stored as %s", env.Encode(), env.Kept().Encode())
 		}
 	}
 }
 
-// TestEnvelopeSchemaIsComplete: an error type or an intent that is added has to be added to the schema.
+// TestEnvelopeSchemaIsComplete: a new error type or intent must be added to the schema.
 func TestEnvelopeSchemaIsComplete(t *testing.T) {
 	for _, typ := range ErrorTypes() {
 		checkEnvelope(t, Envelope{Error: &Error{Type: typ, Message: "x"}, Meta: Meta{ResponseSchemaVersion: ResponseSchemaVersion}})
@@ -65,7 +65,7 @@ func TestEnvelopeSchemaIsComplete(t *testing.T) {
 	} {
 		v, _, _ := document.Decode([]byte(wrong), document.MaxArgsBytes, document.MaxArgsDepth)
 		if schema, err := envelopeSchema(); err != nil || schema.Validate(v) == nil {
-			t.Errorf("the schema takes %s", wrong)
+			t.Errorf("the schema accepts %s", wrong)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// TestFit: a server's schema becomes one that every provider has a form for, what is lost is said, and arguments go
-// back to the server's form.
+// TestFit: a server's schema becomes one that every provider has a form for, losses are reported, and arguments are
+// converted back to the server's form.
 func TestFit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		schema, want string
@@ -47,8 +47,8 @@ func TestFit(t *testing.T) {
 		"names": {`{"type":"object","properties":{"user-id":{"type":"string"},"user_id":{"type":"number"},"$f":{},"":{"type":"boolean"}},"required":["user-id"]}`,
 			`{"additionalProperties":false,"properties":{"_f":{"description":"Write it as JSON.","type":"string"},"a_":{"type":"boolean"},"user_id":{"type":"number"},"user_id_2":{"type":"string"}},"required":["user_id_2"],"type":"object"}`,
 			[]string{" is called a_.", "$f is called _f.", "_f is written as JSON text.", "user-id is called user_id_2."}, `{"user_id_2":"x","user_id":1,"_f":"[1]","a_":true}`, `{"":true,"$f":[1],"user-id":"x","user_id":1}`},
-		"no object": {`{"type":"string"}`, "error: its root must be an object", nil, "", ""},
-		"no JSON":   {`{"type":"object"`, "error: ", nil, "", ""},
+		"not an object": {`{"type":"string"}`, "error: its root must be an object", nil, "", ""},
+		"not JSON":      {`{"type":"object"`, "error: ", nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, parameters, losses, err := Fit(json.RawMessage(tc.schema))

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kbArgs is what the generator makes of it.
+// kbArgs is the generator's type for it.
 type kbArgs struct {
 	Query     string `json:"query"`
 	Namespace string `json:"namespace"`
@@ -96,7 +96,7 @@ var envelopeSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return compiler.Compile("envelope.schema.json")
 })
 
-// checkEnvelope validates an envelope against its published schema and reads it back.
+// checkEnvelope validates an envelope against its published schema and decodes it.
 func checkEnvelope(t testing.TB, env Envelope) {
 	t.Helper()
 	schema, err := envelopeSchema()
@@ -106,10 +106,10 @@ func checkEnvelope(t testing.TB, env Envelope) {
 	encoded := env.Encode()
 	v, problems, _ := document.Decode(encoded, MaxFileBytes, maxFileDepth)
 	if len(problems) > 0 {
-		t.Fatalf("the envelope %s is no JSON: %v", encoded, problems)
+		t.Fatalf("the envelope %s is not JSON: %v", encoded, problems)
 	}
 	if err := schema.Validate(v); err != nil {
-		t.Errorf("the envelope %s is not as its schema: %#v", encoded, err)
+		t.Errorf("the envelope %s does not match its schema: %#v", encoded, err)
 	}
 	var again Envelope
 	if err := json.Unmarshal(encoded, &again); err != nil {

@@ -51,7 +51,7 @@ func works(do func(context.Context, Work[jobArgs, struct{}]) (Result, error)) Ha
 	return BindWork(Bind(begins(&NewJob{Payload: jobArgs{"x"}, Told: "It is being made."}, nil)), do)
 }
 
-// TestBegunJob: what an Execute begins must be as the tool declares it.
+// TestBegunJob: a job that Execute begins must match the tool's declaration.
 func TestBegunJob(t *testing.T) {
 	nothing := func(context.Context, Work[jobArgs, struct{}]) (Result, error) { return Result{}, nil }
 	for name, tt := range map[string]struct {
@@ -61,11 +61,11 @@ func TestBegunJob(t *testing.T) {
 	}{
 		"good":           {&NewJob{jobArgs{"x"}, "Soon."}, nil, `{"q":"x"}`},
 		"answer at once": {nil, map[string]int{"n": 1}, "-"},
-		"nothing told":   {&NewJob{jobArgs{"x"}, " "}, nil, ""},
-		"data beside":    {&NewJob{jobArgs{"x"}, "Soon."}, map[string]int{"n": 1}, ""},
+		"no message":     {&NewJob{jobArgs{"x"}, " "}, nil, ""},
+		"data too":       {&NewJob{jobArgs{"x"}, "Soon."}, map[string]int{"n": 1}, ""},
 		"too big":        {&NewJob{jobArgs{strings.Repeat("x", MaxJobPayload)}, "Soon."}, nil, ""},
 		"another type":   {&NewJob{[]int{1}, "Soon."}, nil, ""},
-		"no JSON":        {&NewJob{func() {}, "Soon."}, nil, ""},
+		"not JSON":       {&NewJob{func() {}, "Soon."}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := longTool(t, nil, BindWork(Bind(begins(tt.job, tt.data)), nothing))
@@ -84,7 +84,7 @@ func TestBegunJob(t *testing.T) {
 	}
 }
 
-// TestWork: what an attempt answers with, and that it ends in time.
+// TestWork: the result of an attempt, and its time limit.
 func TestWork(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(context.Context, Work[jobArgs, struct{}]) (Result, error)
@@ -93,7 +93,7 @@ func TestWork(t *testing.T) {
 	}{
 		"good": {do: func(_ context.Context, w Work[jobArgs, struct{}]) (Result, error) {
 			if w.Payload.Q != "x" || w.Job != "job-1" || w.Attempt != 2 || w.IdempotencyKey != "vg-1" || w.Tool != "long" || w.Session.UserID != "ada" {
-				return Result{}, errors.New("it was given something else")
+				return Result{}, errors.New("wrong input")
 			}
 			return Result{Data: map[string]int{"n": 1}}, nil
 		}, want: `"data":{"n":1}`},
@@ -116,7 +116,7 @@ func TestWork(t *testing.T) {
 			return Result{Data: map[string]int{"n": 1}}, nil
 		},
 			run: func(r *JobRun) { r.Payload = json.RawMessage(`{"q":1}`) }, want: `"PERMANENT"`},
-		"a tool that is gone": {run: func(r *JobRun) { r.Tool = "gone" }, want: `"NOT_FOUND"`},
+		"a removed tool": {run: func(r *JobRun) { r.Tool = "gone" }, want: `"NOT_FOUND"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestWork(t *testing.T) {
 
 type talking struct{ Messenger Messenger }
 
-// TestWorkOfTools: a tool and its handler say the same about long work, and it needs no conversation.
+// TestWorkOfTools: a tool and its handler must agree about jobs; a job needs no conversation.
 func TestWorkOfTools(t *testing.T) {
 	work := func(context.Context, Work[jobArgs, struct{}]) (Result, error) { return Result{}, nil }
 	execute := begins(nil, nil)

@@ -8,9 +8,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestWhatAModelReadsIsLegible: no part of a schema.json, and no summary or guide of a
-// registry, may contain invisible characters.
-func TestWhatAModelReadsIsLegible(t *testing.T) {
+// TestInvisibleCharacters: a schema.json, summary or guide may not contain invisible characters.
+func TestInvisibleCharacters(t *testing.T) {
 	for _, change := range []struct{ path, old, with string }{
 		{"/description", `"description": "`, `"description": "a\u202e`},
 		{"/description", `"description": "`, `"description": "a\u0007`},

@@ -35,14 +35,14 @@ func TestFileIsDeterministic(t *testing.T) {
 		t.Error("Encode changed its receiver")
 	}
 	if !bytes.HasSuffix(first, []byte("}\n")) || bytes.Contains(first, []byte(`\u003c`)) {
-		t.Errorf("not the form that it should have: %s", first)
+		t.Errorf("wrong form: %s", first)
 	}
 	var read File
 	if err := json.Unmarshal(first, &read); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := read.Encode(); err != nil || !bytes.Equal(again, first) {
-		t.Errorf("read and written again it differs: %v\n%s", err, cmp.Diff(string(first), string(again)))
+		t.Errorf("it differs after a round trip: %v\n%s", err, cmp.Diff(string(first), string(again)))
 	}
 }
 
@@ -87,7 +87,7 @@ func TestContentVersion(t *testing.T) {
 	}
 	e.Parameters = json.RawMessage("{")
 	if _, err := (File{Tools: []Entry{e}}).ContentVersion(); err == nil {
-		t.Error("what is no JSON has a version")
+		t.Error("invalid JSON has a version")
 	}
 	if v := version(File{}); v != version(File{Tools: []Entry{}}) {
 		t.Error("no tools and an empty list differ")
@@ -135,7 +135,7 @@ func TestLoadRefuses(t *testing.T) {
 		opts          Options
 		path, message string
 	}{
-		{"no JSON", "{", Options{Handlers: handler}, "", "ends in the middle"},
+		{"not JSON", "{", Options{Handlers: handler}, "", "ends in the middle"},
 		{"another file", `{"tool": []}`, Options{}, "/tools", "voicegw tools build"},
 		{"changed by hand", strings.Replace(good, "Finds records.", "Finds all records.", 1), Options{Handlers: handler}, "/version", "changed after the build"},
 		{"unknown key", strings.Replace(good, `"gitCommit"`, `"commit"`, 1), Options{Handlers: handler}, "/commit", "not known"},
@@ -155,19 +155,19 @@ func TestLoadRefuses(t *testing.T) {
 		{"a handler without a tool", good, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "kb_got": Bind(kbHandler)}}, "", `"kb_got"`},
 		{"arguments of another schema", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[wrongArgs, none]) (Result, error) { return Result{}, nil })}},
 			"/tools/0/parameters/properties/filters/properties/tags", "generated from another schema.json"},
-		{"a need that nobody has", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ Store *store }]) (Result, error) { return Result{}, nil })}},
+		{"a need without a provider", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ Store *store }]) (Result, error) { return Result{}, nil })}},
 			"/tools/0", "in text mode nothing provides it"},
-		{"a need of one mode alone", good, Options{
+		{"a need of one mode only", good, Options{
 			Handlers:         map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M messenger }]) (Result, error) { return Result{}, nil })},
 			ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeVoice: {reflect.TypeFor[messenger]()}},
 		}, "/tools/0", "in text mode nothing provides it"},
-		{"a need that two have", good, Options{
+		{"a need with two providers", good, Options{
 			Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M interface{ Send(string) } }]) (Result, error) {
 				return Result{}, nil
 			})},
 			SessionCapabilities: []reflect.Type{reflect.TypeFor[messenger]()}, Capabilities: []any{&phone{}},
 		}, "/tools/0", "several provide it"},
-		{"needs that are no struct", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, int]) (Result, error) { return Result{}, nil })}}, "/tools/0", "must be a struct"},
+		{"needs that are not a struct", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, int]) (Result, error) { return Result{}, nil })}}, "/tools/0", "must be a struct"},
 		{"a capability that is nil", good, Options{Handlers: handler, Capabilities: []any{(*store)(nil)}}, "", "is nil"},
 	}
 	for _, tt := range tests {
@@ -183,7 +183,7 @@ func TestLoadRefuses(t *testing.T) {
 			for _, p := range refused.Problems {
 				if p.Path == tt.path && strings.Contains(p.Message, tt.message) {
 					if !strings.Contains(err.Error(), p.Message) {
-						t.Errorf("the error does not say it: %v", err)
+						t.Errorf("the error does not have the message: %v", err)
 					}
 					return
 				}
@@ -192,7 +192,7 @@ func TestLoadRefuses(t *testing.T) {
 		})
 	}
 	if _, err := Load(nil, Options{}); !errors.Is(err, ErrEmpty) {
-		t.Errorf("of nothing: %v", err)
+		t.Errorf("of nil: %v", err)
 	}
 	changed := strings.Replace(good, "Finds records.", "Finds all records.", 1)
 	if _, err := Load([]byte(changed), Options{Handlers: handler}); err == nil || !strings.Contains(err.Error(), "the file was changed after the build") {
@@ -263,8 +263,8 @@ func TestNeeds(t *testing.T) {
 	checkEnvelope(t, env)
 }
 
-// TestNeedsThatCannotBeFilled: a field that nothing can be put into would be nil at the
-// first call, so the registry is not loaded.
+// TestNeedsThatCannotBeFilled: a field that nothing provides would be nil at the first call, so the registry is not
+// loaded.
 func TestNeedsThatCannotBeFilled(t *testing.T) {
 	type hidden struct {
 		kept *store //nolint:unused // that is the error

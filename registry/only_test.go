@@ -11,7 +11,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestOnly: a session sees the tools that its agent may use and no other, in lists, calls and guides.
+// TestOnly: a session sees only the tools that its agent may use, in lists, calls and guides.
 func TestOnly(t *testing.T) {
 	loaded, err := registry.Load(registrytest.Inspected(t, registrytest.Project(t)))
 	if err != nil {
@@ -46,7 +46,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// BenchmarkOnly is what each session of an agent with 20 tools out of 200 does when it begins.
+// BenchmarkOnly measures the start of a session of an agent with 20 tools out of 200.
 func BenchmarkOnly(b *testing.B) {
 	object := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
 	var entries []registry.Entry

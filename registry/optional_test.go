@@ -9,8 +9,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestOptional: a need that may be missing is there where something provides it, in a snapshot of
-// some tools too, and missing elsewhere; one of several candidates is refused as any other need.
+// TestOptional: an optional need is filled if one candidate provides it, also in a snapshot of some tools, and
+// otherwise empty; several candidates are refused as for any other need.
 func TestOptional(t *testing.T) {
 	type needs struct {
 		Store    Optional[*store]

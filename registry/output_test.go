@@ -15,8 +15,8 @@ const foundSchema = `output: {"type":"object","properties":{
 	"results":{"type":"array","maxItems":2,"items":{"type":"object","properties":{"title":{"type":"string","maxLength":5},"score":{"type":"number","minimum":0,"maximum":1}},"required":["title"],"additionalProperties":false}},
 	"note":{"type":"string"}},"required":["results"],"additionalProperties":false}`
 
-// TestOutput: data that fits the tool's own schema is handed on as it is, a nil slice as an empty list; data
-// that does not fit reaches nobody, and the answer and the log say where it breaks the schema.
+// TestOutput: data that matches the tool's schema is passed on unchanged, a nil slice as an empty list; other data is
+// withheld, and the answer and the log name the invalid places.
 func TestOutput(t *testing.T) {
 	type item struct {
 		Title string   `json:"title"`
@@ -30,7 +30,7 @@ func TestOutput(t *testing.T) {
 	for name, tt := range map[string]struct {
 		data any
 		want string
-		at   []string // the places of a broken one
+		at   []string // the invalid places
 	}{
 		"good":        {found{Results: []item{{Title: "a"}}, Note: "b"}, `{"results":[{"title":"a"}],"note":"b"}`, nil},
 		"nil slice":   {found{}, `{"results":[]}`, nil},
@@ -39,7 +39,7 @@ func TestOutput(t *testing.T) {
 		"too long":    {found{Results: []item{{Title: "secret"}}}, "", []string{"/results/0/title"}},
 		"two places":  {found{Results: []item{{Title: "a", Score: &high}, {Title: "secret"}}}, "", []string{"/results/0/score", "/results/1/title"}},
 		"too many":    {found{Results: make([]item, 3)}, "", []string{"/results"}},
-		"a stranger":  {map[string]any{"results": []int{}, "secret": 1}, "", []string{"/secret"}},
+		"an unknown":  {map[string]any{"results": []int{}, "secret": 1}, "", []string{"/secret"}},
 		"null inside": {map[string]any{"results": []any{map[string]any{"title": nil}}}, "", []string{"/results/0/title"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestOutputIsBounded: of a result with many faults only some are told.
+// TestOutputIsBounded: only some of a result's many faults are reported.
 func TestOutputIsBounded(t *testing.T) {
 	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
 		return Result{Data: map[string]any{"list": make([]string, 500)}}, nil
@@ -88,7 +88,7 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// TestEnvelopeSchemaIsPublished: each file has the schema of the envelope, and one with another is refused.
+// TestEnvelopeSchemaIsPublished: each file has the schema of the envelope, and a file with another one is refused.
 func TestEnvelopeSchemaIsPublished(t *testing.T) {
 	data := encodeFile(t, entry(t, testutil.KBSearchSchema))
 	var file File
@@ -110,16 +110,16 @@ const mapSchema = `output: {"type":"object","properties":{
 	"lists":{"type":["object"],"additionalProperties":{"type":"array","items":{"type":"integer"}}},
 	"maybe":{"type":["object","null"],"additionalProperties":{"type":"string"}}},"additionalProperties":false}`
 
-// TestOutputMap: an object whose names nobody knows beforehand has values of one form, or any; a nil map of Go is
-// an empty object, and a nil slice in it an empty list.
+// TestOutputMap: an object with unknown names has values of one form, or any; a nil map of Go is an empty object, and
+// a nil slice in it an empty list.
 func TestOutputMap(t *testing.T) {
 	for name, tt := range map[string]struct{ data, want, at string }{
-		"any":         {`{"any":{"a":1,"b":[null,{"c":[]}]}}`, `{"any":{"a":1,"b":[null,{"c":[]}]}}`, ""},
-		"nil":         {`{"any":null,"lists":null,"maybe":null}`, `{"any":{},"lists":{},"maybe":null}`, ""},
-		"nil inside":  {`{"lists":{"a":null,"b":[1]}}`, `{"lists":{"a":[],"b":[1]}}`, ""},
-		"no object":   {`{"any":1}`, "", "/any"},
-		"wrong value": {`{"lists":{"a":[1],"b":["x"]}}`, "", "/lists/b/0"},
-		"a null":      {`{"maybe":{"a":null}}`, "", "/maybe/a"},
+		"any":           {`{"any":{"a":1,"b":[null,{"c":[]}]}}`, `{"any":{"a":1,"b":[null,{"c":[]}]}}`, ""},
+		"nil":           {`{"any":null,"lists":null,"maybe":null}`, `{"any":{},"lists":{},"maybe":null}`, ""},
+		"nil inside":    {`{"lists":{"a":null,"b":[1]}}`, `{"lists":{"a":[],"b":[1]}}`, ""},
+		"not an object": {`{"any":1}`, "", "/any"},
+		"wrong value":   {`{"lists":{"a":[1],"b":["x"]}}`, "", "/lists/b/0"},
+		"a null":        {`{"maybe":{"a":null}}`, "", "/maybe/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
@@ -137,8 +137,8 @@ func TestOutputMap(t *testing.T) {
 	}
 }
 
-// TestOutputIsClosedElsewhere: names that nobody knows beforehand may stand in a map alone, which is no object with
-// names of its own, and not the whole data; a map of parameters is refused.
+// TestOutputIsClosedElsewhere: unknown names are only allowed in a map, which has no names of its own and is not the
+// whole data; a map in parameters is refused.
 func TestOutputIsClosedElsewhere(t *testing.T) {
 	const open = `{"type":"object","additionalProperties":true}`
 	inside := func(schema string) string {
@@ -152,8 +152,8 @@ func TestOutputIsClosedElsewhere(t *testing.T) {
 		"a map":                {document.CompileOutput, inside(open), ""},
 		"a map of maps":        {document.CompileOutput, inside(`{"type":"object","additionalProperties":` + open + `}`), ""},
 		"the whole":            {document.CompileOutput, open, "/additionalProperties"},
-		"beside names":         {document.CompileOutput, inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`), "/properties/a/additionalProperties"},
-		"nothing said":         {document.CompileOutput, inside(`{"type":"object"}`), "/properties/a"},
+		"with names":           {document.CompileOutput, inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`), "/properties/a/additionalProperties"},
+		"unspecified":          {document.CompileOutput, inside(`{"type":"object"}`), "/properties/a"},
 		"a value of any kind":  {document.CompileOutput, inside(`{"type":"object","additionalProperties":{}}`), "/properties/a/additionalProperties"},
 		"an open value":        {document.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"object"}}`), "/properties/a/additionalProperties"},
 		"a default in a map":   {document.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`), "/properties/a/additionalProperties/default"},
@@ -169,7 +169,7 @@ func TestOutputIsClosedElsewhere(t *testing.T) {
 	}
 }
 
-// TestCheckHasNoOutput: the output is that of Execute, and not of a tool's own check.
+// TestCheckHasNoOutput: the output schema applies to Execute, not to the tool's own check.
 func TestCheckHasNoOutput(t *testing.T) {
 	e, opts, _ := simple(t, nil, foundSchema)
 	opts.Handlers["probe"] = Bind(func(context.Context, Call[none, none]) (Result, error) {

@@ -22,7 +22,7 @@ func FuzzParseSpec(f *testing.F) {
 		parsed, problems := spec.Parse(data)
 		for _, p := range problems {
 			if _, ok := document.ParsePointer(p.Path); !ok || p.Message == "" {
-				t.Errorf("a problem says nothing or at no place: %+v", p)
+				t.Errorf("a problem without a message or place: %+v", p)
 			}
 		}
 		if len(problems) > 0 {
@@ -35,7 +35,7 @@ func FuzzParseSpec(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, again := spec.Parse(mustMarshal(t, parsed)); len(again) > 0 {
-			t.Fatalf("%s was taken and then not: %v", data, again)
+			t.Fatalf("%s was accepted, then refused: %v", data, again)
 		}
 	})
 }

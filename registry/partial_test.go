@@ -34,22 +34,22 @@ func lists(t testing.TB, seen *[]document.Problem, changes ...string) *Registry 
 	return mustLoad(t, opts, e)
 }
 
-// TestTheValidPartOfAList: a tool that only reads works with the items that are valid, and
-// names the others where they stood; one that writes does not do a part of a deed.
+// TestTheValidPartOfAList: a reading tool runs with the valid items, and reports the others with their positions; a
+// writing tool is refused.
 func TestTheValidPartOfAList(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args, want string // want is empty if the call is refused
 		invalid    string // the paths
 	}{
-		"all valid":             {`{"names":["a","b"]}`, `{"names":["a","b"]}`, ""},
-		"one unknown":           {`{"names":["a","x","b"]}`, `{"names":["a","b"]}`, "/names/1"},
-		"another type":          {`{"names":[1,"a",null]}`, `{"names":["a"]}`, "/names/0 /names/2"},
-		"too many but for it":   {`{"names":["a","x","b","c"]}`, `{"names":["a","b","c"]}`, "/names/1"},
-		"too many all the same": {`{"names":["a","b","c","a","x"]}`, "", "/names /names/4"},
-		"none valid":            {`{"names":["x","y"]}`, "", "/names/0 /names/1"},
-		"something else wrong":  {`{"names":["a","x"],"n":"many"}`, "", "/n /names/1"},
-		"an unknown argument":   {`{"names":["a","x"],"m":1}`, "", "/m /names/1"},
-		"no list":               {`{"names":"a"}`, "", "/names"},
+		"all valid":            {`{"names":["a","b"]}`, `{"names":["a","b"]}`, ""},
+		"one unknown":          {`{"names":["a","x","b"]}`, `{"names":["a","b"]}`, "/names/1"},
+		"another type":         {`{"names":[1,"a",null]}`, `{"names":["a"]}`, "/names/0 /names/2"},
+		"too many without it":  {`{"names":["a","x","b","c"]}`, `{"names":["a","b","c"]}`, "/names/1"},
+		"too many in any case": {`{"names":["a","b","c","a","x"]}`, "", "/names /names/4"},
+		"none valid":           {`{"names":["x","y"]}`, "", "/names/0 /names/1"},
+		"something else wrong": {`{"names":["a","x"],"n":"many"}`, "", "/n /names/1"},
+		"an unknown argument":  {`{"names":["a","x"],"m":1}`, "", "/m /names/1"},
+		"not a list":           {`{"names":"a"}`, "", "/names"},
 		"inside of objects": {`{"names":["a"],"deep":{"rows":[{"id":"1"},{"size":2},{"id":"3","tags":["ok","x","yes"]},{"id":4}]}}`,
 			`{"deep":{"rows":[{"id":"1","size":7},{"id":"3","size":7,"tags":["ok","yes"]}]},"names":["a"]}`, "/deep/rows/1/id /deep/rows/2/tags/1 /deep/rows/3/id"},
 	} {
@@ -89,7 +89,7 @@ func TestTheValidPartOfAList(t *testing.T) {
 	}
 }
 
-// TestManyInvalidItems: the first are named, the others counted.
+// TestManyInvalidItems: the first ones are named, the others counted.
 func TestManyInvalidItems(t *testing.T) {
 	var seen []document.Problem
 	p, refused := lists(t, &seen).Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(`{"names":["a"`+strings.Repeat(`,"x"`, 100)+`]}`))
@@ -98,7 +98,7 @@ func TestManyInvalidItems(t *testing.T) {
 	}
 }
 
-// FuzzTheValidPart: the kept items of a list are valid, and the left-out ones are named.
+// FuzzTheValidPart: the remaining items of a list are valid, and the removed ones are named.
 func FuzzTheValidPart(f *testing.F) {
 	f.Add(`{"names":["a","x"],"deep":{"rows":[[],{"id":"1","tags":["x",["y"]]}]}}`)
 	var seen []document.Problem
@@ -110,7 +110,7 @@ func FuzzTheValidPart(f *testing.F) {
 		}
 		again, refused := s.Prepare("probe", spec.ModeText, p.Args())
 		if refused != nil || len(again.Invalid()) > 0 || string(again.Args()) != string(p.Args()) {
-			t.Errorf("%s was kept of %s", p.Args(), args)
+			t.Errorf("%s is left of %s", p.Args(), args)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("key %q, preview %q", p.BusinessKey(), p.Preview())
 	}
 	if p, refused := s.Prepare(spec.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`)); refused != nil || p.BusinessKey() != "" || p.Preview() != `describe_tool {"tool":"kb_search"}` {
-		t.Error("a tool without templates has others than it should")
+		t.Error("a tool without templates has the wrong ones")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestPrepareRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, env := r.Snapshot().Prepare(tt.tool, tt.mode, json.RawMessage(tt.args))
 			if env == nil {
-				t.Fatal("it was taken")
+				t.Fatal("it was accepted")
 			}
 			checkEnvelope(t, *env)
 			if env.Error.Type != tt.typ {
@@ -101,7 +101,7 @@ func TestPrepareBoundsItsErrors(t *testing.T) {
 	}
 	_, env := kbRegistry(t).Snapshot().Prepare("kb_search", spec.ModeText, json.RawMessage(`{`+strings.Join(args, ",")+`}`))
 	if env == nil {
-		t.Fatal("it was taken")
+		t.Fatal("it was accepted")
 	}
 	if n := len(env.Encode()); n > 16<<10 {
 		t.Errorf("the answer has %d bytes", n)
@@ -115,7 +115,7 @@ func TestPrepareBoundsItsErrors(t *testing.T) {
 	}
 }
 
-// TestNumbersStayExact follows numbers that a double cannot hold into the handler.
+// TestNumbersStayExact: numbers beyond the precision of a double reach the handler exactly.
 func TestNumbersStayExact(t *testing.T) {
 	type args struct {
 		Big   int64       `json:"big"`

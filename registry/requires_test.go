@@ -19,7 +19,7 @@ func idsOf(s *Snapshot, mode spec.Mode) (ids []string) {
 	return ids
 }
 
-// scopesRegistry has two tools that require scopes, and one that everybody has.
+// scopesRegistry has two tools that require scopes, and one that does not.
 func scopesRegistry(t testing.TB) *Registry {
 	t.Helper()
 	probe := Bind(func(_ context.Context, call Call[json.RawMessage, none]) (Result, error) {
@@ -33,7 +33,7 @@ func scopesRegistry(t testing.TB) *Registry {
 		one("open", "null"), one("book", `["calendar.write"]`), one("cancel", `["calendar.write", "kb:staff"]`))
 }
 
-// TestFor: a conversation has the tools whose scopes it has all of, in lists, guides, live values and calls.
+// TestFor: a conversation has the tools for which it has all scopes, in lists, guides, live values and calls.
 func TestFor(t *testing.T) {
 	whole := scopesRegistry(t).Snapshot()
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestFor(t *testing.T) {
 		{"another scope", []string{"calendar", "calendar.writer", "kb:staff"}, nil, []string{spec.DescribeTool, "open"}},
 		{"all scopes", []string{"kb:staff", "calendar.write"}, nil, []string{"book", "cancel", spec.DescribeTool, "open"}},
 		{"an agent without the tool", []string{"kb:staff", "calendar.write"}, []string{"cancel"}, []string{"cancel", spec.DescribeTool}},
-		{"an agent that has nothing else", nil, []string{"cancel"}, nil},
+		{"an agent with no other tool", nil, []string{"cancel"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := whole.For(Selection{Session: Session{Mode: spec.ModeText, Scopes: c.scopes}, Only: c.only})
@@ -72,15 +72,15 @@ func TestFor(t *testing.T) {
 		})
 	}
 	if got := whole.Permitted([]string{"calendar.write", "kb:staff"}); got != whole {
-		t.Error("a snapshot of which nothing is withheld was copied")
+		t.Error("an unrestricted snapshot was copied")
 	}
 	if (*Snapshot)(nil).For(Selection{}) != nil || (*Snapshot)(nil).Permitted(nil) != nil {
-		t.Error("there are tools of nothing")
+		t.Error("nil has tools")
 	}
 }
 
-// TestForNamesWhatThereIs: a model that calls a tool which it may not have learns of those that it has, and of no other.
-func TestForNamesWhatThereIs(t *testing.T) {
+// TestForSuggestions: a refused call names the tools that the model has, and no other.
+func TestForSuggestions(t *testing.T) {
 	s := scopesRegistry(t).Snapshot().For(Selection{Session: Session{Mode: spec.ModeVoice}, SwitchTo: []SwitchTarget{{ID: "desk"}}})
 	_, env := s.Prepare("book", spec.ModeVoice, nil)
 	if env == nil || !strings.Contains(env.Error.Suggestion, "open") || !strings.Contains(env.Error.Suggestion, spec.AgentSwitch) || strings.Contains(env.Error.Suggestion, "cancel") {
@@ -88,7 +88,7 @@ func TestForNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestPermittedLeavesTheClientsTools: what the client of a conversation runs requires no scope.
+// TestPermittedLeavesTheClientsTools: a client's tools require no scope.
 func TestPermittedLeavesTheClientsTools(t *testing.T) {
 	own, problems := Declare(Declared{Name: "scroll", Description: "Scrolls the page."})
 	if len(problems) > 0 {
@@ -110,7 +110,7 @@ func TestPermittedAndFilledIsShared(t *testing.T) {
 		return whole.For(Selection{Session: Session{Mode: spec.ModeText, Scopes: scopes}})
 	}
 	if get() != get("other") || get("calendar.write") == get() || get().ToolsVersion() == get("calendar.write").ToolsVersion() {
-		t.Error("the snapshots of two conversations with the same tools differ, or those of two with others do not")
+		t.Error("equal tools have different snapshots, or different ones share one")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestReservedNames: no schema.json may take a name of the gateway's own, nor one that
-// looks like it, and no registry that holds one is loaded.
+// TestReservedNames: a tool may not have a name of the gateway's own tools, or a similar one, in a schema.json or a
+// registry.
 func TestReservedNames(t *testing.T) {
 	for _, b := range Builtins() {
 		if !slices.Contains(spec.ReservedNames(), b.ToolID) {
@@ -45,8 +45,7 @@ func TestReservedNames(t *testing.T) {
 
 func nothing(context.Context, Call[map[string]any, struct{}]) (Result, error) { return Result{}, nil }
 
-// TestLookalikesAreNotLoaded: of two tools whose names differ in underscores alone a model
-// would take one for the other.
+// TestLookalikesAreNotLoaded: a model would confuse two tools whose names differ only in underscores.
 func TestLookalikesAreNotLoaded(t *testing.T) {
 	one, two := entry(t, testutil.KBSearchSchema, `toolId: "kb_search"`), entry(t, testutil.KBSearchSchema, `toolId: "kbsearch"`)
 	data, err := File{Tools: []Entry{one, two}}.Encode()

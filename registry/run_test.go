@@ -67,12 +67,12 @@ func TestRunOutcomes(t *testing.T) {
 		{"a named error", failing(&ToolError{Type: ErrorConflict, Message: "Taken.", PartialSideEffects: true, Details: map[string]int{"n": 2}, Suggestion: "Ask for another time.", Err: secret}),
 			`{"type":"CONFLICT","message":"Taken.","retryable":false,"partialSideEffects":true,"details":{"n":2},"suggestion":"Ask for another time."}`, ""},
 		{"a named error that is wrapped", failing(fmt.Errorf("outer: %w", Errorf(ErrorTransient, "busy: %d", 3))), `{"type":"TRANSIENT","message":"busy: 3","retryable":true}`, ""},
-		{"a named error without words", failing(&ToolError{Type: ErrorAuth}), `{"type":"AUTH","message":"The tool probe failed.","retryable":false}`, ""},
+		{"a named error without a message", failing(&ToolError{Type: ErrorAuth}), `{"type":"AUTH","message":"The tool probe failed.","retryable":false}`, ""},
 		{"a named error of an unknown type", failing(&ToolError{Type: "OOPS", Message: "secret"}), internal, "OOPS"},
 		{"a named error that is nil", failing((*ToolError)(nil)), internal, "tool failed"},
 		{"a named error with garbage", failing(&ToolError{Type: ErrorNotFound, Message: "Gone.", Details: make(chan int)}), `{"type":"NOT_FOUND","message":"Gone.","retryable":false}`, "without its details"},
 		{"a long message", failing(Errorf(ErrorPermanent, "%s", strings.Repeat("x", 5000))), `{"type":"PERMANENT","message":"` + strings.Repeat("x", 2000) + `…","retryable":false}`, ""},
-		{"context's error out of nowhere", failing(context.Canceled), internal, "context canceled"},
+		{"context's error without a cause", failing(context.Canceled), internal, "context canceled"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRunOutcomes(t *testing.T) {
 				t.Errorf("logged %q, want %q", logged, tt.logged)
 			}
 			if strings.Contains(string(env.Encode()), "hunter2") {
-				t.Error("an inner error was told")
+				t.Error("an inner error was revealed")
 			}
 			want := ToolStats{Calls: 1}
 			if env.OK {
@@ -112,8 +112,8 @@ type panics struct{}
 
 func (panics) MarshalJSON() ([]byte, error) { panic("no JSON today") }
 
-// TestPartialSideEffects: an unexpected failure of a tool that writes may have
-// written, and a retry of one that is not idempotent needs its key.
+// TestPartialSideEffects: an unexpected failure of a writing tool may have written, and a retry of a non-idempotent
+// one needs its key.
 func TestPartialSideEffects(t *testing.T) {
 	action := []string{`category: "action"`, `idempotent: false`}
 	tests := []struct {
@@ -141,7 +141,7 @@ func TestPartialSideEffects(t *testing.T) {
 	}
 }
 
-// TestDeadline has handlers that block, heed their context, ignore it, and come late.
+// TestDeadline: handlers that block, heed their context, ignore it, or end late.
 func TestDeadline(t *testing.T) {
 	release := func() (chan struct{}, func()) { c := make(chan struct{}); return c, func() { close(c) } }
 	t.Run("one that heeds its context", func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestDeadline(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one that ignores it is left behind and its result dropped", func(t *testing.T) {
+	t.Run("one that ignores it is abandoned and its result dropped", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			hang, let := release()
 			e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
@@ -236,15 +236,15 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// httpTimeout is an error as http.Client makes it: it says by a method that it is a deadline.
+// httpTimeout is an error like http.Client's: a method reports that it is a timeout.
 type httpTimeout struct{}
 
 func (httpTimeout) Error() string { return "Client.Timeout exceeded while awaiting headers" }
 
 func (httpTimeout) Timeout() bool { return true }
 
-// TestADeadlineIsTransient, whoever set it and however the handler reports it, with what is
-// known about side effects. A call that the user has cancelled is not a deadline.
+// TestADeadlineIsTransient: a timeout from any source, reported in any way, is transient, with the known
+// side effects. A call cancelled by the user is not a timeout.
 func TestADeadlineIsTransient(t *testing.T) {
 	until := func(err func(context.Context) error) func(context.Context, Call[none, none]) (Result, error) {
 		return func(ctx context.Context, _ Call[none, none]) (Result, error) {
@@ -259,7 +259,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 		"its context's error":            until(context.Context.Err),
 		"its context's cause":            until(context.Cause),
 		"its context's error, wrapped":   until(func(ctx context.Context) error { return fmt.Errorf("asking: %w", ctx.Err()) }),
-		"words of its own":               until(func(context.Context) error { return errors.New("gave up") }),
+		"its own error":                  until(func(context.Context) error { return errors.New("gave up") }),
 		"cancelled, by a child's error":  until(func(context.Context) error { return context.Canceled }),
 		"nothing, ever":                  func(context.Context, Call[none, none]) (Result, error) { <-time.After(time.Hour); return Result{}, nil },
 		"a shorter deadline of its own":  at(fmt.Errorf("the source: %w", context.DeadlineExceeded)),
@@ -291,7 +291,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 					if !strings.Contains(logged.String(), "tool out of time") || !strings.Contains(logged.String(), "error=") {
 						t.Errorf("logged %q", logged)
 					}
-					<-time.After(2 * time.Hour) // of the bubble: for a handler that was left behind
+					<-time.After(2 * time.Hour) // of the bubble: for an abandoned handler
 				})
 			})
 		}
@@ -318,7 +318,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 	})
 }
 
-// TestHangingToolIsRefused: each handler that hangs holds a goroutine, so their number is bounded.
+// TestHangingToolIsRefused: each hanging handler holds a goroutine, so their number is limited.
 func TestHangingToolIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -371,19 +371,19 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%d begun, got %s", begun, env.Encode())
 		}
 		if got := logged.String(); strings.Count(got, "tool failed") != 1 || strings.Count(got, "tool cancelled") != 1 || strings.Count(got, "ERROR") != 1 {
-			t.Errorf("the log says\n%s", got)
+			t.Errorf("the log is\n%s", got)
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		started = make(chan struct{})
 		env = r.Snapshot().Execute(short, "probe", spec.ModeText, nil, Session{})
 		if !strings.Contains(env.Error.Message, "in the time that was left") || !strings.Contains(logged.String(), "tool failed") {
-			t.Errorf("got %s, the log says\n%s", env.Encode(), logged)
+			t.Errorf("got %s, the log is\n%s", env.Encode(), logged)
 		}
 	})
 }
 
-// TestFinishedAtTheDeadline: a result that is there is used, however late it is.
+// TestFinishedAtTheDeadline: a finished result is used, however late.
 func TestFinishedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, opts, _ := simple(t, func(ctx context.Context, _ Call[none, none]) (Result, error) {
@@ -457,11 +457,11 @@ func TestDescribeTool(t *testing.T) {
 	}
 	described, _ := s.Tool(spec.DescribeTool)
 	if _, problems := spec.Parse([]byte(strings.Replace(string(mustMarshal(t, described.Spec)), "describe_tool", "other", 1))); len(problems) > 0 {
-		t.Errorf("the built-in tool is not one that we would take: %v", problems)
+		t.Errorf("the built-in tool would be refused: %v", problems)
 	}
 }
 
-// TestConcurrentCalls runs what may run at the same time; the race detector looks on.
+// TestConcurrentCalls is for the race detector.
 func TestConcurrentCalls(t *testing.T) {
 	r := mustLoad(t, Options{Dev: true, Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, testutil.KBSearchSchema))
 	again := encodeFile(t, entry(t, testutil.KBSearchSchema))
@@ -492,7 +492,7 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestEndedWhileCancelled: whichever comes first, a handler that has ended is not left behind.
+// TestEndedWhileCancelled: a handler that has ended is not abandoned, in any order.
 func TestEndedWhileCancelled(t *testing.T) {
 	var cancel context.CancelFunc
 	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
@@ -515,20 +515,20 @@ func TestEndedWhileCancelled(t *testing.T) {
 	}
 }
 
-// TestLateHandlerInItsOwnWords forces the order in which a handler has ended before the
-// timeout is noticed: an error in its own words is still a deadline.
+// TestLateHandlerInItsOwnWords forces a handler to end before its timeout is noticed: any unnamed error is then a
+// timeout.
 func TestLateHandlerInItsOwnWords(t *testing.T) {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), errDeadline)
 	defer cancel()
 	tool := &Tool{Entry: Entry{Spec: spec.Spec{ToolID: "probe", TimeoutMS: 2000, SideEffects: spec.SideEffectsWrites}}}
 	o := tool.late(ctx, outcome{err: errors.New("gave up"), unnamed: true})
 	if e := tool.told(o); e.Type != ErrorTransient || e.Retryable || !e.PartialSideEffects || !strings.Contains(o.err.Error(), "gave up") {
-		t.Errorf("told %+v of %v", e, o.err)
+		t.Errorf("reported %+v of %v", e, o.err)
 	}
 	if o := tool.late(ctx, outcome{err: errPanic}); tool.told(o).Type != ErrorInternal {
-		t.Errorf("a panic is told as %+v", tool.told(o))
+		t.Errorf("a panic is reported as %+v", tool.told(o))
 	}
 	if o := tool.late(ctx, outcome{err: errPanic, told: &Error{Type: ErrorConflict}}); tool.told(o).Type != ErrorConflict {
-		t.Errorf("what the handler has named is told as %+v", tool.told(o))
+		t.Errorf("a named error is reported as %+v", tool.told(o))
 	}
 }

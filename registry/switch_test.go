@@ -9,11 +9,11 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestSwitchingBetweenAsManyAgentsAsThereMayBe: documents of agents cannot make the tool too large for the
-// forms, whatever stands in them.
-func TestSwitchingBetweenAsManyAgentsAsThereMayBe(t *testing.T) {
+// TestSwitchingBetweenTheMostAgents: the tool is never too large for its forms, whatever the agents' documents
+// contain.
+func TestSwitchingBetweenTheMostAgents(t *testing.T) {
 	var targets []SwitchTarget
-	for i := range 200 { // agent.MaxSwitchTo, with names and descriptions as long as they may be
+	for i := range 200 { // agent.MaxSwitchTo, with the longest names and descriptions
 		targets = append(targets, SwitchTarget{ID: fmt.Sprintf("%064d", i), Name: strings.Repeat("\U0001F600", 100), Description: strings.Repeat("\x01\"<\u2028", 250)})
 	}
 	e := switchTool(targets).Entry
@@ -24,8 +24,8 @@ func TestSwitchingBetweenAsManyAgentsAsThereMayBe(t *testing.T) {
 	}
 }
 
-// TestSessionsThatSwitchAlikeShareTheTool: its schema and its forms take much longer to make than a session may
-// take to begin; and what is kept of them is bounded.
+// TestSessionsThatSwitchAlikeShareTheTool: its schema and forms take too long to make for each session; and the cache
+// is limited.
 func TestSessionsThatSwitchAlikeShareTheTool(t *testing.T) {
 	s := noTools()
 	of := func(id, name string) *Tool {
@@ -42,9 +42,9 @@ func TestSessionsThatSwitchAlikeShareTheTool(t *testing.T) {
 		of(fmt.Sprint("agent-", i), "")
 	}
 	if n := len(s.switches.all); n > maxSwitches {
-		t.Errorf("%d tools are kept", n)
+		t.Errorf("%d tools are cached", n)
 	}
 	if of("billing", "Bills").Guide != first.Guide {
-		t.Error("it was made otherwise when it was made again")
+		t.Error("it differs when it is made again")
 	}
 }

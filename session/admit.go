@@ -58,13 +58,13 @@ type Admission struct {
 	once sync.Once
 
 	// Guarded by Manager.mu.
-	cancel context.CancelCauseFunc // cancels ctx; nil with it
-	key    netip.Addr              // the key under which the address is counted
-	exempt bool                    // from the limits per address
-	guest  quota.Guest[netip.Addr] // the place in the waiting room
-	placed bool                    // it has a session's place
-	counts bool                    // it counts for its address
-	id     string                  // the session's id; empty before Start
+	cancel context.CancelCauseFunc  // cancels ctx; nil with it
+	key    netip.Addr               // the key under which the address is counted
+	exempt bool                     // from the limits per address
+	member quota.Member[netip.Addr] // the place in the waiting room
+	placed bool                     // it has a session's place
+	counts bool                     // it counts for its address
+	id     string                   // the session's id; empty before Start
 	phase  Phase
 	since  time.Time // when the phase began
 }
@@ -137,8 +137,8 @@ func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	}
 	ctx, evict := context.WithCancelCause(m.ctx())
 	a.ctx, a.cancel = func() context.Context { return ctx }, evict
-	a.guest = quota.Guest[netip.Addr]{Key: a.key, Exempt: a.exempt, Evict: func() { evict(causeCrowded) }}
-	if out := m.waiting.Enter(&a.guest); out != nil {
+	a.member = quota.Member[netip.Addr]{Key: a.key, Exempt: a.exempt, Evict: func() { evict(causeCrowded) }}
+	if out := m.waiting.Enter(&a.member); out != nil {
 		out.Evict()
 	}
 	m.admitted[a] = struct{}{}
@@ -150,7 +150,7 @@ func (a *Admission) takePlace() *Cause {
 	m := a.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.waiting.Leave(&a.guest)
+	m.waiting.Leave(&a.member)
 	switch {
 	case m.draining:
 		return causeShutdown
@@ -169,7 +169,7 @@ func (a *Admission) trim() {
 	a.evict(nil)
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
-	a.Arrival, a.ctx, a.cancel, a.guest.Evict = nil, nil, nil, nil
+	a.Arrival, a.ctx, a.cancel, a.member.Evict = nil, nil, nil, nil
 }
 
 func (a *Admission) evict(why error) {
@@ -187,7 +187,7 @@ func (a *Admission) Release() {
 		m := a.m
 		a.evict(nil) // so that the parent context releases it
 		m.mu.Lock()
-		m.waiting.Leave(&a.guest)
+		m.waiting.Leave(&a.member)
 		delete(m.admitted, a)
 		if a.placed {
 			m.running--
@@ -357,7 +357,7 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bo
 		return false
 	}
 	m.mu.Lock()
-	m.waiting.Leave(&a.guest)
+	m.waiting.Leave(&a.member)
 	m.carrying++
 	m.mu.Unlock()
 	defer func() {

@@ -11,7 +11,7 @@ import (
 	"voicegw/protocol"
 )
 
-// arrive lets a client from addr in, who says text first; nothing where it is empty.
+// arrive admits a client from addr that sends text first, unless text is empty.
 func (st *stage) arrive(addr netip.Addr, text string) *testClient {
 	st.t.Helper()
 	a, err := st.m.Admit(addr, Coming{})
@@ -26,8 +26,7 @@ func (st *stage) arrive(addr netip.Addr, text string) *testClient {
 	return c
 }
 
-// TestPlaces: sessions are limited in all and for one address, at the handshake and once
-// more when session.start has come.
+// TestPlaces: the limits on sessions, in total and for one address, apply at the handshake and again at session.start.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.Sessions, o.Limits.PerAddress = 5, 3 })
@@ -63,12 +62,12 @@ func TestPlaces(t *testing.T) {
 		}
 		first.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		begin(someone) // the place is free again
+		begin(someone) // the first session's place is free
 	})
 }
 
-// TestOneAddressBeginsSoFast, even one connection at a time; then it may again.
-func TestOneAddressBeginsSoFast(t *testing.T) {
+// TestStartRate: one address may start only so many sessions per second, even one after another.
+func TestStartRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 4 })
 		begin := func() error {
@@ -81,7 +80,7 @@ func TestOneAddressBeginsSoFast(t *testing.T) {
 		}
 		for i := range 5 {
 			if err := begin(); (err == nil) != (i < 4) {
-				t.Errorf("%d: %v", i, err)
+				t.Errorf("session %d: %v", i, err)
 			}
 		}
 		pass(250 * time.Millisecond)
@@ -89,7 +88,7 @@ func TestOneAddressBeginsSoFast(t *testing.T) {
 			t.Errorf("a quarter of a second later: %v", err)
 		}
 		if st.m.Running() != 0 || st.m.waiting.Len() != 0 {
-			t.Error("something is still taken")
+			t.Error("a place is still in use")
 		}
 		st.m.Close()
 		if err := begin(); err != ErrDraining {
@@ -98,17 +97,16 @@ func TestOneAddressBeginsSoFast(t *testing.T) {
 	})
 }
 
-// TestSilentHandshakesKeepNobodyOut: a thousand that connect and say nothing, of one address
-// or of many, take no session's place, are no more than the waiting room has, and an honest
-// caller among them begins its session.
-func TestSilentHandshakesKeepNobodyOut(t *testing.T) {
+// TestSilentHandshakes: a thousand silent connections, from one address or many, never exceed the limit on waiting
+// clients, and never keep another client from starting a session.
+func TestSilentHandshakes(t *testing.T) {
 	for name, from := range map[string]func(i int) netip.Addr{
-		"of the caller's address": func(int) netip.Addr { return someone },
-		"of another address":      func(int) netip.Addr { return someone.Next() },
-		"of one IPv6 network": func(i int) netip.Addr {
+		"from the caller's address": func(int) netip.Addr { return someone },
+		"from another address":      func(int) netip.Addr { return someone.Next() },
+		"from one IPv6 network": func(i int) netip.Addr {
 			return netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i+1))
 		},
-		"of an address each": func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i / 256), byte(i % 256)}) },
+		"from an address each": func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i / 256), byte(i % 256)}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,13 +123,13 @@ func TestSilentHandshakesKeepNobodyOut(t *testing.T) {
 				}
 				connect(500)
 				honest := st.arrive(someone, "")
-				connect(9) // while its session.start is on its way
+				connect(9) // before its session.start
 				honest.say(startText)
 				st.fake.Accept(t)
 				connect(491)
 				honest.expect(t, "session.started")
 				if honest.isOver() || st.m.Running() != 1 {
-					t.Errorf("of the honest caller's session there is nothing; %d run", st.m.Running())
+					t.Errorf("the honest caller has no session; %d run", st.m.Running())
 				}
 				left, most := 0, 30
 				for i, c := range silent {
@@ -142,10 +140,10 @@ func TestSilentHandshakesKeepNobodyOut(t *testing.T) {
 					c.expect(t, "error limit")
 					c.ended(t, protocol.CloseTryLater)
 					if i > len(silent)-10 {
-						t.Errorf("%d, one of the newest, had to leave", i)
+						t.Errorf("connection %d, one of the newest, was closed", i)
 					}
 				}
-				if name != "of an address each" {
+				if name != "from an address each" {
 					most = 10
 				}
 				if left != most {
@@ -156,9 +154,9 @@ func TestSilentHandshakesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestTheGreediestMakeRoom: where the room is full, the address with the most in it gives up
-// its oldest, and who came alone stays.
-func TestTheGreediestMakeRoom(t *testing.T) {
+// TestGreedyAddress: when too many clients wait, the address with the most gives up its oldest; a client alone at its
+// address stays.
+func TestGreedyAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.Waiting, o.Limits.WaitingPerAddress = 6, 5 })
 		alone := st.arrive(someone, "")
@@ -172,17 +170,17 @@ func TestTheGreediestMakeRoom(t *testing.T) {
 		synctest.Wait()
 		for i, c := range greedy {
 			if c.isOver() != (i < 3) {
-				t.Errorf("the greedy one's connection %d has left: %v", i, c.isOver())
+				t.Errorf("connection %d of the greedy address is closed: %v", i, c.isOver())
 			}
 		}
 		if alone.isOver() {
-			t.Error("the one that came alone, and first, had to leave")
+			t.Error("the only connection of another address was closed")
 		}
 	})
 }
 
-// TestExemptLoopback: this machine's own addresses are limited as any other, unless the
-// operator exempts them; and then still in all.
+// TestExemptLoopback: loopback addresses are limited like others unless the operator exempts them; the total limit
+// always applies.
 func TestExemptLoopback(t *testing.T) {
 	for _, text := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "127.1.2.3"} {
 		for _, exempt := range []bool{false, true} {
@@ -204,15 +202,15 @@ func TestExemptLoopback(t *testing.T) {
 					t.Errorf("%s, exempt %v: %d run, want %d", text, exempt, n, want)
 				}
 				if _, err := st.m.Admit(addr, Coming{}); exempt && err != ErrFull {
-					t.Errorf("%s: a fourth: %v", text, err)
+					t.Errorf("%s: a fourth session: %v", text, err)
 				}
 			})
 		}
 	}
 }
 
-// TestWhoWaitsDoesNotHoldADrain: nobody waits for a client that has not begun.
-func TestWhoWaitsDoesNotHoldADrain(t *testing.T) {
+// TestDrainIgnoresWaiting: a drain does not wait for clients that have not started a session.
+func TestDrainIgnoresWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		silent, late := st.arrive(someone, ""), st.arrive(someone, "")
@@ -232,14 +230,14 @@ func TestWhoWaitsDoesNotHoldADrain(t *testing.T) {
 		<-drained
 		silent.ended(t, protocol.CloseServerLeaving)
 		if ctx.Err() != nil {
-			t.Error("it waited for the whole time")
+			t.Error("the drain lasted until its limit")
 		}
 	})
 }
 
-// TestNoPlaceIsToldInTheHandshake: a gateway with a store that other gateways use, too, refuses a new session before the
-// connection is upgraded. It accepts a connection that says that it comes back and, while a client is away, any.
-func TestNoPlaceIsToldInTheHandshake(t *testing.T) {
+// TestAdmitWithSharedStore: a gateway with a store shared by others refuses a new session in the handshake. It accepts
+// clients that announce a resume and, while a client is disconnected, any client.
+func TestAdmitWithSharedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, func(o *Options) { o.Limits.Sessions = 1 }))

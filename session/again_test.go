@@ -11,14 +11,14 @@ import (
 	"voicegw/transport"
 )
 
-// heardAll returns all audio that a connection got.
+// heardAll returns all audio that a connection received.
 func heardAll(model *fakeConn) []byte {
 	_, pcm := heardOf(model)
 	return pcm
 }
 
-// comeBackWith comes back to another node with so much of what was recorded, in ms, sends again what the
-// node asks for, and returns what it has said.
+// comeBackWith resumes on another node with the recorded audio from fromMS to toMS, replays what the node requests, and
+// returns session.started.
 func (r *returning) comeBackWith(said []byte, fromMS, toMS int) (started map[string]any) {
 	r.t.Helper()
 	r.comeBack(fmt.Sprintf(`%s,"input":{"from_ms":%d,"to_ms":%d}`, r.position(), fromMS, toMS))
@@ -29,16 +29,15 @@ func (r *returning) comeBackWith(said []byte, fromMS, toMS int) (started map[str
 	return started
 }
 
-// TestSpeechIsSaidAgain: a node dies while the user speaks, when their speech has just ended, and when
-// a turn has begun whose words are not known. The client sends the speech again, the next model hears
-// it once and whole, and answers it; a turn that the client knows keeps its number.
-func TestSpeechIsSaidAgain(t *testing.T) {
+// TestSpeechReplay: a node dies during or after speech, before its words are known. The client replays the speech; the
+// next model hears it once and answers it. A turn known to the client keeps its number.
+func TestSpeechReplay(t *testing.T) {
 	announces := announcing
 	announces.History = transport.HistoryItems
 	for name, caps := range map[string]transport.Capabilities{"hearing": remembering, "deaf": announces} {
 		for _, stage := range []string{"speaking", "stopped", "open"} {
 			if stage != "speaking" && name == "deaf" {
-				continue // its turn begins when the gateway hears the end
+				continue // the turn begins when the gateway hears the end
 			}
 			t.Run(name+" "+stage, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -68,34 +67,34 @@ func TestSpeechIsSaidAgain(t *testing.T) {
 					started := r.comeBackWith(said, 0, 5000)
 					from, _ := started["input_ms"].(float64)
 					if started["input_again"] != true || from < 600 || from > 2100 {
-						t.Fatalf("the client was told %v", started)
+						t.Fatalf("the client got %v", started)
 					}
 					next := r.st.fake.Accept(t)
 					synctest.Wait()
 					if setups := r.st.fake.Setups(); len(setups[len(setups)-1].History) != 0 {
-						t.Errorf("the model was told %+v", setups[len(setups)-1].History)
+						t.Errorf("the model got %+v", setups[len(setups)-1].History)
 					}
 					r.conn.says(make([]byte, 32000))
 					want := append(said[int(from)*32:len(said):len(said)], make([]byte, 32000)...)
 					if got := heardAll(next); !bytes.Equal(got, want) {
-						t.Errorf("the model heard %d bytes, and the user has said %d that nobody has heard", len(got), len(want))
+						t.Errorf("the model heard %d bytes, want the %d unheard ones", len(got), len(want))
 					}
 					if name == "hearing" {
 						next.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 1000}, transport.SpeechStopped{Item: "u1", AudioMS: 3900, EndMS: 3900}, transport.InputCommitted{Item: "u1"})
 						synctest.Wait()
 						if m := r.conn.last(t, "speech.started"); m["audio_ms"].(float64) != from+1000 {
-							t.Errorf("the client was told %v", m)
+							t.Errorf("the client got %v", m)
 						}
 					}
 					if m := r.conn.last(t, "speech.started"); name == "deaf" && (m["audio_ms"].(float64) < 1600 || m["audio_ms"].(float64) > 2500) {
-						t.Errorf("the client was told %v", m)
+						t.Errorf("the client got %v", m)
 					}
 					answers(r.conn, next, "r1", "a1", "In Vienna.")
 					if r.conn.count("error") != 0 || r.conn.count("turn.ended completed") != 1 || r.conn.count("turn.ended") != 1 {
-						t.Errorf("the client was told %q", r.conn.log())
+						t.Errorf("the client got %q", r.conn.log())
 					}
 					if m := r.conn.last(t, "turn.ended"); open > 0 && m["turn"] != float64(open) {
-						t.Errorf("the turn has become %v", m)
+						t.Errorf("the turn ended as %v", m)
 					}
 					if kept, m := f.checkpoint(t, r.id); m.SettledMS == nil || *m.SettledMS < 4500 || kept.Epoch != 2 {
 						t.Errorf("the checkpoint is %+v, %+v", kept, m)
@@ -106,9 +105,9 @@ func TestSpeechIsSaidAgain(t *testing.T) {
 	}
 }
 
-// TestKnownWordsAreNotSaidAgain: what was answered, and what the checkpoint has the words of, is not
-// asked for, so that the model does not get it twice.
-func TestKnownWordsAreNotSaidAgain(t *testing.T) {
+// TestKnownSpeech: answered speech, and speech whose words are in the checkpoint, is not requested, so the model does
+// not get it twice.
+func TestKnownSpeech(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		t.Run(fmt.Sprintf("answered %v", answered), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +128,7 @@ func TestKnownWordsAreNotSaidAgain(t *testing.T) {
 				r.st = f.stage(t, "b", remembering, nil)
 				started := r.comeBackWith(said, 0, 3000)
 				if started["input_ms"] != 2900.0 || started["input_again"] != true {
-					t.Errorf("the client was told %v", started)
+					t.Errorf("the client got %v", started)
 				}
 				next := r.st.fake.Accept(t)
 				synctest.Wait()
@@ -140,20 +139,20 @@ func TestKnownWordsAreNotSaidAgain(t *testing.T) {
 					return
 				}
 				if got := next.NextControl(t); got != (transport.Respond{}) {
-					t.Errorf("the model was sent %#v", got)
+					t.Errorf("the model got %#v", got)
 				}
 				answers(r.conn, next, "r1", "a1", "In Vienna.")
 				if r.conn.count("turn.ended completed") != 1 || r.conn.count("error") != 0 {
-					t.Errorf("the client was told %q", r.conn.log())
+					t.Errorf("the client got %q", r.conn.log())
 				}
 			})
 		})
 	}
 }
 
-// TestPressedSpeechIsSaidAgain: with push-to-talk the client sends the speech again between its two
-// presses of the button, and so does the model get it.
-func TestPressedSpeechIsSaidAgain(t *testing.T) {
+// TestPushToTalkReplay: with push-to-talk the client replays the speech between its two button messages, and the model
+// gets them in this order.
+func TestPushToTalkReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAtWith(t, f.stage(t, "a", remembering, nil), `{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"client"}`)
@@ -170,7 +169,7 @@ func TestPressedSpeechIsSaidAgain(t *testing.T) {
 		r.st = f.stage(t, "b", remembering, nil)
 		r.comeBack(`,"input":{"from_ms":0,"to_ms":1500}`)
 		if m := r.conn.last(t, "session.started"); m["input_again"] != true || m["input_ms"] != nil {
-			t.Fatalf("the client was told %v", m)
+			t.Fatalf("the client got %v", m)
 		}
 		r.conn.says(said[:16000])
 		r.conn.say(`{"type":"input.activity","active":true}`)
@@ -184,14 +183,14 @@ func TestPressedSpeechIsSaidAgain(t *testing.T) {
 		}
 		answers(r.conn, next, "r1", "a1", "In Vienna.")
 		if r.conn.count("error") != 0 || r.conn.count("turn.ended completed") != 1 {
-			t.Errorf("the client was told %q", r.conn.log())
+			t.Errorf("the client got %q", r.conn.log())
 		}
 	})
 }
 
-// TestSayingAgainIsInterrupted: the connection is lost while the client sends its speech again. It goes
-// on with the rest, and the model hears everything once.
-func TestSayingAgainIsInterrupted(t *testing.T) {
+// TestInterruptedReplay: the connection is lost while the client replays its speech. The client continues with the
+// rest, and the model hears everything once.
+func TestInterruptedReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
@@ -209,7 +208,7 @@ func TestSayingAgainIsInterrupted(t *testing.T) {
 		r.lose()
 		started := r.comeBackWith(said, 0, 3000)
 		if started["input_ms"] != 1000.0 || started["input_again"] != true {
-			t.Errorf("the client was told %v", started)
+			t.Errorf("the client got %v", started)
 		}
 		if got := heardAll(next); !bytes.Equal(got, said) {
 			t.Errorf("the model heard %d bytes of %d", len(got), len(said))
@@ -217,15 +216,14 @@ func TestSayingAgainIsInterrupted(t *testing.T) {
 		r.read(-1)
 		r.lose()
 		if started := r.comeBackWith(said, 0, 3000); started["input_again"] != nil || started["input_ms"] != 3000.0 {
-			t.Errorf("the client was told %v", started)
+			t.Errorf("the client got %v", started)
 		}
 	})
 }
 
-// TestLongSpeechIsSaidAgain: of long speech the newest ten seconds are asked for. They may come at once,
-// and are not too fast, although the connection to the model takes its time; what comes after them has
-// the bounds that it always has.
-func TestLongSpeechIsSaidAgain(t *testing.T) {
+// TestLongSpeechReplay: of long speech the newest ten seconds are requested. They may arrive at once even if connecting
+// to the model is slow; the usual rate limit applies to later audio.
+func TestLongSpeechReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
@@ -243,17 +241,17 @@ func TestLongSpeechIsSaidAgain(t *testing.T) {
 		release := r.st.fake.StallConnect()
 		started := r.comeBackWith(said, 5000, 20000)
 		if started["input_ms"] != 10000.0 {
-			t.Errorf("the client was told %v", started)
+			t.Errorf("the client got %v", started)
 		}
 		release()
 		next := r.st.fake.Accept(t)
 		synctest.Wait()
 		if got := heardAll(next); !bytes.Equal(got, said[10000*32:]) || r.conn.count("error") != 0 {
-			t.Errorf("the model heard %d bytes, and the client was told %q", len(got), r.conn.log())
+			t.Errorf("the model heard %d bytes, and the client got %q", len(got), r.conn.log())
 		}
 		r.conn.says(make([]byte, 6*32000))
 		if r.conn.count("error audio_too_fast") == 0 {
-			t.Errorf("the client was told %q", r.conn.log())
+			t.Errorf("the client got %q", r.conn.log())
 		}
 	})
 }

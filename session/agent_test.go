@@ -15,7 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// cast are the agents of a test. Older versions of them stay known.
+// cast are the agents of a test, with their older versions.
 type cast struct {
 	mu  sync.Mutex // guards the following fields
 	now map[string]*Agent
@@ -68,7 +68,7 @@ func billing() Agent {
 	}
 }
 
-// twoTools are the tools clock and watch.
+// twoTools returns a registry with the tools clock and watch.
 func twoTools(t *testing.T) *registry.Registry {
 	t.Helper()
 	done := handlerFunc(func(context.Context) (registry.Result, error) { return registry.Result{}, nil }).bind()
@@ -89,8 +89,8 @@ func names(tools []transport.Tool) (names []string) {
 	return names
 }
 
-// TestAgentOfASession: the agent that a client asks for decides what the model is told, its voice, model,
-// language, greeting, tools and budget. A client that asks for none gets the configured agent.
+// TestAgentOfASession: the requested agent sets the model's instructions, voice, model, language, greeting, tools and
+// budget. Without a request the session gets the configured agent.
 func TestAgentOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cast{}
@@ -111,17 +111,17 @@ func TestAgentOfASession(t *testing.T) {
 			t.Errorf("the model has the tools %v", got)
 		}
 		if m := client.last(t, "session.started"); m["agent"] != "billing" || m["agents_version"] != "all-1" || m["voice"] != "Kore" {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 		if !slices.Contains(model.Commands(), transport.Command(transport.UserText{Text: "Say billing."})) {
-			t.Errorf("no greeting among %+v", model.Commands())
+			t.Errorf("no greeting in %+v", model.Commands())
 		}
 		if s := st.m.Sessions()[0]; s.Agent != "billing" || s.AgentVersion != "b1" {
 			t.Errorf("the session is listed as %+v", s)
 		}
 		asked(model, "watch", "c1")
 		if env := results(t, model)["c1"]; env.OK || env.Error.Type != registry.ErrorNotFound {
-			t.Errorf("a tool of others answers %+v", env)
+			t.Errorf("a tool of another agent answers %+v", env)
 		}
 		asked(model, "clock", "c2")
 		if env := results(t, model)["c2"]; env.OK || env.Error.Type != registry.ErrorBudgetExceeded {
@@ -135,13 +135,12 @@ func TestAgentOfASession(t *testing.T) {
 			t.Errorf("the default agent's model was set up with %+v", setup)
 		}
 		if m := plain.last(t, "session.started"); m["agent"] != "default" || m["agents_version"] != nil {
-			t.Errorf("the client of the default agent was told %v", m)
+			t.Errorf("the client of the default agent got %v", m)
 		}
 	})
 }
 
-// TestSessionKeepsItsAgent: an edit concerns the sessions that begin after it. A connection that is
-// replaced is set up as the first one was.
+// TestSessionKeepsItsAgent: an edit affects only later sessions. A replaced connection gets the setup of the first one.
 func TestSessionKeepsItsAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cast{}
@@ -169,21 +168,21 @@ func TestSessionKeepsItsAgent(t *testing.T) {
 		}
 		synctest.Wait()
 		if m := young.last(t, "session.started"); m["agents_version"] != "all-2" {
-			t.Errorf("its client was told %v", m)
+			t.Errorf("its client got %v", m)
 		}
 	})
 }
 
-// TestTakeoverKeepsTheAgent: another node goes on with the agent in the version with which the session
-// began or, if nobody knows that any more, as it is now; and with the default agent if it is gone.
+// TestTakeoverKeepsTheAgent: another node continues with the agent's version at the start of the session, else with its
+// current version, and with the default agent if the agent is deleted.
 func TestTakeoverKeepsTheAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		there []Agent
 		want  string
 	}{
-		"the same version": {[]Agent{billing(), {Name: "billing", Version: "b2", Instructions: "new"}}, "billing b1"},
-		"only a newer one": {[]Agent{{Name: "billing", Version: "b2", Instructions: "new"}}, "billing b2"},
-		"none any more":    {nil, "default "},
+		"the same version":     {[]Agent{billing(), {Name: "billing", Version: "b2", Instructions: "new"}}, "billing b1"},
+		"only a newer version": {[]Agent{{Name: "billing", Version: "b2", Instructions: "new"}}, "billing b2"},
+		"deleted":              {nil, "default "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -201,7 +200,7 @@ func TestTakeoverKeepsTheAgent(t *testing.T) {
 				synctest.Wait()
 				s := r.st.m.Sessions()[0]
 				if got := s.Agent + " " + s.AgentVersion; got != c.want {
-					t.Errorf("the session goes on with %q, want %q", got, c.want)
+					t.Errorf("the session continues with %q, want %q", got, c.want)
 				}
 				if c.want == "billing b1" {
 					if setup := model.Setup(); setup.Instructions != "You are billing." || !slices.Equal(names(setup.Tools), []string{"clock", spec.DescribeTool}) {
@@ -216,8 +215,9 @@ func TestTakeoverKeepsTheAgent(t *testing.T) {
 	}
 }
 
-// TestAgentThatIsNotThere: it is refused with those that are, and so is another provider than the agent's.
-func TestAgentThatIsNotThere(t *testing.T) {
+// TestUnknownAgent: the error for an unknown agent lists the known ones. A provider other than the agent's is refused
+// as well.
+func TestUnknownAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cast{}
 		c.put(billing())
@@ -232,7 +232,7 @@ func TestAgentThatIsNotThere(t *testing.T) {
 			synctest.Wait()
 			client.ended(t, protocol.CloseUnknownTarget)
 			if m := client.last(t, "error"); m["message"] != want {
-				t.Errorf("the client was told %v", m)
+				t.Errorf("the client got %v", m)
 			}
 		}
 	})

@@ -25,23 +25,22 @@ import (
 	"voicegw/sim/scenario"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/textmodel/completions"
 )
 
-// orders is how many conversations TestEverythingIsAnswered holds over each wire, and firstOrder the seed of the
+// orders is the number of conversations of TestEverythingIsAnswered over each wire, and firstOrder the seed of the
 // first.
 var (
 	orders     = flag.Int("orders", 8, "how many conversations are held over each wire in which a session changes its node")
 	firstOrder = flag.Uint64("orders.from", 0, "the seed of the first of them")
 )
 
-// The words of the harbour.
+// Words of the conversation about the harbour.
 const (
 	harbourWords  = "What is new at the harbour?"
 	harbourAnswer = "The harbour is quiet today, and the ferry is late."
 )
 
-// harbour is what the simulated model says. Speech comes as text when another connection is told of it.
+// harbour is the scenario of the simulated model. Another connection gets the history of speech as text.
 const harbour = `
 name: harbour
 rules:
@@ -59,13 +58,12 @@ rules:
     do: [{say: "Let us go on."}]
 `
 
-// crossing is two nodes, a caller, and the simulated models, in a bubble. Everything between them takes its time,
-// which a seed draws.
+// crossing is two nodes, a caller, and the simulated models, in a synctest bubble. A seed sets all delays between them.
 type crossing struct {
 	t       *testing.T
 	shelf   *shelf
-	here    *stage // the node that the session leaves
-	there   *stage // the node that it comes to
+	here    *stage // the session's node at first
+	there   *stage // its node after the move
 	network *slowNet
 	lag     func() time.Duration // between the caller and the nodes
 
@@ -73,20 +71,20 @@ type crossing struct {
 	rng   *rand.Rand
 
 	mu       sync.Mutex // guards the following fields
-	at       *stage     // which the caller reaches
+	at       *stage     // the node that the caller reaches
 	log      []string
 	answered int
-	broken   []string // what the caller complains of
+	broken   []string // complaints of the caller
 }
 
-// below returns a number below n.
+// below returns a random number below n.
 func (x *crossing) below(n int) int {
 	x.rngMu.Lock()
 	defer x.rngMu.Unlock()
 	return x.rng.IntN(n)
 }
 
-// lags returns how late things are: a few ms, and one in so many by up to most; never with 0.
+// lags returns a function for random delays: a few ms, and one in `one` up to most. They are never 0.
 func (x *crossing) lags(one int, most time.Duration) func() time.Duration {
 	return func() time.Duration {
 		if one > 0 && x.below(one) == 0 {
@@ -96,7 +94,7 @@ func (x *crossing) lags(one int, most time.Duration) func() time.Duration {
 	}
 }
 
-// newCrossing makes the nodes, and the models of a wire. stop ends all of it.
+// newCrossing starts the nodes, and the models of a wire. stop ends all of them.
 func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func()) {
 	t.Helper()
 	x = &crossing{t: t, shelf: newShelf(), rng: rand.New(rand.NewPCG(seed, 77))}
@@ -122,7 +120,7 @@ func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func
 	if voice, ok := model.(interface {
 		UseText(model textmodel.Model, name string)
 	}); ok {
-		text, err := completions.New(completions.Options{BaseURL: "http://sim/v1", APIKey: "sk-test", Model: "gpt-5.6-terra", Retries: -1,
+		text, err := textmodel.New(textmodel.Options{BaseURL: "http://sim/v1", APIKey: "sk-test", Model: "gpt-5.6-terra", Retries: -1,
 			HTTPClient: &http.Client{Transport: dialer}})
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +154,7 @@ func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func
 	}
 }
 
-// dial connects the caller with the node that they reach.
+// dial connects the caller to the current node.
 func (x *crossing) dial(context.Context) (voice.Conn, error) {
 	x.mu.Lock()
 	st := x.at
@@ -171,8 +169,7 @@ func (x *crossing) dial(context.Context) (voice.Conn, error) {
 	return near, nil
 }
 
-// leaves has the session leave its node: in a drain, which may have to cut something off, or because the node is
-// dead.
+// leaves moves the session to the other node: by a drain of limited time, or by the node's death.
 func (x *crossing) leaves(dies bool, within time.Duration) {
 	x.mu.Lock()
 	x.at = x.there
@@ -195,12 +192,12 @@ func (x *crossing) leaves(dies bool, within time.Duration) {
 	}
 }
 
-// note writes down what happens; mu is held.
+// note logs an event; x.mu is held.
 func (x *crossing) note(format string, args ...any) {
 	x.log = append(x.log, time.Now().Format("04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// Heard is part of voice.Observer.
+// Heard implements voice.Observer.
 func (x *crossing) Heard(_ time.Time, m protocol.ServerMessage) {
 	if _, words := m.(*protocol.Transcript); words {
 		return
@@ -218,18 +215,18 @@ func (x *crossing) Heard(_ time.Time, m protocol.ServerMessage) {
 	}
 }
 
-// HeardAudio, Played and Underrun are parts of voice.Observer.
+// HeardAudio, Played and Underrun implement voice.Observer.
 func (*crossing) HeardAudio(time.Time, []byte, *voice.Item) {}
 func (*crossing) Played(*voice.Item)                        {}
 func (*crossing) Underrun(int, time.Duration)               {}
 
-// complaints are the events that a caller complains of. A turn may fail only with an error that says why.
+// complaints are the events that must not occur. A turn may fail only with an error that gives the reason.
 var complaints = map[voice.Kind]string{
 	voice.Failed: "failed", voice.Stuck: "was never answered", voice.Refused: "refused", voice.Lost: "lost", voice.ResumeFailed: "not back",
 	voice.Violation: "violation", voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioRepeated: "audio again", voice.Dropped: "dropped",
 }
 
-// Happened is part of voice.Observer.
+// Happened implements voice.Observer.
 func (x *crossing) Happened(_ time.Time, e voice.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -239,15 +236,15 @@ func (x *crossing) Happened(_ time.Time, e voice.Event) {
 	}
 	what += fmt.Sprintf(": %s %v", e.Text, e.Err)
 	x.note("* event %d, %s", e.Kind, what)
-	switch told := e.GatewayError != nil && e.Kind == voice.Failed; {
+	switch received := e.GatewayError != nil && e.Kind == voice.Failed; {
 	case e.Kind == voice.Answered:
 		x.answered++
-	case complaints[e.Kind] != "" && !told:
+	case complaints[e.Kind] != "" && !received:
 		x.broken = append(x.broken, what)
 	}
 }
 
-// callerTurns are what the caller says, again and again.
+// callerTurns returns the turns of the caller, repeated.
 func callerTurns() []voice.Turn {
 	const patience = 90 * time.Second
 	var all []voice.Turn
@@ -257,7 +254,7 @@ func callerTurns() []voice.Turn {
 	return all
 }
 
-// converse holds a conversation of a minute, in which the session leaves its node once.
+// converse holds a conversation of a minute in which the session moves once.
 func (x *crossing) converse(lines *voice.Library) {
 	const frame = 100 * time.Millisecond
 	talk := voice.New(voice.Options{
@@ -279,9 +276,8 @@ func (x *crossing) converse(lines *voice.Library) {
 	talk.Run(x.t.Context(), voice.Link{Conn: conn, Dial: x.dial})
 }
 
-// TestEverythingIsAnswered: a caller types and speaks while their session changes its node, in a drain or because
-// the node dies, at any moment: over both wires, with the adapters, the simulated models and a network in which the
-// order of everything is drawn. Each turn is answered, or fails with an error, before and after.
+// TestEverythingIsAnswered: while a caller types and speaks, the session moves to another node at a random moment, by a
+// drain or a node's death, over both wires. Each turn is answered, or fails with an error.
 func TestEverythingIsAnswered(t *testing.T) {
 	lines, err := voice.LoadLibrary(voice.LibraryOptions{Rate: 16000, Lines: []string{harbourWords}})
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"voicegw/transport"
 )
 
-// TestAnOlderAttachmentIsNotHeard: when a session has another client, neither the words nor the
-// audio of the older one reach the model, and the end of its connection ends nothing.
-func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
+// TestOlderAttachment: after a second client attaches, neither words nor audio of the older one reach the model, and
+// its disconnection does not end the session.
+func TestOlderAttachment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		older, model := st.started()
@@ -40,12 +40,12 @@ func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
 		older.Abort()
 		synctest.Wait()
 		if s.isOver() {
-			t.Fatalf("the older client's end ended the session: %v", s.cause())
+			t.Fatalf("the older client's disconnection ended the session: %v", s.cause())
 		}
 		newer.say(`{"type":"input.text","text":"from the newer one"}`)
 		synctest.Wait()
 		if s.state.Turns() != 1 {
-			t.Errorf("there are %d turns, want the newer client's", s.state.Turns())
+			t.Errorf("there are %d turns, want 1, the newer client's", s.state.Turns())
 		}
 		newer.Abort()
 		synctest.Wait()

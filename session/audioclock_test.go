@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestAudioClockKnowsWhenASampleCame: within a frame's length, as far back as 6 s,
-// also across a pause of the client.
-func TestAudioClockKnowsWhenASampleCame(t *testing.T) {
+// TestAudioClock: the clock knows when a sample arrived, to within a frame, for the last 6 s, also across a pause of
+// the client.
+func TestAudioClock(t *testing.T) {
 	c := audioClock{rate: 16000}
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	now := began
-	for i := range 500 { // 10 s in frames of 20 ms, with a hole of 3 s at 5 s
+	for i := range 500 { // 10 s in frames of 20 ms, with a gap of 3 s at 5 s
 		if i == 250 {
 			now = now.Add(3 * time.Second)
 		}
@@ -25,21 +25,20 @@ func TestAudioClockKnowsWhenASampleCame(t *testing.T) {
 	} {
 		got := c.when(tc.ms, now).Sub(began).Milliseconds()
 		if diff := got - tc.want; tc.ms > 4500 && (diff < -25 || diff > 25) {
-			t.Errorf("the sample at %d ms came at %d ms, want about %d", tc.ms, got, tc.want)
+			t.Errorf("the sample at %d ms arrived at %d ms, want about %d", tc.ms, got, tc.want)
 		}
 		if tc.ms == 0 && (got < 3000 || got > 5000) {
-			t.Errorf("a sample long ago came at %d ms, want the oldest that is known", got)
+			t.Errorf("an old sample arrived at %d ms, want the oldest known one", got)
 		}
 	}
 	if c.ms() != 10000 {
-		t.Errorf("%d ms have come", c.ms())
+		t.Errorf("%d ms have arrived", c.ms())
 	}
 }
 
-// TestLateReaderIsNoFastClient: a client that keeps to real time while the reader is late by
-// many seconds, again and again, is not too fast; one that sends more than real time is. After a hole in the network
-// it may send what it has recorded in it.
-func TestLateReaderIsNoFastClient(t *testing.T) {
+// TestLateReader: a client that sends in real time is never too fast, however late the reader; a client that sends
+// faster is. The recording of an outage may arrive at once.
+func TestLateReader(t *testing.T) {
 	const frame, ms = 640, time.Millisecond
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := audioClock{rate: 16000}
@@ -59,18 +58,18 @@ func TestLateReaderIsNoFastClient(t *testing.T) {
 			t.Errorf("round %d, late by %v: %d frames were refused", round, late, n)
 		}
 	}
-	// Twice real time while the reader is late: no more than 5 s ahead of it.
+	// Twice real time while the reader is late: at most 5 s ahead of it.
 	now = now.Add(10 * time.Second)
 	if n := read(1000); n < 240 || n > 260 {
 		t.Errorf("of 20 s of audio in 10 s, %d frames were refused", n)
 	}
-	// A pause in which the reader waits for the client: what was recorded in a hole of the network may come at once, and no
-	// more than that, however long the pause was.
+	// The reader waits for the client. The recording of a network outage may arrive at once, and no more, however long
+	// the pause.
 	for _, pause := range []time.Duration{time.Minute, 11 * time.Second, 3 * time.Second} {
 		now = now.Add(pause)
 		since = now.Add(-10 * ms)
 		if n := read(int(min(pause, maxBurst) / (20 * ms))); n > 0 {
-			t.Errorf("of what was recorded in a hole of %v, %d frames were refused", pause, n)
+			t.Errorf("of the recording of an outage of %v, %d frames were refused", pause, n)
 		}
 		if n := read(1000); n < 740 {
 			t.Errorf("of 20 s of audio more, after %v, only %d frames were refused", pause, n)

@@ -13,7 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// houred are the tools watch, and clock, which is there for an hour from now on and for the agents desk and billing.
+// houred returns a registry with the tools watch and clock. Clock is available for an hour, to the agents desk and
+// billing.
 func houred(t *testing.T) *registry.Registry {
 	t.Helper()
 	done := handlerFunc(func(context.Context) (registry.Result, error) { return registry.Result{Data: "done"}, nil }).bind()
@@ -28,9 +29,9 @@ func houred(t *testing.T) *registry.Registry {
 	return tools
 }
 
-// TestAToolOfAnHour: a session has the tool in its hour; a call after that is refused with when it is there again,
-// and the next agent is not told of the tool.
-func TestAToolOfAnHour(t *testing.T) {
+// TestToolHours: a session has the tool in its hour; a later call is refused with the time when it is available again,
+// and the next agent does not get the tool.
+func TestToolHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := troupe()
 		c.put(Agent{Name: "billing", Instructions: "You are billing.", Tools: []string{"clock", "watch"}})
@@ -62,8 +63,8 @@ func TestAToolOfAnHour(t *testing.T) {
 	})
 }
 
-// TestAToolOfTwoAgents: a third one is not told of it, and a call is answered as if it did not exist.
-func TestAToolOfTwoAgents(t *testing.T) {
+// TestToolAgents: an agent that is not listed does not get the tool, and its call is answered as for an unknown tool.
+func TestToolAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, live, func(o *Options) { o.Agents, o.Tools, o.Policy.Tools.Budget = troupe(), houred(t).Snapshot, roomy })
 		st.connect(startText)

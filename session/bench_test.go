@@ -20,7 +20,7 @@ func contextWithTimeout(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// nullModel takes everything and says nothing.
+// nullModel accepts everything and sends nothing.
 type nullModel struct{ info transport.Info }
 
 func (m nullModel) Send(context.Context, transport.Command) error { return nil }
@@ -31,41 +31,41 @@ func (m nullModel) Close() error                                  { return nil }
 func (m nullModel) Info() transport.Info                          { return m.info }
 func (m nullModel) Stats() transport.Stats                        { return transport.Stats{} }
 
-// TestASessionIsOnePiece: a session, of which there may be thousands, fits the allocator's class of 4 KB; the next
-// one is 4,864 bytes. Go puts a header of 8 bytes before what is larger than 512 bytes and holds pointers. What
-// few sessions need belongs behind a pointer.
-func TestASessionIsOnePiece(t *testing.T) {
+// TestSessionSize: a session fits the allocator's class of 4 KB; the next class is 4,864 bytes. Go puts a header of 8
+// bytes before objects with pointers that are larger than 512 bytes. Data that few sessions need belongs behind a
+// pointer.
+func TestSessionSize(t *testing.T) {
 	const class, header = 4096, 8
 	if size := unsafe.Sizeof(session{}); size > class-header {
-		t.Errorf("a session takes %d bytes, and may take %d", size, class-header)
+		t.Errorf("a session has %d bytes, want at most %d", size, class-header)
 	}
 }
 
-// quietSession is a session without pumps: its audio path can be walked by hand.
+// quietSession is a session without pumps: tests drive its audio path directly.
 func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
 	return quietSessionOf(tb, inRate, outRate, downlink.NewBudget())
 }
 
-// quietSessionOf is quietSession with a budget that sessions share.
+// quietSessionOf is quietSession with a budget shared by several sessions.
 func quietSessionOf(tb testing.TB, inRate, outRate int, budget *downlink.Budget) *session {
 	tb.Helper()
 	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
 	opts := Options{Policy: orchestrator.Policy{ResumeGrace: 30 * time.Second}}.withDefaults()
 	opts.budget, opts.looked = budget, new(atomic.Int64)
 	client := newTestClient()
-	client.stallWrites() // so that everything goes by way of the queue
+	client.stallWrites() // so that everything passes the queue
 	g := &startup{Ticket: handoff.Ticket{SessionID: "s"}, modelRequest: modelRequest{start: &protocol.Start{InputRate: inRate, OutputRate: outRate}}, logger: opts.Logger}
 	s, err := newSession(g, &opts, client, model)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.up.write = nil // by hand
+	s.up.write = nil // the tests write
 	s.down.Begin(downlink.Bounds{Rate: outRate, Audio: 120 * audio.Bytes(outRate, time.Second), All: 24 << 20, Frame: audio.Bytes(outRate, maxDownFrame), Away: audio.Bytes(outRate, awayBacklog)}, nil)
 	return s
 }
 
-// walkUp takes one frame of the client through the gateway to the model.
+// walkUp sends one frame of the client through the gateway to the model.
 func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []upEntry {
 	s.mic.clock.start = time.Now().Add(-time.Hour) // never ahead
 	s.client.attachment().audio(pcm, time.Time{})
@@ -75,11 +75,11 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 			panic("the model does not fail")
 		}
 	}
-	s.up.take(nil) // nothing
+	s.up.take(nil) // sends nothing
 	return batch
 }
 
-// walkDown takes one piece of the model's speech through the gateway to the client.
+// walkDown sends one piece of the model's speech through the gateway to the client.
 func walkDown(s *session, ev *transport.AudioOut) {
 	s.model.link().take(ev)
 	for {
@@ -93,8 +93,7 @@ func walkDown(s *session, ev *transport.AudioOut) {
 	}
 }
 
-// TestAudioPathAllocatesNothing holds for both directions, with and without
-// resampling, in the steady state.
+// TestAudioPathAllocatesNothing: neither direction allocates in the steady state, with or without resampling.
 func TestAudioPathAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
@@ -114,7 +113,7 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 				s.model.lookback.speechStarted(false)
 			}
 			for range 500 {
-				batch = walkUp(s, batch, &in, speech) // until as much is kept as may be
+				batch = walkUp(s, batch, &in, speech) // until the buffer is full
 			}
 			if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, speech) }); n != 0 {
 				t.Errorf("%v Hz: %v allocations a frame of %s up", rates, n, what)
@@ -130,7 +129,7 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkUplinkFrame is the gateway's own work on 20 ms of a client's audio.
+// BenchmarkUplinkFrame measures the gateway's work for 20 ms of a client's audio.
 func BenchmarkUplinkFrame(b *testing.B) {
 	for name, rate := range map[string]int{"same_rate": 16000, "resampled_48k": 48000} {
 		b.Run(name, func(b *testing.B) {
@@ -147,7 +146,7 @@ func BenchmarkUplinkFrame(b *testing.B) {
 	}
 }
 
-// BenchmarkDownlinkFrame is the gateway's own work on 200 ms of the model's speech.
+// BenchmarkDownlinkFrame measures the gateway's work for 200 ms of the model's speech.
 func BenchmarkDownlinkFrame(b *testing.B) {
 	for name, rate := range map[string]int{"same_rate": 24000, "resampled_48k": 48000} {
 		b.Run(name, func(b *testing.B) {

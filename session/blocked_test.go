@@ -10,9 +10,9 @@ import (
 	"voicegw/transport"
 )
 
-// TestBlockedUserIsRefused: by the name that a client gives, or by its address; the
-// error says until when, and the model is never reached.
-func TestBlockedUserIsRefused(t *testing.T) {
+// TestBlockedUser: a user blocked by name or address gets an error with the end of the block; the model is not
+// contacted.
+func TestBlockedUser(t *testing.T) {
 	for name, tc := range map[string]struct{ start, user string }{
 		"by name":    {`{"type":"session.start","input_rate":16000,"output_rate":24000,"client":{"id":"mallory"}}`, "mallory"},
 		"by address": {startText, someone.String()},
@@ -33,7 +33,7 @@ func TestBlockedUserIsRefused(t *testing.T) {
 				c.ended(t, protocol.CloseBlocked)
 				got := c.last(t, "error")
 				if want := until.UTC().Format("2006-01-02T15:04:05.000Z"); got["until"] != want || got["retryable"] != false {
-					t.Errorf("the client was told %v, want until %s and no retry", got, want)
+					t.Errorf("the client got %v, want until %s and no retry", got, want)
 				}
 				if len(asked) != 1 || asked[0] != tc.user {
 					t.Errorf("asked about %q, want %q", asked, tc.user)
@@ -47,8 +47,7 @@ func TestBlockedUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotBlocked: a block of one user is nobody else's, and an error without
-// an end has no field for it.
+// TestOthersAreNotBlocked: a block applies to one user only, and an error without an end time has no such field.
 func TestOthersAreNotBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) {
@@ -60,7 +59,7 @@ func TestOthersAreNotBlocked(t *testing.T) {
 		model.FailRecv(&transport.Error{Kind: transport.KindRetry})
 		synctest.Wait()
 		if _, has := c.last(t, "error")["until"]; has {
-			t.Error("an error that has no end says until when")
+			t.Error("an error without an end time has one")
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestBreaker: three sessions that fail to reach a provider keep others from it for a while; then
-// one tries, and its success lets everybody through again.
+// TestBreaker: after three sessions fail to reach a provider, others do not try it for a while; then one tries, and its
+// success admits all again.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 1000; o.Limits.PerAddress = 1000 })
@@ -33,39 +33,39 @@ func TestBreaker(t *testing.T) {
 		st.started()
 		synctest.Wait()
 		if n := st.fake.Attempts() - before; n != 1 {
-			t.Errorf("%d attempts after the rest", n)
+			t.Errorf("%d attempts after the pause", n)
 		}
 		if _, ok := st.m.breakers.reachable(); !ok {
-			t.Error("the provider was reached, and counts as away")
+			t.Error("the provider was reached, but is marked unavailable")
 		}
 	})
 }
 
-// TestOneTriesAfterTheRest: while one session tries whether the provider is back, others wait.
-func TestOneTriesAfterTheRest(t *testing.T) {
+// TestOneTriesAfterThePause: while one session tries the provider again, the others wait.
+func TestOneTriesAfterThePause(t *testing.T) {
 	var b breaker
 	now := time.Now()
 	for range breakerFailures {
 		if !b.allows(now) {
-			t.Fatal("a session was kept away too early")
+			t.Fatal("a session was refused too early")
 		}
 		b.report(false, now)
 	}
 	if b.allows(now) {
-		t.Error("a session was let through during the rest")
+		t.Error("a session was admitted during the pause")
 	}
 	now = now.Add(breakerRest)
 	if !b.allows(now) || b.allows(now) {
-		t.Error("not exactly one session was let through after the rest")
+		t.Error("not exactly one session was admitted after the pause")
 	}
 	b.report(true, now)
 	if !b.allows(now) {
-		t.Error("a session was kept away after a success")
+		t.Error("a session was refused after a success")
 	}
 }
 
-// TestFailover: a provider that cannot be reached in mid-call is replaced by the other one, with the
-// conversation, with that one's voice, and at its rates.
+// TestFailover: a provider that fails in mid-call is replaced by the other one, with the conversation, and with the
+// other one's voice and rates.
 func TestFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := newFakeModel(remembering)
@@ -88,10 +88,10 @@ func TestFailover(t *testing.T) {
 		synctest.Wait()
 		setup := other.Setups()[0]
 		if setup.Voice != "marin" || len(setup.History) != 1 || setup.History[0] != (transport.PastUser{Text: "where is Ada"}) {
-			t.Errorf("the other provider was told %+v", setup)
+			t.Errorf("the other provider got %+v", setup)
 		}
 		if got := next.NextControl(t); got != (transport.Respond{}) {
-			t.Errorf("the other provider was sent %#v", got)
+			t.Errorf("the other provider got %#v", got)
 		}
 		if n := len(next.Audio()); n < 47000 || n > 48000 {
 			t.Errorf("the other provider heard %d bytes, want a second at 24 kHz", n)
@@ -99,15 +99,15 @@ func TestFailover(t *testing.T) {
 		answers(c, next, "r1", "a1", "In Vienna.")
 		c.expect(t, "provider.reconnecting", "provider.reconnected", "audio.start l2.a1", "turn.ended completed")
 		if st.m.Sessions()[0].Provider != "other" {
-			t.Errorf("the session is said to be with %s", st.m.Sessions()[0].Provider)
+			t.Errorf("the session is listed with %s", st.m.Sessions()[0].Provider)
 		}
 		c.speak(make([]byte, 640))
 		synctest.Wait()
 	})
 }
 
-// TestFailoverOfAnAccount: an account without credit in mid-call is reason enough for the other
-// provider, and none to ask the first one again.
+// TestFailoverOfAnAccount: if the account has no credit in mid-call, the session switches to the other provider and
+// does not retry the first.
 func TestFailoverOfAnAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := newFakeModel(remembering)

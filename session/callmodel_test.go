@@ -7,43 +7,42 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// The model of calls: sessions that are admitted, connect to a provider that refuses, hangs or
-// answers, run, and end or are drained. It holds no code of the gateway: what it models is
-// between goroutines and net/http. docs/models.md says which line is which function.
+// The model of calls: sessions are admitted, connect to a provider that refuses, hangs or answers, run, and end or are
+// drained. It models goroutines and net/http, without code of the gateway. docs/models.md relates its lines to
+// functions.
 
 // callState is the whole state.
 type callState struct {
 	calls [modelCalls]callSession
 	conns [modelConns]callConn
-	made  int8 // of conns
+	made  int8 // number of conns used
 	drain drainPhase
-	tools int8 // that are stuck, so far
+	tools int8 // number of stuck tools
 }
 
 const (
 	modelCalls = 2
-	modelConns = 6 // as many as both dial at most
+	modelConns = 6 // the most that both sessions dial
 )
 
-// callSession is one client. carries, dialled and reads are numbers of connections from 1; 0
-// means no connection.
+// callSession is one client. carries, dialled and reads are numbers of connections from 1; 0 means no connection.
 type callSession struct {
 	phase    callPhase
 	tries    int8
 	carries  int8 // the request
-	dialled  int8 // last, for this handshake
-	answered int8 // with the upgrade
+	dialled  int8 // the latest connection of this handshake
+	answered int8 // answered with the upgrade
 	reads    int8
-	stuck    bool // a tool of it never ends
+	stuck    bool // a tool of the session never ends
 }
 
 type callPhase int8
 
 // The phases of a session.
 const (
-	callWaits  callPhase = iota // for session.start; it has no place
-	callAsks                    // it has a place, and its handshake begins
-	callDials                   // it waits for a connection
+	callWaits  callPhase = iota // waits for session.start, without a place
+	callAsks                    // has a place and begins its handshake
+	callDials                   // waits for a connection
 	callShakes                  // its request is on a connection
 	callRuns
 	callEnds
@@ -52,7 +51,7 @@ const (
 
 type callConn struct {
 	state connState
-	owner int8 // the session whose handshake has dialled it, from 0
+	owner int8 // the session whose handshake dialled it, from 0
 }
 
 type connState int8
@@ -74,18 +73,18 @@ const (
 	draining
 	endingAll // every session's context is done
 	drained
-	gaveUp // and said what is left
+	gaveUp // and reported the remaining sessions
 )
 
-// callModel is what is explored.
+// callModel is the model to explore.
 type callModel struct {
-	// The fault, as before the mend: handshakes share a pool, and the connection that was
-	// dialled last is taken for the one that answered.
+	// lastDialled enables a former fault: handshakes share a pool, and the latest dialled connection is mistaken for
+	// the one that answered.
 	lastDialled bool
 	tries       int8
 	places      int8
-	stuck       int8 // tools that may never end
-	// boundless, the other fault: a drain waits for whatever does not end.
+	stuck       int8 // number of tools that may never end
+	// boundless enables another fault: a drain waits for everything that does not end.
 	boundless bool
 }
 
@@ -117,7 +116,7 @@ func (m callModel) protocol() testutil.Protocol[callState] {
 				return ""
 			}),
 			broken(placesKept, func(s callState, _ int) string {
-				if m.seated(s) > m.places {
+				if m.placesUsed(s) > m.places {
 					return "has a place too many"
 				}
 				return ""
@@ -149,8 +148,8 @@ func (m callModel) protocol() testutil.Protocol[callState] {
 	}
 }
 
-// seated counts the places that are taken.
-func (m callModel) seated(s callState) (n int8) {
+// placesUsed counts the places in use.
+func (m callModel) placesUsed(s callState) (n int8) {
 	for _, c := range s.calls {
 		if c.phase > callWaits && c.phase < callOver {
 			n++
@@ -169,7 +168,7 @@ func (m callModel) steps(s callState, can testutil.Can[callState]) {
 	m.draining(s, can)
 }
 
-// session is what a session does itself.
+// session models a session's own actions.
 func (m callModel) session(s callState, i int, can testutil.Can[callState]) {
 	who, c := fmt.Sprintf("session %d", i+1), s.calls[i]
 	step := func(by, does string, change func(n *callState, c *callSession)) {
@@ -183,7 +182,7 @@ func (m callModel) session(s callState, i int, can testutil.Can[callState]) {
 		switch {
 		case cancelled:
 			step(who, "is turned away: the gateway ends", func(_ *callState, c *callSession) { c.phase = callOver })
-		case s.drain != serving || m.seated(s) >= m.places:
+		case s.drain != serving || m.placesUsed(s) >= m.places:
 			step("", fmt.Sprintf("client %d sends session.start, and there is no place", i+1), func(_ *callState, c *callSession) { c.phase = callOver })
 		default:
 			step("", fmt.Sprintf("client %d sends session.start, and gets a place", i+1), func(_ *callState, c *callSession) { c.phase = callAsks })
@@ -216,7 +215,7 @@ func (m callModel) session(s callState, i int, can testutil.Can[callState]) {
 	}
 }
 
-// ask begins a handshake: with a connection that idles, if the pool is shared, or a new one.
+// ask begins a handshake: with an idle connection if the pool is shared, or with a new one.
 func (m callModel) ask(s callState, i int, can testutil.Can[callState]) {
 	who := fmt.Sprintf("session %d", i+1)
 	if m.lastDialled {
@@ -240,7 +239,7 @@ func (m callModel) ask(s callState, i int, can testutil.Can[callState]) {
 	can(who, fmt.Sprintf("dials connection %d", n.made), n)
 }
 
-// conn is what happens to a connection: it is dialled, and the provider refuses or accepts.
+// conn models a connection: it is dialled, and the provider refuses or accepts.
 func (m callModel) conn(s callState, k int, can testutil.Can[callState]) {
 	name := int8(k + 1)
 	switch c := s.conns[k]; c.state {
@@ -282,7 +281,7 @@ func (m callModel) conn(s callState, k int, can testutil.Can[callState]) {
 	}
 }
 
-// carriedBy is the session whose request is on a connection; -1 if none is.
+// carriedBy returns the session whose request is on a connection, or -1.
 func (s callState) carriedBy(name int8) int {
 	for i, c := range s.calls {
 		if c.phase == callShakes && c.carries == name {
@@ -292,8 +291,7 @@ func (s callState) carriedBy(name int8) int {
 	return -1
 }
 
-// free gives a connection to a handshake that waits for one: its own, or of a shared pool any.
-// Otherwise it idles.
+// free gives a connection to a waiting handshake: its own, or any if the pool is shared. Otherwise it becomes idle.
 func (m callModel) free(s *callState, k int) {
 	s.conns[k].state = idling
 	for i := range s.calls {
@@ -306,7 +304,7 @@ func (m callModel) free(s *callState, k int) {
 	}
 }
 
-// giveUp ends a handshake, with the connections that are its own.
+// giveUp ends a handshake and its own connections.
 func (m callModel) giveUp(s *callState, i int) {
 	s.close(s.calls[i].carries)
 	s.calls[i].carries = 0
@@ -318,7 +316,7 @@ func (s *callState) close(name int8) {
 	}
 }
 
-// draining is Manager.Drain, and the signals.
+// draining models Manager.Drain, and the signals.
 func (m callModel) draining(s callState, can testutil.Can[callState]) {
 	step := func(by, does string, to drainPhase) {
 		n := s
@@ -333,7 +331,7 @@ func (m callModel) draining(s callState, can testutil.Can[callState]) {
 	case serving:
 		step("", "the first signal comes", draining)
 	case draining:
-		if m.seated(s) == 0 {
+		if m.placesUsed(s) == 0 {
 			step("the drain", "no session runs any more", endingAll)
 		}
 		step("the drain", "the time to drain is over", endingAll)
@@ -363,16 +361,15 @@ func TestModelOfCalls(t *testing.T) {
 	testutil.Keeps(t, two.protocol())
 }
 
-// TestModelFindsWhatHandshakesMend: before each handshake had its connections to itself, a
-// session read the connection that it had dialled last, and another had answered it.
-func TestModelFindsWhatHandshakesMend(t *testing.T) {
+// TestModelFindsSharedPool: before each handshake had its own connections, a session read the connection that it had
+// dialled last, while another had answered.
+func TestModelFindsSharedPool(t *testing.T) {
 	m := callModel{lastDialled: true, tries: 2, places: 2}
 	testutil.Breaks(t, m.protocol(), readsAnswer)
 }
 
-// TestModelFindsWhatTheBoundOfADrainMends: before it had a bound, a drain waited for a tool
-// that never ends.
-func TestModelFindsWhatTheBoundOfADrainMends(t *testing.T) {
+// TestModelFindsEndlessDrain: without a time limit, a drain waited for a tool that never ends.
+func TestModelFindsEndlessDrain(t *testing.T) {
 	m := callModel{boundless: true, tries: 1, places: 1, stuck: 1}
 	testutil.Breaks(t, m.protocol(), testutil.Reachable)
 }

@@ -80,7 +80,7 @@ var (
 
 	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone, When: "the model ended it through a tool"}
 
-	// causeNotice: the session does not go on without its notice.
+	// causeNotice: the session cannot continue without its notice.
 	causeNotice = &Cause{Reason: "notice_unheard", Close: protocol.CloseTryLater, Code: protocol.CodeProviderUnavailable,
 		When:    "the [notice](exact.md) could not be said, or was not heard",
 		Message: "The notice at the beginning could not be said or was not heard, so the session ends; try again in a moment."}

@@ -17,7 +17,7 @@ import (
 	"voicegw/transport"
 )
 
-// checking makes a session check words. The word is damn.
+// checking makes a session check the answers for the word damn.
 func checking(t testing.TB, holdBack time.Duration, rules ...*checks.Rule) func(*Options) {
 	t.Helper()
 	rules = append(rules, &checks.Rule{Name: "rude", Outcome: checks.Replace, Say: "Let us stay polite.", Words: []string{"damn"}})
@@ -47,8 +47,7 @@ func everyModel(t *testing.T, test func(t *testing.T, caps transport.Capabilitie
 	}
 }
 
-// TestHeldBack: sound waits for its words and their check, and not longer than the hold-back. Nothing else is lost or
-// reordered.
+// TestHeldBack: audio waits for its words and their check, at most for the hold-back. Nothing is lost or reordered.
 func TestHeldBack(t *testing.T) {
 	everyModel(t, func(t *testing.T, caps transport.Capabilities) {
 		st := newStage(t, caps, checking(t, time.Second))
@@ -57,7 +56,7 @@ func TestHeldBack(t *testing.T) {
 		model.EmitAudio("a1", make([]byte, 4800))
 		pass(999 * time.Millisecond)
 		if n := c.heard(); n != 0 {
-			t.Errorf("%d bytes were heard before their words came", n)
+			t.Errorf("%d bytes were heard before their words arrived", n)
 		}
 		pass(time.Millisecond)
 		if n := c.heard(); n != 4800 {
@@ -70,7 +69,7 @@ func TestHeldBack(t *testing.T) {
 		}
 		model.EmitAudio("a1", make([]byte, 48000))
 		if n := c.heard(); n != 9600 {
-			t.Errorf("%d bytes were heard: more than the words can take", n)
+			t.Errorf("%d bytes were heard: more than the words account for", n)
 		}
 		model.Emit(transport.AudioDone{Item: "a1"}, wordsOf("a1", "Hello there. It is fine.", true),
 			transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
@@ -86,8 +85,8 @@ func TestHeldBack(t *testing.T) {
 	})
 }
 
-// TestCheckCutsOff: the rest of a refused answer is neither heard nor shown, the model learns how much was heard, and says
-// the words instead.
+// TestCheckCutsOff: the rest of a refused answer is neither heard nor shown; the model learns how much was heard, and
+// says the replacement.
 func TestCheckCutsOff(t *testing.T) {
 	everyModel(t, func(t *testing.T, caps transport.Capabilities) {
 		var mu sync.Mutex
@@ -120,7 +119,7 @@ func TestCheckCutsOff(t *testing.T) {
 		c.expect(t, "audio.start a1", "answer.stopped a1 matched", "audio.flush a1 check", "turn.ended interrupted", "turn.started")
 		last := c.last(t, "transcript")
 		if last["text"] != "Well, my dear " || last["final"] != true || strings.Contains(strings.Join(c.log(), "\n"), "damn") {
-			t.Errorf("the client was told %v", last)
+			t.Errorf("the client got %v", last)
 		}
 		pass(time.Second)
 		synctest.Wait()
@@ -130,7 +129,7 @@ func TestCheckCutsOff(t *testing.T) {
 			return ok && strings.Contains(text.Text, `exactly these words now, and nothing else: "Let us stay polite."`)
 		})
 		if !said || caps.Truncate && !slices.Contains(cuts, transport.Command(transport.Truncate{Item: "a1", AudioMS: 300})) {
-			t.Errorf("the model was told %+v", cuts)
+			t.Errorf("the model got %+v", cuts)
 		}
 		model.Emit(transport.ResponseStarted{ID: "r2"}, wordsOf("b1", "Let us stay polite.", true))
 		speaks(model, "b1", 48000)
@@ -147,8 +146,8 @@ func TestCheckCutsOff(t *testing.T) {
 	})
 }
 
-// TestClaimIsHeldBack: what no tool has done is neither heard nor shown, while the call waits for approval, too. The model
-// learns why, and each stop is one record. Once a call has done it, the same words pass.
+// TestClaimIsHeldBack: a claim without a supporting call is neither heard nor shown, also while the call waits for
+// approval. The model learns why, and each stop is audited. After the call the same words pass.
 func TestClaimIsHeldBack(t *testing.T) {
 	const claim, held, heard = "Sure. I've paid Bob five euros.", 4800, 48000
 	english, err := calls.ParseClaimLanguages([]string{"en"})
@@ -185,12 +184,12 @@ func TestClaimIsHeldBack(t *testing.T) {
 				}
 			}
 			if last["id"] != item || last["text"] != want {
-				t.Errorf("the client was shown %v, want %q", last, want)
+				t.Errorf("the client got %v, want %q", last, want)
 			}
 			c.say(fmt.Sprintf(`{"type":"playback","item_id":%q,"played_ms":%d,"done":true}`, item, wantHeard/48))
 			pass(time.Second)
 			n := 0
-			for _, text := range told(model) {
+			for _, text := range userTexts(model) {
 				if strings.Contains(text, `You said "I've paid Bob five euros"`) {
 					n++
 				}
@@ -218,12 +217,12 @@ func TestClaimIsHeldBack(t *testing.T) {
 			}
 		}
 		if stops != 0 {
-			t.Errorf("%d stops were not audited", stops)
+			t.Errorf("%d stops are not in the audit", stops)
 		}
 	})
 }
 
-// TestInterruptedWhileHeldBack: what waits when the user interrupts is not heard later, and the next answer is.
+// TestInterruptedWhileHeldBack: after an interruption the audio on hold is never heard, and the next answer is.
 func TestInterruptedWhileHeldBack(t *testing.T) {
 	everyModel(t, func(t *testing.T, caps transport.Capabilities) {
 		st := newStage(t, caps, checking(t, time.Second))
@@ -248,14 +247,14 @@ func TestInterruptedWhileHeldBack(t *testing.T) {
 		speaks(model, "b1", 24000)
 		model.Emit(transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
 		if n := c.heard(); n != 4800+24000 {
-			t.Errorf("%d bytes were heard, want %d: the next answer waits for nothing", n, 4800+24000)
+			t.Errorf("%d bytes were heard, want %d: the next answer must not wait", n, 4800+24000)
 		}
 		pass(10 * time.Second)
 		c.expect(t, "audio.start a1", "audio.flush a1", "turn.ended interrupted", "audio.start b1", "audio.end b1", "turn.ended completed")
 	})
 }
 
-// hanging is a Remote that answers nothing.
+// hanging is a Remote that never answers.
 type hanging struct{}
 
 func (hanging) Check(ctx context.Context, _ checks.Text) (bool, error) {
@@ -263,8 +262,8 @@ func (hanging) Check(ctx context.Context, _ checks.Text) (bool, error) {
 	return false, ctx.Err()
 }
 
-// TestHangingCheck: a check that does not answer delays an answer by the hold-back. Then it passes or blocks, and the user
-// is not left without an answer. Nothing is left of it at the end.
+// TestHangingCheck: a check that does not answer delays an answer by the hold-back. Then the answer passes or is
+// blocked, the user gets a reply, and no goroutine remains.
 func TestHangingCheck(t *testing.T) {
 	for _, block := range []bool{false, true} {
 		everyModel(t, func(t *testing.T, caps transport.Capabilities) {
@@ -276,7 +275,7 @@ func TestHangingCheck(t *testing.T) {
 			model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 			pass(999 * time.Millisecond)
 			if n := c.heard(); n != 0 {
-				t.Errorf("%d bytes were heard before the hold-back was over", n)
+				t.Errorf("%d bytes were heard before the hold-back ended", n)
 			}
 			pass(time.Millisecond)
 			if want := map[bool]int{false: 48000, true: 0}[block]; c.heard() != want {
@@ -287,16 +286,16 @@ func TestHangingCheck(t *testing.T) {
 			}
 			stopped := c.last(t, "answer.stopped")
 			if stopped["check"] != "slow" || stopped["reason"] != "late" || stopped["outcome"] != "cut" {
-				t.Errorf("the client was told %v", stopped)
+				t.Errorf("the client got %v", stopped)
 			}
 			if text, ok := model.Commands()[0].(transport.UserText); !ok || !strings.Contains(text.Text, "in another way") {
-				t.Errorf("the model was told %+v", model.Commands())
+				t.Errorf("the model got %+v", model.Commands())
 			}
 		})
 	}
 }
 
-// TestLinkLostWhileHeldBack: what waits is not heard after the connection to the model is lost.
+// TestLinkLostWhileHeldBack: audio on hold is not heard after the connection to the model is lost.
 func TestLinkLostWhileHeldBack(t *testing.T) {
 	everyModel(t, func(t *testing.T, caps transport.Capabilities) {
 		st := newStage(t, caps, checking(t, time.Second))
@@ -312,7 +311,7 @@ func TestLinkLostWhileHeldBack(t *testing.T) {
 	})
 }
 
-// TestNoHoldBackAllocatesNothing: checks without a hold-back leave the audio path as it is.
+// TestNoHoldBackAllocatesNothing: checks without a hold-back do not change the audio path.
 func TestNoHoldBackAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")

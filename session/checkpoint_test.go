@@ -9,8 +9,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestCheckpoints: as soon as the user's words are known, and again when they were answered, a
-// checkpoint holds what another node needs. A session that is over leaves no checkpoint.
+// TestCheckpoints: a checkpoint is stored when the user's words are known, and again when they are answered. A session
+// that ended has no checkpoint.
 func TestCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()

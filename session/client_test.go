@@ -18,24 +18,23 @@ import (
 
 var errClosed = errors.New("test client: closed")
 
-// testClient is the far end of a session in memory: what the gateway sees as its
-// client. It works inside a synctest bubble.
+// testClient is the client side of a session, in memory. It works in a synctest bubble.
 type testClient struct {
 	in     chan protocol.Input // from the test to the session's reader
 	closed chan struct{}       // closed by Close or Abort
-	next   *protocol.Input     // taken from in, and not by TryReceive; owned by Notify's goroutine
+	next   *protocol.Input     // taken from in, but not by TryReceive; owned by Notify's goroutine
 
 	mu     sync.Mutex // guards the following fields
-	got    []string   // what was written, in order: "type …" or "audio N"
+	got    []string   // written messages, in order: "type …" or "audio N"
 	order  []any      // the same: a message as a map, audio as bytes
 	texts  []map[string]any
 	bytes  int
 	code   websocket.StatusCode
 	reason string
 	over   bool
-	gone   bool // the client was gone when its session.start was read
+	gone   bool // the client disconnected before its session.start was read
 
-	answers bool          // probes; set before the session begins
+	answers bool          // whether it answers probes; set before the session begins
 	proven  atomic.Uint32 // number of the last answered probe
 	stall   chan struct{} // writes wait for it
 }
@@ -92,7 +91,7 @@ func (c *testClient) TryReceive() (in protocol.Input, ok bool, err error) {
 	}
 }
 
-// CaughtUp implements Client: it is not known.
+// CaughtUp implements Client: the time is unknown.
 func (c *testClient) CaughtUp() time.Time { return time.Time{} }
 
 func (c *testClient) WriteAudio(pcm []byte) error {
@@ -161,11 +160,11 @@ func (c *testClient) Abort() {
 	}
 }
 
-// Probe implements Client. The client answers at once if it is set to.
+// Probe implements Client. With answers set, the client answers immediately.
 func (c *testClient) Probe(n uint32) error {
 	if c.answers {
 		c.proven.Store(n)
-		c.in <- protocol.Input{Message: &protocol.Ping{T: 1}} // so that the session looks
+		c.in <- protocol.Input{Message: &protocol.Ping{T: 1}} // so that the session reads Proven
 	}
 	return nil
 }
@@ -196,21 +195,21 @@ func (c *testClient) say(text string) { c.in <- protocol.Frame{Data: []byte(text
 // speak sends audio.
 func (c *testClient) speak(pcm []byte) { c.in <- protocol.Input{Audio: true, PCM: pcm} }
 
-// stallWrites makes writes hang, as a full socket does.
+// stallWrites makes writes hang, like a full socket.
 func (c *testClient) stallWrites() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stall = make(chan struct{})
 }
 
-// isOver says whether the gateway has closed the connection.
+// isOver reports whether the gateway closed the connection.
 func (c *testClient) isOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over
 }
 
-// log returns what was written so far.
+// log returns the written messages.
 func (c *testClient) log() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +230,7 @@ func (c *testClient) last(t *testing.T, typ string) map[string]any {
 	return nil
 }
 
-// expect fails unless the log holds the lines in this order, among others.
+// expect fails unless the log contains the lines in this order, possibly among others.
 func (c *testClient) expect(t *testing.T, lines ...string) {
 	t.Helper()
 	got := c.log()

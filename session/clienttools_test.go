@@ -19,7 +19,7 @@ import (
 	"voicegw/transport"
 )
 
-// openPage declares a tool of the client's; look declares one that changes nothing.
+// openPage declares a tool of the client; look declares one without side effects.
 const (
 	openPage = `{"name":"open_page","description":"Opens a page.","schema":{"type":"object","properties":{"path":{"type":"string","default":"/"}},"additionalProperties":false}}`
 	look     = `{"name":"look","description":"Says which page is open.","read_only":true,"timeout_ms":3000}`
@@ -29,8 +29,7 @@ func startWithTools(tools ...string) string {
 	return `{"type":"session.start","input_rate":16000,"output_rate":24000,"tools":[` + strings.Join(tools, ",") + `]}`
 }
 
-// calling begins a session whose client has tools, at a gateway with a ledger and the tool slow. Its client can
-// come back.
+// calling begins a session whose client has tools, at a gateway with a ledger and the tool slow. The client can resume.
 func calling(t *testing.T, kept *records) (*returning, *fakeConn) {
 	t.Helper()
 	st, _ := withTools(t, entry("slow", "1.0.0"), func(context.Context) (registry.Result, error) { return registry.Result{}, nil }, false)
@@ -42,7 +41,7 @@ func calling(t *testing.T, kept *records) (*returning, *fakeConn) {
 	return beginsAtWith(t, again, startWithTools(openPage, look))
 }
 
-// toolRecords returns what the audit has of calls.
+// toolRecords returns the audit records of calls.
 func toolRecords(r *records) (of []audit.Record) {
 	for _, one := range r.list() {
 		if one.Event == audit.EventTool {
@@ -52,7 +51,7 @@ func toolRecords(r *records) (of []audit.Record) {
 	return of
 }
 
-// calls lets the model call a tool, and returns the tool.call that the client gets.
+// calls makes the model call a tool, and returns the id of the client's tool.call.
 func (r *returning) calls(model *fakeConn, tool, args string) (id string) {
 	r.t.Helper()
 	model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"},
@@ -70,9 +69,9 @@ func (r *returning) toolSays(id, what string) {
 	synctest.Wait()
 }
 
-// TestTheClientRunsItsTools: the client is asked with valid arguments, and the model, the client and the audit
-// learn what it answers. Both forms of the declaration reach the model.
-func TestTheClientRunsItsTools(t *testing.T) {
+// TestClientTools: the client gets valid arguments, and the model, the client and the audit get its answer. Both forms
+// of the declaration reach the model.
+func TestClientTools(t *testing.T) {
 	for name, tc := range map[string]struct {
 		says      string
 		data      string
@@ -81,13 +80,13 @@ func TestTheClientRunsItsTools(t *testing.T) {
 		retryable bool
 		partial   bool
 	}{
-		"a result":         {says: `"result":{"title":"Prices"}`, data: `{"title":"Prices"}`},
-		"no result":        {says: `"result":null`, data: `null`},
-		"nothing at all":   {says: `"x":1`, data: `null`},
-		"a failure":        {says: `"error":{"message":"No such page."}`, kind: registry.ErrorPermanent, message: "No such page."},
-		"a passing one":    {says: `"error":{"message":"Busy.","retryable":true}`, kind: registry.ErrorTransient, message: "Busy.", retryable: true},
-		"half of it":       {says: `"error":{"message":"Broke off.","partial":true}`, kind: registry.ErrorPermanent, message: "Broke off.", partial: true},
-		"one that is long": {says: `"result":"` + strings.Repeat("x", registry.MaxClientData) + `"`, kind: registry.ErrorPermanent, message: "The tool has run, and its answer is too long to be read.", partial: true},
+		"a result":        {says: `"result":{"title":"Prices"}`, data: `{"title":"Prices"}`},
+		"no result":       {says: `"result":null`, data: `null`},
+		"no answer":       {says: `"x":1`, data: `null`},
+		"a failure":       {says: `"error":{"message":"No such page."}`, kind: registry.ErrorPermanent, message: "No such page."},
+		"a transient one": {says: `"error":{"message":"Busy.","retryable":true}`, kind: registry.ErrorTransient, message: "Busy.", retryable: true},
+		"a partial one":   {says: `"error":{"message":"Broke off.","partial":true}`, kind: registry.ErrorPermanent, message: "Broke off.", partial: true},
+		"a long result":   {says: `"result":"` + strings.Repeat("x", registry.MaxClientData) + `"`, kind: registry.ErrorPermanent, message: "The tool has run, and its answer is too long to be read.", partial: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestTheClientRunsItsTools(t *testing.T) {
 				r, model := calling(t, &kept)
 				declared := model.Setup().Tools
 				if len(declared) != 4 || declared[2].Name != "open_page" || !strings.Contains(string(declared[2].Parameters), `"path"`) {
-					t.Errorf("the model was told of %+v", declared)
+					t.Errorf("the model got the tools %+v", declared)
 				}
 				id := r.calls(model, "open_page", `{}`)
 				if args := r.conn.last(t, "tool.call")["args"]; fmt.Sprint(args) != "map[path:/]" {
@@ -121,8 +120,9 @@ func TestTheClientRunsItsTools(t *testing.T) {
 	}
 }
 
-// TestAClientAnswersOnce: what comes late or twice changes nothing and is no error; a call that never was is one.
-func TestAClientAnswersOnce(t *testing.T) {
+// TestClientAnswersOnce: a late or second answer changes nothing and is no error; an answer to an unknown call is an
+// error.
+func TestClientAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept records
 		r, model := calling(t, &kept)
@@ -148,9 +148,9 @@ func TestAClientAnswersOnce(t *testing.T) {
 	})
 }
 
-// TestACallOutlivesAConnection: a client that comes back is asked again for what it owes, and its one answer
-// counts. Nobody else is asked, and nothing runs twice.
-func TestACallOutlivesAConnection(t *testing.T) {
+// TestCallAcrossResume: a client that resumes is asked again for its open call, and its one answer counts. No other
+// client is asked, and nothing runs twice.
+func TestCallAcrossResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept records
 		r, model := calling(t, &kept)
@@ -172,7 +172,7 @@ func TestACallOutlivesAConnection(t *testing.T) {
 		r.lose()
 		r.comeBack("")
 		if n := r.conn.count("tool.call"); n != 0 {
-			t.Error("the client is asked for an answer that it has given")
+			t.Error("the client is asked again after its answer")
 		}
 		if r.conn.count("error") != 0 || len(toolRecords(&kept)) != 1 {
 			t.Error("the call was answered more than once")
@@ -180,13 +180,13 @@ func TestACallOutlivesAConnection(t *testing.T) {
 	})
 }
 
-// TestACallEndsWithItsSession: a client that hangs up, or stays away, leaves no call behind, and nothing says
-// that the call did nothing.
-func TestACallEndsWithItsSession(t *testing.T) {
+// TestCallEndsWithSession: no call remains after the client hangs up or does not return, and no result claims that the
+// call did nothing.
+func TestCallEndsWithSession(t *testing.T) {
 	for name, leave := range map[string]func(r *returning){
-		"it hangs up":    func(r *returning) { r.conn.say(`{"type":"session.end"}`) },
-		"it stays away":  func(r *returning) { r.lose(); pass(time.Minute) },
-		"it is too late": func(*returning) { pass(time.Minute) },
+		"it hangs up":        func(r *returning) { r.conn.say(`{"type":"session.end"}`) },
+		"it does not return": func(r *returning) { r.lose(); pass(time.Minute) },
+		"it does not answer": func(*returning) { pass(time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -204,9 +204,9 @@ func TestACallEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestAnotherGatewayHasTheToolsOfTheClient: the call is lost with the gateway that died; the one that goes on
-// has the tools that the client brings along.
-func TestAnotherGatewayHasTheToolsOfTheClient(t *testing.T) {
+// TestClientToolsAfterTakeover: the call is lost with the dead gateway; the next one uses the tools that the client
+// declares again.
+func TestClientToolsAfterTakeover(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		r, model := beginsAtWith(t, n.till.stage, startWithTools(openPage))
 		id := r.calls(model, "open_page", `{}`)
@@ -218,13 +218,13 @@ func TestAnotherGatewayHasTheToolsOfTheClient(t *testing.T) {
 		r.conn, r.taken = r.dial(text, r.origin), 0
 		synctest.Wait()
 		if ended := r.conn.last(t, "tool.ended"); ended["call_id"] != id || ended["ok"] != false {
-			t.Errorf("the call that was lost: %v", ended)
+			t.Errorf("the lost call: %v", ended)
 		}
 		next := b.fake.Accept(t)
 		synctest.Wait()
 		r.toolSays(id, `"result":1`)
 		if n := r.conn.count("error invalid_message"); n != 0 {
-			t.Errorf("the answer to the gateway that died is called an error: %v", r.conn.last(t, "error"))
+			t.Errorf("the answer to the dead gateway is called an error: %v", r.conn.last(t, "error"))
 		}
 		asked := r.calls(next, "look", `{}`)
 		r.toolSays(asked, `"result":"/a"`)
@@ -234,7 +234,7 @@ func TestAnotherGatewayHasTheToolsOfTheClient(t *testing.T) {
 	})
 }
 
-// TestDeclarationsAreChecked: what a client declares is refused with the place of the mistake.
+// TestDeclarationsAreChecked: an invalid declaration is refused with the place of the mistake.
 func TestDeclarationsAreChecked(t *testing.T) {
 	many := make([]string, 17)
 	for i := range many {
@@ -245,21 +245,21 @@ func TestDeclarationsAreChecked(t *testing.T) {
 		tools     []string
 		ref, says string
 	}{
-		"a name of the gateway's":    {one(`{"name":"slow","description":"Mine."}`), "tools[1].name", "slow"},
-		"nearly such a name":         {one(`{"name":"SL_OW","description":"Mine."}`), "tools[1].name", "slow"},
-		"a reserved name":            {one(`{"name":"describe_tool","description":"Mine."}`), "tools[1].name", "built in"},
-		"a name twice":               {one(look), "tools[0].name", "look"},
-		"no name":                    {one(`{"description":"Mine."}`), "tools[1].name", "no name"},
-		"a long name":                {one(`{"name":"` + strings.Repeat("a", 65) + `","description":"Mine."}`), "tools[1].name", "at most 64"},
-		"no description":             {one(`{"name":"mine"}`), "tools[1].description", "empty"},
-		"a long description":         {one(`{"name":"mine","description":"` + strings.Repeat("é", 1025) + `"}`), "tools[1].description", "1025"},
-		"a hidden character":         {one(`{"name":"mine","description":"a\u200bb"}`), "tools[1].description", "cannot see"},
-		"a long time":                {one(`{"name":"mine","description":"Mine.","timeout_ms":60001}`), "tools[1].timeout_ms", "60000"},
-		"a schema that is open":      {one(`{"name":"mine","description":"Mine.","schema":{"type":"object"}}`), "tools[1].schema", "additionalProperties"},
-		"a schema of something else": {one(`{"name":"mine","description":"Mine.","schema":{"type":"array","items":{"type":"string"}}}`), "tools[1].schema.type", "object"},
-		"a schema that is no schema": {one(`{"name":"mine","description":"Mine.","schema":[]}`), "tools[1].schema", "JSON Schema object"},
-		"a reference out of it":      {one(`{"name":"mine","description":"Mine.","schema":{"type":"object","properties":{"a":{"$ref":"https://example.org/x"}},"additionalProperties":false}}`), "tools[1].schema.properties.a.$ref", "leads out"},
-		"too many":                   {many, "tools", "at most 16"},
+		"a name of the gateway":         {one(`{"name":"slow","description":"Mine."}`), "tools[1].name", "slow"},
+		"a name similar to it":          {one(`{"name":"SL_OW","description":"Mine."}`), "tools[1].name", "slow"},
+		"a reserved name":               {one(`{"name":"describe_tool","description":"Mine."}`), "tools[1].name", "built in"},
+		"a duplicate name":              {one(look), "tools[0].name", "look"},
+		"no name":                       {one(`{"description":"Mine."}`), "tools[1].name", "no name"},
+		"a long name":                   {one(`{"name":"` + strings.Repeat("a", 65) + `","description":"Mine."}`), "tools[1].name", "at most 64"},
+		"no description":                {one(`{"name":"mine"}`), "tools[1].description", "empty"},
+		"a long description":            {one(`{"name":"mine","description":"` + strings.Repeat("é", 1025) + `"}`), "tools[1].description", "1025"},
+		"a hidden character":            {one(`{"name":"mine","description":"a\u200bb"}`), "tools[1].description", "cannot see"},
+		"a long timeout":                {one(`{"name":"mine","description":"Mine.","timeout_ms":60001}`), "tools[1].timeout_ms", "60000"},
+		"an open schema":                {one(`{"name":"mine","description":"Mine.","schema":{"type":"object"}}`), "tools[1].schema", "additionalProperties"},
+		"a schema of an array":          {one(`{"name":"mine","description":"Mine.","schema":{"type":"array","items":{"type":"string"}}}`), "tools[1].schema.type", "object"},
+		"not a schema":                  {one(`{"name":"mine","description":"Mine.","schema":[]}`), "tools[1].schema", "JSON Schema object"},
+		"a reference to another schema": {one(`{"name":"mine","description":"Mine.","schema":{"type":"object","properties":{"a":{"$ref":"https://example.org/x"}},"additionalProperties":false}}`), "tools[1].schema.properties.a.$ref", "leads out"},
+		"too many":                      {many, "tools", "at most 16"},
 		"too much": {[]string{look, `{"name":"mine","description":"Mine.","schema":{"type":"object","properties":{"a":{"type":"string","enum":["` + strings.Repeat("x", 33<<10) + `"]}},"additionalProperties":false}}`},
 			"tools", "32 KiB"},
 	} {
@@ -270,7 +270,7 @@ func TestDeclarationsAreChecked(t *testing.T) {
 				synctest.Wait()
 				e := c.last(t, "error")
 				if e["code"] != "invalid_message" || e["ref"] != tc.ref || !strings.Contains(fmt.Sprint(e["message"]), tc.says) {
-					t.Errorf("it is refused with %v", e)
+					t.Errorf("refused with %v", e)
 				}
 				c.ended(t, protocol.CloseBadProtocol)
 				if len(st.fake.Setups()) != 0 {
@@ -281,32 +281,32 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	}
 }
 
-// TestNoToolsOfClients: an operator can turn them off.
+// TestNoToolsOfClients: an operator can disable clients' tools.
 func TestNoToolsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.ClientTools = -1 })
 		c := st.connect(startWithTools(look))
 		synctest.Wait()
 		if e := c.last(t, "error"); e["code"] != "not_available" {
-			t.Errorf("it is refused with %v", e)
+			t.Errorf("refused with %v", e)
 		}
 	})
 }
 
-// TestAResultWithoutTools: a client that has declared none has nothing to answer.
-func TestAResultWithoutTools(t *testing.T) {
+// TestResultWithoutTools: a client without declared tools cannot send a tool result.
+func TestResultWithoutTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, _ := st.started()
 		c.say(`{"type":"tool.result","call_id":"call_1","result":1}`)
 		synctest.Wait()
 		if e := c.last(t, "error"); e["code"] != "invalid_message" || e["ref"] != "type" {
-			t.Errorf("it is told %v", e)
+			t.Errorf("the error is %v", e)
 		}
 	})
 }
 
-// FuzzDeclared: whatever a client declares becomes a tool with both forms, or is refused with a place.
+// FuzzDeclared: any declaration becomes a tool with both forms, or is refused with a place.
 func FuzzDeclared(f *testing.F) {
 	for _, seed := range []string{openPage, look, `{"name":"a","description":"b","schema":{"type":"object","properties":{"a":{"type":["string","null"],"pattern":"^(a|b)*$"}},"additionalProperties":false}}`} {
 		f.Add([]byte(seed))

@@ -14,7 +14,7 @@ import (
 	"voicegw/session"
 )
 
-// collector is one that may be no good.
+// collector is a trace collector that may fail.
 type collector struct{ upload func(context.Context) error }
 
 func (c collector) UploadTraces(ctx context.Context, _ []*tracepb.ResourceSpans) error {
@@ -25,9 +25,8 @@ func (c collector) Start(context.Context) error { return nil }
 
 func (c collector) Stop(context.Context) error { return nil }
 
-// TestCollectorsTakeNoFrame: a session whose traces go to a collector that hangs, refuses or is slow gives both sides
-// exactly what a session without traces gives them.
-func TestCollectorsTakeNoFrame(t *testing.T) {
+// TestSlowCollectors: a collector that hangs, refuses or is slow does not change the messages and audio of a session.
+func TestSlowCollectors(t *testing.T) {
 	var without string
 	synctest.Test(t, func(t *testing.T) { without = session.FramesWith(t, nil) })
 	for name, upload := range map[string]func(context.Context) error{
@@ -53,7 +52,7 @@ func TestCollectorsTakeNoFrame(t *testing.T) {
 				}
 				tr.Know(nil, traces.Model{})
 				if diff := cmp.Diff(without, session.FramesWith(t, tr.Voice)); diff != "" {
-					t.Errorf("what both sides get differs (-without +with):\n%s", diff)
+					t.Errorf("the messages of both sides differ (-without +with):\n%s", diff)
 				}
 				if s := tr.Stats(); s.Decided[traces.KeptRatio] < 40 {
 					t.Errorf("%d turns were kept: %+v", s.Decided[traces.KeptRatio], s)

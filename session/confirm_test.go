@@ -17,8 +17,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestConfirmation is the whole of one: the model calls, the client is asked and
-// approves, the stored arguments run, and the model is told in a turn of its own.
+// TestConfirmation: the model calls, the client is asked and approves, the stored arguments run, and the model learns
+// of it in a turn of its own.
 func TestConfirmation(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -35,22 +35,22 @@ func TestConfirmation(t *testing.T) {
 		env := results(t, model)["mu1"]
 		if env.OK || env.Error.Type != registry.ErrorConfirmationRequired || env.Error.ConfirmationRequest == nil || env.Error.ConfirmationRequest.Token != token ||
 			env.Error.ConfirmationRequest.ExpiresAt != request["expires_at"] || len(tl.payments()) != 0 {
-			t.Errorf("the model was answered %+v", env.Error)
+			t.Errorf("the model got %+v", env.Error)
 		}
 		says(c, model, "question")
 		resolve(c, token, true)
 		c.expect(t, "confirmation.request", "turn.ended completed", "confirmation.ended", "turn.started", "tool.started", "tool.ended")
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "approved" || got["token"] != token || got["tool"] != "pay" {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		if got := c.last(t, "tool.ended"); got["ok"] != true || got["tool"] != "pay" || got["turn"] != 2.0 || got["call_id"] == "call_1" {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		tl.once(t)
-		said := told(model)
+		said := userTexts(model)
 		reference := tl.questions.All()[0].Reference
 		if len(said) != 1 || !strings.Contains(said[0], "approved pay") || !strings.Contains(said[0], reference) || !strings.Contains(said[0], `"receipt":1`) || strings.Contains(said[0], token) {
-			t.Errorf("the model was told %q", said)
+			t.Errorf("the model got %q", said)
 		}
 		says(c, model, "thanks")
 		calls := tl.audited.byCall(t)
@@ -60,11 +60,11 @@ func TestConfirmation(t *testing.T) {
 		}
 		if !second.OK || second.Confirmation != "approved" || second.ConfirmedBy != "client" || second.Reference != reference || !second.Delivered ||
 			second.IdempotencyKey != "confirmation:"+reference || second.TurnID != 2 {
-			t.Errorf("the action is audited as %+v", second)
+			t.Errorf("the side effect is audited as %+v", second)
 		}
 		for _, r := range tl.audited.list() {
 			if r.SessionID == "" || r.SessionID != c.last(t, "session.started")["session_id"] || r.UserID != "ada" || r.Agent != "default" || r.ConversationID != "conv_1" {
-				t.Errorf("audited without whose it is: %+v", r)
+				t.Errorf("an audit record without a user: %+v", r)
 			}
 			if line, err := json.Marshal(r); err != nil || strings.Contains(string(line), token) {
 				t.Errorf("the audit holds the token: %s", line)
@@ -73,28 +73,28 @@ func TestConfirmation(t *testing.T) {
 	})
 }
 
-// TestConfirmationDenied: nothing runs, the model learns of it, and it is audited.
+// TestConfirmationDenied: nothing runs, the model learns of the denial, and it is audited.
 func TestConfirmationDenied(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		resolve(c, token, false)
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "denied" || got["token"] != token {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
-		if said := told(model); len(said) != 1 || !strings.Contains(said[0], "declined pay") {
-			t.Errorf("the model was told %q", said)
+		if said := userTexts(model); len(said) != 1 || !strings.Contains(said[0], "declined pay") {
+			t.Errorf("the model got %q", said)
 		}
 		tl.ranNothing(t, c, "denied", "client")
 		resolve(c, token, true) // too late
 		c.expect(t, "confirmation.ended", "error confirmation_used")
 		if len(tl.payments()) != 0 {
-			t.Error("a denial was taken back")
+			t.Error("a denial was reversed")
 		}
 	})
 }
 
-// ranNothing fails unless the last record is of a confirmation that ran nothing.
+// ranNothing fails unless the last audit record is a confirmation that ran nothing.
 func (tl *till) ranNothing(t *testing.T, c *testClient, outcome, by string) {
 	t.Helper()
 	all := tl.audited.list()
@@ -103,11 +103,11 @@ func (tl *till) ranNothing(t *testing.T, c *testClient, outcome, by string) {
 		t.Errorf("audited: %+v", r)
 	}
 	if len(tl.payments()) != 0 || len(tl.ledger.Entries()) != 0 {
-		t.Error("it was done all the same")
+		t.Error("the payment ran")
 	}
 }
 
-// TestConfirmationExpires by the clock, to the moment.
+// TestConfirmationExpires: a confirmation ends exactly at its time.
 func TestConfirmationExpires(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -120,22 +120,21 @@ func TestConfirmationExpires(t *testing.T) {
 		pass(time.Millisecond)
 		synctest.Wait()
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "expired" || got["token"] != token {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
-		if said := told(model); len(said) != 1 || !strings.Contains(said[0], "did not answer in time") {
-			t.Errorf("the model was told %q", said)
+		if said := userTexts(model); len(said) != 1 || !strings.Contains(said[0], "did not answer in time") {
+			t.Errorf("the model got %q", said)
 		}
 		tl.ranNothing(t, c, "expired", "clock")
 		resolve(c, token, true)
 		c.expect(t, "confirmation.ended", "error confirmation_expired")
 		if len(tl.payments()) != 0 {
-			t.Error("it was done all the same")
+			t.Error("the payment ran")
 		}
 	})
 }
 
-// TestConfirmationsOfOthers: what is no token of this session's is unknown to it, used
-// ones are used, and neither does anything.
+// TestConfirmationsOfOthers: a token of another session is unknown, a used token is used, and neither has an effect.
 func TestConfirmationsOfOthers(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -152,13 +151,13 @@ func TestConfirmationsOfOthers(t *testing.T) {
 		resolve(c, token, true)
 		c.expect(t, "error confirmation_unknown", "confirmation.ended", "error confirmation_used")
 		if other.count("confirmation") != 0 || other.isOver() || c.isOver() {
-			t.Error("the other session was told of it, or one has ended")
+			t.Error("the other session got a message, or one ended")
 		}
 		tl.once(t)
 	})
 }
 
-// TestAnsweredTwiceAtOnce: both messages are there before either is recorded.
+// TestAnsweredTwiceAtOnce: both answers arrive before either is recorded.
 func TestAnsweredTwiceAtOnce(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		tl.questions.Before = func(_ context.Context, op storetest.Op, _ string) error {
@@ -175,14 +174,14 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 		synctest.Wait()
 		c.expect(t, "error confirmation_used", "confirmation.ended", "tool.ended")
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "approved" || c.count("confirmation.ended") != 1 {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		tl.once(t)
 	})
 }
 
-// TestQuestionThatCannotBeRecorded: nobody is asked, and the model says so.
-func TestQuestionThatCannotBeRecorded(t *testing.T) {
+// TestUnrecordedQuestion: if the question cannot be recorded, the client is not asked, and the model is informed.
+func TestUnrecordedQuestion(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		var down atomic.Bool
 		down.Store(true)
@@ -195,7 +194,7 @@ func TestQuestionThatCannotBeRecorded(t *testing.T) {
 		c, model := tl.talk()
 		tl.calls(model, "u1", "pay", `{"to":"Bob","amount":5}`)
 		if env := results(t, model)["mu1"]; env.OK || env.Error.Type != registry.ErrorTransient || c.count("confirmation") != 0 {
-			t.Errorf("the model was answered %+v", env)
+			t.Errorf("the model got %+v", env)
 		}
 		says(c, model, "sorry")
 		down.Store(false)
@@ -204,9 +203,9 @@ func TestQuestionThatCannotBeRecorded(t *testing.T) {
 	})
 }
 
-// TestAnswerThatCannotBeRecorded: the client is told, the question stands, and the next
-// answer counts; also if the first one was recorded and only its acknowledgement lost.
-func TestAnswerThatCannotBeRecorded(t *testing.T) {
+// TestUnrecordedAnswer: an answer that cannot be recorded causes an error, and the next one counts; also if only the
+// acknowledgement of the first was lost.
+func TestUnrecordedAnswer(t *testing.T) {
 	for name, lost := range map[string]bool{"down": false, "acknowledgement lost": true} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
@@ -230,11 +229,11 @@ func TestAnswerThatCannotBeRecorded(t *testing.T) {
 				resolve(c, token, true)
 				c.expect(t, "error store_unavailable")
 				if got := c.last(t, "error"); got["retryable"] != true || c.count("confirmation.ended") != 0 || len(tl.payments()) != 0 {
-					t.Errorf("the client was told %v", got)
+					t.Errorf("the client got %v", got)
 				}
 				resolve(c, token, true)
 				if got := c.last(t, "confirmation.ended"); got["outcome"] != "approved" {
-					t.Errorf("the client was told %v", got)
+					t.Errorf("the client got %v", got)
 				}
 				tl.once(t)
 				if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.ConfirmedBy != "client" {
@@ -245,8 +244,7 @@ func TestAnswerThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// TestDenialLost: a no whose acknowledgement was lost stays a no, whatever the second
-// answer says.
+// TestDenialLost: a denial whose acknowledgement was lost remains a denial, regardless of the second answer.
 func TestDenialLost(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		n := 0
@@ -267,14 +265,14 @@ func TestDenialLost(t *testing.T) {
 		resolve(c, token, false)
 		resolve(c, token, true)
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "denied" || len(tl.payments()) != 0 {
-			t.Errorf("the client was told %v and %v was paid", got, tl.payments())
+			t.Errorf("the client got %v and the payments are %v", got, tl.payments())
 		}
 	})
 }
 
-// TestApprovedInTheMomentOfTheEnd: what a person has approved is done once although the
-// session is over before the answer is recorded; it is journalled, and awaited.
-func TestApprovedInTheMomentOfTheEnd(t *testing.T) {
+// TestApprovedAtTheEnd: an approved payment runs once although the session ends before the answer is recorded; it is in
+// the ledger, and the gateway waits for it.
+func TestApprovedAtTheEnd(t *testing.T) {
 	for name, end := range map[string]func(tl *till, c *testClient){
 		"hung up":  func(_ *till, c *testClient) { c.say(`{"type":"session.end"}`) },
 		"vanished": func(_ *till, c *testClient) { c.Abort() },
@@ -294,7 +292,7 @@ func TestApprovedInTheMomentOfTheEnd(t *testing.T) {
 				end(tl, c)
 				synctest.Wait()
 				if !c.isOver() || tl.m.Running() != 1 || len(tl.payments()) != 0 {
-					t.Fatalf("closed=%t, %d run, paid %v", c.isOver(), tl.m.Running(), tl.payments())
+					t.Fatalf("closed=%t, %d run, payments %v", c.isOver(), tl.m.Running(), tl.payments())
 				}
 				pass(3 * time.Second)
 				synctest.Wait()
@@ -302,17 +300,17 @@ func TestApprovedInTheMomentOfTheEnd(t *testing.T) {
 				if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.Delivered || r.NotDelivered != "session_over" || r.Confirmation != "approved" || r.UserID != "ada" {
 					t.Errorf("audited: %+v", r)
 				}
-				if tl.m.Running() != 0 || tl.fake.Open() != 0 || len(told(model)) != 0 {
-					t.Errorf("%d sessions and %d connections are left; told %v", tl.m.Running(), tl.fake.Open(), told(model))
+				if tl.m.Running() != 0 || tl.fake.Open() != 0 || len(userTexts(model)) != 0 {
+					t.Errorf("%d sessions and %d connections remain; messages %v", tl.m.Running(), tl.fake.Open(), userTexts(model))
 				}
 			})
 		})
 	}
 }
 
-// TestTwoSessionsOneDeed: the same user approves the same payment in two sessions at
-// once; it is done once, and both are told so.
-func TestTwoSessionsOneDeed(t *testing.T) {
+// TestTwoSessionsOneSideEffect: the same user approves the same payment in two sessions at once; it runs once, and both
+// learn the outcome.
+func TestTwoSessionsOneSideEffect(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		tl.takes = time.Second
 		first, firstModel := tl.talk()
@@ -325,25 +323,24 @@ func TestTwoSessionsOneDeed(t *testing.T) {
 		tl.once(t)
 		one, two := first.last(t, "tool.ended"), second.last(t, "tool.ended")
 		if one["ok"] != true || two["ok"] != false {
-			t.Errorf("the clients were told %v and %v", one, two)
+			t.Errorf("the clients got %v and %v", one, two)
 		}
 		failure, _ := two["error"].(map[string]any)
 		if failure["type"] != "CONFLICT" || failure["partialSideEffects"] != true {
-			t.Errorf("the second was told %v", failure)
+			t.Errorf("the second session got %v", failure)
 		}
-		// Asked again, and approved again, it has the answer of the first.
+		// A second approval gets the answer of the first.
 		resolve(second, tl.asksToPay(second, secondModel, "u2"), true)
 		pass(2 * time.Second)
 		synctest.Wait()
 		tl.once(t)
 		if got := second.last(t, "tool.ended"); got["ok"] != true || got["deduplicated"] != true {
-			t.Errorf("asked again it was told %v", got)
+			t.Errorf("the second approval got %v", got)
 		}
 	})
 }
 
-// TestConfirmActionIsDeclared: only where the operator lets the user approve aloud, and
-// in the form that the model takes.
+// TestConfirmActionIsDeclared: only if the operator allows spoken approval, and in the form that the model accepts.
 func TestConfirmActionIsDeclared(t *testing.T) {
 	for name, spoken := range map[string]bool{"button": false, "spoken": true} {
 		t.Run(name, func(t *testing.T) {
@@ -364,8 +361,7 @@ func TestConfirmActionIsDeclared(t *testing.T) {
 	}
 }
 
-// TestSpokenConfirmation: the user has answered aloud and the model says so; the payment
-// is the answer to its call.
+// TestSpokenConfirmation: the user approves aloud and the model reports it; the payment is the answer to its call.
 func TestSpokenConfirmation(t *testing.T) {
 	onStage(t, func(o *Options) { o.Policy.SpokenConfirmation = true }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -375,18 +371,18 @@ func TestSpokenConfirmation(t *testing.T) {
 			transport.ResponseDone{ID: "rx", Status: transport.ResponseCompleted})
 		synctest.Wait()
 		if env := results(t, model)["mx"]; env.OK || len(tl.payments()) != 0 {
-			t.Fatalf("the model has approved itself: %+v", env)
+			t.Fatalf("the model approved without the user: %+v", env)
 		}
 		says(c, model, "again")
 		pass(time.Second)
 		model.Emit(transport.SpeechStarted{Item: "u2", AudioMS: 1}, transport.SpeechStopped{Item: "u2", AudioMS: 2, EndMS: 2})
 		tl.calls(model, "u2", "confirm_action", args)
 		if env := results(t, model)["mu2"]; !env.OK || !strings.Contains(string(env.Data), "receipt") {
-			t.Errorf("the model was answered %+v", env)
+			t.Errorf("the model got %+v", env)
 		}
 		tl.once(t)
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "approved" {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		if r := tl.audited.byCall(t)["call_3"]; r.ConfirmedBy != "spoken" || r.Confirmation != "approved" || r.ToolID != "pay" {
 			t.Errorf("audited: %+v", r)

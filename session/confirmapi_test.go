@@ -22,21 +22,21 @@ import (
 	"voicegw/store/storetest"
 )
 
-// TestAPIConfirmsHere: the session runs here, so what is approved runs in it, its client
-// and its model are told, and a second answer is refused on either side.
+// TestAPIConfirmsHere: the session runs on this node, so the approved call runs in it, its client and model are
+// informed, and a second answer from either side is refused.
 func TestAPIConfirmsHere(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		got, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 		if err != nil || got.Outcome != calls.OutcomeApproved || !got.Told || got.Envelope != nil || got.Tool != "pay" || got.SessionID != c.last(t, "session.started")["session_id"] {
-			t.Errorf("the API was answered %+v, %v", got, err)
+			t.Errorf("the API got %+v, %v", got, err)
 		}
 		synctest.Wait()
 		tl.once(t)
 		c.expect(t, "confirmation.ended", "turn.started", "tool.started", "tool.ended")
-		if said := told(model); len(said) != 1 || !strings.Contains(said[0], `"receipt":1`) {
-			t.Errorf("the model was told %q", said)
+		if said := userTexts(model); len(said) != 1 || !strings.Contains(said[0], `"receipt":1`) {
+			t.Errorf("the model got %q", said)
 		}
 		if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.ConfirmedBy != "api" || r.Confirmation != "approved" || !r.Delivered {
 			t.Errorf("audited: %+v", r)
@@ -50,26 +50,26 @@ func TestAPIConfirmsHere(t *testing.T) {
 	})
 }
 
-// TestAPIDeniesHere: the client sees it, and nothing runs.
+// TestAPIDeniesHere: the client learns of the denial, and nothing runs.
 func TestAPIDeniesHere(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		got, err := tl.m.Confirm(t.Context(), tl.asksToPay(c, model, "u1"), false, user.User{})
 		synctest.Wait()
 		if err != nil || got.Outcome != calls.OutcomeDenied || !got.Told {
-			t.Errorf("the API was answered %+v, %v", got, err)
+			t.Errorf("the API got %+v, %v", got, err)
 		}
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "denied" {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		tl.ranNothing(t, c, "denied", "api")
 	})
 }
 
-// TestAPIRefuses what it cannot answer, in the store's words.
+// TestAPIRefuses: invalid answers get the errors of the store.
 func TestAPIRefuses(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
-		var down atomic.Bool // the session's clock asks as well
+		var down atomic.Bool // the session's timer asks as well
 		tl.questions.Before = func(context.Context, storetest.Op, string) error {
 			if down.Load() {
 				return store.ErrUnavailable
@@ -79,7 +79,7 @@ func TestAPIRefuses(t *testing.T) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		if _, err := tl.m.Confirm(t.Context(), "cf_guess", true, user.User{}); !errors.Is(err, store.ErrUnknown) {
-			t.Errorf("a guess: %v", err)
+			t.Errorf("a guessed token: %v", err)
 		}
 		down.Store(true)
 		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrUnavailable) {
@@ -88,16 +88,16 @@ func TestAPIRefuses(t *testing.T) {
 		down.Store(false)
 		pass(5 * time.Minute)
 		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrExpired) {
-			t.Errorf("late: %v", err)
+			t.Errorf("a late answer: %v", err)
 		}
 		synctest.Wait()
 		if len(tl.payments()) != 0 {
-			t.Error("it was done all the same")
+			t.Error("the payment ran")
 		}
 	})
 }
 
-// leaves ends a session and waits until nothing of it is left.
+// leaves ends a session and waits until nothing of it remains.
 func (tl *till) leaves(t *testing.T, c *testClient) {
 	t.Helper()
 	c.say(`{"type":"session.end"}`)
@@ -107,9 +107,9 @@ func (tl *till) leaves(t *testing.T, c *testClient) {
 	}
 }
 
-// TestAPIConfirmsOfOneWhoHasGone: the stored arguments run at once, once, and it is
-// audited as the session's that asked.
-func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
+// TestAPIConfirmsAfterSession: after the session has ended the stored arguments run once, immediately, and the audit
+// names the session that asked.
+func TestAPIConfirmsAfterSession(t *testing.T) {
 	desk := &counter{}
 	onStage(t, func(o *Options) { o.Handoffs = desk }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -118,7 +118,7 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 		pass(time.Minute)
 		got, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 		if err != nil || got.Told || got.Outcome != calls.OutcomeApproved || got.Envelope == nil || !got.Envelope.OK || !strings.Contains(string(got.Envelope.Data), `"receipt":1`) {
-			t.Errorf("the API was answered %+v, %v", got, err)
+			t.Errorf("the API got %+v, %v", got, err)
 		}
 		tl.once(t)
 		all := tl.audited.list()
@@ -130,11 +130,11 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 			r.Delivered || r.NotDelivered != "session_over" || !r.Time.Equal(time.Now()) || string(r.Args) != `{"amount":5,"to":"Bob","top_k":5}` {
 			t.Errorf("audited: %+v", r)
 		}
-		if told := desk.seen().decided; len(told) != 1 || !strings.HasPrefix(told[0], reference+`: {"ok":true`) {
-			t.Errorf("its conversation was told %q", told)
+		if received := desk.seen().decided; len(received) != 1 || !strings.HasPrefix(received[0], reference+`: {"ok":true`) {
+			t.Errorf("the conversation got %q", received)
 		}
 		if !slices.Equal(r.Refused, []registry.IntentType{registry.IntentSuppressTranscript}) || r.Why == "" || len(r.Intents) != 0 {
-			t.Errorf("its wishes of the session are audited as %v, refused %v", r.Intents, r.Refused)
+			t.Errorf("its intents are audited as %v, refused %v", r.Intents, r.Refused)
 		}
 		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrUsed) {
 			t.Errorf("a second time: %v", err)
@@ -144,26 +144,26 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 	})
 }
 
-// TestAPIDeniesOfOneWhoHasGone: a line of the audit is all that comes of it.
-func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
+// TestAPIDeniesAfterSession: the denial leads only to an audit record.
+func TestAPIDeniesAfterSession(t *testing.T) {
 	desk := &counter{}
 	onStage(t, func(o *Options) { o.Handoffs = desk }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
 		if got, err := tl.m.Confirm(t.Context(), token, false, user.User{}); err != nil || got.Told || got.Envelope != nil || got.Outcome != calls.OutcomeDenied {
-			t.Errorf("the API was answered %+v, %v", got, err)
+			t.Errorf("the API got %+v, %v", got, err)
 		}
 		tl.ranNothing(t, c, "denied", "api")
-		if told, want := desk.seen().decided, tl.questions.All()[0].Reference+": "; !slices.Equal(told, []string{want}) {
-			t.Errorf("its conversation was told %q, want %q", told, want)
+		if received, want := desk.seen().decided, tl.questions.All()[0].Reference+": "; !slices.Equal(received, []string{want}) {
+			t.Errorf("the conversation got %q, want %q", received, want)
 		}
 	})
 }
 
-// TestAPIConfirmsWhatHasChanged: a tool of another version is not run with what was shown
-// of the old one, nor is one that is gone; both are audited as what they are, failures.
-func TestAPIConfirmsWhatHasChanged(t *testing.T) {
+// TestAPIConfirmsChangedTool: a tool of another version than the one shown is not run, nor is a deleted one; both are
+// audited as failures.
+func TestAPIConfirmsChangedTool(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(t *testing.T, tl *till)
 		want   registry.ErrorType
@@ -173,7 +173,7 @@ func TestAPIConfirmsWhatHasChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, registry.ErrorConflict},
-		"gone": {func(t *testing.T, tl *till) {
+		"deleted": {func(t *testing.T, tl *till) {
 			without, err := registry.Load(registrytest.File(t, tillTools("1.0.0")[2]), registry.Options{Handlers: map[string]registry.Handler{"bye": registry.Bind(bye)}})
 			if err != nil {
 				t.Fatal(err)
@@ -190,27 +190,26 @@ func TestAPIConfirmsWhatHasChanged(t *testing.T) {
 				tc.change(t, tl)
 				got, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 				if err != nil || got.Envelope == nil || got.Envelope.OK || got.Envelope.Error.Type != tc.want {
-					t.Fatalf("the API was answered %+v, %v", got, err)
+					t.Fatalf("the API got %+v, %v", got, err)
 				}
 				all := tl.audited.list()
 				if r := all[len(all)-1]; r.Event != audit.EventTool || r.OK || r.ErrorType != tc.want || r.Confirmation != "approved" {
 					t.Errorf("audited: %+v", r)
 				}
 				if len(tl.payments()) != 0 || len(tl.ledger.Entries()) != 0 {
-					t.Error("it was done all the same")
+					t.Error("the payment ran")
 				}
 			})
 		})
 	}
 }
 
-// TestAPIConfirmsWhileTheSessionEnds: its last words are stuck, so it is still known; what
-// is approved then runs in it, is journalled, and awaited. Later it is not known any
-// more, although a tool of it still runs, and what is approved runs without it.
+// TestAPIConfirmsWhileTheSessionEnds: while its last messages are stuck the session is still known, and an approved
+// call runs in it. Later an approved call runs without it, although one of its tools still runs.
 func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
-		after time.Duration
-		told  bool
+		after    time.Duration
+		received bool
 	}{"last words": {time.Second, true}, "tools": {3 * time.Second, false}} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
@@ -226,10 +225,10 @@ func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 				c.say(`{"type":"session.end"}`)
 				pass(tc.after)
 				got, err := tl.m.Confirm(t.Context(), first, true, user.User{})
-				if err != nil || got.Told != tc.told || tl.m.Running() != 1 && tc.told {
-					t.Errorf("the API was answered %+v, %v, while %d run", got, err, tl.m.Running())
+				if err != nil || got.Told != tc.received || tl.m.Running() != 1 && tc.received {
+					t.Errorf("the API got %+v, %v, while %d run", got, err, tl.m.Running())
 				}
-				if tc.told && len(tl.payments()) != 0 {
+				if tc.received && len(tl.payments()) != 0 {
 					t.Error("it did not run in the session")
 				}
 				pass(12 * time.Second)
@@ -254,20 +253,20 @@ func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 	}
 }
 
-// TestSessionWaitsForWhatTheAPIBrings: a session is not over between the moment in which
-// the API has found it and that in which what was approved has run.
-func TestSessionWaitsForWhatTheAPIBrings(t *testing.T) {
+// TestSessionWaitsForAPI: a session does not end between the moment when the API finds it and the end of the approved
+// call.
+func TestSessionWaitsForAPI(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		s := tl.m.roster.visit(c.last(t, "session.started")["session_id"].(string))
 		if s == nil {
-			t.Fatal("the session is not known")
+			t.Fatal("the session is unknown")
 		}
 		c.say(`{"type":"session.end"}`)
 		pass(time.Minute)
 		if n := tl.m.Running(); n != 1 {
-			t.Fatalf("%d sessions run while the API brings one something", n)
+			t.Fatalf("%d sessions run while the API uses one", n)
 		}
 		s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: calls.OutcomeApproved, By: calls.ByAPI}})
 		s.visitors.Done()
@@ -279,8 +278,8 @@ func TestSessionWaitsForWhatTheAPIBrings(t *testing.T) {
 	})
 }
 
-// TestAPIAndButtonAtOnce: both approve; whoever the store takes first, it is done once
-// and nobody's approval is lost.
+// TestAPIAndButtonAtOnce: both approve; the call runs once and both approvals get an answer, regardless of the order in
+// the store.
 func TestAPIAndButtonAtOnce(t *testing.T) {
 	for name, buttonFirst := range map[string]bool{"the button is first": true, "the API is first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +288,7 @@ func TestAPIAndButtonAtOnce(t *testing.T) {
 				tl.questions.Before = func(_ context.Context, op storetest.Op, _ string) error {
 					if op == storetest.Resolve {
 						if n++; n == 1 != buttonFirst {
-							pass(time.Second) // the button's comes first of both, and is overtaken
+							pass(time.Second) // the button's answer is first, and is overtaken
 						}
 					}
 					return nil
@@ -300,13 +299,13 @@ func TestAPIAndButtonAtOnce(t *testing.T) {
 				synctest.Wait()
 				_, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 				if buttonFirst != errors.Is(err, store.ErrUsed) {
-					t.Errorf("the API was answered %v", err)
+					t.Errorf("the API got %v", err)
 				}
 				pass(2 * time.Second)
 				synctest.Wait()
 				tl.once(t)
 				if c.count("confirmation.ended") != 1 {
-					t.Errorf("the client was told %d ends", c.count("confirmation.ended"))
+					t.Errorf("the client got %d confirmation.ended", c.count("confirmation.ended"))
 				}
 				tl.audited.byCall(t)
 			})
@@ -314,8 +313,8 @@ func TestAPIAndButtonAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnswerThatCameSecond is told with the outcome of the first, whoever gave that.
-func TestAnswerThatCameSecond(t *testing.T) {
+// TestSecondAnswer: a second answer gets the outcome of the first, from any source.
+func TestSecondAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first   bool
 		second  string
@@ -325,14 +324,14 @@ func TestAnswerThatCameSecond(t *testing.T) {
 		"yes, then yes":       {true, "yes", calls.ByClient, calls.OutcomeApproved},
 		"yes, then no":        {true, "no", calls.ByAPI, calls.OutcomeApproved},
 		"no, then yes":        {false, "yes", calls.ByAPI, calls.OutcomeDenied},
-		"yes, then the clock": {true, "clock", calls.ByAPI, calls.OutcomeApproved},
-		"no, then the clock":  {false, "clock", calls.ByAPI, calls.OutcomeDenied},
+		"yes, then the timer": {true, "clock", calls.ByAPI, calls.OutcomeApproved},
+		"no, then the timer":  {false, "clock", calls.ByAPI, calls.OutcomeDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
 				c, model := tl.talk()
 				token := tl.asksToPay(c, model, "u1")
-				// Another node has answered it: nobody brings the answer here.
+				// Another node has answered; no message about it arrives here.
 				if _, err := tl.questions.Resolve(t.Context(), token, "", tc.first, time.Now()); err != nil {
 					t.Fatal(err)
 				}
@@ -343,7 +342,7 @@ func TestAnswerThatCameSecond(t *testing.T) {
 					resolve(c, token, tc.second == "yes")
 				}
 				if got := c.last(t, "confirmation.ended"); got["outcome"] != string(tc.outcome) {
-					t.Errorf("the client was told %v", got)
+					t.Errorf("the client got %v", got)
 				}
 				if paid := len(tl.payments()); paid != map[bool]int{true: 1, false: 0}[tc.first] {
 					t.Errorf("paid %d times", paid)
@@ -357,7 +356,7 @@ func TestAnswerThatCameSecond(t *testing.T) {
 	}
 }
 
-// TestManyAnswersOfTheAPI: one of them counts.
+// TestManyAnswersOfTheAPI: only one of them counts.
 func TestManyAnswersOfTheAPI(t *testing.T) {
 	for name, gone := range map[string]bool{"here": false, "gone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -384,7 +383,7 @@ func TestManyAnswersOfTheAPI(t *testing.T) {
 				all.Wait()
 				synctest.Wait()
 				if taken.Load() != 1 || used.Load() != 31 {
-					t.Errorf("%d were taken, %d used", taken.Load(), used.Load())
+					t.Errorf("%d were accepted, %d already used", taken.Load(), used.Load())
 				}
 				tl.once(t)
 				tl.audited.byCall(t)

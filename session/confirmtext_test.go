@@ -17,8 +17,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestAPIConfirmsText: what was asked in a text conversation runs with all that text
-// brings along, although the client that it is for is not there.
+// TestAPIConfirmsText: a confirmation of a text conversation runs with the conversation's context although its client
+// is disconnected.
 func TestAPIConfirmsText(t *testing.T) {
 	type needs struct {
 		Gallery registry.Gallery

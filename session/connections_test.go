@@ -16,7 +16,7 @@ import (
 	"voicegw/transport"
 )
 
-// wrapping is a listener whose connections do not say that they are sockets.
+// wrapping is a listener whose connections hide that they are sockets.
 type wrapping struct{ net.Listener }
 
 func (w wrapping) Accept() (net.Conn, error) {
@@ -24,9 +24,8 @@ func (w wrapping) Accept() (net.Conn, error) {
 	return struct{ net.Conn }{c}, err
 }
 
-// TestEveryKindOfConnection: a conversation is the same whoever hears the client: a loop, or a
-// goroutine of the connection's own where there is no loop or no socket. It ends for whatever
-// reason, and nothing of it is left.
+// TestEveryKindOfConnection: a conversation is the same on a shared event loop and on a goroutine of its own. After any
+// end nothing of it remains.
 func TestEveryKindOfConnection(t *testing.T) {
 	secure := httptest.NewTLSServer(nil)
 	defer secure.Close()
@@ -56,8 +55,7 @@ func TestEveryKindOfConnection(t *testing.T) {
 	}
 }
 
-// endings are the ways in which a conversation ends, and what its client is closed with; 0
-// where it is not asked.
+// endings are the ends of a conversation, with the close code that its client gets; 0 means unchecked.
 var endings = map[string]struct {
 	by   func(t *testing.T, st *stage, client *protocol.Conn, model *fakeConn)
 	code int
@@ -65,10 +63,10 @@ var endings = map[string]struct {
 	"the client says so": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		write(t, client, `{"type":"session.end"}`)
 	}, int(protocol.CloseDone)},
-	"the client is gone": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
+	"the client disconnects": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		client.Abort()
 	}, 0},
-	"the client says goodbye": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
+	"the client closes": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		if err := client.Close(protocol.CloseDone, ""); err != nil {
 			t.Error(err)
 		}
@@ -76,7 +74,7 @@ var endings = map[string]struct {
 	"the client floods": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		for range 2*protocol.FrameBurst + 1 {
 			if client.WriteText([]byte(`{"type":"ping","t":1}`)) != nil {
-				return // it has been told
+				return // the connection is closed already
 			}
 		}
 	}, int(protocol.CloseLimit)},
@@ -95,7 +93,7 @@ func write(t *testing.T, client *protocol.Conn, text string) {
 	}
 }
 
-// talkOver holds a short conversation over connections of a listener, which ends by end.
+// talkOver holds a short conversation over connections of a listener; end ends it.
 func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, scheme string, reach *http.Client, end struct {
 	by   func(t *testing.T, st *stage, client *protocol.Conn, model *fakeConn)
 	code int
@@ -125,7 +123,7 @@ func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, scheme string,
 		t.Fatal(err)
 	}
 	defer client.Abort()
-	// What follows session.start at once is heard too, though it is there before anybody listens.
+	// A message directly after session.start is read, even before the session listens.
 	write(t, client, `{"type":"session.start","input_rate":16000,"output_rate":24000}`)
 	write(t, client, `{"type":"input.text","text":"hello"}`)
 	model := st.fake.Accept(t)

@@ -16,8 +16,8 @@ import (
 
 func tellPage(text string) string { return fmt.Sprintf(`{"type":"input.context","text":%q}`, text) }
 
-// TestContext: what the page tells reaches a model that takes it, with the gateway's mark, and begins no turn; what is
-// empty or too long, and a model that takes none, are told to the client.
+// TestContext: the page's context reaches a model that supports it, with the gateway's mark, and begins no turn. Empty
+// or long context, and a model without support, cause an error.
 func TestContext(t *testing.T) {
 	taking := hearing
 	taking.AddItem = transport.AddItemLive
@@ -27,11 +27,11 @@ func TestContext(t *testing.T) {
 		err  string
 		ref  string
 	}{
-		"a model that takes it": {taking, tellPage("order 42"), "", ""},
-		"as long as may be":     {taking, tellPage(strings.Repeat("é", protocol.MaxContextBytes/2)), "", ""},
-		"a model without":       {hearing, tellPage("order 42"), "not_available", "input.context"},
-		"empty":                 {taking, tellPage(" "), "invalid_message", "text"},
-		"too long":              {taking, tellPage(strings.Repeat("é", protocol.MaxContextBytes/2) + "."), "invalid_message", "text"},
+		"a model with support":    {taking, tellPage("order 42"), "", ""},
+		"the longest":             {taking, tellPage(strings.Repeat("é", protocol.MaxContextBytes/2)), "", ""},
+		"a model without support": {hearing, tellPage("order 42"), "not_available", "input.context"},
+		"empty":                   {taking, tellPage(" "), "invalid_message", "text"},
+		"too long":                {taking, tellPage(strings.Repeat("é", protocol.MaxContextBytes/2) + "."), "invalid_message", "text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestContext(t *testing.T) {
 				}
 				if tc.err != "" {
 					if e := c.last(t, "error"); e["code"] != tc.err || e["ref"] != tc.ref || len(model.Commands()) != 0 {
-						t.Errorf("it is told %v", e)
+						t.Errorf("the error is %v", e)
 					}
 					return
 				}
@@ -53,14 +53,15 @@ func TestContext(t *testing.T) {
 					t.Errorf("the model got %#v", got)
 				}
 				if c.count("turn.started")+c.count("transcript")+c.count("error") != 0 {
-					t.Errorf("the client was told %v", c.log())
+					t.Errorf("the client got %v", c.log())
 				}
 			})
 		})
 	}
 }
 
-// TestContextOnAnotherConnection: the next connection is told what was given, as words of the page, and gets what waited.
+// TestContextOnAnotherConnection: the next connection gets the earlier context, marked as the page's, and the waiting
+// context.
 func TestContextOnAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taking := remembering
@@ -75,18 +76,18 @@ func TestContextOnAnotherConnection(t *testing.T) {
 		c.say(tellPage("order 43"))
 		synctest.Wait()
 		if c.count("error") != 0 {
-			t.Errorf("the client was told %v", c.log())
+			t.Errorf("the client got %v", c.log())
 		}
 		release()
 		next := st.fake.Accept(t)
 		synctest.Wait()
 		setups := st.fake.Setups()
-		told := setups[len(setups)-1].History
-		if len(told) != 1 {
-			t.Fatalf("the next connection is told %v", told)
+		received := setups[len(setups)-1].History
+		if len(received) != 1 {
+			t.Fatalf("the next connection gets %v", received)
 		}
-		if said, ok := told[0].(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 42") || !strings.HasPrefix(said.Text, "[voicegw:") {
-			t.Errorf("the next connection is told %#v", told[0])
+		if said, ok := received[0].(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 42") || !strings.HasPrefix(said.Text, "[voicegw:") {
+			t.Errorf("the next connection gets %#v", received[0])
 		}
 		got, ok := next.NextControl(t).(transport.AddItem)
 		if said, _ := got.Item.(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 43") {
@@ -95,7 +96,8 @@ func TestContextOnAnotherConnection(t *testing.T) {
 	})
 }
 
-// TestContextInCheckpoints: another gateway is told what was given as part of what was said, and what waits besides.
+// TestContextInCheckpoints: a checkpoint contains delivered context in the conversation, and waiting context
+// separately.
 func TestContextInCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -123,8 +125,8 @@ func TestContextInCheckpoints(t *testing.T) {
 	})
 }
 
-// TestContextThatWaitsAtTheEnd: what the page has told while the model spoke belongs to the conversation when the
-// session is over. A session that moves takes it along instead: the next gateway tells the model.
+// TestContextThatWaitsAtTheEnd: context that arrived while the model spoke belongs to the conversation when the session
+// ends. If the session moves, the next gateway sends it to the model.
 func TestContextThatWaitsAtTheEnd(t *testing.T) {
 	for name, moves := range map[string]bool{"it is over": false, "it moves": true} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +163,7 @@ func TestContextThatWaitsAtTheEnd(t *testing.T) {
 					synctest.Wait()
 					c.ended(t, protocol.CloseDone)
 					if n := inAll(desk.last); n != 1 {
-						t.Errorf("the conversation has it %d times: %+v", n, desk.last.Entries)
+						t.Errorf("the conversation contains it %d times: %+v", n, desk.last.Entries)
 					}
 					return
 				}

@@ -10,8 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestConfirmActionForms: confirm_action is not built from a schema.json, so its two
-// forms are compared with what the adapters make of one another here.
+// TestConfirmActionForms: confirm_action is not built from a schema.json, so this test compares its two forms by means
+// of the adapters.
 func TestConfirmActionForms(t *testing.T) {
 	same := func(form string, got, want json.RawMessage) {
 		t.Helper()

@@ -11,13 +11,13 @@ import (
 	"voicegw/protocol"
 )
 
-// TestGeneratedProtocol: the lists of errors and ends in docs/protocol.md are written from the tables in the code.
+// TestGeneratedProtocol: the lists of errors and ends in docs/protocol.md match the tables in the code.
 func TestGeneratedProtocol(t *testing.T) {
 	testutil.GeneratedPart(t, "../docs/protocol.md", "errors", errorRows())
 	testutil.GeneratedPart(t, "../docs/protocol.md", "closes", closeRows(t))
 }
 
-// errorRows joins the codes of one meaning.
+// errorRows joins the error codes of the same meaning.
 func errorRows() string {
 	var b strings.Builder
 	b.WriteString("| code | later | meaning and action |\n|---|---|---|\n")
@@ -40,7 +40,7 @@ func errorRows() string {
 
 func closeRows(t *testing.T) string {
 	t.Helper()
-	// Refusals of session.start have texts of their own.
+	// Refusals of session.start have their own texts.
 	rows := []*Cause{
 		{Close: protocol.CloseBadProtocol, When: "invalid first frame"},
 		{Close: protocol.CloseUnknownTarget, Reason: "unknown_provider", When: "not configured"},

@@ -117,7 +117,7 @@ func (e *LeftError) Error() string {
 	return "not everything has ended: " + strings.Join(each, "; ")
 }
 
-// Left returns a *LeftError about what has not ended; nil if everything has.
+// Left returns a *LeftError about the unfinished sessions; nil if all have ended.
 func (m *Manager) Left() error {
 	left := &LeftError{Tools: m.options().Executor.Running()}
 	m.mu.Lock()

@@ -17,12 +17,11 @@ import (
 	"voicegw/transport"
 )
 
-// deaf is a provider that heeds nothing until it is released: neither the context of Connect,
-// nor Close.
+// deaf is a provider that ignores the context of Connect, or Close, until it is released.
 type deaf struct {
 	*fakeModel
 	release          chan struct{}
-	connects, closes bool // which of both it is deaf in
+	connects, closes bool // which of both it ignores
 }
 
 func (d *deaf) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
@@ -46,9 +45,9 @@ func (c deafConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestDrainLeavesWhateverHangs: a provider, the store or a handback that never returns holds
-// the program for DrainRemainder and not longer, and it says what it was.
-func TestDrainLeavesWhateverHangs(t *testing.T) {
+// TestDrainLeavesHanging: a provider, the store or a handback that never returns delays the exit by
+// DrainRemainder at most, and the error names it.
+func TestDrainLeavesHanging(t *testing.T) {
 	const patience = 30 * time.Second
 	for name, tc := range map[string]struct {
 		connects, closes, store, handback, upgrade bool
@@ -106,7 +105,7 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 				began := time.Now()
 				err := tl.m.Drain(ctx)
 				expect := patience + DrainRemainder
-				if tc.upgrade { // it is no session yet that may go on
+				if tc.upgrade { // not yet a session, which could continue
 					expect = DrainRemainder
 				}
 				if took := time.Since(began); took != expect {
@@ -114,20 +113,20 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 				}
 				var left *LeftError
 				if !errors.As(err, &left) {
-					t.Fatalf("draining ended with %v", err)
+					t.Fatalf("the drain ended with %v", err)
 				}
 				sameLeft(t, tc.want, *left)
 				close(release)
 				free()
 				if err := tl.m.Drain(ctx); err != nil {
-					t.Errorf("draining again ended with %v", err)
+					t.Errorf("the second drain ended with %v", err)
 				}
 			})
 		})
 	}
 }
 
-// sameLeft compares what is left; ids are known by their beginning.
+// sameLeft compares the remaining sessions; ids are compared by their prefix.
 func sameLeft(t *testing.T, want, got LeftError) {
 	t.Helper()
 	opts := []cmp.Option{

@@ -15,10 +15,10 @@ import (
 	"voicegw/store"
 )
 
-// nodes is a Cluster that notes what it is told, and carries clients of the sessions in knows.
+// nodes is a Cluster that records its calls, and carries clients of the sessions in knows.
 type nodes struct {
 	knows   string     // a session of another node
-	running func() int // sessions of this node, noted when one leaves; may be nil
+	running func() int // sessions of this node, recorded when one leaves; may be nil
 
 	mu    sync.Mutex // guards the following field
 	notes []string
@@ -30,7 +30,7 @@ func (n *nodes) note(text string) {
 	n.notes = append(n.notes, text)
 }
 
-// has reports whether that was noted.
+// has reports whether text was recorded.
 func (n *nodes) has(text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,7 +42,7 @@ func (n *nodes) Enter(r store.SessionRecord) Place {
 	return leavingPlace{noPlace{}, n}
 }
 
-// leavingPlace is a place that notes that its session is over.
+// leavingPlace is a place that records the end of its session.
 type leavingPlace struct {
 	noPlace
 	n *nodes
@@ -67,14 +67,13 @@ func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
 	if id != n.knows {
 		return false
 	}
-	c.Abort() // the client is gone when Carry returns
+	c.Abort() // the client is disconnected when Carry returns
 	return true
 }
 
-// TestSessionsOfOtherNodes: a session is made known to other nodes until it is over. A client that
-// asks for a session of another node is carried there, and gets no answer of this one; one that
-// another node has carried here is not carried on, and begins no session. A session has left its place
-// before the manager counts it as over: after that nothing waits for it.
+// TestSessionsOfOtherNodes: a session is announced to other nodes until it ends. A client of another node's session is
+// carried there without an answer from here. A client carried here is not carried again, and begins no session. A
+// session leaves its place before the manager stops counting it.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &nodes{knows: "voice-there"}
@@ -94,7 +93,7 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		nowhere.ended(t, protocol.CloseTicket)
 
 		for text, code := range map[string]websocket.StatusCode{
-			resume("voice-there"): protocol.CloseMoving, // its node has just given it up
+			resume("voice-there"): protocol.CloseMoving, // its node has just moved it
 			`{"type":"session.start","input_rate":16000,"output_rate":24000}`: protocol.CloseTicket,
 		} {
 			c := newTestClient()
@@ -113,14 +112,14 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		want := []string{"begins for " + someone.String(), "carry voice-nowhere of 198.51.100.9 at ", "carry voice-there of 198.51.100.9 at https://a.example", "1 running", "is over"}
 		slices.Sort(others.notes[1:3])
 		if !slices.Equal(others.notes, want) {
-			t.Errorf("the other nodes were told %q, want %q", others.notes, want)
+			t.Errorf("the other nodes got %q, want %q", others.notes, want)
 		}
 	})
 }
 
-// TestATokenIsRefusedOnlyIfItIsInvalid: a session is on its way between two other nodes for long: nobody
-// takes its client, who is to try again. One whose token opens no session is told so at once.
-func TestATokenIsRefusedOnlyIfItIsInvalid(t *testing.T) {
+// TestTokenOfMovingSession: while a session is moving between two other nodes, its client is asked to try again. A
+// token that opens no session is refused immediately.
+func TestTokenOfMovingSession(t *testing.T) {
 	for err, code := range map[error]websocket.StatusCode{ErrElsewhere: protocol.CloseMoving, ErrNoSession: protocol.CloseTicket} {
 		t.Run(err.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -136,10 +135,10 @@ func TestATokenIsRefusedOnlyIfItIsInvalid(t *testing.T) {
 	}
 }
 
-// onTheWay is a Cluster none of whose nodes runs a session.
+// onTheWay is a Cluster in which no node runs the session.
 type onTheWay struct {
 	nodes
-	err error // of Take
+	err error // the result of Take
 }
 
 func (n *onTheWay) Take(context.Context, Visitor) (*Taken, error) { return nil, n.err }

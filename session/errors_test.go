@@ -14,7 +14,7 @@ import (
 	"voicegw/transport"
 )
 
-// errorsIn are the codes of the errors among the lines of a client's log.
+// errorsIn returns the codes of the errors in a client's log.
 func errorsIn(log []string) (codes []string) {
 	for _, line := range log {
 		if code, ok := strings.CutPrefix(line, "error "); ok {
@@ -24,8 +24,7 @@ func errorsIn(log []string) (codes []string) {
 	return codes
 }
 
-// onlyTheEnd fails if anything follows the error that says why a session has ended but
-// session.ended.
+// onlyTheEnd fails if anything but session.ended follows the error that explains the end.
 func (c *testClient) onlyTheEnd(t *testing.T, code string) {
 	t.Helper()
 	log := c.log()
@@ -35,8 +34,8 @@ func (c *testClient) onlyTheEnd(t *testing.T, code string) {
 	}
 }
 
-// TestSlowErrorsEndASession: a client that sends what is wrong again and again, slower than a flood, gets
-// so many errors and no more.
+// TestSlowErrorsEndASession: a client that keeps sending invalid messages, slower than a flood, gets only so many
+// errors.
 func TestSlowErrorsEndASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -52,13 +51,12 @@ func TestSlowErrorsEndASession(t *testing.T) {
 		c.onlyTheEnd(t, protocol.CodeFlooding)
 		codes := errorsIn(c.log())
 		if len(codes) != sessionErrors+1 || !slices.Contains(codes, protocol.CodeUnknownType) || !slices.Contains(codes, protocol.CodeConfirmationUnknown) {
-			t.Errorf("the client was told %d errors", len(codes))
+			t.Errorf("the client got %d errors", len(codes))
 		}
 	})
 }
 
-// TestNoErrorsAfterTheEnd: once a session has ended, whatever still goes wrong is told to
-// nobody.
+// TestNoErrorsAfterTheEnd: the client gets no error after session.ended.
 func TestNoErrorsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -78,8 +76,8 @@ func TestNoErrorsAfterTheEnd(t *testing.T) {
 	})
 }
 
-// TestErrorsOfTheModelAreBounded: a model that reports errors without end does not flood the
-// client, and ends nothing.
+// TestErrorsOfTheModelAreBounded: a model that keeps reporting errors does not flood the client, and does not end the
+// session.
 func TestErrorsOfTheModelAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -96,21 +94,21 @@ func TestErrorsOfTheModelAreBounded(t *testing.T) {
 			t.Fatalf("the model's errors have ended the session: %q", c.log())
 		}
 		if n := len(errorsIn(c.log())); n < floodErrors || n > floodErrors+1 {
-			t.Errorf("%d of 1000 errors within 10 s were told", n)
+			t.Errorf("%d of 1000 errors within 10 s were sent", n)
 		}
 		pass(time.Minute)
 		model.Emit(problem)
 		synctest.Wait()
 		if n := len(errorsIn(c.log())); n > floodErrors+2 {
-			t.Errorf("%d errors were told after a minute", n)
+			t.Errorf("%d errors were sent after a minute", n)
 		}
-		c.say(`{"type":"hello"}`) // the client's own errors are counted apart
+		c.say(`{"type":"hello"}`) // the client's own errors are counted separately
 		synctest.Wait()
 		c.expect(t, "error unknown_type")
 	})
 }
 
-// TestRetryableOfErrors: a running session's errors say what the table says, `limit` too.
+// TestRetryableOfErrors: the errors of a running session have the table's retryable value, also `limit`.
 func TestRetryableOfErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -146,8 +144,8 @@ func TestRetryableOfErrors(t *testing.T) {
 	})
 }
 
-// TestRetryableOfCauses: the error that ends a session says what the table says; where the
-// close code says the opposite, docs/protocol.md names it.
+// TestRetryableOfCauses: the error that ends a session has the table's retryable value; docs/protocol.md names the
+// exceptions where the close code disagrees.
 func TestRetryableOfCauses(t *testing.T) {
 	except := map[string]bool{causeRefused.Reason: true, causeVoiceActive.Reason: true}
 	for _, c := range causes() {
@@ -156,19 +154,19 @@ func TestRetryableOfCauses(t *testing.T) {
 		}
 		retry := protocol.RetryOf(c.Code)
 		if retry == 0 || retry == protocol.RetryLater && !c.retryable() || retry == protocol.RetryNever && c.retryable() {
-			t.Errorf("%s: retryable %t, and the table has %d for %s", c.Reason, c.retryable(), retry, c.Code)
+			t.Errorf("%s: retryable %t, but the table has %d for %s", c.Reason, c.retryable(), retry, c.Code)
 		}
 		again := c.Close == protocol.CloseServerLeaving || c.Close == protocol.CloseInternal || c.Close == protocol.CloseTryLater || c.Close >= 4000 && c.Close < 4500
 		if again != c.retryable() && !except[c.Reason] {
-			t.Errorf("%s: retryable %t, and the close code %d says the opposite", c.Reason, c.retryable(), c.Close)
+			t.Errorf("%s: retryable %t, but the close code %d disagrees", c.Reason, c.retryable(), c.Close)
 		}
 	}
 	if causeRefused.retryable() || !causeUnavailable.retryable() {
-		t.Error("a model that refuses is one that may be back")
+		t.Error("a refusal by the model is retryable")
 	}
 }
 
-// TestEveryCodeIsInTheTable: a code without a row would be in no documentation.
+// TestEveryCodeIsInTheTable: a code without a row would not be documented.
 func TestEveryCodeIsInTheTable(t *testing.T) {
 	source, err := os.ReadFile("../protocol/closecode.go")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// estimates is a stage whose model costs a micro-dollar a token, whatever its kind.
+// estimates is a stage whose model costs a micro-dollar for each token of any kind.
 func estimates(t *testing.T, policy orchestrator.Policy) (*stage, *meter.Meter) {
 	t.Helper()
 	table, err := cost.Parse("prices", []byte("version: 1\ndate: 2026-11-25\nprices: [{models: [fake-model], source: s, input: {text: 1, audio: 1}, output: {text: 1, audio: 1}}]"))
@@ -42,8 +42,8 @@ func estimates(t *testing.T, policy orchestrator.Policy) (*stage, *meter.Meter) 
 	return st, m
 }
 
-// TestUsageIsEstimated: a model that reports nothing is counted by what was said, and each turn says so. The
-// conversation before a turn is its input.
+// TestUsageIsEstimated: without reports from the model, usage is estimated from the words and audio, and each turn says
+// so. The earlier conversation counts as input.
 func TestUsageIsEstimated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _ := estimates(t, orchestrator.Policy{})
@@ -66,7 +66,7 @@ func TestUsageIsEstimated(t *testing.T) {
 		model.Emit(transport.Usage{Tokens: transport.Tokens{Input: 7, InputText: 7}})
 		answers(c, model, "r3", "a3", "Yes.")
 		if u := usage(); u["estimated"] != nil || u["input_tokens"] != 7. || u["output_tokens"] != 0. {
-			t.Errorf("a turn that is reported has used %v", u)
+			t.Errorf("a reported turn has used %v", u)
 		}
 		want := cost.Amount{Micros: 2 + 5 + 8 + 3 + 7, Estimated: 2}
 		if got := st.m.Sessions()[0].Cost; got != want {
@@ -75,7 +75,7 @@ func TestUsageIsEstimated(t *testing.T) {
 	})
 }
 
-// TestContextIsEstimated: the model also reads what the page tells, with the gateway's words around it.
+// TestContextIsEstimated: the model's input includes the context from the page, and the gateway's words around it.
 func TestContextIsEstimated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _ := estimates(t, orchestrator.Policy{})
@@ -93,7 +93,7 @@ func TestContextIsEstimated(t *testing.T) {
 	})
 }
 
-// TestEstimatesCountForLimits: a session of a model that reports nothing ends when it has cost what it may.
+// TestEstimatesCountForLimits: a session without usage reports ends at its cost limit.
 func TestEstimatesCountForLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _ := estimates(t, orchestrator.Policy{MaxCost: 10})
@@ -111,9 +111,9 @@ func TestEstimatesCountForLimits(t *testing.T) {
 	})
 }
 
-// TestAReportReplacesAnEstimate: a turn ends before its model has reported anything, and is estimated. The report that
-// comes then replaces the estimate in every sum, and the next turn has only its own usage.
-func TestAReportReplacesAnEstimate(t *testing.T) {
+// TestReportReplacesEstimate: a turn that ends before the model's report is estimated. A later report replaces the
+// estimate in every sum, and the next turn has only its own usage.
+func TestReportReplacesEstimate(t *testing.T) {
 	reports := func(model *fakeConn, tokens int64) {
 		model.Emit(transport.Usage{Tokens: transport.Tokens{Input: tokens, InputText: tokens}})
 		synctest.Wait()

@@ -80,7 +80,7 @@ func (s exactAudio) speak(ctx context.Context, text string) (*exactClip, error) 
 	}
 	clip, err := s.opts.Speech.Speak(ctx, text)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what has failed
+		return nil, err //nolint:wrapcheck // it says which step failed
 	}
 	c := &exactClip{text: text}
 	info := s.model.link().info()

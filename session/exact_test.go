@@ -18,7 +18,7 @@ import (
 
 const noticeText = "This call is recorded."
 
-// spokenBy is a Speech that gives every sentence the same audio, after a while; nil fails.
+// spokenBy is a Speech that returns the same audio for every sentence, after a delay; a nil clip fails.
 type spokenBy struct {
 	clip  audio.Clip
 	after time.Duration
@@ -36,7 +36,7 @@ func (s spokenBy) Speak(ctx context.Context, _ string) (audio.Clip, error) {
 	return s.clip, nil
 }
 
-// notifying makes sessions begin with a notice that lasts a second.
+// notifying makes sessions begin with a notice of a second.
 func notifying(after time.Duration) func(*Options) {
 	return func(o *Options) {
 		o.Agent.Notice, o.Agent.Greeting = noticeText, "Greet."
@@ -48,8 +48,8 @@ func reports(item string, ms int) string {
 	return fmt.Sprintf(`{"type":"playback","item_id":%q,"played_ms":%d,"done":true}`, item, ms)
 }
 
-// TestNoticeIsHeardFirst: until the client reports the notice as heard, the model gets silence and nothing that was
-// typed. Then it gets what waited, and the user's own audio.
+// TestNoticeIsHeardFirst: until the client reports that the notice was heard, the model gets silence and no text. Then
+// it gets the waiting text, and the user's own audio.
 func TestNoticeIsHeardFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taking := hearing
@@ -86,19 +86,19 @@ func TestNoticeIsHeardFirst(t *testing.T) {
 	})
 }
 
-// TestNoticeWithoutAudio: an endpoint that hangs or fails is never silence: the model reads the notice, or the session
-// ends with a reason.
+// TestNoticeWithoutAudio: a speech endpoint that hangs or fails never causes silence: the model reads the notice, or
+// the session ends with a reason.
 func TestNoticeWithoutAudio(t *testing.T) {
 	for name, tc := range map[string]struct {
 		speech Speech
 		refuse bool
 	}{
-		"nothing is configured":   {nil, false},
-		"it fails":                {spokenBy{}, false},
-		"it hangs":                {spokenBy{after: time.Hour}, false},
-		"it hangs, and must not":  {spokenBy{after: time.Hour}, true},
-		"it fails, and must not":  {spokenBy{}, true},
-		"nothing, and it must be": {nil, true},
+		"nothing is configured":        {nil, false},
+		"it fails":                     {spokenBy{}, false},
+		"it hangs":                     {spokenBy{after: time.Hour}, false},
+		"it hangs, but is required":    {spokenBy{after: time.Hour}, true},
+		"it fails, but is required":    {spokenBy{}, true},
+		"required, but not configured": {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNoticeWithoutAudio(t *testing.T) {
 				if tc.refuse {
 					c.ended(t, protocol.CloseTryLater)
 					if e := c.last(t, "error"); !strings.Contains(fmt.Sprint(e["message"]), "notice") {
-						t.Errorf("the client was told %v", e)
+						t.Errorf("the client got %v", e)
 					}
 					return
 				}
@@ -124,8 +124,8 @@ func TestNoticeWithoutAudio(t *testing.T) {
 	}
 }
 
-// TestExactSentenceIsReplayed: a client that lost its connection in the notice gets the rest, byte by byte, and the notice
-// counts as heard once.
+// TestExactSentenceIsReplayed: a client that lost its connection during the notice gets the rest without gap or
+// overlap, and the notice counts as heard once.
 func TestExactSentenceIsReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, notifying(0))
@@ -147,7 +147,7 @@ func TestExactSentenceIsReplayed(t *testing.T) {
 	})
 }
 
-// TestNoticeAfterATakeover: what the next node knows is whether the notice was heard: only one that was not is said again.
+// TestNoticeAfterATakeover: the next node knows whether the notice was heard, and repeats only an unheard one.
 func TestNoticeAfterATakeover(t *testing.T) {
 	for _, heard := range []bool{false, true} {
 		t.Run(fmt.Sprint(heard), func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestNoticeAfterATakeover(t *testing.T) {
 				r.read(-1)
 				if heard {
 					if r.conn.count("audio.start") != 0 {
-						t.Errorf("the notice is said again: %v", r.conn.log())
+						t.Errorf("the notice is repeated: %v", r.conn.log())
 					}
 					return
 				}
@@ -191,7 +191,8 @@ func TestNoticeAfterATakeover(t *testing.T) {
 	}
 }
 
-// TestProviderPlaysASentence: a provider that can gets the audio at its own rate, and what it plays is the sentence.
+// TestProviderPlaysASentence: a provider with this capability gets the audio at its own rate, and the played item is
+// the sentence.
 func TestProviderPlaysASentence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		playing := hearing
@@ -218,7 +219,7 @@ func TestProviderPlaysASentence(t *testing.T) {
 	})
 }
 
-// TestSessionEndsWhileASentenceIsMade: nothing of a request is left.
+// TestSessionEndsWhileASentenceIsMade: no goroutine of the speech request remains.
 func TestSessionEndsWhileASentenceIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var audited []string

@@ -8,7 +8,7 @@ import (
 	"voicegw/transport"
 )
 
-// fails lets an answer of the model fail.
+// fails makes an answer of the model fail.
 func fails(model *fakeConn, response string, kind transport.Kind, after time.Duration) {
 	err := scriptedError("response", kind)
 	err.RetryAfter = after
@@ -16,8 +16,8 @@ func fails(model *fakeConn, response string, kind transport.Kind, after time.Dur
 	synctest.Wait()
 }
 
-// TestFailedAnswer: what the table of failures says of a cause is done: the answer is asked for again, or
-// another provider answers, or the user is told why there is none. Each failure is counted.
+// TestFailedAnswer: as the table of failures says for each cause, the answer is requested again, or another provider
+// answers, or the user gets the reason. Each failure is counted.
 func TestFailedAnswer(t *testing.T) {
 	for _, kind := range transport.Kinds() {
 		f := kind.Failure()
@@ -56,13 +56,13 @@ func TestFailedAnswer(t *testing.T) {
 						answers(c, model, "r2", "a2", "In Vienna.")
 					default:
 						if m := c.last(t, "error"); m["code"] != f.Code || m["message"] != f.Words || (m["retryable"] == true) != f.Later {
-							t.Errorf("the client was told %v", m)
+							t.Errorf("the client got %v", m)
 						}
 						c.expect(t, "turn.ended failed")
 					}
 					if f.Retry || fallback && f.Elsewhere {
 						if c.count("error") != 0 || c.count("turn.ended completed") != 1 {
-							t.Errorf("the client was told: %q", c.log())
+							t.Errorf("the client got: %q", c.log())
 						}
 					}
 					if c.isOver() || counted != 1 {
@@ -74,8 +74,8 @@ func TestFailedAnswer(t *testing.T) {
 	}
 }
 
-// TestFailedAnswersAgain: a provider whose answers fail again and again is left for another one; without one
-// the user gets the cause and the wait that the provider asks for.
+// TestFailedAnswersAgain: a provider whose answers fail repeatedly is replaced by another; without another, the user
+// gets the cause and the wait that the provider requests.
 func TestFailedAnswersAgain(t *testing.T) {
 	for _, fallback := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestFailedAnswersAgain(t *testing.T) {
 				return
 			}
 			if m := c.last(t, "error"); m["code"] != "provider_busy" || m["retryable"] != true || m["retry_after_ms"] != 60000.0 {
-				t.Errorf("the client was told %v", m)
+				t.Errorf("the client got %v", m)
 			}
 			if c.isOver() {
 				t.Error("the session has ended")

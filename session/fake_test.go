@@ -50,7 +50,7 @@ func TestFakeDeliversInOrderAndTakesAudioBack(t *testing.T) {
 			t.Errorf("heard %#v with the audio %v", got, heard)
 		}
 		if cmp.Equal(kept, []byte{1, 2}) {
-			t.Error("audio that was kept past the next Recv is still whole: retention would go unnoticed")
+			t.Error("audio kept after the next Recv is still intact, so retention would remain undetected")
 		}
 		_ = conn.Close()
 	})
@@ -111,7 +111,7 @@ func TestFakeStallsUntilReleaseCloseOrContext(t *testing.T) {
 	})
 }
 
-func TestFakeFailsAfterWhatWasEmitted(t *testing.T) {
+func TestFakeFailsAfterEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, peer := openFake(t, newFakeModel(transport.Capabilities{}))
 		want := scriptedError("recv", transport.KindExpired)
@@ -176,12 +176,12 @@ func TestFakeRefusesAndStallsConnect(t *testing.T) {
 	})
 }
 
-// TestFakePanicsOnRecvOutsideOfATurn: the contract allows Recv within the function of Notify.
+// TestFakePanicsOnRecvOutsideOfATurn: the contract allows Recv only in the function of Notify.
 func TestFakePanicsOnRecvOutsideOfATurn(t *testing.T) {
 	conn, _ := openFake(t, newFakeModel(transport.Capabilities{}))
 	defer func() {
 		if recover() == nil {
-			t.Error("Recv was let in")
+			t.Error("Recv did not panic")
 		}
 	}()
 	_, _ = conn.Recv()

@@ -12,9 +12,8 @@ import (
 	"voicegw/transport"
 )
 
-// fakeConn is one connection of a [fakeModel]. The code under test uses it as a [transport.Conn];
-// the test uses it as the provider's end. The provider's methods may be called
-// concurrently at any time.
+// fakeConn is one connection of a [fakeModel]: a [transport.Conn] for the code under test, the provider's side for the
+// test. The methods of the provider's side may be called concurrently.
 type fakeConn struct {
 	// Fixed after Connect.
 	fake   *fakeModel
@@ -41,7 +40,7 @@ type fakeConn struct {
 	mu      sync.Mutex // guards the following fields
 	events  []any      // transport.Event values, and at most one error at the end
 	sent    []transport.Command
-	read    int // number of commands that Next and NextControl have passed
+	read    int // number of commands that Next and NextControl have returned or skipped
 	sendErr error
 	stalled chan struct{}
 	stats   transport.Stats
@@ -148,7 +147,7 @@ func (c *fakeConn) Recv() (transport.Event, error) {
 	return c.pop()
 }
 
-// pop takes the next event, if there is one. An error stays in the queue, because it is final.
+// pop returns the next event, if any. An error stays in the queue, because it is final.
 func (c *fakeConn) pop() (transport.Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,7 +272,7 @@ func (c *fakeConn) StallSend() (release func()) {
 	})
 }
 
-// SetStats sets what Stats returns.
+// SetStats sets the result of Stats.
 func (c *fakeConn) SetStats(s transport.Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

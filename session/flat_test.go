@@ -16,12 +16,10 @@ import (
 	"voicegw/transport"
 )
 
-// TestNothingHeldGrowsWithOutages (S12): of two sessions with the same conversation, one whose client
-// and whose model's connection are lost again and again, ten and five times a turn, keeps afterwards
-// exactly as much as one that has lost them once a turn: as many elements in every list, map and
-// buffer, and as many goroutines.
-func TestNothingHeldGrowsWithOutages(t *testing.T) {
-	// The fewest have each way to lose the model once, for what is kept of the latest alone.
+// TestOutagesLeaveNothing (S12): after the same conversation, a session with ten client and five model outages a turn
+// holds exactly as much as one with few: in every list, map, buffer and goroutine.
+func TestOutagesLeaveNothing(t *testing.T) {
+	// Even few outages include each way to lose the model, so that both sessions hold the state of the latest loss.
 	few, many := inventory(t, 1, 2), inventory(t, 10, 5)
 	for path, n := range many {
 		if n > few[path] {
@@ -29,11 +27,11 @@ func TestNothingHeldGrowsWithOutages(t *testing.T) {
 		}
 	}
 	if few["m.roster.sessions[].down.held"] == 0 || few["m.roster.sessions[].state.line"] == 0 || few["m.budget"] == 0 || few["goroutines"] == 0 {
-		t.Errorf("the inventory does not see what it should: %v", few)
+		t.Errorf("the inventory misses known lists: %v", few)
 	}
 }
 
-// inventory counts what is kept after a conversation with so many outages of each kind in each turn.
+// inventory counts the elements held after a conversation with the given number of outages of each kind in each turn.
 func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
 	onStage(t, func(o *Options) {
 		withGrace(o)
@@ -45,7 +43,7 @@ func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
 			item := fmt.Sprint("u", turn)
 			tl.calls(model, item, "search", fmt.Sprintf(`{"to":"Ada %d"}`, turn))
 			if turn == 4 {
-				tl.asksToPay(r.conn, model, "pays") // nobody ever answers
+				tl.asksToPay(r.conn, model, "pays") // never answered
 			}
 			half := speech(48*500, byte(turn))
 			model.Emit(transport.ResponseStarted{ID: "s" + item}, &transport.AudioOut{Item: item, PCM: half})
@@ -63,7 +61,7 @@ func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
 			r.read(-1)
 			r.acknowledge()
 		}
-		pass(10 * time.Minute) // whatever has a deadline is over
+		pass(10 * time.Minute) // every deadline has passed
 		r.read(-1)
 		r.acknowledge()
 		counts = elements(tl.m)
@@ -86,31 +84,31 @@ func bubbling() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ", synctest bubble ")
 }
 
-// outage loses the client's connection in one of the ways there are, and brings it back.
+// outage disconnects the client in one of several ways, and resumes.
 func (r *returning) outage(way int) {
 	r.left = append(r.left, r.conn)
 	switch way % 4 {
-	case 0: // and it has what it has
+	case 0: // resumes with everything received
 		r.lose()
 		pass(time.Second)
 		r.comeBack(r.position())
-	case 1: // it comes from elsewhere
+	case 1: // connects from another address
 		r.comeBack(r.position())
-	case 2: // the first answer is lost on the way
+	case 2: // the first answer is lost
 		r.lose()
 		r.comeBack(r.position())
 		r.read(1)
 		r.lose()
 		r.comeBack(r.position())
-	case 3: // it has forgotten everything
+	case 3: // has forgotten everything
 		r.lose()
 		r.highest = 0
 		r.comeBack("")
 	}
-	r.read(1) // it needs the token
+	r.read(1) // reads the token
 }
 
-// rotate replaces the model's connection, by a plan or because it breaks.
+// rotate replaces the model's connection, either as planned or after a failure.
 func (tl *till) rotate(model *fakeConn, way int) *fakeConn {
 	if way%2 == 0 {
 		model.Emit(transport.GoAway{TimeLeft: 50 * time.Second})
@@ -122,7 +120,7 @@ func (tl *till) rotate(model *fakeConn, way int) *fakeConn {
 	return next
 }
 
-// elements counts the elements of every list, map and buffer that a Manager keeps, by where they are.
+// elements counts the elements of every list, map and buffer that a Manager holds, by path.
 func elements(m *Manager) map[string]int {
 	w := walk{counts: map[string]int{}, seen: map[visited]bool{}}
 	w.value("m", reflect.ValueOf(m).Elem())
@@ -130,8 +128,7 @@ func elements(m *Manager) map[string]int {
 	return w.counts
 }
 
-// walk goes through everything that can be reached. What belongs to the test or to all sessions is
-// left out.
+// walk visits everything reachable, except values of the test and values shared by all sessions.
 type walk struct {
 	counts map[string]int
 	seen   map[visited]bool
@@ -193,7 +190,7 @@ func (w *walk) value(path string, v reflect.Value) {
 	}
 }
 
-// addressable returns a copy whose fields can be read in any way.
+// addressable returns a copy with readable fields.
 func addressable(v reflect.Value) reflect.Value {
 	c := reflect.New(v.Type()).Elem()
 	if v.CanInterface() {
@@ -203,7 +200,8 @@ func addressable(v reflect.Value) reflect.Value {
 	return v
 }
 
-// peek returns an unexported number, or the length of an unexported list, of a struct of another package, under its lock mu.
+// peek returns an unexported number, or the length of an unexported list, of a struct of another package, under its
+// lock mu.
 func peek(of any, at string) int {
 	v := reflect.ValueOf(of).Elem()
 	if mu := v.FieldByName("mu"); mu.IsValid() {

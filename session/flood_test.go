@@ -13,12 +13,12 @@ import (
 	"voicegw/transport"
 )
 
-// manualStart begins a session whose client says when its user speaks.
+// manualStart begins a session whose client reports when its user speaks.
 const manualStart = `{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"client"}`
 
-// TestFloodsOfMessagesEnd: a client that sends messages or frames without end, right or wrong,
-// is closed with 4029; it gets a bounded number of errors, and the model hears little of it.
-func TestFloodsOfMessagesEnd(t *testing.T) {
+// TestFloods: a client that keeps sending too fast, valid or not, is closed with 4029; it gets few errors, and the
+// model hears little of it.
+func TestFloods(t *testing.T) {
 	text := func(s string) protocol.Frame { return protocol.Frame{Data: []byte(s)} }
 	for name, f := range map[string]protocol.Frame{
 		"ping":                 text(`{"type":"ping","t":1}`),
@@ -75,9 +75,9 @@ func TestFloodsOfMessagesEnd(t *testing.T) {
 	}
 }
 
-// TestHeldUpClientIsNoFlood: what a client has kept for half a minute without a network comes
-// at once, and the session goes on.
-func TestHeldUpClientIsNoFlood(t *testing.T) {
+// TestOutageIsNoFlood: a client sends at once its messages from half a minute without a network, and the session
+// continues.
+func TestOutageIsNoFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, _ := st.started()
@@ -104,8 +104,8 @@ func TestHeldUpClientIsNoFlood(t *testing.T) {
 	})
 }
 
-// TestBacklogIsBoundedInBytes: whatever the model sends to a client that reads nothing, no more
-// than the bound waits, and the client is disconnected as one that is too slow.
+// TestBacklogIsBoundedInBytes: data for a client that does not read is bounded, and the client is disconnected as too
+// slow.
 func TestBacklogIsBoundedInBytes(t *testing.T) {
 	const bound = 1 << 20
 	long := strings.Repeat("word ", 10_000)
@@ -158,10 +158,10 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 						most = max(most, peek(&s.down, "bytes"))
 					}
 					if !s.isOver() || s.cause() != causeSlow {
-						t.Errorf("the session has not ended as that of a slow client; %d bytes wait", most)
+						t.Errorf("the session did not end because of a slow client; %d bytes wait", most)
 					}
 					t.Logf("%d KiB were held at most", most>>10)
-					if limit := bound + 3*len(long); most > limit { // and what was too much, in a buffer with room
+					if limit := bound + 3*len(long); most > limit { // plus the entry over the limit, in a buffer with spare room
 						t.Errorf("%d bytes were held, more than %d", most, limit)
 					}
 					pass(time.Minute)
@@ -171,8 +171,8 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// only is the session that runs. A client may have been told of it before the manager
-// knows it, so this waits until every goroutine does.
+// only returns the one running session. A client may get session.started before the manager knows the session, so this
+// waits for all goroutines.
 func (st *stage) only() *session {
 	st.t.Helper()
 	synctest.Wait()
@@ -187,8 +187,7 @@ func (st *stage) only() *session {
 	return nil
 }
 
-// TestTinyAudioWaitsInLargeFrames: what waits for the model in pieces of one sample takes no
-// more memory than in large ones.
+// TestTinyAudioWaitsInLargeFrames: audio in pieces of one sample takes no more memory than in large pieces.
 func TestTinyAudioWaitsInLargeFrames(t *testing.T) {
 	u := newUplink(160_000, 3200, nil)
 	for range 200_000 {
@@ -204,8 +203,7 @@ func TestTinyAudioWaitsInLargeFrames(t *testing.T) {
 	}
 }
 
-// TestCommandsAreBoundedInBytes: a model that takes nothing is given up before large results
-// fill the memory.
+// TestCommandsAreBoundedInBytes: a model that reads nothing is disconnected before large results fill the memory.
 func TestCommandsAreBoundedInBytes(t *testing.T) {
 	u := newUplink(160_000, 3200, nil)
 	result := transport.ToolResult{Output: make(json.RawMessage, 1<<20)}
@@ -214,13 +212,13 @@ func TestCommandsAreBoundedInBytes(t *testing.T) {
 		n++
 	}
 	if n > maxCommandBytes>>20+1 {
-		t.Errorf("%d results of 1 MiB were taken", n)
+		t.Errorf("%d results of 1 MiB were accepted", n)
 	}
 }
 
-// TestLongTranscriptIsNotToldWordByWord: the whole is told at the end, a short one in each of
-// its forms, and what a long one costs on the way grows with its length, not with its square.
-func TestLongTranscriptIsNotToldWordByWord(t *testing.T) {
+// TestLongTranscript: the client gets the complete text at the end, and each version of a short one; the sent bytes
+// grow with the length, not with its square.
+func TestLongTranscript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, model := st.started()
@@ -231,28 +229,27 @@ func TestLongTranscriptIsNotToldWordByWord(t *testing.T) {
 		}
 		model.Emit(transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: text, Final: true})
 		synctest.Wait()
-		told, all := 0, 0
+		received, all := 0, 0
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, m := range c.texts {
 			if m["type"] == "transcript" {
-				told++
+				received++
 				all += len(m["text"].(string))
 			}
 		}
 		last := c.texts[len(c.texts)-1]
 		if last["text"] != text || last["final"] != true {
-			t.Error("the last transcript is not the whole")
+			t.Error("the last transcript is not complete")
 		}
-		t.Logf("%d of 8001 were told, with %d bytes for %d", told, all, len(text))
-		if told < 100 || all > 200*len(text) {
-			t.Errorf("%d transcripts were told, with %d bytes for %d", told, all, len(text))
+		t.Logf("%d of 8001 were sent, with %d bytes for %d", received, all, len(text))
+		if received < 100 || all > 200*len(text) {
+			t.Errorf("%d transcripts were sent, with %d bytes for %d", received, all, len(text))
 		}
 	})
 }
 
-// TestHugeCallEnds: a tool call with arguments larger than any ends the session with a line in
-// the log.
+// TestHugeCallEnds: a tool call with too large arguments ends the session, and the log has a line.
 func TestHugeCallEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)

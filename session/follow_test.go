@@ -14,9 +14,9 @@ import (
 	"voicegw/transport"
 )
 
-// follower is what somebody was told who follows sessions, one line for each opening, turn and event.
+// follower records openings, turns and events of sessions, one line for each.
 type follower struct {
-	start protocol.TraceParent // what the beginning of each session is called
+	start protocol.TraceParent // the trace parent of each session
 
 	mu       sync.Mutex
 	lines    []string
@@ -56,13 +56,13 @@ func (f *follower) expect(t *testing.T, what string, want ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !slices.Equal(f.lines, want) {
-		t.Errorf("%s: told\n  %s\nand not\n  %s", what, strings.Join(f.lines, "\n  "), strings.Join(want, "\n  "))
+		t.Errorf("%s: got\n  %s\nwant\n  %s", what, strings.Join(f.lines, "\n  "), strings.Join(want, "\n  "))
 	}
 	f.lines = nil
 }
 
-// TestWhoFollowsASession is told how it began, each of its steps, and that it is over.
-func TestWhoFollowsASession(t *testing.T) {
+// TestFollow: a follower gets the opening of a session, each of its steps, and its end.
+func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &follower{}
 		st := newStage(t, hearing, func(opts *Options) { opts.Follow = f.follow })
@@ -76,14 +76,13 @@ func TestWhoFollowsASession(t *testing.T) {
 		f.expect(t, "the end", "Ended client_ended")
 		o := f.openings[0]
 		if o.SessionID == "" || o.Agent != "default" || o.Entry != EntryOpen || o.Came.IsZero() || o.Started.Before(o.Came) || o.Known.Before(o.Started) || o.Begun.Before(o.Known) {
-			t.Errorf("the opening is told as %+v", o)
+			t.Errorf("the opening is %+v", o)
 		}
 	})
 }
 
-// TestWhoFollowsIsToldOfFaults: of sessions that could not begin, those are told of for which the client can do
-// nothing.
-func TestWhoFollowsIsToldOfFaults(t *testing.T) {
+// TestFollowFaults: among the sessions that could not begin, a follower gets those that the client cannot fix.
+func TestFollowFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &follower{}
 		st := newStage(t, hearing, func(opts *Options) { opts.Follow = f.follow })
@@ -95,7 +94,7 @@ func TestWhoFollowsIsToldOfFaults(t *testing.T) {
 	})
 }
 
-// TestTraceOfATakeover: the node that goes on with a session knows how its beginning is called in the traces.
+// TestTraceOfATakeover: the node that continues a session knows the trace of its beginning.
 func TestTraceOfATakeover(t *testing.T) {
 	start, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestTraceOfATakeover(t *testing.T) {
 		r.st.fake.Accept(t)
 		synctest.Wait()
 		if o := second.openings; len(o) != 1 || o[0].Before != start || o[0].Entry != EntryTakeover || o[0].SessionID != r.id {
-			t.Errorf("the session that was taken over opens with %+v", o)
+			t.Errorf("the session opens after the takeover with %+v", o)
 		}
 		r.conn.Abort()
 		synctest.Wait()
@@ -120,7 +119,7 @@ func TestTraceOfATakeover(t *testing.T) {
 		r.comeBack(r.position())
 		synctest.Wait()
 		if !slices.Contains(second.lines, "Returned local") {
-			t.Errorf("who follows was told %q", second.lines)
+			t.Errorf("the follower got %q", second.lines)
 		}
 	})
 }

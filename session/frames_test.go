@@ -9,17 +9,17 @@ import (
 	"voicegw/transport"
 )
 
-// FramesWith holds a conversation of several turns, in which the user speaks all the time, and returns what both
-// sides got, frame by frame, for TestCollectorsTakeNoFrame. It must be called in a bubble of synctest.
+// FramesWith holds a conversation of several turns with continuous speech, and returns the messages and audio of both
+// sides for TestSlowCollectors. It must be called in a synctest bubble.
 func FramesWith(t *testing.T, follow Follow) string {
 	t.Helper()
 	st := newStage(t, hearing, func(o *Options) { o.Follow = follow })
 	c, model := st.started()
 	began := time.Now()
-	done := make(chan struct{}) // closed when the user has said everything
+	done := make(chan struct{}) // closed when the user has finished
 	go func() {
 		defer close(done)
-		pass(7 * time.Millisecond) // so that nothing else happens at the same moment
+		pass(7 * time.Millisecond) // so that nothing else happens at the same time
 		for range 500 {
 			c.speak(make([]byte, 640))
 			pass(20 * time.Millisecond)

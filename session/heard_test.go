@@ -13,13 +13,13 @@ import (
 	"voicegw/transport"
 )
 
-// announcing is a model that announces interruptions and cannot be told what was heard.
+// announcing is a model that announces interruptions and takes no report of played audio.
 var announcing = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true}
 
-// second is a second of what the model says, at the client's rate.
+// second is a second of the model's speech, at the client's rate.
 const second = 48000
 
-// speaks lets the model say an item of so many bytes, to its end.
+// speaks makes the model say a complete item of the given size.
 func speaks(model *fakeConn, item string, bytes int) {
 	for n := 0; n < bytes; n += 4800 {
 		model.EmitAudio(item, make([]byte, min(4800, bytes-n)))
@@ -28,10 +28,9 @@ func speaks(model *fakeConn, item string, bytes int) {
 	synctest.Wait()
 }
 
-// TestFlushesOfManyItems: whatever is interrupted, how and when, nothing of an item follows
-// its flush, no item has both an end and a flush, each end says what was sent, the model
-// is told of no more than was sent, and what was said before an interruption is not begun
-// after it.
+// TestFlushesOfManyItems: for any interruption, nothing of an item follows its flush, no item has both an end and a
+// flush, an end has the number of sent bytes, the model learns of no more than was sent, and older speech does not
+// begin after the interruption.
 func TestFlushesOfManyItems(t *testing.T) {
 	for seed := range uint64(60) {
 		for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
@@ -63,8 +62,8 @@ type babble struct {
 	items   int
 	open    string
 	stalled bool
-	bornAt  map[string]int // after how many interruptions an item began
-	cuts    []int          // how long the client's log was at each
+	bornAt  map[string]int // number of interruptions before an item began
+	cuts    []int          // length of the client's log at each interruption
 }
 
 func (g *babble) act(t *testing.T) {
@@ -101,7 +100,7 @@ func (g *babble) act(t *testing.T) {
 	}
 }
 
-// run lets a stalled client go on.
+// run lets a stalled client continue.
 func (g *babble) run() {
 	if g.stalled {
 		g.c.mu.Lock()
@@ -113,7 +112,7 @@ func (g *babble) run() {
 	synctest.Wait()
 }
 
-// check looks at what the client was sent and the model told.
+// check checks the messages to the client and to the model.
 func (g *babble) check(t *testing.T) {
 	log := g.c.log()
 	fail := func(format string, args ...any) {
@@ -147,7 +146,7 @@ func (g *babble) check(t *testing.T) {
 			}
 			sent[playing] += n
 			born := g.bornAt[playing]
-			// One entry may have been on its way when the interruption came.
+			// One entry may have been in transit at the interruption.
 			if born < len(g.cuts) && i > g.cuts[born]+1 {
 				fail("line %d: audio of %s, which was interrupted at line %d", i, playing, g.cuts[born])
 			}
@@ -168,10 +167,9 @@ func (g *babble) check(t *testing.T) {
 	}
 }
 
-// TestInterruptionFlushesWhatWaits: the model speaks, calls a tool and speaks again; whatever
-// interrupts the first, long item flushes the second, short one too, and the model is told
-// of both what was heard where it can be.
-func TestInterruptionFlushesWhatWaits(t *testing.T) {
+// TestInterruptionFlushesQueue: the model speaks, calls a tool and speaks again; an interruption of the first item also
+// flushes the second, and a model that supports it learns how much of both was heard.
+func TestInterruptionFlushesQueue(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
 		for how, reason := range map[string]string{"speech": "user_speech", `{"type":"interrupt"}`: "user_stop", `{"type":"input.text","text":"no"}`: "user_text"} {
 			t.Run(name+" "+reason, func(t *testing.T) {
@@ -182,8 +180,7 @@ func TestInterruptionFlushesWhatWaits(t *testing.T) {
 					speaks(model, "a1", 5*second)
 					speaks(model, "a2", second/2)
 					model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-					// Longer than the second item and its allowance: it would be over if it played
-					// beside the first.
+					// Longer than the second item and its allowance: it would end if both played at once.
 					pass(3 * time.Second)
 					synctest.Wait()
 					switch {
@@ -209,7 +206,7 @@ func TestInterruptionFlushesWhatWaits(t *testing.T) {
 						want = nil
 					}
 					if !slices.Equal(cuts, want) {
-						t.Errorf("the model was told %+v, want %+v", cuts, want)
+						t.Errorf("the model got %+v, want %+v", cuts, want)
 					}
 				})
 			})
@@ -217,10 +214,9 @@ func TestInterruptionFlushesWhatWaits(t *testing.T) {
 	}
 }
 
-// TestFarewellBehindALongSentence: a session that a tool ends closes when all of it has been
-// heard, and not before: by the clock and its allowance where the client reports nothing,
-// however late it is, and by its reports where it does.
-func TestFarewellBehindALongSentence(t *testing.T) {
+// TestFarewellAfterLongSentence: a session ended by a tool closes when everything was heard: by the client's reports,
+// however late, or else by the clock and its allowance.
+func TestFarewellAfterLongSentence(t *testing.T) {
 	for _, tool := range []string{"bye", "ban"} {
 		for _, reports := range []bool{false, true} {
 			t.Run(fmt.Sprint(tool, " reports ", reports), func(t *testing.T) {
@@ -243,7 +239,7 @@ func TestFarewellBehindALongSentence(t *testing.T) {
 						}
 						pass(time.Millisecond)
 					} else {
-						pass(5 * time.Second) // it begins late, and plays slowly
+						pass(5 * time.Second) // the client begins late, and plays slowly
 						c.say(`{"type":"playback","item_id":"sentence","played_ms":200}`)
 						pass(25 * time.Second)
 						c.say(`{"type":"playback","item_id":"sentence","played_ms":18000}`)
@@ -252,7 +248,7 @@ func TestFarewellBehindALongSentence(t *testing.T) {
 						pass(11 * time.Second)
 						synctest.Wait()
 						if c.isOver() {
-							t.Fatal("a client that has reported was not waited for")
+							t.Fatal("the gateway did not wait for a client that reports")
 						}
 						c.say(`{"type":"playback","item_id":"farewell","played_ms":3000,"done":true}`)
 					}
@@ -266,8 +262,7 @@ func TestFarewellBehindALongSentence(t *testing.T) {
 	}
 }
 
-// TestNothingAfterTheFarewell: a user who is shut out hears the farewell and no more, however much
-// the model goes on, in the same answer or in another.
+// TestNothingAfterTheFarewell: a blocked user hears the farewell and no later speech, in the same answer or another.
 func TestNothingAfterTheFarewell(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -286,13 +281,13 @@ func TestNothingAfterTheFarewell(t *testing.T) {
 		c.say(`{"type":"playback","item_id":"farewell","played_ms":1000,"done":true}`)
 		synctest.Wait()
 		if c.bytes != second || c.count("audio.start") != 1 || c.count("transcript") != 0 || c.count("turn.started") != 1 || !c.isOver() {
-			t.Errorf("%d bytes were heard, and the session is over: %t\n%s", c.bytes, c.isOver(), strings.Join(c.log(), "\n"))
+			t.Errorf("%d bytes were heard, session over: %t\n%s", c.bytes, c.isOver(), strings.Join(c.log(), "\n"))
 		}
 	})
 }
 
-// TestUnsentIsNotHeard: a session ends while most of an answer waits for a slow client. What
-// is handed back of it is what has left, and nobody was promised more.
+// TestUnsentIsNotHeard: a session ends while most of an answer waits for a slow client. The handback contains the sent
+// part, and no message mentions more.
 func TestUnsentIsNotHeard(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +306,7 @@ func TestUnsentIsNotHeard(t *testing.T) {
 				speaks(model, "a1", 3*second)
 				speaks(model, "a2", 2*second)
 				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-				pass(3 * time.Second) // less than a slow client has
+				pass(3 * time.Second) // less than the time for a slow client
 				c.say(`{"type":"playback","item_id":"a1","played_ms":90000}`)
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
@@ -329,16 +324,15 @@ func TestUnsentIsNotHeard(t *testing.T) {
 					t.Errorf("handed back: %q\n%s", said, strings.Join(c.log(), "\n"))
 				}
 				if end := c.last(t, "audio.end"); end["audio_ms"] != float64(audio.MS(24000, c.bytes)) {
-					t.Errorf("%v promises other than the %d bytes that were sent", end, c.bytes)
+					t.Errorf("%v does not match the %d bytes that were sent", end, c.bytes)
 				}
 			})
 		})
 	}
 }
 
-// TestReportBeyondWhatWasSent: an interrupted answer is handed back as far as it was sent,
-// whatever the client says that it has heard.
-func TestReportBeyondWhatWasSent(t *testing.T) {
+// TestReportBeyondSent: the handback of an interrupted answer is limited to the sent part, whatever the client reports.
+func TestReportBeyondSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{}
 		st := newStage(t, hearing, desk.give)
@@ -365,9 +359,9 @@ func TestReportBeyondWhatWasSent(t *testing.T) {
 	})
 }
 
-// TestClockStartsAnewAfterAFlush: what was dropped takes no time, so the next answer begins
-// when it is sent, and its turn ends when that was heard.
-func TestClockStartsAnewAfterAFlush(t *testing.T) {
+// TestClockAfterFlush: dropped audio takes no time, so the next answer begins when it is sent, and its turn ends when
+// it was heard.
+func TestClockAfterFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, model := st.started()
@@ -386,9 +380,8 @@ func TestClockStartsAnewAfterAFlush(t *testing.T) {
 	})
 }
 
-// TestTurnEndsWhenASlowClientHasHeardIt: the end of the last writing is an event of its own,
-// and nothing else has to happen.
-func TestTurnEndsWhenASlowClientHasHeardIt(t *testing.T) {
+// TestTurnEndsAfterSlowClient: the end of the last write ends the turn, without any other event.
+func TestTurnEndsAfterSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, model := st.started()
@@ -411,8 +404,7 @@ func TestTurnEndsWhenASlowClientHasHeardIt(t *testing.T) {
 	})
 }
 
-// TestItemsDoNotMix: the next item ends the one before, and what still comes of that is
-// dropped and counted.
+// TestItemsDoNotMix: a new item ends the previous one; later audio of the previous one is dropped and counted.
 func TestItemsDoNotMix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -427,22 +419,21 @@ func TestItemsDoNotMix(t *testing.T) {
 		dropped := st.only().down.FlushedBytes()
 		pass(time.Second)
 		synctest.Wait()
-		var told []string
+		var received []string
 		for _, line := range c.log() {
 			if strings.HasPrefix(line, "audio.") {
-				told = append(told, line)
+				received = append(received, line)
 			}
 		}
 		want := []string{"audio.start a1", "audio.end a1", "audio.start a2", "audio.end a2"}
-		if !slices.Equal(told, want) || c.bytes != 4800+3*2400 || dropped != 2*4800 {
-			t.Errorf("the client got %q and %d bytes, %d were dropped", told, c.bytes, dropped)
+		if !slices.Equal(received, want) || c.bytes != 4800+3*2400 || dropped != 2*4800 {
+			t.Errorf("the client got %q and %d bytes, %d were dropped", received, c.bytes, dropped)
 		}
 	})
 }
 
-// TestDroppedItemStaysDropped: the user interrupts an answer, and the model begins another
-// item of it, which nobody is to hear. What comes of that item once the next answer has begun
-// neither sounds nor ends the next answer.
+// TestDroppedItemStaysDropped: an item that the model begins after an interruption of its answer is dropped. Its later
+// audio is not played and does not end the next answer.
 func TestDroppedItemStaysDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -461,15 +452,15 @@ func TestDroppedItemStaysDropped(t *testing.T) {
 		model.Emit(transport.AudioDone{Item: "b1"}, transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
 		pass(time.Second)
 		synctest.Wait()
-		var told []string
+		var received []string
 		for _, line := range c.log() {
 			if strings.HasPrefix(line, "audio.") {
-				told = append(told, line)
+				received = append(received, line)
 			}
 		}
 		want := []string{"audio.start a1", "audio.flush a1 user_speech", "audio.start b1", "audio.end b1"}
-		if !slices.Equal(told, want) || c.bytes != 4*4800 {
-			t.Errorf("the client got %q and %d bytes", told, c.bytes)
+		if !slices.Equal(received, want) || c.bytes != 4*4800 {
+			t.Errorf("the client got %q and %d bytes", received, c.bytes)
 		}
 	})
 }

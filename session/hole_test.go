@@ -8,10 +8,9 @@ import (
 	"voicegw/orchestrator"
 )
 
-// TestNothingIsLostInAHole: the network loses a client's packets for a while without breaking the connection, and the
-// client sends at once what it has recorded meanwhile. The model hears all of it, although it takes it slowly; more than
-// that at once is refused.
-func TestNothingIsLostInAHole(t *testing.T) {
+// TestNetworkOutage: after an outage without a broken connection the client sends its recording at once. The model
+// hears all of it, although it reads slowly; more than that is refused.
+func TestNetworkOutage(t *testing.T) {
 	for _, hole := range []time.Duration{3 * time.Second, 11 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, hearing, func(o *Options) { o.Policy = orchestrator.Policy{ResumeGrace: 30 * time.Second} })
@@ -30,14 +29,14 @@ func TestNothingIsLostInAHole(t *testing.T) {
 			release()
 			synctest.Wait()
 			if got, want := len(model.Audio()), 16000*2+recorded*640; got != want || c.count("error") != 0 {
-				t.Errorf("after %v the model has heard %d bytes of %d, and the client was told %q", hole, got, want, c.log())
+				t.Errorf("after %v the model has heard %d bytes of %d, and the client got %q", hole, got, want, c.log())
 			}
 			for range 1000 {
 				c.speak(speech(640, 9))
 			}
 			synctest.Wait()
 			if c.count("error") == 0 {
-				t.Error("20 s of audio more were taken at once")
+				t.Error("another 20 s of audio were accepted at once")
 			}
 		})
 	}

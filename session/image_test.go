@@ -16,7 +16,7 @@ func showImage(file string) string {
 	return fmt.Sprintf(`{"type":"input.image","mime":"image/png","data":%q}`, base64.StdEncoding.EncodeToString([]byte(file)))
 }
 
-// TestImages: what the user shows reaches a model that takes images and begins no turn; nobody else gets it.
+// TestImages: an image reaches a model that supports images, and begins no turn. Other models do not get it.
 func TestImages(t *testing.T) {
 	seeing := hearing
 	seeing.Images = true
@@ -25,10 +25,10 @@ func TestImages(t *testing.T) {
 		says string
 		err  string
 	}{
-		"a model that sees":     {seeing, showImage(pngStart), ""},
-		"a model that is blind": {hearing, showImage(pngStart), "not_available"},
-		"no image":              {seeing, showImage("GIF89a"), "invalid_message"},
-		"a large one":           {seeing, showImage(pngStart + string(make([]byte, protocol.MaxImageBytes))), "invalid_message"},
+		"a model with support":    {seeing, showImage(pngStart), ""},
+		"a model without support": {hearing, showImage(pngStart), "not_available"},
+		"no image":                {seeing, showImage("GIF89a"), "invalid_message"},
+		"a large one":             {seeing, showImage(pngStart + string(make([]byte, protocol.MaxImageBytes))), "invalid_message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestImages(t *testing.T) {
 				}
 				if tc.err != "" {
 					if e := c.last(t, "error"); e["code"] != tc.err || len(model.Commands()) != 0 {
-						t.Errorf("it is told %v", e)
+						t.Errorf("the error is %v", e)
 					}
 					return
 				}
@@ -50,14 +50,14 @@ func TestImages(t *testing.T) {
 					t.Errorf("the model got %#v", got)
 				}
 				if c.count("turn.started") != 0 || c.count("error") != 0 {
-					t.Errorf("the client was told %v", c.log())
+					t.Errorf("the client got %v", c.log())
 				}
 			})
 		})
 	}
 }
 
-// TestNoImageWithoutAModel: while there is no connection to the model an image is not kept, and the client knows.
+// TestNoImageWithoutAModel: without a connection to the model an image is dropped, and the client gets an error.
 func TestNoImageWithoutAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seeing := remembering
@@ -72,7 +72,7 @@ func TestNoImageWithoutAModel(t *testing.T) {
 		c.say(showImage(pngStart))
 		synctest.Wait()
 		if e := c.last(t, "error"); e["code"] != "unsent" || e["retryable"] != true {
-			t.Errorf("it is told %v", e)
+			t.Errorf("the error is %v", e)
 		}
 	})
 }

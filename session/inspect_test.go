@@ -22,7 +22,7 @@ import (
 	"voicegw/transport"
 )
 
-// audits keeps the records of a session.
+// audits collects the audit records of a session.
 type audits struct {
 	mu  sync.Mutex // guards the following field
 	all []audit.Record
@@ -34,8 +34,8 @@ func (a *audits) write(r audit.Record) {
 	a.all = append(a.all, r)
 }
 
-// inspectStage has a tool "act" that wishes what a test wants, takes a while, and has an
-// argument with a default and a limit.
+// inspectStage has a tool "act" that takes 40 ms, returns the given intents, and has an argument with a default and a
+// limit.
 func inspectStage(t *testing.T, records *audits, change func(*Options), wishes ...registry.Intent) *stage {
 	t.Helper()
 	e := entry("act", "1.0.0")
@@ -58,7 +58,7 @@ func inspectStage(t *testing.T, records *audits, change func(*Options), wishes .
 	})
 }
 
-// enter begins a session of an admission that a test has changed.
+// enter begins a session with an admission changed by the test.
 func (st *stage) enter(text string, change func(*Admission)) *testClient {
 	st.t.Helper()
 	a, err := st.m.Admit(someone, Coming{})
@@ -72,7 +72,7 @@ func (st *stage) enter(text string, change func(*Admission)) *testClient {
 	return c
 }
 
-// callTool lets the model call a tool and waits for what comes of it.
+// callTool makes the model call a tool and waits for the effects.
 func callTool(model *fakeConn, turn, tool, args string) {
 	model.Emit(transport.InputCommitted{Item: "u" + turn}, transport.ResponseStarted{ID: "r" + turn},
 		transport.ToolCall{Call: "c" + turn, ID: "call_of_the_model_" + turn, Name: tool, Args: json.RawMessage(args)},
@@ -81,7 +81,7 @@ func callTool(model *fakeConn, turn, tool, args string) {
 	synctest.Wait()
 }
 
-// inspections are the messages for who looks inside.
+// inspections returns the inspect messages.
 func (c *testClient) inspections() []map[string]any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,19 +94,19 @@ func (c *testClient) inspections() []map[string]any {
 	return found
 }
 
-// TestWhoLooksInside: only a client that asks, and only where the connection or the ticket allows
-// it. Whoever does not may talk all the same, and is shown nothing.
-func TestWhoLooksInside(t *testing.T) {
+// TestInspectIsAllowed: only a client that asks gets inspect messages, and only if the connection or the ticket allows
+// it. Other clients may talk, without these messages.
+func TestInspectIsAllowed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asks, connection, ticket, with bool // with a ticket
 		want                           bool
 	}{
-		"allowed, and does not ask":                    {connection: true, ticket: true, with: true},
-		"asks, and is not allowed":                     {asks: true},
-		"asks, with a ticket of no grant":              {asks: true, with: true},
-		"by the connection":                            {asks: true, connection: true, want: true},
-		"by the ticket":                                {asks: true, ticket: true, with: true, want: true},
-		"by the connection, with a ticket of no grant": {asks: true, connection: true, with: true, want: true},
+		"allowed, not asked":                                  {connection: true, ticket: true, with: true},
+		"asked, not allowed":                                  {asks: true},
+		"asked, ticket without the grant":                     {asks: true, with: true},
+		"allowed by the connection":                           {asks: true, connection: true, want: true},
+		"allowed by the ticket":                               {asks: true, ticket: true, with: true, want: true},
+		"allowed by the connection, ticket without the grant": {asks: true, connection: true, with: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -136,16 +136,15 @@ func TestWhoLooksInside(t *testing.T) {
 					t.Errorf("session.started has inspect %v", m["inspect"])
 				}
 				if got := c.inspections(); (len(got) > 0) != tc.want {
-					t.Errorf("shown: %v", got)
+					t.Errorf("inspect messages: %v", got)
 				}
 			})
 		})
 	}
 }
 
-// TestInspectedCall: right after the end of each call comes all of it: the record of the
-// audit but for the arguments, those as they ran or as they were asked for, the answer,
-// and how long it has waited and run.
+// TestInspectedCall: the end of each call is followed by all its data: the audit record, the arguments as run or as
+// requested, the answer, and the times of waiting and running.
 func TestInspectedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := &audits{}
@@ -178,7 +177,7 @@ func TestInspectedCall(t *testing.T) {
 			}
 			w, before := want[n], c.texts[i-1]
 			if before["type"] != "tool.ended" || before["call_id"] != m["call_id"] || before["turn"] != m["turn"] {
-				t.Errorf("it came after %v", before)
+				t.Errorf("the message follows %v", before)
 			}
 			var args any
 			if err := json.Unmarshal([]byte(w.args), &args); err != nil {
@@ -191,10 +190,10 @@ func TestInspectedCall(t *testing.T) {
 			audited := records.all[n]
 			audited.Args = nil
 			if diff := cmp.Diff(decoded(t, audited), m["record"]); diff != "" || audited.UserID != "ada" || audited.SessionID == "" {
-				t.Errorf("the record is not the audit's: %s", diff)
+				t.Errorf("the record differs from the audit's: %s", diff)
 			}
 			if given := results(t, model)["c"+string(rune('1'+n))]; cmp.Diff(decoded(t, given), m["envelope"]) != "" {
-				t.Errorf("the model was given %+v, the client shown %v", given, m["envelope"])
+				t.Errorf("the model got %+v, the client %v", given, m["envelope"])
 			}
 			n++
 		}
@@ -204,7 +203,7 @@ func TestInspectedCall(t *testing.T) {
 	})
 }
 
-// decoded is what JSON makes of a value.
+// decoded returns v encoded as JSON and decoded again.
 func decoded(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -218,7 +217,7 @@ func decoded(t *testing.T, v any) any {
 	return out
 }
 
-// TestInspectedWaiting: a call that waits for a place is told so.
+// TestInspectedWaiting: a call that waits for a free place is shown as waiting.
 func TestInspectedWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil)
@@ -237,7 +236,7 @@ func TestInspectedWaiting(t *testing.T) {
 	})
 }
 
-// TestInspectedIntents: each wish of a tool is told with what became of it.
+// TestInspectedIntents: each intent of a tool is shown with its outcome.
 func TestInspectedIntents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil, registry.SuppressAudio(false), registry.EndVoiceSession(registry.EndAfterCurrentTurn), registry.EndVoiceSession(registry.EndAfterFarewellSpoken))
@@ -263,8 +262,8 @@ func TestInspectedIntents(t *testing.T) {
 	})
 }
 
-// TestInspectedState: where the session stands comes when it has changed, and never twice
-// the same; audio that is spoken or played changes nothing.
+// TestInspectedState: each change of the state is shown, and no state twice in a row; spoken or played audio is no
+// change.
 func TestInspectedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil, registry.SuppressAudio(true))
@@ -303,7 +302,7 @@ func TestInspectedState(t *testing.T) {
 	})
 }
 
-// shownState is a state in words.
+// shownState formats a state.
 func shownState(m map[string]any) string {
 	s, _ := m["phase"].(string)
 	if m["turn"] != nil {
@@ -327,17 +326,17 @@ func shownState(m map[string]any) string {
 	return s
 }
 
-// TestSessionStartedSaysMore: which voice was asked for or configured, and the
-// conversation that goes on.
-func TestSessionStartedSaysMore(t *testing.T) {
+// TestSessionStartedFields: session.started contains the requested or configured voice, and the conversation that
+// continues.
+func TestSessionStartedFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fields, configured string
 		voice, talk        any
 	}{
 		"nothing":    {},
-		"asked for":  {fields: `,"voice":"Puck"`, configured: "Kore", voice: "Puck"},
+		"requested":  {fields: `,"voice":"Puck"`, configured: "Kore", voice: "Puck"},
 		"configured": {configured: "Kore", voice: "Kore"},
-		"goes on":    {fields: `,"conversation_id":"c-7","client":{"id":"ada"}`, talk: "c-7"},
+		"continues":  {fields: `,"conversation_id":"c-7","client":{"id":"ada"}`, talk: "c-7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -353,7 +352,7 @@ func TestSessionStartedSaysMore(t *testing.T) {
 	}
 }
 
-// TestLatencyInWholeMilliseconds: the parts are the whole also where each has a fraction.
+// TestLatencyInWholeMilliseconds: the parts add up to the total also if each has a fraction.
 func TestLatencyInWholeMilliseconds(t *testing.T) {
 	for _, us := range [][3]int{{1500, 1500, 1500}, {999, 999, 999}, {0, 700, 400}, {500_400, 300_700, 1_900}} {
 		l := orchestrator.Latency{
@@ -366,11 +365,11 @@ func TestLatencyInWholeMilliseconds(t *testing.T) {
 		}
 	}
 	if got := latency(nil); got != (*protocol.Latency)(nil) {
-		t.Errorf("of nothing: %+v", got)
+		t.Errorf("without times: %+v", got)
 	}
 }
 
-// TestModelAddr: the session knows by which address its model knows it, until it is over.
+// TestModelAddr: the session knows its address at the model until it ends.
 func TestModelAddr(t *testing.T) {
 	fake := newFakeModel(hearing)
 	fake.Info.LocalAddr = "192.0.2.1:40000"
@@ -379,7 +378,7 @@ func TestModelAddr(t *testing.T) {
 	})
 	st.connect(startWith(`,"pending_request":"Hello"`))
 	conn := fake.Accept(t)
-	conn.NextControl(t) // it has begun
+	conn.NextControl(t) // the session has begun
 	list := st.m.Sessions()
 	if len(list) != 1 || list[0].ModelAddr != fake.Info.LocalAddr {
 		t.Errorf("the session is at %+v", list)
@@ -389,6 +388,6 @@ func TestModelAddr(t *testing.T) {
 	conn.FailRecv(errClosed)
 	<-s.done
 	if got := s.running().ModelAddr; got != "" {
-		t.Errorf("a session that is over is at %s", got)
+		t.Errorf("an ended session has the address %s", got)
 	}
 }

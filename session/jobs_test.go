@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// keptJobs are the jobs of a test. Noting fails as often as away says.
+// keptJobs are the jobs of a test. The next `away` saves fail.
 type keptJobs struct {
 	mu    sync.Mutex
 	jobs  map[string]store.Job
@@ -46,7 +46,7 @@ func (k *keptJobs) Told(_ context.Context, id string) (bool, error) {
 	return first, nil
 }
 
-// owed lists the jobs that nobody was told of, without their results.
+// owed lists the jobs whose end has not been reported, without their results.
 func (k *keptJobs) owed() (list []store.Job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,8 +66,8 @@ func ended(id, conversation, session, user string) store.Job {
 	}
 }
 
-// toldOfJob counts the texts to a model that tell of a job.
-func toldOfJob(model *fakeConn, id string) (n int) {
+// jobTexts counts the texts about a job that a model got.
+func jobTexts(model *fakeConn, id string) (n int) {
 	for _, cmd := range model.Commands() {
 		if text, ok := cmd.(transport.UserText); ok && strings.Contains(text.Text, "(reference "+id+")") && strings.Contains(text.Text, `"data":"`+id+`"`) {
 			n++
@@ -76,10 +76,9 @@ func toldOfJob(model *fakeConn, id string) (n int) {
 	return n
 }
 
-// TestAJobEndsDuringItsSession: the model of the conversation's session is told of a job that ends, once,
-// although its end is reported again and the store is away when that is to be noted; and of no other
-// conversation's, and no other user's.
-func TestAJobEndsDuringItsSession(t *testing.T) {
+// TestJobEndsDuringSession: the model gets the end of a job of its conversation and user once, although the end is
+// reported again and the store fails to record this. It gets no other job.
+func TestJobEndsDuringSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		st.connect(startWith(`,"conversation_id":"c-7","client":{"id":"ada"}`))
@@ -94,17 +93,17 @@ func TestAJobEndsDuringItsSession(t *testing.T) {
 			pass(2 * time.Second)
 			synctest.Wait()
 		}
-		if n := toldOfJob(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() {
-			t.Errorf("the model was told %d times, which was noted at %v", n, jobs.jobs["job-mine"].ToldAt)
+		if n := jobTexts(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() {
+			t.Errorf("the model got %d texts, recorded at %v", n, jobs.jobs["job-mine"].ToldAt)
 		}
-		if toldOfJob(model, "job-eve")+toldOfJob(model, "job-other") > 0 || len(jobs.owed()) != 2 {
-			t.Errorf("the model was told of others' jobs; still owed: %v", jobs.owed())
+		if jobTexts(model, "job-eve")+jobTexts(model, "job-other") > 0 || len(jobs.owed()) != 2 {
+			t.Errorf("the model got jobs of others; not reported: %v", jobs.owed())
 		}
 	})
 }
 
-// TestJobProgressReachesTheClient: the client of the conversation's session is told how far a job is, and no other
-// conversation's or user's; the model is told nothing.
+// TestJobProgressReachesTheClient: the client of the conversation's session gets the progress of a job, other clients
+// do not; the model gets nothing.
 func TestJobProgressReachesTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -126,20 +125,20 @@ func TestJobProgressReachesTheClient(t *testing.T) {
 			t.Errorf("%v", m)
 		}
 		if n := len(model.Commands()) - before; n != 0 {
-			t.Errorf("the model was sent %d commands", n)
+			t.Errorf("the model got %d commands", n)
 		}
 	})
 }
 
-// TestAJobWaitsForASilence: a job that ends while the user speaks is read once, and told when the user has
-// been answered. A session without a conversation is told of its own jobs.
-func TestAJobWaitsForASilence(t *testing.T) {
+// TestJobWaitsForSilence: a job that ends while the user speaks is read once, and reported after the answer to the
+// user. A session without a conversation gets its own jobs.
+func TestJobWaitsForSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		client := st.connect(startText)
 		model := st.fake.Accept(t)
 		synctest.Wait()
-		id, who := st.m.Sessions()[0].ID, st.m.Sessions()[0].User // without a conversation a job has the session's id
+		id, who := st.m.Sessions()[0].ID, st.m.Sessions()[0].User // without a conversation the job has the session's id
 		jobs := &keptJobs{jobs: map[string]store.Job{"job-mine": ended("job-mine", id, id, who), "job-other": ended("job-other", "voice-other", "voice-other", who)}}
 		model.Emit(transport.SpeechStarted{Item: "u1"})
 		synctest.Wait()
@@ -147,15 +146,15 @@ func TestAJobWaitsForASilence(t *testing.T) {
 			st.m.JobsEnded(jobs.owed(), jobs)
 			synctest.Wait()
 		}
-		if n := toldOfJob(model, "job-mine"); n != 0 || jobs.loads != 1 {
-			t.Errorf("the model was told %d times while the user spoke, and the job was read %d times", n, jobs.loads)
+		if n := jobTexts(model, "job-mine"); n != 0 || jobs.loads != 1 {
+			t.Errorf("while the user spoke the model got %d texts, and the job was read %d times", n, jobs.loads)
 		}
 		model.Emit(transport.SpeechStopped{Item: "u1"})
 		answers(client, model, "r1", "a1", "Good morning.")
 		pass(10 * time.Second)
 		synctest.Wait()
-		if n := toldOfJob(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() || toldOfJob(model, "job-other") != 0 {
-			t.Errorf("the model was told %d times, which was noted at %v", n, jobs.jobs["job-mine"].ToldAt)
+		if n := jobTexts(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() || jobTexts(model, "job-other") != 0 {
+			t.Errorf("the model got %d texts, recorded at %v", n, jobs.jobs["job-mine"].ToldAt)
 		}
 	})
 }

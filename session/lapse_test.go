@@ -12,26 +12,26 @@ import (
 	"voicegw/registry"
 )
 
-// enforced are Credentials that are all let in, but for one, and whose end is that of what was shown.
+// enforced are Credentials that admit everyone except one, with the expiry of the given principal.
 type enforced struct{ gone string }
 
 func (e enforced) Admits(p auth.Principal, _ time.Time) bool { return p.ID != e.gone || e.gone == "" }
 func (enforced) Lapses(p auth.Principal) time.Time           { return p.Expires }
 
-// tokenUntil is a token of ada that ends in so long.
+// tokenUntil returns a token of ada that expires after d.
 func tokenUntil(d time.Duration) auth.Principal {
 	p := tokenOfAda
 	p.Mark, p.Expires = "0102030405060708", time.Now().UTC().Add(d)
 	return p
 }
 
-// resumes is a session.start that comes back to a session.
+// resumes returns a session.start that resumes a session.
 func resumes(started map[string]any) string {
 	return startWith(fmt.Sprintf(`,"resume":{"session_id":%q,"token":%q,"last_seq":0}`, started["session_id"], started["resume_token"]))
 }
 
-// TestSessionsEndWithTheirCredentials: a session ends when the token does that has let its client in, says
-// so a minute before and when it begins, and goes on if the client has come back with a newer token.
+// TestSessionsEndWithTheirCredentials: a session ends when its client's token expires. It announces this at its start
+// and a minute before. It continues if the client resumed with a newer token.
 func TestSessionsEndWithTheirCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) {
@@ -42,7 +42,7 @@ func TestSessionsEndWithTheirCredentials(t *testing.T) {
 		synctest.Wait()
 		began := c.last(t, "session.started")
 		if end, err := time.Parse(time.RFC3339, began["expires_at"].(string)); err != nil || !end.Equal(p.Expires.Truncate(time.Millisecond)) {
-			t.Errorf("it is to end at %v, %v", began["expires_at"], err)
+			t.Errorf("it expires at %v, %v", began["expires_at"], err)
 		}
 		pass(2*time.Minute + time.Second)
 		synctest.Wait()
@@ -57,7 +57,7 @@ func TestSessionsEndWithTheirCredentials(t *testing.T) {
 			t.Fatal("the newer token does not count")
 		}
 		if again["expires_at"] == began["expires_at"] {
-			t.Errorf("it is to end at %v still", again["expires_at"])
+			t.Errorf("it still expires at %v", again["expires_at"])
 		}
 		pass(3 * time.Minute)
 		synctest.Wait()
@@ -68,13 +68,13 @@ func TestSessionsEndWithTheirCredentials(t *testing.T) {
 	})
 }
 
-// TestCredentialsOfATakenSession: another node that goes on with a session knows when the token ends that
-// has let its client in, and takes it from nobody who is not let in any more.
-func TestCredentialsOfATakenSession(t *testing.T) {
+// TestCredentialsAfterTakeover: the node that continues a session knows the expiry of its client's token, and refuses a
+// client whose access was revoked.
+func TestCredentialsAfterTakeover(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gone    string
-		mark    string        // of what the client shows to the other node
-		renewed time.Duration // what it shows ends in so long
+		mark    string        // of the credentials shown to the other node
+		renewed time.Duration // remaining time of these credentials
 		want    string
 	}{
 		"the same token":      {"", "0102030405060708", 100 * time.Second, "session.ended credentials_expired"},
@@ -100,7 +100,7 @@ func TestCredentialsOfATakenSession(t *testing.T) {
 				synctest.Wait()
 				if tc.want == "" {
 					if back.isOver() {
-						t.Error("it is over")
+						t.Error("the session ended")
 					}
 					return
 				}
@@ -110,9 +110,9 @@ func TestCredentialsOfATakenSession(t *testing.T) {
 	}
 }
 
-// TestATicketOfSomebodyWhoHasGone: a ticket counts only while whoever has made it is let in, and its session
-// ends with the token that has asked for it.
-func TestATicketOfSomebodyWhoHasGone(t *testing.T) {
+// TestTicketOfRevokedPrincipal: a ticket is valid only while its creator is admitted, and its session ends with the
+// token that requested it.
+func TestTicketOfRevokedPrincipal(t *testing.T) {
 	for name, gone := range map[string]string{"let in": "", "gone": "jwt:x:ada"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestATicketOfSomebodyWhoHasGone(t *testing.T) {
 	}
 }
 
-// TestATokenGrants: what a token lets tools read, they read in its session.
-func TestATokenGrants(t *testing.T) {
+// TestTokenGrants: tools can read the grants of the session's token.
+func TestTokenGrants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		p := tokenOfAda

@@ -14,26 +14,26 @@ import (
 	"voicegw/transport"
 )
 
-// lateStage is a session whose client is read by a loop that the test can hold, over real
-// sockets, in a time that passes as the test wants.
+// lateStage is a session whose client is read by a loop that the test can hold, over real sockets, with a clock set by
+// the test.
 type lateStage struct {
-	t      *testing.T
-	at     atomic.Int64 // the time, Unix ns
-	loops  *nonblock.Loops
-	client *protocol.Conn
-	model  *fakeConn
-	wakes  net.Conn           // a byte for the loop's other connection, whose turn then takes a gate
-	gates  chan chan struct{} // each keeps a turn until it is closed
-	held   chan struct{}      // a turn is kept
-	told   chan string        // the codes of errors, and pong
+	t        *testing.T
+	at       atomic.Int64 // the time, Unix ns
+	loops    *nonblock.Loops
+	client   *protocol.Conn
+	model    *fakeConn
+	wakes    net.Conn           // bytes to the loop's other connection, whose turn then takes a gate
+	gates    chan chan struct{} // each holds a turn until it is closed
+	held     chan struct{}      // a turn is held
+	received chan string        // the codes of errors, and pong
 }
 
 func newLateStage(t *testing.T) *lateStage {
 	t.Helper()
-	l := &lateStage{t: t, gates: make(chan chan struct{}, 1), held: make(chan struct{}), told: make(chan string, 4096)}
+	l := &lateStage{t: t, gates: make(chan chan struct{}, 1), held: make(chan struct{}), received: make(chan string, 4096)}
 	l.at.Store(time.Now().UnixNano())
 	st := newStage(t, hearing, func(o *Options) { o.now = l.now })
-	l.loops = &nonblock.Loops{Clock: l.now, Most: 1} // the one that is held is the client's
+	l.loops = &nonblock.Loops{Clock: l.now, Most: 1} // the loop that is held is the client's
 	mux := http.NewServeMux()
 	mux.HandleFunc("/voice", func(w http.ResponseWriter, r *http.Request) {
 		conn, err := protocol.Accept(w, r, protocol.AcceptOptions{})
@@ -69,9 +69,9 @@ func newLateStage(t *testing.T) *lateStage {
 
 func (l *lateStage) now() time.Time { return time.Unix(0, l.at.Load()) }
 
-// read notes what the client is told, until its connection ends.
+// read records the codes sent to the client until its connection ends.
 func (l *lateStage) read() {
-	defer close(l.told)
+	defer close(l.received)
 	for {
 		f, err := l.client.Read()
 		if err != nil {
@@ -79,7 +79,7 @@ func (l *lateStage) read() {
 		}
 		for _, word := range []string{"audio_too_fast", "flooding", `"pong"`} {
 			if !f.Audio && strings.Contains(string(f.Data), word) {
-				l.told <- word
+				l.received <- word
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (l *lateStage) hold() (release func()) {
 	return func() { close(gate) }
 }
 
-// speak sends so much audio in frames of 20 ms, while so much time passes.
+// speak sends audio in frames of 20 ms while the clock advances by passes.
 func (l *lateStage) speak(audio, passes time.Duration) {
 	l.t.Helper()
 	frames := int64(audio / (20 * time.Millisecond))
@@ -141,13 +141,13 @@ func (l *lateStage) speak(audio, passes time.Duration) {
 	}
 }
 
-// ping returns what the client is told until all that it has sent was read.
+// ping waits until all messages of the client were read, and returns the errors until then.
 func (l *lateStage) ping() (errors []string) {
 	l.t.Helper()
 	if err := l.client.WriteText([]byte(`{"type":"ping","t":1}`)); err != nil {
 		l.t.Fatal(err)
 	}
-	for word := range l.told {
+	for word := range l.received {
 		if word == `"pong"` {
 			return errors
 		}
@@ -157,10 +157,10 @@ func (l *lateStage) ping() (errors []string) {
 	return nil
 }
 
-// heard is how much audio the model has got since it was last asked, once no more is on the way.
+// heard waits for audio in transit and returns how much the model has received since the last call.
 func (l *lateStage) heard() (n time.Duration) {
 	l.t.Helper()
-	// What comes after the audio is a command, which overtakes none.
+	// A command arrives after the audio sent before it.
 	if err := l.client.WriteText([]byte(`{"type":"input.text","text":"that was it"}`)); err != nil {
 		l.t.Fatal(err)
 	}
@@ -174,10 +174,9 @@ func (l *lateStage) heard() (n time.Duration) {
 	}
 }
 
-// TestLoopThatIsLateIsNoFastClient: what a client has sent at real time while the loop was held
-// for 8 s waits in the socket, is read at once and kept, and the session goes on. A client
-// that sends too much through the same loop is told, and what is too much is dropped.
-func TestLoopThatIsLateIsNoFastClient(t *testing.T) {
+// TestLateLoop: audio sent in real time while the loop is held for 8 s is then read at once without loss. A client that
+// sends too much through the same loop gets an error, and the excess is dropped.
+func TestLateLoop(t *testing.T) {
 	l := newLateStage(t)
 	l.speak(time.Second, time.Second)
 	l.ping()
@@ -187,19 +186,19 @@ func TestLoopThatIsLateIsNoFastClient(t *testing.T) {
 		l.speak(8*time.Second, 8*time.Second)
 		release()
 		if errors := l.ping(); len(errors) > 0 {
-			t.Errorf("round %d: a client that has kept to real time was told %q", round, errors)
+			t.Errorf("round %d: a client that sent in real time got %q", round, errors)
 		}
 		if n := l.heard(); n < upBacklog || n > 8*time.Second+100*time.Millisecond {
-			t.Errorf("round %d: of 8 s that waited for the loop the model got %v", round, n)
+			t.Errorf("round %d: of 8 s in the socket the model got %v", round, n)
 		}
 	}
 	release := l.hold()
 	l.speak(16*time.Second, 4*time.Second)
 	release()
 	if errors := l.ping(); len(errors) == 0 || errors[0] != "audio_too_fast" {
-		t.Errorf("a client that has sent 16 s of audio in 4 s was told %q", errors)
+		t.Errorf("a client that sent 16 s of audio in 4 s got %q", errors)
 	}
 	if n := l.heard(); n > 10*time.Second {
-		t.Errorf("of 16 s of audio that came in 4 s the model got %v", n)
+		t.Errorf("of 16 s of audio sent in 4 s the model got %v", n)
 	}
 }

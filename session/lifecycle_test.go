@@ -10,16 +10,16 @@ import (
 	"voicegw/protocol"
 )
 
-// TestLifecycle: a session is told of when it has begun and when it is over, with the same names.
+// TestLifecycle: the beginning and the end of a session are reported with the same names.
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []Lifecycle
+		var received []Lifecycle
 		st := newStage(t, hearing, func(o *Options) {
 			o.Lifecycle = func(l Lifecycle) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, l)
+				received = append(received, l)
 			}
 		})
 		c := st.arrive(someone, startText)
@@ -32,40 +32,39 @@ func TestLifecycle(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) != 2 || told[0].Over != nil || told[1].Over == nil {
-			t.Fatalf("%+v", told)
+		if len(received) != 2 || received[0].Over != nil || received[1].Over == nil {
+			t.Fatalf("%+v", received)
 		}
-		over := told[1].Over
-		told[1].Over = nil
-		if told[0] != told[1] || told[0].SessionID == "" || told[0].Provider != "fake" || told[0].Entry != EntryOpen || told[0].Agent == "" {
-			t.Errorf("%+v, then %+v", told[0], told[1])
+		over := received[1].Over
+		received[1].Over = nil
+		if received[0] != received[1] || received[0].SessionID == "" || received[0].Provider != "fake" || received[0].Entry != EntryOpen || received[0].Agent == "" {
+			t.Errorf("%+v, then %+v", received[0], received[1])
 		}
-		if lasted := over.At.Sub(told[0].Began); over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
+		if lasted := over.At.Sub(received[0].Began); over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
 			t.Errorf("%+v after %v", over, lasted)
 		}
 	})
 }
 
-// TestAMoveIsNoEnd: of a session that moves, the beginning is told of by the process where it began, and
-// the end by the one where it ended.
-func TestAMoveIsNoEnd(t *testing.T) {
+// TestMoveIsNoEnd: of a session that moves, the first process reports the beginning, and the last one the end.
+func TestMoveIsNoEnd(t *testing.T) {
 	for cause, over := range map[*Cause]bool{causeMoving: false, causeTaken: false, causeUnreached: false, causeShutdown: true, causeOperator: true, causeGone: true} {
 		if cause.continues() == over {
-			t.Errorf("%s at %v: told as over: %v", cause.Reason, cause.Close, !cause.continues())
+			t.Errorf("%s at %v: reported as ended: %v", cause.Reason, cause.Close, !cause.continues())
 		}
 	}
 	for entry, want := range map[Entry]string{EntryOpen: "[false true]", EntryTakeover: "[true]"} {
 		synctest.Test(t, func(t *testing.T) {
-			var told []bool
-			st := newStage(t, hearing, func(o *Options) { o.Lifecycle = func(l Lifecycle) { told = append(told, l.Over != nil) } })
+			var received []bool
+			st := newStage(t, hearing, func(o *Options) { o.Lifecycle = func(l Lifecycle) { received = append(received, l.Over != nil) } })
 			c := st.arrive(someone, startText)
 			st.fake.Accept(t)
 			synctest.Wait()
-			told = nil
+			received = nil
 			s := st.only()
 			st.m.reportLifecycle(s, entry, nil)
 			st.m.reportLifecycle(s, entry, &Over{})
-			if got := fmt.Sprint(told); got != want {
+			if got := fmt.Sprint(received); got != want {
 				t.Errorf("%s: %s, want %s", entry, got, want)
 			}
 			c.say(`{"type":"session.end"}`)

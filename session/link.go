@@ -64,7 +64,7 @@ type link struct {
 
 	reports atomic.Bool // the model has reported usage, on this link or an earlier one
 
-	// Owned by hear or, if the gate holds audio, by whoever the gate calls, one at a time. modelDraft is always the gate's.
+	// Owned by hear or, if the gate holds audio, by the functions that it calls, one at a time. modelDraft is always the gate's.
 	ended       bool
 	outRate     int              // of the model's latest audio, in Hz
 	resampleOut *audio.Resampler // from outRate; nil if the rates are equal

@@ -9,8 +9,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestNamesOfLinks: each id that comes from a model gets the link's name, and each that goes there
-// loses it again; an id of another link goes nowhere.
+// TestNamesOfLinks: ids from a model get the link's prefix, ids to it lose the prefix, and ids of another link are not
+// sent.
 func TestNamesOfLinks(t *testing.T) {
 	first, second := &link{gen: 1}, &link{gen: 2, prefix: "l2."}
 	for _, ev := range []transport.Event{
@@ -24,7 +24,7 @@ func TestNamesOfLinks(t *testing.T) {
 			t.Errorf("the first link renames %T:\n%s", ev, diff)
 		}
 		if again := unname(second.name(ev)); cmp.Diff(ev, again) != "" {
-			t.Errorf("%T comes back as %+v", ev, again)
+			t.Errorf("%T is returned as %+v", ev, again)
 		}
 	}
 	for _, tc := range []struct {
@@ -52,7 +52,7 @@ func TestNamesOfLinks(t *testing.T) {
 	}
 }
 
-// unname removes the second link's prefix by the test's own list of the events that have ids.
+// unname removes the second link's prefix, with the test's own list of events with ids.
 func unname(ev transport.Event) transport.Event {
 	cut := func(s *string) {
 		if len(*s) > 3 && (*s)[:3] == "l2." {
@@ -101,9 +101,8 @@ func unname(ev transport.Event) transport.Event {
 	return ev
 }
 
-// TestAnOlderLinkIsNotHeard: when a session has another link, what the older one reports decides
-// nothing, and its end ends nothing.
-func TestAnOlderLinkIsNotHeard(t *testing.T) {
+// TestOlderLink: after a session has another link, events and the end of the older one have no effect.
+func TestOlderLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		_, old := st.started()
@@ -131,7 +130,7 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 		old.FailRecv(scriptedError("recv", transport.KindRetry))
 		synctest.Wait()
 		if s.isOver() {
-			t.Fatalf("the older link's end ended the session: %v", s.cause())
+			t.Fatalf("the end of the older link ended the session: %v", s.cause())
 		}
 		model.Emit(transport.InputCommitted{Item: "u"})
 		synctest.Wait()

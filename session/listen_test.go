@@ -10,13 +10,12 @@ import (
 	"voicegw/transport"
 )
 
-// TestLatencyBeginsAtTheLastSound: however a model reports speech, early, late, with or without the silence
-// for which it waits, or not at all, the same wait has the same figure. The user speaks from 0.5 to 1.5 s,
-// and the answer begins at 2.6 s.
+// TestLatencyBeginsAtTheLastSound: the latency does not depend on how and when a model reports speech. The user speaks
+// from 0.5 to 1.5 s, and the answer begins at 2.6 s.
 func TestLatencyBeginsAtTheLastSound(t *testing.T) {
 	deaf := transport.Capabilities{InterruptNotice: true}
 	start := transport.SpeechStarted{AudioMS: 300}
-	// reports are what the model says while the audio has come so far.
+	// reports are the model's events by the position of the audio.
 	type reports map[time.Duration][]transport.Event
 	for name, tt := range map[string]struct {
 		caps transport.Capabilities
@@ -24,7 +23,7 @@ func TestLatencyBeginsAtTheLastSound(t *testing.T) {
 	}{
 		"no reports":         {deaf, nil},
 		"late report":        {deaf, reports{700 * time.Millisecond: {start}, 2300 * time.Millisecond: {transport.SpeechStopped{AudioMS: 2300, EndMS: 2300}}}},
-		"report of no end":   {deaf, reports{700 * time.Millisecond: {start}}},
+		"report without end": {deaf, reports{700 * time.Millisecond: {start}}},
 		"after the answer":   {deaf, reports{700 * time.Millisecond: {start}, 2700 * time.Millisecond: {transport.SpeechStopped{AudioMS: 2700, EndMS: 2700}}}},
 		"known silence":      {hearing, reports{700 * time.Millisecond: {start}, 2000 * time.Millisecond: {transport.SpeechStopped{AudioMS: 2000, EndMS: 1500}}}},
 		"unknown silence":    {hearing, reports{700 * time.Millisecond: {start}, 2400 * time.Millisecond: {transport.SpeechStopped{AudioMS: 2400, EndMS: 2400}}}},
@@ -62,21 +61,21 @@ func TestLatencyBeginsAtTheLastSound(t *testing.T) {
 					t.Fatalf("the turn has no latency: %v", c.last(t, "turn.ended"))
 				}
 				if total := latency["speech_end_to_first_audio_ms"].(float64); total < 1080 || total > 1180 {
-					t.Errorf("the answer that was sent 1100 ms after the last sound took %v", latency)
+					t.Errorf("the latency of an answer 1100 ms after the last sound is %v", latency)
 				}
-				if name == "report of no end" || name == "late start, no end" || name == "committed only" {
+				if name == "report without end" || name == "late start, no end" || name == "committed only" {
 					return
 				}
 				if end, ok := c.last(t, "speech.stopped")["end_ms"].(float64); !ok || end < 1420 || end > 1520 {
-					t.Errorf("the last sound, at 1500 ms, was told to be at %v", c.last(t, "speech.stopped"))
+					t.Errorf("the last sound, at 1500 ms, was reported at %v", c.last(t, "speech.stopped"))
 				}
 			})
 		})
 	}
 }
 
-// TestUnknownEndHasNoLatency: speech that the gateway's detector cannot hear and whose end the model does not
-// know has no latency, because any figure would be too small.
+// TestUnknownEndHasNoLatency: speech whose end neither the gateway's detector nor the model knows has no latency,
+// because any figure would be too small.
 func TestUnknownEndHasNoLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
@@ -97,10 +96,10 @@ func TestUnknownEndHasNoLatency(t *testing.T) {
 		pass(time.Second)
 		synctest.Wait()
 		if ended := c.last(t, "turn.ended"); ended["latency"] != nil {
-			t.Errorf("a turn whose end of speech nothing has told has the latency %v", ended["latency"])
+			t.Errorf("a turn without an end of speech has the latency %v", ended["latency"])
 		}
 		if stopped := c.last(t, "speech.stopped"); stopped["end_ms"] != nil {
-			t.Errorf("an unknown last sound was told: %v", stopped)
+			t.Errorf("an unknown last sound was reported: %v", stopped)
 		}
 	})
 }

@@ -22,8 +22,7 @@ func (c *testClient) says(pcm []byte) {
 	synctest.Wait()
 }
 
-// heardOf returns the audio that a connection got, and the text commands and button presses around
-// it, in order.
+// heardOf returns the audio that a connection received, and the text commands and button messages around it, in order.
 func heardOf(model *fakeConn) (order string, pcm []byte) {
 	for _, cmd := range model.Commands() {
 		switch cmd := cmd.(type) {
@@ -43,9 +42,8 @@ func heardOf(model *fakeConn) (order string, pcm []byte) {
 	return order, pcm
 }
 
-// TestSpeechSurvivesALoss: the connection breaks while the user speaks, or when the model has not
-// answered yet. The next one hears the speech from its beginning, once, and what was said since
-// comes after it. What was answered is not heard again.
+// TestSpeechSurvivesALoss: the connection breaks during speech or before the answer. The next model hears the speech
+// from its beginning, once, and then the newer audio. Answered speech is not replayed.
 func TestSpeechSurvivesALoss(t *testing.T) {
 	speech := append(testutil.Tone(16000, 440, -12, time.Second), testutil.Tone(16000, 570, -12, time.Second)...)
 	half := len(speech) / 2
@@ -76,24 +74,24 @@ func TestSpeechSurvivesALoss(t *testing.T) {
 				next := st.fake.Accept(t)
 				synctest.Wait()
 				if order, got := heardOf(next); order != "a" || !bytes.HasSuffix(got, speech) || len(got) > len(speech)+640 {
-					t.Errorf("the next connection got %s: %d bytes, and %d were said", order, len(got), len(speech))
+					t.Errorf("the next connection got %s: %d bytes, want %d", order, len(got), len(speech))
 				}
 				next.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 2000, EndMS: 2000}, transport.InputCommitted{Item: "u1"})
 				answers(c, next, "r1", "a1", "Yes.")
 				if c.count("error") != 0 || c.count("turn.ended completed") != 2 {
-					t.Errorf("the client was told: %q", c.log())
+					t.Errorf("the client got: %q", c.log())
 				}
 				if n := st.m.options().looked.Load(); n != 0 {
-					t.Errorf("%d bytes are kept after the answer", n)
+					t.Errorf("%d bytes are held after the answer", n)
 				}
 			})
 		})
 	}
 }
 
-// TestPressedSpeechSurvivesALoss: with push-to-talk the next connection gets the same words between
-// the same two presses of the button.
-func TestPressedSpeechSurvivesALoss(t *testing.T) {
+// TestPushToTalkSurvivesALoss: with push-to-talk the next connection gets the same speech between the same two button
+// messages.
+func TestPushToTalkSurvivesALoss(t *testing.T) {
 	speech := testutil.Tone(16000, 440, -12, time.Second)
 	for name, lost := range map[string]int{"while the button is held": 0, "after its release": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +100,7 @@ func TestPressedSpeechSurvivesALoss(t *testing.T) {
 				c := st.connect(`{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"client"}`)
 				model := st.fake.Accept(t)
 				synctest.Wait()
-				c.says(speech) // before the button is pressed: not for the model
+				c.says(speech) // before the button is pressed, so not for the model
 				c.say(`{"type":"input.activity","active":true}`)
 				synctest.Wait()
 				c.says(speech)
@@ -121,19 +119,19 @@ func TestPressedSpeechSurvivesALoss(t *testing.T) {
 				next := st.fake.Accept(t)
 				synctest.Wait()
 				if order, got := heardOf(next); order != "(a)" || !bytes.Equal(got, speech) {
-					t.Errorf("the next connection got %s with %d bytes, of which %d were said", order, len(got), len(speech))
+					t.Errorf("the next connection got %s with %d bytes, want %d", order, len(got), len(speech))
 				}
 				answers(c, next, "r1", "a1", "Yes.")
 				if c.count("error") != 0 || c.count("turn.ended completed") != 1 {
-					t.Errorf("the client was told: %q", c.log())
+					t.Errorf("the client got: %q", c.log())
 				}
 			})
 		})
 	}
 }
 
-// TestLookbackIsBounded: silence is not kept, noise for a second, speech for eight, and in all
-// sessions together no more than may be.
+// TestLookbackIsBounded: silence is not held, noise for a second, speech for eight, and all sessions together hold no
+// more than the limit.
 func TestLookbackIsBounded(t *testing.T) {
 	all := new(atomic.Int64)
 	l := &lookback{rate: 16000, all: all}
@@ -145,7 +143,7 @@ func TestLookbackIsBounded(t *testing.T) {
 	kept := func(least, most time.Duration) {
 		t.Helper()
 		if got := time.Duration(l.ms()) * time.Millisecond; got < least || got > most || (got == 0) != (all.Load() == 0) {
-			t.Errorf("%v are kept in %d bytes of memory, want from %v to %v", got, all.Load(), least, most)
+			t.Errorf("%v are held in %d bytes of memory, want from %v to %v", got, all.Load(), least, most)
 		}
 	}
 	noise, silence := testutil.Tone(16000, 300, -20, 20*time.Millisecond), make([]byte, 640)
@@ -161,7 +159,7 @@ func TestLookbackIsBounded(t *testing.T) {
 	kept(time.Second/2, time.Second/2)
 	hears(silence, time.Minute)
 	kept(maxLookSpeech, maxLookSpeech+spare)
-	l.answered() // an answer that comes while the user speaks does not answer what they are saying
+	l.answered() // an answer during speech is not an answer to that speech
 	kept(maxLookSpeech, maxLookSpeech+spare)
 	l.speechStopped()
 	hears(silence, time.Minute)
@@ -173,10 +171,10 @@ func TestLookbackIsBounded(t *testing.T) {
 	l.speechStarted(false)
 	hears(noise, time.Minute)
 	if used, had := all.Load(), audio.Bytes(16000, time.Minute); used > maxLookAll || used < maxLookAll-3*audio.FrameCap {
-		t.Errorf("of %d bytes, all sessions together keep %d; they may keep %d", had, used, maxLookAll)
+		t.Errorf("of %d bytes, all sessions hold %d, want at most %d", had, used, maxLookAll)
 	}
 	l.forget()
 	if all.Load() != maxLookAll-2*audio.FrameCap {
-		t.Error("not everything is forgotten")
+		t.Error("something is still held")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// ends is what a node has told of sessions that are over.
+// ends are the ended sessions that a node has reported.
 type ends struct {
 	mu    sync.Mutex
 	over  []Lifecycle
@@ -43,13 +43,13 @@ func (e *ends) into(o *Options, table *cost.Table) {
 	}
 }
 
-func (e *ends) told() ([]Lifecycle, []audit.Record) {
+func (e *ends) list() ([]Lifecycle, []audit.Record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.over, e.costs
 }
 
-// watches runs EndLost of a node until the test is over.
+// watches runs EndLost of a node until the test ends.
 func watches(t *testing.T, st *stage) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -57,10 +57,9 @@ func watches(t *testing.T, st *stage) {
 	t.Cleanup(running.Wait)
 }
 
-// TestASessionThatNoNodeRunsEnds: the node of a session dies, and its client does not come back. One of the nodes that are left
-// ends the session once the client may not come back any more: it tells the end, with what the session has used, and
-// the token opens nothing. Each of them, or the next start of a gateway that is alone, could.
-func TestASessionThatNoNodeRunsEnds(t *testing.T) {
+// TestLostSessionEnds: the node of a session dies, and its client does not return. After the resume time any remaining
+// node, or a restarted single gateway, ends the session and reports its usage; the token becomes invalid.
+func TestLostSessionEnds(t *testing.T) {
 	for name, left := range map[string][]string{"two are left": {"b", "c"}, "the next start": {"b"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,21 +74,21 @@ func TestASessionThatNoNodeRunsEnds(t *testing.T) {
 				f.kill("a")
 				r.lose()
 
-				told := new(ends)
+				received := new(ends)
 				for _, id := range left {
-					watches(t, f.stage(t, id, remembering, told.of(t)))
+					watches(t, f.stage(t, id, remembering, received.of(t)))
 				}
 				pass(29 * time.Second)
-				if over, _ := told.told(); len(over) != 0 || f.record(r.id).State == store.SessionOver {
-					t.Fatalf("the session was ended while its client could come back: %+v", over)
+				if over, _ := received.list(); len(over) != 0 || f.record(r.id).State == store.SessionOver {
+					t.Fatalf("the session was ended while its client could resume: %+v", over)
 				}
 				pass(15 * time.Second)
 				if rec := f.record(r.id); rec.ID != "" {
 					t.Errorf("the record is %+v", rec)
 				}
-				over, costs := told.told()
+				over, costs := received.list()
 				if len(over) != 1 || over[0].SessionID != r.id || over[0].Over.Reason != "client_gone" || over[0].Over.Turns != 1 || !over[0].Began.Equal(began) {
-					t.Errorf("the end was told as %+v", over)
+					t.Errorf("the reported end is %+v", over)
 				}
 				if len(costs) != 1 || costs[0].SessionID != r.id || costs[0].Spent.Tokens.InputText != 70 {
 					t.Errorf("the audit has %+v", costs)
@@ -102,22 +101,22 @@ func TestASessionThatNoNodeRunsEnds(t *testing.T) {
 	}
 }
 
-// TestAClientThatComesBackKeepsItsSession: the client of a lost session comes back in time, and the node that
-// looks for lost sessions leaves the session alone.
-func TestAClientThatComesBackKeepsItsSession(t *testing.T) {
+// TestLostSessionIsResumed: the client of a lost session resumes in time, and the node that looks for lost sessions
+// does not end it.
+func TestLostSessionIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
 		f.kill("a")
-		told := new(ends)
-		b := f.stage(t, "b", remembering, told.of(t))
+		received := new(ends)
+		b := f.stage(t, "b", remembering, received.of(t))
 		watches(t, b)
 		pass(25 * time.Second)
 		r.st = b
 		r.comeBack(r.position())
 		r.st.fake.Accept(t)
 		pass(2 * time.Minute)
-		if over, _ := told.told(); len(over) != 0 || f.record(r.id).State != store.SessionLive || !b.m.Runs(r.id) {
+		if over, _ := received.list(); len(over) != 0 || f.record(r.id).State != store.SessionLive || !b.m.Runs(r.id) {
 			t.Errorf("the session was ended: %+v, its record is %+v", over, f.record(r.id))
 		}
 	})

@@ -11,9 +11,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestTheMarkThatThePromptNames: each session draws a mark of its own; its prompt names it,
-// and the gateway's own words begin with it.
-func TestTheMarkThatThePromptNames(t *testing.T) {
+// TestMarkInPrompt: each session has a random mark; its prompt names it, and the gateway's own texts begin with it.
+func TestMarkInPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{before: "User: hello"}
 		st := newStage(t, hearing, func(o *Options) {
@@ -31,7 +30,7 @@ func TestTheMarkThatThePromptNames(t *testing.T) {
 				return ok && strings.HasPrefix(text.Text, own+" The user has been in this conversation in writing")
 			})
 			if !strings.HasPrefix(own, "[voicegw:") || i < 0 {
-				t.Errorf("the prompt names %q, the model was told %+v", own, model.Commands())
+				t.Errorf("the prompt names %q, the model got %+v", own, model.Commands())
 			}
 			marks = append(marks, own)
 		}

@@ -44,7 +44,7 @@ func (m *microphone) send(s *session, pcm []byte) {
 	case muted:
 		return
 	case hushed:
-		clear(pcm) // the model's clock must go on
+		clear(pcm) // the model's clock must advance
 	}
 	manual := manual(s.start)
 	if !manual {

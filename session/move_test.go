@@ -25,13 +25,13 @@ import (
 	"voicegw/transport"
 )
 
-// givers is a Cluster whose sessions can be given up.
+// givers is a Cluster whose sessions can be handed off.
 type givers struct {
 	nodes
 
 	mu     sync.Mutex // guards the following fields
-	places []*giver   // in the order in which their sessions began
-	refuse error      // of each Give; nil takes the session
+	places []*giver   // in the order of the sessions' start
+	refuse error      // result of each Give; nil accepts the session
 	stall  chan struct{}
 }
 
@@ -105,7 +105,7 @@ func (g *givers) of(i int) giver {
 	return p
 }
 
-// moving is a stage whose sessions can be given up.
+// moving is a stage whose sessions can be handed off.
 func moving(t *testing.T, change func(*Options)) (*stage, *givers) {
 	t.Helper()
 	all := &givers{}
@@ -118,7 +118,7 @@ func moving(t *testing.T, change func(*Options)) (*stage, *givers) {
 	}), all
 }
 
-// drain drains the stage within that time, on a goroutine of its own; it returns how to wait for it.
+// drain starts a drain of the stage with a time limit; wait waits for its end.
 func (st *stage) drain(limit time.Duration) (wait func() (took time.Duration)) {
 	ctx, stop := contextWithTimeout(limit)
 	done, began := make(chan error, 1), time.Now()
@@ -134,7 +134,7 @@ func (st *stage) drain(limit time.Duration) (wait func() (took time.Duration)) {
 	}
 }
 
-// begin begins a session on another address, and returns both ends.
+// begin begins a session from a loopback address, and returns both ends.
 func (st *stage) begin() (*testClient, *fakeConn) {
 	st.t.Helper()
 	a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"), Coming{})
@@ -147,9 +147,9 @@ func (st *stage) begin() (*testClient, *fakeConn) {
 	return c, st.fake.Accept(st.t)
 }
 
-// TestDrainMovesSessions: sessions leave one after another within half of the drain's time, each
-// with a checkpoint; its client is told and closed with 4007, its model's connection is closed, and
-// nothing is handed back. The drain is over when the last one has left.
+// TestDrainMovesSessions: sessions leave one after another within half of the drain's time, each with a checkpoint and
+// without a handback; the client gets session.moving and is closed with 4007, the model is disconnected. The drain ends
+// with the last one.
 func TestDrainMovesSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -165,12 +165,12 @@ func TestDrainMovesSessions(t *testing.T) {
 			c.expect(t, "session.started", "session.moving draining")
 			c.ended(t, protocol.CloseMoving)
 			if c.count("session.ended") != 0 {
-				t.Errorf("session %d was told that it is over", i)
+				t.Errorf("the client of session %d got session.ended", i)
 			}
 			models[i].WaitClosed(t)
 			p := all.of(i)
 			if len(p.given) != 1 {
-				t.Fatalf("session %d was given up %d times", i, len(p.given))
+				t.Fatalf("session %d was handed off %d times", i, len(p.given))
 			}
 			want := time.Duration(i) * 1500 * time.Millisecond
 			if after := p.at.Sub(began); after < want || after > want+time.Second {
@@ -186,8 +186,8 @@ func TestDrainMovesSessions(t *testing.T) {
 	})
 }
 
-// TestMoveWaitsForTheAnswer: a session in mid-answer leaves when the answer has been heard, and the
-// checkpoint knows the turn.
+// TestMoveWaitsForTheAnswer: a session in mid-answer leaves when the answer was heard, and the checkpoint contains the
+// turn.
 func TestMoveWaitsForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -207,12 +207,12 @@ func TestMoveWaitsForTheAnswer(t *testing.T) {
 		c.expect(t, "audio.end a1", "turn.ended completed", "session.moving draining")
 		c.ended(t, protocol.CloseMoving)
 		if given := all.of(0).given; len(given) != 1 || given[0].Turn != 1 || given[0].Seq < 5 {
-			t.Errorf("it was given up with %+v", given)
+			t.Errorf("it was handed off with %+v", given)
 		}
 	})
 }
 
-// TestMoveIsForced: a session that is never quiet leaves a tenth before the drain's end.
+// TestMoveIsForced: a session that is never quiet leaves after nine tenths of the drain's time.
 func TestMoveIsForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -231,9 +231,9 @@ func TestMoveIsForced(t *testing.T) {
 	})
 }
 
-// TestNothingHappensWhileASessionIsGivenUp: what the user does between the checkpoint and the move
-// changes nothing here, because the next owner would not know of it: no turn begins.
-func TestNothingHappensWhileASessionIsGivenUp(t *testing.T) {
+// TestNoTurnDuringHandOff: input between the checkpoint and the move begins no turn here, because the next owner would
+// not know it.
+func TestNoTurnDuringHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
 		all.stall = make(chan struct{})
@@ -249,22 +249,22 @@ func TestNothingHappensWhileASessionIsGivenUp(t *testing.T) {
 		wait()
 		c.ended(t, protocol.CloseMoving)
 		if c.count("turn.started") != 0 || len(all.of(0).given) != 1 {
-			t.Errorf("the client was told %q, and the session given up %d times", c.log(), len(all.of(0).given))
+			t.Errorf("the client got %q, and the session was handed off %d times", c.log(), len(all.of(0).given))
 		}
 	})
 }
 
-// TestEndedWhileItIsGiven: a session that an operator ends, or whose client hangs up, while the store
-// takes it is over: nobody goes on with it. One that was given up before does not run here any more.
-func TestEndedWhileItIsGiven(t *testing.T) {
+// TestEndedDuringHandOff: a session that ends while the store accepts it, by an operator or its client, is not
+// continued. Without such an end it no longer runs here.
+func TestEndedDuringHandOff(t *testing.T) {
 	for name, tc := range map[string]struct {
-		end  func(m *Manager, c *testClient, id string) bool
-		told string
-		code websocket.StatusCode
+		end      func(m *Manager, c *testClient, id string) bool
+		received string
+		code     websocket.StatusCode
 	}{
-		"an operator":     {func(m *Manager, _ *testClient, id string) bool { return m.End(id) }, "session.ended operator_ended", protocol.CloseDone},
-		"the client":      {func(_ *Manager, c *testClient, _ string) bool { c.say(`{"type":"session.end"}`); return true }, "session.ended client_ended", protocol.CloseDone},
-		"nobody, in time": {func(*Manager, *testClient, string) bool { return false }, "session.moving draining", protocol.CloseMoving},
+		"an operator": {func(m *Manager, _ *testClient, id string) bool { return m.End(id) }, "session.ended operator_ended", protocol.CloseDone},
+		"the client":  {func(_ *Manager, c *testClient, _ string) bool { c.say(`{"type":"session.end"}`); return true }, "session.ended client_ended", protocol.CloseDone},
+		"neither":     {func(*Manager, *testClient, string) bool { return false }, "session.moving draining", protocol.CloseMoving},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -282,19 +282,18 @@ func TestEndedWhileItIsGiven(t *testing.T) {
 				synctest.Wait()
 				close(all.stall)
 				wait()
-				c.expect(t, tc.told)
+				c.expect(t, tc.received)
 				c.ended(t, tc.code)
 				if p := all.of(0); len(p.given) != 1 || p.ended != ends {
-					t.Errorf("it was given up %d times, and its record is over: %t", len(p.given), p.ended)
+					t.Errorf("it was handed off %d times, its record has ended: %t", len(p.given), p.ended)
 				}
 			})
 		})
 	}
 }
 
-// TestMoveFails: the store does not take the session. It goes on with another connection to the
-// model, what the user has done meanwhile is answered, and it is tried again; at the drain's end the
-// session ends as without a move.
+// TestMoveFails: if the store refuses the session, it continues with another connection to the model, answers the input
+// of the meantime, and tries again; after the drain it ends as without a move.
 func TestMoveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -309,11 +308,11 @@ func TestMoveFails(t *testing.T) {
 		next := st.fake.Accept(t)
 		synctest.Wait()
 		if c.count("turn.started") != 1 {
-			t.Fatalf("what the user has typed is lost: %q", c.log())
+			t.Fatalf("the user's text is lost: %q", c.log())
 		}
 		answers(c, next, "r1", "a1", "In Vienna.")
 		c.expect(t, "turn.started", "audio.start l2.a1", "turn.ended completed")
-		for range 8 { // each try costs a connection
+		for range 8 { // each attempt costs a connection
 			if c.isOver() {
 				break
 			}
@@ -330,9 +329,9 @@ func TestMoveFails(t *testing.T) {
 	})
 }
 
-// TestMovedBeforeItIsKnown: the store has given the session up and said so late, and meanwhile another process has
-// taken it. It does not go on here as well: what has waited is the next owner's to tell.
-func TestMovedBeforeItIsKnown(t *testing.T) {
+// TestMoveIsReportedLate: the store accepted the session but reports it late, and another process has taken it. It does
+// not continue here as well; the next owner reports what happened.
+func TestMoveIsReportedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
 		all.refuse, all.stall = fmt.Errorf("cluster: %w", store.ErrFenced), make(chan struct{})
@@ -347,14 +346,14 @@ func TestMovedBeforeItIsKnown(t *testing.T) {
 		c.expect(t, "session.moving draining")
 		c.ended(t, protocol.CloseMoving)
 		if p := all.of(0); c.count("turn.started") != 0 || p.tries != 1 || p.ended {
-			t.Errorf("it was tried %d times, its record is over: %t, and the client was told %q", p.tries, p.ended, c.log())
+			t.Errorf("it was tried %d times, its record has ended: %t, and the client got %q", p.tries, p.ended, c.log())
 		}
 	})
 }
 
-// TestMoveWhileTheModelIsAway: a session whose model cannot be reached leaves at the last moment:
-// another node may reach it. A connection that comes meanwhile is closed.
-func TestMoveWhileTheModelIsAway(t *testing.T) {
+// TestMoveWithoutAModel: a session whose model cannot be reached leaves at the last moment, as another node may reach
+// it. A connection that opens later is closed.
+func TestMoveWithoutAModel(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
@@ -374,7 +373,7 @@ func TestMoveWhileTheModelIsAway(t *testing.T) {
 			c.expect(t, "provider.reconnecting", "session.moving draining")
 			c.ended(t, protocol.CloseMoving)
 			if p := all.of(0); len(p.given) != 1 || p.at.Sub(began).Truncate(time.Second) != 9*time.Second {
-				t.Errorf("it was given up %d times, after %s", len(p.given), p.at.Sub(began))
+				t.Errorf("it was handed off %d times, after %s", len(p.given), p.at.Sub(began))
 			}
 			if n := st.fake.Open(); n != 0 {
 				t.Errorf("%d connections to the model are open", n)
@@ -383,8 +382,7 @@ func TestMoveWhileTheModelIsAway(t *testing.T) {
 	}
 }
 
-// slowAgain is a provider whose second connection waits for release, if deaf also when nobody wants it
-// any more.
+// slowAgain is a provider whose second connection waits for release; with deaf set, also after it was cancelled.
 type slowAgain struct {
 	*fakeModel
 	release chan struct{}
@@ -406,10 +404,9 @@ func (s *slowAgain) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return s.fakeModel.Connect(ctx, setup)
 }
 
-// TestTheNextOwnerHasTheConversation: the node that takes the session may adopt its conversation
-// before this one knows that the store has the session. The client is not told of a loss. If the
-// store has not taken it, the loss ends it.
-func TestTheNextOwnerHasTheConversation(t *testing.T) {
+// TestNextOwnerHasTheConversation: if the next node adopts the conversation before the store's answer arrives here, the
+// client gets no message about a loss. If the store refuses the session, the loss ends it.
+func TestNextOwnerHasTheConversation(t *testing.T) {
 	for name, refuse := range map[string]error{"given": nil, "not given": store.ErrUnavailable} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -421,7 +418,7 @@ func TestTheNextOwnerHasTheConversation(t *testing.T) {
 				st.only().voiceLost()
 				synctest.Wait()
 				if c.isOver() {
-					t.Error("the session ended before it was known where it is")
+					t.Error("the session ended before the store's answer")
 				}
 				close(all.stall)
 				wait()
@@ -435,7 +432,7 @@ func TestTheNextOwnerHasTheConversation(t *testing.T) {
 	}
 }
 
-// TestUnsureSessionsStay: while this node may have lost its sessions, it does not give any of them up.
+// TestUnsureSessionsStay: a node that may have lost its sessions does not hand them off.
 func TestUnsureSessionsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
@@ -452,8 +449,8 @@ func TestUnsureSessionsStay(t *testing.T) {
 	})
 }
 
-// TestSessionsThatCannotMove: without resume, and with a model that cannot be told a conversation,
-// sessions go on until the drain's end, and end as ever.
+// TestSessionsThatCannotMove: without resume, or with a model that takes no history, sessions continue until the end of
+// the drain, and then end as usual.
 func TestSessionsThatCannotMove(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"no resume":  func(o *Options) { o.Policy.ResumeGrace = 0 },
@@ -482,16 +479,16 @@ func TestSessionsThatCannotMove(t *testing.T) {
 	}
 }
 
-// TestAwaySessionsMoveAtOnce: a session whose client is away leaves at the drain's beginning. Its
-// client is told here that it goes on elsewhere, and not that there is no such session.
-func TestAwaySessionsMoveAtOnce(t *testing.T) {
+// TestMoveWithoutAClient: a session whose client is disconnected leaves at the start of the drain. The client is then
+// informed here that its session has moved, instead of an error.
+func TestMoveWithoutAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &givers{}
 		r, _ := comingBackTo(t, remembering, func(o *Options) { o.Cluster = all })
 		r.read(-1)
 		r.lose()
 		pass(time.Millisecond)
-		other := r.dial(startText, "") // another session, so that the drain goes on
+		other := r.dial(startText, "") // another session keeps the drain running
 		synctest.Wait()
 		pass(time.Millisecond)
 		gone := r.dial(startText, "")
@@ -500,12 +497,12 @@ func TestAwaySessionsMoveAtOnce(t *testing.T) {
 		synctest.Wait()
 		wait := r.st.drain(20 * time.Second)
 		if len(all.of(0).given) != 1 || len(all.of(1).given) != 0 || len(all.of(2).given) != 1 {
-			t.Errorf("not the two sessions without a client left at once: %+v", r.st.m.DrainState())
+			t.Errorf("the two sessions without a client did not leave at once: %+v", r.st.m.DrainState())
 		}
 		c := r.dial(r.start(""), "")
 		synctest.Wait()
 		if c.count("error") != 0 {
-			t.Errorf("the client was told %q", c.log())
+			t.Errorf("the client got %q", c.log())
 		}
 		c.ended(t, protocol.CloseServerLeaving)
 		wait()
@@ -513,39 +510,39 @@ func TestAwaySessionsMoveAtOnce(t *testing.T) {
 	})
 }
 
-// TestComingBackToASessionThatHasLeft: while a session that has left is still being closed here, its
-// client is not told that there is no such session.
-func TestComingBackToASessionThatHasLeft(t *testing.T) {
+// TestResumeOfMovedSession: while a session that has left is being closed here, its client gets no error about an
+// unknown session.
+func TestResumeOfMovedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &givers{}
 		r, _ := comingBackTo(t, remembering, func(o *Options) { o.Cluster = all })
 		r.read(-1)
-		r.conn.stallWrites() // closing the connection takes its time
+		r.conn.stallWrites() // closing the connection takes time
 		wait := r.st.drain(20 * time.Second)
 		if len(all.of(0).given) != 1 || r.st.only() == nil {
-			t.Fatal("the session has not left, or is closed already")
+			t.Fatal("the session has not left, or is already closed")
 		}
 		c := r.dial(r.start(""), "")
 		synctest.Wait()
 		if c.count("error") != 0 {
-			t.Errorf("the client was told %q", c.log())
+			t.Errorf("the client got %q", c.log())
 		}
 		c.ended(t, protocol.CloseServerLeaving)
-		// It has left after a client had found it, and before the client is let in.
+		// The session leaves after a client has found it, and before the client is attached.
 		s, late := r.st.only(), newTestClient()
 		for token, want := range map[string]*Cause{r.token: causeMoving, "another": causeResume} {
 			start := &startMessage{InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Resume: &protocol.Resume{SessionID: s.id, Token: token}}
 			if got := r.st.m.resume(s, &Admission{Arrival: &Arrival{}, m: r.st.m}, late, start); got != want {
-				t.Errorf("a client that has found the session just before was told %v, want %v", got, want)
+				t.Errorf("a client that found the session just before got %v, want %v", got, want)
 			}
 		}
 		wait()
 	})
 }
 
-// TestComingBackWhileASessionIsGivenUp: the client's new connection cannot be taken and is told to
-// come again. If the session stays, it can be taken then.
-func TestComingBackWhileASessionIsGivenUp(t *testing.T) {
+// TestResumeDuringHandOff: a client that resumes during the hand-off is asked to try again. If the session stays, the
+// next attempt succeeds.
+func TestResumeDuringHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &givers{refuse: store.ErrUnavailable, stall: make(chan struct{})}
 		r, _ := comingBackTo(t, remembering, func(o *Options) { o.Cluster = all })
@@ -555,7 +552,7 @@ func TestComingBackWhileASessionIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		early.ended(t, protocol.CloseMoving)
 		if early.count("") != 0 {
-			t.Errorf("it was told %q", early.log())
+			t.Errorf("the client got %q", early.log())
 		}
 		close(all.stall)
 		r.st.fake.Accept(t)
@@ -563,16 +560,16 @@ func TestComingBackWhileASessionIsGivenUp(t *testing.T) {
 		r.comeBack("")
 		r.read(-1)
 		if len(r.resumed) != 2 {
-			t.Error("the client could not come back")
+			t.Error("the client could not resume")
 		}
 		r.conn.say(`{"type":"session.end"}`)
 		wait()
 	})
 }
 
-// TestALostSessionEnds: a session that another node has taken is over here at once: its client is
-// sent there, and nothing is handed back.
-func TestALostSessionEnds(t *testing.T) {
+// TestTakenSessionEnds: a session that another node has taken ends here immediately: its client is sent there, and
+// nothing is handed back.
+func TestTakenSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{}
 		st, all := moving(t, func(o *Options) { o.Handoffs = desk })
@@ -597,14 +594,14 @@ func TestALostSessionEnds(t *testing.T) {
 			t.Errorf("the conversation was handed back %d times, and written %d times after the loss", back, now-kept)
 		}
 		if n := st.m.Running(); n != 0 {
-			t.Errorf("%d sessions are left", n)
+			t.Errorf("%d sessions remain", n)
 		}
 	})
 }
 
-// TestAMovedConversationIsKept: what was said is in the conversation before the session is given
-// up, and nothing is handed back: the next owner does that.
-func TestAMovedConversationIsKept(t *testing.T) {
+// TestMoveKeepsTheConversation: the conversation is stored before the session is handed off, and nothing is handed
+// back, as the next owner does that.
+func TestMoveKeepsTheConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{takes: time.Second}
 		st, all := moving(t, func(o *Options) { o.Handoffs = desk })
@@ -631,9 +628,9 @@ func TestAMovedConversationIsKept(t *testing.T) {
 	})
 }
 
-// TestACallThatAMoveCutsOff: a tool that still runs when its session must leave is recorded here,
-// once, also if it ends while the store takes the session, which may take longer than the drain.
-func TestACallThatAMoveCutsOff(t *testing.T) {
+// TestCallDuringMove: a tool that still runs when its session must leave is recorded here once, also if the store
+// accepts the session only after the drain.
+func TestCallDuringMove(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		t.Run(map[bool]string{false: "the store is fast", true: "the store is slow"}[slow], func(t *testing.T) { callCutOff(t, slow) })
 	}
@@ -657,7 +654,7 @@ func callCutOff(t *testing.T, slow bool) {
 		tl.drain(30 * time.Second)()
 		c.ended(t, protocol.CloseMoving)
 		if n := len(tl.payments()); n != 1 {
-			t.Errorf("it was paid %d times", n)
+			t.Errorf("%d payments", n)
 		}
 		var lines []string
 		for _, r := range tl.audited.list() {
@@ -671,8 +668,8 @@ func callCutOff(t *testing.T, slow bool) {
 	})
 }
 
-// TestCarriedClientsLeaveADrainingNode: clients that this node carries to others are let go within
-// half of the drain's time, one after another, so that they connect through another one.
+// TestCarriedClientsLeaveADrainingNode: clients that this node carries to others are released one after another within
+// half of the drain's time, so that they connect through another node.
 func TestCarriedClientsLeaveADrainingNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		carries := &holdsAll{}
@@ -710,7 +707,7 @@ func TestCarriedClientsLeaveADrainingNode(t *testing.T) {
 	})
 }
 
-// holdsAll is a Cluster that carries every client until it must not.
+// holdsAll is a Cluster that carries every client until it must stop.
 type holdsAll struct{ givers }
 
 func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) bool {
@@ -719,16 +716,16 @@ func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) bool {
 	return true
 }
 
-// keepsDesk is a Desk that notes what it is asked to write.
+// keepsDesk is a Desk that records the writes.
 type keepsDesk struct {
-	Handoffs // nil: it is asked for nothing else
+	Handoffs // nil: the test uses nothing else
 	takes    time.Duration
 
 	mu     sync.Mutex // guards the following fields
 	kept   []handoff.Part
 	at     time.Time
 	handed int
-	last   handoff.Part // that was handed back
+	last   handoff.Part // the part handed back
 }
 
 func (d *keepsDesk) Save(_ context.Context, said handoff.Part) error {
@@ -776,10 +773,9 @@ func (d *keepsDesk) Adopt(context.Context, string, uint64, string, user.User) (h
 
 func (*keepsDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
 
-// TestResultWhenASessionHasLeft (S4): a call ends between the moment at which its session was given away and
-// the session's end here. The client is not told here of its end, because the next owner tells it that the
-// call is lost; the audit has it once.
-func TestResultWhenASessionHasLeft(t *testing.T) {
+// TestResultAfterMove (S4): the client does not get the end of a call that ends between the hand-off and the session's
+// end here, because the next owner reports the call as lost; the audit contains it once.
+func TestResultAfterMove(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
 		n.takes = 5 * time.Second
@@ -793,7 +789,7 @@ func TestResultWhenASessionHasLeft(t *testing.T) {
 		s.mu.Unlock()
 		<-s.left
 		if c.count("tool.started") != 1 || c.count("tool.ended") != 0 {
-			t.Errorf("the client was told %q", c.log())
+			t.Errorf("the client got %q", c.log())
 		}
 		if all := n.audited.list(); len(all) != 1 || !all[0].OK || all[0].NotDelivered != "session_over" {
 			t.Errorf("the audit has %+v", all)

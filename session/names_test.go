@@ -10,8 +10,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestNamesAreChecked: a client.id that is no name is refused at session.start, with a
-// ticket too, in words that name the field; the model is never reached.
+// TestNamesAreChecked: an invalid client.id is refused at session.start, also with a ticket, with an error that names
+// the field; the model is not contacted.
 func TestNamesAreChecked(t *testing.T) {
 	for name, id := range map[string]string{
 		"too long": strings.Repeat("x", user.MaxBytes+1), "control": `a\u0001b`, "invisible": `a\u200bb`, "tags": `a\udb40\udc41`,
@@ -27,7 +27,7 @@ func TestNamesAreChecked(t *testing.T) {
 					c.ended(t, protocol.CloseBadProtocol)
 					m := c.last(t, "error")
 					if text, _ := m["message"].(string); m["code"] != "invalid_message" || m["ref"] != "client.id" || !strings.Contains(text, "client.id") {
-						t.Errorf("the client was told %v", m)
+						t.Errorf("the client got %v", m)
 					}
 					if n := len(desk.seen().asked); n != 0 {
 						t.Error("the ticket was used up")
@@ -38,19 +38,19 @@ func TestNamesAreChecked(t *testing.T) {
 	}
 }
 
-// TestNobodyOwnsAShortID: a client without a name may go on only with a conversation whose id
-// nobody guesses, unless it works on this machine.
-func TestNobodyOwnsAShortID(t *testing.T) {
+// TestShortIDsAreRefused: a client without a name may continue only a conversation with an id that cannot be guessed,
+// unless it is on the gateway's machine.
+func TestShortIDsAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		who user.User
 		id  string
 		ok  bool
 	}{
-		"from elsewhere":                {user.Anonymous(someone, true), "c-7", false},
-		"behind a proxy":                {user.Anonymous(someone, false), "c-7", false},
-		"from elsewhere, a secret id":   {user.Anonymous(someone, true), "conv-" + strings.Repeat("x", 26), true},
-		"on this machine":               {user.Anonymous(netip.MustParseAddr("::1"), true), "c-7", true},
-		"this machine's proxy for them": {user.Anonymous(netip.MustParseAddr("::1"), false), "c-7", false},
+		"from elsewhere":              {user.Anonymous(someone, true), "c-7", false},
+		"behind a proxy":              {user.Anonymous(someone, false), "c-7", false},
+		"from elsewhere, a secret id": {user.Anonymous(someone, true), "conv-" + strings.Repeat("x", 26), true},
+		"on this machine":             {user.Anonymous(netip.MustParseAddr("::1"), true), "c-7", true},
+		"a proxy on this machine":     {user.Anonymous(netip.MustParseAddr("::1"), false), "c-7", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -10,12 +10,11 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// nestedNeeds are those of a tool that calls another one.
+// nestedNeeds are the needs of a tool that calls another one.
 type nestedNeeds struct{ Tools registry.Tools }
 
-// TestAToolCallsAnother: the model gets what the calling tool makes of the answer, and the audit has a line for
-// each of the two calls.
-func TestAToolCallsAnother(t *testing.T) {
+// TestToolCallsAnother: the model gets the calling tool's result, and the audit has a record of each of the two calls.
+func TestToolCallsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := registry.Bind(func(ctx context.Context, c registry.Call[noArgs, nestedNeeds]) (registry.Result, error) {
 			var data string
@@ -34,7 +33,7 @@ func TestAToolCallsAnother(t *testing.T) {
 		synctest.Wait()
 		asked(model, "outer", "c1")
 		if env := results(t, model)["c1"]; !env.OK || !strings.Contains(string(env.Data), "it said: hello") {
-			t.Errorf("the model was answered %s", env.Encode())
+			t.Errorf("the model got %s", env.Encode())
 		}
 	})
 }

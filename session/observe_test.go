@@ -12,7 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// watched is what an observer was told, one line for each event.
+// watched records the events of an observer, one line for each.
 type watched struct {
 	mu    sync.Mutex
 	lines []string
@@ -26,7 +26,7 @@ func (o *watched) observe(provider, model string) func(Event) {
 	}
 }
 
-// about is what a test compares of an event.
+// about formats the compared part of an event.
 func about(e Event) string {
 	switch e := e.(type) {
 	case Refused:
@@ -57,7 +57,7 @@ func about(e Event) string {
 	return ""
 }
 
-// take returns what was told since the last call.
+// take returns the lines since the last call.
 func (o *watched) take() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,12 +70,12 @@ func (o *watched) expect(t *testing.T, what string, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	if got := o.take(); !slices.Equal(got, want) {
-		t.Errorf("%s: the observer was told\n  %s\nand not\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		t.Errorf("%s: the observer got\n  %s\nwant\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
-// TestWhatAnObserverIsTold follows a session through everything that is counted of it.
-func TestWhatAnObserverIsTold(t *testing.T) {
+// TestObserver follows a session through all counted events.
+func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &watched{}
 		st := newStage(t, remembering, func(opts *Options) { opts.Observe, opts.Limits.Sessions = o.observe, 1 })
@@ -104,13 +104,13 @@ func TestWhatAnObserverIsTold(t *testing.T) {
 		model.Emit(transport.SpeechStopped{Item: "u1", AudioMS: 420, EndMS: 420}, transport.ResponseDone{ID: "r2", Status: transport.ResponseInterrupted})
 		synctest.Wait()
 		if got := o.take(); !slices.Contains(got, "fake TurnOver interrupted") {
-			t.Errorf("the interrupted turn is told of as %q", got)
+			t.Errorf("the interrupted turn is %q", got)
 		}
 
 		c.say(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)
 		o.expect(t, "a mistake of the client", "fake Rejected already_started")
 		if _, err := st.m.Admit(someone, Coming{}); err == nil {
-			t.Error("a second client is admitted")
+			t.Error("a second client was admitted")
 		}
 		o.expect(t, "one client too many", "Refused full")
 
@@ -120,14 +120,14 @@ func TestWhatAnObserverIsTold(t *testing.T) {
 		got := o.take()
 		for _, want := range []string{"fake Broken retry", "fake Skipped", "fake Dialed replayed false", "fake Relinked lost replayed"} {
 			if !slices.Contains(got, want) {
-				t.Errorf("a connection that breaks: the observer was told %q and not %q", got, want)
+				t.Errorf("a broken connection: the observer got %q, want %q", got, want)
 			}
 		}
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		got = o.take()
 		if n := len(got); n < 3 || got[n-1] != "fake Ended client_ended" || !slices.Contains(got, "fake Skipped") {
-			t.Errorf("the end: the observer was told %q", got)
+			t.Errorf("the end: the observer got %q", got)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestCensus(t *testing.T) {
 		st := newStage(t, remembering, func(opts *Options) { opts.Policy.ResumeGrace, opts.Observe = time.Minute, o.observe })
 		st.started()
 		away, _ := st.started()
-		st.connect("") // says nothing
+		st.connect("") // sends nothing
 		synctest.Wait()
 		away.Abort()
 		synctest.Wait()
@@ -150,7 +150,7 @@ func TestCensus(t *testing.T) {
 	})
 }
 
-// TestReasonsAreNamed: whatever ends or refuses a session has a reason that Reasons knows.
+// TestReasonsAreNamed: every end or refusal of a session has a reason in Reasons.
 func TestReasonsAreNamed(t *testing.T) {
 	all := Reasons()
 	for _, err := range []error{ErrDraining, ErrFull, ErrAddressLimit, ErrBehind, &UnreachableError{}} {
@@ -165,8 +165,7 @@ func TestReasonsAreNamed(t *testing.T) {
 	}
 }
 
-// BenchmarkFrameWhileCounted is a frame of the model's speech, alone and while a census is taken as
-// fast as possible.
+// BenchmarkFrameWhileCounted measures a frame of the model's speech, alone and with continuous counts of the sessions.
 func BenchmarkFrameWhileCounted(b *testing.B) {
 	for _, counted := range []bool{false, true} {
 		b.Run(fmt.Sprintf("counted=%t", counted), func(b *testing.B) {

@@ -13,8 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestWrongStartIsRefused: what is wrong with the first frame, and how the client
-// is told.
+// TestWrongStartIsRefused: the client gets a matching error for each invalid first frame.
 func TestWrongStartIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -28,13 +27,13 @@ func TestWrongStartIsRefused(t *testing.T) {
 		{"another message", protocol.Frame{Data: []byte(`{"type":"interrupt"}`)}, "not_started", 4500, "session.start"},
 		{"an unknown type", protocol.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", 4500, "nope"},
 		{"audio", protocol.Frame{Audio: true, Data: make([]byte, 640)}, "not_started", 4500, "session.start"},
-		{"a rate that nobody has", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":22050,"output_rate":24000}`)}, "invalid_message", 4500, "22050"},
+		{"an unknown rate", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":22050,"output_rate":24000}`)}, "invalid_message", 4500, "22050"},
 		{"no rate", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000}`)}, "invalid_message", 4500, "output_rate"},
 		{"a rate as text", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":"16k"}`)}, "invalid_message", 4500, "input_rate"},
 		{"another provider", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"provider":"acme"}`)}, "unknown_provider", 4505, "acme"},
 		{"another agent", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"bob"}`)}, "unknown_agent", 4505, "bob"},
 		{"a ticket", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"ticket":"t"}`)}, "not_available", 4500, "ticket"},
-		{"a resumption", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s","token":"t"}}`)}, "not_available", 4500, "resume"},
+		{"a resume", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s","token":"t"}}`)}, "not_available", 4500, "resume"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,17 +44,17 @@ func TestWrongStartIsRefused(t *testing.T) {
 				c.ended(t, tc.close)
 				m := c.last(t, "error")
 				if m["code"] != tc.code || !strings.Contains(fmt.Sprint(m["message"]), tc.word) {
-					t.Errorf("the client was told %v", m)
+					t.Errorf("the client got %v", m)
 				}
 				if st.fake.Attempts() != 0 {
-					t.Error("the model was called all the same")
+					t.Error("the model was contacted anyway")
 				}
 			})
 		})
 	}
 }
 
-// TestNoStartInTime: a client that says nothing is closed after 10 s.
+// TestNoStartInTime: a client that sends nothing is closed after 10 s.
 func TestNoStartInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -67,8 +66,7 @@ func TestNoStartInTime(t *testing.T) {
 	})
 }
 
-// TestConnectingIsTriedAgain: a failure that may pass is tried again with growing pauses for 10 s, another
-// one is not.
+// TestConnectingIsTriedAgain: a temporary failure is retried for 10 s with growing pauses, a permanent one is not.
 func TestConnectingIsTriedAgain(t *testing.T) {
 	for _, tc := range []struct {
 		kind     transport.Kind
@@ -102,7 +100,7 @@ func TestConnectingIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestConnectingTimesOut: a provider that does not answer is given up after 10 s.
+// TestConnectingTimesOut: the gateway stops waiting for a provider after 10 s.
 func TestConnectingTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -115,8 +113,8 @@ func TestConnectingTimesOut(t *testing.T) {
 	})
 }
 
-// TestWrongMessagesAreAnswered: after the start nothing wrong ends the session; it
-// is named, and what follows works.
+// TestWrongMessagesAreAnswered: after the start no invalid message ends the session; the client gets an error, and
+// later messages work.
 func TestWrongMessagesAreAnswered(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -145,7 +143,7 @@ func TestWrongMessagesAreAnswered(t *testing.T) {
 				synctest.Wait()
 				c.expect(t, "error "+tc.code, "pong")
 				if m := c.last(t, "error"); !strings.Contains(fmt.Sprint(m["message"]), tc.word) {
-					t.Errorf("the client was told %v", m["message"])
+					t.Errorf("the client got %v", m["message"])
 				}
 			})
 		})
@@ -166,7 +164,7 @@ func TestFloodEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		if c.isOver() {
-			t.Fatal("38 errors in 11 s are no flood")
+			t.Fatal("38 errors in 11 s are a flood")
 		}
 		for range 5 {
 			c.say("nonsense")
@@ -177,9 +175,8 @@ func TestFloodEnds(t *testing.T) {
 	})
 }
 
-// TestAudioFasterThanRealTime: five seconds may come at once, as from a page that was held
-// up; more is dropped and named once, however much it is; what comes in its time afterwards
-// is taken.
+// TestAudioFasterThanRealTime: five seconds may arrive at once, as from a page that was suspended; more is dropped with
+// one error for the whole excess; later audio in real time is accepted.
 func TestAudioFasterThanRealTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -189,14 +186,14 @@ func TestAudioFasterThanRealTime(t *testing.T) {
 		}
 		synctest.Wait()
 		if got, want := len(model.Audio()), 250*640; got != want {
-			t.Errorf("%d bytes were taken, want %d", got, want)
+			t.Errorf("%d bytes were accepted, want %d", got, want)
 		}
 		c.expect(t, "error audio_too_fast")
 		pass(time.Second)
 		c.speak(make([]byte, 640))
 		synctest.Wait()
 		if got, want := len(model.Audio()), 251*640; got != want {
-			t.Errorf("after a pause %d bytes were taken, want %d", got, want)
+			t.Errorf("after a pause %d bytes were accepted, want %d", got, want)
 		}
 		if n := strings.Count(strings.Join(c.log(), "\n"), "error "); n != 1 {
 			t.Errorf("%d errors, want one for the whole burst", n)
@@ -204,7 +201,7 @@ func TestAudioFasterThanRealTime(t *testing.T) {
 	})
 }
 
-// TestAudioThatNeverSlowsDown is flooding, after some errors that count what was dropped.
+// TestAudioThatNeverSlowsDown: after some errors that count the dropped audio, it is a flood.
 func TestAudioThatNeverSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -223,8 +220,8 @@ func TestAudioThatNeverSlowsDown(t *testing.T) {
 	})
 }
 
-// TestDrain: no new sessions, running ones go on until the deadline and are then
-// told; a session that ends by itself ends the wait.
+// TestDrain: a drain admits no new sessions; running ones continue until the deadline and then get an error. The drain
+// ends early if they do.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)

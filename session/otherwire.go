@@ -91,12 +91,12 @@ func (l Limits) audioAhead(x *protocol.StartExtra) time.Duration {
 	return l.AudioAhead
 }
 
-// answerReport tells a client that asked for it how far the model's answer is. The session's mu guards it.
+// answerReport reports the progress of the model's answer to a client that asked for it. The session's mu guards it.
 type answerReport struct {
 	turn    int                 // the latest turn that was reported as over
 	settled bool                // all calls that the model has made are known
 	waiting bool                // the open turn was reported as waiting
-	unasked map[string]struct{} // the client's calls that it has not got; nil, for good, if it asks for no reports
+	unasked map[string]struct{} // the client's calls that it has not got; nil if it never asks for reports
 }
 
 // runs records a call that is about to run. The caller must hold the session's mu.

@@ -16,10 +16,10 @@ import (
 	"voicegw/transport"
 )
 
-// answering answers on request and takes everything while it runs, like OpenAI's models.
+// answering is a model that answers on request and accepts everything while it runs, like OpenAI's.
 var answering = with(live, func(c *transport.Capabilities) { c.AddItem = transport.AddItemLive })
 
-// startOther begins a session as a connection of another protocol does.
+// startOther begins a session over another protocol.
 func (st *stage) startOther(start *protocol.Start) (*testClient, *fakeConn) {
 	st.t.Helper()
 	if start.Extra == nil {
@@ -40,7 +40,7 @@ func (c *testClient) sends(m protocol.ClientMessage) {
 }
 
 // TestOtherWireBegins: a client of another protocol replaces instructions and tuning, brings history and tools with any
-// schema, and is not greeted.
+// schema, and gets no greeting.
 func TestOtherWireBegins(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{
 		"history in the setup": with(hearing, func(c *transport.Capabilities) { c.History = transport.HistoryContent }),
@@ -67,15 +67,15 @@ func TestOtherWireBegins(t *testing.T) {
 					}
 				}
 				if !slices.Equal(past, []transport.Past{transport.PastUser{Text: "My name is Ann."}}) {
-					t.Errorf("the model knows %+v", past)
+					t.Errorf("the model got the history %+v", past)
 				}
 			})
 		})
 	}
 }
 
-// TestAnswerEnded: the end of an answer's generation is reported after its audio and before the turn's end, and that it
-// waits for calls once all are known.
+// TestAnswerEnded: the end of an answer's generation is reported after its audio and before the turn's end; that it
+// waits for calls is reported once all calls are known.
 func TestAnswerEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, answering, func(o *Options) { o.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}}) })
@@ -112,7 +112,7 @@ func TestAnswerEnded(t *testing.T) {
 	})
 }
 
-// TestClientReconfigures: other instructions and tools reach the model, equal ones do not, and a tool with the name of
+// TestClientReconfigures: new instructions and tools reach the model, equal ones do not, and a tool with the name of
 // another one changes nothing.
 func TestClientReconfigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestClientReconfigures(t *testing.T) {
 	})
 }
 
-// TestChangesDuringAnAnswer: changes that wait for the end of an answer add up, and a change back counts.
+// TestChangesDuringAnAnswer: changes during an answer are combined until its end, also a change back.
 func TestChangesDuringAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, answering, func(o *Options) { o.Agent.Instructions = "You are the desk." })
@@ -182,7 +182,7 @@ func TestAudioAhead(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.AudioAhead = time.Second })
 		c, model := st.startOther(&protocol.Start{Extra: &protocol.StartExtra{AudioAhead: 20 * time.Second}})
 		release := model.StallSend()
-		c.sends(&protocol.InputText{Text: "Listen."}) // the audio waits behind it
+		c.sends(&protocol.InputText{Text: "Listen."}) // the audio waits for it
 		for range 25 {
 			c.speak(make([]byte, audio.Bytes(24000, 400*time.Millisecond)))
 		}
@@ -195,8 +195,8 @@ func TestAudioAhead(t *testing.T) {
 	})
 }
 
-// TestCallsBeforeWaiting: the report that an answer waits for calls follows all of them, also if the model makes them at
-// once and one is refused.
+// TestCallsBeforeWaiting: the report that an answer waits for calls follows all of them, also if the model makes them
+// at once and one is refused.
 func TestCallsBeforeWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, answering, func(o *Options) { o.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}}) })

@@ -10,8 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestShortOutage: for a while every connection is opened, accepts the setup and closes at once. The session
-// goes on afterwards, at its start and in mid-call; with another provider it goes on there, soon.
+// TestShortOutage: for a while every connection closes just after its setup. The session continues afterwards, at its
+// start and in mid-call; with a second provider it soon continues there.
 func TestShortOutage(t *testing.T) {
 	for _, lasts := range []time.Duration{time.Second, 3 * time.Second, 20 * time.Second} {
 		for n := range 4 {
@@ -48,13 +48,13 @@ func TestShortOutage(t *testing.T) {
 					}
 					synctest.Wait()
 					if n := st.fake.Attempts(); n > 14 {
-						t.Errorf("%d connections were asked for", n)
+						t.Errorf("%d connections were requested", n)
 					}
 					c.say(`{"type":"input.text","text":"where is Ada"}`)
 					synctest.Wait()
 					answers(c, model, "r1", "a1", "In Vienna.")
 					if c.isOver() || c.count("error") != 0 || c.count("turn.ended completed") != 1 {
-						t.Errorf("the client was told: %q", c.log())
+						t.Errorf("the client got: %q", c.log())
 					}
 				})
 			})
@@ -62,8 +62,8 @@ func TestShortOutage(t *testing.T) {
 	}
 }
 
-// TestEndlessOutage: a provider whose connections always close at once ends the session with an error that the
-// user sees, and so do two such providers.
+// TestEndlessOutage: a provider whose connections always close at once ends the session with an error for the user; so
+// do two such providers.
 func TestEndlessOutage(t *testing.T) {
 	for _, kind := range []transport.Kind{transport.KindRetry, transport.KindExpired, transport.KindServer} {
 		synctest.Test(t, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestEndlessOutage(t *testing.T) {
 	}
 }
 
-// TestFirstConnectionHangs: a provider that does not answer is given up after 4 s: for another attempt, or for
-// another provider. The user waits no longer than before.
+// TestFirstConnectionHangs: after 4 s without an answer from a provider, the gateway tries again or uses another
+// provider. The total wait remains the same.
 func TestFirstConnectionHangs(t *testing.T) {
 	for _, fallback := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFirstConnectionHangs(t *testing.T) {
 				other.Accept(t)
 				c.expect(t, "session.started")
 				if got := st.m.Sessions()[0].Provider; got != "other" {
-					t.Errorf("the session is said to be with %s", got)
+					t.Errorf("the session is listed with %s", got)
 				}
 				return
 			}
@@ -124,8 +124,8 @@ func TestFirstConnectionHangs(t *testing.T) {
 	}
 }
 
-// TestWishedPauseAtStart: the wait that a provider asks for is respected if the user can wait that long.
-func TestWishedPauseAtStart(t *testing.T) {
+// TestRequestedPauseAtStart: the gateway respects the wait that a provider requests if the user can wait that long.
+func TestRequestedPauseAtStart(t *testing.T) {
 	for _, tt := range []struct {
 		after    time.Duration
 		attempts int
@@ -139,7 +139,7 @@ func TestWishedPauseAtStart(t *testing.T) {
 			pass(2900 * time.Millisecond)
 			synctest.Wait()
 			if n := st.fake.Attempts(); n != 1 {
-				t.Errorf("%d attempts before the time that the provider has asked for", n)
+				t.Errorf("%d attempts before the time that the provider requested", n)
 			}
 			pass(time.Second)
 			synctest.Wait()
@@ -155,7 +155,7 @@ func TestWishedPauseAtStart(t *testing.T) {
 	}
 }
 
-// TestRefusedSession: what the user is told follows the cause.
+// TestRefusedSession: the client gets the error of the cause.
 func TestRefusedSession(t *testing.T) {
 	for _, kind := range []transport.Kind{transport.KindAuth, transport.KindQuota, transport.KindInvalid} {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestRefusedSession(t *testing.T) {
 			c := st.connect(startText)
 			synctest.Wait()
 			if m := c.last(t, "error"); m["message"] != kind.Failure().Words || m["retryable"] == true {
-				t.Errorf("%s: the client was told %v", kind, m)
+				t.Errorf("%s: the client got %v", kind, m)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// pauses counts how often the model was told of a pause.
+// pauses counts the pauses reported to the model.
 func pauses(model *fakeConn) (n int) {
 	for _, cmd := range model.Commands() {
 		if _, ok := cmd.(transport.AudioPause); ok {
@@ -30,8 +30,8 @@ func (c *testClient) stream(pcm []byte) {
 	}
 }
 
-// TestPause: a client that sends no audio any more has paused, once each time; one that
-// was held up for less has not, nor has one that has never sent any.
+// TestPause: a client that stops sending audio has paused, once each time; a client delayed for less has not, nor has
+// one that never sent audio.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -57,7 +57,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestPushToTalkHasNoPauses: there the client says where a phrase ends.
+// TestPushToTalkHasNoPauses: with push-to-talk the client reports the end of a phrase.
 func TestPushToTalkHasNoPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -72,8 +72,8 @@ func TestPushToTalkHasNoPauses(t *testing.T) {
 	})
 }
 
-// TestPauseEndsSpeech: the gateway's own ear waits for no silence that will not come: the
-// turn opens, and the user speaks again later on the same clock.
+// TestPauseEndsSpeech: the gateway's own detector does not wait for silence after the audio stops: the turn begins, and
+// later speech has times on the same clock.
 func TestPauseEndsSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
@@ -91,13 +91,12 @@ func TestPauseEndsSpeech(t *testing.T) {
 		c.stream(testutil.SpeechLike(16000, time.Second, 7))
 		synctest.Wait()
 		if at := c.last(t, "speech.started")["audio_ms"].(float64); at < 2500 || at > 3100 {
-			t.Errorf("speech that begins at 3000 ms was reported at %v ms", at)
+			t.Errorf("speech from 3000 ms was reported at %v ms", at)
 		}
 	})
 }
 
-// TestPausedUserIsIdle: whoever stops sending in the middle of a word does not hold the
-// session for ever.
+// TestPausedUserIsIdle: a user who stops sending in the middle of a word does not keep the session active.
 func TestPausedUserIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, func(o *Options) {

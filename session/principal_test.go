@@ -32,12 +32,12 @@ var (
 	local      = auth.Principal{Kind: auth.KindLocal, ID: "local", Scopes: auth.ScopeVoice | auth.ScopeChat}
 )
 
-// TestCredentialsSayWhoSpeaks: whatever a client calls itself, it is who its credentials say; only who
-// may name others names the user.
-func TestCredentialsSayWhoSpeaks(t *testing.T) {
+// TestCredentialsNameTheUser: the credentials determine the user, regardless of client.id; only principals that may
+// name others can set it.
+func TestCredentialsNameTheUser(t *testing.T) {
 	for name, tc := range map[string]struct {
 		p             auth.Principal
-		named, called string // what client.id says with and without it
+		named, called string // the user with and without client.id
 		vouched       bool
 	}{
 		"a token":    {tokenOfEve, "eve", "eve", true},
@@ -46,7 +46,7 @@ func TestCredentialsSayWhoSpeaks(t *testing.T) {
 		"a server":   {serverKey, "bob", "", false},
 		"operators":  {operator, "bob", "", false},
 		"local":      {local, "bob", "", false},
-		"nobody":     {auth.Principal{}, "bob", "", false},
+		"anonymous":  {auth.Principal{}, "bob", "", false},
 	} {
 		for _, id := range []string{"bob", ""} {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestCredentialsSayWhoSpeaks(t *testing.T) {
 	}
 }
 
-// TestATicketIsNeeded: a client whose credentials do not let it speak needs a ticket.
-func TestATicketIsNeeded(t *testing.T) {
+// TestTicketIsNeeded: a client whose credentials do not permit sessions needs a ticket.
+func TestTicketIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c := st.enter(startWith(""), func(a *Admission) { a.TicketNeeded = true })
@@ -85,41 +85,41 @@ func TestATicketIsNeeded(t *testing.T) {
 	})
 }
 
-// TestAnotherPrincipalDoesNotComeBack: the right token of a session, shown with another's credentials,
-// opens neither a session that runs here nor one whose node is gone, and says nothing of it.
-func TestAnotherPrincipalDoesNotComeBack(t *testing.T) {
+// TestResumeByAnotherPrincipal: a session's valid token with the credentials of another principal does not resume the
+// session, on this node or after a takeover, and the error reveals nothing.
+func TestResumeByAnotherPrincipal(t *testing.T) {
 	none := auth.Principal{}
 	ticket := auth.Principal{Kind: auth.KindTicket, ID: serverKey.ID, User: user.Must("ada"), Scopes: auth.ScopeVoice}
 	for name, tc := range map[string]struct {
 		began, visitor auth.Principal
 		ok             bool
 	}{
-		"a token again":                    {tokenOfAda, tokenOfAda, true},
-		"a token, renewed with less":       {tokenOfAda, auth.Principal{Kind: auth.KindJWT, ID: tokenOfAda.ID, User: tokenOfAda.User}, true},
-		"a token, another's":               {tokenOfAda, tokenOfEve, false},
-		"a token, a key of the same user":  {tokenOfAda, keyOfAda, false},
-		"a token, nothing":                 {tokenOfAda, none, false},
-		"a token, an operator":             {tokenOfAda, operator, false},
-		"a token, where nothing is asked":  {tokenOfAda, local, false},
-		"a key again":                      {plainKey, plainKey, true},
-		"a key, another":                   {plainKey, otherKey, false},
-		"a key, a server's":                {plainKey, serverKey, false},
-		"a server's again":                 {serverKey, serverKey, true},
-		"a ticket, nothing":                {ticket, none, true},
-		"a ticket, its user's token":       {ticket, tokenOfAda, true},
-		"a ticket, another's token":        {ticket, tokenOfEve, false},
-		"a ticket, a bare key":             {ticket, plainKey, false},
-		"a ticket, a server":               {ticket, serverKey, true},
-		"a ticket, a console":              {ticket, aConsole, true},
-		"a console again":                  {aConsole, aConsole, true},
-		"a console, whose token has ended": {aConsole, none, true},
-		"a console, a user's token":        {aConsole, tokenOfAda, false},
-		"local again":                      {local, local, true},
-		"local, when others are let in":    {local, none, true},
-		"local, a user's token":            {local, tokenOfEve, false},
-		"of a time without principals":     {none, none, true},
-		"of such a time, the user's token": {none, tokenOfAda, true},
-		"of such a time, another's token":  {none, tokenOfEve, false},
+		"a token again":                         {tokenOfAda, tokenOfAda, true},
+		"a token, renewed with fewer scopes":    {tokenOfAda, auth.Principal{Kind: auth.KindJWT, ID: tokenOfAda.ID, User: tokenOfAda.User}, true},
+		"a token, another's":                    {tokenOfAda, tokenOfEve, false},
+		"a token, a key of the same user":       {tokenOfAda, keyOfAda, false},
+		"a token, nothing":                      {tokenOfAda, none, false},
+		"a token, an operator":                  {tokenOfAda, operator, false},
+		"a token, without authentication":       {tokenOfAda, local, false},
+		"a key again":                           {plainKey, plainKey, true},
+		"a key, another":                        {plainKey, otherKey, false},
+		"a key, a server's":                     {plainKey, serverKey, false},
+		"a server's again":                      {serverKey, serverKey, true},
+		"a ticket, nothing":                     {ticket, none, true},
+		"a ticket, its user's token":            {ticket, tokenOfAda, true},
+		"a ticket, another's token":             {ticket, tokenOfEve, false},
+		"a ticket, a bare key":                  {ticket, plainKey, false},
+		"a ticket, a server":                    {ticket, serverKey, true},
+		"a ticket, a console":                   {ticket, aConsole, true},
+		"a console again":                       {aConsole, aConsole, true},
+		"a console with an expired token":       {aConsole, none, true},
+		"a console, a user's token":             {aConsole, tokenOfAda, false},
+		"local again":                           {local, local, true},
+		"local, with authentication":            {local, none, true},
+		"local, a user's token":                 {local, tokenOfEve, false},
+		"a record without a principal":          {none, none, true},
+		"without a principal, the user's token": {none, tokenOfAda, true},
+		"without a principal, another's token":  {none, tokenOfEve, false},
 	} {
 		const token = "the right token"
 		hash := sha256.Sum256([]byte(token))
@@ -129,10 +129,10 @@ func TestAnotherPrincipalDoesNotComeBack(t *testing.T) {
 		}
 		start := &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: token}}
 		if err := (Visitor{Start: start, Principal: tc.visitor}).Opens(r, time.Now()); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrNoSession) {
-			t.Errorf("%s, elsewhere: %v", name, err)
+			t.Errorf("%s, on another node: %v", name, err)
 		}
 		if tc.began.Kind == auth.KindTicket {
-			continue // TestTicketSaysWhoComes: a session of a ticket has this principal
+			continue // tested in TestTicketSaysWhoComes: a session of a ticket has this principal
 		}
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, hearing, func(o *Options) { o.Policy = orchestrator.Policy{ResumeGrace: 30 * time.Second} })
@@ -157,7 +157,7 @@ func TestAnotherPrincipalDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestOthersQuestions: whoever is bound to a user answers only the questions to that user.
+// TestOthersQuestions: a principal bound to a user answers only the questions to that user.
 func TestOthersQuestions(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -178,12 +178,12 @@ func TestOthersQuestions(t *testing.T) {
 		synctest.Wait()
 		tl.once(t)
 		if _, err := tl.m.Confirm(t.Context(), "cf_guess", true, asked); !errors.Is(err, store.ErrUnknown) {
-			t.Errorf("a guess: %v", err)
+			t.Errorf("a guessed token: %v", err)
 		}
 	})
 }
 
-// TestWhoseUsage: what a session uses counts for its user and for the principal that let it in.
+// TestWhoseUsage: a session's usage counts for its user and for the principal that admitted it.
 func TestWhoseUsage(t *testing.T) {
 	g := &startup{Ticket: handoff.Ticket{User: user.Must("ada")}, principal: serverKey}
 	if who := g.usageOwner(); who != (meter.Who{User: "ada", Key: serverKey.ID}) {

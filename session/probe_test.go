@@ -8,9 +8,9 @@ import (
 	"voicegw/transport"
 )
 
-// TestAClientWithoutReportsIsProbed: it answers pings, and little of a long answer is kept for it, once it has begun to
-// play it.
-func TestAClientWithoutReportsIsProbed(t *testing.T) {
+// TestProbes: a client without playback reports that answers pings gets probes, and little of a long answer is held for
+// it after it has begun to play.
+func TestProbes(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, announcing, func(o *Options) { o.Policy.ResumeGrace = time.Minute })
@@ -28,7 +28,7 @@ func TestAClientWithoutReportsIsProbed(t *testing.T) {
 			synctest.Wait()
 			kept := peek(st.m.options().budget, "keptChunks.v") * 8 << 10
 			if answers && kept > 2*second || !answers && kept < 4*second {
-				t.Errorf("the client answers probes: %v; %d bytes are kept", answers, kept)
+				t.Errorf("the client answers probes: %v; %d bytes are held", answers, kept)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// quieter returns pcm with its level, over all of it, at dBFS.
+// quieter returns pcm with its overall level at dBFS.
 func quieter(pcm []byte, dBFS float64) []byte {
 	level, _ := testutil.Level(pcm)
 	factor := math.Pow(10, (dBFS-level)/20)
@@ -27,8 +27,8 @@ func quieter(pcm []byte, dBFS float64) []byte {
 	return out
 }
 
-// TestQuietSpeechSurvivesALoss: the connection breaks while the user speaks quietly, down to the floor of
-// the detector. The next one hears the speech from its onset.
+// TestQuietSpeechSurvivesALoss: the connection breaks while the user speaks quietly, down to the threshold of the
+// detector. The next model hears the speech from its onset.
 func TestQuietSpeechSurvivesALoss(t *testing.T) {
 	for _, level := range []float64{-20, -38, -41, -45, audio.FaintestSpeech + 6} {
 		for name, deaf := range map[string]bool{"the model reports speech": false, "the gateway's ear": true} {
@@ -53,9 +53,9 @@ func TestQuietSpeechSurvivesALoss(t *testing.T) {
 					model.FailRecv(broken())
 					next := st.fake.Accept(t)
 					synctest.Wait()
-					// The noise may be too faint in its first samples.
+					// The first samples of the noise may be too faint.
 					if _, got := heardOf(next); !bytes.Contains(got, speech[640:]) {
-						t.Errorf("the next connection got %d bytes, and %d were said", len(got), len(speech))
+						t.Errorf("the next connection got %d bytes, want %d", len(got), len(speech))
 					}
 				})
 			})

@@ -9,8 +9,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestStatedRates: audio is played at the rate that the model states, also if that changes within an item:
-// a second is a second.
+// TestStatedRates: audio is played at the rate that the model states, also if the rate changes within an item.
 func TestStatedRates(t *testing.T) {
 	for name, rates := range map[string][]int{
 		"the model's own": {0, 0}, "the client's": {24000, 24000}, "16 kHz": {16000, 16000},

@@ -11,9 +11,9 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestARateLimitIsTheUsers: what a tool may do for a user is counted over all of the user's sessions, for no other
-// user, and begins anew after its window. A call beyond it does not run, and the model is told so.
-func TestARateLimitIsTheUsers(t *testing.T) {
+// TestRateLimitOfAUser: the limit on a tool applies to all sessions of one user together, in each window. A call over
+// the limit does not run, and the model gets an error.
+func TestRateLimitOfAUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
 		clock := handlerFunc(func(context.Context) (registry.Result, error) { ran++; return registry.Result{Data: "done"}, nil }).bind()

@@ -9,8 +9,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestReconfigure: a session that runs keeps what it began with; one that begins has the new limits,
-// policy and way to the model.
+// TestReconfigure: a running session keeps its settings; a new one gets the new limits, policy and providers.
 func TestReconfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.Sessions, o.Policy.MaxLength = 1, time.Hour })
@@ -24,7 +23,7 @@ func TestReconfigure(t *testing.T) {
 		to := Settings{Transports: map[string]transport.Transport{"fake": other}, Limits: Limits{Sessions: 2}}
 		to.Policy.MaxLength = time.Minute
 		if err := st.m.Reconfigure(Settings{Transports: map[string]transport.Transport{"another": other}}); err == nil {
-			t.Error("other providers are taken over")
+			t.Error("new providers do not replace the old ones")
 		}
 		if err := st.m.Reconfigure(to); err != nil {
 			t.Fatal(err)
@@ -47,7 +46,7 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
-// TestReconfigureAddresses: what one address may have and begin changes for those that come.
+// TestReconfigureAddresses: new limits for one address apply to new sessions.
 func TestReconfigureAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.PerAddress = 1 })

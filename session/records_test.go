@@ -7,15 +7,15 @@ import (
 	"voicegw/internal/audit"
 )
 
-// records collects what is audited.
+// records collects audit records.
 type records struct {
 	mu  sync.Mutex // guards the following fields
 	all []audit.Record
-	// held means that the records wait in the queue of the audit.
+	// held makes the records wait in the queue of the audit.
 	held bool
 }
 
-// hold makes the following records wait; false writes those that wait.
+// hold(true) delays the following records; hold(false) writes the delayed ones.
 func (r *records) hold(hold bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -27,7 +27,7 @@ func (r *records) hold(hold bool) {
 	r.held = hold
 }
 
-// written tells the session that a record is out of the queue. The caller must hold mu.
+// written informs the session that a record left the queue. The caller must hold mu.
 func (*records) written(one audit.Record) {
 	if one.Written == nil {
 		return
@@ -55,7 +55,7 @@ func (r *records) list() []audit.Record {
 	return append([]audit.Record(nil), r.all...)
 }
 
-// byCall returns the records of tools by call, and fails the test if a call has two.
+// byCall returns the tools' records by call, and fails the test if a call has two.
 func (r *records) byCall(t *testing.T) map[string]audit.Record {
 	t.Helper()
 	calls := map[string]audit.Record{}

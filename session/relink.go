@@ -157,7 +157,7 @@ type relink struct {
 	stop context.CancelFunc   // ends the current attempt
 	next *orchestrator.Redial // the next attempt that the step decided on; nil without one
 
-	carried transport.Carried // what the old connection has left; nil without any
+	carried transport.Carried // the rest of the old connection; nil without any
 
 	returned bool // the session was offered to other nodes, because no model could be reached
 }

@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// remembering is hearing that takes a history, and waiting one that resumes as well.
+// remembering is hearing with history, and waiting also resumes.
 var (
 	remembering = with(hearing, func(c *transport.Capabilities) { c.History = transport.HistoryItems })
 	resuming    = with(remembering, func(c *transport.Capabilities) { c.Resume, c.RespondNeeded = true, false })
@@ -24,10 +24,10 @@ func with(c transport.Capabilities, change func(*transport.Capabilities)) transp
 	return c
 }
 
-// broken is how a connection breaks.
+// broken is the error of a broken connection.
 func broken() *transport.Error { return scriptedError("recv", transport.KindRetry) }
 
-// answers lets the model speak one answer of 100 ms, and the client hear it.
+// answers makes the model speak one answer of 100 ms, and the client hear it.
 func answers(c *testClient, model *fakeConn, response, item, text string) {
 	model.Emit(transport.ResponseStarted{ID: response}, transport.Transcript{Item: item, Role: transport.RoleAssistant, Text: text, Final: true})
 	model.EmitAudio(item, make([]byte, 4800))
@@ -36,8 +36,8 @@ func answers(c *testClient, model *fakeConn, response, item, text string) {
 	pass(3 * time.Second)
 }
 
-// TestLossIsReplayed: a connection that breaks between turns is replaced without a word to the
-// client. The next one is told what was said, and its ids do not repeat those of the first.
+// TestLossIsReplayed: a connection that breaks between turns is replaced without a message to the client. The next one
+// gets the conversation, and its ids differ from those of the first.
 func TestLossIsReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
@@ -52,24 +52,24 @@ func TestLossIsReplayed(t *testing.T) {
 		setups := st.fake.Setups()
 		want := []transport.Past{transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "In Vienna."}}
 		if got := setups[len(setups)-1]; !slices.Equal(got.History, want) || got.Reanchor == "" || got.Instructions != setups[0].Instructions {
-			t.Errorf("the next connection was told %+v", got)
+			t.Errorf("the next connection got %+v", got)
 		}
 		c.say(`{"type":"input.text","text":"and Bob"}`)
 		synctest.Wait()
 		answers(c, next, "r1", "a1", "In Rome.")
 		if c.count("provider.") != 0 || c.count("error") != 0 {
-			t.Errorf("the client was told: %q", c.log())
+			t.Errorf("the client got: %q", c.log())
 		}
 		c.expect(t, "audio.start a1", "turn.ended completed", "audio.start l2.a1", "turn.ended completed")
 	})
 }
 
-// bag is what a connection leaves.
+// bag is the state that a connection leaves to the next.
 type bag struct{ dropped atomic.Int64 }
 
 func (b *bag) Drop() { b.dropped.Add(1) }
 
-// TestCarriedOver: each attempt at the next connection is offered what the last one left, and it is dropped then.
+// TestCarriedOver: each attempt at a next connection gets the state of the last one, which is then dropped.
 func TestCarriedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
@@ -90,9 +90,9 @@ func TestCarriedOver(t *testing.T) {
 	})
 }
 
-// TestLossWhileSpeechIsOwed: the client is told at once, and the model is asked again on its new
+// TestLossWhileAnswerIsPending: the client is informed immediately, and the model gets the request again on its new
 // connection.
-func TestLossWhileSpeechIsOwed(t *testing.T) {
+func TestLossWhileAnswerIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
 		c, model := st.started()
@@ -102,27 +102,26 @@ func TestLossWhileSpeechIsOwed(t *testing.T) {
 		model.FailRecv(broken())
 		synctest.Wait()
 		if c.count("provider.reconnecting") != 1 {
-			t.Fatalf("the client was not told: %q", c.log())
+			t.Fatalf("the client got no message: %q", c.log())
 		}
 		pass(time.Second)
 		release()
 		next := st.fake.Accept(t)
 		if got := next.NextControl(t); got != (transport.Respond{}) {
-			t.Errorf("the model was sent %#v", got)
+			t.Errorf("the model got %#v", got)
 		}
 		synctest.Wait()
 		m := c.last(t, "provider.reconnected")
 		if m["how"] != "replayed" || m["reason"] != "lost" || m["lost_ms"] != 1000.0 {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 		answers(c, next, "r1", "a1", "In Vienna.")
 		c.expect(t, "turn.started", "provider.reconnecting", "provider.reconnected", "audio.start l2.a1", "turn.ended completed")
 	})
 }
 
-// TestRotationIsUnheard: a planned replacement waits until the answer was heard, closes the old
-// connection first, shows nothing, and what the user says meanwhile reaches the new connection to
-// the last byte.
+// TestRotationIsUnheard: a planned replacement waits until the answer was heard, closes the old connection first, sends
+// no message, and all speech of the meantime reaches the new connection.
 func TestRotationIsUnheard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
@@ -140,7 +139,7 @@ func TestRotationIsUnheard(t *testing.T) {
 		model.WaitClosed(t)
 		synctest.Wait()
 		if n := st.fake.Attempts(); n != 2 || st.fake.Open() != 0 {
-			t.Fatalf("%d connections were asked for, %d are open", n, st.fake.Open())
+			t.Fatalf("%d connections were requested, %d are open", n, st.fake.Open())
 		}
 		speech := testutil.Tone(16000, 440, -12, 400*time.Millisecond)
 		for pcm := range slices.Chunk(speech, 640) {
@@ -156,14 +155,14 @@ func TestRotationIsUnheard(t *testing.T) {
 		next.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 400, EndMS: 300}, transport.InputCommitted{Item: "u1"})
 		answers(c, next, "r1", "a1", "Yes.")
 		if c.count("provider.") != 0 || c.count("error") != 0 || c.count("turn.ended completed") != 2 {
-			t.Errorf("the client was told: %q", c.log())
+			t.Errorf("the client got: %q", c.log())
 		}
 	})
 }
 
-// TestForcedRotationPlaysWhatCame: a provider that leaves in the middle of an answer takes nothing
-// back: what has come of it is played and ended, and the model is asked to go on.
-func TestForcedRotationPlaysWhatCame(t *testing.T) {
+// TestForcedRotation: if a provider leaves in mid-answer, the received part is played and ended, and the model is asked
+// to continue.
+func TestForcedRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
 		c, model := st.started()
@@ -176,19 +175,19 @@ func TestForcedRotationPlaysWhatCame(t *testing.T) {
 		synctest.Wait()
 		c.expect(t, "audio.start a1", "audio.end a1")
 		if c.count("provider.") != 0 {
-			t.Errorf("the client was told of it: %q", c.log())
+			t.Errorf("the client got a message: %q", c.log())
 		}
 		if ms := c.last(t, "audio.end")["audio_ms"]; ms != 500.0 || c.bytes != 24000 {
 			t.Errorf("the client got %d bytes, and the item ended at %v ms", c.bytes, ms)
 		}
 		if got, ok := next.NextControl(t).(transport.UserText); !ok || !strings.Contains(got.Text, "broke off") {
-			t.Errorf("the model was sent %+v", got)
+			t.Errorf("the model got %+v", got)
 		}
 	})
 }
 
-// TestPositionsMoveWithTheLink: a model counts the user's audio from the beginning of its
-// connection, and the client from the beginning of the session.
+// TestPositionsMoveWithTheLink: a model counts the user's audio from the start of its connection, a client from the
+// start of the session.
 func TestPositionsMoveWithTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
@@ -210,12 +209,12 @@ func TestPositionsMoveWithTheLink(t *testing.T) {
 	})
 }
 
-// TestRotationBeforeTheEnd: a connection is replaced before the time that its provider gives, and
-// before the longest life of its row, which no notice announces.
+// TestRotationBeforeTheEnd: a connection is replaced before the provider's expiry time, and before the longest life in
+// the capabilities, which the provider does not announce.
 func TestRotationBeforeTheEnd(t *testing.T) {
 	for name, prepare := range map[string]func(*transport.Capabilities, *transport.Info){
 		"the provider's time": func(_ *transport.Capabilities, i *transport.Info) { i.ExpiresAt = time.Now().Add(time.Hour) },
-		"the row's life":      func(c *transport.Capabilities, _ *transport.Info) { c.ConnectionLife = 58 * time.Minute },
+		"the longest life":    func(c *transport.Capabilities, _ *transport.Info) { c.ConnectionLife = 58 * time.Minute },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -241,15 +240,15 @@ func TestRotationBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestLastMomentOfALink: while the model is at work, a connection is kept until the last moment: 5 s
-// before the time that the provider has told, a minute before the longest life of the row.
+// TestLastMomentOfALink: while the model works, a connection is kept until the last moment: 5 s before the provider's
+// expiry time, a minute before the longest life in the capabilities.
 func TestLastMomentOfALink(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(*transport.Capabilities, *transport.Info)
 		spare   time.Duration
 	}{
 		"the provider's time": {func(_ *transport.Capabilities, i *transport.Info) { i.ExpiresAt = time.Now().Add(time.Hour) }, 5 * time.Second},
-		"the row's life":      {func(c *transport.Capabilities, _ *transport.Info) { c.ConnectionLife = time.Hour }, time.Minute},
+		"the longest life":    {func(c *transport.Capabilities, _ *transport.Info) { c.ConnectionLife = time.Hour }, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -259,7 +258,7 @@ func TestLastMomentOfALink(t *testing.T) {
 				st.fake.Info = info
 				_, model := st.started()
 				pass(40 * time.Minute)
-				model.Emit(transport.ResponseStarted{ID: "r1"}) // it never ends
+				model.Emit(transport.ResponseStarted{ID: "r1"}) // never ends
 				pass(20*time.Minute - tc.spare - time.Second)
 				synctest.Wait()
 				if n := st.fake.Attempts(); n != 1 {
@@ -276,8 +275,7 @@ func TestLastMomentOfALink(t *testing.T) {
 	}
 }
 
-// TestHandleIsSpentOnce: a fresh handle resumes the conversation; a provider that refuses it is told
-// the conversation.
+// TestHandleIsSpentOnce: a fresh handle resumes the conversation; a provider that refuses it gets the history.
 func TestHandleIsSpentOnce(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -307,7 +305,7 @@ func TestHandleIsSpentOnce(t *testing.T) {
 	}
 }
 
-// TestHistoryIsRefused: a provider that does not take the history is used without it.
+// TestHistoryIsRefused: a provider that refuses the history is used without it.
 func TestHistoryIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
@@ -319,14 +317,14 @@ func TestHistoryIsRefused(t *testing.T) {
 		st.fake.Accept(t)
 		synctest.Wait()
 		if m := c.last(t, "provider.reconnected"); m["how"] != "fresh" {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 	})
 }
 
-// TestResultThatLostItsCall: a tool runs once through a loss, and its result is told in words; no
-// answer goes to a connection that has not asked.
-func TestResultThatLostItsCall(t *testing.T) {
+// TestResultAfterLoss: a tool runs once despite a loss, and the next connection gets its result as text; a connection
+// gets no results of calls that it did not make.
+func TestResultAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		worker := &crew{release: make(chan struct{})}
 		st, _ := withToolsOf(t, remembering, entry("dig", "1.0.0"), worker.run, false)
@@ -344,7 +342,7 @@ func TestResultThatLostItsCall(t *testing.T) {
 			}
 		}
 		if got, ok := next.NextControl(t).(transport.UserText); !ok || !strings.Contains(got.Text, "You called dig before") {
-			t.Errorf("the model was told %+v", got)
+			t.Errorf("the model got %+v", got)
 		}
 		if _, most, _ := worker.counts(); most != 1 {
 			t.Errorf("the tool ran %d times at once", most)
@@ -352,8 +350,8 @@ func TestResultThatLostItsCall(t *testing.T) {
 	})
 }
 
-// TestRotationWaitsForTheTool: the provider says that it will leave while the model waits for a tool.
-// The connection is replaced only after the answer was heard.
+// TestRotationWaitsForTheTool: the provider announces its end while the model waits for a tool. The connection is
+// replaced only after the answer was heard.
 func TestRotationWaitsForTheTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		worker := &crew{release: make(chan struct{})}
@@ -374,14 +372,14 @@ func TestRotationWaitsForTheTool(t *testing.T) {
 		answers(c, model, "r2", "a1", "Done.")
 		st.fake.Accept(t)
 		if c.count("provider.") != 0 || c.count("error") != 0 {
-			t.Errorf("the client was told: %q", c.log())
+			t.Errorf("the client got: %q", c.log())
 		}
 	})
 }
 
-// TestNobodyAnswersTheDial: a provider that stays away ends the session with a typed error, half a
-// minute after the loss.
-func TestNobodyAnswersTheDial(t *testing.T) {
+// TestProviderStaysUnreachable: an unreachable provider ends the session with a typed error, half a minute after the
+// loss.
+func TestProviderStaysUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
 		c, model := st.started()
@@ -403,7 +401,7 @@ func TestNobodyAnswersTheDial(t *testing.T) {
 	})
 }
 
-// TestFinalRefusal: a provider that refuses for good is not asked again.
+// TestFinalRefusal: after a permanent refusal a provider is not tried again.
 func TestFinalRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
@@ -419,8 +417,8 @@ func TestFinalRefusal(t *testing.T) {
 	})
 }
 
-// TestEndWhileAway: a session that ends on its way to another connection leaves nothing behind.
-func TestEndWhileAway(t *testing.T) {
+// TestEndDuringReconnect: a session that ends while it reconnects leaves nothing.
+func TestEndDuringReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, remembering, nil)
 		c, model := st.started()

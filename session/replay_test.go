@@ -13,9 +13,9 @@ import (
 	"voicegw/transport"
 )
 
-// TestTheLastPartOfAMillisecond: positions are whole ms. A client that has the end of an answer gets
-// none of it again, although the answer is half a ms longer than the client can say.
-func TestTheLastPartOfAMillisecond(t *testing.T) {
+// TestHalfAMillisecond: positions are whole ms. A client that has the end of an answer gets none of it again, although
+// the answer is half a ms longer than the position.
+func TestHalfAMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
 		r.conn.say(`{"type":"input.text","text":"hello"}`)
@@ -25,7 +25,7 @@ func TestTheLastPartOfAMillisecond(t *testing.T) {
 		synctest.Wait()
 		r.read(-1)
 		r.sameAudio("a1", pcm)
-		for range 2 { // the second time, nothing was said since the first
+		for range 2 { // before the second resume nothing new was said
 			r.lose()
 			r.comeBack(r.position())
 			if got := r.types(); got != "session.started" {
@@ -35,9 +35,8 @@ func TestTheLastPartOfAMillisecond(t *testing.T) {
 	})
 }
 
-// TestWhatIsSentAgainEndsAgain: a client that has an answer's end, and not all of its audio any more,
-// gets the rest and another end.
-func TestWhatIsSentAgainEndsAgain(t *testing.T) {
+// TestReplayEndsAgain: a client that has an answer's end, but lacks some of its audio, gets the rest and another end.
+func TestReplayEndsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
 		r.conn.say(`{"type":"input.text","text":"hello"}`)
@@ -61,22 +60,21 @@ func TestWhatIsSentAgainEndsAgain(t *testing.T) {
 	})
 }
 
-// TestWhatTheNetworkLostIsFlushed: a network swallows two answers, and the gateway notices when they should long have
-// been heard and their audio is held no more. The client that is back waits for nothing: what it lacks is flushed,
-// and what it has all of ends. What was heard before, and what a page that was loaded again does not ask for, ends
-// as it did.
-func TestWhatTheNetworkLostIsFlushed(t *testing.T) {
+// TestLostAnswersAreFlushed: the network loses two answers, and the gateway notices when it no longer holds their
+// audio. When the client resumes, incomplete items are flushed and complete ones end. Items heard before, and items
+// that a reloaded page does not ask for, keep their end.
+func TestLostAnswersAreFlushed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		item    string        // the newest one that the client has
-		has     time.Duration // of it; each has 300 ms
-		forgets string        // what it does not name when it is back: "seq", or "all" as a new page
+		has     time.Duration // of this item; each has 300 ms
+		forgets string        // missing in the resume: "seq", or "all" for a new page
 		flushed string
 	}{
-		"a part of the first":         {"a1", 100 * time.Millisecond, "", "a1 a2"},
-		"all of the first":            {"a1", 300 * time.Millisecond, "", "a2"},
-		"a part of the second":        {"a2", 100 * time.Millisecond, "", "a2"},
-		"a part of it, and every seq": {"a2", 100 * time.Millisecond, "seq", "a2"},
-		"a page that is loaded again": {"a2", 300 * time.Millisecond, "all", ""},
+		"a part of the first":               {"a1", 100 * time.Millisecond, "", "a1 a2"},
+		"all of the first":                  {"a1", 300 * time.Millisecond, "", "a2"},
+		"a part of the second":              {"a2", 100 * time.Millisecond, "", "a2"},
+		"a part of the second, without seq": {"a2", 100 * time.Millisecond, "seq", "a2"},
+		"a reloaded page":                   {"a2", 300 * time.Millisecond, "all", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +89,7 @@ func TestWhatTheNetworkLostIsFlushed(t *testing.T) {
 				for len(r.audio[tc.item]) < int(tc.has/time.Millisecond)*48 {
 					r.read(1)
 				}
-				for range 2 { // also if that is lost, too
+				for range 2 { // also if the first attempt is lost
 					r.lose()
 					position := r.position()
 					if tc.forgets != "" {
@@ -112,7 +110,7 @@ func TestWhatTheNetworkLostIsFlushed(t *testing.T) {
 	}
 }
 
-// types are the types of the messages that the connection has got.
+// types returns the types of the connection's messages.
 func (r *returning) types() string {
 	r.conn.mu.Lock()
 	defer r.conn.mu.Unlock()
@@ -123,11 +121,11 @@ func (r *returning) types() string {
 	return strings.Join(types, " ")
 }
 
-// TestASnapshotEndsWhatIsOver: the end of an answer, or its flush, is lost with many other messages,
-// and a snapshot stands for them. The client learns all the same that no more of the answer comes.
-func TestASnapshotEndsWhatIsOver(t *testing.T) {
+// TestSnapshotEndsAnswer: the end or flush of an answer is lost with many other messages, which a snapshot replaces.
+// The client still learns that the answer has ended.
+func TestSnapshotEndsAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
-		has  int // ms of the answer that the client has; the answer has 300
+		has  int // ms of the answer that the client has, of 300
 		over func(r *returning, emit func(...transport.Event))
 		want string
 	}{
@@ -150,7 +148,7 @@ func TestASnapshotEndsWhatIsOver(t *testing.T) {
 				for i := range 60 {
 					model.Emit(transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: strings.Repeat("w", 5000+200*i)})
 				}
-				synctest.Wait() // all of it is sent, and the client reads nothing of it
+				synctest.Wait() // everything is sent, and the client reads nothing
 				r.lose()
 				r.comeBack(fmt.Sprintf(`,"audio":{"item_id":"a1","received_ms":%d}`, tc.has))
 				r.read(-1)
@@ -164,20 +162,19 @@ func TestASnapshotEndsWhatIsOver(t *testing.T) {
 					}
 				}
 				if got := strings.Join(about, " "); got != tc.want {
-					t.Errorf("of the answer the client was told %q, want %q", got, tc.want)
+					t.Errorf("for the answer the client got %q, want %q", got, tc.want)
 				}
 			})
 		})
 	}
 }
 
-// TestASnapshotThatWasLost (S1): the connection that brings a snapshot breaks before the client has
-// anything of it, once or more often, or another one takes its place. The client gets one all the
-// same.
-func TestASnapshotThatWasLost(t *testing.T) {
+// TestLostSnapshot (S1): a connection with a snapshot breaks before the client reads it, once or several times, or
+// another connection replaces it. The client still gets a snapshot.
+func TestLostSnapshot(t *testing.T) {
 	for name, lose := range map[string]func(r *returning){
-		"lost":             (*returning).lose,
-		"another one came": func(*returning) {},
+		"lost":     (*returning).lose,
+		"replaced": func(*returning) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -204,9 +201,9 @@ func TestASnapshotThatWasLost(t *testing.T) {
 	}
 }
 
-// TestASnapshotTellsWhatIsOpen (S5): a client that has forgotten everything learns of the open question
-// and of the call that runs. The question can be answered, once, and the call's end is told.
-func TestASnapshotTellsWhatIsOpen(t *testing.T) {
+// TestSnapshotOfOpenCalls (S5): a client without state learns of the open question and the running call. The question
+// can be answered once, and the call's end is reported.
+func TestSnapshotOfOpenCalls(t *testing.T) {
 	onStage(t, withGrace, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		tl.takes = 5 * time.Second
@@ -227,25 +224,25 @@ func TestASnapshotTellsWhatIsOpen(t *testing.T) {
 			t.Errorf("the client was asked %v", r.conn.log())
 		}
 		if m := r.conn.last(t, "tool.started"); m["tool"] != "pay" || r.conn.count("tool.started") != 1 {
-			t.Errorf("of calls the client was told %v", r.conn.log())
+			t.Errorf("the client got the calls %v", r.conn.log())
 		}
 		pass(6 * time.Second)
 		if n := r.conn.count("tool.ended"); n != 1 {
-			t.Errorf("the client was told %d times of the call's end", n)
+			t.Errorf("the client got the call's end %d times", n)
 		}
 		resolve(r.conn, first, true)
 		resolve(r.conn, first, true)
 		pass(6 * time.Second)
 		r.conn.expect(t, "session.started", "error confirmation_used")
 		if got := tl.payments(); len(got) != 2 {
-			t.Errorf("paid %+v", got)
+			t.Errorf("payments %+v", got)
 		}
 	})
 }
 
-// TestABacklogIsKeptForAClientThatComesBack (S1, S2): a client that falls too far behind loses its
-// connection in the middle of a step, and nothing of what the step told it.
-func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {
+// TestBacklogAfterDisconnect (S1, S2): a client that is too slow is disconnected in the middle of a step, and loses no
+// message of the step.
+func TestBacklogAfterDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, func(o *Options) { o.Limits.Backlog = time.Second })
 		r.read(-1)
@@ -267,9 +264,9 @@ func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {
 	})
 }
 
-// TestAReloadInTheMiddleOfAnAnswer: what is flushed is not announced once more before, whether the
-// model goes on while nobody is there or not.
-func TestAReloadInTheMiddleOfAnAnswer(t *testing.T) {
+// TestReloadDuringAnswer: a flushed item is not announced again before its flush, whether or not the model continued
+// while the client was disconnected.
+func TestReloadDuringAnswer(t *testing.T) {
 	for _, more := range []int{0, 48 * 100} {
 		t.Run(fmt.Sprint(more), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

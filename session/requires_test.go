@@ -15,7 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// guarded are the tools watch, and clock, which requires the scope clock.read.
+// guarded returns a registry with the tools watch and clock. Clock requires the scope clock.read.
 func guarded(t *testing.T) *registry.Registry {
 	t.Helper()
 	done := handlerFunc(func(context.Context) (registry.Result, error) { return registry.Result{Data: "done"}, nil }).bind()
@@ -29,15 +29,14 @@ func guarded(t *testing.T) *registry.Registry {
 	return tools
 }
 
-// granted is the principal of ada with scopes for tools.
+// granted returns the principal ada with scopes for tools.
 func granted(scopes string) auth.Principal {
 	p := tokenOfAda
 	p.Grants = scopes
 	return p
 }
 
-// hasClock checks whether the model is told of the tool clock, and whether a call of it runs: both if has is
-// true, and neither otherwise.
+// hasClock checks that the model has the tool clock and can call it, or neither.
 func hasClock(t *testing.T, model *fakeConn, tools []transport.Tool, has bool, call string) {
 	t.Helper()
 	if got := names(tools); slices.Contains(got, "clock") != has {
@@ -45,17 +44,17 @@ func hasClock(t *testing.T, model *fakeConn, tools []transport.Tool, has bool, c
 	}
 	for _, tool := range tools {
 		if tool.Name == spec.DescribeTool && strings.Contains(string(tool.Parameters), `"clock"`) != has {
-			t.Errorf("%s: guides are offered of %s", call, tool.Parameters)
+			t.Errorf("%s: guides of %s are offered", call, tool.Parameters)
 		}
 	}
 	asked(model, "clock", call)
 	if env := results(t, model)[call]; env.OK != has || !has && (env.Error.Type != registry.ErrorNotFound || !strings.Contains(env.Error.Suggestion, "watch")) {
-		t.Errorf("%s: the call was answered %+v", call, env)
+		t.Errorf("%s: the answer is %+v", call, env)
 	}
 }
 
-// TestAToolOfAScope: only a caller with the scope that a tool requires has the tool, also with the next agent.
-func TestAToolOfAScope(t *testing.T) {
+// TestToolScope: only a caller with the scope that a tool requires has the tool, also with the next agent.
+func TestToolScope(t *testing.T) {
 	for scopes, has := range map[string]bool{"": false, "clock.write kb:clock.read": false, "kb:x clock.read": true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := troupe()
@@ -78,8 +77,8 @@ func TestAToolOfAScope(t *testing.T) {
 	}
 }
 
-// TestAToolOfAScopeAfterATakeover: the node that goes on withholds what the session's user may not have.
-func TestAToolOfAScopeAfterATakeover(t *testing.T) {
+// TestToolScopeAfterTakeover: the node that continues a session withholds the tools that its user may not call.
+func TestToolScopeAfterTakeover(t *testing.T) {
 	for scopes, has := range map[string]bool{"kb:x": false, "clock.read": true} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newShelf()
@@ -97,15 +96,15 @@ func TestAToolOfAScopeAfterATakeover(t *testing.T) {
 			next := r.st.fake.Accept(t)
 			synctest.Wait()
 			if m := r.conn.last(t, "session.started"); m["resumed"] != true {
-				t.Fatalf("the client was told %v", m)
+				t.Fatalf("the client got %v", m)
 			}
 			hasClock(t, next, next.Setup().Tools, has, "c2")
 		})
 	}
 }
 
-// TestAClientsToolNeedsNoScope: what the client runs itself is there for everybody.
-func TestAClientsToolNeedsNoScope(t *testing.T) {
+// TestClientToolNeedsNoScope: a client's own tools are available to every user.
+func TestClientToolNeedsNoScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Tools = guarded(t).Snapshot })
 		declared, err := json.Marshal(map[string]any{"name": "scroll", "description": "Scrolls the page."})

@@ -21,7 +21,7 @@ import (
 	"voicegw/transport"
 )
 
-// answer lets the model answer what was typed with one item.
+// answer makes the model answer a text with one item.
 func answer(model interface{ Emit(...transport.Event) }, n int, pcm []byte) {
 	r, item := fmt.Sprint("r", n), fmt.Sprint("a", n)
 	model.Emit(transport.ResponseStarted{ID: r}, &transport.AudioOut{Item: item, PCM: pcm},
@@ -29,10 +29,9 @@ func answer(model interface{ Emit(...transport.Event) }, n int, pcm []byte) {
 		transport.AudioDone{Item: item}, transport.ResponseDone{ID: r, Status: transport.ResponseCompleted})
 }
 
-// TestNothingIsLostOrSaidTwice (S1, S2): whatever of the stream a client has read when its
-// connection breaks, also while the lost part is being sent again, it gets every message once
-// and every byte of the audio at its place.
-func TestNothingIsLostOrSaidTwice(t *testing.T) {
+// TestResumeLosesNothing (S1, S2): wherever in the stream a connection breaks, also during a replay, the client gets
+// every message once and every byte of audio at its position.
+func TestResumeLosesNothing(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { losesAtRandom(t, rand.New(rand.NewPCG(seed, 17))) })
@@ -81,14 +80,14 @@ func losesAtRandom(t *testing.T, rng *rand.Rand) {
 	}
 	r.shown()
 	if r.gaps {
-		t.Error("a snapshot stood for messages that should have been kept")
+		t.Error("a snapshot replaced messages that should have been held")
 	}
 	r.conn.say(`{"type":"session.end"}`)
 	synctest.Wait()
 	r.conn.ended(t, protocol.CloseDone)
 }
 
-// acknowledge tells the gateway what the client has.
+// acknowledge sends the gateway the client's position.
 func (r *returning) acknowledge() {
 	r.conn.say(fmt.Sprintf(`{"type":"ping","t":1,"seq":%d}`, r.highest))
 	if r.newest != "" {
@@ -97,10 +96,9 @@ func (r *returning) acknowledge() {
 	synctest.Wait()
 }
 
-// TestAReloadHearsNoHalfAnswer: a page that was reloaded has no audio. What it knew of is flushed,
-// the model is told what was heard before the loss, and an answer that it knows nothing of comes
-// from the beginning.
-func TestAReloadHearsNoHalfAnswer(t *testing.T) {
+// TestReloadFlushesHeardAnswer: a reloaded page has no audio. Items that it knew are flushed, the model learns how much
+// was heard, and an unknown answer is sent from its beginning.
+func TestReloadFlushesHeardAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
 		r.conn.say(`{"type":"input.text","text":"tell me"}`)
@@ -133,16 +131,14 @@ func TestAReloadHearsNoHalfAnswer(t *testing.T) {
 			}
 		}
 		if len(cut) != 1 || cut[0] != 700 {
-			t.Errorf("the model was told that %v ms were heard, want 700 once", cut)
+			t.Errorf("the model got %v ms as heard, want 700 once", cut)
 		}
 	})
 }
 
-// TestAReloadHearsAnAnswerThatHadJustBegun: the page was loaded again when the answer had been sent, and
-// before the user could hear any of it, or more than its first sound. It comes from the beginning, and
-// the model is not told that nobody heard it. A second item that waited behind one that was heard in part
-// comes as well.
-func TestAReloadHearsAnAnswerThatHadJustBegun(t *testing.T) {
+// TestReloadAtStartOfAnswer: if the page is reloaded before more than the first sound of an answer was heard, the
+// answer is sent again, and the model learns of no cut. So is a second item after a partly heard one.
+func TestReloadAtStartOfAnswer(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		passes time.Duration
@@ -152,7 +148,7 @@ func TestAReloadHearsAnAnswerThatHadJustBegun(t *testing.T) {
 		gone   []string
 	}{
 		{name: "at once", again: []string{"a1", "a2"}},
-		{name: "at once, and it had been sent to its end", ended: true, again: []string{"a1", "a2"}},
+		{name: "at once, completely sent", ended: true, again: []string{"a1", "a2"}},
 		{name: "after its first sound", passes: 200 * time.Millisecond, again: []string{"a1", "a2"}},
 		{name: "after its first words", passes: 300 * time.Millisecond, again: []string{"a2"}, gone: []string{"a1"}},
 		{name: "after a report", passes: 300 * time.Millisecond, report: `{"type":"playback","item_id":"a1","played_ms":100}`, again: []string{"a2"}, gone: []string{"a1"}},
@@ -190,13 +186,13 @@ func TestAReloadHearsAnAnswerThatHadJustBegun(t *testing.T) {
 				}
 				for _, item := range row.gone {
 					if !r.flushed[item] {
-						t.Errorf("%s goes on, but the user has heard of it", item)
+						t.Errorf("%s continues, but the user has heard some of it", item)
 					}
 				}
 				pass(time.Second)
 				for _, cmd := range model.Commands() {
 					if c, ok := cmd.(transport.Truncate); ok && !slices.Contains(row.gone, c.Item) {
-						t.Errorf("the model was told that %s was cut off", c.Item)
+						t.Errorf("the model got a cut of %s", c.Item)
 					}
 				}
 				pass(20 * time.Second)
@@ -209,9 +205,8 @@ func TestAReloadHearsAnAnswerThatHadJustBegun(t *testing.T) {
 	}
 }
 
-// TestGraceEndsTheSession (S8): a client that does not come back ends its session when the grace is
-// over, not before, and nothing of it is left (the bubble and the Manager's Close see to that), in the
-// directory neither.
+// TestGraceEndsTheSession (S8): without a resume a session ends exactly after the resume time, and nothing of it
+// remains: neither goroutines (the bubble and the Manager's Close check it) nor its entry in the directory.
 func TestGraceEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &nodes{}
@@ -227,24 +222,24 @@ func TestGraceEndsTheSession(t *testing.T) {
 			t.Fatalf("the session ended early: %v", s.cause())
 		}
 		if n := r.st.m.Running(); n != 1 || others.has("is over") {
-			t.Errorf("%d sessions are counted; it is over for other nodes: %v", n, others.has("is over"))
+			t.Errorf("%d sessions are counted; ended for other nodes: %v", n, others.has("is over"))
 		}
 		pass(time.Second + time.Millisecond)
 		synctest.Wait()
 		if !errors.Is(r.gone(s), causeGone) {
-			t.Fatalf("after the grace: %v", r.gone(s))
+			t.Fatalf("after the resume time: %v", r.gone(s))
 		}
 		model.WaitClosed(t)
 		if h := r.st.m.options().budget; peek(h, "waiting.v") != 0 || peek(h, "keptChunks.v") != 0 || peek(h, "away") != 0 {
 			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", peek(h, "waiting.v"), peek(h, "keptChunks.v"), peek(h, "away"))
 		}
 		if n := r.st.m.Running(); n != 0 || !others.has("is over") {
-			t.Errorf("%d sessions are left; it is over for other nodes: %v", n, others.has("is over"))
+			t.Errorf("%d sessions remain; ended for other nodes: %v", n, others.has("is over"))
 		}
 	})
 }
 
-// changed returns a token with another first character, whichever it has.
+// changed returns a token with a different first character.
 func changed(token string) string {
 	if token[0] == 'x' {
 		return "y" + token[1:]
@@ -252,9 +247,8 @@ func changed(token string) string {
 	return "x" + token[1:]
 }
 
-// TestTokens (S6): a token opens one attachment, and an old one none. The one before the newest works
-// until the client has sent something, for ten seconds at most; whatever is wrong with an attempt,
-// the answer is the same.
+// TestTokens (S6): a token opens one attachment, an old token none. The token before the newest works until the client
+// has sent something, for at most ten seconds; every refusal is the same.
 func TestTokens(t *testing.T) {
 	refused := func(t *testing.T, r *returning, what, text, origin string) {
 		t.Helper()
@@ -275,7 +269,7 @@ func TestTokens(t *testing.T) {
 		refused(t, r, "another user", strings.Replace(r.start(""), `"resume"`, `"client":{"id":"mallory"},"resume"`, 1), "")
 		r.lose()
 		r.comeBack("")
-		// The answer with the second token is lost: the first one still works.
+		// The answer with the second token is lost, so the first one still works.
 		r.lose()
 		r.comeBack("")
 		r.read(-1)
@@ -297,8 +291,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestTooManyTries: attempts with wrong tokens are bounded, whether the session exists or not, and do
-// not keep its own client out.
+// TestTooManyTries: attempts with wrong tokens are limited, whether the session exists or not, and do not prevent its
+// own client from resuming.
 func TestTooManyTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := comingBack(t, nil)
@@ -318,13 +312,13 @@ func TestTooManyTries(t *testing.T) {
 		r.comeBack("")
 		r.read(-1)
 		if len(r.resumed) != 2 || !r.resumed[1] {
-			t.Errorf("the session's own client was kept out: %v", r.resumed)
+			t.Errorf("the session's own client was refused: %v", r.resumed)
 		}
 	})
 }
 
-// TestNewestConnectionWins: two tabs with one token. The older is told with a code that does not let
-// it connect again, and what it says counts no more.
+// TestNewestConnectionWins: two tabs use one token. The older one is closed with a code that forbids it to reconnect,
+// and its messages no longer count.
 func TestNewestConnectionWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
@@ -343,9 +337,9 @@ func TestNewestConnectionWins(t *testing.T) {
 	})
 }
 
-// TestAClientThatIsGoneDisplacesNobody: an attempt to come back is late, because its gateway had to wait,
-// and its client has come back on another connection since.
-func TestAClientThatIsGoneDisplacesNobody(t *testing.T) {
+// TestLateResume: an attempt to resume was delayed by its gateway, and the client has resumed on another connection
+// since, which it keeps.
+func TestLateResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := comingBack(t, nil)
 		r.read(-1)
@@ -360,17 +354,16 @@ func TestAClientThatIsGoneDisplacesNobody(t *testing.T) {
 		r.conn.say(`{"type":"input.text","text":"still here"}`)
 		synctest.Wait()
 		if r.conn.isOver() {
-			t.Errorf("the client that was back was displaced with %d", r.conn.closedWith())
+			t.Errorf("the resumed connection was closed with %d", r.conn.closedWith())
 		}
 		if late.count("session.started") > 0 {
-			t.Error("a client that was gone has the session")
+			t.Error("a disconnected client has the session")
 		}
 	})
 }
 
-// TestWhatHangsUp: the user ends a session, and a client that does not keep the rules; a broken
-// connection does not.
-func TestWhatHangsUp(t *testing.T) {
+// TestClientEndsSession: the user or a violation of the protocol ends a session; a broken connection does not.
+func TestClientEndsSession(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leave func(r *returning)
 		over  bool
@@ -390,15 +383,15 @@ func TestWhatHangsUp(t *testing.T) {
 				tc.leave(r)
 				synctest.Wait()
 				if s.isOver() != tc.over {
-					t.Errorf("the session is over: %t, want %t", s.isOver(), tc.over)
+					t.Errorf("session over: %t, want %t", s.isOver(), tc.over)
 				}
 			})
 		})
 	}
 }
 
-// TestStuckClientMayComeBack: a client that reads nothing loses its connection and not its session.
-func TestStuckClientMayComeBack(t *testing.T) {
+// TestStuckClientMayResume: a client that reads nothing loses its connection, but not its session.
+func TestStuckClientMayResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
 		r.read(-1)
@@ -416,7 +409,7 @@ func TestStuckClientMayComeBack(t *testing.T) {
 	})
 }
 
-// TestSnapshot: a client that was away while more was said than is kept gets the state of things.
+// TestSnapshot: a client that resumes after more messages than are held gets a snapshot.
 func TestSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
@@ -449,7 +442,7 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("the client got %v, want %s", got, want)
 		}
 		if last := fmt.Sprint(texts[3]["text"]); len(last) != 5000+200*59 {
-			t.Errorf("the transcript has %d characters", len(last))
+			t.Errorf("the transcript contains %d characters", len(last))
 		}
 		r.sameAudio("a1", pcm)
 		r.conn.say(`{"type":"ping","t":1}`)
@@ -463,9 +456,9 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestAudioWhileAwayIsBounded: of what the model says to nobody, half a minute is kept; the item then
-// ends short, and what was kept is whole.
-func TestAudioWhileAwayIsBounded(t *testing.T) {
+// TestAudioWithoutClientIsBounded: while the client is disconnected, half a minute of the model's audio is held; then the
+// item ends early, without gaps.
+func TestAudioWithoutClientIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
 		r.conn.say(`{"type":"input.text","text":"hello"}`)
@@ -492,9 +485,8 @@ func TestAudioWhileAwayIsBounded(t *testing.T) {
 	})
 }
 
-// TestFullGatewayLetsClientsBack: neither a full nor a draining gateway refuses a client that comes
-// back, and both refuse a new one.
-func TestFullGatewayLetsClientsBack(t *testing.T) {
+// TestResumeOnFullGateway: a full or draining gateway accepts a client that resumes, and refuses a new one.
+func TestResumeOnFullGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := comingBack(t, func(o *Options) { o.Limits.Sessions = 1 })
 		r.read(-1)
@@ -513,31 +505,31 @@ func TestFullGatewayLetsClientsBack(t *testing.T) {
 		r.comeBack("")
 		r.read(-1)
 		if len(r.resumed) != 2 {
-			t.Fatal("the client could not come back")
+			t.Fatal("the client could not resume")
 		}
 		r.conn.say(`{"type":"session.end"}`)
 		if err := <-drained; err != nil {
 			t.Error(err)
 		}
 		if _, err := r.st.m.Admit(someone, Coming{}); !errors.Is(err, ErrDraining) {
-			t.Errorf("without a session to come back to: %v", err)
+			t.Errorf("without a session to resume: %v", err)
 		}
 	})
 }
 
-// TestEndsWhileAway: text in the same conversation, an operator and a block end a session whose
-// client is away; the first and the last leave one whose client is there.
-func TestEndsWhileAway(t *testing.T) {
+// TestEndsWithoutClient: text in the same conversation, an operator and a block end a session whose client is
+// disconnected; only the operator ends one whose client is connected.
+func TestEndsWithoutClient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end     func(m *Manager, s *session)
 		cause   *Cause
-		present bool // it ends a session whose client is there too
+		present bool // also ends a session whose client is connected
 	}{
-		"text":              {func(m *Manager, s *session) { m.EndDetached(context.Background(), s.start.ConversationID, s.user) }, causeText, false},
-		"other text":        {func(m *Manager, s *session) { m.EndDetached(context.Background(), "another", s.user) }, nil, false},
-		"a stranger's text": {func(m *Manager, s *session) { m.EndDetached(context.Background(), s.start.ConversationID, user.User{}) }, nil, false},
-		"a block":           {func(*Manager, *session) { pass(blockCheck) }, causeBlocked, false},
-		"an operator":       {func(m *Manager, s *session) { m.End(s.id) }, causeOperator, true},
+		"text":                {func(m *Manager, s *session) { m.EndDetached(context.Background(), s.start.ConversationID, s.user) }, causeText, false},
+		"other text":          {func(m *Manager, s *session) { m.EndDetached(context.Background(), "another", s.user) }, nil, false},
+		"another user's text": {func(m *Manager, s *session) { m.EndDetached(context.Background(), s.start.ConversationID, user.User{}) }, nil, false},
+		"a block":             {func(*Manager, *session) { pass(blockCheck) }, causeBlocked, false},
+		"an operator":         {func(m *Manager, s *session) { m.End(s.id) }, causeOperator, true},
 	} {
 		for _, away := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, away), func(t *testing.T) {
@@ -547,7 +539,7 @@ func TestEndsWhileAway(t *testing.T) {
 							checks := 0
 							o.Blocked = func(user.User) (time.Time, bool) {
 								checks++
-								return time.Now().Add(time.Hour), checks > 1 // not at the session's beginning
+								return time.Now().Add(time.Hour), checks > 1 // after the session's start
 							}
 						}
 					})
@@ -567,7 +559,7 @@ func TestEndsWhileAway(t *testing.T) {
 	}
 }
 
-// back returns a client that follows what was sent to c, in tl's stage.
+// back returns a resumable client that follows the messages to c, in tl's stage.
 func (tl *till) back(t *testing.T, c *testClient) *returning {
 	t.Helper()
 	r := &returning{t: t, st: tl.stage, conn: c, seen: map[int64]int{}, leads: map[int64]bool{}, first: map[string]int64{}, audio: map[string][]byte{}, flushed: map[string]bool{}}
@@ -577,9 +569,9 @@ func (tl *till) back(t *testing.T, c *testClient) *returning {
 
 func withGrace(o *Options) { o.Policy.ResumeGrace = 30 * time.Second }
 
-// TestQuestionSurvivesTheLoss (S5): a question that was asked before the loss can be answered after
-// it, and only once; the token of a question is not one that opens the session.
-func TestQuestionSurvivesTheLoss(t *testing.T) {
+// TestQuestionAfterResume (S5): a question from before the loss can be answered after it, once; its token does not open
+// the session.
+func TestQuestionAfterResume(t *testing.T) {
 	onStage(t, withGrace, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
@@ -598,8 +590,8 @@ func TestQuestionSurvivesTheLoss(t *testing.T) {
 	})
 }
 
-// TestCallsRunOnWithoutAClient (S3, S4): a call that runs when the connection breaks finishes, the
-// model has its one answer, and the client is told of its end once, however often it comes back.
+// TestCallsRunOnWithoutAClient (S3, S4): a call that runs when the connection breaks finishes, the model gets one
+// answer, and the client gets its end once, however often it resumes.
 func TestCallsRunOnWithoutAClient(t *testing.T) {
 	onStage(t, withGrace, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -616,25 +608,24 @@ func TestCallsRunOnWithoutAClient(t *testing.T) {
 		r.comeBack(r.position())
 		r.read(-1)
 		if n := r.conn.count("tool.ended"); n != 1 {
-			t.Errorf("the client was told %d times of the call's end", n)
+			t.Errorf("the client got the call's end %d times", n)
 		}
-		if n := len(told(model)); n != 1 {
-			t.Errorf("the model was told %d times", n)
+		if n := len(userTexts(model)); n != 1 {
+			t.Errorf("the model got %d answers", n)
 		}
 		r.shown()
 	})
 }
 
-// TestAThousandAwayInMidAnswer: a thousand clients that are lost in the middle of an answer, all at
-// once, cost at most 256 MB, whatever the models go on saying. Those that were lost last keep their
-// audio.
-func TestAThousandAwayInMidAnswer(t *testing.T) {
+// TestThousandLostClients: a thousand clients that are lost at once in mid-answer cost at most 256 MB, however much the
+// models say. The last ones keep their audio.
+func TestThousandLostClients(t *testing.T) {
 	if testutil.RaceEnabled || testing.Short() {
 		t.Skip("it takes 200 MB")
 	}
 	heap := func() int64 {
 		runtime.GC()
-		runtime.GC() // what a pool holds goes with the second collection
+		runtime.GC() // pools are emptied by the second collection
 		var ms runtime.MemStats
 		runtime.ReadMemStats(&ms)
 		return int64(ms.HeapAlloc)
@@ -660,10 +651,10 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	used := heap() - before
 	t.Logf("%d MB for %d sessions", used>>20, len(all))
 	if used > 256<<20 {
-		t.Errorf("a thousand sessions whose clients are away take %d MB", used>>20)
+		t.Errorf("a thousand sessions without clients take %d MB", used>>20)
 	}
 	if first, last := &all[0].down, &all[len(all)-1].down; peek(first, "audio") > 0 || peek(last, "audio") == 0 {
-		t.Errorf("the longest away keeps %d bytes of audio, the last %d", peek(first, "audio"), peek(last, "audio"))
+		t.Errorf("the first one lost holds %d bytes of audio, the last %d", peek(first, "audio"), peek(last, "audio"))
 	}
 	for _, s := range all {
 		s.client.leaving.Wait()
@@ -675,9 +666,9 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	}
 }
 
-// TestHeardAudioIsLetGo: what the client has heard, by its reports or by the clock, is not held any
-// longer, also if the client never acknowledges anything.
-func TestHeardAudioIsLetGo(t *testing.T) {
+// TestHeardAudioIsReleased: audio that was heard, by the client's reports or by the clock, is no longer held, also
+// without acknowledgements.
+func TestHeardAudioIsReleased(t *testing.T) {
 	for _, reports := range []bool{true, false} {
 		t.Run(fmt.Sprint(reports), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -688,7 +679,7 @@ func TestHeardAudioIsLetGo(t *testing.T) {
 				synctest.Wait()
 				d := &r.st.only().down
 				if peek(d, "held.chunks") == 0 {
-					t.Fatal("nothing is held while it sounds")
+					t.Fatal("nothing is held during playback")
 				}
 				if reports {
 					r.conn.say(`{"type":"playback","item_id":"a1","played_ms":2000,"done":true}`)

@@ -15,18 +15,17 @@ import (
 	"voicegw/protocol"
 )
 
-// comer is one of several clients that come to a session at once.
-type comer struct {
+// contender is one of several clients that resume a session at once.
+type contender struct {
 	conn  *testClient
-	first string // the type of the first message that it got
+	first string // the type of its first message
 	token string // from its session.started; empty if it was refused
 }
 
-// rush lets clients come at once, each with the session.start that it is given, and returns them when
-// everything is quiet.
-func (r *returning) rush(starts ...string) []comer {
+// rush lets clients connect at once, each with a session.start, and returns them when all goroutines are idle.
+func (r *returning) rush(starts ...string) []contender {
 	var all sync.WaitGroup
-	comers := make([]comer, len(starts))
+	contenders := make([]contender, len(starts))
 	now := make(chan struct{})
 	for i, text := range starts {
 		all.Go(func() {
@@ -34,14 +33,14 @@ func (r *returning) rush(starts ...string) []comer {
 			for range i * 7 % 5 {
 				runtime.Gosched()
 			}
-			comers[i].conn = r.dial(text, r.origin)
+			contenders[i].conn = r.dial(text, r.origin)
 		})
 	}
 	close(now)
 	all.Wait()
 	synctest.Wait()
-	for i := range comers {
-		c := &comers[i]
+	for i := range contenders {
+		c := &contenders[i]
 		c.conn.mu.Lock()
 		if len(c.conn.texts) > 0 {
 			c.first = fmt.Sprint(c.conn.texts[0]["type"])
@@ -49,10 +48,10 @@ func (r *returning) rush(starts ...string) []comer {
 		}
 		c.conn.mu.Unlock()
 	}
-	return comers
+	return contenders
 }
 
-// with is the session.start with another token.
+// with returns the session.start with another token.
 func (r *returning) with(token string) string {
 	return strings.Replace(r.start(""), r.token, token, 1)
 }
@@ -63,27 +62,26 @@ func (r *returning) refuses(what, token string) {
 	c := r.dial(r.with(token), r.origin)
 	synctest.Wait()
 	if code := c.closedWith(); code != protocol.CloseTicket {
-		r.t.Errorf("%s was let in, or refused with %d", what, code)
+		r.t.Errorf("%s was admitted, or refused with %d", what, code)
 	}
 }
 
-// closedWith is the code with which the gateway closed the connection; zero while it is open.
+// closedWith returns the code with which the gateway closed the connection; zero while it is open.
 func (c *testClient) closedWith() websocket.StatusCode {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.code
 }
 
-// TestManyClientsWithOneToken (S6): of all clients that come with a token at once one has the session
-// in the end, and the others are told that it has. Only the one is heard, only its new token is
-// valid, and the one that all came with is not any more once the one has said something.
+// TestManyClientsWithOneToken (S6): of all clients with the same token, one gets the session, and the others are
+// informed. Only this one is heard, and once it has sent something, only its new token is valid.
 func TestManyClientsWithOneToken(t *testing.T) {
 	for round := range 30 {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ := comingBack(t, nil)
 			s := r.st.only()
 			r.read(-1)
-			if round%2 == 0 { // else the session has a client when they come
+			if round%2 == 0 { // in the other rounds the session has a client
 				r.lose()
 			}
 			used := r.token
@@ -91,10 +89,10 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			for i := range starts {
 				starts[i] = r.start("")
 			}
-			comers := r.rush(starts...)
-			var winner *comer
-			for i := range comers {
-				c := &comers[i]
+			contenders := r.rush(starts...)
+			var winner *contender
+			for i := range contenders {
+				c := &contenders[i]
 				switch code := c.conn.closedWith(); {
 				case c.first != "session.started" && (c.first != "" || code != protocol.CloseResumedElsewhere):
 					t.Errorf("a client got %q first, and was closed with %d", c.first, code)
@@ -109,10 +107,10 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			if winner == nil {
 				t.Fatal("no client has the session")
 			}
-			if int(s.client.count) != 1+len(comers) {
-				t.Errorf("there were %d attachments, of %d clients that came back", s.client.count, len(comers))
+			if int(s.client.count) != 1+len(contenders) {
+				t.Errorf("there were %d attachments, of %d clients that resumed", s.client.count, len(contenders))
 			}
-			for i, c := range comers {
+			for i, c := range contenders {
 				c.conn.say(fmt.Sprintf(`{"type":"input.text","text":"client %d"}`, i))
 			}
 			synctest.Wait()
@@ -120,7 +118,7 @@ func TestManyClientsWithOneToken(t *testing.T) {
 				t.Errorf("%d turns began, though one client has the session", n)
 			}
 			r.refuses("the token that was used", used)
-			for _, c := range comers {
+			for _, c := range contenders {
 				if c.token != winner.token && c.token != "" { // it may have been displaced before it got one
 					pass(triesWindow)
 					r.refuses("the token of a client that was displaced", c.token)
@@ -134,8 +132,7 @@ func TestManyClientsWithOneToken(t *testing.T) {
 	}
 }
 
-// TestOldAndNewTokenAtOnce (S6): a token that was replaced, and whose successor was used, opens
-// nothing, whoever comes first.
+// TestOldAndNewTokenAtOnce (S6): a replaced token whose successor was used opens nothing, in any order of arrival.
 func TestOldAndNewTokenAtOnce(t *testing.T) {
 	for round := range 30 {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +150,7 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 			for i, c := range r.rush(starts...) {
 				mine := starts[i] == r.start("")
 				if in := c.first == "session.started"; in != mine {
-					t.Errorf("the client with the newest token: %v; was let in: %v", mine, in)
+					t.Errorf("the client with the newest token: %v; admitted: %v", mine, in)
 				}
 				if code := c.conn.closedWith(); !mine && code != protocol.CloseTicket {
 					t.Errorf("an old token was refused with %d", code)
@@ -163,16 +160,16 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 	}
 }
 
-// TestStrangersAtOnce (S6): strangers who have the token come together with its owner, under another
-// name or from a page of another origin. The owner alone is let in, and keeps its connection.
+// TestStrangersAtOnce (S6): strangers with the token, but another name or origin, connect at the same time as its
+// owner. Only the owner is admitted, and it keeps its connection.
 func TestStrangersAtOnce(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ := comingBack(t, nil)
 			r.read(-1)
 			mallory := strings.Replace(r.start(""), `"resume"`, `"client":{"id":"mallory"},"resume"`, 1)
-			comers := r.rush(mallory, r.start(""), mallory)
-			for i, c := range comers {
+			contenders := r.rush(mallory, r.start(""), mallory)
+			for i, c := range contenders {
 				if owner := i == 1; (c.first == "session.started") != owner || (c.conn.closedWith() == 0) != owner {
 					t.Errorf("client %d of 0 to 2 got %v, closed with %d", i, c.conn.log(), c.conn.closedWith())
 				}
@@ -181,14 +178,13 @@ func TestStrangersAtOnce(t *testing.T) {
 	}
 }
 
-// TestComingBackWhileItEnds (S6, S8): clients come back at the moment in which the session ends, by
-// its user, an operator, its grace or a broken model. Each is let in and then told of the end, or
-// refused; nobody waits, and nothing of the session is left.
-func TestComingBackWhileItEnds(t *testing.T) {
+// TestResumeDuringEnd (S6, S8): clients that resume while the session ends are admitted and then get the end, or are
+// refused; none waits, and nothing of the session remains.
+func TestResumeDuringEnd(t *testing.T) {
 	for name, end := range map[string]func(r *returning, s *session){
 		"the user":     func(r *returning, _ *session) { r.conn.say(`{"type":"session.end"}`) },
 		"an operator":  func(r *returning, s *session) { r.st.m.End(s.id) },
-		"the grace":    func(r *returning, _ *session) { r.lose(); pass(30 * time.Second) },
+		"the time":     func(r *returning, _ *session) { r.lose(); pass(30 * time.Second) },
 		"a lost model": func(_ *returning, s *session) { s.end(causeLost) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,26 +195,26 @@ func TestComingBackWhileItEnds(t *testing.T) {
 					r.read(-1)
 					var ending sync.WaitGroup
 					ending.Go(func() { end(r, s) })
-					if name == "the grace" {
+					if name == "the time" {
 						pass(30 * time.Second)
 					}
-					comers := r.rush(r.start(""), r.start(""), r.start(""))
+					contenders := r.rush(r.start(""), r.start(""), r.start(""))
 					ending.Wait()
 					pass(10 * time.Second)
-					for _, c := range comers {
+					for _, c := range contenders {
 						code := c.conn.closedWith()
 						switch {
 						case s.isOver() && code == 0:
-							t.Errorf("a client waits for a session that is over: %v", c.conn.log())
+							t.Errorf("a client waits for an ended session: %v", c.conn.log())
 						case c.first == "" && code != protocol.CloseResumedElsewhere || c.first == "session.started" && code == protocol.CloseTicket:
 							t.Errorf("a client got %v, and was closed with %d", c.conn.log(), code)
 						}
 					}
 					if !s.isOver() && (name == "an operator" || name == "a lost model") {
-						t.Error("the session goes on") // a client that came first has overtaken the others
+						t.Error("the session continues") // the first client has overtaken the others
 					}
 					if s.isOver() && r.st.m.Running() != 0 {
-						t.Errorf("%d sessions are left", r.st.m.Running())
+						t.Errorf("%d sessions remain", r.st.m.Running())
 					}
 				})
 			}

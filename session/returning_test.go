@@ -13,32 +13,32 @@ import (
 	"voicegw/transport"
 )
 
-// returning is a client that loses its connection and comes back. It reads as the protocol says:
-// it tells repeats apart by seq, and puts audio where its position says.
+// returning is a client that loses its connection and resumes. It follows the protocol: it recognises repeated messages
+// by seq, and places audio by position.
 type returning struct {
 	t      *testing.T
 	st     *stage
 	conn   *testClient
-	taken  int // what of conn.order it has read
+	taken  int // number of messages of conn.order that it has read
 	origin string
-	left   []*testClient // connections that it has lost, for tests that ask whether they are closed
+	left   []*testClient // its lost connections, for tests that check their end
 
 	id, token string
 	highest   int64
-	seen      map[int64]int    // how often each seq was shown
+	seen      map[int64]int    // how often each seq was received
 	leads     map[int64]bool   // seqs that are never sent again
 	first     map[string]int64 // the seq of each item's first audio.start
-	gaps      bool             // a snapshot has stood for messages
+	gaps      bool             // a snapshot has replaced messages
 
-	item    string // the item that binary frames belong to
+	item    string // the item of the next binary frames
 	newest  string // the newest item that it knows
 	audio   map[string][]byte
-	at      int // where in the item the next frame begins
+	at      int // position of the next frame in the item
 	flushed map[string]bool
 	resumed []bool
 }
 
-// comingBack begins a session whose client may be away for half a minute.
+// comingBack begins a session whose client may be disconnected for half a minute.
 func comingBack(t *testing.T, change func(*Options)) (*returning, *fakeConn) {
 	t.Helper()
 	return comingBackTo(t, hearing, change)
@@ -60,7 +60,7 @@ func comingBackTo(t *testing.T, caps transport.Capabilities, change func(*Option
 	return r, model
 }
 
-// read reads n of what was written to the connection, or everything if n is negative.
+// read reads n of the messages written to the connection, or all of them if n is negative.
 func (r *returning) read(n int) {
 	r.t.Helper()
 	r.conn.mu.Lock()
@@ -90,7 +90,7 @@ func (r *returning) frame(pcm []byte) {
 	}
 	have := r.audio[r.item]
 	if r.at > len(have) {
-		r.t.Fatalf("audio of %s continues at byte %d, and %d have come", r.item, r.at, len(have))
+		r.t.Fatalf("audio of %s continues at byte %d, after %d bytes", r.item, r.at, len(have))
 	}
 	r.audio[r.item] = append(have[:r.at:r.at], pcm...)
 	r.at += len(pcm)
@@ -108,7 +108,7 @@ func (r *returning) message(m map[string]any) {
 		r.item = ""
 	}
 	if m["type"] == "audio.start" {
-		// Also one that was seen before says whose audio follows.
+		// A repeated audio.start also names the item of the following frames.
 		r.item, r.at = m["item_id"].(string), 0
 		r.newest = r.item
 		if again {
@@ -123,19 +123,19 @@ func (r *returning) message(m map[string]any) {
 	}
 	if m["type"] == "audio.end" {
 		if id, want := m["item_id"].(string), int(m["audio_ms"].(float64)); len(r.audio[id])/48 != want && !r.flushed[id] {
-			r.t.Errorf("%s ended after %d ms, and %d bytes have come", id, want, len(r.audio[id]))
+			r.t.Errorf("%s ended after %d ms, after %d bytes", id, want, len(r.audio[id]))
 		}
 	}
 }
 
-// lose breaks the connection: the client has read no more than it has.
+// lose breaks the connection without reading more.
 func (r *returning) lose() {
 	r.noteLeads()
 	r.conn.Abort()
 	synctest.Wait()
 }
 
-// position is how much audio the client says that it has.
+// position returns the client's position as JSON.
 func (r *returning) position() string {
 	if r.newest == "" {
 		return ""
@@ -143,7 +143,7 @@ func (r *returning) position() string {
 	return fmt.Sprintf(`,"audio":{"item_id":%q,"received_ms":%d}`, r.newest, len(r.audio[r.newest])/48)
 }
 
-// comeBack connects again and reads nothing yet. audio is the position, as JSON.
+// comeBack reconnects without reading. audio is the position, as JSON.
 func (r *returning) comeBack(audio string) {
 	r.t.Helper()
 	r.conn, r.taken = r.dial(r.start(audio), r.origin), 0
@@ -165,23 +165,23 @@ func (r *returning) dial(text, origin string) *testClient {
 	return c
 }
 
-// reload forgets everything but the session's id, its token and the highest seq.
+// reload forgets everything except the session's id, its token and the highest seq.
 func (r *returning) reload() {
 	r.item, r.newest, r.audio = "", "", map[string][]byte{}
 }
 
-// shown fails unless every seq up to the highest was shown, but those that are never sent again.
+// shown fails unless every seq up to the highest was received, except those that are never sent again.
 func (r *returning) shown() {
 	r.t.Helper()
 	for seq := range r.highest {
 		if seq > 0 && r.seen[seq] == 0 && !r.leads[seq] {
-			r.t.Errorf("the message %d was never shown", seq)
+			r.t.Errorf("the message %d was never received", seq)
 		}
 	}
 }
 
-// noteLeads notes the seqs of the connection that are never sent again: those of session.started, and
-// of an audio.start that is not the first of its item.
+// noteLeads records the seqs of the connection that are never sent again: those of session.started, and of any but the
+// first audio.start of an item.
 func (r *returning) noteLeads() {
 	r.conn.mu.Lock()
 	defer r.conn.mu.Unlock()
@@ -206,11 +206,11 @@ func (r *returning) sameAudio(item string, want []byte) {
 		for at < min(len(got), len(want)) && got[at] == want[at] {
 			at++
 		}
-		r.t.Errorf("of %s the client has %d bytes and not the %d that were said; they differ from %d on", item, len(got), len(want), at)
+		r.t.Errorf("of %s the client has %d bytes, want %d; they differ from byte %d", item, len(got), len(want), at)
 	}
 }
 
-// speech is audio in which no byte is like its neighbours.
+// speech returns audio in which neighbouring bytes differ.
 func speech(n int, seed byte) []byte {
 	pcm := make([]byte, n)
 	x := uint32(seed) + 1

@@ -9,12 +9,11 @@ import (
 	"voicegw/store"
 )
 
-// started returns the messages of a kind of its beginning that an attachment has got.
+// started returns the number of session.started messages that the attachment has received.
 func (r *returning) started() int { return r.conn.count("session.started") }
 
-// TestTokensAreSafe (S6): a client learns a token only when another process would take it: when a session
-// begins, when it was taken over, and when it comes back twice in quick succession. A gateway that dies at
-// any moment after that leaves nobody outside.
+// TestTokensAreSafe (S6): a client gets a token only when another process would accept it: at the start, after a
+// takeover, and after two quick resumes. It can then resume whenever the gateway dies.
 func TestTokensAreSafe(t *testing.T) {
 	for name, get := range map[string]func(t *testing.T, f *shelf, a *stage) *returning{
 		"a new session": func(t *testing.T, f *shelf, a *stage) *returning {
@@ -22,7 +21,7 @@ func TestTokensAreSafe(t *testing.T) {
 			r, _ := beginsAt(t, a)
 			return r
 		},
-		"a session that was taken over": func(t *testing.T, f *shelf, a *stage) *returning {
+		"a takeover": func(t *testing.T, f *shelf, a *stage) *returning {
 			r, _ := beginsAt(t, f.stage(t, "before", remembering, nil))
 			f.kill("before")
 			f.leave()
@@ -30,14 +29,14 @@ func TestTokensAreSafe(t *testing.T) {
 			r.comeBack("")
 			return r
 		},
-		"the second return": func(t *testing.T, f *shelf, a *stage) *returning {
+		"the second resume": func(t *testing.T, f *shelf, a *stage) *returning {
 			r, _ := beginsAt(t, a)
 			f.leave()
 			r.lose()
 			r.comeBack("") // with the token that was the next one
 			r.read(-1)
 			if r.started() != 1 {
-				t.Error("the client waits for a token that is safe")
+				t.Error("the client waits although its token is safe")
 			}
 			r.lose()
 			r.comeBack("")
@@ -50,12 +49,12 @@ func TestTokensAreSafe(t *testing.T) {
 				r := get(t, f, f.stage(t, "a", remembering, nil))
 				pass(safeTime / 2)
 				if r.started() != 0 {
-					t.Error("the client has a token that is not safe")
+					t.Error("the client has an unsafe token")
 				}
 				f.heal()
 				synctest.Wait()
 				if r.started() != 1 {
-					t.Fatalf("the client was told %q", r.conn.log())
+					t.Fatalf("the client got %q", r.conn.log())
 				}
 				f.kill("a")
 				r.read(-1)
@@ -63,15 +62,14 @@ func TestTokensAreSafe(t *testing.T) {
 				r.comeBack("")
 				r.read(-1)
 				if n := len(r.resumed); r.started() != 1 || !r.resumed[n-1] {
-					t.Errorf("after its gateway has died the client was told %q", r.conn.log())
+					t.Errorf("after its gateway has died the client got %q", r.conn.log())
 				}
 			})
 		})
 	}
 }
 
-// TestBeginsWithoutAStore: while the store is away a session begins all the same, and what the client says
-// meanwhile is not lost.
+// TestBeginsWithoutAStore: without a reachable store a session still begins, and no message of the client is lost.
 func TestBeginsWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -81,7 +79,7 @@ func TestBeginsWithoutAStore(t *testing.T) {
 		synctest.Wait()
 		pass(safeTime / 2)
 		if r.started() != 0 {
-			t.Error("the client did not wait for a store that may come back")
+			t.Error("the client did not wait for the store")
 		}
 		answers(r.conn, model, "r1", "a1", "In Vienna.")
 		pass(safeTime)
@@ -93,13 +91,13 @@ func TestBeginsWithoutAStore(t *testing.T) {
 		synctest.Wait()
 		r.read(-1)
 		if r.started() != 1 {
-			t.Errorf("the client was told %q", r.conn.log())
+			t.Errorf("the client got %q", r.conn.log())
 		}
 		f.heal()
 	})
 }
 
-// TestEndWaitsForNoStore: a session that ends before its client has its token tells the client so at once.
+// TestEndWaitsForNoStore: a session that ends before its client has its token reports the end immediately.
 func TestEndWaitsForNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -117,9 +115,9 @@ func TestEndWaitsForNoStore(t *testing.T) {
 	})
 }
 
-// TestEarlyWordsConfirmNothing: a client that speaks before its session.started has come has no new token,
-// and can come back with the old one.
-func TestEarlyWordsConfirmNothing(t *testing.T) {
+// TestEarlyMessageConfirmsNothing: a client that sends messages before its session.started has no new token, and can
+// resume with the old one.
+func TestEarlyMessageConfirmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
@@ -137,20 +135,20 @@ func TestEarlyWordsConfirmNothing(t *testing.T) {
 		synctest.Wait()
 		r.read(-1)
 		if r.started() != 1 {
-			t.Errorf("the client was told %q", r.conn.log())
+			t.Errorf("the client got %q", r.conn.log())
 		}
 	})
 }
 
-// TestQuestionSurvivesTwoNodes (S5): a question is put to the client again, and can be answered, although
-// the gateway that has taken its session over dies as well before anything has changed.
+// TestQuestionSurvivesTwoNodes (S5): a question is repeated to the client, and can be answered, although the next
+// gateway dies as well before any change.
 func TestQuestionSurvivesTwoNodes(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
 		token := n.asksToPay(c, model, "u1")
 		r := n.back(t, c)
 		n.shelf.mu.Lock()
-		n.shelf.late = true // only what is kept is written
+		n.shelf.late = true // only saved checkpoints are written
 		n.shelf.mu.Unlock()
 		for _, node := range []string{"b", "c", "d"} {
 			r.read(-1)
@@ -159,7 +157,7 @@ func TestQuestionSurvivesTwoNodes(t *testing.T) {
 			r.comeBack(r.position())
 			r.read(-1)
 			if r.conn.count("confirmation.request") != 1 {
-				t.Fatalf("on node %s the client was told %q", node, r.conn.log())
+				t.Fatalf("on node %s the client got %q", node, r.conn.log())
 			}
 			r.lose()
 			r.comeBack(r.position()) // its token is the next one
@@ -171,7 +169,7 @@ func TestQuestionSurvivesTwoNodes(t *testing.T) {
 	})
 }
 
-// TestOneWriteAtTheBeginning: the first record of a session has its tokens.
+// TestOneWriteAtTheBeginning: the first record of a session contains its tokens.
 func TestOneWriteAtTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -183,7 +181,7 @@ func TestOneWriteAtTheBeginning(t *testing.T) {
 	})
 }
 
-// firstRecord keeps the record with which a session begins.
+// firstRecord captures the first record of a session.
 type firstRecord struct {
 	Cluster
 	is *store.SessionRecord

@@ -7,8 +7,7 @@ import (
 	"voicegw/orchestrator/calls"
 )
 
-// TestSealedTokens: the token of a question can be read with each resume token that is valid, in its
-// own session, and with nothing else.
+// TestSealedTokens: the token of a question can be read only in its own session, with each valid resume token.
 func TestSealedTokens(t *testing.T) {
 	asked := []calls.OpenQuestion{{Name: "n1", Token: "cf_secret"}, {Name: "n2", Token: "cf_other"}}
 	all, err := sealed(asked, "voice-1", []sealKey{keyOf("new"), keyOf("next")})

@@ -35,12 +35,12 @@ var hearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel:
 
 const startText = `{"type":"session.start","input_rate":16000,"output_rate":24000}`
 
-// stage is a Manager with a fake model behind it.
+// stage is a Manager with a fake model.
 type stage struct {
 	t    *testing.T
 	fake *fakeModel
 	m    *Manager
-	// behind: the gateway is, and clients that connect may only come back.
+	// behind marks the gateway's store as behind, so that only resuming clients may connect.
 	behind bool
 }
 
@@ -69,12 +69,12 @@ func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) 
 	return &stage{t: t, fake: fake, m: m}
 }
 
-// pass lets time go by in a synctest bubble.
+// pass waits for d in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 var someone = netip.MustParseAddr("203.0.113.7")
 
-// admit admits a connection that may come back to a session as the gateway does.
+// admit admits a connection that may resume a session, as the gateway does.
 func (st *stage) admit(addr netip.Addr) *Admission {
 	st.t.Helper()
 	a, err := st.m.Admit(addr, Coming{Back: true, Behind: st.behind})
@@ -84,7 +84,7 @@ func (st *stage) admit(addr netip.Addr) *Admission {
 	return a
 }
 
-// connect begins a session whose client says hello with text.
+// connect begins a session whose client sends text.
 func (st *stage) connect(text string) *testClient {
 	st.t.Helper()
 	a := st.admit(someone)
@@ -104,9 +104,8 @@ func (st *stage) started() (*testClient, *fakeConn) {
 	return c, st.fake.Accept(st.t)
 }
 
-// TestTurnIsCarried: the user's audio reaches the model as it was, the answer the
-// client in order: audio.start, its frames, audio.end, and the turn's end once it
-// was heard.
+// TestTurnIsCarried: the user's audio reaches the model unchanged, the answer reaches the client in order: audio.start,
+// its frames, audio.end, and the turn's end after playback.
 func TestTurnIsCarried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -117,7 +116,7 @@ func TestTurnIsCarried(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := model.Audio(); string(got) != string(speech) {
-			t.Fatalf("the model heard %d bytes that differ from the %d said", len(got), len(speech))
+			t.Fatalf("the model heard %d bytes, which differ from the %d sent", len(got), len(speech))
 		}
 		model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 200, EndMS: 150},
 			transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
@@ -159,8 +158,8 @@ func TestSeqRisesByOne(t *testing.T) {
 	})
 }
 
-// TestNothingFollowsAFlush is invariant 4: the model goes on sending the item that
-// the user has interrupted, before and after the flush; none of it arrives.
+// TestNothingFollowsAFlush (invariant 4): the model continues to send an item that the user interrupted, before and
+// after the flush; the client gets none of it.
 func TestNothingFollowsAFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -168,7 +167,7 @@ func TestNothingFollowsAFlush(t *testing.T) {
 		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
 		model.EmitAudio("a1", make([]byte, 4800))
 		synctest.Wait()
-		c.stallWrites() // the rest stays in the gateway's queue
+		c.stallWrites() // the rest remains in the gateway's queue
 		for range 20 {
 			model.EmitAudio("a1", make([]byte, 4800))
 		}
@@ -192,12 +191,12 @@ func TestNothingFollowsAFlush(t *testing.T) {
 			}
 		}
 		if c.bytes > 2*4800 {
-			t.Errorf("%d bytes reached the client; the queue was not emptied", c.bytes)
+			t.Errorf("%d bytes reached the client; the queue was not cleared", c.bytes)
 		}
 	})
 }
 
-// TestTruncationFollowsTheReport: the model is told what the client says it heard.
+// TestTruncationFollowsTheReport: the model learns how much the client reports as heard.
 func TestTruncationFollowsTheReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -211,14 +210,14 @@ func TestTruncationFollowsTheReport(t *testing.T) {
 		synctest.Wait()
 		c.say(`{"type":"playback","item_id":"a1","played_ms":640,"done":true}`)
 		if got := model.NextControl(t); got != (transport.Truncate{Item: "a1", AudioMS: 640}) {
-			t.Errorf("the model was told %+v", got)
+			t.Errorf("the model got %+v", got)
 		}
 	})
 }
 
-// TestOwnEarSuppliesSpeech: for a model that does not tell where the user speaks,
-// the gateway listens, and the end of the speech opens the turn.
-func TestOwnEarSuppliesSpeech(t *testing.T) {
+// TestDetectorSuppliesSpeech: for a model that does not report speech the gateway's detector does, and the end of the
+// speech opens the turn.
+func TestDetectorSuppliesSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
 		c, _ := st.started()
@@ -231,14 +230,13 @@ func TestOwnEarSuppliesSpeech(t *testing.T) {
 		synctest.Wait()
 		c.expect(t, "speech.started", "speech.stopped", "turn.started")
 		if at := c.last(t, "speech.started")["audio_ms"].(float64); at < 0 || at > 600 {
-			t.Errorf("speech that begins at 500 ms was reported at %v ms", at)
+			t.Errorf("speech from 500 ms was reported at %v ms", at)
 		}
 	})
 }
 
-// TestOwnEarFallsSilent: a model that reports speech after all is believed, and
-// nothing is reported twice.
-func TestOwnEarFallsSilent(t *testing.T) {
+// TestModelReplacesDetector: if a model reports speech after all, its reports are used, and nothing is reported twice.
+func TestModelReplacesDetector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
 		c, model := st.started()
@@ -260,8 +258,7 @@ func TestOwnEarFallsSilent(t *testing.T) {
 	})
 }
 
-// TestRatesAreConverted: a client at other rates than the model's hears and is
-// heard at its own.
+// TestRatesAreConverted: audio is converted between the rates of the client and of the model.
 func TestRatesAreConverted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -284,8 +281,7 @@ func TestRatesAreConverted(t *testing.T) {
 	})
 }
 
-// TestFramesAreShort: no frame to the client is longer than 200 ms, nor shorter
-// than 20 ms if there is more.
+// TestFramesAreShort: a frame to the client has at most 200 ms, and at least 20 ms unless it is the last.
 func TestFramesAreShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -307,8 +303,8 @@ func TestFramesAreShort(t *testing.T) {
 	})
 }
 
-// TestSlowClientIsDisconnected is invariant 6: a client that stops reading is
-// closed, its model's connection too, and another session does not notice.
+// TestSlowClientIsDisconnected (invariant 6): a client that stops reading is disconnected, its model too, and another
+// session is not affected.
 func TestSlowClientIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -329,13 +325,12 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 			t.Error("the slow client is still connected")
 		}
 		if st.m.Running() != 1 {
-			t.Errorf("%d sessions run, want the other one only", st.m.Running())
+			t.Errorf("%d sessions run, want only the other one", st.m.Running())
 		}
 	})
 }
 
-// TestBacklogIsBounded: a client that reads, but too slowly for what the model
-// sends, is disconnected rather than buffered without end.
+// TestBacklogIsBounded: a client that reads too slowly for the model's output is disconnected; the buffer is bounded.
 func TestBacklogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.Backlog = 2 * time.Second })
@@ -348,15 +343,15 @@ func TestBacklogIsBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		pass(500 * time.Millisecond)
-		close(c.stall) // it reads again: it can be told
+		close(c.stall) // the client reads again, so it can get the error
 		synctest.Wait()
 		c.expect(t, "session.ended slow_client")
 		c.ended(t, protocol.CloseSlowClient)
 	})
 }
 
-// TestStalledModelDropsOldAudio: while the model takes nothing in, the newest
-// audio is kept, the oldest dropped and counted; in the end the session is over.
+// TestStalledModelDropsOldAudio: while the model reads nothing, the newest audio is held, the oldest dropped and
+// counted; finally the session ends.
 func TestStalledModelDropsOldAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -374,7 +369,7 @@ func TestStalledModelDropsOldAudio(t *testing.T) {
 		synctest.Wait()
 		heard := model.Audio()
 		if ms := audio.MS(16000, len(heard)); ms > 5200 {
-			t.Errorf("%d ms were kept, more than the bound of 5 s", ms)
+			t.Errorf("%d ms were held, more than the limit of 5 s", ms)
 		}
 		if last := heard[len(heard)-640:]; last[0] != byte(399&0xff) || last[1] != 1 {
 			t.Error("the newest frame was dropped")
@@ -388,7 +383,7 @@ func TestStalledModelDropsOldAudio(t *testing.T) {
 	})
 }
 
-// TestModelEndsByKind: what the end of the model's connection means to a client.
+// TestModelEndsByKind: the client gets an error that matches the end of the model's connection.
 func TestModelEndsByKind(t *testing.T) {
 	for _, tc := range []struct {
 		kind         transport.Kind
@@ -412,7 +407,7 @@ func TestModelEndsByKind(t *testing.T) {
 	}
 }
 
-// TestClientVanishes: a connection that breaks ends the session and all of it.
+// TestClientVanishes: a broken connection ends the session completely.
 func TestClientVanishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
@@ -421,13 +416,12 @@ func TestClientVanishes(t *testing.T) {
 		model.WaitClosed(t)
 		synctest.Wait()
 		if st.m.Running() != 0 {
-			t.Error("the session goes on without its client")
+			t.Error("the session continues without its client")
 		}
 	})
 }
 
-// TestLimits: a session that lasts too long or in which nothing happens ends, with
-// a word before and the right code after.
+// TestLimits: a session that is too long or idle ends, with a notice before and the right close code.
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -459,8 +453,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft is invariant 10: many sessions that end in many ways leave no
-// goroutine. synctest fails on any that is still there.
+// TestNothingIsLeft (invariant 10): many sessions with different ends leave no goroutine. synctest fails if one
+// remains.
 func TestNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 40 })
@@ -484,7 +478,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		st.m.Close()
 		if st.m.Running() != 0 || st.fake.Open() != 0 {
-			t.Errorf("%d sessions and %d connections are left", st.m.Running(), st.fake.Open())
+			t.Errorf("%d sessions and %d connections remain", st.m.Running(), st.fake.Open())
 		}
 	})
 }

@@ -11,17 +11,17 @@ import (
 	"voicegw/store"
 )
 
-// shelf is the directory and the checkpoints of several nodes, in memory. Each node is a Cluster of
-// it. What is kept has gone through JSON.
+// shelf is the directory and the checkpoints of several nodes, in memory. Each node uses it as a Cluster. The stored
+// data is JSON.
 type shelf struct {
 	mu      sync.Mutex // guards the following fields
 	records map[string]store.SessionRecord
 	kept    map[string][]byte // checkpoints
 	owners  map[string]*shelfPlace
 	dead    map[string]bool // nodes
-	late    bool            // checkpoints that are noted wait
-	away    chan struct{}   // nothing is written until heal closes it; nil while the shelf can be reached
-	taking  func()          // called while a node takes a session over; nil does nothing
+	late    bool            // checkpoints wait until they are saved
+	away    chan struct{}   // heal closes it; nil while the shelf is reachable, otherwise no writes
+	taking  func()          // called during a takeover; may be nil
 }
 
 func newShelf() *shelf {
@@ -31,21 +31,21 @@ func newShelf() *shelf {
 // node returns the shelf as one node uses it.
 func (f *shelf) node(id string) Cluster { return shelfNode{f, id} }
 
-// kill ends a node without a word: nothing that it still does reaches the shelf.
+// kill stops a node abruptly: none of its later actions reaches the shelf.
 func (f *shelf) kill(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dead[id] = true
 }
 
-// leave makes the shelf take nothing until heal.
+// leave makes the shelf unreachable until heal.
 func (f *shelf) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.away = make(chan struct{})
 }
 
-// heal writes what has waited.
+// heal writes the delayed data.
 func (f *shelf) heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,8 +182,8 @@ type shelfPlace struct {
 	over  bool
 
 	record  store.SessionRecord
-	changed bool              // record is not written
-	noted   *store.Checkpoint // waits
+	changed bool              // record is not written yet
+	noted   *store.Checkpoint // not written yet
 }
 
 // write writes the record. The caller must hold the shelf's mutex.
@@ -195,7 +195,7 @@ func (p *shelfPlace) write() {
 	}
 }
 
-// save is write for a record that has changed, unless the shelf is away.
+// save is write for a changed record, unless the shelf is unreachable.
 func (p *shelfPlace) save() {
 	if p.n.away == nil {
 		p.changed = false

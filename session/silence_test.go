@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// frames are the lengths of the audio that a connection got since the last call, in bytes.
+// frames returns the lengths of the audio that a connection got since the last call, in bytes.
 func frames(model *fakeConn, from *int) (lengths []int) {
 	all := model.Commands()
 	for _, cmd := range all[*from:] {
@@ -25,8 +25,8 @@ func frames(model *fakeConn, from *int) (lengths []int) {
 	return lengths
 }
 
-// TestSilenceIsJoined: long silence reaches the model in frames of 100 ms. Nothing that may belong to speech waits: when
-// it arrives, everything so far is sent at once, to the sample. Nothing is lost or changed.
+// TestSilenceIsJoined: long silence reaches the model in frames of 100 ms. Possible speech is never delayed: it and all
+// earlier audio are sent at once. Nothing is lost or changed.
 func TestSilenceIsJoined(t *testing.T) {
 	const rate, frame = 16000, 640 // 20 ms
 	quiet := testutil.Silence(rate, 3*time.Second)
@@ -56,14 +56,14 @@ func TestSilenceIsJoined(t *testing.T) {
 					saved += 1 - len(got)
 					detector.Process(said[at : at+frame])
 					waits := at + frame - sent
-					faint := at >= len(quiet)+frame && at < len(quiet)+len(onset) // whatever the detector calls it
+					faint := at >= len(quiet)+frame && at < len(quiet)+len(onset) // regardless of the detector
 					if sound := faint || detector.QuietMS() < 20; sound && waits > 0 || waits > 4*frame || waits > 0 && !joins {
 						t.Fatalf("after %d ms %d bytes wait; sound: %v", audio.MS(rate, at+frame), waits, sound)
 					}
 				}
 				pass(pauseAfter + time.Second)
 				if !bytes.Equal(model.Audio(), said) {
-					t.Errorf("the model got %d bytes, and %d were said, or they differ", len(model.Audio()), len(said))
+					t.Errorf("the model got %d bytes, which differ from the %d sent", len(model.Audio()), len(said))
 				}
 				if frames := len(said) / frame; joins != (saved > frames/3) {
 					t.Errorf("%d frames less than the %d of the client", saved, frames)
@@ -73,7 +73,8 @@ func TestSilenceIsJoined(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNotJoinedDuringAnAnswer: the model needs silence in time to find the end of speech, and to be interrupted.
+// TestSilenceIsNotJoinedDuringAnAnswer: the model needs silence without delay to find the end of speech, and to be
+// interrupted.
 func TestSilenceIsNotJoinedDuringAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, with(announcing, func(c *transport.Capabilities) { c.AudioClock = true }), func(o *Options) { o.JoinSilence = true })
@@ -93,7 +94,7 @@ func TestSilenceIsNotJoinedDuringAnAnswer(t *testing.T) {
 		got += " " + silent(time.Second)
 		speaks(model, "a1", 2*second)
 		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-		got += " " + silent(time.Second) // it is heard for two seconds
+		got += " " + silent(time.Second) // it plays for two seconds
 		pass(1900 * time.Millisecond)
 		synctest.Wait()
 		got += " " + silent(time.Second)
@@ -102,7 +103,7 @@ func TestSilenceIsNotJoinedDuringAnAnswer(t *testing.T) {
 		pass(pauseAfter + time.Second) // the client stops sending
 		synctest.Wait()
 		if held := len(model.Audio()) - before; held != 2*640 {
-			t.Errorf("a pause brings %d bytes that were held, want %d", held, 2*640)
+			t.Errorf("a pause sends %d held bytes, want %d", held, 2*640)
 		}
 		if want := "85 50 50 10 1"; got != want {
 			t.Errorf("frames sent in each part: %s, want %s", got, want)

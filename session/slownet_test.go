@@ -11,14 +11,13 @@ import (
 	"voicegw/protocol"
 )
 
-// queue delivers what is put into it late, and in the order in which it was put. It works inside a synctest
-// bubble.
+// queue delivers its elements late, and in order. It works in a synctest bubble.
 type queue[T any] struct {
-	lag  func() time.Duration // how late the next one is; may be called concurrently
+	lag  func() time.Duration // delay of the next element; may be called concurrently
 	line chan late[T]
 
 	mu   sync.Mutex // guards the following field
-	last time.Time  // when the newest one is due
+	last time.Time  // when the newest element is due
 }
 
 type late[T any] struct {
@@ -26,7 +25,7 @@ type late[T any] struct {
 	due time.Time
 }
 
-// queued is how many may wait in a queue.
+// queued is the capacity of a queue.
 const queued = 1 << 15
 
 func newQueue[T any](lag func() time.Duration) *queue[T] {
@@ -40,7 +39,7 @@ func (q *queue[T]) put(one T) {
 	q.line <- late[T]{one, q.last}
 }
 
-// slowNet is a network whose bytes come late.
+// slowNet is a network with delays.
 type slowNet struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	lag  func() time.Duration
@@ -59,7 +58,7 @@ func (n *slowNet) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return near, nil
 }
 
-// carry copies what comes from one connection to another, until one of them ends; both are closed then.
+// carry copies bytes from one connection to another, until one of them ends; then it closes both.
 func (n *slowNet) carry(to, from net.Conn) {
 	q := newQueue[[]byte](n.lag)
 	n.work.Go(func() {
@@ -82,19 +81,19 @@ func (n *slowNet) carry(to, from net.Conn) {
 		}
 		_ = to.Close()
 		_ = from.Close()
-		for range q.line { // until the other goroutine has seen that
+		for range q.line { // until the other goroutine has noticed
 		}
 	})
 }
 
-// callerEnd is a program's end of a connection to a session, in memory: it implements voice.Conn. What is sent
-// comes late at either end.
+// callerEnd is a program's end of a connection to a session, in memory: it implements voice.Conn. Both ends receive
+// late.
 type callerEnd struct {
 	far      *testClient
 	up, down *queue[protocol.Frame]
 }
 
-// sessionEnd is what the session has of it: it implements Client.
+// sessionEnd is the session's end of it: it implements Client.
 type sessionEnd struct {
 	*testClient
 	down *queue[protocol.Frame]
@@ -135,7 +134,7 @@ func cloned(f protocol.Frame) protocol.Frame {
 	return f
 }
 
-// Read returns what the session has sent, and then why the connection has ended.
+// Read returns the session's frames, and then the error that ended the connection.
 func (c *callerEnd) Read() (protocol.Frame, error) {
 	var f late[protocol.Frame]
 	select {

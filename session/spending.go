@@ -44,7 +44,7 @@ func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 	if !p.Names() {
 		who.User = p.Self().String()
 	}
-	no := m.options().Usage.Door(who, m.options().Policy.ResumeGrace > 0)
+	no := m.options().Usage.Refuses(who, m.options().Policy.ResumeGrace > 0)
 	if no != nil {
 		m.observe(Refused{limited(no).Reason})
 	}

@@ -21,7 +21,7 @@ import (
 	"voicegw/transport"
 )
 
-// prices has the fake model: a token of output costs a micro-dollar.
+// prices returns a table for the fake model: a token of output costs a micro-dollar.
 func prices(t *testing.T, model string) *cost.Table {
 	t.Helper()
 	table, err := cost.Parse("prices", []byte("version: 1\ndate: 2026-11-25\nprices: [{models: ["+strings.ToLower(model)+"], source: s, input: {text: 1}, output: {text: 1}}]"))
@@ -31,7 +31,7 @@ func prices(t *testing.T, model string) *cost.Table {
 	return table
 }
 
-// counted is a stage whose sessions are counted at a hub, as those of a node.
+// counted is a stage whose sessions are counted at a hub, like those of a node.
 type counted struct {
 	*stage
 	meter *meter.Meter
@@ -58,7 +58,7 @@ func newCounted(t *testing.T, h *storetest.Usage, node string, policy orchestrat
 			st.audits = append(st.audits, r)
 		}
 	})
-	t.Cleanup(func() { // before that of the stage
+	t.Cleanup(func() { // runs before the stage's cleanup
 		if err := m.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -81,7 +81,7 @@ func (st *counted) adaSpeaks(t *testing.T, start string) *spender {
 	return &spender{t: t, client: c, model: st.fake.Accept(t)}
 }
 
-// spender is a conversation whose model reports what it uses.
+// spender is a conversation whose model reports its usage.
 type spender struct {
 	t      *testing.T
 	client *testClient
@@ -91,10 +91,10 @@ type spender struct {
 		Commands() []transport.Command
 	}
 	answers int
-	bye     bool // it has said goodbye
+	bye     bool // the model has said goodbye
 }
 
-// answer has the model answer its turn with some tokens, and the user hear it.
+// answer makes the model answer its turn with some tokens, and the user hear it.
 func (s *spender) answer(tokens int64) {
 	s.t.Helper()
 	s.answers++
@@ -107,20 +107,20 @@ func (s *spender) answer(tokens int64) {
 	synctest.Wait()
 }
 
-// asks has the user type something; it reports whether the model is to answer it.
+// asks sends a text of the user, and reports whether the model gets a request to answer.
 func (s *spender) asks() bool {
 	s.t.Helper()
 	if s.client.isOver() {
 		return false
 	}
-	before := s.told("hello")
+	before := s.texts("hello")
 	s.client.say(`{"type":"input.text","text":"hello"}`)
 	synctest.Wait()
-	return s.told("hello") > before
+	return s.texts("hello") > before
 }
 
-// told is how often the model was given a text.
-func (s *spender) told(text string) (n int) {
+// texts counts how often the model got a text.
+func (s *spender) texts(text string) (n int) {
 	for _, c := range s.model.Commands() {
 		if said, ok := c.(transport.UserText); ok && strings.Contains(said.Text, text) {
 			n++
@@ -129,8 +129,8 @@ func (s *spender) told(text string) (n int) {
 	return n
 }
 
-// TestBudgetOverTwoNodes: two nodes share a user's budget of a day. Of each session at most one turn is
-// answered beyond it, its farewell is heard, and afterwards no node lets the user in.
+// TestBudgetOverTwoNodes: two nodes share a user's daily budget. Each session answers at most one turn over the limit,
+// its farewell is heard, and then no node admits the user.
 func TestBudgetOverTwoNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := storetest.NewUsage()
@@ -155,7 +155,7 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 					s.answer(100)
 				}
 				for _, s := range all {
-					if !s.bye && s.told(prompts.BudgetNotice) > 0 {
+					if !s.bye && s.texts(prompts.BudgetNotice) > 0 {
 						s.bye = true
 						s.answer(10)
 					}
@@ -166,33 +166,33 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 			if n := beyond[s]; n > 1 {
 				t.Errorf("session %d answered %d turns beyond the limit", i, n)
 			}
-			if s.told(prompts.BudgetNotice) != 1 || s.told(prompts.WrapUpNotice) > 1 {
-				t.Fatalf("session %d was told %d times of the end, and %d times that it is near", i, s.told(prompts.BudgetNotice), s.told(prompts.WrapUpNotice))
+			if s.texts(prompts.BudgetNotice) != 1 || s.texts(prompts.WrapUpNotice) > 1 {
+				t.Fatalf("session %d got %d notices of the end, and %d that it is near", i, s.texts(prompts.BudgetNotice), s.texts(prompts.WrapUpNotice))
 			}
 			s.client.expect(t, "session.ending", "audio.start", "audio.end", "session.ended budget")
 			s.client.ended(t, 4029)
 		}
 		if used > 1000+4*100 {
-			t.Errorf("%d micro-dollars of 1000 were used before the farewells", used)
+			t.Errorf("%d micro-dollars of 1000 were spent before the farewells", used)
 		}
 		for name, st := range map[string]*counted{"a": a, "b": b} {
 			c := st.connect(adaStarts)
 			synctest.Wait()
-			if told := c.last(t, "error"); told["code"] != "budget" || told["until"] == nil || c.code != 4029 {
-				t.Errorf("%s lets ada in, or says nothing of it: %v, %d", name, told, c.code)
+			if received := c.last(t, "error"); received["code"] != "budget" || received["until"] == nil || c.code != 4029 {
+				t.Errorf("%s admits ada, or gives no reason: %v, %d", name, received, c.code)
 			}
 			other := st.connect(strings.Replace(adaStarts, "ada", "bob", 1))
 			st.fake.Accept(t)
 			synctest.Wait()
 			if other.isOver() {
-				t.Errorf("%s does not let bob in", name)
+				t.Errorf("%s does not admit bob", name)
 			}
 		}
 	})
 }
 
-// TestSessionCost: a session ends politely at what it may cost itself. The audit has what it has cost,
-// and a client that inspects sees it for each turn.
+// TestSessionCost: a session ends politely at its own cost limit. The audit has its cost, and a client that inspects
+// gets the cost of each turn.
 func TestSessionCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, storetest.NewUsage(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
@@ -205,15 +205,15 @@ func TestSessionCost(t *testing.T) {
 				t.Fatalf("turn %d is not answered", i)
 			}
 			s.answer(tokens)
-			if near := s.told(prompts.WrapUpNotice) == 1; near != (i > 0) {
-				t.Fatalf("after turn %d the model was told that the end is near: %v", i, near)
+			if near := s.texts(prompts.WrapUpNotice) == 1; near != (i > 0) {
+				t.Fatalf("after turn %d the model got the notice of the near end: %v", i, near)
 			}
 			if i == 1 {
-				s.answer(0) // it says so
+				s.answer(0) // the model says so
 			}
 		}
 		if usage, _ := s.client.last(t, "turn.ended")["usage"].(map[string]any); usage == nil || fmt.Sprint(usage["cost"]) != "map[usd_micros:50]" {
-			t.Errorf("the client sees %v", usage)
+			t.Errorf("the client got %v", usage)
 		}
 		s.answer(7)
 		s.client.ended(t, 4029)
@@ -233,7 +233,7 @@ func TestSessionCost(t *testing.T) {
 	})
 }
 
-// TestUnpricedIsNotFree: a model without a price is counted as such, and ends no session.
+// TestUnpricedIsNotFree: usage of a model without a price is counted as unpriced, and ends no session.
 func TestUnpricedIsNotFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, storetest.NewUsage(), "a", orchestrator.Policy{MaxCost: 1}, auth.Limits{CostPerDay: 0.000001})
@@ -246,7 +246,7 @@ func TestUnpricedIsNotFree(t *testing.T) {
 			s.answer(1000)
 		}
 		if _, ok := s.client.last(t, "turn.ended")["usage"].(map[string]any)["cost"]; ok {
-			t.Error("a client that does not inspect sees what a turn costs")
+			t.Error("a client that does not inspect gets the cost of a turn")
 		}
 		s.client.say(`{"type":"session.end"}`)
 		synctest.Wait()
@@ -256,7 +256,7 @@ func TestUnpricedIsNotFree(t *testing.T) {
 	})
 }
 
-// TestSessionsOfAUser: as many at once as a user may have, and one more when one has ended.
+// TestSessionsOfAUser: a user may have only so many sessions at once, and a new one when another has ended.
 func TestSessionsOfAUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, storetest.NewUsage(), "a", orchestrator.Policy{}, auth.Limits{Sessions: 1})
@@ -268,19 +268,19 @@ func TestSessionsOfAUser(t *testing.T) {
 		s.client.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		if st.adaSpeaks(t, adaStarts).client.isOver() {
-			t.Error("the place was not given back")
+			t.Error("the place was not released")
 		}
 	})
 }
 
-// TestACallHasOneCost: usage that comes after the last turn is in the list, in what an inspecting client sees, in the
-// metrics, in what is told at the end, and in the conversation.
-func TestACallHasOneCost(t *testing.T) {
+// TestSessionHasOneCost: usage after the last turn is included in the list, the inspect messages, the metrics, the
+// report of the end, and the conversation.
+func TestSessionHasOneCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk, told := &keepsDesk{}, new(ends)
+		desk, received := &keepsDesk{}, new(ends)
 		var metered cost.Micros
 		st := newStage(t, hearing, func(o *Options) {
-			told.into(o, prices(t, "fake-model"))
+			received.into(o, prices(t, "fake-model"))
 			o.Handoffs = desk
 			o.Observe = func(string, string) func(Event) {
 				return func(e Event) {
@@ -304,15 +304,15 @@ func TestACallHasOneCost(t *testing.T) {
 			t.Errorf("the list has %d", got)
 		}
 		if shown := c.last(t, "inspect.state")["cost"].(map[string]any); shown["usd_micros"] != 107. {
-			t.Errorf("the client is shown %v", shown)
+			t.Errorf("the client got %v", shown)
 		}
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		pass(5 * time.Second)
 		synctest.Wait()
-		over, _ := told.told()
+		over, _ := received.list()
 		if len(over) != 1 || over[0].Over.Cost.Micros != 107 {
-			t.Errorf("at the end is told %+v", over)
+			t.Errorf("the report of the end is %+v", over)
 		}
 		if metered != 107 {
 			t.Errorf("the metrics have %d", metered)

@@ -11,8 +11,8 @@ import (
 	"voicegw/protocol"
 )
 
-// FuzzStoredState: whatever a checkpoint of another version of the program holds, it is read or refused
-// with an error, and a session that goes on with it takes steps and can be noted again.
+// FuzzStoredState: a checkpoint of another version of the program is read, or refused with an error; a session that
+// continues with it takes steps and can be stored again.
 func FuzzStoredState(f *testing.F) {
 	full, err := json.Marshal(savedState{
 		State: orchestrator.Memory{
@@ -60,12 +60,12 @@ func FuzzStoredState(f *testing.F) {
 		m := s.Memory()
 		trim(&m)
 		if _, err := json.Marshal(savedState{State: m, Transcripts: was.Transcripts}); err != nil {
-			t.Errorf("it cannot be noted again: %v", err)
+			t.Errorf("it cannot be stored again: %v", err)
 		}
 	})
 }
 
-// FuzzSealedTokens: bytes that were not sealed here open nothing, and what was sealed opens whole.
+// FuzzSealedTokens: bytes that were not sealed here open nothing, and sealed bytes open completely.
 func FuzzSealedTokens(f *testing.F) {
 	asked := []calls.OpenQuestion{{Name: "n1", Token: "cf_secret"}}
 	all, err := sealed(asked, "voice-1", []sealKey{keyOf("token")})

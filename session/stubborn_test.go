@@ -10,13 +10,12 @@ import (
 	"voicegw/transport"
 )
 
-// TestStubbornModel: a model that calls the same tool again and again for ten minutes, with
-// other arguments each time and without a word of the user's, has asked the user a few times and
-// no more, whatever becomes of the questions, and however the model gets to its next answer.
+// TestStubbornModel: a model that repeats a call for ten minutes with changing arguments and without words from the
+// user causes only a few questions, whatever the answers, and however the model gets to its next answer.
 func TestStubbornModel(t *testing.T) {
 	wires := map[string]transport.Capabilities{
-		"asked for each answer": hearing,
-		"answers by itself":     {InterruptNotice: true, Cancel: true, ToolCancelNotice: true},
+		"answers on request": hearing,
+		"answers unasked":    {InterruptNotice: true, Cancel: true, ToolCancelNotice: true},
 	}
 	for wire, caps := range wires {
 		for answer, most := range map[string]int{"denies": 3, "lets it expire": 3, "approves": 3} {
@@ -44,9 +43,9 @@ func TestStubbornModel(t *testing.T) {
 						synctest.Wait()
 					}
 					asked, paid := c.count("confirmation.request"), len(tl.payments())
-					t.Logf("%d rounds, %d questions, %d payments, %d notices", rounds, asked, paid, len(told(model)))
+					t.Logf("%d rounds, %d questions, %d payments, %d notices", rounds, asked, paid, len(userTexts(model)))
 					if rounds < 100 || asked == 0 || asked > most || answer != "approves" && paid > 0 {
-						t.Errorf("in %d rounds the user was asked %d times, and %d payments were made", rounds, asked, paid)
+						t.Errorf("in %d rounds: %d questions to the user, %d payments", rounds, asked, paid)
 					}
 				})
 			})

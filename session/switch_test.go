@@ -17,13 +17,13 @@ import (
 	"voicegw/transport"
 )
 
-// live takes other instructions in mid-call, and waits to be asked; alone does so without being asked.
+// live accepts other instructions in mid-call, and answers on request; alone accepts them and answers unasked.
 var (
 	live  = with(remembering, func(c *transport.Capabilities) { c.Reconfigure, c.RespondNeeded = transport.ReconfigureLive, true })
 	alone = with(live, func(c *transport.Capabilities) { c.RespondNeeded = false })
 )
 
-// troupe are two agents that may hand over to each other, and one that only an operator gives.
+// troupe are two agents that may hand over to each other, and one that only an operator can choose.
 func troupe() *cast {
 	c := &cast{}
 	back := []registry.SwitchTarget{{ID: "desk", Name: "Desk"}}
@@ -33,7 +33,7 @@ func troupe() *cast {
 	return c
 }
 
-// handOver is a model's call of agent_switch.
+// handOver makes a model call agent_switch.
 func handOver(model *fakeConn, to, call string) {
 	model.Emit(
 		transport.ResponseStarted{ID: "r-" + call},
@@ -43,7 +43,7 @@ func handOver(model *fakeConn, to, call string) {
 	synctest.Wait()
 }
 
-// switchStage is a session of the desk that has asked something.
+// switchStage is a session of the desk in which the user has asked something.
 func switchStage(t *testing.T, caps transport.Capabilities) (st *stage, c *testClient, model *fakeConn, lines *[]audit.Record) {
 	t.Helper()
 	lines = new([]audit.Record)
@@ -65,7 +65,7 @@ func switchStage(t *testing.T, caps transport.Capabilities) (st *stage, c *testC
 	return st, c, model, lines
 }
 
-// kinds lists the commands to a model by their types, audio left out.
+// kinds lists the commands to a model by their types, except audio.
 func kinds(model *fakeConn) (list []string) {
 	for _, cmd := range model.Commands() {
 		switch cmd.(type) {
@@ -91,16 +91,16 @@ func reconfigured(model *fakeConn) (all []transport.Reconfigure) {
 	return all
 }
 
-// TestSwitchLive: the model gets the next agent's instructions and tools, among them the way back, before
-// it answers; the client, the list of sessions, the audit and the tools know who goes on.
+// TestSwitchLive: the model gets the next agent's instructions and tools, also the one for the way back, before it
+// answers; the client, the list of sessions, the audit and the tools know the new agent.
 func TestSwitchLive(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		caps  transport.Capabilities
 		order []string
 	}{
-		{"asked", live, []string{"text", "result", "reconfigure", "respond"}},
-		{"by itself", alone, []string{"text", "reconfigure", "result"}},
+		{"on request", live, []string{"text", "result", "reconfigure", "respond"}},
+		{"unasked", alone, []string{"text", "reconfigure", "result"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSwitchLive(t *testing.T) {
 					t.Fatalf("the model was reconfigured with %+v", got)
 				}
 				if m := client.last(t, "agent.switched"); m["from"] != "desk" || m["to"] != "billing" || m["reason"] != "their task" {
-					t.Errorf("the client was told %v", m)
+					t.Errorf("the client got %v", m)
 				}
 				if s := st.m.Sessions()[0]; s.Agent != "billing" || s.AgentVersion != "b1" {
 					t.Errorf("the session is listed as %+v", s)
@@ -140,7 +140,7 @@ func TestSwitchLive(t *testing.T) {
 				if got := reconfigured(model); len(got) != 2 || got[1].Instructions != "You are the desk." {
 					t.Errorf("the model was reconfigured with %+v", got)
 				}
-				// The next connection begins as the agent that speaks.
+				// The next connection starts with the current agent.
 				model.FailRecv(broken())
 				next := st.fake.Accept(t)
 				synctest.Wait()
@@ -152,8 +152,8 @@ func TestSwitchLive(t *testing.T) {
 	}
 }
 
-// TestSwitchOverAnotherConnection: a model that takes no other instructions hears nothing more, and the
-// next connection is the next agent from its first word.
+// TestSwitchOverAnotherConnection: a model that accepts no other instructions gets nothing more, and the next
+// connection starts with the next agent.
 func TestSwitchOverAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, client, model, _ := switchStage(t, resuming)
@@ -170,19 +170,18 @@ func TestSwitchOverAnotherConnection(t *testing.T) {
 		}
 		texts := next.Commands()
 		if len(texts) != 1 || !strings.Contains(texts[0].(transport.UserText).Text, "taken over this conversation as billing") {
-			t.Errorf("the next agent was told %+v", texts)
+			t.Errorf("the next agent got %+v", texts)
 		}
 		answers(client, next, "r1", "a1", "I see your bill.")
 		client.expect(t, "turn.started", "agent.switched", "provider.reconnecting", "provider.reconnected", "audio.start l2.a1", "turn.ended completed")
 		if m := client.last(t, "provider.reconnected"); m["reason"] != "agent_switch" {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 	})
 }
 
-// TestSwitchKeepsTheToolsOfTheClient: they belong to the client and not to an agent, so that each agent has
-// them, on a connection that stays and on a new one.
-func TestSwitchKeepsTheToolsOfTheClient(t *testing.T) {
+// TestSwitchKeepsClientTools: a client's tools are available to each agent, on the same connection and on a new one.
+func TestSwitchKeepsClientTools(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"live": live, "another connection": resuming} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -216,19 +215,20 @@ func TestSwitchKeepsTheToolsOfTheClient(t *testing.T) {
 	}
 }
 
-// TestAToolOfTheClientHasAName of its own among the tools of all agents: another agent may go on.
-func TestAToolOfTheClientHasAName(t *testing.T) {
+// TestClientToolName: a client's tool must not have the name of any agent's tool, because another agent may continue
+// the session.
+func TestClientToolName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, live, func(o *Options) { o.Agents, o.Tools = troupe(), twoTools(t).Snapshot })
 		c := st.connect(strings.Replace(startWithTools(`{"name":"watch","description":"Mine."}`), "{", `{"agent":"billing",`, 1))
 		synctest.Wait()
 		if e := c.last(t, "error"); e["code"] != "invalid_message" || e["ref"] != "tools[0].name" {
-			t.Errorf("it is refused with %v", e)
+			t.Errorf("refused with %v", e)
 		}
 	})
 }
 
-// TestSwitchWhileConnecting: a connection that was opened for the agent before is not used.
+// TestSwitchWhileConnecting: a connection opened for the previous agent is not used.
 func TestSwitchWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _, model, _ := switchStage(t, remembering)
@@ -251,8 +251,8 @@ func TestSwitchWhileConnecting(t *testing.T) {
 	})
 }
 
-// TestSwitchByAnOperator: an operator may choose any agent, also one that the present one may not hand its
-// user over to. What is not possible is told at once.
+// TestSwitchByAnOperator: an operator may choose any agent, even if the current agent may not hand over to it. An
+// impossible switch is refused immediately.
 func TestSwitchByAnOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, client, model, _ := switchStage(t, live)
@@ -275,14 +275,14 @@ func TestSwitchByAnOperator(t *testing.T) {
 			t.Errorf("the model was reconfigured with %+v", got)
 		}
 		if m := client.last(t, "agent.switched"); m["to"] != "boss" || m["reason"] != "a complaint" {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 	})
 }
 
-// TestSwitchThatCannotBe: a model that takes neither other instructions nor a past stays the agent that
-// it is, and is told so.
-func TestSwitchThatCannotBe(t *testing.T) {
+// TestImpossibleSwitch: a model that accepts neither other instructions nor a history keeps its agent, and learns that
+// the switch failed.
+func TestImpossibleSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, model, _ := switchStage(t, hearing)
 		handOver(model, "billing", "c1")
@@ -290,13 +290,13 @@ func TestSwitchThatCannotBe(t *testing.T) {
 			t.Errorf("the switch answers %+v", env)
 		}
 		if client.count("agent.switched") != 0 {
-			t.Errorf("the client was told %q", client.log())
+			t.Errorf("the client got %q", client.log())
 		}
 	})
 }
 
-// TestPromptInForce: it is what the model has been told, of the agent that speaks now, without the mark of
-// the gateway's own messages.
+// TestPromptInForce: the prompt is the one that the model got for the current agent, without the mark of the gateway's
+// own messages.
 func TestPromptInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var code string
@@ -313,9 +313,9 @@ func TestPromptInForce(t *testing.T) {
 		synctest.Wait()
 		id := st.m.Sessions()[0].ID
 		p, err := st.m.Prompt(id)
-		told := model.Setup()
-		if want := strings.ReplaceAll(told.Instructions, code, "…"); err != nil || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(told.Tools) {
-			t.Errorf("%v %+v, and the model was told %q", err, p, told.Instructions)
+		received := model.Setup()
+		if want := strings.ReplaceAll(received.Instructions, code, "…"); err != nil || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(received.Tools) {
+			t.Errorf("%v %+v, and the model got %q", err, p, received.Instructions)
 		}
 		c.say(`{"type":"input.text","text":"my bill is wrong"}`)
 		synctest.Wait()

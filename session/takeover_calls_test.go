@@ -15,14 +15,14 @@ import (
 	"voicegw/transport"
 )
 
-// tillNodes are nodes with the tools, the ledger and the questions of one till.
+// tillNodes are nodes that share the tools, the ledger and the questions of a till.
 type tillNodes struct {
 	*till
 	shelf *shelf
-	cast  *cast // billing, an agent that has search alone
+	cast  *cast // billing, an agent that has only search
 }
 
-// onTillNodes runs a test with them.
+// onTillNodes runs a test with tillNodes.
 func onTillNodes(t *testing.T, test func(t *testing.T, n tillNodes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func (n tillNodes) node(t *testing.T, id string) *stage {
 	})
 }
 
-// takeOver kills node a, and has r come back to node b.
+// takeOver kills node a, and makes r resume on node b.
 func (n tillNodes) takeOver(t *testing.T, r *returning) *stage {
 	t.Helper()
 	r.read(-1)
@@ -49,7 +49,7 @@ func (n tillNodes) takeOver(t *testing.T, r *returning) *stage {
 	return n.goOn(t, r)
 }
 
-// goOn has r come back to node b.
+// goOn makes r resume on node b.
 func (n tillNodes) goOn(t *testing.T, r *returning) *stage {
 	t.Helper()
 	b := n.node(t, "b")
@@ -59,14 +59,13 @@ func (n tillNodes) goOn(t *testing.T, r *returning) *stage {
 	return b
 }
 
-// TestQuestionSurvivesTheNode (S5): a question that was asked before the node died is put to the client
-// again, with its token, and can be answered once: with the button, or by the API before or after the
-// session was taken over.
-func TestQuestionSurvivesTheNode(t *testing.T) {
-	confirm := func(t *testing.T, b *stage, token string, told bool) {
+// TestQuestionAfterTakeover (S5): a question from before a node's death is repeated to the client, and can be answered
+// once: with the button, or by the API before or after the takeover.
+func TestQuestionAfterTakeover(t *testing.T) {
+	confirm := func(t *testing.T, b *stage, token string, received bool) {
 		t.Helper()
 		done, err := b.m.Confirm(t.Context(), token, true, user.User{})
-		if err != nil || done.Told != told {
+		if err != nil || done.Told != received {
 			t.Errorf("the API's answer: %+v, %v", done, err)
 		}
 		synctest.Wait()
@@ -80,12 +79,12 @@ func TestQuestionSurvivesTheNode(t *testing.T) {
 			resolve(r.conn, token, true)
 			return b
 		},
-		"the API afterwards": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
+		"the API after the takeover": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
 			b := n.takeOver(t, r)
 			confirm(t, b, token, true)
 			return b
 		},
-		"the API before": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
+		"the API before the takeover": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
 			r.read(-1)
 			n.shelf.kill("a")
 			confirm(t, n.node(t, "c"), token, false)
@@ -102,10 +101,10 @@ func TestQuestionSurvivesTheNode(t *testing.T) {
 				synctest.Wait()
 				n.once(t)
 				if m := r.conn.last(t, "confirmation.ended"); m["token"] != token || m["outcome"] != string(calls.OutcomeApproved) {
-					t.Errorf("the client was told %v", m)
+					t.Errorf("the client got %v", m)
 				}
-				if all := told(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
-					t.Errorf("the model was told %q", all)
+				if all := userTexts(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
+					t.Errorf("the model got %q", all)
 				}
 				resolve(r.conn, token, true)
 				r.conn.expect(t, "session.started", "confirmation.ended", "error confirmation_used")
@@ -115,9 +114,9 @@ func TestQuestionSurvivesTheNode(t *testing.T) {
 	}
 }
 
-// TestQuestionOfAnotherAgentSurvivesTheNode: what one agent has asked is approved as that agent's call, although
-// another one, which lacks the tool, spoke when the node died.
-func TestQuestionOfAnotherAgentSurvivesTheNode(t *testing.T) {
+// TestQuestionOfAnotherAgent: the question of one agent is approved as that agent's call, although another agent, which
+// lacks the tool, was active when the node died.
+func TestQuestionOfAnotherAgent(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
 		token := n.asksToPay(c, model, "u1")
@@ -131,21 +130,20 @@ func TestQuestionOfAnotherAgentSurvivesTheNode(t *testing.T) {
 		r := n.back(t, c)
 		b := n.takeOver(t, r)
 		if got := b.m.Sessions(); len(got) != 1 || got[0].Agent != "billing" {
-			t.Fatalf("there goes on %+v", got)
+			t.Fatalf("the session continues as %+v", got)
 		}
 		resolve(r.conn, token, true)
 		next := b.fake.Accept(t)
 		synctest.Wait()
 		n.once(t)
-		if all := told(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
-			t.Errorf("the model was told %q", all)
+		if all := userTexts(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
+			t.Errorf("the model got %q", all)
 		}
 	})
 }
 
-// TestCallLostWithItsNode (S3, S4): nobody knows what came of a call that ran when its node died. The
-// client and the audit are told once that it is lost, and so is the model with the conversation; when it
-// asks for the same again, nothing is done twice.
+// TestCallLostWithItsNode (S3, S4): a call that ran when its node died is reported as lost once, to the client, the
+// audit and the model; if the model repeats it, nothing runs twice.
 func TestCallLostWithItsNode(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
@@ -158,7 +156,7 @@ func TestCallLostWithItsNode(t *testing.T) {
 		next := b.fake.Accept(t)
 		synctest.Wait()
 		if m := r.conn.last(t, "tool.ended"); r.conn.count("tool.ended") != 1 || m["tool"] != "pay" || m["ok"] != false {
-			t.Errorf("the client was told %v", r.conn.log())
+			t.Errorf("the client got %v", r.conn.log())
 		}
 		lost := 0
 		for _, rec := range n.audited.list() {
@@ -167,13 +165,13 @@ func TestCallLostWithItsNode(t *testing.T) {
 			}
 		}
 		if lost != 1 {
-			t.Errorf("the audit has %d lines of the lost call", lost)
+			t.Errorf("the audit has %d records of the lost call", lost)
 		}
 		setups := b.fake.Setups()
 		if past := fmt.Sprintf("%s", setups[len(setups)-1].History); strings.Count(past, "It is not known whether it was done") != 1 {
-			t.Errorf("the model was told %s", past)
+			t.Errorf("the model got %s", past)
 		}
-		pass(10 * time.Second) // what the dead node had begun is done by now
+		pass(10 * time.Second) // the dead node's call has finished
 		says(r.conn, next, "sorry")
 		again := n.asksToPay(r.conn, next, "u2")
 		resolve(r.conn, again, true)
@@ -193,9 +191,8 @@ func TestCallLostWithItsNode(t *testing.T) {
 	})
 }
 
-// TestCallBeforeItsCheckpoint (S3): a node dies while a call that writes runs, of which no checkpoint was
-// due yet. The next node knows of it all the same: when the model repeats the call, with arguments of any
-// length, it is not done again.
+// TestCallBeforeItsCheckpoint (S3): a node dies during a call with a side effect that is in no checkpoint yet. If the
+// model repeats the call on the next node, with arguments of any length, it does not run again.
 func TestCallBeforeItsCheckpoint(t *testing.T) {
 	for name, to := range map[string]string{"a short call": "Bob", "one whose arguments no checkpoint holds": strings.Repeat("Bob ", maxKeptArgs/4)} {
 		t.Run(name, func(t *testing.T) {
@@ -211,19 +208,18 @@ func TestCallBeforeItsCheckpoint(t *testing.T) {
 				b := n.takeOver(t, r)
 				next := b.fake.Accept(t)
 				synctest.Wait()
-				pass(10 * time.Second) // what the dead node had begun is done by now
+				pass(10 * time.Second) // the dead node's call has finished
 				n.calls(next, "u2", "add", args)
 				pass(10 * time.Second)
 				if paid := n.payments(); len(paid) != 1 {
-					t.Errorf("it was done %d times", len(paid))
+					t.Errorf("%d payments", len(paid))
 				}
 			})
 		})
 	}
 }
 
-// TestNoTokenInACheckpoint: the tokens that answer questions do not stand in a checkpoint, wherever
-// they were quoted.
+// TestNoTokenInACheckpoint: a checkpoint does not contain the tokens that answer questions, not even quoted.
 func TestNoTokenInACheckpoint(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
@@ -239,9 +235,9 @@ func TestNoTokenInACheckpoint(t *testing.T) {
 	})
 }
 
-// TestTakeoverHoldsWhatWasRuled: what a rule counts over a session's length is not forgotten with its
-// node: a user who has declined often enough is not asked again.
-func TestTakeoverHoldsWhatWasRuled(t *testing.T) {
+// TestTakeoverKeepsPolicyCounts: counts that the policy keeps for a session survive its node: a user who has declined
+// often enough is not asked again.
+func TestTakeoverKeepsPolicyCounts(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
 		token := n.asksToPay(c, model, "u1")
@@ -253,7 +249,7 @@ func TestTakeoverHoldsWhatWasRuled(t *testing.T) {
 		synctest.Wait()
 		_, m := n.shelf.checkpoint(t, r.id)
 		if !strings.Contains(string(m.State.Calls.Book), `"over":true`) {
-			t.Errorf("the book is %s", m.State.Calls.Book)
+			t.Errorf("the counts are %s", m.State.Calls.Book)
 		}
 		next.Emit(transport.InputCommitted{Item: "u2"})
 		synctest.Wait()
@@ -264,9 +260,9 @@ func TestTakeoverHoldsWhatWasRuled(t *testing.T) {
 	})
 }
 
-// TestCallLostWithAFullNodeBetween (S3, S4): the gateway that takes a session over from a dead one is full
-// and gives it up again. The call that ran is lost all the same, for the client and the audit, once.
-func TestCallLostWithAFullNodeBetween(t *testing.T) {
+// TestCallLostBeforeFullNode (S3, S4): a full gateway takes over a dead one's session and gives it up again. The
+// running call is still reported as lost once to the client and the audit.
+func TestCallLostBeforeFullNode(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
 		n.takes = 5 * time.Second
@@ -280,9 +276,9 @@ func TestCallLostWithAFullNodeBetween(t *testing.T) {
 		r.st = full
 		r.comeBack(r.position())
 		if rec := n.shelf.record(r.id); r.conn.count("session.started") != 0 || rec.State != store.SessionMoving || rec.Epoch != 2 {
-			t.Fatalf("the client was told %q, and the record is %+v", r.conn.log(), rec)
+			t.Fatalf("the client got %q, and the record is %+v", r.conn.log(), rec)
 		}
-		pass(10 * time.Second) // what the dead node had begun is done by now
+		pass(10 * time.Second) // the dead node's call has finished
 		n.goOn(t, r)
 		lost := 0
 		for _, rec := range n.audited.list() {
@@ -291,17 +287,17 @@ func TestCallLostWithAFullNodeBetween(t *testing.T) {
 			}
 		}
 		if lost != 1 || r.conn.count("tool.ended") != 1 {
-			t.Errorf("the audit has %d lines of the lost call, and the client was told %q", lost, r.conn.log())
+			t.Errorf("the audit has %d records of the lost call, and the client got %q", lost, r.conn.log())
 		}
 		if rec := n.shelf.record(r.id); rec.Lost {
-			t.Error("the session is lost although somebody goes on with it")
+			t.Error("the session is lost although a node continues it")
 		}
 	})
 }
 
-// TestAnswerThatWaitedForAModel: a call ended while there was no connection to the model, and its gateway died before
-// there was one. Its line stands in the audit all the same.
-func TestAnswerThatWaitedForAModel(t *testing.T) {
+// TestResultWaitsForModel: a call ended without a connection to the model, and its gateway died before the next
+// connection. The audit still gets its record.
+func TestResultWaitsForModel(t *testing.T) {
 	onTillNodes(t, func(t *testing.T, n tillNodes) {
 		c, model := n.talk()
 		n.takes = time.Second
@@ -319,15 +315,14 @@ func TestAnswerThatWaitedForAModel(t *testing.T) {
 			}
 		}
 		if found != 1 {
-			t.Errorf("the next gateway has written %d lines of the call: %+v", found, n.audited.list())
+			t.Errorf("the next gateway has written %d records of the call: %+v", found, n.audited.list())
 		}
 	})
 }
 
-// TestLineInTheQueueOfTheAudit: a call ended and its answer was sent, but its record was still in the audit's queue
-// when the gateway died. The next gateway writes the line. It writes none for a record that was out of the queue
-// before the last checkpoint.
-func TestLineInTheQueueOfTheAudit(t *testing.T) {
+// TestRecordInAuditQueue: a call was answered, but its record was still in the audit's queue when the gateway died. The
+// next gateway writes it, unless it had left the queue before the last checkpoint.
+func TestRecordInAuditQueue(t *testing.T) {
 	for name, late := range map[string]bool{"in the queue": true, "written": false} {
 		t.Run(name, func(t *testing.T) {
 			onTillNodes(t, func(t *testing.T, n tillNodes) {
@@ -357,8 +352,8 @@ func TestLineInTheQueueOfTheAudit(t *testing.T) {
 	}
 }
 
-// TestHandoffWaitsForTheAudit: a session that moves waits a second for the audit log. The next gateway writes the
-// records that are still in the queue then, because this one may die before it does, and no other.
+// TestHandoffWaitsForTheAudit: a session that moves waits a second for the audit log. The next gateway writes exactly
+// the records that are still in the queue then.
 func TestHandoffWaitsForTheAudit(t *testing.T) {
 	for name, written := range map[string]time.Duration{"slow": time.Minute, "fast": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"voicegw/transport"
 )
 
-// node makes a node of the shelf whose models have these capabilities.
+// stage returns a node of the shelf whose models have these capabilities.
 func (f *shelf) stage(t *testing.T, id string, caps transport.Capabilities, change func(*Options)) *stage {
 	t.Helper()
 	return newStage(t, caps, func(o *Options) {
@@ -46,8 +46,8 @@ func beginsAtWith(t *testing.T, st *stage, start string) (*returning, *fakeConn)
 	return r, model
 }
 
-// TestTakeover: the node of a session dies between turns. The client comes back through another node
-// and goes on: the same session, the same conversation, told to the model again.
+// TestTakeover: the node of a session dies between turns. The client resumes through another node with the same session
+// and conversation, which the new model gets as history.
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -66,15 +66,15 @@ func TestTakeover(t *testing.T) {
 		r.read(-1)
 		started := r.conn.last(t, "session.started")
 		if started["session_id"] != id || started["resumed"] != true || started["snapshot"] != true || started["seq"].(float64) < float64(before+1000) || r.token == old {
-			t.Errorf("the client was told %v", started)
+			t.Errorf("the client got %v", started)
 		}
 		if m := r.conn.last(t, "provider.reconnected"); m["reason"] != "taken_over" || m["how"] != "replayed" {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 		want := []transport.Past{transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "In Vienna."}}
 		setups := r.st.fake.Setups()
 		if got := setups[len(setups)-1]; !slices.Equal(got.History, want) || got.Reanchor == "" {
-			t.Errorf("the model was told %+v", got)
+			t.Errorf("the model got %+v", got)
 		}
 		if rec := f.record(id); rec.Node != "b" || rec.Epoch != 2 || rec.State != store.SessionLive {
 			t.Errorf("the record is %+v", rec)
@@ -93,9 +93,9 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// TestABehindGatewayLetsClientsBack: a gateway that is behind takes no new session, and lets clients come
-// back: to a session that it runs, and to one whose node is gone.
-func TestABehindGatewayLetsClientsBack(t *testing.T) {
+// TestResumeOnBehindGateway: a gateway whose store is behind accepts no new session, but clients can resume: a session
+// that it runs, and one whose node is dead.
+func TestResumeOnBehindGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
@@ -108,7 +108,7 @@ func TestABehindGatewayLetsClientsBack(t *testing.T) {
 			synctest.Wait()
 			r.read(-1)
 			if started := r.conn.last(t, "session.started"); started["session_id"] != r.id || started["resumed"] != true {
-				t.Errorf("%s: the client was told %v", resumed, started)
+				t.Errorf("%s: the client got %v", resumed, started)
 			}
 			f.kill("a")
 			r.st = f.stage(t, "b", remembering, nil)
@@ -116,9 +116,9 @@ func TestABehindGatewayLetsClientsBack(t *testing.T) {
 	})
 }
 
-// TestTakeoverWhileSpeechIsOwed: a turn that was open is asked again on the new node, and its answer
-// comes under the number that the client knows. An item that was never finished is ended.
-func TestTakeoverWhileSpeechIsOwed(t *testing.T) {
+// TestTakeoverWithOpenTurn: the new node requests the answer of an open turn again, under the number that the client
+// knows. An unfinished item is ended.
+func TestTakeoverWithOpenTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
@@ -134,22 +134,22 @@ func TestTakeoverWhileSpeechIsOwed(t *testing.T) {
 		r.comeBack(r.position())
 		next := r.st.fake.Accept(t)
 		if got := next.NextControl(t); got != (transport.Respond{}) {
-			t.Errorf("the model was sent %#v", got)
+			t.Errorf("the model got %#v", got)
 		}
 		synctest.Wait()
 		if m := r.conn.last(t, "audio.end"); m["item_id"] != "a1" || m["audio_ms"] != 100.0 {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 		answers(r.conn, next, "r1", "a1", "In Vienna.")
 		r.conn.expect(t, "session.started", "turn.started", "audio.end a1", "provider.reconnecting", "provider.reconnected", "audio.start l1001.a1", "turn.ended completed")
 		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 {
-			t.Errorf("the turn has become %v", m)
+			t.Errorf("the turn ended as %v", m)
 		}
 	})
 }
 
-// TestStrangersTakeNothing: a session whose node is dead opens only to a client with a valid token of
-// it, from its origin, and as its user. Anybody else gets the one answer for all, and changes nothing.
+// TestStrangersTakeNothing: a dead node's session can be resumed only with a valid token, from its origin, and as its
+// user. All other attempts get the same answer, and change nothing.
 func TestStrangersTakeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -185,7 +185,7 @@ func TestStrangersTakeNothing(t *testing.T) {
 			pass(triesWindow)
 		}
 		if n := b.fake.Attempts(); n != 0 || b.m.Running() != 0 {
-			t.Errorf("%d models were reached for strangers, and %d sessions run", n, b.m.Running())
+			t.Errorf("%d models were contacted for strangers, and %d sessions run", n, b.m.Running())
 		}
 		wrong := r.dial(strings.Replace(with(r.token, ""), "16000", "8000", 1), "")
 		synctest.Wait()
@@ -196,8 +196,8 @@ func TestStrangersTakeNothing(t *testing.T) {
 	})
 }
 
-// TestTwoTakers: of two nodes that the client reaches at once exactly one has the session; the other
-// tells the client to connect again.
+// TestTwoTakers: if the client reaches two nodes at once, exactly one of them gets the session; the other asks the
+// client to connect again.
 func TestTwoTakers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -222,7 +222,7 @@ func TestTwoTakers(t *testing.T) {
 			c.mu.Lock()
 			code := c.code
 			c.mu.Unlock()
-			// The same node may have let a second connection of the client take the first one's place.
+			// On the same node a second connection of the client may have replaced the first.
 			if code != protocol.CloseMoving && code != protocol.CloseResumedElsewhere {
 				t.Errorf("a client was closed with %d: %q", code, c.log())
 			}
@@ -233,9 +233,9 @@ func TestTwoTakers(t *testing.T) {
 	})
 }
 
-// TestHeldWhileItIsTaken: a node that is taking a session over has it for the other nodes, so that a client
-// which another node carries to it meanwhile tries again.
-func TestHeldWhileItIsTaken(t *testing.T) {
+// TestHeldDuringTakeover: a node that is taking over a session holds it for the other nodes, so that a client carried
+// to it meanwhile tries again.
+func TestHeldDuringTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
@@ -246,7 +246,7 @@ func TestHeldWhileItIsTaken(t *testing.T) {
 		f.taking = func() { meanwhile = m.Holds(r.id) && !m.Runs(r.id) }
 		r.comeBack("")
 		if before || !meanwhile || !m.Holds(r.id) {
-			t.Errorf("it was held before: %t, while it was taken: %t, and is afterwards: %t", before, meanwhile, m.Holds(r.id))
+			t.Errorf("held before: %t, during the takeover: %t, afterwards: %t", before, meanwhile, m.Holds(r.id))
 		}
 		if m.Holds("voice-unknown") {
 			t.Error("an unknown session is held")
@@ -254,8 +254,8 @@ func TestHeldWhileItIsTaken(t *testing.T) {
 	})
 }
 
-// TestTakeoverWithoutAModel: a node that cannot reach the model gives the session up again, and the
-// client goes on with it through another one.
+// TestTakeoverWithoutAModel: a node that cannot reach the model gives up the session, and the client continues through
+// another node.
 func TestTakeoverWithoutAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
@@ -283,42 +283,42 @@ func TestTakeoverWithoutAModel(t *testing.T) {
 		next := r.st.fake.Accept(t)
 		synctest.Wait()
 		if got := next.NextControl(t); got != (transport.Respond{}) {
-			t.Errorf("the model was sent %#v", got)
+			t.Errorf("the model got %#v", got)
 		}
 		setups := r.st.fake.Setups()
 		want := []transport.Past{transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "In Vienna."}, transport.PastUser{Text: "and Bob"}}
 		if got := setups[len(setups)-1].History; !slices.Equal(got, want) {
-			t.Errorf("the model was told %+v", got)
+			t.Errorf("the model got %+v", got)
 		}
 		answers(r.conn, next, "r1", "a1", "In Rome.")
 		r.conn.expect(t, "session.started", "provider.reconnected", "audio.start l2001.a1", "turn.ended completed")
 	})
 }
 
-// asksNobody is a cluster that counts how often it is asked for a session.
-type asksNobody struct {
+// countsTakes is a cluster that counts the requests for sessions.
+type countsTakes struct {
 	Cluster
 	asked int
 }
 
-func (n *asksNobody) Carry(ctx context.Context, v Visitor, c Client) bool {
+func (n *countsTakes) Carry(ctx context.Context, v Visitor, c Client) bool {
 	n.asked++
 	return n.Cluster.Carry(ctx, v, c)
 }
 
-func (n *asksNobody) Take(ctx context.Context, v Visitor) (*Taken, error) {
+func (n *countsTakes) Take(ctx context.Context, v Visitor) (*Taken, error) {
 	n.asked++
 	return n.Cluster.Take(ctx, v)
 }
 
-// TestAClientThatIsGoneTakesNothing: a client whose node has died is gone when it is its turn. Its session is
-// neither taken nor asked for: it would run here for nobody, and whoever it is that comes back takes it.
-func TestAClientThatIsGoneTakesNothing(t *testing.T) {
+// TestLateClientTakesNothing: a client disconnects before its takeover begins. Its session is neither taken nor
+// requested, as it would run here without a client; the next client that resumes takes it.
+func TestLateClientTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
 		f.kill("a")
-		b := &asksNobody{Cluster: f.node("b")}
+		b := &countsTakes{Cluster: f.node("b")}
 		r.st = f.stage(t, "b", remembering, func(o *Options) { o.Cluster = b })
 		late := newTestClient()
 		late.gone = true
@@ -333,14 +333,14 @@ func TestAClientThatIsGoneTakesNothing(t *testing.T) {
 		synctest.Wait()
 		r.read(-1)
 		if rec := f.record(r.id); rec.Epoch != 2 || !r.resumed[len(r.resumed)-1] {
-			t.Errorf("the client did not come back: the record is %+v", rec)
+			t.Errorf("the client did not resume: the record is %+v", rec)
 		}
 	})
 }
 
-// TestATakenOverCallHasOneCost: what was used after the last turn before the gateway died is in the list and in the
-// conversation of the next one, once.
-func TestATakenOverCallHasOneCost(t *testing.T) {
+// TestTakeoverHasOneCost: usage between the last turn and the gateway's death is included once in the next gateway's
+// list and conversation.
+func TestTakeoverHasOneCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, desk, table := newShelf(), &keepsDesk{}, prices(t, "fake-model")
 		priced := func(o *Options) {

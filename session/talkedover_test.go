@@ -11,9 +11,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestTalkedOver: the user makes a sound while the client still plays an answer that the model has
-// finished, which announces no interruption then. Speech flushes the answer, by the client's reports
-// and by the clock; a cough, a click or a knock does not.
+// TestTalkedOver: the client still plays a finished answer, so the model announces no interruption. Speech flushes the
+// answer, by the client's reports and by the clock; a cough, a click or a knock does not.
 func TestTalkedOver(t *testing.T) {
 	speech := func(d time.Duration) []byte { return testutil.SpeechLike(16000, d, 7) }
 	burst := func(d time.Duration) []byte { return testutil.Noise(16000, -18, d, 5) }
@@ -42,7 +41,7 @@ func TestTalkedOver(t *testing.T) {
 				speaks(model, "a1", 10*second)
 				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 				synctest.Wait()
-				if c.reports { // it plays late
+				if c.reports { // the client plays late
 					pass(9 * time.Second)
 					client.say(`{"type":"playback","item_id":"a1","played_ms":1500}`)
 				}
@@ -61,9 +60,9 @@ func TestTalkedOver(t *testing.T) {
 	}
 }
 
-// TestTalkedOverByWhatTheModelReports: a model that announces interruptions may report speech, too. Then
-// the gateway's ear still decides whether it is more than a cough.
-func TestTalkedOverByWhatTheModelReports(t *testing.T) {
+// TestTalkedOverWithReports: also if a model that announces interruptions reports speech, the gateway's detector
+// decides whether it is more than a cough.
+func TestTalkedOverWithReports(t *testing.T) {
 	for name, c := range map[string]struct {
 		last    time.Duration
 		flushed bool
@@ -72,7 +71,7 @@ func TestTalkedOverByWhatTheModelReports(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, announcing, nil)
 				client, model := st.started()
-				// The first report cuts speech short that the ear would hear for longer.
+				// The first report ends earlier than the detector's speech.
 				model.Emit(transport.SpeechStarted{AudioMS: 1})
 				client.stream(testutil.SpeechLike(16000, time.Second, 7))
 				model.Emit(transport.SpeechStopped{AudioMS: 1000, EndMS: 1000}, transport.ResponseStarted{ID: "r1"})
@@ -92,8 +91,8 @@ func TestTalkedOverByWhatTheModelReports(t *testing.T) {
 	}
 }
 
-// TestPushToTalkIsTalkedOverByTheButton: with push-to-talk only the button flushes.
-func TestPushToTalkIsTalkedOverByTheButton(t *testing.T) {
+// TestPushToTalkFlushes: with push-to-talk only the button flushes.
+func TestPushToTalkFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, announcing, nil)
 		client := st.connect(strings.Replace(startText, "}", `,"turn_detection":"client"}`, 1))

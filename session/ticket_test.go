@@ -27,12 +27,12 @@ import (
 
 const secret = "s3cret-of-a-ticket"
 
-// counter is where tickets are redeemed and conversations handed back.
+// counter redeems tickets and takes conversations back.
 type counter struct {
 	ticket handoff.Ticket
 	err    error
 	before string
-	hold   time.Duration // how long a handback takes
+	hold   time.Duration // duration of a handback
 	lost   bool          // the leases of its tickets are lost at once
 
 	mu  sync.Mutex // guards the following fields
@@ -40,7 +40,7 @@ type counter struct {
 	out strings.Builder // the log
 }
 
-// noted is what a counter has seen.
+// noted are the recorded calls of a counter.
 type noted struct {
 	asked   []string // secret and origin
 	entered []string
@@ -48,11 +48,11 @@ type noted struct {
 	back    []handoff.Part
 	decided []string // reference and result
 	over    int
-	lose    func() // loses the lease of the session that runs
+	lose    func() // loses the lease of the running session
 	log     string
 }
 
-// seen returns what there is so far.
+// seen returns the records so far.
 func (c *counter) seen() noted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +137,8 @@ func (st *stage) visit(text, ticket, origin string) *testClient {
 	return c
 }
 
-// TestClientSecret: a session with a client secret is one with a ticket, without a ticket in its messages; and a client
-// with a secret that another session uses is told so.
+// TestClientSecret: a session with a client secret is like one with a ticket, without a ticket in its messages; a
+// client whose secret is used by another session gets an error.
 func TestClientSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed}
@@ -177,8 +177,8 @@ func TestClientSecret(t *testing.T) {
 
 func startWith(fields string) string { return strings.TrimSuffix(startText, "}") + fields + "}" }
 
-// TestTicketSaysWhoComes: the session is the ticket's, whatever the client says, and the
-// model is told of the conversation and asked at once.
+// TestTicketSaysWhoComes: the session is the ticket's, regardless of the client's fields, and the model gets the
+// conversation and a request to answer.
 func TestTicketSaysWhoComes(t *testing.T) {
 	for name, places := range map[string]struct{ list, start string }{
 		"in session.start": {"", secret}, "as a subprotocol": {secret, ""}, "in both": {secret, secret},
@@ -198,10 +198,10 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				}
 				sent := fmt.Sprintf("%+v", model.Commands())
 				if !strings.Contains(sent, "User: hello") || !strings.Contains(sent, "Answer this first:\nWhen is the lab open?") || strings.Contains(sent, "other") {
-					t.Errorf("the model was told %s", sent)
+					t.Errorf("the model got %s", sent)
 				}
 				if s := st.m.roster.visit("voice-ticketed"); s == nil || s.start.Ticket != "" || !s.vouched || !slices.Equal(s.scopes, []string{"hr"}) {
-					t.Error("the session keeps the secret, or not what the ticket grants")
+					t.Error("the session keeps the secret, or lacks the grants of the ticket")
 				} else {
 					s.visitors.Done()
 				}
@@ -220,20 +220,20 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
 				if desk.seen().over != 1 || len(desk.seen().entered) != 0 {
-					t.Errorf("the ticket's session was over %d times, entered %v", desk.seen().over, desk.seen().entered)
+					t.Errorf("the ticket's session ended %d times, entered %v", desk.seen().over, desk.seen().entered)
 				}
 				if _, ok := st.m.Session("voice-ticketed"); ok {
-					t.Error("it is listed after its end")
+					t.Error("the session is listed after its end")
 				}
 				if strings.Contains(desk.seen().log, secret) || strings.Contains(strings.Join(c.got, " "), secret) {
-					t.Errorf("the secret is told: %s", desk.seen().log)
+					t.Errorf("the log contains the secret: %s", desk.seen().log)
 				}
 			})
 		})
 	}
 }
 
-// TestTicketIsRefused: each with its code and words, and nothing is begun.
+// TestTicketIsRefused: each refusal has its code and message, and no session begins.
 func TestTicketIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err         error
@@ -270,16 +270,16 @@ func TestTicketIsRefused(t *testing.T) {
 				c.ended(t, tc.close)
 				m := c.last(t, "error")
 				if m["code"] != tc.code || m["message"] == "" || strings.Contains(fmt.Sprint(m), secret) {
-					t.Errorf("the client was told %v", m)
+					t.Errorf("the client got %v", m)
 				}
 				if st.fake.Attempts() != 0 {
-					t.Error("the model was called all the same")
+					t.Error("the model was contacted anyway")
 				}
 				if begun := tc.err == nil && len(desk.seen().asked) > 0; begun != (desk.seen().over == 1) {
-					t.Errorf("the ticket was redeemed: %t, given back %d times", begun, desk.seen().over)
+					t.Errorf("the ticket was redeemed: %t, returned %d times", begun, desk.seen().over)
 				}
 				if name != "store" && strings.Contains(desk.seen().log, secret) {
-					t.Errorf("the log tells the secret: %s", desk.seen().log)
+					t.Errorf("the log contains the secret: %s", desk.seen().log)
 				}
 			})
 		})
@@ -290,8 +290,7 @@ func blocksAda(who user.User) (time.Time, bool) {
 	return time.Now().Add(time.Hour), who == user.Must("ada")
 }
 
-// TestEnteringWithoutATicket: a client goes on with a conversation of its own, and only
-// with that.
+// TestEnteringWithoutATicket: a client may continue only its own conversation.
 func TestEnteringWithoutATicket(t *testing.T) {
 	for name, tc := range map[string]struct {
 		id    string
@@ -299,10 +298,10 @@ func TestEnteringWithoutATicket(t *testing.T) {
 		code  string
 		close websocket.StatusCode
 	}{
-		"its own":       {id: "c-7"},
-		"somebody's":    {id: "c-7", err: store.ErrUnknown, code: "unknown_conversation", close: 4505},
-		"store is away": {id: "c-7", err: store.ErrUnavailable, code: "store_unavailable", close: 1011},
-		"no name":       {id: "../etc", code: "invalid_message", close: 4500},
+		"its own":           {id: "c-7"},
+		"another's":         {id: "c-7", err: store.ErrUnknown, code: "unknown_conversation", close: 4505},
+		"store unavailable": {id: "c-7", err: store.ErrUnavailable, code: "store_unavailable", close: 1011},
+		"bad name":          {id: "../etc", code: "invalid_message", close: 4500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -313,22 +312,22 @@ func TestEnteringWithoutATicket(t *testing.T) {
 					synctest.Wait()
 					c.ended(t, tc.close)
 					if m := c.last(t, "error"); m["code"] != tc.code {
-						t.Errorf("the client was told %v", m)
+						t.Errorf("the client got %v", m)
 					}
 					return
 				}
 				model := st.fake.Accept(t)
 				synctest.Wait()
 				if sent := fmt.Sprintf("%+v", model.Commands()); !strings.Contains(sent, "User: hello") || len(desk.seen().entered) != 1 || desk.seen().entered[0] != "c-7 of ada" {
-					t.Errorf("entered %v, the model was told %s", desk.seen().entered, sent)
+					t.Errorf("entered %v, the model got %s", desk.seen().entered, sent)
 				}
 			})
 		})
 	}
 }
 
-// TestHandedBack: at the end the conversation gets what was said, before the session
-// counts as over, and the last message sums it up.
+// TestHandedBack: at the end the conversation gets the transcript before the session is no longer counted, and the last
+// message summarises it.
 func TestHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed, hold: 300 * time.Millisecond}
@@ -337,17 +336,17 @@ func TestHandedBack(t *testing.T) {
 		model := st.fake.Accept(t)
 		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "o1", Role: transport.RoleAssistant, Text: "At nine.", Final: true})
 		synctest.Wait()
-		pass(12 * time.Second) // the answer plays, and then nobody says anything
+		pass(12 * time.Second) // the answer plays, then silence
 		synctest.Wait()
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		if c.isOver() || len(desk.seen().back) != 0 {
-			t.Error("the client was let go before the conversation was written")
+			t.Error("the client was closed before the conversation was written")
 		}
 		pass(time.Second)
 		synctest.Wait()
 		if len(desk.seen().back) != 1 || desk.seen().over != 1 {
-			t.Fatalf("handed back %d times, over %d times", len(desk.seen().back), desk.seen().over)
+			t.Fatalf("handed back %d times, ended %d times", len(desk.seen().back), desk.seen().over)
 		}
 		got := desk.seen().back[0]
 		if diff := cmp.Diff([]string{`user When is the lab open?`, `assistant At nine.`}, said(got.Entries)); diff != "" {
@@ -358,14 +357,14 @@ func TestHandedBack(t *testing.T) {
 		}
 		h, _ := c.last(t, "session.ended")["handback"].(map[string]any)
 		if h["conversation_id"] != "c-7" || !strings.Contains(fmt.Sprint(h["summary"]), "At nine.") || !strings.HasPrefix(fmt.Sprint(h["summary"]), "1 turn over 12s.") {
-			t.Errorf("the client was told %v", h)
+			t.Errorf("the client got %v", h)
 		}
 	})
 }
 
-// TestKeptAtTheEndOfATurn: what was said is kept when a turn has ended, long before the session has,
-// and again when more becomes known of it.
-func TestKeptAtTheEndOfATurn(t *testing.T) {
+// TestSavedAtTheEndOfATurn: the transcript is saved when a turn ends, long before the session, and again when more of
+// it is known.
+func TestSavedAtTheEndOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed}
 		st := newStage(t, hearing, desk.give)
@@ -374,7 +373,7 @@ func TestKeptAtTheEndOfATurn(t *testing.T) {
 		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "o1", Role: transport.RoleAssistant, Text: "At nine.", Final: true})
 		synctest.Wait()
 		if n := len(desk.seen().kept); n != 0 {
-			t.Errorf("kept %d times before the turn has ended", n)
+			t.Errorf("saved %d times before the turn has ended", n)
 		}
 		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 		pass(12 * time.Second)
@@ -382,7 +381,7 @@ func TestKeptAtTheEndOfATurn(t *testing.T) {
 		last := func() []string {
 			kept := desk.seen().kept
 			if len(kept) == 0 || kept[len(kept)-1].SessionID != "voice-ticketed" {
-				t.Fatalf("kept is %+v", kept)
+				t.Fatalf("saved %+v", kept)
 			}
 			return said(kept[len(kept)-1].Entries)
 		}
@@ -405,9 +404,9 @@ func said(entries []conversation.Entry) []string {
 	return out
 }
 
-// TestHandbackHoldsNobody: a store that takes long does not keep the client, one that
-// never answers does not keep the session, and one that fails is logged.
-func TestHandbackHoldsNobody(t *testing.T) {
+// TestHandbackDelaysNothing: a slow store does not delay the client, one that never answers does not hold the session,
+// and a failure is logged.
+func TestHandbackDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed, hold: time.Hour}
 		st := newStage(t, hearing, desk.give)
@@ -418,21 +417,20 @@ func TestHandbackHoldsNobody(t *testing.T) {
 		pass(time.Second + 100*time.Millisecond)
 		synctest.Wait()
 		if !c.isOver() || st.m.Running() != 1 || desk.seen().over != 0 {
-			t.Errorf("after a second: the client is let go %t, %d sessions run", c.isOver(), st.m.Running())
+			t.Errorf("after a second: client closed %t, %d sessions run", c.isOver(), st.m.Running())
 		}
 		if c.last(t, "session.ended")["handback"] == nil {
-			t.Error("the last message does not sum it up")
+			t.Error("the last message has no summary")
 		}
 		pass(15 * time.Second)
 		synctest.Wait()
 		if st.m.Running() != 0 || desk.seen().over != 1 || !strings.Contains(desk.seen().log, "could not be handed back") {
-			t.Errorf("in the end %d sessions run; the log: %s", st.m.Running(), desk.seen().log)
+			t.Errorf("finally %d sessions run; the log: %s", st.m.Running(), desk.seen().log)
 		}
 	})
 }
 
-// TestNothingToHandBack: without a conversation there is no handback, and where nothing
-// was said none is written.
+// TestNothingToHandBack: no handback without a conversation, and none without new words.
 func TestNothingToHandBack(t *testing.T) {
 	for name, conversation := range map[string]string{"no conversation": "", "nothing said": `,"conversation_id":"c-9","client":{"id":"ada"}`} {
 		t.Run(name, func(t *testing.T) {
@@ -445,15 +443,15 @@ func TestNothingToHandBack(t *testing.T) {
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
 				if h := c.last(t, "session.ended")["handback"]; (h != nil) != (conversation != "") || len(desk.seen().back) != 0 {
-					t.Errorf("told %v, written %d times", h, len(desk.seen().back))
+					t.Errorf("summary %v, written %d times", h, len(desk.seen().back))
 				}
 			})
 		})
 	}
 }
 
-// TestLostLeaseEndsTheSession: a session that may not be the only one of its conversation any
-// more ends at once and tells its client what to do; what was said waits for the store.
+// TestLostLeaseEndsTheSession: a session that may no longer be the only one of its conversation ends at once with an
+// instruction to its client; its transcript waits for the store.
 func TestLostLeaseEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed, hold: time.Minute}
@@ -466,7 +464,7 @@ func TestLostLeaseEndsTheSession(t *testing.T) {
 		synctest.Wait()
 		if s := st.m.roster.visit("voice-ticketed"); s != nil {
 			if !s.isOver() {
-				t.Error("it goes on")
+				t.Error("the session continues")
 			}
 			s.visitors.Done()
 		}
@@ -474,7 +472,7 @@ func TestLostLeaseEndsTheSession(t *testing.T) {
 		synctest.Wait()
 		c.ended(t, 4006)
 		if m := c.last(t, "error"); m["code"] != "voice_lost" || m["retryable"] != true || !strings.Contains(fmt.Sprint(m["message"]), "new ticket") {
-			t.Errorf("the client was told %v", m)
+			t.Errorf("the client got %v", m)
 		}
 		if m := c.last(t, "session.ended"); m["reason"] != "voice_lost" || m["handback"] == nil {
 			t.Errorf("the last message is %v", m)
@@ -482,14 +480,13 @@ func TestLostLeaseEndsTheSession(t *testing.T) {
 		pass(time.Minute)
 		synctest.Wait()
 		if n := desk.seen(); len(n.back) != 1 || n.over != 1 || len(n.back[0].Entries) != 2 {
-			t.Errorf("handed back %v, over %d times; the log: %s", n.back, n.over, n.log)
+			t.Errorf("handed back %v, ended %d times; the log: %s", n.back, n.over, n.log)
 		}
 	})
 }
 
-// TestLeaseLostBeforeTheSessionRuns: a lease that is lost while the model is called opens no
-// session that stays.
-func TestLeaseLostBeforeTheSessionRuns(t *testing.T) {
+// TestLeaseLostDuringConnect: a session whose lease is lost while the model is contacted ends.
+func TestLeaseLostDuringConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed, lost: true}
 		st := newStage(t, hearing, desk.give)
@@ -499,7 +496,7 @@ func TestLeaseLostBeforeTheSessionRuns(t *testing.T) {
 		synctest.Wait()
 		c.ended(t, 4006)
 		if desk.seen().over != 1 || st.m.Running() != 0 {
-			t.Errorf("over %d times, %d sessions run", desk.seen().over, st.m.Running())
+			t.Errorf("ended %d times, %d sessions run", desk.seen().over, st.m.Running())
 		}
 	})
 }

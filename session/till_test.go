@@ -28,8 +28,8 @@ type payment struct {
 	TopK   int    `json:"top_k"`
 }
 
-// till is a stage whose tool pay writes and needs an approval; search retrieves; bye ends
-// the session with a farewell, and ban shuts the user out as well.
+// till is a stage with tools: pay has a side effect and needs approval; search retrieves; bye ends the session with a
+// farewell, and ban also blocks the user.
 type till struct {
 	*stage
 	ledger    *storetest.Ledger
@@ -37,7 +37,7 @@ type till struct {
 	audited   *records
 	registry  *registry.Registry
 
-	// takes is how long pay takes; it heeds nothing meanwhile.
+	// takes is the duration of pay, which ignores its context.
 	takes time.Duration
 
 	mu   sync.Mutex // guards the following fields
@@ -45,7 +45,7 @@ type till struct {
 	last registry.Session // of the last search
 }
 
-// adaStart is the session.start of a user with a name.
+// adaStart is the session.start of a named user.
 const adaStart = `{"type":"session.start","input_rate":16000,"output_rate":24000,"conversation_id":"conv_1","client":{"id":"ada"}}`
 
 func newTill(t *testing.T, change func(*Options)) *till {
@@ -117,14 +117,14 @@ func ban(_ context.Context, c registry.Call[noArgs, needsMessenger]) (registry.R
 	return registry.Result{Intents: []registry.Intent{registry.EndVoiceSession(registry.EndAfterFarewellSpoken), registry.SuppressAudio(true)}}, nil
 }
 
-// session is that of the last search.
+// session returns the session of the last search.
 func (tl *till) session() registry.Session {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	return tl.last
 }
 
-// payments returns what was paid so far.
+// payments returns the payments so far.
 func (tl *till) payments() []payment {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
@@ -140,7 +140,7 @@ func (tl *till) talk() (*testClient, *fakeConn) {
 	return c, model
 }
 
-// calls lets the model call a tool in the turn of the user's item.
+// calls makes the model call a tool in the turn of the user's item.
 func (tl *till) calls(model *fakeConn, item, tool, args string) {
 	model.Emit(transport.InputCommitted{Item: item}, transport.ResponseStarted{ID: "r" + item},
 		transport.ToolCall{Call: "m" + item, ID: "call_of_" + item, Name: tool, Args: json.RawMessage(args)},
@@ -148,7 +148,7 @@ func (tl *till) calls(model *fakeConn, item, tool, args string) {
 	synctest.Wait()
 }
 
-// says lets the model say something, and the client hear it to its end.
+// says makes the model say something, and the client hear all of it.
 func says(c *testClient, model *fakeConn, item string) {
 	model.Emit(transport.ResponseStarted{ID: "s" + item})
 	model.EmitAudio(item, make([]byte, 4800))
@@ -158,15 +158,15 @@ func says(c *testClient, model *fakeConn, item string) {
 	synctest.Wait()
 }
 
-// asksToPay lets the model ask for a payment of 5 to Bob, and returns the token that the
-// client was sent. The turn is over then.
+// asksToPay makes the model request a payment of 5 to Bob, and returns the token that the client gets. The turn has
+// ended then.
 func (tl *till) asksToPay(c *testClient, model *fakeConn, item string) string {
 	tl.t.Helper()
 	tl.calls(model, item, "pay", `{"to":"Bob","amount":5}`)
 	says(c, model, "question_"+item)
 	token, _ := c.last(tl.t, "confirmation.request")["token"].(string)
 	if token == "" {
-		tl.t.Fatal("the client was sent no token")
+		tl.t.Fatal("the client got no token")
 	}
 	return token
 }
@@ -177,8 +177,8 @@ func resolve(c *testClient, token string, approved bool) {
 	synctest.Wait()
 }
 
-// told returns what the model was told as a user's text.
-func told(model *fakeConn) []string {
+// userTexts returns the user texts that the model got.
+func userTexts(model *fakeConn) []string {
 	var all []string
 	for _, cmd := range model.Commands() {
 		if text, ok := cmd.(transport.UserText); ok {
@@ -188,7 +188,7 @@ func told(model *fakeConn) []string {
 	return all
 }
 
-// count returns how many lines of the client's log begin so.
+// count returns the number of lines in the client's log with the prefix.
 func (c *testClient) count(prefix string) int {
 	n := 0
 	for _, line := range c.log() {
@@ -199,11 +199,11 @@ func (c *testClient) count(prefix string) int {
 	return n
 }
 
-// once fails unless 5 were paid to Bob once.
+// once fails unless 5 were paid to Bob exactly once.
 func (tl *till) once(t *testing.T) {
 	t.Helper()
 	if got := tl.payments(); len(got) != 1 || got[0].Amount != 5 || got[0].To != "Bob" {
-		t.Errorf("paid %+v, want 5 to Bob once", got)
+		t.Errorf("payments %+v, want 5 to Bob once", got)
 	}
 }
 
@@ -218,12 +218,12 @@ func onStage(t *testing.T, change func(*Options), test func(t *testing.T, tl *ti
 	})
 }
 
-// settled checks that it was recorded, of each approved question, that its outcome is known.
+// settled checks that the ledger records a known outcome for each approved question.
 func (tl *till) settled(t *testing.T) {
 	t.Helper()
 	for _, q := range tl.questions.All() {
 		if q.Outcome == store.Approved && !slices.Contains(tl.questions.Settled(), q.Reference) {
-			t.Errorf("nobody has recorded that the outcome of %s is known", q.Reference)
+			t.Errorf("the ledger has no outcome of %s", q.Reference)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestTimeZoneIsInThePrompt: the user's time zone reaches the system text, and a name that is no zone is
-// refused with the field's name.
+// TestTimeZoneIsInThePrompt: the user's time zone is in the system text; an unknown zone is refused with the field's
+// name.
 func TestTimeZoneIsInThePrompt(t *testing.T) {
 	for _, tt := range []struct{ field, want string }{
 		{`,"time_zone":"Asia/Kolkata"`, "zone Asia/Kolkata"},

@@ -457,8 +457,8 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 			return done, nil
 		}
 	}
-	desk := execute.Desk{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
-	done.Envelope = desk.Decide(ctx, c, approved, calls.ByAPI)
+	decider := execute.Decider{Executor: m.options().Executor, Tools: m.options().snapshot, Audit: m.options().Audit}
+	done.Envelope = decider.Decide(ctx, c, approved, calls.ByAPI)
 	m.decided(ctx, c, done.Envelope)
 	if approved {
 		m.options().Executor.Settle(c.Conversation, c.Session, c.Reference)

@@ -20,7 +20,7 @@ import (
 	"voicegw/transport"
 )
 
-// noArgs are the arguments of the tools here; N only tells calls apart.
+// noArgs are the arguments of these tools; N only distinguishes calls.
 type noArgs struct {
 	N int `json:"n"`
 }
@@ -32,7 +32,7 @@ func (f handlerFunc) bind() registry.Handler {
 	return registry.Bind(func(ctx context.Context, _ registry.Call[noArgs, struct{}]) (registry.Result, error) { return f(ctx) })
 }
 
-// entry is a tool of voice mode that may take a minute.
+// entry returns a voice tool that may take a minute.
 func entry(id, version string) registry.Entry {
 	object := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
 	return registry.Entry{
@@ -46,7 +46,7 @@ func entry(id, version string) registry.Entry {
 	}
 }
 
-// roomy is a budget that no turn here uses up.
+// roomy is a budget that no turn here exhausts.
 var roomy = calls.Budget{Retrieval: 100, Total: 100, ToolTime: -1}
 
 // withTools loads a registry of one tool and gives it to a stage.
@@ -55,7 +55,7 @@ func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage,
 	return withToolsOf(t, hearing, e, f, dev)
 }
 
-// withToolsOf is withTools for another sort of model.
+// withToolsOf is withTools for a model with other capabilities.
 func withToolsOf(t *testing.T, caps transport.Capabilities, e registry.Entry, f handlerFunc, dev bool) (*stage, *registry.Registry) {
 	t.Helper()
 	tools, err := registry.Load(registrytest.File(t, e), registry.Options{
@@ -68,8 +68,7 @@ func withToolsOf(t *testing.T, caps transport.Capabilities, e registry.Entry, f 
 	return newStage(t, caps, func(o *Options) { o.Tools, o.Policy.Tools.Budget = tools.Snapshot, roomy }), tools
 }
 
-// asked lets the model call a tool as often as there are names for the calls, each time
-// with other arguments.
+// asked makes the model call a tool once for each name in calls, each time with other arguments.
 func asked(model *fakeConn, tool string, calls ...string) {
 	model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
 	for i, call := range calls {
@@ -79,7 +78,7 @@ func asked(model *fakeConn, tool string, calls ...string) {
 	synctest.Wait()
 }
 
-// results are the envelopes that the model was sent, by call.
+// results returns the envelopes that the model got, by call.
 func results(t *testing.T, model *fakeConn) map[string]registry.Envelope {
 	t.Helper()
 	all := map[string]registry.Envelope{}
@@ -100,12 +99,12 @@ func results(t *testing.T, model *fakeConn) map[string]registry.Envelope {
 	return all
 }
 
-// TestSlowToolDelaysNothing: while a tool takes half a minute, audio passes in both
-// directions in no time, and the result comes when it is there.
+// TestSlowToolDelaysNothing: while a tool takes half a minute, audio passes in both directions without delay, and the
+// result is sent when the tool ends.
 func TestSlowToolDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _ := withTools(t, entry("slow", "1.0.0"), func(context.Context) (registry.Result, error) {
-			<-time.After(30 * time.Second) // and heeds nothing
+			<-time.After(30 * time.Second) // ignores its context
 			return registry.Result{Data: "done"}, nil
 		}, false)
 		c, model := st.started()
@@ -121,7 +120,7 @@ func TestSlowToolDelaysNothing(t *testing.T) {
 			model.Emit(transport.AudioDone{Item: item})
 			synctest.Wait()
 			if got := len(model.Audio()) - before; got != len(speech) {
-				t.Fatalf("second %d: the model heard %d bytes of %d", second, got, len(speech))
+				t.Fatalf("second %d: the model heard %d of %d bytes", second, got, len(speech))
 			}
 			if want := "audio.end " + item; !slices.Contains(c.log(), want) {
 				t.Fatalf("second %d: the client did not get %s:\n%s", second, want, strings.Join(c.log(), "\n"))
@@ -138,17 +137,17 @@ func TestSlowToolDelaysNothing(t *testing.T) {
 		synctest.Wait()
 		env := results(t, model)["c1"]
 		if !env.OK || string(env.Data) != `"done"` || env.Meta.DurationMS != 30_000 || !env.Meta.LatencyBudgetExceeded {
-			t.Errorf("the model was answered %+v", env)
+			t.Errorf("the model got %+v", env)
 		}
 		c.expect(t, "tool.started", "audio.end aa", "audio.end at", "tool.ended")
 		if got := c.last(t, "tool.ended"); got["ok"] != true || got["duration_ms"] != 30_000.0 || got["category"] != "utility" {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 	})
 }
 
-// TestSessionKeepsItsSnapshot: after a reload a session goes on with the tools that
-// it began with, and says so; a new one has the new ones.
+// TestSessionKeepsItsSnapshot: after a reload a session continues with its first set of tools, and reports its version;
+// a new session has the new tools.
 func TestSessionKeepsItsSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, tools := withTools(t, entry("clock", "1.0.0"), func(context.Context) (registry.Result, error) {
@@ -173,7 +172,7 @@ func TestSessionKeepsItsSnapshot(t *testing.T) {
 			{young, youngModel, tools.Snapshot().Version(), "2.0.0", "Another one."},
 		} {
 			if got := s.client.last(t, "session.started")["tools_version"]; !strings.HasPrefix(fmt.Sprint(got), s.version+"+") {
-				t.Errorf("session.started says %v, want %s and what its enums were filled with", got, s.version)
+				t.Errorf("session.started says %v, want %s and its enums", got, s.version)
 			}
 			if got := s.model.Setup().Tools; len(got) != 2 || got[0].Description != s.about || got[1].Name != spec.DescribeTool {
 				t.Errorf("the model was set up with %+v, want %q and describe_tool", got, s.about)
@@ -187,11 +186,11 @@ func TestSessionKeepsItsSnapshot(t *testing.T) {
 	})
 }
 
-// crew is a tool that runs until it is let go, and counts who runs.
+// crew is a tool that runs until it is released, and counts its calls.
 type crew struct {
-	mu                     sync.Mutex // guards the following fields
-	running, most, heeding int
-	release                chan struct{}
+	mu                       sync.Mutex // guards the following fields
+	running, most, cancelled int
+	release                  chan struct{}
 }
 
 func (w *crew) run(ctx context.Context) (registry.Result, error) {
@@ -209,23 +208,22 @@ func (w *crew) run(ctx context.Context) (registry.Result, error) {
 		return registry.Result{}, nil
 	case <-ctx.Done():
 		w.mu.Lock()
-		w.heeding++
+		w.cancelled++
 		w.mu.Unlock()
 		return registry.Result{}, ctx.Err()
 	}
 }
 
-func (w *crew) counts() (running, most, heeding int) {
+func (w *crew) counts() (running, most, cancelled int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.running, w.most, w.heeding
+	return w.running, w.most, w.cancelled
 }
 
-// four is how many tools of a session may run at once.
+// four is the number of tools that may run at once in a session.
 const four = 4
 
-// TestWithdrawnWhileWaiting: a call that waits for its place and is withdrawn never
-// begins, and keeps nobody waiting.
+// TestWithdrawnWhileWaiting: a waiting call that the model cancels never begins, and delays no other call.
 func TestWithdrawnWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &crew{release: make(chan struct{})}
@@ -236,11 +234,11 @@ func TestWithdrawnWhileWaiting(t *testing.T) {
 		synctest.Wait()
 		calls := []string{"c1", "c2", "c3", "c4", "c5"}
 		asked(model, "work", calls...)
-		// Which of them wait is not said: all are withdrawn.
+		// The test does not know which calls wait, so it cancels all.
 		model.Emit(transport.ToolCancelled{Calls: calls})
 		synctest.Wait()
-		if running, most, heeding := w.counts(); running != 0 || most != four || heeding != four {
-			t.Errorf("%d run still, %d at most, %d were stopped", running, most, heeding)
+		if running, most, cancelled := w.counts(); running != 0 || most != four || cancelled != four {
+			t.Errorf("%d still run, %d at most, %d were stopped", running, most, cancelled)
 		}
 		ended := 0
 		for _, line := range c.log() {
@@ -254,7 +252,7 @@ func TestWithdrawnWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestFourToolsAtOnce: more wait for a place, and each is answered once.
+// TestFourToolsAtOnce: further calls wait for a free place, and each is answered once.
 func TestFourToolsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &crew{release: make(chan struct{})}
@@ -276,17 +274,16 @@ func TestFourToolsAtOnce(t *testing.T) {
 		got := results(t, model)
 		for _, call := range calls {
 			if !got[call].OK {
-				t.Errorf("%s was answered %+v", call, got[call])
+				t.Errorf("%s got %+v", call, got[call])
 			}
 		}
 		if running, most, _ := w.counts(); running != 0 || most != four {
-			t.Errorf("%d run still, %d at most", running, most)
+			t.Errorf("%d still run, %d at most", running, most)
 		}
 	})
 }
 
-// TestCancelledTool: what the model withdraws is not answered; a tool that can be
-// stopped is, another one runs to its end.
+// TestCancelledTool: a cancelled call is not answered; its tool is stopped if it can be, otherwise it runs to its end.
 func TestCancelledTool(t *testing.T) {
 	for name, cancellable := range map[string]bool{"can be stopped": true, "cannot": false} {
 		t.Run(name, func(t *testing.T) {
@@ -300,9 +297,9 @@ func TestCancelledTool(t *testing.T) {
 				asked(model, "work", "c1", "c2")
 				model.Emit(transport.ToolCancelled{Calls: []string{"c1"}})
 				synctest.Wait()
-				running, _, heeding := w.counts()
-				if cancellable && (running != 1 || heeding != 1) || !cancellable && (running != 2 || heeding != 0) {
-					t.Errorf("%d run, %d were stopped", running, heeding)
+				running, _, cancelled := w.counts()
+				if cancellable && (running != 1 || cancelled != 1) || !cancellable && (running != 2 || cancelled != 0) {
+					t.Errorf("%d run, %d were stopped", running, cancelled)
 				}
 				close(w.release)
 				synctest.Wait()
@@ -317,16 +314,15 @@ func TestCancelledTool(t *testing.T) {
 					}
 				}
 				if ended != 2 {
-					t.Errorf("the client was told of %d ends, want 2", ended)
+					t.Errorf("the client got %d ends, want 2", ended)
 				}
 			})
 		})
 	}
 }
 
-// TestToolsAreAwaited: a session that ends stops the tools that can be stopped, lets
-// none begin that waits for a place, and is over only when the rest has finished.
-// What ran is audited as not delivered, each call once, and nothing is sent any more.
+// TestToolsAreAwaited: a session that ends stops the stoppable tools, starts no waiting call, and waits for the rest.
+// Each call that ran is audited once as not delivered, and nothing more is sent.
 func TestToolsAreAwaited(t *testing.T) {
 	for name, tc := range map[string]struct{ cancellable, waits bool }{"can be stopped": {true, false}, "cannot": {false, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -344,10 +340,10 @@ func TestToolsAreAwaited(t *testing.T) {
 				synctest.Wait()
 				c.ended(t, protocol.CloseDone) // the client does not wait for tools
 				if over := st.m.Running() == 0; over == tc.waits {
-					t.Errorf("the session is over: %t, want %t", over, !tc.waits)
+					t.Errorf("session over: %t, want %t", over, !tc.waits)
 				}
 				if running, most, _ := w.counts(); most != four || tc.waits != (running == four) {
-					t.Errorf("%d run still, %d at most", running, most)
+					t.Errorf("%d still run, %d at most", running, most)
 				}
 				close(w.release)
 				synctest.Wait()
@@ -355,8 +351,8 @@ func TestToolsAreAwaited(t *testing.T) {
 				if tc.cancellable {
 					stopped = four
 				}
-				if running, most, heeding := w.counts(); running != 0 || most != four || heeding != stopped {
-					t.Errorf("%d run still, %d at most, %d were stopped", running, most, heeding)
+				if running, most, cancelled := w.counts(); running != 0 || most != four || cancelled != stopped {
+					t.Errorf("%d still run, %d at most, %d were stopped", running, most, cancelled)
 				}
 				if n := st.m.Running(); n != 0 {
 					t.Errorf("%d sessions run", n)
@@ -379,8 +375,8 @@ func TestToolsAreAwaited(t *testing.T) {
 	}
 }
 
-// TestToolsEndWithTheProgram: what runs when the gateway leaves has the executor's grace
-// left, and is journalled after it; nothing is waited for any longer.
+// TestToolsEndWithTheProgram: tools that run when the gateway stops have the executor's grace period; then they are
+// recorded in the ledger and no longer waited for.
 func TestToolsEndWithTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &crew{release: make(chan struct{})}
@@ -393,22 +389,22 @@ func TestToolsEndWithTheProgram(t *testing.T) {
 		began := time.Now()
 		st.m.Close()
 		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("leaving took %s, want the grace of 5 s", took)
+			t.Errorf("stopping took %s, want the grace period of 5 s", took)
 		}
-		// The executor stops what still runs when the grace is over, and does not wait for it.
+		// After the grace period the executor stops the running tools without waiting for them.
 		synctest.Wait()
 		c.ended(t, protocol.CloseServerLeaving)
 		if r := audited.byCall(t)["call_1"]; r.OK || r.NotDelivered != "session_over" {
 			t.Errorf("audited: %+v", r)
 		}
-		if running, _, heeding := w.counts(); running != 0 || heeding != 1 {
-			t.Errorf("%d run still, %d were stopped", running, heeding)
+		if running, _, cancelled := w.counts(); running != 0 || cancelled != 1 {
+			t.Errorf("%d still run, %d were stopped", running, cancelled)
 		}
 	})
 }
 
-// TestToolOfNoBlame: a tool that panics costs its call and nothing else.
-func TestToolOfNoBlame(t *testing.T) {
+// TestPanickingTool: a tool that panics fails only its own call.
+func TestPanickingTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _ := withTools(t, entry("broken", "1.0.0"), func(context.Context) (registry.Result, error) {
 			panic("oh")
@@ -418,7 +414,7 @@ func TestToolOfNoBlame(t *testing.T) {
 		asked(model, "broken", "c1")
 		env := results(t, model)["c1"]
 		if env.OK || env.Error.Type != registry.ErrorInternal || strings.Contains(env.Error.Message, "oh") {
-			t.Errorf("the model was answered %+v", env)
+			t.Errorf("the model got %+v", env)
 		}
 		c.say(`{"type":"ping","t":1}`)
 		synctest.Wait()
@@ -426,9 +422,9 @@ func TestToolOfNoBlame(t *testing.T) {
 	})
 }
 
-// TestWhatTheGatewayDeclaresIsReserved: a tool of the same name would be declared twice,
-// which ends a session at some providers, or never be reached.
-func TestWhatTheGatewayDeclaresIsReserved(t *testing.T) {
+// TestOwnToolNamesAreReserved: a tool with the name of a gateway's own tool would be declared twice, which ends
+// sessions at some providers, or never be reached.
+func TestOwnToolNamesAreReserved(t *testing.T) {
 	tools, err := registry.Load(registrytest.File(t), registry.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -440,10 +436,10 @@ func TestWhatTheGatewayDeclaresIsReserved(t *testing.T) {
 			names = append(names, tool.Name)
 		}
 		slices.Sort(names)
-		// agent_switch comes with the agents that one may switch to.
+		// agent_switch is declared only if the agent may switch to others.
 		want := slices.DeleteFunc(spec.ReservedNames(), func(name string) bool { return name == spec.AgentSwitch })
 		if !slices.Equal(names, want) {
-			t.Errorf("the gateway declares %v of its own, and of the names that are reserved it should declare %v", names, want)
+			t.Errorf("the gateway declares its own tools %v, want the reserved names %v", names, want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestToolProgress: a tool that outlasts its latency budget is told of then and every
-// five seconds, with how long it has run, and never after its end.
+// TestToolProgress: a tool that exceeds its latency budget is reported then and every five seconds, with its running
+// time, and never after its end.
 func TestToolProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, _ := withTools(t, entry("slow", "1.0.0"), func(context.Context) (registry.Result, error) {
@@ -34,25 +34,24 @@ func TestToolProgress(t *testing.T) {
 			pass(want.after - time.Millisecond)
 			synctest.Wait()
 			if c.count("tool.progress") != n {
-				t.Errorf("it was told before %v ms", want.ms)
+				t.Errorf("it was reported before %v ms", want.ms)
 			}
 			pass(time.Millisecond)
 			synctest.Wait()
 			got := c.last(t, "tool.progress")
 			if c.count("tool.progress") != n+1 || got["duration_ms"] != want.ms || got["call_id"] != "call_1" || got["tool"] != "slow" || got["category"] != "utility" || got["turn"] != 1.0 {
-				t.Errorf("after %v ms the client was told %v", want.ms, got)
+				t.Errorf("after %v ms the client got %v", want.ms, got)
 			}
 		}
 		pass(time.Minute)
 		synctest.Wait()
 		if c.count("tool.progress") != 3 || c.last(t, "tool.ended")["duration_ms"] != 12000.0 {
-			t.Errorf("%d tellings, and the end %v", c.count("tool.progress"), c.last(t, "tool.ended"))
+			t.Errorf("%d reports, and the end %v", c.count("tool.progress"), c.last(t, "tool.ended"))
 		}
 	})
 }
 
-// TestClampedAndRepeated: what was lowered and what was not run again is told on the
-// wire, and audited.
+// TestClampedAndRepeated: a lowered argument and a repeated call are reported to the client, and audited.
 func TestClampedAndRepeated(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -61,17 +60,17 @@ func TestClampedAndRepeated(t *testing.T) {
 		synctest.Wait()
 		got := c.last(t, "tool.ended")
 		if _, marked := got["deduplicated"]; marked || got["ok"] != true || fmt.Sprint(got["clamped"]) != "map[top_k:map[applied:3 requested:10]]" || got["category"] != "retrieval" {
-			t.Errorf("the client was told %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		call.Call = "m2"
 		model.Emit(call, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 		synctest.Wait()
 		again := c.last(t, "tool.ended")
 		if again["deduplicated"] != true || again["call_id"] == got["call_id"] || again["ok"] != true || c.count("tool.started") != 2 || c.count("tool.ended") != 2 {
-			t.Errorf("the client was told %v", again)
+			t.Errorf("the client got %v", again)
 		}
 		if env := results(t, model)["m2"]; !env.OK || string(env.Data) != "3" || !env.Meta.CacheHit || env.Meta.OriginalTurn != 1 {
-			t.Errorf("the model was answered %+v", env)
+			t.Errorf("the model got %+v", env)
 		}
 		calls := tl.audited.byCall(t)
 		if first, second := calls["call_1"], calls["call_2"]; len(calls) != 2 || first.Clamped["top_k"].Applied != 3 || first.CacheHit || !second.CacheHit || first.ProviderCallID != "call_provider_1" {
@@ -80,7 +79,7 @@ func TestClampedAndRepeated(t *testing.T) {
 	})
 }
 
-// TestEveryCallIsAuditedOnce, whatever becomes of it, with whose it is.
+// TestEveryCallIsAuditedOnce: each call is audited once with its user, whatever its result.
 func TestEveryCallIsAuditedOnce(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -101,7 +100,7 @@ func TestEveryCallIsAuditedOnce(t *testing.T) {
 				t.Errorf("call %d is audited as %+v, want %q", i+1, r, want)
 			}
 			if r.SessionID != c.last(t, "session.started")["session_id"] || r.UserID != "ada" || r.Agent != "default" || r.ConversationID != "conv_1" || r.Mode != spec.ModeVoice || r.RegistryVersion == "" {
-				t.Errorf("call %d is audited without whose it is: %+v", i+1, r)
+				t.Errorf("call %d is audited without its user: %+v", i+1, r)
 			}
 		}
 		if len(calls) != 5 || c.count("tool.started") != 5 || c.count("tool.ended") != 5 || len(results(t, model)) != 5 {
@@ -110,8 +109,7 @@ func TestEveryCallIsAuditedOnce(t *testing.T) {
 	})
 }
 
-// TestUserWithoutANameIsAuditedByAddress.
-func TestUserWithoutANameIsAuditedByAddress(t *testing.T) {
+func TestUserWithoutNameIsAuditedByAddress(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		_, model := tl.started()
 		synctest.Wait()
@@ -122,7 +120,7 @@ func TestUserWithoutANameIsAuditedByAddress(t *testing.T) {
 	})
 }
 
-// TestToolFinishesAfterItsClient: the deed is journalled although nobody is left.
+// TestToolFinishesAfterItsClient: the side effect is recorded in the ledger although the client has disconnected.
 func TestToolFinishesAfterItsClient(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		tl.takes = 30 * time.Second
@@ -143,13 +141,13 @@ func TestToolFinishesAfterItsClient(t *testing.T) {
 			t.Errorf("the ledger says %+v", e)
 		}
 		if tl.m.Running() != 0 {
-			t.Error("the session goes on")
+			t.Error("the session continues")
 		}
 	})
 }
 
-// TestFarewellIsHeard: from the moment in which a tool ends the session the user is not
-// heard any more, what they say flushes nothing, and the session ends with the last word.
+// TestFarewellIsHeard: once a tool ends the session the user is no longer heard, their speech flushes nothing, and the
+// session ends after the last word.
 func TestFarewellIsHeard(t *testing.T) {
 	for tool, close := range map[string]int{"bye": int(protocol.CloseDone), "ban": int(protocol.CloseBlocked)} {
 		t.Run(tool, func(t *testing.T) {
@@ -179,8 +177,8 @@ func TestFarewellIsHeard(t *testing.T) {
 					t.Errorf("%d flushes, %d bytes of the farewell, over=%t", c.count("audio.flush"), c.bytes, c.isOver())
 				}
 				c.expect(t, "error session_ending")
-				if said := told(model); len(said) != 0 {
-					t.Errorf("the model was told %q", said)
+				if said := userTexts(model); len(said) != 0 {
+					t.Errorf("the model got %q", said)
 				}
 				c.say(`{"type":"playback","item_id":"farewell","played_ms":2000,"done":true}`)
 				synctest.Wait()
@@ -194,18 +192,18 @@ func TestFarewellIsHeard(t *testing.T) {
 				until := banned.Add(time.Hour).UTC()
 				c.expect(t, "timeout", "session.ending", "audio.end farewell", "error blocked", "session.ended blocked")
 				if got := c.last(t, "error"); got["until"] != until.Format("2006-01-02T15:04:05.000Z") || got["retryable"] != false {
-					t.Errorf("the client was told %v", got)
+					t.Errorf("the client got %v", got)
 				}
 				if got := c.last(t, "timeout"); got["timeoutUntil"] != float64(until.UnixMilli()) || got["durationSeconds"] != 3600.0 || got["message"] != "Enough." {
-					t.Errorf("the client was told %v", got)
+					t.Errorf("the client got %v", got)
 				}
 			})
 		})
 	}
 }
 
-// TestFarewellThatIsNeverHeard: after twelve seconds the session ends all the same, for a
-// user who is shut out as such.
+// TestFarewellThatIsNeverHeard: after twelve seconds the session ends anyway, for a blocked user with the code of the
+// block.
 func TestFarewellThatIsNeverHeard(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
@@ -213,7 +211,7 @@ func TestFarewellThatIsNeverHeard(t *testing.T) {
 		pass(12*time.Second - time.Millisecond)
 		synctest.Wait()
 		if c.isOver() {
-			t.Fatal("it ended too early")
+			t.Fatal("the session ended too early")
 		}
 		pass(time.Millisecond)
 		synctest.Wait()
@@ -222,8 +220,8 @@ func TestFarewellThatIsNeverHeard(t *testing.T) {
 	})
 }
 
-// TestShutOutUserHangsUp: then it was the user who ended it.
-func TestShutOutUserHangsUp(t *testing.T) {
+// TestBlockedUserHangsUp: the session then ended because of the client.
+func TestBlockedUserHangsUp(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		tl.calls(model, "u1", "ban", `{}`)
@@ -234,8 +232,8 @@ func TestShutOutUserHangsUp(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftOfTools is invariant 10 for sessions whose tools run, wait, or are
-// asked about when they end: synctest fails on any goroutine that is still there.
+// TestNothingIsLeftOfTools (invariant 10): sessions end while their tools run, wait, or need an approval; synctest
+// fails if a goroutine remains.
 func TestNothingIsLeftOfTools(t *testing.T) {
 	onStage(t, func(o *Options) { o.Limits.NewPerSecond = 100 }, func(t *testing.T, tl *till) {
 		tl.takes = time.Second
@@ -259,7 +257,7 @@ func TestNothingIsLeftOfTools(t *testing.T) {
 		}
 		tl.m.Close()
 		if tl.m.Running() != 0 || tl.fake.Open() != 0 {
-			t.Errorf("%d sessions and %d connections are left", tl.m.Running(), tl.fake.Open())
+			t.Errorf("%d sessions and %d connections remain", tl.m.Running(), tl.fake.Open())
 		}
 		tl.m.roster.mu.Lock()
 		defer tl.m.roster.mu.Unlock()

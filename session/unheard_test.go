@@ -15,8 +15,7 @@ import (
 	"voicegw/transport"
 )
 
-// replaying is a model like Gemini's: it does not say where the user speaks, answers by itself, and is
-// told what was said.
+// replaying is a model like Gemini's: it does not report speech, answers unasked, and accepts a history.
 var replaying = with(announcing, func(c *transport.Capabilities) { c.History = transport.HistoryItems })
 
 // long is an answer of four seconds, in frames of a tenth of one.
@@ -37,28 +36,27 @@ func (r *returning) readTo(item string, ms int) {
 	for len(r.audio[item]) < ms*48 {
 		before := r.taken
 		if r.read(1); r.taken == before {
-			r.t.Fatalf("only %d bytes of %s have come", len(r.audio[item]), item)
+			r.t.Fatalf("only %d bytes of %s have arrived", len(r.audio[item]), item)
 		}
 	}
 }
 
-// toldAll are the texts and requests that a connection got.
-func toldAll(model *fakeConn) (told []string) {
+// allTexts returns the texts and requests that a connection got.
+func allTexts(model *fakeConn) (received []string) {
 	for _, cmd := range model.Commands() {
 		switch cmd := cmd.(type) {
 		case transport.UserText:
-			told = append(told, cmd.Text)
+			received = append(received, cmd.Text)
 		case transport.Respond:
-			told = append(told, "respond")
+			received = append(received, "respond")
 		}
 	}
-	return told
+	return received
 }
 
-// TestAnUnheardAnswerIsSaidAgain: a node dies when the answer is complete there, while it sounds, when the
-// turn is over by the clock, and while the client is away. What the client has not received is said
-// again by the next model, and nothing of what it has: it is asked again, or to go on.
-func TestAnUnheardAnswerIsSaidAgain(t *testing.T) {
+// TestUnheardAnswer: a node dies during playback of a complete answer, after the turn's end by the clock, or while the
+// client is disconnected. The next model says only the part that the client has not received.
+func TestUnheardAnswer(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"asked": remembering, "by itself": replaying} {
 		for _, has := range []int{0, 2000, 4000} {
 			for _, when := range []string{"sounding", "over", "away"} {
@@ -96,38 +94,38 @@ func unheardAnswer(t *testing.T, caps transport.Capabilities, has int, when stri
 	next := r.st.fake.Accept(t)
 	synctest.Wait()
 	setups := r.st.fake.Setups()
-	past, told := setups[len(setups)-1].History, strings.Join(toldAll(next), " ")
+	past, received := setups[len(setups)-1].History, strings.Join(allTexts(next), " ")
 	asked := transport.PastUser{Text: "where is Ada"}
 	switch {
 	case has == 0:
 		want := map[bool]string{true: "respond", false: "where is Ada"}[caps.RespondNeeded]
-		if !slices.Equal(past, []transport.Past{asked}) || told != want {
-			t.Errorf("the model was told %+v, and then %q", past, told)
+		if !slices.Equal(past, []transport.Past{asked}) || received != want {
+			t.Errorf("the model got %+v, and then %q", past, received)
 		}
 	case has < 4000:
 		want := []transport.Past{asked, transport.PastAssistant{Text: "It is late in the evening now, so", Interrupted: true}}
-		if !slices.Equal(past, want) || !strings.HasSuffix(told, prompts.GoOnAfterBreak) {
-			t.Errorf("the model was told %+v, and then %q", past, told)
+		if !slices.Equal(past, want) || !strings.HasSuffix(received, prompts.GoOnAfterBreak) {
+			t.Errorf("the model got %+v, and then %q", past, received)
 		}
 	default:
-		if want := []transport.Past{asked, transport.PastAssistant{Text: long}}; !slices.Equal(past, want) || told != "" {
-			t.Errorf("the model was told %+v, and then %q", past, told)
+		if want := []transport.Past{asked, transport.PastAssistant{Text: long}}; !slices.Equal(past, want) || received != "" {
+			t.Errorf("the model got %+v, and then %q", past, received)
 		}
 		return
 	}
 	answers(r.conn, next, "r1", "b1", "In Vienna.")
 	r.read(-1)
 	if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("error") != 0 {
-		t.Errorf("the client was told %q", r.conn.log())
+		t.Errorf("the client got %q", r.conn.log())
 	}
 	if kept, m := f.checkpoint(t, r.id); m.State.Open != nil || m.State.Answered == nil || len(kept.History) != 2+min(has, 1) {
 		t.Errorf("the checkpoint is %+v, %+v", kept.History, m.State)
 	}
 }
 
-// TestAnUnheardAnswerSurvivesTwice: the second node dies before its model has gone on, and then when it
-// has. The third node asks for what the client still lacks, and the fourth for nothing.
-func TestAnUnheardAnswerSurvivesTwice(t *testing.T) {
+// TestUnheardAnswerTwice: the second node dies before its model has continued, and then after that. The third node
+// requests the missing rest, and the fourth nothing.
+func TestUnheardAnswerTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", replaying, nil))
@@ -141,8 +139,8 @@ func TestAnUnheardAnswerSurvivesTwice(t *testing.T) {
 			r.comeBack(r.position())
 			model = r.st.fake.Accept(t)
 			synctest.Wait()
-			if told := toldAll(model); len(told) != 1 || !strings.HasSuffix(told[0], prompts.GoOnAfterBreak) {
-				t.Errorf("the model of %s was told %q", node, told)
+			if received := allTexts(model); len(received) != 1 || !strings.HasSuffix(received[0], prompts.GoOnAfterBreak) {
+				t.Errorf("the model of %s got %q", node, received)
 			}
 			r.read(-1)
 			if node == "b" {
@@ -161,15 +159,15 @@ func TestAnUnheardAnswerSurvivesTwice(t *testing.T) {
 			transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "It is late in the evening now, so", Interrupted: true},
 			transport.PastAssistant{Text: "Please come back tomorrow."},
 		}
-		if got := setups[len(setups)-1].History; !slices.Equal(got, want) || len(toldAll(model)) != 0 {
-			t.Errorf("the model was told %+v, and then %q", got, toldAll(model))
+		if got := setups[len(setups)-1].History; !slices.Equal(got, want) || len(allTexts(model)) != 0 {
+			t.Errorf("the model got %+v, and then %q", got, allTexts(model))
 		}
 	})
 }
 
-// TestAHandleThatKnowsTooMuch: the provider could resume the conversation, and believes that the user
-// has heard the answer. The client has not, so the conversation is told again.
-func TestAHandleThatKnowsTooMuch(t *testing.T) {
+// TestHandleWithUnheardAnswer: the provider could resume the conversation, but assumes that the user has heard the
+// answer. The client has not, so the next model gets the history instead.
+func TestHandleWithUnheardAnswer(t *testing.T) {
 	for _, has := range []int{0, 4000} {
 		t.Run(fmt.Sprintf("%d ms", has), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,16 +186,16 @@ func TestAHandleThatKnowsTooMuch(t *testing.T) {
 				r.st.fake.Accept(t)
 				setups := r.st.fake.Setups()
 				if got := setups[len(setups)-1]; (got.ResumeHandle == "h1") != (has > 0) || (len(got.History) == 1) != (has == 0) {
-					t.Errorf("the conversation goes on with %+v", got)
+					t.Errorf("the conversation continues with %+v", got)
 				}
 			})
 		})
 	}
 }
 
-// TestAReloadIsNotSaidAgain: the page is loaded again in mid-answer and has no audio, and then its node
-// dies, while the answer sounds and long after it: nothing is said a second time.
-func TestAReloadIsNotSaidAgain(t *testing.T) {
+// TestReloadBeforeTakeover: the page is reloaded in mid-answer and has no audio, and then its node dies, during the
+// answer or long after it: nothing is said a second time.
+func TestReloadBeforeTakeover(t *testing.T) {
 	for _, later := range []time.Duration{0, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newShelf()
@@ -214,18 +212,17 @@ func TestAReloadIsNotSaidAgain(t *testing.T) {
 			r.comeBack(r.position())
 			next := r.st.fake.Accept(t)
 			synctest.Wait()
-			if told := toldAll(next); len(told) != 0 || r.conn.count("error") != 0 {
-				t.Errorf("after %v the model was told %q, and the client %q", later, told, r.conn.log())
+			if received := allTexts(next); len(received) != 0 || r.conn.count("error") != 0 {
+				t.Errorf("after %v the model got %q, and the client %q", later, received, r.conn.log())
 			}
 		})
 	}
 }
 
-// TestADraftIsAnswered: a node dies when the user's words are known as a draft only. A client that cannot
-// send its speech again gets an answer to what is known; from another one the model hears the speech,
-// and not the draft as well. That holds while the answer is owed, and when it has begun and nothing of it
-// has reached the client.
-func TestADraftIsAnswered(t *testing.T) {
+// TestDraftIsAnswered: a node dies when only a draft of the user's words is known. A client that cannot replay its
+// speech gets an answer to the draft; otherwise the model hears the speech, and not the draft as well. Both hold before
+// and after the start of an answer that has not reached the client.
+func TestDraftIsAnswered(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		for _, keeps := range []bool{false, true} {
 			t.Run(fmt.Sprintf("began %t, keeps its speech %t", began, keeps), func(t *testing.T) {
@@ -255,7 +252,7 @@ func draftAnswer(t *testing.T, began, keeps bool) {
 	if keeps {
 		started := r.comeBackWith(said, 0, 6000)
 		if from := started["input_ms"].(float64); from < 600 || from > 2100 {
-			t.Errorf("the client was told %v", started)
+			t.Errorf("the client got %v", started)
 		}
 	} else {
 		r.comeBack("")
@@ -265,24 +262,24 @@ func draftAnswer(t *testing.T, began, keeps bool) {
 	synctest.Wait()
 	setups := r.st.fake.Setups()
 	if got := setups[len(setups)-1].History; !slices.Equal(got, want) {
-		t.Errorf("the model was told %+v, want %+v", got, want)
+		t.Errorf("the model got %+v, want %+v", got, want)
 	}
-	told := toldAll(next)
-	if keeps && (len(told) != 0 || !bytes.Contains(heardAll(next), said[2200*32:5000*32])) {
-		t.Errorf("the model has heard %d bytes, and was told %q", len(heardAll(next)), told)
+	received := allTexts(next)
+	if keeps && (len(received) != 0 || !bytes.Contains(heardAll(next), said[2200*32:5000*32])) {
+		t.Errorf("the model heard %d bytes, and got %q", len(heardAll(next)), received)
 	}
-	if !keeps && !slices.Equal(told, []string{"Where is Ada"}) {
-		t.Errorf("the model was told %q", told)
+	if !keeps && !slices.Equal(received, []string{"Where is Ada"}) {
+		t.Errorf("the model got %q", received)
 	}
 	answers(r.conn, next, "r1", "b1", "In Vienna.")
 	if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("turn.ended") != 1 || r.conn.count("error") != 0 {
-		t.Errorf("the client was told %q", r.conn.log())
+		t.Errorf("the client got %q", r.conn.log())
 	}
 }
 
-// TestAnAnswerThatWaitedMoves: an answer waits for a client that is away, and its session moves to another
-// node meanwhile. Nothing of the answer has reached the client: it is said there.
-func TestAnAnswerThatWaitedMoves(t *testing.T) {
+// TestWaitingAnswerMoves: an answer waits for a disconnected client while its session moves to another node. It has not
+// reached the client, so the next node repeats it.
+func TestWaitingAnswerMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		a := f.stage(t, "a", replaying, nil)
@@ -303,29 +300,28 @@ func TestAnAnswerThatWaitedMoves(t *testing.T) {
 		synctest.Wait()
 		setups := r.st.fake.Setups()
 		if got := setups[len(setups)-1].History; !slices.Equal(got, []transport.Past{transport.PastUser{Text: "where is Ada"}}) {
-			t.Errorf("the model was told %+v", got)
+			t.Errorf("the model got %+v", got)
 		}
-		if told := toldAll(next); !slices.Equal(told, []string{"where is Ada"}) {
-			t.Errorf("the model was told %q", told)
+		if received := allTexts(next); !slices.Equal(received, []string{"where is Ada"}) {
+			t.Errorf("the model got %q", received)
 		}
 		answers(r.conn, next, "r1", "b1", "In Vienna.")
 		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("error") != 0 {
-			t.Errorf("the client was told %q", r.conn.log())
+			t.Errorf("the client got %q", r.conn.log())
 		}
 		wait()
 	})
 }
 
-// TestAnAnswerThatSoundsMoves: a session has to leave while an answer sounds that is complete, or of which the
-// model has reported everything but the end. A client that has all of it is told by the next node that
-// the turn is over, what it has used and how long the user waited, and that its words are complete. The model is
-// asked for nothing.
-func TestAnAnswerThatSoundsMoves(t *testing.T) {
+// TestPlayingAnswerMoves: a session leaves its node during playback of an answer whose end may not be reported. The
+// next node sends a client that has all of it the turn's end, usage and latency, and the end of the transcript. The
+// model gets no request.
+func TestPlayingAnswerMoves(t *testing.T) {
 	for name, events := range map[string][]transport.Event{
-		"complete":               {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
-		"the end is not told":    {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}},
-		"nor that of the words":  {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long}},
-		"only that of the audio": {},
+		"complete":           {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
+		"the end is missing": {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}},
+		"the ends of answer and words are missing": {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long}},
+		"only that of the audio":                   {},
 	} {
 		for _, dies := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dies %t", name, dies), func(t *testing.T) {
@@ -358,7 +354,7 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 		pass(time.Second)
 		r.read(-1)
 		if rec := f.record(r.id); rec.State != store.SessionMoving || r.conn.count("turn.ended") != 0 {
-			t.Fatalf("the record is %+v, and the client was told %q", rec, r.conn.log())
+			t.Fatalf("the record is %+v, and the client got %q", rec, r.conn.log())
 		}
 	}
 	r.st = f.stage(t, "b", replaying, nil)
@@ -366,23 +362,23 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 	next := r.st.fake.Accept(t)
 	synctest.Wait()
 	r.read(-1)
-	if told := toldAll(next); len(told) != 0 {
-		t.Errorf("the model was told %q", told)
+	if received := allTexts(next); len(received) != 0 {
+		t.Errorf("the model got %q", received)
 	}
 	said := long
-	if len(events) == 0 || dies && name == "nor that of the words" {
+	if len(events) == 0 || dies && name == "the ends of answer and words are missing" {
 		said = "It" // a checkpoint is not made for each word
 	}
 	if m := r.conn.last(t, "transcript"); m["id"] != "a1" || m["text"] != said || m["final"] != true {
-		t.Errorf("the client was told %+v", m)
+		t.Errorf("the client got %+v", m)
 	}
 	switch ended := r.conn.count("turn.ended"); {
 	case ended != 1 || r.conn.count("turn.started") != 1:
-		t.Errorf("the client was told %q", r.conn.log())
+		t.Errorf("the client got %q", r.conn.log())
 	default:
 		m := r.conn.last(t, "turn.ended")
 		if used, _ := m["usage"].(map[string]any); m["turn"] != 1.0 || m["status"] != "completed" || used["input_tokens"] != 70.0 || m["latency"] == nil {
-			t.Errorf("the client was told %+v", m)
+			t.Errorf("the client got %+v", m)
 		}
 	}
 	if _, m := f.checkpoint(t, r.id); m.State.Open != nil || m.State.Answered == nil || m.State.Answered.Untold {
@@ -391,9 +387,9 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 	wait()
 }
 
-// TestAStoppedTurnEndsAfterADeath: a node dies after the user has stopped an answer, and before the model has
-// reported its end. The next node tells the client the end of that turn.
-func TestAStoppedTurnEndsAfterADeath(t *testing.T) {
+// TestStoppedTurnEndsAfterTakeover: a node dies after the user has stopped an answer, and before the model has reported
+// its end. The next node sends the client the end of that turn.
+func TestStoppedTurnEndsAfterTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", replaying, nil))
@@ -409,7 +405,7 @@ func TestAStoppedTurnEndsAfterADeath(t *testing.T) {
 		f.kill("a")
 		r.read(-1)
 		if r.conn.count("turn.ended") != 0 {
-			t.Fatalf("the client was told %q", r.conn.log())
+			t.Fatalf("the client got %q", r.conn.log())
 		}
 
 		r.st = f.stage(t, "b", replaying, nil)
@@ -419,7 +415,7 @@ func TestAStoppedTurnEndsAfterADeath(t *testing.T) {
 		r.read(-1)
 		m := r.conn.last(t, "turn.ended")
 		if used, _ := m["usage"].(map[string]any); m["turn"] != 1.0 || m["status"] != "interrupted" || used["output_tokens"] != 7.0 {
-			t.Errorf("the client was told %+v", m)
+			t.Errorf("the client got %+v", m)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"voicegw/transport"
 )
 
-// versioned are the tools watch and clock, of which a version clock_next has a share of the users.
+// versioned returns a registry with the tools watch and clock; a share of the users gets version clock_next of clock.
 func versioned(t *testing.T, share int) *registry.Registry {
 	t.Helper()
 	done := handlerFunc(func(context.Context) (registry.Result, error) { return registry.Result{Data: "done"}, nil }).bind()
@@ -38,7 +38,7 @@ func answersWith(t *testing.T, model *fakeConn, call, want string) {
 	}
 }
 
-// reshared gives clock_next another share, as a reload does.
+// reshared changes the share of clock_next, as a reload does.
 func reshared(t *testing.T, tools *registry.Registry, share int) {
 	t.Helper()
 	take, err := tools.Configure(shares(share), registry.Foreign{})
@@ -48,9 +48,9 @@ func reshared(t *testing.T, tools *registry.Registry, share int) {
 	take()
 }
 
-// TestASessionKeepsItsVersion: a session that has drawn a version of a tool keeps it with the next agent, although the
-// shares have changed.
-func TestASessionKeepsItsVersion(t *testing.T) {
+// TestSessionKeepsToolVersion: a session keeps its version of a tool with the next agent, although the shares have
+// changed.
+func TestSessionKeepsToolVersion(t *testing.T) {
 	for share, want := range map[int]string{0: "1.0.0", 100: "2.0.0"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := troupe()
@@ -74,8 +74,8 @@ func TestASessionKeepsItsVersion(t *testing.T) {
 	}
 }
 
-// TestASessionKeepsItsVersionAfterATakeover: also on another node that gives the version another share.
-func TestASessionKeepsItsVersionAfterATakeover(t *testing.T) {
+// TestToolVersionAfterTakeover: a session keeps its version on another node with other shares.
+func TestToolVersionAfterTakeover(t *testing.T) {
 	for share, want := range map[int]string{0: "1.0.0", 100: "2.0.0"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newShelf()
@@ -95,7 +95,7 @@ func TestASessionKeepsItsVersionAfterATakeover(t *testing.T) {
 			next := r.st.fake.Accept(t)
 			synctest.Wait()
 			if m := r.conn.last(t, "session.started"); m["resumed"] != true {
-				t.Fatalf("the client was told %v", m)
+				t.Fatalf("the client got %v", m)
 			}
 			answersWith(t, next, "c2", want)
 		})

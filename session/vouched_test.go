@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestOnlyATicketVouches: tools learn that the user is vouched for, and the scopes, of a ticket
-// alone; whatever a client calls itself grants nothing.
+// TestOnlyATicketVouches: tools learn only from a ticket that the user is vouched for, and the scopes; a client's own
+// fields grant nothing.
 func TestOnlyATicketVouches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &counter{ticket: ticketed}

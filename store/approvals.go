@@ -51,8 +51,8 @@ type approvalNote struct {
 	Conversation string    `json:"conversation,omitempty"`
 	ApprovedAt   time.Time `json:"approved_at"`
 	Told         bool      `json:"told,omitempty"`
-	// Deed is the ledger key; empty without side effects.
-	Deed string `json:"deed,omitempty"`
+	// Action is the ledger key; empty without side effects.
+	Action string `json:"deed,omitempty"`
 	// Question is the key of its confirmation, a hash. Process is the process that accepted the answer.
 	Question string `json:"question"`
 	Process  string `json:"process"`
@@ -79,7 +79,7 @@ func approvalKey(conversation, session, reference string) string {
 func (a *Approvals) note(ctx context.Context, name string, question Confirmation, now time.Time) error {
 	data, err := encode(approvalNote{
 		Reference: question.Reference, Tool: question.Tool, Session: question.Session, User: question.User, Agent: question.Agent,
-		Conversation: question.Conversation, ApprovedAt: now.UTC(), Deed: question.Deed, Question: name,
+		Conversation: question.Conversation, ApprovedAt: now.UTC(), Action: question.Action, Question: name,
 		Process: a.process,
 	})
 	if err != nil {
@@ -183,8 +183,8 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 		return Approval{}, false, err
 	}
 	var entry *Entry
-	if note.Deed != "" {
-		if entry, err = related(ctx, a.ledger, keyOf(note.Deed), decodeEntry); err != nil {
+	if note.Action != "" {
+		if entry, err = related(ctx, a.ledger, keyOf(note.Action), decodeEntry); err != nil {
 			return Approval{}, false, err
 		}
 	}

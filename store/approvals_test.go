@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// approve records a question about a deed, in a conversation, and its approval.
+// approve records a question about a side effect, in a conversation, and its approval.
 func approve(t *testing.T, s *Store, token, conversation string) Confirmation {
 	t.Helper()
 	q := Confirmation{
 		Token: token, Reference: "REF" + token, Session: "s-" + token, User: "ada", Conversation: conversation, Tool: "pay",
-		Deed: "deed-" + token, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
+		Action: "deed-" + token, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
 	}
 	if err := s.Confirmations().Create(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func approve(t *testing.T, s *Store, token, conversation string) Confirmation {
 	return q
 }
 
-// references are those of the open approvals, of one conversation where it is not empty.
+// references are those of the open approvals, of one conversation unless it is empty.
 func references(t *testing.T, s *Store, conversation string, now time.Time) (out []string) {
 	t.Helper()
 	var open []Approval
@@ -58,8 +58,8 @@ func sameTexts(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestApprovalsLeftOpen: what was approved before the gateway was killed is open after it,
-// unless it is known what came of it; and once its conversation was told, that stays told.
+// TestApprovalsLeftOpen: a call approved before the gateway was killed is open afterwards, unless its outcome is
+// known; and once its conversation was informed, that is permanent.
 func TestApprovalsLeftOpen(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "data")}
 	s := openTest(t, o)
@@ -67,7 +67,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	begun, done := approve(t, s, "begun", "c1"), approve(t, s, "done", "c2")
 	settled := approve(t, s, "settled", "c1")
 	for _, q := range []Confirmation{begun, done, settled} {
-		e, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: q.Deed, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+		e, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: q.Action, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
 		if err != nil || !fresh {
 			t.Fatal(fresh, err)
 		}
@@ -89,7 +89,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	if _, err := s.Confirmations().Resolve(t.Context(), "denied", "", false, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	// Killed between the note and the answer: nobody has approved it.
+	// Killed between the note and the answer: it was never approved.
 	unanswered := Confirmation{Token: "unanswered", Reference: "U", Session: "s", Conversation: "c1", Tool: "pay", ExpiresAt: time.Now().Add(time.Minute)}
 	if err := s.Confirmations().Create(t.Context(), unanswered); err != nil {
 		t.Fatal(err)
@@ -97,8 +97,8 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	if err := s.Approvals().note(t.Context(), QuestionName(unanswered.Token), unanswered, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	sameTexts(t, "while this process is at it", references(t, s, "", time.Now()))
-	sameTexts(t, "of the conversation, while this process is at it", references(t, s, "c1", time.Now()))
+	sameTexts(t, "while this process runs it", references(t, s, "", time.Now()))
+	sameTexts(t, "of the conversation, while this process runs it", references(t, s, "c1", time.Now()))
 	sameTexts(t, "of the other one, where it is done", references(t, s, "c2", time.Now()), "REFdone")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameTexts(t, "after this process took the answer", references(t, s, "", time.Now()), "REFneverbegun", "REFbegun")
-	// What the ledger knows is nobody's riddle; its conversation may not have been told.
+	// An approval with a known outcome is not open, but its conversation may not be informed yet.
 	finished, err := s.Approvals().OpenIn(t.Context(), "c2", time.Now())
 	if err != nil || len(finished) != 1 || string(finished[0].Result) != `{"ok":true}` || finished[0].Question() != QuestionName("done") || finished[0].Told {
 		t.Fatalf("%+v %v", finished, err)
@@ -120,7 +120,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sameTexts(t, "of the other conversation, when it was told", references(t, s, "c2", time.Now()))
+	sameTexts(t, "of the other conversation, once informed", references(t, s, "c2", time.Now()))
 	open, err := s.Approvals().OpenIn(t.Context(), "c1", time.Now())
 	if err != nil || len(open) != 2 || open[0].Begun || !open[1].Begun || open[0].Told || open[0].User != "ada" || open[0].Tool != "pay" || open[0].ApprovedAt.IsZero() {
 		t.Fatalf("%+v %v", open, err)
@@ -129,26 +129,26 @@ func TestApprovalsLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Approvals().Told(t.Context(), open[0]); !errors.Is(err, ErrChanged) {
-		t.Errorf("told twice: %v", err)
+		t.Errorf("marked twice: %v", err)
 	}
 	if open, err = s.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) != 2 || !open[0].Told || open[1].Told {
-		t.Errorf("after one was told: %+v %v", open, err)
+		t.Errorf("after one was marked: %+v %v", open, err)
 	}
 }
 
-// TestApprovalsOfAnotherGateway: what another gateway on the same store has taken may be at
-// work there, as long as its reservation says so.
+// TestApprovalsOfAnotherGateway: a call approved by another gateway on the same store may run there, as long as its
+// reservation lasts.
 func TestApprovalsOfAnotherGateway(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
 	begun := approve(t, a, "begun", "c1")
 	approve(t, a, "neverbegun", "c1")
 	now := time.Now()
-	if _, _, err := a.Ledger().Reserve(t.Context(), Reservation{Key: begun.Deed, Tool: "pay", Session: "s", Lease: time.Hour}); err != nil {
+	if _, _, err := a.Ledger().Reserve(t.Context(), Reservation{Key: begun.Action, Tool: "pay", Session: "s", Lease: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	sameTexts(t, "at once", references(t, b, "c1", now))
-	sameTexts(t, "when it would be in the ledger", references(t, b, "c1", now.Add(2*approvalGrace)), "REFneverbegun")
-	sameTexts(t, "when its reservation is over", references(t, b, "c1", now.Add(2*time.Hour)), "REFbegun", "REFneverbegun")
+	sameTexts(t, "after the time to reach the ledger", references(t, b, "c1", now.Add(2*approvalGrace)), "REFneverbegun")
+	sameTexts(t, "after its reservation", references(t, b, "c1", now.Add(2*time.Hour)), "REFbegun", "REFneverbegun")
 	sameTexts(t, "on the gateway itself", references(t, a, "c1", now.Add(2*time.Hour)))
 }

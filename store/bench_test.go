@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// BenchmarkStore measures each operation on an embedded store, by one caller and by
-// 32 at once, with both ways of syncing. p50 and p99 are of one operation, so with 32
-// callers they hold the time that it waits for the others.
+// BenchmarkStore measures each operation on an embedded store, by one caller and by 32, with both ways of syncing.
+// p50 and p99 are for one operation; with 32 callers they include its wait for the others.
 func BenchmarkStore(b *testing.B) {
 	for _, operation := range []struct {
 		name string
@@ -43,7 +42,7 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// run shares b.N operations among writers and reports what one of them takes.
+// run divides b.N operations among writers and reports the time of one.
 func run(b *testing.B, writers int, operation func(i int) error) {
 	took := make([]time.Duration, b.N)
 	var next atomic.Int64
@@ -76,7 +75,7 @@ func run(b *testing.B, writers int, operation func(i int) error) {
 	b.ReportMetric(at(0.99), "p99-us")
 }
 
-// prepare runs operations that are not measured, several at once.
+// prepare runs unmeasured operations, several at once.
 func prepare(b *testing.B, n int, operation func(i int) error) {
 	b.Helper()
 	errs := make([]error, 32)

@@ -49,8 +49,8 @@ type Confirmation struct {
 	BusinessKey    string          `json:"business_key,omitempty"`
 	// Message identifies the call within a text message that may be repeated; empty for voice.
 	Message string `json:"message,omitempty"`
-	// Deed is the ledger key of its side effect; empty without one.
-	Deed string `json:"deed,omitempty"`
+	// Action is the ledger key of its side effect; empty without one.
+	Action string `json:"deed,omitempty"`
 	// CreatedAt is when the user was asked; Create sets a zero one to now. It can't be approved after ExpiresAt.
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`

@@ -10,7 +10,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// agentID is an id that no other test uses.
+// agentID is a unique id for a test.
 func agentID(t *testing.T, name string) string {
 	t.Helper()
 	return strings.NewReplacer("/", "-", " ", "-").Replace(strings.ToLower(t.Name())) + "-" + name
@@ -25,8 +25,7 @@ func edited(a *Agents, id string) (AgentEdit, bool) {
 	return list[i], true
 }
 
-// testAgents: each write names the revision that its writer has seen, is visible at once, and changes
-// the generation.
+// testAgents: each write names the revision that its writer has seen, is visible at once, and changes the generation.
 func testAgents(t *testing.T, s *Store) {
 	a, id := s.Agents(), agentID(t, "x")
 	write := func(document string, known uint64) (uint64, error) {
@@ -56,14 +55,14 @@ func testAgents(t *testing.T, s *Store) {
 		}
 	}
 	if _, err := a.Removed(t.Context(), id); !errors.Is(err, ErrUnknown) {
-		t.Errorf("an edit that goes on has ended: %v", err)
+		t.Errorf("a current edit has ended: %v", err)
 	}
 	ended, err := a.Remove(t.Context(), id, second)
 	if err != nil || ended <= second {
 		t.Errorf("it ends at revision %d: %v", ended, err)
 	}
 	if at, err := a.Removed(t.Context(), id); err != nil || at != ended {
-		t.Errorf("it has ended at revision %d, and not %d: %v", at, ended, err)
+		t.Errorf("it has ended at revision %d, want %d: %v", at, ended, err)
 	}
 	if err := a.Follow(t.Context(), ended); err != nil {
 		t.Error(err)
@@ -84,7 +83,7 @@ func testAgents(t *testing.T, s *Store) {
 	}
 }
 
-// testAgentsKept: what an edit replaces is found by its version, and not listed.
+// testAgentsKept: a replaced version is found by its version, and not listed.
 func testAgentsKept(t *testing.T, s *Store) {
 	a, id := s.Agents(), agentID(t, "x")
 	old := AgentEdit{ID: id, Document: []byte(`{"old":true}`), At: time.Now()}
@@ -94,7 +93,7 @@ func testAgentsKept(t *testing.T, s *Store) {
 		}
 	}
 	if got, err := a.Kept(t.Context(), id, "v1"); err != nil || string(got.Document) != `{"old":true}` {
-		t.Errorf("kept is %+v, %v", got, err)
+		t.Errorf("stored is %+v, %v", got, err)
 	}
 	for _, other := range [][2]string{{id, "v2"}, {agentID(t, "y"), "v1"}, {"No", "v1"}} {
 		if _, err := a.Kept(t.Context(), other[0], other[1]); !errors.Is(err, ErrUnknown) {
@@ -106,7 +105,7 @@ func testAgentsKept(t *testing.T, s *Store) {
 	}
 }
 
-// TestAgentsOfThreeNodes: what one node writes all of them see, within 200 ms.
+// TestAgentsOfThreeNodes: all nodes see a write of one node within 200 ms.
 func TestAgentsOfThreeNodes(t *testing.T) {
 	url := startJetStream(t).ClientURL()
 	var nodes []*Store

@@ -59,11 +59,11 @@ func testAudit(t *testing.T, s *Store) {
 	}
 	enough := errors.New("enough")
 	if err := s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("a reader that has enough: %v", err)
+		t.Errorf("a reader that stops: %v", err)
 	}
 }
 
-// testAuditRace: every line of many writers is there once, each writer's in its order.
+// testAuditRace: each line of many writers is recorded once, in its writer's order.
 func testAuditRace(t *testing.T, s *Store) {
 	racers(32, func(i int) {
 		for n := range 20 {

@@ -53,7 +53,7 @@ func testBlocks(t *testing.T, s *Store) {
 		}
 	}
 	if err := b.Block(t.Context(), strings.Repeat("x", user.MaxBytes), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
-		t.Errorf("the longest name, nearly for ever: %v", err)
+		t.Errorf("the longest name, for many years: %v", err)
 	}
 }
 
@@ -77,7 +77,7 @@ func testBlocksRace(t *testing.T, s *Store) {
 		}
 	})
 	if got, ok := b.Blocked(key(t, "one")); !ok || !got.Equal(longest) {
-		t.Errorf("the longest block did not stay: %v %t", got, ok)
+		t.Errorf("the longest block was lost: %v %t", got, ok)
 	}
 	for i := range 4 {
 		if _, ok := b.Blocked(key(t, fmt.Sprint(i))); ok {
@@ -86,8 +86,7 @@ func testBlocksRace(t *testing.T, s *Store) {
 	}
 }
 
-// testWrongBlock: what somebody else wrote into the bucket blocks nobody, and is
-// written over.
+// testWrongBlock: a foreign record in the bucket blocks no user, and is overwritten.
 func testWrongBlock(t *testing.T, s *Store) {
 	b, user := s.Blocks(), key(t, "a")
 	for _, wrong := range []string{`garbage`, `{"user":"somebody else","until":"2999-01-01T00:00:00Z"}`} {

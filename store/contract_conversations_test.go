@@ -16,9 +16,9 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// renewedAlone takes a lease of a conversation, and lets nobody have it until it was renewed
-// for longer than its life. On a machine that stands still for so long it is lost, and its
-// holder is told before anybody else can have it; then it returns false.
+// renewedAlone takes a lease of a conversation, and checks that no other holder gets it until it was renewed beyond
+// its life. On a machine that pauses for so long the lease is lost, and its holder learns it before another holder
+// gets it; then it returns false.
 func renewedAlone(t *testing.T, c *Conversations, id string) bool {
 	t.Helper()
 	const life = 2 * time.Second
@@ -28,14 +28,14 @@ func renewedAlone(t *testing.T, c *Conversations, id string) bool {
 	}
 	defer l.Release()
 	defer l.Release()
-	lost := make(chan struct{}) // closed when the holder is told
+	lost := make(chan struct{}) // closed when the holder is informed
 	l.WhenLost(func() { close(lost) })
 	var seen []uint64
 	for len(seen) < 1+renewals+1 {
 		other, err := c.Lease(t.Context(), id, time.Second)
 		if err == nil {
 			other.Release()
-			testutil.WaitClosed(t, "the holder is told that its lease is lost", lost)
+			testutil.WaitClosed(t, "the holder learns that its lease is lost", lost)
 			return false
 		}
 		if !errors.Is(err, ErrBusy) {
@@ -57,7 +57,7 @@ func renewedAlone(t *testing.T, c *Conversations, id string) bool {
 	return true
 }
 
-// talkID is the name of a conversation that no other test of the same store uses.
+// talkID is a unique name of a conversation.
 func talkID(t *testing.T, text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '/' || r == '_' {
@@ -72,8 +72,8 @@ func said(n int, text string) conversation.Entry {
 	return conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleUser, Text: text, Turn: n}
 }
 
-// largest returns a conversation that has dropped entries, since it can hold no more. It takes
-// seconds to make under the race detector, so all engines save the same one.
+// largest returns a conversation at its size limit, which has dropped entries. It takes seconds to make under the
+// race detector, so all engines share it.
 var largest = sync.OnceValue(func() *conversation.Conversation {
 	c := conversation.New("large", "ada", "", time.Now())
 	for i := range 3 * conversation.MaxEntries {
@@ -118,12 +118,11 @@ func testConversations(t *testing.T, s *Store) {
 	large := *largest()
 	large.ID = talkID(t, "large")
 	if _, err := c.Save(t.Context(), &large, 0); err != nil {
-		t.Errorf("the largest that there is: %v", err)
+		t.Errorf("the largest possible: %v", err)
 	}
 }
 
-// testConversationRace: of many who save one revision one succeeds, and whoever updates
-// loses nothing of what others wrote.
+// testConversationRace: of many saves of one revision one succeeds, and an update loses no entry of other writers.
 func testConversationRace(t *testing.T, s *Store) {
 	c, id := s.Conversations(), talkID(t, "a")
 	rev, err := c.Save(t.Context(), conversation.New(id, "ada", "", time.Now()), 0)
@@ -161,7 +160,7 @@ func testConversationRace(t *testing.T, s *Store) {
 	}
 }
 
-// testLease: one holder at a time, for longer than the lease's life while it is held.
+// testLease: a lease has one holder at a time, beyond its life while it is renewed.
 func testLease(t *testing.T, s *Store) {
 	c, id := s.Conversations(), talkID(t, "a")
 	for !renewedAlone(t, c, id) {

@@ -13,11 +13,11 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// newJob is a job of a test, under a name that no other test uses.
+// newJob is a job with a unique name.
 func newJob(t *testing.T, name string) Job {
 	t.Helper()
 	return Job{
-		ID: "job-" + strings.ToLower(newMark())[:20], Deed: t.Name() + name, Tool: "report", Name: "Report", User: t.Name(),
+		ID: "job-" + strings.ToLower(newMark())[:20], Action: t.Name() + name, Tool: "report", Name: "Report", User: t.Name(),
 		Conversation: t.Name(), Session: "s", Mode: "text", Key: "vg-1", Payload: json.RawMessage(`{"year":2026}`), State: JobWaiting, CreatedAt: time.Now().UTC(),
 	}
 }
@@ -31,8 +31,8 @@ func listedJob(s *Store, id string) (Job, bool) {
 	return all[i], true
 }
 
-// testJobs: of one deed one job is under way; each write names the revision that its writer has seen, so that
-// one that has lost the job writes nothing; the list is without payloads.
+// testJobs: one job of a side effect runs at a time; each write names the revision that its writer has seen, so a
+// process that has lost the job writes nothing; the list omits payloads.
 func testJobs(t *testing.T, s *Store) {
 	jobs, job := s.Jobs(), newJob(t, "x")
 	first, fresh, err := jobs.Create(t.Context(), job, true)
@@ -44,7 +44,7 @@ func testJobs(t *testing.T, s *Store) {
 	}
 	twin := newJob(t, "x")
 	if got, fresh, err := jobs.Create(t.Context(), twin, true); err != nil || fresh || got.ID != job.ID {
-		t.Errorf("the same deed again: %+v, fresh %t, %v", got, fresh, err)
+		t.Errorf("the same side effect again: %+v, fresh %t, %v", got, fresh, err)
 	}
 	taken := first
 	taken.State, taken.Attempt = JobRunning, 1
@@ -52,7 +52,7 @@ func testJobs(t *testing.T, s *Store) {
 		t.Fatalf("%+v, %v", taken, err)
 	}
 	if _, err := jobs.Save(t.Context(), first); !errors.Is(err, ErrChanged) {
-		t.Errorf("over a revision that is past: %v", err)
+		t.Errorf("with an old revision: %v", err)
 	}
 	whole, err := jobs.Load(t.Context(), job.ID)
 	if err != nil || string(whole.Payload) != `{"year":2026}` || whole.Attempt != 1 || whole.Revision != taken.Revision {
@@ -63,26 +63,26 @@ func testJobs(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if got, fresh, err := jobs.Create(t.Context(), twin, false); err != nil || fresh || got.ID != job.ID {
-		t.Errorf("a deed that is over and not to be done again: %+v, fresh %t, %v", got, fresh, err)
+		t.Errorf("a finished side effect, not to be repeated: %+v, fresh %t, %v", got, fresh, err)
 	}
 	if got, fresh, err := jobs.Create(t.Context(), twin, true); err != nil || !fresh || got.ID != twin.ID {
-		t.Errorf("a deed that is over and to be done again: %+v, fresh %t, %v", got, fresh, err)
+		t.Errorf("a finished side effect, to be repeated: %+v, fresh %t, %v", got, fresh, err)
 	}
 	if _, err := jobs.Load(t.Context(), job.ID); !errors.Is(err, ErrUnknown) {
-		t.Errorf("the one that is replaced: %v", err)
+		t.Errorf("the replaced job: %v", err)
 	}
 }
 
-// testJobsRefused: what cannot be kept is told, and as many as may be kept of one user are.
+// testJobsRefused: invalid jobs and jobs beyond a user's limit are errors.
 func testJobsRefused(t *testing.T, s *Store) {
 	jobs := s.Jobs()
 	big, wrong := newJob(t, "big"), newJob(t, "wrong")
 	big.Payload, wrong.ID = json.RawMessage(`"`+strings.Repeat("a", mostJobBytes)+`"`), "x"
 	if _, _, err := jobs.Create(t.Context(), big, true); !errors.Is(err, ErrTooBig) {
-		t.Errorf("one that is too big: %v", err)
+		t.Errorf("a job that is too big: %v", err)
 	}
 	if _, _, err := jobs.Create(t.Context(), wrong, true); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("one without a valid id: %v", err)
+		t.Errorf("a job without a valid id: %v", err)
 	}
 	for i := range MostJobsOfUser {
 		if _, _, err := jobs.Create(t.Context(), newJob(t, fmt.Sprint(i)), true); err != nil {
@@ -90,48 +90,48 @@ func testJobsRefused(t *testing.T, s *Store) {
 		}
 	}
 	if _, _, err := jobs.Create(t.Context(), newJob(t, "one more"), true); !errors.Is(err, ErrFull) {
-		t.Errorf("one more of the user: %v", err)
+		t.Errorf("one more job of the user: %v", err)
 	}
 	other := newJob(t, "another user's")
 	other.User = "somebody else"
 	if _, _, err := jobs.Create(t.Context(), other, true); err != nil {
-		t.Errorf("one of another user: %v", err)
+		t.Errorf("a job of another user: %v", err)
 	}
 }
 
-// TestJobsOfAllUsersAreBounded: as many jobs are kept as may be of all users together, and when one has lived,
-// another one has its place.
+// TestJobsOfAllUsersAreBounded: the number of jobs of all users is limited, and an expired job makes room for
+// another.
 func TestJobsOfAllUsersAreBounded(t *testing.T) {
 	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
 	jobs := s.Jobs()
 	fill := func(i int, changed time.Time) {
 		job := newJob(t, fmt.Sprint("of many ", i))
-		job.User, job.ChangedAt, job.Revision = fmt.Sprint("user ", i), changed, 1<<40 // newer than what the bucket tells
+		job.User, job.ChangedAt, job.Revision = fmt.Sprint("user ", i), changed, 1<<40 // newer than the bucket's revisions
 		jobs.mu.Lock()
 		defer jobs.mu.Unlock()
-		jobs.put(keyOf(job.Deed), copied[Job]{value: job, revision: job.Revision})
+		jobs.put(keyOf(job.Action), copied[Job]{value: job, revision: job.Revision})
 	}
 	for i := range MostJobs - 1 {
 		fill(i, time.Now())
 	}
 	last, more := newJob(t, "the last"), newJob(t, "one more")
 	if _, _, err := jobs.Create(t.Context(), last, true); err != nil {
-		t.Fatalf("the last that there is room for: %v", err)
+		t.Fatalf("the last job within the limit: %v", err)
 	}
 	more.User = "somebody else"
 	if _, _, err := jobs.Create(t.Context(), more, true); !errors.Is(err, ErrFull) {
-		t.Errorf("one more, of a user without any: %v", err)
+		t.Errorf("one more, of a user without jobs: %v", err)
 	}
 	if _, ok := listedJob(s, more.ID); ok {
-		t.Error("the one that was refused is listed")
+		t.Error("the refused job is listed")
 	}
 	fill(0, time.Now().Add(-2*JobLife))
 	if _, _, err := jobs.Create(t.Context(), more, true); err != nil {
-		t.Errorf("when one has lived: %v", err)
+		t.Errorf("when one has expired: %v", err)
 	}
 }
 
-// testJobLease: one has a job, until it gives it back.
+// testJobLease: a job has one holder until it is released.
 func testJobLease(t *testing.T, s *Store) {
 	held, err := s.Jobs().Lease(t.Context(), t.Name())
 	if err != nil {
@@ -148,7 +148,7 @@ func testJobLease(t *testing.T, s *Store) {
 	held.Release()
 }
 
-// TestJobsOutliveTheirProcess: a job is there after a restart, and nobody has it any more.
+// TestJobsOutliveTheirProcess: after a restart the job exists, without a holder.
 func TestJobsOutliveTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Logger: testLog(t)}
 	s := openTest(t, o)
@@ -176,7 +176,7 @@ func TestJobsOutliveTheirProcess(t *testing.T) {
 	held.Release()
 }
 
-// TestJobsOfThreeNodes: what one node writes the others see, and are told of.
+// TestJobsOfThreeNodes: the other nodes see a write of one node, and get a notification.
 func TestJobsOfThreeNodes(t *testing.T) {
 	url := startJetStream(t).ClientURL()
 	one, two := openTest(t, Options{URL: url, Logger: testLog(t)}), openTest(t, Options{URL: url, Logger: testLog(t)})
@@ -185,7 +185,7 @@ func TestJobsOfThreeNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testutil.WaitClosed(t, "the other node is told", changed)
+	testutil.WaitClosed(t, "the other node is notified", changed)
 	testutil.WaitUntil(t, "the other node sees it", func() bool { _, ok := listedJob(two, job.ID); return ok })
 	job.State = JobCancelled
 	if _, err := two.Jobs().Save(context.Background(), job); err != nil {
@@ -193,11 +193,11 @@ func TestJobsOfThreeNodes(t *testing.T) {
 	}
 	testutil.WaitUntil(t, "the first node sees the change", func() bool { got, _ := listedJob(one, job.ID); return got.State == JobCancelled })
 	if _, err := one.Jobs().Save(t.Context(), job); !errors.Is(err, ErrChanged) {
-		t.Errorf("over what the other node has written: %v", err)
+		t.Errorf("over the other node's write: %v", err)
 	}
 }
 
-// TestJobsAreForgotten: the copy forgets a job when its life is over, of which the server does not tell.
+// TestJobsAreForgotten: the copy forgets an expired job, which the server does not report.
 func TestJobsAreForgotten(t *testing.T) {
 	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
 	job, _, err := s.Jobs().Create(t.Context(), newJob(t, "x"), true)
@@ -207,13 +207,13 @@ func TestJobsAreForgotten(t *testing.T) {
 	age := func(by time.Duration) {
 		s.Jobs().mu.Lock()
 		defer s.Jobs().mu.Unlock()
-		is := s.Jobs().all[keyOf(job.Deed)]
+		is := s.Jobs().all[keyOf(job.Action)]
 		is.value.ChangedAt = is.value.ChangedAt.Add(-by)
-		s.Jobs().all[keyOf(job.Deed)] = is
+		s.Jobs().all[keyOf(job.Action)] = is
 	}
 	age(2 * ToldJobLife)
 	if _, ok := listedJob(s, job.ID); !ok {
-		t.Error("a job that is under way is forgotten")
+		t.Error("a running job is forgotten")
 	}
 	job.ToldAt = time.Now()
 	if job, err = s.Jobs().Save(t.Context(), job); err != nil {
@@ -221,6 +221,6 @@ func TestJobsAreForgotten(t *testing.T) {
 	}
 	age(2 * ToldJobLife)
 	if got, ok := listedJob(s, job.ID); ok {
-		t.Errorf("kept is %+v", got)
+		t.Errorf("stored is %+v", got)
 	}
 }

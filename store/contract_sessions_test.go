@@ -28,7 +28,7 @@ func join(t testing.TB, s *Store) *Membership {
 	return m
 }
 
-// session is a record that no other test of the same store uses.
+// session is a record with a unique id.
 func session(t *testing.T) SessionRecord {
 	now := time.Now().UTC()
 	return SessionRecord{
@@ -53,17 +53,17 @@ func lostSignal(o *Owned) <-chan struct{} {
 	return lost
 }
 
-// testNodes: a process is a node once, and the others know what it says of itself.
+// testNodes: a process is a node once, and the others see its record.
 func testNodes(t *testing.T, s *Store) {
 	m := s.member.Load()
 	if _, err := s.Nodes().Join(t.Context(), Node{}, nil); !errors.Is(err, ErrUsed) {
 		t.Errorf("a second time: %v", err)
 	}
 	if _, err := s.Nodes().Join(t.Context(), Node{URL: "node.example:8443"}, nil); err == nil || errors.Is(err, ErrUsed) {
-		t.Errorf("an address that is no URL: %v", err)
+		t.Errorf("an invalid URL: %v", err)
 	}
 	m.Drain()
-	testutil.WaitUntil(t, "the others know of the drain", func() bool {
+	testutil.WaitUntil(t, "the others see the drain", func() bool {
 		all, err := s.Nodes().List(t.Context())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
@@ -82,8 +82,8 @@ func testNodes(t *testing.T, s *Store) {
 	}
 }
 
-// testEnterAgain: a record is written and its acknowledgement lost. Its node enters the session again, with
-// what has changed since, and owns it. Another node's session cannot be entered.
+// testEnterAgain: after a lost acknowledgement a node enters its session again, with later changes, and owns it.
+// Another node's session cannot be entered.
 func testEnterAgain(t *testing.T, s *Store) {
 	t.Helper()
 	for _, node := range []string{s.nodes.own(), "node-x"} {
@@ -116,13 +116,12 @@ func testEnterAgain(t *testing.T, s *Store) {
 			t.Error(err)
 		}
 		if _, err := d.Enter(t.Context(), r); !errors.Is(err, ErrUsed) {
-			t.Errorf("a session that is over: %v", err)
+			t.Errorf("an ended session: %v", err)
 		}
 	}
 }
 
-// testDirectory: a session's record is what its owner wrote last; what nobody can resume any more
-// is not listed.
+// testDirectory: a session's record is its owner's last write; a session that cannot be resumed is not listed.
 func testDirectory(t *testing.T, s *Store) {
 	d, want := s.Directory(), session(t)
 	o := enter(t, s, want)
@@ -135,7 +134,7 @@ func testDirectory(t *testing.T, s *Store) {
 		t.Errorf("the record ends at %v, the session at %v, %v", h.end, want.EndsAt, err)
 	}
 	if _, err := d.Enter(t.Context(), want); !errors.Is(err, ErrUsed) {
-		t.Errorf("the same session once more: %v", err)
+		t.Errorf("the same session again: %v", err)
 	}
 	testEnterAgain(t, s)
 	if _, err := d.Enter(t.Context(), SessionRecord{}); err == nil {
@@ -148,7 +147,7 @@ func testDirectory(t *testing.T, s *Store) {
 	}
 	if err := o.Update(t.Context(), func(r *SessionRecord) {
 		r.State, r.TokenHashes = SessionDetached, append(r.TokenHashes, "next")
-		r.ID, r.Node, r.Epoch = "other", "other", 9 // which an owner cannot change
+		r.ID, r.Node, r.Epoch = "other", "other", 9 // fields that an owner cannot change
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +164,7 @@ func testDirectory(t *testing.T, s *Store) {
 	}
 	settles(t, s, "the session is listed", []SessionRecord{want}, listed)
 	if !o.Sure() {
-		t.Error("its owner is not sure of it")
+		t.Error("its owner doubts its lease")
 	}
 	if err := o.End(t.Context()); err != nil {
 		t.Fatal(err)
@@ -179,14 +178,14 @@ func testDirectory(t *testing.T, s *Store) {
 	if _, err := d.Take(t.Context(), got); !errors.Is(err, ErrUnknown) {
 		t.Errorf("taken after its end: %v", err)
 	}
-	settles(t, s, "a session that is over is not listed", []SessionRecord{}, listed)
+	settles(t, s, "an ended session is not listed", []SessionRecord{}, listed)
 	if _, err := d.Find(t.Context(), "voice-nobody"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("a session that never was: %v", err)
+		t.Errorf("an unknown session: %v", err)
 	}
 }
 
-// testTakeRace: of many who take a session that they found at one epoch one gets it, and the owner
-// of before is told and writes nothing any more.
+// testTakeRace: of many nodes that take a session at one epoch one gets it, and the previous owner is informed and
+// writes nothing more.
 func testTakeRace(t *testing.T, s *Store) {
 	for range 3 {
 		d, r := s.Directory(), session(t)
@@ -203,24 +202,24 @@ func testTakeRace(t *testing.T, s *Store) {
 		racers(32, func(int) {
 			switch o, err := d.Take(t.Context(), found); {
 			case err == nil && !won.CompareAndSwap(nil, o):
-				t.Error("two have it")
+				t.Error("two nodes have it")
 			case err != nil && !errors.Is(err, ErrFenced):
 				t.Error(err)
 			}
 		})
 		owner := won.Load()
 		if owner == nil {
-			t.Fatal("nobody has it")
+			t.Fatal("no node has it")
 		}
-		testutil.WaitClosed(t, "the owner of before is told", lost)
+		testutil.WaitClosed(t, "the previous owner is informed", lost)
 		if before.Sure() || !owner.Sure() {
-			t.Error("the one of before is sure of it, or the new one is not")
+			t.Error("the previous owner does not doubt, or the new one does")
 		}
 		if err := before.Update(t.Context(), func(r *SessionRecord) { r.State = SessionLive }); !errors.Is(err, ErrFenced) {
-			t.Errorf("the owner of before writes: %v", err)
+			t.Errorf("the previous owner writes: %v", err)
 		}
 		if err := before.End(t.Context()); !errors.Is(err, ErrFenced) {
-			t.Errorf("the owner of before ends it: %v", err)
+			t.Errorf("the previous owner ends it: %v", err)
 		}
 		if got := owner.Record(); got.Epoch != 2 || got.State != SessionLive || got.User != "ada" {
 			t.Errorf("it is %+v", got)
@@ -231,8 +230,8 @@ func testTakeRace(t *testing.T, s *Store) {
 	}
 }
 
-// testSessionVersions: fields of a newer version stay, also when an older one takes the session;
-// a record in a form of a newer version is refused with words.
+// testSessionVersions: fields of a newer version are preserved, even when an older version takes the session; a
+// record in a newer format is refused with an explanation.
 func testSessionVersions(t *testing.T, s *Store) {
 	d, r := s.Directory(), session(t)
 	o := enter(t, s, r)
@@ -257,7 +256,7 @@ func testSessionVersions(t *testing.T, s *Store) {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	if err := o.Update(t.Context(), func(*SessionRecord) {}); !errors.Is(err, ErrFenced) {
-		t.Errorf("the owner of before: %v", err)
+		t.Errorf("the previous owner: %v", err)
 	}
 	if o, err = d.Take(t.Context(), found); err != nil {
 		t.Fatal(err)
@@ -271,12 +270,12 @@ func testSessionVersions(t *testing.T, s *Store) {
 		Mood map[string]int `json:"mood"`
 	}
 	if err := errors.Join(err, json.Unmarshal(h.data, &kept)); err != nil || kept.User != "bob" || kept.Mood["x"] != 1 {
-		t.Errorf("kept is %s, %v", h.data, err)
+		t.Errorf("stored is %s, %v", h.data, err)
 	}
 	newer["v"] = 2
 	put(newer)
 	if _, err := d.Find(t.Context(), r.ID); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "update this node") {
-		t.Errorf("a record of the second form: %v", err)
+		t.Errorf("a record in format 2: %v", err)
 	}
 	if _, err := d.Take(t.Context(), found); !errors.Is(err, ErrVersion) {
 		t.Errorf("taken: %v", err)
@@ -286,8 +285,8 @@ func testSessionVersions(t *testing.T, s *Store) {
 	}
 }
 
-// testAdopt: a session goes on at another node at once, and the node of before loses its lease;
-// another session of the conversation is not disturbed.
+// testAdopt: a session continues at another node at once, and the previous node loses its lease; a different session
+// of the conversation is refused.
 func testAdopt(t *testing.T, s *Store) {
 	v, talk := s.VoiceSessions(), talkID(t, "c")
 	first, err := v.Begin(t.Context(), "voice-1", "ada", talk)
@@ -302,11 +301,11 @@ func testAdopt(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if err := first.Check(t.Context()); !errors.Is(err, ErrFenced) {
-		t.Errorf("the lease of before: %v", err)
+		t.Errorf("the previous lease: %v", err)
 	}
 	first.Release()
 	if err := second.Check(t.Context()); err != nil {
-		t.Errorf("the new lease, after the one of before was given back: %v", err)
+		t.Errorf("the new lease, after the previous one was released: %v", err)
 	}
 	for _, epoch := range []uint64{1, 2} {
 		if _, err := v.Adopt(t.Context(), "voice-1", epoch, "ada", talk); !errors.Is(err, ErrFenced) {
@@ -324,7 +323,7 @@ func testAdopt(t *testing.T, s *Store) {
 	third.Release()
 }
 
-// testAdoptRace: of many who go on with a session at one epoch one holds it.
+// testAdoptRace: of many nodes that adopt a session at one epoch one holds it.
 func testAdoptRace(t *testing.T, s *Store) {
 	v, talk := s.VoiceSessions(), talkID(t, "c")
 	first, err := v.Begin(t.Context(), "voice-1", "ada", talk)
@@ -357,8 +356,7 @@ func checkpoint(session string, epoch uint64) Checkpoint {
 	}
 }
 
-// testCheckpoints: the newest checkpoint of a session is read, and within its bound whatever was
-// said.
+// testCheckpoints: the newest checkpoint of a session is read, and within its size limit for any conversation.
 func testCheckpoints(t *testing.T, s *Store) {
 	c, id := s.Checkpoints(), key(t, "s")
 	if _, err := c.Load(t.Context(), id); !errors.Is(err, ErrUnknown) {
@@ -384,7 +382,7 @@ func testCheckpoints(t *testing.T, s *Store) {
 	}
 	got, err := c.Load(t.Context(), id)
 	if n := len(got.History); err != nil || n < 100 || n+got.Dropped != 400 || cmp.Diff(long.History[400-n:], got.History) != "" {
-		t.Errorf("%d entries are kept and %d dropped, %v", n, got.Dropped, err)
+		t.Errorf("%d entries are stored and %d dropped, %v", n, got.Dropped, err)
 	}
 	big := want
 	big.History = []conversation.Entry{want.History[0], {Text: "the newest", Calls: []conversation.Call{{Tool: "kb", Envelope: json.RawMessage(`"` + strings.Repeat("x", 2*MaxCheckpoint) + `"`)}}}}
@@ -401,11 +399,11 @@ func testCheckpoints(t *testing.T, s *Store) {
 	c.Remove(id)
 	testutil.WaitUntil(t, "it is removed", func() bool { _, err := c.Load(t.Context(), id); return errors.Is(err, ErrUnknown) })
 	c.Note(checkpoint(id, 1))
-	testutil.WaitUntil(t, "a noted one is written", func() bool { _, err := c.Load(t.Context(), id); return err == nil })
+	testutil.WaitUntil(t, "a noted checkpoint is written", func() bool { _, err := c.Load(t.Context(), id); return err == nil })
 }
 
-// testCheckpointFenced: a node that has lost a session does not overwrite the checkpoint of the node that has it now,
-// and learns that it is lost.
+// testCheckpointFenced: a node that has lost a session does not overwrite the new owner's checkpoint, and learns that
+// it has lost the session.
 func testCheckpointFenced(t *testing.T, s *Store) {
 	r := session(t)
 	before := enter(t, s, r)
@@ -420,12 +418,12 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {
-		t.Errorf("of the epoch before: %v", err)
+		t.Errorf("of the previous epoch: %v", err)
 	}
 	if got, err := c.Load(t.Context(), r.ID); err != nil || got.Turn != 9 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// The directory still says that the session is this node's: the doubt was wrong.
+	// The directory still names this node as the owner: the doubt was wrong.
 	testutil.WaitUntil(t, "the owner is sure again", before.Sure)
 	found, err := s.Directory().Find(t.Context(), r.ID)
 	if err != nil {
@@ -444,10 +442,10 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {
-		t.Errorf("of the epoch before: %v", err)
+		t.Errorf("of the previous epoch: %v", err)
 	}
-	testutil.WaitClosed(t, "the owner of before is told", lost)
-	// A write that is fenced tells its writer no revision with which the next one would succeed.
+	testutil.WaitClosed(t, "the previous owner is informed", lost)
+	// A fenced write does not reveal a revision with which its next write would succeed.
 	id, known := key(t, rand.Text()), uint64(0)
 	if _, err := c.write(t.Context(), id, &Checkpoint{SessionID: id, Epoch: 2}, 0); err != nil {
 		t.Fatal(err)
@@ -455,7 +453,7 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 	for range 2 {
 		var err error
 		if known, err = c.write(t.Context(), id, &Checkpoint{SessionID: id, Epoch: 1, Turn: 99}, known); !errors.Is(err, ErrFenced) {
-			t.Errorf("the owner of before writes a checkpoint: %v", err)
+			t.Errorf("the previous owner writes a checkpoint: %v", err)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// settles fails the test if what is read of a stream is not what is wanted. In a cluster it waits for that: a stream
-// is read from any of the servers, which may learn of the last writes a moment after they were confirmed.
+// settles fails the test if a read of a stream differs from want. In a cluster it retries: any server may answer, and
+// may learn of the last writes a moment after their confirmation.
 func settles[T any](t *testing.T, s *Store, what string, want T, read func() T) {
 	t.Helper()
 	got := read()
@@ -93,7 +93,7 @@ func TestContract(t *testing.T) {
 				"checkpoints":         testCheckpoints,
 				"checkpoint fenced":   testCheckpointFenced,
 				"usage":               testUsage,
-				"usage told":          testUsageTold,
+				"usage notices":       testUsageNotices,
 				"agents":              testAgents,
 				"agents kept":         testAgentsKept,
 				"jobs":                testJobs,
@@ -111,7 +111,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// key is a name that no other test of the same store uses.
+// key is a unique name in the store.
 func key(t *testing.T, text string) string { return t.Name() + " " + text }
 
 func reserve(t *testing.T, l *Ledger, key string) (Entry, bool) {
@@ -139,7 +139,7 @@ func testLedger(t *testing.T, s *Store) {
 		t.Error(diff)
 	}
 	envelope := json.RawMessage(`{"ok":true,"data":"<é> \u0041"}`)
-	for range 2 { // whoever was told of an error may try again
+	for range 2 { // after an error a caller may try again
 		if err := l.Finish(t.Context(), first, envelope); err != nil {
 			t.Fatal(err)
 		}
@@ -149,16 +149,16 @@ func testLedger(t *testing.T, s *Store) {
 		t.Errorf("after it was done: %t %+v", fresh, done)
 	}
 	if err := l.Finish(t.Context(), first, json.RawMessage(`{"ok":false}`)); !errors.Is(err, ErrChanged) {
-		t.Errorf("finished otherwise: %v", err)
+		t.Errorf("finished differently: %v", err)
 	}
 	if err := l.Release(t.Context(), first); !errors.Is(err, ErrChanged) {
-		t.Errorf("releasing what was done since: %v", err)
+		t.Errorf("releasing a stale reservation: %v", err)
 	}
 	if err := l.Release(t.Context(), done); !errors.Is(err, ErrUsed) {
-		t.Errorf("releasing what is done: %v", err)
+		t.Errorf("releasing a finished entry: %v", err)
 	}
 	if err := l.Finish(t.Context(), Entry{Reservation: Reservation{Key: k}}, envelope); !errors.Is(err, ErrChanged) {
-		t.Errorf("finishing what was not reserved: %v", err)
+		t.Errorf("finishing without a reservation: %v", err)
 	}
 }
 
@@ -167,7 +167,7 @@ func testRelease(t *testing.T, s *Store) {
 	for range 3 {
 		e, fresh := reserve(t, l, k)
 		if !fresh {
-			t.Fatal("a released reservation cannot be made again")
+			t.Fatal("a released action cannot be reserved again")
 		}
 		for range 2 {
 			if err := l.Release(t.Context(), e); err != nil {
@@ -175,18 +175,18 @@ func testRelease(t *testing.T, s *Store) {
 			}
 		}
 		if err := l.Finish(t.Context(), e, json.RawMessage(`{}`)); !errors.Is(err, ErrChanged) {
-			t.Errorf("finishing what was released: %v", err)
+			t.Errorf("finishing a released entry: %v", err)
 		}
 	}
 	old, _ := reserve(t, l, k)
 	_ = l.Release(t.Context(), old)
 	reserve(t, l, k)
 	if err := l.Release(t.Context(), old); !errors.Is(err, ErrChanged) {
-		t.Errorf("releasing somebody else's: %v", err)
+		t.Errorf("releasing another session's: %v", err)
 	}
 }
 
-// racers runs f so many times at once.
+// racers runs f n times at once.
 func racers(n int, f func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -213,13 +213,12 @@ func testReserveRace(t *testing.T, s *Store) {
 			}
 		})
 		if won.Load() != 1 {
-			t.Errorf("%d of 64 may do it", won.Load())
+			t.Errorf("%d of 64 have the reservation", won.Load())
 		}
 	}
 }
 
-// testFinishRace: of those who hold one reservation and disagree about what came of
-// it, one is heard.
+// testFinishRace: of several holders of one reservation with different outcomes one succeeds.
 func testFinishRace(t *testing.T, s *Store) {
 	e, _ := reserve(t, s.Ledger(), key(t, "a"))
 	var won atomic.Int32
@@ -232,12 +231,12 @@ func testFinishRace(t *testing.T, s *Store) {
 		}
 	})
 	if won.Load() != 1 {
-		t.Errorf("%d of 32 were heard", won.Load())
+		t.Errorf("%d of 32 succeeded", won.Load())
 	}
 }
 
-// testLimits: the largest value goes in and out, and one that is larger is refused by
-// name of the limit, and writes nothing.
+// testLimits: the largest value is stored, and a larger one is refused with the limit in the error, and nothing is
+// written.
 func testLimits(t *testing.T, s *Store) {
 	if s.o.Memory || s.o.Sync == SyncInterval {
 		t.Skip("four megabytes of JSON take seconds under the race detector; the limits are the embedded server's")
@@ -255,7 +254,7 @@ func testLimits(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if got, _ := reserve(t, l, k); len(got.Envelope) != s.most()-300 {
-		t.Errorf("%d bytes came back", len(got.Envelope))
+		t.Errorf("read %d bytes", len(got.Envelope))
 	}
 	if err := s.Audit().AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most())}); !errors.Is(err, ErrTooBig) {
 		t.Errorf("a long audit line: %v", err)
@@ -287,7 +286,7 @@ func testConfirmation(t *testing.T, s *Store) {
 	if diff := cmp.Diff(q, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	// The name of a question shows it, without the token, and answers nothing.
+	// The name of a question shows it without the token, and cannot answer it.
 	name, shown := QuestionName(q.Token), q
 	shown.Token = ""
 	got, err = c.Named(t.Context(), name)
@@ -347,8 +346,7 @@ func testConfirmation(t *testing.T, s *Store) {
 	}
 }
 
-// testConfirmationEnds: too late is told apart from used, and is so for everybody once
-// somebody was too late.
+// testConfirmationEnds: "too late" differs from "used", and after a late attempt it is the result for every caller.
 func testConfirmationEnds(t *testing.T, s *Store) {
 	c, q := s.Confirmations(), question(t, "a", time.Minute)
 	if err := c.Create(t.Context(), q); err != nil {
@@ -392,7 +390,7 @@ func testResolveRace(t *testing.T, s *Store) {
 		}
 		for _, o := range outcomes {
 			if o != outcomes[0] {
-				t.Fatalf("some were told %q, some %q", outcomes[0], o)
+				t.Fatalf("some got %q, some %q", outcomes[0], o)
 			}
 		}
 	}
@@ -415,8 +413,7 @@ func testConfirmationRefused(t *testing.T, s *Store) {
 	}
 }
 
-// testRecordsEnd: whatever is done to a record, it has an end: the library's own
-// Update would drop it, and records stay for ever.
+// testRecordsEnd: every record expires, whatever happens to it: the library's own Update would remove the limit.
 func testRecordsEnd(t *testing.T, s *Store) {
 	life := func(b *bucket, text string) time.Duration {
 		t.Helper()
@@ -439,7 +436,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if d := life(l.bucket, k); d != 24*time.Hour {
-		t.Errorf("what is done lives %v", d)
+		t.Errorf("a finished entry lives %v", d)
 	}
 	released, _ := reserve(t, l, key(t, "b"))
 	_ = l.Release(t.Context(), released)
@@ -455,7 +452,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if d := life(kept.bucket, session); d != overLife {
-		t.Errorf("the note of a session that is over lives %v", d)
+		t.Errorf("the note of an ended session lives %v", d)
 	}
 	c, q := s.Confirmations(), question(t, "c", 5*time.Minute)
 	if err := c.Create(t.Context(), q); err != nil {
@@ -523,7 +520,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	}
 }
 
-// testContexts: whoever gives up is told so, and not that the store is at fault.
+// testContexts: a caller that gives up gets its own error, not an error of the store.
 func testContexts(t *testing.T, s *Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

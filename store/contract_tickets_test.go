@@ -72,8 +72,8 @@ func testTickets(t *testing.T, s *Store) {
 	}
 }
 
-// testClientSecrets: a client secret opens until it expires, from its pages only, and is no ticket; a ticket is no
-// client secret.
+// testClientSecrets: a client secret opens sessions until it expires, from its pages only, and is not a ticket, nor a
+// ticket a client secret.
 func testClientSecrets(t *testing.T, s *Store) {
 	want, now := ticket(t), time.Now()
 	want.ClientSecret = &ClientSecret{Model: "m", Session: []byte(`{"instructions":"Sing."}`), LockInstructions: true}
@@ -127,7 +127,7 @@ func testTicketRace(t *testing.T, s *Store) {
 			}
 		})
 		if won.Load() != 1 {
-			t.Errorf("%d of 64 came in", won.Load())
+			t.Errorf("%d of 64 were accepted", won.Load())
 		}
 	}
 }
@@ -153,7 +153,7 @@ func testTicketRefused(t *testing.T, s *Store) {
 	defer func() { s.tickets.most = all }()
 	s.tickets.most = 1
 	if _, err := s.Tickets().Create(t.Context(), ticket(t)); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable) {
-		t.Errorf("one more than there may be: %v", err)
+		t.Errorf("one beyond the limit: %v", err)
 	}
 }
 
@@ -166,8 +166,7 @@ func offer(t *testing.T, s *Store, r Ticket) Offer {
 	return o
 }
 
-// testVoiceSessions: a conversation has one voice session at a time, and its last
-// ticket counts.
+// testVoiceSessions: a conversation has one voice session at a time, and only its last ticket is valid.
 func testVoiceSessions(t *testing.T, s *Store) {
 	v, r := s.VoiceSessions(), Ticket{
 		User: "ada", Conversation: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
@@ -190,7 +189,7 @@ func testVoiceSessions(t *testing.T, s *Store) {
 		t.Errorf("while it runs: %v", err)
 	}
 	if _, err := v.Begin(t.Context(), "voice-x", r.User, r.Conversation); !errors.Is(err, ErrVoiceActive) {
-		t.Errorf("another one while it runs: %v", err)
+		t.Errorf("a second session while it runs: %v", err)
 	}
 	other := r
 	other.User = "bob"
@@ -204,11 +203,11 @@ func testVoiceSessions(t *testing.T, s *Store) {
 	}
 	defer over.Release()
 	if _, _, err := v.Redeem(t.Context(), third.Secret, "", time.Now()); !errors.Is(err, ErrBusy) {
-		t.Errorf("a ticket of before another session began: %v", err)
+		t.Errorf("a ticket from before another session: %v", err)
 	}
 	for _, r := range []Ticket{{}, {User: strings.Repeat("x", 300)}, {User: "a", Conversation: strings.Repeat("x", 300)}} {
 		if _, err := v.Offer(t.Context(), r); !errors.Is(err, ErrUser) {
-			t.Errorf("for nobody: %v", err)
+			t.Errorf("for an invalid user: %v", err)
 		}
 	}
 	if _, err := v.Offer(t.Context(), Ticket{User: "ada", Origin: "nowhere"}); err == nil {
@@ -216,7 +215,7 @@ func testVoiceSessions(t *testing.T, s *Store) {
 	}
 }
 
-// testVoiceRace: of many tickets and many clients of one conversation one session runs.
+// testVoiceRace: with many tickets and clients of one conversation, one session runs.
 func testVoiceRace(t *testing.T, s *Store) {
 	v, r := s.VoiceSessions(), Ticket{User: "ada", Conversation: talkID(t, "c")}
 	o := offer(t, s, r)
@@ -260,8 +259,7 @@ func TestCleanOrigin(t *testing.T) {
 	}
 }
 
-// testReplacedTicket: a ticket that a newer one has replaced opens nothing, not even when the
-// newer one's session is over.
+// testReplacedTicket: a replaced ticket opens nothing, even after the newer one's session.
 func testReplacedTicket(t *testing.T, s *Store) {
 	v, r := s.VoiceSessions(), Ticket{User: "ada", Conversation: talkID(t, "c")}
 	first, second := offer(t, s, r), offer(t, s, r)

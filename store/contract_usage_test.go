@@ -10,7 +10,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// testUsage: each process writes its own record of a day, over its older one, and all are read.
+// testUsage: each process overwrites its own record of a day, and all records are read.
 func testUsage(t *testing.T, s *Store) {
 	u := s.Usage()
 	today := time.Date(2026, 11, 25, 13, 0, 0, 0, time.UTC)
@@ -27,7 +27,7 @@ func testUsage(t *testing.T, s *Store) {
 	}
 	first := save(record(today, "a", 5), 0)
 	save(record(today, "a", 7), first)
-	save(record(today, "a", 9), first) // the acknowledgement of the one before was lost
+	save(record(today, "a", 9), first) // the previous acknowledgement was lost
 	save(record(today, "b", 100), 0)
 	save(record(today.AddDate(0, 0, -1), "a", 1000), 0)
 	save(record(today.AddDate(0, 0, -3), "a", 10_000), 0)
@@ -58,8 +58,8 @@ func testUsage(t *testing.T, s *Store) {
 	}
 }
 
-// testUsageTold: what a process tells is heard until it stops to listen.
-func testUsageTold(t *testing.T, s *Store) {
+// testUsageNotices: a listener receives the notices of all processes until it stops.
+func testUsageNotices(t *testing.T, s *Store) {
 	u := s.Usage()
 	var mu sync.Mutex
 	heard := map[string]int{}
@@ -76,13 +76,13 @@ func testUsageTold(t *testing.T, s *Store) {
 		defer mu.Unlock()
 		return heard[text]
 	}
-	tell := func(text string) {
+	send := func(text string) {
 		t.Helper()
 		if err := u.Tell([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	testutil.WaitUntil(t, "what is told is heard", func() bool { tell("a"); return count("a") > 0 })
+	testutil.WaitUntil(t, "a notice arrives", func() bool { send("a"); return count("a") > 0 })
 	stop()
 	again, err := u.Hear(func(data []byte) {
 		mu.Lock()
@@ -93,8 +93,8 @@ func testUsageTold(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	defer again()
-	testutil.WaitUntil(t, "a second listener hears", func() bool { tell("b"); return count("again b") > 0 })
+	testutil.WaitUntil(t, "a second listener gets a notice", func() bool { send("b"); return count("again b") > 0 })
 	if n := count("b"); n > 0 {
-		t.Errorf("a listener that has stopped heard %d", n)
+		t.Errorf("a stopped listener got %d notices", n)
 	}
 }

@@ -30,13 +30,12 @@ func idOf(t Taken) string {
 	return e.ID
 }
 
-// testWebhooks: an event is for one taker of several at a time, comes again if it is given back, and is
-// gone when it has arrived.
+// testWebhooks: an event has one taker at a time, is redelivered if it is released, and is removed when it is done.
 func testWebhooks(t *testing.T, s *Store) {
 	w := s.Webhooks()
 	add := func(receiver, id string) {
 		t.Helper()
-		for range 2 { // whoever was told of an error adds it again
+		for range 2 { // after an error the event is added again
 			if err := w.Add(t.Context(), receiver, event(t, id)); err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +61,7 @@ func testWebhooks(t *testing.T, s *Store) {
 	}
 	back := take(t, s, "one")
 	if e, tries := back.Event(); e.ID != is.ID || tries != 2 {
-		t.Errorf("what was given back: %+v", back)
+		t.Errorf("the released event: %+v", back)
 	}
 	if err := back.Done(t.Context()); err != nil {
 		t.Fatal(err)
@@ -70,7 +69,7 @@ func testWebhooks(t *testing.T, s *Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if left, err := w.Take(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nothing is left, and there is %+v, %v", left, err)
+		t.Errorf("an event in an empty queue: %+v, %v", left, err)
 	}
 	if n, err := w.Waiting(t.Context(), "one"); n != 0 || err != nil {
 		t.Errorf("%d wait, %v", n, err)
@@ -78,7 +77,7 @@ func testWebhooks(t *testing.T, s *Store) {
 	if taken := take(t, s, "two"); idOf(taken) != key(t, "1") || taken.Done(t.Context()) != nil {
 		t.Errorf("%+v", taken)
 	}
-	// The server does not know the consumer: it has lost it, or, in a cluster, has not heard of it yet.
+	// The server does not know the consumer: it has lost it, or, in a cluster, has not received it yet.
 	if err := w.stream.DeleteConsumer(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +91,11 @@ func testWebhooks(t *testing.T, s *Store) {
 		}
 	}
 	if _, err := w.Take(t.Context(), "a*"); err == nil {
-		t.Error("a name that no webhook has")
+		t.Error("a name without a webhook")
 	}
 }
 
-// TestWebhooksAreBounded: a receiver that takes nothing keeps no room from others.
+// TestWebhooksAreBounded: a receiver that takes nothing does not block others.
 func TestWebhooksAreBounded(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	w := s.Webhooks()
@@ -114,8 +113,8 @@ func TestWebhooksAreBounded(t *testing.T) {
 	}
 }
 
-// TestWebhooksOutliveTheProcess: what was not done with is there after the next start, also if somebody had
-// taken it, and what comes after a time without events arrives.
+// TestWebhooksOutliveTheProcess: an unfinished event is there after a restart, even if it was taken, and new events
+// arrive after a time without any.
 func TestWebhooksOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
@@ -137,7 +136,7 @@ func TestWebhooksOutliveTheProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		take(t, s, "one") // and is not done with it
+		take(t, s, "one") // without finishing it
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +150,7 @@ func TestWebhooksOutliveTheProcess(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The stream is empty now, and its index is made anew at the start.
+	// The stream is empty now, and its index is rebuilt at the start.
 	s = openTest(t, Options{Dir: dir})
 	if err := s.Webhooks().Add(t.Context(), "one", event(t, "last")); err != nil {
 		t.Fatal(err)

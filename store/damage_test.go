@@ -19,7 +19,7 @@ import (
 // damageEnv makes TestDamage run all its cases instead of a sample.
 const damageEnv = "VOICEGW_DAMAGE"
 
-// estate is what the store of the damage tests holds.
+// estate is the contents of the store in the damage tests.
 type estate struct {
 	done, pending   []string
 	asked, answered []string // tokens
@@ -27,7 +27,7 @@ type estate struct {
 	blocked         []string
 }
 
-// extend writes more of everything.
+// extend writes more records of each kind.
 func (e *estate) extend(t *testing.T, s *Store, name string, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -80,9 +80,8 @@ func (e *estate) extend(t *testing.T, s *Store, name string, n int) {
 	}
 }
 
-// forgotten says what the store does not know any more, or would do again. lenient lets
-// what was done be in doubt, and what was asked be unknown, as after AcceptDamage; blind
-// lets blocks be forgotten too.
+// forgotten lists the records that the store has lost, and the actions that it would repeat. lenient allows an
+// unknown outcome of finished actions and unknown questions, as after AcceptDamage; blind allows lost blocks too.
 func (e *estate) forgotten(t *testing.T, s *Store, lenient, blind bool) (bad []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -93,9 +92,9 @@ func (e *estate) forgotten(t *testing.T, s *Store, lenient, blind bool) (bad []s
 		switch {
 		case err != nil && !lenient:
 			say("%s: %v", name, err)
-		case err != nil: // nothing is done again
+		case err != nil: // nothing is repeated
 		case fresh:
-			say("%s is done again", name)
+			say("%s is repeated", name)
 		case done && entry.State == Done && !bytes.Contains(entry.Envelope, []byte(name)):
 			say("%s has the answer %s", name, entry.Envelope)
 		case done && entry.State != Done && !lenient:
@@ -119,7 +118,7 @@ func (e *estate) forgotten(t *testing.T, s *Store, lenient, blind bool) (bad []s
 	}
 	for _, user := range e.blocked {
 		if _, ok := s.Blocks().Blocked(user); !ok && !blind {
-			say("%s is let in", user)
+			say("%s is admitted", user)
 		}
 	}
 	return bad
@@ -132,8 +131,7 @@ type damageCase struct {
 	do   func(path string) error
 }
 
-// damages are all that is tried on a file of that size; old is its older copy, empty for
-// none.
+// damages are all damages to a file of that size; old is its older copy, empty for none.
 func damages(size int64, old string) map[string]func(path string) error {
 	edit := func(f func(data []byte) []byte) func(string) error {
 		return func(path string) error {
@@ -183,7 +181,7 @@ func damages(size int64, old string) map[string]func(path string) error {
 	return all
 }
 
-// damageCases are all damages to what lies in dir; older is the same folder some time ago.
+// damageCases are all damages to the files of dir; older is an earlier copy of the folder.
 func damageCases(t *testing.T, dir, older string) (cases []damageCase) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -235,9 +233,9 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// TestDamage: whatever happens to any file of a data folder, either the store refuses to
-// open and says why, again and again until the operator accepts it, or it knows all that
-// was done, asked, used and blocked. After it was accepted nothing is done again either.
+// TestDamage: after any damage to a data file, either the store refuses to open with a reason until the operator
+// accepts it, or it knows everything that was done, asked, used and blocked. After an acceptance no action is
+// repeated either.
 func TestDamage(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Sync: SyncInterval}
 	older, closed, killed := t.TempDir(), t.TempDir(), t.TempDir()
@@ -250,12 +248,12 @@ func TestDamage(t *testing.T) {
 	copyFolder(t, older, o.Dir)
 	s = openTest(t, o)
 	is.extend(t, s, "new", 30)
-	copyFolder(t, killed, o.Dir) // as a process leaves it that is killed
+	copyFolder(t, killed, o.Dir) // as a killed process leaves it
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	copyFolder(t, closed, o.Dir)
-	every, part := 20, 100/testutil.SampleUnderRace(100) // under the race detector one case in ten of the sample runs
+	every, part := 20, 100/testutil.SampleUnderRace(100) // under the race detector one case in ten of the sample
 	if os.Getenv(damageEnv) != "" {
 		every, part = 1, 1
 	}
@@ -279,7 +277,7 @@ func TestDamage(t *testing.T) {
 			})
 		}
 	}
-	t.Logf("%d cases, of which one in %d runs", n, part)
+	t.Logf("%d cases; one in %d runs", n, part)
 }
 
 // survives opens damaged data as an operator would.
@@ -290,7 +288,7 @@ func (e *estate) survives(t *testing.T, o Options) {
 	if err == nil {
 		defer closeTest(t, s)
 		if bad := e.forgotten(t, s, false, false); len(bad) > 0 {
-			t.Errorf("it opens, and: %s", strings.Join(bad[:min(len(bad), 5)], "; "))
+			t.Errorf("it opens, but: %s", strings.Join(bad[:min(len(bad), 5)], "; "))
 		}
 		return
 	}
@@ -302,7 +300,7 @@ func (e *estate) survives(t *testing.T, o Options) {
 	s, err = Open(t.Context(), o)
 	if err == nil {
 		closeTest(t, s)
-		t.Fatal("it was refused, and is open the next time")
+		t.Fatal("it was refused, but opens the next time")
 	}
 	if !errors.As(err, &again) || again.Code != damaged.Code {
 		t.Fatalf("refused again, with another code: %v", err)
@@ -321,7 +319,7 @@ func (e *estate) survives(t *testing.T, o Options) {
 	bad = append(bad, e.forgotten(t, s, true, blind)...)
 	closeTest(t, s)
 	if len(bad) > 0 {
-		t.Errorf("accepted, and: %s", strings.Join(bad[:min(len(bad), 5)], "; "))
+		t.Errorf("accepted, but: %s", strings.Join(bad[:min(len(bad), 5)], "; "))
 	}
 }
 
@@ -332,7 +330,7 @@ func closeTest(t *testing.T, s *Store) {
 	}
 }
 
-// copyFolder copies what is in from into to, which is there.
+// copyFolder copies the contents of from into the existing folder to.
 func copyFolder(t *testing.T, to, from string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
@@ -340,8 +338,8 @@ func copyFolder(t *testing.T, to, from string) {
 	}
 }
 
-// TestReleasedIsNoLoss: a reservation that was released is not missed when the note of its
-// removal has ended too, even where the process was killed right after the removal.
+// TestReleasedIsNoLoss: a released reservation does not count as lost when the note of its removal has expired too,
+// even if the process was killed right after the removal.
 func TestReleasedIsNoLoss(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
@@ -349,7 +347,7 @@ func TestReleasedIsNoLoss(t *testing.T) {
 	if err := s.Ledger().Release(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	// As the end of the note leaves it, an hour later.
+	// The note has expired an hour later.
 	if err := s.ledger.bucket.stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}

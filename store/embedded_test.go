@@ -7,8 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// TestDiagnose: when the server missed its own limit of 1 ms it is asked again; everything else that it
-// finds wrong with itself is returned at once.
+// TestDiagnose: when the server misses its own limit of 1 ms it is asked again; any other fault is returned at once.
 func TestDiagnose(t *testing.T) {
 	late := server.HealthzError{Type: server.HealthzErrorConn, Error: "startup did not complete"}
 	lost := server.HealthzError{Type: server.HealthzErrorStream, Error: "a stream is gone"}
@@ -20,7 +19,7 @@ func TestDiagnose(t *testing.T) {
 		says  string // the whole error; empty for nil
 	}{
 		"healthy":          {t.Context(), [][]server.HealthzError{nil}, ""},
-		"late, then well":  {t.Context(), [][]server.HealthzError{{late}, {late}, nil}, ""},
+		"late, then good":  {t.Context(), [][]server.HealthzError{{late}, {late}, nil}, ""},
 		"late, then lost":  {t.Context(), [][]server.HealthzError{{late}, {lost}}, "a stream is gone"},
 		"two are lost":     {t.Context(), [][]server.HealthzError{{lost, lost}}, "a stream is gone; a stream is gone"},
 		"late and no time": {ended, [][]server.HealthzError{{late}}, "startup did not complete"},

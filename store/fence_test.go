@@ -20,7 +20,7 @@ func twoNodes(t *testing.T) (a, b *Store) {
 	return a, b
 }
 
-// seemGone makes a node a zombie: the others take it for gone, and it goes on.
+// seemGone makes a node a zombie: the others consider it dead, but it continues.
 func seemGone(t *testing.T, s *Store) {
 	t.Helper()
 	if err := errors.Join(s.member.Load().sub.Unsubscribe(), s.conn.Flush()); err != nil {
@@ -28,8 +28,8 @@ func seemGone(t *testing.T, s *Store) {
 	}
 }
 
-// TestANodeThatIsThere: what a living node holds is not taken.
-func TestANodeThatIsThere(t *testing.T) {
+// TestALivingNode: a living node's leases and sessions are not taken.
+func TestALivingNode(t *testing.T) {
 	a, b := twoNodes(t)
 	held, err := a.Conversations().Lease(t.Context(), "c1", time.Minute)
 	if err != nil {
@@ -52,9 +52,9 @@ func TestANodeThatIsThere(t *testing.T) {
 	}
 }
 
-// TestWhatADeadNodeHeld: as soon as the process of a node is gone, another node has what it held,
-// however long its leases would have lasted.
-func TestWhatADeadNodeHeld(t *testing.T) {
+// TestADeadNode: as soon as a node's process is dead, another node gets its leases and sessions, however long the
+// leases would last.
+func TestADeadNode(t *testing.T) {
 	a, b := twoNodes(t)
 	if _, err := a.Conversations().Lease(t.Context(), "c1", time.Hour); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestWhatADeadNodeHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := a.nodes.own()
-	a.conn.Close() // what the kernel does when it ends the process
+	a.conn.Close() // as the kernel does at the end of a process
 	if gone, err := b.Nodes().Gone(t.Context(), dead); !gone || err != nil {
 		t.Fatalf("gone: %t, %v", gone, err)
 	}
@@ -85,9 +85,8 @@ func TestWhatADeadNodeHeld(t *testing.T) {
 	}
 }
 
-// TestAZombieWritesNothing: a node that seemed gone, and was not, saves nothing into a conversation
-// that another node has taken, whether the other has saved already or not and whether the
-// conversation existed or not.
+// TestAZombieWritesNothing: a node that was wrongly considered dead saves nothing into a conversation that another
+// node has taken, saved by the other or not, existing or not.
 func TestAZombieWritesNothing(t *testing.T) {
 	for name, exists := range map[string]bool{"a conversation": true, "a new conversation": false} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +132,7 @@ func TestAZombieWritesNothing(t *testing.T) {
 			}
 			old.Release()
 			if err := held.Check(t.Context()); err != nil {
-				t.Errorf("the new holder, after the zombie has given the lease back: %v", err)
+				t.Errorf("the new holder, after the zombie has released the lease: %v", err)
 			}
 			if talk, _ := load(b); len(talk.Entries) != 1 || talk.Entries[0].Text != "by the new holder" {
 				t.Errorf("the conversation has %+v", talk.Entries)
@@ -142,8 +141,8 @@ func TestAZombieWritesNothing(t *testing.T) {
 	}
 }
 
-// TestATakenSession: of two nodes that take a session of a third at once one gets it; the third
-// learns it within milliseconds, and a node that was absent learns it when it is back.
+// TestATakenSession: of two nodes that take a third node's session at once one gets it; the third learns it within
+// milliseconds, or on its return if it was disconnected.
 func TestATakenSession(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	nodes := make([]*Store, 3)
@@ -164,33 +163,32 @@ func TestATakenSession(t *testing.T) {
 		results := make([]error, 2)
 		racers(2, func(i int) { _, results[i] = nodes[1+i].Directory().Take(t.Context(), found) })
 		if (results[0] == nil) == (results[1] == nil) || !errors.Is(errors.Join(results...), ErrFenced) {
-			t.Errorf("the two who take it: %v", results)
+			t.Errorf("the two takers: %v", results)
 		}
 		if silent {
 			m := nodes[0].member.Load()
 			m.lost()
 			if owner.Sure() {
-				t.Error("a node that is absent is sure of its session")
+				t.Error("a disconnected node does not doubt its session")
 			}
 			m.found()
 		}
-		testutil.WaitClosed(t, "the owner of before is told", lost)
+		testutil.WaitClosed(t, "the previous owner is informed", lost)
 		if owner.Sure() {
-			t.Error("it is sure of the session still")
+			t.Error("it still does not doubt the session")
 		}
 	}
 }
 
-// TestANodeThatIsNotHeard: where the store's account forbids the nodes to ask each other, silence
-// is not taken for death.
-func TestANodeThatIsNotHeard(t *testing.T) {
+// TestAnUnreachableNode: if the store's account forbids nodes to ask each other, silence does not count as death.
+func TestAnUnreachableNode(t *testing.T) {
 	a, b := twoNodes(t)
 	m := a.member.Load()
 	m.mu.Lock()
 	m.is.Answers = false
 	m.mu.Unlock()
 	poke(m.wake)
-	testutil.WaitUntil(t, "the others know that it cannot be asked", func() bool {
+	testutil.WaitUntil(t, "the others see that it cannot be asked", func() bool {
 		is, err := b.Nodes().Find(t.Context(), a.nodes.own())
 		return err == nil && !is.Answers
 	})
@@ -204,17 +202,17 @@ func TestANodeThatIsNotHeard(t *testing.T) {
 	}
 }
 
-// TestNobodyIsGoneAfterAnOutage: a node that could not reach the store until a moment ago takes
-// nobody for gone, because the others could not give a sign of life either.
-func TestNobodyIsGoneAfterAnOutage(t *testing.T) {
+// TestNoDeathAfterAnOutage: a node that has just reached the store again considers no node dead, because the others
+// may also have been cut off.
+func TestNoDeathAfterAnOutage(t *testing.T) {
 	a, b := twoNodes(t)
 	silent := a.nodes.own()
-	a.conn.Close() // it is not back yet
+	a.conn.Close() // it has not returned yet
 	m := b.member.Load()
 	m.lost()
 	m.found()
 	if gone, err := b.Nodes().Gone(t.Context(), silent); gone || err != nil {
-		t.Errorf("while it may still come back: gone %t, %v", gone, err)
+		t.Errorf("while it may still return: gone %t, %v", gone, err)
 	}
 	h, err := b.nodes.bucket.get(t.Context(), keyOf(silent))
 	if err != nil {
@@ -230,12 +228,12 @@ func TestNobodyIsGoneAfterAnOutage(t *testing.T) {
 	m.back = m.back.Add(-nodeLife)
 	m.mu.Unlock()
 	if gone, err := b.Nodes().Gone(t.Context(), silent); !gone || err != nil {
-		t.Errorf("when it has had the time to come back: gone %t, %v", gone, err)
+		t.Errorf("after the time to return: gone %t, %v", gone, err)
 	}
 }
 
-// TestNodesOfNewerVersions: a node of a newer version counts as alive, and its unknown form is
-// refused with words.
+// TestNodesOfNewerVersions: a node of a newer version counts as alive, and its unknown format is refused with an
+// explanation.
 func TestNodesOfNewerVersions(t *testing.T) {
 	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
 	join(t, s)

@@ -16,7 +16,7 @@ import (
 // fillEnv makes the test binary fill the store in the folder that it names.
 const fillEnv = "VOICEGW_STORE_FILL"
 
-// fill appends to the audit until that fails, and says what the store says then.
+// fill appends to the audit until that fails, and prints the store's state.
 func fill(dir string) {
 	ctx := context.Background()
 	s, err := Open(ctx, Options{Dir: dir, Wait: 300 * time.Millisecond})
@@ -31,15 +31,14 @@ func fill(dir string) {
 			stored++
 			continue
 		}
-		ready = s.Ready(ctx) // nil if the machine was only too busy for the store's patience
+		ready = s.Ready(ctx) // nil if the machine was only too slow for the store's time limit
 	}
 	fmt.Fprintf(os.Stdout, "stored %d\nunavailable %t\nready %v\n", stored, errors.Is(err, ErrUnavailable), ready)
 	os.Exit(0)
 }
 
-// TestDiskFull: when a file cannot grow any more, writes are ErrUnavailable, the store
-// says that it is not ready, and what was acknowledged is there once there is room. A
-// limit on the size of files stands for the disk.
+// TestDiskFull: when a file cannot grow any more, writes are ErrUnavailable, the store is not ready, and acknowledged
+// data is there once there is room. A limit on file sizes simulates the full disk.
 func TestDiskFull(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"voicegw/internal/cost"
 )
 
-// FuzzDecode: whatever stands in a bucket is a record that could have been written, or
-// ErrCorrupt; and what was read can be written and is then the same.
+// FuzzDecode: any bytes in a bucket are a valid record or ErrCorrupt; and a decoded record is the same after it is
+// written and read again.
 func FuzzDecode(f *testing.F) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, seed := range []any{
@@ -91,7 +91,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if c, err := decodeCheckpoint(data); err == nil {
 			again(t, versioned(c), func(data []byte) error {
-				if len(data) > MaxCheckpoint { // what encode adds: a space may become \u2028
+				if len(data) > MaxCheckpoint { // encode may make it longer: a space may become \u2028
 					return nil
 				}
 				_, err := decodeCheckpoint(data)
@@ -137,8 +137,7 @@ func versioned(record any) json.RawMessage {
 	return data
 }
 
-// fuzzSession: a session's record that is written again has the same fields, those of a newer
-// version included.
+// fuzzSession: a rewritten record of a session has the same fields, including those of a newer version.
 func fuzzSession(t *testing.T, data []byte) {
 	r, err := decodeSession(data)
 	if err != nil {
@@ -163,7 +162,7 @@ func fuzzSession(t *testing.T, data []byte) {
 	}
 }
 
-// again writes what was read and reads it again.
+// again writes a decoded record and reads it again.
 func again(t *testing.T, record any, read func([]byte) error) {
 	t.Helper()
 	data, err := encode(record)

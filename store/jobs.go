@@ -51,8 +51,8 @@ type JobProgress struct {
 // Job is long work started by a tool call.
 type Job struct {
 	ID string `json:"id"`
-	// Deed identifies the action: at most one unfinished job for each.
-	Deed string `json:"deed"`
+	// Action is the ledger key, stored as "deed": at most one unfinished job for each.
+	Action string `json:"deed"`
 	// Tool is the tool's ID, Name its name for the work.
 	Tool string `json:"tool"`
 	Name string `json:"name"`
@@ -115,7 +115,7 @@ func newJobs(b *bucket, talks *Conversations) *Jobs {
 
 func decodeSlimJob(key string, m held) (Job, error) {
 	job, err := decodeJob(m.data)
-	if err == nil && keyOf(job.Deed) != key {
+	if err == nil && keyOf(job.Action) != key {
 		err = fmt.Errorf("%w: the record belongs to another job", ErrCorrupt)
 	}
 	job.Revision = m.revision
@@ -128,9 +128,9 @@ func (j Job) slim() Job {
 }
 
 func decodeJob(data []byte) (Job, error) {
-	wrong := "a job without an id, a deed, a tool, a conversation, a key or a state"
+	wrong := "a job without an id, an action, a tool, a conversation, a key or a state"
 	return decodeAs(data, decodeVersioned, wrong, func(j Job) bool {
-		return ValidJobID(j.ID) && j.Deed != "" && j.Tool != "" && j.Conversation != "" && j.Key != "" && j.State != ""
+		return ValidJobID(j.ID) && j.Action != "" && j.Tool != "" && j.Conversation != "" && j.Key != "" && j.State != ""
 	})
 }
 
@@ -164,7 +164,7 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 	if err := j.Room(job.User); err != nil {
 		return Job{}, false, err
 	}
-	key, w := keyOf(job.Deed), &write{data: data, ttl: job.life()}
+	key, w := keyOf(job.Action), &write{data: data, ttl: job.life()}
 	fresh = true
 	h, err := j.bucket.set(ctx, key, w, 0, func(h held) (*write, error) {
 		if !h.exists() {
@@ -213,7 +213,7 @@ func (j *Jobs) Save(ctx context.Context, job Job) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	key := keyOf(job.Deed)
+	key := keyOf(job.Action)
 	revision, err := j.bucket.replace(ctx, key, data, job.Revision, job.life())
 	if err != nil {
 		return Job{}, err

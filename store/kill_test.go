@@ -16,8 +16,8 @@ import (
 // writerEnv makes the test binary a writer on the folder that it names.
 const writerEnv = "VOICEGW_STORE_WRITER"
 
-// writeForEver writes to a store, and says each key once it is acknowledged. It ends
-// when it is killed, or when nobody listens any more.
+// writeForEver writes to a store, and prints each key once it is acknowledged. It ends when it is killed, or its
+// output is closed.
 func writeForEver(dir string) {
 	o := Options{Dir: dir}
 	if name, ok := strings.CutPrefix(dir, "interval:"); ok {
@@ -59,9 +59,8 @@ func writeAll(o Options) error {
 	}
 }
 
-// TestKilled: a process that writes is killed at any moment, ten times, each time on a
-// folder of its own. Whatever was acknowledged is there. (It shows what a crash of the
-// process does; the loss of power it cannot show.)
+// TestKilled: a writing process is killed at random times, ten times, each time on its own folder. All acknowledged
+// data is there. (This shows a crash of the process, not a loss of power.)
 func TestKilled(t *testing.T) {
 	for run := range 10 {
 		name, o := "always", Options{Dir: t.TempDir()}
@@ -80,11 +79,11 @@ func TestKilled(t *testing.T) {
 				e, fresh := reserve(t, s.Ledger(), name)
 				switch {
 				case fresh:
-					t.Errorf("%s: %s, and gone", name, what)
+					t.Errorf("%s: %s, but lost", name, what)
 				case what != "reserved" && (e.State != Done || string(e.Envelope) != name):
-					t.Errorf("%s: %s, and it is %+v", name, what, e)
+					t.Errorf("%s: %s, but it is %+v", name, what, e)
 				case what == "audited" && !lines[name]:
-					t.Errorf("%s: audited, and gone", name)
+					t.Errorf("%s: audited, but lost", name)
 				}
 			}
 			t.Logf("%d keys were acknowledged, %d lines are there", len(acknowledged), len(lines))
@@ -92,8 +91,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killedAfter runs a writer, kills it once it has said so many lines, and returns the
-// last thing that it said of each key.
+// killedAfter runs a writer, kills it after most lines, and returns the last word about each key.
 func killedAfter(t *testing.T, dir string, most int) map[string]string {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0])
@@ -114,13 +112,13 @@ func killedAfter(t *testing.T, dir string, most int) map[string]string {
 				t.Fatal(err)
 			}
 		}
-		// What it said before it was killed counts too, and a torn last line does not.
+		// Output from before the kill counts too, but not a torn last line.
 		if what, name, ok := strings.Cut(said.Text(), " "); ok {
 			acknowledged[name] = what
 		}
 	}
 	if err := child.Wait(); err == nil || child.ProcessState.ExitCode() != -1 {
-		t.Fatalf("the writer ended by itself: %v", err)
+		t.Fatalf("the writer ended early: %v", err)
 	}
 	if len(acknowledged) == 0 {
 		t.Fatal("nothing was acknowledged")

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// oneKey is a bucket of one key, with a life that ends by the clock of the bubble.
+// oneKey is a bucket of one key, which expires by the clock of the bubble.
 type oneKey struct {
 	mu       sync.Mutex // guards the following fields
-	data     []byte     // nil where the key has no value
+	data     []byte     // nil if the key has no value
 	revision uint64
 	end      time.Time
-	mood     func(write func()) error // of a write; nil carries it out
+	mood     func(write func()) error // of a write; nil performs it
 }
 
 // set changes the bucket.
@@ -29,7 +29,7 @@ func (k *oneKey) set(f func()) {
 	f()
 }
 
-// value is what the key has now; mu is held.
+// value is the present value of the key; mu is held.
 func (k *oneKey) value() []byte {
 	if k.data != nil && !time.Now().Before(k.end) {
 		k.data = nil
@@ -53,7 +53,7 @@ func (k *oneKey) get(context.Context, string) (held, error) {
 	return held{data: k.data, revision: k.revision}, nil
 }
 
-// write is every write; refused is what it says where may is false.
+// write is every write; it returns refused if may is false.
 func (k *oneKey) write(data []byte, ttl time.Duration, refused error, may func() bool) (uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,10 +91,10 @@ func (k *oneKey) remove(_ context.Context, _ string, expected uint64) (uint64, e
 	return k.write(nil, 0, ErrChanged, func() bool { return k.value() != nil && k.revision == expected })
 }
 
-// away is the mood of a bucket that is not reached.
+// away is the mood of an unreachable bucket.
 func away(func()) error { return fmt.Errorf("%w: away", ErrUnavailable) }
 
-// deaf is the mood of a bucket that writes, and whose acknowledgement is lost.
+// deaf is the mood of a bucket that writes but loses its acknowledgements.
 func deaf(write func()) error {
 	write()
 	return fmt.Errorf("%w: no answer", ErrUnavailable)
@@ -103,10 +103,10 @@ func deaf(write func()) error {
 // leased is a lease of 30 s under test.
 type leased struct {
 	*Lease
-	keys *oneKey
-	done chan struct{}
-	told atomic.Int32 // how often its holder was told of the loss
-	log  bytes.Buffer // read it when the lease is over
+	keys   *oneKey
+	done   chan struct{}
+	losses atomic.Int32 // how often its holder was informed of the loss
+	log    bytes.Buffer // read it after the end of the lease
 }
 
 func takeLease(t *testing.T) *leased {
@@ -119,19 +119,19 @@ func takeLease(t *testing.T) *leased {
 	l.Lease = &Lease{keys: l.keys, name: "voice", log: slog.New(slog.NewTextHandler(&l.log, nil)), wait: 5 * time.Second,
 		key: "k", data: []byte("mine"), life: 30 * time.Second, revision: h.revision}
 	ctx := l.begin(time.Now())
-	l.WhenLost(func() { l.told.Add(1) })
+	l.WhenLost(func() { l.losses.Add(1) })
 	go l.keep(ctx, l.done)
 	return l
 }
 
-// pass lets time pass, and everything happen that is due.
+// pass lets time pass, and everything that is due happen.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// TestLeaseIsLostBeforeItsLifeEnds: the holder is told while nobody else can have the key yet,
-// also where the store does not even answer.
+// TestLeaseIsLostBeforeItsLifeEnds: the holder is informed before another one can take the key, even if the store
+// does not answer.
 func TestLeaseIsLostBeforeItsLifeEnds(t *testing.T) {
 	for name, mood := range map[string]func(*oneKey, chan struct{}) func(func()) error{
 		"away": func(*oneKey, chan struct{}) func(func()) error { return away },
@@ -149,12 +149,12 @@ func TestLeaseIsLostBeforeItsLifeEnds(t *testing.T) {
 				l, end := takeLease(t), make(chan struct{})
 				l.keys.set(func() { l.keys.mood = mood(l.keys, end) })
 				pass(27*time.Second - time.Millisecond)
-				if l.told.Load() != 0 {
-					t.Error("the holder was told too early")
+				if l.losses.Load() != 0 {
+					t.Error("the holder was informed too early")
 				}
 				pass(time.Millisecond)
-				if l.told.Load() != 1 || l.keys.has() != "mine" {
-					t.Errorf("told %d times, while the key has %q", l.told.Load(), l.keys.has())
+				if l.losses.Load() != 1 || l.keys.has() != "mine" {
+					t.Errorf("informed %d times, while the key has %q", l.losses.Load(), l.keys.has())
 				}
 				pass(3 * time.Second)
 				if l.keys.has() != "" {
@@ -164,21 +164,21 @@ func TestLeaseIsLostBeforeItsLifeEnds(t *testing.T) {
 				l.WhenLost(func() { late = true })
 				synctest.Wait()
 				if !late {
-					t.Error("a caller that asks after the loss is not told")
+					t.Error("a caller that asks after the loss is not informed")
 				}
 				close(end)
 				l.Release()
 				synctest.Wait()
-				if l.told.Load() != 1 || strings.Count(l.log.String(), "store_lease_lost") != 1 {
-					t.Errorf("told %d times; the log: %s", l.told.Load(), l.log.String())
+				if l.losses.Load() != 1 || strings.Count(l.log.String(), "store_lease_lost") != 1 {
+					t.Errorf("informed %d times; the log: %s", l.losses.Load(), l.log.String())
 				}
 			})
 		})
 	}
 }
 
-// TestLeaseOutlivesAShortAbsence: a store that is back before the life of the lease has nearly
-// ended costs nothing, and the log has one line of it.
+// TestLeaseOutlivesAShortAbsence: a store that returns before the lease has nearly expired costs nothing, and the log
+// has one line about it.
 func TestLeaseOutlivesAShortAbsence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
@@ -187,8 +187,8 @@ func TestLeaseOutlivesAShortAbsence(t *testing.T) {
 			pass(16 * time.Second)
 			l.keys.set(func() { l.keys.mood = nil })
 			pass(15 * time.Second)
-			if l.told.Load() != 0 || l.keys.has() != "mine" {
-				t.Fatalf("told %d times, the key has %q", l.told.Load(), l.keys.has())
+			if l.losses.Load() != 0 || l.keys.has() != "mine" {
+				t.Fatalf("informed %d times, the key has %q", l.losses.Load(), l.keys.has())
 			}
 		}
 		l.Release()
@@ -198,8 +198,8 @@ func TestLeaseOutlivesAShortAbsence(t *testing.T) {
 	})
 }
 
-// TestLeaseKnowsItsOwnWrites: a renewal whose acknowledgement was lost is no other holder's, but
-// is also no renewal that the holder knows of; and it is given back with the rest.
+// TestLeaseKnowsItsOwnWrites: a renewal without an acknowledgement does not count as another holder's, nor as
+// renewed; and it is released with the rest.
 func TestLeaseKnowsItsOwnWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
@@ -207,8 +207,8 @@ func TestLeaseKnowsItsOwnWrites(t *testing.T) {
 		pass(25500 * time.Millisecond)
 		l.keys.set(func() { l.keys.mood = nil })
 		pass(time.Minute)
-		if l.told.Load() != 0 {
-			t.Error("its own write was taken for another's")
+		if l.losses.Load() != 0 {
+			t.Error("its own write counts as another's")
 		}
 		l.keys.set(func() { l.keys.mood = deaf })
 		pass(11 * time.Second)
@@ -221,27 +221,26 @@ func TestLeaseKnowsItsOwnWrites(t *testing.T) {
 		l = takeLease(t)
 		l.keys.set(func() { l.keys.mood = deaf })
 		pass(27 * time.Second)
-		if l.told.Load() != 1 {
-			t.Error("what was never acknowledged counts as renewed")
+		if l.losses.Load() != 1 {
+			t.Error("an unacknowledged renewal counts")
 		}
 		l.Release()
 	})
 }
 
-// TestLeaseIsTakenAgain: where the key has gone early its holder takes it again, but not from
-// somebody else who has it.
+// TestLeaseIsTakenAgain: a holder whose key has expired early takes it again, but not from another holder.
 func TestLeaseIsTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
 		l.keys.set(func() { l.keys.data = nil })
 		pass(10 * time.Second)
-		if l.told.Load() != 0 || l.keys.has() != "mine" {
-			t.Errorf("told %d times, the key has %q", l.told.Load(), l.keys.has())
+		if l.losses.Load() != 0 || l.keys.has() != "mine" {
+			t.Errorf("informed %d times, the key has %q", l.losses.Load(), l.keys.has())
 		}
 		l.keys.set(func() { l.keys.data, l.keys.end = []byte("theirs"), time.Now().Add(time.Hour); l.keys.revision++ })
 		pass(10 * time.Second)
-		if l.told.Load() != 1 {
-			t.Error("the holder goes on beside another one")
+		if l.losses.Load() != 1 {
+			t.Error("the holder continues after another one took the lease")
 		}
 		l.Release()
 		if l.keys.has() != "theirs" {
@@ -250,8 +249,8 @@ func TestLeaseIsTakenAgain(t *testing.T) {
 	})
 }
 
-// TestLeaseEndsInSilence: the holder that has released a lease is told nothing any more; one that has not, and
-// whose store is closed, is.
+// TestLeaseEndsInSilence: a holder that has released its lease gets no notice of a loss; one that has not, and whose
+// store is closed, does.
 func TestLeaseEndsInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
@@ -259,22 +258,22 @@ func TestLeaseEndsInSilence(t *testing.T) {
 		l.Release()
 		l.Release()
 		pass(time.Hour)
-		if l.told.Load() != 0 || l.keys.has() != "" {
-			t.Errorf("told %d times, the key has %q", l.told.Load(), l.keys.has())
+		if l.losses.Load() != 0 || l.keys.has() != "" {
+			t.Errorf("informed %d times, the key has %q", l.losses.Load(), l.keys.has())
 		}
 		l = takeLease(t)
 		close(l.done)
 		synctest.Wait()
-		if l.told.Load() != 1 {
-			t.Error("a holder goes on whose lease nobody renews any more")
+		if l.losses.Load() != 1 {
+			t.Error("a holder continues without renewals")
 		}
 		l.Release()
 	})
 }
 
-// TestLeaseCountsFromTheQuestion: a renewal whose acknowledgement takes long counts from when it
-// was asked for, as the key's life does.
-func TestLeaseCountsFromTheQuestion(t *testing.T) {
+// TestLeaseCountsFromTheRequest: the life of a slowly acknowledged renewal counts from its request, as the key's life
+// does.
+func TestLeaseCountsFromTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
 		l.keys.set(func() {
@@ -288,8 +287,8 @@ func TestLeaseCountsFromTheQuestion(t *testing.T) {
 			}
 		})
 		pass(10*time.Second + 27*time.Second)
-		if l.told.Load() != 1 || l.keys.has() != "mine" {
-			t.Errorf("told %d times, the key has %q", l.told.Load(), l.keys.has())
+		if l.losses.Load() != 1 || l.keys.has() != "mine" {
+			t.Errorf("informed %d times, the key has %q", l.losses.Load(), l.keys.has())
 		}
 		l.Release()
 	})

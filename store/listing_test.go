@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// keptTalk saves a conversation in which a user has said something.
+// keptTalk saves a conversation with one entry of a user.
 func keptTalk(t *testing.T, s *Store, id, user, text string) {
 	t.Helper()
 	err := s.Conversations().Update(t.Context(), id, func(c *conversation.Conversation) error {
@@ -45,7 +45,7 @@ func listedTitles(t *testing.T, s *Store, user string, size int) (titles []strin
 	}
 }
 
-// awaitTitles waits until a list is as expected: a copy follows the bucket within moments.
+// awaitTitles waits for the expected list: a copy follows the bucket within moments.
 func awaitTitles(t *testing.T, s *Store, user string, want ...string) {
 	t.Helper()
 	var got []string
@@ -60,8 +60,8 @@ func awaitTitles(t *testing.T, s *Store, user string, want ...string) {
 	})
 }
 
-// testConversationList: the newest first, each user's own, in pages, and what is saved between two pages
-// is neither lost nor told twice behind them.
+// testConversationList: the newest first, for each user, in pages; a save between two pages causes neither gaps nor
+// duplicates.
 func testConversationList(t *testing.T, s *Store) {
 	mine, other := talkID(t, "ada"), talkID(t, "eve")
 	for i := range 5 {
@@ -91,9 +91,8 @@ func testConversationList(t *testing.T, s *Store) {
 	}
 }
 
-// TestAListLacksWhatIsNoLongerKept: at once where a conversation's life is over, and where it had to make
-// room.
-func TestAListLacksWhatIsNoLongerKept(t *testing.T) {
+// TestAListLacksExpiredConversations: at once when a conversation expires or is removed for lack of room.
+func TestAListLacksExpiredConversations(t *testing.T) {
 	s := openTest(t, Options{Memory: true, ConversationBytes: 1 << 20, ConversationLife: time.Hour})
 	text := strings.Repeat("x ", conversation.MaxText/2)
 	for i := range 4 {
@@ -123,12 +122,12 @@ func TestAListLacksWhatIsNoLongerKept(t *testing.T) {
 	}
 	later, err := s.Conversations().listing.page(Query{Most: 9}, 0, 1, time.Now().Add(2*time.Hour))
 	if err != nil || len(later.Lines) != 0 {
-		t.Errorf("after their life: %+v %v", later, err)
+		t.Errorf("after their expiry: %+v %v", later, err)
 	}
 }
 
-// TestEachConversationIsListedForItsOwnLife: where a node keeps conversations for a shorter time than they were
-// kept before, a newer one ends first; what is over takes no memory either.
+// TestEachConversationIsListedForItsOwnLife: if a node's retention is shorter than before, a newer conversation
+// expires first; expired ones take no memory.
 func TestEachConversationIsListedForItsOwnLife(t *testing.T) {
 	url := startJetStream(t).ClientURL()
 	long := openTest(t, Options{URL: url, Logger: testLog(t), ConversationLife: 48 * time.Hour})
@@ -162,8 +161,8 @@ func TestEachConversationIsListedForItsOwnLife(t *testing.T) {
 	}
 }
 
-// TestAListIsBounded: it knows so many conversations and no more, says that it does not know all, and
-// reads no more of them after the connection was lost.
+// TestAListIsBounded: it has a limit of conversations, reports that it is incomplete, and reads no more of them after
+// a lost connection.
 func TestAListIsBounded(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	const most = 8
@@ -190,8 +189,8 @@ func TestAListIsBounded(t *testing.T) {
 	}
 }
 
-// TestRecordsWithoutANote: what an older version has saved is listed as well, and what nobody can read is
-// left out. Whoever takes a lease of a node that is gone does not change what is listed.
+// TestRecordsWithoutANote: records of an older version are listed too, and unreadable ones are omitted. Taking a
+// lease of a dead node does not change the list.
 func TestRecordsWithoutANote(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	c := s.Conversations()
@@ -221,7 +220,7 @@ func TestRecordsWithoutANote(t *testing.T) {
 	awaitTitles(t, s, "ada", "new", "of an older version")
 }
 
-// TestAListOfAClosedStore ends at once.
+// TestAListOfAClosedStore: it ends at once.
 func TestAListOfAClosedStore(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	if err := s.Close(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestHandoffBetweenNodes: a lease, a ticket and a running voice session of one node
-// count on the other, and end with their node.
+// TestHandoffBetweenNodes: a lease, a ticket and a running voice session of one node count on the other, and end with
+// their node.
 func TestHandoffBetweenNodes(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
@@ -51,8 +51,8 @@ func TestHandoffBetweenNodes(t *testing.T) {
 	offer(t, a, r)
 }
 
-// TestLeaseOfADeadNode: what a node held that went away without a word is free after the
-// lease's life, and the node that lost it does not free it for the next holder.
+// TestLeaseOfADeadNode: a lease of a node that died silently is free after its life, and the node that lost it does
+// not free it for the next holder.
 func TestLeaseOfADeadNode(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
@@ -60,10 +60,10 @@ func TestLeaseOfADeadNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan struct{}) // closed when the holder is told
-	lost.WhenLost(func() { close(told) })
+	informed := make(chan struct{}) // closed when the holder is informed
+	lost.WhenLost(func() { close(informed) })
 	a.conn.Close() // as if its network had died
-	<-told
+	<-informed
 	var held Held
 	testutil.WaitUntil(t, "the lease is free", func() bool {
 		held, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
@@ -76,8 +76,7 @@ func TestLeaseOfADeadNode(t *testing.T) {
 	}
 }
 
-// TestConversationsReopen: what was said, and that a ticket was used, outlives the
-// process.
+// TestConversationsReopen: a conversation, and the use of a ticket, outlive the process.
 func TestConversationsReopen(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "data")}
 	s := openTest(t, o)
@@ -100,7 +99,7 @@ func TestConversationsReopen(t *testing.T) {
 		t.Errorf("the used ticket: %v", err)
 	}
 	if _, over, err := s.VoiceSessions().Redeem(t.Context(), fresh.Secret, "", time.Now()); err != nil {
-		t.Errorf("the ticket that was not used: %v", err)
+		t.Errorf("the unused ticket: %v", err)
 	} else {
 		over.Release()
 	}
@@ -112,12 +111,12 @@ func TestShortTickets(t *testing.T) {
 	o := offer(t, s, Ticket{User: "ada"})
 	<-time.After(time.Until(o.ExpiresAt))
 	if _, _, err := s.VoiceSessions().Redeem(t.Context(), o.Secret, "", time.Now()); !errors.Is(err, ErrExpired) {
-		t.Errorf("a late one: %v", err)
+		t.Errorf("a late ticket: %v", err)
 	}
 }
 
-// TestFullStoreForgetsTheOldest: when there is no more room for conversations the one
-// that was not saved for the longest goes, and the new one is kept.
+// TestFullStoreForgetsTheOldest: when there is no more room for conversations, the least recently saved one is
+// removed, and the new one is saved.
 func TestFullStoreForgetsTheOldest(t *testing.T) {
 	s := openTest(t, Options{Memory: true, ConversationBytes: 1 << 20})
 	text := make([]byte, conversation.MaxText)

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// TestObserved: whoever counts operations is told of each, and whether the store was there.
+// TestObserved: the observer gets each operation, and whether the store was available.
 func TestObserved(t *testing.T) {
 	type op struct {
 		op     Op
 		failed bool
 	}
 	var mu sync.Mutex
-	var told []op
+	var reported []op
 	s := openTest(t, Options{Memory: true, Observe: func(o Op, _ time.Duration, failed bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, op{o, failed})
+		reported = append(reported, op{o, failed})
 	}})
-	if !slices.Contains(told, op{OpOpen, false}) {
-		t.Errorf("opening is told of as %v", told)
+	if !slices.Contains(reported, op{OpOpen, false}) {
+		t.Errorf("opening is reported as %v", reported)
 	}
-	told = nil
+	reported = nil
 	if err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func TestObserved(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, want := range []op{{OpAsk, false}, {OpRead, false}, {OpWrite, true}} {
-		if !slices.Contains(told, want) {
-			t.Errorf("%v is missing in what was told: %v", want, told)
+		if !slices.Contains(reported, want) {
+			t.Errorf("%v is missing from the reports: %v", want, reported)
 		}
 	}
 }

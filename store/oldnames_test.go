@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// TestABlockOfAnOldName: a block that was recorded under another form of a name than the
-// normal one, as they were before names had one, still shuts that user out, and ends where an
-// operator says so. One of another user's is not touched.
+// TestABlockOfAnOldName: a block recorded under an unnormalised name, from before names were normalised, still blocks
+// that user, and ends when an operator removes it. Another user's is not changed.
 func TestABlockOfAnOldName(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	b, ctx := s.Blocks(), t.Context()

@@ -43,7 +43,7 @@ func TestReopen(t *testing.T) {
 				t.Errorf("the pending entry: %t %+v", fresh, e)
 			}
 			if e, fresh := reserve(t, s.Ledger(), "done"); fresh || string(e.Envelope) != `{"ok":true}` {
-				t.Errorf("the entry that is done: %t %+v", fresh, e)
+				t.Errorf("the finished entry: %t %+v", fresh, e)
 			}
 			if got, err := s.Confirmations().Resolve(t.Context(), q.Token, "s1", true, time.Now()); err != nil || string(got.Args) != string(q.Args) {
 				t.Errorf("the confirmation: %+v, %v", got, err)
@@ -55,7 +55,7 @@ func TestReopen(t *testing.T) {
 			if diff := cmp.Diff([]string{key(t, "line")}, audited(t, s, time.Time{})); diff != "" {
 				t.Error(diff)
 			}
-			// What was reserved before can be finished by whoever finds it now.
+			// An earlier reservation can be finished by its next finder.
 			e, _ := reserve(t, s.Ledger(), "pending")
 			if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
 				t.Error(err)
@@ -68,7 +68,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestOneFolderOneStore: a folder that is open is refused, with the name of the process that has it.
+// TestOneFolderOneStore: an open folder is refused, with the name of its process.
 func TestOneFolderOneStore(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
@@ -76,20 +76,20 @@ func TestOneFolderOneStore(t *testing.T) {
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), o.Dir) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("the second: %v", err)
 	}
-	reserve(t, s.Ledger(), "a") // the first goes on as before
+	reserve(t, s.Ledger(), "a") // the first continues
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	openTest(t, o)
 }
 
-// TestOpenErrors: each error says what, where, and what to do.
+// TestOpenErrors: each error names the problem, its place and the fix.
 func TestOpenErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	nobody, err := testutil.FreeAddr()
+	closed, err := testutil.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func TestOpenErrors(t *testing.T) {
 		"many replicas":   {Options{URL: "nats://x", Replicas: 9}, []string{"9", "1 to 5"}},
 		"folder is file":  {Options{Dir: file}, []string{file, "may write"}},
 		"below a file":    {Options{Dir: filepath.Join(file, "x")}, []string{file, "may write"}},
-		"nobody listens":  {Options{URL: "nats://secret-token@" + nobody}, []string{nobody, "start it"}},
+		"no listener":     {Options{URL: "nats://secret-token@" + closed}, []string{closed, "start it"}},
 		"not a URL":       {Options{URL: "nats://secret-token:%zz@x"}, []string{"nats://host:4222"}},
 		"no JetStream":    {Options{URL: plain.ClientURL()}, []string{plain.Addr().String(), "-js"}},
-		"who we are":      {Options{URL: locked.ClientURL()}, []string{locked.Addr().String(), "credentials"}},
+		"no login":        {Options{URL: locked.ClientURL()}, []string{locked.Addr().String(), "credentials"}},
 		"no credentials":  {Options{URL: plain.ClientURL(), Credentials: file + "x"}, []string{file + "x"}},
 		"replicas of one": {Options{URL: startJetStream(t).ClientURL(), Replicas: 3}, []string{"single server"}},
 	} {
@@ -132,7 +132,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestBrokenData: a folder whose data cannot be used is an error that names it.
+// TestBrokenData: unusable data is an error that names the folder.
 func TestBrokenData(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "nats"), []byte("not a folder"), 0o600); err != nil {
@@ -148,7 +148,7 @@ func TestBrokenData(t *testing.T) {
 	}
 }
 
-// TestClosed: what comes after Close is told so, at once.
+// TestClosed: operations after Close fail at once.
 func TestClosed(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	if err := s.Close(); err != nil {
@@ -174,8 +174,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWhileWriting: whoever writes while the store is closed gets an answer, and
-// what was acknowledged is there.
+// TestCloseWhileWriting: a writer during Close gets an answer, and acknowledged data is there.
 func TestCloseWhileWriting(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Sync: SyncInterval}
 	s := openTest(t, o)
@@ -212,7 +211,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	}
 }
 
-// TestMemoryLeavesNothing: a store in memory leaves no file behind.
+// TestMemoryLeavesNothing: a store in memory leaves no files.
 func TestMemoryLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := openTest(t, Options{Memory: true})
@@ -225,8 +224,7 @@ func TestMemoryLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestRecordsAreForgotten: a finished entry, a released one and a block end by
-// themselves.
+// TestRecordsAreForgotten: a finished entry, a released one and a block expire automatically.
 func TestRecordsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Options{Memory: true, LedgerLife: time.Second})
@@ -244,7 +242,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 		return !ok && len(list) == 0
 	})
 	if was, err := s.Blocks().Unblock(t.Context(), "ada"); was || err != nil {
-		t.Errorf("unblocking one whose block has ended: %t %v", was, err)
+		t.Errorf("unblocking after the block's end: %t %v", was, err)
 	}
 	testutil.WaitUntil(t, "the entry is forgotten", func() bool {
 		_, fresh := reserve(t, l, "done")
@@ -252,7 +250,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	})
 }
 
-// TestBlocksAreBounded: what has ended makes room, what runs is never forgotten.
+// TestBlocksAreBounded: an expired block makes room, an active one is never forgotten.
 func TestBlocksAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Options{Memory: true, MostBlocks: 2})
@@ -265,21 +263,21 @@ func TestBlocksAreBounded(t *testing.T) {
 	if err := block("c", time.Hour); !errors.Is(err, ErrFull) {
 		t.Errorf("the third user: %v", err)
 	}
-	testutil.WaitUntil(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
+	testutil.WaitUntil(t, "an expired block makes room", func() bool { return block("c", time.Hour) == nil })
 	if _, ok := s.Blocks().Blocked("b"); !ok {
-		t.Error("a block that runs was forgotten")
+		t.Error("an active block was forgotten")
 	}
 }
 
-// TestLeasesEndWithTheirProcess: a process that held a lease on an embedded store was killed when the
-// store is opened again, so the conversation is free at once.
+// TestLeasesEndWithTheirProcess: when an embedded store is opened again, the previous process is dead, so its
+// conversations are free at once.
 func TestLeasesEndWithTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
 	if _, err := s.Conversations().Lease(t.Context(), "c1", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil { // which does not release it
+	if err := s.Close(); err != nil { // without releasing the lease
 		t.Fatal(err)
 	}
 	s = openTest(t, o)

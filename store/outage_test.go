@@ -17,14 +17,14 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// blockedOn says whether a store shuts user out.
+// blockedOn reports whether a store blocks user.
 func blockedOn(t *testing.T, s *Store, user string) bool {
 	t.Helper()
 	_, ok := s.Blocks().Blocked(user)
 	return ok
 }
 
-// TestNodesSeeEachOther: what one node writes is the other's too.
+// TestNodesSeeEachOther: each node sees the other's writes.
 func TestNodesSeeEachOther(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
@@ -37,7 +37,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 	}
 	testutil.WaitUntil(t, "the first node sees its end", func() bool { return !blockedOn(t, a, "ada") })
 	if !openedLater(t, address, a) {
-		t.Error("a node that comes later does not know a block at once")
+		t.Error("a later node does not know a block at once")
 	}
 
 	e, _ := reserve(t, a.Ledger(), "k")
@@ -45,7 +45,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e, fresh := reserve(t, b.Ledger(), "k"); fresh || e.State != Done {
-		t.Errorf("the other node may do it again: %t %+v", fresh, e)
+		t.Errorf("the other node may repeat it: %t %+v", fresh, e)
 	}
 	q := question(t, "a", time.Minute)
 	if err := a.Confirmations().Create(t.Context(), q); err != nil {
@@ -65,12 +65,11 @@ func TestNodesSeeEachOther(t *testing.T) {
 		}
 	}
 	if won != 1 || used != 31 {
-		t.Errorf("%d answered, %d were told that it was used", won, used)
+		t.Errorf("%d answered, %d learned that it was used", won, used)
 	}
 }
 
-// openedLater says whether a store that is opened now knows from the start what s
-// recorded.
+// openedLater reports whether a store opened now knows from the start what s recorded.
 func openedLater(t *testing.T, address string, s *Store) bool {
 	t.Helper()
 	if err := s.Blocks().Block(t.Context(), "bob", time.Now().Add(time.Hour)); err != nil {
@@ -79,9 +78,8 @@ func openedLater(t *testing.T, address string, s *Store) bool {
 	return blockedOn(t, openTest(t, Options{URL: address}), "bob")
 }
 
-// TestServerStops: while the server is away every operation says so within its time,
-// and blocks are answered from memory; when it is back everything goes on by itself,
-// and what happened meanwhile is seen.
+// TestServerStops: while the server is down every operation fails within its time limit, and blocks are answered from
+// memory; when the server returns everything continues automatically, and changes during the outage are seen.
 func TestServerStops(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nats")
 	first := startServer(t, &server.Options{Port: -1, JetStream: true, StoreDir: dir})
@@ -147,7 +145,7 @@ func TestServerStops(t *testing.T) {
 		}
 	}
 	if !blockedOn(t, s, "ada") || blockedOn(t, s, "cid") {
-		t.Error("the blocks in memory are not what they were")
+		t.Error("the blocks in memory have changed")
 	}
 
 	startServer(t, &server.Options{Port: port, JetStream: true, StoreDir: dir})
@@ -155,22 +153,22 @@ func TestServerStops(t *testing.T) {
 	if was, err := other.Blocks().Unblock(t.Context(), "bob"); !was || err != nil {
 		t.Errorf("unblocked: %t %v", was, err)
 	}
-	testutil.WaitUntil(t, "the store is there again", func() bool { return s.Ready(t.Context()) == nil })
+	testutil.WaitUntil(t, "the store is available again", func() bool { return s.Ready(t.Context()) == nil })
 	if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
 		t.Error(err)
 	}
 	if _, fresh := reserve(t, s.Ledger(), "during"); !fresh {
-		t.Error("what could not be sent was stored later all the same")
+		t.Error("an unsent write was stored later")
 	}
-	testutil.WaitUntil(t, "what another node did meanwhile is seen", func() bool { return !blockedOn(t, s, "bob") && blockedOn(t, s, "ada") })
+	testutil.WaitUntil(t, "another node's change in the outage is seen", func() bool { return !blockedOn(t, s, "bob") && blockedOn(t, s, "ada") })
 	if err := other.Blocks().Block(t.Context(), "dora", time.Now().Add(time.Hour)); err != nil {
 		t.Error(err)
 	}
-	testutil.WaitUntil(t, "and what it does from now on", func() bool { return blockedOn(t, s, "dora") })
+	testutil.WaitUntil(t, "and its later changes", func() bool { return blockedOn(t, s, "dora") })
 }
 
-// TestClusterLosesServers: of three servers one after another goes down; with two left nothing is lost and nothing fails, with one left it is
-// ErrUnavailable.
+// TestClusterLosesServers: three servers stop one after another; with two left nothing is lost or fails, with one
+// left it is ErrUnavailable.
 func TestClusterLosesServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three servers take some seconds")
@@ -184,7 +182,7 @@ func TestClusterLosesServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 0
-	for i, one := range servers { // the leader of the ledger goes
+	for i, one := range servers { // the leader of the ledger stops
 		if one.Name() == info.Cluster.Leader {
 			one.Shutdown()
 			one.WaitForShutdown()
@@ -206,8 +204,8 @@ func TestClusterLosesServers(t *testing.T) {
 	}
 	servers[left].Shutdown()
 	servers[left].WaitForShutdown()
-	// A leader that has lost its followers says of its own unfinished write that it is
-	// in the way, for seconds; TestEveryOperationEndsInTime has that without a clock.
+	// A leader without followers reports for seconds that its own unfinished write is in the way;
+	// TestEveryOperationEndsInTime tests that without a clock.
 	if _, _, err := hasty.Ledger().Reserve(t.Context(), Reservation{Key: "alone"}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("with one server: %v", err)
 	}

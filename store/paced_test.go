@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// written is what a paced has written: the turns of checkpoints, and when, in seconds.
+// written is the writes of a paced: the turns of checkpoints, and their times in seconds.
 type written struct {
 	mu    sync.Mutex
 	began time.Time
 	did   []string
-	mood  func() error // of a write; nil carries it out
+	mood  func() error // of a write; nil performs it
 }
 
 func (w *written) write(_ context.Context, session string, of *Checkpoint, known uint64) (uint64, error) {
@@ -44,17 +44,17 @@ func (w *written) set(mood func() error) {
 	w.mood = mood
 }
 
-// pace runs a test of a paced in a bubble, and returns what was written.
-func pace(t *testing.T, story func(p *paced, w *written)) (did []string) {
+// pace runs a test of a paced in a bubble, and returns the writes.
+func pace(t *testing.T, run func(p *paced, w *written)) (did []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w, done := &written{began: time.Now()}, make(chan struct{})
 		p := newPaced(w.write, func(f func()) bool { go f(); return true }, done, slog.New(slog.DiscardHandler))
-		story(p, w)
+		run(p, w)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		p.mu.Lock()
 		if p.writers > 0 {
-			t.Error("a goroutine of it runs although nothing is to be written")
+			t.Error("a goroutine runs although there is nothing to write")
 		}
 		p.mu.Unlock()
 		close(done)
@@ -63,7 +63,7 @@ func pace(t *testing.T, story func(p *paced, w *written)) (did []string) {
 	return did
 }
 
-// waiting returns the checkpoint of a session that is to be written.
+// waiting returns the checkpoint of a session that waits to be written.
 func (p *paced) waiting(id string) *Checkpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,13 +74,12 @@ func at(session string, turn int) *Checkpoint {
 	return &Checkpoint{SessionID: session, Epoch: 1, Turn: turn}
 }
 
-// TestPace: of a session a few checkpoints are written at once after a quiet time, and then at most one
-// a second, the newest; one session's pace does not hold up another's; what waits is replaced by a write
-// that does not wait.
+// TestPace: after a pause a few checkpoints of a session are written at once, then at most one a second, the newest;
+// sessions do not delay each other; a waiting checkpoint is replaced by a write that does not wait.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
-		story func(p *paced, w *written)
-		want  []string
+		run  func(p *paced, w *written)
+		want []string
 	}{
 		"a few, and then one a second": {func(p *paced, _ *written) {
 			for turn := range 25 {
@@ -149,7 +148,7 @@ func TestPace(t *testing.T) {
 			}
 			p.note("a", at("a", 8))
 		}, []string{"a turn 0 at 0s", "a turn 1 at 0s", "a turn 2 at 0s", "a turn 3 at 0s", "a turn 4 at 0s", "a turn 5 at 0s", "a turn 6 at 0s", "a turn 7 at 0s", "a turn 8 at 1s"}},
-		"now, while the store is away": {func(p *paced, w *written) {
+		"now, during an outage": {func(p *paced, w *written) {
 			w.set(func() error { return fmt.Errorf("%w: away", ErrUnavailable) })
 			p.note("a", at("a", 1))
 			synctest.Wait()
@@ -165,7 +164,7 @@ func TestPace(t *testing.T) {
 			}
 			p.note("a", nil)
 		}, []string{"a turn 0 at 0s", "a turn 1 at 0s", "a turn 2 at 0s", "a turn 3 at 0s", "a removed at 0s"}},
-		"the store is away": {func(p *paced, w *written) {
+		"an outage": {func(p *paced, w *written) {
 			w.set(func() error { return fmt.Errorf("%w: away", ErrUnavailable) })
 			p.note("a", at("a", 1))
 			<-time.After(1500 * time.Millisecond)
@@ -178,7 +177,7 @@ func TestPace(t *testing.T) {
 			synctest.Wait()
 			w.set(nil)
 			if err := p.flush(context.Background(), "a"); !errors.Is(err, ErrFenced) {
-				panic(fmt.Sprintf("whoever asks is told %v", err))
+				panic(fmt.Sprintf("a caller gets %v", err))
 			}
 			<-time.After(checkpointLife + 5*time.Second)
 			p.note("b", at("b", 1))
@@ -191,8 +190,8 @@ func TestPace(t *testing.T) {
 		}, []string{fmt.Sprintf("b turn 1 at %v", checkpointLife+5*time.Second)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := pace(t, tc.story); fmt.Sprint(got) != fmt.Sprint(tc.want) {
-				t.Errorf("written is %v, want %v", got, tc.want)
+			if got := pace(t, tc.run); fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("writes: %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -223,12 +222,12 @@ func TestSlowStore(t *testing.T) {
 		close(done)
 		synctest.Wait()
 		if most := checkpointEvery * 3 / 2; wrote != sessions || oldest > most {
-			t.Errorf("%d of %d checkpoints were written, the last one after %v; at most %v are promised", wrote, sessions, oldest, most)
+			t.Errorf("%d of %d checkpoints were written, the last one after %v; the limit is %v", wrote, sessions, oldest, most)
 		}
 	})
 }
 
-// TestNoteWaitsForNothing: a session goes on while the store does not answer.
+// TestNoteWaitsForNothing: a session continues while the store does not answer.
 func TestNoteWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked, done := make(chan struct{}), make(chan struct{})
@@ -244,9 +243,8 @@ func TestNoteWaitsForNothing(t *testing.T) {
 	})
 }
 
-// TestWhatWaitsLongestIsWrittenFirst: a store that takes less than there is to write has each session wait equally
-// long.
-func TestWhatWaitsLongestIsWrittenFirst(t *testing.T) {
+// TestLongestWaitFirst: with an overloaded store, each session waits equally long.
+func TestLongestWaitFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, done := &written{began: time.Now()}, make(chan struct{})
 		slow := make(chan struct{}, mostWriters+1)
@@ -259,13 +257,13 @@ func TestWhatWaitsLongestIsWrittenFirst(t *testing.T) {
 			name := fmt.Sprintf("s%02d", n)
 			p.note(name, at(name, 1))
 			synctest.Wait()
-			if n >= mostWriters { // all writers are at work
+			if n >= mostWriters { // all writers are busy
 				want = append(want, name)
 			}
 			<-time.After(time.Millisecond)
 		}
 		p.note("s10", at("s10", 2)) // a newer one keeps the place
-		for range mostWriters {     // one after another, or the sessions that they take next would be in any order
+		for range mostWriters {     // one after another, so that the order of the next sessions is fixed
 			slow <- struct{}{}
 			synctest.Wait()
 		}

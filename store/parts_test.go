@@ -9,8 +9,8 @@ import (
 	"voicegw/store/witness"
 )
 
-// TestEveryPartIsCompared: when a data folder is opened, each part is compared with what its witness knows of it.
-// One that was not would be said to have lost everything after each kill, and nobody would notice if it had.
+// TestEveryPartIsCompared: when a data folder is opened, each part is compared with its witness. Without that, a part
+// would be reported lost after each kill, and a real loss would go unnoticed.
 func TestEveryPartIsCompared(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
@@ -34,6 +34,6 @@ func TestEveryPartIsCompared(t *testing.T) {
 	var log bytes.Buffer
 	openTest(t, Options{Dir: killed, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if strings.Contains(log.String(), "store_damaged") {
-		t.Errorf("nothing is lost, and the log says\n%s", log.String())
+		t.Errorf("nothing is lost, but the log has\n%s", log.String())
 	}
 }

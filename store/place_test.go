@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestMisplaced: a data folder that is moved away, replaced or disturbed while the store is
-// open is noticed at the next look and at the next write, whichever comes first. Nothing is
-// acknowledged then, and when everything is back the store goes on by itself.
+// TestMisplaced: a data folder that is moved, replaced or disturbed while the store is open is noticed at the next
+// check or write, whichever is first. Nothing is acknowledged then, and when the folder is restored the store
+// continues automatically.
 func TestMisplaced(t *testing.T) {
 	ledger := filepath.Join(natsFolder, streamsFolder, "KV_voicegw_ledger")
 	away := func(name string) func(t *testing.T, dir string) (back func()) {
@@ -39,21 +39,21 @@ func TestMisplaced(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		disturb func(t *testing.T, dir string) (back func())
-		// write says that a write notices it too.
+		// write: a write notices it too.
 		write bool
 		words string
 	}{
-		"the folder is moved away":        {away("."), true, "is gone"},
-		"the folder is replaced":          {replaced("."), true, "was replaced"},
-		"the server's is moved away":      {away(natsFolder), true, "is gone"},
-		"the server's is replaced":        {replaced(natsFolder), true, "was replaced"},
-		"a stream is moved away":          {away(ledger), true, "is gone"},
-		"a stream is replaced":            {replaced(ledger), true, "was replaced"},
-		"the witness is removed":          {away("witness"), true, "witness"},
-		"the witness is replaced":         {replaced("witness"), true, "witness"},
-		"the lock is renamed":             {away(lockName), false, lockName},
-		"the lock is replaced":            {replaced(lockName), false, lockName},
-		"something foreign is among them": {foreignFolder, false, "not of this store"},
+		"the folder is moved away":       {away("."), true, "is gone"},
+		"the folder is replaced":         {replaced("."), true, "was replaced"},
+		"the server's is moved away":     {away(natsFolder), true, "is gone"},
+		"the server's is replaced":       {replaced(natsFolder), true, "was replaced"},
+		"a stream is moved away":         {away(ledger), true, "is gone"},
+		"a stream is replaced":           {replaced(ledger), true, "was replaced"},
+		"the witness is removed":         {away("witness"), true, "witness"},
+		"the witness is replaced":        {replaced("witness"), true, "witness"},
+		"the lock is renamed":            {away(lockName), false, lockName},
+		"the lock is replaced":           {replaced(lockName), false, lockName},
+		"a foreign folder is among them": {foreignFolder, false, "not of this store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The folder itself is moved by its parent's name.
@@ -62,7 +62,7 @@ func TestMisplaced(t *testing.T) {
 			entry, _ := reserve(t, s.Ledger(), "before")
 			back := test.disturb(t, dir)
 			if test.write {
-				// Without waiting for a look: the write itself notices.
+				// Without waiting for a check: the write itself notices.
 				if _, _, err := s.Ledger().Reserve(t.Context(), Reservation{Key: "in between"}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.words) {
 					t.Errorf("a write in between: %v", err)
 				}
@@ -79,17 +79,17 @@ func TestMisplaced(t *testing.T) {
 			back()
 			s.look()
 			if err := errors.Join(s.Ready(t.Context()), s.Ledger().Finish(t.Context(), entry, []byte(`{}`))); err != nil {
-				t.Errorf("when it is back: %v", err)
+				t.Errorf("when it is restored: %v", err)
 			}
 			closeTest(t, s)
 			if _, fresh := reserve(t, openTest(t, Options{Dir: dir}).Ledger(), "before"); fresh {
-				t.Error("after all of it a deed may be done again")
+				t.Error("afterwards a side effect may be repeated")
 			}
 		})
 	}
 }
 
-// TestForeignAtStart: what lies among the streams and is not ours is refused, and named.
+// TestForeignAtStart: a foreign folder among the streams is refused, and named.
 func TestForeignAtStart(t *testing.T) {
 	dir := t.TempDir()
 	closeTest(t, openTest(t, Options{Dir: dir}))

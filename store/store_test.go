@@ -27,16 +27,15 @@ func openTest(t testing.TB, o Options) *Store {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(o.Dir); o.Dir != "" && err == nil { // some tests take it away
+		if _, err := os.Stat(o.Dir); o.Dir != "" && err == nil { // some tests move it away
 			testutil.CheckFolder(t, o.Dir)
 		}
 	})
 	return s
 }
 
-// patient lets operations on a data folder wait for a disk that stands still for a while: the default of 5 s is
-// for callers, and a busy machine has exceeded it. Stores without a folder keep the default, with which the
-// tests of outages end.
+// patient lets operations on a data folder wait for a stalled disk: the default of 5 s is for callers, and a busy
+// machine has exceeded it. Stores without a folder keep the default, which the tests of outages need.
 func patient(o Options) Options {
 	if o.Dir != "" {
 		o.Wait = cmp.Or(o.Wait, testutil.WaitLimit)
@@ -49,7 +48,7 @@ func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// startServer starts a server with a port of its own, as somebody else would run it.
+// startServer starts a server on its own port, like an external one.
 func startServer(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	s := begin(t, o)
@@ -75,7 +74,7 @@ func begin(t testing.TB, o *server.Options) *server.Server {
 	return s
 }
 
-// startJetStream starts a server with JetStream on a folder of its own.
+// startJetStream starts a server with JetStream on its own folder.
 func startJetStream(t testing.TB) *server.Server {
 	t.Helper()
 	return startServer(t, &server.Options{Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "nats")})
@@ -84,7 +83,7 @@ func startJetStream(t testing.TB) *server.Server {
 // startCluster starts three servers that know each other, and returns their URLs.
 func startCluster(t testing.TB) (all []*server.Server, urls string) {
 	t.Helper()
-	// JetStream wants the routes before it starts, so the ports are chosen first.
+	// JetStream needs the routes before it starts, so the ports are chosen first.
 	var routes []*url.URL
 	for range 3 {
 		addr, err := testutil.FreeAddr()

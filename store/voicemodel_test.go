@@ -7,9 +7,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// The model of voice sessions: offers and their tickets, sessions on two gateways that may be
-// killed, what they hand back, and a turn of text beside them. opens and idle decide in it as
-// they do in the store. docs/models.md says what is left out.
+// The model of voice sessions: offers and their tickets, sessions on two gateways that may be killed, their
+// handbacks, and a turn of text. It uses the store's opens and idle. docs/models.md lists what it leaves out.
 
 const modelTickets = 2
 
@@ -18,9 +17,9 @@ type voiceModelState struct {
 	tickets [modelTickets]modelTicket
 	offered int8 // tickets so far
 	voice   modelVoice
-	lease   int8 // the owner of the conversation: 0 nobody, 1 and 2 a session, 3 the text, 4 a process that was killed
+	lease   int8 // the owner of the conversation: 0 none, 1 and 2 a session, 3 the text, 4 a killed process
 
-	// The conversation: its revision, and how often it has what each said.
+	// The conversation: its revision, and the number of each writer's entries.
 	revision int8
 	spoken   [modelTickets]int8
 	written  int8
@@ -32,15 +31,15 @@ type voiceModelState struct {
 // modelTicket is a ticket and its session.
 type modelTicket struct {
 	phase    ticketPhase
-	replaced bool // a newer offer has taken its place
+	replaced bool // a newer offer has replaced it
 	opened   int8 // sessions
 	tries    int8 // by clients, so far
-	loaded   int8 // the revision that the handback goes on from
+	loaded   int8 // the revision that the handback is based on
 	had      [modelTickets]int8
 	hadText  int8
-	heard    [modelTickets]int8 // what the conversation had when the session began
-	away     bool               // the store is away, so the session's lease is not renewed
-	late     bool               // the lease ended before what was said was handed back
+	heard    [modelTickets]int8 // the conversation at the session's start
+	away     bool               // the store is down, so the session's lease is not renewed
+	late     bool               // the lease ended before the handback
 }
 
 type ticketPhase int8
@@ -48,18 +47,18 @@ type ticketPhase int8
 const (
 	unoffered    ticketPhase = iota
 	offered                  // it can be used
-	redeemed                 // it is used up, and its session is not there yet
+	redeemed                 // it is used, but its session has not begun
 	talking                  // its session runs
-	waitingLease             // the session has ended, and what was said waits for the conversation
+	waitingLease             // the session has ended, and its handback waits for the conversation
 	loading
 	saving
 	handedBack
-	overAndOut // its session is over
+	overAndOut // its session has ended
 	killedOff
 	turnedAway
 )
 
-// modelVoice is what the store has of voice: an offer or a session, of a ticket from 1.
+// modelVoice is the store's voice record: an offer or a session, of a ticket from 1.
 type modelVoice struct {
 	of      int8
 	running bool
@@ -73,12 +72,12 @@ type modelText struct {
 	hadText int8
 }
 
-// voiceModel is what is explored, and its bounds.
+// voiceModel is the model, and its limits.
 type voiceModel struct {
 	kills int8
-	away  int8 // how often the store may be away
-	// The faults: opens decides whether a ticket opens a session; blind saves without looking
-	// at the revision; in unfenced a session goes on that cannot renew its lease.
+	away  int8 // how often the store may be down
+	// The faults: opens decides whether a ticket opens a session; blind saves without checking the revision; with
+	// unfenced a session continues that cannot renew its lease.
 	opens    func(session string, old *voiceState) error
 	blind    bool
 	unfenced bool
@@ -88,9 +87,9 @@ type voiceModel struct {
 const (
 	oneSession   = "a ticket opens at most one session"
 	onePerTalk   = "at most one voice session of a conversation runs"
-	replacedDead = "a ticket that was replaced opens nothing"
-	nothingLost  = "what was handed back stays, once"
-	nextKnows    = "a session knows what the one before has handed back, if the store was there"
+	replacedDead = "a replaced ticket opens nothing"
+	nothingLost  = "a handback is stored, once"
+	nextKnows    = "a session knows the previous handback, if the store was available"
 )
 
 func (m voiceModel) protocol() testutil.Protocol[voiceModelState] {
@@ -118,13 +117,13 @@ func (m voiceModel) protocol() testutil.Protocol[voiceModelState] {
 				}
 				return ""
 			}),
-			each(nothingLost, "what session %d has said stands there twice, or not any more", func(s voiceModelState, i int) bool {
+			each(nothingLost, "the handback of session %d is there twice, or is lost", func(s voiceModelState, i int) bool {
 				back := s.tickets[i].phase == handedBack || s.tickets[i].phase == overAndOut
 				return s.spoken[i] > 1 || back && s.spoken[i] != 1
 			}),
 			broken(nothingLost, func(s voiceModelState) string {
 				if s.written > 1 || s.text.phase >= 3 && s.written != 1 {
-					return "the turn of text stands there twice, or not any more"
+					return "the turn of text is there twice, or is lost"
 				}
 				return ""
 			}),
@@ -149,7 +148,7 @@ func (m voiceModel) protocol() testutil.Protocol[voiceModelState] {
 
 func sessionName(i int8) string { return fmt.Sprintf("voice-%d", i) }
 
-// state is what the store's functions see of v.
+// state is v as the store's functions see it.
 func (v modelVoice) state() *voiceState {
 	if v.of == 0 {
 		return nil
@@ -176,7 +175,7 @@ func (m voiceModel) steps(s voiceModelState, can testutil.Can[voiceModelState]) 
 	m.ends(s, can)
 }
 
-// client is a client with its ticket, which may be reloaded and come again, and its session.
+// client is a client with its ticket, which may be reloaded and reconnect, and its session.
 func (m voiceModel) client(s voiceModelState, i int, can testutil.Can[voiceModelState]) {
 	t, who := s.tickets[i], fmt.Sprintf("session %d", i+1)
 	step := func(by, does string, change func(n *voiceModelState, t *modelTicket)) {
@@ -189,11 +188,11 @@ func (m voiceModel) client(s voiceModelState, i int, can testutil.Can[voiceModel
 	}
 	switch t.phase {
 	case offered:
-		step("", fmt.Sprintf("client %d comes with ticket %d, which is used up", i+1, i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = redeemed; t.tries++ })
+		step("", fmt.Sprintf("client %d connects with ticket %d, which is then used", i+1, i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = redeemed; t.tries++ })
 		step("", fmt.Sprintf("ticket %d expires", i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = turnedAway })
 	case redeemed:
 		if m.opens(sessionName(int8(i+1)), s.voice.state()) != nil {
-			step(who, "is refused: another one runs, or its ticket was replaced", func(_ *voiceModelState, t *modelTicket) { t.phase = turnedAway })
+			step(who, "is refused: another session runs, or its ticket was replaced", func(_ *voiceModelState, t *modelTicket) { t.phase = turnedAway })
 			return
 		}
 		step(who, "runs, and reads the conversation", func(n *voiceModelState, t *modelTicket) {
@@ -205,15 +204,15 @@ func (m voiceModel) client(s voiceModelState, i int, can testutil.Can[voiceModel
 		step("", fmt.Sprintf("client %d hangs up", i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = waitingLease })
 		switch {
 		case !t.away && s.away < m.away:
-			step("", fmt.Sprintf("the store is away, and session %d cannot renew its lease", i+1), func(n *voiceModelState, t *modelTicket) { n.away++; t.away = true })
+			step("", fmt.Sprintf("the store is down, and session %d cannot renew its lease", i+1), func(n *voiceModelState, t *modelTicket) { n.away++; t.away = true })
 		case t.away:
-			step("", fmt.Sprintf("the store is back in time for session %d", i+1), func(n *voiceModelState, t *modelTicket) {
+			step("", fmt.Sprintf("the store recovers in time for session %d", i+1), func(n *voiceModelState, t *modelTicket) {
 				if n.voice == (modelVoice{of: int8(i + 1), running: true}) {
 					t.away = false
 				}
 			})
 			if !m.unfenced {
-				step(who, "ends, as the life of its lease is nearly over", func(_ *voiceModelState, t *modelTicket) { t.phase = waitingLease })
+				step(who, "ends, as its lease has nearly expired", func(_ *voiceModelState, t *modelTicket) { t.phase = waitingLease })
 			}
 		}
 	}
@@ -228,7 +227,7 @@ func (m voiceModel) client(s voiceModelState, i int, can testutil.Can[voiceModel
 	}
 }
 
-// handBack is Desk.HandBack of a session, and the end of its ticket after it.
+// handBack is Desk.HandBack of a session, and then the end of its ticket.
 func (m voiceModel) handBack(s voiceModelState, i int, can testutil.Can[voiceModelState]) {
 	who, me := fmt.Sprintf("session %d", i+1), int8(i+1)
 	n := s
@@ -238,10 +237,10 @@ func (m voiceModel) handBack(s voiceModelState, i int, can testutil.Can[voiceMod
 		t.phase = loading
 		if s.lease == 0 {
 			n.lease = me
-			can(who, "has the conversation for itself, to hand back what was said", n)
+			can(who, "holds the conversation, to hand back", n)
 			return
 		}
-		can(who, "has waited 10 s for the conversation, and goes on without", n)
+		can(who, "has waited 10 s for the conversation, and continues without", n)
 	case loading:
 		t.phase, t.loaded, t.had, t.hadText = saving, s.revision, s.spoken, s.written
 		can(who, "loads the conversation", n)
@@ -255,7 +254,7 @@ func (m voiceModel) handBack(s voiceModelState, i int, can testutil.Can[voiceMod
 		n.spoken[i]++
 		n.revision++
 		t.phase = handedBack
-		can(who, "has handed back what was said", n)
+		can(who, "has handed back", n)
 	case handedBack:
 		t.phase = overAndOut
 		if n.lease == me {
@@ -264,7 +263,7 @@ func (m voiceModel) handBack(s voiceModelState, i int, can testutil.Can[voiceMod
 		if n.voice == (modelVoice{of: me, running: true}) {
 			n.voice = modelVoice{}
 		}
-		can(who, "is over: the conversation and its voice are free", n)
+		can(who, "has ended: the conversation and its voice are free", n)
 	}
 }
 
@@ -276,7 +275,7 @@ func (m voiceModel) text(s voiceModelState, can testutil.Can[voiceModelState]) {
 	case 0:
 		if s.lease == 0 {
 			n.lease, t.phase = 3, 1
-			can("", "the user writes, and the turn has the conversation for itself", n)
+			can("", "the user writes, and the turn holds the conversation", n)
 		}
 	case 1:
 		t.phase, t.loaded, t.had, t.hadText = 2, s.revision, s.spoken, s.written
@@ -300,18 +299,18 @@ func (m voiceModel) text(s voiceModelState, can testutil.Can[voiceModelState]) {
 	}
 }
 
-// ends are the lives of leases whose holder was killed, or cannot reach the store. The holder's
-// clock says that its lease has nearly ended before that of the store ends it.
+// ends are the expiries of leases whose holder was killed, or cannot reach the store. By the holder's clock its lease
+// has nearly expired before the store ends it.
 func (m voiceModel) ends(s voiceModelState, can testutil.Can[voiceModelState]) {
 	n := s
 	if s.lease == 4 {
 		n.lease = 0
-		can("the lease", "of who was killed ends", n)
+		can("the lease", "of the killed process ends", n)
 	}
 	n = s
 	if v := s.voice; v.running && s.tickets[v.of-1].phase == killedOff {
 		n.voice = modelVoice{}
-		can("the lease", "of the session that was killed ends", n)
+		can("the lease", "of the killed session ends", n)
 	}
 	n = s
 	if v := s.voice; v.running && s.tickets[v.of-1].away && (m.unfenced || s.tickets[v.of-1].phase != talking) {
@@ -323,12 +322,11 @@ func (m voiceModel) ends(s voiceModelState, can testutil.Can[voiceModelState]) {
 	if s.lease > 0 && s.lease < 4 && s.away < m.away {
 		n.away++
 		n.lease = 0
-		can("", "the store is away for longer than the lease of the conversation lives", n)
+		can("", "the store is down for longer than the lease of the conversation", n)
 	}
 }
 
-// TestModelOfVoiceSessions explores offers, sessions, kills, a store that is away, handbacks and
-// a turn of text.
+// TestModelOfVoiceSessions explores offers, sessions, kills, outages of the store, handbacks and a turn of text.
 func TestModelOfVoiceSessions(t *testing.T) {
 	m := voiceModel{kills: 1, away: 1, opens: opens}
 	if testutil.Deep() {
@@ -337,8 +335,7 @@ func TestModelOfVoiceSessions(t *testing.T) {
 	testutil.Keeps(t, m.protocol())
 }
 
-// TestModelFindsReplacedTickets: a ticket that a newer one had replaced opened a session once
-// the newer one's was over.
+// TestModelFindsReplacedTickets: without the guard, a replaced ticket opens a session after the newer one's session.
 func TestModelFindsReplacedTickets(t *testing.T) {
 	before := func(session string, old *voiceState) error {
 		if old != nil && old.SessionID != session && !old.Running {
@@ -349,14 +346,13 @@ func TestModelFindsReplacedTickets(t *testing.T) {
 	testutil.Breaks(t, voiceModel{opens: before}.protocol(), replacedDead)
 }
 
-// TestModelFindsWhatRevisionsMend: without its revision, a turn of text writes over what was
-// handed back meanwhile.
-func TestModelFindsWhatRevisionsMend(t *testing.T) {
+// TestModelFindsLostHandbacks: without its revision, a turn of text overwrites a handback.
+func TestModelFindsLostHandbacks(t *testing.T) {
 	testutil.Breaks(t, voiceModel{opens: opens, blind: true}.protocol(), nothingLost)
 }
 
-// TestModelFindsWhatFencingMends: where the store was away for longer than the lease of a running
-// session lives, and the session went on, a second one could begin beside it.
-func TestModelFindsWhatFencingMends(t *testing.T) {
+// TestModelFindsSecondSessions: if the store is down for longer than the lease of a running session, and the session
+// continues, a second one can begin during it.
+func TestModelFindsSecondSessions(t *testing.T) {
 	testutil.Breaks(t, voiceModel{opens: opens, away: 1, unfenced: true}.protocol(), onePerTalk)
 }

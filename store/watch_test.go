@@ -7,24 +7,23 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// TestLateWriter: whoever wrote a block and is slow to say so does not bring it back
-// once the watch has seen that it was ended.
+// TestLateWriter: a block whose write is reported late does not return once the watch has seen its end.
 func TestLateWriter(t *testing.T) {
 	b := openTest(t, Options{Memory: true}).Blocks()
 	is := block{User: "ada", Until: time.Now().Add(time.Hour)}
 	b.take(keyOf("ada"), held{revision: 11, removed: true})
 	b.see(keyOf("ada"), copied[block]{value: is, revision: 10})
 	if _, ok := b.Blocked("ada"); ok {
-		t.Error("a block that was ended is back")
+		t.Error("an ended block has returned")
 	}
 	b.see(keyOf("ada"), copied[block]{value: is, revision: 12})
 	if _, ok := b.Blocked("ada"); !ok {
-		t.Error("a new block is not seen")
+		t.Error("a new block is missing")
 	}
 	b.see(keyOf("ada"), copied[block]{revision: 13, none: true})
 	b.take(keyOf("ada"), held{revision: 12, data: mustEncode(t, is)})
 	if _, ok := b.Blocked("ada"); ok {
-		t.Error("the watch, being late, has brought a block back")
+		t.Error("the late watch has restored a block")
 	}
 }
 
@@ -37,8 +36,8 @@ func mustEncode(t *testing.T, v any) []byte {
 	return data
 }
 
-// TestForgottenWhileAway: a block of which the cluster knows nothing any more, not even
-// that it was ended, goes when the connection is back; a new one of this node's stays.
+// TestForgottenWhileAway: a block that the cluster no longer knows is removed on reconnection; a new one of this node
+// stays.
 func TestForgottenWhileAway(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	b := s.Blocks()
@@ -63,11 +62,11 @@ func TestForgottenWhileAway(t *testing.T) {
 	s.blocks.mirror.back <- struct{}{}
 	testutil.WaitUntil(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
 	if !blockedOn(t, s, "bob") {
-		t.Error("a block that this node has just recorded is gone")
+		t.Error("a block that this node has just recorded is missing")
 	}
 }
 
-// TestSync: what Options.Sync says reaches the engine.
+// TestSync: Options.Sync reaches the engine.
 func TestSync(t *testing.T) {
 	for sync, always := range map[Sync]bool{SyncAlways: true, SyncInterval: false} {
 		config := openTest(t, Options{Dir: t.TempDir(), Sync: sync}).embedded.server.JetStreamConfig()

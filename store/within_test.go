@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestEveryOperationEndsInTime: whatever a server does, an operation ends after Options.Wait
-// at the latest, and says that the store is away; whoever gives up earlier is told so.
+// TestEveryOperationEndsInTime: an operation ends after Options.Wait at the latest with an error that the store is
+// unavailable; a caller that gives up earlier gets its own error.
 func TestEveryOperationEndsInTime(t *testing.T) {
-	const wait = 3*time.Second + retryPause/2 // no try begins when the time is over
+	const wait = 3*time.Second + retryPause/2 // no try begins after the deadline
 	for name, tc := range map[string]struct {
 		attempt func(ctx context.Context) error
 		leaves  time.Duration // when the caller gives up; zero is never
@@ -50,8 +50,8 @@ func TestEveryOperationEndsInTime(t *testing.T) {
 	}
 }
 
-// TestAWriteInTheWayEndsInTime: a leader that has lost its followers says of the caller's own
-// unfinished write that it is in the way, for as long as it is asked.
+// TestAWriteInTheWayEndsInTime: a leader without followers reports for as long as it is asked that the caller's own
+// unfinished write is in the way.
 func TestAWriteInTheWayEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Store{o: Options{Wait: 3 * time.Second}, done: make(chan struct{})}

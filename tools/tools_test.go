@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// client takes what tools tell it.
+// client accepts all messages of tools.
 type client struct{}
 
 func (client) Timeout(time.Time, time.Duration, string) {}
@@ -41,19 +41,19 @@ func (client) Origin() string                           { return "" }
 func (client) Guarantor() registry.Guarantor            { return registry.Guarantor{} }
 func (client) Show(registry.Image)                      {}
 
-// noted takes every block.
+// noted accepts every block.
 type noted struct{ registry.Blocks }
 
 func (noted) Block(context.Context, string, time.Time) error { return nil }
 
-// offered takes every voice session.
+// offered accepts every voice session.
 type offered struct{}
 
 func (offered) Offer(context.Context, registry.VoiceRequest) (registry.VoiceOffer, error) {
 	return registry.VoiceOffer{SessionID: "voice-1", ExpiresAt: time.Now().Add(time.Minute)}, nil
 }
 
-// load loads the project's tools over the demo knowledge base, as the gateway does.
+// load loads the project's tools with the demo knowledge base, like the gateway.
 func load(t *testing.T) *registry.Snapshot {
 	t.Helper()
 	index, err := local.Open(local.Options{})
@@ -74,7 +74,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
@@ -90,7 +90,7 @@ func call(s *registry.Snapshot, tool string, mode spec.Mode, args string) regist
 	}, client{})
 }
 
-// TestContract holds the tools against what docs and clients rely on.
+// TestContract checks the properties of tools that docs and clients rely on.
 func TestContract(t *testing.T) {
 	type contract struct {
 		Category     spec.Category
@@ -135,10 +135,9 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestTheTwoWarnings: ignore_user writes without a confirmation, because whoever is
-// shut out would have to give it, and image_generate, because an image can be thrown
-// away: an operator to whom it is too dear asks for one (confirmation.require). There
-// is no other finding.
+// TestTheTwoWarnings: ignore_user writes without a confirmation, because the blocked user would have to give it, and
+// image_generate, because an image can be discarded: an operator may require one because of the price
+// (confirmation.require). There is no other finding.
 func TestTheTwoWarnings(t *testing.T) {
 	report, err := build.Lint(build.Options{Dir: registrytest.Root(t)})
 	if err != nil {
@@ -151,7 +150,7 @@ func TestTheTwoWarnings(t *testing.T) {
 	}
 }
 
-// TestGeneratedFilesAreCurrent: what is committed is what the tools make.
+// TestGeneratedFilesAreCurrent: the committed files are those of a build.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	report, err := build.Build(build.Options{Dir: registrytest.Root(t), Check: true})
 	if err != nil {
@@ -164,7 +163,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 
 var example = regexp.MustCompile("(?s)```json\n(.*?)```")
 
-// TestExamplesRun: what a guide shows works, in every mode of the tool.
+// TestExamplesRun: the examples of each guide work in every mode of the tool.
 func TestExamplesRun(t *testing.T) {
 	s := load(t)
 	for _, tool := range s.All() {
@@ -178,8 +177,7 @@ func TestExamplesRun(t *testing.T) {
 	}
 }
 
-// TestArguments: the bounds of the schemas, each just inside and just outside, and
-// what is refused elsewhere.
+// TestArguments: the limits of the schemas, just inside and just outside, and the tools' other refusals.
 func TestArguments(t *testing.T) {
 	s := load(t)
 	long := func(n int) string { return strings.Repeat("é", n) }
@@ -276,12 +274,12 @@ func TestArguments(t *testing.T) {
 		case tc.want == "" || env.OK || env.Error.Type != tc.want:
 			t.Errorf("%s in %s with %.80s: %s, want %q", tc.tool, tc.mode, tc.args, env.Encode(), tc.want)
 		case !strings.Contains(string(env.Error.Details), `"path":"`+tc.path+`"`) && tc.want == "VALIDATION":
-			t.Errorf("%s with %.80s: %q is not named in %s", tc.tool, tc.args, tc.path, env.Error.Details)
+			t.Errorf("%s with %.80s: %q is missing from %s", tc.tool, tc.args, tc.path, env.Error.Details)
 		}
 	}
 }
 
-// TestVoiceGetsThree: also where the model said nothing, and the answer says so.
+// TestVoiceGetsThree: also when the model gave no number, and the answer says so.
 func TestVoiceGetsThree(t *testing.T) {
 	s := load(t)
 	for mode, want := range map[spec.Mode]int{spec.ModeVoice: 3, spec.ModeText: 5} {
@@ -304,8 +302,7 @@ func TestVoiceGetsThree(t *testing.T) {
 	}
 }
 
-// TestGuidesNameTheirFailures: every error type that a guide names is tested in the
-// tool's own test, and the other way round.
+// TestGuidesNameTheirFailures: the error types in a guide are those in the tool's own test.
 func TestGuidesNameTheirFailures(t *testing.T) {
 	named := regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)*)`")
 	tested := regexp.MustCompile(`registry\.Error([A-Z][A-Za-z]+)`)
@@ -330,12 +327,12 @@ func TestGuidesNameTheirFailures(t *testing.T) {
 		delete(inTest, "VALIDATION")                          // every tool may be called with wrong arguments
 		delete(inGuide, "VALIDATION")
 		if diff := cmp.Diff(inGuide, inTest); diff != "" {
-			t.Errorf("%s: what the guide names and what the test has: %s", dir, diff)
+			t.Errorf("%s: the guide and the test differ: %s", dir, diff)
 		}
 	}
 }
 
-// screaming makes SESSION_ACTIVE of SessionActive.
+// screaming converts SessionActive to SESSION_ACTIVE.
 func screaming(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -347,8 +344,7 @@ func screaming(s string) string {
 	return strings.ToUpper(b.String())
 }
 
-// TestPreviews: what a person is asked to approve says all that was said, and nothing of
-// what was not.
+// TestPreviews: a preview has all given arguments, and no others.
 func TestPreviews(t *testing.T) {
 	s := load(t)
 	for _, tc := range []struct{ tool, args, want string }{
@@ -382,7 +378,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// agents has three agents, and takes every change.
+// agents has three agents, and accepts every change.
 type agents struct{}
 
 func (agents) List(limit int) registry.AgentList {

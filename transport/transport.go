@@ -120,7 +120,7 @@ type Setup struct {
 	History  []Past
 	Reanchor string
 
-	// Carried is what the session's last connection has left; nil without any. See [Carrier].
+	// Carried is the rest of the session's last connection; nil without any. See [Carrier].
 	Carried Carried
 }
 

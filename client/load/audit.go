@@ -16,22 +16,22 @@ import (
 type ledger struct {
 	mu       sync.Mutex // guards the following fields
 	sessions map[string]bool
-	calls    map[call]bool
+	calls    map[audited]bool
 }
 
-type call struct{ session, id string }
+type audited struct{ session, id string }
 
 // maxLedger bounds the recorded calls; later ones are not compared.
 const maxLedger = 1_000_000
 
-func newLedger() *ledger { return &ledger{sessions: map[string]bool{}, calls: map[call]bool{}} }
+func newLedger() *ledger { return &ledger{sessions: map[string]bool{}, calls: map[audited]bool{}} }
 
 func (l *ledger) saw(session, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.calls) < maxLedger {
 		l.sessions[session] = true
-		l.calls[call{session, id}] = true
+		l.calls[audited{session, id}] = true
 	}
 }
 
@@ -51,10 +51,10 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := &report.Audit{File: path, Expected: int64(len(l.calls))}
-	found := map[call]bool{}
-	actions := map[string]map[call]bool{} // the calls that carried out each action
+	found := map[audited]bool{}
+	actions := map[string]map[audited]bool{} // the calls that carried out each action
 	_, err := audit.ReadFiles(ctx, path, func(r audit.Record, _ []byte) error {
-		c := call{r.SessionID, r.CallID}
+		c := audited{r.SessionID, r.CallID}
 		if r.Event != audit.EventTool || !l.sessions[r.SessionID] {
 			return nil
 		}
@@ -64,7 +64,7 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 		if r.BusinessKey != "" && r.OK && !r.CacheHit {
 			action := r.ToolID + " " + r.BusinessKey
 			if actions[action] == nil {
-				actions[action] = map[call]bool{}
+				actions[action] = map[audited]bool{}
 			}
 			actions[action][c] = true // a gateway that died may have logged a call twice
 		}

@@ -85,7 +85,7 @@ func TestAKnownDelayIsReported(t *testing.T) {
 					t.Errorf("the answer took %v to %v ms (%d of them), want 300 to 310", answer.P50, answer.Max, answer.Count)
 				}
 				if added.Max > 10 {
-					t.Errorf("%v ms were added", added.Max)
+					t.Errorf("the added delay is %v ms", added.Max)
 				}
 				if first.Max < answer.P50 || !rep.Passed || rep.Counters["answered"] != 8 || rep.Counters["problems"] != 0 || len(rep.Invalid) != 0 {
 					t.Errorf("passed %v, %d answered, first audio %v, invalid %v", rep.Passed, rep.Counters["answered"], first.Max, rep.Invalid)
@@ -121,7 +121,7 @@ func TestDelayedFramesMoveThePercentiles(t *testing.T) {
 			t.Errorf("%d and %d answers", before.Count, after.Count)
 		}
 		if after.P50 > before.P50+10 || before.P99 > 310 || after.P99 < 2200 {
-			t.Errorf("p50 was %v ms and is %v, p99 was %v ms and is %v", before.P50, after.P50, before.P99, after.P99)
+			t.Errorf("p50: %v ms before, %v after; p99: %v ms before, %v after", before.P50, after.P50, before.P99, after.P99)
 		}
 		var b strings.Builder
 		if err := report.Compare("quiet", quiet, "faulty", faulty).Text(&b, false); err != nil || !strings.Contains(b.String(), "first audio, p99") {

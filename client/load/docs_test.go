@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -24,8 +23,8 @@ func page(t *testing.T) string {
 	return string(data)
 }
 
-// TestThePagesExamples parses the scripts, annotations and thresholds in the page.
-func TestThePagesExamples(t *testing.T) {
+// TestPageExamples parses the scripts, annotations and thresholds in the page.
+func TestPageExamples(t *testing.T) {
 	doc := page(t)
 	scripts := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
 	notes := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(doc, -1)
@@ -33,7 +32,7 @@ func TestThePagesExamples(t *testing.T) {
 		t.Fatalf("%d scripts and %d annotations", len(scripts), len(notes))
 	}
 	for _, s := range scripts {
-		if _, err := caller.ParseScript("docs/load.md", []byte(s[1]), wire.Wire{}); err != nil {
+		if _, err := load.ParseScript("docs/load.md", []byte(s[1]), wire.Wire{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -71,9 +70,9 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, bad := range []string{
 		"{x: 1}", "{turns: [{x: 1}]}", "{turns: [{type: a, wait_for: x}]}", "{turns: [{type: a, expect: {x: 1}}]}", "{begin: {x: 1}, turns: [{type: a}]}", "{turns: [{type: '${x}'}]}",
 	} {
-		_, err := caller.ParseScript("x", []byte(bad), wire.Wire{})
+		_, err := load.ParseScript("x", []byte(bad), wire.Wire{})
 		if err == nil {
-			t.Fatalf("%s is read", bad)
+			t.Fatalf("%s is accepted", bad)
 		}
 		for _, m := range listed.FindAllStringSubmatch(err.Error(), -1) {
 			for _, key := range append(strings.Split(m[1], ", "), m[2]) {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/wire"
 	"voicegw/internal/textutil"
@@ -24,7 +23,7 @@ const builtinScript = "builtin:"
 const maxScript = 2 << 20
 
 // ReadScript reads a script for a wire from a file or from builtin:NAME. dir is the folder of its recordings.
-func ReadScript(name string, on wire.Wire) (s *caller.Script, dir string, err error) {
+func ReadScript(name string, on wire.Wire) (s *Script, dir string, err error) {
 	var data []byte
 	if own, ok := strings.CutPrefix(name, builtinScript); ok {
 		data, err = ReadExample(own)
@@ -35,7 +34,7 @@ func ReadScript(name string, on wire.Wire) (s *caller.Script, dir string, err er
 	if err != nil {
 		return nil, "", fmt.Errorf("--script: %w", err)
 	}
-	s, err = caller.ParseScript(name, data, on)
+	s, err = ParseScript(name, data, on)
 	return s, dir, err
 }
 

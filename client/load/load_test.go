@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -110,9 +109,9 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 	return &stack{url: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", manager: m}
 }
 
-func parse(t *testing.T, text string) *caller.Script {
+func parse(t *testing.T, text string) *load.Script {
 	t.Helper()
-	sc, err := caller.ParseScript("test.yaml", []byte(text), wire.Wire{})
+	sc, err := load.ParseScript("test.yaml", []byte(text), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +150,8 @@ func show(t *testing.T, rep *report.Report) {
 	}
 }
 
-// TestAStuckSessionIsFound: the provider's third connection falls silent, and the report names the third session.
-func TestAStuckSessionIsFound(t *testing.T) {
+// TestStuckSessionIsFound: the provider's third connection falls silent, and the report names the third session.
+func TestStuckSessionIsFound(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "faults: [{at: turn, n: 2, connection: 3, do: silence}]", orchestrator.Policy{NudgeAfter: time.Minute, NoAnswerAfter: time.Minute})
 	rep := st.run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 5, Ramp: 2 * time.Second}}, "{microphone: false, patience: 4s, turns: [{type: Hello}, {type: Hello again}, {type: Bye}]}")
@@ -191,8 +190,8 @@ func TestInterruptionsEndToEnd(t *testing.T) {
 	}
 }
 
-// TestARunEndsByItself covers its end by schedule and by a signal, and their reports.
-func TestARunEndsByItself(t *testing.T) {
+// TestRunEnds covers its end by schedule and by a signal, and their reports.
+func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "", orchestrator.Policy{})
 	sc := parse(t, "{microphone: false, turns: [{type: Hello}]}")
@@ -205,18 +204,17 @@ func TestARunEndsByItself(t *testing.T) {
 	if rep.Stopped != "" || rep.TookMS < 3000 || rep.TookMS > 30_000 || rep.Counters["calls"] < 3 || seen < 3 || len(rep.Series) < 3 || rep.Counters["left"] != 0 {
 		t.Errorf("stopped %q after %d ms, %d calls, %d times reported, %d points", rep.Stopped, rep.TookMS, rep.Counters["calls"], seen, len(rep.Series))
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("somebody said so"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("a signal"))
 	defer cancel()
 	o.Plan, o.Warmup = load.ScheduleOptions{Sessions: 2, Duration: time.Hour}, 0
 	rep = run(ctx, t, o)
-	if rep.Stopped != "somebody said so" || rep.TookMS > 15_000 || rep.Counters["sessions"] == 0 || rep.Counters["lost"] != 0 {
+	if rep.Stopped != "a signal" || rep.TookMS > 15_000 || rep.Counters["sessions"] == 0 || rep.Counters["lost"] != 0 {
 		t.Errorf("stopped %q after %d ms: %v", rep.Stopped, rep.TookMS, rep.Counters)
 	}
 }
 
-// TestCallersThatAreRefusedTryAgain covers retries until the run ends; TestARefusedCallerIsPatient covers their
-// times.
-func TestCallersThatAreRefusedTryAgain(t *testing.T) {
+// TestRefusedCallersRetry covers retries until the run ends; TestRefusedCallerWaits covers their times.
+func TestRefusedCallersRetry(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -236,7 +234,7 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRun(t *testing.T) {
+func TestInvalidRuns(t *testing.T) {
 	sc := parse(t, "turns: [{say: {recording: gone.wav}}]")
 	good := load.Options{URL: "ws://127.0.0.1:1/v1/voice", Script: sc, Plan: load.ScheduleOptions{Sessions: 1}}
 	for name, c := range map[string]struct {
@@ -254,14 +252,14 @@ func TestWhatCannotBeRun(t *testing.T) {
 		"a long frame":    {func(o *load.Options) { o.Frame = time.Second }, load.ErrOptions, "frame"},
 		"half samples":    {func(o *load.Options) { o.InputRate, o.Frame = 44100, 11*time.Millisecond }, load.ErrOptions, "whole samples"},
 		"no script":       {func(o *load.Options) { o.Script = nil }, load.ErrOptions, "no script"},
-		"nobody":          {func(o *load.Options) { o.Plan.Sessions = 0 }, load.ErrSchedule, "1 to"},
+		"no session":      {func(o *load.Options) { o.Plan.Sessions = 0 }, load.ErrSchedule, "1 to"},
 		"no recording":    {func(*load.Options) {}, voice.ErrRecordings, "gone.wav"},
 		"no process":      {func(o *load.Options) { o.Script.Turns[0].Recording, o.PID = "any", 1<<30 }, load.ErrOptions, "process"},
 		"debug alone":     {func(o *load.Options) { o.Script.Turns[0].Recording, o.Debug = "any", "http://127.0.0.1:1" }, load.ErrOptions, "--pid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, own := good, *sc
-			own.Turns = append([]caller.Turn(nil), sc.Turns...)
+			own.Turns = append([]load.Turn(nil), sc.Turns...)
 			o.Script = &own
 			c.change(&o)
 			_, err := load.Run(t.Context(), o)
@@ -272,23 +270,23 @@ func TestWhatCannotBeRun(t *testing.T) {
 	}
 }
 
-// TestTheExamplesAreRead parses each built-in script.
-func TestTheExamplesAreRead(t *testing.T) {
+// TestBuiltInScripts parses each built-in script.
+func TestBuiltInScripts(t *testing.T) {
 	if len(load.ExampleNames()) < 5 {
-		t.Errorf("there are %v", load.ExampleNames())
+		t.Errorf("the scripts are %v", load.ExampleNames())
 	}
 	for _, name := range load.ExampleNames() {
 		data, err := load.ReadExample(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := caller.ParseScript(name, data, wire.Wire{})
+		s, err := load.ParseScript(name, data, wire.Wire{})
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		if s.Name != name {
-			t.Errorf("%s calls itself %s", name, s.Name)
+			t.Errorf("%s has the name %s", name, s.Name)
 		}
 	}
 	if _, err := load.ReadExample("none"); err == nil || !strings.Contains(err.Error(), "talk") {
@@ -326,9 +324,9 @@ func TestLostConnections(t *testing.T) {
 					t.Errorf("%s: %d, want %d", name, rep.Counters[name], n)
 				}
 			}
-			// The microphone's audio is stored for two seconds; a busy machine may take longer to reconnect.
+			// The microphone's audio is held for two seconds; a busy machine may take longer to reconnect.
 			if n, outage := rep.Counters["unsaid_frames"], rep.Figures["outage"].Max; n != 0 && outage < 2000 {
-				t.Errorf("unsaid_frames: %d, and no connection was gone for longer than %g ms", n, outage)
+				t.Errorf("unsaid_frames: %d, but no outage was longer than %g ms", n, outage)
 			}
 			if !rep.Passed || rep.Figures["resume"].Count != 10 || rep.Figures["outage_audio"].Count == 0 || rep.Figures["outage_heard"].Count == 0 {
 				t.Errorf("passed %v, %d times of a resume, %d of audio", rep.Passed, rep.Figures["resume"].Count, rep.Figures["outage_audio"].Count)
@@ -337,9 +335,8 @@ func TestLostConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreLostNowAndThen covers the outage flags. If the gateway refuses to resume, the run fails and says
-// so.
-func TestConnectionsAreLostNowAndThen(t *testing.T) {
+// TestOutages covers the outage flags. If the gateway refuses to resume, the run fails with a problem.
+func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := load.Options{Plan: load.ScheduleOptions{Sessions: 3, Ramp: 100 * time.Millisecond, Duration: 5 * time.Second}, Drop: 2 * time.Second}
 	const script = "{microphone: false, turns: [{type: a story}]}"

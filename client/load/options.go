@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
 )
@@ -34,8 +33,8 @@ type Options struct {
 	// ScriptFile is where Script comes from, ScriptDir the folder of its recordings.
 	ScriptFile string `help:"Conversation file, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE" name:"script"`
 
-	Script    *caller.Script `kong:"-"`
-	ScriptDir string         `kong:"-"`
+	Script    *Script `kong:"-"`
+	ScriptDir string  `kong:"-"`
 
 	Audio         []string      `help:"Speech for turns without audio (default: built-in voice); repeatable." placeholder:"FILE" sep:"none"`
 	Provider      string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`

@@ -1,6 +1,7 @@
 // Package load calls a gateway with many callers at once, open loop and in real time, and reports their waits. [Run]
-// is the entry point; docs/load.md defines the figures. Subpackage caller runs one session; report has the
-// measurements and the results.
+// is the entry point; docs/load.md defines the figures, and the keys of a script. A [Caller] speaks recordings on an
+// absolute schedule and plays the answers on a clock. Its conversation is pure: it gets the time and each arrival as
+// input. Subpackage report has the measurements and the results.
 package load
 
 import (
@@ -13,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -46,7 +46,7 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 		return nil, err
 	}
 	if r.wire.Name == wire.NameTwilio {
-		if o.Phone.Gateway, err = caller.BaseURL(o.URL); err != nil {
+		if o.Phone.Gateway, err = BaseURL(o.URL); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 		o.Phone.Client = r.http
@@ -75,7 +75,7 @@ func (o Options) speech() voice.LibraryOptions {
 	for _, t := range o.Script.Turns {
 		switch {
 		case t.Act != voice.Say:
-		case t.Recording == caller.AnyRecording:
+		case t.Recording == AnyRecording:
 			s.Any = true
 		case t.Recording != "":
 			s.Names = append(s.Names, t.Recording)
@@ -90,7 +90,7 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	if o.Wait == 0 {
 		return nil
 	}
-	base, err := caller.BaseURL(o.URL)
+	base, err := BaseURL(o.URL)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -181,7 +181,7 @@ func (r *run) warmUp(ctx context.Context) error {
 }
 
 func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began time.Time, counts bool) {
-	set := &caller.Settings{
+	set := &Settings{
 		URL: r.o.URL, Wire: r.wire, Carrier: r.carrier, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
 		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
 		APIKey: r.o.APIKey, Outages: r.o.outages(), Began: began, ConnectTime: r.o.ConnectTime, HTTP: r.http, Dial: r.o.Dial,
@@ -191,7 +191,7 @@ func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began t
 	}
 	var callers sync.WaitGroup
 	for _, slot := range p.Slots {
-		callers.Go(func() { keepCalling(ctx, caller.New(set, slot.N), slot, c, began) })
+		callers.Go(func() { keepCalling(ctx, New(set, slot.N), slot, c, began) })
 	}
 	over := make(chan struct{}) // closed when all callers have hung up
 	var helpers sync.WaitGroup
@@ -210,7 +210,7 @@ const (
 	maxRedial = 30 * time.Second
 )
 
-func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Collector, began time.Time) {
+func keepCalling(ctx context.Context, k *Caller, slot Slot, c *report.Collector, began time.Time) {
 	wait := redial
 	for call := 1; ; call++ {
 		due, ok := slot.Begins(call)
@@ -222,16 +222,16 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Col
 		}
 		until := slot.Until(due)
 		for {
-			limit := caller.Limit{HangUp: slot.Period > 0 && until < slot.Stop}
+			limit := Limit{HangUp: slot.Period > 0 && until < slot.Stop}
 			if until > 0 {
 				limit.Until = began.Add(until)
 			}
 			outcome := k.Call(ctx, limit)
-			if outcome == caller.Stopped || until == 0 {
+			if outcome == Stopped || until == 0 {
 				return
 			}
 			next := time.Now()
-			if outcome == caller.Broken {
+			if outcome == Broken {
 				next = next.Add(wait)
 				wait = min(2*wait, maxRedial)
 			} else {

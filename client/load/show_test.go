@@ -9,8 +9,8 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// TestHowARunStands checks that unknown values are omitted.
-func TestHowARunStands(t *testing.T) {
+// TestStatusLine: unknown values are omitted.
+func TestStatusLine(t *testing.T) {
 	warm, running := report.New(), report.New()
 	warm.Live(1)
 	warm.Add(report.Turns, 1)
@@ -66,13 +66,13 @@ func TestProgressInALog(t *testing.T) {
 		at = append(at, strings.TrimSuffix(line, "  sessions 0/0  turns 0  errors 0\n"))
 	}
 	if got := strings.Join(at, ", "); got != "00:10, 00:20, 00:01 waiting until dawn\n" {
-		t.Errorf("it printed: %s", got)
+		t.Errorf("the output is: %s", got)
 	}
 	b.Reset()
 	l = NewProgress(&b, true)
 	l.Show(Status{Elapsed: time.Minute})
 	if l.End(); b.Len() > 0 {
-		t.Errorf("quiet, it printed: %s", b.String())
+		t.Errorf("the quiet output is: %s", b.String())
 	}
 }
 
@@ -84,6 +84,6 @@ func TestProgressOnATerminal(t *testing.T) {
 	l.Show(Status{Elapsed: 2 * time.Second, measured: report.New()})
 	l.End()
 	if got := b.String(); got != "\r\x1b[K00:01  se\r\x1b[K00:02  se\r\x1b[K" {
-		t.Errorf("it wrote %q", got)
+		t.Errorf("the output is %q", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -94,7 +93,7 @@ func (l *fakeConn) Abort()                  { l.once.Do(func() { close(l.gone) }
 // visit runs a load against a fake gateway in virtual time.
 func visit(t *testing.T, d *fakeGateway, o ScheduleOptions, check func(rep *report.Report, calls string)) {
 	t.Helper()
-	s, err := caller.ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"), wire.Wire{})
+	s, err := ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,20 +107,20 @@ func visit(t *testing.T, d *fakeGateway, o ScheduleOptions, check func(rep *repo
 	})
 }
 
-func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
+func TestSoakRun(t *testing.T) {
 	soak := ScheduleOptions{Mode: Soak, Sessions: 1, Duration: 25 * time.Second, Call: 8 * time.Second, Rest: 2 * time.Second}
 	visit(t, &fakeGateway{}, soak, func(rep *report.Report, calls string) {
 		if want := "0s-8s 10s-18s 20s-26.6s"; calls != want {
-			t.Errorf("they called %s, want %s", calls, want)
+			t.Errorf("the calls are %s, want %s", calls, want)
 		}
 		if late := rep.Figures["call_late"]; late.Count != 3 || late.Max != 0 || rep.Counters["lost"] != 0 {
 			t.Errorf("late %+v, %v", late, rep.Counters)
 		}
 	})
-	// A gateway that takes 5 s to say goodbye delays the next call by 3 s; the schedule stays.
+	// A session.end that takes 5 s delays the next call by 3 s, but not the later ones.
 	visit(t, &fakeGateway{goodbye: 5 * time.Second}, soak, func(rep *report.Report, calls string) {
 		if want := "0s-8s 13.001s-18s 23.001s-"; !strings.HasPrefix(calls, want) {
-			t.Errorf("they called %s, want %s", calls, want)
+			t.Errorf("the calls are %s, want %s", calls, want)
 		}
 		if late := rep.Figures["call_late"]; late.Max < 3000 || late.Max > 3002 {
 			t.Errorf("late %+v", late)
@@ -129,12 +128,12 @@ func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 	})
 }
 
-// TestASteadyCallerStays: it repeats the script until the time is up.
-func TestASteadyCallerStays(t *testing.T) {
+// TestSteadyRun: a caller repeats the script until the time is up.
+func TestSteadyRun(t *testing.T) {
 	visit(t, &fakeGateway{}, ScheduleOptions{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
 		// A wait runs to its end.
 		if want := "2s-11.6s 0s-12.9s"; calls != want {
-			t.Errorf("they called %s, want %s", calls, want)
+			t.Errorf("the calls are %s, want %s", calls, want)
 		}
 		if rep.Counters["calls"] != 2 || rep.Counters["sessions"] != 2 {
 			t.Errorf("%v", rep.Counters)
@@ -142,11 +141,11 @@ func TestASteadyCallerStays(t *testing.T) {
 	})
 }
 
-// TestARefusedCallerIsPatient: it doubles its wait each time, and resets it after a call.
-func TestARefusedCallerIsPatient(t *testing.T) {
+// TestRefusedCallerWaits: a caller doubles its wait after each refusal, and resets it after a call.
+func TestRefusedCallerWaits(t *testing.T) {
 	visit(t, &fakeGateway{refuses: 4}, ScheduleOptions{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
 		if want := "refused 0s refused 1s refused 3s refused 7s 15s-"; !strings.HasPrefix(calls, want) {
-			t.Errorf("they called %s, want %s", calls, want)
+			t.Errorf("the calls are %s, want %s", calls, want)
 		}
 		if rep.Counters["refused"] != 4 || rep.Counters["sessions"] != 1 {
 			t.Errorf("%v", rep.Counters)
@@ -155,7 +154,7 @@ func TestARefusedCallerIsPatient(t *testing.T) {
 	// Without a duration there is one attempt.
 	visit(t, &fakeGateway{refuses: 4}, ScheduleOptions{Sessions: 1}, func(_ *report.Report, calls string) {
 		if calls != "refused 0s" {
-			t.Errorf("they called %s", calls)
+			t.Errorf("the calls are %s", calls)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/internal/process"
 )
@@ -48,7 +47,7 @@ func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, erro
 	if w.soak {
 		w.settle = bufferTime
 	}
-	if base, err := caller.BaseURL(o.URL); err == nil && o.Dial == nil {
+	if base, err := BaseURL(o.URL); err == nil && o.Dial == nil {
 		w.health = base + "/healthz"
 	}
 	if w.debug != "" {

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/wire"
 	"voicegw/internal/process"
@@ -23,8 +22,8 @@ import (
 
 // quiet serves a gateway's status, with sessions for a while after the last call.
 type quiet struct {
-	left      atomic.Int64 // how often it still reports two sessions
-	ready     atomic.Int64 // how often it still is not ready
+	left      atomic.Int64 // number of further reports of two sessions
+	ready     atomic.Int64 // number of further reports of not being ready
 	collected atomic.Int64
 }
 
@@ -48,7 +47,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestDescriptorsMayBeClosedLate: a store closes its files within minutes; leaks are not waited for any longer.
+// TestDescriptorsMayBeClosedLate: a store closes its files within minutes; the wait for leaked ones is limited.
 func TestDescriptorsMayBeClosedLate(t *testing.T) {
 	for name, c := range map[string]struct{ closes, waits time.Duration }{
 		"at once": {0, 0}, "late": {2 * time.Minute, 2 * time.Minute}, "never": {time.Hour, closeTime},
@@ -72,8 +71,8 @@ func TestDescriptorsMayBeClosedLate(t *testing.T) {
 	}
 }
 
-// TestASoakWaitsForBuffers covers the store's buffers at both ends.
-func TestASoakWaitsForBuffers(t *testing.T) {
+// TestSoakWaitsForBuffers covers the store's buffers at both ends.
+func TestSoakWaitsForBuffers(t *testing.T) {
 	for mode, want := range map[Mode]time.Duration{Steady: settleTime, Soak: bufferTime} {
 		t.Run(string(mode), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,8 +97,8 @@ func (v varying) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"goroutines": 60, "heap_alloc": %d, "fds": 20}`, v())))}, nil
 }
 
-// TestMemoryIsTheLeastOfASoaksLooks: short-lived buffers of the store don't count, whenever it writes.
-func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
+// TestSoakMemoryIsTheMinimum: short-lived buffers of the store do not count, whenever it writes.
+func TestSoakMemoryIsTheMinimum(t *testing.T) {
 	for mode, want := range map[Mode]float64{Soak: 28, Steady: 40} {
 		t.Run(string(mode), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -122,9 +121,8 @@ func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenForAMomentIsNotHeld: the lowest descriptor count is used; the count at the start does not affect the
-// end.
-func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
+// TestDescriptorsAreTheMinimum: the lowest descriptor count is used; the count at the start does not affect the end.
+func TestDescriptorsAreTheMinimum(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("process usage is available on Linux only")
 	}
@@ -137,7 +135,7 @@ func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 				return 12, nil
 			case at < time.Minute:
 				return 13, nil
-			case at == 2*time.Minute: // two were closed, and one opened again
+			case at == 2*time.Minute: // two closed, one opened again
 				return 12, nil
 			default:
 				return 14, nil
@@ -145,23 +143,23 @@ func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 		}
 		w.begin(t.Context())
 		if w.start.FDs != 12 {
-			t.Errorf("it began with %d", w.start.FDs)
+			t.Errorf("%d at the start", w.start.FDs)
 		}
 		<-time.After(time.Minute)
 		w.end(t.Context())
 		if w.ended.FDs != 12 {
-			t.Errorf("it ended with %d", w.ended.FDs)
+			t.Errorf("%d at the end", w.ended.FDs)
 		}
 		w.descriptors = func() (int, error) { return 20, nil }
 		w.end(t.Context())
 		if w.ended.FDs != 20 {
-			t.Errorf("it holds 20 for good, and %d are reported", w.ended.FDs)
+			t.Errorf("%d are reported, want the 20 that stay open", w.ended.FDs)
 		}
 	})
 }
 
-// TestAWaitIsReported checks progress reports every second.
-func TestAWaitIsReported(t *testing.T) {
+// TestWaitIsReported: progress is reported every second.
+func TestWaitIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []string
 		w, err := newWatch(t.Context(), Options{Plan: ScheduleOptions{Mode: Soak}, Progress: func(s Status) {
@@ -213,26 +211,26 @@ func watching(t *testing.T, q *quiet) (*watch, *httptest.Server) {
 	return w, srv
 }
 
-// TestTheGatewayIsLookedAtAtRest: without sessions and after a garbage collection.
-func TestTheGatewayIsLookedAtAtRest(t *testing.T) {
+// TestGatewayIsMeasuredAtRest: without sessions and after a garbage collection.
+func TestGatewayIsMeasuredAtRest(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
 	q.left.Store(3)
 	w, _ := watching(t, q)
 	w.begin(t.Context())
 	if asked := q.left.Load(); asked >= 0 || q.collected.Load() != 1 {
-		t.Errorf("it looked with sessions (%d), or before a collection (%d)", asked, q.collected.Load())
+		t.Errorf("it was measured with sessions (%d), or before a collection (%d)", asked, q.collected.Load())
 	}
 	if s := w.start; s.Goroutines != 60 || s.HeapMB != 30 || s.RSSMB < 5 || s.Threads < 1 || s.FDs < 3 {
-		t.Errorf("it stood at %+v", s)
+		t.Errorf("the usage is %+v", s)
 	}
 	if left := w.end(t.Context()); left != 0 || q.collected.Load() != 2 || w.ended.HeapMB != 30 {
-		t.Errorf("%d left, %+v", left, w.ended)
+		t.Errorf("%d remain, %+v", left, w.ended)
 	}
 }
 
-// TestSessionsThatAreLeftAreReported reports leftover sessions after a while.
-func TestSessionsThatAreLeftAreReported(t *testing.T) {
+// TestRemainingSessionsAreReported: sessions that remain after a while are reported.
+func TestRemainingSessionsAreReported(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
 	q.left.Store(1 << 40)
@@ -240,12 +238,12 @@ func TestSessionsThatAreLeftAreReported(t *testing.T) {
 	defer srv.Close()
 	w := &watch{health: srv.URL + "/healthz", client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	if left := w.end(t.Context()); left != 2 {
-		t.Errorf("%d are left", left)
+		t.Errorf("%d remain", left)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if left := w.end(ctx); left != 0 {
-		t.Errorf("%d are left, but the count is unknown", left)
+		t.Errorf("%d remain, but the count is unknown", left)
 	}
 }
 
@@ -265,12 +263,12 @@ func TestResourcesForEachSession(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
 	if w.pid = 0; w.resources(r, time.Second) != nil {
-		t.Error("there are resources of nobody")
+		t.Error("there are resources without sessions")
 	}
 }
 
-// TestWhatItTakesOverTime covers the last interval.
-func TestWhatItTakesOverTime(t *testing.T) {
+// TestUsageOverTime covers the last interval.
+func TestUsageOverTime(t *testing.T) {
 	t.Parallel()
 	w, _ := watching(t, &quiet{})
 	u, err := process.Read(os.Getpid())
@@ -289,8 +287,8 @@ func TestWhatItTakesOverTime(t *testing.T) {
 	}
 }
 
-// TestWaitingForAGateway covers success and the timeout.
-func TestWaitingForAGateway(t *testing.T) {
+// TestAwaitReady covers success and the timeout.
+func TestAwaitReady(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
 	srv := httptest.NewServer(q)
@@ -311,9 +309,9 @@ func TestWaitingForAGateway(t *testing.T) {
 	}
 }
 
-// TestTheAudit compares the audit with the callers' records: other sessions and unseen calls are ignored; missing
-// records and repeated side effects are found.
-func TestTheAudit(t *testing.T) {
+// TestAuditComparison compares the audit with the callers' records: other sessions and unseen calls are ignored;
+// missing records and repeated side effects are found.
+func TestAuditComparison(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	record := func(session, call, key, rest string) string {
@@ -332,7 +330,7 @@ func TestTheAudit(t *testing.T) {
 	if got, want := *l.compare(t.Context(), path, nil), (report.Audit{File: path, Expected: 4, Found: 4}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	// A late record is waited for; one that never comes is missing.
+	// The comparison waits for a late record; one that never arrives is missing.
 	l.saw("mine", "5")
 	wrote := make(chan error, 1)
 	time.AfterFunc(600*time.Millisecond, func() {
@@ -349,16 +347,16 @@ func TestTheAudit(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := l.read(t.Context(), path+".gone"); got.Problem == "" {
-		t.Errorf("a file that is not there: %+v", got)
+		t.Errorf("a missing file: %+v", got)
 	}
 	if got := newLedger().read(t.Context(), path+".gone"); got.Problem != "" {
-		t.Errorf("of no calls: %+v", got)
+		t.Errorf("without calls: %+v", got)
 	}
 }
 
-// TestNobodyIsThere: each session tries its script once and fails, and the run ends.
-func TestNobodyIsThere(t *testing.T) {
-	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
+// TestUnreachableGateway: each session tries its script once and fails, and the run ends.
+func TestUnreachableGateway(t *testing.T) {
+	s, err := ParseScript("s", []byte("turns: [{type: a}]"), wire.Wire{})
 	if err != nil {
 		t.Fatal(err)
 	}

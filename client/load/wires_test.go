@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/client/wire"
@@ -25,7 +24,7 @@ func runRealtime(t *testing.T, client *http.Client, o load.Options, text string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Script, err = caller.ParseScript("test.yaml", []byte(text), on); err != nil {
+	if o.Script, err = load.ParseScript("test.yaml", []byte(text), on); err != nil {
 		t.Fatal(err)
 	}
 	o.Wire, o.URL, o.ScriptFile = on.Name, "ws://localhost/v1/realtime", "test.yaml"
@@ -58,9 +57,9 @@ func realtimeServer(t *testing.T, gatewayTo string, wait time.Duration) *http.Cl
 	return &http.Client{Transport: &http.Transport{DialContext: back.Dial, DisableKeepAlives: true}}
 }
 
-// TestTheRealtimeWire: over the OpenAI Realtime protocol the same script gives the same figures, without those that
-// the protocol cannot show.
-func TestTheRealtimeWire(t *testing.T) {
+// TestRealtimeWire: over the OpenAI Realtime protocol the same script gives the same figures, except those that the
+// protocol cannot provide.
+func TestRealtimeWire(t *testing.T) {
 	const wait = 300 * time.Millisecond
 	const script = `turns:
 - type: Hello
@@ -83,11 +82,11 @@ func TestTheRealtimeWire(t *testing.T) {
 		rate      int
 		gatewayTo string
 	}{
-		"the simulator":          {0, ""},
-		"the simulator, G.711":   {8000, ""},
-		"a gateway":              {0, "openai"},
-		"a gateway, G.711":       {8000, "openai"},
-		"a gateway with another": {0, "gemini"},
+		"the simulator":        {0, ""},
+		"the simulator, G.711": {8000, ""},
+		"a gateway":            {0, "openai"},
+		"a gateway, G.711":     {8000, "openai"},
+		"a gateway to Gemini":  {0, "gemini"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,7 +117,7 @@ func TestTheRealtimeWire(t *testing.T) {
 	}
 }
 
-// TestWiresAndTheirFigures: every unmeasured name is defined, and thresholds about it are left out or refused.
+// TestWiresAndTheirFigures: every unmeasured name is defined, and thresholds on it are omitted or refused.
 func TestWiresAndTheirFigures(t *testing.T) {
 	for _, w := range wire.Wires() {
 		for _, name := range w.Unmeasured {
@@ -160,7 +159,7 @@ func TestScriptsOfOtherWires(t *testing.T) {
 		"turns: [{say: hi, pause: 1s, wait_for: nothing}]": "",
 	} {
 		for _, w := range wire.Wires() {
-			_, err := caller.ParseScript("s", []byte(text), w)
+			_, err := load.ParseScript("s", []byte(text), w)
 			on := strings.ReplaceAll(want, "NAME", w.Name)
 			refused := want != "" && w.Name != wire.NameVoicegw && (strings.Contains(want, "NAME") || w.Name == wire.NameTwilio)
 			if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), strings.TrimPrefix(on, "line ")) {
@@ -170,18 +169,18 @@ func TestScriptsOfOtherWires(t *testing.T) {
 	}
 }
 
-// TestOptionsOfOtherWires: rates, frames and lost connections that a wire does not have are refused.
+// TestOptionsOfOtherWires: rates, frames and outages that a wire does not support are refused.
 func TestOptionsOfOtherWires(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o    load.Options
 		want string
 	}{
-		"rate":           {load.Options{Wire: wire.NameRealtime, InputRate: 16000}, "must be one of [8000 24000] Hz, not 16000"},
-		"phone's rate":   {load.Options{Wire: wire.NameTwilio, OutputRate: 24000}, "must be one of [8000] Hz, not 24000"},
-		"phone's frame":  {load.Options{Wire: wire.NameTwilio, Frame: 100 * time.Millisecond}, "frames of 20ms"},
-		"drops":          {load.Options{Wire: wire.NameRealtime, Drop: 5 * time.Second}, "cannot resume"},
-		"an unknown one": {load.Options{Wire: "sip"}, `no wire "sip"; one of [voicegw realtime twilio]`},
-		"other address":  {load.Options{Wire: wire.NameTwilio, URL: "ws://127.0.0.1:1/x"}, "does not end in"},
+		"rate":          {load.Options{Wire: wire.NameRealtime, InputRate: 16000}, "must be one of [8000 24000] Hz, not 16000"},
+		"phone's rate":  {load.Options{Wire: wire.NameTwilio, OutputRate: 24000}, "must be one of [8000] Hz, not 24000"},
+		"phone's frame": {load.Options{Wire: wire.NameTwilio, Frame: 100 * time.Millisecond}, "frames of 20ms"},
+		"drops":         {load.Options{Wire: wire.NameRealtime, Drop: 5 * time.Second}, "cannot resume"},
+		"unknown":       {load.Options{Wire: "sip"}, `no wire "sip"; one of [voicegw realtime twilio]`},
+		"other address": {load.Options{Wire: wire.NameTwilio, URL: "ws://127.0.0.1:1/x"}, "does not end in"},
 	} {
 		tc.o.Script, tc.o.Plan.Sessions = parse(t, "turns: [{say: hi}]"), 1
 		if _, err := load.Run(t.Context(), tc.o); !errors.Is(err, load.ErrOptions) || !strings.Contains(err.Error(), tc.want) {
@@ -193,7 +192,7 @@ func TestOptionsOfOtherWires(t *testing.T) {
 		if err != nil || got.Name != w.Name || address != "ws://127.0.0.1:8080"+w.Path {
 			t.Errorf("%s: %s, %v", w.Name, address, err)
 		}
-		if base, err := caller.BaseURL(address); err != nil || base != "http://127.0.0.1:8080" {
+		if base, err := load.BaseURL(address); err != nil || base != "http://127.0.0.1:8080" {
 			t.Errorf("%s: %s, %v", w.Name, base, err)
 		}
 		if in, out, err := w.Rates(0, 0); err != nil || !slices.Contains(w.InputRates, in) || !slices.Contains(w.OutputRates, out) {

@@ -46,16 +46,16 @@ func TestSegmentAndQuoteOdd(t *testing.T) {
 	}
 }
 
-// TestItTrustsNobody: a key goes only to its own address, and a stranger's response reaches the terminal as plain
+// TestClientTrust: a key is sent only to its own address, and a response from any server reaches the terminal as plain
 // text.
 //
-// Both servers have ports from the system, so another program that remembers an old server may call them. Only
-// requests that this client can have sent count.
-func TestItTrustsNobody(t *testing.T) {
+// Both servers have ports from the system, so another program that remembers an old server may call them. Only requests
+// that this client can have sent count.
+func TestClientTrust(t *testing.T) {
 	mine := "/" + rand.Text()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == mine || r.Header.Get("Authorization") == "Bearer hush" {
-			t.Errorf("the request was carried elsewhere: %s", r.URL)
+			t.Errorf("the request was redirected: %s", r.URL)
 		}
 	}))
 	defer elsewhere.Close()
@@ -70,7 +70,7 @@ func TestItTrustsNobody(t *testing.T) {
 			return
 		}
 		if r.Header.Get("Authorization") != "Bearer hush" {
-			t.Errorf("%s was asked with %q", r.URL, r.Header.Get("Authorization"))
+			t.Errorf("%s got the key %q", r.URL, r.Header.Get("Authorization"))
 		}
 		switch path {
 		case "/redirect":
@@ -97,8 +97,8 @@ func TestItTrustsNobody(t *testing.T) {
 	}
 }
 
-// TestItGivesUp covers a gateway that does not answer.
-func TestItGivesUp(t *testing.T) {
+// TestTimeout covers a gateway that does not answer.
+func TestTimeout(t *testing.T) {
 	release := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer srv.Close()
@@ -106,7 +106,7 @@ func TestItGivesUp(t *testing.T) {
 	o := New(srv.URL, "", nil)
 	defer o.Close()
 	if o.http.Timeout != askTime {
-		t.Errorf("it would wait %s", o.http.Timeout)
+		t.Errorf("the timeout is %s", o.http.Timeout)
 	}
 	o.http.Timeout = 50 * time.Millisecond
 	if err := o.Ask(t.Context(), http.MethodGet, "/", nil); err == nil || !strings.Contains(err.Error(), "is unreachable") {

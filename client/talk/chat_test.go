@@ -17,12 +17,12 @@ import (
 	"voicegw/protocol"
 )
 
-// TestDecide covers which typed line answers a question.
+// TestDecide: which typed line answers a question.
 func TestDecide(t *testing.T) {
 	const early, late = -time.Second, 5 * time.Second // times of lines, relative to the question
 	for name, tc := range map[string]struct {
 		approval           voice.Approval
-		nobody             bool
+		unattended         bool
 		lines              map[time.Duration]string
 		ends               bool // the input, after the lines
 		gone               bool // the program is stopped
@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"--approve":             {approval: voice.ApprovalYes, approved: true, answered: true, says: "approving"},
 		"--deny":                {approval: voice.ApprovalNo, answered: true, says: "declining"},
-		"nobody":                {nobody: true, says: "no one can answer here"},
+		"unattended":            {unattended: true, says: "no one can answer here"},
 		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
 		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},
 		"anything else":         {lines: map[time.Duration]string{late: "yes please"}, answered: true, took: late, says: "declining"},
@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 				typed := make(chan typedLine, maxAhead)
 				asked := time.Now().Add(-2 * early)
 				var out bytes.Buffer
-				x := &texting{o: ChatOptions{Approval: tc.approval}, canAsk: !tc.nobody, typed: typed, d: NewDisplay(&out, false), began: time.Now()}
+				x := &texting{o: ChatOptions{Approval: tc.approval}, canAsk: !tc.unattended, typed: typed, d: NewDisplay(&out, false), began: time.Now()}
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				done := make(chan struct{}) // closed when everything is typed

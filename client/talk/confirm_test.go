@@ -32,9 +32,9 @@ func TestApprovalByFlag(t *testing.T) {
 		want     []protocol.ConfirmationResolve
 		event    string
 	}{
-		"approved":         {voice.ApprovalYes, []protocol.ConfirmationResolve{{Token: "t1", Approved: true}}, EventApproving},
-		"declined":         {voice.ApprovalNo, []protocol.ConfirmationResolve{{Token: "t1"}}, EventDeclining},
-		"nobody to answer": {voice.ApprovalNobody, nil, EventUnanswerable},
+		"approved":   {voice.ApprovalYes, []protocol.ConfirmationResolve{{Token: "t1", Approved: true}}, EventApproving},
+		"declined":   {voice.ApprovalNo, []protocol.ConfirmationResolve{{Token: "t1"}}, EventDeclining},
+		"unattended": {voice.ApprovalNobody, nil, EventUnanswerable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway()
@@ -58,8 +58,8 @@ func TestApprovalByFlag(t *testing.T) {
 	}
 }
 
-// TestAPersonIsAsked: two questions in a row; earlier lines are no answers, and the conversation waits.
-func TestAPersonIsAsked(t *testing.T) {
+// TestUserIsAsked: two questions in a row; earlier lines are no answers, and the conversation waits.
+func TestUserIsAsked(t *testing.T) {
 	g := newGateway()
 	g.asks = 2
 	typed := map[int64]string{}
@@ -88,8 +88,8 @@ func TestAPersonIsAsked(t *testing.T) {
 	}
 }
 
-// TestNobodyTypesAnyMore covers the terminal's end during a question.
-func TestNobodyTypesAnyMore(t *testing.T) {
+// TestInputEndsDuringQuestion covers the terminal's end during a question.
+func TestInputEndsDuringQuestion(t *testing.T) {
 	g := newGateway()
 	g.asks = 1
 	_, events, err := holdTyping(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalAsk, Answers: make(chan string)},
@@ -102,8 +102,8 @@ func TestNobodyTypesAnyMore(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatWasNotRecordedIsGivenAgain: automatically for a flag, by the user otherwise.
-func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
+// TestUnrecordedAnswer: the answer is repeated automatically if it comes from a flag, by the user otherwise.
+func TestUnrecordedAnswer(t *testing.T) {
 	g := newGateway()
 	g.asks, g.forgets = 1, 1
 	_, events, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalYes}, g)
@@ -125,8 +125,8 @@ func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
 	}
 }
 
-// TestAForgottenQuestionHoldsNobody covers a gateway that never ends a question.
-func TestAForgottenQuestionHoldsNobody(t *testing.T) {
+// TestUnendedQuestion covers a gateway that never ends a question.
+func TestUnendedQuestion(t *testing.T) {
 	g := newGateway()
 	g.asks, g.forgets = 1, 1000
 	_, _, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalNo}, g)

@@ -180,9 +180,9 @@ func (c *fakeConn) WriteText(text []byte) error {
 
 func (c *fakeConn) Abort() { c.once.Do(func() { close(c.gone) }) }
 
-// TestAnswerThatBeganBeforeTheRecordingEnded: a room's echo after the last word counts as speech by level, but not
-// for the model. The answer that began during it is the turn's answer.
-func TestAnswerThatBeganBeforeTheRecordingEnded(t *testing.T) {
+// TestAnswerDuringEcho: a room's echo after the last word counts as speech by level, but not for the model. The answer
+// that began during it is the turn's answer.
+func TestAnswerDuringEcho(t *testing.T) {
 	g := newGateway()
 	g.deaf, g.answerMS, g.keepsTurn = 2, 4000, true
 	r, _, err := hold(t, Options{Turns: []Turn{{Name: "hall.wav", Audio: tone(16000, 100, 1000, 1200, 300)}}, Patience: 6 * time.Second}, g)
@@ -247,7 +247,7 @@ func TestPlaybackIsReported(t *testing.T) {
 		}
 		if i > 0 && !last {
 			if step := p.PlayedMS - g.playback[i-1].PlayedMS; step < 180 || step > 220 {
-				t.Errorf("report %d is %d ms after the one before", i, step)
+				t.Errorf("report %d is %d ms after the previous one", i, step)
 			}
 		}
 	}
@@ -271,7 +271,7 @@ func TestTurnsFollowEachOther(t *testing.T) {
 		}
 	}
 	if find(t, events, EventTyped, 2) < find(t, events, EventAnswered, 1)+voice.DefaultPause.Milliseconds() {
-		t.Error("the second turn came before the first answer was heard")
+		t.Error("the second turn began before the first answer was heard")
 	}
 }
 
@@ -314,7 +314,7 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-func TestAnswerOverBeforeTheInterruption(t *testing.T) {
+func TestAnswerEndsBeforeInterruption(t *testing.T) {
 	g := newGateway()
 	r, _ := complete(t, Options{Turns: []Turn{question()}, InterruptAfter: 10 * time.Second}, g)
 	if len(r.Turns) != 2 || r.Turns[0].Interruption != nil || !r.Turns[1].Answered {
@@ -322,7 +322,7 @@ func TestAnswerOverBeforeTheInterruption(t *testing.T) {
 	}
 }
 
-func TestNothingIsInterruptedThatIsOver(t *testing.T) {
+func TestHeardAnswerIsNotInterrupted(t *testing.T) {
 	g := newGateway()
 	g.answerMS, g.keepsTurn = 400, true
 	_, events, err := hold(t, Options{Turns: []Turn{question()}, InterruptAfter: time.Second, Patience: 3 * time.Second}, g)
@@ -330,7 +330,7 @@ func TestNothingIsInterruptedThatIsOver(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if slices.ContainsFunc(events, func(e Event) bool { return e.Event == EventInterrupting }) {
-		t.Error("an answer was interrupted that had been heard to its end")
+		t.Error("a completely heard answer was interrupted")
 	}
 }
 
@@ -360,7 +360,7 @@ func TestPauseInARecording(t *testing.T) {
 	}
 }
 
-func TestEndOfARecordingThatTheModelDoesNotHear(t *testing.T) {
+func TestUnheardEndOfRecording(t *testing.T) {
 	g := newGateway()
 	g.answerMS = 400
 	g.deaf = 2 // it hears one stretch of speech and treats the rest as noise
@@ -378,7 +378,7 @@ func TestGreetingIsHeardFirst(t *testing.T) {
 		t.Errorf("the first turn began after %d ms, over the greeting", at)
 	}
 	if r.Turns[0].AnswerMS != 2000 || len(r.Audio) != 2*2*2*24000 {
-		t.Errorf("answer %d ms, heard %d bytes in all", r.Turns[0].AnswerMS, len(r.Audio))
+		t.Errorf("answer %d ms, heard %d bytes in total", r.Turns[0].AnswerMS, len(r.Audio))
 	}
 }
 
@@ -409,7 +409,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-func TestTurnsThatWereNeverSaid(t *testing.T) {
+func TestUnsaidTurns(t *testing.T) {
 	g := newGateway()
 	g.mute = true
 	r, _, err := hold(t, Options{Turns: []Turn{question(), question()}, Patience: time.Second}, g)
@@ -418,7 +418,7 @@ func TestTurnsThatWereNeverSaid(t *testing.T) {
 	}
 }
 
-// TestModelEndsTheSession: a goodbye by the model is a failure only if turns are left.
+// TestModelEndsTheSession: a goodbye by the model is a failure only if turns remain.
 func TestModelEndsTheSession(t *testing.T) {
 	for turns := 1; turns <= 2; turns++ {
 		g := newGateway()

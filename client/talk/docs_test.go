@@ -17,13 +17,13 @@ import (
 // examples are the JSON blocks of a page.
 var examples = regexp.MustCompile("(?s)```json\n(.*?)```")
 
-// TestTheProtocolPagesExamples: both sides know every message in docs/protocol.md and all its fields.
-func TestTheProtocolPagesExamples(t *testing.T) {
+// TestProtocolPageExamples: both sides know every message in docs/protocol.md and all its fields.
+func TestProtocolPageExamples(t *testing.T) {
 	checkPage(t, "protocol.md", "tool.progress", "tool.ended", "confirmation.request", "confirmation.resolve", "confirmation.ended", "timeout", "error")
 }
 
-// TestTheTextPagesExamples covers the pages about text and the handoff to voice.
-func TestTheTextPagesExamples(t *testing.T) {
+// TestTextPageExamples covers the pages about text and the handoff to voice.
+func TestTextPageExamples(t *testing.T) {
 	checkPage(t, "chat.md", "text.delta", "text.done", "tool.started", "tool.progress", "tool.ended", "confirmation.request", "confirmation.ended",
 		"voice_session_start", "timeout", "error", "usage", "done")
 	checkPage(t, "handoff.md", "voice_session_start", "session.ended")
@@ -59,7 +59,7 @@ func checkPage(t *testing.T, name string, types ...string) {
 	}
 }
 
-// checkExample parses and encodes a message without a loss. It returns the type, or empty if it is no message.
+// checkExample parses and encodes a message without a loss. It returns the type, or empty if it is not a message.
 func checkExample(t *testing.T, example json.RawMessage) string {
 	t.Helper()
 	var head struct {
@@ -82,7 +82,7 @@ func checkExample(t *testing.T, example json.RawMessage) string {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the example is not what would be sent (-page +code):\n%s", diff)
+		t.Errorf("the example differs from the encoded message (-page +code):\n%s", diff)
 	}
 	return head.Type
 }
@@ -100,7 +100,7 @@ func reencode(example []byte, seq int64) ([]byte, error) {
 		return nil, err
 	}
 	if _, unknown := m.(*protocol.Unknown); unknown {
-		return nil, errors.New("there is no such message")
+		return nil, errors.New("no such message")
 	}
 	return protocol.EncodeServer(seq, m)
 }

@@ -69,9 +69,9 @@ func behindProxy(t *testing.T) (direct string, proxy *testutil.Proxy) {
 	return "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", proxy
 }
 
-// TestALostConnectionLosesNothing cuts the connection during an answer. The conversation reports it and resumes, and
-// the audio heard is the same, byte for byte, as without the loss.
-func TestALostConnectionLosesNothing(t *testing.T) {
+// TestLostConnection cuts the connection during an answer. The conversation reports it and resumes, and the audio heard
+// is the same, byte for byte, as without the loss.
+func TestLostConnection(t *testing.T) {
 	direct, proxy := behindProxy(t)
 	o := Options{URL: direct, Turns: []Turn{{Text: "Tell me a story"}}, KeepAudio: true}
 	whole, err := Run(t.Context(), o)
@@ -95,10 +95,10 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := names(events, EventDisconnected, EventResumed, EventNotResumed); !slices.Equal(got, []string{EventDisconnected, EventResumed}) {
-		t.Errorf("the conversation told %v", got)
+		t.Errorf("the conversation reported %v", got)
 	}
 	if !bytes.Equal(broken.Audio, whole.Audio) || len(whole.Audio) < 100_000 {
-		t.Errorf("%d bytes were heard, and %d without a loss; the same: %v", len(broken.Audio), len(whole.Audio), bytes.Equal(broken.Audio, whole.Audio))
+		t.Errorf("%d bytes were heard, %d without a loss; equal: %v", len(broken.Audio), len(whole.Audio), bytes.Equal(broken.Audio, whole.Audio))
 	}
 	var shown bytes.Buffer
 	p := NewDisplay(&shown, false)
@@ -112,9 +112,9 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAMoveIsToldOnlyIfItCanBeNoticed: speech and queued audio last for 2 s. If the first attempt meets a gateway
-// that does not have the session yet, one line says that the call continues.
-func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
+// TestUnnoticedMoveIsNotReported: speech and queued audio last for 2 s. If the first attempt reaches a gateway that
+// does not have the session yet, one line says that the call continues.
+func TestUnnoticedMoveIsNotReported(t *testing.T) {
 	for _, tc := range []struct {
 		act    voice.Act
 		away   time.Duration
@@ -136,7 +136,7 @@ func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
 		}
 		tk.connectionEvent(time.Now(), voice.Event{Kind: voice.Resumed, Resumption: &voice.Resumption{Act: tc.act, Away: tc.away, Snapshot: true}})
 		if got := names(events, EventDisconnected, EventRetrying, EventMoving, EventResumed); !slices.Equal(got, tc.want) {
-			t.Errorf("a %s of %v told %v, want %v", tc.act, tc.away, got, tc.want)
+			t.Errorf("a %s of %v reported %v, want %v", tc.act, tc.away, got, tc.want)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestRunHangsUpWhenItsContextEnds(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if !g.gone {
-		t.Error("the gateway was not told with session.end")
+		t.Error("the gateway did not get session.end")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestRunIsRefused(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhyTheGatewayClosed(t *testing.T) {
+func TestRunReportsCloseReason(t *testing.T) {
 	g := newGateway()
 	g.hangsUp = "All models are ill."
 	_, err := Run(t.Context(), Options{URL: serve(t, g), Turns: []Turn{question()}})

@@ -54,14 +54,14 @@ func TestTextTurnFails(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"busy":            {409, "application/json", `{"error":{"code":"conversation_busy","message":"Wait."}}`, ErrConnect, "409 (conversation_busy): Wait."},
-		"another server":  {200, "text/html", "<html>", ErrConnect, "not a voicegw gateway"},
-		"an old gateway":  {404, "application/json", `{}`, ErrConnect, "not a voicegw gateway"},
-		"cut off":         {200, "text/event-stream", turnStream[:len(turnStream)-1], ErrLost, "last message"},
-		"empty":           {200, "text/event-stream", "", ErrLost, "last message"},
-		"no message":      {200, "text/event-stream", "data: {}\n\n", ErrProtocol, ""},
-		"something after": {200, "text/event-stream", turnStream + "data: {\"type\":\"pong\",\"seq\":3,\"t\":1}\n\n", ErrLost, "last message"},
-		"too long":        {200, "text/event-stream", "data: " + strings.Repeat("x", maxEvent), ErrProtocol, "bytes"},
+		"busy":                    {409, "application/json", `{"error":{"code":"conversation_busy","message":"Wait."}}`, ErrConnect, "409 (conversation_busy): Wait."},
+		"another server":          {200, "text/html", "<html>", ErrConnect, "not a voicegw gateway"},
+		"an old gateway":          {404, "application/json", `{}`, ErrConnect, "not a voicegw gateway"},
+		"cut off":                 {200, "text/event-stream", turnStream[:len(turnStream)-1], ErrLost, "last message"},
+		"empty":                   {200, "text/event-stream", "", ErrLost, "last message"},
+		"no message":              {200, "text/event-stream", "data: {}\n\n", ErrProtocol, ""},
+		"a message after the end": {200, "text/event-stream", turnStream + "data: {\"type\":\"pong\",\"seq\":3,\"t\":1}\n\n", ErrLost, "last message"},
+		"too long":                {200, "text/event-stream", "data: " + strings.Repeat("x", maxEvent), ErrProtocol, "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -24,7 +24,7 @@ func TestTicket(t *testing.T) {
 			}
 			if len(turns) > 0 {
 				if at := find(t, events, EventTyped, 1); at < find(t, events, EventAnswered, 0) || !r.Turns[1].Answered {
-					t.Errorf("it was said after %d ms: %+v", at, r.Turns[1])
+					t.Errorf("the turn was said after %d ms: %+v", at, r.Turns[1])
 				}
 			}
 			if r.Handback == nil || r.Handback.ConversationID != "conv-1" {

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden conversations")
 
-// TestGoldenConversations replays the conversations of testdata. Each is prose that says what it pins,
-// a script of what arrives at which ms, and what the conversation sent and told meanwhile.
+// TestGoldenConversations replays the conversations of testdata. Each has a description, a script of incoming events by
+// ms, and the expected output of the conversation.
 func TestGoldenConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -46,29 +46,29 @@ func TestGoldenConversations(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(string(ar.Files[1].Data), got); diff != "" {
-				t.Errorf("the conversation went another way (-want +got):\n%s", diff)
+				t.Errorf("the conversation differs (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// stage is a conversation, and what is written down of it.
+// stage is a conversation, and its recorded output.
 type stage struct {
 	t     *testing.T
 	c     *Conversation
 	o     Options
 	words []Words
-	// approval is that of the turns to come.
+	// approval applies to the following turns.
 	approval Approval
 	out      strings.Builder
 
-	frames int // in a row
+	frames int // in a row, since the last line
 	late   time.Duration
 }
 
 var stageEpoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// perform runs a script: first what is said and done, then what arrives, by ms.
+// perform runs a script: first the settings and turns, then the events by ms.
 func perform(t *testing.T, script string) string {
 	s := &stage{t: t, o: Options{
 		Start:       protocol.Start{InputRate: 8000, OutputRate: 8000},
@@ -94,11 +94,11 @@ func perform(t *testing.T, script string) string {
 	return s.out.String()
 }
 
-// prepare takes a line about what is said and done.
+// prepare reads a line of the settings and turns.
 func (s *stage) prepare(verb, rest string) {
 	next, words := Turn{WaitFor: ForAnswer, Patience: 20 * time.Second, Approval: s.approval}, Words{}
 	switch verb {
-	case "approve": // what is asked in the next turn, after half a second
+	case "approve": // the questions of the next turn, after half a second
 		s.approval, s.o.ThinkTime = ApprovalYes, 500*time.Millisecond
 		return
 	case "push-to-talk":
@@ -120,7 +120,7 @@ func (s *stage) prepare(verb, rest string) {
 			s.t.Fatal(err)
 		}
 		next.Act, words.Recording, s.o.Microphone = Say, r, true
-	case "stop": // the answer to the turn before, after so long
+	case "stop": // after this much of the previous turn's answer
 		next.Act, next.Interrupts, next.InterruptAfter = Stop, true, s.duration(rest)
 	case "wait":
 		next.Act, next.Wait = Wait, s.duration(rest)
@@ -131,7 +131,7 @@ func (s *stage) prepare(verb, rest string) {
 			next.From, next.After = map[string]From{"answer": FromAnswer, "speech": FromSpeech}[f[1]], s.duration(f[2])
 		}
 	default:
-		s.t.Fatalf("there is no %s", verb)
+		s.t.Fatalf("unknown setting %s", verb)
 	}
 	s.o.Turns, s.words = append(s.o.Turns, next), append(s.words, words)
 }
@@ -151,7 +151,7 @@ func (s *stage) begin() {
 	}
 }
 
-// until lets time pass up to a moment, and does what falls due before.
+// until advances the time, and does everything that becomes due.
 func (s *stage) until(end time.Time) {
 	for now := stageEpoch; ; {
 		next := s.c.wake(now)
@@ -163,7 +163,7 @@ func (s *stage) until(end time.Time) {
 	}
 }
 
-// settle does what Run does each time it looks.
+// settle does the same steps as Run.
 func (s *stage) settle(now time.Time) {
 	for more := true; more; {
 		s.c.tick(now)
@@ -187,7 +187,7 @@ func (s *stage) settle(now time.Time) {
 	}
 }
 
-// happens does what a line says.
+// happens performs the event of a line.
 func (s *stage) happens(now time.Time, what string) {
 	s.settle(now)
 	verb, rest, _ := strings.Cut(what, " ")
@@ -225,12 +225,12 @@ func (s *stage) happens(now time.Time, what string) {
 		s.c.Leave(now)
 	case "pass":
 	default:
-		s.t.Fatalf("nothing is called %s", verb)
+		s.t.Fatalf("unknown event %s", verb)
 	}
 	s.settle(now)
 }
 
-// write adds a line, and before it how many frames were sent since the last one.
+// write adds a line, preceded by the number of frames sent since the last one.
 func (s *stage) write(now time.Time, format string, args ...any) {
 	if s.frames > 0 {
 		fmt.Fprintf(&s.out, "      > %d frames, up to %d ms late\n", s.frames, s.late.Milliseconds())
@@ -239,34 +239,34 @@ func (s *stage) write(now time.Time, format string, args ...any) {
 	fmt.Fprintf(&s.out, "%5d %s\n", now.Sub(stageEpoch).Milliseconds(), fmt.Sprintf(format, args...))
 }
 
-// Heard is part of Observer.
+// Heard implements Observer.
 func (s *stage) Heard(time.Time, protocol.ServerMessage) {}
 
-// HeardAudio is part of Observer.
+// HeardAudio implements Observer.
 func (s *stage) HeardAudio(now time.Time, pcm []byte, i *Item) {
 	if i == nil {
 		s.write(now, "  * %d bytes belong to no answer", len(pcm))
 	}
 }
 
-// Played is part of Observer.
+// Played implements Observer.
 func (s *stage) Played(i *Item) {
 	fmt.Fprintf(&s.out, "        * of %s %d bytes came and %d were heard\n", i.ID, i.Bytes, i.Heard)
 }
 
-// Underrun is part of Observer.
+// Underrun implements Observer.
 func (s *stage) Underrun(_ int, gap time.Duration) {
 	fmt.Fprintf(&s.out, "        * silence of %v in an answer\n", gap)
 }
 
-// kinds are the events that are written down.
+// kinds are the recorded events.
 var kinds = map[Kind]string{
 	Began: "began", FirstAudio: "first audio", Answered: "answered", Failed: "failed", Stuck: "stuck", CutOff: "cut off", Dropped: "frames dropped",
 	Violation: "violation", Refused: "refused", Lost: "lost", Disconnected: "went away", Retrying: "retrying", Resumed: "came back", ResumeFailed: "not back",
 	OutageSkipped: "not cut", Question: "question", Displaced: "displaced", MissedMessages: "missed messages", MissedAudio: "missed audio", AudioRepeated: "audio again", SpeechLost: "unsaid frames",
 }
 
-// Happened is part of Observer.
+// Happened implements Observer.
 func (s *stage) Happened(now time.Time, e Event) {
 	name := kinds[e.Kind]
 	if name == "" {

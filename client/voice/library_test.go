@@ -14,7 +14,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// sentence is speech between silences, and its span.
+// sentence returns speech between silences, and its span.
 func sentence(rate int, lead, length, tail time.Duration) (pcm []byte, span Span) {
 	pcm = append(pcm, testutil.Silence(rate, lead)...)
 	pcm = append(pcm, testutil.SpeechLike(rate, length, 3)...)
@@ -52,8 +52,8 @@ func load(t *testing.T, o LibraryOptions) *Library {
 	return l
 }
 
-// TestSpeechIsFoundToTheSample finds a tone that begins and ends in the middle of the detector's frames.
-func TestSpeechIsFoundToTheSample(t *testing.T) {
+// TestSpeechSpan: a tone is found to the sample although it begins and ends in the middle of the detector's frames.
+func TestSpeechSpan(t *testing.T) {
 	for _, rate := range []int{8000, 16000, 44100} {
 		for _, c := range []struct{ lead, length time.Duration }{
 			{300 * time.Millisecond, 700 * time.Millisecond},
@@ -77,7 +77,7 @@ func TestSpeechIsFoundToTheSample(t *testing.T) {
 	}
 }
 
-// voiced is a sound with the harmonics of a voice at 150 Hz and hard edges.
+// voiced returns a sound with the harmonics of a voice at 150 Hz and hard edges.
 func voiced(rate int, d time.Duration) []byte {
 	var harmonics [][]byte
 	for h := 1; h <= 8; h++ {
@@ -86,7 +86,7 @@ func voiced(rate int, d time.Duration) []byte {
 	return testutil.Mix(harmonics...)
 }
 
-func TestPausesInARecordingAreKnown(t *testing.T) {
+func TestPausesInARecording(t *testing.T) {
 	one, _ := sentence(16000, 300*time.Millisecond, time.Second, 600*time.Millisecond)
 	two, _ := sentence(16000, 0, time.Second, 500*time.Millisecond)
 	spans := detect(audio.Clip{Rate: 16000, PCM: append(one, two...)})
@@ -102,7 +102,7 @@ func TestPausesInARecordingAreKnown(t *testing.T) {
 	}
 }
 
-func TestRecordingsOfAFolder(t *testing.T) {
+func TestFolderOfRecordings(t *testing.T) {
 	dir := t.TempDir()
 	pcm, span := sentence(44100, 200*time.Millisecond, time.Second, 300*time.Millisecond)
 	writeWAV(t, dir, "b.wav", 44100, pcm)
@@ -136,7 +136,7 @@ func mustResample(t *testing.T, from, to int, pcm []byte) []byte {
 	return c.PCM
 }
 
-func TestWhatAScriptNames(t *testing.T) {
+func TestNamedRecordings(t *testing.T) {
 	common, own := t.TempDir(), t.TempDir()
 	pcm, _ := sentence(16000, 0, time.Second, 100*time.Millisecond)
 	path := writeWAV(t, common, "x.wav", 16000, pcm)
@@ -149,14 +149,14 @@ func TestWhatAScriptNames(t *testing.T) {
 		t.Errorf("the line: %+v", line)
 	}
 	if n := len(l.All()); n != 3 {
-		t.Errorf("%d in all", n)
+		t.Errorf("%d in total", n)
 	}
 }
 
 func TestWithoutRecordings(t *testing.T) {
 	l := load(t, LibraryOptions{Any: true, Rate: 8000})
 	if l.Any(0) == l.Any(1) || l.Any(0) != l.Any(len(builtIns)) {
-		t.Error("the built-in lines do not take turns")
+		t.Error("the built-in lines do not alternate")
 	}
 	again := load(t, LibraryOptions{Any: true, Rate: 8000})
 	for i := range builtIns {
@@ -167,7 +167,7 @@ func TestWithoutRecordings(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithRecordings(t *testing.T) {
+func TestInvalidRecordings(t *testing.T) {
 	dir, empty, silent := t.TempDir(), t.TempDir(), t.TempDir()
 	writeFile(t, dir, "no.wav", "this is text")
 	pcm, _ := sentence(16000, 0, time.Second, 0)
@@ -188,7 +188,7 @@ func TestWhatIsWrongWithRecordings(t *testing.T) {
 		"another recording has the same name", "nowhere: no such file", "gone.wav: stat", "cannot pronounce",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("nothing is said of %q in\n%v", want, err)
+			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestTheEndOfATurnCountsOnce: a gateway that has taken a session over may repeat the end of a turn that the client
-// knows; its usage would count twice.
-func TestTheEndOfATurnCountsOnce(t *testing.T) {
+// TestRepeatedTurnEnd: after a takeover a gateway may repeat the end of a known turn; its usage must not count twice.
+func TestRepeatedTurnEnd(t *testing.T) {
 	var turns gatewayTurns
 	for i, turn := range []int{1, 1, 2, 104, 104} {
 		again := turns.endsAgain(&protocol.TurnEnded{Header: protocol.Header{Turn: turn}})
@@ -17,9 +16,9 @@ func TestTheEndOfATurnCountsOnce(t *testing.T) {
 		}
 	}
 	if turns.endsAgain(&protocol.TurnStarted{Header: protocol.Header{Turn: 1}}) {
-		t.Error("a turn that begins counts as one that ends again")
+		t.Error("a new turn counts as a repeated end")
 	}
-	turns.open = map[int]bool{104: true} // by a snapshot
+	turns.open = map[int]bool{104: true} // from a snapshot
 	if !turns.endsAgain(&protocol.TurnEnded{Header: protocol.Header{Turn: 104}}) || len(turns.open) > 0 {
 		t.Errorf("after the snapshot the turns %v are open", turns.open)
 	}

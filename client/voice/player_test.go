@@ -10,9 +10,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestPlayerFlushesWhatWaits: answers play one after another; one that waits behind another
-// was not heard when both are flushed, and what comes next plays at once.
-func TestPlayerFlushesWhatWaits(t *testing.T) {
+// TestPlayerFlushesQueue: answers play one after another; if two are flushed, the waiting one was not heard, and the
+// next audio plays at once.
+func TestPlayerFlushesQueue(t *testing.T) {
 	const rate = 24000
 	var reported []protocol.Playback
 	p := newPlayer(rate, []time.Duration{60 * time.Millisecond}, 0, deaf{}, func(r protocol.Playback, _ int64) { reported = append(reported, r) })
@@ -37,8 +37,8 @@ func TestPlayerFlushesWhatWaits(t *testing.T) {
 	}
 }
 
-// TestFramesBelongToTheOpenItem: to the newest, until it has ended or was flushed, also while
-// it still plays.
+// TestFramesBelongToTheOpenItem: frames belong to the newest item until it ends or is flushed, also during its
+// playback.
 func TestFramesBelongToTheOpenItem(t *testing.T) {
 	p := newPlayer(24000, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback, int64) {})
 	now := time.Unix(1000, 0)
@@ -63,7 +63,7 @@ func TestFramesBelongToTheOpenItem(t *testing.T) {
 	look("once b was flushed", nil)
 }
 
-// deaf is an observer that nothing matters to.
+// deaf is an observer that ignores everything.
 type deaf struct{}
 
 func (deaf) Heard(time.Time, protocol.ServerMessage) {}
@@ -72,8 +72,8 @@ func (deaf) Played(*Item)                            {}
 func (deaf) Underrun(int, time.Duration)             {}
 func (deaf) Happened(time.Time, Event)               {}
 
-// TestEveryFlushIsAnswered: also that of an answer that was over already, or never was; of
-// those that are over only some are remembered.
+// TestEveryFlushIsAnswered: also the flush of an answer that has ended or never existed; only some of the ended ones
+// are remembered.
 func TestEveryFlushIsAnswered(t *testing.T) {
 	const rate = 24000
 	var reported []protocol.Playback
@@ -101,9 +101,8 @@ func TestEveryFlushIsAnswered(t *testing.T) {
 	}
 }
 
-// TestWhatWasHeardHasNoRounding: frames whose length is no whole number of nanoseconds are
-// heard to the last byte.
-func TestWhatWasHeardHasNoRounding(t *testing.T) {
+// TestHeardBytesAreExact: frames whose length is not a whole number of nanoseconds are heard to the last byte.
+func TestHeardBytesAreExact(t *testing.T) {
 	const rate = 44100
 	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback, int64) {})
 	start := time.Unix(1000, 0)

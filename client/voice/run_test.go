@@ -11,7 +11,7 @@ import (
 
 const ms1 = time.Millisecond
 
-// recordings are the built-in ones.
+// recordings returns the built-in recordings.
 func recordings(t *testing.T) *Library {
 	t.Helper()
 	l, err := LoadLibrary(LibraryOptions{Rate: 16000, Any: true})
@@ -21,7 +21,7 @@ func recordings(t *testing.T) *Library {
 	return l
 }
 
-// TestSpeechBeginsWithAWholeFrame that does not lie in the past.
+// TestSpeechBeginsWithAWholeFrame: speech begins with a whole frame that is not in the past.
 func TestSpeechBeginsWithAWholeFrame(t *testing.T) {
 	r := recordings(t).Any(0)
 	for at, want := range map[time.Duration]time.Duration{0: 0, 47 * ms1: 60 * ms1, 60 * ms1: 60 * ms1} {
@@ -36,13 +36,13 @@ func TestSpeechBeginsWithAWholeFrame(t *testing.T) {
 			n++
 		}
 		if last := time.Duration(n) * 20 * ms1; last < want+r.Duration() || last >= want+r.Duration()+20*ms1 {
-			t.Errorf("it is over at %v", last)
+			t.Errorf("it ends at %v", last)
 		}
 	}
 }
 
-// TestALateFrameIsThisProgramsFault: but not the time in which the network took no frame.
-func TestALateFrameIsThisProgramsFault(t *testing.T) {
+// TestFrameLateness: this program's delays count as late, time in which the network accepted no frame does not.
+func TestFrameLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lags []time.Duration
 		r := &runner{Link: Link{Conn: silentConn{}, Sent: func(lag, _ time.Duration) { lags = append(lags, lag) }}}
@@ -50,7 +50,7 @@ func TestALateFrameIsThisProgramsFault(t *testing.T) {
 		frame := make([]byte, 640)
 		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: unattended waits
 		r.free = start.Add(40 * ms1)
-		for _, due := range []time.Duration{94 * ms1, 96 * ms1, 10 * ms1} { // the last one was held up until 40 ms
+		for _, due := range []time.Duration{94 * ms1, 96 * ms1, 10 * ms1} { // the last one was delayed until 40 ms
 			if err := r.write(frame, start.Add(due), true); err != nil {
 				t.Fatal(err)
 			}
@@ -62,8 +62,8 @@ func TestALateFrameIsThisProgramsFault(t *testing.T) {
 	})
 }
 
-// TestFramesCostNothing: neither direction allocates in the steady state.
-func TestFramesCostNothing(t *testing.T) {
+// TestFramesAllocateNothing: neither direction allocates in the steady state.
+func TestFramesAllocateNothing(t *testing.T) {
 	library := recordings(t)
 	now := time.Now()
 	c := New(Options{
@@ -90,7 +90,7 @@ func TestFramesCostNothing(t *testing.T) {
 	}
 }
 
-// silentConn takes frames and keeps nothing.
+// silentConn accepts frames and stores nothing.
 type silentConn struct{ Conn }
 
 func (silentConn) WriteAudio([]byte) error { return nil }

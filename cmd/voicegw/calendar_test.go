@@ -15,14 +15,14 @@ import (
 	"voicegw/internal/backends/calendar/calendartest"
 )
 
-func deskOf(t *testing.T, cfg config.Calendar, dataDir string) *calendar.Desk {
+func deskOf(t *testing.T, cfg config.Calendar, dataDir string) *calendar.Scheduler {
 	t.Helper()
-	desk, done, err := openDesk(cfg, dataDir, quiet)
+	scheduler, done, err := openScheduler(cfg, dataDir, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(done)
-	return desk
+	return scheduler
 }
 
 // TestFolderOfCalendars: without a word in the configuration events are kept below the
@@ -92,13 +92,13 @@ func TestBadCredentials(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key.json")
 	cfg := config.Default().Calendar
 	cfg.Google.Credentials = setting.Path(key)
-	if _, _, err := openDesk(cfg, "", quiet); err == nil || !strings.Contains(err.Error(), "calendar.google.credentials") {
+	if _, _, err := openScheduler(cfg, "", quiet); err == nil || !strings.Contains(err.Error(), "calendar.google.credentials") {
 		t.Errorf("no file: %v", err)
 	}
 	if err := os.WriteFile(key, []byte(`{"type":"service_account","private_key":"hunter2"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openDesk(cfg, "", quiet); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, _, err := openScheduler(cfg, "", quiet); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a bad file: %v", err)
 	}
 }

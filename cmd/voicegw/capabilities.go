@@ -36,19 +36,19 @@ import (
 // capabilities are the backends of the tools, for serve and tools call.
 type capabilities struct {
 	// Fixed after openCapabilities.
-	logger    *slog.Logger
-	embed     *kb.EmbeddingCache // nil without an endpoint
-	kb        kb.Index
-	library   *kb.Library // kb, limited to the namespaces that each user may read
-	source    *kb.Source  // keeps kb in sync with its folder
-	store     *store.Store
-	handoff   *handoff.Handoffs
-	desk      *calendar.Desk
-	closeDesk func()
-	images    images
-	agents    *agent.Desk
-	mcp       *mcptool.Client // connected when the tools are loaded
-	hosts     *jstool.Hosts   // of tools in JavaScript
+	logger        *slog.Logger
+	embed         *kb.EmbeddingCache // nil without an endpoint
+	kb            kb.Index
+	library       *kb.Library // kb, limited to the namespaces that each user may read
+	source        *kb.Source  // keeps kb in sync with its folder
+	store         *store.Store
+	handoff       *handoff.Handoffs
+	scheduler     *calendar.Scheduler
+	closeCalendar func()
+	images        images
+	agents        *agent.Directory
+	mcp           *mcptool.Client // connected when the tools are loaded
+	hosts         *jstool.Hosts   // of tools in JavaScript
 	// contacts is expensive to make.
 	contacts *contacts.Extractor
 
@@ -59,11 +59,11 @@ type capabilities struct {
 // place is inside dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options,
 	logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}, mcp: mcptool.NewClient(logger),
+	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Directory{}, mcp: mcptool.NewClient(logger),
 		hosts: jstool.New([]string{"tool-host"}, logger)}
 	c.flags.Store(cfg)
 	var err error
-	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {
+	if c.scheduler, c.closeCalendar, err = openScheduler(cfg.Calendar, dataDir, logger); err != nil {
 		return nil, err
 	}
 	err = c.openStore(ctx, keep)
@@ -221,8 +221,8 @@ func (c *capabilities) close() error {
 	if c.embed != nil {
 		err = errors.Join(err, c.embed.Close())
 	}
-	if c.closeDesk != nil {
-		c.closeDesk()
+	if c.closeCalendar != nil {
+		c.closeCalendar()
 	}
 	if c.store != nil {
 		err = errors.Join(err, c.store.Close())
@@ -234,7 +234,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:         handlers(),
-		Capabilities:     []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio, c.agents},
+		Capabilities:     []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.scheduler, c.images.studio, c.agents},
 		ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeText: ofText},
 		Feature:          c.feature, Dev: dev, Logger: c.logger,
 	}
@@ -268,7 +268,7 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 func provided() map[spec.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
 		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
-		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
+		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Scheduler](), reflect.TypeFor[*image.Studio](),
 		reflect.TypeFor[registry.Agents](), reflect.TypeFor[*registry.Snapshot](),
 	}, registry.CallCapabilities()...)
 	return map[spec.Mode][]reflect.Type{spec.ModeVoice: voice, spec.ModeText: slices.Concat(voice, ofText)}
@@ -279,9 +279,9 @@ func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
 	return c.store.Blocks().Blocked(who.String())
 }
 
-// openDesk makes the backend of the calendar tools, without connecting. The folder of calendars is inside dataDir
+// openScheduler makes the backend of the calendar tools, without connecting. The folder of calendars is inside dataDir
 // unless configured; with neither there are no calendars. done releases the backend.
-func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
+func openScheduler(cfg config.Calendar, dataDir string, logger *slog.Logger) (scheduler *calendar.Scheduler, done func(), err error) {
 	zone, err := time.LoadLocation(cfg.TimeZone)
 	if err != nil {
 		return nil, nil, fmt.Errorf("calendar.time_zone: %w", err)
@@ -290,7 +290,7 @@ func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *c
 	if err != nil {
 		return nil, nil, fmt.Errorf("calendar: %w", err)
 	}
-	return calendar.NewDesk(c, calendar.DeskOptions{
+	return calendar.NewScheduler(c, calendar.SchedulerOptions{
 		Zone: zone, MeetingURL: cfg.MeetingURL, Logger: logger.With("component", "calendar"),
 	}), done, nil
 }

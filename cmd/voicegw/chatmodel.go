@@ -15,7 +15,7 @@ import (
 	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
-	"voicegw/transport/textmodel/completions"
+	"voicegw/transport/textmodel"
 )
 
 // The default chat models and their URLs (developers.openai.com/api/docs/models and deprecations, and
@@ -39,8 +39,8 @@ func usualReasoning(model string) string {
 }
 
 // chatOptions returns the text agent's server: the configured one, a provider with a key, or the simulator.
-func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
-	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
+func chatOptions(cfg *config.Config, sim *simulator) textmodel.Options {
+	o := textmodel.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
 	switch p := textProvider(cfg); {
 	case cfg.Chat.BaseURL != "":
 		o.BaseURL, o.APIKey = cfg.Chat.BaseURL, cfg.Chat.APIKey.Reveal()
@@ -63,14 +63,14 @@ func vision(cfg *config.Config, model string) bool {
 	if cfg.Chat.Vision != "" {
 		return cfg.Chat.Vision == "true"
 	}
-	return completions.Sees(model)
+	return textmodel.Sees(model)
 }
 
 // newChat makes the text agent. It shares the tools' executor with voice sessions.
 func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	cfg := s.cfg
 	options := chatOptions(cfg, s.sim)
-	model, err := completions.New(options)
+	model, err := textmodel.New(options)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/textmodel/completions"
+	"voicegw/transport/textmodel"
 )
 
 // checkConfig loads the configuration as Run does, checks it and prints every problem, without secrets. It opens no
@@ -76,7 +76,7 @@ func (c *configCheck) add(where string, err error) {
 func (c *configCheck) run(ctx context.Context) {
 	c.files()
 	c.knowledge(ctx, c.cfg.KB)
-	_, done, err := openDesk(c.cfg.Calendar, "", c.logger)
+	_, done, err := openScheduler(c.cfg.Calendar, "", c.logger)
 	if c.add("calendar", err); err == nil {
 		done()
 	}
@@ -91,7 +91,7 @@ func (c *configCheck) run(ctx context.Context) {
 	c.add("image", err)
 	_, err = newSpeaker(c.cfg, nil)
 	c.add("exact.recordings", err)
-	_, err = completions.New(chatOptions(c.cfg, nil))
+	_, err = textmodel.New(chatOptions(c.cfg, nil))
 	c.add("chat", err)
 	_, err = newChecks(c.cfg, nil, nil, c.logger)
 	c.add("checks", err)
@@ -104,7 +104,7 @@ func (c *configCheck) run(ctx context.Context) {
 		_, err = cluster.New(cluster.Options{Secret: []byte(c.cfg.Cluster.Secret.Reveal())})
 		c.add("cluster.secret", err)
 	}
-	_, _, err = doors(c.cfg, nil, nil)
+	_, _, err = allowedHosts(c.cfg, nil, nil)
 	c.add("hosts", err)
 	c.conversations()
 }

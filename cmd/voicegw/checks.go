@@ -10,7 +10,6 @@ import (
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/textmodel/completions"
 )
 
 // newChecks makes the checks of the assistant's words; nil without any. sim may be nil. chat answers questions of checks
@@ -33,7 +32,7 @@ func newChecks(cfg *config.Config, sim *simulator, chat textmodel.Model, logger 
 				o.BaseURL, o.APIKey, o.Reasoning = c.BaseURL, "", ""
 			}
 			o.APIKey, o.Model, o.Retries = cmp.Or(c.APIKey.Reveal(), o.APIKey), cmp.Or(c.Model, o.Model), -1
-			model, err := completions.New(o)
+			model, err := textmodel.New(o)
 			if err != nil {
 				return nil, fmt.Errorf("checks.rules.%s: %w", name, err)
 			}

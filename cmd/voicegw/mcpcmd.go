@@ -91,7 +91,7 @@ func (s configFlags) openLock(p Process, parsed *kong.Context) (*locked, error) 
 	return &locked{p, cfg, lock}, nil
 }
 
-// ask returns what a server says about its tools, by name.
+// ask returns a server's descriptions of its tools, by name.
 func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said, error) {
 	s, has := mcpServers(l.cfg)[name]
 	if !has {

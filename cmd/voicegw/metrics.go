@@ -57,7 +57,7 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 // could reach the metrics by its own host name (DNS rebinding).
 func (s *server) namedHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		hosts, _, err := doors(s.caps.flags.Load(), nil, s.certified())
+		hosts, _, err := allowedHosts(s.caps.flags.Load(), nil, s.certified())
 		hosts.Listen = netip.IPv4Unspecified()
 		host, wrong := origin.ParseHost(r.Host)
 		if err := errors.Join(err, wrong); err != nil || !hosts.Allow(host) {

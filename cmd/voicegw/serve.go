@@ -297,7 +297,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
 	}
-	if _, _, err := doors(s.cfg, s.listener.Addr(), s.certified()); err != nil {
+	if _, _, err := allowedHosts(s.cfg, s.listener.Addr(), s.certified()); err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
 	s.bound = gateway.Bound(s.listener, connectionLimits(s.cfg))

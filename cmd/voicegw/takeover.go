@@ -14,7 +14,6 @@ import (
 	"voicegw/internal/backends/image"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/textmodel/completions"
 )
 
 // prepare makes everything that a reload replaces. It changes nothing except the secrets that the log hides, and adds
@@ -32,7 +31,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 			return nil, certificateProblems(err)
 		}
 	}
-	if _, _, err := doors(next, s.listener.Addr(), s.certified()); err != nil {
+	if _, _, err := allowedHosts(next, s.listener.Addr(), s.certified()); err != nil {
 		return nil, err
 	}
 	models, err := s.models.prepare(s, now, next)
@@ -96,7 +95,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 }
 
 func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
-	hosts, origins, err := doors(cfg, s.listener.Addr(), s.certified())
+	hosts, origins, err := allowedHosts(cfg, s.listener.Addr(), s.certified())
 	if err != nil {
 		s.logger.Error("hosts and origins", "error", err) // cannot happen: Load has checked them
 	}
@@ -136,7 +135,7 @@ func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
 	if to.transports, err = newTransports(next, s.sim, s.loops, &s.models.text, s.logger); err != nil {
 		return to, err
 	}
-	if to.text, err = completions.New(chatOptions(next, s.sim)); err != nil {
+	if to.text, err = textmodel.New(chatOptions(next, s.sim)); err != nil {
 		return to, err
 	}
 	to.images, err = newImageGenerator(context.Background(), next, s.sim)

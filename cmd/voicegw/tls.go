@@ -176,9 +176,9 @@ func named(cfg *config.Config, address string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// doors returns the allowed hosts and the foreign origins that may connect. certified are the hosts of the
+// allowedHosts returns the allowed hosts and the foreign origins that may connect. certified are the hosts of the
 // certificates, which are safe: over TLS, a web page cannot give the gateway another name.
-func doors(cfg *config.Config, listen net.Addr, certified []string) (origin.Hosts, []origin.Pattern, error) {
+func allowedHosts(cfg *config.Config, listen net.Addr, certified []string) (origin.Hosts, []origin.Pattern, error) {
 	var hosts origin.Hosts
 	if tcp, ok := listen.(*net.TCPAddr); ok {
 		hosts.Listen = tcp.AddrPort().Addr()

@@ -167,7 +167,7 @@ func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeItem(place, it, openaiwire.Completed)
 }
 
-// earlierCall takes a call of the client's history. Its role says who tells the model; calls of this conversation have none.
+// earlierCall takes a call of the client's history. Its role says who informs the model; calls of this conversation have none.
 func (s toolSide) earlierCall(it *openaiwire.Item) {
 	if it.CallID == "" {
 		it.CallID = s.ids.New("call")

@@ -114,7 +114,7 @@ type ToolCall struct {
 	BusinessKey string `json:"businessKey,omitempty"`
 }
 
-// ToolNote is what a running tool tells the audit.
+// ToolNote is a running tool's addition to its audit record.
 type ToolNote struct {
 	Note     string          `json:"note,omitempty"`
 	NoteData json.RawMessage `json:"noteData,omitempty"`
@@ -130,7 +130,7 @@ type Sentence struct {
 	Tries    int    `json:"tries,omitempty"`
 }
 
-// Statement is what a record tells of the assistant's words: a claim, an exact sentence, or a stopped answer.
+// Statement is a record's part about the assistant's words: a claim, an exact sentence, or a stopped answer.
 type Statement struct {
 	Claim string `json:"claim,omitempty"` // of EventClaim: the kind of action, such as "book"
 	Sentence

@@ -44,7 +44,7 @@ func NewOutbound(private bool, conns int, l Limits) *Outbound {
 // Do sends a request. The error wraps [ErrAddress] if the address is not allowed. Only requests with GET, HEAD, OPTIONS and
 // TRACE are sent again if a connection ends without an answer.
 func (o *Outbound) Do(r *http.Request) (*http.Response, error) {
-	// net/http would send a request with these headers again by itself (Request.isReplayable, Go 1.26), which only the
+	// net/http would send a request with these headers again on its own (Request.isReplayable, Go 1.26), which only the
 	// caller may decide. It compares their canonical names.
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, has := r.Header[name]; has {

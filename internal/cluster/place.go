@@ -31,7 +31,7 @@ type place struct {
 	changes unwritten         // waiters for next
 	owned   *store.Owned      // nil until the first record is written
 	noted   *store.Checkpoint // a checkpoint to write once owned is set
-	settled bool              // the first record was written or has failed for good
+	settled bool              // the first record was written or has failed permanently
 	await   chan struct{}     // closed with settled; nil without waiters
 	queued  bool              // in the node's queue or with a writer
 	writing chan struct{}     // closed when the current writer is done; nil without one

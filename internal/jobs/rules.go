@@ -89,7 +89,7 @@ func run(j store.Job) registry.JobRun {
 
 // keyOf returns a new job's unique idempotency key: short, in plain ASCII.
 func keyOf(j store.Job) string {
-	sum := sha256.Sum256([]byte(j.ID + "\x00" + j.Deed))
+	sum := sha256.Sum256([]byte(j.ID + "\x00" + j.Action))
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 

@@ -132,12 +132,12 @@ func (r *Runner) Close(ctx context.Context) error {
 }
 
 // Room returns an error wrapping store.ErrFull if Start would refuse a new job for this user, tool and action.
-func (r *Runner) Room(user, tool, deed string, atOnce int) error {
+func (r *Runner) Room(user, tool, action string, atOnce int) error {
 	all, _ := r.opts.Keep.List()
 	open, known := 0, false
 	for _, is := range all {
-		known = known || is.Deed == deed
-		if is.User == user && is.Tool == tool && !is.State.Over() && is.Deed != deed {
+		known = known || is.Action == action
+		if is.User == user && is.Tool == tool && !is.State.Over() && is.Action != action {
 			open++
 		}
 	}
@@ -156,7 +156,7 @@ func (r *Runner) Room(user, tool, deed string, atOnce int) error {
 func (r *Runner) Start(ctx context.Context, j store.Job, atOnce int, anew bool) (is store.Job, fresh bool, err error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
-	if err := r.Room(j.User, j.Tool, j.Deed, atOnce); err != nil {
+	if err := r.Room(j.User, j.Tool, j.Action, atOnce); err != nil {
 		return store.Job{}, false, err
 	}
 	j.ID, j.State, j.CreatedAt = "job-"+strings.ToLower(rand.Text())[:20], store.JobWaiting, time.Now().UTC()

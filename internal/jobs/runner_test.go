@@ -57,7 +57,7 @@ func (l *lease) WhenLost(f func()) { l.lost = f }
 func (m *memory) put(j store.Job) store.Job {
 	m.revision++
 	j.Revision = m.revision
-	m.jobs[j.Deed] = j
+	m.jobs[j.Action] = j
 	close(m.changed)
 	m.changed = make(chan struct{})
 	return j
@@ -66,7 +66,7 @@ func (m *memory) put(j store.Job) store.Job {
 func (m *memory) Create(_ context.Context, j store.Job, anew bool) (store.Job, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old, has := m.jobs[j.Deed]; has && (!anew || !old.State.Over()) {
+	if old, has := m.jobs[j.Action]; has && (!anew || !old.State.Over()) {
 		return old, false, nil
 	}
 	return m.put(j), true, m.fail
@@ -76,7 +76,7 @@ func (m *memory) Save(_ context.Context, j store.Job) (store.Job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.saved++
-	switch old, has := m.jobs[j.Deed]; {
+	switch old, has := m.jobs[j.Action]; {
 	case m.fail != nil:
 		return store.Job{}, m.fail
 	case !has || old.Revision != j.Revision:
@@ -202,7 +202,7 @@ func bubble(t *testing.T, test func(t *testing.T, s *site)) {
 
 func job(ref string) store.Job {
 	return store.Job{
-		Deed: "deed " + ref, Tool: "report", Name: "Report", User: "ada", Conversation: "c-1", Session: "chat-c-1", Mode: "text", Turn: 1, Call: "t1",
+		Action: "deed " + ref, Tool: "report", Name: "Report", User: "ada", Conversation: "c-1", Session: "chat-c-1", Mode: "text", Turn: 1, Call: "t1",
 		Payload: json.RawMessage(`{"Ref":"` + ref + `"}`),
 	}
 }
@@ -532,7 +532,7 @@ func TestBounds(t *testing.T) {
 		}
 		for i := range AtOnce {
 			j := job(fmt.Sprint("of others ", i))
-			j.User = j.Deed
+			j.User = j.Action
 			if _, _, err := r.Start(t.Context(), j, 2, true); err != nil {
 				t.Fatal(err)
 			}

@@ -197,8 +197,8 @@ func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.Call
 	outcome := calls.OutcomeDenied
 	switch {
 	case err == nil, repeated: // the ledger has the result of a repeated answer
-		desk := execute.Desk{Executor: executor, Tools: v.s.opts.Tools, Audit: v.s.opts.Audit}
-		if env := desk.Decide(ctx, c, approved, calls.ByClient); env != nil {
+		decider := execute.Decider{Executor: executor, Tools: v.s.opts.Tools, Audit: v.s.opts.Audit}
+		if env := decider.Decide(ctx, c, approved, calls.ByClient); env != nil {
 			executor.Settle(c.Conversation, c.Session, c.Reference)
 			return v.result(*env), nil
 		}

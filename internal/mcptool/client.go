@@ -53,7 +53,7 @@ func (c *Client) Use(servers map[string]Server, tools []*Tool) {
 		return
 	}
 	var ended sync.WaitGroup
-	defer ended.Wait() // after the lock is released: calls of other servers go on
+	defer ended.Wait() // after the lock is released: calls of other servers continue
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pins := map[string]map[string]string{}

@@ -143,9 +143,9 @@ func (m *Meter) room(who Who) *Refusal {
 	return nil
 }
 
-// Door returns the limit that would refuse a connecting client; it counts nothing. With returns, a user with a running
+// Refuses returns the limit that would refuse a connecting client; it counts nothing. With returns, a user with a running
 // session may resume. A nil Meter allows all.
-func (m *Meter) Door(who Who, returns bool) *Refusal {
+func (m *Meter) Refuses(who Who, returns bool) *Refusal {
 	if m == nil {
 		return nil
 	}

@@ -452,7 +452,7 @@ func TestDoor(t *testing.T) {
 		door := func(m *Meter, who Who, returns bool, want string) {
 			t.Helper()
 			is := ""
-			no := m.Door(who, returns)
+			no := m.Refuses(who, returns)
 			if no != nil {
 				is = no.Limit
 			}

@@ -1,4 +1,4 @@
-// Package openaiwire holds what the servers of OpenAI's Realtime protocol (GA) share: the client's events with the
+// Package openaiwire is the part that servers of OpenAI's Realtime protocol (GA) share: the client's events with the
 // rules for their fields, the session object and its updates, items, responses, the bodies of the server's events,
 // errors and ids.
 //

@@ -11,7 +11,7 @@ func TestARoomNeverOverflows(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		r := NewRoom[int](1+rng.IntN(8), 1+rng.IntN(4))
-		inside := map[*Guest[int]]bool{}
+		inside := map[*Member[int]]bool{}
 		for range 300 {
 			if rng.IntN(3) == 0 {
 				for a := range inside {
@@ -22,7 +22,7 @@ func TestARoomNeverOverflows(t *testing.T) {
 				}
 				continue
 			}
-			a := &Guest[int]{Key: rng.IntN(6)}
+			a := &Member[int]{Key: rng.IntN(6)}
 			if out := r.Enter(a); out != nil {
 				if !inside[out] {
 					t.Fatalf("seed %d: one that is not inside had to leave", seed)

@@ -176,7 +176,7 @@ func Trees(spans []*tracepb.Span, leave ...string) string {
 	for _, root := range roots {
 		fmt.Fprintf(&s.to, "trace %d", s.trace[string(root.GetTraceId())])
 		if len(root.GetParentSpanId()) > 0 {
-			fmt.Fprintf(&s.to, ", below a span of somebody else (%s)", hex.EncodeToString(root.GetParentSpanId()))
+			fmt.Fprintf(&s.to, ", below a foreign span (%s)", hex.EncodeToString(root.GetParentSpanId()))
 		}
 		s.to.WriteByte('\n')
 		s.show(root, "  ")

@@ -22,16 +22,18 @@ const frameUnit = 2 << 10
 // ErrFlood is the error of a Read or TryRead after the other side has exceeded Options.Budget.
 var ErrFlood = errors.New("the other side sends too many frames")
 
-type purse struct {
+type allowance struct {
 	Budget
 	left   int64
 	filled time.Time
 }
 
-func newPurse(b Budget) purse { return purse{Budget: b, left: int64(b.Burst), filled: time.Now()} }
+func newAllowance(b Budget) allowance {
+	return allowance{Budget: b, left: int64(b.Burst), filled: time.Now()}
+}
 
 // pay pays for a frame with a payload of that length. It returns false if the budget is exceeded.
-func (p *purse) pay(length uint64) bool {
+func (p *allowance) pay(length uint64) bool {
 	if p.PerSecond == 0 {
 		return true
 	}

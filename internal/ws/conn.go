@@ -35,13 +35,13 @@ type Conn struct {
 
 	share share // owned by the turn
 
-	reading sync.Mutex // guards the fields below; held while reading a message
-	in      input
-	at      progress
-	purse   purse
-	records int      // of TLS, since the start of the frame
-	long    *Message // the buffer of the last long message; nil for a message within a block
-	failed  error    // the error that ended the reading; final
+	reading   sync.Mutex // guards the fields below; held while reading a message
+	in        input
+	at        progress
+	allowance allowance
+	records   int      // of TLS, since the start of the frame
+	long      *Message // the buffer of the last long message; nil for a message within a block
+	failed    error    // the error that ended the reading; final
 
 	writing   sync.Mutex // guards the field below, and keeps frames whole
 	closeSent bool
@@ -71,7 +71,7 @@ const defaultLimit = 32 << 10
 
 // newConn returns a connection over stream, whose bottom is under.
 func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts Options) *Conn {
-	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, onPong: opts.OnPong, purse: newPurse(opts.Budget)}
+	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, onPong: opts.OnPong, allowance: newAllowance(opts.Budget)}
 	c.direct = stream == io.ReadWriteCloser(under)
 	if c.limit == 0 {
 		c.limit = defaultLimit

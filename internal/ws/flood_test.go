@@ -164,7 +164,7 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 	var flooders []*Conn
 	taken := func() (all int64) {
 		for _, c := range flooders {
-			all += muchLater - c.purse.left
+			all += muchLater - c.allowance.left
 		}
 		return all
 	}
@@ -316,7 +316,7 @@ func TestAFloodThatReadsNothingEnds(t *testing.T) {
 
 // TestABudgetIsEarnedAgain: a side that keeps to it may go on for ever, and a pause earns a burst.
 func TestABudgetIsEarnedAgain(t *testing.T) {
-	p := newPurse(Budget{PerSecond: 100, Burst: 200})
+	p := newAllowance(Budget{PerSecond: 100, Burst: 200})
 	for second := range 1000 {
 		for range 100 {
 			if !p.pay(0) {
@@ -337,7 +337,7 @@ func TestABudgetIsEarnedAgain(t *testing.T) {
 	if n > 2*200/11+1 {
 		t.Errorf("%d large frames came after a burst", n)
 	}
-	if free := newPurse(Budget{}); !free.pay(1 << 60) {
+	if free := newAllowance(Budget{}); !free.pay(1 << 60) {
 		t.Error("there is no budget, and it was exceeded")
 	}
 }

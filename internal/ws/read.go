@@ -89,7 +89,7 @@ func (c *Conn) fill() error {
 func (c *Conn) readRecord(p []byte) (int, error) {
 	n, err := c.stream.Read(p)
 	if n > 0 {
-		if c.records++; c.records > 1 && !c.purse.pay(0) {
+		if c.records++; c.records > 1 && !c.allowance.pay(0) {
 			return 0, ErrFlood
 		}
 	}
@@ -191,7 +191,7 @@ func (c *Conn) header() (need int, err error) {
 		c.refuse(websocket.StatusProtocolError, err)
 		return 0, err
 	}
-	if !c.purse.pay(min(h.length, uint64(c.limit))) {
+	if !c.allowance.pay(min(h.length, uint64(c.limit))) {
 		return 0, ErrFlood // the session sends the reason in its close frame
 	}
 	c.in.r += h.size

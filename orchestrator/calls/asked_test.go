@@ -11,7 +11,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// asksFor decides a call that needs an approval, and says whether the user is asked.
+// asksFor decides a call that needs an approval, and reports whether the user is asked.
 func asksFor(t *testing.T, b *desk, tool, id string) bool {
 	t.Helper()
 	args := map[string]string{"pay": `{"amount":` + id + `}`, "write": `{"text":"` + id + `"}`}[tool]
@@ -26,25 +26,24 @@ func asksFor(t *testing.T, b *desk, tool, id string) bool {
 	return false
 }
 
-// TestQuestionsAreBounded: what a user has declined or left unanswered bounds how often they
-// are asked again.
+// TestQuestionsAreBounded: declined and unanswered questions limit how often the user is asked again.
 func TestQuestionsAreBounded(t *testing.T) {
 	rules := Policy{Mode: spec.ModeText, Budget: Budget{Total: 100}, Confirm: []string{"write"}}
 	for name, c := range map[string]struct {
-		// steps are a tool about which the user is asked, "no" and one about which they are
-		// not, "turn" where they say something, and what becomes of a question, by its number.
+		// steps are a tool for a question, "no" and a tool for none, "turn" for the user's words, and the outcome of
+		// a question, by its number.
 		steps []string
 	}{
 		"declined three times":      {[]string{"pay", "over 1", "pay", "over 2", "pay", "over 3", "no pay"}},
 		"another tool is asked for": {[]string{"pay", "over 1", "pay", "over 2", "pay", "over 3", "write", "no pay"}},
-		"the user asks for it": {[]string{
+		"the user requests it": {[]string{
 			"pay", "over 1", "pay", "over 2", "pay", "over 3", "no pay", "turn", "pay", "no pay", "over 4", "no pay", "turn", "pay"}},
-		"what waits counts for all tools alone": {[]string{
+		"waiting questions count separately": {[]string{
 			"pay", "pay", "pay", "pay", "pay", "pay", "write", "write", "write", "write", "no write", "turn", "no pay"}},
 		"approved": {[]string{"pay", "yes 1", "pay", "yes 2", "pay", "yes 3", "pay", "yes 4", "pay"}},
 		"approved after two were declined": {[]string{
 			"pay", "over 1", "pay", "over 2", "pay", "yes 3", "pay", "over 4", "pay", "over 5", "pay", "over 6", "no pay"}},
-		"one that was declined later still counts": {[]string{
+		"a later refusal still counts": {[]string{
 			"pay", "pay", "over 2", "yes 1", "pay", "over 3", "pay", "over 4", "no pay"}},
 		"ten in all": {[]string{
 			"pay", "over 1", "turn", "pay", "over 2", "turn", "pay", "over 3", "turn", "pay", "over 4", "turn", "pay", "over 5", "turn",
@@ -89,8 +88,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfABatch: what is decided before the first question is recorded counts, and
-// what could not be recorded does not.
+// TestQuestionsOfABatch: a question counts before it is recorded, and no longer if it cannot be recorded.
 func TestQuestionsOfABatch(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeText, Budget: Budget{Total: 100}, Questions: Questions{Total: 2}})
 	for i, want := range []verdict{asks, asks, answeredNow} {
@@ -100,12 +98,12 @@ func TestQuestionsOfABatch(t *testing.T) {
 	}
 	b.ended("0", bad(), 0)
 	if d := b.Decide(calling("3", "", "pay", `{"amount":3}`)); d.Verdict != asks {
-		t.Errorf("nobody was asked about the first: %+v", d)
+		t.Errorf("the first question was not recorded: %+v", d)
 	}
 }
 
-// TestNobodyIsAskedForEver: whatever a model calls and a user answers, the bounds hold.
-func TestNobodyIsAskedForEver(t *testing.T) {
+// TestRandomQuestions: the limits hold for random calls and answers.
+func TestRandomQuestions(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		most := Questions{PerTool: 1 + rng.IntN(4), Total: 1 + rng.IntN(12)}
@@ -114,7 +112,7 @@ func TestNobodyIsAskedForEver(t *testing.T) {
 			tool, name string
 			over       bool
 		}
-		var open []question       // that were not approved
+		var open []question       // not approved
 		since := map[string]int{} // questions of a tool since the user's last words
 		for i := range 200 {
 			switch n := rng.IntN(10); {
@@ -152,15 +150,14 @@ func TestNobodyIsAskedForEver(t *testing.T) {
 					}
 				}
 				open = left
-				// What is forgotten is forgotten with when it was asked: count what is left.
+				// The time of a forgotten question is forgotten too: count the rest.
 				since = countLately(t, &b)
 			}
 		}
 	}
 }
 
-// countLately is how many questions of each tool the Book holds that were put since the user
-// last said something.
+// countLately returns the number of the Book's questions about each tool since the user's last words.
 func countLately(t *testing.T, b *desk) map[string]int {
 	t.Helper()
 	var kept struct {
@@ -181,7 +178,7 @@ func countLately(t *testing.T, b *desk) map[string]int {
 	return n
 }
 
-// TestResumeOfNonsense: what cannot be read is an error and changes nothing.
+// TestResumeOfNonsense: unreadable data is an error and changes nothing.
 func TestResumeOfNonsense(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeText})
 	b.book.Charge(b.book.tools, "time")
@@ -192,16 +189,16 @@ func TestResumeOfNonsense(t *testing.T) {
 		}
 	}
 	if err := b.book.Resume(nil); err != nil || show(b) != before {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("empty: %v", err)
 	}
 	if err := b.book.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.book.Account() != (Account{}) {
-		t.Errorf("less than nothing: %v, %+v", err, b.book.Account())
+		t.Errorf("negative: %v, %+v", err, b.book.Account())
 	}
 }
 
-// TestSpokenApprovalOfADeedThatRuns: two questions about one deed, and the second is agreed
-// to aloud while the first runs: the model's ConfirmAction gets the answer of that one.
-func TestSpokenApprovalOfADeedThatRuns(t *testing.T) {
+// TestSpokenApprovalOfARunningAction: there are two questions about one side effect, and the user agrees to the
+// second aloud while the first runs: the model's ConfirmAction gets the answer of the first.
+func TestSpokenApprovalOfARunningAction(t *testing.T) {
 	c := New(toolbox(), &Rules{Tools: Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 9}, Confirm: []string{"book"}}, Prefix: "c", Spoken: true})
 	for i, args := range []string{`{"who":"A"}`, `{"who":"A","note":"n"}`} {
 		c.Called(time.Time{}, Called{Turn: 1, Tool: "book", Args: json.RawMessage(args)})
@@ -216,7 +213,7 @@ func TestSpokenApprovalOfADeedThatRuns(t *testing.T) {
 	c.Called(time.Time{}, Called{Turn: 1, Model: "m", Tool: ConfirmAction, Args: json.RawMessage(`{"reference":"refc2","approved":true}`), SpokenAt: time.Unix(1, 0)}) // c4
 	c.Resolved(time.Time{}, Resolved{Token: "tokenc2", Outcome: OutcomeApproved})
 	if k := c.find("c4"); k == nil || k.state != joined || k.into != "c3" || c.Strayed() {
-		t.Fatalf("what was agreed to aloud is %+v", k)
+		t.Fatalf("the spoken approval is %+v", k)
 	}
 	do, _ := c.Finished(Finished{Call: "c3", Envelope: good(`{"n":1}`)})
 	both := answers(do)

@@ -9,8 +9,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// BenchmarkDecide is what a decision costs in a conversation that remembers as many answers
-// as it may.
+// BenchmarkDecide measures a decision in a conversation with the maximum of remembered answers.
 func BenchmarkDecide(b *testing.B) {
 	full := New(toolbox(), &Rules{Tools: Policy{Mode: spec.ModeVoice}, Prefix: "c"})
 	called := func(c *Calls, id, tool, args string) []Action {

@@ -12,13 +12,13 @@ import (
 	"voicegw/registry/spec"
 )
 
-// keep stores an answer of so many bytes under a key.
+// keep stores an answer of size bytes under a key.
 func keep(b *Book, key string, size int) {
 	data := json.RawMessage(`"` + strings.Repeat("x", size-2) + `"`)
 	b.Keep(Stored{Keys: Keys{Idempotency: key}, Tool: "get", Envelope: registry.Envelope{OK: true, Data: data}, Turn: 1})
 }
 
-// kept are the keys under which answers are stored.
+// kept are the keys of stored answers.
 func kept(b Book) (keys []string) {
 	for _, s := range b.stored {
 		keys = append(keys, s.Keys.Idempotency)
@@ -26,14 +26,14 @@ func kept(b Book) (keys []string) {
 	return keys
 }
 
-// TestHundredAnswers: the oldest of more answers than that is forgotten.
+// TestHundredAnswers: beyond the limit, the oldest answer is forgotten.
 func TestHundredAnswers(t *testing.T) {
 	b := NewBook(nil, &Policy{Mode: spec.ModeVoice})
 	for i := range maxAnswers + 1 {
 		keep(&b, fmt.Sprint(i), 4)
 	}
 	if len(b.stored) != maxAnswers || b.HasKey("0") || !b.HasKey("1") || !b.HasKey(fmt.Sprint(maxAnswers)) {
-		t.Errorf("it keeps %d answers: %v", len(b.stored), kept(b))
+		t.Errorf("it stores %d answers: %v", len(b.stored), kept(b))
 	}
 }
 
@@ -43,25 +43,25 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		keep(&b, key, maxAnswerBytes/4)
 	}
 	if len(b.stored) != 4 {
-		t.Fatalf("within the bound it keeps %v", kept(b))
+		t.Fatalf("within the limit it stores %v", kept(b))
 	}
 	keep(&b, "e", 10)
 	if diff := cmp.Diff([]string{"b", "c", "d", "e"}, kept(b)); diff != "" {
 		t.Error(diff)
 	}
-	keep(&b, "huge", 2*maxAnswerBytes) // one alone is always kept
+	keep(&b, "huge", 2*maxAnswerBytes) // a single one is always stored
 	if diff := cmp.Diff([]string{"huge"}, kept(b)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestNothingBadIsKept: neither failures, nor what was stored elsewhere.
+// TestNothingBadIsKept: failures and answers stored elsewhere are not stored.
 func TestNothingBadIsKept(t *testing.T) {
 	b := NewBook(nil, &Policy{Mode: spec.ModeVoice})
 	b.Keep(Stored{Envelope: registry.Envelope{Error: &registry.Error{}}})
 	b.Keep(Stored{Envelope: registry.Envelope{OK: true, Meta: registry.Meta{CacheHit: true}}})
 	if len(b.stored) != 0 {
-		t.Errorf("it keeps %+v", b.stored)
+		t.Errorf("it stores %+v", b.stored)
 	}
 }
 

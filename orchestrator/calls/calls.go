@@ -37,7 +37,7 @@ const (
 	maxResolved = 32
 )
 
-// past is what a conversation keeps of finished calls.
+// past is a conversation's memory of finished calls.
 type past struct {
 	lost    []OpenCall    // another process's writing calls; see Restore
 	effects []ClaimEffect // oldest first

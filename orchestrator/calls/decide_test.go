@@ -10,7 +10,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestDecideInOrder: one Book, one call after another of one turn of voice.
+// TestDecideInOrder: several calls in one turn of voice.
 func TestDecideInOrder(t *testing.T) {
 	b := voiceDesk()
 	for i, c := range []struct {
@@ -22,7 +22,7 @@ func TestDecideInOrder(t *testing.T) {
 		{"rocket", `{}`, answeredNow, registry.ErrorNotFound, Account{Retrieval: 0, Total: 1}},
 		{"text_only", `{}`, answeredNow, registry.ErrorModeRestricted, Account{Retrieval: 0, Total: 2}},
 		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorValidation, Account{Retrieval: 1, Total: 3}},
-		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorBudgetExceeded, Account{Retrieval: 2, Total: 4}}, // not VALIDATION: it is to speak
+		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorBudgetExceeded, Account{Retrieval: 2, Total: 4}}, // not VALIDATION: the model is to speak
 		{"text_only", `{}`, answeredNow, registry.ErrorModeRestricted, Account{Retrieval: 2, Total: 5}},
 		{"time", `{}`, answeredNow, registry.ErrorBudgetExceeded, Account{Retrieval: 2, Total: 6}},
 	} {
@@ -32,7 +32,7 @@ func TestDecideInOrder(t *testing.T) {
 		}
 		over := c.err == registry.ErrorBudgetExceeded
 		if d.OverBudget != over || (d.Envelope.Meta.Budget != nil) != over || over && d.Envelope.Error.Suggestion == "" {
-			t.Errorf("%d, %s: over budget %t, told %s", i, c.tool, d.OverBudget, d.Envelope.Meta.Budget)
+			t.Errorf("%d, %s: over budget %t, budget %s", i, c.tool, d.OverBudget, d.Envelope.Meta.Budget)
 		}
 		if string(d.Budget) != string(c.account.Encode(b.book.Budget())) || d.Envelope.Meta.DurationMS != 0 {
 			t.Errorf("%d, %s: the decision says %s, took %d ms", i, c.tool, d.Budget, d.Envelope.Meta.DurationMS)
@@ -64,13 +64,13 @@ func TestClampOfAMode(t *testing.T) {
 	}
 }
 
-// TestDuplicates: what a second call is beside a first one that runs, and after it.
+// TestDuplicates: the decision about a second call during a first one, and after it.
 func TestDuplicates(t *testing.T) {
 	const a, b, short = "call_aaaaaaaaaa", "call_bbbbbbbbbb", "id1"
 	for _, c := range []struct {
 		name          string
 		first, second testCall
-		beside, after verdict
+		during, after verdict
 		failed        verdict // after a first one that has failed
 	}{
 		{"same id", calling("1", a, "get", `{"id":"x"}`), calling("2", a, "get", ` {"id": "x"}`), again, answeredNow, runs},
@@ -85,7 +85,7 @@ func TestDuplicates(t *testing.T) {
 		{"other business key", calling("1", a, "book", `{"who":"A"}`), calling("2", b, "book", `{"who":"B"}`), runs, runs, runs},
 		{"a question", calling("1", a, "pay", `{"amount":1}`), calling("2", b, "pay", `{"amount":1}`), joins, asks, asks},
 	} {
-		for state, want := range map[string]verdict{"beside": c.beside, "after": c.after, "failed": c.failed} {
+		for state, want := range map[string]verdict{"during": c.during, "after": c.after, "failed": c.failed} {
 			book := voiceDesk()
 			first := book.Decide(c.first)
 			switch state {
@@ -115,8 +115,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestRepeatedJob: the stored answer of a call that began long work is not given again, because the work may have
-// ended. The call runs with that answer, without a question and without a charge.
+// TestRepeatedJob: the stored answer of a call that began a job is not repeated, because the job may have ended. The
+// call runs with that answer, without a question and without a charge.
 func TestRepeatedJob(t *testing.T) {
 	const id = "call_aaaaaaaaaa"
 	for _, c := range []struct {
@@ -148,21 +148,21 @@ func TestRepeatedJob(t *testing.T) {
 	}
 }
 
-// TestAcrossTurns: of what runs, only a deed that writes is joined from another turn; a
-// trusted id and a business key stand for longer.
+// TestAcrossTurns: in another turn, a call joins only a running one that writes; a trusted id and a business key are
+// valid longer.
 func TestAcrossTurns(t *testing.T) {
 	const a, b = "call_aaaaaaaaaa", "call_bbbbbbbbbb"
 	for _, c := range []struct {
 		name, tool, args, second string
-		beside, after            verdict
+		during, after            verdict
 	}{
 		{"a read, no id", "get", `{"id":"x"}`, "", runs, runs},
 		{"a read, another id", "get", `{"id":"x"}`, b, runs, runs},
 		{"a read, the same id", "get", `{"id":"x"}`, a, again, answeredNow},
 		{"a write, another id", "write", `{"text":"x"}`, b, joins, runs},
-		{"a deed with a key", "book", `{"who":"A"}`, b, joins, answeredNow},
+		{"a write with a key", "book", `{"who":"A"}`, b, joins, answeredNow},
 	} {
-		for state, want := range map[string]verdict{"beside": c.beside, "after": c.after} {
+		for state, want := range map[string]verdict{"during": c.during, "after": c.after} {
 			book := voiceDesk()
 			book.Decide(calling("1", a, c.tool, c.args))
 			if state == "after" {
@@ -178,8 +178,8 @@ func TestAcrossTurns(t *testing.T) {
 	}
 }
 
-// TestJoinedIdIsKept: an id that has joined a running call is answered from the store
-// like that of the call itself, and is one announcement with its own repeat.
+// TestJoinedIdIsKept: a joined id is answered from the store like the call's own, and its repeat gets no answer of
+// its own.
 func TestJoinedIdIsKept(t *testing.T) {
 	b := voiceDesk()
 	b.Decide(calling("1", "call_aaaaaaaaaa", "write", `{"text":"x"}`))
@@ -196,8 +196,7 @@ func TestJoinedIdIsKept(t *testing.T) {
 	}
 }
 
-// TestIdOfTwoCalls: an id that came with other arguments is a call of its own, and its
-// repeat is recognised all the same.
+// TestIdOfTwoCalls: an id that is reused with other arguments is a different call, and its repeat is recognised.
 func TestIdOfTwoCalls(t *testing.T) {
 	b := voiceDesk()
 	b.Decide(calling("1", "call_aaaaaaaaaa", "write", `{"text":"x"}`))
@@ -212,8 +211,7 @@ func TestIdOfTwoCalls(t *testing.T) {
 	}
 }
 
-// TestOriginalTurn: an answer names the turn it was made in, however often it is given,
-// and never an account of another moment.
+// TestOriginalTurn: a repeated answer names its original turn, and never an old budget.
 func TestOriginalTurn(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 1}})
 	b.Decide(calling("1", "call_aaaaaaaaaa", "time", `{}`))
@@ -234,7 +232,7 @@ func TestOriginalTurn(t *testing.T) {
 	}
 }
 
-// TestStoredElsewhere: an answer that was stored elsewhere is not kept here.
+// TestStoredElsewhere: an answer that was stored elsewhere is not stored here.
 func TestStoredElsewhere(t *testing.T) {
 	b := voiceDesk()
 	b.Decide(calling("1", "call_aaaaaaaaaa", "time", `{}`))
@@ -242,14 +240,14 @@ func TestStoredElsewhere(t *testing.T) {
 	env.Meta.CacheHit = true
 	b.ended("1", env, 0)
 	if d := b.Decide(calling("2", "call_aaaaaaaaaa", "time", `{}`)); d.Verdict != runs {
-		t.Errorf("it keeps %+v", d.Envelope)
+		t.Errorf("it stores %+v", d.Envelope)
 	}
 	if b.ended("1", env, 0) != nil || b.ended("never", env, 0) != nil || b.asked("never", "tok") != nil {
 		t.Error("an unknown call has answers")
 	}
 }
 
-// TestQuestions: one that waits is not asked again, until it is resolved.
+// TestQuestions: an open question is not asked again until it is resolved.
 func TestQuestions(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 9}, Confirm: []string{"write"}})
 	if d := b.Decide(calling("w", "", "write", `{}`)); d.Verdict != asks {
@@ -270,8 +268,8 @@ func TestQuestions(t *testing.T) {
 	if run.Verdict != runs || run.Keys.Idempotency != "confirmation:ref" || run.Prepared != d.Prepared {
 		t.Errorf("approved: %+v", run)
 	}
-	if beside := b.Decide(calling("5", "", "pay", `{"amount":1}`)); beside.Verdict != joins || beside.Into != "4" {
-		t.Errorf("beside what was approved: %+v", beside)
+	if during := b.Decide(calling("5", "", "pay", `{"amount":1}`)); during.Verdict != joins || during.Into != "4" {
+		t.Errorf("during the approved call: %+v", during)
 	}
 	b.ended("4", good(`{}`), 0)
 	if after := b.Decide(calling("6", "call_aaaaaaaaaa", "pay", `{"amount":1}`)); after.Verdict != asks {
@@ -279,8 +277,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestHowLongAQuestionWaits: whoever counts learns how long a person took to answer, and how long an approved
-// call then waited for its handler.
+// TestHowLongAQuestionWaits: the metrics include how long the user took to answer, and how long the approved call
+// then waited for its handler.
 func TestHowLongAQuestionWaits(t *testing.T) {
 	put := time.Unix(1000, 0)
 	for outcome, ended := range map[Outcome]time.Duration{OutcomeApproved: 7 * time.Second, OutcomeDenied: 2 * time.Second, OutcomeExpired: time.Minute} {
@@ -311,18 +309,18 @@ func TestHowLongAQuestionWaits(t *testing.T) {
 	}
 }
 
-// TestApprovedTwice: two questions about one deed with a key do it once.
+// TestApprovedTwice: two approvals of one side effect with a business key run it once.
 func TestApprovedTwice(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Confirm: []string{"book"}})
 	one := b.Decide(calling("1", "", "book", `{"who":"A"}`)).Prepared
 	b.asked("1", "tok1")
 	two := b.Decide(calling("2", "", "book", `{"who":"A","note":"n"}`)).Prepared
 	if one == nil || two == nil {
-		t.Fatal("both are to be asked about: they differ in what is shown")
+		t.Fatal("both need a question: they look different to the user")
 	}
 	b.Confirmed("3", "book", "ref1", one)
 	if d := b.Confirmed("4", "book", "ref2", two); d.Verdict != joins {
-		t.Errorf("the second beside the first: %+v", d)
+		t.Errorf("the second during the first: %+v", d)
 	}
 	b.ended("3", good(`{"n":1}`), 0)
 	if d := b.Confirmed("5", "book", "ref3", two); d.Verdict != answeredNow || string(d.Envelope.Data) != `{"n":1}` {
@@ -337,7 +335,7 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// TestCallsAreAValue: a copy stays as it was, whatever becomes of the other.
+// TestCallsAreAValue: a copy does not change with the original.
 func TestCallsAreAValue(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 50, Retrieval: 50}})
 	for i := range 6 {
@@ -373,12 +371,12 @@ func TestCallsAreAValue(t *testing.T) {
 			t.Errorf("%s: a copy has changed with the other", name)
 		}
 		if changed == before {
-			t.Errorf("%s has changed nothing", name)
+			t.Errorf("%s changed nothing", name)
 		}
 	}
 }
 
-// show writes all that the calls hold.
+// show writes all contents of the calls.
 func show(d desk) string {
 	var out strings.Builder
 	for _, k := range d.open {
@@ -387,7 +385,7 @@ func show(d desk) string {
 	return out.String() + fmt.Sprintf("%s %d %s", d.book.Carry(), d.count, storedIn(d))
 }
 
-// storedIn says which answers are kept.
+// storedIn reports which answers are stored.
 func storedIn(d desk) (out string) {
 	for i := range 6 {
 		_, ok := d.book.ByKey(HashKey("get", fmt.Sprintf(`{"id":"r%d"}`, i), 1), "get", fmt.Sprintf(`{"id":"r%d"}`, i))

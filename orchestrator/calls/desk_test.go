@@ -8,8 +8,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// desk takes calls under names of the test's own, and says what was decided of each in one
-// value. The tests of single decisions are told with it.
+// desk takes calls under names of the test's own, and returns each decision as one value.
 type desk struct {
 	Calls
 	names map[string]string // the gateway's, by the test's
@@ -22,7 +21,7 @@ type testCall struct {
 	Turn                 int
 }
 
-// verdict is what becomes of a call.
+// verdict is the outcome of a decision.
 type verdict string
 
 const (
@@ -33,7 +32,7 @@ const (
 	asks        verdict = "ask"
 )
 
-// decision is what was decided of one call.
+// decision is the decision about one call.
 type decision struct {
 	Verdict    verdict
 	Envelope   registry.Envelope
@@ -49,10 +48,10 @@ func newDesk(tools *registry.Snapshot, rules Policy) desk {
 	return desk{Calls: New(tools, &Rules{Tools: rules, Prefix: "c"}), names: map[string]string{}}
 }
 
-// voiceDesk is that of a new voice conversation.
+// voiceDesk is the desk of a new voice conversation.
 func voiceDesk() desk { return newDesk(toolbox(), Policy{Mode: spec.ModeVoice}) }
 
-// clone is a copy that shares nothing which changes.
+// clone is a copy that shares no mutable data.
 func (d *desk) clone() desk {
 	names := map[string]string{}
 	for mine, name := range d.names {
@@ -101,7 +100,7 @@ func (d *desk) decided(mine string, do []Action) (out decision) {
 		out.Verdict = joins
 	default:
 		out.Verdict = runs
-		k.state = running // nothing waits for a place here
+		k.state = running // no call waits for capacity here
 	}
 	return out
 }
@@ -112,7 +111,7 @@ func last(d *desk) string {
 	return before.NextName()[len(d.rules.Prefix):]
 }
 
-// ended gives a call its answer, and returns what was answered.
+// ended gives a call its answer, and returns the answers to the model.
 func (d *desk) ended(mine string, env registry.Envelope, took time.Duration) []Answer {
 	env.Meta.DurationMS = took.Milliseconds()
 	k := d.find(d.names[mine])
@@ -128,7 +127,7 @@ func (d *desk) asked(mine, token string) []Answer {
 	return answers(d.Recorded(time.Time{}, Recorded{Call: d.names[mine], Token: token, Name: token, Reference: "ref"}))
 }
 
-// over ends a question that nobody has approved.
+// over ends a question without an approval.
 func (d *desk) over(name string) {
 	if k := d.first(func(k *call) bool { return k.wasAsked() && k.question.name == name }); k != nil {
 		d.remove(k.id)

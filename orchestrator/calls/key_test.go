@@ -14,7 +14,7 @@ import (
 func TestTrusted(t *testing.T) {
 	for id, want := range map[string]bool{
 		"":                          false,
-		"12345678":                  false, // eight characters come again
+		"12345678":                  false, // eight characters are too few to be unique
 		"123456789":                 true,
 		"call_abcdefghij":           true,
 		"fc_1234567890":             true,
@@ -24,7 +24,7 @@ func TestTrusted(t *testing.T) {
 		"call_tmp_1234567890":       false,
 		"call-temp1234567890":       false,
 		"fc_tmp1234567890":          false,
-		"attempt_1234567890":        true, // temp is not its beginning
+		"attempt_1234567890":        true, // temp is not its prefix
 	} {
 		if got := ProviderKey(id) != ""; got != want {
 			t.Errorf("%q is trusted: %t, want %t", id, got, want)
@@ -59,8 +59,7 @@ func TestKeyOf(t *testing.T) {
 	}
 }
 
-// FuzzKeys: whatever a model writes as arguments has a form of its own, which is
-// always the same and names the call.
+// FuzzKeys: any arguments of a model have one canonical form, which names the call.
 func FuzzKeys(f *testing.F) {
 	for _, args := range []string{``, `{}`, `{"a":[1,2.50,{"b":null}]}`, `{"a":1,"a":2}`, `nonsense`, `"\ud800"`, `1e400`, "\x00", `{"top_k":1e2}`} {
 		f.Add("call_abcdefghij", args)

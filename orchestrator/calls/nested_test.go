@@ -11,8 +11,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// nests makes the tool of a call that runs call another tool, and returns the type of the error that it is
-// answered with and the words; both are empty if the call may run.
+// nests makes the tool of a running call call another tool, and returns the type of the error and its text; both are
+// empty if the call may run.
 func nests(t *testing.T, b *desk, call, tool string) (registry.ErrorType, string) {
 	t.Helper()
 	name := b.names[call]
@@ -27,9 +27,9 @@ func nests(t *testing.T, b *desk, call, tool string) (registry.ErrorType, string
 	return "", ""
 }
 
-// TestToolsCallNoToolsOfTheModelAlone: the client runs its tools for the model, and the model alone hands the
-// user over; a tool that runs does neither, although its agent has both.
-func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
+// TestToolsCallNoToolsOfTheModel: a tool calls neither the client's tools nor the switch of agents, which are
+// for the model, although its agent has both.
+func TestToolsCallNoToolsOfTheModel(t *testing.T) {
 	scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page.", ReadOnly: true})
 	if problems != nil {
 		t.Fatal(problems)
@@ -57,8 +57,8 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 	}
 }
 
-// TestNestedCallsAfterASwitch: a tool that runs goes on with the tools of the agent that has called it, and so
-// does one that a person approves later; the tools of the next agent are for the calls of that one.
+// TestNestedCallsAfterASwitch: a running tool continues with the tools of its own agent, as does one that the user
+// approves later; the next agent's tools are for its own calls.
 func TestNestedCallsAfterASwitch(t *testing.T) {
 	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 30}})
 	b.Book().SetAgent(Agent{Name: "support"})
@@ -91,8 +91,8 @@ func TestNestedCallsAfterASwitch(t *testing.T) {
 	}
 }
 
-// TestNestedCallsCountAfterASwitch: the turn's budgets go on, so a search by a tool of the agent before counts as
-// one, although the agent that speaks now has no search.
+// TestNestedCallsCountAfterASwitch: the turn's budgets continue, so a search by a tool of the previous agent counts,
+// although the current agent has no search.
 func TestNestedCallsCountAfterASwitch(t *testing.T) {
 	b := newDesk(toolbox().Only([]string{"get", "search"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 2}})
 	b.Book().SetAgent(Agent{Name: "support"})
@@ -108,8 +108,8 @@ func TestNestedCallsCountAfterASwitch(t *testing.T) {
 	}
 }
 
-// TestApprovedCallCountsAsItsAgents: an approved search of the agent before counts as a search, although the agent
-// that speaks now has none.
+// TestApprovedCallCountsAsItsAgents: an approved search of the previous agent counts as a search, although the
+// current agent has none.
 func TestApprovedCallCountsAsItsAgents(t *testing.T) {
 	b := newDesk(toolbox().Only([]string{"search"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 5}, Confirm: []string{"search"}})
 	b.Book().SetAgent(Agent{Name: "support"})
@@ -123,7 +123,7 @@ func TestApprovedCallCountsAsItsAgents(t *testing.T) {
 			b.Approve(time.Time{}, 2, a)
 		}
 	}
-	if told := string(b.Book().Usage()); !strings.Contains(told, `"retrieval":{"used":1,`) {
-		t.Errorf("the budget says %s", told)
+	if usage := string(b.Book().Usage()); !strings.Contains(usage, `"retrieval":{"used":1,`) {
+		t.Errorf("the budget is %s", usage)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"voicegw/registry/spec"
 )
 
-// ledger watches a random conversation: it knows of each call what its actions alone show.
+// ledger checks a random conversation by its actions alone.
 type ledger struct {
 	t        *testing.T
 	calls    Calls
 	ended    map[string]int // answers of each call
-	models   map[string]int // terminals for each name of the model's: answers, and overtaken calls
+	models   map[string]int // terminals for each of the model's names: answers, and overtaken calls
 	begun    map[string]bool
 	running  map[string]bool
 	asking   map[string]bool
@@ -28,7 +28,7 @@ type ledger struct {
 	serial   int
 }
 
-// see looks at what is to be done.
+// see checks the actions of a step.
 func (l *ledger) see(do []Action) {
 	l.t.Helper()
 	for _, a := range do {
@@ -73,7 +73,7 @@ func (l *ledger) answered(model string) {
 	}
 }
 
-// now rises by a second with each step.
+// now advances by a second with each step.
 func (l *ledger) now() time.Time { return time.Unix(int64(l.serial), 0) }
 
 // one is any of a set; empty for an empty set.
@@ -85,7 +85,7 @@ func one(rng *rand.Rand, set map[string]bool) string {
 	return names[rng.IntN(len(names))]
 }
 
-// finish lets one call end, or one question be recorded or answered.
+// finish ends one call, or records or answers one question.
 func (l *ledger) finish(rng *rand.Rand) {
 	env := good(`{}`)
 	if rng.IntN(3) == 0 {
@@ -119,7 +119,7 @@ func (l *ledger) finish(rng *rand.Rand) {
 	}
 }
 
-// called is a call of the model's, with arguments and ids that come again.
+// called is a call of the model's, with repeated arguments and ids.
 func (l *ledger) called(rng *rand.Rand) Called {
 	in := Called{Turn: 1 + l.serial/10, Model: fmt.Sprint("m", l.serial), SpokenAt: l.now()}
 	in.Tool = []string{"get", "get", "write", "book", "pay", "stop", "rocket", ConfirmAction}[rng.IntN(8)]
@@ -133,7 +133,7 @@ func (l *ledger) called(rng *rand.Rand) Called {
 	return in
 }
 
-// step does one random thing.
+// step performs one random event.
 func (l *ledger) step(rng *rand.Rand) {
 	l.serial++
 	switch n := rng.IntN(20); {
@@ -159,8 +159,8 @@ func (l *ledger) step(rng *rand.Rand) {
 	}
 }
 
-// TestRandomCalls: whatever happens, each call ends once, each call of the model's has at
-// most one terminal, and no call takes a way that the table of states does not have. In the end nothing is open.
+// TestRandomCalls: each call ends once, each call of the model's has at most one terminal, and no call makes a
+// transition that the table of states does not have. In the end nothing is open.
 func TestRandomCalls(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -181,7 +181,7 @@ func TestRandomCalls(t *testing.T) {
 			}
 		}
 		if l.calls.Strayed() {
-			t.Fatalf("seed %d: a call has taken a way that the table of states does not have", seed)
+			t.Fatalf("seed %d: a call has made a transition that the table of states does not have", seed)
 		}
 		for _, k := range l.calls.open {
 			if !k.wasAsked() {

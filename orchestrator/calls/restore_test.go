@@ -9,9 +9,9 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestQuestionOfAnAgentBefore: another process goes on as the agent that speaks, and runs what a person approves
-// with the tools of the one that has asked. Where nobody knows those any more, nothing is run.
-func TestQuestionOfAnAgentBefore(t *testing.T) {
+// TestQuestionOfAPreviousAgent: after a takeover the current agent continues, and an approved call runs with the
+// tools of the agent that asked. If those are no longer known, nothing runs.
+func TestQuestionOfAPreviousAgent(t *testing.T) {
 	rules := Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30}}
 	support, billing := toolbox().Only([]string{"pay", "time"}), toolbox().Only([]string{"search"})
 	for name, tools := range map[string]*registry.Snapshot{"its tools are known": support, "they are not": nil} {

@@ -11,7 +11,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// toolbox returns the tools of these tests. Nothing runs them.
+// toolbox returns the tools of these tests, which never run.
 var toolbox = sync.OnceValue(func() *registry.Snapshot {
 	both := []spec.Mode{spec.ModeText, spec.ModeVoice}
 	declare := func(id string, params string, change func(*spec.Spec)) registry.Entry {
@@ -52,7 +52,7 @@ var toolbox = sync.OnceValue(func() *registry.Snapshot {
 			return registry.Result{}, nil
 		})
 	}
-	var t testing.T // File fails a test only for what it cannot encode
+	var t testing.T // File fails a test only if it cannot encode an entry
 	r, err := registry.Load(registrytest.File(&t, entries...), registry.Options{Handlers: handlers})
 	if err != nil {
 		panic("the toolbox of the tests: " + err.Error())
@@ -60,7 +60,7 @@ var toolbox = sync.OnceValue(func() *registry.Snapshot {
 	return r.Snapshot()
 })
 
-// anything holds whatever arguments there are.
+// anything holds any arguments.
 type anything map[string]any
 
 // UnmarshalJSON takes any object.

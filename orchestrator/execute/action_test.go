@@ -11,8 +11,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestDeeds: which calls are the same deed.
-func TestDeeds(t *testing.T) {
+// TestActionKey: which calls are the same side effect.
+func TestActionKey(t *testing.T) {
 	f := newFixture(t, Options{})
 	name := func(session, user, id, tool, raw string) string {
 		return actionKey(f.job(id, tool, raw), registry.Session{ID: session, UserID: user})
@@ -21,16 +21,16 @@ func TestDeeds(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		"a business key, whichever session and call": {name("s1", "ada", "c1", "book", `{"name":"x","time":"9"}`), name("s2", "ada", "c2", "book", `{"time":"9","name":"x"}`), true},
-		"another user":                    {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "bob", "c1", "book", `{"name":"x"}`), false},
-		"another tool":                    {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "ada", "c1", "move", `{"name":"x"}`), false},
-		"other arguments":                 {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "ada", "c1", "book", `{"name":"y"}`), false},
-		"a space that wanders":            {name("s1", "ada", "c1", "book", `{"name":"a b","time":"c"}`), name("s1", "ada", "c1", "book", `{"name":"a","time":"b c"}`), false},
-		"a quote that wanders":            {name("s1", "ada", "c1", "book", `{"name":"a\" \"b","time":"c"}`), name("s1", "ada", "c1", "book", `{"name":"a","time":"b\" \"c"}`), false},
-		"no business key: the same call":  {name("s1", "ada", "c1", "wipe", `{}`), name("s1", "bob", "c1", "wipe", `{}`), true},
-		"no business key: another call":   {name("s1", "ada", "c1", "wipe", `{}`), name("s1", "ada", "c2", "wipe", `{}`), false},
-		"no business key: other sessions": {name("s1", "ada", "c1", "wipe", `{}`), name("s2", "ada", "c1", "wipe", `{}`), false},
-		"a user's name that plays a part": {name("s1", `ada","book`, "c1", "book", `{}`), name("s1", "ada", "c1", "book", `{}`), false},
+		"a business key, in any session and call": {name("s1", "ada", "c1", "book", `{"name":"x","time":"9"}`), name("s2", "ada", "c2", "book", `{"time":"9","name":"x"}`), true},
+		"another user":                       {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "bob", "c1", "book", `{"name":"x"}`), false},
+		"another tool":                       {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "ada", "c1", "move", `{"name":"x"}`), false},
+		"other arguments":                    {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "ada", "c1", "book", `{"name":"y"}`), false},
+		"a moved space":                      {name("s1", "ada", "c1", "book", `{"name":"a b","time":"c"}`), name("s1", "ada", "c1", "book", `{"name":"a","time":"b c"}`), false},
+		"a moved quote":                      {name("s1", "ada", "c1", "book", `{"name":"a\" \"b","time":"c"}`), name("s1", "ada", "c1", "book", `{"name":"a","time":"b\" \"c"}`), false},
+		"no business key: the same call":     {name("s1", "ada", "c1", "wipe", `{}`), name("s1", "bob", "c1", "wipe", `{}`), true},
+		"no business key: another call":      {name("s1", "ada", "c1", "wipe", `{}`), name("s1", "ada", "c2", "wipe", `{}`), false},
+		"no business key: other sessions":    {name("s1", "ada", "c1", "wipe", `{}`), name("s2", "ada", "c1", "wipe", `{}`), false},
+		"a user's name that contains a tool": {name("s1", `ada","book`, "c1", "book", `{}`), name("s1", "ada", "c1", "book", `{}`), false},
 	} {
 		if (tc.a == tc.b) != tc.same {
 			t.Errorf("%s: same=%t for %s and %s", about, tc.a == tc.b, tc.a, tc.b)
@@ -38,9 +38,9 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
-// TestHandlersSeeTheDeed: what writes is given a key that is the same for the same deed,
-// and fit for the header of a request to whoever does it; what reads is given none.
-func TestHandlersSeeTheDeed(t *testing.T) {
+// TestHandlersGetTheActionKey: a tool that writes gets a key that is the same for the same side effect, and valid in
+// a request header; a tool that reads gets none.
+func TestHandlersGetTheActionKey(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var got string
 		f.do = func(_ context.Context, c call) (registry.Result, error) {
@@ -55,7 +55,7 @@ func TestHandlersSeeTheDeed(t *testing.T) {
 		} {
 			f.run(f.talk(tc.session, "ada"), f.job(tc.call, tc.tool, `{"name":"`+tc.name+`"}`))
 			if before, has := seen[tc.action]; !fit.MatchString(got) || has && before != got {
-				t.Errorf("deed %s was given %q, before %q", tc.action, got, before)
+				t.Errorf("action %s got %q, before %q", tc.action, got, before)
 			}
 			seen[tc.action] = got
 		}
@@ -64,16 +64,16 @@ func TestHandlersSeeTheDeed(t *testing.T) {
 			distinct[key] = true
 		}
 		if len(distinct) != 4 {
-			t.Errorf("four deeds have the keys %v", seen)
+			t.Errorf("four actions have the keys %v", seen)
 		}
 		if f.run(f.talk("s1", "ada"), f.job("c9", "look", `{}`)); got != "" {
-			t.Errorf("what reads was given %q", got)
+			t.Errorf("a reading tool got %q", got)
 		}
 	})
 }
 
-// FuzzDeed: two calls have one name only if they are one deed.
-func FuzzDeed(f *testing.F) {
+// FuzzActionKey: two calls have the same key only if they are the same side effect.
+func FuzzActionKey(f *testing.F) {
 	f.Add("s1", "ada", "c1", `"x" "9"`, "s2", "ada", "c2", `"x" "9"`)
 	f.Add("s1", `a","book","b`, "c1", "k", "s1", "a", "c1", `b","book","k`)
 	f.Add("deed", "ada", "book", "", "call", "deed", "ada", "book")
@@ -88,7 +88,7 @@ func FuzzDeed(f *testing.F) {
 		}
 		for _, s := range []string{session1, user1, call1, key1, session2, user2, call2, key2} {
 			if !utf8.ValidString(s) {
-				t.Skip("all of these come out of JSON, which has no other text")
+				t.Skip("all of these come from JSON, which is valid UTF-8")
 			}
 		}
 		a, b := name(session1, user1, call1, key1), name(session2, user2, call2, key2)
@@ -97,7 +97,7 @@ func FuzzDeed(f *testing.F) {
 			t.Errorf("same=%t for %s and %s", a == b, a, b)
 		}
 		if !json.Valid([]byte(a)) {
-			t.Errorf("%s is no JSON", a)
+			t.Errorf("%s is not JSON", a)
 		}
 	})
 }

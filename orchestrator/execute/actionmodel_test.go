@@ -17,176 +17,174 @@ import (
 	"voicegw/store/witness"
 )
 
-// The model of deeds: one deed that conversations ask for, with or without an approval,
-// while gateways are killed at any step and a disk loses records. calls.Book, found, record
-// and deed decide in it as they do in a gateway; docs/models.md says what is left out.
+// The model of side effects: conversations ask for one side effect, with or without an approval, while gateways are
+// killed at any step and a disk loses records. It uses the gateway's calls.Book, found, record and actionKey;
+// docs/models.md lists what it leaves out.
 
-// deedState is the whole state.
-type deedState struct {
-	sessions [2]deedSession
-	ledger   deedStream
-	question deedQuestion
-	api      deedAPI
+// effectState is the whole state.
+type effectState struct {
+	sessions [2]effectSession
+	ledger   effectStream
+	question effectQuestion
+	api      effectAPI
 
-	effects  int8 // of the deed, since its record began to live
-	happened bool // it did, at any time
-	acked    bool // somebody was told that it was done
+	effects  int8 // times it happened, since its record began to live
+	happened bool // it has happened, at any time
+	acked    bool // a caller was informed that it was done
 	called   int8 // by the models, so far
-	// crashes, losses, failures and expiries are how many there were.
+	// crashes, losses, failures and expiries are numbers of events.
 	crashes, losses, failures, expiries int8
 }
 
-// deedSession is a conversation, on its gateway.
-type deedSession struct {
+// effectSession is a conversation, on its gateway.
+type effectSession struct {
 	down    bool
 	refuses bool // the gateway does not start: its store is damaged
-	told    [deedHistory]deedOp
-	calls   [deedCalls]deedCall
-	answer  deedAnswer // of the client to the question
+	history [effectHistory]effectOp
+	calls   [effectCalls]effectCall
+	answer  effectAnswer // of the client to the question
 }
 
-// The bounds of a conversation.
+// The limits of a conversation.
 const (
-	deedCalls   = 3
-	deedHistory = 7 // what a Book is told
+	effectCalls   = 3
+	effectHistory = 7 // operations of a Book
 )
 
-// deedCall is a call on its way.
-type deedCall struct {
-	phase   deedPhase
+// effectCall is a call in progress.
+type effectCall struct {
+	phase   effectPhase
 	seq     int8 // of its reservation
-	outcome deedOutcome
+	outcome effectOutcome
 }
 
-type deedPhase int8
+type effectPhase int8
 
-// The phases of a call. One that has joined another has none of its own.
+// The phases of a call. A call that has joined another has none of its own.
 const (
-	idle deedPhase = iota
+	idle effectPhase = iota
 	asking
 	toReserve
-	reserving // its reservation is in the stream, and the mark does not cover it yet
+	reserving // its reservation is in the stream, not in the mark
 	reserved
 	ran
-	recording // what came of it is in the stream, and the mark does not cover it yet
+	recording // its outcome is in the stream, not in the mark
 	recorded
 )
 
-// deedOp is what a Book was told.
-type deedOp struct {
-	kind    deedOpKind
-	call    int8 // of the conversation; of a call, the number of the provider's id
-	outcome deedOutcome
+// effectOp is an operation of a Book.
+type effectOp struct {
+	kind    effectOpKind
+	call    int8 // of the conversation; for a call, the number of the provider's id
+	outcome effectOutcome
 }
 
-type deedOpKind int8
+type effectOpKind int8
 
 const (
-	opCalled deedOpKind = iota + 1
+	opCalled effectOpKind = iota + 1
 	opAsked
 	opConfirmed
 	opFinished
 )
 
-type deedOutcome int8
+type effectOutcome int8
 
-// What comes of a call.
+// The outcomes of a call.
 const (
-	did         deedOutcome = iota + 1
-	didNot                  // nothing was changed
-	didInPart               // it may have been done
-	saidDone                // the ledger says that it was done
-	saidInDoubt             // the ledger says that nobody knows
-	notRecorded             // the reservation could not be recorded
+	did         effectOutcome = iota + 1
+	didNot                    // nothing was changed
+	didInPart                 // it may have been done
+	saidDone                  // the ledger says that it was done
+	saidInDoubt               // the ledger does not know
+	notRecorded               // the reservation could not be recorded
 )
 
-type deedEntry int8
+type effectEntry int8
 
-// What a stream holds of the deed.
+// The state of the side effect in a stream.
 const (
-	absent deedEntry = iota
+	absent effectEntry = iota
 	pending
 	finished
-	freed // the note that a reservation was given back
+	freed // the note that a reservation was released
 )
 
-// deedStream is the ledger on its disk: the record of the deed, and a neighbour's. Records
-// are numbered from 1.
-type deedStream struct {
-	entry, before  deedEntry // before is what the record has replaced, and damage may bring back
+// effectStream is the ledger on disk: the record of the side effect, and another one. Records are numbered from 1.
+type effectStream struct {
+	entry, before  effectEntry // before is the replaced record, which damage may restore
 	seq, beforeSeq int8
-	other          int8 // the neighbour's number; 0 for none
+	other          int8 // the other record's number; 0 for none
 	last           int8 // the newest number
-	mark           deedMark
-	lost           bool // the record of a deed that the mark covers was lost: only the promises look at it
+	mark           effectMark
+	lost           bool // a record within the mark was lost: for the promises only
 }
 
-// deedMark is what is kept beside the stream: which records there must be.
-type deedMark struct {
+// effectMark is stored outside the stream: it lists the records that must exist.
+type effectMark struct {
 	last, seq, other int8
-	entry            deedEntry // what the record of seq says
-	going            bool      // it is being given back
+	entry            effectEntry // the content of record seq
+	going            bool        // it is being released
 }
 
-type deedAnswer int8
+type effectAnswer int8
 
-// What becomes of an answer to the question.
+// The states of an answer to the question.
 const (
-	unanswered deedAnswer = iota
+	unanswered effectAnswer = iota
 	approving
 	declining
 	answered
 )
 
-// deedQuestion is the question in the store.
-type deedQuestion struct {
+// effectQuestion is the question in the store.
+type effectQuestion struct {
 	created bool
-	outcome deedAnswer // unanswered, approving for approved, declining for declined
-	ever    bool       // somebody's approval was taken
+	outcome effectAnswer // unanswered, approving for approved, declining for declined
+	ever    bool         // an approval was accepted
 }
 
-// deedAPI is an approval by the API.
-type deedAPI struct {
-	answer deedAnswer
-	call   deedCall
+// effectAPI is an approval by the API.
+type effectAPI struct {
+	answer effectAnswer
+	call   effectCall
 }
 
-// deedModel is what is explored, and its bounds.
-type deedModel struct {
-	confirm bool // the deed needs an approval
+// effectModel is the model, and its limits.
+type effectModel struct {
+	confirm bool // the side effect needs an approval
 	cluster bool // the conversations are on two gateways, which share a store
-	// judge compares the stream with the mark at start: witness.Judge, but for the fault of
-	// before it.
+	// judge compares the stream with the mark at start: witness.Judge, or the faulty version before it.
 	judge func(witness.Known, map[witness.Bucket]witness.Held, time.Time) witness.Verdict
-	only  string // the promise that is looked at; all of them if it is empty
+	only  string // the promise to check; all of them if it is empty
 
 	calls, crashes, losses, failures, expiries int8
 
 	tools  *registry.Snapshot
-	enters map[deedOutcome]deedEnters
-	finds  map[deedEntry]deedOutcome
-	books  map[[deedHistory]deedOp]deedBook
+	enters map[effectOutcome]effectEnters
+	finds  map[effectEntry]effectOutcome
+	books  map[[effectHistory]effectOp]effectBook
 }
 
-// deedBook is what a Book has said to what it was told last.
-type deedBook struct {
+// effectBook is a Book's response to its last operation.
+type effectBook struct {
 	runs, asks bool // the call is to run, or the user to be asked
 	good       bool // one of the answers is: it was done
 }
 
-// deedEnters is what the ledger is told of a call that has run.
-type deedEnters int8
+// effectEnters is the entry in the ledger for a call that has run.
+type effectEnters int8
 
 const (
-	leaves deedEnters = iota
+	leaves effectEnters = iota
 	finishes
 	releases
 )
 
-// asksLedger notes what it is asked.
+// asksLedger records its requests.
 type asksLedger struct {
 	key   string
-	asked deedEnters
+	asked effectEnters
 }
 
 func (l *asksLedger) Reserve(_ context.Context, r store.Reservation) (store.Entry, bool, error) {
@@ -204,23 +202,23 @@ func (l *asksLedger) Release(context.Context, store.Entry) error {
 	return nil
 }
 
-const deedReference = "REF234"
+const effectReference = "REF234"
 
-func (m *deedModel) tool() string {
+func (m *effectModel) tool() string {
 	if m.confirm {
 		return "pay"
 	}
 	return "book"
 }
 
-func deedArgs() json.RawMessage { return json.RawMessage(`{"name":"Ada","time":"noon"}`) }
+func effectArgs() json.RawMessage { return json.RawMessage(`{"name":"Ada","time":"noon"}`) }
 
-// learn asks the gateway's own code what it decides of each outcome and entry.
-func (m *deedModel) learn(t *testing.T) {
+// learn gets the decision for each outcome and entry from the gateway's own code.
+func (m *effectModel) learn(t *testing.T) {
 	t.Helper()
 	m.tools = load(t, func(context.Context, call) (registry.Result, error) { return registry.Result{Data: "done"}, nil }, entries()...)
-	m.enters, m.finds, m.books = map[deedOutcome]deedEnters{}, map[deedEntry]deedOutcome{}, map[[deedHistory]deedOp]deedBook{}
-	p, refused := m.tools.Prepare(m.tool(), spec.ModeVoice, deedArgs())
+	m.enters, m.finds, m.books = map[effectOutcome]effectEnters{}, map[effectEntry]effectOutcome{}, map[[effectHistory]effectOp]effectBook{}
+	p, refused := m.tools.Prepare(m.tool(), spec.ModeVoice, effectArgs())
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -228,41 +226,40 @@ func (m *deedModel) learn(t *testing.T) {
 	e := New(Options{Ledger: ledger})
 	defer e.Close()
 	j := calls.Run{Call: "c0", Turn: 1, Prepared: p, Keys: calls.Keys{Business: p.BusinessKey()}}
-	for _, o := range []deedOutcome{did, didNot, didInPart} {
+	for _, o := range []effectOutcome{did, didNot, didInPart} {
 		ledger.asked = leaves
 		e.record(store.Entry{}, o.envelope(), j, registry.Session{})
 		m.enters[o] = ledger.asked
 	}
-	for entry, state := range map[deedEntry]store.EntryState{pending: store.Pending, finished: store.Done} {
+	for entry, state := range map[effectEntry]store.EntryState{pending: store.Pending, finished: store.Done} {
 		env := e.found(t.Context(), store.Entry{State: state, Envelope: did.envelope().Encode()}, j)
 		m.finds[entry] = outcomeOfEnvelope(env)
 	}
 	m.sameNames(t, e, ledger, j)
 }
 
-// sameNames checks that all who ask for the deed call it by the same name in the ledger, as
-// the model takes for granted.
-func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j calls.Run) {
+// sameNames checks the model's assumption that all callers use the same key for the side effect in the ledger.
+func (m *effectModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j calls.Run) {
 	t.Helper()
 	if !m.confirm {
 		if a, b := actionKey(j, registry.Session{ID: "s0", UserID: "ada"}), actionKey(j, registry.Session{ID: "s1", UserID: "ada"}); a != b {
-			t.Fatalf("two conversations call the deed %s and %s", a, b)
+			t.Fatalf("two conversations have the keys %s and %s", a, b)
 		}
 		return
 	}
-	j.Keys = calls.ApprovedKeys(deedReference, j.Prepared.BusinessKey())
+	j.Keys = calls.ApprovedKeys(effectReference, j.Prepared.BusinessKey())
 	inSession := actionKey(j, registry.Session{ID: "s0", UserID: "ada"})
 	_, _ = e.RunStored(t.Context(), "call_1", m.tools, store.Confirmation{
-		Session: "s0", User: "ada", Mode: string(spec.ModeVoice), Reference: deedReference, Tool: m.tool(),
+		Session: "s0", User: "ada", Mode: string(spec.ModeVoice), Reference: effectReference, Tool: m.tool(),
 		ToolVersion: j.Prepared.Tool().Version, Args: j.Prepared.Args(), Turn: 1,
 	}, Conversation{})
 	if ledger.key != inSession {
-		t.Fatalf("the API calls the deed %q, the conversation %q", ledger.key, inSession)
+		t.Fatalf("the API's key is %q, the conversation's %q", ledger.key, inSession)
 	}
 }
 
 // envelope is an answer with that outcome.
-func (o deedOutcome) envelope() registry.Envelope {
+func (o effectOutcome) envelope() registry.Envelope {
 	switch o {
 	case did:
 		return registry.Envelope{OK: true, Data: json.RawMessage(`"done"`)}
@@ -274,7 +271,7 @@ func (o deedOutcome) envelope() registry.Envelope {
 	return registry.Envelope{Error: &registry.Error{Type: registry.ErrorTransient, Retryable: true}}
 }
 
-func outcomeOfEnvelope(env registry.Envelope) deedOutcome {
+func outcomeOfEnvelope(env registry.Envelope) effectOutcome {
 	switch {
 	case env.OK && env.Meta.CacheHit:
 		return saidDone
@@ -286,22 +283,22 @@ func outcomeOfEnvelope(env registry.Envelope) deedOutcome {
 	return didNot
 }
 
-// tell tells the Book of a conversation, and lets what it says happen. It reports false where
-// the bounds are reached.
-func (m *deedModel) tell(s *deedState, i int, op deedOp) bool {
+// apply applies an operation to the Book of a conversation, and its response to the state. It reports false at the
+// limits.
+func (m *effectModel) apply(s *effectState, i int, op effectOp) bool {
 	c := &s.sessions[i]
-	at, calls := slices.Index(c.told[:], deedOp{}), 0
-	for _, before := range c.told {
+	at, calls := slices.Index(c.history[:], effectOp{}), 0
+	for _, before := range c.history {
 		if before.kind == opCalled || before.kind == opConfirmed {
 			calls++
 		}
 	}
 	begins := op.kind == opCalled || op.kind == opConfirmed
-	if at < 0 || begins && calls == deedCalls {
+	if at < 0 || begins && calls == effectCalls {
 		return false
 	}
-	c.told[at] = op
-	said := m.ask(c.told)
+	c.history[at] = op
+	said := m.ask(c.history)
 	switch {
 	case begins && said.runs:
 		c.calls[calls].phase = toReserve
@@ -312,24 +309,24 @@ func (m *deedModel) tell(s *deedState, i int, op deedOp) bool {
 	return true
 }
 
-// ask brings a new Book to where it was told all this, and says what it said to the last.
-func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
-	if said, known := m.books[told]; known {
+// ask returns the response of a new Book to the last of these operations.
+func (m *effectModel) ask(history [effectHistory]effectOp) effectBook {
+	if said, known := m.books[history]; known {
 		return said
 	}
 	book := calls.New(m.tools, &calls.Rules{Tools: calls.Policy{Mode: spec.ModeVoice}, Prefix: "c"})
-	var said deedBook
+	var said effectBook
 	var approved calls.Approved
-	for _, op := range told {
+	for _, op := range history {
 		if op.kind == 0 {
 			break
 		}
 		var do []calls.Action
 		switch op.kind {
 		case opCalled:
-			do = book.Called(time.Time{}, calls.Called{Turn: 1, Provider: fmt.Sprintf("provider_%d", op.call), Tool: m.tool(), Args: deedArgs()})
+			do = book.Called(time.Time{}, calls.Called{Turn: 1, Provider: fmt.Sprintf("provider_%d", op.call), Tool: m.tool(), Args: effectArgs()})
 		case opAsked:
-			do = book.Recorded(time.Time{}, calls.Recorded{Call: callName(int(op.call)), Token: "token", Name: "name", Reference: deedReference})
+			do = book.Recorded(time.Time{}, calls.Recorded{Call: callName(int(op.call)), Token: "token", Name: "name", Reference: effectReference})
 		case opConfirmed:
 			for _, a := range book.Resolved(time.Time{}, calls.Resolved{Token: "token", Outcome: calls.OutcomeApproved}) {
 				approved, _ = a.(calls.Approved)
@@ -338,7 +335,7 @@ func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
 		case opFinished:
 			do, _ = book.Finished(calls.Finished{Call: callName(int(op.call)), Envelope: op.outcome.envelope()})
 		}
-		said = deedBook{}
+		said = effectBook{}
 		for _, a := range do {
 			switch a := a.(type) {
 			case calls.Run:
@@ -350,16 +347,15 @@ func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
 			}
 		}
 	}
-	m.books[told] = said
+	m.books[history] = said
 	return said
 }
 
 func callName(n int) string { return "c" + strconv.Itoa(n+1) }
 
-// TestModelOfDeeds explores deeds: within one gateway whose disk loses records, and with two
-// gateways on one store.
-func TestModelOfDeeds(t *testing.T) {
-	for name, m := range map[string]deedModel{
+// TestModelOfSideEffects explores one gateway whose disk loses records, and two gateways on one store.
+func TestModelOfSideEffects(t *testing.T) {
+	for name, m := range map[string]effectModel{
 		"one gateway":                    {calls: 2, crashes: 1, losses: 1, failures: 1, expiries: 1},
 		"one gateway, with an approval":  {confirm: true, calls: 1, crashes: 1, losses: 1, failures: 1, expiries: 1},
 		"two gateways":                   {cluster: true, calls: 2, crashes: 1, failures: 1, expiries: 1},
@@ -371,7 +367,7 @@ func TestModelOfDeeds(t *testing.T) {
 				m.crashes++
 				m.losses *= 2
 				if m.losses > 0 && !m.confirm {
-					m.expiries = 0 // which the small one has
+					m.expiries = 0 // the smaller run has them
 				}
 			}
 			m.judge = witness.Judge
@@ -381,14 +377,14 @@ func TestModelOfDeeds(t *testing.T) {
 	}
 }
 
-// TestModelFindsWhatTheMarkMends: before the mark was compared at start, a damaged ledger was
-// taken for a shorter one, and the deed was done again.
-func TestModelFindsWhatTheMarkMends(t *testing.T) {
+// TestModelFindsTheDamage: without the comparison with the mark at start, a damaged ledger looks like a shorter one,
+// and the side effect happens again.
+func TestModelFindsTheDamage(t *testing.T) {
 	for _, promise := range []string{neverAbsent, onceOnly} {
 		overlook := func(witness.Known, map[witness.Bucket]witness.Held, time.Time) witness.Verdict {
 			return witness.Verdict{}
 		}
-		m := deedModel{judge: overlook, only: promise, calls: 2, crashes: 1, losses: 1}
+		m := effectModel{judge: overlook, only: promise, calls: 2, crashes: 1, losses: 1}
 		m.learn(t)
 		testutil.Breaks(t, m.protocol(), promise)
 	}

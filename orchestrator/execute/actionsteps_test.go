@@ -8,51 +8,51 @@ import (
 	"voicegw/store/witness"
 )
 
-type canDeed = testutil.Can[deedState]
+type canEffect = testutil.Can[effectState]
 
-// protocol is the model as it is explored.
-func (m *deedModel) protocol() testutil.Protocol[deedState] {
-	return testutil.Protocol[deedState]{
+// protocol is the model for the explorer.
+func (m *effectModel) protocol() testutil.Protocol[effectState] {
+	return testutil.Protocol[effectState]{
 		Steps:    m.steps,
 		Promises: m.promises(),
 		End:      m.end,
-		Show: func(s deedState) string {
-			return fmt.Sprintf("the deed has happened %d times; the ledger is %+v", s.effects, s.ledger)
+		Show: func(s effectState) string {
+			return fmt.Sprintf("the side effect has happened %d times; the ledger is %+v", s.effects, s.ledger)
 		},
 	}
 }
 
 // The promises.
 const (
-	onceOnly    = "a deed happens at most once while its record lives"
-	neverLost   = "what was acknowledged is never lost"
-	approved    = "what nobody has approved does not run"
-	neverAbsent = "a lost record is never taken for one that never was"
+	onceOnly    = "a side effect happens at most once while its record lives"
+	neverLost   = "an acknowledged side effect is never lost"
+	approved    = "an unapproved call does not run"
+	neverAbsent = "a lost record is never mistaken for one that never existed"
 )
 
-func (m *deedModel) promises() []testutil.Promise[deedState] {
-	broken := func(name, how string, is func(deedState) bool) testutil.Promise[deedState] {
-		return testutil.Promise[deedState]{Name: name, Broken: func(s deedState) string {
+func (m *effectModel) promises() []testutil.Promise[effectState] {
+	broken := func(name, how string, is func(effectState) bool) testutil.Promise[effectState] {
+		return testutil.Promise[effectState]{Name: name, Broken: func(s effectState) string {
 			if is(s) && (m.only == "" || m.only == name) {
 				return how
 			}
 			return ""
 		}}
 	}
-	serves := func(s deedState) bool { return !s.sessions[0].down || !s.sessions[1].down }
-	return []testutil.Promise[deedState]{
-		broken(onceOnly, "it has happened twice", func(s deedState) bool { return s.effects > 1 }),
-		broken(neverLost, "somebody was told that it was done, and it was not", func(s deedState) bool { return s.acked && !s.happened }),
-		broken(approved, "it has happened, and nobody has approved it", func(s deedState) bool { return m.confirm && s.effects > 0 && !s.question.ever }),
-		broken(neverAbsent, "a gateway serves without the record", func(s deedState) bool {
+	serves := func(s effectState) bool { return !s.sessions[0].down || !s.sessions[1].down }
+	return []testutil.Promise[effectState]{
+		broken(onceOnly, "it has happened twice", func(s effectState) bool { return s.effects > 1 }),
+		broken(neverLost, "a caller was informed that it was done, but it was not", func(s effectState) bool { return s.acked && !s.happened }),
+		broken(approved, "it has happened without an approval",
+			func(s effectState) bool { return m.confirm && s.effects > 0 && !s.question.ever }),
+		broken(neverAbsent, "a gateway serves without the record", func(s effectState) bool {
 			return s.ledger.lost && s.ledger.entry == absent && serves(s)
 		}),
 	}
 }
 
-// end says whether nothing is under way any more: a gateway that does not start is an end
-// too, until somebody chooses.
-func (m *deedModel) end(s deedState) bool {
+// end reports whether nothing is in progress. A gateway that does not start is an end too, until an operator decides.
+func (m *effectModel) end(s effectState) bool {
 	for _, c := range s.sessions {
 		if c.down && !c.refuses || c.answer == approving || c.answer == declining {
 			return false
@@ -66,8 +66,8 @@ func (m *deedModel) end(s deedState) bool {
 	return s.api.call.phase == idle && s.api.answer != approving
 }
 
-// steps are all that can happen next.
-func (m *deedModel) steps(s deedState, can canDeed) {
+// steps are all possible next steps.
+func (m *effectModel) steps(s effectState, can canEffect) {
 	for i := range s.sessions {
 		if m.serves(s, i) {
 			m.conversation(s, i, can)
@@ -78,21 +78,21 @@ func (m *deedModel) steps(s deedState, can canDeed) {
 	m.disk(s, can)
 }
 
-// serves says whether there is a conversation of that number and its gateway runs. With one
-// gateway both are on it; a second conversation asks for what needs no approval.
-func (m *deedModel) serves(s deedState, i int) bool { return !s.sessions[i].down }
+// serves reports whether conversation i exists and its gateway runs. One gateway has both conversations; a second one
+// asks for a side effect without approval.
+func (m *effectModel) serves(s effectState, i int) bool { return !s.sessions[i].down }
 
 func person(i int) string { return fmt.Sprintf("conversation %d", i+1) }
 
-// conversation is what a conversation and its calls can do.
-func (m *deedModel) conversation(s deedState, i int, can canDeed) {
+// conversation is the steps of a conversation and its calls.
+func (m *effectModel) conversation(s effectState, i int, can canEffect) {
 	c := s.sessions[i]
 	if s.called < m.calls && (!m.confirm || i == 0 && s.crashes == 0) {
 		for id := range int8(2) {
 			n := s
 			n.called++
-			if m.tell(&n, i, deedOp{kind: opCalled, call: id}) {
-				can("", fmt.Sprintf("the model of %s calls for the deed, under the id %d", person(i), id+1), n)
+			if m.apply(&n, i, effectOp{kind: opCalled, call: id}) {
+				can("", fmt.Sprintf("the model of %s calls the tool, with the id %d", person(i), id+1), n)
 			}
 		}
 	}
@@ -101,13 +101,13 @@ func (m *deedModel) conversation(s deedState, i int, can canDeed) {
 		if c.calls[k].phase == asking {
 			n := s
 			n.question.created, n.sessions[i].calls[k].phase = true, idle
-			if m.tell(&n, i, deedOp{kind: opAsked, call: int8(k)}) {
+			if m.apply(&n, i, effectOp{kind: opAsked, call: int8(k)}) {
 				can(who, "the question is recorded, and the user is asked", n)
 			}
 			continue
 		}
-		m.run(s, who, func(n *deedState) *deedCall { return &n.sessions[i].calls[k] }, func(n *deedState, o deedOutcome) bool {
-			return m.tell(n, i, deedOp{kind: opFinished, call: int8(k), outcome: o})
+		m.run(s, who, func(n *effectState) *effectCall { return &n.sessions[i].calls[k] }, func(n *effectState, o effectOutcome) bool {
+			return m.apply(n, i, effectOp{kind: opFinished, call: int8(k), outcome: o})
 		}, can)
 	}
 	if i == 0 {
@@ -116,7 +116,7 @@ func (m *deedModel) conversation(s deedState, i int, can canDeed) {
 }
 
 // client is the user's answer on the screen.
-func (m *deedModel) client(s deedState, can canDeed) {
+func (m *effectModel) client(s effectState, can canEffect) {
 	c := s.sessions[0]
 	switch {
 	case c.answer == unanswered && m.asked(c):
@@ -130,18 +130,18 @@ func (m *deedModel) client(s deedState, can canDeed) {
 		counts := m.resolve(&n, c.answer)
 		n.sessions[0].answer = answered
 		if !counts || c.answer == declining {
-			can("the user's answer", "it is recorded, or comes too late", n)
+			can("the user's answer", "it is recorded, or is too late", n)
 			return
 		}
-		if m.tell(&n, 0, deedOp{kind: opConfirmed}) {
+		if m.apply(&n, 0, effectOp{kind: opConfirmed}) {
 			can("the user's answer", "the approval is recorded, and the conversation lets the call run", n)
 		}
 	}
 }
 
-// asked says whether a conversation's user was asked.
-func (m *deedModel) asked(c deedSession) bool {
-	for _, op := range c.told {
+// asked reports whether a conversation's user was asked.
+func (m *effectModel) asked(c effectSession) bool {
+	for _, op := range c.history {
 		if op.kind == opAsked {
 			return true
 		}
@@ -149,8 +149,8 @@ func (m *deedModel) asked(c deedSession) bool {
 	return false
 }
 
-// resolve answers the question in the store, and says whether this answer counts.
-func (m *deedModel) resolve(s *deedState, answer deedAnswer) bool {
+// resolve answers the question in the store, and reports whether this answer counts.
+func (m *effectModel) resolve(s *effectState, answer effectAnswer) bool {
 	if !s.question.created || s.question.outcome != unanswered {
 		return false
 	}
@@ -159,9 +159,9 @@ func (m *deedModel) resolve(s *deedState, answer deedAnswer) bool {
 	return true
 }
 
-// apiSteps are an approval by the API: on the gateway of the conversation, which lets the call
-// run in it, or on another or later one, which runs what is stored.
-func (m *deedModel) apiSteps(s deedState, can canDeed) {
+// apiSteps are an approval by the API: on the gateway of the conversation, which lets the call run in it, or on
+// another or later one, which runs the stored call.
+func (m *effectModel) apiSteps(s effectState, can canEffect) {
 	on := 0
 	if m.cluster {
 		on = 1
@@ -173,31 +173,32 @@ func (m *deedModel) apiSteps(s deedState, can canDeed) {
 	case a.answer == unanswered && s.question.created:
 		n := s
 		n.api.answer = approving
-		can("", "somebody approves by the API", n)
+		can("", "a caller approves by the API", n)
 	case a.answer == approving:
 		n := s
 		n.api.answer = answered
 		switch {
 		case !m.resolve(&n, approving):
-			can("the API's answer", "it comes too late", n)
+			can("the API's answer", "it is too late", n)
 		case !m.cluster && m.asked(s.sessions[0]):
-			if m.tell(&n, 0, deedOp{kind: opConfirmed}) {
+			if m.apply(&n, 0, effectOp{kind: opConfirmed}) {
 				can("the API's answer", "the approval is recorded, and the conversation lets the call run", n)
 			}
 		default:
 			n.api.call.phase = toReserve
-			can("the API's answer", "the approval is recorded, and what is stored is to run", n)
+			can("the API's answer", "the approval is recorded, and the stored call is to run", n)
 		}
 	}
-	m.run(s, "the API's call", func(n *deedState) *deedCall { return &n.api.call }, func(n *deedState, o deedOutcome) bool {
+	m.run(s, "the API's call", func(n *effectState) *effectCall { return &n.api.call }, func(n *effectState, o effectOutcome) bool {
 		n.acked = n.acked || o == did || o == saidDone
 		return true
 	}, can)
 }
 
-// run is Executor.once, a step for each write and for the tool.
-func (m *deedModel) run(s deedState, who string, of func(*deedState) *deedCall, finish func(*deedState, deedOutcome) bool, can canDeed) {
-	step := func(does string, change func(n *deedState, c *deedCall)) {
+// run is Executor.once, with a step for each write and for the tool.
+func (m *effectModel) run(s effectState, who string, of func(*effectState) *effectCall,
+	finish func(*effectState, effectOutcome) bool, can canEffect) {
+	step := func(does string, change func(n *effectState, c *effectCall)) {
 		n := s
 		change(&n, of(&n))
 		can(who, does, n)
@@ -207,48 +208,49 @@ func (m *deedModel) run(s deedState, who string, of func(*deedState) *deedCall, 
 	case toReserve:
 		m.reserve(s, who, of, can)
 	case reserving:
-		step("the mark covers the reservation", func(n *deedState, c *deedCall) { n.ledger.cover(); c.phase = reserved })
+		step("the mark covers the reservation", func(n *effectState, c *effectCall) { n.ledger.cover(); c.phase = reserved })
 	case reserved:
-		step("the tool does it", func(n *deedState, c *deedCall) { n.does(); c.phase, c.outcome = ran, did })
-		step("the tool does it and fails then", func(n *deedState, c *deedCall) { n.does(); c.phase, c.outcome = ran, didInPart })
-		step("the tool fails, and nothing was changed", func(_ *deedState, c *deedCall) { c.phase, c.outcome = ran, didNot })
+		step("the tool does it", func(n *effectState, c *effectCall) { n.does(); c.phase, c.outcome = ran, did })
+		step("the tool does it and fails then", func(n *effectState, c *effectCall) { n.does(); c.phase, c.outcome = ran, didInPart })
+		step("the tool fails, and nothing was changed", func(_ *effectState, c *effectCall) { c.phase, c.outcome = ran, didNot })
 	case ran:
 		if m.enters[c.outcome] == releases && !s.ledger.mark.going {
-			step("the mark lets the reservation go", func(n *deedState, _ *deedCall) { n.ledger.mark.going = n.ledger.mark.seq == c.seq })
+			step("the mark releases the reservation", func(n *effectState, _ *effectCall) { n.ledger.mark.going = n.ledger.mark.seq == c.seq })
 			break
 		}
-		does := map[deedEnters]string{finishes: "what came of it is entered", releases: "the reservation is given back", leaves: "nothing is entered"}
-		step(does[m.enters[c.outcome]], func(n *deedState, c *deedCall) {
+		does := map[effectEnters]string{finishes: "its outcome is recorded",
+			releases: "the reservation is released", leaves: "nothing is recorded"}
+		step(does[m.enters[c.outcome]], func(n *effectState, c *effectCall) {
 			n.ledger.enter(c.seq, m.enters[c.outcome])
 			c.phase = recording
 		})
 		if s.failures < m.failures {
-			step("what came of it cannot be entered", func(n *deedState, c *deedCall) { n.failures++; c.phase = recorded })
+			step("its outcome cannot be recorded", func(n *effectState, c *effectCall) { n.failures++; c.phase = recorded })
 		}
 	case recording:
-		step("the mark covers what came of it", func(n *deedState, c *deedCall) { n.ledger.cover(); c.phase = recorded })
+		step("the mark covers its outcome", func(n *effectState, c *effectCall) { n.ledger.cover(); c.phase = recorded })
 	case recorded:
 		n := s
-		*of(&n) = deedCall{}
+		*of(&n) = effectCall{}
 		if finish(&n, c.outcome) {
-			can(who, "its caller is answered", n)
+			can(who, "its caller gets an answer", n)
 		}
 	}
 }
 
-// does is the deed itself.
-func (s *deedState) does() {
+// does is the side effect itself.
+func (s *effectState) does() {
 	s.effects++
 	s.happened = true
 }
 
-// reserve is the step in which the ledger is asked.
-func (m *deedModel) reserve(s deedState, who string, of func(*deedState) *deedCall, can canDeed) {
+// reserve is the step that reserves the action in the ledger.
+func (m *effectModel) reserve(s effectState, who string, of func(*effectState) *effectCall, can canEffect) {
 	n := s
 	c := of(&n)
 	if e := n.ledger.entry; e == pending || e == finished {
 		c.phase, c.outcome = recorded, m.finds[e]
-		can(who, "finds the deed in the ledger", n)
+		can(who, "finds the action in the ledger", n)
 		return
 	}
 	n.ledger.write(pending)
@@ -259,7 +261,7 @@ func (m *deedModel) reserve(s deedState, who string, of func(*deedState) *deedCa
 	}
 	n.failures++
 	c.phase, c.outcome = recorded, notRecorded
-	can(who, "its reservation is in the stream, and nobody tells it so", n)
+	can(who, "its reservation is in the stream, but the reply is lost", n)
 	n = s
 	n.failures++
 	c = of(&n)
@@ -267,15 +269,15 @@ func (m *deedModel) reserve(s deedState, who string, of func(*deedState) *deedCa
 	can(who, "its reservation cannot be written", n)
 }
 
-// write puts a record of the deed into the stream, in the place of the one there is.
-func (l *deedStream) write(e deedEntry) {
+// write replaces the record of the side effect in the stream.
+func (l *effectStream) write(e effectEntry) {
 	l.before, l.beforeSeq = l.entry, l.seq
 	l.last++
 	l.entry, l.seq, l.lost = e, l.last, false
 }
 
-// enter is Finish or Release, for whoever holds the reservation of that number.
-func (l *deedStream) enter(seq int8, what deedEnters) {
+// enter is Finish or Release by the holder of reservation seq.
+func (l *effectStream) enter(seq int8, what effectEnters) {
 	if l.entry != pending || l.seq != seq {
 		return
 	}
@@ -288,32 +290,32 @@ func (l *deedStream) enter(seq int8, what deedEnters) {
 }
 
 // cover writes the mark.
-func (l *deedStream) cover() {
-	l.mark = deedMark{last: l.last, seq: l.seq, entry: l.entry, other: l.other}
+func (l *effectStream) cover() {
+	l.mark = effectMark{last: l.last, seq: l.seq, entry: l.entry, other: l.other}
 	if l.entry == freed {
 		l.mark.seq = 0
 	}
 }
 
-// The deed and its neighbour in the witness.
-var deedKey, otherKey = witness.Key{1}, witness.Key{2}
+// The side effect and the other one in the witness.
+var effectKey, otherKey = witness.Key{1}, witness.Key{2}
 
-// compare is what is asked at start: what does the stream hold of what the mark covers?
-func (m *deedModel) compare(l deedStream) witness.Verdict {
+// compare is the check at start: does the stream hold everything within the mark?
+func (m *effectModel) compare(l effectStream) witness.Verdict {
 	now := time.Unix(0, 0)
-	claim := func(key witness.Key, seq int8, entry deedEntry, going bool) witness.Claim {
+	claim := func(key witness.Key, seq int8, entry effectEntry, going bool) witness.Claim {
 		return witness.Claim{Bucket: witness.Ledger, Key: key, Revision: uint64(seq), Sum: witness.Sum{byte(entry)}, Until: now.Add(time.Hour), Going: going}
 	}
 	known := witness.Known{Streams: map[witness.Bucket]witness.Stream{witness.Ledger: {Last: uint64(l.mark.last)}}}
 	if l.mark.seq > 0 {
-		known.Claims = append(known.Claims, claim(deedKey, l.mark.seq, l.mark.entry, l.mark.going))
+		known.Claims = append(known.Claims, claim(effectKey, l.mark.seq, l.mark.entry, l.mark.going))
 	}
 	if l.mark.other > 0 {
 		known.Claims = append(known.Claims, claim(otherKey, l.mark.other, finished, false))
 	}
 	held := witness.Held{Last: uint64(l.last), Records: map[witness.Key]witness.Record{}}
 	if l.entry == pending || l.entry == finished {
-		held.Records[deedKey] = witness.Record{Revision: uint64(l.seq), Sum: witness.Sum{byte(l.entry)}}
+		held.Records[effectKey] = witness.Record{Revision: uint64(l.seq), Sum: witness.Sum{byte(l.entry)}}
 	}
 	if l.other > 0 {
 		held.Records[otherKey] = witness.Record{Revision: uint64(l.other), Sum: witness.Sum{byte(finished)}}
@@ -321,14 +323,14 @@ func (m *deedModel) compare(l deedStream) witness.Verdict {
 	return m.judge(known, map[witness.Bucket]witness.Held{witness.Ledger: held}, now)
 }
 
-// life is the end of a gateway, and its start. A gateway of a conversation is killed with all
-// that it knows; where there is one alone, the first conversation stands for it.
-func (m *deedModel) life(s deedState, i int, can canDeed) {
+// life is the end and the start of a gateway. A killed gateway loses its conversation; a single gateway is
+// represented by the first conversation.
+func (m *effectModel) life(s effectState, i int, can canEffect) {
 	if !m.cluster && i > 0 {
 		return
 	}
 	name := fmt.Sprintf("gateway %d", i+1)
-	on := func(n *deedState, c deedSession) {
+	on := func(n *effectState, c effectSession) {
 		n.sessions[i] = c
 		if !m.cluster {
 			n.sessions[1] = c
@@ -338,9 +340,9 @@ func (m *deedModel) life(s deedState, i int, can canDeed) {
 		if s.crashes < m.crashes {
 			n := s
 			n.crashes++
-			on(&n, deedSession{down: true})
+			on(&n, effectSession{down: true})
 			if !m.cluster || i == 1 {
-				n.api.call = deedCall{}
+				n.api.call = effectCall{}
 				if n.api.answer == approving {
 					n.api.answer = unanswered
 				}
@@ -352,39 +354,39 @@ func (m *deedModel) life(s deedState, i int, can canDeed) {
 	n := s
 	switch {
 	case s.sessions[i].refuses:
-		on(&n, deedSession{})
+		on(&n, effectSession{})
 		for _, c := range m.compare(s.ledger).Doubtful(witness.Ledger) {
-			if c.Key == deedKey {
-				n.ledger.write(pending) // and nobody ever finishes it
+			if c.Key == effectKey {
+				n.ledger.write(pending) // and it is never finished
 			}
 		}
 		n.ledger.cover()
-		can("", "somebody accepts the damage: what was lost is an entry again, that nobody finishes", n)
+		can("", "an operator accepts the damage: the lost record is an entry again, which is never finished", n)
 	case !m.cluster && m.compare(s.ledger).Refused():
-		on(&n, deedSession{down: true, refuses: true})
+		on(&n, effectSession{down: true, refuses: true})
 		can(name, "finds less than the mark covers, and does not start", n)
 	default:
-		on(&n, deedSession{})
+		on(&n, effectSession{})
 		can(name, "starts", n)
 	}
 }
 
-// disk is what happens to the stream from outside.
-func (m *deedModel) disk(s deedState, can canDeed) {
+// disk is damage to the stream.
+func (m *effectModel) disk(s effectState, can canEffect) {
 	if s.ledger.other == 0 && !m.cluster && m.losses > 0 && !s.sessions[0].down {
 		n := s
 		n.ledger.last++
 		n.ledger.other = n.ledger.last
 		n.ledger.mark.other = n.ledger.other
-		can("", "another deed is entered", n)
+		can("", "another side effect is recorded", n)
 	}
 	if s.expiries < m.expiries && s.ledger.entry != absent && !m.atWork(s) {
 		n := s
 		n.expiries++
 		n.effects = 0
-		n.ledger = deedStream{last: s.ledger.last, other: s.ledger.other, mark: s.ledger.mark}
+		n.ledger = effectStream{last: s.ledger.last, other: s.ledger.other, mark: s.ledger.mark}
 		n.ledger.mark.seq = 0
-		can("", "the life of the deed's record ends", n)
+		can("", "the record expires", n)
 	}
 	if s.losses == m.losses || !s.sessions[0].down || s.sessions[0].refuses {
 		return
@@ -394,13 +396,13 @@ func (m *deedModel) disk(s deedState, can canDeed) {
 	l := n.ledger
 	if l.seq > 0 {
 		for _, back := range []bool{false, true} {
-			m.lose(n, "the disk loses the deed's record", back, l.last, l.other, can)
-			m.lose(n, "the disk loses the stream's end, from the deed's record on", back, l.seq-1, notAfter(l.other, l.seq), can)
+			m.lose(n, "the disk loses the record", back, l.last, l.other, can)
+			m.lose(n, "the disk loses the stream's end, from the record on", back, l.seq-1, notAfter(l.other, l.seq), can)
 		}
 	}
 	if l.other > 0 {
 		n.ledger.other = 0
-		can("", "the disk loses the other deed's record", n)
+		can("", "the disk loses the other record", n)
 	}
 	if m.confirm && n.question.outcome != unanswered {
 		n.ledger = l
@@ -416,8 +418,8 @@ func notAfter(seq, end int8) int8 {
 	return seq
 }
 
-// lose takes the deed's record out of the stream; back brings back what it had replaced.
-func (m *deedModel) lose(n deedState, does string, back bool, last, other int8, can canDeed) {
+// lose removes the side effect's record from the stream; back restores the record that it replaced.
+func (m *effectModel) lose(n effectState, does string, back bool, last, other int8, can canEffect) {
 	l := &n.ledger
 	l.lost = l.mark.seq >= l.seq && l.entry != freed && !l.mark.going
 	l.entry, l.seq = absent, 0
@@ -426,15 +428,15 @@ func (m *deedModel) lose(n deedState, does string, back bool, last, other int8, 
 			return
 		}
 		l.entry, l.seq = l.before, l.beforeSeq
-		does += ", and the one before is back"
+		does += ", and the previous one is restored"
 	}
 	l.before, l.beforeSeq, l.last, l.other = absent, 0, last, other
 	can("", does, n)
 }
 
-// atWork says whether a tool may be doing the deed: its record outlives that.
-func (m *deedModel) atWork(s deedState) bool {
-	busy := func(c deedCall) bool { return c.phase >= reserving }
+// atWork reports whether a tool may be running: the record outlives it.
+func (m *effectModel) atWork(s effectState) bool {
+	busy := func(c effectCall) bool { return c.phase >= reserving }
 	for _, c := range s.sessions {
 		for _, k := range c.calls {
 			if busy(k) {

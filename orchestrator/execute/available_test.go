@@ -9,7 +9,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// open gives tools of a fixture a window that began an hour ago and ends in an hour.
+// open gives tools of a fixture a window from an hour ago to an hour from now.
 func (f *fixture) open(ids ...string) {
 	f.t.Helper()
 	all, now := entries(), time.Now().UTC()
@@ -30,8 +30,8 @@ func (f *fixture) open(ids ...string) {
 	}, all...)
 }
 
-// TestCallsAfterTheWindow: a call runs while its tool is available, and is refused after that, in both modes,
-// whether it writes or not. It leaves nothing in the ledger and does not count.
+// TestCallsAfterTheWindow: after a tool's window, a call is refused in both modes, reading or writing. It leaves
+// nothing in the ledger and does not count.
 func TestCallsAfterTheWindow(t *testing.T) {
 	for _, mode := range []spec.Mode{spec.ModeText, spec.ModeVoice} {
 		for _, tool := range []string{"look", "book"} {
@@ -56,7 +56,7 @@ func TestCallsAfterTheWindow(t *testing.T) {
 						return
 					}
 					if env := f.run(c, f.jobIn(mode, "c3", tool, `{}`)); !env.OK || !env.Meta.CacheHit {
-						t.Errorf("what was done before is answered %+v", env.Error)
+						t.Errorf("an earlier action is answered %+v", env.Error)
 					}
 				})
 			})
@@ -64,8 +64,8 @@ func TestCallsAfterTheWindow(t *testing.T) {
 	}
 }
 
-// TestApprovedAfterTheWindow: nobody is asked after the window, and what was approved late is refused, also if its
-// conversation is over.
+// TestApprovedAfterTheWindow: no question is asked after the window, and a call approved late is refused, even if its
+// conversation has ended.
 func TestApprovedAfterTheWindow(t *testing.T) {
 	bubble(t, Options{Life: 3 * time.Hour}, func(t *testing.T, f *fixture) {
 		f.open("pay")
@@ -90,7 +90,7 @@ func TestApprovedAfterTheWindow(t *testing.T) {
 		}
 		offered := f.tools.For(registry.Selection{Session: registry.Session{Mode: spec.ModeText, Now: time.Now()}})
 		if env, _ := f.e.RunStored(t.Context(), "call_1", offered, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
-			t.Errorf("a stored call of a turn that is not offered the tool: %+v", env.Error)
+			t.Errorf("a stored call of a turn without the tool: %+v", env.Error)
 		}
 		if len(f.ran()) != 0 {
 			t.Errorf("%v have run", f.ran())

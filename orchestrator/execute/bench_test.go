@@ -7,7 +7,7 @@ import (
 	"voicegw/registry"
 )
 
-// BenchmarkRun is what a call of a tool that does nothing costs, from Run to Finished.
+// BenchmarkRun measures an empty call, from Run to Finished.
 func BenchmarkRun(b *testing.B) {
 	for name, tool := range map[string]string{"reads": "look", "writes_again": "book"} {
 		b.Run(name, func(b *testing.B) {

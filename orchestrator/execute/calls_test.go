@@ -16,7 +16,7 @@ import (
 	"voicegw/store/storetest"
 )
 
-// gate is a tool that runs until it is let go or stopped.
+// gate is a tool that runs until it is released or stopped.
 type gate chan struct{}
 
 func (g gate) do(ctx context.Context, _ call) (registry.Result, error) {
@@ -36,9 +36,9 @@ func (f *fixture) batch(c *Runner, tool string, n int) {
 	synctest.Wait()
 }
 
-// TestCancelStopsWhatCanBeStopped, and nothing else: not a tool that says nothing of it,
-// not what a person has approved, not another call.
-func TestCancelStopsWhatCanBeStopped(t *testing.T) {
+// TestCancel: a cancel stops only its own call, if the tool allows it and the call is not an
+// approved one.
+func TestCancel(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tool              string
 		approved, stopped bool
@@ -72,8 +72,8 @@ func TestCancelStopsWhatCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestEnd: what can be stopped is, what is asked for later does not begin; the rest
-// finishes, and so does what a person has approved, then or before.
+// TestEnd: at the end of a session, cancellable calls stop and new ones do not begin; other calls finish, as do
+// approved ones, before or after.
 func TestEnd(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		g := make(gate)
@@ -108,8 +108,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestCloseHasGrace: Close waits for what runs as long as the grace, then stops it, and
-// what has not begun by then never does.
+// TestCloseHasGrace: Close waits for running calls during the grace, then stops them; calls that have not begun never
+// do.
 func TestCloseHasGrace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes, closes time.Duration
@@ -145,7 +145,7 @@ func TestCloseHasGrace(t *testing.T) {
 				}
 				f.ledger.Before = func(context.Context, storetest.Op, string) error { t.Error("the ledger was asked"); return nil }
 				if env := f.run(c, f.job("c3", "book", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) || env.Error.PartialSideEffects || len(f.ledger.Entries()) != 0 {
-					t.Errorf("a deed after Close: %+v", env)
+					t.Errorf("a side effect after Close: %+v", env)
 				}
 				if got := f.ran(); len(got) != 1 {
 					t.Errorf("%v have begun", got)
@@ -156,8 +156,8 @@ func TestCloseHasGrace(t *testing.T) {
 	}
 }
 
-// TestBegunWhileClosing: a call that begins while Close waits for another one is waited
-// for as well, also if the other one has led to it.
+// TestBegunWhileClosing: Close also waits for a call that begins while it waits for another, even if the other one
+// caused it.
 func TestBegunWhileClosing(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		g := make(gate)
@@ -170,11 +170,11 @@ func TestBegunWhileClosing(t *testing.T) {
 		pass(time.Second)
 		c.Run(f.job("c2", "look", `{"name":"2"}`))
 		synctest.Wait()
-		g <- struct{}{} // one of both ends
+		g <- struct{}{} // ends one of the two
 		synctest.Wait()
 		select {
 		case <-closed:
-			t.Error("Close has not waited for the other one")
+			t.Error("Close did not wait for the other call")
 		default:
 		}
 		g <- struct{}{}
@@ -188,9 +188,8 @@ func TestBegunWhileClosing(t *testing.T) {
 	})
 }
 
-// TestNobodyIsKeptByAHandlerThatHeedsNothing: the call is answered when its time is over
-// or it is stopped; the handler is left behind.
-func TestNobodyIsKeptByAHandlerThatHeedsNothing(t *testing.T) {
+// TestUnresponsiveHandler: the call is answered when it times out or is stopped; the handler is abandoned.
+func TestUnresponsiveHandler(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		g := make(gate)
 		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{Data: "late"}, nil }
@@ -210,7 +209,7 @@ func TestNobodyIsKeptByAHandlerThatHeedsNothing(t *testing.T) {
 	})
 }
 
-// TestPanicIsAnAnswer, and costs nobody else anything.
+// TestPanicIsAnAnswer: a panic of a handler is an answer of its call alone.
 func TestPanicIsAnAnswer(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, call) (registry.Result, error) { panic("a secret") }
@@ -225,7 +224,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 	})
 }
 
-// TestHandlersSeeTheirSession with the turn and the time of the call.
+// TestHandlersSeeTheirSession: with the turn and the time of the call.
 func TestHandlersSeeTheirSession(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var got registry.Session
@@ -243,8 +242,8 @@ func TestHandlersSeeTheirSession(t *testing.T) {
 	})
 }
 
-// TestWhenHandlersBegin: a call that has waited for its entry in the ledger began when it
-// had that. What did not run has no beginning.
+// TestWhenHandlersBegin: a call that waits for its ledger entry begins after it. A call that did not run has no
+// beginning.
 func TestWhenHandlersBegin(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		asked := time.Now()
@@ -264,10 +263,10 @@ func TestWhenHandlersBegin(t *testing.T) {
 		c.Wait()
 		c.End()
 		c.Run(f.job("late", "look", `{}`))
-		c.Run(f.job("late deed", "book", `{"name":"late"}`))
+		c.Run(f.job("late writer", "book", `{"name":"late"}`))
 		c.Wait()
 		for call, want := range map[string]time.Duration{
-			"c1": 0, "c4": 0, "book": 30 * time.Millisecond, "again": -1, "late": -1, "late deed": -1,
+			"c1": 0, "c4": 0, "book": 30 * time.Millisecond, "again": -1, "late": -1, "late writer": -1,
 		} {
 			r := f.finished["s1"+call]
 			if want < 0 && !r.BegunAt.IsZero() || want >= 0 && r.BegunAt.Sub(asked) != want {

@@ -70,7 +70,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, channel string, q *calls
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
 	if p.Tool().SideEffects == spec.SideEffectsWrites {
-		record.Deed = actionKey(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
+		record.Action = actionKey(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
 	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
 		return err

@@ -26,12 +26,12 @@ func (f *fixture) ask(c *Runner, j calls.Run) calls.Recorded {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.asked) == 0 || f.asked[len(f.asked)-1].Call != j.Call {
-		f.t.Fatalf("nobody was told of the question: %+v", f.asked)
+		f.t.Fatalf("the question was not reported: %+v", f.asked)
 	}
 	return f.asked[len(f.asked)-1]
 }
 
-// resolve answers a question and returns what was told of it.
+// resolve answers a question and returns the reported outcome.
 func (f *fixture) resolve(c *Runner, a calls.Resolve) calls.Resolved {
 	f.t.Helper()
 	f.mu.Lock()
@@ -42,13 +42,13 @@ func (f *fixture) resolve(c *Runner, a calls.Resolve) calls.Resolved {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.resolved) != before+1 {
-		f.t.Fatalf("%d resolutions were told of one answer", len(f.resolved)-before)
+		f.t.Fatalf("%d resolutions of one answer", len(f.resolved)-before)
 	}
 	return f.resolved[before]
 }
 
-// TestAsk: the question stands in the store with all that runs it, under a token that
-// nobody guesses, for five minutes; the reference tells nothing of the token.
+// TestAsk: the question is stored with everything needed to run it, under an unguessable token, for five minutes; the
+// reference does not reveal the token.
 func TestAsk(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
@@ -57,7 +57,7 @@ func TestAsk(t *testing.T) {
 		q := f.ask(c, j)
 		all := f.questions.All()
 		if len(all) != 1 {
-			t.Fatalf("%d questions are kept", len(all))
+			t.Fatalf("%d questions are stored", len(all))
 		}
 		now := time.Now().UTC()
 		got := all[0]
@@ -65,14 +65,14 @@ func TestAsk(t *testing.T) {
 			t.Errorf("the token is %q and its reference %q", q.Token, q.Reference)
 		}
 		if got.Token != q.Token || got.Reference != q.Reference || !got.ExpiresAt.Equal(q.ExpiresAt) || !q.ExpiresAt.Equal(now.Add(5*time.Minute)) || !got.CreatedAt.Equal(now) {
-			t.Errorf("told %+v, kept %+v", q, got)
+			t.Errorf("reported %+v, stored %+v", q, got)
 		}
 		if string(got.Args) != `{"name":"<bob> & co","time":"9:00"}` || got.Preview != "Do it for <bob> & co" || got.Turn != 4 {
-			t.Errorf("kept %s, %q, turn %d", got.Args, got.Preview, got.Turn)
+			t.Errorf("stored %s, %q, turn %d", got.Args, got.Preview, got.Turn)
 		}
 		if got.Session != "s1" || got.User != "ada" || got.Agent != "default" || got.Conversation != "conv" || got.Mode != "voice" ||
 			got.Tool != "pay" || got.ToolVersion != "1.0.0" || got.RegistryVersion != f.tools.Version() || got.IdempotencyKey != "provider:c1" {
-			t.Errorf("kept %+v", got)
+			t.Errorf("stored %+v", got)
 		}
 		if other := f.ask(c, f.job("c2", "pay", `{}`)); other.Token == q.Token || other.Reference == q.Reference {
 			t.Errorf("two questions are %s", other.Token)
@@ -83,7 +83,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// TestAskFails: nobody is given a token that is not recorded, and the log has none.
+// TestAskFails: no client gets a token that is not recorded, and the log has none.
 func TestAskFails(t *testing.T) {
 	for name, before := range map[string]storetest.Before{
 		"down":  func(context.Context, storetest.Op, string) error { return store.ErrUnavailable },
@@ -97,26 +97,26 @@ func TestAskFails(t *testing.T) {
 				began := time.Now()
 				c.Wait()
 				if len(f.asked) != 1 || f.asked[0] != (calls.Recorded{Call: "c1"}) || time.Since(began) > 5*time.Second {
-					t.Errorf("told %+v after %s", f.asked, time.Since(began))
+					t.Errorf("reported %+v after %s", f.asked, time.Since(began))
 				}
 				if !f.log.has("not recorded") || f.log.has("cf_") {
-					t.Error("the log is not what it should be")
+					t.Error("the log lacks the failure or has a token")
 				}
 			})
 		})
 	}
 }
 
-// TestResolve: what the store says is what is told; once, and to its own session only.
+// TestResolve: the reported outcome is that of the store; it is reported once, and only to its own session.
 func TestResolve(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c, other := f.talk("s1", "ada"), f.talk("s2", "ada")
 		q := f.ask(c, f.job("c1", "pay", `{}`))
 		if r := f.resolve(other, calls.Resolve{Token: q.Token, Approved: true}); r.Outcome != calls.OutcomeExpired {
-			t.Errorf("another session was told %+v", r)
+			t.Errorf("another session got %+v", r)
 		}
 		if r := f.resolve(c, calls.Resolve{Token: q.Token, Approved: true, By: "client"}); r != (calls.Resolved{Token: q.Token, Outcome: calls.OutcomeApproved, By: "client"}) {
-			t.Errorf("told %+v", r)
+			t.Errorf("reported %+v", r)
 		}
 		if r := f.resolve(c, calls.Resolve{Token: q.Token, Approved: false, By: "client"}); r != (calls.Resolved{Token: q.Token, Outcome: calls.OutcomeApproved, By: "api"}) {
 			t.Errorf("a second time: %+v", r)
@@ -130,12 +130,12 @@ func TestResolve(t *testing.T) {
 			t.Errorf("late: %+v", r)
 		}
 		if len(f.ran()) != 0 {
-			t.Error("an answer has run the tool by itself")
+			t.Error("an answer alone has run the tool")
 		}
 	})
 }
 
-// TestNoConfirmations: without a place to keep them nothing can be asked or answered.
+// TestNoConfirmations: without a store for questions none can be asked or answered.
 func TestNoConfirmations(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.e.opts.Confirmations = nil
@@ -152,9 +152,9 @@ func TestNoConfirmations(t *testing.T) {
 	})
 }
 
-// TestAnswerOfOneWhoLeaves: the API's caller may hang up while its answer is recorded;
-// the answer counts all the same, and is told.
-func TestAnswerOfOneWhoLeaves(t *testing.T) {
+// TestAnswerOfDisconnectedCaller: an answer by the API counts and is reported even if its caller disconnects while it is
+// recorded.
+func TestAnswerOfDisconnectedCaller(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		q := f.ask(f.talk("s1", "ada"), f.job("c1", "pay", `{}`))
 		ctx, leave := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func TestAnswerOfOneWhoLeaves(t *testing.T) {
 	})
 }
 
-// stored is the question about a call of pay, as it would be found later.
+// stored is the question about a call of pay, as found later.
 func (f *fixture) stored(raw string) store.Confirmation {
 	q := f.ask(f.talk("gone", "ada"), f.job("c1", "pay", raw))
 	c, err := f.e.Answer(f.t.Context(), "", q.Token, true)
@@ -178,8 +178,8 @@ func (f *fixture) stored(raw string) store.Confirmation {
 	return c
 }
 
-// TestRunStored: the arguments that were shown run, as the session's that is gone,
-// under one entry of the ledger however often it is asked for.
+// TestRunStored: a stored call runs with the arguments that were shown, as its ended session, with one ledger entry,
+// however often it is requested.
 func TestRunStored(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var got registry.Session
@@ -204,7 +204,7 @@ func TestRunStored(t *testing.T) {
 	})
 }
 
-// TestRunStoredRefuses what is not what the user was shown any more.
+// TestRunStoredRefuses: a tool that has changed since the question is not run.
 func TestRunStoredRefuses(t *testing.T) {
 	change := func(id string, f func(*spec.Spec)) []registry.Entry {
 		all := entries()
@@ -241,7 +241,7 @@ func TestRunStoredRefuses(t *testing.T) {
 	}
 }
 
-// TestRunStoredOutlivesItsCaller but not the gateway.
+// TestRunStoredOutlivesItsCaller: a stored call outlives its caller but not the gateway.
 func TestRunStoredOutlivesItsCaller(t *testing.T) {
 	bubble(t, Options{Grace: 3 * time.Second}, func(t *testing.T, f *fixture) {
 		c := f.stored(`{}`)
@@ -256,7 +256,7 @@ func TestRunStoredOutlivesItsCaller(t *testing.T) {
 			}
 		}
 		if env, _ := f.e.RunStored(ctx, "call_1", f.tools, c, Conversation{}); !env.OK {
-			t.Errorf("its caller has gone: %+v", env)
+			t.Errorf("its caller is disconnected: %+v", env)
 		}
 		f.do = func(ctx context.Context, _ call) (registry.Result, error) {
 			<-ctx.Done()
@@ -281,7 +281,7 @@ func TestRunStoredOutlivesItsCaller(t *testing.T) {
 	})
 }
 
-// TestTokensAreNotLogged, whatever fails.
+// TestTokensAreNotLogged: whatever fails.
 func TestTokensAreNotLogged(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
@@ -298,9 +298,9 @@ func TestTokensAreNotLogged(t *testing.T) {
 	})
 }
 
-// TestNobodyIsAskedAboutWhatCannotBe: what the tool's own check refuses is its answer. No
-// question is recorded, and the check knows the conversation and the time.
-func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
+// TestRefusedByCheck: a refusal of the tool's own check is the answer. No question is recorded, and the check knows
+// the conversation and the time.
+func TestRefusedByCheck(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var seen registry.Session
 		f.check = func(_ context.Context, c call) error {
@@ -324,9 +324,9 @@ func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeAnyMoreDoesNotRun: the check is asked again when the approved call runs,
-// and the ledger keeps nothing of it.
-func TestWhatCannotBeAnyMoreDoesNotRun(t *testing.T) {
+// TestRefusedAfterApproval: the check runs again when the approved call runs, and a refusal leaves nothing in the
+// ledger.
+func TestRefusedAfterApproval(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
 		j := f.job("c1", "pay", `{"name":"bob"}`)

@@ -27,12 +27,12 @@ type args struct {
 
 type call = registry.Call[args, struct{}]
 
-// handler does what a test wants of a tool.
+// handler is a tool of a test.
 type handler func(ctx context.Context, c call) (registry.Result, error)
 
-// entries are the tools here. Of those that read, look and stop may be repeated, rare may
-// not, and stop can be stopped. Of those that write, book and move have a business key,
-// again may be repeated, wipe can be stopped, and so can pay, which needs an approval.
+// entries are the tools. look and stop read and may be repeated, rare reads and may not; stop is cancellable. book
+// and move write and have a business key, again may be repeated, wipe is cancellable, and pay is too but needs an
+// approval.
 func entries() []registry.Entry {
 	one := func(id string, change func(*spec.Spec)) registry.Entry {
 		s := spec.Spec{
@@ -60,13 +60,13 @@ func entries() []registry.Entry {
 	}
 }
 
-// load makes a snapshot of tools that all do f.
+// load makes a snapshot of tools that all call f.
 func load(t testing.TB, f handler, tools ...registry.Entry) *registry.Snapshot {
 	t.Helper()
 	return loadChecked(t, f, func(context.Context, call) error { return nil }, tools...)
 }
 
-// loadChecked is load of tools that have a check of their own.
+// loadChecked is load for tools with their own check.
 func loadChecked(t testing.TB, f handler, check func(context.Context, call) error, tools ...registry.Entry) *registry.Snapshot {
 	t.Helper()
 	handlers := map[string]registry.Handler{}
@@ -80,7 +80,7 @@ func loadChecked(t testing.TB, f handler, check func(context.Context, call) erro
 	return r.Snapshot()
 }
 
-// fixture is an Executor over a ledger and questions in memory.
+// fixture is an Executor with a ledger and questions in memory.
 type fixture struct {
 	t         testing.TB
 	e         *Executor
@@ -89,8 +89,7 @@ type fixture struct {
 	tools     *registry.Snapshot
 	log       *lines
 
-	// do is what the tools do; nil answers at once. check is their own check; nil refuses
-	// nothing.
+	// do is the handler of all tools; nil answers at once. check is their own check; nil refuses nothing.
 	do    handler
 	check func(context.Context, call) error
 
@@ -99,10 +98,10 @@ type fixture struct {
 	order    []string // of calls, as they finished
 	asked    []calls.Recorded
 	resolved []calls.Resolved
-	begun    []string // the names that handlers were given, in order
+	begun    []string // the names passed to handlers, in order
 }
 
-// newFixture fills what opts leaves empty with the fakes.
+// newFixture replaces empty fields of opts with the fakes.
 func newFixture(t testing.TB, opts Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ledger: &storetest.Ledger{}, questions: &storetest.Confirmations{}, finished: map[string]calls.Finished{}, log: &lines{}}
@@ -134,7 +133,7 @@ func (f *fixture) handle(ctx context.Context, c call) (registry.Result, error) {
 	return f.do(ctx, c)
 }
 
-// ran returns the names that handlers were given so far.
+// ran returns the names passed to handlers so far.
 func (f *fixture) ran() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,14 +187,14 @@ func (f *fixture) answer(session, call string) (registry.Envelope, bool) {
 	return r.Envelope, ok
 }
 
-// run lets a call of a session run by itself, and returns its answer.
+// run runs a single call of a session, and returns its answer.
 func (f *fixture) run(c *Runner, j calls.Run) registry.Envelope {
 	f.t.Helper()
 	c.Run(j)
 	c.Wait()
 	env, ok := f.answer(c.c.Session.ID, j.Call)
 	if !ok {
-		f.t.Fatalf("%s was not told to have finished", j.Call)
+		f.t.Fatalf("%s was not reported as finished", j.Call)
 	}
 	return env
 }
@@ -210,16 +209,16 @@ func (f *fixture) only() (state string) {
 	return string(all[0].State)
 }
 
-// failed says what an answer is that should be a failure of a type.
+// failed reports whether an answer is a failure of that type.
 func failed(env registry.Envelope, want registry.ErrorType) bool {
 	return !env.OK && env.Error != nil && env.Error.Type == want
 }
 
-// bubble runs a test in a synctest bubble with a fixture of its own.
+// bubble runs a test in a synctest bubble with its own fixture.
 func bubble(t *testing.T, opts Options, test func(*testing.T, *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, opts)) })
 }
 
-// pass lets time go by in a bubble.
+// pass waits in a bubble.
 func pass(d time.Duration) { <-time.After(d) }

@@ -65,7 +65,7 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action s
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	is, fresh, err := e.opts.Jobs.Start(ctx, store.Job{
-		Deed: action, Tool: tool.ToolID, Name: tool.Job.Name, User: session.UserID, Vouched: session.Vouched, Scopes: session.Scopes,
+		Action: action, Tool: tool.ToolID, Name: tool.Job.Name, User: session.UserID, Vouched: session.Vouched, Scopes: session.Scopes,
 		Conversation: cmp.Or(session.ConversationID, session.ID), Session: session.ID, Agent: session.Agent,
 		Mode: string(r.Prepared.Mode()),
 		Turn: session.Turn, Call: r.Call, Payload: job.Payload,

@@ -15,7 +15,7 @@ import (
 	"voicegw/store"
 )
 
-// begun are the jobs that calls have begun.
+// begun are the jobs begun by calls.
 type begun struct {
 	jobs []store.Job
 	anew []bool
@@ -32,7 +32,7 @@ func (b *begun) Start(_ context.Context, j store.Job, atOnce int, anew bool) (st
 		return store.Job{}, false, fmt.Errorf("at once: %d", atOnce)
 	}
 	for _, is := range b.jobs {
-		if is.Deed == j.Deed && (!anew || !is.State.Over()) {
+		if is.Action == j.Action && (!anew || !is.State.Over()) {
 			return is, false, nil
 		}
 	}
@@ -57,7 +57,7 @@ func (b *begun) Job(_ context.Context, id string) (store.Job, error) {
 	return store.Job{}, store.ErrUnknown
 }
 
-// withJobs makes every tool of a fixture one that begins a job.
+// withJobs makes every tool of a fixture begin a job.
 func (f *fixture) withJobs() {
 	f.t.Helper()
 	var tools []registry.Entry
@@ -78,8 +78,8 @@ func (f *fixture) withJobs() {
 	f.tools = r.Snapshot()
 }
 
-// TestRepeatedJobCall: a call for an action whose job exists gets the job's result, or how far it is. It never gets
-// "started" again. That holds for the ledger, for a job that only reads, and for an answer that the conversation keeps.
+// TestRepeatedJobCall: a call for an action whose job exists gets the job's result or progress, never "started"
+// again, whether the ledger or the conversation has the answer, and for a reading job too.
 func TestRepeatedJobCall(t *testing.T) {
 	result := registry.Envelope{OK: true, Data: json.RawMessage(`{"report":"R-1"}`), Meta: registry.Meta{Tool: "book"}}
 	failure := registry.Envelope{Error: &registry.Error{Type: registry.ErrorTransient, Message: "The printer is broken."}}
@@ -142,8 +142,8 @@ func TestRepeatedJobCall(t *testing.T) {
 	})
 }
 
-// TestNoJobWithoutReport: where the end of a job could not be reported, no job begins, and a person is not asked to
-// approve one. The same holds for a user with too many jobs.
+// TestNoJobWithoutReport: if the end of a job could not be reported, or the user has too many jobs, no job begins,
+// and the user is not asked to approve one.
 func TestNoJobWithoutReport(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*begun, *Runner)
@@ -153,7 +153,7 @@ func TestNoJobWithoutReport(t *testing.T) {
 		"kept":                                   {change: func(*begun, *Runner) {}},
 		"a voice session without a conversation": {change: func(_ *begun, c *Runner) { c.c.Session.ConversationID = "" }},
 		"the client keeps the conversation":      {change: func(_ *begun, c *Runner) { c.c.Ephemeral = true }, ask: registry.ErrorPermanent, run: registry.ErrorPermanent},
-		"a session that is over":                 {change: func(_ *begun, c *Runner) { c.c.Session.ConversationID = ""; c.End() }, ask: registry.ErrorPermanent, run: registry.ErrorPermanent},
+		"an ended session":                       {change: func(_ *begun, c *Runner) { c.c.Session.ConversationID = ""; c.End() }, ask: registry.ErrorPermanent, run: registry.ErrorPermanent},
 		"too many":                               {change: func(b *begun, _ *Runner) { b.full = true }, ask: registry.ErrorRateLimit, run: registry.ErrorRateLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,8 +191,8 @@ func TestNoJobWithoutReport(t *testing.T) {
 	})
 }
 
-// TestCallBeginsAJob: the call is answered at once, with the job's id, and the ledger has that answer; what
-// cannot be begun has changed nothing and may be called again.
+// TestCallBeginsAJob: the call is answered at once with the job's id, which the ledger records; a job that cannot
+// begin changes nothing and may be called again.
 func TestCallBeginsAJob(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *fixture) {
 		jobs := &begun{}
@@ -208,11 +208,11 @@ func TestCallBeginsAJob(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 		if again := f.run(f.talk("s2", "ada"), f.job("c1", "book", `{"name":"a","time":"9"}`)); again.Meta.Job != "job-1" || !again.Meta.CacheHit || len(jobs.jobs) != 1 {
-			t.Errorf("the same deed again: %s, %d jobs", again.Encode(), len(jobs.jobs))
+			t.Errorf("the same action again: %s, %d jobs", again.Encode(), len(jobs.jobs))
 		}
 		f.run(f.talk("s1", "ada"), f.job("c2", "look", `{}`))
-		if len(jobs.jobs) != 2 || jobs.anew[1] || jobs.jobs[1].Deed == j.Deed {
-			t.Errorf("one that only reads: %+v", jobs.jobs)
+		if len(jobs.jobs) != 2 || jobs.anew[1] || jobs.jobs[1].Action == j.Action {
+			t.Errorf("a reading job: %+v", jobs.jobs)
 		}
 
 		for name, tt := range map[string]struct {
@@ -235,7 +235,7 @@ func TestCallBeginsAJob(t *testing.T) {
 		c := f.talk("s3", "ada")
 		c.c.Ephemeral = true
 		if env := f.run(c, f.job("c9", "wipe", `{"name":"x"}`)); !failed(env, registry.ErrorPermanent) || len(jobs.jobs) != 2 {
-			t.Errorf("in a conversation that nobody keeps: %s", env.Encode())
+			t.Errorf("in an ephemeral conversation: %s", env.Encode())
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// lines is what a Logger wrote.
+// lines records the output of a Logger.
 type lines struct {
 	mu  sync.Mutex // guards the following field
 	buf bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// asideNeeds are the needs of a tool that does something beside its answer.
+// asideNeeds are the needs of a tool with output besides its answer.
 type asideNeeds struct {
 	Messenger registry.Messenger
 	Progress  registry.Progress
@@ -27,13 +27,13 @@ type asideNeeds struct {
 	Gallery   registry.Optional[registry.Gallery]
 }
 
-// aside is a conversation with one tool that reads, look, and what came beside its answers.
+// aside is a conversation with one reading tool, look, and its output besides answers.
 type aside struct {
 	*fixture
 	do func(context.Context, registry.Call[args, asideNeeds]) error
 
 	mu      sync.Mutex // guards the following fields
-	told    []protocol.ServerMessage
+	sent    []protocol.ServerMessage
 	noted   []audit.Record
 	blocked int
 }
@@ -52,13 +52,13 @@ func newAside(t *testing.T) *aside {
 	return a
 }
 
-// talk begins a conversation whose client and audit are the test's.
+// talk begins a conversation with the test's client and audit.
 func (a *aside) talk() *Runner {
 	c := a.fixture.talk("s1", "ada")
 	c.c.Tell = func(m protocol.ServerMessage) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.told = append(a.told, m)
+		a.sent = append(a.sent, m)
 	}
 	c.c.Audit = func(r audit.Record) {
 		a.mu.Lock()
@@ -70,11 +70,11 @@ func (a *aside) talk() *Runner {
 	return c
 }
 
-// shows returns what the client was told.
+// shows returns the messages to the client.
 func (a *aside) shows() (all []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, m := range a.told {
+	for _, m := range a.sent {
 		switch m := m.(type) {
 		case *protocol.ToolMessage:
 			all = append(all, fmt.Sprintf("%d %s %s %s %s %s", m.Turn, m.CallID, m.Tool, m.Category, m.Name, m.Data))
@@ -91,9 +91,9 @@ func (a *aside) shows() (all []string) {
 	return all
 }
 
-// TestBesideTheAnswer: a call tells its client, notes in the audit, and finds how the session is; a
-// capability that is missing is known to be.
-func TestBesideTheAnswer(t *testing.T) {
+// TestBesidesTheAnswer: a call sends messages to its client, notes to the audit, and reads the state of the session;
+// it can see that a capability is missing.
+func TestBesidesTheAnswer(t *testing.T) {
 	a := newAside(t)
 	a.do = func(_ context.Context, c registry.Call[args, asideNeeds]) error {
 		if _, has := c.Needs.Gallery.Get(); has {
@@ -121,9 +121,8 @@ func TestBesideTheAnswer(t *testing.T) {
 	}
 }
 
-// TestBesideIsBounded: what is not as it may be, or one too many, is an error for the tool and
-// nothing for anybody else.
-func TestBesideIsBounded(t *testing.T) {
+// TestBesidesIsBounded: an invalid or excess message is an error for the tool, and has no other effect.
+func TestBesidesIsBounded(t *testing.T) {
 	a := newAside(t)
 	a.do = func(_ context.Context, c registry.Call[args, asideNeeds]) error {
 		for _, give := range []func(string, any) error{c.Needs.Messenger.Send, c.Needs.Audit.Note} {
@@ -146,13 +145,13 @@ func TestBesideIsBounded(t *testing.T) {
 		return nil
 	}
 	a.run(a.talk(), a.job("c1", "look", `{}`))
-	if len(a.told) != registry.MaxAsides || len(a.noted) != registry.MaxAsides {
-		t.Errorf("%d messages and %d notes", len(a.told), len(a.noted))
+	if len(a.sent) != registry.MaxAsides || len(a.noted) != registry.MaxAsides {
+		t.Errorf("%d messages and %d notes", len(a.sent), len(a.noted))
 	}
 }
 
-// TestProgress: the client gets the first word at once and then the newest, twice a second, and none
-// after the call's end; what has words is there for the model, too.
+// TestProgress: the client gets the first progress at once, then the newest twice a second, and none after the call's
+// end; progress with text is available to the model too.
 func TestProgress(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *fixture) {
 		a := newAside(t)
@@ -176,33 +175,33 @@ func TestProgress(t *testing.T) {
 		kept.Tell("late", 1)
 		pass(time.Minute)
 		if got := strings.Join(model, ", "); got != "c1 step 0, c1 step 0.3, c1 step 0.7, c1 step 1, c1 éééé -1" {
-			t.Errorf("for the model there is %q", got)
+			t.Errorf("the model's progress is %q", got)
 		}
 		want := []string{
 			`c1 0ms "step 0" 0`, `c1 420ms "step 3" 0.3`, `c1 980ms "step 7" 0.7`, `c1 1400ms "step 10" 1`,
 			fmt.Sprintf(`c1 1680ms %q -`, strings.Repeat("é", 199)+"…"), `c1 2680ms "" -`,
 		}
 		if got := a.shows(); !slices.Equal(got, want) {
-			t.Errorf("\n%s\nand it should be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
 
-// TestNothingComesAfterACall: a handler that was left behind is not heard any more.
+// TestNothingComesAfterACall: output of an abandoned handler is dropped.
 func TestNothingComesAfterACall(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *fixture) {
 		a := newAside(t)
 		done := make(chan struct{})
 		a.do = func(_ context.Context, c registry.Call[args, asideNeeds]) error {
 			defer close(done)
-			pass(2 * time.Minute) // its time is a minute
+			pass(2 * time.Minute) // its timeout is a minute
 			c.Needs.Messenger.Timeout(time.Now(), time.Minute, "Enough.")
 			return errors.Join(c.Needs.Messenger.Send("late", nil), c.Needs.Audit.Note("late", nil))
 		}
 		a.run(a.talk(), a.job("c1", "look", `{}`))
 		<-done
-		if len(a.told)+len(a.noted)+a.blocked != 0 {
-			t.Errorf("%v %v %d", a.told, a.noted, a.blocked)
+		if len(a.sent)+len(a.noted)+a.blocked != 0 {
+			t.Errorf("%v %v %d", a.sent, a.noted, a.blocked)
 		}
 	})
 }

@@ -23,17 +23,17 @@ import (
 // withTools are the needs of tools that call others.
 type withTools struct{ Tools registry.Tools }
 
-// doing is what a tool does here.
+// doing is the function of a tool.
 type doing func(ctx context.Context, a args, tools registry.Tools) (registry.Result, error)
 
-// nesting is a conversation of calls that decide and of an Executor that runs them.
+// nesting is a conversation with its decisions about calls and an Executor that runs them.
 type nesting struct {
 	t      *testing.T
 	e      *Executor
 	ledger *storetest.Ledger
 	tools  *registry.Snapshot
 	rules  calls.Rules
-	do     map[string]doing // by tool; one that is missing answers at once
+	do     map[string]doing // by tool; a missing one answers at once
 
 	mu      sync.Mutex // guards the following fields
 	calls   calls.Calls
@@ -57,7 +57,7 @@ func nested(t *testing.T, test func(t *testing.T, n *nesting)) {
 	})
 }
 
-// load gives the conversation these tools, which do what n.do says, from the next session on.
+// load gives the conversation these tools, which run n.do, from the next session on.
 func (n *nesting) load(tools ...registry.Entry) {
 	n.t.Helper()
 	handlers := map[string]registry.Handler{}
@@ -141,7 +141,7 @@ func (n *nesting) call(tool, raw string) registry.Envelope {
 	return n.answers[fmt.Sprint("c", len(n.answers))]
 }
 
-// calling is a tool that makes one call, and hands its answer on.
+// calling is a tool that makes one call, and returns its answer.
 func calling(tool, name string) doing {
 	return func(ctx context.Context, _ args, tools registry.Tools) (registry.Result, error) {
 		env := tools.Call(ctx, tool, map[string]string{"name": name})
@@ -150,8 +150,8 @@ func calling(tool, name string) doing {
 	}
 }
 
-// told returns the lines of calls by tools, as "call of parent: tool, how it ended".
-func (n *nesting) told() string {
+// audited returns the audit of calls by tools, as "call of parent: tool, how it ended".
+func (n *nesting) audited() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all []string
@@ -177,7 +177,7 @@ func (n *nesting) states() string {
 	return strings.Join(all, ", ")
 }
 
-// TestNestedCalls: what a tool is answered that calls another one, what ran, and what the audit says.
+// TestNestedCalls: the answer, the runs and the audit of a tool that calls another one.
 func TestNestedCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do         map[string]doing
@@ -195,14 +195,14 @@ func TestNestedCalls(t *testing.T) {
 		"itself": {do: map[string]doing{"look": calling("look", "a")}, tool: "look", want: "look was not run: it would call itself", ran: "look", lines: "c1.1 of c1: look, PERMANENT"},
 		"a circle": {do: map[string]doing{"look": calling("rare", "a"), "rare": calling("look", "a")}, tool: "look",
 			want: "look was not run: it would call itself", ran: "look rare", lines: "c1.2 of c1.1: look, PERMANENT; c1.1 of c1: rare, PERMANENT"},
-		"one that writes, by one that does not": {do: map[string]doing{"look": calling("wipe", "a")}, tool: "look",
+		"a writing tool, by a reading one": {do: map[string]doing{"look": calling("wipe", "a")}, tool: "look",
 			want: "wipe was not run: it writes, and look, which calls it, says that it does not", ran: "look", lines: "c1.1 of c1: wipe, PERMANENT"},
-		"two that write": {do: map[string]doing{"wipe": calling("again", "a")}, tool: "wipe", want: `"again is done"`, ran: "wipe again", lines: "c1.1 of c1: again, ok", ledger: "again done, wipe done"},
-		"a person must approve it": {do: map[string]doing{"wipe": calling("pay", "a")}, tool: "wipe", want: "it needs approval, and wipe, which calls it, has none",
+		"two writing tools": {do: map[string]doing{"wipe": calling("again", "a")}, tool: "wipe", want: `"again is done"`, ran: "wipe again", lines: "c1.1 of c1: again, ok", ledger: "again done, wipe done"},
+		"it needs an approval": {do: map[string]doing{"wipe": calling("pay", "a")}, tool: "wipe", want: "it needs approval, and wipe, which calls it, has none",
 			ran: "wipe", lines: "c1.1 of c1: pay, CONFIRMATION_REQUIRED"},
-		"the operator has a person approve it": {do: map[string]doing{"wipe": calling("book", "a")}, tool: "wipe", want: "it needs approval", ran: "wipe", lines: "c1.1 of c1: book, CONFIRMATION_REQUIRED"},
-		"the budget":                           {do: map[string]doing{"look": calling("rare", "a")}, tool: "look", total: 1, want: "BUDGET_EXCEEDED", ran: "look", lines: "c1.1 of c1: rare, BUDGET_EXCEEDED"},
-		"unknown":                              {do: map[string]doing{"look": calling("nothing", "a")}, tool: "look", want: "NOT_FOUND", ran: "look", lines: "c1.1 of c1: nothing, NOT_FOUND"},
+		"the operator requires an approval": {do: map[string]doing{"wipe": calling("book", "a")}, tool: "wipe", want: "it needs approval", ran: "wipe", lines: "c1.1 of c1: book, CONFIRMATION_REQUIRED"},
+		"the budget":                        {do: map[string]doing{"look": calling("rare", "a")}, tool: "look", total: 1, want: "BUDGET_EXCEEDED", ran: "look", lines: "c1.1 of c1: rare, BUDGET_EXCEEDED"},
+		"unknown":                           {do: map[string]doing{"look": calling("nothing", "a")}, tool: "look", want: "NOT_FOUND", ran: "look", lines: "c1.1 of c1: nothing, NOT_FOUND"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nested(t, func(t *testing.T, n *nesting) {
@@ -218,7 +218,7 @@ func TestNestedCalls(t *testing.T) {
 				if got := strings.Join(n.ran, " "); got != tt.ran {
 					t.Errorf("%s ran, want %s", got, tt.ran)
 				}
-				if got := n.told(); got != tt.lines {
+				if got := n.audited(); got != tt.lines {
 					t.Errorf("the audit says %s, want %s", got, tt.lines)
 				}
 				if got := n.states(); tt.ledger != "" && got != tt.ledger {
@@ -229,8 +229,7 @@ func TestNestedCalls(t *testing.T) {
 	}
 }
 
-// TestNestedBound: one call of a model leads to eight others, whoever makes them, and one line says that there
-// were more.
+// TestNestedBound: a call of a model leads to at most eight calls in all, and one line reports that there were more.
 func TestNestedBound(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		good := 0
@@ -258,7 +257,7 @@ func TestNestedBound(t *testing.T) {
 	})
 }
 
-// TestApprovedNestedCall: what a person has approved may make calls that need an approval.
+// TestApprovedNestedCall: an approved call may make calls that need an approval.
 func TestApprovedNestedCall(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		n.do["pay"] = calling("book", "a")
@@ -270,15 +269,15 @@ func TestApprovedNestedCall(t *testing.T) {
 		n.carryOut(n.calls.Answered(env.Error.ConfirmationRequest.Token, true))
 		n.mu.Unlock()
 		n.runner.Wait()
-		if got := n.told(); strings.Join(n.ran, " ") != "pay book" || got != "c2.1 of c2: book, ok" || n.lines[0].Reference == "" {
+		if got := n.audited(); strings.Join(n.ran, " ") != "pay book" || got != "c2.1 of c2: book, ok" || n.lines[0].Reference == "" {
 			t.Errorf("%v ran, and the audit says %s", n.ran, got)
 		}
 	})
 }
 
-// TestNestedDeedsAreDoneOnce: a call that runs again gets the answers of what its tool has done the first time,
-// and a second call with the same arguments is another one.
-func TestNestedDeedsAreDoneOnce(t *testing.T) {
+// TestNestedCallsRunOnce: a call that runs again gets the answers of its tool's earlier calls, and a second call with
+// the same arguments is a different one.
+func TestNestedCallsRunOnce(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		hits := ""
 		n.do["again"] = func(ctx context.Context, _ args, tools registry.Tools) (registry.Result, error) {
@@ -301,9 +300,9 @@ func TestNestedDeedsAreDoneOnce(t *testing.T) {
 	})
 }
 
-// TestNestedDeedsOverSessions: a deed that failed may be tried again in another session, and what its tool has
-// done before is not done again.
-func TestNestedDeedsOverSessions(t *testing.T) {
+// TestNestedCallsOverSessions: a failed action may be tried again in another session, and its tool's earlier calls
+// are not repeated.
+func TestNestedCallsOverSessions(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		n.rules.Tools.Confirm = nil
 		n.do["book"] = func(ctx context.Context, _ args, tools registry.Tools) (registry.Result, error) {
@@ -325,7 +324,7 @@ func TestNestedDeedsOverSessions(t *testing.T) {
 	})
 }
 
-// TestFailedAfterNestedWrite: a call whose tool has had something written is not done again by itself.
+// TestFailedAfterNestedWrite: a failed call whose tool has written something is not repeated automatically.
 func TestFailedAfterNestedWrite(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		n.do["wipe"] = calling("again", "a")
@@ -340,8 +339,8 @@ func TestFailedAfterNestedWrite(t *testing.T) {
 	})
 }
 
-// TestNestedCallEndsWithItsCaller: also if its handler asks for a context that does not end; a handler that was
-// left behind calls nothing more.
+// TestNestedCallEndsWithItsCaller: even if its handler uses a context without end; an abandoned handler makes no more
+// calls.
 func TestNestedCallEndsWithItsCaller(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		var ended, after registry.Envelope
@@ -361,7 +360,7 @@ func TestNestedCallEndsWithItsCaller(t *testing.T) {
 		n.mu.Unlock()
 		synctest.Wait()
 		if running := n.e.Running(); len(running) != 2 || running[1].Tool != "rare" && running[0].Tool != "rare" {
-			t.Errorf("there run %+v", running)
+			t.Errorf("%+v are running", running)
 		}
 		n.runner.Cancel("c1")
 		<-left
@@ -371,32 +370,32 @@ func TestNestedCallEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// TestStoredNestedCall: an approved call whose conversation is gone calls other tools of the same scopes.
+// TestStoredNestedCall: an approved call of an ended conversation calls other tools of the same scopes.
 func TestStoredNestedCall(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		n.do["pay"] = calling("book", "a")
-		var told []audit.Record
+		var lines []audit.Record
 		env, _ := n.e.RunStored(t.Context(), "confirmation_REF", n.tools, store.Confirmation{Session: "gone", User: "ada", Mode: "text", Tool: "pay", ToolVersion: "1.0.0", Reference: "REF", Args: json.RawMessage(`{}`)},
-			Conversation{Audit: func(r audit.Record) { told = append(told, r) }})
-		if !env.OK || len(told) != 1 || told[0].CallID != "confirmation_REF.1" || told[0].ParentCallID != "confirmation_REF" || strings.Join(n.ran, " ") != "pay book" {
-			t.Errorf("%s; %+v", env.Encode(), told)
+			Conversation{Audit: func(r audit.Record) { lines = append(lines, r) }})
+		if !env.OK || len(lines) != 1 || lines[0].CallID != "confirmation_REF.1" || lines[0].ParentCallID != "confirmation_REF" || strings.Join(n.ran, " ") != "pay book" {
+			t.Errorf("%s; %+v", env.Encode(), lines)
 		}
 	})
 }
 
-// TestStoredNestedCallHasItsScopes: a call that a person has approved before the conversation went away calls only
-// what the scopes of the conversation allow, and none of the tools that only a model calls.
+// TestStoredNestedCallHasItsScopes: an approved call of an ended conversation calls only tools that the scopes of the
+// conversation allow, and no tool that is for models alone.
 func TestStoredNestedCallHasItsScopes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool   string
 		scopes []string
 		want   registry.ErrorType // empty if the call runs
 	}{
-		"without the scope":        {tool: "move", scopes: []string{"sales"}, want: registry.ErrorNotFound},
-		"with the scope":           {tool: "move", scopes: []string{"sales", "hr"}},
-		"one that needs none":      {tool: "look"},
-		"one that the client runs": {tool: "scroll", want: registry.ErrorPermanent},
-		"a switch of the agent":    {tool: spec.AgentSwitch, want: registry.ErrorPermanent},
+		"without the scope":      {tool: "move", scopes: []string{"sales"}, want: registry.ErrorNotFound},
+		"with the scope":         {tool: "move", scopes: []string{"sales", "hr"}},
+		"a tool without a scope": {tool: "look"},
+		"a tool of the client":   {tool: "scroll", want: registry.ErrorPermanent},
+		"a switch of the agent":  {tool: spec.AgentSwitch, want: registry.ErrorPermanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nested(t, func(t *testing.T, n *nesting) {

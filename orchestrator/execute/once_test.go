@@ -19,8 +19,8 @@ import (
 	"voicegw/store/storetest"
 )
 
-// TestReservedBeforeDone: the entry stands in the ledger before the handler begins, says
-// which process is at work and for how long, and the answer stands there before anybody is told.
+// TestReservedBeforeDone: the ledger entry is written before the handler begins, with the process and its time limit,
+// and the answer is written before it is reported.
 func TestReservedBeforeDone(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var log []string
@@ -34,7 +34,7 @@ func TestReservedBeforeDone(t *testing.T) {
 		f.do = func(context.Context, call) (registry.Result, error) {
 			e, ok := f.ledger.Entry(name)
 			if want := time.Now().Add(65 * time.Second); !ok || e.State != store.Pending || e.Session != "s1" || e.Call != "c1" || e.Turn != 1 || e.Tool != "book" || !e.LeaseUntil.Equal(want) {
-				t.Errorf("while it is done the ledger says %+v, %t", e, ok)
+				t.Errorf("while it runs the ledger has %+v, %t", e, ok)
 			}
 			log = append(log, "done")
 			return registry.Result{Data: map[string]string{"id": "b1"}}, nil
@@ -44,12 +44,12 @@ func TestReservedBeforeDone(t *testing.T) {
 			t.Errorf("%v and %+v, want %v", log, env, want)
 		}
 		if e := f.ledger.Entries()[0]; e.State != store.Done || !strings.Contains(string(e.Envelope), `"b1"`) {
-			t.Errorf("the ledger keeps %+v", e)
+			t.Errorf("the ledger has %+v", e)
 		}
 	})
 }
 
-// TestReadersLeaveNoEntry: only what writes is entered.
+// TestReadersLeaveNoEntry: only writing tools leave an entry.
 func TestReadersLeaveNoEntry(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		if env := f.run(f.talk("s1", "ada"), f.job("c1", "look", `{}`)); !env.OK || len(f.ledger.Entries()) != 0 {
@@ -58,8 +58,8 @@ func TestReadersLeaveNoEntry(t *testing.T) {
 	})
 }
 
-// TestDoneIsNotDoneAgain: the stored answer is given, marked, with the turn it was made
-// in, in another session of the same user as well; another user's deed is another one.
+// TestDoneIsNotDoneAgain: a repeat gets the stored answer, with a mark and its turn, also in another session of the
+// same user; another user's action is different.
 func TestDoneIsNotDoneAgain(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		n := 0
@@ -81,7 +81,7 @@ func TestDoneIsNotDoneAgain(t *testing.T) {
 			t.Errorf("another user was answered %+v", env)
 		}
 		early := f.job("c1", "book", `{"name":"eve"}`)
-		early.Turn = 0 // an entry of before turns were counted
+		early.Turn = 0 // an entry from before turns were counted
 		f.run(f.talk("s4", "ada"), early)
 		if env := f.run(f.talk("s5", "ada"), f.job("c2", "book", `{"name":"eve"}`)); env.Meta.OriginalTurn != 1 {
 			t.Errorf("the answer is of turn %d; the schema of envelopes knows none below 1", env.Meta.OriginalTurn)
@@ -89,8 +89,8 @@ func TestDoneIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-// TestPendingIsNotBegunAgain: while whoever began it may be at work the model may ask
-// again; after that nobody knows, and nobody tries.
+// TestPendingIsNotBegunAgain: while the first process may still run the call, the model may ask again; after that the
+// outcome is unknown, and the call is not repeated.
 func TestPendingIsNotBegunAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after     time.Duration
@@ -106,10 +106,10 @@ func TestPendingIsNotBegunAgain(t *testing.T) {
 				}
 				const args = `{"name":"ada"}`
 				if env := f.run(f.talk("s1", "ada"), f.job("c1", "book", args)); !env.OK {
-					t.Errorf("what was done is answered %+v", env)
+					t.Errorf("a finished action is answered %+v", env)
 				}
 				if !f.log.has("not recorded") {
-					t.Error("nothing is logged of an answer that was not kept")
+					t.Error("the log has nothing about an answer that was not saved")
 				}
 				pass(tc.after)
 				env := f.run(f.talk("s2", "ada"), f.job("c1", "book", args))
@@ -124,7 +124,7 @@ func TestPendingIsNotBegunAgain(t *testing.T) {
 	}
 }
 
-// TestUnreadableAnswerIsNotDoneAgain: a stored answer that cannot be read is no reason.
+// TestUnreadableAnswerIsNotDoneAgain: a stored answer that cannot be read does not cause a repeat.
 func TestUnreadableAnswerIsNotDoneAgain(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		j := f.job("c1", "book", `{"name":"ada"}`)
@@ -139,8 +139,7 @@ func TestUnreadableAnswerIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-// TestNotReservedIsNotBegun: when the ledger fails, nothing is done and the model may try
-// again; then it is done.
+// TestNotReservedIsNotBegun: when the ledger fails, the call does not run and the model may try again; then it runs.
 func TestNotReservedIsNotBegun(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		down := true
@@ -156,7 +155,7 @@ func TestNotReservedIsNotBegun(t *testing.T) {
 			t.Errorf("answered %+v after %v", env.Error, f.ran())
 		}
 		if strings.Contains(env.Error.Message, "leader") || !f.log.has("leader") {
-			t.Error("the inner error belongs into the log, and not to the model")
+			t.Error("the inner error belongs in the log, not in the answer")
 		}
 		down = false
 		if env := f.run(c, f.job("c2", "book", `{}`)); !env.OK {
@@ -165,8 +164,8 @@ func TestNotReservedIsNotBegun(t *testing.T) {
 	})
 }
 
-// TestLedgerThatHangs: a call waits five seconds for its entry, and no longer. That it is
-// stopped meanwhile does not cut the entry off half way, and nothing is begun.
+// TestLedgerThatHangs: a call waits at most five seconds for its entry. A cancel during the wait does not leave half
+// an entry, and nothing begins.
 func TestLedgerThatHangs(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		stuck := true
@@ -195,13 +194,13 @@ func TestLedgerThatHangs(t *testing.T) {
 			t.Errorf("stopped: %+v after %v", env.Error, f.ran())
 		}
 		if all := f.ledger.Entries(); len(all) != 0 {
-			t.Errorf("an entry is left of what was never begun: %+v", all)
+			t.Errorf("an entry of a call that never began: %+v", all)
 		}
 	})
 }
 
-// TestFailures: what certainly did nothing is released and may run again; what may have
-// done something stays reserved, whatever kind of end it came to.
+// TestFailures: a call that certainly changed nothing is released and may run again; one that may have written stays
+// reserved, whatever its error.
 func TestFailures(t *testing.T) {
 	fail := func(err error) handler {
 		return func(context.Context, call) (registry.Result, error) { return registry.Result{}, err }
@@ -211,21 +210,21 @@ func TestFailures(t *testing.T) {
 		want     registry.ErrorType
 		released bool
 	}{
-		"refused":                   {fail(registry.Errorf(registry.ErrorPermanent, "No.")), registry.ErrorPermanent, true},
-		"for now":                   {fail(registry.Errorf(registry.ErrorTransient, "Later.")), registry.ErrorTransient, true},
-		"in part":                   {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true}), registry.ErrorTransient, false},
-		"in part, and it finds out": {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true, Repeatable: true}), registry.ErrorTransient, true},
-		"unexpected":                {fail(errors.New("what?")), registry.ErrorInternal, false},
-		"panic":                     {func(context.Context, call) (registry.Result, error) { panic("oh") }, registry.ErrorInternal, false},
-		"out of time, heeding": {func(ctx context.Context, _ call) (registry.Result, error) {
+		"refused":                 {fail(registry.Errorf(registry.ErrorPermanent, "No.")), registry.ErrorPermanent, true},
+		"for now":                 {fail(registry.Errorf(registry.ErrorTransient, "Later.")), registry.ErrorTransient, true},
+		"in part":                 {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true}), registry.ErrorTransient, false},
+		"in part, but repeatable": {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true, Repeatable: true}), registry.ErrorTransient, true},
+		"unexpected":              {fail(errors.New("what?")), registry.ErrorInternal, false},
+		"panic":                   {func(context.Context, call) (registry.Result, error) { panic("oh") }, registry.ErrorInternal, false},
+		"timed out, heeding its context": {func(ctx context.Context, _ call) (registry.Result, error) {
 			<-ctx.Done()
 			return registry.Result{}, ctx.Err()
 		}, registry.ErrorTransient, false},
-		"out of time, in its own words": {func(ctx context.Context, _ call) (registry.Result, error) {
+		"timed out, with its own error": {func(ctx context.Context, _ call) (registry.Result, error) {
 			<-ctx.Done()
 			return registry.Result{}, errors.New("gave up")
 		}, registry.ErrorTransient, false},
-		"what it asked is out of time": {fail(fmt.Errorf("booking: %w", os.ErrDeadlineExceeded)), registry.ErrorTransient, false},
+		"its request timed out": {fail(fmt.Errorf("booking: %w", os.ErrDeadlineExceeded)), registry.ErrorTransient, false},
 		"an answer too big": {func(context.Context, call) (registry.Result, error) {
 			return registry.Result{Data: strings.Repeat("x", 2<<20)}, nil
 		}, registry.ErrorInternal, false},
@@ -238,7 +237,7 @@ func TestFailures(t *testing.T) {
 				if !failed(env, tc.want) || env.Error.PartialSideEffects == tc.released && !env.Error.Repeatable {
 					t.Errorf("answered %+v", env.Error)
 				}
-				synctest.Wait() // for a handler that was left behind
+				synctest.Wait() // for an abandoned handler
 				f.do = nil
 				env = f.run(c, f.job("c2", "book", `{}`))
 				if env.OK != tc.released || len(f.ran()) != map[bool]int{true: 2, false: 1}[tc.released] {
@@ -248,15 +247,15 @@ func TestFailures(t *testing.T) {
 					return
 				}
 				if state := f.only(); state != "pending" || !failed(env, registry.ErrorConflict) || !env.Error.PartialSideEffects {
-					t.Errorf("it stands as %s, and is answered %+v", state, env.Error)
+					t.Errorf("the entry is %s, and the answer %+v", state, env.Error)
 				}
 			})
 		})
 	}
 }
 
-// TestLeftBehindDeedStaysReserved: a handler that heeds nothing may do its deed yet.
-func TestLeftBehindDeedStaysReserved(t *testing.T) {
+// TestAbandonedCallStaysReserved: an abandoned handler may still write.
+func TestAbandonedCallStaysReserved(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		g := make(chan struct{})
 		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{}, nil }
@@ -272,7 +271,7 @@ func TestLeftBehindDeedStaysReserved(t *testing.T) {
 	})
 }
 
-// TestTooLongAnswerIsKeptShort: the caller gets it whole, a repeat learns that it was done.
+// TestTooLongAnswerIsKeptShort: the caller gets it whole; a repeat learns only that it was done.
 func TestTooLongAnswerIsKeptShort(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.ledger.MaxEnvelope = 1000
@@ -290,7 +289,7 @@ func TestTooLongAnswerIsKeptShort(t *testing.T) {
 	})
 }
 
-// TestReleaseThatFails: it is told, and the deed is not begun again by itself.
+// TestReleaseThatFails: the failure is logged, and the action does not begin again.
 func TestReleaseThatFails(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
@@ -312,9 +311,8 @@ func TestReleaseThatFails(t *testing.T) {
 	})
 }
 
-// TestOutcomeIsRecordedWhoeverHasGone: the conversation's end and that of the gateway do
-// not keep the ledger from what has been done.
-func TestOutcomeIsRecordedWhoeverHasGone(t *testing.T) {
+// TestOutcomeIsRecordedAfterTheEnd: the outcome is recorded even if the conversation or the gateway ends.
+func TestOutcomeIsRecordedAfterTheEnd(t *testing.T) {
 	bubble(t, Options{Grace: time.Second}, func(t *testing.T, f *fixture) {
 		g := make(chan struct{})
 		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{}, nil }
@@ -332,7 +330,7 @@ func TestOutcomeIsRecordedWhoeverHasGone(t *testing.T) {
 	})
 }
 
-// TestNoLedger: without one nothing writes, and reading works.
+// TestNoLedger: without a ledger, writing tools are refused and reading ones work.
 func TestNoLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Options{})
@@ -347,9 +345,9 @@ func TestNoLedger(t *testing.T) {
 	})
 }
 
-// TestRacingCallsOfOneDeed is invariant 3: 64 sessions ask for the same deed at once, and
-// it is done once; each other one learns its answer or that somebody is at it.
-func TestRacingCallsOfOneDeed(t *testing.T) {
+// TestRacingCalls is invariant 3: 64 sessions request the same action at once, and it runs once; each other session
+// gets its answer or learns that it is running.
+func TestRacingCalls(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"quick": 0, "slow": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
@@ -359,7 +357,7 @@ func TestRacingCallsOfOneDeed(t *testing.T) {
 					return registry.Result{Data: n.Add(1)}, nil
 				}
 				var all sync.WaitGroup
-				var fresh, told, at atomic.Int64
+				var fresh, repeated, at atomic.Int64
 				for i := range 64 {
 					c := f.talk(fmt.Sprintf("s%d", i), "ada")
 					j := f.job("c1", "book", `{"name":"ada","time":"9:00"}`)
@@ -370,7 +368,7 @@ func TestRacingCallsOfOneDeed(t *testing.T) {
 						case env.OK && !env.Meta.CacheHit:
 							fresh.Add(1)
 						case env.OK:
-							told.Add(1)
+							repeated.Add(1)
 						case failed(env, registry.ErrorConflict) && env.Error.Retryable:
 							at.Add(1)
 						default:
@@ -379,8 +377,8 @@ func TestRacingCallsOfOneDeed(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if n.Load() != 1 || fresh.Load() != 1 || told.Load()+at.Load() != 63 {
-					t.Errorf("done %d times: %d fresh, %d told, %d at work", n.Load(), fresh.Load(), told.Load(), at.Load())
+				if n.Load() != 1 || fresh.Load() != 1 || repeated.Load()+at.Load() != 63 {
+					t.Errorf("done %d times: %d fresh, %d repeated, %d running", n.Load(), fresh.Load(), repeated.Load(), at.Load())
 				}
 				if env := f.run(f.talk("later", "ada"), f.job("c1", "book", `{"name":"ada","time":"9:00"}`)); !env.OK || string(env.Data) != "1" {
 					t.Errorf("later: %+v", env)

@@ -30,26 +30,26 @@ func (f *fixture) rated(ids ...string) {
 	}, all...)
 }
 
-// limited checks that an answer names the rate limit, and when the call may be made again.
+// limited checks that an answer names the rate limit, and when the call may be repeated.
 func limited(t *testing.T, env registry.Envelope, after time.Duration) {
 	t.Helper()
 	if !failed(env, registry.ErrorRateLimit) || !env.Error.Retryable || env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "again in "+after.String()) {
 		t.Fatalf("answered %+v", env.Error)
 	}
-	var told struct {
+	var details struct {
 		Calls       int    `json:"calls"`
 		Window      string `json:"window"`
 		RetryAfterS int64  `json:"retry_after_s"`
 		RetryAt     string `json:"retry_at"`
 	}
-	err := json.Unmarshal(env.Error.Details, &told)
-	if err != nil || told.Calls != 2 || told.Window != "1h" || told.RetryAfterS != int64(after.Seconds()) || told.RetryAt != time.Now().Add(after).UTC().Format(time.RFC3339) {
+	err := json.Unmarshal(env.Error.Details, &details)
+	if err != nil || details.Calls != 2 || details.Window != "1h" || details.RetryAfterS != int64(after.Seconds()) || details.RetryAt != time.Now().Add(after).UTC().Format(time.RFC3339) {
 		t.Errorf("the details are %s, %v", env.Error.Details, err)
 	}
 }
 
-// TestRateLimit: a user's calls are counted over all conversations, by tool; a user who comes again when the first
-// of them is an hour old may call.
+// TestRateLimit: a user's calls are counted per tool over all conversations; the user may call again when the first
+// call is an hour old.
 func TestRateLimit(t *testing.T) {
 	for _, tool := range []string{"look", "again"} { // one that reads, one that writes
 		t.Run(tool, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestWhatCounts: a call that has failed counts; one that did not begin, or was answered from the ledger,
-// does not. One that is refused leaves nothing in the ledger.
+// TestWhatCounts: a failed call counts; one that did not begin, or was answered from the ledger, does not. A refused
+// call leaves nothing in the ledger.
 func TestWhatCounts(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.rated("book", "look")
@@ -118,12 +118,12 @@ func TestWhatCounts(t *testing.T) {
 		}
 		limited(t, f.run(c, f.job("c8", "book", `{"name":"mia"}`)), time.Hour)
 		if env := f.run(c, f.job("c9", "book", `{"name":"bob"}`)); !env.OK || !env.Meta.CacheHit {
-			t.Errorf("what is done is not answered beyond the limit: %+v", env)
+			t.Errorf("a finished action is not answered beyond the limit: %+v", env)
 		}
 		if f.only() != "done" {
-			t.Error("a call that was refused stands in the ledger")
+			t.Error("a refused call is in the ledger")
 		}
-		// A call that is repeated by itself counts once, also if the check refuses the second run.
+		// A call that is repeated automatically counts once, even if the check refuses the second run.
 		runs := 0
 		f.check = func(context.Context, call) error {
 			if runs++; runs%2 == 0 {
@@ -142,8 +142,8 @@ func TestWhatCounts(t *testing.T) {
 	})
 }
 
-// TestNobodyIsAskedBeyondTheLimit: the question is not put, and what was approved meanwhile is refused too.
-func TestNobodyIsAskedBeyondTheLimit(t *testing.T) {
+// TestNoQuestionBeyondTheLimit: the question is not asked, and a call approved before is refused too.
+func TestNoQuestionBeyondTheLimit(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.rated("pay")
 		checks := 0
@@ -165,7 +165,7 @@ func TestNobodyIsAskedBeyondTheLimit(t *testing.T) {
 		before, questions := checks, len(f.questions.All())
 		q := f.ask(c, f.job("c3", "pay", `{}`))
 		if q.Refused == nil || q.Token != "" || len(f.questions.All()) != questions || checks != before {
-			t.Fatalf("asked all the same: %+v, after %d checks", q, checks-before)
+			t.Fatalf("a question was asked: %+v, after %d checks", q, checks-before)
 		}
 		limited(t, *q.Refused, time.Hour)
 		limited(t, approved("c4"), time.Hour)

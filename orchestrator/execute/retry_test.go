@@ -11,8 +11,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestRetries: a call of text mode that has failed for now is repeated once, after a
-// pause, if its tool may be; nothing else is ever repeated.
+// TestRetries: a call of text mode with a transient failure is repeated once, after a pause, if its tool allows it;
+// nothing else is repeated.
 func TestRetries(t *testing.T) {
 	transient := &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
 	for name, tc := range map[string]struct {
@@ -28,8 +28,8 @@ func TestRetries(t *testing.T) {
 		"not idempotent":          {spec.ModeText, "rare", transient, 1},
 		"not idempotent, writes":  {spec.ModeText, "wipe", transient, 1},
 		"transient, not to retry": {spec.ModeText, "look", &registry.ToolError{Type: registry.ErrorTransient, Message: "No."}, 1},
-		"text, out of time":       {spec.ModeText, "look", context.DeadlineExceeded, 2},
-		"voice, out of time":      {spec.ModeVoice, "look", context.DeadlineExceeded, 1},
+		"text, timed out":         {spec.ModeText, "look", context.DeadlineExceeded, 2},
+		"voice, timed out":        {spec.ModeVoice, "look", context.DeadlineExceeded, 1},
 		"another type":            {spec.ModeText, "look", &registry.ToolError{Type: registry.ErrorRateLimit, Message: "No.", Retryable: true}, 1},
 		"unexpected":              {spec.ModeText, "look", errors.New("what?"), 1},
 		"good":                    {spec.ModeText, "look", nil, 1},
@@ -57,7 +57,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetrySucceeds: the answer is that of the second try, under the one entry.
+// TestRetrySucceeds: the answer is that of the second try, with one entry.
 func TestRetrySucceeds(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		n := 0
@@ -74,7 +74,7 @@ func TestRetrySucceeds(t *testing.T) {
 	})
 }
 
-// TestNoRetryOnceItIsOver: a call whose session is gone is not tried again.
+// TestNoRetryOnceItIsOver: a call of an ended session is not repeated.
 func TestNoRetryOnceItIsOver(t *testing.T) {
 	bubble(t, Options{Grace: retryAfter / 4}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, call) (registry.Result, error) {
@@ -95,9 +95,9 @@ func TestNoRetryOnceItIsOver(t *testing.T) {
 	})
 }
 
-// TestADeadlineThatMayHaveWrittenIsNotRepeated: the first run may still be at it, and what
-// came of it nobody knows; so the deed stays in doubt, although the tool is idempotent.
-func TestADeadlineThatMayHaveWrittenIsNotRepeated(t *testing.T) {
+// TestTimedOutWriteIsNotRepeated: the first run may still write, and its outcome is unknown; so the entry stays
+// pending, although the tool is idempotent.
+func TestTimedOutWriteIsNotRepeated(t *testing.T) {
 	for name, do := range map[string]handler{
 		"heeds its context": func(ctx context.Context, _ call) (registry.Result, error) {
 			<-ctx.Done()
@@ -107,7 +107,7 @@ func TestADeadlineThatMayHaveWrittenIsNotRepeated(t *testing.T) {
 			pass(time.Hour)
 			return registry.Result{Data: "late"}, nil
 		},
-		"what it asked is late": func(context.Context, call) (registry.Result, error) {
+		"its request is late": func(context.Context, call) (registry.Result, error) {
 			return registry.Result{}, fmt.Errorf("writing: %w", context.DeadlineExceeded)
 		},
 	} {
@@ -122,7 +122,7 @@ func TestADeadlineThatMayHaveWrittenIsNotRepeated(t *testing.T) {
 				if state := f.only(); state != "pending" {
 					t.Errorf("the ledger has it as %s", state)
 				}
-				pass(2 * time.Hour) // of the bubble: for a handler that was left behind
+				pass(2 * time.Hour) // of the bubble: for an abandoned handler
 			})
 		})
 	}

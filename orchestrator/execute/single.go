@@ -188,8 +188,8 @@ func (v *single) audit(r audit.Record) {
 	v.Audit(r)
 }
 
-// Desk carries out the answers to questions of conversations that are not here. It is safe for concurrent use.
-type Desk struct {
+// Decider carries out the answers to questions of conversations that are not here. It is safe for concurrent use.
+type Decider struct {
 	Executor *Executor
 	Tools    func() *registry.Snapshot // of the gateway; may return nil
 	Audit    func(audit.Record)        // may be nil
@@ -198,7 +198,7 @@ type Desk struct {
 // Decide runs the call that c asked about, if it was approved, and returns its answer; nil if it was declined. It writes
 // the audit record. The caller has recorded the answer and then calls [execute.Executor.Settle]. An approved call
 // finishes even if ctx ends. The ledger answers a repetition.
-func (d Desk) Decide(ctx context.Context, c store.Confirmation, approved bool, by calls.By) *registry.Envelope {
+func (d Decider) Decide(ctx context.Context, c store.Confirmation, approved bool, by calls.By) *registry.Envelope {
 	if !approved {
 		r := calls.Decision(audit.Call{At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Args: c.Args},
 			calls.OutcomeDenied, by, c.Reference)
@@ -230,7 +230,7 @@ func (d Desk) Decide(ctx context.Context, c store.Confirmation, approved bool, b
 	return &env
 }
 
-func (d Desk) audit(c store.Confirmation, r audit.Record) {
+func (d Decider) audit(c store.Confirmation, r audit.Record) {
 	if d.Audit != nil {
 		r.SessionID, r.UserID, r.ConversationID, r.Agent, r.Channel = c.Session, c.User, c.Conversation, c.Agent, c.Channel
 		d.Audit(r)

@@ -20,7 +20,7 @@ import (
 	"voicegw/store/storetest"
 )
 
-// till is a process with tools and what they leave behind.
+// till is a process with tools and their results.
 type till struct {
 	executor  *Executor
 	tools     *registry.Registry
@@ -29,7 +29,7 @@ type till struct {
 	mu      sync.Mutex // guards the following fields
 	paid    int
 	records []audit.Record
-	told    []protocol.ServerMessage
+	sent    []protocol.ServerMessage
 }
 
 type noArgs struct{}
@@ -88,12 +88,12 @@ func (p *till) call(session, tool, key string, scope ...string) SingleCall {
 		Audit: p.audit, Tell: func(m protocol.ServerMessage) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.told = append(p.told, m)
+			p.sent = append(p.sent, m)
 		},
 	}
 }
 
-// TestKey: the same key within one scope is one action, whatever the session.
+// TestKey: within one scope, a key names one action, in any session.
 func TestKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTill(t)
@@ -115,13 +115,13 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestQuestion: without somebody to ask, the question stays open, and its answer is carried out at a desk: once, however
-// often it arrives. Each step is audited, in the call's channel.
+// TestQuestion: a question that no one can answer now stays open, and a later answer runs it once, however often it
+// arrives. Each step is audited, in the call's channel.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTill(t)
 		defer p.executor.Close()
-		desk := Desk{Executor: p.executor, Tools: p.tools.Snapshot, Audit: p.audit}
+		desk := Decider{Executor: p.executor, Tools: p.tools.Snapshot, Audit: p.audit}
 		for _, approved := range []bool{true, false} {
 			env := p.call("s1", "pay", "").Run(t.Context())
 			if !env.AsksUser() {
@@ -152,7 +152,7 @@ func TestQuestion(t *testing.T) {
 	})
 }
 
-// TestApprove: whoever is asked decides within the call.
+// TestApprove: a decision function answers within the call.
 func TestApprove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTill(t)
@@ -169,7 +169,7 @@ func TestApprove(t *testing.T) {
 	})
 }
 
-// TestLeaving: a call that can be stopped ends with its caller, and counts as not delivered. A long one shows that it
+// TestLeaving: a cancellable call ends with its caller, and counts as not delivered. A long call reports that it
 // still runs.
 func TestLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestLeaving(t *testing.T) {
 			t.Errorf("%+v", p.records)
 		}
 		shown := 0
-		for _, m := range p.told {
+		for _, m := range p.sent {
 			if _, ok := m.(*protocol.ToolProgress); ok {
 				shown++
 			}

@@ -18,8 +18,7 @@ import (
 
 type streamNeeds struct{ Stream registry.Stream }
 
-// streams runs look, which streams, in a conversation in text, and returns its answer and the parts that the client
-// got.
+// streams runs look, which streams, in a conversation in text. It returns its answer and the client's parts.
 func streams(t *testing.T, f *fixture, do func(registry.Stream) error) (env registry.Envelope, parts []string) {
 	t.Helper()
 	r, err := registry.Load(registrytest.File(t, entries()[0]), registry.Options{
@@ -36,11 +35,11 @@ func streams(t *testing.T, f *fixture, do func(registry.Stream) error) (env regi
 	c.c.Tell = func(m protocol.ServerMessage) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		told := m.(*protocol.ToolMessage)
-		if told.Name != registry.PartName || told.CallID != "c1" || told.Tool != "look" || told.Turn != 1 {
-			t.Errorf("the client was told %+v", told)
+		got := m.(*protocol.ToolMessage)
+		if got.Name != registry.PartName || got.CallID != "c1" || got.Tool != "look" || got.Turn != 1 {
+			t.Errorf("the client got %+v", got)
 		}
-		parts = append(parts, string(told.Data))
+		parts = append(parts, string(got.Data))
 	}
 	env = f.run(c, f.jobIn(spec.ModeText, "c1", "look", `{}`))
 	f.mu.Lock()
@@ -48,8 +47,8 @@ func streams(t *testing.T, f *fixture, do func(registry.Stream) error) (env regi
 	return env, slices.Clone(parts)
 }
 
-// TestStream: the client gets the parts in their order, the model the answer alone; a call that is made again begins
-// with its first part, and a handler that was left behind is not heard.
+// TestStream: the client gets the parts in order, the model only the answer; a repeated call begins with its first
+// part, and parts of an abandoned handler are dropped.
 func TestStream(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var first registry.Stream
@@ -70,18 +69,18 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestStreamIsBounded: what is too much is an error for the tool, and nothing for the client.
+// TestStreamIsBounded: excess is an error for the tool, and nothing reaches the client.
 func TestStreamIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		data any
 		give int // how often
 		want int // parts that the client gets
 	}{
-		"too many":     {1, registry.MaxParts + 3, registry.MaxParts},
-		"too long":     {strings.Repeat("a", registry.MaxAside), 1, 0},
-		"no JSON":      {make(chan int), 1, 0},
-		"too much":     {strings.Repeat("a", registry.MaxAside-2), registry.MaxParts, registry.MaxStream / registry.MaxAside},
-		"all that may": {strings.Repeat("a", registry.MaxAside-2), 3, 3},
+		"too many":    {1, registry.MaxParts + 3, registry.MaxParts},
+		"too long":    {strings.Repeat("a", registry.MaxAside), 1, 0},
+		"not JSON":    {make(chan int), 1, 0},
+		"too much":    {strings.Repeat("a", registry.MaxAside-2), registry.MaxParts, registry.MaxStream / registry.MaxAside},
+		"the maximum": {strings.Repeat("a", registry.MaxAside-2), 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {

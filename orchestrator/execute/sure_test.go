@@ -11,9 +11,8 @@ import (
 	"voicegw/store/storetest"
 )
 
-// TestNothingBeginsInALostConversation: a process that may have lost its conversation to another one
-// changes nothing, leaves nothing in the ledger that would keep the other one from doing it, and
-// asks nobody. What only reads runs.
+// TestNothingBeginsInALostConversation: a process that may have lost its conversation changes nothing, leaves no
+// entry that would block another process, and asks no question. Reading calls run.
 func TestNothingBeginsInALostConversation(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
@@ -39,9 +38,8 @@ func TestNothingBeginsInALostConversation(t *testing.T) {
 	})
 }
 
-// TestConversationIsLostWhileTheLedgerIsWritten: a process that was stopped while it entered a call
-// in the ledger, and has lost its conversation when it goes on, does not begin the call, and takes
-// the entry out again.
+// TestConversationIsLostWhileTheLedgerIsWritten: a process that was stopped while it entered a call in the ledger,
+// and has lost its conversation when it continues, does not begin the call, and removes the entry.
 func TestConversationIsLostWhileTheLedgerIsWritten(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var lost atomic.Bool
@@ -62,9 +60,8 @@ func TestConversationIsLostWhileTheLedgerIsWritten(t *testing.T) {
 	})
 }
 
-// TestAnotherProcessKnowsTheCall: before each call that writes, whether its tool makes a business key (book) or not
-// (wipe), it is made durable that the call has begun. If that fails, the call does not begin and leaves nothing in
-// the ledger.
+// TestAnotherProcessKnowsTheCall: before each writing call, with a business key (book) or without one (wipe), it is
+// saved that the call has begun. If that fails, the call does not begin and leaves nothing in the ledger.
 func TestAnotherProcessKnowsTheCall(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
@@ -75,12 +72,12 @@ func TestAnotherProcessKnowsTheCall(t *testing.T) {
 			return away
 		}
 		if env := f.run(c, f.job("c1", "look", `{"name":"ada"}`)); !env.OK || len(begun) != 0 {
-			t.Errorf("a call that reads was answered with %+v, and remembered %d times", env, len(begun))
+			t.Errorf("a call that reads was answered with %+v, and saved %d times", env, len(begun))
 		}
 		writers := []string{"book", "wipe"}
 		for i, tool := range writers {
 			if env := f.run(c, f.job("c-"+tool, tool, `{"name":"ada"}`)); !env.OK || len(begun) != i+1 || begun[i] != i+1 || kept[i] != i+1 {
-				t.Errorf("%s was answered with %+v; %v handlers had begun when it was remembered, and the ledger had %v entries", tool, env, begun, kept)
+				t.Errorf("%s was answered with %+v; %v handlers had begun when it was saved, and the ledger had %v entries", tool, env, begun, kept)
 			}
 		}
 		away = store.ErrUnavailable

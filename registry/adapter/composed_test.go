@@ -13,8 +13,8 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// TestComposedSchemas checks the package's rule for generated schemas: parts
-// of the corpus inside each other. Merging and alternatives go wrong in combinations.
+// TestComposedSchemas checks the package's rule for generated schemas: parts of the corpus inside each other. Merging
+// and alternatives fail in combinations.
 func TestComposedSchemas(t *testing.T) {
 	var parts []any
 	schemas := corpus(t)
@@ -92,7 +92,7 @@ func compose(rng *rand.Rand, parts []any, depth int) any {
 		return map[string]any{"type": "array", "items": one(), "maxItems": json.Number(fmt.Sprint(rng.IntN(4)))}
 	case 4:
 		return map[string]any{"type": "object", "properties": map[string]any{"a": one(), "b": one()}, "required": []any{"a"}, "additionalProperties": false}
-	case 5: // a part with another beside it
+	case 5: // two parts together
 		return map[string]any{"anyOf": []any{one(), one()}, "allOf": []any{one()}}
 	case 6: // the same object twice, constrained twice
 		return map[string]any{"allOf": []any{

@@ -7,7 +7,7 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// declaration is a tool as a provider is told of it, for the golden files.
+// declaration is a tool's declaration for a provider, in the golden files.
 type declaration struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

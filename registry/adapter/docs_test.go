@@ -33,7 +33,7 @@ func keywordTable() string {
 		"| keyword | OpenAI | Gemini | note |\n|---|---|---|---|\n" + rest.String()
 }
 
-// TestTheDocumentHasTheTable keeps docs/tool-schemas.md and the code together.
+// TestTheDocumentHasTheTable keeps docs/tool-schemas.md and the code in agreement.
 func TestTheDocumentHasTheTable(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "tool-schemas.md")
 	text, err := os.ReadFile(file)
@@ -56,7 +56,7 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 	}
 }
 
-// TestTheDocumentsExample makes the forms that the document shows of its schema.
+// TestTheDocumentsExample generates the document's forms from its schema.
 func TestTheDocumentsExample(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "tool-schemas.md"))
 	if err != nil {
@@ -80,16 +80,16 @@ func TestTheDocumentsExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(blocks[1:], []string{string(openAI) + "\n", string(gemini) + "\n"}); diff != "" {
-		t.Errorf("the document shows other forms than the code makes (-document +code):\n%s", diff)
+		t.Errorf("the document's forms differ from the code's (-document +code):\n%s", diff)
 	}
 }
 
-// TestTheTableIsWhole checks that no row is there twice.
+// TestTheTableIsWhole: each keyword has one row, with a reason.
 func TestTheTableIsWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range keywords {
 		if seen[k.name] {
-			t.Errorf("%s stands twice", k.name)
+			t.Errorf("%s is there twice", k.name)
 		}
 		seen[k.name] = true
 		if k.reason == "" {

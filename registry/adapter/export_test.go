@@ -2,7 +2,7 @@ package adapter
 
 import "encoding/json"
 
-// Looser names the keywords that Gemini's form says in words only.
+// Looser lists the keywords that Gemini's form only describes.
 func Looser(text json.RawMessage) []string {
 	_, looser, _ := makeGemini(text)
 	return looser

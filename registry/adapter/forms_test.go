@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// corpus gives the schemas of testdata by name.
+// corpus returns the schemas of testdata by name.
 func corpus(t testing.TB) map[string]json.RawMessage {
 	t.Helper()
 	files, err := filepath.Glob("testdata/schemas/*.json")
@@ -40,8 +40,7 @@ func corpus(t testing.TB) map[string]json.RawMessage {
 	return all
 }
 
-// TestTheRegistryRefusesTheRest: the forms rely on the registry, so it must refuse each schema
-// for which they look no more.
+// TestTheRegistryRefusesTheRest: the forms rely on the registry to refuse each schema that they do not check.
 func TestTheRegistryRefusesTheRest(t *testing.T) {
 	files, err := filepath.Glob("testdata/unaccepted/*.json")
 	if err != nil || len(files) < 25 {
@@ -62,7 +61,7 @@ func declare(parameters json.RawMessage) declaration {
 	return declaration{Name: "the_tool", Description: "Does it.", Parameters: parameters}
 }
 
-// golden is what the forms of one schema look like.
+// golden is the expected forms of one schema.
 type golden struct {
 	OpenAIRealtime json.RawMessage  `json:"openai_realtime,omitempty"`
 	OpenAIChat     json.RawMessage  `json:"openai_chat,omitempty"`
@@ -76,7 +75,7 @@ func problemsOf(t *testing.T, err error) adapter.Problems {
 	t.Helper()
 	var list adapter.Problems
 	if err != nil && (!errors.As(err, &list) || len(list) == 0) {
-		t.Fatalf("the error is no list of problems: %v", err)
+		t.Fatalf("the error is not a list of problems: %v", err)
 	}
 	return list
 }
@@ -98,7 +97,7 @@ func TestGoldenForms(t *testing.T) {
 				got.Looser = adapter.Looser(schema)
 			}
 			if refused := got.OpenAIProblems != nil || got.GeminiProblems != nil; refused != strings.HasPrefix(name, "refused-") {
-				t.Errorf("refused: %v, with %v %v; the name of the file says otherwise", refused, got.OpenAIProblems, got.GeminiProblems)
+				t.Errorf("refused: %v, with %v %v; the file's name disagrees", refused, got.OpenAIProblems, got.GeminiProblems)
 			}
 			compareGolden(t, filepath.Join("testdata", "golden", name+".json"), got)
 		})
@@ -124,7 +123,7 @@ func compareGolden(t *testing.T, file string, got golden) {
 		t.Fatalf("%v; run go test -update", err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s differs (-want +got); look, then run go test -update:\n%s", file, diff)
+		t.Errorf("%s differs (-want +got); check it, then run go test -update:\n%s", file, diff)
 	}
 }
 
@@ -162,10 +161,9 @@ func show(v any) string {
 	return string(text)
 }
 
-// TestFormsAcceptWhatTheSchemaAccepts holds the rule of the package: what the canonical
-// schema accepts, each form accepts. Further, OpenAI's form accepts nothing else, and
-// Gemini's neither unless it says something in words.
-func TestFormsAcceptWhatTheSchemaAccepts(t *testing.T) {
+// TestFormsAcceptValidArguments checks the rule of the package: each form accepts everything that the canonical
+// schema accepts. OpenAI's form accepts nothing else, nor does Gemini's unless a description says more.
+func TestFormsAcceptValidArguments(t *testing.T) {
 	const tries = 600
 	for name, text := range corpus(t) {
 		openAI, openAIErr := adapter.OpenAIParameters(text)
@@ -205,7 +203,7 @@ func TestFormsAcceptWhatTheSchemaAccepts(t *testing.T) {
 				t.Errorf("only %d of %d instances were valid: the generator does not know this schema", valid, tries)
 			}
 			if valid == tries {
-				t.Error("every instance was valid: nothing tells whether the form is as tight")
+				t.Error("every instance was valid: the test cannot show whether the form is as strict")
 			}
 		})
 	}
@@ -231,7 +229,7 @@ func (c checker) instance(t *testing.T, v any, accepted bool) {
 		t.Errorf("the schema accepts %s, Gemini's form does not", show(v))
 	}
 	if !accepted && c.exact && geminiAccepts(c.gemini, v, false) {
-		t.Errorf("the schema refuses %s, Gemini's form accepts it and says nothing of it in words", show(v))
+		t.Errorf("the schema refuses %s, Gemini's form accepts it and does not describe the limit", show(v))
 	}
 }
 

@@ -15,9 +15,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// FuzzForms checks for any parameters that the registry accepts: no panic, the same result twice, forms that are JSON and
-// that the providers' types accept, and for accepted schemas a canonical schema that the
-// registry's validator compiles.
+// FuzzForms: for any parameters that the registry accepts there is no panic, the same result twice, forms in JSON
+// that the providers' types accept, and a canonical schema that the registry's validator compiles.
 func FuzzForms(f *testing.F) {
 	for _, text := range corpus(f) {
 		f.Add([]byte(text))
@@ -35,7 +34,7 @@ func FuzzForms(f *testing.F) {
 		if err != nil {
 			var list adapter.Problems
 			if !errors.As(err, &list) || len(list) == 0 || strings.Contains(err.Error(), "no rule says why") {
-				t.Fatalf("the error is no list of problems: %v", err)
+				t.Fatalf("the error is not a list of problems: %v", err)
 			}
 			return
 		}
@@ -55,7 +54,7 @@ func FuzzForms(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := c.Compile("schema.json"); err != nil {
-			t.Fatalf("taken, but the validator refuses it: %v", err)
+			t.Fatalf("accepted, but the validator refuses it: %v", err)
 		}
 	})
 }

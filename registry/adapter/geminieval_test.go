@@ -11,10 +11,9 @@ import (
 	"google.golang.org/genai"
 )
 
-// geminiAccepts evaluates Gemini's Schema as its reference describes the fields. open
-// says whether an object may have properties that the schema does not list: the
-// reference does not say, so a form must be right in both cases for instances of the
-// canonical schema, which have no such properties.
+// geminiAccepts evaluates Gemini's Schema by the reference of its fields. open allows properties that the schema does
+// not list: the reference does not say, so a form must be right in both cases for instances of the canonical schema,
+// which have no such properties.
 func geminiAccepts(s *genai.Schema, v any, open bool) bool {
 	if len(s.AnyOf) > 0 {
 		return slices.ContainsFunc(s.AnyOf, func(one *genai.Schema) bool { return geminiAccepts(one, v, open) })
@@ -78,7 +77,7 @@ func geminiNumber(s *genai.Schema, n json.Number) bool {
 	return true
 }
 
-// decimal is the number that the float's text says.
+// decimal is the number in the float's text.
 func decimal(f float64) *big.Rat {
 	text, _ := json.Marshal(f)
 	r, _ := new(big.Rat).SetString(string(text))

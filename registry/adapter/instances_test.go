@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// instances makes random instances from a canonical schema, by construction where that is
-// easy and by guess elsewhere; the canonical validator judges them. It knows nothing of
-// the package under test, so that a mistake there cannot hide here.
+// instances makes random instances from a canonical schema, by construction where that is easy and otherwise by
+// guess; the canonical validator judges them. It shares nothing with the package under test, so it cannot share its
+// faults.
 type instances struct {
 	root map[string]any
 	rng  *rand.Rand
@@ -21,7 +21,7 @@ type instances struct {
 
 func (g *instances) make() any {
 	v := g.from(g.root, 0)
-	for range g.rng.IntN(3) * g.rng.IntN(2) { // half of them as made
+	for range g.rng.IntN(3) * g.rng.IntN(2) { // half of them unchanged
 		v = g.spoil(v)
 	}
 	return v
@@ -63,7 +63,7 @@ func (g *instances) from(schema any, depth int) any {
 	}
 }
 
-// flatten takes references and one branch of each alternative into the schema itself.
+// flatten merges references and one branch of each alternative into the schema.
 func (g *instances) flatten(s map[string]any, depth int) map[string]any {
 	if depth > 8 {
 		return s
@@ -97,7 +97,7 @@ func (g *instances) flatten(s map[string]any, depth int) map[string]any {
 	return out
 }
 
-// fold adds b to a: properties and required together, tighter bounds, otherwise b.
+// fold adds b to a: properties and required are combined, the tighter bounds win, and otherwise b.
 func fold(a, b map[string]any) {
 	for key, v := range b {
 		old, both := a[key]
@@ -296,7 +296,7 @@ func (g *instances) text(s map[string]any) any {
 	return b.String()
 }
 
-// matching makes a string that a regular expression matches, near enough.
+// matching makes a string that usually matches a regular expression.
 func (g *instances) matching(pattern string) string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -345,7 +345,7 @@ func (g *instances) regexp(re *syntax.Regexp) string {
 	}
 }
 
-// number prefers the edges: that is where forms differ.
+// number prefers the limits, where forms differ.
 func (g *instances) number(s map[string]any, integer bool) any {
 	edges := []float64{0, 1, -1, 7}
 	for _, key := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
@@ -368,7 +368,7 @@ func (g *instances) number(s map[string]any, integer bool) any {
 	return json.Number(strconv.FormatFloat(x, 'g', -1, 64))
 }
 
-// spoil changes one thing somewhere.
+// spoil makes one random change.
 func (g *instances) spoil(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

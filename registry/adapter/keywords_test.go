@@ -7,11 +7,11 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// treatment is how a form treats a keyword.
+// treatment is a form's handling of a keyword.
 type treatment string
 
-// The treatments, from best to worst for an author. Rewritten keywords accept the same. What is said in the description
-// makes the form looser, but the model knows it, and the registry enforces it.
+// The treatments, from best to worst for an author. Rewritten keywords accept the same values. A description makes
+// the form looser, but the model knows the limit, and the registry enforces it.
 const (
 	kept      treatment = "kept"
 	rewritten treatment = "rewritten"
@@ -97,6 +97,6 @@ func TestEveryKeywordHasARow(t *testing.T) {
 		names = append(names, k.name)
 	}
 	if !slices.Equal(names, adapter.Keywords()) {
-		t.Errorf("the rows are %v, and the keywords %v", names, adapter.Keywords())
+		t.Errorf("the rows are %v, but the keywords %v", names, adapter.Keywords())
 	}
 }

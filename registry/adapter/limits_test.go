@@ -10,7 +10,7 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// wantProblem fails unless some problem has the path, the keyword and a part of the message.
+// wantProblem fails unless a problem has the path, the keyword and the part of a message.
 func wantProblem(t *testing.T, err error, path, keyword, part string) {
 	t.Helper()
 	list := problemsOf(t, err)
@@ -53,7 +53,7 @@ func TestLimits(t *testing.T) {
 			t.Run(c.name+"/"+form, func(t *testing.T) {
 				_, err := make(json.RawMessage(c.schema))
 				if list := problemsOf(t, err); !strings.Contains(list.Error(), c.part) || len(list.Error()) > 1000 {
-					t.Errorf("the error is %.1000s, want one with %q, in short", list.Error(), c.part)
+					t.Errorf("the error is %.1000s, want a short one with %q", list.Error(), c.part)
 				}
 			})
 		}
@@ -65,8 +65,7 @@ var forms = map[string]func(json.RawMessage) (json.RawMessage, error){
 	"gemini": adapter.GeminiParameters,
 }
 
-// TestManyAlternativesStayBounded multiplies alternatives by each other, which Gemini's
-// form would write out.
+// TestManyAlternativesStayBounded multiplies alternatives, which Gemini's form would write out.
 func TestManyAlternativesStayBounded(t *testing.T) {
 	inner := `{"type":"string"}`
 	for range 12 {
@@ -79,7 +78,7 @@ func TestManyAlternativesStayBounded(t *testing.T) {
 	}
 }
 
-func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
+func TestPortablePatterns(t *testing.T) {
 	for pattern, taken := range map[string]bool{
 		`^a$`: true, `(?:ab)+`: true, `\d\w\s\.\\A`: true, `[a\]b]`: true, `\x41`: true, `\p{L}`: true, `[^a-z]`: true, `(a|b)`: true, `[[]`: true,
 		`(?i)a`: false, `(?P<n>a)`: false, `(?<n>a)`: false, `\Aa`: false, `a\z`: false, `\Qa.b\E`: false, `[[:alpha:]]`: false, `\pL`: false,
@@ -99,7 +98,7 @@ func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestOneBuildShowsEverything has a fault of each stage behind the reader.
+// TestOneBuildShowsEverything has a fault for each stage after the parser.
 func TestOneBuildShowsEverything(t *testing.T) {
 	_, _, err := adapter.All(object(`
 		"e":{"type":"string","pattern":"(?i)x"},

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// TestGeminiFormsSurviveGenai reads each form with genai's types, strictly, and writes it
-// again: nothing may be lost or renamed, and the order of properties must hold.
+// TestGeminiFormsSurviveGenai decodes each form with genai's types, strictly, and encodes it again: nothing is lost
+// or renamed, and the order of properties is kept.
 func TestGeminiFormsSurviveGenai(t *testing.T) {
 	for name, text := range corpus(t) {
 		form, err := gemini(declare(text))
@@ -41,8 +41,8 @@ func TestGeminiFormsSurviveGenai(t *testing.T) {
 	}
 }
 
-// checkOrdering says that every object lists exactly its properties, and requires none
-// but those: the server refuses others.
+// checkOrdering checks that every object lists exactly its properties, and requires no others, which the server
+// refuses.
 func checkOrdering(t *testing.T, name string, s *genai.Schema) {
 	t.Helper()
 	order := slices.Sorted(slices.Values(s.PropertyOrdering))
@@ -51,7 +51,7 @@ func checkOrdering(t *testing.T, name string, s *genai.Schema) {
 	}
 	for _, r := range s.Required {
 		if s.Properties[r] == nil {
-			t.Errorf("%s: %q is required and no property", name, r)
+			t.Errorf("%s: %q is required, but not a property", name, r)
 		}
 	}
 	for _, p := range s.Properties {
@@ -68,7 +68,7 @@ func checkOrdering(t *testing.T, name string, s *genai.Schema) {
 	}
 }
 
-// floatValues decodes as openai-go does, which holds numbers as float64.
+// floatValues decodes like openai-go, with numbers as float64.
 func floatValues(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any

@@ -9,8 +9,8 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// samples has for each keyword of the table a schema that uses it: of a property, or whole
-// when it begins with the type object and closes.
+// samples has a schema for each keyword of the table: of a property, or the whole if it begins with the type object
+// and is closed.
 var samples = map[string]string{
 	"type": `{"type":"string"}`, "title": `{"type":"string","title":"T"}`, "description": `{"type":"string","description":"D"}`,
 	"enum": `{"enum":["a"]}`, "const": `{"const":"a"}`, "default": `{"type":"string","default":"a"}`, "examples": `{"type":"string","examples":["a"]}`,
@@ -35,8 +35,8 @@ var samples = map[string]string{
 	"$comment": `{"type":"string","$comment":"C"}`,
 }
 
-// TestTheTableSaysWhatHappens tries each keyword: the table is what authors are promised.
-func TestTheTableSaysWhatHappens(t *testing.T) {
+// TestTheTableIsTrue checks the table, which is a promise to authors, for each keyword.
+func TestTheTableIsTrue(t *testing.T) {
 	for _, k := range keywords {
 		sample, ok := samples[k.name]
 		if !ok {
@@ -50,7 +50,7 @@ func TestTheTableSaysWhatHappens(t *testing.T) {
 		checkTreatment(t, "Gemini", k.name, k.gemini, gemini, geminiErr)
 		words := strings.Contains(string(gemini), `"description":"`) && k.name != "description"
 		if geminiErr == nil && k.gemini == said != words && !slices.Contains([]string{"format", "exclusiveMinimum", "exclusiveMaximum"}, k.name) {
-			t.Errorf("Gemini: %s is %s, and the form is %s", k.name, k.gemini, gemini)
+			t.Errorf("Gemini: %s is %s, but the form is %s", k.name, k.gemini, gemini)
 		}
 	}
 }

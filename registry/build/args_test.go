@@ -26,8 +26,8 @@ func argsOf(pkg string, parameters []byte) ([]byte, error) {
 	return argsSource(pkg, bindings{parameters: form})
 }
 
-// TestShapes compares the code generated from testdata/shapes.json with
-// zz_shapes_test.go, which shapes_test.go then uses: so it compiles, too.
+// TestShapes compares the code generated from testdata/shapes.json with zz_shapes_test.go, which shapes_test.go uses:
+// so it compiles too.
 func TestShapes(t *testing.T) {
 	data, err := os.ReadFile("testdata/shapes.json")
 	if err != nil {
@@ -60,7 +60,7 @@ type checker struct {
 
 func newChecker(t *testing.T) *checker {
 	t.Helper()
-	// A test that was compiled with -trimpath does not know where the standard library is.
+	// A test compiled with -trimpath does not know the location of the standard library.
 	if gobuild.Default.GOROOT == "" {
 		root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 		if err != nil {
@@ -85,8 +85,8 @@ func TestGeneratedGoCompiles(t *testing.T) {
 	checker := newChecker(t)
 	for name, schema := range map[string]string{
 		"nothing":         `{"type":"object","additionalProperties":false}`,
-		"names that meet": `{"type":"object","properties":{"user_id":{"type":"string"},"userId":{"type":"string"},"user__id":{"type":"string"},"USER_ID":{"type":"string"},"_":{"type":"string"},"__":{"type":"string"},"type":{"type":"string"},"_9":{"type":"integer"}},"additionalProperties":false}`,
-		"types that meet": `{"type":"object","properties":{"a":{"type":"object","properties":{"b_item":{"enum":["x"]},"b":{"type":"array","items":{"enum":["x"]}}},"additionalProperties":false},"a_b":{"enum":["item_x","item-x","Item X"]},"needs":{"enum":["a"]}},"additionalProperties":false}`,
+		"colliding names": `{"type":"object","properties":{"user_id":{"type":"string"},"userId":{"type":"string"},"user__id":{"type":"string"},"USER_ID":{"type":"string"},"_":{"type":"string"},"__":{"type":"string"},"type":{"type":"string"},"_9":{"type":"integer"}},"additionalProperties":false}`,
+		"colliding types": `{"type":"object","properties":{"a":{"type":"object","properties":{"b_item":{"enum":["x"]},"b":{"type":"array","items":{"enum":["x"]}}},"additionalProperties":false},"a_b":{"enum":["item_x","item-x","Item X"]},"needs":{"enum":["a"]}},"additionalProperties":false}`,
 		"odd values":      `{"type":"object","properties":{"s":{"enum":["","  ","-","+","a b","a-b","é","日本","x","\"quo` + "`" + `ted\"","\u0000","line\nbreak"]},"i":{"type":"integer","enum":[-1,0,1,9223372036854775807,1.0,1e2]},"n":{"type":"number","enum":[-1.5,1e300,0.1,3]},"b":{"const":true},"m":{"enum":[1,"a"]},"z":{"enum":["a",null]}},"additionalProperties":false}`,
 		"bad comments":    `{"type":"object","description":"*/ package x\n//go:embed secret\nfunc main() {}","properties":{"a":{"type":"string","description":"\u2028 evil\r\n*/ ` + "`" + ` //go:build ignore\n\t# Heading\n- list"}},"additionalProperties":false}`,
 		"references":      `{"type":"object","properties":{"a":{"$ref":"#/$defs/p"},"b":{"allOf":[{"$ref":"#/$defs/p"}],"description":"B."},"c":{"anyOf":[{"$ref":"#/$defs/p"},{"type":"null"}]}},"$defs":{"p":{"type":"object","properties":{"x":{"type":"number"}},"required":["x"],"additionalProperties":false}},"additionalProperties":false}`,
@@ -102,7 +102,7 @@ func TestGeneratedGoCompiles(t *testing.T) {
 			}
 			again, err := argsOf("tool", []byte(schema))
 			if err != nil || string(again) != string(text) {
-				t.Errorf("the second time it is another text: %v", err)
+				t.Errorf("the second time it is different: %v", err)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestGeneratedGoCompiles(t *testing.T) {
 
 func TestNoGoType(t *testing.T) {
 	for name, schema := range map[string]string{
-		"no object":         `{"type":"string"}`,
+		"not an object":     `{"type":"string"}`,
 		"recursive":         `{"type":"object","properties":{"a":{"$ref":"#"}},"additionalProperties":false}`,
 		"circle":            `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}},"additionalProperties":false}`,
 		"dangling":          `{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"additionalProperties":false}`,

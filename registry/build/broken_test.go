@@ -17,11 +17,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "rewrite what the tests compare with: testdata/broken/*.txtar, zz_args_test.go and the zz_args.go of examples/tools")
+var update = flag.Bool("update", false, "rewrite the expected files: testdata/broken/*.txtar, zz_args_test.go and the zz_args.go of examples/tools")
 
-// TestBroken builds each tool of testdata/broken. A file there is prose, the line
-// "tool: NAME", the tool's files (link/NAME is a symbolic link to what it holds) and
-// the findings that are wanted, one a line.
+// TestBroken builds each tool of testdata/broken. A file there has a description, the line "tool: NAME", the tool's
+// files (link/NAME is a symbolic link with that target) and the expected findings, one a line.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 40 {
@@ -44,7 +43,7 @@ func TestBroken(t *testing.T) {
 				t.Errorf("it was not refused")
 			}
 			if written := generatedIn(t, dir); len(written) > 0 {
-				t.Errorf("written all the same: %v", written)
+				t.Errorf("written anyway: %v", written)
 			}
 			if *update {
 				archive.Files[len(archive.Files)-1].Data = []byte(got)
@@ -85,7 +84,7 @@ func unpack(t *testing.T, archive *txtar.Archive, dir string) (want string) {
 	return string(archive.Files[len(archive.Files)-1].Data)
 }
 
-// findingLines writes a finding a line.
+// findingLines writes each finding on a line.
 func findingLines(r *Report) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -94,7 +93,7 @@ func findingLines(r *Report) string {
 	return b.String()
 }
 
-// generatedIn lists what a build has written into a project.
+// generatedIn lists the files that a build has written into a project.
 func generatedIn(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
@@ -110,8 +109,8 @@ func generatedIn(t *testing.T, dir string) []string {
 	return all
 }
 
-// TestFindingsPointSomewhere holds for every finding of the corpus: it has a rule of
-// the list, a link to it, a sentence, and a place that exists.
+// TestFindingsPointSomewhere: every finding of the corpus has a rule of the list, a link to it, a sentence, and a
+// place that exists.
 func TestFindingsPointSomewhere(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil {
@@ -135,7 +134,7 @@ func TestFindingsPointSomewhere(t *testing.T) {
 				t.Errorf("%s: rule %q, link %q", file, f.Rule, f.Link)
 			}
 			if !strings.HasSuffix(f.Message, ".") && !strings.HasSuffix(f.Message, "?") && f.Rule != ruleHandler {
-				t.Errorf("%s: no sentence: %s", file, f.Message)
+				t.Errorf("%s: not a sentence: %s", file, f.Message)
 			}
 			if !strings.HasPrefix(f.File, toolsDir+"/"+f.Tool) || f.Tool == "" {
 				t.Errorf("%s: file %q of tool %q", file, f.File, f.Tool)
@@ -147,7 +146,7 @@ func TestFindingsPointSomewhere(t *testing.T) {
 		}
 	}
 	for _, rule := range everyRule() {
-		// cancellable is a flag that nothing else depends on; the other two are not of one broken tool.
+		// No other rule depends on cancellable; the other two rules need more than one broken tool.
 		if !seen[rule] && rule != "cancellable" && rule != ruleGenerated && rule != ruleWrites {
 			t.Errorf("no broken tool breaks the rule %s", rule)
 		}

@@ -22,8 +22,7 @@ import (
 	"voicegw/registry"
 )
 
-// newProject returns an empty project with the named tools, as New writes them, with the
-// placeholders filled in.
+// newProject returns a project with the named tools, as New writes them, with the placeholders filled in.
 func newProject(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,8 +78,7 @@ func read(t *testing.T, dir, name string) string {
 	return string(data)
 }
 
-// TestProjectIsBuilt is what CI relies on: the tools of this project are valid, and
-// the generated files are the committed ones.
+// TestProjectIsBuilt is for CI: the tools of this project are valid, and the generated files are committed.
 func TestProjectIsBuilt(t *testing.T) {
 	report := mustBuild(t, Options{Dir: "../..", Check: true})
 	for _, f := range report.Findings {
@@ -140,10 +138,10 @@ func TestNothingChangedNothingWritten(t *testing.T) {
 	if again := mustBuild(t, Options{Dir: dir, Time: time.Unix(2, 0), Commit: "c"}); len(again.Written) > 0 {
 		t.Errorf("written again: %v", again.Written)
 	}
-	// A registry that was changed by hand is written again, whatever version it names.
+	// A registry that was changed by hand is rewritten, whatever version it names.
 	change(t, dir, RegistryFile, "What to look for.", "What to find.")
-	if mended := mustBuild(t, Options{Dir: dir, Time: time.Unix(2, 0), Commit: "c"}); !slices.Equal(mended.Written, []string{RegistryFile}) {
-		t.Errorf("written %v", mended.Written)
+	if rewritten := mustBuild(t, Options{Dir: dir, Time: time.Unix(2, 0), Commit: "c"}); !slices.Equal(rewritten.Written, []string{RegistryFile}) {
+		t.Errorf("written %v", rewritten.Written)
 	}
 }
 
@@ -165,7 +163,7 @@ func TestRegistryLoads(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhatIsStale(t *testing.T) {
+func TestCheckFindsStaleFiles(t *testing.T) {
 	dir := newProject(t, "alpha")
 	stale := func() []string {
 		t.Helper()
@@ -198,11 +196,11 @@ func TestCheckFindsWhatIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := stale(); !slices.Equal(got, []string{"tools/zz_tools.go"}) {
-		t.Errorf("a tool less: %v", got)
+		t.Errorf("one tool less: %v", got)
 	}
 }
 
-func TestErrorsKeepWhatIsThere(t *testing.T) {
+func TestErrorsKeepTheFiles(t *testing.T) {
 	dir := newProject(t, "alpha", "beta")
 	mustBuild(t, Options{Dir: dir})
 	before := read(t, dir, RegistryFile)
@@ -213,7 +211,7 @@ func TestErrorsKeepWhatIsThere(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	if strings.Contains(read(t, dir, "tools/alpha/zz_args.go"), "1 to 20.") {
-		t.Error("a file was generated all the same")
+		t.Error("a file was generated anyway")
 	}
 }
 
@@ -236,7 +234,7 @@ func TestWarnings(t *testing.T) {
 	}
 	change(t, dir, "tools/alpha/schema.json", `"requiresConfirmation": false`, `"requiresConfirmation": true`)
 	if report := mustBuild(t, Options{Dir: dir}); strings.Contains(findingLines(report), ruleWrites) {
-		t.Error("warned of an action that a person confirms")
+		t.Error("a warning about an action that needs an approval")
 	}
 }
 
@@ -301,7 +299,7 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// TestNothingElseIsRead has references and links to what must not be opened.
+// TestNothingElseIsRead has references and links to files that must not be opened.
 func TestNothingElseIsRead(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -391,8 +389,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestModule has a project of another module, and names of packages that mean
-// something to Go.
+// TestModule has a project of another module, and package names with a meaning in Go.
 func TestModule(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "tools"), 0o755),

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCommitOfTheTools: a commit that changes no tool leaves the registry as it is, byte for byte.
+// TestCommitOfTheTools: a commit that changes no tool does not change the registry.
 func TestCommitOfTheTools(t *testing.T) {
 	dir := t.TempDir()
 	if got := CommitOf(t.Context(), dir); got != "" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDocsHaveEveryAnchor holds the page that findings link to against the rules.
+// TestDocsHaveEveryAnchor: the page that findings link to has a heading for each rule.
 func TestDocsHaveEveryAnchor(t *testing.T) {
 	data, err := os.ReadFile("../../" + Docs)
 	if err != nil {
@@ -35,24 +35,24 @@ func TestDocsHaveEveryAnchor(t *testing.T) {
 	}
 	for _, link := range regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(string(data), -1) {
 		if anchors[link[1]] == 0 {
-			t.Errorf("%s links to #%s, which is no heading of it", Docs, link[1])
+			t.Errorf("%s links to #%s, but has no such heading", Docs, link[1])
 		}
 	}
 }
 
-// anchor is what GitHub makes of a heading.
+// anchor is GitHub's anchor of a heading.
 func anchor(heading string) string {
 	return regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ReplaceAll(strings.ToLower(heading), " ", "-"), "")
 }
 
-// TestDocsTellTheLimits holds numbers of the page against the code.
-func TestDocsTellTheLimits(t *testing.T) {
+// TestDocsHaveTheLimits compares numbers of the page with the code.
+func TestDocsHaveTheLimits(t *testing.T) {
 	data, err := os.ReadFile("../../" + Docs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if maxSchema != 64<<10 || maxGuide != 64<<10 || maxName != 64 {
-		t.Error("a limit has changed: tell it in " + Docs)
+		t.Error("a limit has changed: update " + Docs)
 	}
 	for _, field := range fields {
 		if !strings.Contains(string(data), "\n### "+field+"\n") {

@@ -18,7 +18,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// docFile is the paragraph before a block of the tutorial: the file that the block is.
+// docFile is the paragraph before a block of the tutorial, with the file of the block.
 var docFile = regexp.MustCompile(`^\*\*(tools/[a-z-]+/[a-z_]+\.(?:go|json|md))\*\*:$`)
 
 const recipes = "docs/tools-recipes.md"
@@ -54,7 +54,7 @@ func blocksOf(t *testing.T, page string) []pageBlock {
 	return blocks
 }
 
-// docFiles returns the files of the tutorial's tool and of the recipes' tools, by their paths.
+// docFiles returns the files of the tutorial's tool and of the recipes' tools, by path.
 func docFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -83,7 +83,7 @@ func docFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// TestRecipesQuoteTheTools: each block of Go or JSON in the recipes is a part of a file that TestDocsTools builds.
+// TestRecipesQuoteTheTools: each block of Go or JSON in the recipes is part of a file that TestDocsTools builds.
 func TestRecipesQuoteTheTools(t *testing.T) {
 	files := docFiles(t)
 	seen := 0
@@ -157,8 +157,8 @@ func TestExamplesUseEveryCapability(t *testing.T) {
 	}
 }
 
-// TestDocsTools builds the tools of the tutorial and the recipes, runs their tests, and calls each by a registry. They
-// are in tools/ only for the go command.
+// TestDocsTools builds the tools of the tutorial and the recipes, runs their tests, and calls each by a registry.
+// They are in tools/ only for the go command.
 func TestDocsTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles tools and runs their tests")
@@ -180,7 +180,7 @@ func TestDocsTools(t *testing.T) {
 	for name, text := range docFiles(t) {
 		if strings.HasSuffix(name, ".go") {
 			if good, err := format.Source([]byte(text)); err != nil || string(good) != text {
-				t.Errorf("%s is not as gofmt writes it: %v", name, err)
+				t.Errorf("%s is not formatted by gofmt: %v", name, err)
 			}
 		}
 		write(name, text)
@@ -194,7 +194,8 @@ func TestDocsTools(t *testing.T) {
 	runDocsTools(t, dir, write, slices.Sorted(maps.Keys(names)))
 }
 
-// compareExamples compares the generated code of the tools in examples with that of a build in dir; -update rewrites it.
+// compareExamples compares the generated code of the tools in examples with that of a build in dir; -update rewrites
+// it.
 func compareExamples(t *testing.T, dir string) {
 	t.Helper()
 	schemas, err := filepath.Glob("../../examples/tools/*/schema.json")
@@ -218,7 +219,7 @@ func compareExamples(t *testing.T, dir string) {
 	}
 }
 
-// runDocsTools has the go command see the tools of a project in this one.
+// runDocsTools makes a project's tools part of this module for the go command.
 func runDocsTools(t *testing.T, dir string, write func(name, text string) string, names []string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")

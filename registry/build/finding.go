@@ -142,7 +142,7 @@ const (
 	ruleFiles      = "the-files"
 	ruleSchema     = "schemajson"
 	ruleParameters = "parameters"
-	ruleForms      = "what-a-provider-cannot-carry"
+	ruleForms      = "limits-of-providers"
 	ruleGuide      = "guidemd"
 	ruleSummary    = "the-summary"
 	ruleExamples   = "the-examples"

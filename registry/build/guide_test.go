@@ -84,7 +84,7 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		if !json.Valid(data) {
-			t.Errorf("%q is taken", data)
+			t.Errorf("%q is accepted", data)
 		}
 		if text := spaced(data); !json.Valid([]byte(text)) {
 			t.Errorf("%q becomes %q", data, text)
@@ -99,7 +99,7 @@ func TestLines(t *testing.T) {
 	data := []byte("{\n  \"a\": {\n    \"b/c\":\n      [1,\n       {\"d~\": 2}]\n  }\n}\n")
 	for pointer, want := range map[string]int{"": 1, "/a": 2, "/a/b~1c": 4, "/a/b~1c/0": 4, "/a/b~1c/1/d~0": 5, "/a/b~1c/7": 4, "/a/x/y": 2, "/z": 1} {
 		if got := lineOf(data, pointer); got != want {
-			t.Errorf("%q stands in line %d, want %d", pointer, got, want)
+			t.Errorf("%q is in line %d, want %d", pointer, got, want)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestTheTableIsWhatTheBuildDoes walks the table of docs/tool-schemas.md: a property with a
-// keyword is built if and only if the table has it.
-func TestTheTableIsWhatTheBuildDoes(t *testing.T) {
+// TestTheTableAgreesWithTheBuild: a property with a keyword is built if and only if the table of docs/tool-schemas.md
+// has the keyword.
+func TestTheTableAgreesWithTheBuild(t *testing.T) {
 	const str, num, list = `"type":"string"`, `"type":"integer"`, `"type":"array","items":{"type":"string"}`
 	const obj = `"type":"object","properties":{"b":{"type":"string"},"c":{"type":"string"}},"additionalProperties":false`
 	samples := map[string]string{
@@ -60,7 +60,7 @@ func TestTheTableIsWhatTheBuildDoes(t *testing.T) {
 		_, _, err := adapter.All(parsed.Parameters)
 		refused := !inTable[name]
 		if got := len(problems) > 0 || err != nil; got != refused {
-			t.Errorf("%s is refused: %t, and the table says %t: %v %v", name, got, refused, problems, err)
+			t.Errorf("%s is refused: %t, but the table has %t: %v %v", name, got, refused, problems, err)
 		}
 	}
 }

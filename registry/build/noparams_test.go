@@ -12,8 +12,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestToolWithoutParameters: a tool that takes no arguments says nothing of them, neither in its schema
-// nor in its guide; a call without arguments is right, and one with any is refused.
+// TestToolWithoutParameters: a tool without arguments does not mention them in its schema or guide; a call without
+// arguments is valid, and one with any is refused.
 func TestToolWithoutParameters(t *testing.T) {
 	for name, parameters := range map[string]string{
 		"left out":      "",
@@ -52,7 +52,7 @@ func TestToolWithoutParameters(t *testing.T) {
 				}
 			}
 			if _, refused := loaded.Snapshot().Prepare("alpha", spec.ModeText, json.RawMessage(`{"x":1}`)); refused == nil || refused.Error.Type != registry.ErrorValidation {
-				t.Errorf("an argument was let in: %v", refused)
+				t.Errorf("an argument was accepted: %v", refused)
 			}
 		})
 	}

@@ -13,8 +13,8 @@ const outputField = `"title": "Alpha", "tags": ["a-b"], "output": {"type": "obje
 	"results": {"type": "array", "items": {"$ref": "#/$defs/item"}}, "kind": {"enum": ["a", "b"]}, "any": {"type": "object", "additionalProperties": true}, "by_name": {"type": "object", "additionalProperties": {"type": ["object", "null"], "properties": {"n": {"type": "integer"}}, "additionalProperties": false}}, "first": {"$ref": "#/$defs/item"}
 }, "required": ["results"], "additionalProperties": false}}`
 
-// TestOutputBinding: the data of a tool becomes a Go type beside its arguments, and the registry file has
-// its schema as it was written.
+// TestOutputBinding: a tool's output becomes a Go type next to its arguments, and the registry file has its schema
+// unchanged.
 func TestOutputBinding(t *testing.T) {
 	dir := newProject(t, "alpha")
 	schema := read(t, dir, "tools/alpha/schema.json")
@@ -42,8 +42,8 @@ func TestOutputBinding(t *testing.T) {
 	}
 }
 
-// TestOutputIsGeneratedForCodeThatNamesIt: a new tool names its output and has the types, one that stops naming
-// them loses them, and one that begins to, be it in a test alone, gets them.
+// TestOutputIsGeneratedForCodeThatNamesIt: a new tool uses its output and has the types, one that stops using them
+// loses them, and one that starts using them, even only in a test, gets them.
 func TestOutputIsGeneratedForCodeThatNamesIt(t *testing.T) {
 	dir := newProject(t, "alpha")
 	const generated = "tools/alpha/" + ArgsFile
@@ -71,15 +71,15 @@ func TestOutputIsGeneratedForCodeThatNamesIt(t *testing.T) {
 	change(t, dir, "tools/alpha/handler.go", "type Needs struct{}", "type Needs struct{}\n\n// answer is no Output.\ntype answer struct{ Results []answerResultsItem }\n\ntype answerResultsItem struct{ Title string }")
 	has("with a type of the author's own, and Output in a comment", false)
 	change(t, dir, "tools/alpha/handler_test.go", "func TestFinds(", "var _ OutputResultsItem\n\nfunc TestFinds(")
-	has("named in the test alone", true)
+	has("named in the test only", true)
 	change(t, dir, "tools/alpha/handler_test.go", "var _ OutputResultsItem\n", "")
 	change(t, dir, "tools/alpha/handler.go", "answerResultsItem", "OutputResultsItem")
 	change(t, dir, "tools/alpha/handler.go", "type OutputResultsItem struct{ Title string }", "")
 	has("named in the handler before it was generated", true)
 }
 
-// TestOutputThatNobodyNamesIsChecked: what no Go type can be made of is refused all the same.
-func TestOutputThatNobodyNamesIsChecked(t *testing.T) {
+// TestUnusedOutputIsChecked: an output without a Go type is refused even if it is unused.
+func TestUnusedOutputIsChecked(t *testing.T) {
 	form := []byte(`{"type":"object","properties":{"a,b":{"type":"string"}},"additionalProperties":false}`)
 	for _, named := range []bool{true, false} {
 		text, err := argsSource("tool", bindings{parameters: []byte(`{"type":"object"}`), output: form, named: named})

@@ -25,7 +25,7 @@ func TestNew(t *testing.T) {
 	}
 	report := mustBuild(t, Options{Dir: dir})
 	if report.Errors() > 0 || len(report.Findings) != 3 {
-		t.Errorf("a new tool builds, and is warned of for each place to fill in:\n%s", findingLines(report))
+		t.Errorf("a new tool builds, with a warning for each placeholder:\n%s", findingLines(report))
 	}
 	if _, err := New(dir, "weather-lookup", ""); !errors.Is(err, ErrExists) {
 		t.Errorf("the second time: %v", err)
@@ -44,8 +44,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNewOfEachCategory: an example of each category builds, is warned of for each place to fill in, and is
-// of that category.
+// TestNewOfEachCategory: a new tool of each category builds, with a warning for each placeholder, and has that
+// category.
 func TestNewOfEachCategory(t *testing.T) {
 	for _, category := range []spec.Category{spec.CategoryAction, spec.CategoryRetrieval, spec.CategoryUtility} {
 		dir := newProject(t)
@@ -69,7 +69,7 @@ func TestNewOfEachCategory(t *testing.T) {
 	}
 }
 
-// TestNewForeign: a tool that is not Go code has three files and is only warned of its placeholders.
+// TestNewForeign: a tool that is not Go code has three files and warnings only for its placeholders.
 func TestNewForeign(t *testing.T) {
 	kinds := []string{"handler.yaml", "handler.js"}
 	for _, category := range []spec.Category{"", spec.CategoryAction, spec.CategoryUtility} {
@@ -97,7 +97,7 @@ func TestNewForeign(t *testing.T) {
 	}
 }
 
-// TestKinds: a tool of a directory has one handler, whose name tells its kind.
+// TestKinds: a tool has one handler, whose name gives its kind.
 func TestKinds(t *testing.T) {
 	kinds := []string{"handler.yaml", "handler.js"}
 	for want, handlers := range map[string][]string{
@@ -136,8 +136,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestLookalikes: two tools whose names differ in dashes alone are not built, whichever of
-// them is looked at.
+// TestLookalikes: two tools whose names differ only in dashes are not built, whichever is checked.
 func TestLookalikes(t *testing.T) {
 	dir := newProject(t)
 	for _, name := range []string{"kb-search", "kbsearch"} {

@@ -8,8 +8,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestSettingsBinding: settings become a Go type with the types of their values, the registry has them as
-// they were declared, and an author sees their keys.
+// TestSettingsBinding: settings become a Go type with the types of their values, the registry has them as declared,
+// and an author sees their keys.
 func TestSettingsBinding(t *testing.T) {
 	dir := newProject(t, "alpha")
 	change(t, dir, "tools/alpha/schema.json", `"parameters"`, `"settings": {

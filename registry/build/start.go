@@ -68,7 +68,7 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the program: %w", err)
 	}
-	defer os.RemoveAll(tmp) //nolint:errcheck // what is left is in the folder for temporary files
+	defer os.RemoveAll(tmp) //nolint:errcheck // the rest is in the folder for temporary files
 	s := starter{dir: dir, registry: r.registry, program: filepath.Join(tmp, "voicegw")}
 	overlay, err := s.overlay(tmp)
 	if err != nil {

@@ -44,8 +44,8 @@ func main() {
 }
 `
 
-// TestStart starts real programs: one that works, those that panic as they begin, one that ends, and one
-// that does not compile.
+// TestStart starts real programs: one that works, some that panic at the start, one that exits, and one that does not
+// compile.
 func TestStart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles small programs")
@@ -78,7 +78,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartWithoutAProgram: a project that holds only tools is not started.
+// TestStartWithoutAProgram: a project that has only tools is not started.
 func TestStartWithoutAProgram(t *testing.T) {
 	r := &Report{}
 	if err := r.Start(t.Context(), newProject(t, "alpha"), "tools", "start"); err != nil || len(r.Findings) > 0 {
@@ -86,9 +86,9 @@ func TestStartWithoutAProgram(t *testing.T) {
 	}
 }
 
-// TestStartHasWhatWasBuilt: in a fresh clone, and after the tools have changed, the file of the registry
-// is missing or old, and a check leaves it so. The program starts with what was built.
-func TestStartHasWhatWasBuilt(t *testing.T) {
+// TestStartUsesTheBuild: in a fresh clone, and after a change of the tools, the registry file is missing or old, and
+// a check leaves it so. The program starts with the new build.
+func TestStartUsesTheBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles small programs")
 	}
@@ -123,8 +123,8 @@ func TestStartHasWhatWasBuilt(t *testing.T) {
 	}
 }
 
-// TestStartSaysWhose: what keeps the registry from being loaded is told beside the tool's handler.
-func TestStartSaysWhose(t *testing.T) {
+// TestStartNamesTheTool: an error of loading the registry is reported at the tool's handler.
+func TestStartNamesTheTool(t *testing.T) {
 	dir := newProject(t, "alpha", "beta-two")
 	report := mustBuild(t, Options{Dir: dir})
 	s := starter{dir: dir, registry: report.registry}

@@ -12,8 +12,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestUnusualIsBuilt builds tools whose parameters are rare and right: nothing is said of
-// them, and the registry loads and takes the arguments.
+// TestUnusualIsBuilt: tools with rare but valid parameters have no findings, and the registry loads them and accepts
+// the arguments.
 func TestUnusualIsBuilt(t *testing.T) {
 	closed := func(inside string) string { return `{"type":"object",` + inside + `"additionalProperties":false}` }
 	one := func(schema string) string { return closed(`"properties":{"p":` + schema + `},`) }
@@ -25,9 +25,9 @@ func TestUnusualIsBuilt(t *testing.T) {
 		{"the greatest integer", one(`{"type":"integer","minimum":9223372036854774784}`), `{"p":9223372036854775807}`},
 		{"numbers beyond all integers", one(`{"type":"number","minimum":1e30}`), `{"p":1e30}`},
 		{"a bound as an exponent", one(`{"type":"integer","minimum":1e3,"maximum":1e3}`), `{"p":1.0e3}`},
-		{"zero below zero", one(`{"type":"integer","minimum":-0,"maximum":0}`), `{"p":-0}`},
+		{"negative zero", one(`{"type":"integer","minimum":-0,"maximum":0}`), `{"p":-0}`},
 		{"money", one(`{"type":"number","multipleOf":0.01,"minimum":0.01,"maximum":99999.99}`), `{"p":10.07}`},
-		{"a pattern beside a format", one(`{"type":"string","format":"date-time","pattern":"[+-][0-9]{2}:[0-9]{2}$"}`), `{"p":"2026-01-01T00:00:00+01:00"}`},
+		{"a pattern with a format", one(`{"type":"string","format":"date-time","pattern":"[+-][0-9]{2}:[0-9]{2}$"}`), `{"p":"2026-01-01T00:00:00+01:00"}`},
 		{"the longest address", one(`{"type":"string","format":"ipv4","minLength":15}`), `{"p":"192.168.100.200"}`},
 		{"only dates of leap years", one(`{"type":"string","format":"date","pattern":"^[0-9]{4}-02-29$"}`), `{"p":"2028-02-29"}`},
 		{"each text of a pattern", one(`{"type":"array","items":{"type":"string","pattern":"^[ab]{3}$"},"uniqueItems":true,"minItems":8}`), `{"p":["aaa","aab","aba","abb","baa","bab","bba","bbb"]}`},

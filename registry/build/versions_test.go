@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestVersionBeside: a version is a folder of its own whose guide has the heading of the tool, and which agrees with
-// the tool; what it may not differ in is found by a check of it alone, too.
-func TestVersionBeside(t *testing.T) {
+// TestVersionFolder: a version has its own folder, its guide has the heading of the tool, and it agrees with the
+// tool; a check of the version alone finds disagreements too.
+func TestVersionFolder(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, rule string }{
-		"as it must be":          {"", "", ""},
-		"the heading of its own": {"# weather_lookup\n", "# weather_lookup_next\n", ruleGuide},
+		"valid":                  {"", "", ""},
+		"its own heading":        {"# weather_lookup\n", "# weather_lookup_next\n", ruleGuide},
 		"the tool's version":     {`"0.2.0"`, `"0.1.0"`, ruleVariant},
 		"another category":       {`"category": "retrieval"`, `"category": "utility"`, ruleVariant},
 		"a tool that is missing": {`"variantOf": "weather_lookup"`, `"variantOf": "weather_lokup"`, ruleVariant},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWording spoils the texts that a model reads about a tool, one at a time: invisible
-// characters are refused, and texts that tell a model nothing cause a warning.
+// TestWording spoils the texts for the model one at a time: invisible characters are refused, and meaningless texts
+// cause a warning.
 func TestWording(t *testing.T) {
 	const schema, guide, handler = "tools/alpha/schema.json", "tools/alpha/guide.md", "tools/alpha/handler.go"
 	summary := "one line that tells a model when to use the tool; only this line stands in its prompt."
@@ -31,8 +31,8 @@ func TestWording(t *testing.T) {
 		{"the new handler", handler, "do the work. Until then", "TODO: do the work. Until then", "warning tools/alpha/handler.go:19 #handlergo : The handler is still the one"},
 		{"a constant preview", schema, `"latencyBudgetMs"`, `"preview": "Do {{it}}?", "latencyBudgetMs"`, "warning tools/alpha/schema.json:10 #preview /preview: The preview names no argument"},
 		{"a preview", schema, `"latencyBudgetMs"`, `"preview": "Find {query}[ ({limit})]", "latencyBudgetMs"`, ""},
-		{"a parameter that the guide is silent about", guide, "- `limit`: how", "- unlimited: how", "warning tools/alpha/guide.md:5 #guidemd : The section \"## Parameters\" does not speak of limit"},
-		{"good words", schema, `What to look for.`, "Was gesucht wird: «Größe», 漢字, 👩\u200d💻. Not a todo.", ""},
+		{"a parameter missing from the guide", guide, "- `limit`: how", "- unlimited: how", "warning tools/alpha/guide.md:5 #guidemd : The section \"## Parameters\" does not speak of limit"},
+		{"good text", schema, `What to look for.`, "Was gesucht wird: «Größe», 漢字, 👩\u200d💻. Not a todo.", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

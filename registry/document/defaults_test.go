@@ -21,7 +21,7 @@ func TestDefaults(t *testing.T) {
 		{"by $ref", `{"type":"object","properties":{"a":{"$ref":"#/$defs/n"},"o":{"$ref":"#/$defs/o"}},"additionalProperties":false,"$defs":{"n":{"type":"integer","default":7},"o":{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}}` + closed + `}}`, `{"o":{}}`, `{"a":7,"o":{"a":7}}`, "/a /o/a"},
 		{"nearer than by $ref", `{"type":"object","properties":{"a":{"$ref":"#/$defs/n","default":8}},"additionalProperties":false,"$defs":{"n":{"type":"integer","default":7}}}`, `{}`, `{"a":8}`, "/a"},
 		{"by allOf", `{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false,"allOf":[{"properties":{"a":{"default":4}}}]}`, `{}`, `{"a":4}`, "/a"},
-		{"in the chosen branch alone", `{"type":"object","properties":{"o":{"oneOf":[
+		{"in the chosen branch only", `{"type":"object","properties":{"o":{"oneOf":[
 			{"type":"object","properties":{"kind":{"const":"x"},"a":{"type":"integer","default":1}},"required":["kind"],"additionalProperties":false},
 			{"type":"object","properties":{"kind":{"const":"y"},"b":{"type":"integer","default":2}},"required":["kind"],"additionalProperties":false}]}}` + closed, `{"o":{"kind":"y"}}`, `{"o":{"b":2,"kind":"y"}}`, "/o/b"},
 		{"in no branch", `{"type":"object","properties":{"o":{"anyOf":[
@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			for range 2 { // the second time from the same schema: a default is a copy
+			for range 2 { // twice with the same schema: a default is a copy
 				v, _, _ := Decode([]byte(tt.args), MaxArgsBytes, MaxArgsDepth)
 				f := filler{}
 				f.fill(params.Root, v, nil)

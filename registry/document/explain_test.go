@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestExplain holds what a model reads for each kind of error.
+// TestExplain checks the model's text for each kind of error.
 func TestExplain(t *testing.T) {
 	object := func(props string, more ...string) string {
 		return `{"type":"object","properties":{` + props + `},"additionalProperties":false` + strings.Join(more, "") + `}`

@@ -52,7 +52,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// FuzzFormats looks for a text that makes a format's check panic: the library's own code runs on what models send.
+// FuzzFormats looks for a text that makes a format check panic: the library's own code runs on a model's input.
 func FuzzFormats(f *testing.F) {
 	for _, seed := range []string{"", "12:00:00.", "23:59:60Z", "2026-11-20T10:00:00+", "a@[IPv6:", "http://[::1", "1.2.3.4", "::", "x@y", "12:00:00"} {
 		f.Add(seed)

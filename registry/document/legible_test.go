@@ -41,7 +41,7 @@ func TestWordless(t *testing.T) {
 	}
 }
 
-// FuzzLegible: any text has an answer, and the place it names is in the text.
+// FuzzLegible: any text has a result, and its place is in the text.
 func FuzzLegible(f *testing.F) {
 	for _, seed := range []string{"", "a\u202eb", `"\ud800"`, "<!--", "![[[](", "\xff\xfe"} {
 		f.Add(seed)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCompileParametersRefuses has a schema for each rule. A message of "" asks for the place alone.
+// TestCompileParametersRefuses has a schema for each rule. A message of "" checks only the place.
 func TestCompileParametersRefuses(t *testing.T) {
 	in := func(a string) string {
 		return `{"type":"object","properties":{"a":` + a + `},"additionalProperties":false}`
@@ -33,7 +33,7 @@ func TestCompileParametersRefuses(t *testing.T) {
 		{"keyword of OpenAPI", in(`{"type":"string","nullable":true}`), "/properties/a/nullable", `"null"`},
 		{"a format at an integer", in(`{"type":"integer","format":"date"}`), "/properties/a/format", "has no effect"},
 		{"a length at an integer", in(`{"type":["integer","null"],"minLength":1}`), "/properties/a/minLength", "has no effect"},
-		{"dependentRequired of nothing", in(`{"type":"object","properties":{"b":{"type":"string"}},"dependentRequired":{"c":["b"]},"additionalProperties":false}`), "/properties/a/dependentRequired/c", "no property \"c\""},
+		{"dependentRequired of an unknown property", in(`{"type":"object","properties":{"b":{"type":"string"}},"dependentRequired":{"c":["b"]},"additionalProperties":false}`), "/properties/a/dependentRequired/c", "no property \"c\""},
 		{"an enum with a value twice", in(`{"type":"number","enum":[1,2,1.0]}`), "/properties/a/enum/2", "twice"},
 		{"a pattern in slashes", in(`{"type":"string","pattern":"/^a$/i"}`), "/properties/a/pattern", "in slashes"},
 		{"an example that does not fit", in(`{"type":"string","maxLength":2,"examples":["a","abc"]}`), "/properties/a/examples/1", "does not fit"},
@@ -47,15 +47,15 @@ func TestCompileParametersRefuses(t *testing.T) {
 		{"$schema below", in(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"string"}`), "/properties/a/$schema", "top alone"},
 		{"$ref to a file", in(`{"$ref":"file:///etc/hostname"}`), "/properties/a/$ref", "nothing else is ever opened"},
 		{"$ref to the net", in(`{"$ref":"http://127.0.0.1:1/x.json"}`), "/properties/a/$ref", "nothing else is ever opened"},
-		{"$ref beside", in(`{"$ref":"other.json#/a"}`), "/properties/a/$ref", "nothing else is ever opened"},
+		{"$ref to another file", in(`{"$ref":"other.json#/a"}`), "/properties/a/$ref", "nothing else is ever opened"},
 		{"$ref to the meta-schema", in(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`), "/properties/a/$ref", "nothing else is ever opened"},
 		{"$ref to nothing", in(`{"$ref":"#/$defs/gone"}`), "/properties/a/$ref", "no schema of this file"},
 		{"$ref to an anchor", in(`{"$ref":"#gone"}`), "/properties/a/$ref", "no schema of this file"},
-		{"$ref to what is no schema", in(`{"$ref":"#/properties"}`), "/properties/a/$ref", "no schema of this file"},
+		{"$ref to a non-schema", in(`{"$ref":"#/properties"}`), "/properties/a/$ref", "no schema of this file"},
 		{"$ref to itself", in(`{"$ref":"#/properties/a"}`), "/properties/a", "contains itself"},
 		{"$ref to the top", in(`{"$ref":"#"}`), "", "contains itself"},
 		{"$ref in a circle", `{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"additionalProperties":false,"$defs":{"x":{"type":"array","items":{"$ref":"#/$defs/y"}},"y":{"$ref":"#/$defs/x"}}}`, "/$defs/x", "contains itself"},
-		{"a circle that nobody uses", `{"type":"object","additionalProperties":false,"$defs":{"x":{"$ref":"#/$defs/x"}}}`, "/$defs/x", "contains itself"},
+		{"an unused circle", `{"type":"object","additionalProperties":false,"$defs":{"x":{"$ref":"#/$defs/x"}}}`, "/$defs/x", "contains itself"},
 		{"lookahead", in(`{"type":"string","pattern":"^(?=a)b"}`), "/properties/a/pattern", "lookahead"},
 		{"back reference", in(`{"type":"string","pattern":"(a)\\1"}`), "/properties/a/pattern", "RE2"},
 		{"type unknown", in(`{"type":"text"}`), "/properties/a/type", ""},
@@ -69,7 +69,7 @@ func TestCompileParametersRefuses(t *testing.T) {
 		{"default of another type", in(`{"type":"integer","default":"5"}`), "/properties/a/default", "must be an integer"},
 		{"default out of bounds", in(`{"type":"integer","maximum":10,"default":50}`), "/properties/a/default", "at most 10"},
 		{"default not in the enum", in(`{"enum":["x"],"default":"y"}`), "/properties/a/default", `must be "x"`},
-		{"default object without what it needs", in(`{"type":"object","default":{},"properties":{"b":{"type":"string"}},"required":["b"],"additionalProperties":false}`), "/properties/a/default", "missing"},
+		{"default object without a required property", in(`{"type":"object","default":{},"properties":{"b":{"type":"string"}},"required":["b"],"additionalProperties":false}`), "/properties/a/default", "missing"},
 		{"not", in(`{"type":"integer","not":{"const":1}}`), "/properties/a/not", "say what is allowed"},
 		{"duplicate", `{"type":"object","type":"object","additionalProperties":false}`, "/type", "twice"},
 		{"huge number", in(`{"type":"number","maximum":1e999999999}`), "/properties/a/maximum", "exponent"},
@@ -89,7 +89,7 @@ func TestCompileParametersRefuses(t *testing.T) {
 	}
 }
 
-// TestCompileParametersTakes has what might be refused by mistake.
+// TestCompileParametersTakes has valid schemas that might be refused by mistake.
 func TestCompileParametersTakes(t *testing.T) {
 	in := func(a string) string {
 		return `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"a":` + a + `},"additionalProperties":false,
@@ -113,8 +113,7 @@ func TestCompileParametersTakes(t *testing.T) {
 	}
 }
 
-// TestSchemaThatGrows doubles with each of its definitions: small as written, and
-// too large for a provider's form.
+// TestSchemaThatGrows doubles with each of its definitions: small as written, and too large for a provider's form.
 func TestSchemaThatGrows(t *testing.T) {
 	var defs []string
 	for i := range 40 {
@@ -127,7 +126,7 @@ func TestSchemaThatGrows(t *testing.T) {
 	}
 }
 
-// TestNothingIsOpened asks the library itself, past the check that refuses such a $ref before.
+// TestNothingIsOpened tests the library itself, without the earlier check that refuses such a $ref.
 func TestNothingIsOpened(t *testing.T) {
 	for _, ref := range []string{"file:///etc/hostname", "http://127.0.0.1:1/x", "/etc/hostname", "other.json"} {
 		_, _, problems := compileSchema(json.RawMessage(`{"$ref":"` + ref + `"}`))

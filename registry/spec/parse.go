@@ -278,7 +278,7 @@ func fillable(parameters *document.Schema, place string) string {
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
 		if !slices.Contains(liveKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
-			return "Beside an enum that is filled only " + strings.Join(liveKeywords[1:], ", ") + " may stand; remove \"" +
+			return "Next to an enum that is filled, only " + strings.Join(liveKeywords[1:], ", ") + " are allowed; remove \"" +
 				document.Shorten(keyword, 40) + "\" at " + document.Shorten(holder, 100)
 		}
 	}

@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses breaks one thing at a time in a good schema.json.
+// TestParseRefuses breaks one field at a time of a valid schema.json.
 func TestParseRefuses(t *testing.T) {
 	tests := []struct{ name, change, path, message string }{
 		{"unknown key", `allowedMode: ["text"]`, "/allowedMode", `did you mean "allowedModes"?`},
@@ -60,13 +60,13 @@ func TestParseRefuses(t *testing.T) {
 		{"dynamic without any", `dynamic: {}`, "/dynamic", "leave it out"},
 		{"an unknown source", `dynamic: {"/properties/query/enum": "agents"}`, "/dynamic/~1properties~1query~1enum", "one of"},
 		{"a source that is misspelt", `dynamic: {"/properties/query/enum": "calendar"}`, "/dynamic/~1properties~1query~1enum", `did you mean "calendars"?`},
-		{"a filled enum of nothing", `dynamic: {"/properties/quary/enum": "tools"}`, "/dynamic/~1properties~1quary~1enum", "no schema at"},
-		{"what is filled is no enum", `dynamic: {"/properties/query": "tools"}`, "/dynamic/~1properties~1query", "that of an enum"},
+		{"a dynamic enum without a schema", `dynamic: {"/properties/quary/enum": "tools"}`, "/dynamic/~1properties~1quary~1enum", "no schema at"},
+		{"a dynamic value outside an enum", `dynamic: {"/properties/query": "tools"}`, "/dynamic/~1properties~1query", "that of an enum"},
 		{"a filled number", `dynamic: {"/properties/top_k/enum": "tools"}`, "/dynamic/~1properties~1top_k~1enum", "are texts"},
 		{"a filled enum with bounds", `dynamic: {"/properties/query/enum": "tools"}`, "/dynamic/~1properties~1query~1enum", `remove "maxLength"`},
 		{"a filled enum with values", `dynamic: {"/properties/namespace/enum": "namespaces"}`, "/dynamic/~1properties~1namespace~1enum", `remove "default"`},
 		{"a version of itself", `variantOf: "kb_search"`, "/variantOf", "cannot be a version of itself"},
-		{"a version of no id", `variantOf: "KB"`, "/variantOf", "toolId of another tool"},
+		{"a version of an invalid id", `variantOf: "KB"`, "/variantOf", "toolId of another tool"},
 		{"a version of a number", `variantOf: 1`, "/variantOf", "is a string"},
 		{"settings are a list", `settings: []`, "/settings", "1 to 32 settings"},
 		{"settings without any", `settings: {}`, "/settings", "leave it out"},
@@ -208,7 +208,7 @@ func TestParseReportsAllAtOnce(t *testing.T) {
 func TestParseInvalidSpec(t *testing.T) {
 	for _, in := range []string{"", "null", "[]", "{", `"x"`, "{}}", "\x00"} {
 		if _, problems := Parse([]byte(in)); len(problems) == 0 {
-			t.Errorf("%q is taken", in)
+			t.Errorf("%q is accepted", in)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatAreNone(t *testing.T) {
+func TestInvalidTemplates(t *testing.T) {
 	for text, want := range map[string]error{
 		"{a": errBrace, "a}": errBrace, "[{a}": errBracket, "{a}]": errBracket, "[{a}[{b}]]": errBracket,
 		"[a]": errSection, "{a}[]": errSection,
@@ -253,7 +253,7 @@ func TestTemplatesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAClampIsAValidValue: a call that was valid must be so when it has been lowered.
+// TestAClampIsAValidValue: a valid call stays valid when an argument is lowered.
 func TestAClampIsAValidValue(t *testing.T) {
 	for property, refused := range map[string]bool{
 		`{"type":"integer","minimum":1}`:          false,
@@ -261,7 +261,7 @@ func TestAClampIsAValidValue(t *testing.T) {
 		`{"type":"integer","enum":[1,5,10]}`:      true,
 		`{"type":"integer","enum":[1,3,10]}`:      false,
 		`{"type":"integer","exclusiveMinimum":3}`: true,
-		`{"type":"integer","maximum":2}`:          false, // it never lowers anything
+		`{"type":"integer","maximum":2}`:          false, // it never lowers a value
 	} {
 		_, problems := Parse([]byte(`{"toolId":"probe","version":"1.0.0","description":"Probes.","category":"utility","sideEffects":"none","idempotent":true,
 			"requiresConfirmation":false,"allowedModes":["voice"],"latencyBudgetMs":100,"clamp":{"voice":{"n":3}},
@@ -272,16 +272,17 @@ func TestAClampIsAValidValue(t *testing.T) {
 	}
 }
 
-// TestTextsInListsOfObjects: texts where objects belong are refused, alike ones too.
+// TestTextsInListsOfObjects: texts instead of objects are refused, even equal ones.
 func TestTextsInListsOfObjects(t *testing.T) {
 	for _, change := range []string{`confirmWhen: ["a", "a"]`, `availability: {"times": ["a", "a"], "zone": "UTC"}`, `settings: {"1": "a"}`, `dynamic: {"1": 2}`} {
 		if _, problems := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, change))); len(problems) == 0 {
-			t.Errorf("%s is taken", change)
+			t.Errorf("%s is accepted", change)
 		}
 	}
 }
 
-// TestNoShare: a version of another tool cannot declare the setting that every version has; another tool can.
+// TestNoShare: a version of another tool cannot declare the setting "share", which every version has; another tool
+// can.
 func TestNoShare(t *testing.T) {
 	share := `settings: {"share": {"type": "integer", "description": "How much."}}`
 	if _, problems := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, share))); len(problems) > 0 {

@@ -269,7 +269,7 @@ func Disagreements(of, v *Spec) []document.Problem {
 		{"requires", "who has the tool must not depend on the version", sameSet(of.Requires, v.Requires)},
 		{"availability", "who has the tool must not depend on the version", reflect.DeepEqual(of.Availability, v.Availability)},
 		{"rateLimit", "both versions count together", reflect.DeepEqual(of.RateLimit, v.RateLimit)},
-		{"idempotencyKey", "a deed that one version has done must be known to the other", of.IdempotencyKey == v.IdempotencyKey},
+		{"idempotencyKey", "each version must recognize the other's side effects", of.IdempotencyKey == v.IdempotencyKey},
 	} {
 		if !f.same {
 			differs(f.key, f.why)

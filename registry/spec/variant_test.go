@@ -2,8 +2,8 @@ package spec
 
 import "testing"
 
-// TestDisagreements: each field on which budgets, approval, access or the ledger depend must be the same in both
-// versions of a tool, whichever of the two has it; everything else may differ.
+// TestDisagreements: each field that affects budgets, approval, access or the ledger must be the same in both
+// versions of a tool, in either direction; other fields may differ.
 func TestDisagreements(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Spec)
@@ -18,22 +18,22 @@ func TestDisagreements(t *testing.T) {
 		"modes":        {func(s *Spec) { s.AllowedModes = []Mode{ModeText} }, "/allowedModes"},
 		"scopes":       {func(s *Spec) { s.Requires = []string{"a.b"} }, "/requires"},
 		"rate":         {func(s *Spec) { s.RateLimit = &RateLimit{Calls: 1, Window: "1h"} }, "/rateLimit"},
-		"the deed":     {func(s *Spec) { s.IdempotencyKey = "{name}" }, "/idempotencyKey"},
+		"business key": {func(s *Spec) { s.IdempotencyKey = "{name}" }, "/idempotencyKey"},
 		"long work":    {func(s *Spec) { s.Job = new(Job) }, "/variantOf"},
 	} {
 		main := Spec{ToolID: "look", Version: "1.0.0", Category: CategoryUtility, SideEffects: SideEffectsNone, AllowedModes: []Mode{ModeText, ModeVoice}}
-		beside := main
-		beside.ToolID, beside.VariantOf, beside.Version = "look_next", "look", "2.0.0"
-		turned := beside
+		next := main
+		next.ToolID, next.VariantOf, next.Version = "look_next", "look", "2.0.0"
+		turned := next
 		turned.AllowedModes = []Mode{ModeVoice, ModeText}
 		if found := Disagreements(&main, &turned); len(found) > 0 {
 			t.Fatalf("equal ones: %v", found)
 		}
 		changed := main
 		c.change(&changed)
-		other := beside
+		other := next
 		c.change(&other)
-		for _, pair := range [][2]*Spec{{&main, &other}, {&changed, &beside}} {
+		for _, pair := range [][2]*Spec{{&main, &other}, {&changed, &next}} {
 			switch found := Disagreements(pair[0], pair[1]); {
 			case c.want == "" && len(found) > 0, c.want != "" && (len(found) != 1 || found[0].Path != c.want):
 				t.Errorf("%s: %v, want %q", name, found, c.want)

@@ -7,9 +7,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestStartThatWasNeverWritten: a connection is lost before anything of its beginning was written.
-// The next one is told of its own beginning only: the other one has a token that is not valid.
-func TestStartThatWasNeverWritten(t *testing.T) {
+// TestUnwrittenStart: a connection is lost before anything of its beginning was written. The next one gets only its own
+// beginning, because the token of the other one is invalid.
+func TestUnwrittenStart(t *testing.T) {
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800}, nil)
 	for gen, token := range []string{"first", "second", "third"} {
 		if gen > 0 {
@@ -21,16 +21,16 @@ func TestStartThatWasNeverWritten(t *testing.T) {
 		}
 		d.Attach(gen + 1)
 	}
-	var told []string
+	var got []string
 	for {
 		e, ok := d.Pop(3)
 		if !ok {
 			break
 		}
-		told = append(told, string(e.Text))
+		got = append(got, string(e.Text))
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "third") {
-		t.Errorf("the third connection was told %q", told)
+	if len(got) != 1 || !strings.Contains(got[0], "third") {
+		t.Errorf("the third connection got %q", got)
 	}
 	if d.waiting != 0 || d.words != 0 || d.bytes != 0 {
 		t.Errorf("%d messages, %d and %d bytes are counted as waiting", d.waiting, d.words, d.bytes)

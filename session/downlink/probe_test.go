@@ -6,8 +6,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestProbesFreeMemory: a client without reports gets probes, and each answer frees the audio sent before it,
-// but nothing sent later and nothing that it should not have played. A returning client gets the rest.
+// TestProbesFreeMemory: a client without reports gets probes, and each answer frees the audio sent before it, but no
+// later audio and none that cannot have been played yet. A client that resumes gets the rest.
 func TestProbesFreeMemory(t *testing.T) {
 	const frame = 4800
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: frame, Away: 1 << 20}, nil)
@@ -43,14 +43,14 @@ func TestProbesFreeMemory(t *testing.T) {
 	d.Proven(1, probe, all)
 	d.Proven(0, probe, func(string) int64 { return 0 })
 	if int64(d.held.chunks)*chunkSize < sent {
-		t.Error("audio was freed without a proof, or before it was played")
+		t.Error("audio was freed without an answer, or before it was played")
 	}
 	for sent < 1<<20 {
 		if probe := send(1); probe > 0 {
 			d.Proven(0, probe, all)
 		}
 		if sent > 1<<17 && d.held.chunks > probeChunks+2 {
-			t.Fatalf("after %d bytes, %d chunks are kept", sent, d.held.chunks)
+			t.Fatalf("after %d bytes, %d chunks are held", sent, d.held.chunks)
 		}
 	}
 	if probes > uint32(sent/(2*chunkSize)) {
@@ -61,7 +61,7 @@ func TestProbesFreeMemory(t *testing.T) {
 	d.Detach()
 	back := d.Resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: has}, 0, none)
 	if len(back.Again) != 1 || len(back.Gone) != 0 || back.Snapshot {
-		t.Fatalf("sent again: %+v", back)
+		t.Fatalf("replayed: %+v", back)
 	}
 	d.Attach(1)
 	again := int64(0)
@@ -71,7 +71,7 @@ func TestProbesFreeMemory(t *testing.T) {
 		}
 	}
 	if again != sent-has*48 {
-		t.Errorf("%d bytes were sent again, want %d", again, sent-has*48)
+		t.Errorf("%d bytes were replayed, want %d", again, sent-has*48)
 	}
 	d.Lose()
 	if kept := budget.keptChunks.Load(); kept != 0 {
@@ -79,7 +79,8 @@ func TestProbesFreeMemory(t *testing.T) {
 	}
 }
 
-// TestReportingClientsAreNotProbed: a client that acknowledges by itself is believed, and keeps everything else.
+// TestReportingClientsAreNotProbed: the reports of a client that acknowledges on its own are enough; everything not
+// acknowledged is held.
 func TestReportingClientsAreNotProbed(t *testing.T) {
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800, Away: 1 << 20}, nil)
 	d.Keep(NewBudget(), 1<<20, MaxKept)
@@ -94,7 +95,7 @@ func TestReportingClientsAreNotProbed(t *testing.T) {
 			d.Acknowledged(1)
 		}
 		if d.Written(0, e) != 0 {
-			t.Fatal("it is probed")
+			t.Fatal("the client is probed")
 		}
 		d.Pop(0)
 	}

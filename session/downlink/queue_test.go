@@ -10,7 +10,7 @@ import (
 	"voicegw/protocol"
 )
 
-// slowLink is a downlink that a test writes by hand, with what was written.
+// slowLink is a downlink with explicit writes, and the written data.
 type slowLink struct {
 	*Queue
 	t   *testing.T
@@ -23,7 +23,7 @@ func newSlowLink(t *testing.T) *slowLink {
 	return &slowLink{newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: slowFrame}, nil), t, nil}
 }
 
-// write writes so many entries.
+// write writes n entries.
 func (l *slowLink) write(n int) {
 	l.t.Helper()
 	for range n {
@@ -41,7 +41,7 @@ func (l *slowLink) write(n int) {
 	}
 }
 
-// item queues an item of so many frames, and its end.
+// item queues an item of the given frames, and its end.
 func (l *slowLink) item(id string, frames int) {
 	l.t.Helper()
 	if err := l.OpenItem(&protocol.AudioStart{ItemID: id}); err != nil {
@@ -62,7 +62,7 @@ func (l *slowLink) flush(id string) {
 	}
 }
 
-// wrote writes the rest, and compares all that was written.
+// wrote writes the rest, and compares everything written.
 func (l *slowLink) wrote(want ...string) {
 	l.t.Helper()
 	l.write(len(l.entries))
@@ -70,7 +70,7 @@ func (l *slowLink) wrote(want ...string) {
 		l.t.Error(diff)
 	}
 	if l.audio != 0 || l.bytes != 0 || l.waiting != 0 {
-		l.t.Errorf("%d bytes are said to wait, %d of them audio, and %d messages", l.bytes, l.audio, l.waiting)
+		l.t.Errorf("counted as waiting: %d bytes, %d of them audio, and %d messages", l.bytes, l.audio, l.waiting)
 	}
 }
 
@@ -86,9 +86,9 @@ func audioFlush(seq int, item string) string {
 	return fmt.Sprintf(`{"type":"audio.flush","seq":%d,"item_id":%q,"reason":"user_speech"}`, seq, item)
 }
 
-// TestDroppedAudioIsNotPromised: where the session ends before all was sent, audio.end says
-// how much was, of what never sounded nothing is told, and no seq is missing.
-func TestDroppedAudioIsNotPromised(t *testing.T) {
+// TestUnsentAudioIsNotReported: if the session ends before everything was sent, audio.end gives the sent length, items
+// without sent audio are omitted, and no seq is missing.
+func TestUnsentAudioIsNotReported(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 1)
 	l.item("b", 3)
@@ -101,14 +101,14 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 		audioEnd(4, "b", 100), `{"type":"session.ended","seq":5,"reason":"client_ended"}`)
 }
 
-// TestFlushedItemsAreGone: a flush ends its item, no end follows; of an item that the client
-// has not heard of it is told nothing, whatever of it waited. What is between them stays.
-func TestFlushedItemsAreGone(t *testing.T) {
+// TestFlushedItemsAreDropped: a flush ends its item without audio.end; an item that was not announced to the client is
+// omitted completely. Other messages in between are sent.
+func TestFlushedItemsAreDropped(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 3)
 	l.PushMessage(&protocol.Pong{T: 7})
 	l.item("b", 3)
-	if err := l.OpenItem(&protocol.AudioStart{ItemID: "c"}); err != nil { // announced by no audio yet
+	if err := l.OpenItem(&protocol.AudioStart{ItemID: "c"}); err != nil { // not yet announced by audio
 		t.Fatal(err)
 	}
 	l.write(1)
@@ -123,8 +123,8 @@ func TestFlushedItemsAreGone(t *testing.T) {
 	}
 }
 
-// TestSilentItemIsNotToldOf: neither its start nor its end.
-func TestSilentItemIsNotToldOf(t *testing.T) {
+// TestSilentItemIsOmitted: neither its start nor its end is sent.
+func TestSilentItemIsOmitted(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 0)
 	l.item("b", 1)
@@ -134,13 +134,12 @@ func TestSilentItemIsNotToldOf(t *testing.T) {
 	}
 }
 
-// TestLeftForTheClient: what has been written is told of each item once, and a flushed item
-// is told of no more.
-func TestLeftForTheClient(t *testing.T) {
+// TestWrittenItems: each written item is reported once, and a flushed item is no longer reported.
+func TestWrittenItems(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 2)
 	l.item("b", 2)
-	told := func() string {
+	next := func() string {
 		var all []string
 		for _, in := range l.Left() {
 			all = append(all, fmt.Sprintf("%s %d", in.Item, in.Sent.Milliseconds()))
@@ -152,15 +151,15 @@ func TestLeftForTheClient(t *testing.T) {
 		want   string
 	}{{0, ""}, {1, "a 100"}, {0, ""}, {3, "a 200, b 100"}, {0, ""}} {
 		l.write(tc.writes)
-		if got := told(); got != tc.want {
+		if got := next(); got != tc.want {
 			t.Errorf("after %d more entries: %q, want %q", tc.writes, got, tc.want)
 		}
 	}
 	e, _ := l.Pop(0)
 	l.flush("b")
-	l.Written(0, e) // it was being written meanwhile
-	if got := told(); got != "" || len(l.items) != 0 {
-		t.Errorf("of a flushed item: %q; %d items are remembered", got, len(l.items))
+	l.Written(0, e) // the write was in progress
+	if got := next(); got != "" || len(l.items) != 0 {
+		t.Errorf("for a flushed item: %q; %d items are remembered", got, len(l.items))
 	}
 }
 

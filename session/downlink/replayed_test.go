@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// pushes queues so many messages.
+// pushes queues n messages.
 func pushes(t *testing.T, d *Queue, n int) {
 	t.Helper()
 	for range n {
@@ -25,10 +25,9 @@ func pushes(t *testing.T, d *Queue, n int) {
 	}
 }
 
-// TestNothingOldFollowsASnapshot (S1): messages that were to be sent again, and still wait when a
-// snapshot is needed after all, are not sent after it: a call or a question would seem to be open that
-// has ended since. The announcement of audio that follows stays.
-func TestNothingOldFollowsASnapshot(t *testing.T) {
+// TestSnapshotReplacesReplay (S1): messages that wait for a replay are not sent after a snapshot, as a call or question
+// that has ended would seem to be open. The announcement of the following audio remains.
+func TestSnapshotReplacesReplay(t *testing.T) {
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800, Away: 1 << 20}, nil)
 	d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: 4}
 	d.gen = 1
@@ -45,7 +44,7 @@ func TestNothingOldFollowsASnapshot(t *testing.T) {
 	}
 	d.Detach()
 	d.Resume(0, nil, 0, allHeard)
-	d.Attach(2) // nothing of it is written
+	d.Attach(2) // nothing is written
 	d.Detach()
 	push(6)
 	if back := d.Resume(0, nil, 0, allHeard); !back.Snapshot {
@@ -55,20 +54,19 @@ func TestNothingOldFollowsASnapshot(t *testing.T) {
 	for _, e := range d.entries[d.head:] {
 		var m struct{ Type, ItemID string }
 		if e.Text != nil && json.Unmarshal(bytes.ReplaceAll(e.Text, []byte("item_id"), []byte("itemid")), &m) != nil {
-			t.Fatalf("%s is no JSON", e.Text)
+			t.Fatalf("%s is not JSON", e.Text)
 		}
 		left = append(left, strings.TrimSpace(m.Type+" "+m.ItemID+e.item))
 	}
 	if got := strings.Join(left, ", "); got != "audio.start a1, a1, audio.start a2, a2" || d.waiting != 2 {
-		t.Errorf("after the snapshot come %q; %d messages are counted", got, d.waiting)
+		t.Errorf("after the snapshot: %q; %d messages are counted", got, d.waiting)
 	}
 	d.Lose()
 }
 
-// TestNothingIsDroppedOnceAClientIsBack (S1, S2): when it is decided that a client gets everything that it
-// lacks, and no snapshot, nothing of that is dropped any more: neither because the session tells it more before
-// it is attached, nor because another session makes room.
-func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
+// TestReplayIsNotDropped (S1, S2): once a replay instead of a snapshot is decided, nothing of it is dropped, neither
+// for new messages before the client is attached, nor for the memory of another session.
+func TestReplayIsNotDropped(t *testing.T) {
 	const ring, frame = 4, 4800
 	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: frame, Away: 2 * frame}, nil)
 	d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: int32(ring)}
@@ -81,7 +79,7 @@ func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
 	d.PushAudio("a1", make([]byte, frame))
 	push(ring - 1)
 	if back := d.Resume(0, nil, 0, allHeard); back.Snapshot {
-		t.Fatal("there is room for all of it, and it needs a snapshot")
+		t.Fatal("there is room for everything, but it needs a snapshot")
 	}
 	push(2)
 	d.shed()
@@ -106,12 +104,12 @@ func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
 	d.Detach()
 	push(ring + 1)
 	if back := d.Resume(d.seq, nil, 0, allHeard); !back.Snapshot {
-		t.Error("it was away again, and more was said than is kept: it needs a snapshot")
+		t.Error("after another disconnection with too much data it needs a snapshot")
 	}
 	d.Lose()
 }
 
-// sentWhole is a link of a session that can be resumed. It has sent an item of three frames, a, and its end.
+// sentWhole returns the link of a resumable session that has sent item a of three frames, and its end.
 func sentWhole(t *testing.T) *slowLink {
 	t.Helper()
 	l := newSlowLink(t)
@@ -122,15 +120,14 @@ func sentWhole(t *testing.T) *slowLink {
 	return l
 }
 
-// TestAnEndThatIsSentAgainPromisesNoMore: a client comes back that lacks the last part of an answer and its
-// end, and the session is over before that part was sent again. The end keeps its number, and says how
-// much the client has been sent.
-func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
+// TestReplayedEnd: a client that lacks the last part of an answer and its end resumes, and the session ends before that
+// part was replayed. The end keeps its number, and gives the length that the client has received.
+func TestReplayedEnd(t *testing.T) {
 	l := sentWhole(t)
 	l.Detach()
 	back := l.Resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
 	if len(back.Again) != 1 || back.Snapshot {
-		t.Fatalf("sent again: %+v", back)
+		t.Fatalf("replayed: %+v", back)
 	}
 	if err := l.Lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
 		t.Fatal(err)
@@ -149,19 +146,19 @@ func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsSentAgainIsFlushed (S2): a client comes back that has a part of an answer, and before it is
-// sent the rest, the user says something else: the client gets a flush, and no end that promises more than it
-// has. The flush stands where the answer's end stood, if the client lacks that, too.
-func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
+// TestFlushDuringReplay (S2): a client resumes with a part of an answer, and the user speaks before the rest is
+// replayed: the client gets a flush, and no end with a greater length. If the client lacks the end, the flush replaces
+// it.
+func TestFlushDuringReplay(t *testing.T) {
 	const lacksBoth, lacksAudio = 1, 2 // the highest seq that it has: of the beginning, or of the end
 	for name, tc := range map[string]struct {
 		last  int64
-		again int // how often its connection is lost once more before anything is sent
+		again int // further losses of the connection before anything is sent
 		want  []string
 	}{
-		"its end is lacking":             {lacksBoth, 0, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
+		"its end is missing":             {lacksBoth, 0, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
 		"its end is known":               {lacksAudio, 0, []string{`{"type":"pong","seq":4,"t":1}`, audioFlush(5, "a")}},
-		"lost again, its end is lacking": {lacksBoth, 1, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
+		"lost again, its end is missing": {lacksBoth, 1, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := sentWhole(t)
@@ -184,15 +181,15 @@ func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
 				t.Error(diff)
 			}
 			if l.audio != 0 || l.bytes != 0 || l.waiting != 0 || l.words != 0 {
-				t.Errorf("%d bytes are said to wait, %d of them audio, and %d messages with %d bytes", l.bytes, l.audio, l.waiting, l.words)
+				t.Errorf("counted as waiting: %d bytes, %d of them audio, and %d messages with %d bytes", l.bytes, l.audio, l.waiting, l.words)
 			}
 		})
 	}
 }
 
-// TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed (S2): audio that was to be sent again waits for a client
-// that is lost once more, and there is no room for it. The client knows the item, so it gets a flush.
-func TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed(t *testing.T) {
+// TestDropDuringReplay (S2): the client is lost again during a replay, and there is no room for the audio. The client
+// knows the item, so it gets a flush.
+func TestDropDuringReplay(t *testing.T) {
 	l := sentWhole(t)
 	has := &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}
 	l.Detach()
@@ -209,13 +206,12 @@ func TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed(t *testing.T) {
 	l.wrote(audioFlush(2, "a"))
 }
 
-// allHeard says of every item that the user has heard some of it.
+// allHeard: the user has heard some of every item.
 func allHeard(string) bool { return false }
 
-// TestNoMessageIsLostBehindAFullQueue (S1): one step may tell the client several things, the first of
-// which is one too many. A client that can come back loses its connection after the step, so the
-// others are kept too.
-func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
+// TestFullQueueKeepsMessages (S1): the first of several messages of one step may exceed the queue. A client that can
+// resume is disconnected after the step, so the other messages are held as well.
+func TestFullQueueKeepsMessages(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 10, Frame: 4800, Away: 1 << 20}, nil)
 		if back {
@@ -224,19 +220,19 @@ func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
 		d.gen = 1
 		for range 3 {
 			if fits, err := d.PushMessage(&protocol.Pong{T: 1}); fits || err != nil {
-				t.Errorf("the queue takes more: %v, %v", fits, err)
+				t.Errorf("the queue accepts more: %v, %v", fits, err)
 			}
 		}
 		if want := map[bool]int{true: 3, false: 1}[back]; d.waiting != want {
-			t.Errorf("can it come back: %v; %d messages wait, want %d", back, d.waiting, want)
+			t.Errorf("resumable: %v; %d messages wait, want %d", back, d.waiting, want)
 		}
 		d.Lose()
 	}
 }
 
-// TestWhatArrivedUnnoticedStillSounds: the client has a frame of which the gateway has not noticed that
-// it was written. The user hears it from when it was sent, not long ago.
-func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
+// TestUnnoticedFrameIsPlaying: the client has a frame before the gateway notices that it was written. Its playback
+// counts from when it was sent.
+func TestUnnoticedFrameIsPlaying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800, Away: 1 << 20}, nil)
 		d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: MaxKept}
@@ -252,7 +248,7 @@ func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
 		d.Resume(1, &protocol.ResumeAudio{ItemID: "a1", ReceivedMS: 100}, 0, allHeard)
 		sent := d.Left()
 		if i := slices.IndexFunc(sent, func(s orchestrator.AudioSent) bool { return s.Item == "a1" }); i < 0 || sent[i].Until.Before(time.Now()) {
-			t.Errorf("told: %+v", sent)
+			t.Errorf("reported: %+v", sent)
 		}
 		d.Lose()
 	})

@@ -57,7 +57,7 @@ func invite(t *testing.T, d *Handoffs, in Invitation) registry.VoiceOffer {
 	return o
 }
 
-// TestTicketKeepsItsTrace: a session belongs to the trace in which its ticket was made.
+// TestTicketKeepsItsTrace: a session belongs to the trace of its ticket.
 func TestTicketKeepsItsTrace(t *testing.T) {
 	d, _ := newDesk(t)
 	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
@@ -81,8 +81,8 @@ func TestTicketKeepsItsTrace(t *testing.T) {
 	}
 }
 
-// TestThereAndBack: a new conversation begins with what was said before, the voice agent
-// is told of it, and what was said by voice comes after it.
+// TestThereAndBack: a new conversation begins with the earlier text, the voice agent gets it, and the spoken turns
+// follow it.
 func TestThereAndBack(t *testing.T) {
 	d, _ := newDesk(t)
 	now := time.Now()
@@ -101,7 +101,7 @@ func TestThereAndBack(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, store.ErrVoiceActive) {
-		t.Errorf("while it runs: %v", err)
+		t.Errorf("during the session: %v", err)
 	}
 	back := Part{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
 		Entries: []conversation.Entry{entry(now.Add(time.Second), conversation.SideVoice, 1, "When is it open?")}}
@@ -114,21 +114,20 @@ func TestThereAndBack(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if before, err := d.Enter(t.Context(), o.ConversationID, user.Must("ada")); err != nil || before != "User: hello\nUser: When is it open?" {
-		t.Errorf("the next session is told %q, %v", before, err)
+		t.Errorf("the next session gets %q, %v", before, err)
 	}
 }
 
-// TestConversationGoesOn: what the text side has said between the offer and its use is
-// told too; what the inviting agent says itself counts instead; and messages of a
-// conversation that goes on here are not kept a second time.
-func TestConversationGoesOn(t *testing.T) {
+// TestTextAfterTheOffer: the voice session also gets the text between the offer and the use of its ticket; a context
+// given by the inviting agent replaces it; and messages of a conversation stored here are not stored twice.
+func TestTextAfterTheOffer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   Invitation
 		want string
 	}{
-		"as it is when the ticket is used": {Invitation{}, "User: hello\nUser: later"},
-		"as the agent tells it":            {Invitation{Context: "User wants tea"}, "User wants tea"},
-		"as the agent knows it":            {Invitation{Entries: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "told")}}, "User: told"},
+		"with the conversation when the ticket is used": {Invitation{}, "User: hello\nUser: later"},
+		"with the agent's context":                      {Invitation{Context: "User wants tea"}, "User wants tea"},
+		"with the agent's messages":                     {Invitation{Entries: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "told")}}, "User: told"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := newDesk(t)
@@ -147,19 +146,19 @@ func TestConversationGoesOn(t *testing.T) {
 			add("later")
 			got, err := d.Redeem(t.Context(), o.Ticket, "")
 			if err != nil || got.Context != tc.want || got.Inspect {
-				t.Fatalf("told %q, %v, inspect %t", got.Context, err, got.Inspect)
+				t.Fatalf("got %q, %v, inspect %t", got.Context, err, got.Inspect)
 			}
 			got.Over()
 			if c, err := d.Conversation(t.Context(), "c-1"); err != nil || len(c.Entries) != 2 {
-				t.Errorf("%d entries are kept, %v", len(c.Entries), err)
+				t.Errorf("%d entries are stored, %v", len(c.Entries), err)
 			}
 		})
 	}
 }
 
-// TestSomebodyElsesConversation: nobody is invited into it, enters it, is told of it or
-// writes into it.
-func TestSomebodyElsesConversation(t *testing.T) {
+// TestConversationOfAnother: a user cannot be invited into another user's conversation, enter it, read it or write to
+// it.
+func TestConversationOfAnother(t *testing.T) {
 	d, s := newDesk(t)
 	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Entries: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
 	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("eve"), ConversationID: "c-1"}); !errors.Is(err, ErrTaken) {
@@ -174,7 +173,7 @@ func TestSomebodyElsesConversation(t *testing.T) {
 	}
 	got, err := d.Redeem(t.Context(), o.Secret, "")
 	if err != nil || got.Context != "" {
-		t.Errorf("told %q, %v", got.Context, err)
+		t.Errorf("got %q, %v", got.Context, err)
 	}
 	got.Over()
 	err = d.HandBack(t.Context(), Part{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
@@ -183,8 +182,7 @@ func TestSomebodyElsesConversation(t *testing.T) {
 	}
 }
 
-// TestHandBackWaitsForText: a turn of text that is being answered saves what it has loaded,
-// and what was said by voice comes after it.
+// TestHandBackWaitsForText: a text turn in progress saves its conversation, and the spoken turns follow it.
 func TestHandBackWaitsForText(t *testing.T) {
 	d, s := newDesk(t)
 	held, err := s.Conversations().Lease(t.Context(), "c-1", time.Minute)
@@ -198,13 +196,13 @@ func TestHandBackWaitsForText(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		t.Errorf("it did not wait: %v", err)
+		t.Errorf("the handback did not wait: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	c := conversation.New("c-1", "ada", "", time.Now())
 	c.Append(time.Now(), entry(time.Now().Add(-time.Minute), conversation.SideText, 1, "by text"))
 	if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
-		t.Errorf("the turn of text: %v", err)
+		t.Errorf("the text turn: %v", err)
 	}
 	held.Release()
 	if err := <-done; err != nil {
@@ -221,8 +219,8 @@ func TestHandBackWaitsForText(t *testing.T) {
 	}
 }
 
-// TestDecided: what came of an answer over the API stands in the conversation of its question,
-// once, for whoever goes on with it; nobody else's conversation is told, and none is made.
+// TestDecided: the outcome of an answer over the API is in the conversation of its question, once, for the next text or
+// voice turn; other conversations do not get it, and none is created.
 func TestDecided(t *testing.T) {
 	d, s := newDesk(t)
 	talk := conversation.New("c-1", "ada", "", time.Now())
@@ -261,9 +259,9 @@ func TestDecided(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := d.Conversation(t.Context(), "c-2"); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("a conversation was made: %v", err)
+		t.Errorf("a conversation was created: %v", err)
 	}
-	// Its first turn is under way still.
+	// The first turn is still in progress.
 	held, err := s.Conversations().Lease(t.Context(), "c-2", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +275,7 @@ func TestDecided(t *testing.T) {
 	}
 }
 
-// TestOfferOfATool: a tool tells apart why there is no voice session, by the registry's
-// errors and not by the store's.
+// TestOfferOfATool: a tool gets the registry's errors, not the store's, if there is no voice session.
 func TestOfferOfATool(t *testing.T) {
 	d, _ := newDesk(t)
 	var sessions registry.VoiceSessions = d
@@ -299,14 +296,13 @@ func TestOfferOfATool(t *testing.T) {
 		t.Errorf("while the session runs: %v", err)
 	}
 	if _, err := sessions.Offer(t.Context(), registry.VoiceRequest{}); !errors.Is(err, registry.ErrUser) {
-		t.Errorf("for nobody: %v", err)
+		t.Errorf("without a user: %v", err)
 	}
 }
 
-// TestAClientsConversationIsKept: a conversation that only its client keeps is stored before the
-// offer, so that what is said by voice comes after it; one that is stored stays as it is, and one
-// that cannot be stored is not offered.
-func TestAClientsConversationIsKept(t *testing.T) {
+// TestClientConversationIsStored: a conversation held only by its client is stored before the offer, so that the spoken
+// turns follow it; a stored one is not changed, and one that cannot be stored is not offered.
+func TestClientConversationIsStored(t *testing.T) {
 	d, s := newDesk(t)
 	r := registry.VoiceRequest{UserID: "ada", ConversationID: "c-1", Agent: "bob", Said: []registry.Utterance{{Text: "I am in Rome."}, {Assistant: true, Text: "Noted."}, {Assistant: true}, {Text: "Call me"}}}
 	for range 2 {
@@ -322,12 +318,12 @@ func TestAClientsConversationIsKept(t *testing.T) {
 		}
 		c.Join(time.Now(), entry(time.Now(), conversation.SideVoice, 1, "aloud"))
 		if last := c.Entries[len(c.Entries)-1]; last.Text != "aloud" {
-			t.Errorf("what is said by voice is not the last: %+v", c.Entries)
+			t.Errorf("the spoken turn is not the last: %+v", c.Entries)
 		}
 	}
 	r.UserID = ""
 	if _, err := d.Offer(t.Context(), r); !errors.Is(err, registry.ErrUser) {
-		t.Errorf("for nobody: %v", err)
+		t.Errorf("without a user: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

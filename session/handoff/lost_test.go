@@ -13,15 +13,15 @@ import (
 	"voicegw/store"
 )
 
-// TestASessionLearnsThatItsLeaseIsLost: here because nobody renews it any more.
-func TestASessionLearnsThatItsLeaseIsLost(t *testing.T) {
+// TestSessionLearnsOfLostLease: the lease ends here because it is no longer renewed.
+func TestSessionLearnsOfLostLease(t *testing.T) {
 	d, s := newDesk(t)
 	o := invite(t, d, Invitation{User: user.Must("ada")})
 	got, err := d.Redeem(t.Context(), o.Ticket, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := make(chan struct{}) // closed when the session is told
+	lost := make(chan struct{}) // closed when the session is informed
 	got.WhenLost(func() { close(lost) })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -30,8 +30,7 @@ func TestASessionLearnsThatItsLeaseIsLost(t *testing.T) {
 	got.Over()
 }
 
-// TestHandBackTwice: a handback whose acknowledgement was lost is tried again, and stands in the
-// conversation once.
+// TestHandBackTwice: a handback whose acknowledgement was lost is repeated, and is in the conversation once.
 func TestHandBackTwice(t *testing.T) {
 	d, s := newDesk(t)
 	e := entry(time.Now(), conversation.SideVoice, 1, "by voice")
@@ -51,7 +50,7 @@ func TestHandBackTwice(t *testing.T) {
 	}
 }
 
-// TestHandBackWaitsForTheStore: for as long as it may, and for nothing else.
+// TestHandBackWaitsForTheStore: it waits until its deadline, and only for an unavailable store.
 func TestHandBackWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,8 +10,8 @@ import (
 	"voicegw/store"
 )
 
-// killed is a store on whose data a gateway was killed after ada had approved a payment in a
-// conversation and before anybody knew what came of it.
+// killed is a store whose gateway was killed after ada had approved a payment in a conversation and before its outcome
+// was known.
 func killed(t *testing.T, conversation string) *store.Store {
 	t.Helper()
 	o := store.Options{Dir: filepath.Join(t.TempDir(), "data"), Sync: store.SyncInterval}
@@ -40,36 +40,34 @@ func killed(t *testing.T, conversation string) *store.Store {
 	return s
 }
 
-// TestWhatWasLeftOpenIsTold: a voice session that goes on with a conversation is told of what
-// was approved in it and has no known outcome; the conversation keeps that, and it is told
-// once.
-func TestWhatWasLeftOpenIsTold(t *testing.T) {
+// TestOpenCallIsReported: a voice session that continues a conversation gets its approved call without an outcome,
+// once; the conversation stores it.
+func TestOpenCallIsReported(t *testing.T) {
 	s := killed(t, "c-1")
 	d := New(s, "default")
 	if before, err := d.Enter(t.Context(), "c-1", user.Must("eve")); strings.Contains(before, "ABC234") || err != nil {
-		t.Errorf("a stranger is told %q, %v", before, err)
+		t.Errorf("a stranger gets %q, %v", before, err)
 	}
 	for range 2 {
 		before, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
 		if err != nil || strings.Count(before, "approved pay (reference ABC234)") != 1 || !strings.HasPrefix(before, "Gateway: ") {
-			t.Errorf("told %q, %v", before, err)
+			t.Errorf("got %q, %v", before, err)
 		}
 	}
 	if c, err := d.Conversation(t.Context(), "c-1"); err != nil || len(c.Entries) != 1 || c.User != "ada" {
-		t.Errorf("kept: %+v, %v", c, err)
+		t.Errorf("stored: %+v, %v", c, err)
 	}
 }
 
-// TestWhatWasLeftOpenIsToldByTicket: also where whoever made the ticket says what was said
-// before.
-func TestWhatWasLeftOpenIsToldByTicket(t *testing.T) {
+// TestOpenCallWithATicket: also if the creator of the ticket supplies the conversation.
+func TestOpenCallWithATicket(t *testing.T) {
 	for _, context := range []string{"", "User: Pay Bob."} {
 		s := killed(t, "c-1")
 		d := New(s, "default")
 		o := invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Context: context})
 		got, err := d.Redeem(t.Context(), o.Ticket, "")
 		if err != nil || strings.Count(got.Context, "Gateway: ") != 1 || !strings.Contains(got.Context, "approved pay (reference ABC234)") || !strings.HasPrefix(got.Context, context) {
-			t.Errorf("told %q, %v", got.Context, err)
+			t.Errorf("got %q, %v", got.Context, err)
 		}
 		got.Over()
 		if open, err := s.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) != 1 || !open[0].Told {
@@ -78,18 +76,18 @@ func TestWhatWasLeftOpenIsToldByTicket(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownIsTold: what was approved and done before the gateway was killed, of which the
-// conversation was not told, is told by its result, once.
-func TestWhatIsKnownIsTold(t *testing.T) {
+// TestFinishedCallIsReported: a call that was approved and finished before the gateway was killed, but is not in the
+// conversation, is reported once, with its result.
+func TestFinishedCallIsReported(t *testing.T) {
 	d, s := newDesk(t)
-	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: "c-1", Tool: "pay", Deed: "deed", ExpiresAt: time.Now().Add(time.Minute)}
+	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: "c-1", Tool: "pay", Action: "deed", ExpiresAt: time.Now().Add(time.Minute)}
 	if err := s.Confirmations().Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Confirmations().Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e, _, err := s.Ledger().Reserve(t.Context(), store.Reservation{Key: q.Deed, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+	e, _, err := s.Ledger().Reserve(t.Context(), store.Reservation{Key: q.Action, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +97,7 @@ func TestWhatIsKnownIsTold(t *testing.T) {
 	for range 2 {
 		before, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
 		if err != nil || strings.Count(before, "receipt") != 1 {
-			t.Errorf("told %q, %v", before, err)
+			t.Errorf("got %q, %v", before, err)
 		}
 	}
 	if open, err := s.Approvals().OpenIn(t.Context(), "c-1", time.Now()); err != nil || len(open) != 0 {

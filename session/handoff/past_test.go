@@ -8,15 +8,15 @@ import (
 	"voicegw/orchestrator/calls"
 )
 
-// TestAPastCallHasAnObject: a new connection is told an object as the arguments of a past call, whatever the model
-// wrote: a provider that checks its history refuses everything else.
-func TestAPastCallHasAnObject(t *testing.T) {
+// TestPastCallHasAnObject: a new connection gets an object as the arguments of a past call, whatever the model wrote,
+// because a provider that checks its history refuses everything else.
+func TestPastCallHasAnObject(t *testing.T) {
 	for written, want := range map[string]string{
 		``: `{}`, `""`: `{}`, `null`: `{}`, `[1]`: `{}`, `7`: `{}`, `{}{}`: `{}`, `{"a":`: `{}`, `{"a":1,"a":2}`: `{}`, `{"a":1e999}`: `{}`, "{\"a\":\"\xff\"}": `{}`,
 		`{"a": "b"}`: `{"a": "b"}`, `{"a":"\ud800"}`: `{"a":"` + "\uFFFD" + `"}`,
 	} {
 		if got := pastTool(orchestrator.ToolEnded{Answer: calls.Answer{Tool: "t", Written: json.RawMessage(written)}}); string(got.Args) != want {
-			t.Errorf("%q is told as %s, want %s", written, got.Args, want)
+			t.Errorf("%q becomes %s, want %s", written, got.Args, want)
 		}
 	}
 }

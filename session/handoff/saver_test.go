@@ -16,7 +16,7 @@ import (
 	"voicegw/store"
 )
 
-// texts are what a conversation holds, in order, with the turns.
+// texts formats the texts of a conversation, in order, with the turns.
 func texts(t *testing.T, d *Handoffs, id string) string {
 	t.Helper()
 	c, err := d.Conversation(t.Context(), id)
@@ -30,7 +30,7 @@ func texts(t *testing.T, d *Handoffs, id string) string {
 	return strings.Join(out, ", ")
 }
 
-// spoken is what was said in a session, an utterance a second.
+// spoken returns a part of one-second utterances.
 func spoken(session string, words ...string) Part {
 	said := Part{SessionID: session, ConversationID: "c-1", User: user.Must("ada"), Agent: "default"}
 	for i, text := range words {
@@ -41,9 +41,9 @@ func spoken(session string, words ...string) Part {
 	return said
 }
 
-// TestKeptWhileItGoesOn: what is said by voice stands in the conversation at the end of each turn,
-// once, and the handback corrects it.
-func TestKeptWhileItGoesOn(t *testing.T) {
+// TestSavedDuringTheSession: spoken turns are added to the conversation when they end, once, and the handback corrects
+// them.
+func TestSavedDuringTheSession(t *testing.T) {
 	d, _ := newDesk(t)
 	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Entries: []conversation.Entry{entry(time.Date(2026, 11, 23, 11, 0, 0, 0, time.UTC), conversation.SideText, 1, "hello")}})
 	for _, tc := range []struct {
@@ -60,14 +60,13 @@ func TestKeptWhileItGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := texts(t, d, "c-1"); got != tc.want {
-			t.Errorf("kept is %s, want %s", got, tc.want)
+			t.Errorf("stored is %s, want %s", got, tc.want)
 		}
 	}
 }
 
-// TestANodeThatLostItsSessionKeepsNothing: not while another node goes on with the session, and not
-// after that.
-func TestANodeThatLostItsSessionKeepsNothing(t *testing.T) {
+// TestNodeWithLostSessionSavesNothing: neither while another node continues the session, nor after that.
+func TestNodeWithLostSessionSavesNothing(t *testing.T) {
 	d, s := newDesk(t)
 	first, err := s.VoiceSessions().Begin(t.Context(), "voice-1", "ada", "c-1")
 	if err != nil {
@@ -83,7 +82,7 @@ func TestANodeThatLostItsSessionKeepsNothing(t *testing.T) {
 	}
 	zombie := spoken("voice-1", "one", "by the zombie")
 	if err := d.Save(t.Context(), zombie); !errors.Is(err, store.ErrFenced) {
-		t.Errorf("while the other goes on: %v", err)
+		t.Errorf("while the other continues: %v", err)
 	}
 	there := spoken("voice-1", "one", "two", "three")
 	there.Epoch = 2
@@ -95,11 +94,11 @@ func TestANodeThatLostItsSessionKeepsNothing(t *testing.T) {
 		t.Errorf("after the other has ended: %v", err)
 	}
 	if got := texts(t, d, "c-1"); got != "1 one, 2 two, 3 three" {
-		t.Errorf("kept is %s", got)
+		t.Errorf("stored is %s", got)
 	}
 }
 
-// slowDesk notes what is written, and lets Keep hang.
+// slowDesk records the writes; Keep can hang.
 type slowDesk struct {
 	mu   sync.Mutex // guards the following field
 	did  []string
@@ -128,9 +127,9 @@ func (d *slowDesk) HandBack(_ context.Context, said Part) error {
 	return nil
 }
 
-// TestKeeper: a session never waits for what it keeps; what waits is replaced by what is newer; and
-// the handback comes after it.
-func TestKeeper(t *testing.T) {
+// TestSaver: a session never waits for its saves; a waiting save is replaced by a newer one; and the handback follows
+// the saves.
+func TestSaver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(d *slowDesk)
 		said Part

@@ -20,8 +20,8 @@ func makeSecret(t *testing.T, d *Handoffs, in Invitation) string {
 	return value
 }
 
-// TestSecretOpensOneSessionAfterAnother: a client secret opens one session at a time, each with an id of its own, and
-// each knows what was said before.
+// TestSecretOpensOneSessionAfterAnother: a client secret opens one session at a time, each with its own id, and each
+// gets the earlier conversation.
 func TestSecretOpensOneSessionAfterAnother(t *testing.T) {
 	d, _ := newDesk(t)
 	by := registry.Guarantor{ID: "key:a", Mark: "m"}

@@ -20,22 +20,22 @@ const quotaDelay = 800 * time.Millisecond
 // connection is one WebSocket, from the handshake to its end. Owned by the goroutine of its request.
 type connection struct {
 	// Fixed after serveLive.
-	h    *Handler
-	at   route
-	key  string
-	fate wire.Key
-	wc   *wire.Conn
-	seed uint64
-	ids  *wire.IDs
-	log  *slog.Logger
+	h     *Handler
+	at    route
+	key   string
+	class wire.Key
+	wc    *wire.Conn
+	seed  uint64
+	ids   *wire.IDs
+	log   *slog.Logger
 
 	sess *session // nil before the setup
 }
 
 func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 	key := rest.GoogleKeyOf(r)
-	fate := wire.ClassifyKey(key)
-	if fate == wire.KeyMissing {
+	class := wire.ClassifyKey(key)
+	if class == wire.KeyMissing {
 		// The HTTP layer refuses it before there is a WebSocket.
 		h.opts.Stats.Refused.Add(1)
 		rest.Refuse(w, rest.Google, rest.GoogleKey(key))
@@ -58,7 +58,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		// The rest need a session, which has not begun yet.
 		wc.Do(slices.DeleteFunc(others, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
 		c := &connection{
-			h: h, at: at, key: key, fate: fate, wc: wc, seed: begin.Seed,
+			h: h, at: at, key: key, class: class, wc: wc, seed: begin.Seed,
 			ids: wire.NewIDs(begin.Seed), log: h.opts.Logger.With("wire", "gemini", "conn", begin.N),
 		}
 		c.log.Info("connection opened", "version", at.version, "vertex", at.vertex)
@@ -117,7 +117,7 @@ func (c *connection) setup(m clientMessage) *closeError {
 		return invalid("setup must be the first message and only the first")
 	}
 	now := time.Now()
-	switch c.fate {
+	switch c.class {
 	case wire.KeyInvalid:
 		return c.refused(invalid(reasonBadKey))
 	case wire.KeyExpired:
@@ -141,7 +141,7 @@ func (c *connection) setup(m clientMessage) *closeError {
 		id = c.ids.UUID()
 	}
 	c.sess.start(now, id)
-	if c.fate == wire.KeyQuota {
+	if c.class == wire.KeyQuota {
 		c.sess.after(now, quotaDelay, func(time.Time) { c.sess.close(internal(reasonQuota)) })
 	}
 	if !ends.IsZero() {

@@ -140,7 +140,7 @@ func (r *registry) put(handle string, c *conversation, expires time.Time) {
 	}
 }
 
-// resume gives a new connection the conversation as it was when the handle was issued: what came later is forgotten. A
+// resume gives a new connection the conversation at the time of the handle; later parts are forgotten. A
 // handle may be used again. An unknown handle is closed 1008; one of a conversation that an open connection has is
 // closed 1011; one of another model is an invalid argument (the first two as reported in aicc2025/sip-to-ai#14 and
 // livekit/agents; the last because the documentation forbids changing the model).

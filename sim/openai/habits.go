@@ -89,7 +89,7 @@ func (h *habits) shown(s *openaiwire.Session) any {
 func members(v any) map[string]any {
 	b, err := json.Marshal(v)
 	var all map[string]any
-	if err != nil || json.Unmarshal(b, &all) != nil { // what was encoded can be decoded
+	if err != nil || json.Unmarshal(b, &all) != nil { // an encoded value can be decoded
 		return map[string]any{}
 	}
 	return all
@@ -128,7 +128,7 @@ func onlyShown(update, shown map[string]any, path string) *openaiwire.Error {
 	return nil
 }
 
-// configure sets what a local server chooses itself.
+// configure sets the values that a local server chooses itself.
 func (h *habits) configure(s *openaiwire.Session) {
 	if h.rate > 0 {
 		s.Audio.Input.Format.Rate, s.Audio.Output.Format.Rate = h.rate, h.rate

@@ -41,7 +41,7 @@ type Context struct {
 	Now time.Time
 	// Preamble means that the model speaks a line before an unscripted tool call.
 	Preamble bool
-	// Delegates means that another model has the tools: what a rule declares is there, and a call is a delegation.
+	// Delegates means that another model has the tools: what a rule declares exists, and a call is a delegation.
 	Delegates bool
 }
 

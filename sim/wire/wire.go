@@ -1,4 +1,4 @@
-// Package wire holds what the provider wires of the simulator need: their common options, the meaning of keys, ids,
+// Package wire is the common part of the simulator's provider wires: their common options, the meaning of keys, ids,
 // counters, JSON in its order, and a connection that injects the faults that do not depend on a protocol.
 package wire
 

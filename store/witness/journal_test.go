@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// claimed is a claim that is told from others by n.
+// claimed is a claim with a distinct n.
 func claimed(n int) Claim {
 	return Claim{Bucket: Ledger, Key: Key{byte(n), byte(n >> 8)}, Revision: uint64(n + 1), Sum: Sum{byte(n)}, Until: time.Now().Add(time.Hour).Round(0)}
 }
 
-// begin begins a journal in dir after what is there.
+// begin begins a journal in dir after the existing one.
 func begin(t testing.TB, dir string, base Base) *Journal {
 	t.Helper()
 	j, err := Begin(dir, read(t, dir), base, true)
@@ -43,7 +43,7 @@ func add(t testing.TB, j *Journal, claims ...Claim) {
 	}
 }
 
-// TestJournal: what was added is read again, the newest of each key, also without Close.
+// TestJournal: added claims are read again, the newest of each key, even without Close.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
 	if c := read(t, dir); !c.Absent || c.Broken != "" {
@@ -80,41 +80,40 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestDamagedJournal: whatever happens to the files, a journal that has lost something is
-// broken, and one that has not is whole.
+// TestDamagedJournal: a journal is reported broken if and only if it has lost something.
 func TestDamagedJournal(t *testing.T) {
-	const records = 20 // beside the header and the base's
+	const records = 20 // plus the header and the base record
 	flip := func(at int) func(t *testing.T, dir string) {
 		return change(journalName, func(data []byte) []byte { data[at] ^= 1; return data })
 	}
 	for name, test := range map[string]struct {
 		damage func(t *testing.T, dir string)
-		broken string // what it says; empty for whole
+		broken string // part of the message; empty for an intact journal
 		note   string
 	}{
-		"nothing":              {damage: func(*testing.T, string) {}},
-		"the header":           {damage: flip(30), broken: "first record"},
-		"a record":             {damage: flip(5 * recordSize), broken: "record 5"},
-		"its checksum":         {damage: flip(6*recordSize - 1), broken: "record 5"},
-		"the last record":      {damage: flip((records+1)*recordSize + 60), broken: fmt.Sprintf("after %d of %d", records+1, records+2)},
-		"zeros in the middle":  {damage: change(journalName, func(data []byte) []byte { clear(data[512:1024]); return data }), broken: "record 4"},
-		"zeros at the end":     {damage: change(journalName, func(data []byte) []byte { clear(data[1024:]); return data }), broken: "after 8 of"},
-		"cut in half":          {damage: change(journalName, func(data []byte) []byte { return data[:records*recordSize/2] }), broken: "after 10 of"},
-		"cut by one":           {damage: change(journalName, func(data []byte) []byte { return data[:(records+2)*recordSize-1] }), broken: "after"},
-		"two swapped":          {damage: change(journalName, swap), broken: "record 4"},
-		"empty":                {damage: change(journalName, func([]byte) []byte { return nil }), broken: "no readable record"},
-		"missing":              {damage: remove(journalName), broken: "is missing"},
-		"another's":            {damage: change(journalName, func([]byte) []byte { return []byte("not this at all") }), broken: "no readable record"},
-		"garbage behind":       {damage: change(journalName, func(data []byte) []byte { return append(data, bytes.Repeat([]byte("x"), 999)...) })},
-		"a torn record behind": {damage: flip((records + 2) * recordSize)},
-		"the room is cut":      {damage: change(journalName, func(data []byte) []byte { return data[:(records+2)*recordSize] })},
-		"the mark is missing":  {damage: remove(markName), note: "missing or unreadable"},
-		"the mark is damaged":  {damage: change(markName, func(data []byte) []byte { data[40] ^= 1; return data }), note: "missing or unreadable"},
-		"the mark is empty":    {damage: change(markName, func([]byte) []byte { return nil }), note: "missing or unreadable"},
-		"an older generation":  {damage: older(journalName), broken: "older copy"},
-		"the mark is older":    {damage: older(markName), note: "older copy"},
-		"both are older":       {damage: func(t *testing.T, dir string) { older(journalName)(t, dir); older(markName)(t, dir) }},
-		"a next one was begun": {damage: func(t *testing.T, dir string) { write(t, filepath.Join(dir, nextName), []byte("half")) }},
+		"nothing":             {damage: func(*testing.T, string) {}},
+		"the header":          {damage: flip(30), broken: "first record"},
+		"a record":            {damage: flip(5 * recordSize), broken: "record 5"},
+		"its checksum":        {damage: flip(6*recordSize - 1), broken: "record 5"},
+		"the last record":     {damage: flip((records+1)*recordSize + 60), broken: fmt.Sprintf("after %d of %d", records+1, records+2)},
+		"zeros in the middle": {damage: change(journalName, func(data []byte) []byte { clear(data[512:1024]); return data }), broken: "record 4"},
+		"zeros at the end":    {damage: change(journalName, func(data []byte) []byte { clear(data[1024:]); return data }), broken: "after 8 of"},
+		"cut in half":         {damage: change(journalName, func(data []byte) []byte { return data[:records*recordSize/2] }), broken: "after 10 of"},
+		"cut by one":          {damage: change(journalName, func(data []byte) []byte { return data[:(records+2)*recordSize-1] }), broken: "after"},
+		"two swapped":         {damage: change(journalName, swap), broken: "record 4"},
+		"empty":               {damage: change(journalName, func([]byte) []byte { return nil }), broken: "no readable record"},
+		"missing":             {damage: remove(journalName), broken: "is missing"},
+		"another file":        {damage: change(journalName, func([]byte) []byte { return []byte("not this at all") }), broken: "no readable record"},
+		"garbage after it":    {damage: change(journalName, func(data []byte) []byte { return append(data, bytes.Repeat([]byte("x"), 999)...) })},
+		"a torn last record":  {damage: flip((records + 2) * recordSize)},
+		"no spare space":      {damage: change(journalName, func(data []byte) []byte { return data[:(records+2)*recordSize] })},
+		"the mark is missing": {damage: remove(markName), note: "missing or unreadable"},
+		"the mark is damaged": {damage: change(markName, func(data []byte) []byte { data[40] ^= 1; return data }), note: "missing or unreadable"},
+		"the mark is empty":   {damage: change(markName, func([]byte) []byte { return nil }), note: "missing or unreadable"},
+		"an older generation": {damage: older(journalName), broken: "older copy"},
+		"the mark is older":   {damage: older(markName), note: "older copy"},
+		"both are older":      {damage: func(t *testing.T, dir string) { older(journalName)(t, dir); older(markName)(t, dir) }},
+		"a half next one":     {damage: func(t *testing.T, dir string) { write(t, filepath.Join(dir, nextName), []byte("half")) }},
 		"killed before the mark": {damage: func(t *testing.T, dir string) {
 			mark := load(t, filepath.Join(dir, markName))
 			begin(t, dir, Base{ID: read(t, dir).ID})
@@ -144,7 +143,7 @@ func TestDamagedJournal(t *testing.T) {
 			if c.Absent {
 				t.Error("it counts as absent")
 			}
-			// Whatever it was, the next generation is whole.
+			// The next generation is intact in each case.
 			add(t, begin(t, dir, Base{ID: c.ID, Claims: c.Claims}), claimed(50))
 			if c := read(t, dir); c.Broken != "" || len(c.Notes) > 0 {
 				t.Errorf("the next generation: %q %v", c.Broken, c.Notes)
@@ -153,11 +152,10 @@ func TestDamagedJournal(t *testing.T) {
 	}
 }
 
-// TestTornByPower: a machine that lost its power leaves what was not yet on the disk in
-// any state, and that is no damage.
+// TestTornByPower: a power cut leaves unsynced data in any state, which is not damage.
 func TestTornByPower(t *testing.T) {
 	dir := t.TempDir()
-	j, err := Begin(dir, read(t, dir), Base{}, false) // which syncs nothing by itself
+	j, err := Begin(dir, read(t, dir), Base{}, false) // without syncs
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,12 +171,12 @@ func TestTornByPower(t *testing.T) {
 	}
 	change(journalName, func(data []byte) []byte { clear(data[2*recordSize : 3*recordSize]); return data })(t, dir)
 	if c := read(t, dir); !strings.Contains(c.Broken, "record 2") {
-		t.Errorf("what was on the disk is gone: %q", c.Broken)
+		t.Errorf("synced data is lost: %q", c.Broken)
 	}
 	_ = j.Close()
 }
 
-// TestGenerations: a journal that has grown is written anew with what is still claimed.
+// TestGenerations: a journal that has grown is rewritten with its current claims.
 func TestGenerations(t *testing.T) {
 	dir := t.TempDir()
 	j := begin(t, dir, Base{Doubt: time.Unix(1<<32, 0)})
@@ -198,7 +196,7 @@ func TestGenerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j.generation == first {
-		t.Error("it was never written anew")
+		t.Error("it was never rewritten")
 	}
 	c := read(t, dir)
 	if info, err := os.Stat(filepath.Join(dir, journalName)); err != nil || info.Size() > (slack+4000)*recordSize+roomBytes {
@@ -209,7 +207,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// TestManyAdd: claims of many callers are all there when they were told so.
+// TestManyAdd: acknowledged claims of many callers are all in the journal.
 func TestManyAdd(t *testing.T) {
 	dir := t.TempDir()
 	j := begin(t, dir, Base{})
@@ -229,8 +227,8 @@ func TestManyAdd(t *testing.T) {
 	}
 }
 
-// TestRenew: after a write has failed nothing is taken, until the journal was written
-// anew; then everything is there that was acknowledged.
+// TestRenew: after a failed write the journal takes nothing until it is rewritten; then it has everything
+// acknowledged.
 func TestRenew(t *testing.T) {
 	dir := t.TempDir()
 	j := begin(t, dir, Base{})
@@ -269,7 +267,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The following make and undo files.
+// The following make and change files.
 
 func load(t testing.TB, path string) []byte {
 	t.Helper()
@@ -302,7 +300,7 @@ func remove(name string) func(*testing.T, string) {
 	}
 }
 
-// keepOld keeps the files of the first generation aside, for older.
+// keepOld copies the files of the first generation, for older.
 func keepOld(t *testing.T, dir string) {
 	for _, name := range []string{journalName, markName} {
 		if path := filepath.Join(dir, name+".old"); !exists(path) {

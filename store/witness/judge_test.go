@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 		"older":                       {claims: []Claim{claim}, held: record(4, sum), want: []Kind{Older}, refuse: true},
 		"changed":                     {claims: []Claim{claim}, held: record(5, Sum{8}), want: []Kind{Changed}, refuse: true},
 		"newer than its claim":        {claims: []Claim{claim}, held: record(6, Sum{8})},
-		"that nobody claims":          {held: record(6, sum)},
+		"without a claim":             {held: record(6, sum)},
 		"over":                        {claims: with(func(c *Claim) { c.Until = now }), held: empty},
 		"being removed":               {claims: with(func(c *Claim) { c.Going = true }), held: empty},
 		"being removed and there":     {claims: with(func(c *Claim) { c.Going = true }), held: record(5, sum)},
@@ -69,8 +69,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeTellsOnly: the loss of what nothing is decided by is told, and not refused.
-func TestJudgeTellsOnly(t *testing.T) {
+// TestUnguardedLoss: the loss of an unguarded bucket is reported but not refused.
+func TestUnguardedLoss(t *testing.T) {
 	for b := Ledger; b <= Last; b++ {
 		v := Judge(Known{Streams: map[Bucket]Stream{b: {Created: time.Unix(1, 0), Last: 7}}}, nil, time.Unix(9, 0))
 		if len(v.Findings) != 1 || v.Refused() != b.Guarded() || !strings.Contains(v.String(), b.String()+": ") {
@@ -79,7 +79,7 @@ func TestJudgeTellsOnly(t *testing.T) {
 	}
 }
 
-// TestDoubtful: the claims that do not hold are named, those of the bucket that is asked for.
+// TestDoubtful: Doubtful names the unmet claims of a bucket.
 func TestDoubtful(t *testing.T) {
 	until := time.Unix(100, 0)
 	claims := []Claim{

@@ -15,7 +15,7 @@ import (
 
 // Needs are the capabilities of calendar_create_event.
 type Needs struct {
-	Desk *calendar.Desk
+	Calendar *calendar.Scheduler
 }
 
 // Answer is the data of a success.
@@ -41,18 +41,18 @@ type Answer struct {
 
 // Check rejects an impossible event before a person is asked for approval.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
-	_, err := draftOf(call.Args, call.Session, call.Needs.Desk)
+	_, err := draftOf(call.Args, call.Session, call.Needs.Calendar)
 	return err
 }
 
 // Execute creates the event.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	desk, zone := call.Needs.Desk, call.Needs.Desk.Zone(call.Session.TimeZone)
-	draft, err := draftOf(call.Args, call.Session, desk)
+	scheduler, zone := call.Needs.Calendar, call.Needs.Calendar.Zone(call.Session.TimeZone)
+	draft, err := draftOf(call.Args, call.Session, scheduler)
 	if err != nil {
 		return registry.Result{}, err
 	}
-	made, err := desk.Create(ctx, draft)
+	made, err := scheduler.Create(ctx, draft)
 	if err != nil {
 		return registry.Result{}, calendar.ToolError(ctx, err)
 	}
@@ -100,11 +100,11 @@ var places = map[calendar.Field]string{
 }
 
 // draftOf parses the arguments. Its error lists every problem.
-func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar.Draft, error) {
+func draftOf(args Args, session registry.Session, scheduler *calendar.Scheduler) (calendar.Draft, error) {
 	var problems []document.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
 	read := func(f calendar.Field, text string) time.Time {
-		t, err := calendar.ParseTime(text, desk.Zone(session.TimeZone))
+		t, err := calendar.ParseTime(text, scheduler.Zone(session.TimeZone))
 		if err != nil {
 			problems = append(problems, document.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00."})
 		}

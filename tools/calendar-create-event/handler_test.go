@@ -23,10 +23,10 @@ func args() Args {
 	return Args{Title: " Review ", StartTime: "2026-11-23T10:00:00+01:00", EndTime: "2026-11-23T11:00:00+01:00"}
 }
 
-func run(t *testing.T, c calendar.Calendar, a Args, o calendar.DeskOptions) (Answer, error) {
+func run(t *testing.T, c calendar.Calendar, a Args, o calendar.SchedulerOptions) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, o)}, Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now},
+		Args: a, Needs: Needs{Calendar: calendar.NewScheduler(c, o)}, Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -41,7 +41,7 @@ func TestMade(t *testing.T) {
 	about := "The hall."
 	a.StartTime = strings.ToLower(a.StartTime) // RFC 3339 section 5.6
 	a.Description, a.Attendees, a.IncludeZoomLink = &about, []string{"bob@example.com", " mailto:eve@example.com", "Bob@Example.com"}, true
-	got, err := run(t, f, a, calendar.DeskOptions{MeetingURL: "https://meet.example.com/{id}"})
+	got, err := run(t, f, a, calendar.SchedulerOptions{MeetingURL: "https://meet.example.com/{id}"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,17 +59,16 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// TestOnce: the same time in other words, and another list of people, is the same
-// event; another user's is not.
+// TestOnce: the same time in another notation, with other attendees, is the same event; another user's is not.
 func TestOnce(t *testing.T) {
 	f := calendartest.NewFake()
-	first, err := run(t, f, args(), calendar.DeskOptions{})
+	first, err := run(t, f, args(), calendar.SchedulerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := args()
 	again.Title, again.StartTime, again.EndTime, again.Attendees = "review", "2026-11-23T09:00:00Z", "2026-11-23T09:00:00.000-01:00", []string{"bob@example.com"}
-	second, err := run(t, f, again, calendar.DeskOptions{})
+	second, err := run(t, f, again, calendar.SchedulerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,18 +79,17 @@ func TestOnce(t *testing.T) {
 	if n := len(f.Events[calendar.Primary]); n != 1 {
 		t.Errorf("%d events", n)
 	}
-	if _, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: args(), Needs: Needs{calendar.NewDesk(f, calendar.DeskOptions{})}, Session: registry.Session{UserID: "eve", Now: now}}); err != nil || len(f.Events[calendar.Primary]) != 2 {
+	if _, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: args(), Needs: Needs{calendar.NewScheduler(f, calendar.SchedulerOptions{})}, Session: registry.Session{UserID: "eve", Now: now}}); err != nil || len(f.Events[calendar.Primary]) != 2 {
 		t.Errorf("%d events, %v", len(f.Events[calendar.Primary]), err)
 	}
 }
 
-// TestInvalidAttendees: an event is not made for a part of those who were to come; each
-// that is not an address is named.
+// TestInvalidAttendees: no event is made with only some of its attendees; each invalid address is named.
 func TestInvalidAttendees(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	a.Attendees = []string{"bob", "eve@example.com", "x@y", "<a@b.cd>", "a b@example.com", "bob@example..com"}
-	_, err := run(t, f, a, calendar.DeskOptions{})
+	_, err := run(t, f, a, calendar.SchedulerOptions{})
 	var e *registry.ToolError
 	if !errors.As(err, &e) || e.Type != registry.ErrorValidation || len(f.Drafts()) > 0 {
 		t.Fatalf("%v, drafts %v", err, f.Drafts())
@@ -105,16 +103,16 @@ func TestInvalidAttendees(t *testing.T) {
 	}
 }
 
-// TestNoLinkIsSaid: the answer says that there is no link, and why.
-func TestNoLinkIsSaid(t *testing.T) {
+// TestMissingLink: the answer says that there is no link, and why.
+func TestMissingLink(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	a.IncludeZoomLink = true
-	got, err := run(t, f, a, calendar.DeskOptions{})
+	got, err := run(t, f, a, calendar.SchedulerOptions{})
 	if err != nil || got.MeetingURL != "" || !strings.Contains(got.MeetingNote, "created without a link") {
 		t.Errorf("%+v %v", got, err)
 	}
-	if got, err = run(t, f, a, calendar.DeskOptions{}); err != nil || !strings.Contains(got.MeetingNote, "already existed") {
+	if got, err = run(t, f, a, calendar.SchedulerOptions{}); err != nil || !strings.Contains(got.MeetingNote, "already existed") {
 		t.Errorf("%+v %v", got, err)
 	}
 	if note := noLink(calendar.Event{MeetingPending: true}, true); !strings.Contains(note, "being created") {
@@ -122,29 +120,29 @@ func TestNoLinkIsSaid(t *testing.T) {
 	}
 }
 
-// TestValidation: all that is wrong is named at once, and nothing is made.
+// TestValidation: all faults are named at once, and nothing is made.
 func TestValidation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Args)
 		paths  []string
 	}{
-		"blank":            {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
-		"unseen":           {func(a *Args) { a.Title = "\u3164" }, []string{"/title"}},
-		"backwards":        {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
-		"too long":         {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
-		"weeks":            {func(a *Args) { a.EndTime = "2026-11-30T10:00:01+01:00" }, []string{"/end_time"}},
-		"over":             {func(a *Args) { a.StartTime, a.EndTime = "2025-11-23T10:00:00Z", "2025-11-23T11:00:00Z" }, []string{"/start_time"}},
-		"begun":            {func(a *Args) { a.StartTime, a.EndTime = "2026-11-20T07:49:59Z", "2026-11-20T08:30:00Z" }, []string{"/start_time"}},
-		"a far year":       {func(a *Args) { a.StartTime, a.EndTime = "2126-11-23T10:00:00Z", "2126-11-23T11:00:00Z" }, []string{"/start_time"}},
-		"the last year":    {func(a *Args) { a.StartTime, a.EndTime = "9999-12-31T10:00:00Z", "9999-12-31T11:00:00Z" }, []string{"/start_time"}},
-		"the first year":   {func(a *Args) { a.StartTime, a.EndTime = "0001-01-01T10:00:00Z", "0001-01-01T11:00:00Z" }, []string{"/start_time"}},
-		"no such day":      {func(a *Args) { a.StartTime = "2027-02-29T10:00:00Z" }, []string{"/start_time"}},
-		"a leap second":    {func(a *Args) { a.StartTime = "2026-12-31T23:59:60Z" }, []string{"/start_time"}},
-		"no such offset":   {func(a *Args) { a.StartTime, a.EndTime = "2026-11-23T10:00:00+19:00", "2026-11-23T11:00:00+19:00" }, []string{"/start_time", "/end_time"}},
-		"invisible":        {func(a *Args) { a.Title = "\u200b \u00ad\u2060" }, []string{"/title"}},
-		"dots":             {func(a *Args) { a.Title = "...!?" }, []string{"/title"}},
-		"two lines":        {func(a *Args) { a.Title = "Tea\r\nATTENDEE:x" }, []string{"/title"}},
-		"nobody to invite": {func(a *Args) { a.Attendees = []string{"bob", "eve"} }, []string{"/attendees/0", "/attendees/1"}},
+		"blank":          {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
+		"unseen":         {func(a *Args) { a.Title = "\u3164" }, []string{"/title"}},
+		"backwards":      {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"too long":       {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"weeks":          {func(a *Args) { a.EndTime = "2026-11-30T10:00:01+01:00" }, []string{"/end_time"}},
+		"over":           {func(a *Args) { a.StartTime, a.EndTime = "2025-11-23T10:00:00Z", "2025-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"begun":          {func(a *Args) { a.StartTime, a.EndTime = "2026-11-20T07:49:59Z", "2026-11-20T08:30:00Z" }, []string{"/start_time"}},
+		"a far year":     {func(a *Args) { a.StartTime, a.EndTime = "2126-11-23T10:00:00Z", "2126-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"the last year":  {func(a *Args) { a.StartTime, a.EndTime = "9999-12-31T10:00:00Z", "9999-12-31T11:00:00Z" }, []string{"/start_time"}},
+		"the first year": {func(a *Args) { a.StartTime, a.EndTime = "0001-01-01T10:00:00Z", "0001-01-01T11:00:00Z" }, []string{"/start_time"}},
+		"no such day":    {func(a *Args) { a.StartTime = "2027-02-29T10:00:00Z" }, []string{"/start_time"}},
+		"a leap second":  {func(a *Args) { a.StartTime = "2026-12-31T23:59:60Z" }, []string{"/start_time"}},
+		"no such offset": {func(a *Args) { a.StartTime, a.EndTime = "2026-11-23T10:00:00+19:00", "2026-11-23T11:00:00+19:00" }, []string{"/start_time", "/end_time"}},
+		"invisible":      {func(a *Args) { a.Title = "\u200b \u00ad\u2060" }, []string{"/title"}},
+		"dots":           {func(a *Args) { a.Title = "...!?" }, []string{"/title"}},
+		"two lines":      {func(a *Args) { a.Title = "Tea\r\nATTENDEE:x" }, []string{"/title"}},
+		"invalid guests": {func(a *Args) { a.Attendees = []string{"bob", "eve"} }, []string{"/attendees/0", "/attendees/1"}},
 		"all at once": {func(a *Args) {
 			a.Title, a.EndTime, a.Attendees = " ", a.StartTime, []string{"bob"}
 		}, []string{"/title", "/end_time", "/attendees/0"}},
@@ -153,27 +151,27 @@ func TestValidation(t *testing.T) {
 			f := calendartest.NewFake()
 			a := args()
 			tc.change(&a)
-			_, err := run(t, f, a, calendar.DeskOptions{})
-			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{Desk: calendar.NewDesk(f, calendar.DeskOptions{})}, Session: registry.Session{UserID: "ada", Now: now}})
+			_, err := run(t, f, a, calendar.SchedulerOptions{})
+			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{Calendar: calendar.NewScheduler(f, calendar.SchedulerOptions{})}, Session: registry.Session{UserID: "ada", Now: now}})
 			var e *registry.ToolError
 			if !errors.As(err, &e) || e.Type != registry.ErrorValidation || e.Retryable || len(f.Drafts()) > 0 {
 				t.Fatalf("%v, drafts %v", err, f.Drafts())
 			}
 			if before == nil || before.Error() != err.Error() {
-				t.Errorf("before a person is asked: %v; after: %v", before, err)
+				t.Errorf("before the approval: %v; after: %v", before, err)
 			}
 			data, _ := json.Marshal(e.Details)
 			for _, path := range tc.paths {
 				if !strings.Contains(string(data), `"path":"`+path+`"`) {
-					t.Errorf("%s is not in %s", path, data)
+					t.Errorf("%s is missing from %s", path, data)
 				}
 			}
 		})
 	}
 	a := args()
 	a.StartTime, a.EndTime, a.Title = "2026-11-20T07:50:00Z", "2026-11-27T07:50:00Z", "🎂"
-	if _, err := run(t, calendartest.NewFake(), a, calendar.DeskOptions{}); err != nil {
-		t.Errorf("what begins now, for a week: %v", err)
+	if _, err := run(t, calendartest.NewFake(), a, calendar.SchedulerOptions{}); err != nil {
+		t.Errorf("an event from now, for a week: %v", err)
 	}
 }
 
@@ -196,7 +194,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := calendartest.NewFake()
 			f.CreateErr = tc.err
-			_, err := run(t, f, args(), calendar.DeskOptions{})
+			_, err := run(t, f, args(), calendar.SchedulerOptions{})
 			var e *registry.ToolError
 			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retry || e.PartialSideEffects != tc.unsure || strings.Contains(e.Message, "secret") || e.Suggestion == "" || e.Details != nil {
 				t.Errorf("%+v", e)
@@ -205,9 +203,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNobodyKnows: what may have been made and cannot be looked up is told as such, with
-// what to look for, and may be asked again.
-func TestNobodyKnows(t *testing.T) {
+// TestUnknownOutcome: an event that may have been made and cannot be looked up is reported as such, with a hint, and
+// may be requested again.
+func TestUnknownOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		find error
 		want registry.ErrorType
@@ -220,7 +218,7 @@ func TestNobodyKnows(t *testing.T) {
 		unsure := calendar.Errorf(calendar.Transient, nil, "No answer.")
 		unsure.Unsure = true
 		f.CreateErr, f.FindErr = unsure, tc.find
-		_, err := run(t, f, args(), calendar.DeskOptions{})
+		_, err := run(t, f, args(), calendar.SchedulerOptions{})
 		var e *registry.ToolError
 		key := calendar.Key("ada", "Review", time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))
 		if !errors.As(err, &e) || e.Type != tc.want || !e.PartialSideEffects || e.Repeatable != tc.may || e.Retryable != tc.may || !strings.Contains(e.Message, key) || !strings.Contains(e.Message, "Review") {

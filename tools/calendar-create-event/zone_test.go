@@ -10,8 +10,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// TestLocalTimesAreTheUsers: ten o'clock is ten o'clock where the user is, not where the calendar or the
-// gateway is, and an offset is taken as it stands.
+// TestLocalTimesAreTheUsers: a local time is in the user's zone, not in the calendar's or the gateway's, and an
+// offset is respected.
 func TestLocalTimesAreTheUsers(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestLocalTimesAreTheUsers(t *testing.T) {
 		a := args()
 		a.StartTime, a.EndTime = tt.start, tt.end
 		result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-			Args: a, Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{Zone: berlin})},
+			Args: a, Needs: Needs{Calendar: calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{Zone: berlin})},
 			Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now, TimeZone: tt.zone},
 		})
 		if err != nil {

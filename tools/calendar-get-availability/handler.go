@@ -14,7 +14,7 @@ import (
 
 // Needs are the capabilities of calendar_get_availability.
 type Needs struct {
-	Desk *calendar.Desk
+	Calendar *calendar.Scheduler
 }
 
 // Answer is the data of a success.
@@ -67,12 +67,12 @@ const (
 
 // Execute queries the calendars.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	request, err := requestOf(call.Args, call.Needs.Desk.Zone(call.Session.TimeZone))
+	request, err := requestOf(call.Args, call.Needs.Calendar.Zone(call.Session.TimeZone))
 	if err != nil {
 		return registry.Result{}, err
 	}
-	desk := call.Needs.Desk
-	found, err := desk.Availability(ctx, request)
+	scheduler := call.Needs.Calendar
+	found, err := scheduler.Availability(ctx, request)
 	if err != nil {
 		return registry.Result{}, calendar.ToolError(ctx, err)
 	}

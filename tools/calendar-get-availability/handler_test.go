@@ -32,7 +32,7 @@ func run(t *testing.T, c calendar.Calendar, a Args) (Answer, error) {
 		t.Fatal(err)
 	}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, calendar.DeskOptions{Zone: berlin})}, Session: registry.Session{Mode: spec.ModeText},
+		Args: a, Needs: Needs{Calendar: calendar.NewScheduler(c, calendar.SchedulerOptions{Zone: berlin})}, Session: registry.Session{Mode: spec.ModeText},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -41,8 +41,7 @@ func run(t *testing.T, c calendar.Calendar, a Args) (Answer, error) {
 	return result.Data.(Answer), nil
 }
 
-// TestAnswer: busy is merged, free is what is left and long enough, and all of it is
-// said in the calendar's zone.
+// TestAnswer: busy times are merged, free ones are the long enough rest, and all are in the calendar's zone.
 func TestAnswer(t *testing.T) {
 	f := calendartest.NewFake()
 	f.Events[calendar.Primary] = []calendar.Event{
@@ -73,7 +72,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestDetailsOnlyWhenAskedFor: and what is private stays so.
+// TestDetailsOnlyWhenAskedFor: private details are never given.
 func TestDetailsOnlyWhenAskedFor(t *testing.T) {
 	f := calendartest.NewFake()
 	f.Events[calendar.Primary] = []calendar.Event{
@@ -100,12 +99,11 @@ func TestDetailsOnlyWhenAskedFor(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(f.Asked()) != 4 {
-		t.Errorf("a calendar that is named twice is asked once: %+v", f.Asked())
+		t.Errorf("a calendar named twice must be asked once: %+v", f.Asked())
 	}
 }
 
-// TestAGapIsNamed: a calendar that fails does not hide the others, and nobody takes its
-// time for free.
+// TestAGapIsNamed: a failing calendar does not hide the others, and its time does not count as free.
 func TestAGapIsNamed(t *testing.T) {
 	f := calendartest.NewFake()
 	f.Errs[calendar.Team] = calendar.Errorf(calendar.Auth, errors.New("401 secret"), "The calendar server does not accept the password.")
@@ -157,7 +155,7 @@ func TestFailures(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{Calendar: calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -183,7 +181,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestLongAnswers: what does not fit is counted.
+// TestLongAnswers: omitted entries are counted.
 func TestLongAnswers(t *testing.T) {
 	f := calendartest.NewFake()
 	for i := range maxPeriods + 7 {
@@ -198,11 +196,10 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesAreSaid: nobody takes the time of a calendar that was not looked at for
-// free.
-func TestUnknownNamesAreSaid(t *testing.T) {
+// TestUnknownCalendars: the time of an unknown calendar does not count as free.
+func TestUnknownCalendars(t *testing.T) {
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}, Invalid: []document.Problem{{Path: "/calendars/1"}},
+		Args: args(), Needs: Needs{Calendar: calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})}, Invalid: []document.Problem{{Path: "/calendars/1"}},
 	})
 	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "not checked") {
 		t.Errorf("%+v %v", result.Data, err)

@@ -9,7 +9,7 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// TestEnd: after the farewell where there is one, else with the turn.
+// TestEnd: after the farewell if there is one, otherwise with the turn.
 func TestEnd(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for name, tc := range map[string]struct {

@@ -17,8 +17,8 @@ func run(ctx context.Context, text string, region *string) (contacts.Contacts, e
 	return found, err
 }
 
-// TestRegion: numbers without a country code are read by the region, whatever its case;
-// without one the answer says what is missing.
+// TestRegion: numbers without a country code are parsed by the region, in either case; without a region the answer
+// asks for one.
 func TestRegion(t *testing.T) {
 	const text = "Tel. 030 23125-100"
 	lower := "de"
@@ -41,7 +41,7 @@ func TestNoSuchRegion(t *testing.T) {
 	}
 }
 
-// TestNothing: the lists of an answer are there when they are empty.
+// TestNothing: an answer has its lists even if they are empty.
 func TestNothing(t *testing.T) {
 	found, err := run(t.Context(), "nothing", nil)
 	if err != nil || found.Emails == nil || found.Phones == nil || found.URLs == nil || found.Persons == nil {

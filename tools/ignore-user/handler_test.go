@@ -15,22 +15,22 @@ import (
 	"voicegw/registry/spec"
 )
 
-// client notes what it was told.
+// client records its messages.
 type client struct {
-	registry.Messenger // nothing else is sent
+	registry.Messenger // no other message is sent
 
-	told    int
-	until   time.Time
-	d       time.Duration
-	message string
+	timeouts int
+	until    time.Time
+	d        time.Duration
+	message  string
 }
 
 func (c *client) Timeout(until time.Time, d time.Duration, message string) {
-	c.told++
+	c.timeouts++
 	c.until, c.d, c.message = until, d, message
 }
 
-// shutOut notes which user is shut out, and until when.
+// shutOut records the blocked user, and the end of the block.
 type shutOut struct {
 	registry.Blocks
 	until map[string]time.Time
@@ -41,7 +41,7 @@ func (b *shutOut) Block(_ context.Context, user string, until time.Time) error {
 	return nil
 }
 
-// broken cannot record anything.
+// broken fails to record anything.
 type broken struct {
 	registry.Blocks
 	err error
@@ -57,9 +57,9 @@ func call(blocks registry.Blocks, c *client, user string) registry.Call[Args, Ne
 	}
 }
 
-// TestUserIsShutOut: recorded until the moment that the client and the model are told,
-// and the session ends after the farewell, in silence from then on.
-func TestUserIsShutOut(t *testing.T) {
+// TestUserIsBlocked: the block lasts until the time given to the client and the model, and the session ends after the
+// farewell, silent from then on.
+func TestUserIsBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocks, c := &shutOut{}, &client{}
 		result, err := Execute(t.Context(), call(blocks, c, "mallory"))
@@ -70,8 +70,8 @@ func TestUserIsShutOut(t *testing.T) {
 		if until, ok := blocks.until["mallory"]; !ok || !until.Equal(want) {
 			t.Errorf("blocked until %v, %t; want %v", until, ok, want)
 		}
-		if c.told != 1 || !c.until.Equal(want) || c.d != 5*time.Minute || c.message != "Goodbye for now." {
-			t.Errorf("the client was told %+v", c)
+		if c.timeouts != 1 || !c.until.Equal(want) || c.d != 5*time.Minute || c.message != "Goodbye for now." {
+			t.Errorf("the client got %+v", c)
 		}
 		data := Output{BlockedUntil: want.UTC().Format("2006-01-02T15:04:05.000Z"), DurationSeconds: 300, FarewellMessage: "Goodbye for now."}
 		if diff := cmp.Diff(data, result.Data); diff != "" {
@@ -111,8 +111,8 @@ func TestFailures(t *testing.T) {
 			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retry || e.PartialSideEffects || strings.Contains(e.Message, "disk") {
 				t.Fatalf("%v", err)
 			}
-			if c.told != 0 || len(result.Intents) != 0 {
-				t.Errorf("the client was told %+v, intents %v: of a block that does not exist", c, result.Intents)
+			if c.timeouts != 0 || len(result.Intents) != 0 {
+				t.Errorf("the client got %+v, intents %v: for a block that does not exist", c, result.Intents)
 			}
 		})
 	}

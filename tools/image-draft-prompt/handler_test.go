@@ -23,8 +23,8 @@ func draft(t *testing.T, idea string, style *ArgsStyle, count int64) []OutputVar
 	return result.Data.(Output).Variants
 }
 
-// TestVariantsDiffer: with a style and without one, no two variants are alike, each holds
-// the idea, and fewer are the first of more.
+// TestVariantsDiffer: with or without a style, all variants differ, each has the idea, and fewer variants are the
+// first of more.
 func TestVariantsDiffer(t *testing.T) {
 	all := []*ArgsStyle{nil}
 	for _, s := range styles {
@@ -55,9 +55,9 @@ func TestVariantsDiffer(t *testing.T) {
 	}
 }
 
-// TestWhatItDraftsCanBeGenerated: prompts and sizes are those that image_generate takes,
-// and every style of the schema has a template.
-func TestWhatItDraftsCanBeGenerated(t *testing.T) {
+// TestDraftsCanBeGenerated: image_generate accepts the prompts and sizes, and every style of the schema has a
+// template.
+func TestDraftsCanBeGenerated(t *testing.T) {
 	schema := func(file string) (properties map[string]struct {
 		Enum      []string `json:"enum"`
 		MaxLength int      `json:"maxLength"`
@@ -90,7 +90,7 @@ func TestWhatItDraftsCanBeGenerated(t *testing.T) {
 		}
 		for _, v := range draft(t, strings.Repeat("ü", 500), &style, 5) {
 			if n := len([]rune(v.Prompt)); n > generate["prompt"].MaxLength {
-				t.Errorf("a prompt has %d characters, image_generate takes %d", n, generate["prompt"].MaxLength)
+				t.Errorf("a prompt has %d characters, image_generate accepts %d", n, generate["prompt"].MaxLength)
 			}
 		}
 	}

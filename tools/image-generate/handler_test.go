@@ -17,7 +17,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// generator answers every request alike, and notes it.
+// generator gives every request the same answer, and records it.
 type generator struct {
 	images []image.Generated
 	err    error
@@ -45,7 +45,7 @@ func (s *shelf) Keep(_ context.Context, data []byte, _ image.Info) (string, time
 	return "id" + strings.Repeat("x", len(s.kept)), ends, nil
 }
 
-// gallery notes what was shown.
+// gallery records the shown images.
 type gallery []registry.Image
 
 func (g *gallery) Show(i registry.Image) { *g = append(*g, i) }
@@ -78,8 +78,8 @@ func run(t *testing.T, ctx context.Context, g *generator, s *shelf, a Args) (Ans
 
 func args(count int64) Args { return Args{Prompt: " a fox ", Size: ArgsSize1536x1024, Count: count} }
 
-// TestImagesAreShown: the model is given addresses and sizes and no bytes, the client is
-// shown the same, and the provider does not learn who the user is.
+// TestImagesAreShown: the model gets addresses and sizes but no bytes, the client gets the same images, and the
+// provider does not learn the user.
 func TestImagesAreShown(t *testing.T) {
 	g := &generator{images: []image.Generated{{Data: picture(t, 48, 32)}, {Data: picture(t, 64, 64), Prompt: "a red fox"}}}
 	answer, shown, err := run(t, t.Context(), g, &shelf{}, args(3))
@@ -102,8 +102,8 @@ func TestImagesAreShown(t *testing.T) {
 	}
 }
 
-// TestFailures: each is named for the model; nothing is shown, and a provider's own words
-// come only where they help.
+// TestFailures: each has an error for the model; nothing is shown, and a provider's text is only passed on if it
+// helps.
 func TestFailures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err       error
@@ -116,7 +116,7 @@ func TestFailures(t *testing.T) {
 		"overload":  {&image.Error{Kind: image.KindTransient, Status: 503, Err: errors.New("10.0.0.1: refused")}, registry.ErrorTransient, true, "try again"},
 		"lost":      {&image.Error{Kind: image.KindTransient, Unsure: true, Err: errors.New("10.0.0.1: reset")}, registry.ErrorTransient, true, "may have been created"},
 		"refusal":   {&image.Error{Kind: image.KindRefused, Reason: "Violence is not drawn."}, registry.ErrorPermanent, false, "Violence is not drawn."},
-		"no words":  {&image.Error{Kind: image.KindRefused}, registry.ErrorPermanent, false, "refused:true"},
+		"no reason": {&image.Error{Kind: image.KindRefused}, registry.ErrorPermanent, false, "refused:true"},
 		"request":   {&image.Error{Kind: image.KindRequest, Status: 404, Reason: "no such model"}, registry.ErrorPermanent, false, "no such model"},
 		"no images": {nil, registry.ErrorPermanent, false, "sent no valid image"},
 	} {
@@ -128,12 +128,12 @@ func TestFailures(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			details := strings.ReplaceAll(strings.TrimPrefix(strings.Trim(toText(e.Details), "{}"), "null"), `"`, "")
-			told := e.Message + " " + e.Suggestion + " " + details
-			if !strings.Contains(told, tc.says) || strings.Contains(told, "sk-") || strings.Contains(told, "10.0.0.1") {
-				t.Errorf("the model is told: %s", told)
+			text := e.Message + " " + e.Suggestion + " " + details
+			if !strings.Contains(text, tc.says) || strings.Contains(text, "sk-") || strings.Contains(text, "10.0.0.1") {
+				t.Errorf("the model gets: %s", text)
 			}
 			if len(shown)+len(s.kept) != 0 {
-				t.Error("something was kept or shown")
+				t.Error("an image was stored or shown")
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func toText(v any) string {
 	return string(data)
 }
 
-// TestNotKept: what was made and cannot be kept is a failure of the gateway's.
+// TestNotKept: an image that cannot be stored is a failure of the gateway.
 func TestNotKept(t *testing.T) {
 	full := errors.New("disk full")
 	_, shown, err := run(t, t.Context(), &generator{images: []image.Generated{{Data: picture(t, 8, 8)}}}, &shelf{err: full}, args(1))
@@ -164,7 +164,7 @@ func TestBlankPrompt(t *testing.T) {
 	}
 }
 
-// TestCancelled: a call that was called off is not blamed on the provider.
+// TestCancelled: a cancelled call is not the provider's fault.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

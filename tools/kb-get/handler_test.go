@@ -79,7 +79,7 @@ func TestFoundMissingAndInvalid(t *testing.T) {
 	}
 }
 
-// TestAllMissingIsNoError: and no list is null.
+// TestAllMissingIsNoError: no list is null.
 func TestAllMissingIsNoError(t *testing.T) {
 	got, err := run(t, &index{}, Args{ID: id("doc:gone")})
 	if err != nil {
@@ -94,8 +94,7 @@ func TestAllMissingIsNoError(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsMissing: a record that the conversation may not read cannot be told from one
-// that does not exist.
+// TestForbiddenIsMissing: a forbidden record looks like a missing one.
 func TestForbiddenIsMissing(t *testing.T) {
 	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Users: []string{"ada"}}})
 	if err != nil {
@@ -143,7 +142,7 @@ func TestValidation(t *testing.T) {
 			details, _ := json.Marshal(e.Details)
 			for _, want := range tc.want {
 				if !strings.Contains(string(details), want) {
-					t.Errorf("%q is not named in %s", want, details)
+					t.Errorf("%q is missing from %s", want, details)
 				}
 			}
 			if x.asked != nil {
@@ -153,7 +152,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestThePathIsTheArguments: an id that cannot be one is told with the argument that it came in.
+// TestThePathIsTheArguments: an invalid id is reported with its argument.
 func TestThePathIsTheArguments(t *testing.T) {
 	for want, a := range map[string]Args{
 		"[/id]": {ID: id("ada")}, "[/ids/0]": {IDs: []string{"ada"}}, "[/ids/0 /ids/1 /id]": {IDs: []string{"", "faq:x"}, ID: id("ada")},

@@ -18,7 +18,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// index answers every search alike, and notes what was asked.
+// index gives every search the same answer, and records the query.
 type index struct {
 	kb.Index
 	results kb.Results
@@ -39,7 +39,7 @@ var ada = kb.Record{
 	SourceType: "handbook", LastUpdated: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Metadata: map[string]any{"room": "4"},
 }
 
-// args are what the registry makes of a query alone.
+// args are the registry's arguments for a query alone.
 func args() Args {
 	return Args{Query: "letters", Namespace: ArgsNamespaceStudio, TopK: 5, IncludeSnippets: true}
 }
@@ -80,8 +80,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsNotGranted: the model is told which are, nothing is searched, and whoever is
-// granted it finds what is there.
+// TestNamespaceIsNotGranted: without the grant the model gets the namespaces that it has, and nothing is searched;
+// with it, the records are found.
 func TestNamespaceIsNotGranted(t *testing.T) {
 	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestNamespaceIsNotGranted(t *testing.T) {
 		session registry.Session
 		granted bool
 	}{
-		"a user's own word": {registry.Session{UserID: "ada", Agent: "default"}, false},
+		"an unvouched user": {registry.Session{UserID: "ada", Agent: "default"}, false},
 		"the user":          {registry.Session{UserID: "ada", Vouched: true}, true},
 		"the agent":         {registry.Session{Agent: "concierge"}, true},
 		"the scope":         {registry.Session{Scopes: []string{"private"}}, true},
@@ -113,7 +113,7 @@ func TestNamespaceIsNotGranted(t *testing.T) {
 	}
 }
 
-// TestAlternatives: three wordings are searched, and those that are left out are named.
+// TestAlternatives: three wordings are searched, and the others are named.
 func TestAlternatives(t *testing.T) {
 	x := &index{}
 	a := args()
@@ -169,8 +169,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestReturnFields: what is asked for comes and nothing else; include_snippets has
-// the last word on snippets.
+// TestReturnFields: only the requested fields are returned; include_snippets overrides them for snippets.
 func TestReturnFields(t *testing.T) {
 	x := &index{results: kb.Results{Hits: []kb.Hit{{Record: ada, Score: 1, Snippet: "draws"}}}}
 	for name, tc := range map[string]struct {
@@ -199,18 +198,18 @@ func TestReturnFields(t *testing.T) {
 			}
 			for _, key := range append([]string{"id", "type", "title", "score"}, tc.want...) {
 				if _, has := object[key]; !has {
-					t.Errorf("%s is missing in %s", key, data)
+					t.Errorf("%s is missing from %s", key, data)
 				}
 				delete(object, key)
 			}
 			if len(object) > 0 {
-				t.Errorf("not asked for: %v", object)
+				t.Errorf("not requested: %v", object)
 			}
 		})
 	}
 }
 
-// TestVoiceReadsLess: a model that speaks gets shorter texts.
+// TestVoiceReadsLess: a voice model gets shorter texts.
 func TestVoiceReadsLess(t *testing.T) {
 	long := ada
 	long.Text = strings.Repeat("word ", 10_000)
@@ -233,7 +232,7 @@ func TestVoiceReadsLess(t *testing.T) {
 	}
 }
 
-func TestClampedAndDegradedAreSaid(t *testing.T) {
+func TestClampedAndDegraded(t *testing.T) {
 	x := &index{results: kb.Results{Degraded: true}}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
 		Args: args(), Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
@@ -246,8 +245,7 @@ func TestClampedAndDegradedAreSaid(t *testing.T) {
 	}
 }
 
-// TestPartlyValidTags: the search is made with the tags that can be one, and the
-// others are named.
+// TestPartlyValidTags: the search uses the valid tags, and the others are named.
 func TestPartlyValidTags(t *testing.T) {
 	x := &index{}
 	a := args()
@@ -265,7 +263,7 @@ func TestPartlyValidTags(t *testing.T) {
 	}
 }
 
-// TestValidation: all that is wrong is named at once, each with its place.
+// TestValidation: all faults are named at once, each with its place.
 func TestValidation(t *testing.T) {
 	a := args()
 	a.Query = " \t"
@@ -277,7 +275,7 @@ func TestValidation(t *testing.T) {
 	data, _ := json.Marshal(e.Details)
 	for _, path := range []string{"/query", "/filters/tags", "/filters/date_range"} {
 		if !strings.Contains(string(data), `"path":"`+path+`"`) {
-			t.Errorf("%s is not named in %s", path, data)
+			t.Errorf("%s is missing from %s", path, data)
 		}
 	}
 	if e.Retryable || e.Suggestion == "" || x.asked.Text != "" {
@@ -300,7 +298,7 @@ func TestIndexFails(t *testing.T) {
 	}
 }
 
-// TestCancelled: a search that was called off is not blamed on the index.
+// TestCancelled: a cancelled search is not the index's fault.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -319,7 +317,7 @@ func toolError(t *testing.T, err error, want registry.ErrorType) *registry.ToolE
 	return e
 }
 
-// TestAuthorsAndCategories: what is found is searched, and the rest is named with the reason.
+// TestAuthorsAndCategories: known names are searched, and the others are named with the reason.
 func TestAuthorsAndCategories(t *testing.T) {
 	x := &index{names: kb.Names{
 		People: []kb.Person{{ID: "person:ada_l", Name: "Ada Lindqvist"}, {ID: "person:bo"}}, Categories: []string{"Human Resources", "IT"},
@@ -338,7 +336,7 @@ func TestAuthorsAndCategories(t *testing.T) {
 		t.Errorf("%s, %v", data, err)
 	}
 
-	// Nothing is searched if a list has none that is known; every problem is named.
+	// Nothing is searched if all names of a list are unknown; every problem is named.
 	x.asked = kb.Query{}
 	a.Filters = &ArgsFilters{Authors: []string{"nobody", "bob"}, Categories: []string{"Humor"}, Tags: []string{" "}}
 	_, err = run(t, x, a, spec.ModeVoice)
@@ -354,7 +352,7 @@ func TestAuthorsAndCategories(t *testing.T) {
 		t.Error(diff)
 	}
 
-	x.err = errors.New("the index is away")
+	x.err = errors.New("the index is down")
 	if _, err = run(t, x, a, spec.ModeVoice); !errors.As(err, &e) || e.Type != registry.ErrorTransient {
 		t.Errorf("%v", err)
 	}

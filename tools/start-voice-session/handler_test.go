@@ -16,7 +16,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// client notes the invitations that it gets.
+// client records its invitations.
 type client struct {
 	offers []registry.VoiceOffer
 	said   []registry.Utterance
@@ -29,7 +29,7 @@ func (c *client) Guarantor() registry.Guarantor {
 	return registry.Guarantor{ID: "key:0123abcd", Mark: "0a"}
 }
 
-// offers makes one voice session, and notes what it was asked for.
+// offers makes one voice session, and records the requests.
 type offers struct{ asked []registry.VoiceRequest }
 
 func (o *offers) Offer(_ context.Context, r registry.VoiceRequest) (registry.VoiceOffer, error) {
@@ -94,7 +94,7 @@ func TestWithoutPendingRequest(t *testing.T) {
 	c, v := &client{}, &offers{}
 	in := call(v, c)
 	in.Args.PendingRequest = ""
-	in.Session.Vouched, in.Session.Scopes = false, nil // as a browser that calls itself ada
+	in.Session.Vouched, in.Session.Scopes = false, nil // like a browser that claims to be ada
 	if _, err := Execute(t.Context(), in); err != nil || c.offers[0].PendingRequest != "" || v.asked[0].Vouched || v.asked[0].Scopes != nil {
 		t.Errorf("%+v, %+v, %v", c.offers, v.asked, err)
 	}
@@ -118,7 +118,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if len(c.offers) != 0 {
-				t.Error("the client was invited to nothing")
+				t.Error("the client was invited without an offer")
 			}
 		})
 	}

@@ -51,7 +51,7 @@ type (
 	voiceActivity struct {
 		VoiceActivityType genai.VoiceActivityType `json:"voiceActivityType"`
 		Type              genai.VoiceActivityType `json:"type"`
-		AudioOffset       string                  `json:"audioOffset"` // a duration; "0s" is a position, empty is none
+		AudioOffset       string                  `json:"audioOffset"` // a duration; "0s" is a position, empty means none
 	}
 
 	// duration is zero for anything but a text such as "9.5s". The SDK's types fail, or panic, on other values.

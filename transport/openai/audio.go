@@ -52,7 +52,7 @@ func (c *conn) sendAudio(pcm []byte) error {
 	return nil
 }
 
-// fastAudio decodes what is plainly an audio event, or leaves the frame to the typed path. The event may be nil.
+// fastAudio decodes the usual form of an audio event, or leaves the frame to the typed path. The event may be nil.
 func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
 	if delta, ok := c.like.match(frame); ok {
 		if ev, ok := c.speech.decode(c.like.it, delta); ok {

@@ -477,7 +477,7 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	return err
 }
 
-// adapt fits the update to what a local server shows, and adopts the formats of audio that it keeps.
+// adapt limits the update to the fields of the local server, and adopts its audio formats.
 func (c *conn) adapt(update []byte, created *sessionEvent) ([]byte, *transport.Error) {
 	var shown struct{ Session json.RawMessage }
 	// The event was decoded before.

@@ -239,7 +239,7 @@ type pastItem struct {
 	frame []byte
 }
 
-// history encodes a chain of items: each names the one before it. An answer is text, as the provider accepts no past
+// history encodes a chain of items: each names its predecessor. An answer is text, as the provider accepts no past
 // audio; a call and its output are a pair, because a call without output breaks every later response
 // (conversation.item.create in openai-go v3.95; livekit/agents-js PR 977, read 2026-11-23).
 func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {

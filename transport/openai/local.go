@@ -118,7 +118,7 @@ func usable(format json.RawMessage) bool {
 }
 
 // localHistory makes one text of the user of the conversation so far, as some servers refuse or drop entries of other
-// roles, and one closes the connection after several refusals. What the user said last follows if it has no answer:
+// roles, and one closes the connection after several refusals. The user's last words follow if it has no answer:
 // the caller may ask for one.
 func localHistory(past []transport.Past) ([]pastItem, error) {
 	lines := make([]string, 0, len(past))
@@ -200,7 +200,7 @@ func (t *Transport) LoadTime() time.Duration { return t.opts.LoadTime }
 
 var _ transport.Loading = (*Transport)(nil)
 
-// localCapabilities: what the servers agree on. Notes are sent as the user's, and nothing costs money.
+// localCapabilities are the common capabilities of the servers. Notes are sent as the user's, and nothing costs money.
 func (t *Transport) localCapabilities() transport.Capabilities {
 	return transport.Capabilities{
 		SpeechEvents: true, Truncate: true, Cancel: !t.opts.NoInterrupt, RespondNeeded: true, ToolsOff: true, AudioClock: true,

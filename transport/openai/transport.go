@@ -2,7 +2,7 @@
 //
 // The wire code is our own, based on github.com/coder/websocket: one JSON event in each text frame, read 2026-11-20 at
 // developers.openai.com/api/docs/guides/realtime-websocket and checked against recorded sessions. The types of
-// openai-go are used for what is sent; received events other than audio are decoded into small types of our own, since
+// openai-go are used for sending; received events other than audio are decoded into small types of our own, since
 // the SDK's union of all events is a 40 KB value. Audio takes a separate path in both directions (scan.go, audio.go)
 // that allocates nothing.
 //
@@ -78,7 +78,7 @@ func New(opts Options) (*Transport, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if opts.APIKey != "" && ep.plainText() {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
-			"mend", "use https in the base URL: the API key crosses the network readable")
+			"fix", "use https in the base URL: the API key crosses the network readable")
 	}
 	return &Transport{opts: opts, ep: ep, client: client, redact: Redactor(opts.APIKey), seldom: logging.NewThrottle(opts.Logger)}, nil
 }

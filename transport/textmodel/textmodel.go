@@ -1,4 +1,6 @@
-// Package textmodel defines a model that answers text: prompts in, answers and tool calls out.
+// Package textmodel defines a model that answers text, prompts in, answers and tool calls out, and implements it over
+// streamed Chat Completions (developers.openai.com/api/docs/api-reference/chat, read 2026-11-21), as OpenAI and
+// compatible servers serve them.
 package textmodel
 
 import (

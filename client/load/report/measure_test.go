@@ -26,12 +26,12 @@ func TestEveryFigureIsDefined(t *testing.T) {
 	group := 0 // of the last definition
 	check := func(d Definition) {
 		if at := slices.Index(Groups(), d.Group); at < group {
-			t.Errorf("%s stands in the group %q, which is unknown or comes before %q", d.Name, d.Group, Groups()[group])
+			t.Errorf("%s is in the group %q, which is unknown or precedes %q", d.Name, d.Group, Groups()[group])
 		} else {
 			group = at
 		}
 		if d.Name == "" || d.Title == "" || len(d.Meaning) < 10 || seen[d.Name] || strings.ToLower(d.Name) != d.Name || strings.HasSuffix(d.Meaning, ".") {
-			t.Errorf("%+v is no definition, or there are two of it", d)
+			t.Errorf("%+v is not a definition, or a duplicate", d)
 		}
 		seen[d.Name] = true
 	}
@@ -91,7 +91,7 @@ func TestIntervals(t *testing.T) {
 	}
 	for name, n := range within {
 		if share := float64(n) / runs; share < 0.92 || share > 0.995 {
-			t.Errorf("%s: %.3f of the intervals hold the truth", name, share)
+			t.Errorf("%s: %.3f of the intervals contain the true value", name, share)
 		}
 	}
 	one := New()
@@ -101,7 +101,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-func TestWhatIsOutOfRange(t *testing.T) {
+func TestOutOfRange(t *testing.T) {
 	c := New()
 	c.Record(LastAudio, -time.Hour)
 	c.Record(LastAudio, time.Hour)
@@ -136,7 +136,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-func TestToolsAreTold(t *testing.T) {
+func TestTools(t *testing.T) {
 	c := New()
 	c.Tool("b", true, false, 10*ms1)
 	c.Tool("a", false, false, 0)
@@ -150,8 +150,8 @@ func TestToolsAreTold(t *testing.T) {
 	}
 }
 
-// TestTheSeries: each point covers the time since the previous one.
-func TestTheSeries(t *testing.T) {
+// TestSeries: each point covers the time since the previous one.
+func TestSeries(t *testing.T) {
 	c := New()
 	c.Live(3)
 	c.Record(FirstAudio, 100*ms1)
@@ -198,8 +198,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce checks that concurrent updates are not lost.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentUpdates checks that concurrent updates are not lost.
+func TestConcurrentUpdates(t *testing.T) {
 	c := New()
 	var all sync.WaitGroup
 	for range 8 {
@@ -219,7 +219,7 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 	r := measured(c, 2*time.Second)
 	if c.Summary(FirstAudio).Count != 4000 || c.Count(FramesUp) != 4000 || r.Errors["x"] != 4000 || r.Sound[0].Underruns != 4000 || r.Sound[0].GlitchMS != 4000 || r.Tools[0].Calls != 4000 || c.ProblemCount() != 4000 {
-		t.Error("something was lost")
+		t.Error("an update was lost")
 	}
 	total := int64(0)
 	for _, s := range r.Segments {

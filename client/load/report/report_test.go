@@ -133,7 +133,7 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 	if !bytes.Equal(b.Bytes(), want) {
 		got := filepath.Join(t.TempDir(), name)
 		_ = os.WriteFile(got, b.Bytes(), 0o600)
-		t.Errorf("%s is another one (go test -update rewrites it):\n%s", name, firstDifference(b.String(), string(want)))
+		t.Errorf("%s differs (go test -update rewrites it):\n%s", name, firstDifference(b.String(), string(want)))
 	}
 }
 
@@ -171,8 +171,8 @@ func withoutScript(write func(io.Writer) error) func(io.Writer) error {
 	}
 }
 
-// TestAReportIsReadAgain covers a round trip through JSON.
-func TestAReportIsReadAgain(t *testing.T) {
+// TestRoundTrip covers a round trip through JSON.
+func TestRoundTrip(t *testing.T) {
 	r := sample(0)
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
@@ -196,8 +196,8 @@ func TestAReportIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestThePagesNeedNothingElse: pages have no address and only the chart script, and escape text from the network.
-func TestThePagesNeedNothingElse(t *testing.T) {
+// TestPagesAreSelfContained: pages have no address and only the chart script, and escape text from the network.
+func TestPagesAreSelfContained(t *testing.T) {
 	r := sample(0)
 	var page, compared bytes.Buffer
 	if err := errors.Join(withoutScript(r.HTML)(&page), withoutScript(Compare("</script><a>", r, "b", r).HTML)(&compared)); err != nil {
@@ -218,8 +218,8 @@ func TestThePagesNeedNothingElse(t *testing.T) {
 	}
 }
 
-// TestThePolicyNamesTheScript checks the hash in the policy against the script.
-func TestThePolicyNamesTheScript(t *testing.T) {
+// TestContentPolicy checks the hash in the policy against the script.
+func TestContentPolicy(t *testing.T) {
 	var b bytes.Buffer
 	if err := sample(0).HTML(&b); err != nil {
 		t.Fatal(err)
@@ -235,9 +235,9 @@ func TestThePolicyNamesTheScript(t *testing.T) {
 	}
 }
 
-// TestThePlotsAreOfTheConsolesVersion checks the version, because the list of licenses and the bill of materials
+// TestPlotVersion checks the version, because the list of licenses and the bill of materials
 // take it from the web packages' lock file.
-func TestThePlotsAreOfTheConsolesVersion(t *testing.T) {
+func TestPlotVersion(t *testing.T) {
 	data, err := os.ReadFile("../../../web/package-lock.json")
 	if err != nil {
 		t.Fatal(err)
@@ -253,9 +253,9 @@ func TestThePlotsAreOfTheConsolesVersion(t *testing.T) {
 	}
 }
 
-// TestWhatTheChartsShow: each line has a value or a gap for each X, and curves of different lengths share the X
+// TestCharts: each line has a value or a gap for each X, and curves of different lengths share the X
 // values of the longest.
-func TestWhatTheChartsShow(t *testing.T) {
+func TestCharts(t *testing.T) {
 	r := sample(0)
 	r.Series[3].P50 = 0
 	charts := r.charts()
@@ -290,8 +290,8 @@ func TestWhatTheChartsShow(t *testing.T) {
 	}
 }
 
-// TestAnEmptyRun: a run without answers divides by zero nowhere and draws nothing.
-func TestAnEmptyRun(t *testing.T) {
+// TestEmptyRun: a run without answers causes no division by zero and draws nothing.
+func TestEmptyRun(t *testing.T) {
 	r := &Report{Format: Format, Began: at, Plan: Plan{Mode: "steady", Sessions: 1}, Resources: &Resources{PID: 1}}
 	r.Measured(New(), 0)
 	r.Judge(append(DefaultThresholds(nil), mustParse("first_audio_p95>1s")))
@@ -300,15 +300,15 @@ func TestAnEmptyRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := b.String(); strings.Contains(text, "NaN") || strings.Contains(text, `class="plot"`) || strings.Contains(text, "Inf") {
-		t.Error("something was drawn of nothing")
+		t.Error("an empty run has charts")
 	}
 	if r.Passed || r.Checks[len(r.Checks)-1].Got != "nothing was measured" {
 		t.Errorf("checks %+v", r.Checks)
 	}
 }
 
-// TestWhenTheGeneratorIsLate checks that the run is invalid.
-func TestWhenTheGeneratorIsLate(t *testing.T) {
+// TestLateGenerator checks that the run is invalid.
+func TestLateGenerator(t *testing.T) {
 	for name, c := range map[string]struct {
 		figure Figure
 		late   time.Duration
@@ -362,7 +362,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoThreshold(t *testing.T) {
+func TestInvalidThresholds(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "write it like",
 		"first_audio_p95":         "write it like",
@@ -428,18 +428,18 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestADifferenceIsCalledByItsName requires differences larger than chance.
-func TestADifferenceIsCalledByItsName(t *testing.T) {
+// TestClassify: only a difference larger than chance is better or worse.
+func TestClassify(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   float64
 		ia, ib Interval
 		want   string
 	}{
-		"slower":             {800, 900, Interval{Low: 790, High: 810}, Interval{Low: 880, High: 920}, "worse"},
-		"faster":             {900, 800, Interval{Low: 880, High: 920}, Interval{Low: 790, High: 810}, "better"},
-		"few values":         {800, 900, Interval{Low: 700, High: 950}, Interval{Low: 750, High: 1200}, ""},
-		"next to nothing":    {800, 801, Interval{Low: 800, High: 800}, Interval{Low: 801, High: 801}, ""},
-		"nothing of a short": {0.1, 0.3, Interval{Low: 0.1, High: 0.1}, Interval{Low: 0.3, High: 0.3}, ""},
+		"slower":                      {800, 900, Interval{Low: 790, High: 810}, Interval{Low: 880, High: 920}, "worse"},
+		"faster":                      {900, 800, Interval{Low: 880, High: 920}, Interval{Low: 790, High: 810}, "better"},
+		"few values":                  {800, 900, Interval{Low: 700, High: 950}, Interval{Low: 750, High: 1200}, ""},
+		"a tiny difference":           {800, 801, Interval{Low: 800, High: 800}, Interval{Low: 801, High: 801}, ""},
+		"a small absolute difference": {0.1, 0.3, Interval{Low: 0.1, High: 0.1}, Interval{Low: 0.3, High: 0.3}, ""},
 	} {
 		if _, class := worth(c.a, c.b, c.ia, c.ib); class != c.want {
 			t.Errorf("%s: %q, want %q", name, class, c.want)
@@ -456,7 +456,7 @@ func TestDifferencesOfRunsAreReported(t *testing.T) {
 		t.Errorf("%d warnings: %v", len(got), got)
 	}
 	if got := Compare("a", a, "b", sample(0)).Warnings; len(got) != 0 {
-		t.Errorf("warnings of like runs: %v", got)
+		t.Errorf("warnings for similar runs: %v", got)
 	}
 }
 
@@ -473,9 +473,9 @@ func TestWordsForNumbers(t *testing.T) {
 	}
 }
 
-// TestMoreOfWhatIsBadIsWorse: only counts of problems are better or worse; an increase from zero has no percentage; a
+// TestCounters: only counts of problems are better or worse; an increase from zero has no percentage; a
 // count that neither run has is omitted.
-func TestMoreOfWhatIsBadIsWorse(t *testing.T) {
+func TestCounters(t *testing.T) {
 	bad, good := Definition{Name: mustBeZero[0], Title: "Problems"}, Definition{Name: "turns", Title: "Turns"}
 	if !isBad(bad.Name) || isBad(good.Name) {
 		t.Fatalf("problems are bad: %t, turns are bad: %t", isBad(bad.Name), isBad(good.Name))
@@ -507,8 +507,8 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
 
-// TestAReportThatCannotBeWritten covers write errors in every form, and read errors.
-func TestAReportThatCannotBeWritten(t *testing.T) {
+// TestWriteErrors covers write errors in every form, and read errors.
+func TestWriteErrors(t *testing.T) {
 	r := sample(0)
 	c := Compare("a", r, "b", sample(0))
 	for name, write := range map[string]func(io.Writer) error{
@@ -521,8 +521,8 @@ func TestAReportThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestWhatTheRunWas covers the description of each mode and each source of speech ends.
-func TestWhatTheRunWas(t *testing.T) {
+// TestRunDescription covers the description of each mode and each source of speech ends.
+func TestRunDescription(t *testing.T) {
 	r := sample(0)
 	for mode, want := range map[string]string{
 		"steady": "steady, 8 sessions within 2 s; 1m30s after a warm-up of 5 s",

@@ -133,7 +133,7 @@ func TestSummary(t *testing.T) {
 		f := calendartest.NewFake()
 		f.Events[Primary] = tc.events
 		p := minutes(480, 1080)
-		got, err := NewDesk(f, DeskOptions{}).Availability(t.Context(), Request{From: p.Start, To: p.End, Least: 30 * time.Minute})
+		got, err := NewScheduler(f, SchedulerOptions{}).Availability(t.Context(), Request{From: p.Start, To: p.End, Least: 30 * time.Minute})
 		if err != nil || got.Summary != tc.want {
 			t.Errorf("%s: %v\n got %s\nwant %s", name, err, got.Summary, tc.want)
 		}
@@ -143,7 +143,7 @@ func TestSummary(t *testing.T) {
 		f.Events[Primary] = append(f.Events[Primary], event(480+60*i, 510+60*i))
 	}
 	p := minutes(480, 1080)
-	got, err := NewDesk(f, DeskOptions{}).Availability(t.Context(), Request{From: p.Start, To: p.End, Least: 30 * time.Minute})
+	got, err := NewScheduler(f, SchedulerOptions{}).Availability(t.Context(), Request{From: p.Start, To: p.End, Least: 30 * time.Minute})
 	if err != nil || strings.Count(got.Summary, "6 more") != 2 {
 		t.Errorf("%v: %s", err, got.Summary)
 	}
@@ -155,7 +155,7 @@ func TestAllFail(t *testing.T) {
 	f := calendartest.NewFake()
 	f.Errs[Team] = Errorf(Auth, nil, "No.")
 	delete(f.Events, Personal)
-	desk := NewDesk(f, DeskOptions{})
+	desk := NewScheduler(f, SchedulerOptions{})
 	p := minutes(0, 60)
 	if _, err := desk.Availability(t.Context(), Request{From: p.Start, To: p.End, Calendars: []Name{Personal, Team}}); KindOf(err) != NotFound {
 		t.Errorf("got %v", err)
@@ -251,7 +251,7 @@ func TestErrors(t *testing.T) {
 // event.
 func TestMeetingLink(t *testing.T) {
 	f := calendartest.NewFake()
-	desk := NewDesk(f, DeskOptions{MeetingURL: "https://m.example/{id}?x={id}"})
+	desk := NewScheduler(f, SchedulerOptions{MeetingURL: "https://m.example/{id}?x={id}"})
 	d := calendartest.Draft("Tea", 1)
 	if made, err := desk.Create(t.Context(), d); err != nil || made.Event.MeetingURL != "" {
 		t.Errorf("nobody has asked for %q, %v", made.Event.MeetingURL, err)

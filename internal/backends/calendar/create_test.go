@@ -50,7 +50,7 @@ func TestWhatIsNotConfirmedIsLookedUp(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				began := time.Now()
-				made, err := calendar.NewDesk(f, calendar.DeskOptions{}).Create(ctx, draft)
+				made, err := calendar.NewScheduler(f, calendar.SchedulerOptions{}).Create(ctx, draft)
 				if took := time.Since(began); took > 9*time.Second {
 					t.Errorf("it took %s of 10 s", took)
 				}
@@ -73,7 +73,7 @@ func TestWhatIsNotConfirmedIsLookedUp(t *testing.T) {
 func TestAWithdrawnCallStaysOne(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}).Create(ctx, calendartest.Draft("Tea", 1)); !errors.Is(err, context.Canceled) || calendar.KindOf(err) != calendar.Transient {
+	if _, err := calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{}).Create(ctx, calendartest.Draft("Tea", 1)); !errors.Is(err, context.Canceled) || calendar.KindOf(err) != calendar.Transient {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAHangingCalendarIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := calendartest.NewFake()
 		f.Hang = map[string]bool{"busy team": true}
-		desk := calendar.NewDesk(f, calendar.DeskOptions{})
+		desk := calendar.NewScheduler(f, calendar.SchedulerOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 		defer cancel()
 		d := calendartest.Draft("Tea", 1)

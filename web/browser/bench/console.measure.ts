@@ -66,7 +66,7 @@ async function jitterBuffer(console: ConsolePage): Promise<string> {
   return told;
 }
 
-/** Traces the main thread while `meanwhile` runs. */
+/** Traces the main thread during a task. */
 async function traced(page: Page, path: string, meanwhile: () => Promise<void>): Promise<void> {
   await browser.startTracing(page, { path, categories: ["toplevel", "blink", "cc", "v8", "mojom", "ipc", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
   await meanwhile();

@@ -1,7 +1,7 @@
 import type { ServerMessage } from "./protocol/messages.js";
 
 /**
- * What the agent does, as the user hears it. `speaking`: its voice plays here. `thinking`: the user has
+ * The agent's activity, as the user hears it. `speaking`: its voice plays here. `thinking`: the user has
  * spoken or a tool runs, and no answer plays yet. `listening`: everything else, including an open question to
  * the user.
  */

@@ -331,7 +331,7 @@ func TestAfterALostAnswer(t *testing.T) {
 		}
 		panic(http.ErrAbortHandler)
 	})
-	desk := calendar.NewDesk(c, calendar.DeskOptions{})
+	desk := calendar.NewScheduler(c, calendar.SchedulerOptions{})
 	d := calendartest.Draft("Tea", 1)
 	if made, err := desk.Create(t.Context(), d); err != nil || !made.LookedUp || made.Event.ID != d.Key {
 		t.Errorf("%+v %v", made, err)

@@ -60,7 +60,7 @@ func TestFaultsOfCreating(t *testing.T) {
 				}
 				fault(w, request, proxy)
 			})
-			desk := calendar.NewDesk(r.open(t, r.newUser(t), func(o *CalDAVOptions) { o.URL = srv.URL }), calendar.DeskOptions{})
+			desk := calendar.NewScheduler(r.open(t, r.newUser(t), func(o *CalDAVOptions) { o.URL = srv.URL }), calendar.SchedulerOptions{})
 			d := calendartest.Draft("Tea", 1)
 			made, err := desk.Create(t.Context(), d)
 			e, _ := errors.AsType[*calendar.Error](err)

@@ -193,7 +193,7 @@ func TestRadicaleWeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := r.open(t, user, func(o *CalDAVOptions) { o.Zone = berlin })
-	desk := calendar.NewDesk(c, calendar.DeskOptions{Zone: berlin})
+	desk := calendar.NewScheduler(c, calendar.SchedulerOptions{Zone: berlin})
 	from := time.Date(2026, 10, 26, 0, 0, 0, 0, berlin)
 	got, err := desk.Availability(t.Context(), calendar.Request{From: from, To: from.AddDate(0, 0, 7), Least: 8 * time.Hour, Details: true})
 	if err != nil {
@@ -431,7 +431,7 @@ func TestRadicaleFindsOnce(t *testing.T) {
 		proxy.ServeHTTP(w, request)
 	})
 	c := r.open(t, r.newUser(t), func(o *CalDAVOptions) { o.URL = srv.URL })
-	desk := calendar.NewDesk(c, calendar.DeskOptions{})
+	desk := calendar.NewScheduler(c, calendar.SchedulerOptions{})
 	for range 3 {
 		now := time.Now()
 		a, err := desk.Availability(t.Context(), calendar.Request{From: now, To: now.Add(time.Hour), Calendars: calendar.Names()})

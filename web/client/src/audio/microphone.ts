@@ -230,7 +230,7 @@ export class Microphone {
     }
   }
 
-  /** Asks for a device and switches to it, unless another request came meanwhile. */
+  /** Asks for a device and switches to it, unless another request came first. */
   async #take(deviceId: string | undefined): Promise<void> {
     const number = ++this.#asked;
     this.#releaseSession ??= claimAudioSession();
@@ -249,7 +249,7 @@ export class Microphone {
     this.#keep(stream);
   }
 
-  /** Returns null if another request came meanwhile. */
+  /** Returns null if another request came first. */
   async #sourceOf(stream: MediaStream, number: number): Promise<MediaStreamAudioSourceNode | null> {
     if (this.#setup === null || number !== this.#asked) {
       return null;

@@ -10,7 +10,7 @@ export type Said = UplinkFrame | boolean;
 /**
  * The user's speech that was sent. After a takeover the new gateway requests the speech that was not
  * processed. Positions are bytes on the session's input clock, which both sides count: docs/protocol.md,
- * "What the user was saying".
+ * "Unanswered speech".
  */
 export class Spoken {
   readonly #bytesPerMs: number;

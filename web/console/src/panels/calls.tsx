@@ -57,7 +57,7 @@ function Running({ console, instruments }: { console: Console; instruments: Inst
 
 function List({ running, own, onOpen }: { running: RunningCalls | null | undefined; own: string | undefined; onOpen: (call: RunningCall) => void }) {
   const now = useNow(1000);
-  const said = running === undefined ? CALLS.loading : running === null ? CALLS.untold : running.calls.length === 0 ? CALLS.nobody : running.incomplete ? CALLS.incomplete : "";
+  const said = running === undefined ? CALLS.loading : running === null ? CALLS.untold : running.calls.length === 0 ? CALLS.none : running.incomplete ? CALLS.incomplete : "";
   return (
     <section aria-label={CALLS.running}>
       <h3>{CALLS.running}</h3>

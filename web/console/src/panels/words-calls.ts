@@ -7,7 +7,7 @@ export const CALLS = {
   shut: "Only operators can see calls. Open the console with the link that voicegw console prints.",
   loading: "Loading …",
   untold: "The running calls could not be loaded. Retrying …",
-  nobody: "No call is running.",
+  none: "No call is running.",
   incomplete: "Calls on other gateways are missing: they could not be reached.",
   prompt: "Prompt in force",
   promptTools: "Tools in force",
