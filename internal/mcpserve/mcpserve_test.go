@@ -176,6 +176,21 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
+// FuzzMessage: whatever a line holds, it is passed on as one JSON text, or answered with an error.
+func FuzzMessage(f *testing.F) {
+	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `[1]`, `{} {}`, `x`} {
+		f.Add(line)
+	}
+	s, _ := newServer(f, Settings{})
+	f.Fuzz(func(t *testing.T, line string) {
+		var answer bytes.Buffer
+		passed := s.message(&answer, []byte(line), nil)
+		if (passed == nil) != json.Valid(answer.Bytes()) || passed != nil && (!json.Valid(passed) || answer.Len() > 0) {
+			t.Errorf("%q: passed %q, answered %q", line, passed, answer.String())
+		}
+	})
+}
+
 // FuzzServe: whatever a client sends, the answer is JSON or none, and only offered tools run.
 func FuzzServe(f *testing.F) {
 	for _, version := range append(mcp.SupportedProtocolVersions(), "", "2099-01-01") {
