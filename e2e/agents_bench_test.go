@@ -14,7 +14,7 @@ import (
 	"voicegw/session"
 )
 
-// many is two agents that hand off to each other, among agents up to that number, with these tools in addition to
+// many returns two agents that hand off to each other, among agents up to that number, with these tools in addition to
 // their own.
 func many(agents int, tools []string) troupe {
 	all := deskAndBilling()

@@ -32,7 +32,7 @@ func answersIn(t testing.TB, m map[string]any) []given {
 		}
 		g := given{id: id, name: name}
 		if err := json.Unmarshal([]byte(text), &g.envelope); err != nil {
-			t.Fatalf("the answer to %s %s is no envelope: %v: %s", id, name, err, text)
+			t.Fatalf("the answer to %s %s is not an envelope: %v: %s", id, name, err, text)
 		}
 		out = append(out, g)
 	}
@@ -76,7 +76,7 @@ func (tp *tap) waitAnswers(t testing.TB, many int) []given {
 	return got
 }
 
-// toolsOff counts the requests for an answer with tools switched off: OpenAI's wire only.
+// toolsOff counts the requests for an answer with tools switched off, on OpenAI's wire only.
 func (tp *tap) toolsOff() int {
 	n := 0
 	for _, m := range tp.all() {
@@ -88,7 +88,7 @@ func (tp *tap) toolsOff() int {
 	return n
 }
 
-// passage is one turn as a client sees it.
+// passage is a turn from the client's view.
 type passage struct {
 	number  int
 	status  string
@@ -110,15 +110,15 @@ func (p passage) call(t testing.TB) *protocol.ToolEnded {
 	return p.ended[0]
 }
 
-// typed types a turn and hears its answer.
+// typed sends a text and takes the turn to its end.
 func (c *client) typed(text string) passage {
 	c.t.Helper()
 	c.say(&protocol.InputText{Text: text})
 	return c.turn()
 }
 
-// turn hears the next turn to its end, playing audio in no time. Every started call must end, and every completed
-// turn must end in speech.
+// turn takes the next turn to its end, with instant playback. Every started call must end, and every completed turn
+// must end in speech.
 func (c *client) turn() passage {
 	c.t.Helper()
 	p := passage{number: waitFor[*protocol.TurnStarted](c).Turn}
@@ -149,17 +149,17 @@ func (c *client) turn() passage {
 				p.status = m.Status
 			}
 		case *protocol.Error:
-			c.t.Fatalf("the gateway reported %s: %s; before that: %s", m.Code, m.Message, c.story())
+			c.t.Fatalf("the gateway reported %s: %s; before that: %s", m.Code, m.Message, c.history())
 		}
 		if h.err != nil {
-			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 		}
 	}
 	for _, id := range order {
 		p.said += texts[id]
 	}
 	if p.status == "completed" && !p.spoke {
-		c.t.Errorf("turn %d has completed without speech: %s", p.number, c.story())
+		c.t.Errorf("turn %d has completed without speech: %s", p.number, c.history())
 	}
 	return p
 }

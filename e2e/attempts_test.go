@@ -9,8 +9,8 @@ import (
 	"voicegw/protocol"
 )
 
-// closesYoung closes the wire's connections between two numbers right after their setup.
-func closesYoung(provider string, from, to int) string {
+// closesEarly closes the wire's connections between two numbers right after their setup.
+func closesEarly(provider string, from, to int) string {
 	var all []string
 	for n := from; n <= to; n++ {
 		all = append(all, fmt.Sprintf("{at: setup, api: %s, connection: %d, do: close, code: 1011}", map[string]string{"gemini": "live", "openai": "realtime"}[provider], n))
@@ -18,9 +18,9 @@ func closesYoung(provider string, from, to int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestConnectionsThatDieYoung: connections close after their setup. The session continues with the one that stays, or
-// with the other provider.
-func TestConnectionsThatDieYoung(t *testing.T) {
+// TestEarlyCloses: if connections close after their setup, the session continues with the one that stays, or with the
+// other provider.
+func TestEarlyCloses(t *testing.T) {
 	t.Parallel()
 	for i, provider := range providers {
 		for _, fallback := range []string{"", providers[1-i]} {
@@ -28,7 +28,7 @@ func TestConnectionsThatDieYoung(t *testing.T) {
 			if fallback != "" {
 				most = 40
 			}
-			overLinks(t, []string{provider}, setting{playback: 1, fallback: fallback, faults: "faults: [" + closesYoung(provider, 1, most) + "]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
+			overLinks(t, []string{provider}, setting{playback: 1, fallback: fallback, faults: "faults: [" + closesEarly(provider, 1, most) + "]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
 				c := st.start(t, 16000)
 				c.listens(15 * time.Second)
 				if r := c.asks("My colour is blue."); r.words != "Noted." || r.status != "completed" || r.errors != "" {
@@ -42,7 +42,7 @@ func TestConnectionsThatDieYoung(t *testing.T) {
 	}
 }
 
-// TestNoticeOnEveryConnection: a provider announces the end of every connection a few seconds ahead. The gateway
+// TestNoticeOnEveryConnection: if a provider announces the end of every connection a few seconds ahead, the gateway
 // opens few connections, and the session ends with a visible error or continues with the other provider.
 func TestNoticeOnEveryConnection(t *testing.T) {
 	t.Parallel()
@@ -58,9 +58,9 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 					return
 				}
 				began := time.Now()
-				code, told := c.ended()
-				if code != protocol.CloseProviderLost || len(told) != 1 || told[0].Code != "provider_lost" {
-					t.Errorf("%s left: closed %d, told %+v", left, code, told)
+				code, errs := c.ended()
+				if code != protocol.CloseProviderLost || len(errs) != 1 || errs[0].Code != "provider_lost" {
+					t.Errorf("%s left: closed %d, errors %+v", left, code, errs)
 				}
 				given, _ := st.links(t)
 				if took := time.Since(began); len(given) > 16 || took > time.Minute {
@@ -71,7 +71,7 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 	}
 }
 
-// TestQuotaInAnAnswer: a failed answer reports exhausted credit. The other provider answers; without one the user
+// TestQuotaInAnAnswer: if a failed answer reports exhausted credit, the other provider answers; without one the user
 // gets an error.
 func TestQuotaInAnAnswer(t *testing.T) {
 	t.Parallel()

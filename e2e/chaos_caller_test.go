@@ -15,14 +15,14 @@ import (
 	"voicegw/protocol"
 )
 
-// caller is a person who calls repeatedly.
+// caller is a user who calls repeatedly.
 type caller struct {
 	// Fixed.
 	n      int
 	seed   uint64
 	crowd  *crowd
 	user   string
-	proxy  *testutil.Proxy // before the gateway
+	proxy  *testutil.Proxy // in front of the gateway
 	url    string          // of the proxy
 	visits int             // so far
 
@@ -86,12 +86,12 @@ func newCrowd(ch *chaos) *crowd {
 
 // call lets a caller call until the end of the test.
 func (c *crowd) call(n int) {
-	who := &caller{n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
+	who := &caller{n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers share a user
 	var err error
 	if who.proxy, err = testutil.Balance("127.0.0.1:0", who.route); err != nil {
 		panic(err) // a port of this machine
 	}
-	defer func() { _ = who.proxy.Close() }() // it has no connections any more
+	defer func() { _ = who.proxy.Close() }() // it has no connections left
 	who.url = "http://" + who.proxy.Addr() + "/v1/voice"
 	rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	if !who.rest(between(rng, 0, 2*time.Second)) {
@@ -109,8 +109,8 @@ func (c *crowd) call(n int) {
 	}
 }
 
-// waitsForRoom admits one caller at a time while the store keeps up, so that a busy machine has fewer callers and
-// gateways are not blamed for a starved store. It returns false at the end of the test.
+// waitsForRoom admits one caller at a time while the store keeps up, so that a busy machine has fewer callers and a
+// starved store causes no findings. It returns false at the end of the test.
 func (c *caller) waitsForRoom() bool {
 	select {
 	case c.crowd.first <- struct{}{}:
@@ -232,7 +232,7 @@ func (c *caller) draw() habits {
 	return h
 }
 
-// visit is one session from the client's side, with its record.
+// visit is a session from the client's side, with its record.
 type visit struct {
 	// Fixed after visit began.
 	caller *caller
@@ -463,11 +463,11 @@ func (v *visit) vanish() {
 	v.over = v.away
 }
 
-// chaosPatience is a caller's wait for what is owed, in pulse time. A call of a tool that writes may wait for the
+// chaosPatience limits a caller's wait for owed messages, in pulse time. A call of a tool that writes may wait for the
 // store twice 5 s on a stalled disk.
 const chaosPatience = 16 * time.Second
 
-// hushPatience is the wait of a caller who hangs up last: an answer may wait 30 s for a new connection to the model.
+// hushPatience limits the wait before hanging up: an answer may wait 30 s for a new connection to the model.
 const hushPatience = 45 * time.Second
 
 // wait waits for everything owed before hanging up.
@@ -490,7 +490,7 @@ func (v *visit) hush() {
 	case patient:
 		v.after(50*time.Millisecond, v.hush)
 	default:
-		v.complain("after %v there is still owed: %s\n\t%s", hushPatience, owed, strings.Join(v.latest, "\n\t"))
+		v.complain("after %v the session still owes: %s\n\t%s", hushPatience, owed, strings.Join(v.latest, "\n\t"))
 		v.goodbye()
 	}
 }
@@ -512,7 +512,7 @@ func (v *visit) goodbye() {
 	})
 }
 
-// asked reacts to a confirmation by the visit's habit.
+// asked reacts to a confirmation as the visit's habits say.
 func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	f := v.habits.reactions[min(len(v.questions), len(v.habits.reactions))-1]
 	answer := func(approved bool) {
@@ -539,7 +539,7 @@ func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	}
 }
 
-// heard reports playback by the visit's habit. The caller listens eight times as fast as a person.
+// heard reports playback as the visit's habits say. The caller listens eight times as fast as a human.
 func (v *visit) heard(item string, ms int64) {
 	report := func() {
 		v.say(&protocol.Playback{ItemID: item, PlayedMS: ms, Done: true, ReceivedMS: int64(v.have[item] / 48), Seq: v.seq})
@@ -552,11 +552,11 @@ func (v *visit) heard(item string, ms int64) {
 	}
 }
 
-// unanswered returns the open questions that the caller has decided.
+// unanswered returns the open questions with an answer of the caller.
 func (v *visit) unanswered() map[string]func() {
 	open := map[string]func(){}
 	for token, answer := range v.answers {
-		if outcome, asked := v.questions[token]; asked && outcome == "" { // a snapshot says which
+		if outcome, asked := v.questions[token]; asked && outcome == "" { // a snapshot shows which
 			open[token] = answer
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"voicegw/internal/audit"
 )
 
-// evidence is everything observed by the end.
+// evidence is all observations at the end.
 type evidence struct {
 	visits []*visit
 	runs   []*run
@@ -26,7 +26,7 @@ type evidence struct {
 	kills  int           // gateways
 	drains int           // gateways
 	moved  int           // sessions
-	held   time.Duration // how long no caller began
+	held   time.Duration // the time without new callers
 
 	// Counts found by check.
 	planned    int // planned replacements
@@ -34,7 +34,7 @@ type evidence struct {
 	understood int // speech during a replacement that had an effect
 }
 
-// findings are the broken promises, a limited number of each kind.
+// findings lists broken promises, a limited number of each kind.
 type findings struct {
 	said  []string
 	times map[string]int
@@ -56,12 +56,12 @@ func (e *evidence) check() []string {
 	var f findings
 	for _, v := range e.visits {
 		for _, c := range v.complaints {
-			f.add("what a client sees", "%s over %s: %s", v.name(), v.habits.provider, c)
+			f.add("a client's view", "%s over %s: %s", v.name(), v.habits.provider, c)
 		}
 	}
-	e.nothingTwice(&f)
+	e.nothingDoneTwice(&f)
 	e.everyCallAnswered(&f)
-	e.auditTellsAll(&f)
+	e.auditComplete(&f)
 	e.nothingUnapproved(&f)
 	e.plannedReplacements(&f)
 	e.refusals(&f)
@@ -80,7 +80,7 @@ func (v *visit) name() string {
 }
 
 // nothingTwice checks invariant 3.
-func (e *evidence) nothingTwice(f *findings) {
+func (e *evidence) nothingDoneTwice(f *findings) {
 	const promise = "no side effect twice"
 	did := map[string]int{}
 	wishes, unknown := map[string]int{}, map[string]int{}
@@ -105,7 +105,7 @@ func (e *evidence) nothingTwice(f *findings) {
 			}
 		}
 	}
-	// The same on the wire: a call is known by the provider's id, or without one by its arguments and turn.
+	// The same on the wire: a call is identified by the provider's id, or without one by its arguments and turn.
 	calls := map[string]int{}
 	for _, l := range e.tap.lines {
 		for a := range l.asked {
@@ -126,14 +126,14 @@ func (e *evidence) nothingTwice(f *findings) {
 	}
 	for ref, n := range wishes {
 		if n > calls[ref]+unknown[ref] {
-			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.story(ref))
+			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.history(ref))
 		}
 	}
 	e.delegatedOnce(f, promise, wishes)
 }
 
-// delegatedOnce: over OpenAI Live the gateway itself has calls made. While one gateway has the session, it does not have a
-// request answered twice, however often the model's connection is replaced.
+// delegatedOnce: over OpenAI Live the gateway delegates calls to its text model. While one gateway owns the session,
+// each request is answered once, however often the model's connection is replaced.
 func (e *evidence) delegatedOnce(f *findings, promise string, wishes map[string]int) {
 	for _, v := range e.visits {
 		if v.habits.provider != "live" || e.links.moves(v.session) > 0 {
@@ -142,25 +142,25 @@ func (e *evidence) delegatedOnce(f *findings, promise string, wishes map[string]
 		for _, s := range append(slices.Clone(v.habits.steps), step{text: v.habits.pending}) {
 			words := strings.Fields(s.text)
 			if len(words) > 2 && slices.Contains([]string{"note", "preamble", "batch", "late"}, words[0]) && wishes[words[2]] > 1 {
-				f.add(promise, "%q of %s was done %d times;%s\n\t%s", s.text, v.name(), wishes[words[2]], e.story(words[2]), strings.Join(v.latest, "\n\t"))
+				f.add(promise, "%q of %s was done %d times;%s\n\t%s", s.text, v.name(), wishes[words[2]], e.history(words[2]), strings.Join(v.latest, "\n\t"))
 			}
 		}
 	}
 }
 
-// story formats the audit of a wish for a finding.
-func (e *evidence) story(ref string) string {
+// history formats the audit of a wish for a finding.
+func (e *evidence) history(ref string) string {
 	var found []audit.Record
 	for _, r := range e.file {
 		if strings.Contains(string(r.Args), `"`+ref+`"`) {
 			found = append(found, r)
 		}
 	}
-	return tell(found)
+	return formatRecords(found)
 }
 
-// tell formats records.
-func tell(records []audit.Record) string {
+// formatRecords formats records for a finding.
+func formatRecords(records []audit.Record) string {
 	if len(records) == 0 {
 		return " the audit says nothing of it"
 	}
@@ -172,8 +172,8 @@ func tell(records []audit.Record) string {
 	return b.String()
 }
 
-// wirePatience bounds the wait of a call for its answer; lostTime is how long before a connection's end an answer may
-// have been in transit. Both are in pulse time.
+// wirePatience limits the wait of a call for its answer; lostTime is the time before a connection's end in which an
+// answer may have been in transit. Both are in pulse time.
 const (
 	wirePatience = chaosPatience
 	lostTime     = 3 * time.Second
@@ -192,7 +192,7 @@ func (e *evidence) everyCallAnswered(f *findings) {
 		for _, c := range l.calls {
 			announced, answered := len(c.announced), len(c.answered)
 			if answered > announced+len(c.maybe) {
-				f.add(promise, "%s (id %q) of %s was announced %d times and answered %d times;%s", c.tool, c.id, l.provider, announced, answered, tell(records[c.id]))
+				f.add(promise, "%s (id %q) of %s was announced %d times and answered %d times;%s", c.tool, c.id, l.provider, announced, answered, formatRecords(records[c.id]))
 			}
 			if announced == 0 {
 				continue
@@ -203,7 +203,7 @@ func (e *evidence) everyCallAnswered(f *findings) {
 			owed := answered == 0 || c.id == "" && answered < announced
 			if owed && c.cancelled.IsZero() && e.pulse.between(c.announced[announced-1], l.ended) > wirePatience {
 				f.add(promise, "%s (id %q, %d of %d answered), announced at %s, had no answer for %v on %s;%s", c.tool, c.id, answered, announced,
-					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, tell(records[c.id]))
+					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, formatRecords(records[c.id]))
 			}
 			if c.id != "" && announced == 1 && len(records[c.id]) == 1 {
 				l.agree(f, c, records[c.id][0], e.pulse)
@@ -218,22 +218,22 @@ func (l *line) agree(f *findings, c *wireCall, r audit.Record, p *pulse) {
 	answered := len(c.answered)
 	switch {
 	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && p.between(r.Time, l.ended) > lostTime:
-		f.add(promise, "%s of %s stands as answered (%q), %v before the connection's end, and was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
+		f.add(promise, "%s of %s is recorded as answered (%q), %v before the connection's end, but was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
 	case r.NotDelivered == "node_lost": // the call's next gateway does not know its answer
 	case !r.Delivered && r.NotDelivered != "superseded" && answered > 0:
-		f.add(promise, "%s of %s stands as not answered (%s), and was", c.tool, l.provider, r.NotDelivered)
+		f.add(promise, "%s of %s is recorded as not answered (%s), but was", c.tool, l.provider, r.NotDelivered)
 	}
 }
 
-// auditTellsAll: each observed call is in the audit once, in both places.
-func (e *evidence) auditTellsAll(f *findings) {
+// auditComplete: each observed call is in the audit once, in both places.
+func (e *evidence) auditComplete(f *findings) {
 	const promise = "the audit is complete"
 	type call struct{ session, id string }
 	type made struct {
 		session, tool, args string
 		turn                int
 	}
-	// An MCP server does not learn the turn.
+	// An MCP server does not know the turn.
 	madeIn := func(session, tool, args string, turn int) made {
 		if spec, _ := named(tool); spec.kind == kindMCP {
 			turn = 0
@@ -248,8 +248,8 @@ func (e *evidence) auditTellsAll(f *findings) {
 		}
 		k := call{r.SessionID, r.CallID}
 		for _, before := range records[k] {
-			if !e.toldAgain(before, r) {
-				f.add(promise, "%s of %s stands there twice;%s\n\t%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}), e.links.tell(r.SessionID))
+			if !e.mayRepeat(before, r) {
+				f.add(promise, "%s of %s is recorded twice;%s\n\t%s", r.CallID, r.SessionID, formatRecords([]audit.Record{before, r}), e.links.describe(r.SessionID))
 			}
 		}
 		repeated := slices.ContainsFunc(records[k], func(before audit.Record) bool { return sameLine(before, r) })
@@ -268,20 +268,20 @@ func (e *evidence) auditTellsAll(f *findings) {
 	for _, v := range e.visits {
 		for id, seen := range v.tools {
 			all := records[call{v.session, id}]
-			told := slices.ContainsFunc(all, func(r audit.Record) bool {
+			listed := slices.ContainsFunc(all, func(r audit.Record) bool {
 				return r.ToolID == seen.tool && (seen.ended == nil || r.OK == seen.ended.OK && r.CacheHit == seen.ended.Deduplicated)
 			})
 			spec, _ := named(seen.tool)
 			switch {
 			case len(all) == 0 && spec.writes && seen.ended != nil && seen.ended.OK && !e.abandoned(v.session):
-				// A kill is no excuse: the next gateway writes the line from the checkpoint.
-				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
-			case told, e.cutShort(v.session, seen.began, seen.endedAt):
+				// A kill is no exception: the next gateway writes the line from the checkpoint.
+				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.describe(v.session), v.lately())
+			case listed, e.cutShort(v.session, seen.began, seen.endedAt):
 			case len(all) == 0 && e.abandoned(v.session):
 			case len(all) == 0:
-				f.add(promise, "%s of %s, which the client saw, does not stand there; it was told %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
+				f.add(promise, "%s of %s, which the client saw, is not recorded; the client got %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.describe(v.session), v.lately())
 			default:
-				f.add(promise, "%s of %s stands there as%s;\n\tthe client was told %s, %+v", id, v.name(), tell(all), seen.tool, seen.ended)
+				f.add(promise, "%s of %s is recorded as%s;\n\tthe client got %s, %+v", id, v.name(), formatRecords(all), seen.tool, seen.ended)
 			}
 		}
 	}
@@ -296,21 +296,21 @@ func (e *evidence) auditTellsAll(f *findings) {
 	for k, n := range began {
 		spec, _ := named(k.tool)
 		if most := spec.attempts(k.args); k.session != "" && ran[k]*most < n-lost[k] {
-			f.add(promise, "%s ran %d times in turn %d of %s with %s and stands there %d times", k.tool, n, k.turn, k.session, k.args, ran[k])
+			f.add(promise, "%s ran %d times in turn %d of %s with %s and is recorded %d times", k.tool, n, k.turn, k.session, k.args, ran[k])
 		}
 	}
 	for k, done := range answered {
-		// A service that does not learn the session may have run for a caller that did not, either.
+		// A service that does not know the session may have run for such a caller, too.
 		if _, ours := named(k.tool); ours && began[k]+began[made{"", k.tool, k.args, k.turn}] < len(done) {
-			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times;%s", k.tool, len(done), k.turn, k.session, began[k], tell(done))
+			f.add(promise, "%s is recorded as done %d times in turn %d of %s and ran %d times;%s", k.tool, len(done), k.turn, k.session, began[k], formatRecords(done))
 		}
 	}
 	e.samePlaces(f, promise)
 }
 
-// toldAgain reports whether two records of a call are allowed: its gateway was killed before the successor learned of
+// mayRepeat reports whether two records of a call are allowed: its gateway was killed before the successor learned of
 // the call's end or delivery, or it handed the session over before its audit log had written the record.
-func (e *evidence) toldAgain(a, b audit.Record) bool {
+func (e *evidence) mayRepeat(a, b audit.Record) bool {
 	if sameLine(a, b) && e.links.leftAfter(a.SessionID, a.Time) {
 		return true
 	}
@@ -325,10 +325,11 @@ func (e *evidence) toldAgain(a, b audit.Record) bool {
 	return false
 }
 
-// sameLine reports whether one of two records of a call says that it may repeat the other.
+// sameLine reports whether two records of a call are the same line, with one marked as a possible repetition.
 func sameLine(a, b audit.Record) bool { return a.Time.Equal(b.Time) && (a.Again || b.Again) }
 
-// samePlaces: the stream has the records of the file; one may be there twice if an attempt failed after storing it.
+// samePlaces: the stream contains the file's records; a record may be there twice if an attempt failed after storing
+// it.
 func (e *evidence) samePlaces(f *findings, promise string) {
 	name := func(r audit.Record) string {
 		return fmt.Sprint(r.Event, r.SessionID, r.CallID, r.Time.UnixMilli(), r.ToolID, r.Reference)
@@ -339,34 +340,34 @@ func (e *evidence) samePlaces(f *findings, promise string) {
 	}
 	for _, r := range e.stream {
 		if _, there := missing[name(r)]; !there && !e.cutShort(r.SessionID, r.Time, r.Time) {
-			f.add(promise, "%s of %s stands in the stream and not in the file", r.CallID, r.SessionID)
+			f.add(promise, "%s of %s is in the stream and not in the file", r.CallID, r.SessionID)
 		}
 		missing[name(r)] = 0
 	}
 	for _, r := range e.file {
 		if missing[name(r)] > 0 && !e.cutShort(r.SessionID, r.Time, r.Time) {
-			f.add(promise, "%s of %s stands in the file and not in the stream", r.CallID, r.SessionID)
+			f.add(promise, "%s of %s is in the file and not in the stream", r.CallID, r.SessionID)
 		}
 	}
 }
 
-// nothingUnapproved checks invariant 9: each run that needs an approval has an earlier one of exactly its arguments,
-// by a client of its session. An approval serves one run, and a second one if the first did nothing and no gateway
-// reported it.
+// nothingUnapproved checks invariant 9: each run that needs an approval has an earlier approval of exactly its
+// arguments by a client of its session. An approval allows one run, and a second one if the first had no effect and was
+// not reported.
 func (e *evidence) nothingUnapproved(f *findings) {
 	approvals := map[string][]approval{}
 	for _, v := range e.visits {
 		approvals[v.session] = append(approvals[v.session], v.approvals...)
 	}
 	for _, r := range e.runs {
-		if spec, _ := named(r.tool); !spec.confirm || r.session == "" || e.goesOn(r) {
+		if spec, _ := named(r.tool); !spec.confirm || r.session == "" || e.continuation(r) {
 			continue
 		}
 		i := slices.IndexFunc(approvals[r.session], func(a approval) bool {
 			return a.tool == r.tool && a.args == r.args && a.at.Before(r.at)
 		})
 		if i < 0 {
-			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved;%s\n\t%s", r.tool, r.turn, r.session, r.args, e.sameRuns(r), e.links.tell(r.session))
+			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, without an approval;%s\n\t%s", r.tool, r.turn, r.session, r.args, e.sameRuns(r), e.links.describe(r.session))
 			continue
 		}
 		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // used
@@ -390,23 +391,23 @@ func (e *evidence) sameRuns(r *run) string {
 	}
 	for _, line := range e.file {
 		if line.SessionID == r.session && line.ToolID == r.tool && string(line.Args) == r.args {
-			b.WriteString(tell([]audit.Record{line}))
+			b.WriteString(formatRecords([]audit.Record{line}))
 		}
 	}
 	return b.String()
 }
 
-// goesOn reports whether a run repeats an action that another gateway began and did not carry out before it was
-// killed or gave the session away.
-func (e *evidence) goesOn(r *run) bool {
+// continuation reports whether a run repeats an action that another gateway began and did not perform before it was
+// killed or lost the session.
+func (e *evidence) continuation(r *run) bool {
 	return slices.ContainsFunc(e.runs, func(first *run) bool {
 		return first != r && first.node != r.node && first.session == r.session && first.action == r.action && first.args == r.args && !first.did &&
-			first.at.Before(r.at) && (e.lost(first) || e.untold(first))
+			first.at.Before(r.at) && (e.lost(first) || e.unreported(first))
 	})
 }
 
-// untold reports whether a run ended after its gateway lost the session, by the audit.
-func (e *evidence) untold(r *run) bool {
+// unreported reports whether a run ended after its gateway lost the session, according to the audit.
+func (e *evidence) unreported(r *run) bool {
 	return slices.ContainsFunc(e.file, func(line audit.Record) bool {
 		return line.SessionID == r.session && line.ToolID == r.tool && (r.turn == 0 || line.TurnID == r.turn) && string(line.Args) == r.args && !line.OK && line.NotDelivered == "session_over"
 	})

@@ -10,12 +10,12 @@ import (
 	"voicegw/sim/fault"
 )
 
-// fullSize reports whether the run is as large as make chaos, where everything that a seed may draw happens often.
+// fullSize reports whether the run is as large as make chaos, where every random event is frequent.
 func fullSize() bool {
 	return *chaosSessions >= 200 && *chaosFor >= 3*time.Minute && *chaosGateways > 1
 }
 
-// missing names the kinds of events that a seed may draw and that did not happen.
+// missing names the kinds of random events that did not happen.
 func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 	happened := map[string]int{}
 	must := func(what string, n int) { happened[what] += n }
@@ -23,7 +23,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 		must("a client that loses its connection: "+string(one.value), 0)
 	}
 	for _, one := range thefts {
-		must("somebody who comes with "+string(one.value), 0)
+		must("a client with "+string(one.value), 0)
 	}
 	for _, how := range []string{"resumed", "replayed"} {
 		must("a new connection to a model, "+how, e.log.hows[how])
@@ -53,7 +53,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 	must("a delegation that outlived a connection", e.links.outlived())
 	must("speech while a model's connection was replaced", e.understood)
 	must("a planned replacement", e.planned)
-	must("a client that comes back after the grace", 0)
+	must("a client that resumes after the grace period", 0)
 	must("a snapshot", 0)
 	must("two tabs with one token", 0)
 	must("a gateway that is killed", e.kills)
@@ -66,7 +66,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 			must("a client that loses its connection: "+how, n)
 		}
 		for way, n := range v.gang.tried {
-			must("somebody who comes with "+string(way), n)
+			must("a client with "+string(way), n)
 		}
 		for _, t := range v.turns {
 			if t.status != "" {
@@ -79,7 +79,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 			}
 		}
 		if !v.refusedAt.IsZero() {
-			must("a client that comes back after the grace", 1)
+			must("a client that resumes after the grace period", 1)
 		}
 		must("a snapshot", v.snapshots)
 		must("two tabs with one token", v.twins)

@@ -16,7 +16,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// cutter closes its connections all at once.
+// cutter closes all its connections at once.
 type cutter struct {
 	mu    sync.Mutex // guards the following fields
 	conns []net.Conn
@@ -46,8 +46,8 @@ func (c *cutter) add(conn net.Conn) net.Conn {
 	return conn
 }
 
-// now ends all connections, present and future, at one moment, without closing them: closing waits for readers and
-// writers. Sockets are found by address, because a connection watched by a loop has another descriptor.
+// now ends all connections, present and future, at once, without closing them: a close waits for readers and writers.
+// Sockets are found by address, because a connection in a loop has another descriptor.
 func (c *cutter) now() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,14 +75,14 @@ func (c *cutter) close() {
 func shutSockets(which func(ends) bool) {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
-		panic(err) // the chaos test needs it
+		panic(err) // the test cannot run without it
 	}
 	for _, entry := range open {
 		fd, err := strconv.Atoi(entry.Name())
 		if err != nil {
 			continue
 		}
-		// An error means that it is not a socket or was closed.
+		// An error means a closed descriptor or one of another kind.
 		here, err := unix.Getsockname(fd)
 		if err != nil {
 			continue
@@ -97,7 +97,7 @@ func shutSockets(which func(ends) bool) {
 	}
 }
 
-// addrPort is the address of a TCP socket; zero for others.
+// addrPort returns the address of a TCP socket; zero for others.
 func addrPort(a unix.Sockaddr) netip.AddrPort {
 	switch a := a.(type) {
 	case *unix.SockaddrInet4:
@@ -122,8 +122,8 @@ func (l cutListener) Accept() (net.Conn, error) {
 	return l.cut.add(c), nil
 }
 
-// TestACutReachesWhatALoopWatches: a connection watched by a loop is cut at once.
-func TestACutReachesWhatALoopWatches(t *testing.T) {
+// TestCutLoopConnection: a connection in a loop is cut at once.
+func TestCutLoopConnection(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

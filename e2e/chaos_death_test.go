@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestDeathWaitsForWhatWasBegun: a gateway dies during an action that starts another one. The death waits for both;
-// nothing happens afterwards.
-func TestDeathWaitsForWhatWasBegun(t *testing.T) {
+// TestDeathWaitsForActions: a gateway's death during an action that starts another one waits for both; nothing happens
+// afterwards.
+func TestDeathWaitsForActions(t *testing.T) {
 	n := &chaosNode{}
 	n.idle = sync.NewCond(&n.life)
 	var dying sync.WaitGroup
@@ -22,21 +22,21 @@ func TestDeathWaitsForWhatWasBegun(t *testing.T) {
 			runtime.Gosched() // until the death has begun
 		}
 		if n.alive(func() {}) {
-			t.Error("something was begun after the death")
+			t.Error("an action began after the death")
 		}
 		if !n.death().IsZero() {
-			t.Error("the gateway died while it did something")
+			t.Error("the gateway died during an action")
 		}
 	})
 	dying.Wait()
 	if n.death().IsZero() || n.alive(func() {}) {
-		t.Error("the gateway lives")
+		t.Error("the gateway is alive")
 	}
 }
 
-// TestTheDeadSayNothing: peers of a killed gateway are cut off before it dies and it loses its own connections
-// afterwards, so it reports their end to none of them.
-func TestTheDeadSayNothing(t *testing.T) {
+// TestKilledGatewayIsSilent: peers of a killed gateway are cut off before it dies and loses its own connections, so it
+// reports that loss to none of them.
+func TestKilledGatewayIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &chaosNode{heard: &cutter{}, cut: &cutter{}}
 		n.idle = sync.NewCond(&n.life)
@@ -58,14 +58,14 @@ func TestTheDeadSayNothing(t *testing.T) {
 		}
 		close(does)
 		if _, err := io.ReadAll(model); err != nil || n.death().IsZero() {
-			t.Errorf("the gateway lives: %v", err)
+			t.Errorf("the gateway is alive: %v", err)
 		}
 		all.Wait()
 	})
 }
 
-// TestLastWordsAreReadLate: messages read between a gateway's death and the takeover come from the dead gateway.
-func TestLastWordsAreReadLate(t *testing.T) {
+// TestMessagesFromDeadGateway: messages read between a gateway's death and the takeover come from the dead gateway.
+func TestMessagesFromDeadGateway(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	for _, tc := range []struct {
 		seen, taken int // zero if it was not taken
@@ -78,7 +78,7 @@ func TestLastWordsAreReadLate(t *testing.T) {
 			d.taken = at(tc.taken)
 		}
 		if got := d.justAfter(at(tc.seen), &pulse{}); got != tc.want {
-			t.Errorf("what was seen at %d, with a death at 10000 and a takeover at %d: %t", tc.seen, tc.taken, got)
+			t.Errorf("seen at %d, with a death at 10000 and a takeover at %d: %t", tc.seen, tc.taken, got)
 		}
 	}
 }

@@ -17,12 +17,12 @@ const (
 type gatewayExit struct {
 	after  time.Duration // since the previous one
 	end    exitWay
-	which  int           // of those that live, the oldest first
+	which  int           // index among those alive, the oldest first
 	within time.Duration // the drain's limit
 	away   time.Duration // until the replacement starts
 }
 
-// gatewayExits draws them: one or two for the smallest run.
+// gatewayExits draws the exits: one or two in the smallest run.
 func gatewayExits(rng *rand.Rand, lasting time.Duration) []gatewayExit {
 	ends := weighted[exitWay]{{endKill, 3}, {endDrain, 2}}
 	var all []gatewayExit
@@ -41,7 +41,7 @@ func gatewayExits(rng *rand.Rand, lasting time.Duration) []gatewayExit {
 	return all
 }
 
-// direct ends and starts gateways until the time is over. One is always alive.
+// direct ends and starts gateways until the time is over. At least one is always alive.
 func (ch *chaos) direct() {
 	wait := func(d time.Duration) bool {
 		select {
@@ -80,7 +80,7 @@ func (ch *chaos) count(n *int) {
 	*n++
 }
 
-// living returns the gateways that serve or drain, the oldest first.
+// living returns the serving and draining gateways, the oldest first.
 func (ch *chaos) living() []*chaosNode {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -100,7 +100,7 @@ func (n *chaosNode) serves() bool {
 	return !n.killed && !n.left
 }
 
-// balance picks gateways in turn. Like a balancer with infrequent readiness checks, it includes draining ones.
+// balance picks gateways in turn. It includes draining ones, as a balancer with infrequent readiness checks does.
 func (ch *chaos) balance() *chaosNode {
 	all := ch.living()
 	ch.mu.Lock()

@@ -13,14 +13,14 @@ import (
 	"voicegw/store"
 )
 
-// moods are the ledger's failures, shared by all gateways, and its record of actions.
+// moods are the ledger's failures, which all gateways share, and its record of actions.
 type moods struct {
 	// Fixed.
 	began time.Time
 	all   []mood
 
 	mu   sync.Mutex           // guards the following fields
-	done map[string]time.Time // when the ledger recorded an action as done, by the handler's key
+	done map[string]time.Time // time at which the ledger recorded an action as done, by the handler's key
 	met  map[moodKind]int
 }
 
@@ -34,7 +34,7 @@ func newMoods(all []mood) *moods {
 	return &moods{began: time.Now(), all: all, done: map[string]time.Time{}, met: map[moodKind]int{}}
 }
 
-// mood is the present mood; empty if healthy.
+// mood returns the current failure; empty without one.
 func (l *moods) mood() moodKind {
 	at := time.Since(l.began)
 	for _, m := range l.all {
@@ -48,12 +48,12 @@ func (l *moods) mood() moodKind {
 	return ""
 }
 
-// moodTime is the duration of an operation in a slow mood.
+// moodTime is the duration of an operation of a slow ledger.
 const moodTime = 300 * time.Millisecond
 
-// through performs an operation in the present mood.
+// through performs an operation under the current failure.
 func (l *moods) through(ctx context.Context, do func() error) error {
-	away := fmt.Errorf("the chaos test wants it: %w", store.ErrUnavailable)
+	away := fmt.Errorf("injected failure: %w", store.ErrUnavailable)
 	switch l.mood() {
 	case moodSlow:
 		select {
@@ -96,7 +96,7 @@ func (l moodyLedger) Finish(ctx context.Context, e store.Entry, envelope json.Ra
 	})
 }
 
-// handlersKey is the key that a handler gets for an action of the ledger.
+// handlersKey returns the handler's key of a ledger action.
 func handlersKey(action string) string {
 	sum := sha256.Sum256([]byte(action))
 	return "vg-" + hex.EncodeToString(sum[:16])
@@ -106,7 +106,7 @@ func (l moodyLedger) Release(ctx context.Context, e store.Entry) error {
 	return l.through(ctx, func() error { return l.inner.Release(ctx, e) })
 }
 
-// doneAt is when the ledger recorded an action; zero if never.
+// doneAt returns the time at which the ledger recorded an action; zero if never.
 func (l *moods) doneAt(action string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // linkSide observes the gateway's connections to models. A visit is identified by its requested voice, which the
 // provider does not see.
 type linkSide struct {
-	mu     sync.Mutex // guards the following fields, and everything in them
+	mu     sync.Mutex // guards the following fields and their contents
 	visits map[string]*visitLinks
 	owners map[string][]ownership // by session, in order
 }
@@ -26,7 +26,7 @@ type visitLinks struct {
 	newest int                // the gateway's number of the newest connection
 	failed int                // failed attempts since the latest link
 	speech map[string][]byte  // the model's speech by item; nil after the visit
-	swap   chan struct{}      // receives when the gateway closes a link; nil before it listens
+	swap   chan struct{}      // receives when the gateway closes a link; nil before the visit listens
 }
 
 type chaosLink struct {
@@ -40,8 +40,8 @@ type chaosLink struct {
 	cut    bool      // closed during speech
 	by     time.Time // deadline of the replacement even during a call; zero without an announcement
 
-	carried bool // it got the rest of an earlier one, and has had no event
-	works   bool // the rest is a delegation that runs
+	carried bool // it got the unfinished part of an earlier one, and has had no event
+	works   bool // that part is a running delegation
 }
 
 func newLinkSide() *linkSide {
@@ -56,16 +56,16 @@ func (s *linkSide) of(visit string) *visitLinks {
 	return s.visits[visit]
 }
 
-// differs describes a difference in a piece of speech at a position, in bytes.
+// differs describes a difference in an item's speech at a position, in bytes.
 func (s *linkSide) differs(visit, item string, at int, pcm []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	said := s.of(visit).speech[item]
 	switch {
 	case at+len(pcm) > len(said):
-		return fmt.Sprintf("bytes %d to %d came, and the model has said %d", at, at+len(pcm), len(said))
+		return fmt.Sprintf("bytes %d to %d arrived, and the model has sent %d", at, at+len(pcm), len(said))
 	case !bytes.Equal(said[at:at+len(pcm)], pcm):
-		return fmt.Sprintf("bytes %d to %d are not those that the model has said", at, at+len(pcm))
+		return fmt.Sprintf("bytes %d to %d differ from those of the model", at, at+len(pcm))
 	}
 	return ""
 }
@@ -95,7 +95,7 @@ func (s *linkSide) replaced() int {
 	return n
 }
 
-// outlived counts the delegations that ran on when their connection was replaced.
+// outlived counts the delegations that continued after their connection was replaced.
 func (s *linkSide) outlived() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,19 +190,19 @@ func (s *linkSide) close(visit string, l *chaosLink) {
 		l.closed, l.cut = time.Now(), l.speaks
 		select {
 		case s.of(visit).swap <- struct{}{}:
-		default: // it does not listen
+		default: // the visit does not listen
 		}
 	}
 }
 
-// number is the number of the visit's next link.
+// number returns the number of the visit's next link.
 func (s *linkSide) number(visit string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.of(visit).links) + 1
 }
 
-// chaosLog reads the ends of sessions and the reasons for replacements from the gateway's log.
+// chaosLog extracts the ends of sessions and the reasons for replacements from the gateway's log.
 type chaosLog struct {
 	mu       sync.Mutex // guards the following fields
 	ended    map[string]sessionEnd
@@ -210,7 +210,7 @@ type chaosLog struct {
 	hows     map[string]int // what models knew on new connections
 	audited  map[auditedCall]time.Time
 	unsafe   map[string]time.Time // when a client got a token that other gateways may not know
-	leaked   bool                 // a line had the provider's key
+	leaked   bool                 // a line contained the provider's key
 }
 
 type sessionEnd struct {
@@ -222,7 +222,7 @@ type linkSwitch struct {
 	at     time.Time
 	reason string
 	gen    int
-	calls  int // that were open
+	calls  int // open calls
 }
 
 func newChaosLog() *chaosLog {
@@ -241,7 +241,7 @@ func (l *chaosLog) audits(r audit.Record) {
 	}
 }
 
-// hasLeaked reports whether a line had the provider's key.
+// hasLeaked reports whether a line contained the provider's key.
 func (l *chaosLog) hasLeaked() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,7 +294,7 @@ func (l *chaosLog) reasons() map[string]int {
 	return n
 }
 
-// until is the latest time at which a call may have run: its handler may outlive its timeout.
+// until returns the latest time at which a call may have run: its handler may outlive its timeout.
 func (r *run) until() time.Time {
 	given := r.at.Add(chaosTimeout * time.Millisecond)
 	if spec, _ := named(r.tool); spec.kind != kindGo {

@@ -30,7 +30,7 @@ const (
 	lossTwice  loss = "twice"  // loses the connection again while resuming
 	lossTwin   loss = "twin"   // two tabs resume with one token at once
 
-	// lossGateway is not drawn: a gateway was killed or drains.
+	// lossGateway is not random: a gateway was killed or drains.
 	lossGateway loss = "a gateway's end"
 )
 
@@ -42,7 +42,7 @@ var losses = weighted[loss]{
 type outage struct {
 	how  loss
 	away time.Duration
-	busy bool // many requests just before, so that more is missed than the gateway keeps
+	busy bool // many requests just before it, so that the client misses more messages than the gateway stores
 }
 
 func drawOutage(rng *rand.Rand) outage {
@@ -64,10 +64,10 @@ type attached struct {
 	code websocket.StatusCode
 	left bool // the caller has connected elsewhere
 
-	refused string // the last error that it received after that
+	refused string // the last error received after that
 }
 
-// dial opens a connection and starts its reader. If a gateway that was just killed refuses it, the next one is tried.
+// dial opens a connection and starts its reader. If a gateway that was just killed refuses it, dial tries the next one.
 func (v *visit) dial(back bool) bool {
 	for since := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client, Back: back})
@@ -85,13 +85,13 @@ func (v *visit) dial(back bool) bool {
 	}
 }
 
-// become makes a connection the visit's.
+// become makes at the visit's connection.
 func (v *visit) become(at *attached) {
 	v.at, v.in = at, at.in
 	v.all = append(v.all, at)
 }
 
-// read passes on input until the connection ends.
+// read forwards input until the connection ends.
 func (a *attached) read() {
 	defer close(a.in)
 	for {
@@ -126,7 +126,7 @@ func (a *attached) leave() {
 	})
 }
 
-// hangUp ends all connections and checks how abandoned ones ended.
+// hangUp ends all connections and checks the ends of abandoned ones.
 func (v *visit) hangUp() {
 	for _, a := range v.all {
 		a.conn.Abort()
@@ -151,7 +151,7 @@ func (v *visit) lose(o outage) {
 		o.busy = false
 		v.typedAt = append(v.typedAt, time.Now())
 		v.say(&protocol.InputText{Text: fmt.Sprintf("lookups ok c%dv%db%d s1", v.caller.n, v.number, v.step)})
-		v.after(50*time.Millisecond, func() { v.lose(o) }) // otherwise the loss takes the request with it
+		v.after(50*time.Millisecond, func() { v.lose(o) }) // otherwise the loss includes the request
 		return
 	}
 	v.losingAt = time.Now()
@@ -208,11 +208,11 @@ func (v *visit) lost() bool {
 		v.awayAs(outage{how: lossGateway, away: 20 * time.Millisecond})
 		v.outages[string(lossGateway)]++
 	case v.code == protocol.CloseResumedElsewhere && time.Since(v.stray) < chaosPatience:
-		// The newest tab has the session; the forwarding gateway had not noticed.
+		// The newest tab has the session, which the forwarding gateway did not know yet.
 		v.refusedAt = time.Now()
 		return false
 	default:
-		v.complain("its connection ended with %d without a word%s", v.code, v.lately())
+		v.complain("its connection ended with %d without an error message%s", v.code, v.lately())
 		return false
 	}
 	v.after(v.outage.away, v.back)
@@ -226,16 +226,15 @@ func (v *visit) awayAs(o outage) {
 	v.openBefore = v.openTurn()
 }
 
-// byGateway reports whether a gateway ended the connection: it moved the session or was killed, whether it was the
-// connected one or the owner.
+// byGateway reports whether the connected gateway or the owner ended the connection, by a move or a kill.
 func (v *visit) byGateway() bool {
 	owner := v.caller.crowd.links.owner(v.session)
 	return v.code == protocol.CloseMoving || v.at.node.troubled() || owner != nil && owner.troubled()
 }
 
-// turnedAway handles the end of a connection that was resuming. It retries unless the session is over.
+// turnedAway handles the end of a connection during a resume. It retries unless the session is over.
 func (v *visit) turnedAway() bool {
-	v.mention("%.3f turned away by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code)
+	v.mention("%.3f rejected by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code)
 	v.holes += 4 // that connection's first messages, if its session got so far, are not repeated
 	waited := v.caller.crowd.pulse.between(v.lostAt, time.Now())
 	if v.reason != "" || v.code >= protocol.CloseBadProtocol || waited > hushPatience {
@@ -264,7 +263,7 @@ func (v *visit) back() {
 		v.over = true
 		return
 	}
-	v.mention("%.3f I come back with #%d and %+v", time.Since(v.began).Seconds(), r.LastSeq, r.Audio)
+	v.mention("%.3f resuming with #%d and %+v", time.Since(v.began).Seconds(), r.LastSeq, r.Audio)
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
 	if v.outage.how == lossTwin {
 		v.outage.how = lossReset
@@ -285,7 +284,7 @@ func (v *visit) back() {
 // isBack handles session.started after a resume.
 func (v *visit) isBack(m *protocol.SessionStarted) {
 	if m.SessionID != v.session || !v.away {
-		v.complain("it was away %v from %s, and %s was resumed%s", v.away, v.session, m.SessionID, v.lately())
+		v.complain("it was disconnected %v from %s, and %s was resumed%s", v.away, v.session, m.SessionID, v.lately())
 	}
 	v.away, v.base, v.newest, v.older = false, v.seq, v.seq, 0 // its seq is the highest
 	v.open, v.lastFrame = "", time.Time{}
@@ -295,7 +294,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	v.returns++
 	v.strayStarts++
 	v.backAt = append(v.backAt, time.Now())
-	v.early = 3 // while missed messages may still be missing
+	v.early = 3 // missed messages may still be missing
 	if m.Snapshot {
 		v.forget(v.seq)
 	}
@@ -309,7 +308,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	}
 }
 
-// forget handles a snapshot: everything open is repeated or over.
+// forget handles a snapshot: open items not repeated in it are over.
 func (v *visit) forget(seq int64) {
 	v.snapshots, v.excused = v.snapshots+1, seq-1
 	for n, t := range v.turns {
@@ -342,14 +341,14 @@ func (v *visit) count(m protocol.ServerMessage) bool {
 	switch {
 	case begins && started.Resumed:
 		if seq <= v.seq {
-			v.complain("the session was resumed with seq %d, and %d had come", seq, v.seq)
+			v.complain("the session was resumed with seq %d, and %d had arrived", seq, v.seq)
 		}
 	case v.base == 0 && seq != v.seq+1 && v.session != "":
-		v.complain("seq %d came after %d%s", seq, v.seq, v.lately())
+		v.complain("seq %d arrived after %d%s", seq, v.seq, v.lately())
 	case v.base > 0 && seq > v.base && seq != v.newest+1:
-		v.complain("seq %d came after %d, since it is back with %d%s", seq, v.newest, v.base, v.lately())
+		v.complain("seq %d arrived after %d, since it resumed with %d%s", seq, v.newest, v.base, v.lately())
 	case v.base > 0 && seq < v.base && seq < v.older:
-		v.complain("the missed seq %d came after %d%s", seq, v.older, v.lately())
+		v.complain("the missed seq %d arrived after %d%s", seq, v.older, v.lately())
 	}
 	if seq > v.base {
 		if _, again := m.(*protocol.AudioStart); !again && !begins {
@@ -363,10 +362,10 @@ func (v *visit) count(m protocol.ServerMessage) bool {
 	return true
 }
 
-// lately lists the latest messages for a complaint.
+// lately lists the latest messages for a finding.
 func (v *visit) lately() string { return "\n\t" + strings.Join(v.latest, "\n\t") }
 
-// complete finds messages that never arrived, after the session's end.
+// complete reports messages that never arrived, after the session's end.
 func (v *visit) complete() {
 	missing := []int64{}
 	for seq := v.excused + 1; seq < v.seq; seq++ {
@@ -375,6 +374,6 @@ func (v *visit) complete() {
 		}
 	}
 	if len(missing) > v.holes {
-		v.complain("%d messages never came, and at most %d numbers were not used: %v%s", len(missing), v.holes, missing, v.lately())
+		v.complain("%d messages never arrived, and at most %d numbers were not used: %v%s", len(missing), v.holes, missing, v.lately())
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"voicegw/transport"
 )
 
-// chaosNode is one life of a gateway, from its start to its death or drain.
+// chaosNode is one run of a gateway, from its start to its death or drain.
 type chaosNode struct {
 	// Fixed after newNode.
 	name      string
@@ -49,17 +49,17 @@ type chaosNode struct {
 
 	life    sync.Mutex    // guards the following fields
 	idle    *sync.Cond    // signals that doing is 0; its lock is life
-	doing   int           // the number of actions that a dead process cannot perform
+	doing   int           // number of running actions that a dead process cannot perform
 	killed  bool          // its end has begun, still unannounced
 	dead    bool          // it performs no more such actions
-	died    time.Time     // when such actions ended; zero while it lives
+	died    time.Time     // end of such actions; zero while it lives
 	lag     time.Duration // the store's time for the writes of all its sessions at that moment
 	leaving time.Time     // start of the drain, or zero
-	left    bool          // drained; it serves no one
+	left    bool          // drained; it serves no clients
 }
 
-// alive performs an action that a dead process could not, unless the node is dead, and reports whether it did.
-// Actions may nest: the death waits for them, and they never wait for it.
+// alive performs an action that a dead process could not, unless the node is dead, and reports whether it did. Actions
+// may nest: death waits for them, but they never wait for it.
 func (n *chaosNode) alive(do func()) bool {
 	n.life.Lock()
 	if n.dead {
@@ -89,14 +89,14 @@ func (n *chaosNode) die() {
 	n.died = time.Now()
 }
 
-// death is when the node was killed; zero if it was not.
+// death returns the time of the kill; zero without one.
 func (n *chaosNode) death() time.Time {
 	n.life.Lock()
 	defer n.life.Unlock()
 	return n.died
 }
 
-// storeLag is the store's time for the writes of all its sessions when it was killed.
+// storeLag returns the store's time for the writes of all its sessions at the kill.
 func (n *chaosNode) storeLag() time.Duration {
 	n.life.Lock()
 	defer n.life.Unlock()
@@ -269,8 +269,8 @@ func (n *chaosNode) transports() map[string]transport.Transport {
 	return all
 }
 
-// kill ends the gateway as SIGKILL does: at one moment all visible actions stop and all connections close. The rest
-// of it ends afterwards.
+// kill ends the gateway like SIGKILL: at one moment all visible actions stop and all connections close. The rest is
+// cleaned up afterwards.
 func (n *chaosNode) kill() {
 	sessions := n.manage.Running()
 	n.cutOff()
@@ -281,7 +281,7 @@ func (n *chaosNode) kill() {
 	n.ch.buried.Go(func() {
 		n.heard.close()
 		n.cut.close()
-		_ = n.store.Close() // it cannot say goodbye
+		_ = n.store.Close() // without a notice to the others
 		n.manage.Close()
 		n.elsewhere.Close()
 		given, up := context.WithCancel(context.Background())
@@ -290,7 +290,7 @@ func (n *chaosNode) kill() {
 	})
 }
 
-// cutOff closes all connections and, in between, makes the node dead. Connections that others opened go first: a dead
+// cutOff closes all connections and, in between, makes the node dead. Connections from clients close first: a dead
 // process must not report that its connection to a model broke.
 func (n *chaosNode) cutOff() {
 	n.life.Lock()
@@ -307,7 +307,7 @@ func (n *chaosNode) cutOff() {
 	n.cut.now()
 }
 
-// drain ends the gateway as SIGTERM does: its sessions move.
+// drain ends the gateway like SIGTERM: its sessions move.
 func (n *chaosNode) drain(within time.Duration) {
 	n.life.Lock()
 	n.leaving = time.Now()
@@ -351,7 +351,7 @@ func (n *chaosNode) shut() {
 	_ = n.toStore.Close()
 }
 
-// end closes the tools and the audit, which gives up when writing is over.
+// end closes the tools and the audit, which gives up when writing ends.
 func (n *chaosNode) end(writing context.Context, broke func(format string, args ...any)) {
 	n.serving.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -364,7 +364,7 @@ func (n *chaosNode) end(writing context.Context, broke func(format string, args 
 		broke("closing the audit of %s: %v", n.name, err)
 	}
 	if late := n.audit.Stats().Late; late > 0 {
-		broke("%d records came after the end of the audit of %s", late, n.name)
+		broke("%d records were written after the end of the audit of %s", late, n.name)
 	}
 }
 

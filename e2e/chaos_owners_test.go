@@ -8,7 +8,7 @@ import (
 	"voicegw/store"
 )
 
-// ownership is the start of a gateway's ownership of a session.
+// ownership is the beginning of a gateway's ownership of a session.
 type ownership struct {
 	node  *chaosNode
 	epoch uint64
@@ -43,7 +43,7 @@ func (s *linkSide) died(n *chaosNode) {
 	}
 }
 
-// owner is the owner of a session; nil if none was observed.
+// owner returns the owner of a session; nil if none was observed.
 func (s *linkSide) owner(session string) *chaosNode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,8 @@ func (s *linkSide) moves(session string) int {
 	return len(s.owners[session]) - 1
 }
 
-// tell names a session's owners for a finding.
-func (s *linkSide) tell(session string) string {
+// describe names a session's owners for a finding.
+func (s *linkSide) describe(session string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
@@ -90,7 +90,7 @@ type ownerDeath struct {
 	taken time.Time     // when the next owner took the session; zero if none did
 }
 
-// deaths are the kills of a session's owners.
+// deaths returns the kills of a session's owners.
 func (s *linkSide) deaths(session string) []ownerDeath {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,20 +108,20 @@ func (s *linkSide) deaths(session string) []ownerDeath {
 	return all
 }
 
-// keptLate is the latest time before a gateway's death for the start of a write that was lost, if the store keeps up,
-// in pulse time.
+// keptLate is the latest time before a gateway's death at which a lost write may have started if the store keeps up, in
+// pulse time.
 const keptLate = 2 * time.Second
 
-// before reports whether an observation came from the gateway that died: its client may read it after the death.
+// before reports whether an observation came from the killed gateway: its client may read it after the death.
 func (d ownerDeath) before(at time.Time) bool { return d.taken.IsZero() || at.Before(d.taken) }
 
-// justAfter reports whether the gateway died soon after an observation of its own.
+// justAfter reports whether the gateway died soon after its own observation.
 func (d ownerDeath) justAfter(at time.Time, p *pulse) bool {
 	return d.before(at) && (at.After(d.at) || p.between(at, d.at) < keptLate+d.lag)
 }
 
-// cutShort reports whether an owner was killed before an event from one moment to another was surely written. A zero
-// to means that it never ended.
+// cutShort reports whether an owner was killed before an event in this interval was surely stored. A zero to means that
+// the event never ended.
 func (e *evidence) cutShort(session string, from, to time.Time) bool {
 	for _, died := range e.links.deaths(session) {
 		if died.before(from) && (to.IsZero() || to.After(died.at) || died.justAfter(to, e.pulse)) {
@@ -131,14 +131,14 @@ func (e *evidence) cutShort(session string, from, to time.Time) bool {
 	return false
 }
 
-// lost reports whether a run's gateway was killed before the record was surely written.
+// lost reports whether a run's gateway was killed before the record was surely stored.
 func (e *evidence) lost(r *run) bool {
 	died := r.node.death()
 	return !died.IsZero() && (r.ended.IsZero() || r.ended.After(died) || e.pulse.between(r.ended, died) < keptLate+r.node.storeLag())
 }
 
-// abandoned reports whether a session's last owner was killed without a takeover. An undelivered answer is then
-// recorded nowhere.
+// abandoned reports whether a session's last owner was killed without a takeover. An undelivered answer then has no
+// record.
 func (e *evidence) abandoned(session string) bool {
 	owner := e.links.owner(session)
 	return owner != nil && !owner.death().IsZero()
@@ -168,14 +168,14 @@ func (e *evidence) oneOwner(f *findings) {
 	}
 	for _, r := range e.runs {
 		if r.session != "" && !has(r.session, r.node, r.at) {
-			f.add(promise, "%s began %s for %s, which another one had taken", r.node.name, r.tool, r.session)
+			f.add(promise, "%s began %s for %s, although another one had taken it", r.node.name, r.tool, r.session)
 		}
 	}
 	for _, v := range e.visits {
 		var before *chaosLink
 		for _, l := range e.links.of(v.voice()).links {
 			if !has(v.session, l.node, l.opened) && v.session != "" {
-				f.add(promise, "%s connected %s with a model, which another one had taken", l.node.name, v.name())
+				f.add(promise, "%s connected %s with a model, although another one had taken it", l.node.name, v.name())
 			}
 			if before != nil && before.node != l.node && (before.ended().IsZero() || before.ended().After(l.opened)) {
 				f.add(promise, "%s connected %s with a model at %s, and %s closed its own connection at %s", l.node.name, v.name(), l.opened.Format("05.000"), before.node.name,
@@ -186,7 +186,7 @@ func (e *evidence) oneOwner(f *findings) {
 	}
 }
 
-// ended is when the connection was closed or lost; zero if it was not.
+// ended returns the time at which the connection was closed or lost; zero before that.
 func (l *chaosLink) ended() time.Time {
 	if l.closed.IsZero() {
 		return l.lost

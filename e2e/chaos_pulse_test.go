@@ -9,8 +9,8 @@ import (
 
 const pulseEvery = 20 * time.Millisecond
 
-// pulse measures how long this process could work. A busy or paused machine is not the gateway's fault, so deadlines
-// count only working time.
+// pulse measures the time in which this process could work. Deadlines count only that time, because a busy or paused
+// machine is not the gateway's fault.
 type pulse struct {
 	mu      sync.Mutex // guards the following fields
 	beats   []beat     // in order
@@ -55,14 +55,14 @@ func (p *pulse) beat(last, now time.Time) {
 	p.beats = append(p.beats, beat{now, late})
 }
 
-// between is the working time from one moment to another.
+// between returns the working time in an interval.
 func (p *pulse) between(from, to time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return to.Sub(from) - (p.lost(to) - p.lost(from))
 }
 
-// lost is the total delay of the beats up to a moment. mu is held.
+// lost returns the total delay of the beats up to a moment. mu is held.
 func (p *pulse) lost(at time.Time) time.Duration {
 	i, _ := slices.BinarySearchFunc(p.beats, at, func(b beat, at time.Time) int {
 		if b.at.After(at) {
@@ -76,14 +76,14 @@ func (p *pulse) lost(at time.Time) time.Duration {
 	return p.beats[i-1].late
 }
 
-// pause is the longest single delay.
+// pause returns the longest single delay.
 func (p *pulse) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.longest
 }
 
-// TestPulse: time in which the machine stood still does not count.
+// TestPulse: time during which the machine stood still does not count.
 func TestPulse(t *testing.T) {
 	var p pulse
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }

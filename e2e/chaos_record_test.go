@@ -13,12 +13,12 @@ import (
 	"voicegw/protocol"
 )
 
-// record is a client's observations and complaints about its session.
+// record is a client's observations and findings about its session.
 type record struct {
 	session    string
 	complaints []string
 	vanished   bool // it dropped the connection itself
-	quiet      bool // it hung up with nothing owed
+	quiet      bool // it hung up when nothing was owed
 
 	seq          int64          // the highest
 	numbers      map[int64]bool // each received seq
@@ -27,7 +27,7 @@ type record struct {
 	older        int64          // the latest missed seq
 	excused      int64          // a snapshot replaced missed messages up to here
 	holes        int            // the number of seqs that may be unused
-	early        int            // that many more, if the connection is lost now
+	early        int            // additional ones if the connection is lost now
 	open         string         // the item whose audio is arriving
 	item         string         // the latest item with audio
 	from         int            // position of the next frame, in bytes
@@ -48,9 +48,9 @@ type record struct {
 	spent        []string  // invalid ones
 	displaced    []string  // tokens of displaced tabs
 	displacing   string    // token of a tab displaced by one that has not started yet
-	twins        int       // how often two tabs came at once
-	stray        time.Time // when such a tab lost its connection before it had started, or started last: it displaced the other one, or still may
-	strayStarts  int       // how often the session started since then, before the tab may have displaced it
+	twins        int       // number of times that two tabs resumed at once
+	stray        time.Time // time at which such a tab lost its connection before its start, or started last: it displaced the other one, or still may
+	strayStarts  int       // starts of the session since then, before the tab may have displaced it
 	outages      map[string]int
 	returns      int
 	snapshots    int
@@ -60,7 +60,7 @@ type record struct {
 	lostTimes    []time.Time    // when it decided to lose it
 	overAt       time.Time      // the end of the visit
 	backAt       []time.Time    // when it had resumed
-	refusedAt    time.Time      // when it could not resume; zero if that did not happen
+	refusedAt    time.Time      // when it could not resume; zero otherwise
 	forgotten    bool           // it resumed without its audio
 	reconnecting map[string]int // reported reconnections of the model, by reason
 	gaps         []gap
@@ -71,10 +71,10 @@ type record struct {
 	owner        *chaosNode // the owner when the caller was last connected
 	taken        int        // number of takeovers
 	openBefore   bool       // a turn was open when the connection was lost
-	askedAgain   time.Time  // since when a turn that another gateway repeats is awaited; or zero
+	askedAgain   time.Time  // since when the caller awaits a turn from another gateway; or zero
 	again        int        // turns repeated by another gateway
-	toldTwice    int        // repeated tool ends after a kill
-	latest       []string   // the latest messages, for complaints
+	endedTwice   int        // repeated ends of tools after a kill
+	latest       []string   // the latest messages, for findings
 }
 
 const maxLatest = 60
@@ -93,7 +93,7 @@ type toolSeen struct {
 	endedAt time.Time
 }
 
-// approval is one that the client sent.
+// approval is an approval that the client sent.
 type approval struct {
 	tool, args string
 	at         time.Time
@@ -159,7 +159,7 @@ func (v *visit) take(h happening) {
 		v.asked(m)
 	case *protocol.ConfirmationEnded:
 		if was, asked := v.questions[m.Token]; (!asked || was != "") && v.snapshots == 0 {
-			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns; %s%s", m.Outcome, was, asked, v.returns, v.caller.crowd.links.tell(v.session), v.lately())
+			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns; %s%s", m.Outcome, was, asked, v.returns, v.caller.crowd.links.describe(v.session), v.lately())
 		}
 		v.questions[m.Token] = m.Outcome
 	case *protocol.Error:
@@ -172,11 +172,11 @@ func (v *visit) take(h happening) {
 			v.complain("the gateway reported an internal error: %s", m.Message)
 		}
 	case *protocol.Unknown:
-		v.complain("an unknown message came: %s", m.Raw)
+		v.complain("unknown message: %s", m.Raw)
 	}
 }
 
-// remember keeps the latest messages.
+// remember stores the latest messages.
 func (v *visit) remember(h happening) {
 	if m, ok := h.msg.(*protocol.Transcript); ok && !m.Final {
 		return
@@ -199,7 +199,7 @@ func (v *visit) mention(format string, args ...any) {
 
 func (v *visit) takeAudio(h happening) {
 	if v.open == "" {
-		v.complain("%d bytes of audio came although no item was open", h.bytes)
+		v.complain("%d bytes of audio arrived although no item was open", h.bytes)
 		return
 	}
 	if v.from > 0 && !v.lastFrame.IsZero() {
@@ -225,7 +225,7 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 		}
 		v.open, v.item, v.from = m.ItemID, m.ItemID, int(m.FromMS)*48
 		if have := v.have[m.ItemID]; v.from > have {
-			v.complain("%s goes on at byte %d, and %d have come", m.ItemID, v.from, have)
+			v.complain("%s continues at byte %d, and %d have arrived", m.ItemID, v.from, have)
 		}
 		v.have[m.ItemID] = max(v.have[m.ItemID], 0) // known now
 		v.lastFrame = time.Time{}
@@ -247,8 +247,8 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 	}
 }
 
-// whole checks that all of an item arrived. Audio dropped by an interruption or the session's end is exempt, even if
-// the item's end was in transit.
+// whole checks that an item arrived completely. Audio dropped by an interruption or the session's end is exempt, even
+// if the item's end was in transit.
 func (v *visit) whole(m *protocol.AudioEnd) {
 	if _, known := v.have[m.ItemID]; v.open != m.ItemID && (v.open != "" || !known) {
 		v.complain("%s ended; %q was open", m.ItemID, v.open)
@@ -257,7 +257,7 @@ func (v *visit) whole(m *protocol.AudioEnd) {
 		before := v.lately()
 		v.patiently(2*time.Second, func() {
 			if !v.flushed[m.ItemID] {
-				v.complain("%s ended with %d ms; %d ms had come; %s%s\n\tand then%s", m.ItemID, m.AudioMS, ms, v.caller.crowd.links.tell(v.session), before, v.lately())
+				v.complain("%s ended with %d ms; %d ms had arrived; %s%s\n\tand then%s", m.ItemID, m.AudioMS, ms, v.caller.crowd.links.describe(v.session), before, v.lately())
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	t.status = m.Status
 	switch {
 	case m.Status == "completed" && !t.audio && v.snapshots == 0 && !v.onlyWritten(t):
-		v.complain("turn %d completed without speech; its words came as %q, and the gateway got audio of %q%s", m.Turn, t.words,
+		v.complain("turn %d completed without speech; its words are %q, and the gateway got audio of %q%s", m.Turn, t.words,
 			slices.DeleteFunc(slices.Clone(t.words), func(item string) bool { return !v.caller.crowd.links.spoke(v.voice(), item) }), v.lately())
 	case m.Status == "failed" && !t.failed:
 		v.complain("turn %d failed without an error", m.Turn)
@@ -285,7 +285,7 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	}
 }
 
-// about names the call or the item of a message for a complaint; empty for others.
+// about names the call or the item of a message for a finding; empty for others.
 func about(m protocol.ServerMessage) string {
 	switch m := m.(type) {
 	case *protocol.AudioStart:
@@ -325,18 +325,19 @@ func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 			return
 		}
 		if seen != nil && seen.ended != nil && v.killedAfter(seen.endedAt) {
-			v.toldTwice++ // the next gateway did not know of its end
+			v.endedTwice++ // the next gateway did not know of its end
 			return
 		}
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
-			v.complain("%s of %s ended without being under way; %s%s", m.CallID, m.Tool, v.caller.crowd.links.tell(v.session), v.lately())
+			v.complain("%s of %s ended but was not running; %s%s", m.CallID, m.Tool, v.caller.crowd.links.describe(v.session), v.lately())
 			return
 		}
 		seen.ended, seen.endedAt = m, at
 	}
 }
 
-// owed names unfinished work; empty if none. A turn that has spoken owes nothing: the provider may have lost its end.
+// owed names unfinished work; empty if none. A turn with speech owes nothing, because the provider may have lost its
+// end.
 func (v *visit) owed() string {
 	var owed []string
 	for _, id := range slices.Sorted(maps.Keys(v.tools)) {

@@ -34,7 +34,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 		add(errors, v.errors)
 		add(outages, v.outages)
 		returns, snapshots, repeated = returns+v.returns, snapshots+v.snapshots, repeated+v.repeats
-		taken, again, twice = taken+v.taken, again+v.again, twice+v.toldTwice
+		taken, again, twice = taken+v.taken, again+v.again, twice+v.endedTwice
 		if !v.refusedAt.IsZero() {
 			refused++
 		}
@@ -48,12 +48,12 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	}
 	row("sessions", began, list(wires)+fmt.Sprintf("; %d did not begin", len(e.visits)-began))
 	row("  ended", "", list(ends))
-	row("came back", returns, list(outages)+fmt.Sprintf("; %d refused, %d snapshots, %d messages again", refused, snapshots, repeated))
-	row("gateways ended", e.kills+e.drains, fmt.Sprintf("%d killed, %d drained; %d sessions moved, %d were taken by another gateway; %d turns asked again, %d ends of tools told again",
+	row("resumed", returns, list(outages)+fmt.Sprintf("; %d refused, %d snapshots, %d messages again", refused, snapshots, repeated))
+	row("gateways ended", e.kills+e.drains, fmt.Sprintf("%d killed, %d drained; %d sessions moved, %d were taken by another gateway; %d turns repeated, %d ends of tools reported again",
 		e.kills, e.drains, e.moved, taken, again, twice))
 	row("models' connections", e.links.replaced(), "replaced: "+list(e.log.reasons()))
 	row("turns", sum(turns), list(turns))
-	row("errors told to clients", sum(errors), list(errors))
+	row("errors sent to clients", sum(errors), list(errors))
 	row("speech heard", fmt.Sprintf("%.0f s", float64(heard)/1000), fmt.Sprintf("the largest gap within an answer was %d ms; the machine's largest pause was %d ms", gap.Milliseconds(), e.pulse.pause().Milliseconds()))
 	half, most := e.stored.usual()
 	row("the store's writes", "", fmt.Sprintf("half took %v at most, nine tenths %v; no caller began for %v of the time, because they took longer", half.Round(time.Millisecond),
@@ -117,9 +117,9 @@ func (e *evidence) reportCalls(row func(string, any, string)) {
 	row("calls on the wire", announced, fmt.Sprintf("%s; %d answered, %d withdrawn by the provider; %d delegations outlived a connection", list(wires), answered,
 		cancelled, e.links.outlived()))
 	row("calls audited", sum(tools), list(tools))
-	row("  came out", sum(results), list(results))
+	row("  results", sum(results), list(results))
 	row("  duplicates refused", repeats, "joined, repeated, or answered from the store")
-	row("  not told to the model", sum(kept), list(kept))
+	row("  not sent to the model", sum(kept), list(kept))
 	row("handlers begun", sum(begun), list(begun))
 	row("side effects", sum(kinds), list(effects)+"; of tools by kind: "+list(kinds)+"; none twice")
 }

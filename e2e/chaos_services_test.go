@@ -25,11 +25,11 @@ import (
 	"voicegw/registry"
 )
 
-// services is the HTTP server with the tools that are not in Go. It believes what the gateways send.
+// services is the HTTP server with the tools that are not in Go. It trusts the gateways' requests.
 type services struct {
 	server  *httptest.Server
 	scripts string                           // the directory of the tools in JavaScript
-	broke   func(format string, args ...any) // reports a request that no gateway may send
+	broke   func(format string, args ...any) // reports an invalid request
 
 	mu    sync.Mutex            // guards the following field
 	nodes map[string]*chaosNode // by name
@@ -100,7 +100,7 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 	}, nil
 }
 
-// chaosScript is the handler of every tool in JavaScript. It asks the same service as HTTP tools do.
+// chaosScript is the handler of every tool in JavaScript. It calls the same service as HTTP tools do.
 const chaosScript = `import { ToolError, ErrorType } from "../_core/error-types.js";
 
 const [shop, node] = ["%s", "%s"];
@@ -143,13 +143,13 @@ func (s *services) script(spec chaosTool, n *chaosNode) (registry.Entry, *jstool
 	return entry, tool, hosts, nil
 }
 
-// said is how the MCP server describes a tool.
+// said returns the MCP server's description of a tool.
 func (c chaosTool) said() mcptool.Said {
 	entry := c.entry()
 	return mcptool.Said{Name: strings.TrimPrefix(c.id, mcpServer+"__"), Description: entry.Description, InputSchema: entry.Parameters}
 }
 
-// approved is a tool of the MCP server as a lock file has it.
+// approved returns a tool of the MCP server as in a lock file.
 func (c chaosTool) approved() (*mcptool.Tool, error) {
 	said := c.said()
 	pin, err := said.Pin()
@@ -174,7 +174,7 @@ func (c chaosTool) approved() (*mcptool.Tool, error) {
 	return tool, nil
 }
 
-// close ends the services. All gateways have ended.
+// close ends the services after all gateways have ended.
 func (s *services) close() { s.server.Close() }
 
 // asked returns a call's arguments and the gateway that sent it.
@@ -184,7 +184,7 @@ func (s *services) asked(from http.Header, text []byte) (args chaosArgs, n *chao
 	s.mu.Unlock()
 	err := json.Unmarshal(text, &args)
 	if n == nil || err != nil {
-		s.broke("a service was sent %s by %q: %v", text, from.Get(headerNode), err)
+		s.broke("a service got %s from %q: %v", text, from.Get(headerNode), err)
 	}
 	return args, n, n != nil && err == nil
 }
@@ -194,13 +194,13 @@ func (c *counter) serveHTTP(w http.ResponseWriter, req *http.Request) {
 	spec, _ := named(req.PathValue("tool"))
 	text, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the gateway has gone
+		return // the gateway is gone
 	}
 	args, n, ok := c.asked(req.Header, text)
 	turn, err := strconv.Atoi(req.Header.Get(headerTurn))
 	key := req.Header.Get("Idempotency-Key")
 	if !ok || err != nil || spec.writes != (key != "") {
-		c.broke("the service of %s was sent the headers %v", spec.id, req.Header)
+		c.broke("the service of %s got the headers %v", spec.id, req.Header)
 		http.Error(w, "unknown", http.StatusBadRequest)
 		return
 	}
@@ -211,7 +211,7 @@ func (c *counter) serveHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	switch args.How {
 	case "fail":
-		status := http.StatusServiceUnavailable // of a tool that writes, it would not say that nothing is done
+		status := http.StatusServiceUnavailable // from a tool that writes, it would not mean that nothing was done
 		if spec.writes {
 			status = http.StatusTooEarly
 		}
@@ -260,23 +260,23 @@ func (c *counter) serveMCP() http.Handler {
 
 var errUnknown = errors.New("an unknown call")
 
-// called records a call of the MCP server; nil if no gateway may send it.
+// called records a call of the MCP server; nil for an invalid one.
 func (c *counter) called(spec chaosTool, from http.Header, p *mcp.CallToolParamsRaw) (chaosArgs, *run) {
 	args, n, ok := c.asked(from, p.Arguments)
 	key, _ := p.Meta[mcptool.KeyMeta].(string)
 	if !ok || spec.writes != (key != "") {
-		c.broke("the MCP server was sent %s with the _meta %v", spec.id, p.Meta)
+		c.broke("the MCP server got %s with the _meta %v", spec.id, p.Meta)
 		return args, nil
 	}
 	return args, c.begin(spec, args, &run{node: n, action: key})
 }
 
-// failing answers the calls that an HTTP server refuses, and those whose connection it loses.
+// failing handles calls with an error response or a lost connection.
 func (c *counter) failing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		text, err := io.ReadAll(req.Body)
 		if err != nil {
-			return // the gateway has gone
+			return // the gateway is gone
 		}
 		req.Body = io.NopCloser(bytes.NewReader(text))
 		var call struct {
@@ -304,8 +304,8 @@ func (c *counter) failing(next http.Handler) http.Handler {
 	})
 }
 
-// settle completes the runs of MCP tools by what callers know: a wish belongs to one visit, and so to one session. The
-// session is empty if its caller left before it knew it.
+// settle completes the runs of MCP tools with the callers' knowledge: a wish belongs to one visit, and so to one
+// session. The session is empty if the caller left before it knew it.
 func (e *evidence) settle() {
 	visits := map[string]*visit{}
 	for _, v := range e.visits {

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// storePulse measures the store's write time with writes of its own, over its own connection. A starved store is not
-// the gateway's fault.
+// storePulse measures the store's write time with its own writes over its own connection. A starved store is not the
+// gateway's fault.
 type storePulse struct {
 	mu     sync.Mutex   // guards the following fields
 	began  time.Time    // start of the current write; zero without one
@@ -41,7 +41,7 @@ func (p *storePulse) run(until <-chan struct{}, url string) error {
 	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "chaos_pulse", Subjects: []string{subject}, MaxMsgs: 1}); err != nil {
 		return err
 	}
-	size := make([]byte, 4<<10) // of a checkpoint
+	size := make([]byte, 4<<10) // the size of a checkpoint
 	for {
 		began := time.Now()
 		p.begins(began)
@@ -87,7 +87,7 @@ func (p *storePulse) keepsUp(now time.Time) bool {
 	return n == 0 || p.writes[n-1].ended.Sub(p.writes[n-1].began) <= slowStore
 }
 
-// slowest is the longest write that was in progress between two times.
+// slowest returns the longest write in progress during an interval.
 func (p *storePulse) slowest(from, to time.Time) (took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *storePulse) slowest(from, to time.Time) (took time.Duration) {
 
 const storeWriters = 8
 
-// lag is a gateway's time to write once for each of its sessions, at the store's speed in the preceding seconds.
+// lag returns a gateway's time for one write of each session, at the store's recent speed.
 func (p *storePulse) lag(sessions int, at time.Time) time.Duration {
 	const window = 10 * time.Second
 	p.mu.Lock()
@@ -156,7 +156,7 @@ func TestStorePulse(t *testing.T) {
 	}
 	p.begins(at(2400))
 	if !p.keepsUp(at(2450)) || p.keepsUp(at(2550)) {
-		t.Error("a write that is under way for 150 ms, and only that, is slow")
+		t.Error("only a write that takes more than 150 ms is slow")
 	}
 	if half, most := p.usual(); half != 30*time.Millisecond || most != 2*time.Second {
 		t.Errorf("half of them took %v, and most %v", half, most)

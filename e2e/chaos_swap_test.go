@@ -11,10 +11,10 @@ import (
 	"voicegw/protocol"
 )
 
-// maxGap is the largest gap inside an item that a planned replacement may cause.
+// maxGap is the largest gap in an item that a planned replacement may cause.
 const maxGap = 300 * time.Millisecond
 
-// gap is a time without audio inside an item.
+// gap is a time without audio in an item.
 type gap struct {
 	item     string
 	from, to time.Time
@@ -31,7 +31,7 @@ func slowDial(visit string, n int) time.Duration {
 	return between(rng, 20*time.Millisecond, 200*time.Millisecond)
 }
 
-// overtalk speaks during a replacement of the model's connection, if that is the caller's habit.
+// overtalk speaks during a replacement of the model's connection, if the caller has that habit.
 func (v *visit) overtalk() {
 	if !v.habits.overtalk || v.away || v.losing || v.leaving || v.session == "" {
 		return
@@ -41,8 +41,8 @@ func (v *visit) overtalk() {
 	v.speak()
 }
 
-// plannedReplacements checks S9 and S10. A planned replacement is invisible unless it took long, causes no audible
-// gap and loses no speech. During a call, none begins before its deadline.
+// plannedReplacements checks S9 and S10. A planned replacement is invisible unless it takes long, causes no audible gap
+// and loses no speech. During a call, none begins before its deadline.
 func (e *evidence) plannedReplacements(f *findings) {
 	running := map[string][]*run{}
 	for _, r := range e.runs {
@@ -55,7 +55,7 @@ func (e *evidence) plannedReplacements(f *findings) {
 			if sw.gen%chaosLinksPerEpoch == 0 {
 				mayShow[sw.reason]++ // another gateway had the connection
 				if sw.reason == "taken_over" {
-					mayShow["lost"]++ // the dying gateway may have told of the end of its own
+					mayShow["lost"]++ // the dying gateway may have reported the end of its own connection
 				}
 				continue
 			}
@@ -83,24 +83,24 @@ func (e *evidence) plannedReplacements(f *findings) {
 				}
 			}
 			for _, g := range v.gaps {
-				// The end of the model's speech may still arrive late on a slow machine.
+				// The end of the model's speech may arrive late on a slow machine.
 				if l.cut && g.from.Before(sw.at) && g.to.After(sw.at) && e.pulse.between(g.from, g.to) > maxGap {
-					f.add("S9: a planned replacement makes no gap", "link %d of %s was replaced, and nothing of %s came for %v", sw.gen, v.name(), g.item, g.to.Sub(g.from))
+					f.add("S9: a planned replacement makes no gap", "link %d of %s was replaced, and no audio of %s arrived for %v", sw.gen, v.name(), g.item, g.to.Sub(g.from))
 				}
 			}
 		}
 		for reason, n := range v.reconnecting {
 			if n > mayShow[reason] {
-				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told; the log has %+v, %s%s", v.name(), n, reason, mayShow[reason],
-					e.log.switched[v.session], e.links.tell(v.session), v.lately())
+				f.add("S9: a planned replacement shows nothing", "%s got %d notices with the reason %s, and %d were necessary; the log has %+v, %s%s", v.name(), n, reason, mayShow[reason],
+					e.log.switched[v.session], e.links.describe(v.session), v.lately())
 			}
 		}
 		e.overtalked(f, v)
 	}
 }
 
-// overtalked: speech during a replacement is transcribed, opens a turn, or is reported as failed. A caller whose own
-// connection was lost may have lost it.
+// overtalked: speech during a replacement is transcribed, opens a turn, or is reported as failed. If the caller's own
+// connection was lost, the speech may be lost too.
 func (e *evidence) overtalked(f *findings, v *visit) {
 	within := func(times []time.Time, from, to time.Time) bool {
 		return slices.ContainsFunc(times, func(t time.Time) bool { return t.After(from) && t.Before(to) })
@@ -113,7 +113,7 @@ func (e *evidence) overtalked(f *findings, v *visit) {
 			e.understood++
 		case within(v.lostTimes, at.Add(-time.Second), at.Add(3*time.Second)), e.pulse.between(at, v.overAt) < chaosPatience:
 		default:
-			f.add("S9: what is said during a replacement is answered", "%s spoke at %.3f and %v later nothing had come of it\n\t%s", v.name(), at.Sub(v.began).Seconds(),
+			f.add("S9: speech during a replacement is answered", "%s spoke at %.3f and %v later there was no effect\n\t%s", v.name(), at.Sub(v.began).Seconds(),
 				v.overAt.Sub(at), strings.Join(v.latest, "\n\t"))
 		}
 	}
@@ -121,7 +121,7 @@ func (e *evidence) overtalked(f *findings, v *visit) {
 
 // refusals compares each refusal of a valid token with the end of the session.
 func (e *evidence) refusals(f *findings) {
-	const promise = "a client may come back"
+	const promise = "a client may resume"
 	for _, v := range e.visits {
 		if v.refusedAt.IsZero() || v.astray() {
 			continue
@@ -131,16 +131,16 @@ func (e *evidence) refusals(f *findings) {
 		case !over && e.unwritten(v.session):
 			e.unknown++
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
-			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
+			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.describe(v.session), strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
 			f.add(promise, "%s was refused with %d after %v, and %v is the grace; it ended at %.3f, %s\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
-				end.at.Sub(v.began).Seconds(), e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
+				end.at.Sub(v.began).Seconds(), e.links.describe(v.session), strings.Join(v.latest, "\n\t"))
 		}
 	}
 }
 
-// astray reports whether another tab that was lost at once may have displaced this one. This tab gets a close code for
-// it, or, if its gateway ended first, its token is refused.
+// astray reports whether another tab that was lost at once may have displaced this one. This tab then gets a close code
+// or, if its gateway ended first, a refusal of its token.
 func (v *visit) astray() bool {
 	switch v.code {
 	case protocol.CloseResumedElsewhere:
@@ -152,12 +152,12 @@ func (v *visit) astray() bool {
 }
 
 // unwritten reports whether a session was lost with a killed gateway that had announced this: the store was too slow
-// for the session's record, and its client was not kept waiting.
+// for the session's record, and the client did not wait for it.
 func (e *evidence) unwritten(session string) bool {
 	at, said := e.log.unsafe[session]
 	return said && e.abandoned(session) && e.stored.slowest(at.Add(-2*time.Second), at) > slowStore
 }
 
-// endingTime bounds the time from a session's end to its log line: its tools may run until the executor's timeout. A
-// session that had not ended would end with its grace period.
+// endingTime limits the time from a session's end to its log line: its tools may run until the executor's timeout.
+// Otherwise the session ends with its grace period.
 const endingTime = chaosPatience

@@ -48,7 +48,7 @@ func (e *evidence) neverSilent(f *findings) {
 		if v.askedAgain.IsZero() || e.pulse.between(v.askedAgain, v.overAt) < chaosPatience {
 			continue
 		}
-		f.add("a turn is asked again by the next gateway", "%s waited for a turn when its gateway ended, and %v after it was back nothing had come of it\n\t%s", v.name(),
+		f.add("the next gateway repeats a turn", "%s waited for a turn when its gateway ended, and %v after its resume there was no answer\n\t%s", v.name(),
 			v.overAt.Sub(v.askedAgain), strings.Join(v.latest, "\n\t"))
 	}
 }

@@ -25,16 +25,16 @@ import (
 var (
 	chaosSessions = flag.Int("chaos.sessions", 20, "how many sessions of the chaos test run at once")
 	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
-	chaosSeed     = flag.Uint64("chaos.seed", 0, "what the chaos test draws from; 0 is the clock")
+	chaosSeed     = flag.Uint64("chaos.seed", 0, "seed of the chaos test; 0 uses the clock")
 	chaosGateways = flag.Int("chaos.gateways", 2, "how many gateways the chaos test has; of more than one, they are killed and drained")
 	chaosWire     = flag.String("chaos.wire", "", "the only provider of the chaos test; empty means all")
 	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
 )
 
-// TestChaos has callers talk to the gateway over all wires with every fault: the provider misbehaves, tools fail and
-// hang, the ledger fails, callers hang up. Then it compares the observations of every side with the gateway's
-// promises. The seed determines the callers' actions and the faults; their timing depends on the machine, so a
-// repeated seed is similar but not the same.
+// TestChaos lets callers talk to the gateway over all wires with every fault: the provider misbehaves, tools fail and
+// hang, the ledger fails, callers hang up. Then it compares the observations of every side with the gateway's promises.
+// The seed determines the callers' actions and the faults; their timing depends on the machine, so a repeated seed
+// gives a similar run.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {
@@ -79,7 +79,7 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Errorf("seed %d: goroutines are left: %v", seed, err)
 	}
-	fmt.Fprintf(out, "chaos: seed %d, %s\n", seed, map[bool]string{false: "all promises kept", true: "FAILED"}[t.Failed()])
+	fmt.Fprintf(out, "chaos: seed %d, %s\n", seed, map[bool]string{false: "all promises held", true: "FAILED"}[t.Failed()])
 }
 
 // chaos is the test's state.
@@ -94,9 +94,9 @@ type chaos struct {
 	links    *linkSide
 	toolFile []byte // the registry
 	world    *counter
-	nats     *server.Server // with the store
+	nats     *server.Server // contains the store
 	moods    *moods
-	held     int // messages that a gateway keeps for a client
+	held     int // messages that a gateway stores for a client
 	ends     []gatewayExit
 	crowd    *crowd
 	over     chan struct{} // closed by run when the time is over
@@ -104,7 +104,7 @@ type chaos struct {
 	stored   *storePulse
 	log      *lockedBuffer
 	lives    *chaosLog
-	buried   sync.WaitGroup // the remains of dead gateways
+	buried   sync.WaitGroup // cleanup of dead gateways
 
 	born int // gateways; owned by the goroutine that starts them
 
@@ -129,7 +129,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	ch.openSim(rng)
 	ch.openNATS()
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
-	ch.held = 8 + rng.IntN(5) // less than a busy caller has requested
+	ch.held = 8 + rng.IntN(5) // less than a busy caller requested
 	ch.ends = gatewayExits(rng, *chaosFor)
 	for range *chaosGateways {
 		if _, err := ch.newNode(); err != nil {
@@ -175,9 +175,9 @@ func (ch *chaos) run(out io.Writer) {
 			late = true
 		case <-look.C:
 		case <-tick.C:
-			ch.tell(out)
+			ch.progress(out)
 			if quiet := ch.tooQuiet(); late {
-				fmt.Fprintf(out, "         its time is over, and it goes on: so far this run proves little: %s\n", quiet)
+				fmt.Fprintf(out, "         its time is over, but it continues, because this run is not yet conclusive: %s\n", quiet)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func (ch *chaos) running() int {
 }
 
 // tell reports progress.
-func (ch *chaos) tell(out io.Writer) {
+func (ch *chaos) progress(out io.Writer) {
 	ch.crowd.mu.Lock()
 	visits := len(ch.crowd.visits)
 	ch.crowd.mu.Unlock()
@@ -205,7 +205,7 @@ func (ch *chaos) tell(out io.Writer) {
 		ch.running(), visits, ch.sim.Stats().Calls.Load(), ch.world.begun(""), ch.sim.Stats().Faults.Load())
 }
 
-// leak looks for leftover goroutines, for as long as they may take to end.
+// leak looks for leftover goroutines, which may take a while to end.
 func (ch *chaos) leak(before goleak.Option) error {
 	for since := time.Now(); ; {
 		// goleak itself retries for a second.
@@ -220,7 +220,7 @@ func (ch *chaos) leak(before goleak.Option) error {
 func (ch *chaos) close() *evidence {
 	for since := time.Now(); ch.running() > 0; <-time.After(10 * time.Millisecond) {
 		if ch.pulse.between(since, time.Now()) > chaosPatience {
-			ch.broke("%d sessions run although all callers have gone", ch.running())
+			ch.broke("%d sessions run although all callers are gone", ch.running())
 			break
 		}
 	}
@@ -278,7 +278,7 @@ func (ch *chaos) broke(format string, args ...any) {
 }
 
 func (ch *chaos) stop() {
-	_ = ch.crowd.door.Close() // it has no connections any more
+	_ = ch.crowd.door.Close() // it has no connections left
 	ch.crowd.client.CloseIdleConnections()
 	if err := ch.sim.Close(); err != nil {
 		ch.t.Error("closing the simulator:", err)
@@ -288,8 +288,8 @@ func (ch *chaos) stop() {
 	ch.nats.WaitForShutdown()
 }
 
-// tooQuiet names events that a run must have and has not had yet. On an idle machine they happen dozens of times in
-// the smallest run; on another one the run continues until they have.
+// tooQuiet names necessary events that have not happened yet. On an idle machine they happen dozens of times in the
+// smallest run; otherwise the run continues until they have.
 func (ch *chaos) tooQuiet() string {
 	completed, interrupted, repeats, returns, snapshots := 0, 0, 0, 0, 0
 	ch.crowd.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"voicegw/protocol"
 )
 
-// theft is the token with which a client tries to take another session (S6).
+// theft is a token with which a client tries to take another session (S6).
 type theft string
 
 const (
@@ -23,7 +23,7 @@ const (
 
 var thefts = weighted[theft]{{theftOld, 3}, {theftTwin, 3}, {theftOther, 2}, {theftStranger, 2}, {theftElse, 1}}
 
-// gang is the set of clients that try a visit's session at the same time.
+// gang contains the clients that try a visit's session at the same time.
 type gang struct {
 	work sync.WaitGroup
 
@@ -95,21 +95,21 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 		f, err := conn.Read()
 		if err != nil {
 			if code := protocol.CloseStatus(err); code != protocol.CloseTicket && code != protocol.CloseLimit && code != protocol.CloseMoving && code != protocol.CloseServerLeaving && code > 0 {
-				g.complain("a thief with %s was turned away with %d", way, code)
+				g.complain("a thief with %s was rejected with %d", way, code)
 			}
 			return
 		}
 		if m, err := protocol.ParseServer(f.Data); err == nil && !f.Audio {
 			if _, in := m.(*protocol.SessionStarted); in {
-				g.complain("a thief came in with %s", way)
+				g.complain("a thief connected with %s", way)
 				return
 			}
 		}
 	}
 }
 
-// twin starts a second tab with the same token at the same time. One of the two has the session afterwards, and the
-// other one is told.
+// twin starts a second tab with the same token at the same time. Afterwards one tab has the session, and the other one
+// is informed.
 func (v *visit) twin(r *protocol.Resume) {
 	first := v.at
 	if !v.dial(true) {
@@ -118,7 +118,7 @@ func (v *visit) twin(r *protocol.Resume) {
 	}
 	second := v.at
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
-	came := map[*attached][]happening{}
+	received := map[*attached][]happening{}
 	var loser *attached
 	patience := time.NewTimer(2 * chaosPatience)
 	defer patience.Stop()
@@ -130,11 +130,11 @@ func (v *visit) twin(r *protocol.Resume) {
 		case h = <-second.in:
 			from = second
 		case <-patience.C:
-			v.complain("two tabs came with one token, and after %v both have the session", 2*chaosPatience)
+			v.complain("two tabs used one token, and after %v both have the session", 2*chaosPatience)
 			loser = first
 			continue
 		}
-		came[from] = append(came[from], h)
+		received[from] = append(received[from], h)
 		if h.err != nil {
 			loser = from
 		}
@@ -143,25 +143,25 @@ func (v *visit) twin(r *protocol.Resume) {
 	if loser == first {
 		winner = second
 	}
-	for _, h := range came[loser] {
+	for _, h := range received[loser] {
 		if h.err != nil {
 			loser.code = protocol.CloseStatus(h.err)
 			v.mention("  the other tab: closed with %d", loser.code)
 		}
 	}
-	for _, h := range came[loser] {
+	for _, h := range received[loser] {
 		if h.msg != nil {
 			v.mention("  the other tab: %s", v.describe(h))
 		}
-		// If it was not displaced but its gateway ended, its token is valid until the other tab has started. A
-		// gateway killed before that displaced it for nothing.
+		// If its gateway ended before a displacement, its token is valid until the other tab has started. A gateway
+		// killed before that displaced it without effect.
 		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == protocol.CloseResumedElsewhere {
 			v.displacing = m.ResumeToken
 		}
 	}
-	// It was not told of its loss. It may have displaced the other one: unseen, before it had started, or by starting
-	// after it.
-	in, other := startedWith(came[loser]), startedWith(came[winner])
+	// This tab got no notice of its loss. It may have displaced the other one: invisibly, before its start, or by
+	// starting after it.
+	in, other := startedWith(received[loser]), startedWith(received[winner])
 	if loser.code < 0 && (in == 0 || other > 0 && in > other) {
 		v.stray = time.Now()
 		defer func() { // after the winner's start
@@ -173,18 +173,18 @@ func (v *visit) twin(r *protocol.Resume) {
 	}
 	loser.left, v.twins = true, v.twins+1
 	if loser.code == protocol.CloseTicket {
-		loser.left = false // the session is over, as the other one will learn
+		loser.left = false // the session is over, as the other tab will learn
 	}
 	v.holes += 4 // the first messages of the loser's connection are not repeated
 	v.at, v.in = winner, winner.in
-	for _, h := range came[winner] {
+	for _, h := range received[winner] {
 		v.take(h)
 	}
 }
 
 // startedWith returns the seq of session.started; zero if it is missing.
-func startedWith(came []happening) int64 {
-	for _, h := range came {
+func startedWith(received []happening) int64 {
+	for _, h := range received {
 		if m, is := h.msg.(*protocol.SessionStarted); is {
 			return m.Seq
 		}

@@ -25,22 +25,22 @@ type chaosArgs struct {
 	TopK int    `json:"top_k"`
 }
 
-// hows are what may become of a call that runs, the usual one oftenest.
+// hows are the possible results of a running call, the usual one most often.
 //
-//	ok       it is done at once
-//	slow     it takes a while, and heeds its context
-//	fail     nothing is done, and it may be tried again
-//	refuse   nothing is done
-//	partial  it is done, and the answer says that it failed in the middle
-//	panic    it is done, and then the handler panics
-//	hang     it heeds nothing, is given up, and is done long after that
+//	ok       it succeeds at once
+//	slow     it takes a while and obeys its context
+//	fail     it does nothing, and a retry is allowed
+//	refuse   it does nothing
+//	partial  it has its effect, and the answer reports a failure in the middle
+//	panic    it has its effect, and then the handler panics
+//	hang     it ignores its context, is given up, and has its effect long after that
 var hows = []string{"ok", "ok", "ok", "ok", "slow", "slow", "fail", "refuse", "partial", "panic", "hang"}
 
-// chaosTimeout bounds a call, in ms; a hanging one takes longer.
+// chaosTimeout limits a call, in ms; a hanging one takes longer.
 const (
 	chaosTimeout = 700
 	chaosHang    = 1000 * time.Millisecond
-	// remoteLag bounds the time between the start of a call and the arrival of its request at a service.
+	// remoteLag limits the time between the start of a call and the arrival of its request at a service.
 	remoteLag = 100 * time.Millisecond
 )
 
@@ -48,16 +48,16 @@ const (
 type run struct {
 	node                *chaosNode
 	tool, session, user string // an MCP server does not learn the session and the user, see settle
-	turn                int    // 0 if it is not known
+	turn                int    // 0 if unknown
 	args                string // in canonical JSON
 	ref, slot           string
-	action              string // the key under which the gateway runs it once; of tools that write
+	action              string // the key under which the gateway runs it once, for tools that write
 	at                  time.Time
 	did                 bool      // the side effect happened
 	ended               time.Time // when the handler returned
 }
 
-// counter records the tools' side effects. A dead gateway has none, but services carry out its last requests.
+// counter records the tools' side effects. A dead gateway causes none, but services perform its last requests.
 type counter struct {
 	*services
 
@@ -92,7 +92,7 @@ func (c *counter) end(r *run) {
 	r.ended = time.Now()
 }
 
-// begun counts the runs of a kind of tool that began; of all kinds if it is empty.
+// begun counts the runs of a kind of tool; of all kinds if it is empty.
 func (c *counter) begun(of chaosKind) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *counter) begun(of chaosKind) int {
 	return n
 }
 
-// all waits for all runs. Gateways may not start any more.
+// all waits for all runs. No gateway may start more.
 func (c *counter) all() []*run {
 	c.running.Wait()
 	c.mu.Lock()
@@ -113,8 +113,8 @@ func (c *counter) all() []*run {
 	return c.runs
 }
 
-// act does what a call asks for, in every kind of tool. The error is that of ctx, if the call heeds it. A handler in a
-// dead gateway does nothing. A service completes its requests, unless it notices that the gateway is gone.
+// act performs a call, for every kind of tool. The error is the one of ctx, if the call obeys it. A handler in a dead
+// gateway does nothing. A service completes its requests, unless it notices that the gateway is gone.
 func (c *counter) act(ctx context.Context, kind chaosKind, r *run, how string) error {
 	do := func() { c.do(r) }
 	switch how {
@@ -181,9 +181,9 @@ const (
 
 var chaosKinds = []chaosKind{kindGo, kindHTTP, kindMCP, kindJS}
 
-// chaosTool has the differences between the test's tools.
+// chaosTool describes the differences between the test's tools.
 type chaosTool struct {
-	id       string // of an MCP server's tool: with the server's name
+	id       string // with the server's name for a tool of an MCP server
 	kind     chaosKind
 	category spec.Category
 	writes   bool
@@ -275,7 +275,7 @@ func (c *counter) tools(file []byte, n *chaosNode) (tools *registry.Registry, cl
 	return tools, closeAll, err
 }
 
-// named returns the chaosTool with an id.
+// named returns the chaosTool with this id.
 func named(id string) (chaosTool, bool) {
 	for _, c := range chaosTools {
 		if c.id == id {
@@ -285,7 +285,8 @@ func named(id string) (chaosTool, bool) {
 	return chaosTool{}, false
 }
 
-// attempts is how many requests a call may be: an HTTP tool that only reads tries again after some failures.
+// attempts returns the possible number of requests of a call: an HTTP tool that only reads is retried after some
+// failures.
 func (c chaosTool) attempts(args string) int {
 	var a chaosArgs
 	if c.kind == kindHTTP && !c.writes && json.Unmarshal([]byte(args), &a) == nil && slices.Contains([]string{"fail", "partial", "panic"}, a.How) {
@@ -294,8 +295,7 @@ func (c chaosTool) attempts(args string) int {
 	return 1
 }
 
-// actionOf names what must not be done twice: the slot of a user, else what the gateway
-// calls it.
+// actionOf names an action that must happen once: the user's slot, or else the gateway's name of the action.
 func (r *run) actionOf() string {
 	spec, _ := named(r.tool)
 	switch {

@@ -21,8 +21,8 @@ import (
 	"voicegw/transport"
 )
 
-// wiretap is between the gateway and the provider and records the tool calls on each connection. Those over OpenAI Live
-// are not on its wire: its text model makes them, and watchedConn records them.
+// wiretap is between the gateway and the provider and records the tool calls on each connection. Calls over OpenAI Live
+// are not on its wire: the text model makes them, and watchedConn records them.
 type wiretap struct {
 	url   string
 	close func()
@@ -31,7 +31,7 @@ type wiretap struct {
 	lines []*line
 }
 
-// line is one connection to the provider.
+// line is a connection to the provider.
 type line struct {
 	provider string
 	ended    time.Time // zero while it lives
@@ -40,18 +40,18 @@ type line struct {
 	past     map[string]bool // calls of a replayed history, until their outputs follow
 }
 
-// asking is a wish called by the provider, under an id if it gave one.
+// asking is a wish that the provider called, with an id if it sent one.
 type asking struct{ tool, ref, id string }
 
-// wireCall is one call on the wire. Calls without an id count as one for each tool (Gemini, by name and order) or one
-// in all (OpenAI).
+// wireCall is a call on the wire. Calls without an id are counted together for each tool (Gemini, by name and order) or
+// as a whole (OpenAI).
 type wireCall struct {
 	id, tool  string
 	items     map[string]bool // OpenAI's items
 	maybe     map[string]bool // items with complete arguments only
 	announced []time.Time
 	answered  []time.Time
-	cancelled time.Time // zero if it was not
+	cancelled time.Time // zero if it was not cancelled
 }
 
 func newWiretap(t testing.TB, provider http.Handler) *wiretap {
@@ -69,7 +69,7 @@ func newWiretap(t testing.TB, provider http.Handler) *wiretap {
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
-			texts.ServeHTTP(rw, r) // of the text model behind OpenAI Live
+			texts.ServeHTTP(rw, r) // the text model behind OpenAI Live
 			return
 		}
 		w.relay(rw, r, upstream.URL)
@@ -82,7 +82,7 @@ func newWiretap(t testing.TB, provider http.Handler) *wiretap {
 		upstream.CloseClientConnections()
 		upstream.Close()
 	}
-	t.Cleanup(w.close) // it may be called again
+	t.Cleanup(w.close) // may be called again
 	return w
 }
 
@@ -129,8 +129,8 @@ func providerAt(path string) string {
 	return "gemini"
 }
 
-// times is how often a frame is passed on: the clock of OpenAI Live advances with the silence that the gateway sends in
-// real time, and the other models are faster than that.
+// times returns the number of copies of a frame to forward: the clock of OpenAI Live advances with the silence that the
+// gateway sends in real time, and the other models are faster than that.
 func (l *line) times(frame []byte) int {
 	if l.provider != "live" {
 		return 1
@@ -142,7 +142,7 @@ func (l *line) times(frame []byte) int {
 	return max(int(*chaosSpeed), 1)
 }
 
-// carry copies frames until one side ends, and passes on the close code.
+// carry copies frames until one side ends, and forwards the close code.
 func (w *wiretap) carry(l *line, from, to *websocket.Conn, note func([]byte, time.Time)) {
 	from.SetReadLimit(64 << 20)
 	for {
@@ -191,12 +191,12 @@ func (w *wiretap) end(l *line) {
 	}
 }
 
-// aboutCalls filters frames before parsing.
+// aboutCalls selects frames to parse.
 func aboutCalls(data []byte) bool {
 	return bytes.Contains(data, []byte(`"toolCall`)) || bytes.Contains(data, []byte(`"toolResponse"`)) || bytes.Contains(data, []byte(`function_call`))
 }
 
-// said is a message about calls, for both wires.
+// said is a message about calls on either wire.
 type said struct {
 	// Gemini's.
 	ToolCall struct {
@@ -226,7 +226,7 @@ type openAIItem struct {
 	CallID                            string `json:"call_id"`
 }
 
-// fromProvider is called with the lock held, before the frame is passed on. Frames that are not JSON are ignored.
+// fromProvider is called with the lock held, before the frame is forwarded. Frames that are not JSON are ignored.
 func (l *line) fromProvider(data []byte, now time.Time) {
 	var s said
 	if json.Unmarshal(data, &s) != nil {
@@ -243,7 +243,7 @@ func (l *line) fromProvider(data []byte, now time.Time) {
 	}
 	switch s.Type {
 	case "response.function_call_arguments.done":
-		// If the rest is lost, the gateway may take the call from this.
+		// If the other messages are lost, the gateway may take the call from this one.
 		l.call(s.CallID, s.Name).maybe[s.ItemID] = true
 	case "response.output_item.done":
 		l.item(s.Item, now)
@@ -294,7 +294,7 @@ func (l *line) named(key, id, tool string) *wireCall {
 	return l.calls[key]
 }
 
-// hear records a call over OpenAI Live by the gateway's name for it.
+// hear records a call over OpenAI Live by the gateway's name of it.
 func (l *line) hear(name, id, tool, ref string, now time.Time) {
 	c := l.named(name, id, tool)
 	c.announced = append(c.announced, now)
@@ -316,7 +316,7 @@ func (l *line) fromGateway(data []byte, now time.Time) {
 		if l.past == nil {
 			l.past = map[string]bool{}
 		}
-		l.past[s.Item.CallID] = true // the provider never called it on this line
+		l.past[s.Item.CallID] = true // the provider did not call it on this line
 	case s.Item.Type == "function_call_output" && l.past[s.Item.CallID]:
 		delete(l.past, s.Item.CallID)
 	case s.Item.Type == "function_call_output":
@@ -326,15 +326,15 @@ func (l *line) fromGateway(data []byte, now time.Time) {
 }
 
 // gatewaySide records when the gateway read calls and began to answer them: messages that cross on the wire are no
-// one's fault.
+// fault.
 type gatewaySide struct {
 	mu        sync.Mutex // guards the following fields
-	read      int        // calls
+	read      int        // number of calls read
 	cancelled map[string]time.Time
 	answering map[string][]time.Time // when the sending of an answer began
 }
 
-// watched is a transport observed by a gatewaySide and a linkSide.
+// watched is a transport with observers: a gatewaySide and a linkSide.
 type watched struct {
 	transport.Transport
 	side  *gatewaySide
@@ -375,7 +375,7 @@ type watchedConn struct {
 	gen   int
 
 	node  *chaosNode
-	calls *line // of a connection to OpenAI Live
+	calls *line // for a connection to OpenAI Live
 }
 
 func (c *watchedConn) Close() error {
@@ -464,9 +464,9 @@ func (g *gatewaySide) tooLate(c *wireCall) int {
 	return max(len(c.answered)-crossed, 0)
 }
 
-// TestTheWiretapHearsEveryWordOfACall: the gateway may take a call from its arguments alone, so its answer has a
-// call.
-func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
+// TestWiretapReadsArguments: the gateway may take a call from its arguments alone, so the wiretap records a call for
+// them.
+func TestWiretapReadsArguments(t *testing.T) {
 	for _, frame := range []string{
 		`{"type":"response.function_call_arguments.done","call_id":"call_1","item_id":"item_1","name":"note"}`,
 		`{"type":"response.output_item.done","item":{"id":"item_1","type":"function_call","status":"completed","name":"note","call_id":"call_1"}}`,
@@ -483,8 +483,8 @@ func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
 	}
 }
 
-// TestTheWiretapMakesLiveAsFastAsTheOthers: with silence, and with nothing else.
-func TestTheWiretapMakesLiveAsFastAsTheOthers(t *testing.T) {
+// TestWiretapSpeedsUpLive: the wiretap repeats only silence.
+func TestWiretapSpeedsUpLive(t *testing.T) {
 	quiet := livewire.AppendAudio(nil, make([]byte, 4800))
 	for _, tc := range []struct {
 		provider, frame string
@@ -496,7 +496,7 @@ func TestTheWiretapMakesLiveAsFastAsTheOthers(t *testing.T) {
 		{"openai", string(quiet), 1},
 	} {
 		if got := (&line{provider: tc.provider}).times([]byte(tc.frame)); got != tc.want {
-			t.Errorf("%.60s of %s is passed on %d times, want %d", tc.frame, tc.provider, got, tc.want)
+			t.Errorf("%.60s of %s is forwarded %d times, want %d", tc.frame, tc.provider, got, tc.want)
 		}
 	}
 }

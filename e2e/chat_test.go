@@ -20,7 +20,7 @@ import (
 	"voicegw/transport/textmodel"
 )
 
-// newTextAgent is a text agent with its own simulator, and the tools, ledger and audit of the voice sessions.
+// newTextAgent returns a text agent with its own simulator, and the tools, ledger and audit of the voice sessions.
 func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
@@ -80,7 +80,7 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 	return w, err
 }
 
-// wrote is write for a turn that succeeds.
+// wrote is write for a successful turn.
 func (st *stack) wrote(t testing.TB, turn talk.TextTurn) written {
 	t.Helper()
 	w, err := st.write(t, turn)
@@ -100,13 +100,13 @@ func only[M protocol.ServerMessage](t testing.TB, w written) M {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d messages of that type in %d", len(found), len(w.msgs))
+		t.Fatalf("%d messages of this type in %d", len(found), len(w.msgs))
 	}
 	return found[0]
 }
 
-// TestTextToVoiceAndBack: a conversation begins in text and continues by voice, with the text question answered first
-// and without a greeting. Afterwards text knows the whole conversation.
+// TestTextToVoiceAndBack: a text conversation continues by voice, with the text question answered first and without a
+// greeting. Afterwards text knows the whole conversation.
 func TestTextToVoiceAndBack(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -126,22 +126,22 @@ func TestTextToVoiceAndBack(t *testing.T) {
 				t.Errorf("the session is %s", m.SessionID)
 			}
 			if m := waitFor[*protocol.Transcript](c); m.Role != "user" || m.Text != offer.PendingRequest || m.Turn != 1 {
-				t.Errorf("the first words are %+v", m)
+				t.Errorf("the first transcript is %+v", m)
 			}
 			if ran := c.heard([]string{"kb_search"}, []string{"About the robotics lab"}); len(ran) != 1 {
 				t.Errorf("the tools %v ran", ran)
 			}
 			all := waitFor[*protocol.AudioEnd](c)
 			// Text works during the call, and one invitation is enough.
-			meanwhile := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
-			if m := only[*protocol.ToolEnded](t, meanwhile); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
+			during := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
+			if m := only[*protocol.ToolEnded](t, during); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
 				t.Errorf("%+v", m)
 			}
 			c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
 			waitFor[*protocol.TurnEnded](c)
 			c.say(&protocol.End{})
 			if h := waitFor[*protocol.SessionEnded](c).Handback; h == nil || h.ConversationID != id || !strings.Contains(h.Summary, "robotics lab") {
-				t.Errorf("handed back: %+v", h)
+				t.Errorf("handback: %+v", h)
 			}
 
 			after := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "what did we talk about?"})
@@ -153,7 +153,7 @@ func TestTextToVoiceAndBack(t *testing.T) {
 				sides = append(sides, string(e.Side))
 			}
 			if got := strings.Join(sides, " "); !strings.Contains(got, "text voice voice") {
-				t.Errorf("the conversation went %s", got)
+				t.Errorf("the conversation is %s", got)
 			}
 
 			again := st.connect(t)
@@ -168,8 +168,8 @@ func TestTextToVoiceAndBack(t *testing.T) {
 	}
 }
 
-// TestApprovalInText: a tool runs after an approval over HTTP, with the arguments shown; the token works once and
-// only for its conversation.
+// TestApprovalInText: a tool runs after an approval over HTTP, with the shown arguments; the token works once and only
+// for its conversation.
 func TestApprovalInText(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -205,11 +205,11 @@ func TestApprovalInText(t *testing.T) {
 	kept := st.conversation(t, "c-pay")
 	if n := len(kept.Entries); n == 0 || kept.Entries[n-1].Role != conversation.RoleAssistant || kept.User != "ada" {
 		text, _ := json.Marshal(kept)
-		t.Errorf("kept: %s", text)
+		t.Errorf("stored: %s", text)
 	}
 }
 
-// TestApprovalByTheAPIInText: a backend's approval in a text conversation is in it, once, for the model's next turn.
+// TestApprovalByTheAPIInText: a backend's approval is in the text conversation, once, for the model's next turn.
 func TestApprovalByTheAPIInText(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -230,13 +230,13 @@ func TestApprovalByTheAPIInText(t *testing.T) {
 		}
 	}
 	if n := len(kept.Entries); len(notices) != 1 || n < 2 || notices[0] > n-2 || !kept.Entries[notices[0]].System {
-		t.Errorf("kept: %+v", kept.Entries)
+		t.Errorf("stored: %+v", kept.Entries)
 	}
 }
 
-// TestAMessageSentAgain: a Chat Completions client that repeats a message gets the same answer without another
-// request to the model.
-func TestAMessageSentAgain(t *testing.T) {
+// TestRepeatedMessage: a Chat Completions client that repeats a message gets the same answer without another request to
+// the model.
+func TestRepeatedMessage(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
 	set := setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true}
@@ -272,23 +272,23 @@ func TestAMessageSentAgain(t *testing.T) {
 	}
 }
 
-// TestClientsHistoryToVoiceAndBack: a conversation kept by its client continues by voice; the handback's conversation
-// has both sides.
+// TestClientsHistoryToVoiceAndBack: a conversation stored by its client continues by voice; the handback contains both
+// sides.
 func TestClientsHistoryToVoiceAndBack(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), text: true})
 	status, answer := st.http(t, http.MethodPost, "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"I live in Rome."},
 		{"role":"assistant","content":"Noted."},{"role":"user","content":"Start voice and tell me about the robotics lab"}]}`)
-	var told struct {
+	var parsed struct {
 		Voicegw []struct{ Type, Ticket string }
 	}
-	err := json.Unmarshal([]byte(answer), &told)
-	last := len(told.Voicegw) - 1
-	if err != nil || status != http.StatusOK || last < 0 || told.Voicegw[last].Type != "voice_session_start" {
+	err := json.Unmarshal([]byte(answer), &parsed)
+	last := len(parsed.Voicegw) - 1
+	if err != nil || status != http.StatusOK || last < 0 || parsed.Voicegw[last].Type != "voice_session_start" {
 		t.Fatalf("%d %s", status, answer)
 	}
 	c := st.connect(t)
-	c.say(&protocol.Start{Ticket: told.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
+	c.say(&protocol.Start{Ticket: parsed.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
 	c.heard([]string{"kb_search"}, []string{"About the robotics lab"})
 	all := waitFor[*protocol.AudioEnd](c)
 	c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
@@ -296,11 +296,11 @@ func TestClientsHistoryToVoiceAndBack(t *testing.T) {
 	c.say(&protocol.End{})
 	h := waitFor[*protocol.SessionEnded](c).Handback
 	if h == nil {
-		t.Fatal("nothing is handed back")
+		t.Fatal("there is no handback")
 	}
 	kept := st.conversation(t, h.ConversationID)
 	if brief := kept.Brief(2000); !strings.HasPrefix(brief, "User: I live in Rome.\nAssistant: Noted.\nUser: Start voice") || !strings.Contains(brief, "About the robotics lab") {
-		t.Errorf("kept: %s", brief)
+		t.Errorf("stored: %s", brief)
 	}
 	next := st.wrote(t, talk.TextTurn{ConversationID: h.ConversationID, Message: "Hello"})
 	if next.done.ConversationID != h.ConversationID {

@@ -11,8 +11,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestCheckedAnswer: the model says a refused word in its second sentence. The user hears nothing of the word and sees
-// nothing of it, and then hears the words instead. A wire that can learns how much was heard.
+// TestCheckedAnswer: the model says a refused word in its second sentence. The user neither hears nor reads the word,
+// and then hears the replacement. A provider that supports it learns how much was heard.
 func TestCheckedAnswer(t *testing.T) {
 	t.Parallel()
 	set, err := checks.New(800*time.Millisecond, slog.New(slog.DiscardHandler), &checks.Rule{Name: "rude", Outcome: checks.Replace,
@@ -42,7 +42,7 @@ rules:
 		c.say(&protocol.Playback{ItemID: first, PlayedMS: 0, Done: true})
 		second := waitFor[*protocol.AudioEnd](c)
 		if second.ItemID == first {
-			t.Errorf("%s goes on", first)
+			t.Errorf("%s continues", first)
 		}
 		c.say(&protocol.Playback{ItemID: second.ItemID, PlayedMS: second.AudioMS, Done: true})
 		if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "completed" || ended.Turn != 2 {
@@ -57,12 +57,12 @@ rules:
 			case *protocol.Transcript:
 				said[m.ID] = m
 				if strings.Contains(m.Text, "dam") {
-					t.Errorf("the client was shown %q", m.Text)
+					t.Errorf("the client showed %q", m.Text)
 				}
 			}
 			heard[item] += audio.MS(24000, s.bytes)
 		}
-		// The simulator speaks the words before the refused one in more than a second.
+		// The simulator needs more than a second for the words before the refused one.
 		if ms := heard[first]; ms > 2600 {
 			t.Errorf("%d ms of the refused answer were heard", ms)
 		}

@@ -18,7 +18,7 @@ import (
 	"voicegw/protocol"
 )
 
-// patience is a test's wait for an event before it fails. It is not a bound on performance.
+// patience limits a test's wait for an event. It is not a limit on performance.
 const patience = testutil.WaitLimit
 
 // happening is an event from the gateway.
@@ -30,7 +30,7 @@ type happening struct {
 	err   error                  // the end of the connection
 }
 
-// client is a client that records everything.
+// client is a client that records all events.
 type client struct {
 	t    testing.TB
 	conn *protocol.Conn
@@ -131,8 +131,8 @@ func (c *client) say(m protocol.ClientMessage) {
 	}
 }
 
-// speak sends audio at once, in frames of 20 ms: the gateway accepts up to 5 s ahead of real time, and speech
-// detection uses the audio's clock.
+// speak sends audio at once, in frames of 20 ms: the gateway accepts up to 5 s ahead of real time, and speech detection
+// uses the audio's clock.
 func (c *client) speak(rate int, pcm []byte) {
 	c.t.Helper()
 	for frame := range slices.Chunk(pcm, audio.Bytes(rate, 20*time.Millisecond)) {
@@ -147,17 +147,17 @@ func (c *client) next() happening {
 	select {
 	case h, ok := <-c.in:
 		if !ok {
-			c.t.Fatalf("the connection is over; before that: %s", c.story())
+			c.t.Fatalf("the connection is over; before that: %s", c.history())
 		}
 		c.seen = append(c.seen, h)
 		return h
 	case <-time.After(patience):
-		c.t.Fatalf("nothing more came; before that: %s", c.story())
+		c.t.Fatalf("no further event; before that: %s", c.history())
 	}
 	return happening{}
 }
 
-// waitFor takes events up to a message of type M. Other errors fail the test.
+// waitFor takes events up to a message of type M. An error message fails the test.
 func waitFor[M protocol.ServerMessage](c *client) M {
 	c.t.Helper()
 	for {
@@ -169,12 +169,12 @@ func waitFor[M protocol.ServerMessage](c *client) M {
 			c.t.Fatalf("the gateway reported %s: %s", e.Code, e.Message)
 		}
 		if h.err != nil {
-			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 		}
 	}
 }
 
-// firstOf is the first message of type M, already taken or to come.
+// firstOf returns the first message of type M, taken already or later.
 func firstOf[M protocol.ServerMessage](c *client) M {
 	c.t.Helper()
 	if all := messages[M](c); len(all) > 0 {
@@ -183,7 +183,7 @@ func firstOf[M protocol.ServerMessage](c *client) M {
 	return waitFor[M](c)
 }
 
-// ended takes the rest and returns the close code and the errors.
+// ended takes the remaining events and returns the close code and the errors.
 func (c *client) ended() (websocket.StatusCode, []*protocol.Error) {
 	c.t.Helper()
 	for {
@@ -191,18 +191,18 @@ func (c *client) ended() (websocket.StatusCode, []*protocol.Error) {
 		if h.err == nil {
 			continue
 		}
-		var told []*protocol.Error
+		var errs []*protocol.Error
 		for _, h := range c.seen {
 			if e, ok := h.msg.(*protocol.Error); ok {
-				told = append(told, e)
+				errs = append(errs, e)
 			}
 		}
-		return protocol.CloseStatus(h.err), told
+		return protocol.CloseStatus(h.err), errs
 	}
 }
 
-// story lists the events for a failure.
-func (c *client) story() string {
+// history lists the events for a failure.
+func (c *client) history() string {
 	var out string
 	for _, h := range c.seen {
 		switch m := h.msg.(type) {

@@ -19,8 +19,8 @@ rules:
     do: [{say: I heard you.}]
 `
 
-// TestToolsOfTheClient: on each wire the model calls a tool declared by the client, the client runs it, and the model
-// continues with its answer. The audit names the client.
+// TestToolsOfTheClient: on each wire the model calls a client's tool, the client runs it, and the model continues with
+// its answer. The audit names the client.
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

@@ -28,7 +28,7 @@ rules:
     do: [say: I see what came of it.]
 `
 
-// paid are the arguments of payRules' payment.
+// paid is the argument of payRules' payment.
 const paid = `{"amount":5,"to":"Bob"}`
 
 // proposed lets the model propose the payment and returns the approval request.
@@ -41,7 +41,7 @@ func (c *client) proposed(t testing.TB) *protocol.ConfirmationRequest {
 	return p.asked[0]
 }
 
-// resolve answers an approval request, as a button does.
+// resolve answers an approval request like a button.
 func (c *client) resolve(token string, approved bool) {
 	c.t.Helper()
 	c.say(&protocol.ConfirmationResolve{Token: token, Approved: approved})
@@ -55,8 +55,8 @@ func (c *client) refused(code string) {
 	}
 }
 
-// told returns the user turns to the model that begin with a mark of the gateway.
-func (tp *tap) told(mark string) []string {
+// notices returns the user turns to the model that begin with a mark of the gateway.
+func (tp *tap) notices(mark string) []string {
 	var out []string
 	add := func(v any) {
 		if s, ok := v.(string); ok && strings.HasPrefix(s, mark) {
@@ -83,8 +83,8 @@ func (tp *tap) told(mark string) []string {
 	return out
 }
 
-// TestApproval: nothing runs before an approval; then exactly the shown arguments run, once, and the model gets the
-// result as a turn.
+// TestApproval: no tool runs before an approval; then it runs once with exactly the shown arguments, and the model gets
+// the result as a turn.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -96,12 +96,12 @@ func TestApproval(t *testing.T) {
 			t.Errorf("the user was asked %+v", asked)
 		}
 		if env := st.tap.waitAnswers(t, 1)[0].envelope; env.Error.ConfirmationRequest == nil || env.Error.ConfirmationRequest.Token != asked.Token {
-			t.Errorf("the model was told %s", env.Encode())
+			t.Errorf("the model got %s", env.Encode())
 		}
 		// A repeated call makes no second request.
 		again := c.typed("pay")
 		if e := errorOf(t, again.call(t)); e.Type != registry.ErrorConfirmationRequired || len(again.asked) != 0 || !again.ended[0].Deduplicated {
-			t.Errorf("asked for again: %+v, and %d questions", e, len(again.asked))
+			t.Errorf("requested again: %+v, and %d questions", e, len(again.asked))
 		}
 		tools.ran(t, "pay", 0)
 
@@ -112,14 +112,14 @@ func TestApproval(t *testing.T) {
 		}
 		done := c.turn()
 		if m := done.call(t); !m.OK || m.Tool != "pay" || done.number != again.number+1 || done.status != "completed" {
-			t.Errorf("what was approved ended with %+v in turn %d", m, done.number)
+			t.Errorf("the approved action ended with %+v in turn %d", m, done.number)
 		}
 		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
 			t.Errorf("pay ran with %v", saw)
 		}
-		told := st.tap.told("[voicegw:")
-		if len(told) != 1 || !strings.Contains(told[0], `"ok":true`) || strings.Contains(told[0], asked.Token) {
-			t.Errorf("the model was told %v", told)
+		notices := st.tap.notices("[voicegw:")
+		if len(notices) != 1 || !strings.Contains(notices[0], `"ok":true`) || strings.Contains(notices[0], asked.Token) {
+			t.Errorf("the model got %v", notices)
 		}
 		st.tap.waitAnswers(t, 2)
 
@@ -138,21 +138,21 @@ func TestApproval(t *testing.T) {
 		}
 		for _, r := range records {
 			if raw, err := json.Marshal(r); err != nil || strings.Contains(string(raw), asked.Token) {
-				t.Errorf("the token stands in the audit: %s %v", raw, err)
+				t.Errorf("the token is in the audit: %s %v", raw, err)
 			}
 		}
 		if strings.Contains(st.log.String(), asked.Token) {
-			t.Error("the token stands in the log")
+			t.Error("the token is in the log")
 		}
 	})
 }
 
-// TestNoApproval: a declined or expired action does not run, and the model says so.
+// TestNoApproval: a declined or expired action does not run, and the model learns this.
 func TestNoApproval(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		outcome, told, code string
-		life                time.Duration
+		outcome, notices, code string
+		life                   time.Duration
 	}{
 		{"denied", "declined", protocol.CodeConfirmationUsed, 0},
 		{"expired", "not answer in time", protocol.CodeConfirmationExpired, 700 * time.Millisecond},
@@ -168,8 +168,8 @@ func TestNoApproval(t *testing.T) {
 					t.Errorf("the question ended with %+v", ended)
 				}
 				c.turn()
-				if told := st.tap.told("[voicegw:"); len(told) != 1 || !strings.Contains(told[0], tc.told) {
-					t.Errorf("the model was told %v", told)
+				if notices := st.tap.notices("[voicegw:"); len(notices) != 1 || !strings.Contains(notices[0], tc.notices) {
+					t.Errorf("the model got %v", notices)
 				}
 				c.resolve(asked.Token, true)
 				c.refused(tc.code)
@@ -183,7 +183,7 @@ func TestNoApproval(t *testing.T) {
 	}
 }
 
-// TestTokenOfAnotherSession: a token is useless in another session, and an attempt does no harm.
+// TestTokenOfAnotherSession: a token is useless in another session, and an attempt has no effect.
 func TestTokenOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
@@ -197,13 +197,13 @@ func TestTokenOfAnotherSession(t *testing.T) {
 		c.resolve(asked.Token, true)
 		waitFor[*protocol.ConfirmationEnded](c)
 		if m := c.turn().call(t); !m.OK {
-			t.Errorf("what was approved ended with %s", m.Error)
+			t.Errorf("the approved action ended with %s", m.Error)
 		}
 		tools.ran(t, "pay", 1)
 	})
 }
 
-// TestModelCannotApprove: the model has the token and passes it in every possible form. Nothing runs.
+// TestModelCannotApprove: the model has the token and sends it in every possible form, but no tool runs.
 func TestModelCannotApprove(t *testing.T) {
 	t.Parallel()
 	const tries = `
@@ -235,7 +235,7 @@ rules:
 					want[2] = registry.ErrorConfirmationRequired
 				}
 				again := c.typed("again")
-				// Another payee is another request, and the token is no reference.
+				// Another payee makes another request, and the token is not a reference.
 				want = append(want, registry.ErrorConfirmationRequired, registry.ErrorNotFound)
 				ended := append(p.ended, again.ended...)
 				if len(ended) != len(want) {
@@ -251,15 +251,14 @@ rules:
 				if len(p.asked) != 1 || len(again.asked) != 1 {
 					t.Fatalf("the user was asked %d and %d times", len(p.asked), len(again.asked))
 				}
-				// It is in the second request, whose arguments are kept as they will run.
+				// The token is in the second request, which stores its arguments unchanged.
 				testutil.Forget(p.asked[0].Token)
 			})
 		})
 	}
 }
 
-// TestApprovalByTheAPI: a backend answers for its user; the action runs in the session, or outside it if the session
-// is over.
+// TestApprovalByTheAPI: a backend answers for its user; the action runs in the session, or outside it after its end.
 func TestApprovalByTheAPI(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
@@ -291,7 +290,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 			t.Errorf("the question ended with %+v", ended)
 		}
 		if m := c.turn().call(t); !m.OK {
-			t.Errorf("what was approved ended with %s", m.Error)
+			t.Errorf("the approved action ended with %s", m.Error)
 		}
 		post(asked.Token, `,"approved":true`, http.StatusConflict)
 		c.resolve(asked.Token, true)
@@ -321,8 +320,8 @@ func TestApprovalByTheAPI(t *testing.T) {
 	})
 }
 
-// TestSpokenApproval: if the operator allows it, the user's words count once the user has spoken after the request;
-// the button works too.
+// TestSpokenApproval: if the operator allows it, the user's words count once the user has spoken after the request; the
+// button works too.
 func TestSpokenApproval(t *testing.T) {
 	t.Parallel()
 	const rules = payRules + `
@@ -352,8 +351,8 @@ func TestSpokenApproval(t *testing.T) {
 		if env := answers[1].envelope; !env.OK || env.Meta.Tool != "pay" {
 			t.Errorf("confirm_action was answered %s", env.Encode())
 		}
-		if told := st.tap.told("[voicegw:"); len(told) != 0 {
-			t.Errorf("the model was also told %v", told)
+		if notices := st.tap.notices("[voicegw:"); len(notices) != 0 {
+			t.Errorf("the model also got %v", notices)
 		}
 		if r := st.audit.wait(t, "pay", 2)[1]; !r.OK || r.Confirmation != "approved" || r.ConfirmedBy != "spoken" {
 			t.Errorf("the payment is audited as %+v", r)
@@ -364,7 +363,7 @@ func TestSpokenApproval(t *testing.T) {
 		second := c.proposed(t)
 		p := c.typed("no")
 		if e := errorOf(t, p.call(t)); e.Type != registry.ErrorPermanent {
-			t.Errorf("the declined one ended with %+v", e)
+			t.Errorf("the declined action ended with %+v", e)
 		}
 		c.resolve(second.Token, true)
 		c.refused(protocol.CodeConfirmationUsed)
@@ -374,7 +373,7 @@ func TestSpokenApproval(t *testing.T) {
 		c.resolve(third.Token, true)
 		waitFor[*protocol.ConfirmationEnded](c)
 		if m := c.turn().call(t); !m.OK {
-			t.Errorf("what the button approved ended with %s", m.Error)
+			t.Errorf("the action approved by button ended with %s", m.Error)
 		}
 		tools.ran(t, "pay", 2)
 	})

@@ -16,7 +16,7 @@ rules:
     do: [{say: I do not know.}]
 `
 
-// TestContextReachesTheModel: on each wire the model does not answer the page's context, and knows it afterwards.
+// TestContextReachesTheModel: on each wire the model does not answer the page's context, but knows it afterwards.
 func TestContextReachesTheModel(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -28,7 +28,7 @@ func TestContextReachesTheModel(t *testing.T) {
 			for {
 				m := waitFor[*protocol.Transcript](c)
 				if m.Role == "user" && m.Text != "what do I look at" {
-					t.Errorf("the client is shown %q", m.Text)
+					t.Errorf("the client showed %q", m.Text)
 				}
 				if m.Role == "assistant" && strings.HasSuffix(m.Text, ".") {
 					if m.Turn != 1 || !strings.Contains(m.Text, "your order") {

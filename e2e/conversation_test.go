@@ -16,7 +16,7 @@ func phrase(rate int) []byte {
 	return append(pcm, testutil.Silence(rate, 1200*time.Millisecond)...)
 }
 
-// TestSpokenAndTypedTurns is a conversation on each provider's wire, from a client at another rate than the model's.
+// TestSpokenAndTypedTurns: a conversation on each provider's wire, with a client at another rate than the model's.
 func TestSpokenAndTypedTurns(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -40,23 +40,22 @@ rules:
 				c.say(&protocol.InputText{Text: "and tomorrow?", ID: "mine"})
 				heardTurn(c, 2, "and tomorrow?", "You typed it.")
 				c.say(&protocol.End{})
-				if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-					t.Errorf("closed with %d after %v", code, told)
+				if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+					t.Errorf("closed with %d after %v", code, errs)
 				}
 				st.manager.Close()
 				if !strings.Contains(st.log.String(), `"msg":"session ended"`) {
 					t.Error("the end of the session is not in the log")
 				}
 				if strings.Contains(st.log.String(), "weather") {
-					t.Error("what was said is in the log")
+					t.Error("a transcript is in the log")
 				}
 			})
 		}
 	}
 }
 
-// heardTurn takes a turn, plays its audio in no time, and checks the transcripts. The user's may arrive after the
-// turn's end.
+// heardTurn takes a turn with instant playback and checks the transcripts. The user's may arrive after the turn's end.
 func heardTurn(c *client, turn int, user, assistant string) {
 	c.t.Helper()
 	texts := map[string]string{}
@@ -76,7 +75,7 @@ func heardTurn(c *client, turn int, user, assistant string) {
 			item, bytes = m.ItemID, 0
 		case *protocol.AudioEnd:
 			if ms := audio.MS(24000, bytes); m.ItemID != item || m.AudioMS != ms || ms < 300 {
-				c.t.Errorf("%s ended with %d ms; %d ms of %s came", m.ItemID, m.AudioMS, ms, item)
+				c.t.Errorf("%s ended with %d ms; %d ms of %s arrived", m.ItemID, m.AudioMS, ms, item)
 			}
 			c.say(&protocol.Playback{ItemID: item, PlayedMS: m.AudioMS, Done: true})
 		case *protocol.Error:

@@ -1,3 +1,3 @@
-// Package e2e has the tests and benchmarks of the whole system, with real sockets from the client through the gateway
-// and a provider's adapter to the simulator.
+// Package e2e contains the tests and benchmarks of the whole system, with real sockets from the client through the
+// gateway and a provider's adapter to the simulator.
 package e2e

@@ -11,9 +11,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestEqualCallsOfATurnJoin: equal concurrent calls run once, and each gets the answer, under its id or else its
-// name.
-func TestEqualCallsOfATurnJoin(t *testing.T) {
+// TestEqualCallsJoin: equal concurrent calls run once, and each gets the answer, by its id or else by its name.
+func TestEqualCallsJoin(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string]string{"with ids": "", "without ids": ", without_id: true", "with temporary ids": ", id: tmp_0123456789"} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +27,7 @@ rules:
 				c := st.start(t, 16000)
 				c.say(&protocol.InputText{Text: "go"})
 				c.toolsStarted(2)
-				tools.letGo("slow")
+				tools.release("slow")
 				playTurn(c)
 				tools.ran(t, "slow", 1)
 				answers := st.tap.waitAnswers(t, 2)
@@ -45,7 +44,7 @@ rules:
 				}
 				ended := c.toolsEnded(2)
 				if ended[0].Deduplicated || !ended[1].Deduplicated || ended[0].CallID == ended[1].CallID {
-					t.Errorf("the client was told %+v and %+v", ended[0], ended[1])
+					t.Errorf("the client got %+v and %+v", ended[0], ended[1])
 				}
 				records := st.audit.wait(t, "slow", 2)
 				for i, r := range records {
@@ -58,8 +57,8 @@ rules:
 	}
 }
 
-// TestOneIDTwice: a call repeated while it runs gets one answer; one already answered gets the same answer again;
-// with other arguments it is another call.
+// TestOneIDTwice: a call repeated while it runs gets one answer; one repeated after its answer gets the same answer
+// again; with other arguments it is another call.
 func TestOneIDTwice(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -85,18 +84,18 @@ rules:
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "running"})
 		c.toolsStarted(2)
-		tools.letGo("slow")
+		tools.release("slow")
 		playTurn(c)
 		tools.ran(t, "slow", 1)
 		st.tap.waitAnswers(t, 1)
 		records := st.audit.wait(t, "slow", 2)
-		// A call's audit line is written after its answer was sent.
+		// A call's audit line is written after its answer.
 		slices.SortFunc(records, func(a, b audit.Record) int { return strings.Compare(a.CallID, b.CallID) })
 		if a, b := records[0], records[1]; !a.Delivered || a.CacheHit || b.Delivered || !b.CacheHit || b.NotDelivered != "repeated" || a.IdempotencyKey != b.IdempotencyKey {
 			t.Errorf("the audit has %+v and %+v", a, b)
 		}
 		if ended := c.toolsEnded(2); ended[0].Deduplicated || !ended[1].Deduplicated {
-			t.Errorf("the client was told %+v and %+v", ended[0], ended[1])
+			t.Errorf("the client got %+v and %+v", ended[0], ended[1])
 		}
 
 		again := c.typed("answered")
@@ -113,8 +112,8 @@ rules:
 	})
 }
 
-// TestOneBookingOnly: name and time identify an action of a user, whatever the other arguments; it runs once.
-func TestOneBookingOnly(t *testing.T) {
+// TestOneBooking: name and time identify a user's action, whatever the other arguments; it runs once.
+func TestOneBooking(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: booking
@@ -137,7 +136,7 @@ rules:
 			t.Errorf("the first booking ended with %+v", first)
 		}
 		if again := c.typed("by the window").call(t); !again.OK || !again.Deduplicated {
-			t.Errorf("the same action, asked for in other words, ended with %+v", again)
+			t.Errorf("the same action, requested in other words, ended with %+v", again)
 		}
 		other := st.startAs(t, "ada")
 		if again := other.typed("book").call(t); !again.OK || !again.Deduplicated {
@@ -154,7 +153,7 @@ rules:
 			t.Errorf("another user's booking ended with %+v", eve)
 		}
 		tools.ran(t, "book", 2)
-		for range 2 { // without a business key, each turn is its own action
+		for range 2 { // without a business key, each turn is a new action
 			if m := c.typed("write").call(t); !m.OK || m.Deduplicated {
 				t.Errorf("writing ended with %+v", m)
 			}
@@ -162,7 +161,7 @@ rules:
 		tools.ran(t, "write", 2)
 		for _, r := range st.audit.wait(t, "book", 4) {
 			if r.BusinessKey == "" || strings.Contains(r.BusinessKey, "Ada") {
-				t.Errorf("the business key stands in the audit as %q", r.BusinessKey)
+				t.Errorf("the business key is in the audit as %q", r.BusinessKey)
 			}
 		}
 	})
@@ -207,7 +206,7 @@ rules:
 	})
 }
 
-// TestOneActionInTwoSessions: while one session runs an action, the other gets an error; later it gets the result.
+// TestOneActionInTwoSessions: while one session runs an action, the other one gets an error, and afterwards the result.
 func TestOneActionInTwoSessions(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -224,9 +223,9 @@ rules:
 		tools.waitBegun(t, "book")
 		e := errorOf(t, second.typed("book").call(t))
 		if e.Type != registry.ErrorConflict || !e.Retryable || !e.PartialSideEffects {
-			t.Errorf("the second session was told %+v", e)
+			t.Errorf("the second session got %+v", e)
 		}
-		tools.letGo("book")
+		tools.release("book")
 		if m := first.turn().call(t); !m.OK || m.Deduplicated {
 			t.Errorf("the first session's call ended with %+v", m)
 		}

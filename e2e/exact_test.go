@@ -20,7 +20,7 @@ type spokenNotice struct{ clip audio.Clip }
 
 func (r spokenNotice) Speak(_ context.Context, text string) (audio.Clip, error) {
 	if text != noticeText {
-		return audio.Clip{}, fmt.Errorf("it was asked for %q", text)
+		return audio.Clip{}, fmt.Errorf("the text is %q", text)
 	}
 	return r.clip, nil
 }
@@ -30,20 +30,20 @@ func notice() spokenNotice {
 	return spokenNotice{audio.Clip{Rate: 24000, PCM: testutil.SpeechLike(24000, 2*time.Second, 3)}}
 }
 
-// TestExactNotice: a client of voicegw.v1 hears the whole notice before anything else, and its words are answered
-// once it has reported that.
+// TestExactNotice: a client of voicegw.v1 hears the whole notice first, and its words are answered once it has reported
+// this.
 func TestExactNotice(t *testing.T) {
 	said := notice()
 	overWires(t, setting{notice: noticeText, speech: said}, func(t *testing.T, _ string, st *stack) {
 		c := st.start(t, 24000)
 		c.say(&protocol.InputText{Text: "hello"})
 		end := waitFor[*protocol.AudioEnd](c)
-		came := 0
+		got := 0
 		for _, h := range c.seen {
-			came += h.bytes
+			got += h.bytes
 		}
-		if end.ItemID != "exact_1_1" || end.AudioMS != 2000 || came != len(said.clip.PCM) {
-			t.Errorf("%s has %d ms; %d bytes came", end.ItemID, end.AudioMS, came)
+		if end.ItemID != "exact_1_1" || end.AudioMS != 2000 || got != len(said.clip.PCM) {
+			t.Errorf("%s has %d ms; %d bytes arrived", end.ItemID, end.AudioMS, got)
 		}
 		if words := messages[*protocol.Transcript](c); len(words) != 1 || words[0].Text != noticeText || words[0].Role != "assistant" {
 			t.Errorf("the transcripts are %+v", words)
@@ -63,7 +63,7 @@ func TestRealtimeExactNotice(t *testing.T) {
 		done := c.wait("response.done")
 		item := c.wait0("response.output_item.added").text("item.id")
 		if done.text("response.status") != "completed" || !bytes.Equal(c.sound(item), said.clip.PCM) {
-			t.Errorf("%d bytes came in %s", len(c.sound(item)), done.raw)
+			t.Errorf("%d bytes arrived in %s", len(c.sound(item)), done.raw)
 		}
 		if got := c.words("response.output_audio_transcript.delta"); strings.TrimSpace(got) != noticeText {
 			t.Errorf("the words are %q", got)
@@ -71,7 +71,7 @@ func TestRealtimeExactNotice(t *testing.T) {
 	})
 }
 
-// TestPhoneExactNotice: the announcement of a call is its notice: the caller hears it before the model hears the caller.
+// TestPhoneExactNotice: a call begins with the notice: the caller hears it before the model hears the caller.
 func TestPhoneExactNotice(t *testing.T) {
 	inCall(t, func(s *setting) {
 		s.phone.Announcement, s.speech = noticeText, notice()

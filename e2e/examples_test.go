@@ -38,12 +38,12 @@ func scripted(t *testing.T, name string) []string {
 	return nil
 }
 
-// TestExamples runs the programs in examples against a gateway and compares their output. scripts/test-pack.sh runs
-// the browser page, and build.TestDocsTools the tools.
+// TestExamples runs the programs in examples against a gateway and compares their output. scripts/test-pack.sh runs the
+// browser page, and build.TestDocsTools the tools.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it builds programs")
+		t.Skip("this test builds programs")
 	}
 	handoff := []string{
 		"user: When is the robotics lab open?\n", "handback: 1 turn over", "text user: I like robots.\n", "text assistant: Then see the lab.\n",
@@ -86,7 +86,7 @@ func TestExamples(t *testing.T) {
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(out.String(), want) {
-					t.Errorf("%q is not in what it prints:\n%s%s", want, out.String(), complaints.String())
+					t.Errorf("the output lacks %q:\n%s%s", want, out.String(), complaints.String())
 				}
 			}
 		})

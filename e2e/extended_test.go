@@ -10,9 +10,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestExtendedThinking: a model that thinks between its answers ends its turn before it has announced its calls. Each
-// call runs once and is answered, nothing is withdrawn or failed, the last answer is heard in full, and all of the
-// model's own turns share one budget.
+// TestExtendedThinking: a model that thinks between its answers ends its turn before its calls. Each call runs once and
+// is answered, none is withdrawn or fails, the last answer is heard completely, and all of the model's own turns share
+// one budget.
 func TestExtendedThinking(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)

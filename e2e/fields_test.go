@@ -140,9 +140,9 @@ func (tm *tamperer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	both.Wait()
 }
 
-// told is the result of one of the client's questions.
-type told struct {
-	over   string // "turn.ended completed", an error's code, "session.ended"; empty for nothing
+// outcome is the result of one of the client's questions.
+type outcome struct {
+	over   string // "turn.ended completed", an error's code, "session.ended"; empty without an end
 	spoken bool
 	took   time.Duration // in the bubble
 }
@@ -160,9 +160,9 @@ rules:
       - say: Good morning to you.
 `
 
-// converse asks questions on a wire, in a bubble, with the tamperer at work. It returns the results and how often the
-// tool ran.
-func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (answers []told, ran int) {
+// converse asks questions on a wire, in a bubble, with the tamperer at work. It returns the results and the number of
+// tool runs.
+func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (answers []outcome, ran int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := sim.Options{Seed: 1, Speed: -1, FirstAudioMS: -1, PlaybackSpeed: -1}
@@ -241,19 +241,18 @@ func transportOver(t *testing.T, wire string, network *http.Transport) transport
 	return nil
 }
 
-// questionTime is the wait for the end of a question's turn, in the bubble: longer than all of the gateway's own
-// waits.
+// questionTime limits the wait for the end of a question's turn, in the bubble: longer than all waits of the gateway.
 const questionTime = 3 * time.Minute
 
 // ask asks the questions in order and returns their results.
-func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
+func ask(t *testing.T, conn *protocol.Conn, questions []string) []outcome {
 	t.Helper()
 	say := func(m protocol.ClientMessage) {
 		text, err := protocol.EncodeClient(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.WriteText(text) // after the session's end, reading reports it
+		_ = conn.WriteText(text) // after the session's end, the reader reports it
 	}
 	heard := make(chan protocol.ServerMessage, 1<<12)
 	var reading sync.WaitGroup
@@ -281,7 +280,7 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 	defer reading.Wait()
 	defer conn.Abort()
 	say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-	var answers []told
+	var answers []outcome
 	for _, question := range questions {
 		if question == spokenQuestion {
 			speech := append(testutil.Tone(16000, 300, -12, time.Second), testutil.Silence(16000, 2*time.Second)...)
@@ -301,8 +300,8 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 }
 
 // next waits for the end of a turn or of the session.
-func next(heard <-chan protocol.ServerMessage) told {
-	var a told
+func next(heard <-chan protocol.ServerMessage) outcome {
+	var a outcome
 	began := time.Now()
 	late := time.NewTimer(questionTime)
 	defer late.Stop()
@@ -330,7 +329,7 @@ func next(heard <-chan protocol.ServerMessage) told {
 	}
 }
 
-// fieldQuestions get an answer in words, one after a tool, one to speech, and a final turn.
+// fieldQuestions get a spoken answer, an answer after a tool, an answer to speech, and a final turn.
 var fieldQuestions = []string{"hello", "weather", spokenQuestion, "hello again"}
 
 // spokenQuestion is a second of sound and two of silence.
@@ -352,10 +351,10 @@ func essential(f field, by string) bool {
 	return false
 }
 
-// fieldSample is the number of replacements tried in a test run without the race detector; FIELDS=all tries all.
+// fieldSample is the number of replacements in a test run without the race detector; FIELDS=all tries all.
 const fieldSample = 40
 
-// alwaysReplaced are members that turned out to matter; they are in every sample.
+// alwaysReplaced lists members that once caused faults; they are in every sample.
 var alwaysReplaced = map[string][]field{
 	"openai": {
 		{"response.created", ".response.id"}, {"response.done", ".response.id"}, {"response.done", ".response.status_details"},
@@ -366,7 +365,7 @@ var alwaysReplaced = map[string][]field{
 	},
 }
 
-// TestFieldsOfOtherTypes: whatever replaces one member of one kind of provider event, the turn ends, and the session
+// TestFieldsOfOtherTypes: whatever value replaces a member of a provider event, the turn ends, and the session
 // continues or ends with an error. Unless the member is essential, the answer is heard and a tool runs once.
 func TestFieldsOfOtherTypes(t *testing.T) {
 	t.Parallel()
@@ -375,7 +374,7 @@ func TestFieldsOfOtherTypes(t *testing.T) {
 			t.Parallel()
 			all := &tamperer{seen: map[field]map[string]bool{}}
 			plain, ran := converse(t, wire, all, fieldQuestions...)
-			if len(plain) != len(fieldQuestions) || ran != 1 || slices.ContainsFunc(plain, func(a told) bool { return a.over != "turn.ended completed" || !a.spoken }) {
+			if len(plain) != len(fieldQuestions) || ran != 1 || slices.ContainsFunc(plain, func(a outcome) bool { return a.over != "turn.ended completed" || !a.spoken }) {
 				t.Fatalf("with nothing replaced: %+v, and the tool ran %d times", plain, ran)
 			}
 			type change struct {
@@ -412,7 +411,7 @@ func TestFieldsOfOtherTypes(t *testing.T) {
 	}
 }
 
-// judge holds a conversation with one member replaced.
+// judge checks a conversation with one replaced member.
 func judge(t *testing.T, wire string, f field, by string) {
 	t.Helper()
 	tm := &tamperer{seen: map[field]map[string]bool{}, replace: f}
@@ -423,7 +422,7 @@ func judge(t *testing.T, wire string, f field, by string) {
 	fine := len(answers) == len(fieldQuestions) && ran == 1
 	for i, a := range answers {
 		if a.over == "" {
-			t.Errorf("%s %s = %s: nothing ends question %d", f.event, f.path, by, i+1)
+			t.Errorf("%s %s = %s: question %d has no end", f.event, f.path, by, i+1)
 		}
 		fine = fine && a.over == "turn.ended completed" && a.spoken
 	}

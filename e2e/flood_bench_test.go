@@ -20,8 +20,8 @@ const (
 	flooding = 2  // flooding connections; a closed one reconnects
 )
 
-// BenchmarkFloods runs talking sessions during floods of each kind, with a gateway process, for FLOOD_FOR (3s) each.
-// It prints the largest gap in the talkers' audio, the number of answered pings and their delay, the number of floods
+// BenchmarkFloods runs talking sessions during floods of each kind, with a gateway process, for FLOOD_FOR (3s) each. It
+// prints the largest gap in the talkers' audio, the number of answered pings and their delay, the number of floods
 // closed with 4029, and the gateway's memory. "nothing" is without a flood.
 func BenchmarkFloods(b *testing.B) {
 	lasting := 3 * time.Second
@@ -109,7 +109,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 	report(b, f, talkers, ended.Load(), begun.Load(), max(peak, rest.Heap)-rest.Heap)
 }
 
-// attack runs a flood once, by the client or by its model.
+// attack runs a flood once, from the client or its model.
 func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, error) {
 	if f.again != nil {
 		return f.run(url, stop)
@@ -152,7 +152,7 @@ type talker struct {
 	pings atomic.Int64
 }
 
-// pingEvery is the number of frames per ping: one in 100 ms.
+// pingEvery is the number of frames for each ping: one in 100 ms.
 const pingEvery = 5
 
 func (t *talker) talk(until time.Time, pcm []byte) {
@@ -173,7 +173,7 @@ func (t *talker) talk(until time.Time, pcm []byte) {
 	}
 }
 
-// listen reads until the time is up and every ping is answered, or the connection ends.
+// listen reads until the time is over and every ping is answered, or the connection ends.
 func (t *talker) listen(until time.Time) {
 	late := time.AfterFunc(time.Until(until)+5*time.Second, t.conn.Abort)
 	defer late.Stop()

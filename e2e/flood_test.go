@@ -7,9 +7,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestFloodsSilenceNobody: while two clients flood the gateway with frames of each kind, every ping of a third is
+// TestFloodIsolation: while two clients flood the gateway with frames of each kind, every ping of a third one is
 // answered; every flood ends with 4029, or is cut off if its sender does not read.
-func TestFloodsSilenceNobody(t *testing.T) {
+func TestFloodIsolation(t *testing.T) {
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			st := newStack(t, provider, setting{})
@@ -26,7 +26,7 @@ func TestFloodsSilenceNobody(t *testing.T) {
 						}
 					})
 				}
-				for range pings { // within the victim's own budget
+				for range pings { // within the third client's own budget
 					asked++
 					victim.say(&protocol.Ping{T: asked})
 					if pong := waitFor[*protocol.Pong](victim); pong.T != asked {

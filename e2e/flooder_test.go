@@ -16,7 +16,7 @@ import (
 	"voicegw/protocol"
 )
 
-// flood is a hostile client's output after session.start: the first part once, the rest endlessly.
+// flood is a hostile client's output after session.start: the first part once, the rest repeatedly.
 type flood struct {
 	name         string
 	first, again []byte
@@ -54,8 +54,7 @@ func wireFrame(first byte, payload []byte) []byte {
 	return append(append(b, 0, 0, 0, 0), payload...)
 }
 
-// run floods a gateway over one connection and returns the close code; 0 if it read none. stop closes the connection
-// early.
+// run floods a gateway over one connection and returns the close code, 0 without one. stop closes the connection early.
 func (f flood) run(url string, stop <-chan struct{}) (code websocket.StatusCode, err error) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
@@ -108,7 +107,7 @@ func (f flood) run(url string, stop <-chan struct{}) (code websocket.StatusCode,
 	return closeCode(in)
 }
 
-// closeCode reads a gateway's output up to the close frame; 0 if there is none.
+// closeCode reads a gateway's output up to the close frame; 0 without one.
 func closeCode(in *bufio.Reader) (websocket.StatusCode, error) {
 	for {
 		var h [4]byte

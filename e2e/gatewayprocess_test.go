@@ -27,16 +27,17 @@ const urlMark = "the gateway listens at "
 type processSetting struct {
 	// Provider is the wire, Base the provider's address.
 	Provider, Base string
-	// Dir has the store, the audit and the tools' effects. With Store, the address of a NATS server, the store is
-	// there and the gateway is a node.
+	// Dir contains the store, the audit and the tools' effects. Store is the address of a NATS server, which then has
+	// the store, and the gateway is a node.
 	Dir, Store string
 	// Hold is a tool that hangs after its effect; may be empty.
 	Hold string
-	// HoldApproved hangs after an approval is recorded, before anything runs.
+	// HoldApproved hangs after an approval is recorded, before the action runs.
 	HoldApproved bool
-	// HoldTold hangs an answer over the API after its action ran, before the conversation is informed.
-	HoldTold bool
-	// Scenario is that of the text agent's model, Chat the address of another model; both empty without a text agent.
+	// HoldReport hangs an answer over the API after its action ran, before the conversation gets the result.
+	HoldReport bool
+	// Scenario is the script of the text agent's model, Chat the address of another model; both empty without a text
+	// agent.
 	Scenario, Chat string
 }
 
@@ -50,7 +51,7 @@ const (
 func TestGatewayProcess(t *testing.T) {
 	config := os.Getenv(gatewayEnv)
 	if config == "" {
-		t.Skip("it is started by other tests")
+		t.Skip("other tests start it")
 	}
 	var set processSetting
 	if err := json.Unmarshal([]byte(config), &set); err != nil {
@@ -76,7 +77,7 @@ func TestGatewayProcess(t *testing.T) {
 			t.Error("closing the store:", err)
 		}
 	}()
-	t.Run("serve", func(t *testing.T) { // its cleanup comes before the store is closed
+	t.Run("serve", func(t *testing.T) { // its cleanup precedes the close of the store
 		tools := newStageOn(t, kept)
 		tools.effects = appendTo(t, filepath.Join(set.Dir, effectsFile))
 		if set.Hold != "" {
@@ -85,7 +86,7 @@ func TestGatewayProcess(t *testing.T) {
 		if set.HoldApproved {
 			tools.box.questions = approvedAndHeld{kept.Confirmations()}
 		}
-		tools.box.holdTold = set.HoldTold
+		tools.box.holdReport = set.HoldReport
 		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile)),
 			text: set.Scenario != "" || set.Chat != "", scenario: set.Scenario, chat: set.Chat})
 		fmt.Println(urlMark + st.url)
@@ -110,7 +111,7 @@ type process struct {
 	dir   string
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	said  *lockedBuffer  // by the process
+	said  *lockedBuffer  // output of the process
 	read  sync.WaitGroup // its reader
 	over  bool
 }
@@ -163,7 +164,7 @@ func startProcess(t *testing.T, tp *tap, set processSetting) *process {
 	return p
 }
 
-// kill ends the process like a power loss.
+// kill ends the process like a power failure.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -173,18 +174,18 @@ func (p *process) kill(t *testing.T) {
 	p.over = true
 	defer p.watch(t)
 	if err := p.cmd.Wait(); err == nil {
-		t.Error("the killed gateway process has ended by itself")
+		t.Error("the killed gateway process has ended on its own")
 	}
 }
 
-// watch looks for secrets in the files of an ended process.
+// watch searches the files of an ended process for secrets.
 func (p *process) watch(t *testing.T) {
 	t.Helper()
 	testutil.Check(testutil.Log, []byte(p.said.String()))
 	testutil.CheckFolder(t, p.dir)
 }
 
-// leave ends the process in order.
+// leave ends the process normally.
 func (p *process) leave(t *testing.T) {
 	t.Helper()
 	if err := p.stdin.Close(); err != nil {
@@ -198,7 +199,7 @@ func (p *process) leave(t *testing.T) {
 	}
 }
 
-// effects returns the lines written by the tools of all processes on the folder.
+// effects returns the lines written by the tools of all processes with this folder.
 func (p *process) effects(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, effectsFile))
@@ -208,7 +209,7 @@ func (p *process) effects(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// records returns the audit's records about a tool, from all processes on the folder.
+// records returns the audit's records about a tool, from all processes with this folder.
 func (p *process) records(t *testing.T, tool string) []audit.Record {
 	t.Helper()
 	f, err := os.Open(filepath.Join(p.dir, auditFile))

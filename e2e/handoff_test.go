@@ -26,7 +26,7 @@ type offered struct {
 	Subprotocols   []string  `json:"subprotocols"`
 }
 
-// offer makes a voice session as another program's text agent does.
+// offer creates a voice session like another program's text agent.
 func (st *stack) offer(t testing.TB, body string) offered {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.url+"/v1/sessions", strings.NewReader(body))
@@ -52,7 +52,7 @@ func (st *stack) offer(t testing.TB, body string) offered {
 	return o
 }
 
-// dial connects as a page of an origin does; the ticket is a subprotocol.
+// dial connects like a page of an origin; the ticket is a subprotocol.
 func (st *stack) dial(t testing.TB, ticket, origin string) *client {
 	t.Helper()
 	opts := protocol.DialOptions{Ticket: ticket}
@@ -79,7 +79,7 @@ func (st *stack) conversation(t testing.TB, id string) (c conversation.Conversat
 }
 
 // TestHandoff: a conversation of another program's text agent continues by voice. The first answer is to the pending
-// request, without a greeting, and at the end the conversation has both sides.
+// request, without a greeting, and at the end the conversation contains both sides.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -89,14 +89,14 @@ func TestHandoff(t *testing.T) {
 			o := st.offer(t, `{"user":"ada","pending_request":"When is the robotics lab open?","conversation_id":"c-7",
 				"messages":[{"role":"user","content":"goodbye is what I say last"},{"role":"assistant","content":"Noted."}]}`)
 			c := st.connect(t)
-			// The client's own values don't count.
+			// The client's own values do not count.
 			c.say(&protocol.Start{Ticket: o.Ticket, InputRate: 16000, OutputRate: 24000, ConversationID: "c-8", PendingRequest: "something else",
 				Agent: "default", Client: &protocol.ClientInfo{ID: "eve"}})
 			if m := waitFor[*protocol.SessionStarted](c); m.SessionID != o.SessionID {
 				t.Errorf("the session is %s, was offered as %s", m.SessionID, o.SessionID)
 			}
 			if m := waitFor[*protocol.Transcript](c); m.Role != "user" || m.Text != "When is the robotics lab open?" || m.Turn != 1 {
-				t.Errorf("the first words are %+v", m)
+				t.Errorf("the first transcript is %+v", m)
 			}
 			if ran := c.heard([]string{"kb_search"}, []string{"I found one record"}); len(ran) != 1 {
 				t.Errorf("the tools %v ran", ran)
@@ -108,13 +108,13 @@ func TestHandoff(t *testing.T) {
 			c.say(&protocol.End{})
 			ended := waitFor[*protocol.SessionEnded](c)
 			if h := ended.Handback; h == nil || h.ConversationID != "c-7" || !strings.Contains(h.Summary, "I found one record") || !strings.Contains(h.Summary, "kb_search") {
-				t.Errorf("handed back: %+v", h)
+				t.Errorf("handback: %+v", h)
 			}
 			talk := st.conversation(t, "c-7")
 			checkHandedBack(t, talk, o.SessionID)
 			for _, h := range c.seen {
 				if m, ok := h.msg.(*protocol.Transcript); ok && strings.Contains(m.Text, "The conversation so far") {
-					t.Errorf("the client was told what only the model is to know: %q", m.Text)
+					t.Errorf("the client got a text for the model only: %q", m.Text)
 				}
 			}
 			if strings.Contains(st.log.String(), o.Ticket) {
@@ -128,7 +128,7 @@ func TestHandoff(t *testing.T) {
 func (st *stack) listed(t testing.TB, o offered) {
 	t.Helper()
 	var one string
-	testutil.WaitUntil(t, "the list has the session as it is alone, once all that its answer has used is counted", func() bool {
+	testutil.WaitUntil(t, "the list has the session alone, with the full usage of its answer", func() bool {
 		status, text := st.http(t, http.MethodGet, "/v1/sessions", "")
 		if status != http.StatusOK {
 			t.Fatalf("%d %s", status, text)
@@ -145,7 +145,7 @@ func (st *stack) listed(t testing.TB, o offered) {
 
 func checkHandedBack(t testing.TB, talk conversation.Conversation, session string) {
 	t.Helper()
-	var story []string
+	var lines []string
 	for i, e := range talk.Entries {
 		line := string(e.Side) + " " + string(e.Role) + " " + e.Text
 		for _, call := range e.Calls {
@@ -154,20 +154,20 @@ func checkHandedBack(t testing.TB, talk conversation.Conversation, session strin
 				line += " failed"
 			}
 		}
-		story = append(story, line)
+		lines = append(lines, line)
 		if e.Side == conversation.SideVoice && e.SessionID != session || e.Turn == 0 || i > 0 && e.At.Before(talk.Entries[i-1].At) {
 			t.Errorf("the entry %+v", e)
 		}
 	}
-	if len(story) != 4 || story[0] != "text user goodbye is what I say last" || story[1] != "text assistant Noted." ||
-		story[2] != "voice user When is the robotics lab open?" || !strings.HasPrefix(story[3], "voice assistant I found one record") ||
-		!strings.HasSuffix(story[3], " [kb_search]") || talk.User != "ada" || talk.Turns != 2 {
-		t.Errorf("%s, %d turns:\n%s", talk.User, talk.Turns, strings.Join(story, "\n"))
+	if len(lines) != 4 || lines[0] != "text user goodbye is what I say last" || lines[1] != "text assistant Noted." ||
+		lines[2] != "voice user When is the robotics lab open?" || !strings.HasPrefix(lines[3], "voice assistant I found one record") ||
+		!strings.HasSuffix(lines[3], " [kb_search]") || talk.User != "ada" || talk.Turns != 2 {
+		t.Errorf("%s, %d turns:\n%s", talk.User, talk.Turns, strings.Join(lines, "\n"))
 	}
 }
 
-// TestTicketRefused: each ticket opens one session, before it expires and only from its origin; no message or log has
-// its secret.
+// TestTicketRefused: each ticket opens one session, before it expires and only from its origin; no message or log
+// contains its secret.
 func TestTicketRefused(t *testing.T) {
 	t.Parallel()
 	box := newToolboxOn(t, store.Options{Memory: true})
@@ -190,7 +190,7 @@ func TestTicketRefused(t *testing.T) {
 		for _, e := range errs {
 			for _, secret := range []string{used.Ticket, another.Ticket, blocked.Ticket} {
 				if strings.Contains(e.Message+e.Ref, secret) {
-					t.Errorf("%s: the message tells the ticket: %s", what, e.Message)
+					t.Errorf("%s: the message contains the ticket: %s", what, e.Message)
 				}
 			}
 		}
@@ -215,8 +215,8 @@ func TestTicketRefused(t *testing.T) {
 	}
 }
 
-// TestConversationWithoutATicket: on this machine a client may continue its own conversation but not another user's.
-// The heard part of an answer is kept as interrupted if the user hangs up.
+// TestConversationWithoutATicket: on this machine a client may continue its own conversation but not another user's. If
+// the user hangs up, the heard part of an answer is stored as interrupted.
 func TestConversationWithoutATicket(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t)})
@@ -235,7 +235,7 @@ func TestConversationWithoutATicket(t *testing.T) {
 	waitFor[*protocol.Pong](c) // the report has arrived
 	c.say(&protocol.End{})
 	if h := waitFor[*protocol.SessionEnded](c).Handback; h == nil || h.ConversationID != "mine" || !strings.Contains(h.Summary, "what was heard") {
-		t.Errorf("handed back: %+v", h)
+		t.Errorf("handback: %+v", h)
 	}
 	talk := st.conversation(t, "mine")
 	if len(talk.Entries) != 2 {
@@ -247,7 +247,7 @@ func TestConversationWithoutATicket(t *testing.T) {
 
 	stranger := enter("eve")
 	if code, errs := stranger.ended(); code != 4505 || len(errs) != 1 || errs[0].Code != "unknown_conversation" {
-		t.Errorf("a stranger was closed with %d, %v", code, errs)
+		t.Errorf("another user was closed with %d, %v", code, errs)
 	}
 	again := enter("ada")
 	waitFor[*protocol.SessionStarted](again)

@@ -11,9 +11,9 @@ import (
 const longSentence = "I will now talk for quite a long time, so that there is something to interrupt, and I will " +
 	"not stop before I am told to, because that is what this test is about, and nothing else."
 
-// TestSpeakToolSpeakInterrupted: the model speaks at length, calls a tool and speaks again, all before it is heard.
-// The stop button flushes both answers, the model learns the heard part of each, if its wire supports that, and
-// nothing of either follows.
+// TestSpeakToolSpeakInterrupted: the model speaks at length, calls a tool and speaks again, all before playback ends.
+// The stop button flushes both answers, the model learns the heard part of each, if its wire supports that, and no
+// audio of either follows.
 func TestSpeakToolSpeakInterrupted(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{speed: 50, playback: 50, scenario: `
@@ -31,7 +31,7 @@ rules:
 		c.say(&protocol.InputText{Text: "talk"})
 		first := waitFor[*protocol.AudioEnd](c)
 		second := waitFor[*protocol.AudioEnd](c)
-		// Waits for each report, however slow the machine is.
+		// Waits for each report, at any speed of the machine.
 		c.say(&protocol.Playback{ItemID: first.ItemID, PlayedMS: 200})
 		c.say(&protocol.Interrupt{})
 		for i, want := range []struct {
@@ -40,7 +40,7 @@ rules:
 		}{{first.ItemID, 400}, {second.ItemID, 0}} {
 			flush := waitFor[*protocol.AudioFlush](c)
 			if flush.ItemID != want.item || flush.Reason != "user_stop" {
-				t.Fatalf("flush %d is %+v, want %s; %s", i+1, flush, want.item, c.story())
+				t.Fatalf("flush %d is %+v, want %s; %s", i+1, flush, want.item, c.history())
 			}
 			c.say(&protocol.Playback{ItemID: want.item, PlayedMS: want.played, Done: true})
 			if provider != "openai" {
@@ -50,7 +50,7 @@ rules:
 				return m["type"] == "conversation.item.truncate" && m["item_id"] == want.item
 			})
 			if cut["audio_end_ms"] != float64(want.played) {
-				t.Errorf("the model was told %v of %s, and %d ms were heard", cut["audio_end_ms"], want.item, want.played)
+				t.Errorf("the model got %v of %s, and %d ms were heard", cut["audio_end_ms"], want.item, want.played)
 			}
 		}
 		if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
@@ -59,20 +59,19 @@ rules:
 		c.say(&protocol.InputText{Text: "again"})
 		third := waitFor[*protocol.AudioStart](c).ItemID
 		if third == first.ItemID || third == second.ItemID {
-			t.Errorf("%s is said again", third)
+			t.Errorf("%s is repeated", third)
 		}
 		playTurn(c)
 		nothingAfterFlush(t, c.seen, second.ItemID)
-		if told := messages[*protocol.Error](c); len(told) != 0 {
-			t.Errorf("the client was told of %+v", told[0])
+		if errs := messages[*protocol.Error](c); len(errs) != 0 {
+			t.Errorf("the client got %+v", errs[0])
 		}
 	})
 }
 
-// TestFarewellBehindALongSentence: the model says a long sentence, ends the session with a tool
-// and says goodbye. All of it has arrived long before it is heard; the session goes on until
-// the client says that the farewell was.
-func TestFarewellBehindALongSentence(t *testing.T) {
+// TestFarewellAfterLongSentence: the model says a long sentence, ends the session with a tool and says goodbye. All of
+// it arrives long before it is heard; the session lasts until the client reports the end of the farewell.
+func TestFarewellAfterLongSentence(t *testing.T) {
 	t.Parallel()
 	const farewell = "Goodbye and thank you for calling."
 	for tool, reason := range map[string]string{"end_voice_session": "tool_ended", "ignore_user": "blocked"} {
@@ -97,7 +96,7 @@ rules:
 				bytes := len(c.seen)
 				hearFarewell(c, farewell, reason)
 				if sentence.AudioMS < 5000 || slices.ContainsFunc(c.seen[:bytes], func(h happening) bool { return isEnded(h.msg, reason) }) {
-					t.Errorf("the sentence took %d ms; %s", sentence.AudioMS, c.story())
+					t.Errorf("the sentence took %d ms; %s", sentence.AudioMS, c.history())
 				}
 			})
 		}

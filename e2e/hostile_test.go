@@ -37,20 +37,20 @@ import (
 // mostAboveRest is the most memory for one answer, in bytes.
 const mostAboveRest = 64 << 20
 
-// caldavBound bounds a CalDAV answer, in bytes.
+// caldavBound limits a CalDAV answer, in bytes.
 const caldavBound = 16 << 20
 
-// mostUnread bounds the bytes that a server can send unread: the buffers of the kernel and net/http for at most four
-// tries or images.
+// mostUnread limits the bytes that a server can send unread: the buffers of the kernel and net/http for at most four
+// attempts or images.
 const mostUnread = 4 * (16 << 20)
 
-// hostile is a server that gives every request the same answer and counts the bytes sent.
+// hostile is a server that sends the same answer to every request and counts the sent bytes.
 type hostile struct {
 	url  string
 	sent atomic.Int64
 }
 
-// serve answers over plain sockets, because net/http's server would not write most of it.
+// serve uses plain sockets, because net/http's server would not write most of the answers.
 func serve(t *testing.T, answer func(w io.Writer, r *http.Request)) *hostile {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,7 +102,7 @@ func repeat(w io.Writer, text string) {
 	}
 }
 
-// head is a response head whose body ends with the connection.
+// head returns a response head; the body ends with the connection.
 func head(status int, headers ...string) string {
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%s\r\n", status, http.StatusText(status), strings.Join(append(headers, ""), "\r\n"))
 }
@@ -110,7 +110,7 @@ func head(status int, headers ...string) string {
 // attack is a hostile response.
 type attack struct {
 	name string
-	// words are a part of the error.
+	// words is a part of the error.
 	words  string
 	answer func(w io.Writer, r *http.Request)
 	good   bool // no error
@@ -132,7 +132,7 @@ func redirect(words string) attack {
 	}}
 }
 
-// common are attacks by any server. ok is the head of a good response.
+// common returns attacks by any server. ok is the head of a good response.
 func common(ok string) []attack {
 	return []attack{
 		endless("endless body", "than", ok, "x"),
@@ -149,7 +149,7 @@ func common(ok string) []attack {
 	}
 }
 
-// jsonAttacks are those of a JSON API.
+// jsonAttacks are the attacks of a JSON API.
 func jsonAttacks() []attack {
 	ok := head(200, "Content-Type: application/json")
 	return append(common(ok),
@@ -160,7 +160,7 @@ func jsonAttacks() []attack {
 	)
 }
 
-// large is a good response just within its bound, in bytes.
+// large is a good response just within its limit, in bytes.
 func large(most int, begin, end string) attack {
 	return attack{name: "as large as may be", good: true, answer: func(w io.Writer, _ *http.Request) {
 		size := (most - len(begin) - len(end)) / 4 * 4
@@ -220,7 +220,7 @@ func davEvent(data string) string {
 	return `<response><href>/cal/a.ics</href><propstat><prop><getetag>"1"</getetag><C:calendar-data>` + data + `</C:calendar-data></prop></propstat></response>`
 }
 
-// xmlAttacks omit the redirect: CalDAV's are followed on the same host, a few times.
+// xmlAttacks contain no redirect: CalDAV follows some on the same host.
 func xmlAttacks() []attack {
 	ok := head(207, "Content-Type: application/xml")
 	var all []attack
@@ -309,11 +309,11 @@ func chatAttacks() []attack {
 	)
 }
 
-// TestHostileAnswers: every client bounds what it reads. Endless answers end with an error that has the reason, and
-// take little memory. go test ./e2e -run TestHostileAnswers -v prints it.
+// TestHostileAnswers: every client limits the size of its input. Endless answers end with an error that has the reason,
+// and need little memory. go test ./e2e -run TestHostileAnswers -v prints it.
 func TestHostileAnswers(t *testing.T) {
 	if testutil.RaceEnabled {
-		t.Skip("the race detector keeps memory of its own, and reads these answers for minutes; scripts/test-norace.sh runs this test without it")
+		t.Skip("the race detector uses memory of its own and needs minutes for these answers; scripts/test-norace.sh runs this test without it")
 	}
 	clients := []struct {
 		name    string
@@ -413,16 +413,16 @@ func TestHostileAnswers(t *testing.T) {
 				case most > mostAboveRest:
 					t.Errorf("it took %d bytes of memory; at most %d are allowed", most, mostAboveRest)
 				case h.sent.Load() > 4*mostAboveRest+mostUnread:
-					t.Errorf("the server was rid of %d bytes", h.sent.Load())
+					t.Errorf("the server sent %d bytes", h.sent.Load())
 				}
 			})
 		}
 	}
 }
 
-// peak runs f and returns the increase of memory in use, in bytes, by the collector's count. Garbage does not count:
-// its lifetime is the collector's choice. A collection runs whenever the heap has grown by a tenth, so no use of
-// memory hides between two.
+// peak runs f and returns the increase of memory in use, in bytes, as the collector counts it. Garbage does not count,
+// because its lifetime depends on the collector. A collection runs whenever the heap has grown by a tenth, so that
+// every peak is seen.
 func peak(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()
@@ -448,7 +448,7 @@ func peak(f func()) uint64 {
 	return max(most.Load(), rest) - rest
 }
 
-// inUse is the memory in use at the last collection, in bytes.
+// inUse returns the memory in use at the last collection, in bytes.
 func inUse() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -17,7 +17,7 @@ rules:
     do: [{say: I see nothing.}]
 `
 
-// TestImagesReachTheModel: on each wire the model knows an image shown between turns.
+// TestImagesReachTheModel: on each wire the model sees an image shown between turns.
 func TestImagesReachTheModel(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

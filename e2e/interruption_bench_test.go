@@ -12,7 +12,7 @@ import (
 
 // BenchmarkInterruption measures an interruption: from the first sample of the interrupting speech to the last audio
 // byte of the answer at the client, and the provider's and the gateway's parts. Each iteration is one interruption in
-// real time, with a model that sends its speech in pieces of 20 ms.
+// real time, with a model that sends speech in chunks of 20 ms.
 func BenchmarkInterruption(b *testing.B) {
 	for _, provider := range providers {
 		b.Run(provider, func(b *testing.B) {

@@ -32,7 +32,7 @@ func TestInterruption(t *testing.T) {
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			// The model generates in real time, so that much of the answer is unsent.
+			// The model generates in real time, so most of the answer is unsent.
 			st := newStack(t, provider, setting{scenario: longAnswer, firstAudioMS: 10, speed: 1})
 			c := st.start(t, 16000)
 			c.say(&protocol.InputText{Text: "talk"})
@@ -52,7 +52,7 @@ func TestInterruption(t *testing.T) {
 			if provider == "openai" {
 				m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
 				if at := int64(m["audio_end_ms"].(float64)); at < played-50 || at > played+50 {
-					t.Errorf("the model was told %d ms; the client had reported %d", at, played)
+					t.Errorf("the model got %d ms; the client had reported %d", at, played)
 				}
 			}
 			if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
@@ -69,8 +69,7 @@ func TestInterruption(t *testing.T) {
 }
 
 // TestTalkedOver: the user speaks while the client plays an answer that the model has finished; Gemini then announces
-// no interruption. On every wire the rest is flushed, with or without playback reports, and the model answers the
-// user.
+// no interruption. On every wire the rest is flushed, with or without playback reports, and the model answers the user.
 func TestTalkedOver(t *testing.T) {
 	for _, wire := range []struct{ provider, model string }{
 		{"openai", ""},
@@ -86,7 +85,7 @@ func TestTalkedOver(t *testing.T) {
 					c := st.start(t, 16000)
 					c.say(&protocol.InputText{Text: "talk"})
 					item := waitFor[*protocol.AudioEnd](c).ItemID
-					<-time.After(time.Second) // the turn is complete for the model
+					<-time.After(time.Second) // the model has completed the turn
 					if reports {
 						c.say(&protocol.Playback{ItemID: item, PlayedMS: 700})
 					}
@@ -124,13 +123,13 @@ func question(t *testing.T) []byte {
 	return slices.Concat(pcm, testutil.Silence(16000, 1500*time.Millisecond))
 }
 
-// nothingAfterFlush: between the flush of item and the next audio.start no audio arrived, and item was not ended.
+// nothingAfterFlush: between the flush of item and the next audio.start no audio arrived, and item did not end.
 func nothingAfterFlush(t *testing.T, seen []happening, item string) {
 	t.Helper()
 	i := slices.IndexFunc(seen, func(h happening) bool { f, ok := h.msg.(*protocol.AudioFlush); return ok && f.ItemID == item })
 	for _, h := range seen[i+1:] {
 		if h.bytes > 0 {
-			t.Fatalf("%d bytes came after the flush of %s", h.bytes, item)
+			t.Fatalf("%d bytes arrived after the flush of %s", h.bytes, item)
 		}
 		switch m := h.msg.(type) {
 		case *protocol.AudioEnd:

@@ -9,7 +9,7 @@ import (
 	"voicegw/internal/audit"
 )
 
-// journal is an in-memory audit that a test can wait for.
+// journal is an in-memory audit; tests can wait for its records.
 type journal struct {
 	mu      sync.Mutex // guards the following fields
 	records []audit.Record

@@ -19,28 +19,28 @@ const survivalRules = payRules + `
       - then: [say: That is how it is.]
 `
 
-// TestKilledWhileWriting: a gateway is killed with SIGKILL and restarted on the same data folder. No side effect
+// TestKilledWhileWriting: a gateway is killed with SIGKILL and restarted with the same data folder. No side effect
 // happens twice.
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
-		for name, story := range map[string]func(*testing.T, *tap, processSetting){
-			"in the middle of an action": killedInTheMiddle,
-			"after an action":            killedAfterAnAction,
-			"while a user is asked":      killedWhileAsking,
-			"before an answer was told":  killedBeforeTheAnswer,
+		for name, test := range map[string]func(*testing.T, *tap, processSetting){
+			"in the middle of an action":    killedInTheMiddle,
+			"after an action":               killedAfterAnAction,
+			"while a user is asked":         killedWhileAsking,
+			"before an answer is delivered": killedBeforeTheAnswer,
 		} {
 			t.Run(provider+" "+name, func(t *testing.T) {
 				t.Parallel()
 				tp := newProvider(t, setting{scenario: survivalRules, speed: 50, playback: 50, firstAudioMS: 10})
-				story(t, tp, processSetting{Provider: provider, Dir: t.TempDir()})
+				test(t, tp, processSetting{Provider: provider, Dir: t.TempDir()})
 			})
 		}
 	}
 }
 
-// killedInTheMiddle: the side effect happened without a record. It is not repeated, and the model learns that its
-// state is unknown.
+// killedInTheMiddle: the side effect happened without a record. It is not repeated, and the model learns that its state
+// is unknown.
 func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	holding := set
 	holding.Hold = "book"
@@ -55,15 +55,15 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	for range 2 {
 		e := errorOf(t, c.typed("book noon").call(t))
 		if e.Type != registry.ErrorConflict || !e.PartialSideEffects {
-			t.Errorf("the client was told %+v", e)
+			t.Errorf("the client got %+v", e)
 		}
 	}
 	for _, a := range tp.waitAnswers(t, 2) {
 		if e := a.envelope.Error; e == nil || e.Type != registry.ErrorConflict || !e.PartialSideEffects || e.Suggestion == "" {
-			t.Errorf("the model was told %s", a.envelope.Encode())
+			t.Errorf("the model got %s", a.envelope.Encode())
 		}
 	}
-	// Only this action is in doubt.
+	// Only this action is uncertain.
 	if m := c.typed("book one").call(t); !m.OK {
 		t.Errorf("another action ended with %s", m.Error)
 	}
@@ -87,7 +87,7 @@ func killedAfterAnAction(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, set)
 	c := first.startAs(t, "ada")
 	c.say(&protocol.InputText{Text: "again please"})
-	c.turn() // so that the action is not of the first turn
+	c.turn() // so that the action is not in the first turn
 	before := c.typed("book noon")
 	if m := before.call(t); !m.OK || m.Deduplicated {
 		t.Errorf("the first call ended with %+v", m)
@@ -125,7 +125,7 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	second := startProcess(t, tp, set)
 	c := second.startAs(t, "ada")
 	c.resolve(asked.Token, true)
-	c.refused(protocol.CodeConfirmationUnknown) // another session's
+	c.refused(protocol.CodeConfirmationUnknown) // another session's token
 	status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`)
 	var answer struct {
 		Outcome  string

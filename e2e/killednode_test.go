@@ -31,7 +31,7 @@ func natsServer(t *testing.T) (url string) {
 	return s.ClientURL()
 }
 
-// users are the user's messages in a conversation.
+// users returns the user's messages in a conversation.
 func users(c conversation.Conversation) (said []string) {
 	for _, e := range c.Entries {
 		if e.Role == conversation.RoleUser {
@@ -41,9 +41,9 @@ func users(c conversation.Conversation) (said []string) {
 	return said
 }
 
-// TestKilledNodeFreesItsConversation: a gateway is killed with SIGKILL while it answers a text message. Another
-// gateway with the same store continues the conversation at once, in spite of the lease, with another message and
-// with the same one.
+// TestKilledNodeFreesItsConversation: a gateway is killed with SIGKILL while it answers a text message. Another gateway
+// with the same store continues the conversation at once, despite the lease, with another message and with the same
+// one.
 func TestKilledNodeFreesItsConversation(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)
@@ -74,14 +74,14 @@ func TestKilledNodeFreesItsConversation(t *testing.T) {
 		t.Errorf("the same message: %v: %s", err, answer)
 	}
 	if got := fmt.Sprint(users(second.conversation(t, "c-story"))); got != "[Hello write]" {
-		t.Errorf("the user has said %s", got)
+		t.Errorf("the user's words are %s", got)
 	}
 	second.leave(t)
 }
 
-// TestKilledNodeKeepsWhatWasSpoken: a gateway is killed with SIGKILL in a call. Its conversation has the transcript
+// TestKilledNodeKeepsTranscript: a gateway is killed with SIGKILL in a call. Its conversation contains the transcript
 // up to the last ended turn, and continues by voice on another gateway at once.
-func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
+func TestKilledNodeKeepsTranscript(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
 					t.Errorf("%s: %s", text, m.Error)
 				}
 				// It is available during the call.
-				testutil.WaitUntil(t, "what was said is kept", func() bool {
+				testutil.WaitUntil(t, "the transcript is stored", func() bool {
 					status, _ := second.http(t, http.MethodGet, "/v1/conversations/c-7", "")
 					return status == http.StatusOK && len(users(second.conversation(t, "c-7"))) == i+1
 				})
@@ -113,10 +113,10 @@ func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
 			waitFor[*protocol.SessionStarted](d)
 			talk := second.conversation(t, "c-7")
 			if got := fmt.Sprint(users(talk)); got != "[book noon book one]" {
-				t.Errorf("the user has said %s", got)
+				t.Errorf("the user's words are %s", got)
 			}
 			if said := fmt.Sprintf("%+v", talk.Entries); strings.Count(said, "That is how it is.") != 2 || strings.Count(said, "Tool:book") != 2 {
-				t.Errorf("kept is %s", said)
+				t.Errorf("stored is %s", said)
 			}
 			d.say(&protocol.End{})
 			waitFor[*protocol.SessionEnded](d)

@@ -30,7 +30,7 @@ type chatModel struct {
 	prompts []string
 }
 
-// point is a place where a request is held.
+// point is a place where a request can be held.
 type point string
 
 // The points at which a gateway is killed.
@@ -56,7 +56,7 @@ func newChatModel(t *testing.T) *chatModel {
 	return m
 }
 
-// holdAt holds requests at a point from now on, and releases held ones.
+// holdAt holds requests at this point from now on, and releases held ones.
 func (m *chatModel) holdAt(p point) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,14 +64,14 @@ func (m *chatModel) holdAt(p point) {
 	m.hold, m.release = p, make(chan struct{})
 }
 
-// requests counts them.
+// requests returns the number of requests.
 func (m *chatModel) requests() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.prompts)
 }
 
-// lastPrompt is the newest prompt.
+// lastPrompt returns the newest prompt.
 func (m *chatModel) lastPrompt() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +147,7 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tryMessage sends a request once and returns the whole answer or the error.
 func (st *stack) tryMessage(r sent) (string, error) { return st.follow(r, io.Discard) }
 
-// follow is tryMessage, and copies the answer as it arrives.
+// follow is tryMessage and copies the answer as it arrives.
 func (st *stack) follow(r sent, as io.Writer) (string, error) {
 	req, err := http.NewRequest(http.MethodPost, st.url+r.path, strings.NewReader(r.body))
 	if err != nil {
@@ -182,7 +182,7 @@ var tokens = regexp.MustCompile(`cf_[A-Z2-7]{26}`)
 // sent is a client's message.
 type sent struct{ path, id, body string }
 
-// ways are the forms in which a client marks a repeated message.
+// waysToSend returns the forms in which a client marks a repeated message.
 func waysToSend(text string) map[string]sent {
 	return map[string]sent{
 		"an id":                         {"/v1/chat", "id-of-the-story", `{"user":"ada","message":"` + text + `"}`},
@@ -192,7 +192,7 @@ func waysToSend(text string) map[string]sent {
 	}
 }
 
-// TestKilledInAMessage: a gateway is killed with SIGKILL during a text message and restarted on the same data folder;
+// TestKilledInAMessage: a gateway is killed with SIGKILL during a text message and restarted with the same data folder;
 // the client repeats the message. It gets an answer, and the tool's action runs once.
 func TestKilledInAMessage(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestKilledInAMessage(t *testing.T) {
 	for at, want := range map[point]struct {
 		before []string // the effects at the kill
 		says   string   // answer to the repeated message
-		asks   int      // how often the model is asked for it
+		asks   int      // number of requests to the model for it
 	}{
 		inTheAnswer:    {nil, "It is done.", 2},
 		inTheTool:      {[]string{done}, "Nobody knows.", 1},
@@ -250,11 +250,11 @@ func TestKilledInAMessage(t *testing.T) {
 				for range 2 {
 					answer, err := second.tryMessage(message)
 					if err != nil || !strings.Contains(answer, want.says) {
-						t.Errorf("sent again: %v: %s", err, answer)
+						t.Errorf("repeated: %v: %s", err, answer)
 					}
 				}
 				if got := model.requests() - before; got != want.asks {
-					t.Errorf("the model was asked %d times for what was sent again", got)
+					t.Errorf("the model was asked %d times for the repeated message", got)
 				}
 				second.leave(t)
 				if got := second.effects(t); !slices.Equal(got, []string{done}) {
@@ -265,8 +265,8 @@ func TestKilledInAMessage(t *testing.T) {
 	}
 }
 
-// TestKilledWhileAMessageAsks: a gateway is killed during an approval request, and the message is repeated: the user
-// is asked again. Whichever request is approved, or both, the tool runs once.
+// TestKilledWhileAMessageAsks: a gateway is killed during an approval request, and the message is repeated: the user is
+// asked again. With either approval, or both, the tool runs once.
 func TestKilledWhileAMessageAsks(t *testing.T) {
 	t.Parallel()
 	for way, message := range waysToSend("pay") {
@@ -277,7 +277,7 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			tp := newProvider(t, setting{})
 			set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
 			first := startProcess(t, tp, set)
-			var told lockedBuffer
+			var received lockedBuffer
 			over := make(chan struct{}) // closed when the message is cut off
 			stream := message
 			if strings.Contains(message.path, "completions") {
@@ -285,13 +285,13 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			}
 			go func() {
 				defer close(over)
-				if _, err := first.follow(stream, &told); err == nil {
+				if _, err := first.follow(stream, &received); err == nil {
 					t.Error("the message to a killed gateway was answered")
 				}
 			}()
 			<-model.reached
 			was := ""
-			testutil.WaitUntil(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
+			testutil.WaitUntil(t, "the question", func() bool { was = tokens.FindString(received.String()); return was != "" })
 			first.kill(t)
 			<-over
 
@@ -300,7 +300,7 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			answer, err := second.tryMessage(stream)
 			is := tokens.FindString(answer)
 			if err != nil || is == "" || is == was || !strings.Contains(answer, "Please approve it.") {
-				t.Fatalf("sent again: %v: %s", err, answer)
+				t.Fatalf("repeated: %v: %s", err, answer)
 			}
 			for _, token := range []string{is, was} {
 				if status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK || !strings.Contains(body, `"ok":true`) {
@@ -315,25 +315,25 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 	}
 }
 
-// TestApprovedInTheFirstTurn: a backend approves over the API while the requesting message is still being answered
-// and its conversation is not stored yet. The model learns it in the next turn, once.
+// TestApprovedInTheFirstTurn: a backend approves over the API during the answer to the requesting message, before its
+// conversation is stored. The model gets the result in the next turn, once.
 func TestApprovedInTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)
 	model.holdAt(whileItIsAsked)
 	tools := newStage(t)
 	st := newStack(t, "openai", setting{tools: tools.box, text: true, chat: model.url})
-	var told lockedBuffer
+	var received lockedBuffer
 	over := make(chan struct{}) // closed when the first message is answered
 	go func() {
 		defer close(over)
-		if _, err := st.follow(waysToSend("pay")["the words in a conversation"], &told); err != nil {
+		if _, err := st.follow(waysToSend("pay")["the words in a conversation"], &received); err != nil {
 			t.Error(err)
 		}
 	}()
 	<-model.reached
 	token := ""
-	testutil.WaitUntil(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
+	testutil.WaitUntil(t, "the question", func() bool { token = tokens.FindString(received.String()); return token != "" })
 	if status, body := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -345,21 +345,21 @@ func TestApprovedInTheFirstTurn(t *testing.T) {
 		}
 		prompt := model.lastPrompt()
 		if at := strings.Index(prompt, "The user approved pay"); strings.Count(prompt, "The user approved pay") != 1 || at < strings.Index(prompt, "CONFIRMATION_REQUIRED") {
-			t.Errorf("the model was told %s", prompt)
+			t.Errorf("the model got %s", prompt)
 		}
 	}
 	tools.ran(t, "pay", 1)
 }
 
-// TestKilledBeforeItWasTold: a gateway is killed with SIGKILL after an approved action ran and before the
-// conversation was informed. Its next turn gets the result, once.
-func TestKilledBeforeItWasTold(t *testing.T) {
+// TestKilledBeforeReport: a gateway is killed with SIGKILL after an approved action ran and before the conversation got
+// the result. Its next turn gets it, once.
+func TestKilledBeforeReport(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)
 	tp := newProvider(t, setting{})
 	set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
 	holding := set
-	holding.HoldTold = true
+	holding.HoldReport = true
 	first := startProcess(t, tp, holding)
 	answer, err := first.tryMessage(waysToSend("pay")["the words in a conversation"])
 	token := tokens.FindString(answer)
@@ -383,7 +383,7 @@ func TestKilledBeforeItWasTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if prompt := model.lastPrompt(); strings.Count(prompt, "The user approved pay") != 1 || !strings.Contains(prompt, "and it was run") {
-			t.Errorf("the model was told %s", prompt)
+			t.Errorf("the model got %s", prompt)
 		}
 	}
 	second.leave(t)

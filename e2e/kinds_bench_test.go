@@ -156,7 +156,7 @@ func BenchmarkToolKinds(b *testing.B) {
 	}
 }
 
-// hostileScripts are JavaScript tools that use all the time, memory and log that they get.
+// hostileScripts are JavaScript tools that use all available time, memory and log.
 var hostileScripts = map[string]string{
 	"hostile_loop": `for (;;) {}`, "hostile_pattern": `for (;;) /^(?=a)(a+)+$/.test('a'.repeat(32) + '!')`,
 	"hostile_memory": `const l = []; for (;;) l.push(new Array(1000).fill(l.length))`, "hostile_output": `for (;;) console.log('x'.repeat(5000))`,
@@ -195,8 +195,8 @@ func callScript(ctx context.Context, b testing.TB, tools *registry.Snapshot, id 
 	return p.Run(ctx, registry.Session{ID: "voice-1"})
 }
 
-// attackByTools runs the hostile tools, each again and again, until ctx ends. wait waits for their end and returns the number
-// of calls.
+// attackByTools runs the hostile tools repeatedly until ctx ends. wait waits for their end and returns the number of
+// calls.
 func attackByTools(ctx context.Context, b testing.TB) (wait func() int64) {
 	tools, _ := scripts(b, hostileScripts)
 	var all sync.WaitGroup
@@ -212,8 +212,8 @@ func attackByTools(ctx context.Context, b testing.TB) (wait func() int64) {
 	return func() int64 { all.Wait(); return calls.Load() }
 }
 
-// TestHostileToolsStopNoAudio: while tools loop, fill the memory and flood the log, audio goes through the gateway in both
-// directions. How fast depends on the other tests; the delay is a figure of BenchmarkFloods.
+// TestHostileToolsStopNoAudio: while tools loop, fill the memory and flood the log, audio passes through the gateway in
+// both directions. Its delay depends on the other tests; BenchmarkFloods measures it.
 func TestHostileToolsStopNoAudio(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "gemini", setting{speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
@@ -236,12 +236,12 @@ rules:
 	up := since(st.tap.up, sent[0])
 	st.tap.mu.Unlock()
 	if len(up) < 10 || len(heard) < 10 {
-		t.Errorf("of %d frames %d came to the model; %d came to the client", len(sent), len(up), len(heard))
+		t.Errorf("of %d frames %d reached the model and %d the client", len(sent), len(up), len(heard))
 	}
 }
 
-// BenchmarkToolMemory measures the memory of a connection to an MCP server, of a tool host at rest, and of a call in a host
-// that waits.
+// BenchmarkToolMemory measures the memory of a connection to an MCP server, of an idle tool host, and of a call in a
+// waiting host.
 func BenchmarkToolMemory(b *testing.B) {
 	const many = 50
 	b.Run("MCP connection", func(b *testing.B) {
@@ -295,7 +295,7 @@ func heldNow() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// hostMemory returns the memory, without the program itself, of the tool hosts that a log names, in bytes.
+// hostMemory returns the memory of the tool hosts in a log without the program itself, in bytes.
 func hostMemory(b testing.TB, log *lockedBuffer) (sum int64) {
 	for line := range strings.Lines(log.String()) {
 		var started struct {

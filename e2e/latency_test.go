@@ -23,19 +23,19 @@ func (c *client) speakInTime(rate int, pcm []byte) {
 	}
 }
 
-// TestWhatTheUserWaitsFor: on each wire a spoken turn has a detection time apart from the provider's, a typed one has
-// none, and the parts add up to the total.
-func TestWhatTheUserWaitsFor(t *testing.T) {
+// TestTurnLatency: on each wire a spoken turn has a detection time besides the provider's time, a typed one has none,
+// and the parts add up to the total.
+func TestTurnLatency(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provider, model string
-		// detected is the detection time of a spoken turn and took the model's time after it, both in ms and within a
+		// detected is the detection time of a spoken turn, took the model's time after it, both in ms and within a
 		// frame.
 		detected, took int64
 	}{
 		"openai": {"openai", "", 500, 150},
-		// The gateway's own detector notices the end before the provider's.
+		// The gateway's detector notices the end before the provider's.
 		"gemini, deaf": {"gemini", "gemini-2.5-flash-native-audio-preview-12-2025", 500, 450},
-		// The model reports the end after 800 ms; the gateway's own detector knows its position.
+		// The model reports the end after 800 ms; the gateway's detector knows its position.
 		"gemini, hearing": {"gemini", "gemini-3.1-flash-live-preview", 800, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,14 +61,14 @@ rules:
 					t.Errorf("a spoken turn waited %+v, want %d ms for its end and %d for the model", spoken, tc.detected, tc.took)
 				}
 				if spoken.SpeechEndToFirstAudioMS != spoken.DetectionMS+spoken.ProviderMS+spoken.GatewayMS {
-					t.Errorf("the parts are not the whole: %+v", spoken)
+					t.Errorf("the parts do not add up to the total: %+v", spoken)
 				}
 			})
 		})
 	}
 }
 
-// waited hears a turn and returns its latency.
+// waited takes a turn to its end and returns its latency.
 func (c *client) waited() protocol.Latency {
 	c.t.Helper()
 	for {

@@ -22,7 +22,7 @@ import (
 // approvedAndHeld are confirmations that hang after recording an approval.
 type approvedAndHeld struct{ execute.Confirmations }
 
-// heldMark is the line of a gateway process whose approval hangs.
+// heldMark is the log line of a gateway process with a hanging approval.
 const heldMark = "an approval is recorded, and hangs"
 
 // Resolve hangs after an approval until its process is killed.
@@ -36,11 +36,11 @@ func (c approvedAndHeld) Resolve(ctx context.Context, token, session string, app
 }
 
 // TestKilledAfterAnApproval: a gateway is killed with SIGKILL between an approval and its effect, and between the
-// effect and its record. The conversation's next turn reports it, once; the operators' list has it; and nothing is
-// repeated.
+// effect and its record. The conversation's next turn reports it, once; the operators' list contains it; and no action
+// is repeated.
 func TestKilledAfterAnApproval(t *testing.T) {
 	t.Parallel()
-	for name, story := range map[string]struct {
+	for name, tc := range map[string]struct {
 		set   processSetting
 		begun bool
 	}{
@@ -51,8 +51,8 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			t.Parallel()
 			tp := newProvider(t, setting{scenario: payRules})
 			set := processSetting{Provider: "openai", Dir: t.TempDir(), Scenario: payRules}
-			story.set.Provider, story.set.Dir, story.set.Scenario = set.Provider, set.Dir, set.Scenario
-			first := startProcess(t, tp, story.set)
+			tc.set.Provider, tc.set.Dir, tc.set.Scenario = set.Provider, set.Dir, set.Scenario
+			first := startProcess(t, tp, tc.set)
 			asked := first.wrote(t, talk.TextTurn{Message: "pay"})
 			id, token := asked.done.ConversationID, only[*protocol.ConfirmationRequest](t, asked).Token
 			answered := make(chan error, 1) // from the turn that is cut off
@@ -61,7 +61,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 				answered <- err
 			}()
 			var done []string
-			if story.begun {
+			if tc.begun {
 				done = []string{"pay " + paid}
 				testutil.WaitUntil(t, "the payment", func() bool { return slices.Equal(first.effects(t), done) })
 			} else {
@@ -73,7 +73,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			}
 
 			second := startProcess(t, tp, set)
-			told := func() (notices []string) {
+			notices := func() (notices []string) {
 				status, body := second.http(t, http.MethodGet, "/v1/conversations/"+id, "")
 				var c conversation.Conversation
 				if err := json.Unmarshal([]byte(body), &c); err != nil || status != http.StatusOK {
@@ -88,8 +88,8 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			}
 			for range 2 {
 				second.wrote(t, talk.TextTurn{ConversationID: id, Message: "Hello"})
-				if got := told(); len(got) != 1 || !strings.Contains(got[0], "approved pay") || strings.Contains(got[0], "may have been done") != story.begun || strings.Contains(got[0], token) {
-					t.Errorf("the conversation was told %q", got)
+				if got := notices(); len(got) != 1 || !strings.Contains(got[0], "approved pay") || strings.Contains(got[0], "may have been done") != tc.begun || strings.Contains(got[0], token) {
+					t.Errorf("the conversation got %q", got)
 				}
 			}
 			second.leave(t)
@@ -102,15 +102,15 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			}
 			defer kept.Close()
 			open, err := kept.Approvals().Open(t.Context(), time.Now())
-			if err != nil || len(open) != 1 || open[0].Tool != "pay" || open[0].Begun != story.begun || !open[0].Told || open[0].Conversation != id {
+			if err != nil || len(open) != 1 || open[0].Tool != "pay" || open[0].Begun != tc.begun || !open[0].Told || open[0].Conversation != id {
 				t.Errorf("open are %+v, %v", open, err)
 			}
 		})
 	}
 }
 
-// TestNothingIsLeftOpen: ended actions are settled, whoever approved them and whatever the result.
-func TestNothingIsLeftOpen(t *testing.T) {
+// TestSettledActions: ended actions are settled, whatever the way of the approval and the result.
+func TestSettledActions(t *testing.T) {
 	tp := newProvider(t, setting{scenario: payRules})
 	set := processSetting{Provider: "openai", Dir: t.TempDir(), Scenario: payRules}
 	first := startProcess(t, tp, set)

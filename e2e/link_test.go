@@ -13,7 +13,7 @@ import (
 	"voicegw/session"
 )
 
-// linkLimits are the gateway's own in tests of the connection to the model, whose time is fake.
+// linkLimits are the gateway's own limits in tests of the connection to the model, which have fake time.
 var linkLimits = session.Limits{ConnectTimeout: 10 * time.Second}
 
 const linkScenario = `
@@ -56,7 +56,7 @@ type linkLine struct {
 	Deferred bool
 }
 
-// links returns the log of replaced connections: why each ended, and how the next one knew the conversation.
+// links returns the log of replaced connections: why each ended, and how the next one learned the conversation.
 func (st *stack) links(t *testing.T) (given []linkLine, how []string) {
 	t.Helper()
 	for line := range strings.Lines(st.log.String()) {
@@ -95,7 +95,7 @@ type reply struct {
 	gap    time.Duration
 }
 
-// asks types a text and takes events until its turn ends.
+// asks sends a text and takes events until its turn ends.
 func (c *client) asks(text string) reply {
 	c.t.Helper()
 	c.say(&protocol.InputText{Text: text})
@@ -148,7 +148,7 @@ func (c *client) listens(d time.Duration) {
 		case h := <-c.in:
 			c.seen = append(c.seen, h)
 			if h.err != nil {
-				c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+				c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.history())
 			}
 		case <-over:
 			return
@@ -156,11 +156,11 @@ func (c *client) listens(d time.Duration) {
 	}
 }
 
-// toldOf counts the client's notices about the model's connection.
-func (c *client) toldOf() int { return len(messages[*protocol.ProviderReconnecting](c)) }
+// reconnections counts the client's notices about the model's connection.
+func (c *client) reconnections() int { return len(messages[*protocol.ProviderReconnecting](c)) }
 
-// overLinks runs a test of the connection to the model on wires, in bubbles.
-func overLinks(t *testing.T, wires []string, set setting, story func(t *testing.T, provider string, st *stack, tools *stage)) {
+// overLinks runs a test of the connection to the model on these wires, in bubbles.
+func overLinks(t *testing.T, wires []string, set setting, test func(t *testing.T, provider string, st *stack, tools *stage)) {
 	t.Helper()
 	for _, provider := range wires {
 		t.Run(provider, func(t *testing.T) {
@@ -169,15 +169,15 @@ func overLinks(t *testing.T, wires []string, set setting, story func(t *testing.
 				set, tools := set, newStageOn(t, nil)
 				set.timed, set.scenario, set.limits, set.tools, set.firstAudioMS = true, linkScenario, linkLimits, tools.box, 100
 				set.policy.NudgeAfter, set.policy.NoAnswerAfter = 10*time.Second, 15*time.Second
-				story(t, provider, newStack(t, provider, set), tools)
+				test(t, provider, newStack(t, provider, set), tools)
 			})
 		})
 	}
 }
 
-// TestPlannedReplacementShowsNothing (S9): a connection is replaced between two turns, while the user begins to
-// speak, and is due during an answer. The new connection takes 400 ms each time. The client notices nothing: no gap,
-// no notice, and everything is answered.
+// TestPlannedReplacementShowsNothing (S9): a connection is replaced between two turns, while the user begins to speak,
+// and is due during an answer. The new connection takes 400 ms each time. The client notices nothing: no gap, no
+// notice, and everything is answered.
 func TestPlannedReplacementShowsNothing(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{
@@ -191,25 +191,25 @@ func TestPlannedReplacementShowsNothing(t *testing.T) {
 		if first := st.replaced(t, 1); first.Reason != "expiring" {
 			t.Errorf("%+v", first)
 		}
-		c.says(t, testutil.SpeechLike(16000, time.Second, 5)) // the new connection is not there yet
+		c.says(t, testutil.SpeechLike(16000, time.Second, 5)) // the new connection is not ready yet
 		if r := c.answer(); r.status != "completed" || r.errors != "" || r.words != "I heard you." {
-			t.Errorf("what was said during the replacement: %+v", r)
+			t.Errorf("speech during the replacement: %+v", r)
 		}
 		c.listens(time.Until(st.replaced(t, 1).Time.Add(48 * time.Second))) // the next one is due soon
 		if r := c.asks("a story"); r.status != "completed" || r.errors != "" || r.gap > 300*time.Millisecond {
 			t.Errorf("the answer during which it was due: %+v", r)
 		}
 		// The client still plays the received audio.
-		came := c.seen[slices.IndexFunc(c.seen, func(h happening) bool { m, ok := h.msg.(*protocol.AudioEnd); return ok && m.Turn == 3 })].at
+		arrived := c.seen[slices.IndexFunc(c.seen, func(h happening) bool { m, ok := h.msg.(*protocol.AudioEnd); return ok && m.Turn == 3 })].at
 		second := st.replaced(t, 2)
-		if second.Time.Before(came) || second.Reason != "expiring" {
-			t.Errorf("%+v, and the answer had come at %v", second, came)
+		if second.Time.Before(arrived) || second.Reason != "expiring" {
+			t.Errorf("%+v, and the answer had arrived at %v", second, arrived)
 		}
 		if r := c.asks("What is my colour?"); r.words != "It is blue." || r.errors != "" {
 			t.Errorf("after two replacements: %+v", r)
 		}
-		if n := c.toldOf(); n > 0 {
-			t.Errorf("the client was told %d times", n)
+		if n := c.reconnections(); n > 0 {
+			t.Errorf("the client got %d notices", n)
 		}
 	})
 }
@@ -229,7 +229,7 @@ func (c *client) says(t *testing.T, pcm []byte) {
 }
 
 // TestNoReplacementDuringACall (S10): the connection is due during a tool call. It is replaced after the answer was
-// heard or, if the tool does not end in time, at the last moment; the result is delivered in both cases.
+// heard or, if the tool does not end in time, at the last moment; both times the result is delivered.
 func TestNoReplacementDuringACall(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{connectionLife: 3 * time.Minute, goAwayAfter: 150 * time.Second, playback: 1}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -242,7 +242,7 @@ func TestNoReplacementDuringACall(t *testing.T) {
 		if given, _ := st.links(t); len(given) > 0 {
 			t.Fatalf("%+v while the tool ran", given[0])
 		}
-		tools.letGo("slow")
+		tools.release("slow")
 		if r := c.answer(); r.words != "Done." || r.status != "completed" {
 			t.Errorf("the answer with the result: %+v", r)
 		}
@@ -258,10 +258,10 @@ func TestNoReplacementDuringACall(t *testing.T) {
 		if age := second.Time.Sub(first.Time); second.Calls != 1 || age < 2*time.Minute+45*time.Second || age > 3*time.Minute {
 			t.Errorf("with a tool that does not end it was replaced as %+v at the age of %v", second, age)
 		}
-		if n := c.toldOf(); n > 0 {
-			t.Errorf("the client was told %d times", n)
+		if n := c.reconnections(); n > 0 {
+			t.Errorf("the client got %d notices", n)
 		}
-		tools.letGo("slow")
+		tools.release("slow")
 		if r := c.answer(); r.status != "completed" || r.errors != "" {
 			t.Errorf("the answer with the result of a call that has lost its connection: %+v", r)
 		}

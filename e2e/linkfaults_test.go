@@ -16,12 +16,12 @@ import (
 
 // linkFault is a fault of the model's connection that the conversation survives.
 type linkFault struct {
-	name   string
-	wires  []string // nil for both
-	faults string   // the fault script's entries
-	how    []string // how each new connection knows the conversation
-	told   int      // notices to the client about the connection
-	maybe  bool     // or none: the pauses between attempts are random
+	name    string
+	wires   []string // nil for both
+	faults  string   // the fault script's entries
+	how     []string // how each new connection learned the conversation
+	notices int      // notices to the client about the connection
+	maybe   bool     // or none: the pauses between attempts are random
 }
 
 // leaves announces the end of the first connection, or closes it on wires without announcements.
@@ -33,16 +33,16 @@ var linkFaults = []linkFault{
 	{name: "refuse_resume 1011", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: refuse_resume, code: 1011}", how: []string{"replayed"}},
 	{name: "resumed", wires: []string{"gemini"}, faults: leaves + "{at: time, after: 1h, do: drop}", how: []string{"resumed"}},
 	{name: "amnesia", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: amnesia}", how: []string{"resumed", "replayed"}},
-	{name: "deaf", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: deaf}", how: []string{"resumed", "replayed"}, told: 1},
+	{name: "deaf", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 2, do: deaf}", how: []string{"resumed", "replayed"}, notices: 1},
 	{name: "late_handle", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 1, do: late_handle, for: 1m}", how: []string{"replayed"}},
 	{name: "no_handle", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 1, do: no_handle}", how: []string{"replayed"}},
 	{name: "busy_handle", wires: []string{"gemini"}, faults: leaves + "{at: setup, connection: 1, do: busy_handle}", how: []string{"resumed"}},
 	{name: "drop", faults: "{at: time, after: 10s, connection: 1, do: drop}", how: []string{"*"}},
 	{name: "close 1011", faults: "{at: time, after: 10s, connection: 1, do: close, code: 1011}", how: []string{"*"}},
-	{name: "dial 500", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: http_error, code: 500}, {at: connect, connection: 3, do: drop}", how: []string{"*"}, told: 1, maybe: true},
+	{name: "dial 500", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: http_error, code: 500}, {at: connect, connection: 3, do: drop}", how: []string{"*"}, notices: 1, maybe: true},
 	{name: "dial 429", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: http_error, code: 429}", how: []string{"*"}},
-	{name: "slow setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: delay, for: 8s}", how: []string{"*"}, told: 1},
-	{name: "no setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: silence}", how: []string{"*"}, told: 1},
+	{name: "slow setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: delay, for: 8s}", how: []string{"*"}, notices: 1},
+	{name: "no setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: silence}", how: []string{"*"}, notices: 1},
 }
 
 // TestLinkFaults: after a fault between two turns, the model knows the conversation on the next connection, and the
@@ -74,16 +74,16 @@ func TestLinkFaults(t *testing.T) {
 				if len(how) != len(f.how) || f.how[0] != "*" && !slices.Equal(how, f.how) {
 					t.Errorf("the new connections were %v, want %v", how, f.how)
 				}
-				if n := c.toldOf(); n != f.told && !(f.maybe && n == 0) {
-					t.Errorf("the client was told %d times, want %d: %s", n, f.told, c.story())
+				if n := c.reconnections(); n != f.notices && !(f.maybe && n == 0) {
+					t.Errorf("the client got %d notices, want %d: %s", n, f.notices, c.history())
 				}
 			})
 		})
 	}
 }
 
-// TestLossInMidAnswer: the connection breaks while the model speaks. The received part is played and ended, the
-// answer continues on the next connection, and the turn is completed.
+// TestLossInMidAnswer: the connection breaks while the model speaks. The received part plays and ends, the answer
+// continues on the next connection, and the turn is completed.
 func TestLossInMidAnswer(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, speed: 1, faults: "faults: [{at: chunk, connection: 1, turn: 1, n: 8, do: drop}]"}, func(t *testing.T, provider string, st *stack, _ *stage) {
@@ -99,14 +99,14 @@ func TestLossInMidAnswer(t *testing.T) {
 		if _, how := st.links(t); len(how) != 1 {
 			t.Errorf("new connections: %v", how)
 		}
-		if n := c.toldOf(); n != 1 {
-			t.Errorf("the client was told %d times", n)
+		if n := c.reconnections(); n != 1 {
+			t.Errorf("the client got %d notices", n)
 		}
 	})
 }
 
-// TestLossWhileTheUserSpeaks: the connection breaks during the user's speech. The next one gets it from its beginning
-// and answers once, without a notice to the client.
+// TestLossWhileTheUserSpeaks: the connection breaks during the user's speech. The next one gets the speech from its
+// beginning and answers once, without a notice to the client.
 func TestLossWhileTheUserSpeaks(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 10s, connection: 1, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
@@ -128,25 +128,25 @@ func TestLossWhileTheUserSpeaks(t *testing.T) {
 		if !strings.Contains(heard, "(speech, 2.") {
 			t.Errorf("the model heard %q of 2 s", heard)
 		}
-		if n := c.toldOf(); n > 0 {
-			t.Errorf("the client was told %d times", n)
+		if n := c.reconnections(); n > 0 {
+			t.Errorf("the client got %d notices", n)
 		}
 	})
 }
 
-// TestLossStorm: a provider whose connections keep breaking ends the session with a typed error within a minute of
-// the first.
+// TestLossStorm: a provider with connections that keep breaking ends the session with a typed error within a minute of
+// the first loss.
 func TestLossStorm(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 5s, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
 		c := st.start(t, 16000)
 		began := time.Now()
-		code, told := c.ended()
+		code, errs := c.ended()
 		if code != protocol.CloseProviderLost {
 			t.Errorf("closed %d", code)
 		}
-		if len(told) != 1 || told[0].Code != "provider_lost" || !told[0].Retryable {
-			t.Errorf("told %+v", told)
+		if len(errs) != 1 || errs[0].Code != "provider_lost" || !errs[0].Retryable {
+			t.Errorf("errors %+v", errs)
 		}
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("it took %v", took)
@@ -163,7 +163,7 @@ func unreachable(provider string, from int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestFailover: the provider dies while a tool books a table. The other one takes over: it knows the conversation,
+// TestFailover: the provider dies while a tool books a table. The other one continues: it knows the conversation,
 // reports the result, and the table is booked once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
@@ -183,12 +183,12 @@ func TestFailover(t *testing.T) {
 			tools.waitBegun(t, "book")
 			st.replaced(t, 1)
 			c.listens(5 * time.Second)
-			tools.letGo("book")
+			tools.release("book")
 			if r := c.answer(); r.words != "It is booked." || r.status != "completed" || r.errors != "" {
 				t.Errorf("the answer of the other provider: %+v", r)
 			}
 			if r := c.asks("What is my colour?"); r.words != "It is blue." {
-				t.Errorf("what the other provider knows: %+v", r)
+				t.Errorf("knowledge of the other provider: %+v", r)
 			}
 			if r := c.asks("book a table"); r.status != "completed" {
 				t.Errorf("asked again: %+v", r)
@@ -197,22 +197,22 @@ func TestFailover(t *testing.T) {
 				t.Errorf("the table was booked %d times", n)
 			}
 			if !strings.Contains(st.log.String(), `"msg":"another provider takes over","session_id":"`) || !strings.Contains(st.log.String(), `"to":"`+other+`"`) {
-				t.Error("the log does not tell who has taken over")
+				t.Error("the log does not name the fallback provider")
 			}
 		})
 	}
 }
 
-// TestBreaker: after repeated failures to reach the provider, the gateway refuses new connections with 503 and a
-// retry time; then one attempt is allowed, and after it all.
+// TestBreaker: after repeated failures to reach the provider, the gateway refuses new connections with 503 and a retry
+// time; then it allows one attempt, and after that all.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [" + unreachable("openai", 1) + ", " + unreachable("gemini", 1) + "]"}, func(t *testing.T, provider string, st *stack, _ *stage) {
 		for range 3 {
 			c := st.connect(t)
 			c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-			if _, told := c.ended(); len(told) != 1 || !told[0].Retryable {
-				t.Fatalf("told %+v", told)
+			if _, errs := c.ended(); len(errs) != 1 || !errs[0].Retryable {
+				t.Fatalf("errors %+v", errs)
 			}
 		}
 		refused := func() (int, string) {

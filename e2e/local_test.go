@@ -11,11 +11,11 @@ import (
 	"voicegw/protocol"
 )
 
-// localModels are the local servers that the simulator plays.
+// localModels are the simulator's local servers.
 var localModels = []string{"localai", "speech-to-speech", "nemotron", "vllm-omni"}
 
-// TestLocalServers: a conversation with each local server, without a key: speech, a tool, typed text, an interruption, a
-// lost connection. Nothing costs money, and no setting is refused.
+// TestLocalServers: a conversation with each local server, without a key: speech, a tool, typed text, an interruption,
+// a lost connection. It has no cost, and no setting is refused.
 func TestLocalServers(t *testing.T) {
 	t.Parallel()
 	for _, model := range localModels {
@@ -75,8 +75,8 @@ rules:
 				t.Errorf("after a lost connection: %q", p.said)
 			}
 			c.say(&protocol.End{})
-			if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-				t.Errorf("closed with %d after %v", code, told)
+			if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+				t.Errorf("closed with %d after %v", code, errs)
 			}
 			st.manager.Close()
 			if log := st.log.String(); !strings.Contains(log, `"cost_usd_micros":0,"unpriced":0,`) || strings.Contains(log, "the model reported a problem") {
@@ -86,7 +86,7 @@ rules:
 	}
 }
 
-// TestLocalServerLoads: a model that is loaded for a minute and a half before the first message answers.
+// TestLocalServerLoads: a model that needs a minute and a half to load answers the first message.
 func TestLocalServerLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStack(t, "openai", setting{timed: true, model: "localai", speed: 20, faults: "faults: [{at: event, event: session.created, do: delay, for: 90s}]"})
@@ -103,8 +103,8 @@ func TestLocalServerLoads(t *testing.T) {
 	})
 }
 
-// TestLocalServerLoadsAgain: a server that ends in mid-call loads its model again for a minute. What is said in between
-// fails as after any long outage, and the session goes on.
+// TestLocalServerLoadsAgain: a server that ends during a call loads its model again for a minute. Messages in that time
+// fail as after any long outage, and the session continues.
 func TestLocalServerLoadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStack(t, "openai", setting{timed: true, model: "localai", speed: 20,
@@ -130,14 +130,15 @@ func TestLocalServerLoadsAgain(t *testing.T) {
 	})
 }
 
-// TestLocalServerCannotLoad: the client is told to try later, the log why, after attempts for as long as connecting may take.
+// TestLocalServerCannotLoad: after attempts for the whole connection timeout, the client gets a retryable error, and
+// the log has the reason.
 func TestLocalServerCannotLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStack(t, "openai", setting{timed: true, model: "localai-broken"})
 		c := st.connect(t)
 		c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-		if _, told := c.ended(); len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable || !told[0].Retryable {
-			t.Errorf("the client was told %v", told)
+		if _, errs := c.ended(); len(errs) != 1 || errs[0].Code != protocol.CodeProviderUnavailable || !errs[0].Retryable {
+			t.Errorf("the client got %v", errs)
 		}
 		if log := st.log.String(); !strings.Contains(log, "model_load_error") || !strings.Contains(log, "Failed to load the model localai-broken") {
 			t.Errorf("the log:\n%s", log)

@@ -17,7 +17,7 @@ import (
 
 const providerKey logging.Kind = "key of a provider"
 
-// need declares what a full test run creates and writes.
+// need declares the outputs of a full test run.
 var need = testutil.Need{
 	Kinds: []logging.Kind{logging.Ticket, logging.Confirmation, logging.OperatorsKey, providerKey},
 	Sinks: []testutil.Sink{testutil.Log, testutil.Audit, testutil.Conversations, testutil.Errors, testutil.Data},
@@ -43,6 +43,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(testutil.Main(m, need),
-		// A dependency of the Google SDK starts it when it is imported.
+		// A dependency of the Google SDK starts it on import.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }

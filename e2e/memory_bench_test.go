@@ -10,13 +10,13 @@ import (
 // sessionMemory is a session's use of the gateway's heap and stacks, in bytes.
 type sessionMemory struct {
 	idle, active, stack float64
-	away                float64 // after its client was lost
+	away                float64 // after the loss of its client
 	opening             float64 // allocated at the start, most of it garbage at once
 	goroutines          float64
 }
 
-// measureMemory runs sessions through a gateway process, idle and after frames of audio in both directions, with
-// garbage collected.
+// measureMemory runs sessions through a gateway process, idle and after frames of audio in both directions, without
+// garbage.
 func measureMemory(tb testing.TB, way relayWay, sessions, frames int) sessionMemory {
 	tb.Helper()
 	rate := way.rate()
@@ -127,12 +127,12 @@ func BenchmarkSessionMemory(b *testing.B) {
 	}
 }
 
-// TestASessionStaysSmall bounds a session's memory and the allocations of its start, on each wire, a little above the
-// measurements in docs/capacity.md. On a busy machine a session also holds queued audio, so the smallest of a few
+// TestSessionStaysSmall limits a session's memory and the allocations of its start, on each wire, a little above the
+// measurements in docs/capacity.md. On a busy machine a session also contains queued audio, so the smallest of a few
 // measurements counts.
-func TestASessionStaysSmall(t *testing.T) {
+func TestSessionStaysSmall(t *testing.T) {
 	if testutil.RaceEnabled {
-		t.Skip("the race detector keeps memory of its own; scripts/test-norace.sh runs this test without it")
+		t.Skip("the race detector uses memory of its own; scripts/test-norace.sh runs this test without it")
 	}
 	const tries = 5
 	for _, way := range relayWays {
@@ -146,9 +146,9 @@ func TestASessionStaysSmall(t *testing.T) {
 				of   func(sessionMemory) float64
 				most float64
 			}{
-				{"an idle session keeps", func(m sessionMemory) float64 { return m.idle }, 12<<10 + more},
-				{"a session with audio both ways keeps", func(m sessionMemory) float64 { return m.active }, 16<<10 + more},
-				{"a session whose client is away keeps", func(m sessionMemory) float64 { return m.away }, 16 << 10},
+				{"an idle session uses", func(m sessionMemory) float64 { return m.idle }, 12<<10 + more},
+				{"a session with audio in both directions uses", func(m sessionMemory) float64 { return m.active }, 16<<10 + more},
+				{"a session with a disconnected client uses", func(m sessionMemory) float64 { return m.away }, 16 << 10},
 				{"beginning a session allocates", func(m sessionMemory) float64 { return m.opening }, 64<<10 + handshake},
 				{"the goroutines of a session that is idle", func(m sessionMemory) float64 { return m.goroutines }, 0.5},
 			}

@@ -17,7 +17,7 @@ import (
 	"voicegw/session"
 )
 
-// stillWorks: the gateway accepts a new session and answers a ping in it.
+// stillWorks checks that the gateway accepts a new session and answers a ping in it.
 func stillWorks(t *testing.T, st *stack) {
 	t.Helper()
 	c := st.start(t, 16000)
@@ -68,9 +68,9 @@ func TestProviderRefuses(t *testing.T) {
 				st := newStack(t, provider, tc.set)
 				c := st.connect(t)
 				c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
-				code, told := c.ended()
-				if code != protocol.CloseProviderUnavailable || len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable {
-					t.Errorf("closed with %d after %v", code, told)
+				code, errs := c.ended()
+				if code != protocol.CloseProviderUnavailable || len(errs) != 1 || errs[0].Code != protocol.CodeProviderUnavailable {
+					t.Errorf("closed with %d after %v", code, errs)
 				}
 				if tc.reason != "" && !strings.Contains(st.log.String(), tc.reason) {
 					t.Errorf("the log does not say %s", tc.reason)
@@ -80,12 +80,12 @@ func TestProviderRefuses(t *testing.T) {
 	}
 }
 
-// refusals are each provider's close codes for permanent refusals. After any other, the session continues on another
+// refusals are each provider's close codes for permanent refusals. After other codes, the session continues on another
 // connection.
 var refusals = map[string][]int{"gemini": {1007}, "openai": {1007, 3000, 4000}}
 
-// TestProviderCloses: a permanent refusal ends the session with 4001 and a message. After any other close code the
-// turn is answered over another connection. Neither harms the gateway.
+// TestProviderCloses: a permanent refusal ends the session with 4001 and a message. After any other close code the turn
+// is answered over another connection. Neither affects the gateway.
 func TestProviderCloses(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -99,12 +99,12 @@ faults:
 				c := st.start(t, 16000)
 				c.say(&protocol.InputText{Text: "tell me a story"})
 				if !slices.Contains(refusals[provider], code) {
-					goesOn(c)
+					continues(c)
 					return
 				}
-				got, told := c.ended()
-				if got != protocol.CloseProviderUnavailable || len(told) == 0 || told[len(told)-1].Code != protocol.CodeProviderUnavailable {
-					t.Errorf("closed with %d after %v", got, told)
+				got, errs := c.ended()
+				if got != protocol.CloseProviderUnavailable || len(errs) == 0 || errs[len(errs)-1].Code != protocol.CodeProviderUnavailable {
+					t.Errorf("closed with %d after %v", got, errs)
 				}
 				stillWorks(t, st)
 			})
@@ -112,11 +112,11 @@ faults:
 	}
 }
 
-// goesOn waits until the model's connection was replaced and the turn was answered.
-func goesOn(c *client) {
+// continues waits until the model's connection was replaced and the turn was answered.
+func continues(c *client) {
 	c.t.Helper()
 	if m := waitFor[*protocol.ProviderReconnected](c); m.Reason != "lost" || m.How != "replayed" {
-		c.t.Errorf("the connection came back with %+v", m)
+		c.t.Errorf("the connection was restored with %+v", m)
 	}
 	playTurn(c)
 }
@@ -145,7 +145,7 @@ func TestProviderFaults(t *testing.T) {
 				if tc.survives {
 					playTurn(c)
 				} else {
-					goesOn(c)
+					continues(c)
 				}
 				stillWorks(t, st)
 				c.close()
@@ -158,7 +158,7 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-// playTurn plays a turn's audio in no time and waits for its end.
+// playTurn takes a turn to its end, with instant playback.
 func playTurn(c *client) {
 	c.t.Helper()
 	for {
@@ -199,7 +199,7 @@ func TestModelSaysNothing(t *testing.T) {
 	}
 }
 
-// TestBadClients: a client's mistakes over a socket do not affect others.
+// TestBadClients: a client's mistakes over a socket do not affect other clients.
 func TestBadClients(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "gemini", setting{speed: 50, firstAudioMS: 10})
@@ -212,7 +212,7 @@ func TestBadClients(t *testing.T) {
 		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, protocol.CloseBadProtocol},
 		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, protocol.CloseBadProtocol},
 		{"sends 5 MB", func(_ *testing.T, c *client) {
-			// It is closed during the write, which may fail.
+			// The gateway closes it during the write, which may fail.
 			_ = c.conn.WriteAudio(make([]byte, 5<<20))
 		}, protocol.CloseTooBig},
 	} {
@@ -252,7 +252,7 @@ func TestBadClients(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 60 { // fill the socket, however large the kernel's buffers are
+		for range 60 { // fills the socket, with any size of the kernel's buffers
 			text, err := protocol.EncodeClient(&protocol.InputText{Text: "tell me a story"})
 			if err != nil {
 				t.Fatal(err)

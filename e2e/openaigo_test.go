@@ -15,7 +15,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// official is OpenAI's own Go client, connected to a gateway.
+// official is OpenAI's Go client, connected to a gateway.
 type official struct {
 	t    *testing.T
 	ctx  context.Context
@@ -48,7 +48,7 @@ func (c *official) send(e realtime.RealtimeClientEventUnionParam) {
 	}
 }
 
-// until receives to an event of that type and returns all that came.
+// until receives events up to one of this type and returns all of them.
 func (c *official) until(kind string) (all []realtime.RealtimeServerEventUnion) {
 	c.t.Helper()
 	for {
@@ -101,7 +101,7 @@ rules:
     do: [{say: "Once there was a small gateway that stood between a person and a model and listened to both of them for a long time."}]
 `
 
-// TestOpenAIGo: OpenAI's own Go client calls a tool and interrupts an answer, whatever provider is behind the gateway.
+// TestOpenAIGo: OpenAI's Go client calls a tool and interrupts an answer, with each provider behind the gateway.
 func TestOpenAIGo(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

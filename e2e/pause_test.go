@@ -8,8 +8,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestMicrophoneThatStops: a client that sends nothing after the last word, not even silence, gets an answer.
-func TestMicrophoneThatStops(t *testing.T) {
+// TestMicrophoneStops: a client that sends nothing after the last word, not even silence, gets an answer.
+func TestMicrophoneStops(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {

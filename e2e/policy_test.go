@@ -14,7 +14,7 @@ import (
 )
 
 // overBothWires runs a test on each provider's wire, with the tools of a stage.
-func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider string, st *stack, tools *stage)) {
+func overBothWires(t *testing.T, set setting, test func(t *testing.T, provider string, st *stack, tools *stage)) {
 	t.Helper()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
@@ -28,13 +28,13 @@ func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider 
 				synctest.Test(t, func(t *testing.T) {
 					tools := newStageOn(t, nil)
 					set.tools = tools.box
-					story(t, provider, newStack(t, provider, set), tools)
+					test(t, provider, newStack(t, provider, set), tools)
 				})
 				return
 			}
 			tools := newStage(t)
 			set.tools = tools.box
-			story(t, provider, newStack(t, provider, set), tools)
+			test(t, provider, newStack(t, provider, set), tools)
 		})
 	}
 }
@@ -54,7 +54,7 @@ func accountOf(t testing.TB, raw json.RawMessage) account {
 	return a
 }
 
-// types are the error types of answers, empty for successes.
+// types returns the error types of answers, empty for successes.
 func types(answers []given) []registry.ErrorType {
 	var out []registry.ErrorType
 	for _, a := range answers {
@@ -68,7 +68,7 @@ func types(answers []given) []registry.ErrorType {
 }
 
 // TestFourCallsInOneTurn: calls of one message are decided in order; those over the budget get advice, and the turn
-// ends in speech.
+// ends with speech.
 func TestFourCallsInOneTurn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -84,12 +84,12 @@ rules:
       - then:
           - say: That is what I have found.
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
-		// The calls end after all four were decided.
+		// All four are decided before a call ends.
 		tools.hold("lookup")
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "four"})
 		c.toolsStarted(4)
-		tools.letGo("lookup")
+		tools.release("lookup")
 		playTurn(c)
 		answers := st.tap.waitAnswers(t, 4)
 		tools.ran(t, "lookup", 2)
@@ -101,7 +101,7 @@ rules:
 			}
 		}
 		if want := []registry.ErrorType{registry.ErrorBudgetExceeded, registry.ErrorBudgetExceeded}; !slices.Equal(types(refused), want) {
-			t.Fatalf("refused were %v, want %v", types(refused), want)
+			t.Fatalf("the refused calls are %v, want %v", types(refused), want)
 		}
 		for i, want := range []struct {
 			tool string
@@ -112,11 +112,11 @@ rules:
 		} {
 			env := refused[i].envelope
 			if env.Meta.Tool != want.tool || accountOf(t, env.Meta.Budget) != want.account || !strings.Contains(env.Error.Suggestion, "Answer the user now") {
-				t.Errorf("the model was told %s", env.Encode())
+				t.Errorf("the model got %s", env.Encode())
 			}
 		}
 		if provider == "openai" && st.tap.toolsOff() != 1 {
-			t.Errorf("the answer was asked for %d times with tools off, want once", st.tap.toolsOff())
+			t.Errorf("the answer was requested %d times with tools off, want once", st.tap.toolsOff())
 		}
 		records := append(st.audit.wait(t, "lookup", 3), st.audit.wait(t, "forecast", 1)...)
 		for i, want := range []account{
@@ -171,21 +171,21 @@ rules:
 		if got, want := types(answers), []registry.ErrorType{"", "", registry.ErrorBudgetExceeded, ""}; !slices.Equal(got, want) {
 			t.Errorf("the answers were %v, want %v", got, want)
 		}
-		// The call that exhausts the budget says so; the next turn's does not.
+		// The call that exhausts the budget reports this; the next turn's does not.
 		if a := accountOf(t, answers[1].envelope.Meta.Budget); a.Retrieval != (count{2, 2}) {
 			t.Errorf("with the second answer the account was %+v", a)
 		}
 		if answers[3].envelope.Meta.Budget != nil {
-			t.Errorf("the next turn's answer tells of the budget %s", answers[3].envelope.Meta.Budget)
+			t.Errorf("the next turn's answer has the budget %s", answers[3].envelope.Meta.Budget)
 		}
 		if provider == "openai" && st.tap.toolsOff() != 1 {
-			t.Errorf("an answer was asked for %d times with tools off, want once", st.tap.toolsOff())
+			t.Errorf("an answer was requested %d times with tools off, want once", st.tap.toolsOff())
 		}
 	})
 }
 
-// TestClamp: a top_k that is too high, given or by default, is lowered before the tool sees it, and reported to the
-// model, the client and the audit.
+// TestClamp: a top_k that is too high, from the model or the default, is lowered before the tool gets it, and reported
+// to the model, the client and the audit.
 func TestClamp(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -214,7 +214,7 @@ rules:
 			if saw := tools.runs("lookup"); len(saw) != i+1 || saw[i] != tc.saw {
 				t.Errorf("%s: the tool saw %v", tc.text, saw)
 			}
-			told := func(c map[string]registry.Clamped) string {
+			text := func(c map[string]registry.Clamped) string {
 				if len(c) == 0 {
 					return ""
 				}
@@ -226,9 +226,9 @@ rules:
 			}
 			answer := st.tap.waitAnswers(t, i+1)[i]
 			record := st.audit.wait(t, "lookup", i+1)[i]
-			if string(ended.Clamped) != tc.clamped || told(answer.envelope.Meta.Clamped) != tc.clamped || told(record.Clamped) != tc.clamped {
-				t.Errorf("%s: the client was told %s, the model %s, the audit %s; want %s", tc.text,
-					ended.Clamped, told(answer.envelope.Meta.Clamped), told(record.Clamped), tc.clamped)
+			if string(ended.Clamped) != tc.clamped || text(answer.envelope.Meta.Clamped) != tc.clamped || text(record.Clamped) != tc.clamped {
+				t.Errorf("%s: the client got %s, the model %s, the audit %s; want %s", tc.text,
+					ended.Clamped, text(answer.envelope.Meta.Clamped), text(record.Clamped), tc.clamped)
 			}
 		}
 	})
@@ -268,12 +268,12 @@ rules:
 			t.Errorf("the tool of another mode ended with %+v", mode)
 		}
 		tools.ran(t, "wordy", 0)
-		mended := c.typed("invalid")
-		if len(mended.ended) != 2 || !mended.ended[1].OK {
-			t.Fatalf("the mended call: %+v", mended)
+		fixed := c.typed("invalid")
+		if len(fixed.ended) != 2 || !fixed.ended[1].OK {
+			t.Fatalf("the corrected call: %+v", fixed)
 		}
 		var details struct{ Errors []document.Problem }
-		e := errorOf(t, mended.ended[0])
+		e := errorOf(t, fixed.ended[0])
 		if err := json.Unmarshal(e.Details, &details); err != nil {
 			t.Fatalf("details: %v: %s", err, e.Details)
 		}

@@ -19,19 +19,20 @@ import (
 	"voicegw/store"
 )
 
-// stage has the tools of the policy tests and counts their runs, so that tests check side effects rather than claims.
+// stage contains the tools of the policy tests and counts their runs, so that tests check side effects rather than
+// claims.
 //
 //	lookup {query, top_k = 5}  retrieval
 //	forecast {city}            utility
-//	wordy {}                   utility of text mode alone
+//	wordy {}                   utility, text mode only
 //	slow {}, slow_stoppable {} take 30 s; the second can be stopped
 //	book {name, time, note}    writes; name and time are the business key; the note
-//	                           "refuse" makes it fail before it has done anything, and
-//	                           "break" after
+//	                           "refuse" makes it fail before its effect, and
+//	                           "break" after it
 //	write {text}               writes, has no business key and is not idempotent
 //	pay {amount, to}           writes, must be approved, has a preview
 //	boom {}                    writes and panics
-//	report {}                  non-blocking, where the model supports that
+//	report {}                  non-blocking if the model supports that
 type stage struct {
 	box *toolbox
 	// effects gets a line for each run of a tool that writes, synced before the tool continues; nil records none.
@@ -44,10 +45,10 @@ type stage struct {
 	begun   chan string              // by the tools to the test: the one that began; never closed
 }
 
-// mostRuns bounds the runs of tools in a test.
+// mostRuns limits the runs of tools in a test.
 const mostRuns = 256
 
-// slowTime is how long the slow tools take unless released.
+// slowTime is the duration of the slow tools unless released.
 const slowTime = 30 * time.Second
 
 // newStage makes tools over an in-memory store.
@@ -84,7 +85,7 @@ func newStageOn(t testing.TB, kept *store.Store, more ...registry.Entry) *stage 
 		t.Fatal(err)
 	}
 	tools.Lock()
-	s.box = &toolbox{registry: tools, store: kept, letGo: s.letGoAll}
+	s.box = &toolbox{registry: tools, store: kept, release: s.releaseAll}
 	return s
 }
 
@@ -124,7 +125,7 @@ func (s *stage) tools(t testing.TB, more []registry.Entry) ([]byte, map[string]r
 	return registrytest.File(t, entries...), handlers
 }
 
-// testTool is a test's tool with its parameters and the required ones.
+// testTool returns a tool for tests with its parameters and the required ones.
 func testTool(t testing.TB, id, params, required string, change func(*spec.Spec)) registry.Entry {
 	t.Helper()
 	schema := json.RawMessage(`{"type":"object","properties":{` + params + `},"required":[` + required + `],"additionalProperties":false}`)
@@ -198,15 +199,15 @@ func (s *stage) effect(tool string, args json.RawMessage) error {
 	return s.effects.Sync()
 }
 
-// hold blocks the runs of a tool until letGo.
+// hold blocks the runs of a tool until release.
 func (s *stage) hold(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds[tool] = make(chan struct{})
 }
 
-// letGo releases the runs of a tool, present and future.
-func (s *stage) letGo(tool string) {
+// release releases the runs of a tool, present and future.
+func (s *stage) release(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wait := s.holds[tool]; wait != nil {
@@ -215,21 +216,21 @@ func (s *stage) letGo(tool string) {
 	}
 }
 
-func (s *stage) letGoAll() {
+func (s *stage) releaseAll() {
 	for _, tool := range []string{"lookup", "forecast", "slow", "slow_stoppable", "book", "write", "pay", "report"} {
-		s.letGo(tool)
+		s.release(tool)
 	}
 }
 
-// runs returns the arguments of each run of a tool, as its handler saw them.
+// runs returns the arguments of each run of a tool, as its handler got them.
 func (s *stage) runs(tool string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.saw[tool])
 }
 
-// waitStops waits until this many runs of a tool were stopped: the audit may have a call before its goroutine has
-// noticed.
+// waitStops waits until this many runs of a tool were stopped: the audit may record a call before its goroutine
+// notices.
 func (s *stage) waitStops(t testing.TB, tool string, times int) {
 	t.Helper()
 	testutil.WaitUntil(t, tool+" was stopped", func() bool { return s.stops(tool) == times })

@@ -38,8 +38,8 @@ rules:
     do: [{say: I do not know how far it is.}]
 `
 
-// TestProgressReachesTheModel: the user asks for a running tool's progress. A model that accepts entries without a
-// turn knows it, has said nothing unasked, and gets the result; others don't know it.
+// TestProgressReachesTheModel: the user asks for a running tool's progress. A model that accepts entries without a turn
+// knows it, says nothing unasked, and gets the result; others do not know it.
 func TestProgressReachesTheModel(t *testing.T) {
 	for _, c := range []struct{ wire, model, answer string }{
 		{"openai", "", "second chapter"},
@@ -54,7 +54,7 @@ func TestProgressReachesTheModel(t *testing.T) {
 				<-time.After(8 * time.Second) // in the bubble; the tool reports after 1 and 4 s
 				synctest.Wait()
 				if got := p.words(); got != "I begin." {
-					t.Errorf("the model said by itself %q", got)
+					t.Errorf("the model said unasked %q", got)
 				}
 				p.say("how far is it?")
 				<-time.After(3 * time.Second)
@@ -65,7 +65,7 @@ func TestProgressReachesTheModel(t *testing.T) {
 				<-time.After(30 * time.Second)
 				synctest.Wait()
 				if got := p.words(); c.wire == "gemini" && !strings.Contains(got, "report is there") {
-					t.Errorf("at the end the model had said %q", got) // OpenAI's model learned that no result comes
+					t.Errorf("at the end the model had said %q", got) // OpenAI's model learned that no result follows
 				}
 			})
 		})
@@ -130,7 +130,7 @@ func inMemory(t *testing.T, h http.Handler) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}}
 }
 
-// reporting has the tool report, non-blocking if the model supports it.
+// reporting contains the tool report, non-blocking if the model supports it.
 func reporting(t *testing.T) *registry.Registry {
 	type needs struct{ Progress registry.Progress }
 	tools, err := registry.Load(registrytest.File(t, testTool(t, "report", ``, ``, func(s *spec.Spec) {
@@ -185,7 +185,7 @@ func (p *progressing) send(m protocol.ClientMessage) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_ = p.conn.WriteText(text) // after the session's end, reading reports it
+	_ = p.conn.WriteText(text) // after the session's end, the reader reports it
 }
 
 func (p *progressing) say(text string) { p.send(&protocol.InputText{Text: text}) }

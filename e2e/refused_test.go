@@ -12,9 +12,9 @@ import (
 	"voicegw/session"
 )
 
-// TestHalfOfTheHandshakesAreRefused, with a body and on reusable connections, while many callers connect at once:
-// each gets a session or an error, each session works, and nothing is left when the gateway stops.
-func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
+// TestRefusedHandshakes: half of the handshakes of many concurrent callers are refused, with a body and on reusable
+// connections. Each caller gets a session or an error, each session works, and nothing is left when the gateway stops.
+func TestRefusedHandshakes(t *testing.T) {
 	t.Parallel()
 	const callers = 60
 	for _, provider := range providers {
@@ -48,7 +48,7 @@ func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
 			}
 			all.Wait()
 			if talked.Load() == 0 {
-				t.Error("nobody could talk")
+				t.Error("no client got an answer")
 			}
 			over, end := context.WithCancel(context.Background())
 			end()
@@ -69,11 +69,11 @@ func answered(t *testing.T, conn *protocol.Conn) bool {
 		t.Error(err)
 		return false
 	}
-	told := false // an error explains the missing session
+	explained := false // an error explains the missing session
 	for {
 		f, err := conn.Read()
 		if err != nil {
-			if !told {
+			if !explained {
 				t.Errorf("the connection ended without an answer: %v", err)
 			}
 			return false
@@ -90,7 +90,7 @@ func answered(t *testing.T, conn *protocol.Conn) bool {
 		case *protocol.TurnEnded:
 			return true
 		case *protocol.Error:
-			told = true
+			explained = true
 		}
 	}
 }

@@ -28,13 +28,13 @@ import (
 	"voicegw/protocol"
 )
 
-// relayFlag chooses the relay to measure: this program, the test program of another revision, or nginx.
+// relayFlag selects the relay to measure: this program, the test program of another revision, or nginx.
 var relayFlag = flag.String("relay", "", "the relay that BenchmarkRelay and BenchmarkIdle measure: a test program of e2e, or nginx; default this one")
 
 const nginxRelay = "nginx"
 
 // apart puts the relay into another network namespace, so that its system calls do not include its peers' work: the
-// namespace's name, and the addresses of this side and of the relay's.
+// namespace's name, and the addresses of this side and of the relay.
 var apart = flag.String("apart", "", "network namespace of the relay, and the addresses of both sides: NAME,10.0.0.1,10.0.0.2")
 
 // place returns a command's prefix to run it as a relay, and the addresses of both sides.
@@ -47,7 +47,7 @@ func place() (prefix []string, here, there string) {
 	return []string{"ip", "netns", "exec", name}, here, there
 }
 
-// echoProvider is a provider's server that answers each audio frame with one of the model's, of the same length.
+// echoProvider is a provider's server that answers each audio frame with a frame of the model, of the same length.
 type echoProvider struct {
 	pcm   []byte // the model's frame
 	quiet bool   // it does not answer
@@ -61,7 +61,7 @@ func (e echoProvider) start(b testing.TB) *httptest.Server {
 		b.Fatal(err)
 	}
 	srv := httptest.NewUnstartedServer(e)
-	_ = srv.Listener.Close() // nothing was accepted
+	_ = srv.Listener.Close() // it has accepted no connection
 	srv.Listener = ln
 	srv.Start()
 	return srv
@@ -141,7 +141,7 @@ type relayLoad struct {
 const (
 	speech  = "speech"  // the user speaks, and the model sends as much
 	reports = "reports" // the same, with playback reports five times a second
-	silence = "silence" // neither speaks
+	silence = "silence" // both are silent
 )
 
 var relayLoads = []relayLoad{
@@ -151,8 +151,8 @@ var relayLoads = []relayLoad{
 
 func (l relayLoad) name() string { return fmt.Sprintf("%dx%v/%s", l.sessions, l.frame, l.kind) }
 
-// BenchmarkRelay measures CPU and allocations of a relay per frame and direction, the round trip, and memory (RSS) per
-// session under each load. See relayFlag.
+// BenchmarkRelay measures a relay's CPU and allocations for each frame and direction, the round trip, and memory (RSS)
+// for each session under each load. See relayFlag.
 func BenchmarkRelay(b *testing.B) {
 	for _, w := range relayWays {
 		for _, load := range relayLoads {
@@ -186,8 +186,8 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle opens 2,000 sessions as fast as possible and measures memory (RSS) per session: at once, and after a
-// collection.
+// BenchmarkIdle opens 2,000 sessions as fast as possible and measures memory (RSS) for each session: at once, and after
+// a collection.
 func BenchmarkIdle(b *testing.B) {
 	const sessions = 2000
 	for _, w := range relayWays {
@@ -320,7 +320,7 @@ type relayConn interface {
 	CloseNow() error
 }
 
-// call starts a session. The user says pcm again and again, in frames of that size in bytes.
+// call starts a session. The user repeats pcm, in frames of that size in bytes.
 func (r *relay) call(b *testing.B, w relayWay, pcm []byte, frame int) *relayCaller {
 	b.Helper()
 	if !r.raw {
@@ -395,7 +395,7 @@ func (c *relayCaller) speak(offset time.Duration, load relayLoad, stop time.Time
 	return frames
 }
 
-// heard returns the frames of audio received.
+// heard returns the number of received audio frames.
 func (c *relayCaller) heard() float64 { return float64(c.bytes.Load()) / float64(c.piece) }
 
 // listen reads the answers until the connection ends.
@@ -420,7 +420,7 @@ func (c *relayCaller) listen() {
 	}
 }
 
-// speakAll lets all callers speak, and returns how many frames they sent.
+// speakAll makes all callers speak and returns the number of frames they sent.
 func speakAll(callers []*relayCaller, load relayLoad, d time.Duration) (frames int64) {
 	var sent atomic.Int64
 	var speakers sync.WaitGroup
@@ -434,10 +434,10 @@ func speakAll(callers []*relayCaller, load relayLoad, d time.Duration) (frames i
 	return sent.Load()
 }
 
-// beginTime is what the beginning of all conversations takes, which is not measured.
+// beginTime is the time for the start of all conversations, which is not measured.
 const beginTime = time.Second
 
-// relayFigures are those of a measurement: CPU in µs, and allocations, per frame, and round trips.
+// relayFigures are the results of a measurement: CPU in µs and allocations for each frame, and round trips.
 type relayFigures struct {
 	cpu, mallocs float64
 	p50, p99     time.Duration

@@ -108,7 +108,7 @@ func runRelay(target string) error {
 		}
 		if in.Text() != "now" {
 			debug.FreeOSMemory()
-			runtime.GC() // pools are emptied by the second collection
+			runtime.GC() // the second collection empties pools
 		}
 		var ms runtime.MemStats
 		runtime.ReadMemStats(&ms)
@@ -136,7 +136,7 @@ type relayMemory struct {
 	Traces                          traces.Stats
 }
 
-// relay is the process seen from outside.
+// relay is the process from the outside.
 type relay struct {
 	cmd *exec.Cmd
 	url string
@@ -144,7 +144,7 @@ type relay struct {
 	raw bool                                   // it relays the provider's wire
 }
 
-// startRelay starts it; secure means TLS clients.
+// startRelay starts a relay; secure means TLS clients.
 func startRelay(b testing.TB, provider, base string, secure bool) *relay {
 	b.Helper()
 	if *relayFlag == nginxRelay {
@@ -211,7 +211,7 @@ func (r *relay) cpu(b *testing.B) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// relayWay has a relay's protocols on both sides.
+// relayWay contains a relay's protocols on both sides.
 type relayWay struct {
 	provider string
 	secure   bool // TLS clients

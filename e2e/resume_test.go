@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// shortAnswer takes less than 10 s, the unacknowledged audio that the gateway keeps, so none of it is dropped on a
+// shortAnswer takes less than 10 s, the limit for unacknowledged audio in the gateway, so none of it is dropped on a
 // slow machine.
 const shortAnswer = `
 name: short
@@ -27,8 +27,8 @@ rules:
           and then I will stop.
 `
 
-// comer is a client that resumes, with the state that this needs.
-type comer struct {
+// resumer is a client that resumes, with the state that this needs.
+type resumer struct {
 	t    *testing.T
 	url  string
 	conn *protocol.Conn
@@ -45,7 +45,7 @@ type comer struct {
 }
 
 // dial opens a connection with a first message and reads up to session.started.
-func (c *comer) dial(start *protocol.Start) {
+func (c *resumer) dial(start *protocol.Start) {
 	c.t.Helper()
 	var err error
 	if c.conn, err = protocol.Dial(context.Background(), c.url, protocol.DialOptions{Back: start.Resume != nil}); err != nil {
@@ -61,17 +61,17 @@ func (c *comer) dial(start *protocol.Start) {
 	}
 }
 
-func (c *comer) say(m protocol.ClientMessage) {
+func (c *resumer) say(m protocol.ClientMessage) {
 	c.t.Helper()
 	text, err := protocol.EncodeClient(m)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_ = c.conn.WriteText(text) // reading notices a broken connection
+	_ = c.conn.WriteText(text) // the reader notices a broken connection
 }
 
 // back resumes the session.
-func (c *comer) back() {
+func (c *resumer) back() {
 	c.t.Helper()
 	r := &protocol.Resume{SessionID: c.started.SessionID, Token: c.started.ResumeToken, LastSeq: c.seq}
 	if c.item != "" {
@@ -84,7 +84,7 @@ func (c *comer) back() {
 }
 
 // step reads one frame.
-func (c *comer) step() error {
+func (c *resumer) step() error {
 	c.t.Helper()
 	f, err := c.conn.Read()
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *comer) step() error {
 	if f.Audio {
 		have := c.audio[c.item]
 		if c.item == "" || c.at > len(have) {
-			c.t.Fatalf("audio of %q continues at byte %d, and %d have come", c.item, c.at, len(have))
+			c.t.Fatalf("audio of %q continues at byte %d, and %d have arrived", c.item, c.at, len(have))
 		}
 		c.audio[c.item] = append(have[:c.at:c.at], f.Data...)
 		c.at += len(f.Data)
@@ -117,7 +117,7 @@ func (c *comer) step() error {
 	case *protocol.AudioEnd:
 		c.ended[m.ItemID] = true
 	case *protocol.AudioFlush:
-		return fmt.Errorf("the gateway flushed %s (%s), of which %d bytes have come", m.ItemID, m.Reason, len(c.audio[m.ItemID]))
+		return fmt.Errorf("the gateway flushed %s (%s), %d bytes of it have arrived", m.ItemID, m.Reason, len(c.audio[m.ItemID]))
 	case *protocol.Error:
 		return fmt.Errorf("the gateway reported %s: %s", m.Code, m.Message)
 	}
@@ -125,8 +125,8 @@ func (c *comer) step() error {
 }
 
 // reports reports playback for every 200 ms of an item. Without reports, the gateway's clock decides when an item
-// counts as heard, however slow the machine is.
-func (c *comer) reports() {
+// counts as heard, at any speed of the machine.
+func (c *resumer) reports() {
 	if ms := c.at / 48 / 200 * 200; ms > c.heard[c.item] {
 		c.heard[c.item] = ms
 		c.say(&protocol.Playback{ItemID: c.item, PlayedMS: int64(ms)})
@@ -134,7 +134,7 @@ func (c *comer) reports() {
 }
 
 // hears reads this many bytes of audio, or to the end of an item.
-func (c *comer) hears(n int) error {
+func (c *resumer) hears(n int) error {
 	c.t.Helper()
 	for {
 		have := 0
@@ -150,8 +150,8 @@ func (c *comer) hears(n int) error {
 	}
 }
 
-// newComer begins a session through a proxy that breaks connections.
-func newComer(t *testing.T, provider string) (*comer, *testutil.Proxy) {
+// newResumer begins a session through a proxy that breaks connections.
+func newResumer(t *testing.T, provider string) (*resumer, *testutil.Proxy) {
 	t.Helper()
 	st := newStack(t, provider, setting{
 		scenario: shortAnswer, firstAudioMS: 10, speed: 4,
@@ -170,24 +170,24 @@ func newComer(t *testing.T, provider string) (*comer, *testutil.Proxy) {
 			t.Error(err)
 		}
 	})
-	c := &comer{t: t, url: "http://" + p.Addr() + "/v1/voice", seen: map[int64]bool{}, audio: map[string][]byte{}, ended: map[string]bool{}, heard: map[string]int{}}
+	c := &resumer{t: t, url: "http://" + p.Addr() + "/v1/voice", seen: map[int64]bool{}, audio: map[string][]byte{}, ended: map[string]bool{}, heard: map[string]int{}}
 	c.dial(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 	return c, p
 }
 
-// TestComesBackToTheByte (S1, S2): a connection keeps breaking, in each way in which networks break them, while the
-// model speaks. The client ends up with the same audio as without a loss.
-func TestComesBackToTheByte(t *testing.T) {
+// TestResumeToTheByte (S1, S2): a connection keeps breaking, in every way of a network, while the model speaks. The
+// client ends up with the same audio as without a loss.
+func TestResumeToTheByte(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			whole, _ := newComer(t, provider)
+			whole, _ := newResumer(t, provider)
 			whole.say(&protocol.InputText{Text: "talk"})
 			if err := whole.hears(1 << 30); err != nil {
 				t.Fatal(err)
 			}
-			c, p := newComer(t, provider)
+			c, p := newResumer(t, provider)
 			c.say(&protocol.InputText{Text: "talk"})
 			for i, breaks := range []func() error{
 				func() error { return p.Do(testutil.Command{Do: testutil.Reset}) },

@@ -13,7 +13,7 @@ import (
 const frameTime = 20 * time.Millisecond
 
 // TestSlowToolStopsNoAudio: while a tool hangs that may take 30 s and cannot be stopped, the user is heard and the
-// model speaks. The gateway delays no frame in either direction; the tool's late result goes only to the audit.
+// model speaks. The gateway delays no frame in either direction; only the audit gets the tool's late result.
 func TestSlowToolStopsNoAudio(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{timed: true, speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
@@ -43,7 +43,7 @@ rules:
 		st.tap.mu.Unlock()
 		notHeldUp(t, "to the model", sent, since(up, sent[0]))
 		notHeldUp(t, "to the client", since(down, heard[0].Add(-time.Second)), heard)
-		tools.letGo("slow")
+		tools.release("slow")
 		r := st.audit.wait(t, "slow", 1)[0]
 		if !r.OK || r.DurationMS < 3000 || provider == "gemini" && r.NotDelivered != "cancelled" {
 			t.Errorf("the tool is audited as %+v", r)
@@ -51,7 +51,7 @@ rules:
 	})
 }
 
-// talkFor sends quiet audio in real time and takes events; it returns the times of frames sent and received.
+// talkFor sends quiet audio in real time and takes events; it returns the times of sent and received frames.
 func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 	c.t.Helper()
 	quiet := testutil.Silence(16000, frameTime)
@@ -69,7 +69,7 @@ func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 			}
 		case h, ok := <-c.in:
 			if !ok || h.err != nil {
-				c.t.Fatalf("the connection ended; before that: %s", c.story())
+				c.t.Fatalf("the connection ended; before that: %s", c.history())
 			}
 			c.seen = append(c.seen, h)
 			if h.bytes > 0 {
@@ -88,7 +88,7 @@ func since(times []time.Time, then time.Time) []time.Time {
 	return times[i:]
 }
 
-// notHeldUp looks for gaps after the gateway that were not before it.
+// notHeldUp looks for gaps after the gateway that did not exist before it.
 func notHeldUp(t *testing.T, where string, front, behind []time.Time) {
 	t.Helper()
 	if want := int(2 * time.Second / frameTime); len(front) < want || len(behind) < want {

@@ -36,7 +36,7 @@ import (
 // providers are the wires of every test.
 var providers = []string{"gemini", "openai"}
 
-// setting has a stack's differences from the default.
+// setting contains a stack's differences from the default.
 type setting struct {
 	scenario string // YAML; empty for the built-in one
 	faults   string // YAML; may be empty
@@ -46,10 +46,10 @@ type setting struct {
 	policy   orchestrator.Policy
 	checks   *checks.Set    // of the assistant's words; may be nil
 	tools    *toolbox       // may be nil
-	agents   session.Agents // nil for the default one
+	agents   session.Agents // nil for the default agent
 	notice   string         // of the default agent
 	speech   session.Speech // nil without exact sentences
-	// text adds the text agent with tools; its model has a simulator of its own.
+	// text adds the text agent with tools; its model has its own simulator.
 	text bool
 	// chat is the address of the text agent's model if it is not a simulator.
 	chat string
@@ -70,7 +70,7 @@ type setting struct {
 	connectionLife time.Duration
 	// goAwayAfter is the age at which a simulated Gemini announces a connection's end; 0 is the provider's default.
 	goAwayAfter time.Duration
-	// fallback is the wire of the provider that takes over if the test's own is unreachable.
+	// fallback is the wire of the provider that takes over if the first one is unreachable.
 	fallback string
 	// timed is for tests in a synctest bubble: the network is in memory.
 	timed bool
@@ -87,7 +87,7 @@ type stack struct {
 	manager *session.Manager
 	tap     *tap // between the gateway and the provider; nil with setting.base
 	log     *lockedBuffer
-	audit   *journal // of its tools
+	audit   *journal // records of its tools
 	tools   *toolbox // nil without tools, and for another process
 	desk    *phoneHandoffs
 }
@@ -95,7 +95,7 @@ type stack struct {
 // closeTimeout bounds the cleanup.
 const closeTimeout = patience
 
-// secret is a key that must appear nowhere.
+// secret is a key that must not appear anywhere.
 const secret = "sk-e2e-secret-0123456789"
 
 // operatorsKey is the operators' key.
@@ -170,8 +170,8 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	srv.Listener = gateway.Listen(srv.Listener, gateway.NewLoops(opts.Logger))
 	srv.Start()
 	t.Cleanup(func() {
-		if set.tools != nil && set.tools.letGo != nil {
-			set.tools.letGo()
+		if set.tools != nil && set.tools.release != nil {
+			set.tools.release()
 		}
 		m.Close()
 		if serve.Phone != nil {
@@ -225,7 +225,7 @@ func newSim(t testing.TB, set setting) http.Handler {
 	}
 	s := sim.New(opts)
 	t.Cleanup(func() {
-		// Close waits ten seconds, the longest close of a connection whose peer does not answer.
+		// Close waits ten seconds, the longest close of a connection with a silent peer.
 		testutil.WaitUntil(t, "the simulator's connections have ended", func() bool { return s.Close() == nil })
 	})
 	return s
@@ -268,7 +268,7 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 	return tr
 }
 
-// newLive is a Live model whose delegations the same provider's text model answers.
+// newLive returns a Live model with delegations to the same provider's text model.
 func newLive(t testing.TB, key, base string, client *http.Client) transport.Transport {
 	t.Helper()
 	tr, err := liveModel(key, base, client)

@@ -6,7 +6,7 @@ import (
 	"voicegw/protocol"
 )
 
-// whileBooking is a conversation whose model waits for the held tool book.
+// whileBooking is a conversation in which the model waits for the held tool book.
 func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client) {
 	t.Helper()
 	tools := newStage(t)
@@ -19,7 +19,7 @@ func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client
 }
 
 // TestStopWhileAToolRuns: the user presses stop while the model waits for a tool. Whatever the model does (2.5 would
-// close the connection if it got the interruption), nothing more of the answer is heard, and the next turn works.
+// close the connection after an interruption), no more of the answer is heard, and the next turn works.
 func TestStopWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	for _, m := range []struct{ provider, model string }{
@@ -32,7 +32,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 			c.say(&protocol.Interrupt{})
 			c.say(&protocol.Ping{T: 1})
 			waitFor[*protocol.Pong](c)
-			tools.letGo("book")
+			tools.release("book")
 			st.audit.wait(t, "book", 1)
 			c.say(&protocol.InputText{Text: "hello"})
 			for ended := false; !ended; {
@@ -46,7 +46,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 			for _, said := range messages[*protocol.Transcript](c) {
 				// On the next question, OpenAI's models also report the result.
 				if said.Role == "assistant" && (said.Turn == 1 || m.provider == "gemini" && said.Text != "Yes?") {
-					t.Errorf("the user was shown %q: %s", said.Text, c.story())
+					t.Errorf("the client showed %q: %s", said.Text, c.history())
 				}
 			}
 		})
@@ -54,7 +54,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 }
 
 // TestTypedWhileAToolRuns: text typed while the model waits for a tool is answered, by models that cancel the call,
-// hold the text back, or may not get it yet.
+// hold the text back, or cannot get it yet.
 func TestTypedWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	for _, m := range []struct{ provider, model string }{
@@ -71,7 +71,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 			for answered, free := false, false; !answered || !free; {
 				switch msg := c.next().msg.(type) {
 				case *protocol.Pong:
-					tools.letGo("book")
+					tools.release("book")
 					free = true
 				case *protocol.AudioEnd:
 					c.say(&protocol.Playback{ItemID: msg.ItemID, PlayedMS: msg.AudioMS, Done: true})

@@ -17,7 +17,7 @@ import (
 	"voicegw/session"
 )
 
-// troupe has a test's agents by name. It is immutable.
+// troupe contains a test's agents by name. It is immutable.
 type troupe map[string]*session.Agent
 
 func (t troupe) Agent(name string) *session.Agent { return t[name] }
@@ -26,7 +26,7 @@ func (t troupe) Pinned(_ context.Context, name, _ string) *session.Agent { retur
 
 func (t troupe) Names() []string { return slices.Sorted(maps.Keys(t)) }
 
-// deskAndBilling hand off to each other. Their answers show whose tools the model has.
+// deskAndBilling hand off to each other. Their answers show the model's tools.
 func deskAndBilling() troupe {
 	return troupe{
 		"desk":    {Name: "desk", Version: "d1", Instructions: "You are the desk.", Tools: []string{"lookup", "slow"}, SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}}},
@@ -97,7 +97,7 @@ var switchRows = []struct {
 }
 
 // overSwitches runs a test that begins with the desk for each row, in bubbles.
-func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c *client, tools *stage)) {
+func overSwitches(t *testing.T, test func(t *testing.T, live bool, st *stack, c *client, tools *stage)) {
 	t.Helper()
 	for _, row := range switchRows {
 		t.Run(cmp.Or(row.model, row.provider), func(t *testing.T) {
@@ -112,7 +112,7 @@ func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c
 				if started := waitFor[*protocol.SessionStarted](c); started.Agent != "desk" {
 					t.Fatalf("the session begins with %q", started.Agent)
 				}
-				story(t, row.live, st, c, tools)
+				test(t, row.live, st, c, tools)
 			})
 		})
 	}
@@ -122,7 +122,7 @@ func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c
 func (c *client) hear(text, want string) {
 	c.t.Helper()
 	if r := c.asks(text); r.status != "completed" || r.errors != "" || r.words != want {
-		c.t.Errorf("%q is answered with %+v, want %q; before that: %s", text, r, want, c.story())
+		c.t.Errorf("%q is answered with %+v, want %q; before that: %s", text, r, want, c.history())
 	}
 }
 
@@ -134,8 +134,8 @@ func (c *client) switches() (list []string) {
 	return list
 }
 
-// TestSwitchesAndBack: a call goes to another agent and back, twice. The next agent answers the open request in the
-// same turn; each agent has its own tools; and the conversation is known after each switch.
+// TestSwitchesAndBack: a call switches to another agent and back, twice. The next agent answers the open request in the
+// same turn, each agent has its own tools, and each knows the conversation.
 func TestSwitchesAndBack(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, live bool, st *stack, c *client, _ *stage) {
@@ -150,11 +150,11 @@ func TestSwitchesAndBack(t *testing.T) {
 		}
 		want := []string{"desk to billing", "billing to desk", "desk to billing", "billing to desk"}
 		if got := c.switches(); !slices.Equal(got, want) {
-			t.Errorf("the client is told of %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		given, _ := st.links(t)
-		if replaced := len(want); live && len(given) > 0 || !live && (len(given) != replaced || c.toldOf() != replaced) {
-			t.Errorf("the client is told of %d new connections, and the log of %+v", c.toldOf(), given)
+		if replaced := len(want); live && len(given) > 0 || !live && (len(given) != replaced || c.reconnections() != replaced) {
+			t.Errorf("the client got %d notices of new connections, and the log has %+v", c.reconnections(), given)
 		}
 		calls, events := st.audit.wait(t, spec.AgentSwitch, 4), st.audit.events(audit.EventAgent)
 		if len(events) != 4 || events[0].From != "desk" || events[0].Agent != "billing" || events[0].Why != "a bill" {
@@ -168,9 +168,9 @@ func TestSwitchesAndBack(t *testing.T) {
 	})
 }
 
-// TestSwitchesThatAreRefused: to an agent that is not reachable, and back to one that has just handed off the user.
-// The present agent continues and says so.
-func TestSwitchesThatAreRefused(t *testing.T) {
+// TestRefusedSwitches: a switch to an unreachable agent is refused, and one back to an agent that has just handed off
+// the user. The present agent continues and explains it.
+func TestRefusedSwitches(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, live bool, st *stack, c *client, _ *stage) {
 		c.hear("Give me to nobody.", "I cannot do that.")
@@ -197,15 +197,15 @@ func TestSwitchWhileAToolRuns(t *testing.T) {
 		tools.waitBegun(t, "slow")
 		c.listens(time.Second)
 		if got := c.switches(); len(got) > 0 {
-			t.Errorf("while the tool runs the client is told of %v", got)
+			t.Errorf("while the tool runs the client got %v", got)
 		}
-		tools.letGo("slow")
+		tools.release("slow")
 		if r := c.answer(); r.status != "completed" || !strings.Contains(r.words, "Both are done.") {
 			t.Errorf("the answer is %+v", r)
 		}
 		c.hear("Who are you?", "I am billing.")
 		if got := c.switches(); !slices.Equal(got, []string{"desk to billing"}) {
-			t.Errorf("the client is told of %v", got)
+			t.Errorf("the client got %v", got)
 		}
 		if r := st.audit.wait(t, "slow", 1)[0]; !r.OK {
 			t.Errorf("the tool is audited as %+v", r)
@@ -214,7 +214,7 @@ func TestSwitchWhileAToolRuns(t *testing.T) {
 }
 
 // TestSwitchWithAnOpenQuestion: an agent's approval request stays open after a switch. The approved action runs once,
-// in the name of the agent that asked.
+// in the name of the requesting agent.
 func TestSwitchWithAnOpenQuestion(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, _ bool, st *stack, c *client, _ *stage) {
@@ -236,14 +236,13 @@ func TestSwitchWithAnOpenQuestion(t *testing.T) {
 			paid = paid || r.OK
 		}
 		if !paid {
-			t.Error("what was approved was not done")
+			t.Error("the approved action did not run")
 		}
 		c.hear("Who are you?", "I am the desk.")
 	})
 }
 
-// TestSwitchAcrossABargeIn: the user speaks into the first words of the next agent. They stop, and the next agent
-// hears the rest.
+// TestSwitchAcrossABargeIn: the user interrupts the first words of the next agent, which stops and hears the rest.
 func TestSwitchAcrossABargeIn(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, _ bool, _ *stack, c *client, _ *stage) {
@@ -253,14 +252,14 @@ func TestSwitchAcrossABargeIn(t *testing.T) {
 		for {
 			r := c.answer()
 			if r.status == "" {
-				t.Fatalf("the session ended: %s", c.story())
+				t.Fatalf("the session ended: %s", c.history())
 			}
 			if strings.Contains(r.words, "I am billing.") {
 				break
 			}
 		}
 		if got := c.switches(); !slices.Equal(got, []string{"desk to billing"}) {
-			t.Errorf("the client is told of %v", got)
+			t.Errorf("the client got %v", got)
 		}
 	})
 }

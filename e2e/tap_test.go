@@ -25,7 +25,7 @@ type tap struct {
 	mu       sync.Mutex // guards the following fields
 	said     []map[string]any
 	noted    time.Time   // when the provider last reported an interruption
-	up, down []time.Time // when audio passed, to the provider and from it
+	up, down []time.Time // times of audio, to the provider and from it
 	keep     bool        // sound gets the provider's audio, PCM at 24 kHz
 	sound    []byte
 }
@@ -88,12 +88,12 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string, re
 	both.Wait()
 }
 
-// noting adapts an observer of frames for pass; the frames are unchanged.
+// noting adapts an observer of frames for pass, with unchanged frames.
 func noting(note func([]byte)) func([]byte) []byte {
 	return func(data []byte) []byte { note(data); return data }
 }
 
-// pass copies frames, as returned by change, until one side ends, and passes on the close code.
+// pass copies frames, as returned by change, until one side ends, and forwards the close code.
 func pass(from, to *websocket.Conn, change func([]byte) []byte) {
 	from.SetReadLimit(64 << 20)
 	for {

@@ -21,8 +21,8 @@ func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
 	return audit.Record{}
 }
 
-// TestBookingAcrossABargeIn: the user interrupts during a booking, and the model requests it again. It runs once, and
-// each call has one end: an answer, or the model's withdrawal.
+// TestBookingAcrossABargeIn: the user interrupts a booking, and the model requests it again. It runs once, and each
+// call has one end: an answer, or the model's withdrawal.
 func TestBookingAcrossABargeIn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
@@ -44,7 +44,7 @@ rules:
 		tools.waitBegun(t, "book")
 		c.speak(16000, phrase(16000))
 		started := c.toolsStarted(2)
-		tools.letGo("book")
+		tools.release("book")
 		playTurn(c)
 		tools.ran(t, "book", 1)
 		records := st.audit.wait(t, "book", 2)
@@ -63,7 +63,7 @@ rules:
 			}
 			return
 		}
-		// Nothing had been said yet: for this model it is still one turn.
+		// There was no speech yet: for this model it is still one turn.
 		for i, a := range st.tap.waitAnswers(t, 2) {
 			if want := records[i].ProviderCallID; a.id != want || !a.envelope.OK || a.envelope.Meta.CacheHit != records[i].CacheHit {
 				t.Errorf("answer %d is %s to %s, want one to %s", i+1, a.envelope.Encode(), a.id, want)
@@ -84,8 +84,7 @@ rules:
     do: [say: "Yes?"]
 `
 
-// TestBookingAcrossATypedTurnOf31: this model takes the text when it has the tool's result: it waits for nothing
-// else.
+// TestBookingAcrossATypedTurnOf31: this model takes the text as soon as it has the tool's result.
 func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -99,15 +98,15 @@ func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 		rt, _ := m["realtimeInput"].(map[string]any)
 		return rt["text"] == "hello"
 	})
-	tools.letGo("book")
+	tools.release("book")
 	a := st.tap.waitAnswers(t, 1)[0]
 	if r := st.audit.wait(t, "book", 1)[0]; !r.Delivered || !a.envelope.OK {
 		t.Errorf("the call was answered %s and audited as %+v", a.envelope.Encode(), r)
 	}
 }
 
-// TestBookingAcrossATypedTurn: typed text is the next turn, whatever runs: the earlier call is answered before the
-// new answer is requested, or the model withdraws it and its result never arrives.
+// TestBookingAcrossATypedTurn: typed text is the next turn, whatever runs: the earlier call is answered before the new
+// answer is requested, or the model withdraws it and its result never arrives.
 func TestBookingAcrossATypedTurn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: bookingThenText}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -119,7 +118,7 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 		if provider == "gemini" {
 			waitFor[*protocol.AudioStart](c)
 			playTurn(c)
-			tools.letGo("book")
+			tools.release("book")
 			if r := st.audit.wait(t, "book", 1)[0]; !r.OK || r.Delivered || r.NotDelivered != "cancelled" {
 				t.Errorf("the withdrawn call is audited as %+v", r)
 			}
@@ -128,24 +127,24 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 		}
 		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
-		tools.letGo("book")
+		tools.release("book")
 		r := st.audit.wait(t, "book", 1)[0]
 		if !r.OK || r.Delivered || r.NotDelivered != "superseded" {
-			t.Errorf("the overtaken call is audited as %+v", r)
+			t.Errorf("the superseded call is audited as %+v", r)
 		}
 		a := st.tap.waitAnswers(t, 1)[0]
 		if e := a.envelope.Error; a.id != r.ProviderCallID || e == nil || e.Type != registry.ErrorConflict || !e.PartialSideEffects {
-			t.Errorf("the overtaken call was answered %s", a.envelope.Encode())
+			t.Errorf("the superseded call was answered %s", a.envelope.Encode())
 		}
 		if again := c.typed("book").call(t); !again.OK || !again.Deduplicated {
-			t.Errorf("asked for again it ended with %+v", again)
+			t.Errorf("requested again it ended with %+v", again)
 		}
 		tools.ran(t, "book", 1)
 	})
 }
 
-// TestBargeInStopsWhatCanBeStopped: a cancellable tool ends with the interruption.
-func TestBargeInStopsWhatCanBeStopped(t *testing.T) {
+// TestBargeInStopsCancellableTool: a cancellable tool ends with the interruption.
+func TestBargeInStopsCancellableTool(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
 name: barge-in
@@ -163,24 +162,24 @@ rules:
 		c.speak(16000, phrase(16000))
 		r := st.audit.wait(t, "slow_stoppable", 1)[0]
 		tools.waitStops(t, "slow_stoppable", 1)
-		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call right after it noticed the
-		// interruption, and the answer may cross that.
+		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call right after the interruption,
+		// possibly at the same time as the answer.
 		if r.OK || !r.Delivered && provider == "openai" {
 			t.Errorf("the audit has %+v", r)
 		}
 		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
-		// If the two cross, Gemini's adapter may have read the withdrawal before it sends, and then sends nothing:
-		// the number is certain only for OpenAI.
+		// If both happen at once, Gemini's adapter may read the withdrawal before it sends, and then sends nothing: the
+		// number is certain only for OpenAI.
 		if provider == "openai" {
 			st.tap.waitAnswers(t, 1)
 		}
 	})
 }
 
-// TestWithdrawnCall: after Gemini's toolCallCancellation nothing is sent for the call, whether its tool can be
-// stopped or not, and the user still gets an answer. OpenAI's wire cancels the whole response, whose calls then never
-// begin, and the model is asked again.
+// TestWithdrawnCall: after Gemini's toolCallCancellation nothing is sent for the call, whether its tool can be stopped
+// or not, and the user still gets an answer. OpenAI's wire cancels the whole response, so its calls never begin, and
+// the model is asked again.
 func TestWithdrawnCall(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"slow", "slow_stoppable"} {
@@ -203,7 +202,7 @@ faults:
 				if p := c.turn(); p.status != "completed" {
 					t.Errorf("the turn ended %s", p.status)
 				}
-				tools.letGo("slow")
+				tools.release("slow")
 				c.typed("are you there?")
 				st.tap.waitAnswers(t, 0)
 				if provider == "openai" {
@@ -222,8 +221,8 @@ faults:
 	}
 }
 
-// TestHangUpWhileAToolRuns: a started tool that cannot be stopped finishes and is journalled without a report; the
-// next session knows its side effect.
+// TestHangUpWhileAToolRuns: a started tool that cannot be stopped finishes and is recorded without a report; the next
+// session knows its side effect.
 func TestHangUpWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -246,11 +245,11 @@ rules:
 		c.toolsStarted(2)
 		testutil.WaitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
 		c.say(&protocol.End{})
-		if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-			t.Errorf("closed with %d after %v", code, told)
+		if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+			t.Errorf("closed with %d after %v", code, errs)
 		}
 		stopped := st.audit.wait(t, "slow_stoppable", 1)[0]
-		tools.letGo("book")
+		tools.release("book")
 		booked := st.audit.wait(t, "book", 1)[0]
 		if !booked.OK || booked.Delivered || booked.NotDelivered != "session_over" {
 			t.Errorf("the booking is audited as %+v", booked)

@@ -24,7 +24,7 @@ const lateFrame = 60 * time.Millisecond
 
 // BenchmarkTraces runs TRACES_SESSIONS (200) sessions for TRACES_FOR (10s) with each kind of collector, and
 // concurrently as many with a second gateway process without traces. Each session has a turn a second, and all are
-// kept. It prints for both gateways the number of late frames, the largest gap, and the process's CPU.
+// recorded. It prints for both gateways the number of late frames, the largest gap, and the process's CPU.
 func BenchmarkTraces(b *testing.B) {
 	sessions, lasting := 200, 10*time.Second
 	var err error
@@ -132,7 +132,7 @@ type tracedSide struct {
 	mu     sync.Mutex // guards the following fields
 	frames int
 	late   int
-	gaps   []time.Duration // the largest of each talker
+	gaps   []time.Duration // the largest gap of each talker
 }
 
 // listen counts a talker's frames.
@@ -165,8 +165,8 @@ func (s *tracedSide) listen(t *talker, until time.Time) {
 // turnFrames is one second, a turn of turningProvider.
 const turnFrames = 50
 
-// turningProvider speaks OpenAI's wire as echoProvider does, and every second hears the user: the answer ends and
-// another turn begins.
+// turningProvider speaks OpenAI's wire like echoProvider, and every second hears the user: the answer ends and another
+// turn begins.
 func turningProvider() *httptest.Server {
 	pcm := base64.StdEncoding.EncodeToString(make([]byte, 24000/50*2))
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

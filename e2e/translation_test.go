@@ -8,7 +8,7 @@ import (
 	"voicegw/session"
 )
 
-// TestTranslation: turns spoken to a translation model are answered. The simulator refuses an agent's settings for it.
+// TestTranslation: a translation model answers spoken turns. The simulator refuses an agent's settings for it.
 func TestTranslation(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "gemini", setting{model: "gemini-3.5-live-translate-preview", tools: newToolbox(t), limits: session.Limits{AudioAhead: time.Minute}, speed: 50, playback: 50, firstAudioMS: 10, scenario: `
@@ -25,7 +25,7 @@ rules:
 		heardTurn(c, turn+1, "Good morning.", "Buenos días.")
 	}
 	c.say(&protocol.End{})
-	if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
-		t.Errorf("closed with %d after %v", code, told)
+	if code, errs := c.ended(); code != protocol.CloseDone || len(errs) != 0 {
+		t.Errorf("closed with %d after %v", code, errs)
 	}
 }

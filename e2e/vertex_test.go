@@ -7,8 +7,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestToolRoundsOnVertex: Vertex completes the model's turn after each result and answers in a turn of its own. For
-// the client that is one turn with one budget.
+// TestToolRoundsOnVertex: Vertex completes the model's turn after each result and answers in a turn of its own. For the
+// client that is one turn with one budget.
 func TestToolRoundsOnVertex(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)

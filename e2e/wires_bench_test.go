@@ -17,16 +17,16 @@ import (
 	"voicegw/protocol"
 )
 
-// clientWire is a wire between a client and the gateway, at a rate in both directions.
+// clientWire is a wire between a client and the gateway, at one rate in both directions.
 type clientWire struct {
 	name string
 	rate int
 	dial func(r *relay, n int) (voice.Conn, error)
-	// base is the wire that it is compared with: voicegw.v1 at the same rate.
+	// base is the wire for the comparison: voicegw.v1 at the same rate.
 	base string
 }
 
-// clientWires are measured in this order, so that each comes after its base.
+// clientWires are measured in this order, each after its base.
 var clientWires = []clientWire{
 	{"voicegw", 24000, overVoicegw, ""},
 	{"realtime", 24000, overRealtime, "voicegw"},
@@ -50,7 +50,7 @@ func overTwilio(r *relay, n int) (voice.Conn, error) {
 	return c.Call(context.Background(), fmt.Sprintf("+1555%07d", n))
 }
 
-// asRelayConn makes a relay's caller of a client's connection.
+// asRelayConn makes a client's connection usable by a relay's caller.
 type asRelayConn struct{ voice.Conn }
 
 func (s asRelayConn) CloseNow() error { s.Abort(); return nil }
@@ -70,7 +70,7 @@ func (s asRelayConn) Read() (websocket.MessageType, []byte, error) {
 	return websocket.MessageText, f.Data, err
 }
 
-// callOver starts a session over a wire. The user says pcm again and again, in frames of that size in bytes.
+// callOver starts a session over a wire. The user repeats pcm, in frames of that size in bytes.
 func (w clientWire) callOver(b *testing.B, r *relay, n int, pcm []byte, frame int) *relayCaller {
 	b.Helper()
 	conn, err := w.dial(r, n)
@@ -97,15 +97,15 @@ func (w clientWire) callOver(b *testing.B, r *relay, n int, pcm []byte, frame in
 		parts: func(p []byte) int { return len(p) }}
 }
 
-// BenchmarkWires measures what each client wire costs the gateway: CPU and allocations per frame, memory per session,
-// and the round trip of a frame to a provider that echoes, all compared with voicegw.v1 at the same rate. Phone audio is
-// paced, so its round trip includes the pace.
+// BenchmarkWires measures the cost of each client wire for the gateway: CPU and allocations for each frame, memory for
+// each session, and the round trip of a frame to a provider that echoes, all compared with voicegw.v1 at the same rate.
+// Phone audio is paced, so its round trip includes the pace.
 func BenchmarkWires(b *testing.B) {
-	const sessions = 200 // of them, load.sessions speak
+	const sessions = 200 // load.sessions of them speak
 	load := relayLoad{sessions: 40, frame: 20 * time.Millisecond, kind: reports}
 	way := relayWay{provider: "openai"}
 	measured := map[string]relayFigures{}
-	sizes := map[string]float64{} // bytes of heap for a session that speaks
+	sizes := map[string]float64{} // bytes of heap for a speaking session
 	for _, w := range clientWires {
 		b.Run(w.name, func(b *testing.B) {
 			talk := testutil.SpeechLike(w.rate, 2*time.Second, 1)

@@ -11,9 +11,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestTheLibraryAndTheGatewayKnowTheSameMessages: the table of client/src/protocol/codec.ts, what the
-// gateway can say, and what docs/protocol.md lists.
-func TestTheLibraryAndTheGatewayKnowTheSameMessages(t *testing.T) {
+// TestMessageTypes compares the table of client/src/protocol/codec.ts, the gateway's messages and the list in
+// docs/protocol.md.
+func TestMessageTypes(t *testing.T) {
 	source := read(t, "client/src/protocol/codec.ts")
 	_, table, found := strings.Cut(source, "const REQUIRED")
 	table, _, ended := strings.Cut(table, "\n};")
@@ -40,7 +40,7 @@ func TestTheLibraryAndTheGatewayKnowTheSameMessages(t *testing.T) {
 	for _, row := range rows {
 		for _, name := range regexp.MustCompile("[a-z.]+").FindAllString(row[1], -1) {
 			if !slices.Contains(library, name) {
-				t.Errorf("docs/protocol.md lists %s, which the library does not know", name)
+				t.Errorf("docs/protocol.md lists %s, which is unknown to the library", name)
 			}
 		}
 	}

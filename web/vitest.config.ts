@@ -12,6 +12,7 @@ export default defineConfig({
       { find: /^@voicegw\/client$/, replacement: new URL("./client/src/index.ts", import.meta.url).pathname },
     ],
   },
-  // By default Vitest leaves one processor free, which halves the speed on two.
-  test: { include: ["{client,react,console}/test/**/*.test.{ts,tsx}"], maxWorkers: availableParallelism() },
+  // By default Vitest leaves one processor free, which halves the speed on two, and ends a test after 5 s, which some
+  // take on a busy machine.
+  test: { include: ["{client,react,console}/test/**/*.test.{ts,tsx}"], maxWorkers: availableParallelism(), testTimeout: 60_000 },
 });

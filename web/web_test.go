@@ -17,11 +17,11 @@ import (
 	"testing/fstest"
 )
 
-// roots are what stamp.mjs hashes: all that the console is built from, and the build.
+// roots are the inputs of stamp.mjs: the sources of the console and the build.
 var roots = []string{"client/src", "client/build.mjs", "client/package.json", "console/src", "console/public", "console/index.html",
 	"console/package.json", "console/vite.config.ts", "package-lock.json", "dist"}
 
-func TestTheBuiltConsoleIsUpToDate(t *testing.T) {
+func TestBuildIsCurrent(t *testing.T) {
 	const fix = "run `make web` and commit web/dist and web/dist.sum"
 	stamped := map[string]string{}
 	sums, err := os.ReadFile("dist.sum")
@@ -80,10 +80,10 @@ func body(t *testing.T, r *http.Response) string {
 	return string(content)
 }
 
-// references finds what the page loads: src and href attributes, and what the scripts name.
+// references matches the files that the page loads: src and href attributes, and names in scripts.
 var references = regexp.MustCompile("[\"`](?:\\./)?(?:assets/)?([A-Za-z0-9_.-]+-[A-Za-z0-9_-]{8}\\.[a-z]+)[\"`]")
 
-func TestEveryFileThePageRefersToIsServed(t *testing.T) {
+func TestReferencedFilesAreServed(t *testing.T) {
 	index := get(t, "GET", "/", nil)
 	if index.StatusCode != 200 || index.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Fatalf("GET / = %d %s", index.StatusCode, index.Header.Get("Content-Type"))
@@ -125,12 +125,12 @@ func TestEveryFileThePageRefersToIsServed(t *testing.T) {
 	}
 	for _, name := range built {
 		if !seen[name] {
-			t.Errorf("/%s is served, and nothing refers to it", name)
+			t.Errorf("/%s is served without a reference to it", name)
 		}
 	}
 }
 
-func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
+func TestSecurityHeaders(t *testing.T) {
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -171,19 +171,19 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 	}
 }
 
-func TestThePolicyAllowsNothingInlineAndNoOtherOrigin(t *testing.T) {
+func TestContentSecurityPolicy(t *testing.T) {
 	for _, forbidden := range []string{"unsafe", "*", "http:", "https:", "data:", "blob:"} {
 		if strings.Contains(contentSecurityPolicy, forbidden) {
-			t.Errorf("the policy holds %q", forbidden)
+			t.Errorf("the policy contains %q", forbidden)
 		}
 	}
 	inline := regexp.MustCompile(`(?i)<style|<script[^>]*>[^<]|\son[a-z]+=|\sstyle=|https?://`)
 	if found := inline.FindString(body(t, get(t, "GET", "/", nil))); found != "" {
-		t.Errorf("index.html holds %q, which the policy forbids", found)
+		t.Errorf("index.html contains %q, which the policy forbids", found)
 	}
 }
 
-func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
+func TestConditionalRequests(t *testing.T) {
 	etag := get(t, "GET", "/", nil).Header.Get("ETag")
 	for condition, want := range map[string]int{
 		etag:                    304,
@@ -203,7 +203,7 @@ func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesABrokenBuild(t *testing.T) {
+func TestLoadRefusesBrokenBuild(t *testing.T) {
 	for name, built := range map[string]fstest.MapFS{
 		"no index":     {"dist/assets/main-1.js": {}},
 		"unknown kind": {"dist/index.html": {}, "dist/assets/tune.ogg": {}},

@@ -1,5 +1,5 @@
 // RealtimeSession of npm @openai/agents-realtime in Chromium, over a WebSocket to a gateway, with a client secret in the
-// subprotocol: page.mjs says what it does. Chromium needs no driver, because the page reports to this test's server.
+// subprotocol; see page.mjs. Chromium needs no driver, because the page reports to this test's server.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -43,7 +43,7 @@ rules:
       - then: [say: "Shall I enter it?"]
 `;
 
-// secret is what the page's server gets from the gateway with its key.
+// secret is the client secret that the page's server gets from the gateway with its key.
 async function secret(gateway) {
   const made = await fetch(`${gateway.http}/v1/realtime/client_secrets`, {
     method: 'POST', headers: { Authorization: `Bearer ${gateway.key}`, 'Content-Type': 'application/json' }, body: '{}',
@@ -53,7 +53,7 @@ async function secret(gateway) {
   return JSON.stringify({ value, url: `${gateway.http.replace('http', 'ws')}/v1/realtime?model=gpt-realtime` });
 }
 
-// visit opens a page in Chromium and returns what it reports.
+// visit opens a page in Chromium and returns its report.
 async function visit(gateway) {
   const files = {
     '/': ['text/html', () => '<!doctype html><script type="module" src="page.mjs"></script>'],

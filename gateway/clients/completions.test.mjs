@@ -1,6 +1,6 @@
-// /v1/chat/completions of a running gateway with npm openai, and with the Vercel ai
-// package through its provider for OpenAI-compatible servers: any client of Chat
-// Completions has the gateway's agent, whose tools run on the server.
+// /v1/chat/completions of a running gateway with npm openai, and with the Vercel ai package through its provider for
+// OpenAI-compatible servers: any client of Chat Completions can use the gateway's agent, with tools that run on the
+// server.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -46,10 +46,10 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-// Each test says something of its own: the same again within two minutes is the same message.
+// Each test has its own text: the same text within two minutes is the same message.
 const user = (content) => [{ role: 'user', content }];
 
-// ran are the calls of a tool that the audit has, none of them with an error.
+// ran are the calls of a tool in the audit, none of them with an error.
 async function ran(tool) {
   const records = (await gateway.audit()).filter((r) => r.toolId === tool && r.mode === 'text');
   assert.ok(records.every((r) => r.ok), JSON.stringify(records));
@@ -117,7 +117,7 @@ describe('npm openai', limit, () => {
     assert.deepEqual(models, ['default']);
   });
 
-  test('its own tools stand beside the gateway’s', async () => {
+  test('its own tools are available next to the gateway’s', async () => {
     const before = await ran('kb_search');
     const tools = [{ type: 'function', function: { name: 'open_page', parameters: { type: 'object', properties: { page: { type: 'string' } } } } }];
     const messages = user('Please show me the page');
@@ -132,7 +132,7 @@ describe('npm openai', limit, () => {
     assert.equal(await ran('kb_search'), before + 1, 'and not again');
   });
 
-  test('refusals are its own errors, and are not asked again', async () => {
+  test('refusals are its own errors, and are not retried', async () => {
     const wrong = client().chat.completions.create({ model: 'default', messages: user('x'), tools: [{ type: 'function', function: { name: 'kb_search' } }] });
     await assert.rejects(wrong, (error) => {
       assert.ok(error instanceof OpenAI.BadRequestError);

@@ -1,13 +1,12 @@
-// Starts `voicegw serve` for a test, with the simulator as its provider.
-// scripts/test-clients.sh says where the program is.
+// Starts `voicegw serve` for a test, with the simulator as its provider. scripts/test-clients.sh sets its path.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// startGateway runs a gateway on a free port, with a scenario given as text and more
-// settings. It returns {http, key, audit, stop}; audit reads what its tools did so far.
+// startGateway runs a gateway on a free port, with the text of a scenario and more settings. It returns
+// {http, key, audit, stop}; audit reads the tool calls so far.
 export async function startGateway({ scenario, settings = {}, env = {} }) {
   const program = process.env.VOICEGW;
   if (!program) {
@@ -15,13 +14,13 @@ export async function startGateway({ scenario, settings = {}, env = {} }) {
   }
   const folder = mkdtempSync(join(tmpdir(), 'voicegw-gateway-'));
   writeFileSync(join(folder, 'scenario.yaml'), scenario);
-  // A fast machine starts more sessions than one address may by default.
+  // A fast machine starts more sessions than the default limit of one address.
   const sets = Object.entries({ 'sim.use': 'always', 'limits.new_per_second': 1000, ...settings }).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
   const line = ['serve', '--listen', '127.0.0.1:0', '--data-dir', join(folder, 'data'), '--scenario', join(folder, 'scenario.yaml'), '--log-format', 'json', ...sets];
   const child = spawn(program, line, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
   const ended = new Promise((resolve) => {
     child.once('exit', resolve);
-    child.once('error', resolve); // it never began
+    child.once('error', resolve); // it did not start
   });
   let said = '';
   child.stderr.on('data', (data) => (said += data));
@@ -56,7 +55,7 @@ export async function startGateway({ scenario, settings = {}, env = {} }) {
       resolve(out.trim().split('\n').filter(Boolean).map((l) => JSON.parse(l)));
     });
   });
-  // What operators show: the key that the gateway has made, where no other was configured.
+  // The operators' key: the gateway's own, unless another one is configured.
   const own = join(folder, 'data', 'operators.key');
   const key = existsSync(own) ? readFileSync(own, 'utf8').trim() : undefined;
   return { http: `http://${address}`, key, audit, stop };

@@ -1,10 +1,10 @@
-// What the page of browser.test.mjs does: RealtimeSession of @openai/agents-realtime in a browser, with a client secret
-// of its own server. It reports to that server what its user would have noticed.
+// The page of browser.test.mjs: RealtimeSession of @openai/agents-realtime in a browser, with a client secret of its own
+// server. It reports the user's experience to that server.
 
 import { RealtimeAgent, RealtimeSession, tool } from './agents/openai-realtime-agents.mjs';
 import { Mailbox, soon } from './mailbox.mjs';
 
-const told = new Mailbox();
+const reported = new Mailbox();
 const events = new Mailbox();
 
 async function talk() {
@@ -25,14 +25,14 @@ async function talk() {
   });
   session.transport.on('*', (event) => events.push(event));
   for (const type of ['agent_end', 'audio', 'audio_interrupted', 'tool_approval_requested', 'error']) {
-    session.on(type, (...args) => told.push({ type, args }));
+    session.on(type, (...args) => reported.push({ type, args }));
   }
   const speak = () => {
     for (let at = 0; at < speech.byteLength; at += 4800) {
       session.sendAudio(speech.slice(at, at + 4800));
     }
   };
-  const answer = async (words, from = 0) => (await told.wait(words, (t) => t.type === 'agent_end' && t.args[2].includes(words), from)).args[2];
+  const answer = async (words, from = 0) => (await reported.wait(words, (t) => t.type === 'agent_end' && t.args[2].includes(words), from)).args[2];
 
   await soon('the connection', session.connect({ apiKey: value, url }));
   await events.type('session.updated');
@@ -40,10 +40,10 @@ async function talk() {
   const spoken = await answer('I heard you.');
 
   session.sendMessage('Tell me a story.');
-  const heard = told.all.length;
-  await told.type('audio', heard);
+  const heard = reported.all.length;
+  await reported.type('audio', heard);
   speak();
-  await told.type('audio_interrupted');
+  await reported.type('audio_interrupted');
   const cut = await events.type('conversation.item.truncated');
   const { response } = await events.wait('a cancelled response', (e) => e.type === 'response.done' && e.response.status === 'cancelled');
   await answer('I heard you.', heard);
@@ -52,16 +52,16 @@ async function talk() {
   await answer('It is on your screen.');
 
   session.sendMessage('Lunch, please');
-  const { args: [, , request] } = await told.type('tool_approval_requested');
+  const { args: [, , request] } = await reported.type('tool_approval_requested');
   await session.approve(request.approvalItem);
   await answer('Lunch is in your calendar.');
 
-  const errors = told.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
+  const errors = reported.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
   session.close();
   return { spoken, cut: cut.audio_end_ms, reason: response.status_details.reason, shown, approved: request.approvalItem.rawItem.name, errors };
 }
 
 const result = await talk().catch((error) => ({
-  failed: String(error.stack ?? error), said: told.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]), events: events.names().join(' '),
+  failed: String(error.stack ?? error), said: reported.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]), events: events.names().join(' '),
 }));
 await fetch('./done', { method: 'POST', body: JSON.stringify(result) });

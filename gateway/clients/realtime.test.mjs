@@ -1,5 +1,5 @@
-// RealtimeSession of npm @openai/agents-realtime against a gateway: tools that the gateway runs are invisible to it,
-// or, if it asks to see them, are those of an MCP server whose calls its user approves.
+// RealtimeSession of npm @openai/agents-realtime against a gateway: tools that the gateway runs are invisible to it or,
+// on request, are those of an MCP server with calls that its user approves.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -39,9 +39,9 @@ rules:
     do: [say: Good day to you.]
 `;
 
-// Talk is a session with all that its user is told, as {type, args}, and the events of the server.
+// Talk is a session with the events that it has emitted, as {type, args}, and the events of the server.
 class Talk {
-  told = new Mailbox();
+  emitted = new Mailbox();
   events = new Mailbox();
 
   static async open(gateway, tools, config = {}) {
@@ -53,22 +53,22 @@ class Talk {
     });
     talk.transport.on('*', (event) => talk.events.push(event));
     for (const type of ['agent_end', 'agent_tool_start', 'agent_tool_end', 'tool_approval_requested', 'mcp_tool_call_completed', 'error']) {
-      talk.session.on(type, (...args) => talk.told.push({ type, args }));
+      talk.session.on(type, (...args) => talk.emitted.push({ type, args }));
     }
     await soon('the connection', talk.session.connect({ apiKey: gateway.key ?? 'any', url }));
     await talk.events.type('session.updated');
     return talk;
   }
 
-  // asks types a text and returns the answer that fits.
+  // asks types a text and returns the matching answer.
   async asks(text, answer) {
     this.session.sendMessage(text);
-    const { args: [, , said] } = await this.told.wait(answer, (t) => t.type === 'agent_end' && t.args[2].includes(answer));
+    const { args: [, , said] } = await this.emitted.wait(answer, (t) => t.type === 'agent_end' && t.args[2].includes(answer));
     return said;
   }
 
   close() {
-    assert.deepEqual(this.told.all.filter((t) => t.type === 'error').map((t) => t.args[0]), []);
+    assert.deepEqual(this.emitted.all.filter((t) => t.type === 'error').map((t) => t.args[0]), []);
     this.session.close();
   }
 }
@@ -114,11 +114,11 @@ for (const provider of ['openai', 'gemini']) {
       test(`its user ${approve ? 'approves' : 'denies'} a call`, limit, async () => {
         const talk = await Talk.open(gateway, [hostedMcpTool({ serverLabel: 'voicegw', serverUrl: 'https://gateway.invalid' })]);
         talk.session.sendMessage(`Lunch, please: ${approve}`);
-        const { args: [, , request] } = await talk.told.type('tool_approval_requested');
+        const { args: [, , request] } = await talk.emitted.type('tool_approval_requested');
         assert.equal(request.approvalItem.rawItem.name, 'calendar_create_event');
-        const began = talk.told.all.length;
+        const began = talk.emitted.all.length;
         await (approve ? talk.session.approve(request.approvalItem) : talk.session.reject(request.approvalItem));
-        await talk.told.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === (approve ? 'Lunch is in your calendar.' : 'As you like.'), began);
+        await talk.emitted.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === (approve ? 'Lunch is in your calendar.' : 'As you like.'), began);
         const outcomes = (await audited('calendar_create_event')).map((r) => r.confirmation);
         assert.ok(outcomes.includes(approve ? 'approved' : 'denied'), outcomes.join(', '));
         talk.close();

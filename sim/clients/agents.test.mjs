@@ -1,6 +1,5 @@
-// RealtimeSession of npm @openai/agents-realtime over a WebSocket. It checks every
-// event against a schema, and hands on those that fail only as '*': the last
-// test shows that none of the simulator's did.
+// RealtimeSession of npm @openai/agents-realtime over a WebSocket. It checks every event against a schema, and passes on
+// an invalid one only as '*': the last test shows that all events of the simulator are valid.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -21,8 +20,7 @@ before(async () => {
 });
 after(() => simulator.stop());
 
-// seen counts events by type over all tests: those that came, and those that the
-// client knew by their schema.
+// seen counts events by type over all tests: all events, and those that the client's schema accepted.
 const seen = new Map();
 
 // watch counts the events of a transport.
@@ -39,13 +37,13 @@ function watch(transport) {
   });
 }
 
-// Talk is a session with all that its user is told, as {type, args}.
+// Talk is a session with the events that it has emitted, as {type, args}.
 class Talk {
-  told = new Mailbox();
+  emitted = new Mailbox();
   events = new Mailbox(); // of the provider
 
   static async open(agent = {}, config = {}, name = 'gpt-realtime-2.1') {
-    const model = through || name; // the gateway would find OpenAI by the model's name
+    const model = through || name; // the gateway would choose OpenAI by the model's name
     const talk = new Talk();
     const url = `${simulator.ws}/v1/realtime?model=${model}`;
     talk.transport = new OpenAIRealtimeWebSocket({ url });
@@ -59,7 +57,7 @@ class Talk {
       'agent_start', 'agent_end', 'agent_tool_start', 'agent_tool_end', 'audio', 'audio_start', 'audio_stopped',
       'audio_interrupted', 'history_added', 'history_updated', 'error',
     ]) {
-      talk.session.on(type, (...args) => talk.told.push({ type, args }));
+      talk.session.on(type, (...args) => talk.emitted.push({ type, args }));
     }
     await soon('the connection', talk.session.connect({ apiKey: 'sk-test', url }));
     // On open it sends its configuration, and on session.created its tracing.
@@ -68,7 +66,7 @@ class Talk {
   }
 
   mark() {
-    return this.told.all.length;
+    return this.emitted.all.length;
   }
 
   speak(audio = utterance(rate)) {
@@ -78,18 +76,18 @@ class Talk {
   }
 
   audio() {
-    return Buffer.concat(this.told.all.filter((t) => t.type === 'audio').map((t) => Buffer.from(t.args[0].data)));
+    return Buffer.concat(this.emitted.all.filter((t) => t.type === 'audio').map((t) => Buffer.from(t.args[0].data)));
   }
 
-  // history waits until it is as wanted.
+  // history waits for the wanted history.
   history(what, fits) {
-    return this.told.wait(what, () => fits(this.session.history)).then(() => this.session.history);
+    return this.emitted.wait(what, () => fits(this.session.history)).then(() => this.session.history);
   }
 
-  // close ends the session, which must have had no errors but the expected.
+  // close ends the session, which must have had only the expected number of errors.
   async close(errors = 0) {
-    const told = this.told.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
-    assert.equal(told.length, errors, JSON.stringify(told));
+    const emitted = this.emitted.all.filter((t) => t.type === 'error').map((t) => t.args[0]);
+    assert.equal(emitted.length, errors, JSON.stringify(emitted));
     this.session.close();
     await this.events.wait('the end', () => false).catch((error) => assert.match(error.message, /disconnected/));
   }
@@ -98,7 +96,7 @@ class Talk {
 // wordsOf are the words of a message of the history.
 const wordsOf = (item) => item.content.map((part) => part.transcript ?? part.text).join('');
 
-// complete says that there are so many items, all of them complete.
+// complete reports whether there are n items, all of them complete.
 const complete = (items, n) => items.length === n && items.every((item) => item.status === 'completed');
 
 const weatherTool = (calls) => tool({
@@ -112,12 +110,12 @@ const weatherTool = (calls) => tool({
 });
 
 describe('RealtimeSession', { concurrency: true }, () => {
-  test('it is configured as it asked', limit, async () => {
+  test('it gets its configuration', limit, async () => {
     const talk = await Talk.open({ voice: 'cedar', tools: [weatherTool([])] });
     const { session } = talk.events.all.findLast((e) => e.type === 'session.updated');
     assert.equal(session.instructions, 'Be brief.');
     assert.equal(session.tracing, 'auto');
-    assert.equal(session.audio.output.voice, through === 'gemini' ? 'Puck' : 'cedar'); // Gemini has no such voice
+    assert.equal(session.audio.output.voice, through === 'gemini' ? 'Puck' : 'cedar'); // Gemini does not have the voice
     assert.deepEqual(session.audio.output.format, { type: 'audio/pcm', rate: 24000 });
     const detection = session.audio.input.turn_detection;
     assert.deepEqual([detection.type, detection.interrupt_response], ['semantic_vad', true]);
@@ -129,31 +127,31 @@ describe('RealtimeSession', { concurrency: true }, () => {
   test('speech is heard and answered in speech', limit, async () => {
     const talk = await Talk.open({}, { audio: { input: { turnDetection: { type: 'server_vad' } } } });
     talk.speak();
-    const { args: [, , said] } = await talk.told.type('agent_end');
+    const { args: [, , said] } = await talk.emitted.type('agent_end');
     assert.equal(said, 'Hello Marcelo, how are you?');
     const history = await talk.history('the transcripts', (items) => complete(items, 2) && items.every(wordsOf));
     assert.deepEqual(history.map((item) => [item.role, item.content[0].type, wordsOf(item)]), [
       ['user', 'input_audio', 'Hello, my name is Marcelo.'],
       ['assistant', 'output_audio', 'Hello Marcelo, how are you?'],
     ]);
-    await talk.told.type('audio_stopped');
-    const names = new Set(talk.told.names().filter((name) => !name.startsWith('history')));
+    await talk.emitted.type('audio_stopped');
+    const names = new Set(talk.emitted.names().filter((name) => !name.startsWith('history')));
     assert.deepEqual([...names], ['agent_start', 'audio_start', 'audio', 'audio_stopped', 'agent_end']);
     const audio = talk.audio();
     assert.ok(durationMS(audio.length, rate) > 800, `only ${audio.length} bytes`);
     assert.ok(loudness(audio) > 0.01, 'the answer is silent');
-    // The transcript makes it ask for the item.
+    // The transcript makes the client request the item.
     const { item } = await talk.events.type('conversation.item.retrieved');
     assert.equal(item.content[0].transcript, 'Hello, my name is Marcelo.');
     await talk.close();
   });
 
-  test('text is answered, and usage adds up', limit, async () => {
+  test('text is answered, and usage is added up', limit, async () => {
     const talk = await Talk.open({}, { outputModalities: ['text'] });
     for (const [text, answer] of [['Anything.', 'Well said.'], ['My name is Ann.', 'Hello Ann, how are you?']]) {
       const begin = talk.mark();
       talk.session.sendMessage(text);
-      const { args: [, , said] } = await talk.told.type('agent_end', begin);
+      const { args: [, , said] } = await talk.emitted.type('agent_end', begin);
       assert.equal(said, answer);
     }
     const history = await talk.history('four items', (items) => complete(items, 4));
@@ -173,8 +171,8 @@ describe('RealtimeSession', { concurrency: true }, () => {
       const calls = [];
       const talk = await Talk.open({ tools: [weatherTool(calls)] }, {}, model);
       talk.session.sendMessage('What is the weather in London?');
-      await talk.told.type('agent_tool_end');
-      const { args: [, , said] } = await talk.told.wait('the answer', (t) => t.type === 'agent_end' && t.args[2].includes('foggy'));
+      await talk.emitted.type('agent_tool_end');
+      const { args: [, , said] } = await talk.emitted.wait('the answer', (t) => t.type === 'agent_end' && t.args[2].includes('foggy'));
       assert.equal(said, 'In London: It is foggy in London.');
       assert.deepEqual(calls, ['London']);
       const isCall = (item) => item.type === 'function_call';
@@ -190,38 +188,38 @@ describe('RealtimeSession', { concurrency: true }, () => {
     const calls = [];
     const talk = await Talk.open({ tools: [weatherTool(calls)] }, { outputModalities: ['text'] });
     talk.session.sendMessage('And the weather in London and Paris?');
-    // It asks for a response after the first result already, and again after the last.
-    await talk.told.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
-    const said = talk.told.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
-    // A gateway passes the results on in the order in which they come.
+    // The client requests a response after the first result, and again after the last.
+    await talk.emitted.wait('Paris', (t) => t.type === 'agent_end' && t.args[2].includes('Paris'));
+    const said = talk.emitted.all.filter((t) => t.type === 'agent_end').map((t) => t.args[2]).join(' ');
+    // A gateway passes the results on in order of arrival.
     assert.match(said.trim(), /^Both are here: (It is foggy in London. It is foggy in Paris.|It is foggy in Paris. It is foggy in London.)$/);
     assert.deepEqual(calls, ['London', 'Paris']);
     await talk.close();
   });
 
-  test('speech interrupts an answer that is being made', limit, async () => {
+  test('speech interrupts an answer during its generation', limit, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Tell me a story.');
-    await talk.told.type('audio');
+    await talk.emitted.type('audio');
     const { item_id } = await talk.events.type('response.output_audio.delta');
     talk.speak();
-    await talk.told.type('audio_interrupted');
+    await talk.emitted.type('audio_interrupted');
     const { response } = await talk.events.type('response.done');
     assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'turn_detected']);
     const cut = await talk.events.type('conversation.item.truncated');
     assert.equal(cut.item_id, item_id);
     assert.ok(cut.audio_end_ms <= durationMS(talk.audio().length, rate));
-    // The cut makes it ask for the item, which has no transcript any more (in its
-    // history it keeps the words that it knew before).
+    // The truncation makes the client request the item, which has no transcript any more (the client's history keeps the
+    // earlier words).
     const { item } = await talk.events.wait('the item', (e) => e.type === 'conversation.item.retrieved' && e.item.id === item_id);
     assert.equal(item.status, 'incomplete');
     assert.ok(!item.content[0].transcript);
-    if (!through) { // a gateway keeps no audio
+    if (!through) { // a gateway stores no audio
       assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), cut.audio_end_ms);
     }
     await talk.history('the cut', (items) => items.find((i) => i.itemId === item_id)?.status === 'incomplete');
-    // The server cancels by itself, so the client must not: there would be an error.
-    await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    // The server cancels itself, so the client must not: that would be an error.
+    await talk.emitted.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
@@ -230,35 +228,35 @@ describe('RealtimeSession', { concurrency: true }, () => {
   test('speech interrupts the playback of an answer that is complete', early, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Explain yourself.');
-    await talk.told.type('agent_end');
-    talk.speak(); // the answer plays on: it was made faster than it plays
-    await talk.told.type('audio_interrupted');
+    await talk.emitted.type('agent_end');
+    talk.speak(); // the answer still plays: it was made faster than it plays
+    await talk.emitted.type('audio_interrupted');
     const cut = await talk.events.type('conversation.item.truncated');
     assert.ok(cut.audio_end_ms < durationMS(talk.audio().length, rate));
-    await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    await talk.emitted.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
   test('the user of the session interrupts by hand', limit, async () => {
     const talk = await Talk.open();
     talk.session.sendMessage('Tell me a story.');
-    await talk.told.type('audio');
+    await talk.emitted.type('audio');
     talk.session.interrupt();
-    await talk.told.type('audio_interrupted');
+    await talk.emitted.type('audio_interrupted');
     const { response } = await talk.events.type('response.done');
     assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'client_cancelled']);
     await talk.events.type('conversation.item.truncated');
-    // response.create after a cancelled response is not held back.
+    // response.create after a cancelled response is not delayed.
     const begin = talk.mark();
     talk.session.sendMessage('Anything.');
-    await talk.told.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Well said.', begin);
+    await talk.emitted.wait('the next answer', (t) => t.type === 'agent_end' && t.args[2] === 'Well said.', begin);
     await talk.close();
   });
 
   test('the history is edited', limit, async () => {
     const talk = await Talk.open({}, { outputModalities: ['text'] });
     talk.session.sendMessage('Anything.');
-    await talk.told.type('agent_end');
+    await talk.emitted.type('agent_end');
     await talk.history('two items', (items) => complete(items, 2));
     const [asked, answered] = talk.session.history;
     talk.session.updateHistory([
@@ -278,14 +276,14 @@ describe('RealtimeSession', { concurrency: true }, () => {
     talk.session.sendAudio(audio.buffer.slice(audio.byteOffset, audio.byteOffset + audio.length), { commit: true });
     await talk.events.type('input_audio_buffer.committed');
     talk.transport.sendEvent({ type: 'response.create' });
-    await talk.told.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
+    await talk.emitted.wait('the answer', (t) => t.type === 'agent_end' && t.args[2] === 'Hello Marcelo, how are you?');
     await talk.close();
   });
 
   test('an error names the event that caused it', limit, async () => {
     const talk = await Talk.open();
     talk.transport.sendEvent({ type: 'conversation.item.delete', item_id: 'item_nowhere', event_id: 'mine' });
-    const { args: [{ error }] } = await talk.told.type('error');
+    const { args: [{ error }] } = await talk.emitted.type('error');
     assert.equal(error.error.event_id, 'mine');
     assert.equal(error.error.type, 'invalid_request_error');
     talk.transport.sendEvent({ type: 'input_audio_buffer.clear' });
@@ -294,7 +292,7 @@ describe('RealtimeSession', { concurrency: true }, () => {
   });
 });
 
-// What the client lives by (and rate_limits.updated, which it may do without).
+// The events that the client needs (and rate_limits.updated, which is optional).
 const wanted = [
   'session.created', 'session.updated', 'input_audio_buffer.speech_started', 'input_audio_buffer.speech_stopped',
   'input_audio_buffer.committed', 'input_audio_buffer.cleared', 'conversation.item.added', 'conversation.item.done',
@@ -307,7 +305,7 @@ const wanted = [
   'rate_limits.updated', 'error',
 ];
 
-test('every event was known by its schema', () => {
+test('every event is valid in its schema', () => {
   const missing = wanted.filter((type) => !seen.has(type) && !(through && type === 'rate_limits.updated'));
   assert.deepEqual(missing, [], 'these never came');
   const degraded = [...seen].filter(([, { came, known }]) => came !== known);

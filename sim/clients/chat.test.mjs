@@ -72,7 +72,7 @@ describe('openai', limit, () => {
     );
   });
 
-  test('reads embeddings, which it asks for as base64', async () => {
+  test('reads embeddings, requested as base64', async () => {
     const { data, usage } = await client().embeddings.create({ model: 'text-embedding-3-small', input: ['opening hours', 'a cup of tea'], dimensions: 256 });
     assert.deepEqual(data.map((d) => d.embedding.length), [256, 256]);
     const length = Math.hypot(...data[0].embedding);
@@ -80,12 +80,12 @@ describe('openai', limit, () => {
     assert.ok(usage.total_tokens > 0);
   });
 
-  test('draws', async () => {
+  test('makes images', async () => {
     const { data } = await client().images.generate({ model: 'gpt-image-2', prompt: 'a boat', size: '256x128', n: 2 });
     assert.deepEqual(data.map((d) => isPNG(Buffer.from(d.b64_json, 'base64'))), [true, true]);
   });
 
-  test('meets errors as it knows them, and comes again when told', async () => {
+  test('recognizes errors, and retries after Retry-After', async () => {
     await assert.rejects(client({ apiKey: 'invalid' }).chat.completions.create({ model, messages: user('hi') }), OpenAI.AuthenticationError);
     await assert.rejects(client({ apiKey: 'quota', maxRetries: 0 }).chat.completions.create({ model, messages: user('hi') }), OpenAI.RateLimitError);
     await assert.rejects(client().chat.completions.create({ model: 'gpt-none', messages: user('hi') }), OpenAI.NotFoundError);
@@ -162,7 +162,7 @@ describe('ai, with its OpenAI-compatible provider', limit, () => {
     assert.deepEqual(embeddings.map((e) => e.length), [1536, 1536, 1536]);
   });
 
-  test('reports what breaks in the stream', async () => {
+  test('reports errors in the stream', async () => {
     const rainy = await startSimulator({ args: fast, faults: 'faults: [{at: chunk, n: 3, do: http_error, code: 500}]' });
     try {
       const result = streamText({ model: provider({ baseURL: `${rainy.http}/v1` })(model), prompt: 'Please explain', onError: () => {} });

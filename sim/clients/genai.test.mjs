@@ -1,4 +1,4 @@
-// The live client of npm @google/genai. Every wait here has a limit of its own.
+// The live client of npm @google/genai. Every wait here has its own limit.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -37,7 +37,7 @@ function google({ apiKey = 'test', base = simulator.http, ...options } = {}) {
   return new GoogleGenAI({ apiKey, ...rest, httpOptions: { baseUrl: base, ...(apiVersion ? { apiVersion } : {}) } });
 }
 
-// nameOf is the path of what a message carries: serverContent.turnComplete.
+// nameOf is the path of a message's content: serverContent.turnComplete.
 function nameOf(message) {
   return Object.entries(message)
     .filter(([key]) => key !== 'usageMetadata')
@@ -45,12 +45,12 @@ function nameOf(message) {
     .join('+') || 'nothing';
 }
 
-// Talk is one connection with everything that came over it.
+// Talk is one connection with all messages from it.
 class Talk {
   messages = new Mailbox(nameOf);
   closes = new Mailbox((event) => `close ${event.code} ${event.reason}`);
 
-  // begin starts to connect; connected settles as the client's promise does.
+  // The constructor starts to connect; connected settles like the client's promise.
   constructor(client, config = {}, use = model) {
     this.connected = client.live.connect({
       model: use,
@@ -64,12 +64,12 @@ class Talk {
         },
       },
     });
-    this.connected.catch(() => {}); // it rejects if the connection closes before the setup, which tests see in closes
+    this.connected.catch(() => {}); // it rejects if the connection closes before the setup; tests find that in closes
   }
 
   static async open(client = google(), config = {}, use = model) {
     const talk = new Talk(client, config, use);
-    // It resolves when the setup is complete. A close before that is the failure.
+    // It resolves when the setup is complete. A close before that is an error.
     talk.session = await soon('the setup', Promise.race([
       talk.connected,
       talk.closed().then(({ code, reason }) => Promise.reject(new Error(`closed ${code} ${reason}`))),
@@ -104,7 +104,7 @@ class Talk {
     this.session.sendToolResponse({ functionResponses: responses });
   }
 
-  // content waits for a message whose serverContent has that field.
+  // content waits for a message that has that field in serverContent.
   content(field, from = 0) {
     return this.messages.wait(field, (m) => m.serverContent?.[field] !== undefined, from);
   }
@@ -113,7 +113,7 @@ class Talk {
     return this.messages.wait('toolCall', (m) => m.toolCall !== undefined, from).then((m) => m.toolCall.functionCalls);
   }
 
-  // handle waits for one that can be used.
+  // handle waits for a usable handle.
   handle(from = 0) {
     return this.messages
       .wait('a handle', (m) => m.sessionResumptionUpdate?.resumable && m.sessionResumptionUpdate.newHandle, from)
@@ -137,11 +137,11 @@ class Talk {
   }
 }
 
-// holds says whether a message has audio.
+// holdsAudio reports whether a message has audio.
 const holdsAudio = (m) => m.serverContent?.modelTurn?.parts?.some((part) => part.inlineData);
 
-// sums asserts that a usage is sound: there is audio on both sides, and the
-// details do not exceed the counts. (Only those of 2.5 add up to them, as recorded.)
+// sums asserts that a usage is plausible: there is audio on both sides, and the details do not exceed the counts. (Only
+// in 2.5 they add up to them, as recorded.)
 function sums(usage) {
   const total = (details) => details.reduce((sum, d) => sum + d.tokenCount, 0);
   const audio = (details) => details.find((d) => d.modality === 'AUDIO')?.tokenCount ?? 0;
@@ -187,7 +187,7 @@ describe('@google/genai', { concurrency: true }, () => {
         await talk.close();
       });
 
-      test('a tool is called, and its result spoken about', limit, async () => {
+      test('a tool is called, and its result is spoken', limit, async () => {
         const talk = await Talk.open(google(), { tools: [weather] }, use);
         talk.write('What is the weather in London?');
         const calls = await talk.toolCall();
@@ -222,7 +222,7 @@ describe('@google/genai', { concurrency: true }, () => {
         await talk.content('turnComplete', at);
         const done = talk.messages.all.findIndex((m, i) => i >= at && m.serverContent?.turnComplete);
         assert.ok(!talk.messages.all.slice(at, done).some(holdsAudio), 'audio after interrupted');
-        // The speech that interrupted is the first utterance of this session, and answered.
+        // The interrupting speech is the first utterance of this session, and gets an answer.
         await talk.content('turnComplete', done + 1);
         assert.equal(talk.transcript('outputTranscription', done + 1).trim(), 'Hello Marcelo, how are you?');
         await talk.close();
@@ -244,7 +244,7 @@ describe('@google/genai', { concurrency: true }, () => {
     });
   }
 
-  test('audio in the rate of the client, and activity that it tells itself', limit, async () => {
+  test('audio at the rate of the client, and activity reported by the client', limit, async () => {
     const talk = await Talk.open(google(), {
       realtimeInputConfig: { automaticActivityDetection: { disabled: true } },
       systemInstruction: 'Be brief.',
@@ -276,7 +276,7 @@ describe('@google/genai', { concurrency: true }, () => {
     await talk.close();
   });
 
-  test('a call that is open when the user interrupts is cancelled', limit, async () => {
+  test('an interruption cancels an open call', limit, async () => {
     const talk = await Talk.open(google(), { tools: [weather] });
     talk.write('What is the weather in London?');
     const [call] = await talk.toolCall();
@@ -306,7 +306,7 @@ describe('@google/genai', { concurrency: true }, () => {
       await talk.close();
     });
 
-    test(`an ephemeral token opens one session, as it was made (version ${apiVersion})`, limit, async () => {
+    test(`an ephemeral token opens one session, with its own setup (version ${apiVersion})`, limit, async () => {
       const token = await soon('the token', google({ apiVersion }).authTokens.create({
         config: {
           uses: 1,
@@ -318,7 +318,7 @@ describe('@google/genai', { concurrency: true }, () => {
       const holder = google({ apiKey: token.name, apiVersion });
       const talk = await Talk.open(holder, { inputAudioTranscription: undefined, outputAudioTranscription: undefined });
       talk.write('What is the weather in London?');
-      assert.equal((await talk.toolCall())[0].name, 'get_weather'); // a tool only the token knows
+      assert.equal((await talk.toolCall())[0].name, 'get_weather'); // only the token has this tool
       await talk.close();
 
       const { code, reason } = await new Talk(holder).closed();
@@ -351,7 +351,7 @@ describe('@google/genai', { concurrency: true }, () => {
     },
     { name: 'an unknown handle', config: { sessionResumption: { handle: 'nowhere' } }, code: 1008, reason: 'BidiGenerateContent session not found' },
     {
-      name: 'a tool with a name that is none', code: 1007, reason: /Invalid function name/,
+      name: 'a tool with an invalid name', code: 1007, reason: /Invalid function name/,
       config: { tools: [{ functionDeclarations: [{ name: 'get weather' }] }] },
     },
   ];
@@ -369,14 +369,14 @@ describe('@google/genai', { concurrency: true }, () => {
     });
   }
 
-  test('an exhausted quota is told after the setup', limit, async () => {
+  test('an exhausted quota is reported after the setup', limit, async () => {
     const talk = await Talk.open(google({ apiKey: 'quota' }));
     const { code, reason } = await talk.closed();
     assert.equal(code, 1011);
     assert.match(reason, /^You exceeded your current quota/);
   });
 
-  test('goAway comes before the end, and the session goes on elsewhere', limit, async (t) => {
+  test('goAway comes before the end, and the session continues elsewhere', limit, async (t) => {
     const ending = await startSimulator({
       faults: 'faults:\n  - {at: turn, n: 2, connection: 1, do: goaway, for: 1s}\n',
     });

@@ -1,15 +1,14 @@
-// Waiting for what a client reports, never longer than a limit: a test that
-// waits for ever says nothing, and one of the clients never rejects by itself.
+// Waits with a time limit for reports of a client: one of the clients never rejects.
 
 const limitMS = 20_000;
 
-// Mailbox keeps everything that was reported, in order.
+// Mailbox stores all reports in order.
 export class Mailbox {
   all = [];
   #waiting = new Set();
   #ended = null;
 
-  // name tells an entry's name, for the message of a wait that failed.
+  // name returns an entry's name, for the error of a failed wait.
   constructor(name = (entry) => entry.type) {
     this.name = name;
   }
@@ -21,7 +20,7 @@ export class Mailbox {
     }
   }
 
-  // end says that nothing more will come, and why.
+  // end reports that no more entries will arrive, and why.
   end(why) {
     this.#ended ??= why;
     for (const check of [...this.#waiting]) {
@@ -29,7 +28,7 @@ export class Mailbox {
     }
   }
 
-  // wait resolves with the first entry that fits, of those from index from on.
+  // wait resolves with the first entry that fits, from index from on.
   wait(what, fits, from = 0) {
     return within(what, (done, fail) => {
       let at = from;
@@ -51,22 +50,22 @@ export class Mailbox {
     }, () => this.#summary());
   }
 
-  // type waits for an entry of that name.
+  // type waits for an entry with this name.
   type(name, from = 0) {
     return this.wait(name, (entry) => this.name(entry) === name, from);
   }
 
-  // names are the names of all entries from an index on, repetitions taken together.
+  // names returns the names of all entries from an index on, without adjacent repetitions.
   names(from = 0) {
     return this.all.slice(from).map(this.name).filter((name, i, names) => name !== names[i - 1]);
   }
 
   #summary() {
-    return `there came: ${this.names().join(', ') || 'nothing'}`;
+    return `received: ${this.names().join(', ') || 'nothing'}`;
   }
 }
 
-// within is a promise that fails after the limit. begin is given what settles it.
+// within returns a promise that fails after the limit. begin receives its resolve and reject functions.
 export function within(what, begin, detail = () => '', ms = limitMS) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`${what}: nothing for ${ms} ms; ${detail()}`)), ms);
@@ -78,7 +77,7 @@ export function within(what, begin, detail = () => '', ms = limitMS) {
   });
 }
 
-// soon is a promise that must settle within the limit.
+// soon returns a promise that fails unless the given one settles within the limit.
 export function soon(what, promise, ms = limitMS) {
   return within(what, (done, fail) => promise.then(done, fail), undefined, ms);
 }

@@ -1,4 +1,4 @@
-// The realtime classes of npm openai, over TLS, because they speak nothing else.
+// The realtime classes of npm openai, over TLS, because they support nothing else.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -12,8 +12,8 @@ import { chunks, durationMS, loudness, recordings, ulaw, utterance } from './sig
 import { startRealtime, startSimulator, through } from './simulator.mjs';
 
 const rate = 24000;
-const model = through || 'gpt-realtime-2.1'; // a gateway would find OpenAI by its model's name
-// Gemini lacks the voice, and has other tokens of audio.
+const model = through || 'gpt-realtime-2.1'; // a gateway would choose OpenAI by its model's name
+// Gemini lacks the voice, and counts the tokens of audio differently.
 const [voice, tokenMS] = through === 'gemini' ? ['Puck', 40] : ['cedar', 50];
 
 // counted checks the tokens of audio.
@@ -49,7 +49,7 @@ after(() => simulator.stop());
 
 const client = (apiKey = simulator.key ?? 'sk-test') => new OpenAI({ apiKey, baseURL: `${simulator.http}/v1` });
 
-// Talk is one connection with everything that came over it.
+// Talk is one connection with all events from it.
 class Talk {
   constructor(rt) {
     this.rt = rt;
@@ -63,7 +63,7 @@ class Talk {
         done({ code: event.code, reason: event.reason });
       });
     }, undefined, 40_000);
-    this.closed.catch(() => {}); // only tests that wait for it care
+    this.closed.catch(() => {}); // only tests that wait for it handle the rejection
     rt.on('event', (event) => this.events.push(event));
     rt.on('error', (error) => {
       this.errors.push(error);
@@ -87,7 +87,7 @@ class Talk {
     this.rt.send(event);
   }
 
-  // mark is where the events that are still to come begin.
+  // mark is the position of the next event.
   mark() {
     return this.events.all.length;
   }
@@ -118,7 +118,7 @@ class Talk {
   }
 }
 
-// orderly asserts that the names stand in that order among the events.
+// orderly asserts the order of the names among the events.
 function orderly(names, expected) {
   let at = 0;
   for (const name of names) {
@@ -139,7 +139,7 @@ const spokenAnswer = [
 describe('npm openai', { concurrency: true }, () => {
   for (const [name, make] of Object.entries(classes)) {
     describe(name, { concurrency: true }, () => {
-      test('the session is whole, and takes an update', limit, async () => {
+      test('the session is complete, and accepts an update', limit, async () => {
         const talk = await Talk.open(make, { instructions: 'Be brief.', audio: { output: { voice: 'cedar' } } });
         const { session: created } = talk.events.all[0];
         assert.equal(created.object, 'realtime.session');
@@ -208,7 +208,7 @@ describe('npm openai', { concurrency: true }, () => {
         await talk.close();
       });
 
-      test('a tool is called, and its result spoken about', limit, async () => {
+      test('a tool is called, and its result is spoken', limit, async () => {
         const talk = await Talk.open(make, { tools: [weather] });
         talk.write('What is the weather in London?');
         const { response: first } = await talk.events.type('response.done');
@@ -263,14 +263,14 @@ describe('npm openai', { concurrency: true }, () => {
         ]);
         assert.ok(through || response.usage.output_tokens > 0);
 
-        // A second one has nothing to cancel.
+        // A second one finds no response to cancel.
         talk.send({ type: 'response.cancel', event_id: 'again' });
         const error = await talk.errors.type('response_cancel_not_active');
         assert.equal(error.error.event_id, 'again');
         await talk.close();
       });
 
-      test('speech interrupts an answer, which is cut where it was heard', limit, async () => {
+      test('speech interrupts an answer, which is truncated at the playback position', limit, async () => {
         const talk = await Talk.open(make);
         talk.write('Tell me a story.');
         const { item_id } = await talk.events.type('response.output_audio.delta');
@@ -284,15 +284,15 @@ describe('npm openai', { concurrency: true }, () => {
         assert.deepEqual([cut.item_id, cut.content_index, cut.audio_end_ms], [item_id, 0, heard]);
         talk.send({ type: 'conversation.item.retrieve', item_id });
         const { item } = await talk.events.type('conversation.item.retrieved');
-        if (!through) { // a gateway keeps no audio
+        if (!through) { // a gateway stores no audio
           assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), heard);
         }
-        assert.ok(!item.content[0].transcript, 'the transcript of what was not heard is still there');
+        assert.ok(!item.content[0].transcript, 'the transcript of the unplayed part is still there');
 
-        if (through) { // behind the end means the end
+        if (through) { // a position after the end means the end
           return talk.close();
         }
-        // There is nothing behind the cut any more.
+        // There is no audio after the truncation any more.
         talk.send({ type: 'conversation.item.truncate', item_id, content_index: 0, audio_end_ms: 4850, event_id: 'too-long' });
         const error = await talk.errors.wait('the refusal', (e) => e.error.event_id === 'too-long');
         assert.equal(error.error.message, 'Audio content of 150ms is already shorter than 4850ms');
@@ -340,7 +340,7 @@ describe('npm openai', { concurrency: true }, () => {
         assert.equal(secret.session.type, 'realtime');
         assert.equal(secret.session.instructions, 'Speak like a sailor.');
         for (let use = 0; use < 2; use++) {
-          // A key that begins with ek_ needs no consent to be used in a browser.
+          // A key that begins with ek_ needs no consent for use in a browser.
           const talk = await Talk.open(make, null, { dangerouslyAllowBrowser: false }, secret.value);
           const { session } = await talk.events.type('session.created');
           assert.equal(session.instructions, 'Speak like a sailor.');
@@ -349,7 +349,7 @@ describe('npm openai', { concurrency: true }, () => {
         }
       });
 
-      test('a wrong key and an unknown model are told and closed', provider, async () => {
+      test('a wrong key and an unknown model get an error and a close', provider, async () => {
         const cases = [
           { apiKey: 'sk-invalid', props: {}, code: 'invalid_api_key', close: 3000 },
           { apiKey: 'sk-test', props: { model: 'gpt-unknown' }, code: 'model_not_found', close: 4000 },
@@ -413,7 +413,7 @@ describe('npm openai', { concurrency: true }, () => {
     assert.deepEqual(await talk.closed, { code: 1001, reason: 'Your session hit the maximum duration of 60 minutes.' });
   });
 
-  test('the REST client is told what is wrong with a request', provider, async () => {
+  test('the REST client gets the error of a bad request', provider, async () => {
     await assert.rejects(
       client().realtime.clientSecrets.create({ expires_after: { anchor: 'created_at', seconds: 1 } }),
       (error) => error instanceof OpenAI.BadRequestError && error.param === 'expires_after.seconds',

@@ -1,12 +1,11 @@
-// Sounds for the tests: 16-bit little-endian mono PCM.
+// Sounds for the tests, as 16-bit little-endian mono PCM.
 
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// speech makes ms of something that a detector takes for one utterance: syllables
-// of 180 ms, each a train of pulses at a gliding pitch of about 120 Hz through two
-// resonances, with dips of 40 ms between them.
+// speech returns ms of sound that a detector takes for one utterance: syllables of 180 ms, each a train of pulses at a
+// gliding pitch of about 120 Hz through two resonances, with dips of 40 ms between them.
 export function speech(rate, ms) {
   const out = new Float64Array(Math.floor((rate * ms) / 1000));
   const syllable = Math.floor(rate * 0.18);
@@ -27,7 +26,7 @@ export function speech(rate, ms) {
   return pcm(out, 0.5);
 }
 
-// resonance is a filter with two poles: a peak at hz that is width wide.
+// resonance is a filter with two poles: a peak at hz with this width.
 function resonance(rate, hz, width) {
   const r = Math.exp((-Math.PI * width) / rate);
   const a = 2 * r * Math.cos((2 * Math.PI * hz) / rate);
@@ -41,7 +40,7 @@ function resonance(rate, hz, width) {
   };
 }
 
-// pcm scales samples so that the loudest has that part of full scale.
+// pcm scales samples to this peak, as a part of full scale.
 function pcm(samples, peak) {
   const loudest = samples.reduce((max, x) => Math.max(max, Math.abs(x)), 0) || 1;
   const out = Buffer.alloc(2 * samples.length);
@@ -53,13 +52,12 @@ export function silence(rate, ms) {
   return Buffer.alloc(2 * Math.floor((rate * ms) / 1000));
 }
 
-// utterance is speech with the silence around it that ends a turn.
+// utterance is speech between silences, the last of which ends the turn.
 export function utterance(rate, ms = 1200) {
   return Buffer.concat([silence(rate, 300), speech(rate, ms), silence(rate, 1500)]);
 }
 
-// ulaw encodes PCM as G.711 mu-law (ITU-T G.711, table 2a): a byte for a sample,
-// of sign, exponent and mantissa, inverted.
+// ulaw encodes PCM as G.711 mu-law (ITU-T G.711, table 2a): for each sample a byte of sign, exponent and mantissa, inverted.
 export function ulaw(audio) {
   const out = Buffer.alloc(audio.length / 2);
   for (let i = 0; i < out.length; i++) {
@@ -72,7 +70,7 @@ export function ulaw(audio) {
   return out;
 }
 
-// chunks cuts PCM into pieces of ms, as a microphone delivers it.
+// chunks divides PCM into chunks of ms, as from a microphone.
 export function* chunks(audio, rate, ms = 100) {
   const size = 2 * Math.floor((rate * ms) / 1000);
   for (let at = 0; at < audio.length; at += size) {
@@ -80,12 +78,12 @@ export function* chunks(audio, rate, ms = 100) {
   }
 }
 
-// durationMS is how long PCM plays.
+// durationMS returns the duration of PCM.
 export function durationMS(bytes, rate) {
   return (bytes / 2 / rate) * 1000;
 }
 
-// loudness is the root mean square of PCM as a part of full scale.
+// loudness returns the root mean square of PCM as a part of full scale.
 export function loudness(audio) {
   let sum = 0;
   for (let i = 0; i + 1 < audio.length; i += 2) {
@@ -94,8 +92,7 @@ export function loudness(audio) {
   return audio.length < 2 ? 0 : Math.sqrt(sum / (audio.length / 2));
 }
 
-// recordings are the WAV files of ../shared/audio that are 16-bit mono, as
-// {name, rate, audio}; none when the folder is not there.
+// recordings returns the 16-bit mono WAV files of ../shared/audio as {name, rate, audio}; none without the folder.
 export function recordings() {
   const folder = join(dirname(fileURLToPath(import.meta.url)), '../../../shared/audio');
   if (!existsSync(folder)) {

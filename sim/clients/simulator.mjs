@@ -1,5 +1,4 @@
-// Starts `voicegw sim` for a test. scripts/test-clients.sh says where the
-// program and the certificate are.
+// Starts `voicegw sim` for a test. scripts/test-clients.sh sets the paths of the program and the certificate.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +11,7 @@ import { within } from './mailbox.mjs';
 
 const scenario = join(dirname(fileURLToPath(import.meta.url)), 'scenario.yaml');
 
-// need is a variable of the environment that the script sets.
+// need returns an environment variable that the script sets.
 function need(name) {
   const value = process.env[name];
   if (!value) {
@@ -21,11 +20,10 @@ function need(name) {
   return value;
 }
 
-// through is the provider behind a gateway that the tests of OpenAI's Realtime clients use instead of the simulator; empty
-// for the simulator itself.
+// through names a provider: the tests of OpenAI's Realtime clients then use a gateway with it. Empty: the simulator itself.
 export const through = process.env.VOICEGW_TEST_THROUGH ?? '';
 
-// startRealtime runs a simulator or, between it and the client, a gateway.
+// startRealtime runs a simulator, if necessary with a gateway in front of it.
 export async function startRealtime({ tls = false, args = [] } = {}) {
   if (!through) {
     return startSimulator({ tls, args });
@@ -39,8 +37,7 @@ export async function startRealtime({ tls = false, args = [] } = {}) {
   return { host, http: `${tls ? 'https' : 'http'}://${host}`, ws: `${tls ? 'wss' : 'ws'}://${host}`, key: gateway.key, stop: gateway.stop };
 }
 
-// startSimulator runs a simulator on a free port, over TLS or not, with a fault
-// script given as text. It returns {host, http, ws, stop}.
+// startSimulator runs a simulator on a free port, with the text of a fault script. It returns {host, http, ws, stop}.
 export async function startSimulator({ tls = false, faults = '', args = [] } = {}) {
   const program = need('VOICEGW');
   const folder = mkdtempSync(join(tmpdir(), 'voicegw-clients-'));
@@ -55,7 +52,7 @@ export async function startSimulator({ tls = false, faults = '', args = [] } = {
   const child = spawn(program, line, { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise((resolve) => {
     child.once('exit', resolve);
-    child.once('error', resolve); // it never began
+    child.once('error', resolve); // it did not start
   });
   let said = '';
   const stop = async () => {
@@ -82,7 +79,7 @@ export async function startSimulator({ tls = false, faults = '', args = [] } = {
     },
     () => said,
   ).catch(async (error) => {
-    await stop().catch(() => {}); // the first error says more
+    await stop().catch(() => {}); // the first error is more useful
     throw error;
   });
   const port = address.slice(address.lastIndexOf(':') + 1);

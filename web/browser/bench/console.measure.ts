@@ -61,15 +61,15 @@ async function cost(session: CDPSession): Promise<Cost> {
 /** Reads the jitter buffer from the State tab, which stays closed during measurements. */
 async function jitterBuffer(console: ConsolePage): Promise<string> {
   const state = await console.tab("State");
-  const told = await state.locator(".i-fact", { hasText: "Jitter buffer" }).locator("dd").innerText();
+  const text = await state.locator(".i-fact", { hasText: "Jitter buffer" }).locator("dd").innerText();
   await console.tab("Tools");
-  return told;
+  return text;
 }
 
 /** Traces the main thread during a task. */
-async function traced(page: Page, path: string, meanwhile: () => Promise<void>): Promise<void> {
+async function traced(page: Page, path: string, task: () => Promise<void>): Promise<void> {
   await browser.startTracing(page, { path, categories: ["toplevel", "blink", "cc", "v8", "mojom", "ipc", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
-  await meanwhile();
+  await task();
   await browser.stopTracing();
 }
 
@@ -108,7 +108,7 @@ test("main thread and memory while talking", async () => {
     before = await row(`minute ${minute}`, before);
   }
   print(rows);
-  expect(grown(kept), "what grows after the tenth minute").toEqual([]);
+  expect(grown(kept), "values that grow after the tenth minute").toEqual([]);
   expect(Math.max(...main), "ms of the main thread in a second").toBeLessThanOrEqual(MAIN_MS);
   await console.press("Hang up");
   await console.says("Ended");

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-test("an agent from its first word to its end", async () => {
+test("an agent from its creation to its deletion", async () => {
   const gateway = await Gateway.open();
   const console = await ConsolePage.open(browser, gateway);
   console.visitor.expect(/Failed to load resource/); // refused changes

@@ -47,7 +47,7 @@ test("an operator follows someone else's call, saves its transcript and hangs up
   await caller.says("Listening");
   await caller.type("What is two and two?");
   await log.getByText("What is two and two?").first().waitFor();
-  expect(await log.getByText("Back to text").count(), "it goes on").toBe(0);
+  expect(await log.getByText("Back to text").count(), "it continues").toBe(0);
   await looks.take("calls-one");
   const saved = async (format: string): Promise<string> => readFileSync(await operator.save(format, sheet), "utf8");
   expect(await saved("Text")).toMatch(/^\[00:00:00\] User: My favourite colour is green\.\n/);

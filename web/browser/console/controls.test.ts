@@ -251,7 +251,7 @@ test("a long call shows its newest lines and follows them; earlier ones come on 
     await say(n);
   }
   const fromEnd = () => console.log.evaluate((log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight));
-  expect(await fromEnd(), "pixels between the end and what is seen").toBeLessThan(2);
+  expect(await fromEnd(), "pixels between the end and the visible part").toBeLessThan(2);
   expect(await shown()).toHaveLength(30);
   // Including the line for the start of the call.
   await console.press("Show earlier (31)");
@@ -278,7 +278,7 @@ test("settings come from the address and become a link", async () => {
   const sheet = page.getByRole("dialog", { name: "Settings" });
   expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
   expect(await sheet.getByLabel("Push-to-talk").isChecked()).toBe(true);
-  expect(await sheet.getByLabel("First question").inputValue(), "nobody asks for somebody else").toBe("");
+  expect(await sheet.getByLabel("First question").inputValue(), "a link sets no first question").toBe("");
   await sheet.getByLabel("Light").check();
   const link = sheet.getByRole("textbox", { name: "Link with these settings" });
   expect(await link.inputValue()).toBe(`${gateway.url}?voice=marin&turns=pushToTalk&inputRate=8000&theme=light`);

@@ -117,7 +117,7 @@ describe.concurrent("a call", () => {
     await close();
   });
 
-  test("that has not begun", async () => {
+  test("before it begins", async () => {
     const { gateway, console, looks, close } = await opened();
     await looks.take("empty");
     await console.press("Start talking");
@@ -190,7 +190,7 @@ describe.concurrent("a call", () => {
     while (!console.hasSaid("Ended")) {
       await console.visitor.pass(10_000);
     }
-    await console.visitor.goOn();
+    await console.visitor.resumeTime();
     await console.says("Ended");
     await looks.take("lost");
     await close();
@@ -209,7 +209,7 @@ describe.concurrent("a call", () => {
     await close();
   });
 
-  test("whose microphone is blocked, and whose user is shut out", async () => {
+  test("whose microphone is blocked, and whose user is blocked", async () => {
     const { gateway, console, looks, close } = await opened({ microphone: false });
     await console.press("Start talking");
     const visit = await gateway.welcome();

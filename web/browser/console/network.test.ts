@@ -23,13 +23,13 @@ describe.concurrent("a call", () => {
     await console.type("My favourite animal is the otter.");
     await console.says("Speaking");
     // With no queued audio, the user would hear the outage, and the page would report it.
-    await visitor.came("audio.end", 1);
+    await visitor.received("audio.end", 1);
     await visitor.stopTime();
     gateway.front.cut();
-    await visitor.came("closed", 1);
+    await visitor.received("closed", 1);
     await visitor.pass(300);
-    await visitor.came("session.started", 2);
-    await visitor.goOn();
+    await visitor.received("session.started", 2);
+    await visitor.resumeTime();
     await console.says("Listening");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
@@ -52,7 +52,7 @@ describe.concurrent("a call", () => {
     await visitor.stopTime();
     gateway.front.away = true;
     gateway.front.cut();
-    await visitor.came("closed", 1);
+    await visitor.received("closed", 1);
     await visitor.pass(1900);
     expect(console.hasSaid("Reconnecting")).toBe(false);
     await visitor.pass(200);
@@ -62,7 +62,7 @@ describe.concurrent("a call", () => {
     await console.call.getByText("Your speech is not saved any more.").waitFor();
     expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
     gateway.front.away = false;
-    await visitor.goOn();
+    await visitor.resumeTime();
     await console.says("Listening");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
@@ -84,9 +84,9 @@ describe.concurrent("a call", () => {
     const here = await console.tab("State");
     const session = await here.getByText(/^voice-[a-z0-9]+$/).innerText();
     await (how === "restarted" ? gateway.stop() : gateway.kill());
-    await visitor.came("closed", 1);
+    await visitor.received("closed", 1);
     await gateway.start();
-    await visitor.came("session.started", 2);
+    await visitor.received("session.started", 2);
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green/s);
     expect(await here.getByText(/^voice-[a-z0-9]+$/).innerText()).toBe(session);
@@ -147,11 +147,11 @@ describe.concurrent("a call", () => {
     await console.now("Listening");
     const latency = await console.tab("Latency");
     const wait = await latency.getByText(/^\d+ ms$|^\d+\.\d\d s$/).first().innerText();
-    expect(await kept(), "nothing is kept while the page is there").toBe(null);
+    expect(await kept(), "nothing is stored while the page is open").toBe(null);
 
     await console.reload();
     await console.says("Listening");
-    expect(await kept(), "nothing is kept any more").toBe(null);
+    expect(await kept(), "nothing is stored afterwards").toBe(null);
     const tools = await console.tab("Tools");
     await tools.getByText("kb_search").first().waitFor();
     await console.tab("Latency");
@@ -170,12 +170,12 @@ describe.concurrent("a call", () => {
     await console.says("Ended");
     await console.reload();
     await console.tab("Tools");
-    expect(await tools.getByText("kb_search").count(), "of a call that is over nothing is kept").toBe(0);
+    expect(await tools.getByText("kb_search").count(), "an ended call is not stored").toBe(0);
     await console.leave();
     await gateway.close();
   });
 
-  test("continues after a restart of the gateway during an outage: says what was lost, and keeps counting turns", async () => {
+  test("continues after a restart of the gateway during an outage: reports its losses and continues the count of turns", async () => {
     const gateway = await Gateway.open({ settings: { "limits.resume_grace": "0s" } });
     const console = await ConsolePage.open(browser, gateway);
     console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);

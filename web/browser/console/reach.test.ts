@@ -83,7 +83,7 @@ describe("by keyboard", () => {
     await close();
   });
 
-  test("going back from the composer reaches no answer button", async () => {
+  test("Shift+Tab from the composer reaches no answer button", async () => {
     const { gateway, console, close } = await opened();
     await console.press("Start talking");
     const visit = await gateway.welcome();
@@ -153,7 +153,7 @@ describe("in any window", () => {
         };
       });
       expect(wide, `sideways scrolling in a window of ${size.width} x ${size.height}`).toBe(false);
-      expect(whole, `lines of what is approved in a window of ${size.width} x ${size.height}`).toBeGreaterThanOrEqual(Math.min(total, size.height < 200 ? 4 : 6));
+      expect(whole, `visible lines of the arguments in a window of ${size.width} x ${size.height}`).toBeGreaterThanOrEqual(Math.min(total, size.height < 200 ? 4 : 6));
       await question.locator("details").evaluate((details: HTMLDetailsElement) => (details.open = true));
       const { lines, cut } = await question.locator("pre").evaluate((pre) => {
         const text = document.createRange();
@@ -163,7 +163,7 @@ describe("in any window", () => {
         return { lines: rects.length, cut: rects.filter((line) => line.top < bottom - 1 && line.bottom > bottom + 1).length };
       });
       expect(lines).toBeGreaterThan(8);
-      expect(cut, `lines of the arguments that are seen in part, in a window of ${size.width} x ${size.height}`).toBe(0);
+      expect(cut, `partly visible lines of the arguments in a window of ${size.width} x ${size.height}`).toBe(0);
     }
     await close();
   });

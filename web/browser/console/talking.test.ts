@@ -66,7 +66,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     expect(channels.length).toBe(2);
     const sent = recorded(await console.visitor.uplink(), 16000);
     const { correlation } = likeness(channels[0]!, pcm16((t) => sent(t) / 32768, kept, 0.7), kept);
-    globalThis.console.log(`${provider}: what was kept correlates ${correlation.toFixed(4)} with what was sent`);
+    globalThis.console.log(`${provider}: the recording correlates ${correlation.toFixed(4)} with the sent audio`);
     expect(correlation).toBeGreaterThan(0.98);
     expect(channels[1]!.some((x) => Math.abs(x) > 1000)).toBe(true);
 
@@ -80,7 +80,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     const samples = new Float32Array(sounded.blocks.at(-1)!.frame - first + 128);
     sounded.blocks.forEach((block) => samples.set(block.samples, block.frame - first));
     const model = likeness(right, pcm16(recorded(samples, sounded.rate), 24000, samples.length / sounded.rate), 24000);
-    globalThis.console.log(`${provider}: the whole call correlates ${user.correlation.toFixed(4)} with what was sent, ${model.correlation.toFixed(4)} with what sounded (${user.lostMs.toFixed(1)} and ${model.lostMs.toFixed(1)} ms lost)`);
+    globalThis.console.log(`${provider}: the whole call correlates ${user.correlation.toFixed(4)} with the sent audio, ${model.correlation.toFixed(4)} with the played audio (${user.lostMs.toFixed(1)} and ${model.lostMs.toFixed(1)} ms lost)`);
     expect(user.correlation).toBeGreaterThan(0.98);
     expect(model.correlation).toBeGreaterThan(0.98);
     const begins = arrivals.find(({ type }) => type === "session.started")!.at;

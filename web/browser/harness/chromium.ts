@@ -22,7 +22,7 @@ const FLAGS = [
 /** Starts Chromium. `microphone` is a WAV file, played once or in a loop from when a page opens the microphone. */
 export async function openChromium(microphone: string, { flags = [], loop = false, devices = true }: { flags?: string[]; loop?: boolean; devices?: boolean } = {}): Promise<Browser> {
   if (!existsSync(PROGRAM)) {
-    throw new Error(`${PROGRAM} is not there; install Debian's package chromium, or set CHROMIUM to one that is`);
+    throw new Error(`${PROGRAM} is missing; install Debian's package chromium, or set CHROMIUM to one that is`);
   }
   const fake = devices ? ["--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${microphone}${loop ? "" : "%noloop"}`] : [];
   return chromium.launch({ executablePath: PROGRAM, args: [...FLAGS, ...fake, ...flags] });
@@ -41,8 +41,8 @@ export interface VisitorOptions {
   stoppable?: boolean;
 }
 
-/** How long audio may take from a busy page to its audio thread, in seconds. */
-const ON_ITS_WAY = 0.15;
+/** The time that audio may take from a busy page to its audio thread, in seconds. */
+const IN_TRANSIT = 0.15;
 
 /** Samples per rendering quantum. */
 const BLOCK = 128;
@@ -135,12 +135,12 @@ export class Visitor {
   }
 
   /** Restarts the clock. */
-  async goOn(): Promise<void> {
+  async resumeTime(): Promise<void> {
     await this.page.clock.resume();
   }
 
   /** Waits for `count` messages of a type from the gateway. `closed` counts closed connections. */
-  async came(type: string, count: number): Promise<void> {
+  async received(type: string, count: number): Promise<void> {
     await eventually(`${count} messages ${type}`, () => this.page.evaluate((type) => window.spy.arrivals.filter((a) => a.type === type).length, type), (n) => n >= count);
   }
 
@@ -163,7 +163,7 @@ export class Visitor {
     const late = blocks.filter(({ frame }) => frame >= flushed && frame < until);
     const silent = late.findIndex(({ frame }, i) => i > 0 && frame - late[i - 1]!.frame > BLOCK);
     expect(silent < 0 ? [] : late.slice(silent).map(({ frame }) => frame), "blocks that sound after the silence").toEqual([]);
-    expect((late.at(-1)?.frame ?? 0) + BLOCK, "the end of what sounds after the flush").toBeLessThan(until);
+    expect((late.at(-1)?.frame ?? 0) + BLOCK, "the end of the sound after the flush").toBeLessThan(until);
   }
 
   /**
@@ -221,16 +221,16 @@ export class Visitor {
    * is due when those before it have played. Empty if all arrived in time.
    */
   async late(begins: number): Promise<string> {
-    const { rate, came } = await this.page.evaluate(() => ({
+    const { rate, received } = await this.page.evaluate(() => ({
       rate: window.spy.contexts.at(-1)!.sampleRate,
-      came: window.spy.arrivals.filter(({ type }) => type === "audio").map(({ frame, samples }) => ({ frame, samples: samples! })),
+      received: window.spy.arrivals.filter(({ type }) => type === "audio").map(({ frame, samples }) => ({ frame, samples: samples! })),
     }));
     const seconds = (frame: number) => ((frame - begins) / rate).toFixed(2);
     let due = begins;
-    for (const { frame, samples } of came) {
-      const onItsWay = Math.min(ON_ITS_WAY * rate, (due - begins) / 4); // the page buffers little at the start of an answer
-      if (due > begins && frame + onItsWay > due) {
-        return `the audio that is due after ${seconds(due)} s of the answer came after ${seconds(frame)} s`;
+    for (const { frame, samples } of received) {
+      const inTransit = Math.min(IN_TRANSIT * rate, (due - begins) / 4); // the page buffers little at the start of an answer
+      if (due > begins && frame + inTransit > due) {
+        return `the audio that is due after ${seconds(due)} s of the answer arrived after ${seconds(frame)} s`;
       }
       due += samples;
     }

@@ -26,7 +26,7 @@ export class ConsolePage {
     const url = gateway.url.replace("127.0.0.1", host ?? "127.0.0.1");
     const console = new ConsolePage(await Visitor.come(browser, url, options));
     await console.page.exposeFunction("say", (title: string) => console.said.put(title));
-    await console.page.addInitScript(tellTitles);
+    await console.page.addInitScript(reportTitles);
     await console.page.goto(url + ((await gateway.code?.()) ?? ""));
     await console.page.getByText(/^Ready/).first().waitFor();
     return console;
@@ -141,7 +141,7 @@ export class ConsolePage {
 }
 
 /** Runs in the page: reports each new title of the call and its advice. */
-function tellTitles(): void {
+function reportTitles(): void {
   let last = "";
   new MutationObserver(() => {
     const status = document.querySelector("[aria-label='Call with the voice agent'] .status");

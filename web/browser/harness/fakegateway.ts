@@ -22,7 +22,7 @@ export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0, input: { tex
 
 export class FakeGateway {
   /** The connections, in order. */
-  readonly visits = new Mailbox<Visit>((visit) => `a session that said ${visit.texts.all.length} messages`);
+  readonly visits = new Mailbox<Visit>((visit) => `a session that sent ${visit.texts.all.length} messages`);
   /** If set, handshakes fail with this status. */
   refusing: number | undefined;
 

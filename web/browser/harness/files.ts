@@ -1,5 +1,5 @@
-// The scripts of the test page, the spy's worklet and the built library, which a gateway does
-// not have: worklets come from a real server or not at all.
+// Serves the scripts of the test page, the spy's worklet and the built library, which a gateway does not have. Worklets
+// need a real server.
 import { createReadStream, existsSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join, normalize } from "node:path";
@@ -11,11 +11,11 @@ const FOLDERS: Readonly<Record<string, string>> = {
   "/client/": join(here, "../client/dist"),
 };
 
-/** Answers a request for one of them; false where it is for something else. */
+/** Answers a request for one of them; false for other requests. */
 export function serveTestFile(request: IncomingMessage, response: ServerResponse): boolean {
   const path = normalize(new URL(request.url ?? "/", "http://any").pathname);
   if (path === "/favicon.ico") {
-    response.writeHead(204).end(); // Asked for by documents that name no icon, as the console does.
+    response.writeHead(204).end(); // Chromium requests it for documents without an icon.
     return true;
   }
   const found = Object.entries(FOLDERS).find(([beginning]) => path.startsWith(beginning));

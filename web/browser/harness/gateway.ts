@@ -135,7 +135,7 @@ export class Gateway {
   }
 
   /** Returns the log lines with this message, including those of earlier processes. */
-  told(msg: string): LogLine[] {
+  logged(msg: string): LogLine[] {
     const lines = (this.saidBefore + this.said).split("\n").filter((line) => line.startsWith("{") && line.endsWith("}"));
     return lines.map((line) => JSON.parse(line) as LogLine).filter((line) => line.msg === msg);
   }

@@ -90,8 +90,8 @@ export class Looks {
       return axe.run({ resultTypes: ["violations"] });
     });
     if (violations.length > 0) {
-      const told = violations.map(({ id, impact, help, nodes }) => `${impact}: ${id}: ${help}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
-      throw new Error(`axe, ${where}:\n${told.join("\n")}`);
+      const texts = violations.map(({ id, impact, help, nodes }) => `${impact}: ${id}: ${help}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+      throw new Error(`axe, ${where}:\n${texts.join("\n")}`);
     }
   }
 

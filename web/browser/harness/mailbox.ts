@@ -48,7 +48,7 @@ export class Mailbox<T> {
     await new Promise<void>((resolve, reject) => {
       const late = setTimeout(() => {
         this.waiting.delete(look);
-        reject(new Error(`waited ${PATIENCE / 1000} s for ${what}; there came: ${this.all.map(this.shown).filter(Boolean).slice(-SHOWN).join("\n  ")}`));
+        reject(new Error(`waited ${PATIENCE / 1000} s for ${what}; received: ${this.all.map(this.shown).filter(Boolean).slice(-SHOWN).join("\n  ")}`));
       }, PATIENCE);
       const look = () => {
         if (holds()) {

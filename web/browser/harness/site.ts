@@ -58,7 +58,7 @@ export class Site {
   /** The gateway that runs a session, and the other one. */
   running(session: string): [runs: Gateway, other: Gateway] {
     const [one, two] = this.gateways as [Gateway, Gateway];
-    const lines = (gateway: Gateway) => gateway.told("session started").concat(gateway.told("a session was taken over")).filter((line) => line["session_id"] === session);
+    const lines = (gateway: Gateway) => gateway.logged("session started").concat(gateway.logged("a session was taken over")).filter((line) => line["session_id"] === session);
     const runs = [one, two].filter((gateway) => lines(gateway).length > 0);
     if (runs.length !== 1) {
       throw new Error(`${runs.length} gateways have run the session ${session}, want 1`);

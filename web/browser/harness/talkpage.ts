@@ -5,7 +5,7 @@ import { Visitor, type VisitorOptions } from "./chromium.ts";
 import { Mailbox } from "./mailbox.ts";
 
 /** An event that the library reported. */
-export interface Told {
+export interface Reported {
   type: string;
   event: unknown;
 }
@@ -20,7 +20,7 @@ function isPulse(event: unknown): boolean {
 
 export class TalkPage {
   /** Every event of the library except `level`, in order. */
-  readonly events = new Mailbox<Told>(({ type, event }) => (isPulse(event) ? "" : `${type} ${JSON.stringify(event)}`));
+  readonly events = new Mailbox<Reported>(({ type, event }) => (isPulse(event) ? "" : `${type} ${JSON.stringify(event)}`));
 
   private constructor(
     readonly visitor: Visitor,
@@ -76,13 +76,13 @@ export class TalkPage {
 
   /** The next wanted event of a type. */
   async next<T extends keyof LocalEvents>(type: T, wanted: (event: LocalEvents[T]) => boolean = () => true): Promise<LocalEvents[T]> {
-    const told = await this.events.next(`the event ${type} that is wanted by ${String(wanted)}`, (t) => t.type === type && wanted(t.event as LocalEvents[T]));
-    return told.event as LocalEvents[T];
+    const reported = await this.events.next(`the event ${type} that is wanted by ${String(wanted)}`, (t) => t.type === type && wanted(t.event as LocalEvents[T]));
+    return reported.event as LocalEvents[T];
   }
 
   /** All events of a type so far. */
   all<T extends keyof LocalEvents>(type: T): LocalEvents[T][] {
-    return this.events.all.filter((told) => told.type === type).map((told) => told.event as LocalEvents[T]);
+    return this.events.all.filter((reported) => reported.type === type).map((reported) => reported.event as LocalEvents[T]);
   }
 
   /** Records the model's voice from now on. */

@@ -52,7 +52,7 @@ describe.concurrent("a conversation", () => {
     visit.send({ type: "audio.start", turn: 1, item_id: "before" });
     visit.sendAudio(pcm16(babble, 24000, 3));
     await page.next("sounding", ({ item }) => item === "before");
-    await page.visitor.came("audio", 75); // all of it, not only the beginning
+    await page.visitor.received("audio", 75); // all of it, not only the beginning
     visit.cut();
 
     const again = await gateway.visit();
@@ -82,7 +82,7 @@ describe.concurrent("a conversation", () => {
     visit.cut();
     const refused = await gateway.visit();
     expect((await refused.started()).resume).toBeDefined();
-    // If typed before the page notices the cut, it would be lost with the connection, and reported as possibly lost.
+    // Text typed before the page notices the cut would be lost with the connection and reported as possibly lost.
     await page.page.evaluate(() => window.talk.session?.sendText("Are you there?"));
     refused.send({ type: "error", code: "resume_refused", message: "this session has ended", retryable: false });
     refused.close(4501);
@@ -119,7 +119,7 @@ describe.concurrent("a conversation", () => {
     { code: 4503, said: { code: "blocked", until: "2099-01-01T00:00:00.000Z" }, expected: { code: "gateway", message: /^You are blocked until .*2099/ } },
     { code: 4501, said: { code: "ticket_missing" }, expected: { code: "gateway", message: /^This gateway needs a ticket\.$/ } },
     { code: 4888, said: undefined, expected: { code: "closed", message: /^The session was closed\.$/ } },
-  ])("ends for good with $code", async ({ code, said, expected }) => {
+  ])("ends permanently with $code", async ({ code, said, expected }) => {
     const { gateway, page, visit } = await opened();
     if (said !== undefined) {
       visit.send({ type: "error", message: "for programmers", retryable: false, ...said });
@@ -139,7 +139,7 @@ describe.concurrent("a conversation", () => {
     [429, "refused", "This gateway says limit."],
     [503, "full", "The gateway isn't accepting new calls."],
     [500, "wrong_path", "No voice gateway answers at this address."],
-  ])("does not open where the handshake is answered with %i", async (status, code, message) => {
+  ])("does not open if the response to the handshake is %i", async (status, code, message) => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);
     page.visitor.expect(REFUSED);

@@ -1,4 +1,4 @@
-// Microphones that are refused, muted, changed, lost and found, and loudspeakers that play a whole answer.
+// Refused, muted, changed and lost microphones, and loudspeakers that play a whole answer.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -69,7 +69,7 @@ describe.concurrent("a microphone", () => {
     await gateway.close();
   });
 
-  test("that is pulled out is lost, and found when it is put back", async () => {
+  test("that is unplugged is lost, and used again when it returns", async () => {
     const { gateway, page, visit } = await opened();
     await visit.hears(3200);
     await page.page.evaluate(() => window.spy.plug?.(false));

@@ -19,7 +19,7 @@ afterAll(() => browser.close());
 /** Chromium's errors for failures on purpose and for requests to a second host. */
 const COMPLAINTS = [/WebSocket connection to .* failed/, /Connecting to .* violates/, /violates the following Content Security Policy/, /Failed to load resource/, /CORS policy/, /net::ERR_/, /to another host/, /[Pp]ermissions policy/, /Mixed Content/];
 
-function told(code: VoiceErrorCode) {
+function described(code: VoiceErrorCode) {
   return { name: "VoiceError", code, ...WORDS[code] };
 }
 
@@ -36,7 +36,7 @@ async function fails(options: PlainOptions, headers?: Record<string, string>, ho
 describe.concurrent("a call that does not open says why:", () => {
   test("the page's content security policy blocks the socket", async () => {
     const headers = { "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'none'" };
-    expect(await fails({}, headers)).toMatchObject(told("socket_blocked"));
+    expect(await fails({}, headers)).toMatchObject(described("socket_blocked"));
   });
 
   test("the policy allows the gateway's https: address and not its wss: address", async () => {
@@ -44,7 +44,7 @@ describe.concurrent("a call that does not open says why:", () => {
     const headers = { "Content-Security-Policy": `default-src 'none'; script-src 'self'; connect-src ${gateway.url.slice(0, -1)}` };
     const page = await FakeGateway.open(undefined, headers);
     const talk = await TalkPage.open(browser, page, { complaints: COMPLAINTS });
-    expect(await talk.connect({ microphone: false, url: `${gateway.url}v1/voice` })).toMatchObject(told("socket_blocked"));
+    expect(await talk.connect({ microphone: false, url: `${gateway.url}v1/voice` })).toMatchObject(described("socket_blocked"));
     expect(gateway.visits.all).toEqual([]);
     await talk.leave();
     await page.close();
@@ -52,21 +52,21 @@ describe.concurrent("a call that does not open says why:", () => {
   });
 
   test.each(["v1/voce", "voice", "readyz"])("the path %s is not the gateway's", async (url) => {
-    expect(await fails({ url })).toMatchObject(told("wrong_path"));
+    expect(await fails({ url })).toMatchObject(described("wrong_path"));
   });
 
   test("the path is wrong at a gateway of another origin", async () => {
     const other = await FakeGateway.open(undefined, {});
-    expect(await fails({ url: `${other.url}v1/voce` }, {})).toMatchObject(told("wrong_path"));
+    expect(await fails({ url: `${other.url}v1/voce` }, {})).toMatchObject(described("wrong_path"));
     await other.close();
   });
 
   test("the real gateway does not allow the page's origin, and its wrong path is one for an allowed page", async () => {
     const real = await Gateway.open();
     const url = (path: string) => `http://${real.front.target}/${path}`;
-    expect(await fails({ url: url("v1/voice") }, {})).toMatchObject(told("origin"));
+    expect(await fails({ url: url("v1/voice") }, {})).toMatchObject(described("origin"));
     const page = await TalkPage.open(browser, real, { complaints: COMPLAINTS });
-    expect(await page.connect({ microphone: false, url: "v1/voices" })).toMatchObject(told("wrong_path"));
+    expect(await page.connect({ microphone: false, url: "v1/voices" })).toMatchObject(described("wrong_path"));
     await page.leave();
     await real.close();
   });
@@ -74,12 +74,12 @@ describe.concurrent("a call that does not open says why:", () => {
   test("nothing answers there", async () => {
     const gone = await FakeGateway.open();
     await gone.close();
-    expect(await fails({ url: `${gone.url}v1/voice` }, {})).toMatchObject(told("unreachable"));
+    expect(await fails({ url: `${gone.url}v1/voice` }, {})).toMatchObject(described("unreachable"));
   });
 
   test("the server has no certificate", async () => {
     const plain = await FakeGateway.open();
-    expect(await fails({ url: `${plain.url.replace("http:", "wss:")}v1/voice` }, {})).toMatchObject({ ...told("unreachable"), advice: expect.stringContaining("certificate") });
+    expect(await fails({ url: `${plain.url.replace("http:", "wss:")}v1/voice` }, {})).toMatchObject({ ...described("unreachable"), advice: expect.stringContaining("certificate") });
     await plain.close();
   });
 
@@ -87,7 +87,7 @@ describe.concurrent("a call that does not open says why:", () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS });
     await page.visitor.context.setOffline(true);
-    expect(await page.connect({ microphone: false })).toMatchObject(told("offline"));
+    expect(await page.connect({ microphone: false })).toMatchObject(described("offline"));
     await page.leave();
     await gateway.close();
   });
@@ -103,13 +103,13 @@ describe.concurrent("a call that does not open says why:", () => {
     await page.page.goto(`${at}readyz`);
     await page.page.addScriptTag({ url: "/page/talk.js", type: "module" });
     await page.page.waitForFunction(() => "talk" in window);
-    expect(await page.connect({ microphone: false, url: `ws://gateway.test:${new URL(gateway.url).port}/v1/voice` })).toMatchObject(told("mixed_content"));
+    expect(await page.connect({ microphone: false, url: `ws://gateway.test:${new URL(gateway.url).port}/v1/voice` })).toMatchObject(described("mixed_content"));
     await page.leave();
     await gateway.close();
   });
 
   test("the address is invalid", async () => {
-    expect(await fails({ url: "http://:0:0/" })).toMatchObject(told("invalid_url"));
+    expect(await fails({ url: "http://:0:0/" })).toMatchObject(described("invalid_url"));
   });
 
   test("the page's ticket endpoint is unreachable", async () => {
@@ -125,7 +125,7 @@ describe.concurrent("a call that does not open says why:", () => {
       };
       return window.talk.open({ microphone: false, ticket });
     });
-    expect(error).toMatchObject({ ...told("ticket_failed"), cause: "Error: 404" });
+    expect(error).toMatchObject({ ...described("ticket_failed"), cause: "Error: 404" });
     await page.leave();
     await gateway.close();
   });
@@ -159,7 +159,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
     // The policy does not allow another origin's worklets, as from a CDN.
     const cdn = await FakeGateway.open(undefined, {});
     const error = warns(page, gateway, { worklets: { capture: `${cdn.url}client/worklets/capture.js`, playback: `${cdn.url}client/worklets/playback.js` } });
-    expect(await error).toMatchObject(told("worklets_blocked"));
+    expect(await error).toMatchObject(described("worklets_blocked"));
     await page.page.evaluate(() => window.talk.session?.microphone.start().catch((error: { code: string }) => window.tell("again", { code: error.code })));
     expect((await page.events.next("the microphone's own answer", ({ type }) => type === "again")).event).toEqual({ code: "worklets_blocked" });
     await page.leave();
@@ -170,7 +170,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
   test("the worklets are missing", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS });
-    expect(await warns(page, gateway, { worklets: { capture: "/gone/capture.js", playback: "/gone/playback.js" } })).toMatchObject(told("worklets_missing"));
+    expect(await warns(page, gateway, { worklets: { capture: "/gone/capture.js", playback: "/gone/playback.js" } })).toMatchObject(described("worklets_missing"));
     await page.leave();
     await gateway.close();
   });
@@ -178,7 +178,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
   test("the page came over http from another machine", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { host: "gateway.test", complaints: COMPLAINTS });
-    expect(await warns(page, gateway)).toMatchObject(told("insecure_page"));
+    expect(await warns(page, gateway)).toMatchObject(described("insecure_page"));
     await page.leave();
     await gateway.close();
   });
@@ -186,7 +186,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
   test("its own Permissions-Policy excludes the microphone", async () => {
     const gateway = await FakeGateway.open(undefined, { "Permissions-Policy": "microphone=()" });
     const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS });
-    expect(await warns(page, gateway)).toMatchObject(told("microphone_policy"));
+    expect(await warns(page, gateway)).toMatchObject(described("microphone_policy"));
     await page.leave();
     await gateway.close();
   });
@@ -194,7 +194,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
   test("the user or the site settings refuse it", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { microphone: false });
-    expect(await warns(page, gateway)).toMatchObject(told("microphone_denied"));
+    expect(await warns(page, gateway)).toMatchObject(described("microphone_denied"));
     await page.leave();
     await gateway.close();
   });
@@ -219,7 +219,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
     if (code === null) {
       await visit.hears(1600);
     } else {
-      expect(await outer.next("error")).toMatchObject(told(code));
+      expect(await outer.next("error")).toMatchObject(described(code));
     }
     await outer.leave();
     await gateway.close();
@@ -229,7 +229,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
     const bare = await openChromium("", { devices: false });
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(bare, gateway, { complaints: COMPLAINTS });
-    expect(await warns(page, gateway)).toMatchObject(told("microphone_missing"));
+    expect(await warns(page, gateway)).toMatchObject(described("microphone_missing"));
     await page.leave();
     await bare.close();
     await gateway.close();
@@ -243,7 +243,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
     expect(await connected).toBeNull();
     await visit.hears(3200);
     await page.visitor.allow(false);
-    expect(await page.next("error")).toMatchObject(told("microphone_revoked"));
+    expect(await page.next("error")).toMatchObject(described("microphone_revoked"));
     await page.leave();
     await gateway.close();
   });

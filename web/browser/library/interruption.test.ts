@@ -115,7 +115,7 @@ describe("an answer that is cut off", () => {
     await gateway.close();
   });
 
-  test("is silent at once when the user stops it, without waiting for the gateway", async () => {
+  test("is silent at once when the user stops it, before the gateway responds", async () => {
     const gateway = await FakeGateway.open();
     const { page, visit } = await talking(gateway);
     visit.send({ type: "audio.start", turn: 1, item_id: item(1) });

@@ -31,7 +31,7 @@ async function message<T extends ServerMessage["type"]>(page: TalkPage, type: T,
 }
 
 describe.concurrent.each(["gemini", "openai"])("a conversation over the wire of %s", (provider) => {
-  test("goes up, comes down, and is interrupted by a second utterance", async () => {
+  test("has speech in both directions and is interrupted by a second utterance", async () => {
     const page = await TalkPage.open(browser, gateway);
     expect(await page.connect({ provider })).toBeNull();
     await page.next("played", ({ done }) => !done);
@@ -47,8 +47,8 @@ describe.concurrent.each(["gemini", "openai"])("a conversation over the wire of 
     await page.next("played", ({ item, done }) => item === answer && done);
     await message(page, "turn.ended", ({ status }) => status === "completed");
 
-    const told = page.all("message") as ServerMessage[];
-    const all = <T extends ServerMessage["type"]>(type: T) => told.filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
+    const messages = page.all("message") as ServerMessage[];
+    const all = <T extends ServerMessage["type"]>(type: T) => messages.filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
     const answers = all("transcript").filter((m) => m.role === "assistant").map(({ text }) => text);
     const heardFor = Number(/spoke for ([\d.]+) seconds/.exec(answers.at(-1) ?? "")?.[1]);
     console.log(`${provider}: the story was heard for ${heard} ms, the second utterance for ${heardFor} s`);

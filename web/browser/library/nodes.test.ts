@@ -19,7 +19,7 @@ const RAMP = 0.01 * RATE;
 
 /**
  * Twenty seconds, sent at eight times the speed of sound, so that the page's queue lasts through a change of
- * gateways. A connection that gets the replayed conversation with the user's text tells the end.
+ * gateways. A connection with the replayed conversation and the user's text gets the end of the story.
  */
 const SPEED = 8;
 const STORY = `
@@ -61,7 +61,7 @@ async function heardBy(page: TalkPage): Promise<{ begins: number; heard: Map<num
  * Lets a page hear the start of a story, runs `happens` on its session's gateway, and returns the page with its new
  * gateway.
  */
-async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => Promise<void>, { taken }: { taken: boolean }): Promise<void> {
+async function survives(provider: string, happens: (runs: Gateway, site: Site) => Promise<void>, { taken }: { taken: boolean }): Promise<void> {
   const site = await Site.open({ scenario: STORY, speed: SPEED });
   const page = await TalkPage.open(browser, site);
   page.visitor.expect(/WebSocket connection to .* failed/);
@@ -75,23 +75,23 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
   await page.events.until("the session on a new connection", () => messages(page, "session.started").length > 1);
   const again = messages(page, "session.started")[1]!;
   expect([again.session_id, again.resumed, again.snapshot ?? false]).toEqual([session, true, taken]);
-  expect(other.told("a session was taken over").length, "sessions that the other gateway has taken").toBe(taken ? 1 : 0);
+  expect(other.logged("a session was taken over").length, "sessions that the other gateway has taken").toBe(taken ? 1 : 0);
   // Everything received of the first item plays, and the story continues to its end.
   await page.next("played", (played) => played.item === item && played.done);
   await page.events.until("the end of the turn, and of its audio", () => {
     const items = messages(page, "audio.start").map(({ item_id }) => item_id);
     const done = new Set(page.all("played").filter((played) => played.done).map((played) => played.item));
-    // A snapshot without a turn means that the last one is over.
+    // A snapshot without a turn means that the last one has ended.
     const over = messages(page, "turn.ended").length > 0 || (taken && messages(page, "provider.reconnected").length > 0 && messages(page, "turn.started").length === 1);
     return over && items.every((id) => done.has(id));
   });
-  const told = page.all("message") as ServerMessage[];
-  // Reading the samples blocks the page; by then nothing more is reported.
+  const all = page.all("message") as ServerMessage[];
+  // Reading the samples blocks the page, so it follows the last report.
   const stats = await page.page.evaluate(() => window.talk.session!.stats());
   const notices = [...page.all("reconnecting"), ...page.all("reconnected"), ...page.all("error").map(({ gatewayCode, message }) => `${gatewayCode}: ${message}`)];
   const { begins, heard } = await heardBy(page);
-  const came = await page.downlink();
-  const first = came.findIndex((x) => x !== 0);
+  const voice = await page.downlink();
+  const first = voice.findIndex((x) => x !== 0);
   const late = await page.visitor.late(begins - first);
   await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
   await page.next("message", (m) => m.type === "transcript" && m.role === "assistant" && (m as Extract<ServerMessage, { type: "transcript" }>).text.includes("Green it is"));
@@ -99,27 +99,27 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
   await site.close();
 
   const starts = messages(page, "audio.start").map(({ item_id }) => item_id);
-  console.log(`${provider}: away for ${stats.lostMs} ms; heard ${(came.length / RATE).toFixed(1)} s in ${new Set(starts).size} items; ${page.events.all.length - before} events since`);
-  expect(new Set(told.map(({ seq }) => seq)).size, "messages that were told once").toBe(told.length);
-  expect(told.filter((m) => m.type === "turn.ended" && m.status !== "completed")).toEqual([]);
+  console.log(`${provider}: disconnected for ${stats.lostMs} ms; heard ${(voice.length / RATE).toFixed(1)} s in ${new Set(starts).size} items; ${page.events.all.length - before} events since`);
+  expect(new Set(all.map(({ seq }) => seq)).size, "messages that were reported once").toBe(all.length);
+  expect(all.filter((m) => m.type === "turn.ended" && m.status !== "completed")).toEqual([]);
   const ends = messages(page, "transcript").filter(({ role, final }) => role === "assistant" && final).map(({ text }) => text);
   expect(ends.join(" ")).toMatch(taken ? /hung it up beside the lamp|knock at the door/ : /knock at the door/);
   starvedBy(late);
-  starvedBy(stats.lostMs < 2000 ? "" : `the page was without a connection for ${stats.lostMs} ms, and it keeps only 2000 ms of speech`);
-  const wrong = came.findIndex((x, i) => i >= first + RAMP && i < came.length - RAMP && Math.abs((heard.get(begins - first + i) ?? 0) - x) > 1);
-  expect(wrong, "the first sample that does not sound where it belongs").toBe(-1);
+  starvedBy(stats.lostMs < 2000 ? "" : `the page was without a connection for ${stats.lostMs} ms, and it stores only 2000 ms of speech`);
+  const wrong = voice.findIndex((x, i) => i >= first + RAMP && i < voice.length - RAMP && Math.abs((heard.get(begins - first + i) ?? 0) - x) > 1);
+  expect(wrong, "the first sample at a wrong position").toBe(-1);
   expect(page.all("underrun")).toEqual([]);
   // The loss was not noticeable, so it was not reported.
   expect([stats.resumes, stats.unnoticed, ...notices]).toEqual([1, 1]);
 }
 
-describe.concurrent("a call whose gateway, one of two,", () => {
-  test.each(["gemini", "openai"])("is killed in the middle of an answer goes on through the other one, on the wire of %s", (provider) =>
-    unlessStarved(() => goesOn(provider, (runs) => runs.kill(), { taken: true })));
+describe.concurrent("a call with two gateways continues on the other one when its gateway", () => {
+  test.each(["gemini", "openai"])("is killed in the middle of an answer, on the wire of %s", (provider) =>
+    unlessStarved(() => survives(provider, (runs) => runs.kill(), { taken: true })));
 
-  test("is drained goes on through the other one", () => unlessStarved(() => goesOn("gemini", (runs) => runs.drain(), { taken: true })));
+  test("is drained", () => unlessStarved(() => survives("gemini", (runs) => runs.drain(), { taken: true })));
 
-  test("is stopped goes on through the other one", () => unlessStarved(() => goesOn("openai", (runs) => runs.stop(), { taken: true })));
+  test("is stopped", () => unlessStarved(() => survives("openai", (runs) => runs.stop(), { taken: true })));
 
-  test("runs it while the user comes to the other one is carried there", () => unlessStarved(() => goesOn("openai", async (_runs, site) => site.front.cut(), { taken: false })));
+  test("is alive but the user reconnects to the other one", () => unlessStarved(() => survives("openai", async (_runs, site) => site.front.cut(), { taken: false })));
 });

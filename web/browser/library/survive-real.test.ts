@@ -18,7 +18,7 @@ const RATE = 24_000;
 const REPEATS = { reconnect: { tries: 100, firstMs: 100, longestMs: 200 } };
 const RAMP = 0.01 * RATE;
 
-/** The model reports how long the user spoke, then tells a story; it repeats typed text. */
+/** The model reports the length of the user's speech, then speaks at length; it repeats typed text. */
 const SCENARIO = `
 name: how long
 rules:
@@ -42,7 +42,7 @@ async function message<T extends ServerMessage["type"]>(page: TalkPage, type: T,
   return found as Extract<ServerMessage, { type: T }>;
 }
 
-function told<T extends ServerMessage["type"]>(page: TalkPage, type: T): Extract<ServerMessage, { type: T }>[] {
+function reported<T extends ServerMessage["type"]>(page: TalkPage, type: T): Extract<ServerMessage, { type: T }>[] {
   return (page.all("message") as ServerMessage[]).filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
 }
 
@@ -77,7 +77,7 @@ async function cutWhileSpeaking(provider: string) {
 }
 
 describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", (provider) => {
-  test("whose connection is cut for three seconds while the model speaks sounds uninterrupted", () => unlessStarved(async () => {
+  test("whose connection is cut for three seconds while the model speaks is audible without a gap", () => unlessStarved(async () => {
     const { gateway, page } = await talking(provider);
     const { item, playedMs } = await page.next("played", ({ playedMs }) => playedMs >= 3000);
     const queuedMs = ((await page.downlink()).length * 1000) / RATE - playedMs;
@@ -85,25 +85,25 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await page.next("played", (played) => played.item === item && played.done);
     await message(page, "turn.ended", ({ status }) => status === "completed");
     const sound = await page.visitor.sound();
-    const came = await page.downlink();
+    const voice = await page.downlink();
     const heard = new Map(sound.blocks.flatMap(({ frame, samples }) => samples.map((x, i): [number, number] => [frame + i, Math.round(x * 32768)])));
-    const first = came.findIndex((x) => x !== 0);
+    const first = voice.findIndex((x) => x !== 0);
     const begin = [...heard].find(([, x]) => x !== 0)![0] - first;
     const late = await page.visitor.late(begin);
     const { lostMs } = await page.page.evaluate(() => window.talk.session!.stats());
     await page.leave();
     await gateway.close();
-    expect(told(page, "audio.flush")).toEqual([]);
-    expect(told(page, "audio.end").map(({ audio_ms }) => audio_ms)).toEqual([Math.floor((came.length * 1000) / RATE)]);
+    expect(reported(page, "audio.flush")).toEqual([]);
+    expect(reported(page, "audio.end").map(({ audio_ms }) => audio_ms)).toEqual([Math.floor((voice.length * 1000) / RATE)]);
     expectOnce(page);
     starvedBy(late);
     starvedBy(queuedMs >= lostMs + 500 ? "" : `the page was without a connection for ${lostMs} ms, and had ${queuedMs} ms to play`);
-    const wrong = came.findIndex((x, i) => i >= first + RAMP && i < came.length - RAMP && (heard.get(begin + i) ?? 0) !== x);
-    expect(wrong, "the first sample that does not sound where it belongs").toBe(-1);
+    const wrong = voice.findIndex((x, i) => i >= first + RAMP && i < voice.length - RAMP && (heard.get(begin + i) ?? 0) !== x);
+    expect(wrong, "the first sample at a wrong position").toBe(-1);
     expect(page.all("underrun")).toEqual([]);
   }));
 
-  test("whose answer is heard to its end without a connection has heard all of it", async () => {
+  test("whose answer plays to its end without a connection is heard completely", async () => {
     const { gateway, page } = await talking(provider);
     const { item_id } = await message(page, "audio.end");
     gateway.front.away = true;
@@ -112,7 +112,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await page.next("reconnecting"); // the next attempt's report comes after that
     gateway.front.away = false;
     await message(page, "turn.ended", ({ status }) => status === "completed");
-    expect(told(page, "audio.flush")).toEqual([]);
+    expect(reported(page, "audio.flush")).toEqual([]);
     expectOnce(page);
     await page.leave();
     await gateway.close();
@@ -133,7 +133,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     expect(Math.abs(seconds - said)).toBeLessThan(0.15);
     expect(alike.correlation).toBeGreaterThan(0.98);
     expect(alike.lostMs).toBeLessThan(100);
-    expect(new Set(told(page, "transcript").filter(({ role }) => role === "user").map(({ id }) => id)).size).toBe(1);
+    expect(new Set(reported(page, "transcript").filter(({ role }) => role === "user").map(({ id }) => id)).size).toBe(1);
     expect([stats.resumes, stats.unnoticed, stats.droppedOffline]).toEqual([1, 1, 0]);
     expect([...page.all("reconnecting"), ...page.all("reconnected")]).toEqual([]);
     expectOnce(page);
@@ -143,7 +143,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
   test("resumes when its page is reloaded in the middle of an answer", async () => {
     const { gateway, page } = await talking(provider);
     const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
-    const before = told(page, "session.started")[0]!.session_id;
+    const before = reported(page, "session.started")[0]!.session_id;
     await page.reload();
     expect(await page.connect({ provider, resume: "only" })).toBeNull();
     const started = await message(page, "session.started");
@@ -153,7 +153,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await message(page, "speech.stopped"); // of its new microphone, which would interrupt the next answer
     await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
     await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
-    const texts = told(page, "transcript").map(({ text }) => text);
+    const texts = reported(page, "transcript").map(({ text }) => text);
     expect(texts.some((text) => text.includes("How long do I speak?"))).toBe(true);
     await page.page.evaluate(() => void window.talk.session?.disconnect());
     expect(await page.next("disconnected")).toMatchObject({ reason: "client_ended", code: 1000 });
@@ -165,7 +165,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     const { gateway, page } = await talking(provider);
     page.visitor.expect(/Failed to load resource/);
     const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
-    const before = told(page, "session.started")[0]!.session_id;
+    const before = reported(page, "session.started")[0]!.session_id;
     await gateway.kill();
     await gateway.start();
     const started = await message(page, "session.started");
@@ -186,7 +186,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     const began = performance.now();
     await gateway.kill();
     // The end of the speech may not have reached the page.
-    const late = told(page, "speech.stopped").length > 0 || performance.now() - began > KILL_MS;
+    const late = reported(page, "speech.stopped").length > 0 || performance.now() - began > KILL_MS;
     await gateway.start();
     if (late) {
       await page.leave();
@@ -199,7 +199,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     const seconds = Number(/spoke for ([\d.]+) seconds/.exec(text)?.[1]);
     console.log(`${provider}: the model heard ${seconds} s through the death of a gateway`);
     expect(Math.abs(seconds - voiced(await page.visitor.microphone(), 0, SAID[1] - SAID[0] + 1))).toBeLessThan(0.15);
-    expect(told(page, "transcript").filter(({ role, text: said }) => role === "assistant" && said.includes("You spoke")).length).toBeGreaterThan(0);
+    expect(reported(page, "transcript").filter(({ role, text: said }) => role === "assistant" && said.includes("You spoke")).length).toBeGreaterThan(0);
     expectOnce(page);
     await page.leave();
     await gateway.close();

@@ -1,4 +1,4 @@
-// A session survives a cut connection, a reload and a second tab, in what the user hears and what the gateway hears.
+// A session survives a cut connection, a reload and a second tab: the audio on both sides is compared.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -136,7 +136,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
   });
 });
 
-describe.concurrent("a page that is loaded again in the middle of an answer", () => {
+describe.concurrent("a page reloaded in the middle of an answer", () => {
   test("resumes the session and reports how much of the answer was heard", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);

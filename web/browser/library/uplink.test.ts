@@ -1,4 +1,4 @@
-// The gateway gets what is said into the microphone.
+// The gateway receives the speech at the microphone.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -78,7 +78,7 @@ describe.each(devices)("a microphone of $name", ({ rate, channels, said, heard }
   });
 });
 
-test.skipIf(!existsSync(recorded))("a recorded voice is heard (skipped where ../shared/audio is not there)", async () => {
+test.skipIf(!existsSync(recorded))("a recorded voice is heard (skipped without ../shared/audio)", async () => {
   const { rate, channels: [pcm] } = readWav(recorded);
   const microphone = join(ownFolder(), "microphone.wav");
   const said = pcm!.subarray(0, rate * SECONDS);

@@ -3,30 +3,30 @@ import { test } from "vitest";
 import { Agent } from "../src/agentstate.js";
 import type { ServerMessage } from "../src/protocol/messages.js";
 
-const told = (type: string, fields: Record<string, unknown> = {}): ((agent: Agent) => void) => (agent) => agent.told({ type, seq: 1, ...fields } as unknown as ServerMessage);
-const tool = (type: string, call_id: string) => told(type, { call_id, tool: "search" });
+const reported = (type: string, fields: Record<string, unknown> = {}): ((agent: Agent) => void) => (agent) => agent.told({ type, seq: 1, ...fields } as unknown as ServerMessage);
+const tool = (type: string, call_id: string) => reported(type, { call_id, tool: "search" });
 const sounds = (item: string) => (agent: Agent): void => agent.sounds(item);
 const silent = (item: string) => (agent: Agent): void => agent.silent(item);
 
-// Events in order, and the states reported.
+// Events in order, and the reported states.
 const CASES: Record<string, [happenings: ((agent: Agent) => void)[], states: string[]]> = {
-  "nothing has happened": [[], []],
-  "a greeting is thought of, and spoken": [[told("turn.started"), sounds("a"), silent("a"), told("turn.ended")], ["thinking", "speaking", "listening"]],
-  "the user goes on after a pause": [[told("speech.stopped"), told("speech.started"), told("speech.stopped")], ["thinking", "listening", "thinking"]],
-  "a turn that answers nothing ends": [[told("speech.stopped"), told("turn.started"), told("turn.ended")], ["thinking", "listening"]],
-  "an answer fails": [[told("turn.started"), told("error")], ["thinking", "listening"]],
-  "the user speaks into an answer: it is speaking as long as it sounds": [[sounds("a"), told("speech.started"), told("audio.flush"), silent("a")], ["speaking", "listening"]],
-  "the answer to what interrupted it": [[sounds("a"), told("speech.started"), told("speech.stopped"), silent("a"), sounds("b")], ["speaking", "thinking", "speaking"]],
+  "no event": [[], []],
+  "greeting": [[reported("turn.started"), sounds("a"), silent("a"), reported("turn.ended")], ["thinking", "speaking", "listening"]],
+  "the user continues after a pause": [[reported("speech.stopped"), reported("speech.started"), reported("speech.stopped")], ["thinking", "listening", "thinking"]],
+  "a turn without an answer ends": [[reported("speech.stopped"), reported("turn.started"), reported("turn.ended")], ["thinking", "listening"]],
+  "an answer fails": [[reported("turn.started"), reported("error")], ["thinking", "listening"]],
+  "the user interrupts an answer: the agent speaks while it sounds": [[sounds("a"), reported("speech.started"), reported("audio.flush"), silent("a")], ["speaking", "listening"]],
+  "the answer after an interruption": [[sounds("a"), reported("speech.started"), reported("speech.stopped"), silent("a"), sounds("b")], ["speaking", "thinking", "speaking"]],
   "one item follows another": [[sounds("a"), sounds("b"), silent("a"), silent("b")], ["speaking", "listening"]],
   "a tool runs after the first words": [
-    [told("turn.started"), sounds("a"), tool("tool.started", "1"), silent("a"), tool("tool.ended", "1"), sounds("b"), silent("b")],
+    [reported("turn.started"), sounds("a"), tool("tool.started", "1"), silent("a"), tool("tool.ended", "1"), sounds("b"), silent("b")],
     ["thinking", "speaking", "thinking", "speaking", "listening"],
   ],
-  "a tool has begun before the first words sound": [[told("turn.started"), tool("tool.started", "1"), sounds("a"), silent("a")], ["thinking", "speaking", "thinking"]],
-  "two tools run": [[tool("tool.started", "1"), tool("tool.started", "2"), tool("tool.ended", "1"), tool("tool.ended", "2"), told("turn.ended")], ["thinking", "listening"]],
-  "a turn ends with a tool that has no end": [[tool("tool.started", "1"), told("turn.ended")], ["thinking", "listening"]],
-  "it waits for an answer to its question": [[told("turn.started"), told("confirmation.request")], ["thinking", "listening"]],
-  "what was going on is forgotten, and what sounds goes on": [[tool("tool.started", "1"), sounds("a"), (agent) => agent.forget(), silent("a")], ["thinking", "speaking", "listening"]],
+  "a tool begins before the first words sound": [[reported("turn.started"), tool("tool.started", "1"), sounds("a"), silent("a")], ["thinking", "speaking", "thinking"]],
+  "two tools run": [[tool("tool.started", "1"), tool("tool.started", "2"), tool("tool.ended", "1"), tool("tool.ended", "2"), reported("turn.ended")], ["thinking", "listening"]],
+  "a turn ends while a tool runs": [[tool("tool.started", "1"), reported("turn.ended")], ["thinking", "listening"]],
+  "the agent waits for an approval": [[reported("turn.started"), reported("confirmation.request")], ["thinking", "listening"]],
+  "forget drops running work, but playback continues": [[tool("tool.started", "1"), sounds("a"), (agent) => agent.forget(), silent("a")], ["thinking", "speaking", "listening"]],
   "the end": [[tool("tool.started", "1"), sounds("a"), (agent) => agent.end(), silent("a")], ["thinking", "speaking", "listening"]],
 };
 

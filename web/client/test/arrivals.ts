@@ -6,9 +6,9 @@ import { random } from "./signal.js";
 export interface Arrivals {
   /** Audio sent per second of time: 1 is real time. */
   pace: number;
-  /** Each frame is late by up to this many ms, and those behind it wait, as on TCP. */
+  /** Each frame is late by up to this many ms and delays the frames behind it, as on TCP. */
   jitterMs: number;
-  /** In addition, nothing arrives for this long, at random moments. */
+  /** In addition, pauses of this length at random moments. */
   stallMs?: number;
   stallsPerMinute?: number;
   frameMs?: number;

@@ -1,5 +1,5 @@
-// The audio thread's work. Every run is one second of sound in blocks of 128, so that hz is the speed relative to
-// real time: npx vitest bench --run client
+// The audio thread's work. Every run is one second of sound in blocks of 128, so hz is the speed relative to real time:
+// npx vitest bench --run client
 import { bench, describe } from "vitest";
 import { Framer } from "../src/audio/framer.js";
 import { PlayQueue } from "../src/audio/playqueue.js";

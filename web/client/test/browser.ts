@@ -185,7 +185,7 @@ export class FakeElement {
   }
 }
 
-/** The test's control of the browser, and the library's actions. */
+/** The test's control of the browser, and a record of the library's actions. */
 export class FakeBrowser {
   readonly asked: (string | undefined)[] = [];
   readonly streams: FakeStream[] = [];
@@ -198,7 +198,7 @@ export class FakeBrowser {
   /** A microphone in use by another program. */
   busy = "";
   denied = false;
-  /** The error of the next requests, if not a denial. */
+  /** The error of the next requests; undefined: a denial. */
   refusal: DOMException | undefined;
   /** Microphones are silent. */
   silent = false;

@@ -37,14 +37,14 @@ const DONE = { type: "done", seq: 2, turn: 1, conversation_id: "c-7", status: "c
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("a turn is its messages, the last of them done; unknown ones are left out", async () => {
+test("a turn yields its messages up to done, without unknown ones", async () => {
   answer(stream(DELTA, { type: "weather.report", seq: 2 }, "no json", DONE, DELTA));
   const { messages, error } = await all();
   assert.deepEqual(messages.map((m) => m.type), ["text.delta", "done"]);
   assert.equal(error, undefined);
 });
 
-test("credentials come from the caller's own fetch", async () => {
+test("a custom fetch supplies credentials", async () => {
   answer(stream(DONE));
   const withToken: typeof fetch = (input, init) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), authorization: "Bearer t" } });
   for await (const message of chat("/v1/chat", { message: "Hello" }, undefined, withToken)) {
@@ -54,7 +54,7 @@ test("credentials come from the caller's own fetch", async () => {
   assert.equal((asked?.init.headers as Record<string, string>)["content-type"], "application/json");
 });
 
-test("what is asked for is sent, and nothing else", async () => {
+test("only requested fields are sent", async () => {
   answer(stream(DONE));
   await all({ conversationId: "c-7", user: "ada", agent: undefined, message: "Hello", timeZone: "Asia/Kolkata" });
   assert.equal(asked?.url, "http://127.0.0.1:8080/v1/chat");
@@ -67,7 +67,7 @@ test("what is asked for is sent, and nothing else", async () => {
   assert.deepEqual(JSON.parse(asked.init.body as string), { conversation_id: "c-7", confirmation: { token: "cf_1", approved: false }, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
 });
 
-test("a stream without done has broken off, and what came is there", async () => {
+test("a stream without done is lost after its messages", async () => {
   answer(stream(DELTA));
   const { messages, error } = await all();
   assert.equal(messages.length, 1);
@@ -76,7 +76,7 @@ test("a stream without done has broken off, and what came is there", async () =>
   assert.equal(error.message, "The answer broke off.");
 });
 
-test("a stream that fails has broken off", async () => {
+test("a failing stream is lost", async () => {
   const cause = new TypeError("network error");
   let pulls = 0;
   const body = new ReadableStream<Uint8Array>({
@@ -95,12 +95,12 @@ test("a stream that fails has broken off", async () => {
   assert.equal(error.cause, cause);
 });
 
-test("a gateway that is not there is unreachable", async () => {
+test("a missing gateway is unreachable", async () => {
   answer(() => Promise.reject(new TypeError("fetch failed")));
   assert.equal((await all()).error?.code, "unreachable");
 });
 
-test("an aborted turn says so, before the answer and within it", async () => {
+test("an aborted turn reports it, before and during the answer", async () => {
   const give = new AbortController();
   answer(async () => {
     give.abort();
@@ -120,7 +120,7 @@ test("an aborted turn says so, before the answer and within it", async () => {
   assert.equal(asked?.init.signal, stop.signal);
 });
 
-test("whoever stops reading ends the turn", async () => {
+test("ending the loop ends the turn", async () => {
   let cancelled = false;
   const body = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(DELTA)}\n\n`)),
@@ -149,7 +149,7 @@ const REFUSALS: [number, object | string, Partial<VoiceError>][] = [
   [500, "null", { code: "unreachable" }],
 ];
 for (const [status, said, wanted] of REFUSALS) {
-  test(`${status} ${JSON.stringify(said)} is a VoiceError in words`, async () => {
+  test(`${status} ${JSON.stringify(said)} becomes a VoiceError with a text`, async () => {
     answer(new Response(typeof said === "string" ? said : JSON.stringify({ error: said }), { status }));
     const { error } = await all();
     assert.ok(error);
@@ -160,7 +160,7 @@ for (const [status, said, wanted] of REFUSALS) {
   });
 }
 
-test("an answer that is no stream is not taken for one", async () => {
+test("a response that is not a stream is a protocol error", async () => {
   answer(new Response("<html>Hello</html>", { headers: { "content-type": "text/html" } }));
   assert.equal((await all()).error?.code, "protocol");
 });

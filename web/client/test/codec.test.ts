@@ -4,7 +4,7 @@ import { parseObject, parseServerMessage } from "../src/protocol/codec.js";
 import { fieldSource } from "../src/protocol/source.js";
 import { random } from "./random.js";
 
-test("a message is read; unknown, incomplete and broken ones are ignored", () => {
+test("known messages are read; unknown, incomplete and broken ones are ignored", () => {
   const flush = parseServerMessage('{"type":"audio.flush","seq":7,"item_id":"i1","reason":"barge_in","later":1}');
   assert.ok(flush?.type === "audio.flush" && flush.item_id === "i1");
   for (const frame of [
@@ -28,7 +28,7 @@ test("a message is read; unknown, incomplete and broken ones are ignored", () =>
   }
 });
 
-test("what is approved is shown exactly: numbers stay as they were written", () => {
+test("arguments for approval keep their exact source: numbers stay as written", () => {
   const message = parseServerMessage('{"type":"confirmation.request","token":"t","tool":"pay","args":{"to":12345678901234567890,"sum":1.10,"list":[1e2,[]],"note":"a: \\"b\\", {c}"}}');
   assert.ok(message?.type === "confirmation.request");
   assert.equal(
@@ -37,7 +37,7 @@ test("what is approved is shown exactly: numbers stay as they were written", () 
   );
 });
 
-test("a field that comes twice is the last one, as JSON.parse has it", () => {
+test("the last of repeated fields counts, as in JSON.parse", () => {
   const source = '{"args":{"to":"ada"},"x":{"args":1},"args":{"to":"eve"}}';
   assert.deepEqual(JSON.parse(fieldSource(source, "args")), { to: "eve" });
   assert.deepEqual((JSON.parse(source) as { args: unknown }).args, { to: "eve" });
@@ -66,7 +66,7 @@ function anything(next: () => number, depth = 3): unknown {
   }
 }
 
-test("the source of any field means what the field does", () => {
+test("fieldSource agrees with JSON.parse", () => {
   for (let seed = 1; seed <= 2000; seed++) {
     const next = random(seed);
     const args = anything(next);
@@ -75,7 +75,7 @@ test("the source of any field means what the field does", () => {
   }
 });
 
-test("no frame at all is a fault", () => {
+test("no frame throws", () => {
   for (let seed = 1; seed <= 2000; seed++) {
     const next = random(seed);
     const frame = JSON.stringify({ type: "confirmation.request", token: "t", tool: "t", ...(anything(next) as object), args: anything(next) }) ?? "";

@@ -17,7 +17,7 @@ vi.mock("../src/audio/setup.js", () => ({
 beforeEach(installNetwork);
 afterEach(removeNetwork);
 
-test("what the page tells is sent, and nobody is taken to speak", async () => {
+test("the page's context is sent and does not count as speech", async () => {
   const session = new VoiceSession({ url: "ws://gateway/v1/voice", microphone: false, keep: false });
   const errors: VoiceError[] = [];
   session.on("error", (error) => errors.push(error));
@@ -39,7 +39,7 @@ test("what the page tells is sent, and nobody is taken to speak", async () => {
   void session.disconnect();
 });
 
-test("it waits for a connection, also to another session of the conversation", () => {
+test("context waits for a connection, also to another session of the conversation", () => {
   for (const resumed of [true, false]) {
     const outbox = new Outbox();
     outbox.keep({ type: "input.context", text: "order 42" });

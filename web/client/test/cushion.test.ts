@@ -3,7 +3,7 @@ import { test } from "vitest";
 import { Cushion, MAX_CUSHION_MS, MIN_CUSHION_MS } from "../src/audio/cushion.js";
 import { listen, type Arrivals } from "./arrivals.js";
 
-/** Frames of 20 ms in real time with these delays; the queue is never empty and never full. */
+/** Frames of 20 ms in real time with these delays; the queue is never empty or full. */
 function feed(cushion: Cushion, lateness: readonly number[], dryAt = -1): void {
   cushion.begin();
   lateness.forEach((late, i) => cushion.arrived(1000 + 20 * i + late, 20 * i, 20, 50, i === dryAt));
@@ -11,22 +11,22 @@ function feed(cushion: Cushion, lateness: readonly number[], dryAt = -1): void {
 
 const second = (late: number): number[] => Array.from({ length: 50 }, (_, i) => (i === 25 ? late : 0));
 
-test("it begins at 60 ms, and audio in time leaves it there", () => {
+test("it begins at 60 ms and stays there while audio is on time", () => {
   const cushion = new Cushion();
   assert.equal(cushion.ms, MIN_CUSHION_MS);
   feed(cushion, [...second(0), ...second(30), ...second(30), ...second(0)]);
   assert.equal(cushion.ms, MIN_CUSHION_MS);
 });
 
-test("one late frame is bad luck, two in different seconds are the line", () => {
+test("one late frame is ignored, two in different seconds count", () => {
   const cushion = new Cushion();
   feed(cushion, [...second(150), ...second(0)]);
   assert.equal(cushion.ms, MIN_CUSHION_MS);
   feed(cushion, [...second(150)]);
-  assert.equal(cushion.ms, 180, "150 ms late, lived off a frame of 20 ms, and 10 ms for the device");
+  assert.equal(cushion.ms, 180, "150 ms late, a frame of 20 ms, and 10 ms for the device");
 });
 
-test("what came while plenty waited was not late for anything", () => {
+test("frames that arrive while enough audio waits are not late", () => {
   const cushion = new Cushion();
   for (let i = 0; i < 4; i++) {
     cushion.begin();
@@ -36,7 +36,7 @@ test("what came while plenty waited was not late for anything", () => {
   assert.equal(cushion.ms, MIN_CUSHION_MS);
 });
 
-test("audio that comes faster than it is played needs no more than its own gaps", () => {
+test("audio that arrives faster than real time needs only its own gaps", () => {
   const cushion = new Cushion();
   for (let i = 0; i < 4; i++) {
     cushion.begin();
@@ -47,7 +47,7 @@ test("audio that comes faster than it is played needs no more than its own gaps"
   assert.equal(cushion.ms, 90);
 });
 
-test("an underrun grows it by half at once, up to 400 ms", () => {
+test("an underrun raises it by half at once, up to 400 ms", () => {
   const cushion = new Cushion();
   feed(cushion, [0, 0, 70], 2);
   assert.equal(cushion.ms, 90);
@@ -57,14 +57,14 @@ test("an underrun grows it by half at once, up to 400 ms", () => {
   assert.equal(cushion.ms, MAX_CUSHION_MS);
 });
 
-test("after an underrun the gap itself is no jitter", () => {
+test("the gap after an underrun does not count as jitter", () => {
   const cushion = new Cushion();
   // From the third frame on, everything is 300 ms late.
   feed(cushion, [0, 0, ...Array.from({ length: 200 }, () => 300)], 2);
   assert.equal(cushion.ms, 90);
 });
 
-test("after ten seconds of calm it shrinks, and in time forgets what the line once needed", () => {
+test("after ten calm seconds it shrinks towards the current need", () => {
   const cushion = new Cushion();
   feed(cushion, [...second(200), ...second(200), 0, 300], 101);
   const grown = cushion.ms;
@@ -79,7 +79,7 @@ test("after ten seconds of calm it shrinks, and in time forgets what the line on
   assert.equal(cushion.ms, MIN_CUSHION_MS);
 });
 
-test("an underrun ends the calm", () => {
+test("an underrun resets the calm time", () => {
   const cushion = new Cushion();
   cushion.sounded(9_999);
   feed(cushion, [0, 70], 1);
@@ -87,7 +87,7 @@ test("an underrun ends the calm", () => {
   assert.equal(cushion.ms, 90);
 });
 
-test("as long as the line is bad it does not shrink below the need", () => {
+test("it does not shrink below the need of a bad line", () => {
   const cushion = new Cushion();
   for (let i = 0; i < 60; i++) {
     feed(cushion, second(100));
@@ -107,12 +107,12 @@ const LINES: [string, Arrivals, { underruns: number; startMs: number }][] = [
   ["real time, a stall of 250 ms every 10 s", { pace: 1, jitterMs: 0, stallMs: 250, stallsPerMinute: 6 }, { underruns: 3, startMs: 250 }],
 ];
 
-test("over simulated lines: few gaps, and no more delay than the line is worth", () => {
+test("over simulated lines: few gaps and little delay", () => {
   const rows = LINES.map(([name, arrivals, most]) => {
     const adaptive = listen(arrivals, 24);
     const fixed = listen(arrivals, 24, MIN_CUSHION_MS);
     assert.ok(adaptive.underruns <= most.underruns, `${name}: ${adaptive.underruns} gaps a minute`);
-    assert.ok(adaptive.startMs <= most.startMs, `${name}: begins after ${adaptive.startMs.toFixed(0)} ms`);
+    assert.ok(adaptive.startMs <= most.startMs, `${name}: starts after ${adaptive.startMs.toFixed(0)} ms`);
     return {
       line: name,
       "gaps/min": adaptive.underruns,

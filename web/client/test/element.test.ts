@@ -36,11 +36,11 @@ async function open(): Promise<FakeWebSocket> {
   return FakeWebSocket.last;
 }
 
-test("one tag is a whole conversation", async () => {
+test("one tag is a complete client", async () => {
   const { call, part } = embed({ agent: "sales", "conversation-id": "c-7", label: "Call us", "label-end": "Bye" });
-  const told: string[] = [];
-  call.addEventListener("connected", () => told.push("connected"));
-  call.addEventListener("disconnected", (event) => told.push((event as CustomEvent).detail.reason));
+  const reported: string[] = [];
+  call.addEventListener("connected", () => reported.push("connected"));
+  call.addEventListener("disconnected", (event) => reported.push((event as CustomEvent).detail.reason));
   assert.equal(part("talk").textContent, "Call us");
   assert.equal(part("type").hidden, true);
   part("talk").click();
@@ -64,11 +64,11 @@ test("one tag is a whole conversation", async () => {
   gateway.say({ type: "session.ended", seq: 5, reason: "client_ended" });
   gateway.drop(1000);
   await settle();
-  assert.deepEqual(told, ["connected", "client_ended"]);
+  assert.deepEqual(reported, ["connected", "client_ended"]);
   assert.equal(part("talk").textContent, "Call us");
 });
 
-test("a question is shown with everything, and answered once", async () => {
+test("a question is shown completely and answered once", async () => {
   const { part } = embed();
   part("talk").click();
   const gateway = await open();
@@ -77,7 +77,7 @@ test("a question is shown with everything, and answered once", async () => {
   const [shown] = [...part("questions").children] as [HTMLElement];
   assert.match(shown.textContent!, /Pay Bob\\u202e.*pay \{.*"to": "Bob\\u202e"/s);
   const [approve, decline] = [...shown.querySelectorAll("button")] as [HTMLButtonElement, HTMLButtonElement];
-  // It is announced, and the focus stays.
+  // It is announced without moving the focus.
   assert.deepEqual([part("asked").getAttribute("role"), part("asked").textContent], ["alert", "Needs your approval: Pay Bob\\u202e"]);
   assert.equal(part("questions").contains(document.activeElement), false);
   approve.focus();
@@ -91,7 +91,7 @@ test("a question is shown with everything, and answered once", async () => {
   assert.equal(part("asked").textContent, "");
 });
 
-test("the keyboard goes from an answered question to the next one, then to the first button", async () => {
+test("focus moves from an answered question to the next one, then to the first button", async () => {
   const { call, part } = embed();
   part("talk").click();
   const gateway = await open();
@@ -109,7 +109,7 @@ test("the keyboard goes from an answered question to the next one, then to the f
   assert.equal(held(), part("talk"));
 });
 
-test("Mute is there with a microphone, and says and shows what it has done", async () => {
+test("Mute appears with a microphone and shows its state", async () => {
   const { call, part } = embed({ "label-unmute": "Speak" });
   part("talk").click();
   await open();
@@ -121,7 +121,7 @@ test("Mute is there with a microphone, and says and shows what it has done", asy
   assert.deepEqual([call.session!.muted, part("mute").textContent, part("mute").hidden, part("state").textContent], [false, "Mute", false, "listening"]);
 });
 
-test("an error is an alert of its own, and goes with the next call", async () => {
+test("an error is shown as an alert until the next call", async () => {
   const { part } = embed();
   part("talk").click();
   const gateway = await open();
@@ -135,7 +135,7 @@ test("an error is an alert of its own, and goes with the next call", async () =>
   assert.equal(part("error").hidden, true);
 });
 
-test("a ticket comes from the page's backend, for each connection", async () => {
+test("the page's backend gives a ticket for each connection", async () => {
   const asked = vi.fn(async () => new Response('{"ticket":"t-1"}'));
   vi.stubGlobal("fetch", asked);
   const { part } = embed({ "ticket-url": "/ticket" });
@@ -145,7 +145,7 @@ test("a ticket comes from the page's backend, for each connection", async () => 
   assert.equal(gateway.of("session.start")[0]!.ticket, "t-1");
 });
 
-test("taken out of the page it hangs up, moved it does not", async () => {
+test("removal from the page ends the call, a move does not", async () => {
   const { call, part } = embed();
   part("talk").click();
   const gateway = await open();

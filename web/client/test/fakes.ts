@@ -7,7 +7,7 @@ export class FakeWebSocket {
   static readonly CONNECTING = 0;
   static readonly OPEN = 1;
   static readonly CLOSED = 3;
-  /** All since install, oldest first. */
+  /** All since installNetwork, oldest first. */
   static all: FakeWebSocket[] = [];
 
   readonly url: string;
@@ -35,7 +35,7 @@ export class FakeWebSocket {
   static get last(): FakeWebSocket {
     const last = FakeWebSocket.all.at(-1);
     if (last === undefined) {
-      throw new Error("nobody has connected");
+      throw new Error("no connection was opened");
     }
     return last;
   }
@@ -58,7 +58,7 @@ export class FakeWebSocket {
     return this.audio16.length;
   }
 
-  // The gateway's side.
+  // Actions of the gateway.
 
   open(): void {
     this.readyState = FakeWebSocket.OPEN;
@@ -108,7 +108,7 @@ export function installNetwork(): void {
   vi.useFakeTimers();
   vi.stubGlobal("WebSocket", FakeWebSocket);
   vi.stubGlobal("CLIENT_VERSION", "0.0.0");
-  // Pauses are random; here they are the longest.
+  // Random pauses have their maximum.
   vi.spyOn(Math, "random").mockReturnValue(1);
 }
 

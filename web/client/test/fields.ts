@@ -1,4 +1,4 @@
-// Every field of every message, compared with the types by tsc: a missing or additional field is a compile error.
+// Lists every field of every message. tsc compares it with the types: a missing or additional field is a compile error.
 import type { ClientMessage, ServerMessage } from "../src/protocol/messages.js";
 
 /** true: a value, a list, or an object whose names the protocol does not define. */

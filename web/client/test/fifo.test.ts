@@ -3,7 +3,7 @@ import { test } from "vitest";
 import { Fifo } from "../src/audio/fifo.js";
 import { random } from "./signal.js";
 
-test("what goes in first comes out first, however full it gets", () => {
+test("items leave in order, at any fill level", () => {
   const fifo = new Fifo<number>();
   const want: number[] = [];
   const next = random(1);

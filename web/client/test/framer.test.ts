@@ -35,12 +35,12 @@ test("channels are mixed: opposite ones cancel, a single one halves", () => {
   assert.ok(Math.abs(half - 0.25 / Math.SQRT2) < 0.01, `level ${half}`);
 });
 
-test("what is too loud is clipped, not wrapped around", () => {
+test("loud samples are clipped, not wrapped around", () => {
   const { frames: got } = frames([new Float32Array(9600).fill(3)], 48000);
   assert.ok(got[2]!.every((sample) => sample === 32767));
 });
 
-test("no channel gives no frame", () => {
+test("without channels there is no frame", () => {
   const framer = new Framer(48000, 16000, () => assert.fail("a frame out of nothing"));
   framer.push([]);
 });

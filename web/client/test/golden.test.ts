@@ -39,7 +39,7 @@ const lines = conversations();
 const SERVER: { [type: string]: FieldTable } = SERVER_FIELDS;
 const CLIENT: { [type: string]: FieldTable } = CLIENT_FIELDS;
 
-/** Fields that no golden conversation has: additions of this side, and those of tools' own errors. */
+/** Fields without a golden conversation: the client's own, and those of tools' own errors. */
 const UNSAID = ["confirmation.request: args_source", "tool.ended: error.details", "tool.ended: error.partialSideEffects"];
 
 describe("the golden conversations", () => {
@@ -57,16 +57,16 @@ describe("the golden conversations", () => {
         break;
       case "~":
         test(title, () => {
-          assert.equal(parseServerMessage(text), null, "it is left alone");
-          assert.equal(typeof parseObject(text)?.["type"], "string", "and told as a message of another type");
+          assert.equal(parseServerMessage(text), null, "it is ignored");
+          assert.equal(typeof parseObject(text)?.["type"], "string", "it is still an object with a type");
         });
         break;
       case "!":
-        test(title, () => assert.equal(parseServerMessage(text), null, "it is no message of the gateway either"));
+        test(title, () => assert.equal(parseServerMessage(text), null, "the gateway does not send it"));
     }
   }
 
-  test("have no field that the types here do not know", () => {
+  test("have no field that is missing in the types here", () => {
     for (const { file, sign, text } of lines.filter((line) => line.sign === "<" || line.sign === ">")) {
       const message = JSON.parse(text) as { type: string };
       const table = sign === "<" ? SERVER[message.type] : CLIENT[message.type];
@@ -77,7 +77,7 @@ describe("the golden conversations", () => {
     }
   });
 
-  test("have every field that the types here know", () => {
+  test("have every field of the types here", () => {
     for (const [sign, tables] of [["<", SERVER], [">", CLIENT]] as const) {
       for (const [type, table] of Object.entries(tables)) {
         const said = lines.filter((line) => line.sign === sign).map((line) => JSON.parse(line.text) as { type: string });

@@ -33,14 +33,14 @@ afterEach(() => {
   removeNetwork();
 });
 
-test("a gateway that answers and sends nothing else is asked every 2 s, and is there", async () => {
+test("a gateway that only answers pings is asked every 2 s and counts as alive", async () => {
   await pass(6500);
   assert.deepEqual(pings, [2000, 4000, 5000]);
   await pass(15_000);
   assert.equal(lost, 0);
 });
 
-test("a gateway that speaks is asked every 5 s", async () => {
+test("a gateway that sends other frames is asked every 5 s", async () => {
   for (let i = 0; i < 110; i++) {
     await pass(100);
     heartbeat.heard();
@@ -48,7 +48,7 @@ test("a gateway that speaks is asked every 5 s", async () => {
   assert.deepEqual(pings, [5000, 10_000]);
 });
 
-test("after 5 s without any frame the connection is lost, which is told once", async () => {
+test("after 5 s without any frame the loss of the connection is reported once", async () => {
   answering = false;
   await pass(4999);
   assert.equal(lost, 0);
@@ -57,10 +57,10 @@ test("after 5 s without any frame the connection is lost, which is told once", a
   assert.equal(heartbeat.lastHeard, began);
   await pass(60_000);
   assert.equal(lost, 1);
-  assert.deepEqual(pings, [2000, 3000, 4000], "nobody is asked any more");
+  assert.deepEqual(pings, [2000, 3000, 4000], "the pings have ended");
 });
 
-test("any frame counts, not only the answer to a ping", async () => {
+test("every frame counts as a sign of life", async () => {
   answering = false;
   for (let i = 0; i < 10; i++) {
     await pass(4000);
@@ -69,7 +69,7 @@ test("any frame counts, not only the answer to a ping", async () => {
   assert.equal(lost, 0);
 });
 
-test("a hidden page neither asks nor gives up; seen again, it asks at once and counts anew", async () => {
+test("a hidden page does not ask or give up; when visible again, it asks at once and counts anew", async () => {
   answering = false;
   await pass(1000);
   show(false);
@@ -84,13 +84,13 @@ test("a hidden page neither asks nor gives up; seen again, it asks at once and c
   assert.equal(lost, 1);
 });
 
-test("a network that is back is asked at once", async () => {
+test("a ping is sent as soon as the network returns", async () => {
   await pass(1500);
   network(true);
   assert.deepEqual(pings, [1500]);
 });
 
-test("a machine that slept does not take its sleep for silence", async () => {
+test("sleep of the machine does not count as silence", async () => {
   answering = false;
   await pass(2000);
   // Timers stop; the clock runs.
@@ -103,7 +103,7 @@ test("a machine that slept does not take its sleep for silence", async () => {
   clock.mockRestore();
 });
 
-test("stopped, it does nothing, and stops twice", async () => {
+test("after stop it does nothing; stop works twice", async () => {
   heartbeat.stop();
   heartbeat.stop();
   network(true);

@@ -49,7 +49,7 @@ async function open(fields: Record<string, unknown>): Promise<{ session: VoiceSe
 
 const isImage = (error: VoiceError): boolean => error instanceof VoiceError && error.code === "image";
 
-test("an image is made small enough for one message", async () => {
+test("an image is reduced to fit one message", async () => {
   const { session, gateway } = await open({ images: true });
   perPixel = 0.1;
   await session.sendImage({ width: 4096, height: 2048 } as ImageBitmap);
@@ -65,7 +65,7 @@ test("an image is made small enough for one message", async () => {
   gateway.drop(1000);
 });
 
-test("what cannot be shown is said", async () => {
+test("an unreadable image is an error", async () => {
   const { session, gateway } = await open({ images: true });
   perPixel = 0.01;
   await assert.rejects(session.sendImage(new Blob(["text"])), isImage);

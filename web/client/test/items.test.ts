@@ -30,7 +30,7 @@ function come(items: Items, pcm = frame()): void {
   }
 }
 
-test("binary frames belong to the item that was started last", () => {
+test("binary frames belong to the newest item", () => {
   const log = new Log();
   const items = new Items(log);
   come(items);
@@ -42,7 +42,7 @@ test("binary frames belong to the item that was started last", () => {
   assert.deepEqual(log.calls, ["start 0 a", "audio 0 a 960", "end 0 a"]);
 });
 
-test("after a flush no frame of the item reaches the player, until another one begins", () => {
+test("after a flush no frame of the item reaches the player before another one begins", () => {
   const log = new Log();
   const items = new Items(log);
   items.start("a", RATE);
@@ -53,7 +53,7 @@ test("after a flush no frame of the item reaches the player, until another one b
   assert.deepEqual(log.calls, ["start 0 a", "flush 0 a", "start 0 b", "audio 0 b 960"]);
 });
 
-test("a flush of another item leaves the current one alone", () => {
+test("a flush of another item does not affect the current one", () => {
   const log = new Log();
   const items = new Items(log);
   items.start("b", RATE);
@@ -62,7 +62,7 @@ test("a flush of another item leaves the current one alone", () => {
   assert.deepEqual(log.calls, ["start 0 b", "flush 0 a", "audio 0 b 960"]);
 });
 
-test("stop silences at once and drops the rest of the item that still arrives", () => {
+test("stop silences at once and drops the rest of the item", () => {
   const log = new Log();
   const items = new Items(log);
   items.start("a", RATE);
@@ -72,7 +72,7 @@ test("stop silences at once and drops the rest of the item that still arrives", 
   assert.deepEqual(log.calls, ["start 0 a", "flush null", "flush 0 a"]);
 });
 
-/** Audio of an item; each sample has its own value, beginning with `from`. */
+/** Audio of an item; each sample has its own value, from `from` up. */
 function numbered(ms: number, from = 0): ArrayBuffer {
   return Int16Array.from({ length: (ms * RATE) / 1000 }, (_, i) => from + i).buffer;
 }
@@ -85,12 +85,12 @@ class Ear extends Log {
   }
 }
 
-test("after a broken connection an item goes on at its next sample, wherever the gateway begins", () => {
+test("after a reconnect an item continues with its next sample, wherever the gateway begins", () => {
   for (const fromMs of [undefined, 0, 10, 35, 36]) {
     const ear = new Ear();
     const items = new Items(ear);
     items.start("a", RATE);
-    // 36.5 ms: not a whole number of milliseconds.
+    // 36.5 ms: not a whole number.
     const whole = numbered(100);
     come(items, whole.slice(0, 2 * 876));
     assert.deepEqual(items.position, { item_id: "a", received_ms: 36 });
@@ -105,7 +105,7 @@ test("after a broken connection an item goes on at its next sample, wherever the
   }
 });
 
-test("an item that begins later than here is reported at its own time", () => {
+test("an item that begins later than expected is reported at its own time", () => {
   const items = new Items(new Log());
   items.start("a", RATE, 1500);
   come(items, numbered(100));
@@ -114,7 +114,7 @@ test("an item that begins later than here is reported at its own time", () => {
   assert.deepEqual(items.heard, [["a", 1560]]);
 });
 
-test("a position that cannot be one is the beginning", () => {
+test("an invalid position counts as the beginning", () => {
   for (const from of [NaN, -5, Infinity, "x" as unknown as number]) {
     const items = new Items(new Log());
     items.start("a", RATE, from);
@@ -129,23 +129,23 @@ test("the newest item has a position until it is silenced", () => {
   items.start("a", RATE);
   come(items, numbered(100));
   items.end("a");
-  assert.deepEqual(items.position, { item_id: "a", received_ms: 100 }, "it may still sound");
+  assert.deepEqual(items.position, { item_id: "a", received_ms: 100 }, "it may still play");
   items.start("b", RATE);
   assert.deepEqual(items.position, { item_id: "b", received_ms: 0 });
   items.flush("b");
   assert.equal(items.position, undefined);
   items.start("c", RATE);
   items.stop();
-  assert.equal(items.position, undefined, "the user wants silence: it need not go on");
+  assert.equal(items.position, undefined, "the user stopped it");
   items.start("d", RATE);
   items.played("0 d", 0, true);
-  assert.equal(items.position, undefined, "it has ended before all of it had come");
+  assert.equal(items.position, undefined, "it ended before all of it arrived");
   items.start("e", RATE);
   items.renew();
-  assert.equal(items.position, undefined, "of another session");
+  assert.equal(items.position, undefined, "it belongs to another session");
 });
 
-test("an item that has sounded to its end has a position, for a gateway that does not know so, and does not sound again", () => {
+test("an item that has played to its end keeps its position for the gateway and does not play again", () => {
   const log = new Log();
   const items = new Items(log);
   items.start("a", RATE);
@@ -153,7 +153,7 @@ test("an item that has sounded to its end has a position, for a gateway that doe
   items.end("a");
   items.played("0 a", 100, true);
   assert.deepEqual(items.position, { item_id: "a", received_ms: 100 });
-  assert.deepEqual(items.heard, [], "a page that is loaded again has nothing to say of it");
+  assert.deepEqual(items.heard, [], "a reloaded page does not report it");
   items.broken();
   items.start("a", RATE, 99);
   come(items, numbered(1));
@@ -161,10 +161,10 @@ test("an item that has sounded to its end has a position, for a gateway that doe
   assert.deepEqual(log.calls, ["start 0 a", "audio 0 a 4800", "end 0 a", "end 0 a"]);
   items.start("b", RATE);
   items.played("0 b", 0, true);
-  assert.equal(items.position, undefined, "of a newer item");
+  assert.equal(items.position, undefined, "a newer item has begun");
 });
 
-test("an item waits for audio from when it has run dry until more comes, or it is over", () => {
+test("an item waits for audio from its underrun until more arrives or it ends", () => {
   const overs: ((items: Items) => void)[] = [(i) => come(i), (i) => i.end("a"), (i) => i.flush("a"), (i) => i.stop(), (i) => void i.played("0 a", 20, true)];
   for (const over of overs) {
     const items = new Items(new Log());
@@ -179,10 +179,10 @@ test("an item waits for audio from when it has run dry until more comes, or it i
   items.start("a", RATE);
   items.end("a");
   items.ranDry("0 a");
-  assert.equal(items.waiting, false, "it had come to its end");
+  assert.equal(items.waiting, false, "it had ended");
 });
 
-test("so many items are known and no more", () => {
+test("the number of known items is limited", () => {
   const items = new Items(new Log());
   for (let i = 0; i < 1000; i++) {
     items.start(`i${i}`, RATE);
@@ -190,8 +190,8 @@ test("so many items are known and no more", () => {
   assert.equal(items.heard.length, 32);
 });
 
-describe("an answer that is not a whole ms long", () => {
-  /** 100.5 ms: 12 samples more than its position, which is rounded down. */
+describe("an answer of a fractional number of ms", () => {
+  /** 100.5 ms: 12 samples more than its rounded position. */
   const SAMPLES = 2412;
 
   /** Items with the real queue on a fake clock. */
@@ -221,12 +221,12 @@ describe("an answer that is not a whole ms long", () => {
   }
 
   for (const { when, before, after } of [
-    { when: "is still to be heard", before: 0, after: 300 },
-    { when: "sounds", before: 70, after: 300 },
-    { when: "was heard", before: 300, after: 0 },
+    { when: "has not begun to play", before: 0, after: 300 },
+    { when: "plays", before: 70, after: 300 },
+    { when: "has played", before: 300, after: 0 },
   ]) {
     for (const endsAgain of [true, false]) {
-      test(`and ${when} plays once when its last part is announced again${endsAgain ? "" : ", even if that never ends"}`, () => {
+      test(`and ${when} plays once if its last part is announced again${endsAgain ? "" : ", even without another end"}`, () => {
         const { items, reports, play } = playing();
         items.start("a", RATE);
         come(items, new ArrayBuffer(2 * SAMPLES));
@@ -247,12 +247,12 @@ describe("an answer that is not a whole ms long", () => {
         come(items, new ArrayBuffer(2 * SAMPLES));
         items.end("b");
         play(300);
-        assert.equal(reports.filter(({ done }) => done).length, 2, "the next answer sounds");
+        assert.equal(reports.filter(({ done }) => done).length, 2, "the next answer plays");
       });
     }
   }
 
-  test("goes on within its last ms where the end has not come", () => {
+  test("continues within its last ms if its end is missing", () => {
     const { items, reports, play } = playing();
     items.start("a", RATE);
     come(items, new ArrayBuffer(2 * 2406));

@@ -7,8 +7,8 @@ import type { ServerMessage } from "../src/protocol/messages.js";
 class Trace {
   readonly uplink = new UplinkClock(16000);
   readonly latencies = new TurnLatencies(this.uplink);
-  readonly told: TurnLatency[] = [];
-  /** The waits known when each answer began to play. */
+  readonly reported: TurnLatency[] = [];
+  /** The known wait when each answer began to play. */
   readonly waited: (number | undefined)[] = [];
   rtt: number | null = null;
 
@@ -30,7 +30,7 @@ class Trace {
 
   tell(latency: TurnLatency | undefined): this {
     if (latency !== undefined) {
-      this.told.push(latency);
+      this.reported.push(latency);
     }
     return this;
   }
@@ -45,54 +45,54 @@ class Trace {
 }
 
 test("a spoken turn counts from the capture of the last voiced sample to the first sound", () => {
-  const { told } = new Trace()
+  const { reported } = new Trace()
     .speak(4000)
     // The last voiced sample was captured at 3500. Uplink 30 ms, detection 500, provider 400, gateway 2, downlink 30,
     // buffer 80.
     .at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000, end_ms: 3500 })
     .at(4061, { type: "turn.started", turn: 1 })
     .answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     { turn: 1, by: "speech", totalMs: 1042, detectionMs: 500, providerMs: 400, gatewayMs: 2, cushionMs: 80, networkMs: 60 },
   ]);
 });
 
-test("silence that a provider counts as speech does not make the wait look shorter, from the first turn on", () => {
+test("silence that a provider counts as speech does not shorten the wait, from the first turn on", () => {
   const trace = new Trace().speak(9000);
   // The provider reports the end of speech after waiting 500 or 800 ms.
   trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000, end_ms: 3500 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
   trace.at(8360, { type: "speech.stopped", turn: 2, audio_ms: 8300, end_ms: 7500 }).answer(2, 8642, 80, { detection_ms: 800, provider_ms: 200, gateway_ms: 2 });
   assert.deepEqual(trace.waited, [1042, 1142]);
-  assert.deepEqual(trace.told.map(({ totalMs }) => totalMs), [1042, 1142]);
+  assert.deepEqual(trace.reported.map(({ totalMs }) => totalMs), [1042, 1142]);
 });
 
-test("an end of speech that is told after the answer has begun counts", () => {
-  const { told } = new Trace()
+test("a late report of the end of speech counts", () => {
+  const { reported } = new Trace()
     .speak(4000)
     .at(3000, { type: "turn.started", turn: 1 })
     .at(3001, { type: "audio.start", turn: 1, item_id: "item_1" })
     .at(3500, { type: "speech.stopped", turn: 1, audio_ms: 3500, end_ms: 2600 })
     .answer(1, 3100, 50, { detection_ms: 380, provider_ms: 0, gateway_ms: 1 });
-  assert.equal(told[0]?.totalMs, 500);
+  assert.equal(reported[0]?.totalMs, 500);
 });
 
-test("a user who pauses and goes on waits from the last word", () => {
-  const { told } = new Trace()
+test("a user who pauses and continues waits from the last word", () => {
+  const { reported } = new Trace()
     .speak(4000)
     .at(1600, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 })
     .at(3600, { type: "speech.stopped", turn: 1, audio_ms: 3500, end_ms: 3000 })
     .answer(1, 4000, 50, { detection_ms: 500, provider_ms: 300, gateway_ms: 1 });
-  assert.equal(told[0]?.totalMs, 1000);
+  assert.equal(reported[0]?.totalMs, 1000);
 });
 
-test("what the user says into an answer belongs to the next turn", () => {
-  const { told } = new Trace()
+test("speech during an answer belongs to the next turn", () => {
+  const { reported } = new Trace()
     .speak(9000)
     .at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 })
     .at(2000, { type: "audio.start", turn: 1, item_id: "item_1" })
     .at(3600, { type: "speech.stopped", turn: 1, audio_ms: 4000, end_ms: 3500 })
     .answer(1, 2100, 100, { detection_ms: 400, provider_ms: 500, gateway_ms: 1 });
-  assert.equal(told[0]?.totalMs, 1100);
+  assert.equal(reported[0]?.totalMs, 1100);
 });
 
 test("a typed turn counts from its sending", () => {
@@ -102,7 +102,7 @@ test("a typed turn counts from its sending", () => {
     .at(1020, { type: "turn.started", turn: 1 })
     .at(1021, { type: "transcript", turn: 1, id: "typed-1", role: "user", text: "…", final: true, started_at: "" })
     .answer(1, 1500, 60, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 });
-  assert.deepEqual(trace.told, [
+  assert.deepEqual(trace.reported, [
     { turn: 1, by: "text", totalMs: 500, detectionMs: 0, providerMs: 400, gatewayMs: 1, cushionMs: 60, networkMs: 39 },
   ]);
 });
@@ -116,18 +116,18 @@ test("an approved action counts from the button", () => {
     .answer(2, 2000, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 200 })
     .at(9000, { type: "turn.started", turn: 3 })
     .answer(3, 9900, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 1 });
-  assert.deepEqual(trace.told.map(({ turn, by, totalMs }) => [turn, by, totalMs]), [[2, "approval", 1000]]);
+  assert.deepEqual(trace.reported.map(({ turn, by, totalMs }) => [turn, by, totalMs]), [[2, "approval", 1000]]);
 });
 
-test("an approval of somebody else is no button here", () => {
+test("another client's approval does not count", () => {
   const trace = new Trace()
     .at(1020, { type: "confirmation.ended", token: "cf_1", tool: "t", outcome: "approved" })
     .at(1021, { type: "turn.started", turn: 2 })
     .answer(2, 2000, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 200 });
-  assert.deepEqual(trace.told, []);
+  assert.deepEqual(trace.reported, []);
 });
 
-test("a page that is held up hears of the sound after the turn's end, and tells the wait then", () => {
+test("a busy page that learns of the sound after the turn's end reports the wait then", () => {
   const parts = { detection_ms: 0, provider_ms: 400, gateway_ms: 1 };
   const trace = new Trace();
   trace.latencies.acted("typed-1", 1000);
@@ -136,43 +136,43 @@ test("a page that is held up hears of the sound after the turn's end, and tells 
     .at(1021, { type: "transcript", turn: 1, id: "typed-1", role: "user", text: "…", final: true, started_at: "" })
     .at(1440, { type: "audio.start", turn: 1, item_id: "item_1" })
     .at(1445, { type: "turn.ended", turn: 1, status: "completed", latency: parts });
-  assert.deepEqual(trace.told, []);
+  assert.deepEqual(trace.reported, []);
   trace.sounds("item_1", 1500, 60).sounds("item_1", 1500, 60);
-  assert.deepEqual(trace.told, [
+  assert.deepEqual(trace.reported, [
     { turn: 1, by: "text", totalMs: 500, detectionMs: 0, providerMs: 400, gatewayMs: 1, cushionMs: 60, networkMs: 39 },
   ]);
 });
 
-describe("there is nothing to tell", () => {
+describe("no latency is reported", () => {
   const spoken = (): Trace => new Trace().speak(2000).at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 });
   const ended = { type: "turn.ended", turn: 1, status: "interrupted", latency: { detection_ms: 400, provider_ms: 300, gateway_ms: 1 } };
 
-  test("of an answer that did not sound", () => {
-    assert.deepEqual(spoken().at(1800, { type: "audio.start", turn: 1, item_id: "item_1" }).at(1900, ended).told, []);
+  test("for an answer without sound", () => {
+    assert.deepEqual(spoken().at(1800, { type: "audio.start", turn: 1, item_id: "item_1" }).at(1900, ended).reported, []);
   });
 
-  test("of a turn that the gateway has no latency of", () => {
+  test("for a turn without the gateway's measurements", () => {
     const trace = spoken().at(1800, { type: "audio.start", turn: 1, item_id: "item_1" });
     trace.latencies.sounding("item_1", 1900, 50);
-    assert.deepEqual(trace.at(1950, { ...ended, latency: undefined }).told, []);
+    assert.deepEqual(trace.at(1950, { ...ended, latency: undefined }).reported, []);
   });
 
-  test("of speech whose last sound is not known", () => {
+  test("for speech with an unknown end", () => {
     const trace = new Trace().speak(2000).at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1500 });
-    assert.deepEqual(trace.answer(1, 1900, 50, { detection_ms: 0, provider_ms: 300, gateway_ms: 1 }).told, []);
+    assert.deepEqual(trace.answer(1, 1900, 50, { detection_ms: 0, provider_ms: 300, gateway_ms: 1 }).reported, []);
   });
 
-  test("of a turn that nobody here began, such as a greeting", () => {
-    assert.deepEqual(new Trace().answer(1, 500, 60, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 }).told, []);
+  test("for a turn that no user began, such as a greeting", () => {
+    assert.deepEqual(new Trace().answer(1, 500, 60, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 }).reported, []);
   });
 
-  test("twice of the same turn", () => {
+  test("twice for a turn", () => {
     const trace = spoken().answer(1, 1900, 50, { detection_ms: 400, provider_ms: 300, gateway_ms: 1 });
-    assert.equal(trace.at(5000, ended).told.length, 1);
+    assert.equal(trace.at(5000, ended).reported.length, 1);
   });
 });
 
-test("the second item of a turn, and the sound of another one, do not count", () => {
+test("the turn's second item and the sound of another turn do not count", () => {
   const trace = new Trace()
     .speak(2000)
     .at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 })
@@ -182,33 +182,33 @@ test("the second item of a turn, and the sound of another one, do not count", ()
   trace.latencies.sounding("b", 1890, 10);
   trace.latencies.sounding("a", 1900, 50);
   trace.at(4000, { type: "turn.ended", turn: 1, status: "completed", latency: { detection_ms: 400, provider_ms: 300, gateway_ms: 1 } });
-  assert.equal(trace.told[0]?.totalMs, 900);
+  assert.equal(trace.reported[0]?.totalMs, 900);
 });
 
-test("a gateway without a part for detection has it in the provider's", () => {
-  const { told } = new Trace()
+test("without a detection part, the provider's part contains it", () => {
+  const { reported } = new Trace()
     .speak(2000)
     .at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 })
     .answer(1, 1900, 50, { provider_ms: 700, gateway_ms: 1 });
-  assert.equal(told[0]?.detectionMs, 0);
-  assert.equal(told[0]?.networkMs, 149);
+  assert.equal(reported[0]?.detectionMs, 0);
+  assert.equal(reported[0]?.networkMs, 149);
 });
 
-test("what is told is whole, and its parts are the total", () => {
+test("reported parts are integers and add up to the total", () => {
   const trace = new Trace();
   trace.latencies.acted("typed-1", 1000.26);
   trace
     .at(1021.9, { type: "transcript", turn: 1, id: "typed-1", role: "user", text: "…", final: true, started_at: "" })
     .answer(1, 1500.81, 60.44, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 });
-  assert.deepEqual([trace.told[0]?.totalMs, trace.told[0]?.cushionMs, trace.told[0]?.networkMs], [501, 60, 40]);
+  assert.deepEqual([trace.reported[0]?.totalMs, trace.reported[0]?.cushionMs, trace.reported[0]?.networkMs], [501, 60, 40]);
 });
 
-test("parts that do not fit leave no time below nothing", () => {
-  const { told } = new Trace().speak(2000).at(1100, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 }).answer(1, 1200, 50, { provider_ms: 700, gateway_ms: 1 });
-  assert.equal(told[0]?.networkMs, 0);
+test("no part is negative", () => {
+  const { reported } = new Trace().speak(2000).at(1100, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 }).answer(1, 1200, 50, { provider_ms: 700, gateway_ms: 1 });
+  assert.equal(reported[0]?.networkMs, 0);
 });
 
-test("turns that are never ended are not kept for ever", () => {
+test("turns that never end are removed", () => {
   const trace = new Trace().speak(2000).at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1500, end_ms: 1000 });
   trace.latencies.acted("typed-1", 1000);
   trace.latencies.acted("cf_1", 1000);
@@ -220,35 +220,35 @@ test("turns that are never ended are not kept for ever", () => {
   trace.answer(1, 1900, 50, parts);
   trace.at(1900, { type: "transcript", turn: 10, id: "typed-1", role: "user", text: "…", final: true, started_at: "" }).answer(10, 2000, 50, parts);
   trace.at(1900, { type: "confirmation.ended", token: "cf_1", tool: "t", outcome: "approved" }).at(1900, { type: "turn.started", turn: 11 }).answer(11, 2000, 50, parts);
-  assert.deepEqual(trace.told, []);
+  assert.deepEqual(trace.reported, []);
   trace.at(1900, { type: "transcript", turn: 12, id: "typed-9", role: "user", text: "…", final: true, started_at: "" }).answer(12, 2000, 50, parts);
-  assert.equal((trace.told as TurnLatency[]).at(-1)?.turn, 12);
+  assert.equal((trace.reported as TurnLatency[]).at(-1)?.turn, 12);
 });
 
 describe("the uplink's clock", () => {
-  test("tells when a sample within a frame was captured", () => {
+  test("gives the capture time of a sample within a frame", () => {
     const clock = new UplinkClock(16000);
     clock.sent(320, 1000);
     clock.sent(320, 1020);
     assert.deepEqual([0, 10, 20, 30, 40].map((ms) => clock.at(ms)), [980, 990, 1000, 1010, 1020]);
   });
 
-  test("does not count what was dropped: the gateway does not either", () => {
+  test("does not count dropped audio, as in the gateway", () => {
     const clock = new UplinkClock(8000);
     clock.sent(160, 1000);
-    clock.sent(160, 5020); // four seconds were not sent
+    clock.sent(160, 5020); // four seconds were dropped
     assert.equal(clock.at(20), 1000);
     assert.equal(clock.at(21), 5001);
   });
 
-  test("takes the newest for what is yet to come, and knows nothing before it was begun", () => {
+  test("uses the newest frame for the future, and knows nothing before its start", () => {
     const clock = new UplinkClock(16000);
     assert.equal(clock.at(0), null);
     clock.sent(320, 1000);
     assert.equal(clock.at(500), 1000);
   });
 
-  test("remembers 20 s, and says of what is older that it does not know", () => {
+  test("remembers 20 s, and older times are unknown", () => {
     const clock = new UplinkClock(16000);
     for (let end = 20; end <= 3600_000; end += 20) {
       clock.sent(320, end);
@@ -257,7 +257,7 @@ describe("the uplink's clock", () => {
     assert.equal(clock.at(3600_000 - 41_000), null);
   });
 
-  test("knows nothing any more in a session that was taken up: what was lost on the way is not known", () => {
+  test("is unknown after a resume: the amount of lost audio is unknown", () => {
     const clock = new UplinkClock(16000);
     clock.sent(320, 1000);
     clock.lose();
@@ -266,10 +266,10 @@ describe("the uplink's clock", () => {
   });
 });
 
-test("a turn in a session that was taken up counts from the arrival of speech.stopped", () => {
+test("a turn in a resumed session counts from the arrival of speech.stopped", () => {
   const trace = new Trace().speak(4000);
   trace.uplink.lose();
   trace.rtt = 60;
   trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 1000, end_ms: 500 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
-  assert.equal(trace.told[0]?.totalMs, 1042);
+  assert.equal(trace.reported[0]?.totalMs, 1042);
 });

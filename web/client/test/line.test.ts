@@ -20,7 +20,7 @@ class Caller {
   readonly tries: { attempt: number; delayMs: number; code: string }[] = [];
   readonly roundTrips: number[] = [];
   readonly refusals: string[] = [];
-  /** The position of the newest item that the line is given. */
+  /** The received position of the newest item. */
   position: AudioPosition | undefined;
   over: { code: number; error: VoiceError | undefined } | undefined;
   readonly line: Line;
@@ -37,7 +37,7 @@ class Caller {
       broke: (attempt, delayMs, error) => this.tries.push({ attempt, delayMs, code: error.code }),
       roundTrip: (ms) => this.roundTrips.push(ms),
       over: (code, error) => {
-        assert.equal(this.over, undefined, "it is over once");
+        assert.equal(this.over, undefined, "it ends once");
         this.over = { code, error };
       },
     });
@@ -77,7 +77,7 @@ afterEach(() => {
 });
 
 describe("opening", () => {
-  test("session.start is the first message, with all that was asked for and nothing else", async () => {
+  test("session.start is the first message and contains only requested fields", async () => {
     const caller = new Caller({
       url: "https://gateway.example.org/v1/voice?key=1#x",
       ticket: "Zx3",
@@ -112,7 +112,7 @@ describe("opening", () => {
     assert.deepEqual(caller.opened, [undefined]);
   });
 
-  test("without a ticket the conversation has a random name of its own", async () => {
+  test("without a ticket the conversation has a random name", async () => {
     await Caller.started();
     await Caller.started();
     const names = FakeWebSocket.all.map((ws) => ws.of("session.start")[0]?.conversation_id);
@@ -120,7 +120,7 @@ describe("opening", () => {
     assert.notEqual(names[0], names[1]);
   });
 
-  test("a first connection that fails is not tried again", async () => {
+  test("a failed first connection is not retried", async () => {
     for (const code of [1001, 1011, 4001, 4502]) {
       const caller = new Caller();
       await settle();
@@ -133,7 +133,7 @@ describe("opening", () => {
     }
   });
 
-  test("what the gateway says of a refusal is the reason", async () => {
+  test("the gateway's reason for a refusal is the error", async () => {
     const caller = new Caller({ conversationId: "c-7" });
     await settle();
     FakeWebSocket.last.open();
@@ -158,7 +158,7 @@ describe("opening", () => {
     [200, "<h1>Welcome</h1>", "wrong_path", undefined],
     [403, "<h1>Forbidden</h1>", "refused", undefined],
   ] as const) {
-    test(`a handshake that fails is explained by the answer to GET: ${status} ${body.slice(0, 30)} means ${code}`, async () => {
+    test(`a GET explains a failed handshake: ${status} ${body.slice(0, 30)} means ${code}`, async () => {
       const asked: [string, RequestInit][] = [];
       vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
         asked.push([url, init]);
@@ -181,7 +181,7 @@ describe("opening", () => {
     [false, false, "offline"],
     [false, true, "wrong_path"],
   ] as const) {
-    test(`an answer that cannot be read means ${code}, ${there ? "something" : "nothing"} being there and the browser ${online ? "online" : "offline"}`, async () => {
+    test(`an unreadable response means ${code}, with ${there ? "a" : "no"} server and the browser ${online ? "online" : "offline"}`, async () => {
       const modes: unknown[] = [];
       vi.stubGlobal("navigator", { ...navigator, onLine: online });
       vi.stubGlobal("fetch", async (url: string, { mode }: RequestInit) => {
@@ -198,7 +198,7 @@ describe("opening", () => {
   }
 
   for (const blockedURI of ["ws://gateway/v1/voice", "ws://gateway", "ws"]) {
-    test(`a socket that the page's policy blocks is over at once, named as ${blockedURI}`, async () => {
+    test(`a socket blocked by the page's policy ends at once, reported as ${blockedURI}`, async () => {
       const caller = new Caller({ url: "ws://gateway/v1/voice" });
       await settle();
       const violation = (more: object): boolean => document.dispatchEvent(Object.assign(new Event("securitypolicyviolation"), { disposition: "enforce", blockedURI, ...more }));
@@ -212,7 +212,7 @@ describe("opening", () => {
     });
   }
 
-  test("a gateway that says nothing is not waited for", async () => {
+  test("a silent gateway is given up", async () => {
     const give = new AbortController();
     const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(give.signal);
     vi.stubGlobal("fetch", (_: string, { signal }: RequestInit) => new Promise((_, reject) => (signal!.aborted ? reject(signal!.reason) : signal!.addEventListener("abort", () => reject(signal!.reason)))));
@@ -238,7 +238,7 @@ describe("opening", () => {
     assert.equal(FakeWebSocket.last.closedWith, 4000);
   });
 
-  test("a ticket that cannot be got, or does not come, ends it", async () => {
+  test("a failed or missing ticket ends the line", async () => {
     const cause = new Error("401");
     const refused = new Caller({ ticket: () => Promise.reject(cause) });
     await settle();
@@ -246,14 +246,14 @@ describe("opening", () => {
     assert.equal(refused.failure.cause, cause);
     const none = new Caller({ ticket: async () => ({}) as unknown as string });
     await settle();
-    assert.equal(none.failure.code, "ticket_failed", "an answer without a ticket is not sent on");
+    assert.equal(none.failure.code, "ticket_failed", "an answer without a ticket is not forwarded");
     const silent = new Caller({ ticket: () => new Promise<string>(() => undefined) });
     await pass(15_000);
     assert.equal(silent.failure.code, "no_start");
     assert.equal(FakeWebSocket.all.length, 0);
   });
 
-  test("an address that the browser refuses is an error like any other", async () => {
+  test("an address that the browser refuses is an ordinary error", async () => {
     vi.stubGlobal("WebSocket", function () {
       throw new DOMException("mixed content", "SecurityError");
     });
@@ -264,15 +264,15 @@ describe("opening", () => {
     vi.stubGlobal("location", { protocol: "http:" });
     const blocked = new Caller();
     await settle();
-    assert.equal(blocked.failure.code, "socket_blocked", "where the browser throws for the page's policy");
+    assert.equal(blocked.failure.code, "socket_blocked", "the browser throws because of the page's policy");
     const wrong = new Caller({ url: "http://:0:0/" });
     await settle();
     assert.equal(wrong.failure.code, "invalid_url");
   });
 });
 
-describe("a connection that breaks", () => {
-  test("is restored in a new session of the same conversation, where there is no resume", async () => {
+describe("a broken connection", () => {
+  test("without resume becomes a new session of the same conversation", async () => {
     const caller = await Caller.started({ provider: "gemini" });
     const first = FakeWebSocket.last;
     FakeWebSocket.last.drop();
@@ -287,7 +287,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(caller.opened, [undefined, { resumed: false, lostMs: 250 }]);
   });
 
-  test("goes on with the conversation that the gateway named", async () => {
+  test("continues the conversation that the gateway named", async () => {
     await Caller.started({ ticket: () => "Zx3" }, { conversation_id: "c-7" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -300,7 +300,7 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-8");
   });
 
-  test("is taken up where it was, with a resume token; what comes again is told once", async () => {
+  test("is resumed with its token; repeated messages are delivered once", async () => {
     const caller = await Caller.started({ ticket: "Zx3" }, { resume_token: "rt_1" });
     FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
     FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 2 });
@@ -309,7 +309,7 @@ describe("a connection that breaks", () => {
     FakeWebSocket.last.start({ seq: 6, resumed: true, resume_token: "rt_2" });
     const [start] = FakeWebSocket.last.of("session.start");
     assert.deepEqual(start?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 3 });
-    assert.equal(start?.ticket, undefined, "a ticket that was used is no use");
+    assert.equal(start?.ticket, undefined, "a used ticket is invalid");
     assert.deepEqual(caller.opened[1], { resumed: true, lostMs: 250 });
     for (const seq of [3, 4, 5, 7]) {
       FakeWebSocket.last.say({ type: "turn.started", seq, turn: seq });
@@ -322,27 +322,27 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.token, "rt_2");
   });
 
-  test("while it is taken up is complete up to what has not been said again", async () => {
+  test("during a resume is complete up to the first message that was not repeated", async () => {
     await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
     FakeWebSocket.last.drop();
     await pass(250);
     FakeWebSocket.last.start({ seq: 6, resumed: true, resume_token: "rt_2" });
-    assert.deepEqual(FakeWebSocket.last.of("ping").map((m) => m.seq), [2], "the answer has come, and nothing else");
+    assert.deepEqual(FakeWebSocket.last.of("ping").map((m) => m.seq), [2], "only the answer has arrived");
     FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 2 });
     FakeWebSocket.last.say({ type: "audio.start", seq: 7, turn: 2, item_id: "i", from_ms: 20 });
     FakeWebSocket.last.drop();
     await pass(500);
     FakeWebSocket.last.open();
-    assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.last_seq, 3, "4 and 5 are still to come");
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.last_seq, 3, "4 and 5 are missing");
   });
 
-  test("has numbers that nothing comes with: once the gateway answers, they are not waited for", async () => {
+  test("does not wait for missing numbers after the gateway's pong", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
     FakeWebSocket.last.drop();
     await pass(250);
-    // 3 was the answer to a lost attempt.
+    // 3 was the response to a lost attempt.
     FakeWebSocket.last.start({ seq: 4, resumed: true, resume_token: "rt_2" });
     assert.equal(caller.line.seq, 2);
     const [ping] = FakeWebSocket.last.of("ping");
@@ -350,7 +350,7 @@ describe("a connection that breaks", () => {
     assert.equal(caller.line.seq, 5);
   });
 
-  test("says of the newest item what is here of it", async () => {
+  test("reports the position of the newest item", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     caller.position = { item_id: "item_3", received_ms: 1860 };
     FakeWebSocket.last.drop();
@@ -358,10 +358,10 @@ describe("a connection that breaks", () => {
     FakeWebSocket.last.open();
     const [start] = FakeWebSocket.last.of("session.start");
     assert.deepEqual(start?.resume?.audio, { item_id: "item_3", received_ms: 1860 });
-    assert.deepEqual(Object.keys(start ?? {}).sort(), ["client", "input_rate", "output_rate", "resume", "time_zone", "type"], "the rest was settled when it was opened");
+    assert.deepEqual(Object.keys(start ?? {}).sort(), ["client", "input_rate", "output_rate", "resume", "time_zone", "type"], "the rest was sent when it opened");
   });
 
-  test("whose missed messages are kept no more is complete without them", async () => {
+  test("is complete without messages that the gateway no longer stores", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -370,7 +370,7 @@ describe("a connection that breaks", () => {
     assert.equal(caller.line.seq, 1201);
   });
 
-  test("ignores an opening of an earlier connection that is said again", async () => {
+  test("ignores a repeated session.started of an earlier connection", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -379,7 +379,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual([caller.messages, caller.line.resume?.token, caller.opened.length], [[], "rt_3", 2]);
   });
 
-  test("is measured by its own pings alone", async () => {
+  test("uses only its own pings for the round trip", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     await pass(5000);
     const [old] = FakeWebSocket.last.of("ping");
@@ -395,7 +395,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(caller.roundTrips.map(Math.round), [7]);
   });
 
-  test("that another tab has taken up is over, also while it is restored", async () => {
+  test("that another tab has resumed is over, also during a reconnect", async () => {
     const open = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop(4506);
     const restored = await Caller.started({}, { resume_token: "rt_1" });
@@ -408,11 +408,11 @@ describe("a connection that breaks", () => {
     await pass(60_000);
     network(true);
     await pass(60_000);
-    assert.equal(FakeWebSocket.all.length, sockets, "two tabs must not take it from each other");
+    assert.equal(FakeWebSocket.all.length, sockets, "two tabs must not compete for it");
     assert.deepEqual([open.failure.code, restored.failure.code], ["moved", "moved"]);
   });
 
-  test("that was tried too often is tried again when the gateway takes tries again, not sooner", async () => {
+  test("with too many attempts waits until the gateway accepts attempts again", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -427,13 +427,13 @@ describe("a connection that breaks", () => {
     assert.deepEqual(caller.opened[1]?.resumed, true);
   });
 
-  test("that floods is over, with a resume token too", async () => {
+  test("that floods is over, even with a resume token", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop(4029);
     assert.equal(caller.over?.code, 4029);
   });
 
-  test("whose resume is refused goes on in a new session at once", async () => {
+  test("with a refused resume continues in a new session at once", async () => {
     const caller = await Caller.started({ conversationId: "c-7" }, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -452,7 +452,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(caller.refusals, ["resume_refused"]);
   });
 
-  test("whose resume is refused, with a ticket that was used, is over and says so", async () => {
+  test("with a refused resume and a used ticket ends with an error", async () => {
     const caller = await Caller.started({ ticket: "Zx3" }, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -462,7 +462,7 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.all.length, 2);
   });
 
-  test("of a user who is shut out is not restored, with or without resume", async () => {
+  test("of a blocked user is not restored, with or without resume", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     await pass(250);
@@ -474,7 +474,7 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.all.length, 2);
   });
 
-  test("ends the conversation where there is only a ticket that was used", async () => {
+  test("with only a used ticket ends the conversation", async () => {
     const caller = await Caller.started({ ticket: "Zx3" });
     FakeWebSocket.last.drop();
     assert.equal(caller.failure.code, "ticket");
@@ -483,7 +483,7 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.all.length, 1);
   });
 
-  test("is restored with a new ticket each time, where a function gives them", async () => {
+  test("is restored with a new ticket each time if a function supplies them", async () => {
     let given = 0;
     await Caller.started({ ticket: async () => `ticket-${++given}` });
     FakeWebSocket.last.drop();
@@ -492,7 +492,7 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.ticket, "ticket-2");
   });
 
-  test("has another try when the ticket cannot be got: the network is gone", async () => {
+  test("is retried after a failed ticket: the network is down", async () => {
     let works = true;
     const caller = await Caller.started({ ticket: async () => (works ? "t" : Promise.reject(new TypeError("no network"))) });
     works = false;
@@ -505,7 +505,7 @@ describe("a connection that breaks", () => {
     assert.equal(caller.opened.length, 2);
   });
 
-  test("is given up after all tries, with growing pauses and the reason", async () => {
+  test("is given up after all attempts, with growing pauses and the reason", async () => {
     vi.stubGlobal("fetch", async () => new Response("", { status: 503 }));
     const caller = await Caller.started();
     FakeWebSocket.last.drop();
@@ -522,7 +522,7 @@ describe("a connection that breaks", () => {
     assert.equal(caller.failure.code, "full");
   });
 
-  test("has as many tries as it was allowed, or none", async () => {
+  test("has the configured number of attempts", async () => {
     const three = await Caller.started({ reconnect: { tries: 3, firstMs: 10, longestMs: 20 } });
     FakeWebSocket.last.drop();
     for (let i = 0; i < 3; i++) {
@@ -539,7 +539,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(none.tries, []);
   });
 
-  test("that breaks again and again at once is given up; one that lasted has all its tries", async () => {
+  test("that breaks again and again is given up; a long connection restores all attempts", async () => {
     const caller = await Caller.started({ reconnect: { tries: 2 } });
     for (let i = 0; i < 2; i++) {
       FakeWebSocket.last.drop(4001);
@@ -557,7 +557,7 @@ describe("a connection that breaks", () => {
     assert.equal(caller.failure.closeCode, 4001);
   });
 
-  test("is tried again while the gateway takes the old session for one that runs", async () => {
+  test("is retried while the gateway considers the old session active", async () => {
     const caller = await Caller.started({ conversationId: "c-7" });
     FakeWebSocket.last.drop();
     for (let i = 0; i < 3; i++) {
@@ -572,7 +572,7 @@ describe("a connection that breaks", () => {
     assert.equal(caller.over, undefined);
   });
 
-  test("has the reason of that connection, and of no earlier one", async () => {
+  test("reports the reason of its latest attempt", async () => {
     const caller = await Caller.started();
     FakeWebSocket.last.say(error("no_answer", { seq: 2 }));
     FakeWebSocket.last.say({ type: "turn.ended", seq: 3, turn: 1, status: "failed" });
@@ -587,7 +587,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(caller.tries.map((t) => t.code), ["lost", "gateway", "closed"]);
   });
 
-  test("by a gateway that opens no session any more has another try", async () => {
+  test("is retried if the gateway opens no session", async () => {
     const caller = await Caller.started();
     FakeWebSocket.last.drop();
     await pass(250);
@@ -612,7 +612,7 @@ describe("a connection that breaks", () => {
     });
   }
 
-  test("comes back sooner when there is a network again, or the page is seen again", async () => {
+  test("is retried sooner when the network returns or the page becomes visible", async () => {
     const caller = await Caller.started({ reconnect: { firstMs: 8000 } });
     network(false);
     FakeWebSocket.last.drop();
@@ -631,7 +631,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(caller.opened[1], { resumed: false, lostMs: 100 });
   });
 
-  test("without a network waits its longest, and tries all the same: the gateway may be on this machine", async () => {
+  test("without a network waits longest and is still retried: the gateway may be on this machine", async () => {
     const caller = await Caller.started();
     network(false);
     FakeWebSocket.last.drop();
@@ -650,7 +650,7 @@ describe("the microphone without a connection", () => {
     return Array.from({ length: count }, (_, i) => caller.line.sendAudio({ pcm: frame(from + i), at: Date.now(), clockMs: 0 }));
   }
 
-  test("is kept for 15 s, and sent before what is said next", async () => {
+  test("is stored for 15 s and sent before newer audio", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     assert.deepEqual(new Set(say(caller, 1, 780)), new Set(["kept"]));
@@ -663,7 +663,7 @@ describe("the microphone without a connection", () => {
     assert.deepEqual(caller.line.sendHeld(), [], "once");
   });
 
-  test("does not make what is said next late: both may wait for the line", async () => {
+  test("does not delay newer audio: both may wait in the socket", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
     say(caller, 1, 100);
@@ -678,10 +678,10 @@ describe("the microphone without a connection", () => {
     FakeWebSocket.last.bufferedAmount = 10;
     assert.deepEqual(say(caller, 103, 1), ["sent"]);
     FakeWebSocket.last.bufferedAmount = 64_011;
-    assert.deepEqual(say(caller, 104, 1), ["slow"], "what was kept is gone: two seconds may wait, as ever");
+    assert.deepEqual(say(caller, 104, 1), ["slow"], "the stored audio is sent: the limit is two seconds again");
   });
 
-  test("is dropped where nothing can be taken up, and counted", async () => {
+  test("is dropped and counted if no resume is possible", async () => {
     const caller = await Caller.started();
     FakeWebSocket.last.drop();
     assert.deepEqual(say(caller, 1, 3), ["offline", "offline", "offline"]);
@@ -703,14 +703,14 @@ describe("a gateway that moves its sessions", () => {
     type: "session.moving", seq, reason: "server_shutdown", deadline: new Date(Date.now() + 20_000).toISOString(),
   });
 
-  test("is left at once, and the session is taken up where it has gone", async () => {
+  test("is left at once, and the session is resumed at another one", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     const first = FakeWebSocket.last;
     first.say(moving(2));
     await settle();
-    assert.equal(first.closedWith, 4000, "the session goes on");
+    assert.equal(first.closedWith, 4000, "the session continues");
     assert.equal(FakeWebSocket.all.length, 2);
-    // Another gateway's numbers begin far above the first one's.
+    // Another gateway's numbers are far above the first one's.
     FakeWebSocket.last.start({ seq: 1002, resumed: true, snapshot: true, resume_token: "rt_2" });
     FakeWebSocket.last.say({ type: "provider.reconnected", seq: 1003, reason: "moved", lost_ms: 80, how: "replayed" });
     assert.deepEqual(caller.opened[1], { resumed: true, lostMs: 0 });
@@ -718,7 +718,7 @@ describe("a gateway that moves its sessions", () => {
     assert.deepEqual([caller.line.seq, caller.tally.gaps, caller.tally.repeats], [1003, 0, 0]);
   });
 
-  test("is left at once where only its close code says so", async () => {
+  test("is left at once if only its close code shows the move", async () => {
     await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.drop(4007);
     await settle();
@@ -727,7 +727,7 @@ describe("a gateway that moves its sessions", () => {
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.token, "rt_1");
   });
 
-  test("is not come back to in circles: one that moves on at once what has just come is tried with pauses, and not for ever", async () => {
+  test("that moves new arrivals on at once is retried with pauses and a limit", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say(moving(2));
     await settle();
@@ -746,7 +746,7 @@ describe("a gateway that moves its sessions", () => {
     assert.equal(caller.over?.code, 4007);
   });
 
-  test("that closes first is not left twice, and one that is hung up on is not left at all", async () => {
+  test("that closes first is left once; after disconnect it is not left", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say(moving(2));
     FakeWebSocket.all[0]!.drop(4007);
@@ -760,7 +760,7 @@ describe("a gateway that moves its sessions", () => {
     assert.equal(FakeWebSocket.all.length, 2);
   });
 
-  test("and gives no token is left when it goes", async () => {
+  test("without a token is left when it closes", async () => {
     await Caller.started();
     FakeWebSocket.last.say(moving(2));
     await alive(5000);
@@ -768,10 +768,10 @@ describe("a gateway that moves its sessions", () => {
   });
 });
 
-describe("a session of the page before", () => {
+describe("a session of the previous page", () => {
   const kept: Kept = { sessionId: "voice-7", conversationId: "c-7", leftAt: 1, url: "", token: "rt_7", wishes: [], pages: 1, pressed: false, heard: [] };
 
-  test("is taken up with all that the gateway still has", async () => {
+  test("is resumed with all stored messages", async () => {
     const caller = new Caller({ ticket: "Zx3" }, kept);
     await settle();
     FakeWebSocket.last.open();
@@ -781,7 +781,7 @@ describe("a session of the page before", () => {
     assert.equal(caller.line.seq, 9);
   });
 
-  test("is complete up to what has not been said again, as on the page before", async () => {
+  test("is complete up to the first message that was not repeated", async () => {
     const caller = new Caller({}, kept);
     await settle();
     FakeWebSocket.last.start({ seq: 9, resumed: true, resume_token: "rt_8" });
@@ -790,7 +790,7 @@ describe("a session of the page before", () => {
     assert.equal(caller.line.seq, 2);
   });
 
-  test("is tried again when the gateway is away for a moment", async () => {
+  test("is retried while the gateway is briefly unreachable", async () => {
     const caller = new Caller({}, kept);
     await settle();
     FakeWebSocket.last.drop();
@@ -799,7 +799,7 @@ describe("a session of the page before", () => {
     assert.deepEqual(caller.opened, [{ resumed: true, lostMs: 250 }]);
   });
 
-  test("that is refused is followed by a new one of the same conversation", async () => {
+  test("is followed by a new one of the same conversation if refused", async () => {
     const caller = new Caller({}, kept);
     await settle();
     FakeWebSocket.last.open();
@@ -811,7 +811,7 @@ describe("a session of the page before", () => {
     assert.deepEqual([caller.refusals, caller.opened], [["resume_refused"], [{ resumed: false, lostMs: 0 }]]);
   });
 
-  test("that is refused is the end where nothing else is wanted", async () => {
+  test("ends if refused and no other session is wanted", async () => {
     const caller = new Caller({ resume: "only" }, kept);
     await settle();
     FakeWebSocket.last.open();
@@ -822,7 +822,7 @@ describe("a session of the page before", () => {
   });
 });
 
-test("half of a pause is chance", () => {
+test("half of each pause is random", () => {
   assert.deepEqual([0, 0.5, 1].map((random) => pause(1, {}, random)), [125, 188, 250]);
   assert.deepEqual([4, 5, 6, 7, 1000].map((attempt) => pause(attempt, {}, 1)), [2000, 4000, 8000, 8000, 8000]);
   assert.equal(pause(3, { firstMs: 100, longestMs: 300 }, 1), 300);
@@ -838,18 +838,18 @@ describe("a pending request", () => {
     return FakeWebSocket.last.of("session.start")[0]?.pending_request;
   }
 
-  test("that was not answered when the connection broke is asked again", async () => {
+  test("is sent again if the connection broke before an answer", async () => {
     assert.equal(await lostAfter({ type: "turn.started", seq: 2, turn: 1 }), "When?");
   });
 
   for (const type of ["audio.start", "tool.started", "turn.ended"]) {
-    test(`is not asked again after ${type}`, async () => {
+    test(`is not sent again after ${type}`, async () => {
       assert.equal(await lostAfter({ type, seq: 2, turn: 1, item_id: "i", call_id: "c", tool: "t", status: "completed" }), undefined);
     });
   }
 });
 
-describe("a connection that is dead", () => {
+describe("a dead connection", () => {
   test("is noticed after 5 s of silence and restored", async () => {
     const caller = await Caller.started();
     await pass(4000);
@@ -858,16 +858,16 @@ describe("a connection that is dead", () => {
     const before = dead.of("ping").length;
     await pass(5000);
     assert.ok(dead.of("ping").length - before >= 3);
-    assert.equal(dead.closedWith, 4000, "no code that says goodbye: it may be taken up again");
+    assert.equal(dead.closedWith, 4000, "the code allows a resume");
     assert.equal(caller.tries[0]?.code, "lost");
     await pass(250);
     FakeWebSocket.last.start();
     assert.deepEqual(caller.opened[1], { resumed: false, lostMs: 5250 }, "lost since the last sign of the gateway");
     dead.say({ type: "turn.started", seq: 9, turn: 9 });
-    assert.deepEqual(caller.messages, ["audio"], "what still comes of it is nobody's");
+    assert.deepEqual(caller.messages, ["audio"], "its late messages are ignored");
   });
 
-  test("is one thing, a gateway that answers another: the round trip is measured", async () => {
+  test("differs from a gateway that answers: the round trip is measured", async () => {
     const caller = await Caller.started();
     await pass(2000);
     const [ping] = FakeWebSocket.last.of("ping");
@@ -880,7 +880,7 @@ describe("a connection that is dead", () => {
 });
 
 describe("the end", () => {
-  test("waits for the gateway's last word", async () => {
+  test("waits for the gateway's last message", async () => {
     const caller = await Caller.started();
     caller.line.end();
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
@@ -891,7 +891,7 @@ describe("the end", () => {
     assert.deepEqual(caller.messages, ["session.ended"]);
   });
 
-  test("does not wait for long, and a connection that breaks then is not restored", async () => {
+  test("waits for a limited time, and a connection that breaks then is not restored", async () => {
     const slow = await Caller.started();
     slow.line.end();
     await pass(4999);
@@ -907,7 +907,7 @@ describe("the end", () => {
     assert.deepEqual(broken.tries, []);
   });
 
-  test("of a page whose session goes on says nothing of an end", async () => {
+  test("of a page with a continuing session sends no session.end", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     caller.line.depart();
     assert.deepEqual(FakeWebSocket.last.of("session.end"), []);
@@ -915,7 +915,7 @@ describe("the end", () => {
     assert.deepEqual(caller.over, { code: 4000, error: undefined });
   });
 
-  test("of a page that goes away waits for nothing", async () => {
+  test("of a closing page waits for nothing", async () => {
     const caller = await Caller.started();
     caller.line.leave();
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
@@ -923,7 +923,7 @@ describe("the end", () => {
     assert.deepEqual(caller.over, { code: 1000, error: undefined });
   });
 
-  test("comes at any time, and nothing comes after it", async () => {
+  test("may come at any time and is final", async () => {
     const stages: Record<string, () => Promise<Caller>> = {
       "while the ticket is got": async () => new Caller({ ticket: () => new Promise((resolve) => setTimeout(() => resolve("t"), 100)) }),
       "during the handshake": async () => {
@@ -988,14 +988,14 @@ describe("traffic", () => {
     assert.deepEqual(caller.messages, ["audio", "weather.report"]);
   });
 
-  test("bytes are those of UTF-8", async () => {
+  test("is counted in bytes of UTF-8", async () => {
     const caller = await Caller.started();
     const before = caller.tally.bytesReceived;
     FakeWebSocket.last.say({ type: "x", seq: 2, t: "€" });
     assert.equal(caller.tally.bytesReceived - before, '{"type":"x","seq":2,"t":"€"}'.length + 2);
   });
 
-  test("an unknown message keeps its place in the order", async () => {
+  test("keeps unknown messages in order", async () => {
     const caller = await Caller.started();
     FakeWebSocket.last.say({ type: "weather.report", seq: 2 });
     FakeWebSocket.last.say({ type: "weather.report", seq: 2 });
@@ -1006,7 +1006,7 @@ describe("traffic", () => {
 });
 
 describe("turns", () => {
-  test("the end of a turn counts once: a gateway that has taken the session over may tell it again", async () => {
+  test("the end of a turn counts once: a gateway after a takeover may repeat it", async () => {
     const caller = await Caller.started({}, { resume_token: "t1" });
     FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed" });
     FakeWebSocket.last.say({ type: "turn.started", seq: 1005, turn: 1 });
@@ -1014,13 +1014,13 @@ describe("turns", () => {
     FakeWebSocket.last.say({ type: "turn.started", seq: 1007, turn: 2 });
     FakeWebSocket.last.say({ type: "turn.ended", seq: 1008, turn: 2, status: "completed" });
     assert.equal(caller.messages.filter((type) => type === "turn.ended").length, 2);
-    // The agent would seem to think until the next turn.
+    // Otherwise the agent would seem to think until the next turn.
     assert.equal(caller.messages.filter((type) => type === "turn.started").length, 1);
   });
 });
 
 describe("the handshake", () => {
-  test("says that it comes back, so that a full gateway accepts it", async () => {
+  test("announces a resume, so that a full gateway accepts it", async () => {
     const caller = await Caller.started({}, { resume_token: "t1" });
     assert.deepEqual(FakeWebSocket.last.protocols, ["voicegw.v1"]);
     FakeWebSocket.last.drop();
@@ -1030,8 +1030,8 @@ describe("the handshake", () => {
   });
 });
 
-describe("a line over which nothing goes for a while", () => {
-  test("keeps what is said, and takes it again: only a slow line drops", async () => {
+describe("a stalled line", () => {
+  test("keeps audio and recovers: only a slow line drops audio", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     const socket = FakeWebSocket.last;
     const frame = { pcm: new ArrayBuffer(640), clockMs: 0 };
@@ -1052,7 +1052,7 @@ describe("a line over which nothing goes for a while", () => {
     assert.deepEqual([caller.tally.droppedSlow, caller.tally.audioFramesSent], [0, 400]);
   });
 
-  test("and whose connection is given up loses nothing of 11 s", async () => {
+  test("loses none of 11 s of audio when its connection is given up", async () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     let said = 0;
     const speak = async (ms: number): Promise<void> => {
@@ -1068,7 +1068,7 @@ describe("a line over which nothing goes for a while", () => {
     FakeWebSocket.last.start({ resumed: true, seq: 4, input_ms: 100 });
     caller.line.sendAgain();
     caller.line.sendHeld();
-    assert.equal(FakeWebSocket.last.audioFrames, said - 5, "all that has not arrived");
+    assert.equal(FakeWebSocket.last.audioFrames, said - 5, "all audio that has not arrived");
     assert.equal(caller.tally.droppedOffline + caller.tally.droppedSlow, 0);
   });
 });

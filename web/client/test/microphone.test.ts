@@ -18,7 +18,7 @@ afterEach(() => {
 /** A ready microphone and its events. */
 function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
   const context = new FakeContext();
-  const told = {
+  const reported = {
     states: [] as string[],
     devices: [] as (string | undefined)[],
     failures: [] as string[],
@@ -29,21 +29,21 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
   };
   const microphone = new Microphone(options, {
     frame: ({ pcm }) => {
-      told.frames.push(new Int16Array(pcm)[0]!);
-      told.sent.push(`frame ${new Int16Array(pcm)[0]}`);
+      reported.frames.push(new Int16Array(pcm)[0]!);
+      reported.sent.push(`frame ${new Int16Array(pcm)[0]}`);
     },
-    level: (level) => told.levels.push(level),
-    played: (level) => told.played.push(level),
+    level: (level) => reported.levels.push(level),
+    played: (level) => reported.played.push(level),
     changed: (event: LocalEvents["microphone"]) => {
-      told.states.push(event.state);
-      told.devices.push(event.deviceId);
+      reported.states.push(event.state);
+      reported.devices.push(event.deviceId);
     },
-    failed: (error: VoiceError) => told.failures.push(error.code),
-    activity: (active) => told.sent.push(active ? "begin" : "end"),
+    failed: (error: VoiceError) => reported.failures.push(error.code),
+    activity: (active) => reported.sent.push(active ? "begin" : "end"),
   });
   const prepare = vi.fn(async () => undefined);
   microphone.ready({ context: context as unknown as AudioContext, rate: 16000, pair: 1, prepare, pushToTalk });
-  return { microphone, context, told, prepare };
+  return { microphone, context, reported, prepare };
 }
 
 function frame(node: FakeWorkletNode, sample: number, level = 0.5): void {
@@ -53,7 +53,7 @@ function frame(node: FakeWorkletNode, sample: number, level = 0.5): void {
 const track = (i: number) => browser.streams.at(i)!.track;
 const said = (states: string[]): string => states.join(" ");
 
-test("it tells whether it is muted, and what is said by frequency while it is on", async () => {
+test("it reports its mute state and, while on, its spectrum", async () => {
   const { microphone } = ready();
   assert.deepEqual([microphone.muted, microphone.frequencyData().length], [false, 0]);
   microphone.mute(true);
@@ -65,22 +65,22 @@ test("it tells whether it is muted, and what is said by frequency while it is on
   assert.equal(microphone.frequencyData().length, 0);
 });
 
-test("it is turned on, and given back", async () => {
-  const { microphone, context, told } = ready();
+test("start opens it and close releases it", async () => {
+  const { microphone, context, reported } = ready();
   await microphone.start();
-  assert.equal(said(told.states), "asking live");
-  assert.equal(told.devices.at(-1), "built-in");
+  assert.equal(said(reported.states), "asking live");
+  assert.equal(reported.devices.at(-1), "built-in");
   assert.equal(browser.session.type, "play-and-record");
-  assert.deepEqual([...context.worklets[0]!.to], [context.destination], "a node that leads nowhere may not run");
+  assert.deepEqual([...context.worklets[0]!.to], [context.destination], "an unconnected node may not run");
   microphone.stop();
-  assert.equal(said(told.states), "asking live off");
+  assert.equal(said(reported.states), "asking live off");
   assert.equal(track(0).readyState, "ended");
   assert.deepEqual(context.worklets[0]!.posted, ["on", "off"]);
   assert.equal(context.sources[0]!.to.size, 0);
   assert.equal(browser.session.type, "auto");
 });
 
-test("a second start asks for nothing", async () => {
+test("a second start has no effect", async () => {
   const { microphone } = ready();
   await microphone.start();
   await microphone.start();
@@ -92,12 +92,12 @@ for (const [name, arrange, code] of [
   ["missing", () => (browser.inputs = []), "microphone_missing"],
   ["on an insecure page", () => vi.stubGlobal("isSecureContext", false), "insecure_page"],
 ] as const) {
-  test(`one that is ${name} says so and stays off`, async () => {
-    const { microphone, told } = ready();
+  test(`a microphone that is ${name} reports it and stays off`, async () => {
+    const { microphone, reported } = ready();
     arrange();
     await assert.rejects(microphone.start(), { name: "VoiceError", code });
     assert.equal(microphone.state, "off");
-    assert.deepEqual(told.failures, []);
+    assert.deepEqual(reported.failures, []);
   });
 }
 
@@ -105,7 +105,7 @@ const notAllowed = (message: string): DOMException => new DOMException(message, 
 for (const [name, refusal, excluded, framed, code] of [
   ["by the user or the site settings", notAllowed("Permission denied"), false, false, "microphone_denied"],
   ["by the user, of a page in a frame", notAllowed("Permission denied"), false, true, "microphone_denied"],
-  ["by nobody: the question was closed", notAllowed("Permission dismissed"), false, false, "microphone_dismissed"],
+  ["because the question was closed", notAllowed("Permission dismissed"), false, false, "microphone_dismissed"],
   ["by the operating system", notAllowed("Permission denied by system"), false, false, "microphone_system"],
   ["by the page's own Permissions-Policy", notAllowed("Permission denied"), true, false, "microphone_policy"],
   ["by a frame without allow", notAllowed("Permission denied"), true, true, "microphone_frame"],
@@ -120,8 +120,8 @@ for (const [name, refusal, excluded, framed, code] of [
   });
 }
 
-test("one whose permission is withdrawn during the call is revoked, not disconnected", async () => {
-  const { microphone, told } = ready();
+test("one without permission during the call is revoked, not disconnected", async () => {
+  const { microphone, reported } = ready();
   browser.permission.state = "granted";
   await microphone.start();
   await settle();
@@ -129,21 +129,21 @@ test("one whose permission is withdrawn during the call is revoked, not disconne
   browser.denied = true;
   track(0).end();
   await settle();
-  assert.deepEqual([microphone.state, told.failures], ["lost", ["microphone_revoked"]]);
+  assert.deepEqual([microphone.state, reported.failures], ["lost", ["microphone_revoked"]]);
 });
 
-test("where the browser never said that it was allowed, one that ends was disconnected", async () => {
-  const { microphone, told } = ready();
+test("if the browser never reported the permission, an ended one was disconnected", async () => {
+  const { microphone, reported } = ready();
   browser.permission.state = "prompt";
   await microphone.start();
   await settle();
   browser.inputs = [];
   track(0).end();
   await settle();
-  assert.deepEqual(told.failures, ["microphone_lost"]);
+  assert.deepEqual(reported.failures, ["microphone_lost"]);
 });
 
-test("what comes after it was turned off again is given back", async () => {
+test("one that opens after stop is released", async () => {
   const { microphone, context } = ready();
   browser.hold();
   const starting = microphone.start();
@@ -155,7 +155,7 @@ test("what comes after it was turned off again is given back", async () => {
   assert.deepEqual(context.worklets, []);
 });
 
-test("an older refusal does not turn off what was asked for since", async () => {
+test("an older refusal does not stop a newer start", async () => {
   const { microphone } = ready();
   browser.hold();
   browser.refusals = 1;
@@ -168,11 +168,11 @@ test("an older refusal does not turn off what was asked for since", async () => 
   assert.equal(microphone.state, "live");
 });
 
-test("another device takes over without an end between, and the old one is given back", async () => {
-  const { microphone, context, told } = ready();
+test("another device replaces the old one without a gap", async () => {
+  const { microphone, context, reported } = ready();
   await microphone.start();
   await microphone.use("headset");
-  assert.equal(said(told.states), "asking live live");
+  assert.equal(said(reported.states), "asking live live");
   assert.deepEqual(browser.asked, [undefined, "headset"]);
   assert.equal(track(0).readyState, "ended");
   assert.deepEqual(context.worklets[0]!.posted, ["on", "on"], "one worklet, never off");
@@ -182,30 +182,30 @@ test("another device takes over without an end between, and the old one is given
   assert.equal(browser.session.type, "auto");
 });
 
-test("a device that does not come leaves the old one on", async () => {
-  const { microphone, told } = ready();
+test("if another device does not open, the old one stays on", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   await assert.rejects(microphone.use("nothing"), { code: "microphone_missing" });
   assert.equal(microphone.state, "live");
   assert.equal(track(0).readyState, "live");
   microphone.stop();
   await microphone.start();
-  assert.equal(browser.asked.at(-1), undefined, "it is not asked for again");
-  assert.deepEqual(told.failures, []);
+  assert.equal(browser.asked.at(-1), undefined, "it is not requested again");
+  assert.deepEqual(reported.failures, []);
 });
 
-test("where only one can be open, the old one is given back first", async () => {
-  const { microphone, context, told } = ready();
+test("if only one can be open, the old one is closed first", async () => {
+  const { microphone, context, reported } = ready();
   browser.exclusive = true;
   await microphone.start();
   await microphone.use("headset");
   assert.deepEqual(browser.asked, [undefined, "headset", "headset"]);
-  assert.equal(said(told.states), "asking live live");
-  assert.ok(!context.worklets[0]!.posted.includes("off"), "silence goes on meanwhile");
+  assert.equal(said(reported.states), "asking live live");
+  assert.ok(!context.worklets[0]!.posted.includes("off"), "silence continues");
 });
 
-test("where only one can be open and the new one fails, the old one comes back", async () => {
-  const { microphone, told } = ready();
+test("if only one can be open and the new one fails, the old one is opened again", async () => {
+  const { microphone, reported } = ready();
   browser.exclusive = true;
   browser.busy = "headset";
   await microphone.start();
@@ -213,42 +213,42 @@ test("where only one can be open and the new one fails, the old one comes back",
   assert.deepEqual(browser.asked, [undefined, "headset", "headset", undefined]);
   assert.equal(microphone.state, "live");
   assert.equal(track(-1).readyState, "live");
-  assert.deepEqual(told.failures, []);
+  assert.deepEqual(reported.failures, []);
 });
 
-test("where neither the new one nor the old one comes, it is lost", async () => {
-  const { microphone, told } = ready();
+test("if neither the new one nor the old one opens, it is lost", async () => {
+  const { microphone, reported } = ready();
   browser.exclusive = true;
   await microphone.start();
   browser.busy = "headset";
   browser.inputs = ["headset"];
   await assert.rejects(microphone.use("headset"), { code: "microphone_busy" });
   assert.equal(microphone.state, "lost");
-  assert.deepEqual(told.failures, ["microphone_lost"]);
+  assert.deepEqual(reported.failures, ["microphone_lost"]);
 });
 
-test("a browser that ends the old one when the new one opens has lost nothing", async () => {
-  const { microphone, told } = ready();
+test("a browser that ends the old one when the new one opens causes no loss", async () => {
+  const { microphone, reported } = ready();
   browser.replacing = true;
   await microphone.start();
   await microphone.use("headset");
-  assert.equal(said(told.states), "asking live live");
+  assert.equal(said(reported.states), "asking live live");
   assert.deepEqual(browser.asked, [undefined, "headset"]);
 });
 
-test("one that is pulled out while another does not come is lost", async () => {
-  const { microphone, told } = ready();
+test("one that is unplugged while another does not open is lost", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   browser.hold();
   const changing = microphone.use("headset");
   browser.plug([]);
   browser.release?.();
   await assert.rejects(changing, { code: "microphone_missing" });
-  assert.equal(said(told.states), "asking live lost");
-  assert.deepEqual(told.failures, ["microphone_lost"]);
+  assert.equal(said(reported.states), "asking live lost");
+  assert.deepEqual(reported.failures, ["microphone_lost"]);
 });
 
-test("a choice made while it is off counts at the next start", async () => {
+test("a choice while it is off counts at the next start", async () => {
   const { microphone } = ready();
   await microphone.use("headset");
   assert.deepEqual(browser.asked, []);
@@ -256,19 +256,19 @@ test("a choice made while it is off counts at the next start", async () => {
   assert.deepEqual(browser.asked, ["headset"]);
 });
 
-test("a choice that does not come while it is turned on leaves it off", async () => {
-  const { microphone, told } = ready();
+test("a choice that fails during the start leaves it off", async () => {
+  const { microphone, reported } = ready();
   browser.hold();
   const starting = microphone.start();
   const choosing = microphone.use("nothing");
   browser.release?.();
   await starting;
   await assert.rejects(choosing, { code: "microphone_missing" });
-  assert.equal(said(told.states), "asking off");
+  assert.equal(said(reported.states), "asking off");
 });
 
-test("a choice that does not come does not turn off the next one", async () => {
-  const { microphone, told } = ready();
+test("a failed choice does not affect the next one", async () => {
+  const { microphone, reported } = ready();
   browser.hold();
   const starting = microphone.start();
   const choosing = microphone.use("nothing");
@@ -276,12 +276,12 @@ test("a choice that does not come does not turn off the next one", async () => {
   browser.release?.();
   await assert.rejects(choosing, { code: "microphone_missing" });
   await Promise.all([starting, better]);
-  assert.equal(said(told.states), "asking live");
-  assert.equal(told.devices.at(-1), "headset");
+  assert.equal(said(reported.states), "asking live");
+  assert.equal(reported.devices.at(-1), "headset");
 });
 
-test("a choice that does not come while a lost one is looked for does not end the search", async () => {
-  const { microphone, told } = ready();
+test("a failed choice does not end the search for a lost microphone", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   browser.hold();
   browser.plug(["headset"]);
@@ -289,7 +289,7 @@ test("a choice that does not come while a lost one is looked for does not end th
   browser.release?.();
   await assert.rejects(choosing, { code: "microphone_missing" });
   await settle();
-  assert.equal(said(told.states), "asking live lost live");
+  assert.equal(said(reported.states), "asking live lost live");
 
   browser.hold();
   track(-1).end();
@@ -300,8 +300,8 @@ test("a choice that does not come while a lost one is looked for does not end th
   assert.equal(microphone.state, "live");
 });
 
-test("the search for a lost one does not come before the user's choice", async () => {
-  const { microphone, told } = ready({ deviceId: "headset" });
+test("the user's choice overrides the search for a lost microphone", async () => {
+  const { microphone, reported } = ready({ deviceId: "headset" });
   await microphone.start();
   browser.hold();
   browser.plug(["built-in", "another"]);
@@ -309,31 +309,31 @@ test("the search for a lost one does not come before the user's choice", async (
   browser.release?.();
   await choosing;
   await settle();
-  assert.equal(told.devices.at(-1), "another");
+  assert.equal(reported.devices.at(-1), "another");
   assert.deepEqual(browser.asked, ["headset", "headset", "another"]);
 });
 
 test("the last of two quick choices wins", async () => {
-  const { microphone, told } = ready();
+  const { microphone, reported } = ready();
   await microphone.start();
   await Promise.all([microphone.use("headset"), microphone.use("built-in")]);
-  assert.equal(told.devices.at(-1), "built-in");
+  assert.equal(reported.devices.at(-1), "built-in");
   assert.equal(browser.streams.filter((stream) => stream.track.readyState === "live").length, 1);
 });
 
-test("one that is pulled out is replaced by the default one", async () => {
-  const { microphone, context, told } = ready({ deviceId: "headset" });
+test("an unplugged one is replaced by the default one", async () => {
+  const { microphone, context, reported } = ready({ deviceId: "headset" });
   await microphone.start();
   browser.plug(["built-in"]);
   await settle();
-  assert.equal(said(told.states), "asking live lost live");
-  assert.equal(told.devices.at(-1), "built-in");
-  assert.deepEqual(told.failures, ["microphone_lost"]);
-  assert.deepEqual(context.worklets[0]!.posted, ["on", "on"], "silence goes on meanwhile");
+  assert.equal(said(reported.states), "asking live lost live");
+  assert.equal(reported.devices.at(-1), "built-in");
+  assert.deepEqual(reported.failures, ["microphone_lost"]);
+  assert.deepEqual(context.worklets[0]!.posted, ["on", "on"], "silence continues");
 });
 
-test("with no other it is lost, and taken up again when it is back", async () => {
-  const { microphone, told } = ready();
+test("without another one it is lost until it returns", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   browser.plug([]);
   await settle();
@@ -341,11 +341,11 @@ test("with no other it is lost, and taken up again when it is back", async () =>
   assert.equal(browser.asked.length, 3, "at the start, when it was lost, and when devices changed");
   browser.plug(["headset"]);
   await settle();
-  assert.equal(said(told.states), "asking live lost live");
-  assert.equal(told.devices.at(-1), "headset");
+  assert.equal(said(reported.states), "asking live lost live");
+  assert.equal(reported.devices.at(-1), "headset");
 });
 
-test("devices that change while a lost one is asked for are asked again", async () => {
+test("a change of devices during a request causes another request", async () => {
   const { microphone } = ready();
   await microphone.start();
   browser.hold();
@@ -356,7 +356,7 @@ test("devices that change while a lost one is asked for are asked again", async 
   assert.equal(microphone.state, "live");
 });
 
-test("one that was turned off is not taken up when devices change", async () => {
+test("after stop, a change of devices does not start it", async () => {
   const { microphone } = ready();
   await microphone.start();
   microphone.stop();
@@ -374,7 +374,7 @@ test("one that was turned off is not taken up when devices change", async () => 
   assert.equal(microphone.state, "off");
 });
 
-test("one that was taken away is taken up when it is allowed again", async () => {
+test("one without permission starts again when permission returns", async () => {
   const { microphone } = ready();
   await microphone.start();
   browser.denied = true;
@@ -392,8 +392,8 @@ test("one that was taken away is taken up when it is allowed again", async () =>
   assert.equal(microphone.state, "live");
 });
 
-test("muted stays muted on another device, and after a loss", async () => {
-  const { microphone, told } = ready();
+test("it stays muted on another device and after a loss", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   microphone.mute(true);
   assert.equal(track(0).enabled, false);
@@ -402,37 +402,37 @@ test("muted stays muted on another device, and after a loss", async () => {
   browser.plug(["built-in"]);
   await settle();
   assert.equal(track(2).enabled, false);
-  assert.equal(said(told.states), "asking live muted muted lost muted");
+  assert.equal(said(reported.states), "asking live muted muted lost muted");
   microphone.mute(false);
   assert.equal(track(2).enabled, true);
   assert.equal(microphone.state, "live");
 });
 
-test("a device that gives silence by itself is said to, one that the user has muted is not", async () => {
-  const { microphone, told } = ready();
+test("a device that sends silence is reported, mute by the user is not", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   track(0).muted = true;
   track(0).onmute?.();
   track(0).muted = false;
   vi.advanceTimersByTime(1000);
-  assert.deepEqual(told.failures, [], "it was for a moment");
+  assert.deepEqual(reported.failures, [], "it was short");
   track(0).muted = true;
   track(0).onmute?.();
   vi.advanceTimersByTime(1000);
-  assert.deepEqual(told.failures, ["microphone_silenced"]);
+  assert.deepEqual(reported.failures, ["microphone_silenced"]);
   track(0).onmute?.();
   await microphone.use("headset");
   vi.advanceTimersByTime(1000);
-  assert.equal(told.failures.length, 1, "another one is used by now");
+  assert.equal(reported.failures.length, 1, "another one is in use");
   microphone.mute(true);
   track(1).muted = true;
   track(1).onmute?.();
   vi.advanceTimersByTime(1000);
-  assert.equal(told.failures.length, 1);
+  assert.equal(reported.failures.length, 1);
 });
 
-test("while it gives silence by itself its state says so", async () => {
-  const { microphone, told } = ready();
+test("its state shows that it sends silence", async () => {
+  const { microphone, reported } = ready();
   await microphone.start();
   track(0).muted = true;
   track(0).onmute?.();
@@ -444,18 +444,18 @@ test("while it gives silence by itself its state says so", async () => {
   track(0).muted = false;
   track(0).onunmute?.();
   assert.equal(microphone.state, "live");
-  assert.equal(said(told.states), "asking live silenced muted silenced live");
+  assert.equal(said(reported.states), "asking live silenced muted silenced live");
 });
 
-test("one that gives silence from the first moment on is said to", async () => {
-  const { microphone, told } = ready();
+test("a device that is silent from the start is reported", async () => {
+  const { microphone, reported } = ready();
   browser.silent = true;
   await microphone.start();
   vi.advanceTimersByTime(1000);
-  assert.deepEqual(told.failures, ["microphone_silenced"]);
+  assert.deepEqual(reported.failures, ["microphone_silenced"]);
 });
 
-test("a context of another rate than the device's gets one of its own beside it", async () => {
+test("a device of another rate gets a context of its own", async () => {
   const { microphone, context, prepare } = ready();
   context.strict = true;
   await microphone.start();
@@ -469,7 +469,7 @@ test("a context of another rate than the device's gets one of its own beside it"
   assert.equal(context.state, "running", "the session's is not its own");
 });
 
-test("a device of another rate gets one too when it comes later", async () => {
+test("a later device of another rate gets a context of its own", async () => {
   const { microphone, context } = ready();
   await microphone.start();
   context.strict = true;
@@ -480,7 +480,7 @@ test("a device of another rate gets one too when it comes later", async () => {
   assert.equal(microphone.state, "live");
 });
 
-test("with a context of its own it goes on to other devices, and off while that is made", async () => {
+test("with its own context it can change devices and stop", async () => {
   const { microphone, context, prepare } = ready();
   context.strict = true;
   await microphone.start();
@@ -503,7 +503,7 @@ test("with a context of its own it goes on to other devices, and off while that 
   assert.equal(prepare.mock.calls.length, 1);
 });
 
-test("a context of its own that cannot be prepared is closed", async () => {
+test("its own context is closed if its preparation fails", async () => {
   const { microphone, context, prepare } = ready();
   context.strict = true;
   prepare.mockRejectedValue(new Error("404"));
@@ -512,26 +512,26 @@ test("a context of its own that cannot be prepared is closed", async () => {
   assert.equal(track(0).readyState, "ended");
 });
 
-test("the loudspeaker's level that came along with a frame is told, whatever the microphone's is", async () => {
-  const { microphone, context, told } = ready();
+test("the loudspeaker's level in a frame is reported in each state of the microphone", async () => {
+  const { microphone, context, reported } = ready();
   await microphone.start();
   context.worklets[0]!.tell({ pcm: Int16Array.of(1).buffer, level: 0, at: Date.now(), clockMs: 0, played: 0.25 });
   frame(context.worklets[0]!, 1);
-  assert.deepEqual([told.played, told.frames.length], [[0.25], 2]);
+  assert.deepEqual([reported.played, reported.frames.length], [[0.25], 2]);
 });
 
-test("levels come for every second frame: the louder of the two", async () => {
-  const { microphone, context, told } = ready();
+test("every second frame reports the louder of two levels", async () => {
+  const { microphone, context, reported } = ready();
   await microphone.start();
   for (const level of [0.1, 0.4, 0.3, 0.2]) {
     frame(context.worklets[0]!, 1, level);
   }
-  assert.deepEqual(told.levels, [0.4, 0.3]);
-  assert.equal(told.frames.length, 4);
+  assert.deepEqual(reported.levels, [0.4, 0.3]);
+  assert.equal(reported.frames.length, 4);
 });
 
-test("push-to-talk sends silence until it is pressed, and 200 ms after it was let go", async () => {
-  const { microphone, context, told } = ready({}, true);
+test("push-to-talk sends silence until it is pressed and from 200 ms after its release", async () => {
+  const { microphone, context, reported } = ready({}, true);
   await microphone.start();
   const [node] = context.worklets;
   frame(node!, 1);
@@ -545,12 +545,12 @@ test("push-to-talk sends silence until it is pressed, and 200 ms after it was le
     frame(node!, i);
   }
   const tail = Array.from({ length: 10 }, (_, i) => `frame ${i + 3}`);
-  assert.deepEqual(told.sent, ["frame 0", "begin", "frame 2", ...tail, "end", "frame 0", "frame 0"]);
-  assert.deepEqual([told.levels[0], told.levels.at(-1)], [0.5, 0], "what is not sent has no level");
+  assert.deepEqual(reported.sent, ["frame 0", "begin", "frame 2", ...tail, "end", "frame 0", "frame 0"]);
+  assert.deepEqual([reported.levels[0], reported.levels.at(-1)], [0.5, 0], "unsent audio has no level");
 });
 
-test("pressed again within the tail it goes on", async () => {
-  const { microphone, context, told } = ready({}, true);
+test("a press within the tail continues", async () => {
+  const { microphone, context, reported } = ready({}, true);
   await microphone.start();
   microphone.press(true);
   microphone.press(false);
@@ -560,38 +560,38 @@ test("pressed again within the tail it goes on", async () => {
     frame(context.worklets[0]!, 2);
   }
   vi.advanceTimersByTime(1000);
-  assert.ok(!told.sent.includes("end"));
+  assert.ok(!reported.sent.includes("end"));
 });
 
-test("where no frames come, the end of push-to-talk is told all the same", async () => {
-  const { microphone, told } = ready({}, true);
+test("without frames, the end of push-to-talk is reported too", async () => {
+  const { microphone, reported } = ready({}, true);
   await microphone.start();
   microphone.press(true);
   microphone.press(false);
   vi.advanceTimersByTime(400);
-  assert.deepEqual(told.sent, ["begin", "end"]);
+  assert.deepEqual(reported.sent, ["begin", "end"]);
   microphone.press(true);
   microphone.stop();
-  assert.deepEqual(told.sent, ["begin", "end", "begin", "end"]);
+  assert.deepEqual(reported.sent, ["begin", "end", "begin", "end"]);
   microphone.press(true);
-  assert.equal(told.sent.length, 4, "off, there is nothing to press for");
+  assert.equal(reported.sent.length, 4, "it is off");
 });
 
-test("press without push-to-talk is a mistake that is told", async () => {
+test("press without push-to-talk is an error", async () => {
   const { microphone } = ready();
   await microphone.start();
   assert.throws(() => microphone.press(true), /turnDetection "client"/);
 });
 
-test("closed before the browser has told of the permission, it watches nothing", async () => {
-  const { microphone, told } = ready();
+test("closed before the browser reports the permission, it has no listeners", async () => {
+  const { microphone, reported } = ready();
   microphone.close();
   await settle();
   assert.equal(browser.listeners, 0);
-  assert.deepEqual(told.states, [], "it was off before");
+  assert.deepEqual(reported.states, [], "it was off before");
 });
 
-test("after close nothing is open and nothing is watched", async () => {
+test("close leaves no device and no listener", async () => {
   const { microphone, context } = ready();
   await microphone.start();
   microphone.close();

@@ -20,7 +20,7 @@ test("messages in order have no gaps", () => {
   assert.deepEqual([order.complete, tally.gaps, tally.repeats], [3, 0, 0]);
 });
 
-test("a repeat is known, and what is missing is counted until it comes", () => {
+test("a repeat is recognised, and missing messages are counted until they arrive", () => {
   const order = newOrder();
   assert.deepEqual(seen(order, 1, 2, 6, 2, 1), [true, true, true, false, false]);
   assert.deepEqual([order.complete, tally.gaps, tally.repeats], [2, 3, 2]);
@@ -28,13 +28,13 @@ test("a repeat is known, and what is missing is counted until it comes", () => {
   assert.deepEqual([order.complete, tally.gaps], [6, 0]);
 });
 
-test("a session may be joined at any seq, and what was before its first message is told too", () => {
+test("a session may begin at any seq, and earlier messages still count as new", () => {
   const order = newOrder();
   seen(order, 42, 41, 43);
   assert.deepEqual([order.complete, tally.gaps], [43, 0]);
 });
 
-test("another session counts anew, and the gaps of the last one stay counted", () => {
+test("another session counts anew; the gaps of the last one stay counted", () => {
   const order = newOrder();
   seen(order, 1, 4);
   const next = new Order(tally);
@@ -42,7 +42,7 @@ test("another session counts anew, and the gaps of the last one stay counted", (
   assert.deepEqual([next.complete, tally.gaps, tally.repeats], [2, 2, 0]);
 });
 
-test("so much is remembered and no more: what is too far back counts as a repeat", () => {
+test("memory is limited: very old messages count as repeats", () => {
   const order = newOrder();
   for (let seq = 1; seq <= 5000; seq++) {
     assert.equal(order.fresh(seq), true);
@@ -59,13 +59,13 @@ test("jumps forward are gaps", () => {
   assert.equal(tally.gaps, 19_999_001 - 20_000);
 });
 
-test("a message without a number is no repeat", () => {
+test("a message without a number is not a repeat", () => {
   const order = newOrder();
   assert.ok(order.fresh(undefined) && order.fresh(undefined) && order.fresh("7"));
   assert.deepEqual([order.complete, tally.gaps, tally.repeats], [0, 0, 0]);
 });
 
-test("it is complete up to what is missing, in whatever order the rest comes", () => {
+test("it is complete up to the first missing message, in any order of arrival", () => {
   const order = newOrder();
   const complete = [1, 2, 6, 3, 7, 5, 4, 8].map((seq) => {
     order.fresh(seq);
@@ -74,7 +74,7 @@ test("it is complete up to what is missing, in whatever order the rest comes", (
   assert.deepEqual(complete, [1, 2, 2, 3, 3, 3, 7, 8]);
 });
 
-test("what will never come is not waited for, and what has not been said is not skipped", () => {
+test("messages that will never arrive are skipped, future ones are not", () => {
   const order = newOrder();
   seen(order, 1, 2, 6, 9);
   order.skip(5);
@@ -89,7 +89,7 @@ test("what will never come is not waited for, and what has not been said is not 
   assert.equal(order.complete, 9);
 });
 
-test("a page that has nothing of a session wants all of it", () => {
+test("a page without messages of a session requests all of it", () => {
   tally = newTally();
   const order = new Order(tally, 0);
   assert.equal(order.complete, 0);
@@ -99,7 +99,7 @@ test("a page that has nothing of a session wants all of it", () => {
   assert.equal(order.complete, 9);
 });
 
-test("a message that is missing for too long is not waited for: it would count as a repeat", () => {
+test("a message is not awaited for too long: it would count as a repeat", () => {
   const order = newOrder();
   seen(order, 1);
   for (let seq = 3; seq <= 1026; seq++) {

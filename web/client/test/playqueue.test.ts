@@ -5,7 +5,7 @@ import { random, tone } from "./signal.js";
 
 const joined = (...parts: Float32Array[]): Float32Array => Float32Array.from(parts.flatMap((part) => [...part]));
 
-test("an item sounds as long as it is, and is reported every 200 ms and once at its end", () => {
+test("an item plays for its whole length, with a report every 200 ms and one at its end", () => {
   const device = new Device();
   device.item("a", 500);
   const heard = device.play(700);
@@ -18,7 +18,7 @@ test("an item sounds as long as it is, and is reported every 200 ms and once at 
   assert.equal(device.of("sounding").length, 1);
 });
 
-test("the first sound is told with its frame, its first byte and the wait for the cushion", () => {
+test("the first sound is reported with its frame, its first byte and the wait for the cushion", () => {
   const device = new Device();
   device.queue.start("a", 24000);
   device.play(100);
@@ -35,7 +35,7 @@ test("the first sound is told with its frame, its first byte and the wait for th
   assert.ok(Math.abs(sounding.cushionMs - 40) <= 3, `${sounding.cushionMs} ms`);
 });
 
-test("what waits behind another item has not waited for the cushion", () => {
+test("an item behind another one does not wait for the cushion", () => {
   const device = new Device();
   device.item("a", 500);
   device.item("b", 200);
@@ -43,7 +43,7 @@ test("what waits behind another item has not waited for the cushion", () => {
   assert.equal(device.of("sounding", "b")[0]?.cushionMs, 0);
 });
 
-test("with a latency, reports tell what was heard, and the end comes when it was", () => {
+test("with a latency, reports and the end follow the audible sound", () => {
   const device = new Device();
   device.queue.setLatency(0.1);
   device.item("a", 500);
@@ -55,7 +55,7 @@ test("with a latency, reports tell what was heard, and the end comes when it was
   assert.deepEqual(device.reports("a").at(-1), { playedMs: 500, done: true });
 });
 
-test("with a latency, a flush reports what was heard and not what was rendered", () => {
+test("with a latency, a flush reports the audible part, not the rendered part", () => {
   const device = new Device();
   device.queue.setLatency(0.1);
   device.begin("a", 1000);
@@ -72,10 +72,10 @@ test("with a latency, a flush reports what was heard and not what was rendered",
   assert.ok(early.done && early.playedMs > 200 && early.playedMs < 300, `${early.playedMs} ms of 300`);
   device.play(300);
   assert.equal(device.reports("b").filter((report) => report.done).length, 1);
-  assert.deepEqual(device.of("silenced", "b"), [], "it had sounded to its end");
+  assert.deepEqual(device.of("silenced", "b"), [], "it had played to its end");
 });
 
-test("with a latency, a flush of everything also ends what is only inside the device", () => {
+test("with a latency, a flush of everything also ends items inside the device", () => {
   const device = new Device();
   device.queue.setLatency(0.1);
   device.item("a", 100);
@@ -86,7 +86,7 @@ test("with a latency, a flush of everything also ends what is only inside the de
   assert.ok(device.reports("a")[0]!.playedMs < 100);
 });
 
-test("a latency that grows takes nothing back that was reported", () => {
+test("a growing latency does not reduce the reported time", () => {
   const device = new Device();
   device.begin("a", 1000);
   device.play(210);
@@ -96,7 +96,7 @@ test("a latency that grows takes nothing back that was reported", () => {
   assert.ok(played.at(-1)! >= played.at(-2)!, played.join());
 });
 
-test("a flush silences within 10 ms, without a click, and later bytes are dropped", () => {
+test("a flush silences within 10 ms without a click and drops later bytes", () => {
   const device = new Device();
   device.begin("a", 5000);
   const before = device.play(300);
@@ -111,7 +111,7 @@ test("a flush silences within 10 ms, without a click, and later bytes are droppe
   assert.ok(Math.abs(done[0]!.playedMs - 300) < 5, `${done[0]!.playedMs} ms heard`);
 });
 
-test("silence is told once, with the time since the flush was asked for", () => {
+test("silence is reported once, with the time since the flush", () => {
   const device = new Device();
   device.begin("a", 5000);
   device.play(300);
@@ -120,7 +120,7 @@ test("silence is told once, with the time since the flush was asked for", () => 
   assert.deepEqual(device.of("silenced"), [{ type: "silenced", item: "a", ms: 14 }]);
 });
 
-test("a flush is silent in time at every moment of an item, and never clicks", () => {
+test("a flush is fast and never clicks, at every moment of an item", () => {
   const next = random(11);
   for (let round = 0; round < 100; round++) {
     const device = new Device();
@@ -149,7 +149,7 @@ test("a flush right after a gap does not click", () => {
   }
 });
 
-test("a flush of an item that ended before is answered with what was heard", () => {
+test("a flush of an ended item reports its played time", () => {
   const device = new Device();
   device.item("a", 100);
   device.play(200);
@@ -163,7 +163,7 @@ test("a flush of an item that ended before is answered with what was heard", () 
   assert.deepEqual(device.of("silenced"), []);
 });
 
-test("a flushed item that had not begun was not heard, and the one before it plays on", () => {
+test("a flushed item that had not begun was not heard, and the current one continues", () => {
   const device = new Device();
   device.item("a", 300);
   device.item("b", 300);
@@ -175,7 +175,7 @@ test("a flushed item that had not begun was not heard, and the one before it pla
   assert.deepEqual(device.of("silenced"), []);
 });
 
-test("an item and the one that waits behind it are flushed one after another", () => {
+test("an item and its successor are flushed one after another", () => {
   const device = new Device();
   device.item("a", 300);
   device.item("b", 300);
@@ -191,7 +191,7 @@ test("an item and the one that waits behind it are flushed one after another", (
   assert.deepEqual(device.reports("c").at(-1), { playedMs: 100, done: true });
 });
 
-test("the next item begins right after the flushed one, from its own beginning", () => {
+test("the next item begins right after the flushed one, from its start", () => {
   const device = new Device();
   device.item("a", 1000);
   device.play(100);
@@ -219,7 +219,7 @@ test("a flush of everything reports every item once", () => {
   assert.deepEqual(device.of("silenced").map((event) => event.item), ["a"]);
 });
 
-test("sound waits for the cushion of 60 ms, or for the end of a short item", () => {
+test("playback waits for the cushion of 60 ms, or for the end of a short item", () => {
   const device = new Device();
   device.begin("a", 40);
   assert.equal(soundingMs(device.play(100)), 0);
@@ -231,7 +231,7 @@ test("sound waits for the cushion of 60 ms, or for the end of a short item", () 
   assert.ok(Math.abs(soundingMs(short.play(100)) - 40) < 4);
 });
 
-test("an underrun grows the cushion and does not click; a late end is not an underrun", () => {
+test("an underrun increases the cushion without a click; a late end is not an underrun", () => {
   const device = new Device();
   device.begin("a", 100);
   const heard = [...device.play(150)];
@@ -243,7 +243,7 @@ test("an underrun grows the cushion and does not click; a late end is not an und
   heard.push(...device.play(50));
   device.queue.push("a", tone(24000, 60), 0);
   heard.push(...device.play(100));
-  assert.ok(soundingMs(Float32Array.from(heard)) > 200, "it goes on with a cushion of 90 ms");
+  assert.ok(soundingMs(Float32Array.from(heard)) > 200, "it continues with a cushion of 90 ms");
   // Each push begins a new sine, so only the gap's edges are checked.
   const edge = Math.round(0.1 * 48000);
   assert.ok(largestStep(Float32Array.from(heard.slice(edge - 480, edge + 480))) < SMOOTH);
@@ -252,19 +252,19 @@ test("an underrun grows the cushion and does not click; a late end is not an und
   late.begin("b", 100);
   late.play(150);
   late.queue.end("b");
-  assert.equal(soundingMs(late.play(50)), 0, "what is left in the filter would click");
+  assert.equal(soundingMs(late.play(50)), 0, "the rest in the filter would click");
   assert.equal(late.of("underrun").length, 0);
   assert.equal(late.reports("b").at(-1)?.done, true);
 });
 
-test("an item that sounds to its end is not dry", () => {
+test("an item that plays to its end is not dry", () => {
   const device = new Device();
   device.item("a", 100);
   device.play(200);
   assert.deepEqual(device.of("dry"), []);
 });
 
-test("a gap in the middle of a wave does not click, neither where it begins nor where it ends", () => {
+test("a gap in the middle of a wave does not click at either edge", () => {
   const device = new Device();
   const wave = tone(24000, 400);
   const peak = 2414;
@@ -277,7 +277,7 @@ test("a gap in the middle of a wave does not click, neither where it begins nor 
   assert.ok(largestStep(heard) < SMOOTH, `a step of ${largestStep(heard)}`);
 });
 
-test("a flushed item stays silent, also when it is started again", () => {
+test("a flushed item stays silent, also after another start", () => {
   const device = new Device();
   device.queue.start("a", 24000);
   device.queue.push("a", tone(24000, 300), 0);
@@ -290,7 +290,7 @@ test("a flushed item stays silent, also when it is started again", () => {
   assert.ok(soundingMs(device.play(300)) > 90);
 });
 
-test("what comes for an item that has ended, or under a name that was used, is dropped", () => {
+test("audio for an ended item or a used name is dropped", () => {
   const device = new Device();
   device.item("a", 100);
   device.queue.push("a", tone(24000, 100), 0);
@@ -308,7 +308,7 @@ test("what comes for an item that has ended, or under a name that was used, is d
   assert.deepEqual(device.reports("a").at(-1), { playedMs: 0, done: true });
 });
 
-test("the queue is bounded: what is beyond five minutes is lost, and said once", () => {
+test("the queue is limited: audio beyond five minutes is dropped, with one report", () => {
   const device = new Device();
   device.queue.start("a", 24000);
   const tenSeconds = new Int16Array(240_000);
@@ -318,7 +318,7 @@ test("the queue is bounded: what is beyond five minutes is lost, and said once",
   assert.equal(device.of("overflow").length, 1);
 });
 
-test("other device rates, and items of other rates, play to the end too", () => {
+test("other device rates and item rates play to the end", () => {
   for (const rate of [44100, 96000]) {
     const device = new Device(rate);
     device.item("a", 250);
@@ -331,7 +331,7 @@ test("other device rates, and items of other rates, play to the end too", () => 
   }
 });
 
-test("how an item is cut into frames makes no difference to what is heard", () => {
+test("the division of an item into frames does not change its sound", () => {
   const pcm = tone(24000, 600);
   const heard = (next: () => number): Float32Array => {
     const device = new Device(44100);

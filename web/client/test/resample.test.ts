@@ -26,7 +26,7 @@ function steady(out: Float32Array): Float32Array {
   return out.subarray(Math.floor(out.length / 10), Math.ceil((out.length * 9) / 10));
 }
 
-// Microphones to the uplink's rates, and the downlink to loudspeakers.
+// From microphones to the uplink's rates, and from the downlink to loudspeakers.
 const PAIRS: [number, number][] = [
   [8000, 16000],
   [16000, 16000],
@@ -50,13 +50,13 @@ const PAIRS: [number, number][] = [
   [24000, 192000],
 ];
 
-// The limits of the gateway's resampler (audio/resample_test.go), and 10 dB less aliasing, because there is no PCM16
-// in between.
+// The limits of the gateway's resampler (audio/resample_test.go) with 10 dB less aliasing, because no PCM16 is in
+// between.
 for (const [from, to] of PAIRS) {
   const lower = Math.min(from, to);
   const tone = (frequency: number): Float32Array => sine(frequency, from, from * 0.4, 0.9);
 
-  test(`${from} to ${to} Hz keeps what is below the band's edge, and nothing else`, () => {
+  test(`${from} to ${to} Hz keeps frequencies below the band's edge and removes others`, () => {
     for (const frequency of [300.7, 1000, 0.42 * lower]) {
       const out = convert(tone(frequency), from, to, quantum);
       assert.ok(Math.abs(out.length - to * 0.4) <= 1, `${out.length} samples for 0.4 s`);
@@ -75,7 +75,7 @@ for (const [from, to] of PAIRS) {
   });
 }
 
-test("how a stream is cut into blocks makes no difference to a single sample", () => {
+test("the block size changes no sample", () => {
   for (const [from, to] of PAIRS) {
     const input = noise(from * 0.1, 3);
     const whole = convert(input, from, to, () => 4000);
@@ -87,7 +87,7 @@ test("how a stream is cut into blocks makes no difference to a single sample", (
   }
 });
 
-test("after reset the stream before leaves no trace", () => {
+test("after reset nothing of the earlier stream remains", () => {
   const input = noise(1000, 5);
   const want = convert(input, 44100, 16000, quantum);
   const resampler = new Resampler(44100, 16000);
@@ -104,7 +104,7 @@ test("after reset the stream before leaves no trace", () => {
   assert.deepEqual(got.subarray(0, want.length), want);
 });
 
-test("PCM16 and silence are samples like others", () => {
+test("PCM16 and silence convert like other samples", () => {
   const pcm = Int16Array.from(noise(500, 1), (x) => Math.round(x * 32767));
   const floats = new Float32Array(600);
   floats.set(Float32Array.from(pcm, (x) => x / 32768), 0);
@@ -119,7 +119,7 @@ test("PCM16 and silence are samples like others", () => {
   assert.deepEqual(got, want);
 });
 
-test("the first output stands for the first input", () => {
+test("the first output sample corresponds to the first input sample", () => {
   const impulse = new Float32Array(4800);
   impulse[2400] = 1;
   const out = convert(impulse, 48000, 16000, quantum);
@@ -139,7 +139,7 @@ test("the look-ahead is under 7 ms", () => {
   }
 });
 
-test("refuses what it cannot do", () => {
+test("refuses invalid rates", () => {
   assert.throws(() => new Resampler(0, 16000), RangeError);
   assert.throws(() => new Resampler(48000, Number.NaN), RangeError);
   assert.throws(() => new Resampler(48000, 16000).write(new Float32Array(100_000)), RangeError);

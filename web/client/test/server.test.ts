@@ -1,16 +1,16 @@
-// The library on a server: importing and rendering work, only a conversation fails.
+// The library on a server: it can be imported and rendered, but a conversation fails.
 import assert from "node:assert/strict";
 import { test } from "vitest";
 import { VoiceError, VoiceSession, connect, keptSession, listMicrophones, listSpeakers } from "../src/index.js";
 
 const noBrowser = (error: unknown): boolean => error instanceof VoiceError && error.code === "no_browser" && !error.retryable;
 
-test("on a server connect rejects with a VoiceError that says so", async () => {
+test("on a server connect rejects with a VoiceError that explains it", async () => {
   await assert.rejects(connect(), noBrowser);
   await assert.rejects(connect({ url: "ws://127.0.0.1:1/v1/voice", microphone: false, resume: "only" }), noBrowser);
 });
 
-test("a session that was made on a server has ended, and tells why once", async () => {
+test("a session created on a server has ended and reports the reason once", async () => {
   const session = new VoiceSession();
   const codes: (string | undefined)[] = [];
   session.on("disconnected", ({ error }) => codes.push(error?.code));
@@ -21,7 +21,7 @@ test("a session that was made on a server has ended, and tells why once", async 
   assert.deepEqual(codes, ["no_browser"]);
 });
 
-test("what a component asks while it is rendered has an answer on a server", async () => {
+test("components can render on a server", async () => {
   assert.equal(keptSession(), null);
   assert.deepEqual([await listMicrophones(), await listSpeakers()], [[], []]);
 });

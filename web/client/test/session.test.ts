@@ -10,7 +10,7 @@ import { connect } from "../src/connect.js";
 import { VoiceSession } from "../src/session.js";
 import { FakeWebSocket, installNetwork, pass, removeNetwork, settle } from "./fakes.js";
 
-/** The newest session's devices: the calls they got, and their events. */
+/** The newest session's devices: their calls and events. */
 const devices = vi.hoisted(() => ({
   speaker: undefined as unknown as SpeakerHandlers,
   microphone: undefined as unknown as MicrophoneHandlers,
@@ -114,22 +114,22 @@ afterEach(async () => {
   removeNetwork();
 });
 
-describe("a session that opens", () => {
-  test("tells in order what happens, and what the gateway said", async () => {
+describe("opening a session", () => {
+  test("reports states and messages in order", async () => {
     const session = make();
-    const told = new Listener(session, "state", "message", "session.started", "sent", "disconnected");
+    const reported = new Listener(session, "state", "message", "session.started", "sent", "disconnected");
     assert.equal(session.state, "connecting");
     assert.equal(session.info, null);
     const opened = session.open();
     await settle();
     FakeWebSocket.last.start({ conversation_id: "c-7" });
     await opened;
-    assert.deepEqual(told.types, ["sent", "message", "session.started", "state"]);
+    assert.deepEqual(reported.types, ["sent", "message", "session.started", "state"]);
     assert.equal(session.state, "connected");
     assert.equal((session.info as { conversation_id?: string } | null)?.conversation_id, "c-7");
   });
 
-  test("is opened once", async () => {
+  test("happens once", async () => {
     const session = make();
     const opened = session.open();
     assert.equal(session.open(), opened);
@@ -140,14 +140,14 @@ describe("a session that opens", () => {
     assert.equal(FakeWebSocket.all.length, 1);
   });
 
-  test("goes on without a voice where there is none, and without a microphone that is refused", async () => {
+  test("continues without audio output or microphone", async () => {
     vi.stubGlobal("AudioContext", undefined);
     const mute = make();
-    const told = new Listener(mute, "error");
+    const reported = new Listener(mute, "error");
     void mute.open();
     await settle();
     FakeWebSocket.last.start();
-    assert.deepEqual(told.of("error").map((e) => e.code), ["audio_unavailable"]);
+    assert.deepEqual(reported.of("error").map((e) => e.code), ["audio_unavailable"]);
     assert.equal(mute.state, "connected");
 
     vi.stubGlobal("AudioContext", FakeAudioContext);
@@ -161,9 +161,9 @@ describe("a session that opens", () => {
     assert.equal(typing.state, "connected");
   });
 
-  test("fails with the gateway's reason, gives the devices back and ends", async () => {
+  test("fails with the gateway's reason, releases the devices and ends", async () => {
     const session = make();
-    const told = new Listener(session, "state", "error", "disconnected");
+    const reported = new Listener(session, "state", "error", "disconnected");
     const opened = session.open();
     await settle();
     FakeWebSocket.last.open();
@@ -172,24 +172,24 @@ describe("a session that opens", () => {
     const error = await opened.catch((e: unknown) => e);
     assert.ok(error instanceof VoiceError);
     assert.equal(error.gatewayCode, "ticket_missing");
-    assert.deepEqual(told.types, ["state", "error", "disconnected"]);
-    assert.equal(told.of("error")[0], error);
-    assert.equal(told.of("disconnected")[0]?.error, error);
+    assert.deepEqual(reported.types, ["state", "error", "disconnected"]);
+    assert.equal(reported.of("error")[0], error);
+    assert.equal(reported.of("disconnected")[0]?.error, error);
     assert.deepEqual(devices.calls, ["speaker open", "microphone close", "speaker close", "context close"]);
   });
 
-  test("connected is told once, with what the gateway said", async () => {
+  test("reports connected once, with session.started", async () => {
     const session = make();
-    const told = new Listener(session, "connected");
+    const reported = new Listener(session, "connected");
     void session.open();
     await settle();
     FakeWebSocket.last.start({ session_id: "voice-7" });
     await reconnect({ resumed: true });
     await reconnect();
-    assert.deepEqual(told.of("connected").map((info) => info.session_id), ["voice-7"]);
+    assert.deepEqual(reported.of("connected").map((info) => info.session_id), ["voice-7"]);
   });
 
-  test("connect is new and open", async () => {
+  test("by connect creates and opens a session", async () => {
     const connected = connect();
     await settle();
     FakeWebSocket.last.start();
@@ -198,19 +198,19 @@ describe("a session that opens", () => {
     all.push(session);
   });
 
-  test("tells of devices that come and go, until it ends", async () => {
+  test("reports changes of devices until the end", async () => {
     const mediaDevices = new EventTarget();
     Object.defineProperty(navigator, "mediaDevices", { value: mediaDevices, configurable: true });
     const session = await open();
-    const told = new Listener(session, "devices");
+    const reported = new Listener(session, "devices");
     mediaDevices.dispatchEvent(new Event("devicechange"));
     void session.disconnect();
     mediaDevices.dispatchEvent(new Event("devicechange"));
-    assert.deepEqual(told.types, ["devices"]);
+    assert.deepEqual(reported.types, ["devices"]);
     Reflect.deleteProperty(navigator, "mediaDevices");
   });
 
-  test("an audio context of the page's own stays open", async () => {
+  test("leaves the page's own audio context open", async () => {
     const session = await open({ audioContext: new FakeAudioContext() as unknown as AudioContext });
     void session.disconnect();
     assert.deepEqual(devices.calls, ["microphone close", "speaker close"]);
@@ -218,31 +218,31 @@ describe("a session that opens", () => {
 });
 
 describe("the end", () => {
-  test("gives the devices back at once, and comes with what the gateway has to say", async () => {
+  test("releases the devices at once and includes the gateway's messages", async () => {
     const session = await open();
-    const told = new Listener(session, "state", "session.ended", "disconnected");
+    const reported = new Listener(session, "state", "session.ended", "disconnected");
     const ended = session.disconnect();
     assert.deepEqual(devices.calls, ["microphone close", "speaker close", "context close"]);
-    assert.deepEqual(told.types, ["state"]);
+    assert.deepEqual(reported.types, ["state"]);
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "client_ended", handback: { conversation_id: "c-7", summary: "…" } });
     FakeWebSocket.last.drop(1000);
     const expected: Disconnected = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c-7", summary: "…" } };
     assert.deepEqual(await ended, expected);
-    assert.deepEqual(told.types, ["state", "session.ended", "disconnected"]);
+    assert.deepEqual(reported.types, ["state", "session.ended", "disconnected"]);
   });
 
-  test("twice is once", async () => {
+  test("happens once for two calls", async () => {
     const session = await open();
-    const told = new Listener(session, "disconnected");
+    const reported = new Listener(session, "disconnected");
     const [first, second] = [session.disconnect(), session.disconnect()];
     FakeWebSocket.last.drop(1000);
     assert.equal(await first, await second);
-    assert.equal(told.types.length, 1);
+    assert.equal(reported.types.length, 1);
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
     assert.equal((await session.disconnect()).reason, "client_ended");
   });
 
-  test("before and while it is opened is an abort", async () => {
+  test("before and during the opening is an abort", async () => {
     const before = make();
     void before.disconnect();
     await assert.rejects(before.open(), { code: "aborted" });
@@ -256,7 +256,7 @@ describe("the end", () => {
     devices.calls.length = 0;
     allow();
     await assert.rejects(opened, { code: "aborted" });
-    assert.ok(devices.calls.includes("microphone close"), "a microphone that comes after the end is given back");
+    assert.ok(devices.calls.includes("microphone close"), "a microphone that opens after the end is released");
 
     const connecting = make();
     const later = connecting.open();
@@ -268,7 +268,7 @@ describe("the end", () => {
     await assert.rejects(later, { code: "aborted" });
   });
 
-  test("can be a signal's", async () => {
+  test("can come from a signal", async () => {
     const gone = new AbortController();
     gone.abort();
     await assert.rejects(connect({ signal: gone.signal }), { code: "aborted" });
@@ -288,18 +288,18 @@ describe("the end", () => {
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
   });
 
-  test("of the page is told to the gateway where nothing can be taken up, and is the end also for a page that comes back", async () => {
+  test("of the page is sent to the gateway if no resume is possible, and is final for a restored page", async () => {
     const session = await open();
-    const told = new Listener(session, "disconnected");
+    const reported = new Listener(session, "disconnected");
     globalThis.dispatchEvent(new Event("pagehide"));
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
     assert.equal(FakeWebSocket.last.closedWith, 1000);
-    assert.equal(told.of("disconnected")[0]?.reason, "client_ended");
+    assert.equal(reported.of("disconnected")[0]?.reason, "client_ended");
     globalThis.dispatchEvent(new Event("pagehide"));
-    assert.equal(told.types.length, 1);
+    assert.equal(reported.types.length, 1);
   });
 
-  test("leaves no listener behind, on the page or on a signal", async () => {
+  test("leaves no listener on the page or a signal", async () => {
     const live = new Map<unknown, string>();
     const signal = new AbortController().signal;
     for (const target of [globalThis, document, signal] as EventTarget[]) {
@@ -322,7 +322,7 @@ describe("the end", () => {
     assert.equal(live.size, 0);
   });
 
-  test("by the gateway has its reason, and an error only where it is one", async () => {
+  test("by the gateway has its reason, and an error only for a failure", async () => {
     const done = await open();
     const goodbye = new Listener(done, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "tool_ended" });
@@ -336,36 +336,36 @@ describe("the end", () => {
     assert.equal(silence.of("disconnected")[0]?.error?.message, "The call was idle for too long.");
   });
 
-  test("is the end: nothing more is sent, kept or told", async () => {
+  test("is final: later calls send, store and report nothing", async () => {
     const session = await open();
     void session.disconnect();
     FakeWebSocket.last.drop(1000);
-    const told = new Listener(session, "sent", "error", "uplink", "state");
+    const reported = new Listener(session, "sent", "error", "uplink", "state");
     session.sendText("hello");
     session.interrupt();
     session.approve("cf_1");
     frame();
     await pass(60_000);
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
     assert.equal(session.stats().droppedOffline, 0);
   });
 });
 
-describe("what is sent", () => {
-  test("a text in which nothing can be seen is not sent, interrupts nothing, and is told", async () => {
+describe("sending", () => {
+  test("an invisible text only reports an error", async () => {
     const session = await open();
-    const told = new Listener(session, "error", "sent");
+    const reported = new Listener(session, "error", "sent");
     for (const text of ["", " \n", "\u200b\u2060", "\u2800"]) {
       session.sendText(text);
     }
-    assert.deepEqual(told.of("error").map((e) => e.code), ["empty", "empty", "empty", "empty"]);
+    assert.deepEqual(reported.of("error").map((e) => e.code), ["empty", "empty", "empty", "empty"]);
     assert.deepEqual(FakeWebSocket.last.of("input.text"), []);
     assert.deepEqual(devices.calls, []);
     session.sendText("\u200b!");
     assert.equal(FakeWebSocket.last.of("input.text").length, 1);
   });
 
-  test("a typed text has an id, and silences what sounds", async () => {
+  test("a typed text has an id and silences playback", async () => {
     const session = await open();
     assert.equal(session.sendText("Hello"), "typed-1");
     assert.equal(session.sendText("Hello again"), "typed-2");
@@ -373,9 +373,9 @@ describe("what is sent", () => {
     assert.deepEqual(devices.calls, ["flush null", "flush null"]);
   });
 
-  test("is told without what would be a secret in a log", async () => {
+  test("sent events contain no secrets", async () => {
     const session = make({ ticket: "Zx3" });
-    const told = new Listener(session, "sent");
+    const reported = new Listener(session, "sent");
     void session.open();
     await settle();
     FakeWebSocket.last.start({ resume_token: "rt_1" });
@@ -384,16 +384,16 @@ describe("what is sent", () => {
     assert.equal(FakeWebSocket.all[0]?.of("session.start")[0]?.ticket, "Zx3");
     assert.equal(FakeWebSocket.all[0]?.of("confirmation.resolve")[0]?.token, "cf_1");
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.token, "rt_1");
-    assert.doesNotMatch(JSON.stringify(told.events), /Zx3|cf_1|rt_1/);
-    assert.match(JSON.stringify(told.events), /"ticket":"\*\*\*".*"token":"\*\*\*"/);
+    assert.doesNotMatch(JSON.stringify(reported.events), /Zx3|cf_1|rt_1/);
+    assert.match(JSON.stringify(reported.events), /"ticket":"\*\*\*".*"token":"\*\*\*"/);
   });
 
-  test("of the microphone is told with its bytes; a slow line drops it and is complained of now and then", async () => {
+  test("uplink audio is reported with its bytes; a slow line drops it and reports that at intervals", async () => {
     const session = await open();
-    const told = new Listener(session, "uplink", "error");
+    const reported = new Listener(session, "uplink", "error");
     frame();
     assert.equal(FakeWebSocket.last.audioFrames, 1);
-    assert.equal(told.of("uplink")[0]?.pcm.length, 320);
+    assert.equal(reported.of("uplink")[0]?.pcm.length, 320);
     FakeWebSocket.last.bufferedAmount = 1e6;
     frame();
     frame();
@@ -403,39 +403,39 @@ describe("what is sent", () => {
       FakeWebSocket.last.bufferedAmount -= 1; // slow, not stalled
       frame();
     }
-    assert.deepEqual(told.types, ["uplink", "error"]);
-    assert.equal(told.of("error")[0]?.code, "slow");
+    assert.deepEqual(reported.types, ["uplink", "error"]);
+    assert.equal(reported.of("error")[0]?.code, "slow");
     await pass(1000);
     frame();
-    assert.deepEqual(told.types, ["uplink", "error", "error"]);
+    assert.deepEqual(reported.types, ["uplink", "error", "error"]);
     assert.equal(session.stats().droppedSlow, 93);
   });
 
-  test("of a page that was held up, what was said more than two seconds ago is dropped", async () => {
+  test("a page that was blocked drops audio older than two seconds", async () => {
     const session = await open();
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     for (const age of [5000, 2020, 2000, 1000, 0]) {
       frame(age);
     }
     assert.equal(FakeWebSocket.last.audioFrames, 3);
     assert.equal(session.stats().droppedSlow, 2);
-    assert.equal(told.of("error")[0]?.code, "slow");
+    assert.equal(reported.of("error")[0]?.code, "slow");
   });
 
-  test("what was heard is reported, under the gateway's name", async () => {
+  test("playback is reported under the gateway's name", async () => {
     const session = await open();
-    const told = new Listener(session, "played", "silenced", "underrun");
+    const reported = new Listener(session, "played", "silenced", "underrun");
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     const item = devices.calls[0]!.slice("start ".length);
     devices.speaker.played({ item, playedMs: 200, done: false, at: 1 });
     devices.speaker.silenced({ item, ms: 8, latencyMs: 20 });
     devices.speaker.underrun({ item, cushionMs: 90 });
     assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 200, done: false }]);
-    assert.deepEqual(told.events.map(({ event }) => (event as { item: string }).item), ["item_1", "item_1", "item_1"]);
+    assert.deepEqual(reported.events.map(({ event }) => (event as { item: string }).item), ["item_1", "item_1", "item_1"]);
     assert.deepEqual([session.stats().underruns, session.stats().cushionMs], [1, 90]);
   });
 
-  test("push-to-talk that was pressed when the connection broke is pressed in the new one", async () => {
+  test("a pressed push-to-talk is pressed in the new session", async () => {
     await open({ turnDetection: "client" });
     devices.microphone.activity(true);
     await reconnect();
@@ -445,7 +445,7 @@ describe("what is sent", () => {
     assert.deepEqual(FakeWebSocket.last.of("input.activity"), []);
   });
 
-  test("push-to-talk in a session that is taken up is told where it has changed meanwhile", async () => {
+  test("a changed push-to-talk is sent to a resumed session", async () => {
     await open({ turnDetection: "client" }, { resume_token: "rt_1" });
     devices.microphone.activity(true);
     await reconnect({ resumed: true, seq: 2 });
@@ -457,20 +457,20 @@ describe("what is sent", () => {
     assert.deepEqual(FakeWebSocket.last.of("input.activity"), [{ type: "input.activity", active: false }]);
   });
 
-  test("a session that is taken up has lost its audio clock", async () => {
+  test("a resumed session has lost its audio clock", async () => {
     const session = await open({}, { resume_token: "rt_1" });
     frame();
     await reconnect({ resumed: true, seq: 2, resume_token: "rt_2" });
     await pass(4000);
     FakeWebSocket.last.audio();
     await pass(1000);
-    const told = new Listener(session, "latency");
+    const reported = new Listener(session, "latency");
     FakeWebSocket.last.say({ type: "speech.stopped", seq: 3, turn: 1, audio_ms: 510, end_ms: 10 });
     FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
     const at = performance.now() + 500;
     devices.speaker.sounding({ item: "0 item_1", at, firstByteAt: at, cushionMs: 0 });
     FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed", latency: { detection_ms: 400, provider_ms: 300, gateway_ms: 1 } });
-    assert.equal(told.of("latency")[0]?.totalMs, 900, "of the capture nothing is known, 5 s ago");
+    assert.equal(reported.of("latency")[0]?.totalMs, 900, "the capture, 5 s ago, is unknown");
   });
 });
 
@@ -478,24 +478,24 @@ describe("the agent's state", () => {
   const item = (name: string) => ({ item: `0 ${name}`, at: 0, firstByteAt: 0, cushionMs: 0 });
   const over = (name: string) => ({ item: `0 ${name}`, playedMs: 100, done: true, at: 0 });
 
-  test("speaking is what sounds, to its last sample", async () => {
+  test("is speaking until the last sample", async () => {
     const session = await open();
-    const told = new Listener(session, "agentState");
+    const reported = new Listener(session, "agentState");
     FakeWebSocket.last.say({ type: "speech.stopped", seq: 2, turn: 1, audio_ms: 10 });
     FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 1 });
     FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.say({ type: "audio.end", seq: 5, turn: 1, item_id: "item_1", audio_ms: 100 });
-    assert.equal(session.agentState, "thinking", "all of it has come, and nothing sounds");
+    assert.equal(session.agentState, "thinking", "all audio has arrived, and none sounds");
     devices.speaker.sounding(item("item_1"));
     assert.equal(session.agentState, "speaking");
     devices.speaker.played({ ...over("item_1"), done: false });
     assert.equal(session.agentState, "speaking");
     devices.speaker.played(over("item_1"));
     FakeWebSocket.last.say({ type: "turn.ended", seq: 6, turn: 1, status: "completed" });
-    assert.deepEqual(told.of("agentState"), ["thinking", "speaking", "listening"]);
+    assert.deepEqual(reported.of("agentState"), ["thinking", "speaking", "listening"]);
   });
 
-  test("a text that was sent is thought about, until the user wants silence", async () => {
+  test("is thinking after a text, until an interrupt", async () => {
     const session = await open();
     session.sendText("Hello");
     assert.equal(session.agentState, "thinking");
@@ -503,11 +503,11 @@ describe("the agent's state", () => {
     assert.equal(session.agentState, "listening");
   });
 
-  test("is listening after the end, and in a new session", async () => {
+  test("is listening after the end and in a new session", async () => {
     const session = await open();
     FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
     await reconnect({ resumed: true });
-    assert.equal(session.agentState, "thinking", "the same session goes on");
+    assert.equal(session.agentState, "thinking", "the same session continues");
     await reconnect();
     assert.equal(session.agentState, "listening", "the turn of the last session has no end");
     devices.speaker.sounding(item("item_1"));
@@ -519,7 +519,7 @@ describe("the agent's state", () => {
 });
 
 describe("listeners", () => {
-  test("are taken off by off, whether on or once was given them", async () => {
+  test("can be removed by off, whether added by on or once", async () => {
     const session = await open();
     const seen: string[] = [];
     const on = (): void => void seen.push("on");
@@ -536,44 +536,44 @@ describe("listeners", () => {
   });
 });
 
-test("muted is the microphone's", async () => {
+test("muted is the microphone's state", async () => {
   const session = await open();
   assert.equal(session.muted, false);
   session.muted = true;
   assert.deepEqual([session.muted, session.microphone.muted], [true, true]);
 });
 
-describe("what comes", () => {
-  test("audio goes to the item that was begun last, and is told before it is played", async () => {
+describe("receiving", () => {
+  test("audio goes to the newest item and is reported before playback", async () => {
     const session = await open();
     FakeWebSocket.last.audio();
-    const told = new Listener(session, "downlink");
+    const reported = new Listener(session, "downlink");
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio(960);
     FakeWebSocket.last.audio(961);
     FakeWebSocket.last.say({ type: "audio.end", seq: 3, turn: 1, item_id: "item_1", audio_ms: 20 });
     FakeWebSocket.last.audio(960);
-    assert.deepEqual(told.of("downlink").map((e) => [e.item, e.pcm.length]), [["item_1", 480]]);
+    assert.deepEqual(reported.of("downlink").map((e) => [e.item, e.pcm.length]), [["item_1", 480]]);
     assert.deepEqual(devices.calls.map((call) => call.replace(/\d /, "")), ["start item_1", "audio item_1", "end item_1"]);
   });
 
-  test("an unknown message is told as a message", async () => {
+  test("an unknown message is reported as a message", async () => {
     const session = await open();
-    const told = new Listener(session, "message");
+    const reported = new Listener(session, "message");
     FakeWebSocket.last.say({ type: "weather.report", seq: 2, rain: true });
-    assert.deepEqual(told.of("message"), [{ type: "weather.report", seq: 2, rain: true }]);
+    assert.deepEqual(reported.of("message"), [{ type: "weather.report", seq: 2, rain: true }]);
   });
 
-  test("an error of the gateway is a message, and an error in words", async () => {
+  test("an error of the gateway is a message and a VoiceError", async () => {
     const session = await open();
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     FakeWebSocket.last.say({ type: "error", seq: 2, code: "no_answer", message: "The voice model gave no answer; say it again, please.", retryable: true });
-    assert.deepEqual(told.types, ["error"]);
-    assert.equal(told.of("error")[0]?.gatewayCode, "no_answer");
-    assert.equal(told.of("error")[0]?.gatewayMessage?.seq, 2);
+    assert.deepEqual(reported.types, ["error"]);
+    assert.equal(reported.of("error")[0]?.gatewayCode, "no_answer");
+    assert.equal(reported.of("error")[0]?.gatewayMessage?.seq, 2);
   });
 
-  test("an error that ends the session is told once, whether the gateway said it before or not", async () => {
+  test("a final error is reported once, with or without an error message before it", async () => {
     const said = await open();
     const first = new Listener(said, "error", "disconnected");
     FakeWebSocket.last.say({ type: "error", seq: 2, code: "limit", message: "…", retryable: false });
@@ -589,7 +589,7 @@ describe("what comes", () => {
     assert.equal(second.of("error")[0], second.of("disconnected")[0]?.error);
   });
 
-  test("a listener that throws stops neither the others nor the audio, and is heard of", async () => {
+  test("a listener that throws stops neither other listeners nor audio, and is reported", async () => {
     const session = await open();
     const reported: unknown[] = [];
     vi.stubGlobal("queueMicrotask", (report: () => void) => {
@@ -603,15 +603,15 @@ describe("what comes", () => {
     session.on("audio.start", () => {
       throw mistake;
     });
-    const told = new Listener(session, "audio.start");
+    const listener = new Listener(session, "audio.start");
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio();
-    assert.equal(told.types.length, 1);
+    assert.equal(listener.types.length, 1);
     assert.equal(devices.calls.length, 2);
     assert.deepEqual(reported, [mistake]);
   });
 
-  test("listeners go when they are told to, also while they are called", async () => {
+  test("removed listeners are not called, also after removal within a call", async () => {
     const session = await open();
     const calls: string[] = [];
     const off = session.on("turn.started", () => calls.push("always"));
@@ -623,9 +623,9 @@ describe("what comes", () => {
     off();
   });
 
-  test("the round trip and the wait of a turn are told and counted", async () => {
+  test("the round trip and the latency of a turn are reported and counted", async () => {
     const session = await open();
-    const told = new Listener(session, "network", "latency", "turn.ended");
+    const reported = new Listener(session, "network", "latency", "turn.ended");
     await pass(2000);
     const [ping] = FakeWebSocket.last.of("ping");
     await pass(30);
@@ -637,16 +637,16 @@ describe("what comes", () => {
     const item = devices.calls.at(-1)!.slice("start ".length);
     devices.speaker.sounding({ item, at: sent + 500, firstByteAt: sent + 440, cushionMs: 55 });
     FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed", latency: { detection_ms: 0, provider_ms: 400, gateway_ms: 5 } });
-    assert.deepEqual(told.types, ["network", "turn.ended", "latency"]);
-    assert.equal(Math.round(told.of("network")[0]?.rttMs ?? 0), 30);
-    const latency = told.of("latency")[0]!;
+    assert.deepEqual(reported.types, ["network", "turn.ended", "latency"]);
+    assert.equal(Math.round(reported.of("network")[0]?.rttMs ?? 0), 30);
+    const latency = reported.of("latency")[0]!;
     assert.deepEqual([latency.totalMs, latency.cushionMs, latency.networkMs], [500, 60, 35]);
     const stats = session.stats();
     assert.deepEqual(stats.turns, [latency]);
     assert.equal(Math.round(stats.rttMs ?? 0), 30);
   });
 
-  test("the statistics are of the moment, and hold the newest 100 turns", async () => {
+  test("statistics are current and contain the newest 100 turns", async () => {
     const session = await open();
     const before = session.stats();
     for (let turn = 1; turn <= 120; turn++) {
@@ -661,24 +661,24 @@ describe("what comes", () => {
   });
 });
 
-describe("a connection that breaks", () => {
-  test("is told, and told again when it is back", async () => {
+describe("a broken connection", () => {
+  test("is reported, and its recovery too", async () => {
     const session = await open();
-    const told = new Listener(session, "state", "reconnecting", "reconnected", "session.started", "disconnected");
+    const reported = new Listener(session, "state", "reconnecting", "reconnected", "session.started", "disconnected");
     await reconnect({ session_id: "voice-2" });
-    assert.deepEqual(told.types, ["state", "reconnecting", "session.started", "state", "reconnected"]);
-    assert.equal(told.of("reconnecting")[0]?.error.code, "lost");
-    assert.deepEqual(told.of("reconnected"), [{ resumed: false, lostMs: 250 }]);
+    assert.deepEqual(reported.types, ["state", "reconnecting", "session.started", "state", "reconnected"]);
+    assert.equal(reported.of("reconnecting")[0]?.error.code, "lost");
+    assert.deepEqual(reported.of("reconnected"), [{ resumed: false, lostMs: 250 }]);
     assert.equal(session.info?.session_id, "voice-2");
     const { reconnects, resumes, lostMs } = session.stats();
     assert.deepEqual({ reconnects, resumes, lostMs }, { reconnects: 1, resumes: 0, lostMs: 250 });
-    assert.deepEqual(devices.calls, [], "the devices stay as they are");
+    assert.deepEqual(devices.calls, [], "the devices do not change");
   });
 
-  test("is tried again at once where the user wants it, and only then", async () => {
+  test("is retried at once when the user asks, and only then", async () => {
     const session = await open();
     session.retry();
-    assert.equal(FakeWebSocket.all.length, 1, "nothing is broken");
+    assert.equal(FakeWebSocket.all.length, 1, "the connection works");
     FakeWebSocket.last.drop();
     session.retry();
     session.retry();
@@ -690,10 +690,10 @@ describe("a connection that breaks", () => {
     assert.equal(session.info?.session_id, "voice-2");
   });
 
-  test("drops what is said meanwhile, and counts it", async () => {
+  test("drops audio and counts it", async () => {
     const session = await open();
     FakeWebSocket.last.drop();
-    const told = new Listener(session, "uplink", "error");
+    const reported = new Listener(session, "uplink", "error");
     frame();
     frame();
     await pass(250);
@@ -701,23 +701,23 @@ describe("a connection that breaks", () => {
     frame();
     assert.equal(FakeWebSocket.last.audioFrames, 1);
     assert.equal(session.stats().droppedOffline, 2);
-    assert.deepEqual(told.types, ["uplink"]);
+    assert.deepEqual(reported.types, ["uplink"]);
   });
 
-  test("keeps what is typed meanwhile, in order, and says when it cannot", async () => {
+  test("keeps typed texts in order up to a limit", async () => {
     const session = await open();
     FakeWebSocket.last.drop();
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     for (let i = 1; i <= 33; i++) {
       session.sendText(`text ${i}`);
     }
-    assert.deepEqual(told.of("error").map((e) => e.code), ["unsent"]);
+    assert.deepEqual(reported.of("error").map((e) => e.code), ["unsent"]);
     await pass(250);
     FakeWebSocket.last.start();
     assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), Array.from({ length: 32 }, (_, i) => `text ${i + 1}`));
   });
 
-  test("before a session opens keeps what is typed too", async () => {
+  test("before the first opening keeps typed texts too", async () => {
     const session = make();
     void session.open();
     session.sendText("Hello");
@@ -726,7 +726,7 @@ describe("a connection that breaks", () => {
     assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), ["Hello"]);
   });
 
-  test("keeps an answer to a question for the same session alone", async () => {
+  test("keeps an answer to a question for the same session only", async () => {
     const resumed = await open({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say(question("cf_1"));
     FakeWebSocket.last.drop();
@@ -746,7 +746,7 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.last.of("confirmation.resolve").length + FakeWebSocket.last.of("interrupt").length, 0);
   });
 
-  test("sends the last report of each item in the session that is taken up", async () => {
+  test("sends the last report of each item in the resumed session", async () => {
     await open({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     const item = devices.calls[0]!.slice("start ".length);
@@ -759,82 +759,82 @@ describe("a connection that breaks", () => {
     assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 600, done: true, received_ms: 0, seq: 2 }]);
   });
 
-  test("ends each open question once, with the session that asked it", async () => {
+  test("ends each open question once if its session is lost", async () => {
     const session = await open();
     FakeWebSocket.last.say(question("cf_1"));
     FakeWebSocket.last.say({ ...question("cf_2"), seq: 3 });
     FakeWebSocket.last.say({ type: "confirmation.ended", seq: 4, token: "cf_1", tool: "send", outcome: "denied" });
-    const told = new Listener(session, "confirmation.ended", "message");
+    const reported = new Listener(session, "confirmation.ended", "message");
     await reconnect();
-    assert.deepEqual(told.of("confirmation.ended"), [{ type: "confirmation.ended", seq: 0, turn: 1, token: "cf_2", tool: "send", outcome: "lost" }]);
-    assert.deepEqual(told.of("message")[0], told.of("confirmation.ended")[0]);
+    assert.deepEqual(reported.of("confirmation.ended"), [{ type: "confirmation.ended", seq: 0, turn: 1, token: "cf_2", tool: "send", outcome: "lost" }]);
+    assert.deepEqual(reported.of("message")[0], reported.of("confirmation.ended")[0]);
     FakeWebSocket.last.say({ ...question("cf_3"), seq: 2 });
     FakeWebSocket.last.drop(4004);
-    assert.deepEqual(told.of("confirmation.ended").map((e) => e.token), ["cf_2", "cf_3"]);
+    assert.deepEqual(reported.of("confirmation.ended").map((e) => e.token), ["cf_2", "cf_3"]);
   });
 
-  test("leaves the questions open where the session is taken up", async () => {
+  test("leaves the questions open if the session is resumed", async () => {
     const session = await open({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say(question("cf_1"));
-    const told = new Listener(session, "confirmation.ended");
+    const reported = new Listener(session, "confirmation.ended");
     await reconnect({ resumed: true, seq: 3 });
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
   });
 
-  test("warns of a typed text that nobody has told back", async () => {
+  test("warns of a typed text that was not confirmed", async () => {
     const session = await open();
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     session.sendText("arrived");
     FakeWebSocket.last.say({ type: "transcript", seq: 2, turn: 1, id: "typed-1", role: "user", text: "arrived", final: true, started_at: "" });
     await reconnect();
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
     session.sendText("lost");
     await reconnect();
-    assert.deepEqual(told.of("error").map((e) => e.code), ["unsent"]);
+    assert.deepEqual(reported.of("error").map((e) => e.code), ["unsent"]);
     await reconnect();
-    assert.equal(told.types.length, 1);
+    assert.equal(reported.types.length, 1);
   });
 
-  test("does not warn of a text whose turn has ended, though its transcript was withheld", async () => {
+  test("does not warn of a text whose turn has ended, even with a withheld transcript", async () => {
     const session = await open();
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     session.sendText("Hello");
     FakeWebSocket.last.say({ type: "turn.ended", seq: 2, turn: 1, status: "completed" });
     await reconnect();
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
   });
 
-  test("lets the old answer sound to its end, until the new session has something to say or hear", async () => {
+  test("plays the old answer to its end, until the new session begins an item or hears speech", async () => {
     const session = await open();
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio();
     await reconnect();
-    assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1", "end 0 item_1"], "its end is where it broke off");
-    const told = new Listener(session, "played");
+    assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1", "end 0 item_1"], "it ends after its last sample");
+    const reported = new Listener(session, "played");
     devices.speaker.played({ item: "0 item_1", playedMs: 200, done: false, at: 1 });
-    assert.equal(told.of("played")[0]?.item, "item_1");
-    assert.deepEqual(FakeWebSocket.last.of("playback"), [], "of no use to a session that does not know it");
+    assert.equal(reported.of("played")[0]?.item, "item_1");
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [], "the new session does not know the item");
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
-    assert.deepEqual(devices.calls.slice(3), ["flush null", "start 1 item_1"], "another item, whatever its name");
+    assert.deepEqual(devices.calls.slice(3), ["flush null", "start 1 item_1"], "another item, despite its name");
     FakeWebSocket.last.say({ type: "audio.start", seq: 3, turn: 1, item_id: "item_2" });
     assert.deepEqual(devices.calls.slice(5), ["start 1 item_2"]);
   });
 
-  test("does not take the sound of the old session for an answer of the new one", async () => {
+  test("does not take the old session's sound for an answer of the new one", async () => {
     const session = await open();
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     await reconnect();
-    const told = new Listener(session, "latency");
+    const reported = new Listener(session, "latency");
     session.sendText("Hello");
     FakeWebSocket.last.say({ type: "transcript", seq: 2, turn: 1, id: "typed-1", role: "user", text: "Hello", final: true, started_at: "" });
     FakeWebSocket.last.say({ type: "audio.start", seq: 3, turn: 1, item_id: "item_1" });
     devices.speaker.sounding({ item: "0 item_1", at: performance.now(), firstByteAt: performance.now(), cushionMs: 0 });
     FakeWebSocket.last.say({ type: "turn.ended", seq: 4, turn: 1, status: "interrupted", latency: { detection_ms: 0, provider_ms: 1, gateway_ms: 1 } });
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
   });
 
   for (const type of ["speech.started", "turn.started"]) {
-    test(`is silent of the old session at ${type}`, async () => {
+    test(`silences the old session at ${type}`, async () => {
       await open();
       await reconnect();
       FakeWebSocket.last.say({ type, seq: 2, turn: 1, audio_ms: 0 });
@@ -842,51 +842,51 @@ describe("a connection that breaks", () => {
     });
   }
 
-  test("complains of nothing that is said of a try: the next one may do", async () => {
+  test("does not report errors of an attempt: the next one may succeed", async () => {
     const session = await open();
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     FakeWebSocket.last.drop();
     await pass(250);
     FakeWebSocket.last.open();
     FakeWebSocket.last.say({ type: "error", seq: 1, code: "voice_active", message: "…", retryable: false });
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
   });
 
-  test("forgets what an earlier session said of its end", async () => {
+  test("forgets an earlier session's end", async () => {
     const session = await open();
-    const told = new Listener(session, "disconnected");
+    const reported = new Listener(session, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "server_shutdown", handback: { conversation_id: "c-7", summary: "…" } });
     FakeWebSocket.last.drop(1001);
     await pass(250);
     FakeWebSocket.last.start();
     FakeWebSocket.last.drop(4005);
-    assert.deepEqual([told.of("disconnected")[0]?.reason, told.of("disconnected")[0]?.handback], ["lost", undefined]);
+    assert.deepEqual([reported.of("disconnected")[0]?.reason, reported.of("disconnected")[0]?.handback], ["lost", undefined]);
   });
 
-  test("ends with the reason when it cannot be restored", async () => {
+  test("ends with the reason if it cannot be restored", async () => {
     const session = await open({ reconnect: { tries: 1 } });
-    const told = new Listener(session, "disconnected");
+    const reported = new Listener(session, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "server_shutdown" });
     FakeWebSocket.last.drop(1001);
-    assert.deepEqual(told.types, [], "the gateway may be another one in a moment");
+    assert.deepEqual(reported.types, [], "another gateway may answer next");
     await pass(250);
     FakeWebSocket.last.open();
     FakeWebSocket.last.drop(1001);
-    assert.equal(told.of("disconnected")[0]?.error?.message, "The gateway is stopping.");
+    assert.equal(reported.of("disconnected")[0]?.error?.message, "The gateway is stopping.");
     assert.equal(session.state, "disconnected");
   });
 });
 
-test("two sessions on one page know nothing of each other", async () => {
+test("two sessions on one page are independent", async () => {
   const first = await open();
   const one = FakeWebSocket.last;
-  const told = new Listener(first, "turn.started", "disconnected");
+  const reported = new Listener(first, "turn.started", "disconnected");
   const second = await open();
   FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
   void second.disconnect();
   FakeWebSocket.last.drop(1000);
-  assert.deepEqual(told.types, []);
+  assert.deepEqual(reported.types, []);
   assert.equal(first.state, "connected");
   one.say({ type: "turn.started", seq: 2, turn: 1 });
-  assert.deepEqual(told.types, ["turn.started"]);
+  assert.deepEqual(reported.types, ["turn.started"]);
 });

@@ -17,8 +17,8 @@ afterEach(() => {
 /** A speaker being opened, and its events. */
 function speaker(wanted?: string) {
   const context = new FakeContext();
-  const told: { type: string; event: unknown }[] = [];
-  const tell = (type: string) => (event: unknown) => void told.push({ type, event });
+  const reported: { type: string; event: unknown }[] = [];
+  const tell = (type: string) => (event: unknown) => void reported.push({ type, event });
   const speaker = new Speaker(
     {
       sounding: tell("sounding"),
@@ -28,18 +28,18 @@ function speaker(wanted?: string) {
       dry: tell("dry"),
       level: tell("level"),
       changed: tell("changed"),
-      failed: (error) => told.push({ type: "failed", event: error.code }),
+      failed: (error) => reported.push({ type: "failed", event: error.code }),
     },
     wanted,
   );
   const open = (loaded = Promise.resolve()) => speaker.open(context as unknown as AudioContext, 24000, 1, loaded);
-  const all = (type: string): unknown[] => told.filter((t) => t.type === type).map((t) => t.event);
-  return { speaker, context, open, told, all };
+  const all = (type: string): unknown[] => reported.filter((t) => t.type === type).map((t) => t.event);
+  return { speaker, context, open, reported, all };
 }
 
 const element = () => browser.elements[0]!;
 
-test("it plays through an element, which an echo canceller can hear", async () => {
+test("it plays through an element, for echo cancellation", async () => {
   const { speaker: s, context, open, all } = speaker();
   await open();
   assert.equal(s.state, "playing");
@@ -55,7 +55,7 @@ test("it plays through an element, which an echo canceller can hear", async () =
   assert.equal(element().srcObject, null);
 });
 
-test("what is heard can be looked at, and nothing is made for it before", async () => {
+test("a stream for analysis exists only on request", async () => {
   const { speaker: s, context, open } = speaker();
   assert.deepEqual([s.stream, s.frequencyData().length], [null, 0]);
   await open();
@@ -63,14 +63,14 @@ test("what is heard can be looked at, and nothing is made for it before", async 
   const data = s.frequencyData();
   assert.deepEqual([data.length, data[0], s.frequencyData() === data, context.analysers.length], [1024, 7, true, 1]);
   const stream = s.stream;
-  assert.ok(stream !== null && stream !== element().srcObject, "it is not the element's, which may be refused");
+  assert.ok(stream !== null && stream !== element().srcObject, "it differs from the element's, which may be refused");
   assert.equal(s.stream, stream);
   assert.deepEqual([...context.gain.to], [context.sink, context.analysers[0], context.streams[1]]);
   s.close();
   assert.deepEqual([s.stream, s.frequencyData().length, context.gain.to.size], [null, 0, 0]);
 });
 
-test("the element is begun within the gesture, before the worklet is loaded", async () => {
+test("the element starts within the user's gesture, before the worklet loads", async () => {
   const { context, open } = speaker();
   let loaded = (): void => undefined;
   const opening = open(new Promise((resolve) => (loaded = () => resolve())));
@@ -87,7 +87,7 @@ test("a worklet that does not load leaves nothing open", async () => {
   assert.equal(element().srcObject, null);
 });
 
-test("one that was closed while it loaded stays closed", async () => {
+test("close during loading is final", async () => {
   const { speaker: s, context, open, all } = speaker();
   const opening = open();
   s.close();
@@ -99,7 +99,7 @@ test("one that was closed while it loaded stays closed", async () => {
   assert.equal(browser.listeners + context.listeners, 0);
 });
 
-test("a refused element gives way to the context, with a warning, until it is allowed", async () => {
+test("a refused element is replaced by the context, with a warning, until it is allowed", async () => {
   const { speaker: s, context, open, all } = speaker();
   browser.refuseElement = true;
   await open();
@@ -111,17 +111,17 @@ test("a refused element gives way to the context, with a warning, until it is al
   assert.equal(context.sinkId, "headset");
   s.resume();
   await settle();
-  assert.deepEqual(all("failed"), ["echo_possible"], "it is said once");
+  assert.deepEqual(all("failed"), ["echo_possible"], "one warning");
   const stream = s.stream;
   browser.refuseElement = false;
   s.resume();
   await settle();
-  assert.deepEqual([...context.gain.to], [context.streams[1], context.sink], "what a page looks at stays");
+  assert.deepEqual([...context.gain.to], [context.streams[1], context.sink], "the page's stream stays connected");
   assert.equal(s.stream, stream);
-  assert.equal(element().sinkId, "headset", "the device goes along");
+  assert.equal(element().sinkId, "headset", "the device is kept");
 });
 
-test("an element that begins to play after the end changes nothing", async () => {
+test("an element that starts after close has no effect", async () => {
   const { speaker: s, context, open } = speaker();
   browser.refuseElement = true;
   await open();
@@ -134,7 +134,7 @@ test("an element that begins to play after the end changes nothing", async () =>
   assert.equal(s.state, "closed");
 });
 
-test("a browser that wants a gesture first is told of, and any gesture will do", async () => {
+test("a browser that requires a gesture is reported, and any gesture starts playback", async () => {
   const { speaker: s, context, open, all } = speaker();
   Object.assign(context, { state: "suspended", allowed: false });
   browser.refuseElement = true;
@@ -145,7 +145,7 @@ test("a browser that wants a gesture first is told of, and any gesture will do",
   vi.advanceTimersByTime(1000);
   assert.equal(s.state, "suspended");
   assert.deepEqual(all("failed"), ["audio_suspended"]);
-  assert.deepEqual([...context.gain.to], [context.sink], "the page may not sound at all: no reason to give up the element");
+  assert.deepEqual([...context.gain.to], [context.sink], "the page may not play at all, so the element stays");
 
   context.allowed = true;
   browser.refuseElement = false;
@@ -154,10 +154,10 @@ test("a browser that wants a gesture first is told of, and any gesture will do",
   assert.equal(s.state, "playing");
   const { resumed } = context;
   browser.page.dispatchEvent(new Event("pointerup"));
-  assert.equal(context.resumed, resumed, "then gestures are the page's own again");
+  assert.equal(context.resumed, resumed, "later gestures have no effect");
 });
 
-test("a halt that passes at once is not worth a word", async () => {
+test("a short halt is not reported", async () => {
   const { speaker: s, context, open, all } = speaker();
   await open();
   context.become("interrupted");
@@ -172,7 +172,7 @@ test("a halt that passes at once is not worth a word", async () => {
   assert.deepEqual(all("failed"), []);
 });
 
-test("after an interruption it goes on when the page is seen again", async () => {
+test("after an interruption it continues when the page is visible again", async () => {
   const { speaker: s, context, open, all } = speaker();
   await open();
   context.allowed = false;
@@ -192,7 +192,7 @@ test("after an interruption it goes on when the page is seen again", async () =>
   assert.deepEqual(all("failed"), ["audio_suspended"]);
 });
 
-test("where the context goes on by itself, the element is begun again", async () => {
+test("if the context continues, the element starts again", async () => {
   const { speaker: s, context, open } = speaker();
   await open();
   browser.refuseElement = true;
@@ -212,7 +212,7 @@ test("where the context goes on by itself, the element is begun again", async ()
   assert.equal(browser.listeners + context.listeners, 0);
 });
 
-test("volume is a ramp, and kept for a speaker that is not open", async () => {
+test("volume changes gradually and is kept while the speaker is closed", async () => {
   const { speaker: s, context, open } = speaker();
   s.volume = 0.5;
   await open();
@@ -222,7 +222,7 @@ test("volume is a ramp, and kept for a speaker that is not open", async () => {
   assert.deepEqual(context.gain.gain.targets, [1]);
 });
 
-test("a device is chosen, changed, and goes back to the default one", async () => {
+test("a device can be chosen, changed and reset to the default", async () => {
   const { speaker: s, open, all } = speaker("headset");
   await open();
   await settle();
@@ -232,11 +232,11 @@ test("a device is chosen, changed, and goes back to the default one", async () =
   await assert.rejects(s.use("nothing"), { code: "speaker_failed" });
   browser.plug(["built-in"], ["speakers", "headset", "nothing"]);
   await settle();
-  assert.equal(element().sinkId, "", "a choice that has failed does not count");
+  assert.equal(element().sinkId, "", "a failed choice does not count");
   assert.deepEqual(all("changed").map((e) => (e as { deviceId?: string }).deviceId), [undefined, "headset", undefined]);
 });
 
-test("a chosen device that goes away gives way to the default one, and is used again when it is back", async () => {
+test("a removed device is replaced by the default one until it returns", async () => {
   const { open, all } = speaker("headset");
   await open();
   await settle();
@@ -252,7 +252,7 @@ test("a chosen device that goes away gives way to the default one, and is used a
   assert.deepEqual(all("failed"), []);
 });
 
-test("what the user chooses while devices are listed counts", async () => {
+test("a choice during the listing of devices counts", async () => {
   const { speaker: s, open } = speaker("headset");
   await open();
   await settle();
@@ -262,7 +262,7 @@ test("what the user chooses while devices are listed counts", async () => {
   assert.equal(element().sinkId, "speakers");
 });
 
-test("a browser without a choice says so", async () => {
+test("a browser without device selection reports it", async () => {
   const { speaker: s, open } = speaker();
   vi.stubGlobal("HTMLMediaElement", class {});
   assert.equal(await s.use("headset"), false);
@@ -273,16 +273,16 @@ test("a browser without a choice says so", async () => {
   assert.deepEqual((await listMicrophones()).map((device) => device.id), ["built-in", "headset"]);
 });
 
-test("a page without devices has none to list", async () => {
+test("a page without devices lists none", async () => {
   vi.stubGlobal("navigator", {});
   assert.deepEqual(await listMicrophones(), []);
   assert.deepEqual(await listSpeakers(), []);
 });
 
-test("what the worklet tells is told with the page's clock", async () => {
-  const { context, open, told } = speaker();
+test("worklet messages are reported with the page's clock", async () => {
+  const { context, open, reported } = speaker();
   await open();
-  told.length = 0;
+  reported.length = 0;
   context.currentTime = 2;
   const now = performance.now();
   const notices: PlayNotice[] = [
@@ -295,7 +295,7 @@ test("what the worklet tells is told with the page's clock", async () => {
     { type: "overflow", item: "a" },
   ];
   notices.forEach((notice) => context.worklets[0]!.tell(notice));
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     // Rendered now, and audible after 30 ms.
     { type: "sounding", event: { item: "a", at: now + 30, firstByteAt: 7, cushionMs: 40 } },
     { type: "played", event: { item: "a", playedMs: 200, done: false, at: now } },
@@ -307,7 +307,7 @@ test("what the worklet tells is told with the page's clock", async () => {
   ]);
 });
 
-test("commands go to the worklet with what it cannot know", async () => {
+test("commands reach the worklet with the latency it cannot know", async () => {
   const { speaker: s, context, open } = speaker();
   await open();
   context.currentTime = 3;
@@ -328,7 +328,7 @@ test("commands go to the worklet with what it cannot know", async () => {
   ]);
 });
 
-test("where nothing can sound, nothing was heard, and every item has an end", () => {
+test("without output nothing was heard, and every item ends", () => {
   const { speaker: s, all } = speaker();
   s.start("a", 24000);
   s.audio("a", new ArrayBuffer(4));

@@ -22,7 +22,7 @@ test("the standard's own examples", () => {
   assert.deepEqual(data("data:test\n\ndata: test\n\n"), ["test", "test"]);
 });
 
-test("lines end as they like, also between two pieces", () => {
+test("all line ends work, also split between two chunks", () => {
   assert.deepEqual(data("data: a\r\n\r\ndata: b\r\rdata: c\n\n"), ["a", "b", "c"]);
   assert.deepEqual(data("data: a\r", "\n\r", "\ndata: b\r", "\r", "data: c\r\n", "\r\n"), ["a", "b", "c"]);
   assert.deepEqual(data("data: a\r\ndata: b\r", "\n\n"), ["a\nb"]);
@@ -36,20 +36,20 @@ test("events have a type and an id", () => {
   ]);
 });
 
-test("comments, unknown fields and events without data are nothing", () => {
+test("comments, unknown fields and events without data are ignored", () => {
   assert.deepEqual(data(": ping\n\nretry: 1000\n\nevent: empty\n\ndatax: 1\n\n: data: 2\n\ndata: 3\n\n"), ["3"]);
 });
 
-test("what has no end when the stream has is nothing", () => {
+test("an unfinished event at the end of the stream is ignored", () => {
   assert.deepEqual(data("data: a\n\ndata: b\n"), ["a"]);
 });
 
-test("one mark of byte order at the beginning is left out", () => {
+test("one byte order mark at the beginning is removed", () => {
   assert.deepEqual(data("\uFEFFdata: a\n\n"), ["a"]);
   assert.deepEqual(data("", "\uFEFFdata: a\n\n\uFEFFdata: b\n\n"), ["a"]);
 });
 
-test("an event that has no end is an error, not a memory that grows", () => {
+test("an endless event is an error and does not exhaust memory", () => {
   assert.throws(() => parse("data: ", "x".repeat(1 << 21)), VoiceError);
   const parser = new ServerSentEventParser();
   assert.throws(() => {
@@ -60,7 +60,7 @@ test("an event that has no end is an error, not a memory that grows", () => {
 });
 
 /** A stream of random events, and the events. */
-function story(next: () => number): { text: string; events: ServerSentEvent[] } {
+function randomStream(next: () => number): { text: string; events: ServerSentEvent[] } {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(next() * from.length)]!;
   const end = (): string => pick(["\n", "\r\n", "\r"]);
   const events: ServerSentEvent[] = [];
@@ -80,8 +80,7 @@ function story(next: () => number): { text: string; events: ServerSentEvent[] } 
       text += `id: ${id}${end()}`;
     }
     text += lines.map((line) => `data: ${line}${end()}`).join("");
-    // After \\r, a single \
-    //  would belong to it.
+    // A line feed after a carriage return would belong to it.
     text += text.endsWith("\r") ? "\r\n" : pick(["\n", "\r\n"]);
     events.push({ event: event || "message", data: lines.join("\n"), id });
   }
@@ -106,15 +105,15 @@ async function read(bytes: Uint8Array, next: () => number): Promise<ServerSentEv
   return events;
 }
 
-test("a stream means the same however its bytes are cut, within a letter too", async () => {
+test("the division into chunks does not matter, even within a letter", async () => {
   for (let seed = 1; seed <= 300; seed++) {
     const next = random(seed);
-    const { text, events } = story(next);
+    const { text, events } = randomStream(next);
     assert.deepEqual(await read(new TextEncoder().encode(text), next), events, `seed ${seed}`);
   }
 });
 
-test("any bytes at all are read without a fault", async () => {
+test("arbitrary bytes cause no fault", async () => {
   for (let seed = 1; seed <= 300; seed++) {
     const next = random(seed);
     const bytes = Uint8Array.from({ length: 200 }, () => (next() < 0.5 ? "\r\n:data id\0"[Math.floor(next() * 11)]!.charCodeAt(0) : Math.floor(next() * 256)));
@@ -122,7 +121,7 @@ test("any bytes at all are read without a fault", async () => {
   }
 });
 
-test("whoever stops reading ends the request", async () => {
+test("ending the loop ends the request", async () => {
   let cancelled = false;
   const body = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode("data: x\n\n")),

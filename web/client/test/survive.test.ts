@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-// What becomes of a session when its connection breaks for a moment, or its page is loaded again.
+// A session after a short loss of its connection, or a reload of its page.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test, vi } from "vitest";
 import type { MicrophoneHandlers } from "../src/audio/microphone.js";
@@ -85,7 +85,7 @@ async function open(options: ConnectOptions = {}, fields: Record<string, unknown
   return session;
 }
 
-/** Starts opening it; a test that ends earlier is no error. */
+/** Starts opening it; an end before the opening is no error. */
 function begin(session: VoiceSession): void {
   session.open().catch(() => undefined);
 }
@@ -115,10 +115,10 @@ afterEach(async () => {
   removeNetwork();
 });
 
-describe("an outage that nobody can notice", () => {
-  test("is a number in the statistics and nothing else", async () => {
+describe("an unnoticed outage", () => {
+  test("appears only in the statistics", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio(4800);
     FakeWebSocket.last.drop();
@@ -130,59 +130,59 @@ describe("an outage that nobody can notice", () => {
     FakeWebSocket.last.audio(4800);
     say({ type: "audio.end", seq: 7, turn: 1, item_id: "item_1", audio_ms: 200 });
     await pass(4000);
-    assert.deepEqual(told.types, []);
-    assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1 100", "start 0 item_1", "audio 0 item_1 100", "end 0 item_1"], "the queue goes on: no flush, no gap, no repeat");
+    assert.deepEqual(reported.types, []);
+    assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1 100", "start 0 item_1", "audio 0 item_1 100", "end 0 item_1"], "the queue continues: no flush, no gap, no repeat");
     const { reconnects, resumes, unnoticed, lostMs, audioFramesKept, droppedOffline, gaps } = session.stats();
     assert.deepEqual({ reconnects, resumes, unnoticed, lostMs, audioFramesKept, droppedOffline, gaps }, { reconnects: 1, resumes: 1, unnoticed: 1, lostMs: 1999, audioFramesKept: 1, droppedOffline: 0, gaps: 2 });
   });
 
-  test("is told from two seconds on", async () => {
+  test("is reported from two seconds on", async () => {
     const session = await open({ reconnect: { firstMs: 3000 } });
-    const told = new Listener(session);
+    const reported = new Listener(session);
     FakeWebSocket.last.drop();
     await pass(1999);
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
     await pass(1);
-    assert.deepEqual(told.types, ["state", "reconnecting"]);
-    const [{ error, ...tried }] = told.of("reconnecting") as [VoiceEvents["reconnecting"]];
+    assert.deepEqual(reported.types, ["state", "reconnecting"]);
+    const [{ error, ...tried }] = reported.of("reconnecting") as [VoiceEvents["reconnecting"]];
     assert.deepEqual({ ...tried, code: error.code }, { attempt: 1, delayMs: 1000, lostMs: 2000, resumable: true, code: "lost" });
     await pass(1000);
     FakeWebSocket.last.start(resumed(5));
-    assert.deepEqual(told.types.slice(2), ["state", "reconnected"]);
-    assert.deepEqual(told.of("reconnected"), [{ resumed: true, lostMs: 3000 }]);
+    assert.deepEqual(reported.types.slice(2), ["state", "reconnected"]);
+    assert.deepEqual(reported.of("reconnected"), [{ resumed: true, lostMs: 3000 }]);
     assert.equal(session.stats().unnoticed, 0);
   });
 
-  test("is told of each try after that", async () => {
+  test("is reported for each later attempt", async () => {
     const session = await open();
-    const told = new Listener(session, "reconnecting");
+    const reported = new Listener(session, "reconnecting");
     FakeWebSocket.last.drop();
     for (let i = 0; i < 4; i++) {
       await pass(250 * 2 ** i);
       FakeWebSocket.last.drop();
     }
     await settle();
-    assert.deepEqual(told.of("reconnecting").map((e) => [e.attempt, e.lostMs]), [[4, 2000], [5, 3750]]);
+    assert.deepEqual(reported.of("reconnecting").map((e) => [e.attempt, e.lostMs]), [[4, 2000], [5, 3750]]);
   });
 
-  test("is told when what is heard runs dry, at once", async () => {
+  test("is reported at once when playback runs dry", async () => {
     const session = await open({ reconnect: { firstMs: 1500 } });
-    const told = new Listener(session);
+    const reported = new Listener(session);
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio();
     FakeWebSocket.last.drop();
     await pass(300);
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
     devices.speaker.dry("0 item_1");
-    assert.deepEqual(told.types, ["state", "reconnecting"]);
-    assert.equal(told.of("reconnecting")[0]?.lostMs, 300);
+    assert.deepEqual(reported.types, ["state", "reconnecting"]);
+    assert.equal(reported.of("reconnecting")[0]?.lostMs, 300);
     devices.speaker.dry("0 item_1");
     await pass(1200);
     FakeWebSocket.last.start(resumed(5));
-    assert.deepEqual(told.types, ["state", "reconnecting", "state", "reconnected"]);
+    assert.deepEqual(reported.types, ["state", "reconnecting", "state", "reconnected"]);
   });
 
-  test("is told at once where it was dry before, or nothing can be taken up", async () => {
+  test("is reported at once if playback was dry before or no resume is possible", async () => {
     const dry = await open();
     const one = new Listener(dry);
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
@@ -195,12 +195,12 @@ describe("an outage that nobody can notice", () => {
     const two = new Listener(without);
     FakeWebSocket.last.drop();
     assert.deepEqual(two.types, ["state", "reconnecting"]);
-    assert.deepEqual([one, two].map((told) => told.of("reconnecting")[0]?.resumable), [true, false]);
+    assert.deepEqual([one, two].map((reported) => reported.of("reconnecting")[0]?.resumable), [true, false]);
   });
 
-  test("is not what ran dry and came to its end", async () => {
+  test("is not reported for an item that ran dry and then ended", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio();
     devices.speaker.dry("0 item_1");
@@ -208,20 +208,20 @@ describe("an outage that nobody can notice", () => {
     FakeWebSocket.last.drop();
     await pass(250);
     FakeWebSocket.last.start(resumed(5));
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
   });
 
-  test("is told at once when the line had been dead for long", async () => {
+  test("is reported at once if the line had been dead for long", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     await pass(5000);
-    assert.deepEqual(told.types, ["state", "reconnecting"]);
-    assert.equal(told.of("reconnecting")[0]?.lostMs, 5000);
+    assert.deepEqual(reported.types, ["state", "reconnecting"]);
+    assert.equal(reported.of("reconnecting")[0]?.lostMs, 5000);
   });
 
-  test("is told when another session has to go on", async () => {
+  test("is reported if another session must continue", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     FakeWebSocket.last.drop();
     await pass(250);
     FakeWebSocket.last.open();
@@ -229,35 +229,35 @@ describe("an outage that nobody can notice", () => {
     FakeWebSocket.last.drop(4501);
     await settle();
     FakeWebSocket.last.start({ session_id: "voice-2" });
-    assert.deepEqual(told.types, ["state", "reconnecting", "state", "reconnected"]);
-    assert.deepEqual(told.of("reconnected"), [{ resumed: false, lostMs: 250 }]);
+    assert.deepEqual(reported.types, ["state", "reconnecting", "state", "reconnected"]);
+    assert.deepEqual(reported.of("reconnected"), [{ resumed: false, lostMs: 250 }]);
     assert.equal(session.stats().unnoticed, 0);
   });
 
-  test("is a move of the gateway's", async () => {
+  test("can be a move by the gateway", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     say({ type: "session.moving", seq: 2, reason: "server_shutdown", deadline: new Date(Date.now() + 500).toISOString() });
     await settle();
     assert.equal(FakeWebSocket.all.length, 2);
     FakeWebSocket.last.start(resumed(3));
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
     assert.equal(session.stats().unnoticed, 1);
   });
 
-  test("leaves nothing behind when the session ends in it", async () => {
+  test("leaves nothing behind if the session ends during it", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     FakeWebSocket.last.drop();
     void session.disconnect();
     assert.equal(vi.getTimerCount(), 0);
     await pass(60_000);
-    assert.deepEqual(told.types, ["state", "disconnected"]);
+    assert.deepEqual(reported.types, ["state", "disconnected"]);
   });
 });
 
-describe("a session that is taken up", () => {
-  test("says what has come of the newest item, and of all messages", async () => {
+describe("a resumed session", () => {
+  test("reports the received part of the newest item and of all messages", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio(4802);
@@ -271,7 +271,7 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 2, audio: { item_id: "item_1", received_ms: 100 } });
   });
 
-  test("says what has come of an answer that was heard to its end without a connection: nobody cuts it off", async () => {
+  test("reports an answer that was heard to its end during the outage: it is not cut off", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio(4800);
@@ -283,9 +283,9 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 3, audio: { item_id: "item_1", received_ms: 100 } });
   });
 
-  test("hears first what was said without a connection, then the rest, in order", async () => {
+  test("receives stored audio first, then the rest, in order", async () => {
     const session = await open();
-    const told = new Listener(session, "uplink");
+    const reported = new Listener(session, "uplink");
     FakeWebSocket.last.drop();
     frame(1);
     await pass(20);
@@ -294,12 +294,12 @@ describe("a session that is taken up", () => {
     FakeWebSocket.last.start(resumed(5));
     frame(3);
     assert.deepEqual(FakeWebSocket.last.audio16.map((pcm) => pcm[0]), [1, 2, 3]);
-    const heard = told.of("uplink");
+    const heard = reported.of("uplink");
     assert.deepEqual(heard.map(({ pcm }) => pcm[0]), [1, 2, 3]);
     assert.ok(Math.abs(heard[2]!.at - heard[1]!.at - 230) < 1 && Math.abs(heard[1]!.at - heard[0]!.at - 20) < 1, "each at its own time");
   });
 
-  test("is told of a press before what was said in it, and of its end after that", async () => {
+  test("receives a press before its audio, and its release after it", async () => {
     await open({ turnDetection: "client" });
     const order = (): string[] => {
       const { last } = FakeWebSocket;
@@ -327,7 +327,7 @@ describe("a session that is taken up", () => {
     assert.deepEqual(seen, ["session.start", "audio", "input.activity", "ping"]);
   });
 
-  test("hears the last report again: it may have been on its way", async () => {
+  test("receives the last playback report again: it may have been lost", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     devices.speaker.played({ item: "0 item_1", playedMs: 40, done: true, at: 1 });
@@ -337,7 +337,7 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("playback").map((m) => [m.item_id, m.played_ms, m.done]), [["item_1", 40, true]]);
   });
 
-  test("takes no frame for the item of before until the gateway says so", async () => {
+  test("assigns no frame to the old item before the gateway announces it", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.drop();
@@ -348,7 +348,7 @@ describe("a session that is taken up", () => {
     assert.deepEqual(devices.calls, []);
   });
 
-  test("flushes what the gateway cannot go on with", async () => {
+  test("flushes an item that the gateway cannot continue", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.drop();
@@ -358,20 +358,20 @@ describe("a session that is taken up", () => {
     assert.equal(devices.calls.at(-1), "flush 0 item_1");
   });
 
-  test("gets an answer to a question, and a text, again where they were lost on the way", async () => {
+  test("receives a lost answer to a question and a lost text again", async () => {
     const session = await open();
     say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
     session.approve("cf_1");
     session.sendText("Hello");
     FakeWebSocket.last.drop();
     await pass(250);
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     FakeWebSocket.last.start(resumed(5));
     assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), [], "it may have arrived");
     say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
     assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve").map((m) => [m.token, m.approved]), [["cf_1", true]]);
     assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), ["Hello"]);
-    assert.deepEqual(told.types, []);
+    assert.deepEqual(reported.types, []);
     await pass(5000);
     say({ type: "pong", seq: 7, t: FakeWebSocket.last.of("ping")[1]!.t });
     assert.equal(FakeWebSocket.last.of("confirmation.resolve").length, 1, "once");
@@ -379,8 +379,8 @@ describe("a session that is taken up", () => {
   });
 
   test.each([
-    ["sends a text again that only the dead gateway had shown", false],
-    ["sends no text again that the snapshot shows", true],
+    ["repeats a text that only the dead gateway had shown", false],
+    ["does not repeat a text that the snapshot contains", true],
   ])("%s", async (_, known) => {
     const session = await open();
     say({ type: "turn.started", seq: 2, turn: 1 });
@@ -399,22 +399,22 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), known ? [] : ["Hello"]);
   });
 
-  test("is told again to stop where that was lost on the way, once", async () => {
+  test("receives a lost interrupt again, once", async () => {
     const session = await open();
     say({ type: "turn.started", seq: 2, turn: 1 });
     session.interrupt();
-    for (const told of [0, 1]) {
+    for (const round of [0, 1]) {
       FakeWebSocket.last.drop();
       await pass(500);
-      FakeWebSocket.last.start(resumed(told * 10 + 5));
+      FakeWebSocket.last.start(resumed(round * 10 + 5));
       assert.deepEqual(FakeWebSocket.last.of("interrupt"), [], "it may have arrived");
-      say({ type: "pong", seq: told * 10 + 6, t: FakeWebSocket.last.of("ping")[0]!.t });
-      assert.equal(FakeWebSocket.last.of("interrupt").length, 1 - told);
-      say({ type: "audio.flush", seq: told * 10 + 7, turn: 1, item_id: "item_1", reason: "user_stop" });
+      say({ type: "pong", seq: round * 10 + 6, t: FakeWebSocket.last.of("ping")[0]!.t });
+      assert.equal(FakeWebSocket.last.of("interrupt").length, 1 - round);
+      say({ type: "audio.flush", seq: round * 10 + 7, turn: 1, item_id: "item_1", reason: "user_stop" });
     }
   });
 
-  test.each(["audio.flush", "turn.ended", "turn.started"])("is not told again to stop after %s", async (type) => {
+  test.each(["audio.flush", "turn.ended", "turn.started"])("receives no second interrupt after %s", async (type) => {
     const session = await open();
     say({ type: "turn.started", seq: 2, turn: 1 });
     session.interrupt();
@@ -426,22 +426,22 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("interrupt"), []);
   });
 
-  test("gets nothing again of what has arrived", async () => {
+  test("receives no message twice", async () => {
     const session = await open();
     say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
     session.approve("cf_1");
     const id = session.sendText("Hello");
     FakeWebSocket.last.drop();
     await pass(250);
-    const told = new Listener(session, "error");
+    const reported = new Listener(session, "error");
     FakeWebSocket.last.start(resumed(5));
     say({ type: "confirmation.ended", seq: 3, token: "cf_1", tool: "send", outcome: "approved" });
     say({ type: "transcript", seq: 4, turn: 1, id, role: "user", text: "Hello", final: true, started_at: "" });
     say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
-    assert.deepEqual([FakeWebSocket.last.of("confirmation.resolve"), told.types], [[], []]);
+    assert.deepEqual([FakeWebSocket.last.of("confirmation.resolve"), reported.types], [[], []]);
   });
 
-  describe("whose gateway has died", () => {
+  describe("after the gateway's death", () => {
     /** The values of the newest connection's frames, with the button's changes between them. */
     const heard = (): unknown[] =>
       FakeWebSocket.last.sent.flatMap((one): (number | boolean | undefined)[] => {
@@ -456,91 +456,91 @@ describe("a session that is taken up", () => {
         frame(n);
       }
     };
-    /** Loses the gateway, runs `meanwhile`, and resumes at another one. Returns the offer of session.start. */
-    const comeBack = async (fields: object, meanwhile = (): void => undefined): Promise<unknown> => {
+    /** Loses the gateway, runs `during`, and resumes at another one. Returns the offer of session.start. */
+    const resume = async (fields: object, during = (): void => undefined): Promise<unknown> => {
       FakeWebSocket.last.drop();
-      meanwhile();
+      during();
       await pass(2000);
       FakeWebSocket.last.start(resumed(1009, fields));
       return FakeWebSocket.last.of("session.start")[0]!.resume?.input;
     };
     const again = (ms: number): object => ({ snapshot: true, input_ms: ms, input_again: true });
 
-    test("sends again what the user was saying, before what was said since, and once", async () => {
+    test("sends unanswered speech again, before newer audio, once", async () => {
       await open();
       frames(1, 10);
-      assert.deepEqual(await comeBack(again(100), () => frames(11, 12)), { from_ms: 0, to_ms: 240 });
+      assert.deepEqual(await resume(again(100), () => frames(11, 12)), { from_ms: 0, to_ms: 240 });
       frames(13, 13);
       assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12, 13]);
-      assert.deepEqual(await comeBack({ input_ms: 240 }), { from_ms: 100, to_ms: 260 });
+      assert.deepEqual(await resume({ input_ms: 240 }), { from_ms: 100, to_ms: 260 });
       frames(14, 14);
-      assert.deepEqual(heard(), [13, 14], "what was on its way");
-      assert.deepEqual(await comeBack(again(220)), { from_ms: 100, to_ms: 280 });
+      assert.deepEqual(heard(), [13, 14], "the frames in transit");
+      assert.deepEqual(await resume(again(220)), { from_ms: 100, to_ms: 280 });
       assert.deepEqual(heard(), [12, 13, 14]);
     });
 
-    test("sends to the same gateway what has not arrived, before what was said since", async () => {
+    test("sends missing audio to the same gateway before newer audio", async () => {
       const session = await open();
       frames(1, 10);
-      await comeBack({ input_ms: 100 }, () => frames(11, 12));
+      await resume({ input_ms: 100 }, () => frames(11, 12));
       assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12]);
-      await comeBack({ input_ms: 240 }, () => frames(13, 14));
+      await resume({ input_ms: 240 }, () => frames(13, 14));
       assert.deepEqual(heard(), [13, 14], "all has arrived");
       frames(15, 20);
-      await comeBack({ input_ms: 280 }, () => frames(21, 768));
+      await resume({ input_ms: 280 }, () => frames(21, 768));
       assert.deepEqual([heard()[0], heard().length, session.stats().droppedOffline], [19, 750, 4], "15 s at most");
       frames(769, 770);
-      await comeBack({}, () => frames(771, 771));
-      assert.deepEqual(heard(), [771], "a gateway that does not tell how much has arrived may have it all");
+      await resume({}, () => frames(771, 771));
+      assert.deepEqual(heard(), [771], "a gateway that reports no count may have all of it");
     });
 
-    test("presses the button again where that was lost on the way", async () => {
+    test("presses the button again if the press was lost", async () => {
       await open({ turnDetection: "client" });
       frames(1, 2);
       devices.microphone.activity(true);
       frames(3, 4);
-      await comeBack({ input_ms: 40 }, () => frames(5, 5));
+      await resume({ input_ms: 40 }, () => frames(5, 5));
       assert.deepEqual(heard(), [true, 3, 4, 5]);
-      await comeBack({ input_ms: 60 });
+      await resume({ input_ms: 60 });
       assert.deepEqual(heard(), [4, 5], "the press has arrived");
       devices.microphone.activity(false);
-      await comeBack({ input_ms: 100 });
+      await resume({ input_ms: 100 });
       assert.deepEqual(heard(), [false]);
     });
 
-    test("sends a whole press again that was lost on the way, before the next one", async () => {
+    test("sends a lost press again completely, before the next one", async () => {
       await open({ turnDetection: "client" });
       frames(1, 2);
       devices.microphone.activity(true);
       frames(3, 4);
       devices.microphone.activity(false);
       frames(5, 5);
-      await comeBack({ input_ms: 40 }, () => {
+      await resume({ input_ms: 40 }, () => {
         devices.microphone.activity(true);
         frames(6, 6);
       });
       assert.deepEqual(heard(), [true, 3, 4, false, 5, true, 6]);
       devices.microphone.activity(false);
-      await comeBack({ input_ms: 120 }, () => frames(7, 760));
-      assert.deepEqual([heard().slice(0, 2), heard().length], [[false, 11], 751], "however old it is");
+      await resume({ input_ms: 120 }, () => frames(7, 760));
+      assert.deepEqual([heard().slice(0, 2), heard().length], [[false, 11], 751], "at any age");
     });
 
-    test("keeps nothing of what was answered, and ten seconds at most", async () => {
+    test("keeps no answered speech, and at most ten seconds", async () => {
       await open();
       frames(1, 100);
       say({ type: "speech.stopped", seq: 2, turn: 1, audio_ms: 1500 });
       say({ type: "turn.ended", seq: 3, turn: 1, status: "completed", usage: {} });
-      assert.deepEqual(await comeBack(again(1500)), { from_ms: 1500, to_ms: 2000 });
+      assert.deepEqual(await resume(again(1500)), { from_ms: 1500, to_ms: 2000 });
       assert.equal(heard().length, 25);
       frames(101, 700);
-      assert.deepEqual(await comeBack(again(13_000)), { from_ms: 4000, to_ms: 14_000 });
+      assert.deepEqual(await resume(again(13_000)), { from_ms: 4000, to_ms: 14_000 });
       assert.equal(heard().length, 50);
       say({ type: "error", seq: 1010, code: "audio_too_fast", message: "", retryable: true });
       frames(701, 702);
-      assert.equal(await comeBack({}), undefined, "both sides do not count alike");
+      assert.equal(await resume({}), undefined, "both sides count differently");
     });
 
-    test("sends the presses of the button again where they were", async () => {
+    test("sends the button's presses again in order", async () => {
       await open({ turnDetection: "client" });
       frames(1, 2);
       devices.microphone.activity(true);
@@ -549,7 +549,7 @@ describe("a session that is taken up", () => {
       frames(5, 5);
       devices.microphone.activity(true);
       frames(6, 6);
-      await comeBack(again(60), () => frames(7, 7));
+      await resume(again(60), () => frames(7, 7));
       assert.deepEqual(heard(), [true, 4, false, 5, true, 6, 7]);
     });
   });
@@ -566,27 +566,27 @@ describe("a session that is taken up", () => {
     /** The answer to the first ping follows the snapshot. */
     const caughtUp = (seq: number): void => say({ type: "pong", seq, t: FakeWebSocket.last.of("ping")[0]!.t });
 
-    test("ends the questions that are not asked again, once, and no others", async () => {
+    test("ends the questions that are not repeated, once, and no others", async () => {
       const session = await open();
-      const told = new Listener(session, "confirmation.request", "confirmation.ended");
+      const reported = new Listener(session, "confirmation.request", "confirmation.ended");
       say(question(2, "cf_1"));
       say(question(3, "cf_2"));
       await moved();
       say(question(1010, "cf_2"));
-      assert.deepEqual(told.of("confirmation.ended"), [], "the rest of the snapshot may ask it");
+      assert.deepEqual(reported.of("confirmation.ended"), [], "the rest of the snapshot may contain it");
       caughtUp(1011);
-      assert.deepEqual(told.of("confirmation.ended").map((e) => [e.token, e.outcome]), [["cf_1", "unknown"]]);
+      assert.deepEqual(reported.of("confirmation.ended").map((e) => [e.token, e.outcome]), [["cf_1", "unknown"]]);
       await pass(2000);
       say({ type: "pong", seq: 1012, t: FakeWebSocket.last.of("ping")[1]!.t });
-      assert.equal(told.of("confirmation.ended").length, 1);
+      assert.equal(reported.of("confirmation.ended").length, 1);
       session.approve("cf_2");
       say({ type: "confirmation.ended", seq: 1013, token: "cf_2", tool: "send", outcome: "approved" });
       void session.disconnect();
       FakeWebSocket.last.drop(1000);
-      assert.deepEqual(told.of("confirmation.ended").map((e) => e.outcome), ["unknown", "approved"]);
+      assert.deepEqual(reported.of("confirmation.ended").map((e) => e.outcome), ["unknown", "approved"]);
     });
 
-    test("sends no answer again to a question that is not open any more", async () => {
+    test("does not repeat an answer to a question that is no longer open", async () => {
       const session = await open();
       say(question(2, "cf_1"));
       session.approve("cf_1");
@@ -595,24 +595,24 @@ describe("a session that is taken up", () => {
       assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), []);
     });
 
-    test("ends the answer that nobody goes on with: what has come of it sounds, and nothing waits for more", async () => {
+    test("ends an abandoned answer: its received part plays, and playback waits for no more", async () => {
       const session = await open();
-      const told = new Listener(session);
+      const reported = new Listener(session);
       say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
       FakeWebSocket.last.audio(4800);
       await moved();
       say({ type: "audio.start", seq: 1010, turn: 2, item_id: "l2.item_1" });
       caughtUp(1011);
       assert.deepEqual(devices.calls.filter((call) => !call.startsWith("audio")), ["start 0 item_1", "start 0 l2.item_1", "end 0 item_1"]);
-      // It has no position any more: the next loss asks for the new one.
+      // The item has no position now: the next loss asks for the new one.
       FakeWebSocket.last.drop();
       await pass(500);
       FakeWebSocket.last.open();
       assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume?.audio, { item_id: "l2.item_1", received_ms: 0 });
-      assert.deepEqual(told.types, [], "nobody could notice anything");
+      assert.deepEqual(reported.types, [], "the outage was not noticeable");
     });
 
-    test("goes on with the answer that it announces again", async () => {
+    test("continues the answer that it announces again", async () => {
       await open();
       say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
       FakeWebSocket.last.audio(4800);
@@ -625,13 +625,13 @@ describe("a session that is taken up", () => {
     });
   });
 
-  test("by another tab is over here, with a word for it", async () => {
+  test("by another tab ends here, with an error", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     FakeWebSocket.last.drop(4506);
     await pass(60_000);
-    assert.deepEqual(told.types, ["state", "error", "disconnected"]);
-    const [{ reason, code, error }] = told.of("disconnected") as [VoiceEvents["disconnected"]];
+    assert.deepEqual(reported.types, ["state", "error", "disconnected"]);
+    const [{ reason, code, error }] = reported.of("disconnected") as [VoiceEvents["disconnected"]];
     assert.deepEqual([reason, code, error?.code, error?.message], ["moved", 4506, "moved", "The conversation moved to another tab."]);
     assert.equal(FakeWebSocket.all.length, 1);
     assert.equal(stored(), "{}");
@@ -639,9 +639,9 @@ describe("a session that is taken up", () => {
 });
 
 describe("the resume token", () => {
-  test("is kept in this tab alone, the newest one, and shown to nobody", async () => {
+  test("is stored in this tab only, the newest one, and never shown", async () => {
     const session = make();
-    const told = new Listener(session, "message", "session.started", "sent");
+    const reported = new Listener(session, "message", "session.started", "sent");
     begin(session);
     await settle();
     FakeWebSocket.last.start(TOKEN);
@@ -652,11 +652,11 @@ describe("the resume token", () => {
     assert.match(stored(), /rt_5/);
     assert.doesNotMatch(stored(), /rt_1/);
     assert.equal(JSON.stringify({ ...localStorage }), "{}");
-    assert.doesNotMatch(JSON.stringify([told.events, session.info, keptSession()]), /rt_[15]/);
+    assert.doesNotMatch(JSON.stringify([reported.events, session.info, keptSession()]), /rt_[15]/);
     assert.equal(session.info?.resume_token, "***");
   });
 
-  test("is written down before anything is sent that ends the one of before", async () => {
+  test("is stored before a message that invalidates the previous one", async () => {
     await open();
     FakeWebSocket.last.drop();
     frame();
@@ -679,9 +679,9 @@ describe("the resume token", () => {
       say({ type: "session.ended", seq: 2, reason: "tool_ended" });
       FakeWebSocket.last.drop(1000);
     },
-    "close that is for good": () => FakeWebSocket.last.drop(4004),
+    "permanent close": () => FakeWebSocket.last.drop(4004),
   })) {
-    test(`is forgotten at a ${how}`, async () => {
+    test(`is deleted at a ${how}`, async () => {
       const session = await open();
       assert.notEqual(stored(), "{}");
       end(session);
@@ -691,7 +691,7 @@ describe("the resume token", () => {
     });
   }
 
-  test("is forgotten where the session has none any more, or the page wants none kept", async () => {
+  test("is deleted if the session has none, or the page stores none", async () => {
     await open();
     FakeWebSocket.last.drop();
     await pass(250);
@@ -701,47 +701,47 @@ describe("the resume token", () => {
     assert.equal(stored(), "{}");
   });
 
-  test("that the browser does not keep leaves the session as it is", async () => {
+  test("that the browser cannot store does not affect the session", async () => {
     vi.stubGlobal("sessionStorage", { getItem: () => { throw new Error("no"); }, setItem: () => { throw new Error("full"); }, removeItem: () => { throw new Error("no"); } });
     const session = await open();
     assert.equal(session.state, "connected");
     leave();
-    assert.equal(FakeWebSocket.last.of("session.end").length, 1, "nobody could take it up");
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1, "no page could resume it");
     assert.equal(keptSession(), null);
   });
 });
 
-describe("a page that is loaded again", () => {
-  test("says no goodbye, and gives the devices back", async () => {
+describe("a reloaded page", () => {
+  test("ends no session and releases the devices", async () => {
     const session = await open();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     leave();
     leave();
     assert.deepEqual(FakeWebSocket.last.of("session.end"), []);
     assert.equal(FakeWebSocket.last.closedWith, 4000);
-    assert.deepEqual(told.types, ["state", "disconnected"]);
-    assert.deepEqual([told.of("disconnected")[0]?.reason, told.of("disconnected")[0]?.error], ["page_left", undefined]);
+    assert.deepEqual(reported.types, ["state", "disconnected"]);
+    assert.deepEqual([reported.of("disconnected")[0]?.reason, reported.of("disconnected")[0]?.error], ["page_left", undefined]);
     assert.deepEqual(keptSession(), { sessionId: "voice-1", conversationId: "c-7", leftAt: Date.now() });
   });
 
-  test("goes on with the session", async () => {
+  test("continues the session", async () => {
     await open();
     leave();
     const session = make();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     const opened = session.open();
     await settle();
     FakeWebSocket.last.start(resumed(9, { snapshot: true }));
     await opened;
-    assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 0 }, "no position: nothing of the audio is here");
-    assert.deepEqual(told.types, ["state"]);
+    assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 0 }, "no position: the page has no audio");
+    assert.deepEqual(reported.types, ["state"]);
     assert.equal(session.info?.resumed, true);
     assert.match(stored(), /rt_9/);
     const { reconnects, unnoticed } = session.stats();
     assert.deepEqual({ reconnects, unnoticed }, { reconnects: 0, unnoticed: 0 });
   });
 
-  test("keeps how it stands when it is loaded again before it is open", async () => {
+  test("keeps its state if it is reloaded before it opens", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio();
@@ -758,7 +758,7 @@ describe("a page that is loaded again", () => {
     assert.deepEqual(FakeWebSocket.last.of("playback").map((m) => [m.item_id, m.played_ms, m.done]), [["item_1", 3200, true]]);
   });
 
-  test("says how much was heard of what it cannot go on with, and leaves the rest to the player", async () => {
+  test("reports the heard part of items that it cannot continue, and leaves the rest to the player", async () => {
     await open();
     say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     FakeWebSocket.last.audio();
@@ -772,7 +772,7 @@ describe("a page that is loaded again", () => {
     assert.deepEqual(devices.calls, ["flush 0 item_1", "flush 0 item_2"]);
   });
 
-  test("gives no text an id that another one has", async () => {
+  test("gives each text a new id", async () => {
     const first = await open();
     const ids = [first.sendText("a")];
     for (let page = 1; page <= 2; page++) {
@@ -782,7 +782,7 @@ describe("a page that is loaded again", () => {
     assert.equal(new Set(ids).size, 3);
   });
 
-  test("ends a press of which nobody can let go any more", async () => {
+  test("ends a press that can no longer be released", async () => {
     await open({ turnDetection: "client" });
     devices.microphone.activity(true);
     leave();
@@ -790,43 +790,43 @@ describe("a page that is loaded again", () => {
     assert.deepEqual(FakeWebSocket.last.of("input.activity").map((m) => m.active), [false]);
   });
 
-  test("has a clock that knows nothing of what was said before", async () => {
+  test("has a clock that knows nothing of earlier audio", async () => {
     await open();
     leave();
     const session = await open({}, resumed(9));
     frame();
     await pass(3000);
-    const told = new Listener(session, "latency");
+    const reported = new Listener(session, "latency");
     say({ type: "speech.stopped", seq: 10, turn: 1, audio_ms: 10, end_ms: 10 });
     say({ type: "audio.start", seq: 11, turn: 1, item_id: "item_1" });
     const at = performance.now() + 500;
     devices.speaker.sounding({ item: "0 item_1", at, firstByteAt: at, cushionMs: 0 });
     say({ type: "turn.ended", seq: 12, turn: 1, status: "completed", latency: { detection_ms: 0, provider_ms: 300, gateway_ms: 1 } });
-    assert.equal(told.of("latency")[0]?.totalMs, 500);
+    assert.equal(reported.of("latency")[0]?.totalMs, 500);
   });
 
-  test("goes on in a new session where the old one is refused, and says so", async () => {
+  test("continues in a new session if the old one is refused, and reports it", async () => {
     await open();
     leave();
     const session = make();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     begin(session);
     await settle();
     FakeWebSocket.last.open();
     FakeWebSocket.last.drop(4501);
     await settle();
     FakeWebSocket.last.start({ session_id: "voice-2", resume_token: "rt_2" });
-    assert.deepEqual(told.types, ["state", "error"]);
-    const [warning] = told.of("error");
+    assert.deepEqual(reported.types, ["state", "error"]);
+    const [warning] = reported.of("error");
     assert.deepEqual([warning?.code, warning?.advice], ["resume_refused", "The conversation continues in a new one."]);
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-7");
     assert.match(stored(), /voice-2.*rt_2/);
     assert.equal(session.stats().reconnects, 0);
   });
 
-  test("goes on with the old session or with none, where it wants that", async () => {
+  test("continues only the old session if requested", async () => {
     await assert.rejects(make({ resume: "only" }).open(), { code: "resume_refused", advice: "You can start again." });
-    assert.equal(FakeWebSocket.all.length, 0, "nothing was kept");
+    assert.equal(FakeWebSocket.all.length, 0, "nothing was stored");
     await open();
     leave();
     const opened = make({ resume: "only" }).open();
@@ -838,7 +838,7 @@ describe("a page that is loaded again", () => {
     assert.equal(stored(), "{}");
   });
 
-  test("begins anew where it wants that", async () => {
+  test("starts anew if requested", async () => {
     await open();
     leave();
     await open({ resume: false }, { session_id: "voice-2", ...TOKEN });
@@ -847,39 +847,39 @@ describe("a page that is loaded again", () => {
   });
 
   const same: Record<string, [ConnectOptions, ConnectOptions]> = {
-    "nothing is wished": [{ provider: "gemini", voice: "Puck" }, {}],
-    "the same is wished": [{ provider: "gemini", pendingRequest: "When?" }, { provider: "gemini", pendingRequest: "When?" }],
+    "no options are set": [{ provider: "gemini", voice: "Puck" }, {}],
+    "the options are the same": [{ provider: "gemini", pendingRequest: "When?" }, { provider: "gemini", pendingRequest: "When?" }],
     "the conversation is named": [{}, { conversationId: "c-7" }],
-    "the ticket is the one that was used": [{ ticket: "Zx3" }, { ticket: "Zx3" }],
+    "the ticket is the used one": [{ ticket: "Zx3" }, { ticket: "Zx3" }],
     "tickets come from a function": [{ ticket: () => "Zx3" }, { ticket: () => "Zx4" }],
     "the name is the same": [{ keep: "left" }, { keep: "left" }],
   };
   const other: Record<string, [ConnectOptions, ConnectOptions]> = {
-    "another conversation is wished": [{}, { conversationId: "c-8" }],
-    "another ticket is there": [{ ticket: "Zx3" }, { ticket: "Zx4" }],
-    "a ticket is there and was not": [{}, { ticket: "Zx4" }],
-    "another provider is wished": [{}, { provider: "openai" }],
-    "something else is asked": [{ pendingRequest: "When?" }, { pendingRequest: "Where?" }],
-    "the rates are others": [{}, { outputRate: 48000 }],
-    "the turns are others": [{}, { turnDetection: "client" }],
-    "the gateway is another one": [{ url: "wss://a.example.org/v1/voice" }, { url: "wss://b.example.org/v1/voice" }],
-    "the name is another one": [{ keep: "left" }, { keep: "right" }],
+    "another conversation is requested": [{}, { conversationId: "c-8" }],
+    "the ticket differs": [{ ticket: "Zx3" }, { ticket: "Zx4" }],
+    "there is a ticket, without one before": [{}, { ticket: "Zx4" }],
+    "another provider is requested": [{}, { provider: "openai" }],
+    "the pending request differs": [{ pendingRequest: "When?" }, { pendingRequest: "Where?" }],
+    "the rates differ": [{}, { outputRate: 48000 }],
+    "the turn detection differs": [{}, { turnDetection: "client" }],
+    "the gateway differs": [{ url: "wss://a.example.org/v1/voice" }, { url: "wss://b.example.org/v1/voice" }],
+    "the name differs": [{ keep: "left" }, { keep: "right" }],
   };
-  for (const [verdict, cases] of [["goes on with it", same], ["leaves it", other]] as const) {
+  for (const [verdict, cases] of [["continues it", same], ["ignores it", other]] as const) {
     for (const [where, [before, now]] of Object.entries(cases)) {
-      test(`${verdict} where ${where}`, async () => {
+      test(`${verdict} if ${where}`, async () => {
         await open(before);
         leave();
         begin(make(now));
         await settle();
         FakeWebSocket.last.open();
-        assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume !== undefined, verdict === "goes on with it");
+        assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume !== undefined, verdict === "continues it");
         assert.doesNotMatch(stored(), /Zx/, "a ticket is a secret");
       });
     }
   }
 
-  test("leaves alone what is kept when it is ended before it has asked for it", async () => {
+  test("keeps the stored state if it ends before it reads it", async () => {
     await open();
     leave();
     let allow = (): void => undefined;
@@ -893,7 +893,7 @@ describe("a page that is loaded again", () => {
     assert.equal(keptSession()?.sessionId, "voice-1", "as in React's StrictMode");
   });
 
-  test("does not touch what another session of the page has, and ends with the page", async () => {
+  test("does not affect another session's state, and ends with the page", async () => {
     await open();
     assert.equal(keptSession(), null, "it is open on this page");
     const kept = stored();
@@ -906,7 +906,7 @@ describe("a page that is loaded again", () => {
   });
 
   for (const nonsense of ["", "{", "null", "7", "[]", "{}", '{"sessionId":7}', '{"sessionId":"a","conversationId":"c","url":"u","token":"t","leftAt":null,"pages":1,"pressed":false,"wishes":[],"heard":[[1,2]]}']) {
-    test(`makes nothing of ${JSON.stringify(nonsense)}`, async () => {
+    test(`ignores ${JSON.stringify(nonsense)}`, async () => {
       sessionStorage.setItem("voicegw.session.session", nonsense);
       assert.equal(keptSession(), null);
       await open({}, {});
@@ -914,7 +914,7 @@ describe("a page that is loaded again", () => {
     });
   }
 
-  test("keeps little: a gateway that says more than that is not believed", async () => {
+  test("stores little: larger values of a gateway are ignored", async () => {
     await open({}, { ...TOKEN, resume_token: "x".repeat(9000) });
     assert.equal(stored(), "{}");
     for (let i = 0; i < 2; i++) {
@@ -929,19 +929,19 @@ describe("a page that is loaded again", () => {
     assert.deepEqual([heard("k0").length, heard("k1").length], [8, 8]);
   });
 
-  test("waits for a gateway that is away for a moment, and tells that", async () => {
+  test("waits for a briefly unreachable gateway and reports it", async () => {
     await open();
     leave();
     const session = make();
-    const told = new Listener(session);
+    const reported = new Listener(session);
     const opened = session.open();
     await settle();
     FakeWebSocket.last.drop();
-    assert.deepEqual(told.types, ["state", "reconnecting"]);
+    assert.deepEqual(reported.types, ["state", "reconnecting"]);
     await pass(250);
     FakeWebSocket.last.start(resumed(9));
     await opened;
-    assert.deepEqual(told.types, ["state", "reconnecting", "state", "reconnected"]);
-    assert.ok(told.of("reconnecting")[0]?.error instanceof VoiceError);
+    assert.deepEqual(reported.types, ["state", "reconnecting", "state", "reconnected"]);
+    assert.ok(reported.of("reconnecting")[0]?.error instanceof VoiceError);
   });
 });

@@ -23,12 +23,12 @@ function answering(tools: ClientTools): { tools: Tools; answers: ToolResult[] } 
   return { tools: new Tools(tools, (answer) => answers.push(answer)), answers };
 }
 
-describe("a tool of the page's", () => {
+describe("a page's tool", () => {
   const run = vi.fn<(args: { path: string }, call: { id: string; signal: AbortSignal }) => unknown>();
   const open = { open: { description: "Opens.", run } };
   beforeEach(() => void run.mockReset());
 
-  test("runs once, and answers again when it is asked again", async () => {
+  test("runs once and repeats its result when asked again", async () => {
     run.mockResolvedValue({ title: "A" });
     const { tools, answers } = answering(open);
     tools.told(call("1"), false);
@@ -40,7 +40,7 @@ describe("a tool of the page's", () => {
     assert.deepEqual(answers, Array(2).fill({ type: "tool.result", call_id: "1", result: { title: "A" } }));
   });
 
-  test("is told when nobody waits any more, and answers nothing then", async () => {
+  test("is notified when its result is no longer needed, and then sends none", async () => {
     let finish!: (value: unknown) => void;
     run.mockImplementation(() => new Promise((resolve) => (finish = resolve)));
     const { tools, answers } = answering(open);
@@ -54,7 +54,7 @@ describe("a tool of the page's", () => {
     assert.deepEqual(answers, []);
   });
 
-  test("that the page before has begun is not run, unless it changes nothing", async () => {
+  test("that the previous page began is not run again unless it is read-only", async () => {
     run.mockReturnValue(undefined);
     const { tools, answers } = answering({ ...open, look: { description: "Looks.", readOnly: true, run } });
     tools.told(call("1", { again: true }), true);
@@ -71,13 +71,13 @@ describe("a tool of the page's", () => {
   circle["itself"] = circle;
   for (const [what, tool, error] of [
     ["an error", () => Promise.reject(new Error("No such page.")), { message: "No such page." }],
-    ["an error with more", () => { throw Object.assign(new Error("Busy."), { retryable: true, partial: true }); }, { message: "Busy.", retryable: true, partial: true }],
-    ["nothing to read", () => Promise.reject(null), { message: "It failed." }],
-    ["too much", () => "x".repeat(16_384), { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
-    ["not JSON", () => circle, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
+    ["an error with details", () => { throw Object.assign(new Error("Busy."), { retryable: true, partial: true }); }, { message: "Busy.", retryable: true, partial: true }],
+    ["a rejection without an error", () => Promise.reject(null), { message: "It failed." }],
+    ["a long result", () => "x".repeat(16_384), { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
+    ["a circular object", () => circle, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
     ["a function", () => () => 1, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
   ] as const) {
-    test(`that gives ${what} has failed`, async () => {
+    test(`that returns ${what} has failed`, async () => {
       run.mockImplementation(tool);
       const { tools, answers } = answering(open);
       tools.told(call("1"), false);
@@ -86,7 +86,7 @@ describe("a tool of the page's", () => {
     });
   }
 
-  test("that the page does not have is no tool, whatever objects inherit", async () => {
+  test("must be declared; inherited names do not count", async () => {
     const { tools, answers } = answering(open);
     tools.told(call("1", { name: "toString" }), false);
     await new Promise(setImmediate);
@@ -98,7 +98,7 @@ describe("a session with tools", () => {
   beforeEach(installNetwork);
   afterEach(removeNetwork);
 
-  test("declares them at each connection, runs them, and says again what was lost with one", async () => {
+  test("declares them at each connection, runs them, and repeats a lost result", async () => {
     const run = vi.fn(() => "done");
     const session = new VoiceSession({
       url: "ws://gateway/v1/voice", microphone: false, keep: false,

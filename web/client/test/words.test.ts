@@ -12,7 +12,7 @@ const GATEWAY_CODES = ["ticket_missing", "ticket_wrong", "ticket_origin", "ticke
 
 afterEach(() => vi.useRealTimers());
 
-test("every error is sentences that fit", () => {
+test("every error has short, complete sentences", () => {
   const all = [...Object.values(WORDS), ...CLOSE_CODES.map((code) => ofClose(code)), ...GATEWAY_CODES.map((code) => ofGateway(said(code)))];
   for (const { message, advice } of all) {
     assert.match(message, /^[A-Z].*\.$/);
@@ -21,7 +21,7 @@ test("every error is sentences that fit", () => {
   }
 });
 
-test("a VoiceError has the words of its code, or those that are given", () => {
+test("a VoiceError has its code's text, or the given one", () => {
   const plain = new VoiceError("unreachable");
   assert.equal(plain.message, "The gateway cannot be reached.");
   assert.match(plain.advice, /network/);
@@ -32,11 +32,11 @@ test("a VoiceError has the words of its code, or those that are given", () => {
   assert.deepEqual([own.message, own.advice, own.cause, own.name], ["Gone.", "Come back.", cause, "VoiceError"]);
 });
 
-test("a connection that ended as it should is no error", () => {
+test("an expected end of a connection is no error", () => {
   assert.equal(closeError(1000, null), undefined);
 });
 
-test("a close code says whether trying again may help", () => {
+test("a close code decides whether a retry may help", () => {
   const helps = CLOSE_CODES.filter((code) => closeError(code, null)?.retryable);
   assert.deepEqual(helps, [1001, 1005, 1006, 1011, 4000, 4001, 4002, 4003, 4004, 4005, 4029]);
   assert.match(closeError(4999, null)?.advice ?? "", /not help \(code 4999\)/);
@@ -45,14 +45,14 @@ test("a close code says whether trying again may help", () => {
   assert.equal(closeError(4004, null)?.code, "closed");
 });
 
-test("what the gateway said right before is the reason", () => {
+test("the gateway's last error is the reason", () => {
   const error = closeError(4001, said("provider_unavailable", { message: "The voice model cannot be reached.", retryable: true }));
   assert.deepEqual([error?.code, error?.gatewayCode, error?.closeCode, error?.message], ["gateway", "provider_unavailable", 4001, "The voice model cannot be reached."]);
   assert.equal(error?.advice, "Trying again may help.");
   assert.equal(gatewayError(said("odd_thing")).advice, "Code: odd_thing.");
 });
 
-test("each thing that may be wrong with a ticket has words of its own", () => {
+test("each ticket error has its own text", () => {
   const said5 = ["ticket_missing", "ticket_wrong", "ticket_origin", "ticket_used", "ticket_expired"].map((code) => gatewayError(said(code)).message);
   assert.equal(new Set(said5).size, 5);
   assert.ok(!said5.includes("What the gateway says."));
@@ -63,7 +63,7 @@ test("no two codes have the same message", () => {
   assert.deepEqual(messages.filter((message, i) => messages.indexOf(message) !== i), []);
 });
 
-test("a block says until when, with the day where it is not today", () => {
+test("a block includes its end, with the day if it is not today", () => {
   vi.useFakeTimers({ now: Date.parse("2026-11-20T10:00:00Z") });
   const soon = gatewayError(said("blocked", { until: "2026-11-20T10:20:00.000Z" })).message;
   const far = gatewayError(said("blocked", { until: "2026-12-24T10:20:00.000Z" })).message;
@@ -73,7 +73,7 @@ test("a block says until when, with the day where it is not today", () => {
   assert.equal(gatewayError(said("blocked", { until: "soon" })).message, "What the gateway says.");
 });
 
-test("a code that is a word of JavaScript is no word of ours", () => {
+test("a code that is a property of Object has no text", () => {
   assert.equal(gatewayError(said("constructor")).message, "What the gateway says.");
 });
 
@@ -84,7 +84,7 @@ test("docs/clients.md lists every code", () => {
   assert.deepEqual(cells.sort(), Object.keys(WORDS).sort());
 });
 
-test("every page and every snippet gets a ticket in the same way", () => {
+test("every page and snippet gets a ticket in the same way", () => {
   const root = new URL("../../../", import.meta.url);
   const pages = readdirSync(new URL("docs/", root)).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
   const files = [...pages, "README.md", "web/README.md", "web/client/README.md", "web/react/README.md", "web/client/test/packed/use.ts", "web/console/src/model/snippet.ts"];

@@ -8,7 +8,7 @@ interface Asked {
   body: string;
 }
 
-/** A gateway that answers with these, one after another, and its requests. */
+/** A gateway that gives these answers in order, and its requests. */
 function gateway(...answers: { status: number; body?: object }[]) {
   const asked: Asked[] = [];
   const ask = async (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
@@ -24,7 +24,7 @@ beforeEach(() => {
   history.replaceState(null, "", "/?a=b");
 });
 
-test("a link opens the page, and leaves nothing of itself in the address", async () => {
+test("a link opens the page and removes its code from the address", async () => {
   history.replaceState(null, "", "/?a=b#code=ABC234");
   const { asked, access } = gateway({ status: 200, body: { token: "T0KEN" } }, { status: 200 });
   const entering = access.enter();
@@ -40,7 +40,7 @@ test("a link opens the page, and leaves nothing of itself in the address", async
   ]);
 });
 
-test("a reload of the tab stays open, another tab does not", async () => {
+test("a reload of the tab keeps it open, another tab does not", async () => {
   sessionStorage.setItem("voicegw.console", "T0KEN");
   const { access } = gateway();
   await access.enter();
@@ -49,7 +49,7 @@ test("a reload of the tab stays open, another tab does not", async () => {
   expect(gateway().access.state.value).toBe("shut");
 });
 
-test("a link that was used opens nothing, and shuts nothing that is open", async () => {
+test("a used link opens nothing and closes nothing", async () => {
   history.replaceState(null, "", "/#code=ABC234");
   const late = gateway({ status: 401 });
   await late.access.enter();
@@ -62,7 +62,7 @@ test("a link that was used opens nothing, and shuts nothing that is open", async
   expect(open.access.state.value).toBe("open");
 });
 
-test("a token that the gateway does not know any more is forgotten", async () => {
+test("an unknown token is deleted", async () => {
   sessionStorage.setItem("voicegw.console", "T0KEN");
   const { access } = gateway({ status: 401 }, { status: 401 });
   await access.request("v1/simulator");
@@ -72,7 +72,7 @@ test("a token that the gateway does not know any more is forgotten", async () =>
   expect(access.state.value).toBe("ended");
 });
 
-test("what is no code is left alone", async () => {
+test("other fragments are ignored", async () => {
   history.replaceState(null, "", "/#code=<script>");
   const { asked, access } = gateway();
   await access.enter();

@@ -6,7 +6,7 @@ import { ended, received } from "./feed.js";
 const STATE = { phase: "active", speaking: false, responding: true, awaiting: 1, questions: 0, muted: false, suppressed: { audio: false, transcript: false }, notices: 0 };
 const BUDGET = { retrieval: { used: 1, limit: 2 }, total: { used: 1, limit: 3 } };
 
-test("it knows the session, its state and what tools wanted of it", () => {
+test("it keeps the session, its state and the tools' intents", () => {
   const agent = new Agent();
   agent.take(received(0, "session.started", { session_id: "voice-1", provider: "gemini", model: "m" }));
   agent.take(received(1, "inspect.state", { ...STATE, turn: 1, budget: BUDGET }));
@@ -23,7 +23,7 @@ test("it knows the session, its state and what tools wanted of it", () => {
   assert.deepEqual([agent.running, agent.session?.session_id], [false, "voice-1"]);
 });
 
-test("a session that was taken up again is the same, a new one begins with nothing", () => {
+test("a resumed session is the same, a new one starts empty", () => {
   const agent = new Agent();
   agent.take(received(0, "session.started", { session_id: "voice-1" }));
   agent.take(received(1, "inspect.state", STATE));
@@ -33,7 +33,7 @@ test("a session that was taken up again is the same, a new one begins with nothi
   assert.deepEqual([agent.state, agent.budget, agent.intents], [undefined, undefined, []]);
 });
 
-test("the text agent's messages are not about it, and it keeps no endless list", () => {
+test("it ignores the text agent's messages and limits its list", () => {
   const agent = new Agent();
   agent.take(received(0, "session.started", { session_id: "voice-1" }, "text"));
   assert.equal(agent.session, undefined);

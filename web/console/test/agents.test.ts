@@ -15,19 +15,19 @@ const DOCUMENT = {
   enabled: false,
 };
 
-test("a document survives the form", () => {
+test("a document is unchanged by the form", () => {
   assert.deepEqual(JSON.parse(documentOf(formOf(DOCUMENT))), DOCUMENT);
-  // No tools are not all tools.
+  // No tools differ from all tools.
   assert.deepEqual(JSON.parse(documentOf(formOf({ ...DOCUMENT, tools: [] }))).tools, []);
   const { tools: _, ...all } = DOCUMENT;
   assert.deepEqual(JSON.parse(documentOf(formOf(all))), all);
 });
 
-test("each problem is at its field", () => {
+test("each problem is shown at its field", () => {
   const text = documentOf({ ...formOf(DOCUMENT), budget: { "voice.total": "many", "text.top_k": "4" } });
   const lines = text.split("\n");
   const at = (needle: string): number => lines.findIndex((line) => line.includes(needle)) + 1;
-  const told = placed(
+  const reported = placed(
     [
       { line: at("kb-get"), message: "there is no tool" },
       { line: at("Kore"), message: "gemini has no voice" },
@@ -38,10 +38,10 @@ test("each problem is at its field", () => {
     ],
     text,
   );
-  assert.deepEqual(told.map((p) => p.at), ["tools", "voices.gemini", "budget.voice.total", "playbook", "description", ""]);
+  assert.deepEqual(reported.map((p) => p.at), ["tools", "voices.gemini", "budget.voice.total", "playbook", "description", ""]);
 });
 
-test("answers of another shape are no agents", () => {
+test("answers of another shape contain no agents", () => {
   assert.equal(readAgents({ error: {} }), null);
   assert.deepEqual(readAgents({ agents: [{ id: "a", name: "A", enabled: false, source: "store", problems: ["x"] }, 7] })?.map(({ id, enabled, problems }) => [id, enabled, problems.length]), [
     ["a", false, 1],
@@ -49,7 +49,7 @@ test("answers of another shape are no agents", () => {
   ]);
 });
 
-test("a change says which state it was made of, and a conflict is no failure", async () => {
+test("a change sends its base version, and a conflict is not a failure", async () => {
   const asked: [string, Record<string, string>][] = [];
   let answer = new Response(JSON.stringify({ document: DOCUMENT }), { status: 200, headers: { etag: '"18"' } });
   const control = new AgentsControl((async (url: string, init: RequestInit) => {

@@ -39,7 +39,7 @@ function tell(action: () => void): void {
   act(() => void (lines.value = transcript.lines));
 }
 
-function told(): string[] {
+function spoken(): string[] {
   return [...document.querySelectorAll("[role=log] p")].map((p) => p.textContent ?? "");
 }
 
@@ -47,9 +47,9 @@ function urgent(): string {
   return [...document.querySelectorAll("[role=alert]")].map((p) => p.textContent).join("");
 }
 
-test("lines are read out once, when they are whole", () => {
+test("complete lines are read out once", () => {
   tell(() => transcript.upsert(VOICE, said("u1", "user", "What", 1, { final: false })));
-  assert.deepEqual(told(), []);
+  assert.deepEqual(spoken(), []);
   transcript = new Transcript();
   tell(() => {
     transcript.hearing(VOICE, 1);
@@ -57,30 +57,30 @@ test("lines are read out once, when they are whole", () => {
   });
   tell(() => transcript.delta({ side: "text", id: "text-1" }, { type: "text.delta", seq: 1, item_id: "t", text: "Ten" }));
   tell(() => transcript.done({ side: "text", id: "text-1" }, { type: "text.done", seq: 2, item_id: "t", text: "Ten." }));
-  assert.deepEqual(told(), ["You: What time is it?", "Text agent: Ten."]);
+  assert.deepEqual(spoken(), ["You: What time is it?", "Text agent: Ten."]);
 });
 
-test("what can be heard is not read out over it, unless the user wants that", () => {
+test("audible answers are not read out unless the user wants it", () => {
   tell(() => transcript.upsert(VOICE, said("a1", "assistant", "It is ten.", 1)));
-  assert.deepEqual(told(), []);
+  assert.deepEqual(spoken(), []);
   act(() => void (settings.value = { ...DEFAULTS, readOut: "all" }));
   tell(() => transcript.upsert(VOICE, said("a2", "assistant", "And now eleven.", 2)));
-  assert.deepEqual(told(), ["Voice agent: And now eleven."]);
+  assert.deepEqual(spoken(), ["Voice agent: And now eleven."]);
 });
 
-test("what the user has typed and what was said before a reload is not news", () => {
+test("typed text and lines from before a reload are not announced", () => {
   tell(() => transcript.typed({ side: "text", id: "text-1" }, "user", "Hello"));
   tell(() => transcript.recall([{ ...transcript.lines[0]!, key: "recalled-0", kind: "remark", text: "old" } as Line]));
-  assert.deepEqual(told(), []);
+  assert.deepEqual(spoken(), []);
 });
 
-test("an invitation is read out when it comes and when it is over", () => {
+test("an invitation is announced when it arrives and when it ends", () => {
   tell(() => transcript.handoff("voice", { state: "offered", request: "the lab" }, "voice-a"));
   tell(() => transcript.settleHandoff("voice-a", "over"));
-  assert.deepEqual(told(), ["Continue by voice. the lab", "Not continued by voice. the lab"]);
+  assert.deepEqual(spoken(), ["Continue by voice. the lab", "Not continued by voice. the lab"]);
 });
 
-test("a question and what goes wrong are said at once", () => {
+test("a question and an error are announced at once", () => {
   const question: Question = { token: "t", side: "voice", tool: "book", preview: "Book it?", args: "", expires: NOW, approved: null };
   act(() => void (questions.value = [question]));
   assert.match(urgent(), /^The voice agent needs your approval: Book it\?/);
@@ -92,7 +92,7 @@ test("a question and what goes wrong are said at once", () => {
   assert.equal(urgent(), "The gateway cannot be reached. Start again.");
 });
 
-test("what was said before a reload is not news", () => {
+test("lines from before a reload are not announced", () => {
   const before = new Transcript();
   before.hearing(VOICE, 1);
   before.upsert(VOICE, said("u1", "user", "Hello", 1, { turn: 1 }));

@@ -47,7 +47,7 @@ function fire(on: string, type: string, more: object = {}): void {
   act(() => void find(on).dispatchEvent(event));
 }
 
-test("the keyboard stays where a button was taken by another, and lands on what does no harm", () => {
+test("when a button replaces another one, focus moves to a harmless button", () => {
   find("#again").focus();
   show({ ...SILENT, phase: "connecting", microphone: "asking" });
   assert.equal(document.activeElement?.id, "mute");
@@ -57,7 +57,7 @@ test("the keyboard stays where a button was taken by another, and lands on what 
   assert.equal(document.activeElement?.id, "again");
 });
 
-test("a call takes the focus from nobody who is elsewhere", () => {
+test("a call leaves the focus elsewhere", () => {
   document.body.append(Object.assign(document.createElement("input"), { id: "elsewhere" }));
   find("#elsewhere").focus();
   show(OPEN);
@@ -65,7 +65,7 @@ test("a call takes the focus from nobody who is elsewhere", () => {
   assert.equal(document.activeElement?.id, "elsewhere");
 });
 
-test("Stop can be pressed while something would end", () => {
+test("Stop is enabled while there is something to stop", () => {
   show(OPEN);
   assert.ok(find<HTMLButtonElement>("#stop").disabled);
   show({ ...OPEN, sounding: "i" });
@@ -74,7 +74,7 @@ test("Stop can be pressed while something would end", () => {
   assert.ok(!find<HTMLButtonElement>("#stop").disabled);
 });
 
-test("the button to talk is held by pointer or key, and let go when the focus leaves", () => {
+test("pointer or key hold the button to talk; it is released when the focus leaves", () => {
   show({ ...OPEN, pushToTalk: true });
   find("#talk").setPointerCapture = () => undefined;
   fire("#talk", "pointerdown", { pointerId: 1 });
@@ -89,8 +89,8 @@ test("the button to talk is held by pointer or key, and let go when the focus le
   assert.deepEqual(actions, ["press", "release", "press", "release", "press", "release", "release"]);
 });
 
-test("while the connection is restored there is a countdown and a way to try at once", () => {
-  vi.useFakeTimers({ toFake: ["Date"] }); // a busy machine may take a second between two lines
+test("during a reconnect there is a countdown and a button to retry at once", () => {
+  vi.useFakeTimers({ toFake: ["Date"] }); // two lines may take a second on a busy machine
   const retry = { attempt: 3, at: Date.now() + 1900, lostAt: Date.now() };
   const hint = (): string => find(".status-hint").textContent!;
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() + 60_000 } });
@@ -103,12 +103,12 @@ test("while the connection is restored there is a countdown and a way to try at 
   vi.useRealTimers();
 });
 
-test("what went wrong stands in place of the advice, with what to do", () => {
+test("an error replaces the advice and includes its fix", () => {
   show({ ...OPEN, notice: { title: "The microphone went away.", advice: "Connect it again." } });
   assert.equal(find(".status-hint").textContent, "The microphone went away. Connect it again.");
 });
 
-test("typed words go to the voice agent, and empty ones nowhere", () => {
+test("typed words go to the voice agent, empty ones are not sent", () => {
   show(OPEN);
   find<HTMLInputElement>("#say").value = "  ";
   fire(".say", "submit");

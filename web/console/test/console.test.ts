@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-// The controller, with a voice session and a gateway of the test's own.
+// The controller, with a fake voice session and a fake gateway.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test, vi } from "vitest";
 import { Emitter, VoiceError, type ConnectOptions, type VoiceEvents } from "@voicegw/client";
@@ -11,7 +11,7 @@ import { message, NOW } from "./happenings.js";
 
 const { sessions } = vi.hoisted(() => ({ sessions: [] as unknown[] }));
 
-/** What the page does with a session is written down; the gateway's side is the test's. */
+/** Records the page's actions; the test acts as the gateway. */
 class FakeSession extends Emitter<VoiceEvents> {
   readonly actions: string[] = [];
   info: { input_rate: number; output_rate: number } | null = null;
@@ -59,15 +59,15 @@ class FakeSession extends Emitter<VoiceEvents> {
     return {};
   }
 
-  /** The gateway says something. */
-  told(fields: Parameters<typeof message>[0]): void {
+  /** Emits a message of the gateway. */
+  receive(fields: Parameters<typeof message>[0]): void {
     const said = message(fields);
     this.emit("message", said);
     this.emit(said.type, said as never);
   }
 
   opened(): void {
-    this.told({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: false });
+    this.receive({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: false });
     this.emit("state", "connected");
     this.emit("microphone", { state: "live", deviceId: "m", label: "Desk" });
   }
@@ -146,7 +146,7 @@ function asked(token: string): Parameters<typeof message>[0] {
   return { type: "confirmation.request", token, tool: "book", args: {}, args_source: "{}", preview: `Book ${token}?`, expires_at };
 }
 
-test("both agents are in one conversation, whose name outlives a reload", async () => {
+test("both agents share one conversation with a name that survives a reload", async () => {
   const console = newConsole();
   console.talk();
   const { conversationId } = session().options;
@@ -174,7 +174,7 @@ test("both agents are in one conversation, whose name outlives a reload", async 
   assert.ok(happened.some((happening) => happening.kind === "anew"));
 });
 
-test("a new conversation begins with nothing of the old one", async () => {
+test("a new conversation starts empty", async () => {
   let signal: AbortSignal | undefined;
   const console = newConsole();
   const fetched = fetch;
@@ -185,12 +185,12 @@ test("a new conversation begins with nothing of the old one", async () => {
   answers["v1/chat"] = () => new Response(new ReadableStream(), { headers: { "content-type": "text/event-stream" } });
   console.write("Hello");
   console.startAnew();
-  assert.ok(signal?.aborted, "the old answer is still on its way");
+  assert.ok(signal?.aborted, "the old answer is still requested");
   assert.deepEqual(console.lines.value, []);
-  assert.equal(sessionStorage.length, 0, "a reload would bring it back");
+  assert.equal(sessionStorage.length, 0, "a reload would restore it");
 });
 
-test("a conversation that only operators may see goes on without what was said", async () => {
+test("a conversation that only operators may read continues without its history", async () => {
   sessionStorage.setItem("voicegw.conversation", "c-7");
   answers["v1/conversations/c-7"] = () => Response.json({ error: {} }, { status: 403 });
   const console = newConsole();
@@ -205,7 +205,7 @@ test("a conversation that only operators may see goes on without what was said",
   assert.deepEqual(other.lines.value, []);
 });
 
-test("a call that begins before the page has opened has no history to ask for", async () => {
+test("a call that begins before the page is open requests no history", async () => {
   const console = newConsole();
   console.talk();
   const { conversationId } = session().options;
@@ -230,19 +230,19 @@ test("an invitation connects with its ticket, once", async () => {
   console.accept("voice-a");
   assert.equal(session().options.ticket, "secret");
   assert.equal(session().options.pendingRequest, undefined);
-  assert.equal(session().options.url, undefined, "the page talks to its own gateway");
+  assert.equal(session().options.url, undefined, "the page uses its own gateway");
   session().disconnect();
   console.accept("voice-a");
-  assert.equal(sessions.length, 1, "it was taken twice");
+  assert.equal(sessions.length, 1, "the ticket was used twice");
 });
 
-test("a kept name that no conversation can have is forgotten", () => {
+test("an invalid stored name is deleted", () => {
   sessionStorage.setItem("voicegw.conversation", "../providers?x");
   newConsole().talk();
   assert.match(session().options.conversationId ?? "", /^console-[0-9a-f]{32}$/);
 });
 
-test("there is one call at a time, and none begins by itself", async () => {
+test("there is one call at a time, and it starts only on request", async () => {
   const console = newConsole();
   await console.open();
   assert.equal(sessions.length, 0);
@@ -253,9 +253,9 @@ test("there is one call at a time, and none begins by itself", async () => {
   assert.equal(console.session.value, session());
   session().opened();
   console.talk();
-  assert.equal(activity(console.voice.value), "listening", "the running call is not begun again");
+  assert.equal(activity(console.voice.value), "listening", "the running call is not started again");
   console.startAnew();
-  assert.equal(console.lines.value.length, 1, "what is said in a call stays");
+  assert.equal(console.lines.value.length, 1, "the call's lines stay");
   console.hangUp();
   assert.equal(activity(console.voice.value), "ended");
   assert.equal(console.session.value, null);
@@ -263,7 +263,7 @@ test("there is one call at a time, and none begins by itself", async () => {
   assert.equal(activity(console.voice.value), "none");
 });
 
-test("typing to the voice agent begins a call without the microphone", () => {
+test("text to the voice agent starts a call without the microphone", () => {
   const console = newConsole();
   console.type("Hello");
   assert.equal(session().options.microphone, false);
@@ -271,12 +271,12 @@ test("typing to the voice agent begins a call without the microphone", () => {
   assert.equal(console.lines.value.at(-1)?.kind, "utterance");
 });
 
-test("a call begins as the user has chosen, and always asks to look inside", () => {
+test("a call starts with the user's settings and always requests inspect", () => {
   const console = newConsole();
   console.choose({ provider: "openai", voice: "marin", agent: "guide", turns: "pushToTalk", inputRate: 8000, outputRate: 8000, microphone: "m1", noiseSuppression: false, pendingRequest: "the lab", speaker: "s1" });
   console.talk();
   const { client, conversationId, key, ...options } = session().options;
-  assert.equal((key as () => unknown)(), undefined); // nobody has opened the page's link
+  assert.equal((key as () => unknown)(), undefined); // the page's link was not opened
   assert.deepEqual(options, {
     microphone: { deviceId: "m1", echoCancellation: true, noiseSuppression: false },
     inputRate: 8000,
@@ -291,11 +291,11 @@ test("a call begins as the user has chosen, and always asks to look inside", () 
   });
   assert.equal(client?.name, "voicegw-console");
   session().opened();
-  assert.equal(console.settings.value.pendingRequest, "", "it would be asked in every call");
+  assert.equal(console.settings.value.pendingRequest, "", "it would be repeated in every call");
   assert.equal(newConsole().settings.value.voice, "marin", "settings are kept");
 });
 
-test("nothing chosen asks for nothing", () => {
+test("default settings send no options", () => {
   const console = newConsole();
   assert.deepEqual(console.settings.value, DEFAULTS);
   console.talk();
@@ -315,7 +315,7 @@ test("devices change in the running call", async () => {
   assert.equal((session().options.microphone as { echoCancellation: boolean }).echoCancellation, false);
 });
 
-test("the volume is that of the settings from the start of a call, and changes in it", () => {
+test("a call starts with the configured volume, which can change during it", () => {
   const console = newConsole();
   console.choose({ volume: 0.4 });
   console.talk();
@@ -325,7 +325,7 @@ test("the volume is that of the settings from the start of a call, and changes i
   console.choose({ volume: 1 });
 });
 
-test("a device that cannot be used is said to", async () => {
+test("an unusable device is reported", async () => {
   const console = newConsole();
   console.talk();
   session().microphone.use = () => Promise.reject(new VoiceError("microphone_busy"));
@@ -333,17 +333,17 @@ test("a device that cannot be used is said to", async () => {
   await vi.waitFor(() => assert.match(console.voice.value.notice?.title ?? "", /is in use/));
 });
 
-test("devices have names to choose from, and no pseudo-devices", async () => {
+test("the device list has names and no pseudo-devices", async () => {
   const console = newConsole();
   await console.open();
   assert.deepEqual(console.devices.value.microphones, [{ id: "m1", label: "Desk" }]);
 });
 
-test("an answer goes to the agent that has asked", async () => {
+test("an answer goes to the agent that asked", async () => {
   const console = newConsole();
   console.talk();
   session().opened();
-  session().told(asked("cf_voice"));
+  session().receive(asked("cf_voice"));
   console.resolve("cf_voice", true);
   console.resolve("cf_voice", false);
   assert.deepEqual(session().actions, ["approve cf_voice"]);
@@ -358,7 +358,7 @@ test("an answer goes to the agent that has asked", async () => {
   assert.deepEqual(posted.at(-1)?.confirmation, { token: "cf_text", approved: false });
 });
 
-test("an answer to the text agent that was refused is over or open again, by the gateway's word", async () => {
+test("a refused answer to the text agent is final or open again, by the gateway's error", async () => {
   for (const [status, code, open, outcome] of [
     [410, "confirmation_expired", false, "expired"],
     [409, "confirmation_used", false, "answered"],
@@ -383,7 +383,7 @@ test("an answer to the text agent that was refused is over or open again, by the
   }
 });
 
-test("a question of the text agent's lapses, as nobody tells of its end", async () => {
+test("a question of the text agent expires, because no message ends it", async () => {
   vi.useFakeTimers({ now: NOW });
   try {
     const console = newConsole();
@@ -391,7 +391,7 @@ test("a question of the text agent's lapses, as nobody tells of its end", async 
     console.write("Book it");
     await vi.waitFor(() => assert.equal(console.questions.value.length, 1));
     await vi.advanceTimersByTimeAsync(60_000);
-    assert.equal(console.questions.value.length, 1, "the gateway may have the last word");
+    assert.equal(console.questions.value.length, 1, "the gateway decides");
     await vi.advanceTimersByTimeAsync(6_000);
     assert.equal(console.questions.value.length, 0);
     assert.ok(happened.some((happening) => happening.kind === "lapsed"));
@@ -400,7 +400,7 @@ test("a question of the text agent's lapses, as nobody tells of its end", async 
   }
 });
 
-test("Stop ends what is going on, and only that", () => {
+test("Stop ends only the current activity", () => {
   const console = newConsole();
   console.talk();
   session().opened();
@@ -411,7 +411,7 @@ test("Stop ends what is going on, and only that", () => {
   assert.deepEqual(session().actions, ["interrupt"]);
 });
 
-test("the button talks only where a button says who speaks", () => {
+test("the button to talk works only with push-to-talk", () => {
   const console = newConsole();
   console.talk();
   session().opened();
@@ -428,7 +428,7 @@ test("the button talks only where a button says who speaks", () => {
   assert.deepEqual(session(1).actions, ["press true", "press false"]);
 });
 
-test("Mute mutes, unmutes, and takes the microphone up again", async () => {
+test("Mute mutes, unmutes, and reopens a lost microphone", async () => {
   const console = newConsole();
   console.talk();
   for (const state of ["live", "muted", "off", "lost", "asking"]) {
@@ -438,7 +438,7 @@ test("Mute mutes, unmutes, and takes the microphone up again", async () => {
   await vi.waitFor(() => assert.deepEqual(session().actions, ["mute true", "mute false", "microphone", "microphone"]));
 });
 
-test("the gateway is ready, leaving, or not there", async () => {
+test("the gateway is ready, draining, or unreachable", async () => {
   const console = newConsole();
   await console.open();
   assert.equal(console.gateway.value, "simulator");
@@ -450,7 +450,7 @@ test("the gateway is ready, leaving, or not there", async () => {
   await vi.waitFor(() => assert.equal(console.gateway.value, "unreachable"));
 });
 
-test("a page that nobody looks at asks for nothing", async () => {
+test("a hidden page sends no requests", async () => {
   const console = newConsole();
   vi.spyOn(document, "visibilityState", "get").mockReturnValue("hidden");
   await console.open();
@@ -458,7 +458,7 @@ test("a page that nobody looks at asks for nothing", async () => {
   vi.restoreAllMocks();
 });
 
-test("everything that happens is told to the instruments, sound with its rate", () => {
+test("the instruments receive every event, and audio with its rate", () => {
   const console = newConsole();
   console.talk();
   session().info = { input_rate: 16000, output_rate: 24000 };
@@ -470,7 +470,7 @@ test("everything that happens is told to the instruments, sound with its rate", 
   assert.ok(happened.every(({ at, wall }) => at > 0 && wall > 0));
 });
 
-/** The page goes away; another one is there, in the same tab. */
+/** The page closes, and another one opens in the same tab. */
 async function reload(leftAt: number | null = Date.now()): Promise<Console> {
   globalThis.dispatchEvent(new Event("pagehide"));
   // As the client library does.
@@ -482,18 +482,18 @@ async function reload(leftAt: number | null = Date.now()): Promise<Console> {
   return console;
 }
 
-/** A page with a call in which something was said. */
+/** A page with a call and one spoken line. */
 async function talking(change: (console: Console) => void = () => undefined): Promise<Console> {
   const console = newConsole();
   await console.open();
   change(console);
   console.talk();
   session().opened();
-  session().told({ type: "transcript", turn: 1, id: "i1", role: "assistant", text: "Once there was", final: true, started_at: new Date(NOW).toISOString() });
+  session().receive({ type: "transcript", turn: 1, id: "i1", role: "assistant", text: "Once there was", final: true, started_at: new Date(NOW).toISOString() });
   return console;
 }
 
-test("a page that is loaded again goes on with its call and its lines", async () => {
+test("a reloaded page continues its call and keeps its lines", async () => {
   await talking((console) => console.choose({ turns: "pushToTalk", provider: "openai", microphone: "m1" }));
   const { conversationId } = session().options;
   const other = newConsole();
@@ -501,20 +501,20 @@ test("a page that is loaded again goes on with its call and its lines", async ()
   happened.length = 0;
   const console = await reload();
   const { microphone, turnDetection, outputRate, resume, provider, ...options } = session(1).options;
-  assert.deepEqual([options.conversationId, resume, turnDetection, outputRate, provider], [conversationId, "only", "client", 24000, undefined], "as the call was begun");
+  assert.deepEqual([options.conversationId, resume, turnDetection, outputRate, provider], [conversationId, "only", "client", 24000, undefined], "the options of the call");
   assert.deepEqual(session(1).actions, []);
   assert.notEqual(microphone, false);
   assert.equal(activity(console.voice.value), "connecting");
   assert.equal(console.lines.value.length, 1);
-  session(1).told({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: true });
+  session(1).receive({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: true });
   session(1).noticed("state", "connected");
   assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance", "remark"]);
   assert.ok(happened.some((happening) => happening.kind === "opened"), "the waveform begins");
-  assert.equal(sessionStorage.getItem("voicegw.call"), null, "it is kept once");
+  assert.equal(sessionStorage.getItem("voicegw.call"), null, "it is used once");
 });
 
 for (const [state, actions, on] of [["muted", ["mute true"], true], ["off", [], false], ["lost", [], true]] as const) {
-  test(`a microphone that is ${state} is after a reload what the user has made of it`, async () => {
+  test(`the user's choice for a microphone that is ${state} survives a reload`, async () => {
     await talking();
     session().noticed("microphone", { state, deviceId: undefined, label: "" });
     await reload();
@@ -523,7 +523,7 @@ for (const [state, actions, on] of [["muted", ["mute true"], true], ["off", [], 
   });
 }
 
-test("a page that is loaded begins no call: not where there was none, nor where it may be open in another tab", async () => {
+test("a loaded page starts no call: neither without a previous one, nor if it may be open in another tab", async () => {
   await reload(null);
   assert.equal(sessions.length, 0);
   await talking();
@@ -535,19 +535,19 @@ test("a page that is loaded begins no call: not where there was none, nor where 
   assert.equal(sessions.length, 1);
 });
 
-test("a call that is over when the page is loaded again is said to be", async () => {
+test("a call that ended before the reload is reported", async () => {
   await talking();
   const console = await reload();
   session(1).noticed("state", "disconnected");
   session(1).noticed("disconnected", { reason: "lost", code: 4501, error: new VoiceError("resume_refused"), handback: undefined });
   assert.equal(activity(console.voice.value), "failed");
   assert.equal(console.voice.value.notice?.title, "The previous call could not be resumed.");
-  assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance"], "what was said is still there");
+  assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance"], "the line is still shown");
   console.talk();
   assert.equal(session(2).options.resume, undefined);
 });
 
-test("a page that the browser has kept goes on when it is shown again", async () => {
+test("a page restored from the browser's cache continues", async () => {
   await talking();
   await reload();
   const first = sessions.length;

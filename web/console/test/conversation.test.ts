@@ -29,7 +29,7 @@ function trouble(conversation: Conversation): string {
   return conversation.voice.notice?.title ?? "";
 }
 
-/** A conversation in a call that is open. */
+/** A conversation with an open call. */
 function inCall(): Conversation {
   const conversation = new Conversation();
   conversation.calling(false, null);
@@ -39,7 +39,7 @@ function inCall(): Conversation {
   return conversation;
 }
 
-test("another agent goes on: the line says so, and the session is the other agent's", () => {
+test("a switch of agents adds a line and changes the session's agent", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "agent.switched", from: "reception", to: "billing", reason: "an invoice" }));
   assert.equal(last(conversation, "remark").text, "Switched from reception to billing: an invoice");
@@ -48,7 +48,7 @@ test("another agent goes on: the line says so, and the session is the other agen
   assert.equal(last(conversation, "remark").text, "Switched from billing to reception.");
 });
 
-test("a conversation goes from text to voice and back, in one line of time", () => {
+test("one timeline shows a conversation from text to voice and back", () => {
   const conversation = new Conversation();
   conversation.asking("Tell me by voice");
   conversation.take(
@@ -59,7 +59,7 @@ test("a conversation goes from text to voice and back, in one line of time", () 
   conversation.answered(null);
   assert.deepEqual(kinds(conversation), ["utterance", "to voice: offered", "utterance"]);
   assert.equal(last(conversation, "handoff").expires, LATER);
-  assert.ok(!JSON.stringify(conversation.transcript.lines).includes("secret"), "the ticket stands in a line");
+  assert.ok(!JSON.stringify(conversation.transcript.lines).includes("secret"), "a line contains the ticket");
 
   conversation.calling(false, "voice-a");
   conversation.take(started());
@@ -74,16 +74,16 @@ test("a conversation goes from text to voice and back, in one line of time", () 
   assert.equal(activity(conversation.voice), "ended");
 });
 
-test("an invitation that nobody took is said to be over", () => {
+test("an unused invitation expires", () => {
   const conversation = new Conversation();
   conversation.take(received("text", { type: "voice_session_start", sessionId: "voice-a", pendingRequest: "", ticket: "t", url: "", expires_at }));
   conversation.missed("voice-a");
   assert.deepEqual(kinds(conversation), ["to voice: over"]);
   conversation.calling(false, "voice-a");
-  assert.deepEqual(kinds(conversation), ["to voice: over"], "it is taken after its end");
+  assert.deepEqual(kinds(conversation), ["to voice: over"], "it was used after its end");
 });
 
-test("what the call is doing, in the order of what matters", () => {
+test("the call's activity is the most important one", () => {
   const conversation = new Conversation();
   const now = (): string => activity(conversation.voice);
   assert.equal(now(), "none");
@@ -104,7 +104,7 @@ test("what the call is doing, in the order of what matters", () => {
   conversation.take(noticed({ name: "sounding", event: { item: "i1", at: 0, firstByteAt: 0, cushionMs: 0 } }));
   assert.equal(now(), "speaking");
   conversation.take(received("voice", { type: "provider.reconnecting" }));
-  assert.equal(now(), "speaking", "what sounds matters more");
+  assert.equal(now(), "speaking", "playback is more important");
   conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 900, done: true, at: 0 } }));
   assert.equal(now(), "restoring");
   conversation.take(received("voice", { type: "provider.reconnected" }));
@@ -114,13 +114,13 @@ test("what the call is doing, in the order of what matters", () => {
   assert.equal(now(), "typing");
   conversation.take(noticed({ name: "state", event: "disconnected" }));
   assert.equal(now(), "ending");
-  assert.ok(running(conversation.voice), "the gateway has not had its last word");
+  assert.ok(running(conversation.voice), "the gateway's last message is missing");
   conversation.take(noticed({ name: "disconnected", event: BYE }));
   assert.equal(now(), "ended");
   assert.ok(!running(conversation.voice));
 });
 
-test("with push-to-talk the button says who speaks", () => {
+test("with push-to-talk the button decides who speaks", () => {
   const conversation = new Conversation();
   conversation.calling(true, null);
   conversation.take(started());
@@ -133,7 +133,7 @@ test("with push-to-talk the button says who speaks", () => {
   assert.equal(activity(conversation.voice), "thinking");
 });
 
-test("an answer that is interrupted is marked to where it was heard", () => {
+test("an interrupted answer is marked up to the heard part", () => {
   const conversation = inCall();
   const pcm = new Int16Array(24_000);
   conversation.take(received("voice", { type: "audio.start", turn: 1, item_id: "i1" }));
@@ -149,7 +149,7 @@ test("an answer that is interrupted is marked to where it was heard", () => {
   assert.equal(line.text.slice(0, line.heard), "one two");
 });
 
-test("a flush of what waited does not cut off what was heard before it", () => {
+test("a flush of waiting audio does not mark an answer that was heard before it", () => {
   const conversation = inCall();
   const pcm = new Int16Array(24_000);
   for (const item of ["i1", "i2"]) {
@@ -168,7 +168,7 @@ test("a flush of what waited does not cut off what was heard before it", () => {
   );
 });
 
-test("what was heard to its end is not cut off when its turn is, later", () => {
+test("an answer that was heard completely is not marked when its turn is interrupted later", () => {
   const conversation = inCall();
   const pcm = new Int16Array(24_000);
   for (const item of ["i1", "i2"]) {
@@ -188,7 +188,7 @@ test("what was heard to its end is not cut off when its turn is, later", () => {
   );
 });
 
-test("a connection that was restored in a new session goes on below the old one", () => {
+test("a connection restored in a new session continues below the old one", () => {
   const conversation = inCall();
   conversation.take(received("voice", said("i1", "assistant", "before", 1, { turn: 1 })));
   conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
@@ -197,7 +197,7 @@ test("a connection that was restored in a new session goes on below the old one"
   conversation.take(received("voice", { type: "speech.stopped", turn: 1, audio_ms: 900 }));
   conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
   assert.equal(activity(conversation.voice), "reconnecting");
-  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000, lostAt: NOW - 500, keptUntil: NOW + 14_500 }, "15 s are kept, and half a second has passed");
+  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000, lostAt: NOW - 500, keptUntil: NOW + 14_500 }, "15 s are stored, and half a second has passed");
   assert.ok(running(conversation.voice));
   conversation.take(started({ session_id: "voice-b" }, NOW + 3000));
   conversation.take(noticed({ name: "reconnected", event: { resumed: false, lostMs: 3000 } }));
@@ -215,7 +215,7 @@ test("a connection that was restored in a new session goes on below the old one"
   assert.equal(last(conversation, "handoff").ms, 10_000, "the call began before the connection broke");
 });
 
-test("a new session in which nothing was lost says so", () => {
+test("a new session without losses reports that", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "microphone", event: { state: "muted", deviceId: "m", label: "Desk" } }));
   conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
@@ -223,18 +223,18 @@ test("a new session in which nothing was lost says so", () => {
   assert.equal(last(conversation, "remark").text, "Reconnected. The conversation continues in a new session. Nothing was lost.");
 });
 
-test("a session that is taken up again goes on as it was", () => {
+test("a resumed session continues", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
   conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 500, resumable: false, error: new VoiceError("lost") } }));
-  assert.equal(conversation.voice.retry?.keptUntil, 0, "nothing is kept for a session that cannot go on");
+  assert.equal(conversation.voice.retry?.keptUntil, 0, "nothing is stored for a session without resume");
   conversation.take(started({ resumed: true }));
   conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 300 } }));
   assert.equal(conversation.questions.list.length, 1);
   assert.deepEqual(kinds(conversation), ["to voice: taken"]);
 });
 
-test("a resumed session says how much of the user's speech was lost", () => {
+test("a resumed session reports the amount of lost speech", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m", label: "Desk" } }));
   conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
@@ -243,7 +243,7 @@ test("a resumed session says how much of the user's speech was lost", () => {
   assert.equal(last(conversation, "remark").text, "Reconnected. 4 s of what you said was lost.");
 });
 
-test("a session that another gateway has taken over is as that one tells it", () => {
+test("after a takeover the new gateway's snapshot counts", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "turn.started", turn: 1 }));
   conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
@@ -262,14 +262,14 @@ test("a session that another gateway has taken over is as that one tells it", ()
   assert.deepEqual(tools.map(({ state }) => state), ["unfinished", "running"]);
   assert.deepEqual(conversation.questions.list.map(({ token }) => token), ["cf_2"]);
   assert.equal(outcomeOf(last(conversation, "outcome")), "ended while the connection was lost");
-  assert.equal(activity(conversation.voice), "speaking", "what was queued sounds on, and nobody waits for the user's words");
+  assert.equal(activity(conversation.voice), "speaking", "queued audio plays on, and no user speech is expected");
   assert.equal(conversation.voice.userSpeaking, false);
   assert.equal(conversation.voice.turns, 1);
   conversation.take(noticed({ name: "disconnected", event: BYE }));
   assert.equal(last(conversation, "handoff").turns, 1);
 });
 
-test("an answer goes on sounding through an outage that is told, and is shown to", () => {
+test("an answer that plays during a reported outage is shown as playing", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "sounding", event: { item: "i1", at: 0, firstByteAt: 0, cushionMs: 0 } }));
   conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 2000, resumable: true, error: new VoiceError("lost") } }));
@@ -281,7 +281,7 @@ test("an answer goes on sounding through an outage that is told, and is shown to
   assert.notEqual(activity(conversation.voice), "speaking");
 });
 
-test("an outage that nobody noticed leaves no trace", () => {
+test("an unnoticed outage leaves no trace", () => {
   const conversation = inCall();
   const before = conversation.voice;
   conversation.take(received("voice", { type: "session.moving", reason: "server_shutdown" }));
@@ -291,7 +291,7 @@ test("an outage that nobody noticed leaves no trace", () => {
   assert.deepEqual([conversation.voice.phase, conversation.voice.turns], [before.phase, before.turns]);
 });
 
-test("a call goes on in a page that is loaded again, with what was kept and what the gateway tells", () => {
+test("a call continues in a reloaded page with stored lines and the gateway's messages", () => {
   const before = inCall();
   before.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 10 }));
   before.take(received("voice", said("u1", "user", "Tell me", 1, { turn: 1 })));
@@ -300,7 +300,7 @@ test("a call goes on in a page that is loaded again, with what was kept and what
   before.take(received("voice", said("i1", "assistant", "Once there", 2, { turn: 1, final: false })));
   before.take(received("voice", { type: "speech.started", turn: 2, audio_ms: 900 }));
   const standing = JSON.parse(JSON.stringify(before.standing)) as Standing;
-  assert.equal(standing.lines.length, 4, "what has no words yet has nothing to keep");
+  assert.equal(standing.lines.length, 4, "a line without words is not stored");
 
   const after = new Conversation();
   after.goingOn(false, { ...standing, lines: readLines(standing.lines, standing.source) });
@@ -317,12 +317,12 @@ test("a call goes on in a page that is loaded again, with what was kept and what
 
   after.take(started({ session_id: "voice-b" }));
   after.take(received("voice", said("i1", "assistant", "Another one", 9, { turn: 1 })));
-  assert.equal(after.transcript.lines.length, 7, "another session has lines of its own");
+  assert.equal(after.transcript.lines.length, 7, "another session has its own lines");
   after.take(noticed({ name: "disconnected", event: BYE }, NOW + 41_000));
-  assert.equal(callLength(last(after, "handoff")), "0 turns, 41 s", "the call began before the page was loaded again");
+  assert.equal(callLength(last(after, "handoff")), "0 turns, 41 s", "the call began before the reload");
 });
 
-test("a page that comes back has its lines, and gets none twice", () => {
+test("a restored page has its lines without duplicates", () => {
   const conversation = inCall();
   conversation.take(received("voice", said("i1", "assistant", "Hello", 2, { turn: 1 })));
   const standing = conversation.standing;
@@ -332,7 +332,7 @@ test("a page that comes back has its lines, and gets none twice", () => {
   assert.deepEqual(kinds(conversation), ["to voice: taken", "utterance", "remark"]);
 });
 
-test("a call that moved to another tab goes on there, and is not given back here", () => {
+test("a call that moved to another tab ends here without a handback", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "disconnected", event: { ...BYE, reason: "moved", code: 4506, error: new VoiceError("moved") } }));
   assert.deepEqual(kinds(conversation), ["to voice: taken", "remark"]);
@@ -340,7 +340,7 @@ test("a call that moved to another tab goes on there, and is not given back here
   assert.equal(trouble(conversation), "The conversation moved to another tab.");
 });
 
-test("of a long call the newest lines are kept, and nothing that is no line is shown", () => {
+test("the newest lines of a long call are stored, and invalid ones are ignored", () => {
   const line = (i: number, text = "x"): Line => ({ kind: "utterance", key: `voice-1:i${i}`, side: "voice", role: "user", text, state: "final", turn: 1, cut: false, heard: undefined, typed: false, pending: false, at: i });
   const many = Array.from({ length: 500 }, (_, i) => line(i));
   assert.deepEqual(linesToKeep(many).map(({ at }) => at), Array.from({ length: 200 }, (_, i) => i + 300));
@@ -352,7 +352,7 @@ test("of a long call the newest lines are kept, and nothing that is no line is s
   assert.deepEqual(readLines("no list", "voice-1"), []);
 });
 
-test("what went wrong stands until something makes it untrue", () => {
+test("an error is shown until an event resolves it", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "error", event: new VoiceError("gateway", "The model gave no answer.", { gatewayCode: "no_answer" }) }));
   assert.equal(trouble(conversation), "The model gave no answer.");
@@ -377,7 +377,7 @@ test("what went wrong stands until something makes it untrue", () => {
   assert.equal(trouble(conversation), lost.message);
 });
 
-test("each call begins and ends in the line of time", () => {
+test("the timeline shows the start and end of each call", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "disconnected", event: BYE }));
   conversation.calling(false, null);
@@ -386,14 +386,14 @@ test("each call begins and ends in the line of time", () => {
   assert.deepEqual(kinds(conversation), ["to voice: taken", "to text: taken", "to voice: taken", "to text: taken"]);
 });
 
-test("a microphone that goes away ends what was being said", () => {
+test("a lost microphone ends the user's utterance", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 0 }));
   conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
   assert.equal(activity(conversation.voice), "typing");
 });
 
-test("words that were never heard are crossed out when the call is over, too", () => {
+test("unheard words are marked after the call, too", () => {
   const conversation = inCall();
   conversation.take(received("voice", said("i1", "assistant", "One two three four", 2, { turn: 1 })));
   conversation.take(received("voice", said("i2", "assistant", "Five six", 3, { turn: 1 })));
@@ -408,7 +408,7 @@ test("words that were never heard are crossed out when the call is over, too", (
   assert.deepEqual(heard, [[false, undefined], [true, 4]]);
 });
 
-test("an invitation that led to no call says so, and keeps the question", () => {
+test("an invitation without a resulting call is marked, and its question stays", () => {
   const conversation = new Conversation();
   conversation.take(received("text", { type: "voice_session_start", sessionId: "voice-a", pendingRequest: "the lab", ticket: "t", url: "", expires_at }));
   conversation.calling(false, "voice-a");
@@ -418,14 +418,14 @@ test("an invitation that led to no call says so, and keeps the question", () => 
   assert.equal(last(conversation, "handoff").request, "the lab");
 });
 
-test("a call whose gateway died is not said to be handed back", () => {
+test("a call whose gateway died is not shown as handed back", () => {
   const conversation = inCall();
   conversation.take(noticed({ name: "disconnected", event: { ...BYE, code: 1006, error: new VoiceError("lost"), handback: undefined } }, NOW + 5000));
   assert.deepEqual(kinds(conversation), ["to voice: taken", "to text: failed"]);
   assert.equal(handoffTitle(last(conversation, "handoff")), "Call lost");
 });
 
-test("a wait has one figure: the gateway's, in the call and in the instruments", () => {
+test("a turn's wait is the gateway's figure, in the call and in the instruments", () => {
   const conversation = inCall();
   const turns = new Turns();
   const both = (happening: Happening): void => {
@@ -435,7 +435,7 @@ test("a wait has one figure: the gateway's, in the call and in the instruments",
   both({ kind: "opened", side: "voice", inputRate: 16_000, outputRate: 24_000, at: 0, wall: NOW });
   both(noticed({ name: "answered", event: { turn: 1, by: "speech", totalMs: 812 } }));
   const shown = (): unknown[] => [conversation.voice.answeredInMs, turns.answered[0]?.totalMs];
-  assert.deepEqual(shown(), [null, undefined], "what this page has measured includes its network and buffer");
+  assert.deepEqual(shown(), [null, undefined], "the page's measurement includes its network and buffer");
   both(received("voice", { type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE, latency: { speech_end_to_first_audio_ms: 700, detection_ms: 500, provider_ms: 190, gateway_ms: 10 } }));
   both(noticed({ name: "latency", event: { turn: 1, by: "speech", totalMs: 812, detectionMs: 500, providerMs: 190, gatewayMs: 10, cushionMs: 60, networkMs: 52 } }));
   assert.deepEqual(shown(), [700, 700]);
@@ -443,14 +443,14 @@ test("a wait has one figure: the gateway's, in the call and in the instruments",
   assert.deepEqual(shown(), [700, 700], "a turn without audio has no wait");
 });
 
-test("a call that the user gave up is no failure", () => {
+test("a call that the user cancels is not a failure", () => {
   const conversation = new Conversation();
   conversation.calling(false, null);
   conversation.take(noticed({ name: "disconnected", event: { ...BYE, error: new VoiceError("aborted"), handback: undefined } }));
   assert.equal(trouble(conversation), "");
 });
 
-test("a call that never began leaves no trace but its reason", () => {
+test("a call that never opened leaves only its error", () => {
   const conversation = new Conversation();
   conversation.calling(false, null);
   conversation.take(noticed({ name: "disconnected", event: { reason: "lost", code: 1006, error: new VoiceError("unreachable"), handback: undefined } }));
@@ -458,7 +458,7 @@ test("a call that never began leaves no trace but its reason", () => {
   assert.deepEqual(kinds(conversation), []);
 });
 
-test("a question ends in the talk, and tells when it was answered elsewhere", () => {
+test("a question ends in its line, which shows an answer from elsewhere", () => {
   const conversation = inCall();
   for (const token of ["a", "b", "c"]) {
     conversation.take(received("voice", { type: "confirmation.request", turn: 1, token, tool: "book", args: {}, args_source: "{}", preview: `Book ${token}?`, expires_at }));
@@ -479,7 +479,7 @@ test("a question ends in the talk, and tells when it was answered elsewhere", ()
   ]);
 });
 
-test("an answer that the gateway could not record may be given again", () => {
+test("an answer that the gateway could not store may be given again", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "a", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
   assert.ok(conversation.questions.answer("a", true, NOW));
@@ -489,7 +489,7 @@ test("an answer that the gateway could not record may be given again", () => {
   assert.ok(conversation.questions.answer("a", true, NOW));
 });
 
-test("a request that failed can be sent again where that may help", () => {
+test("a failed request can be sent again if a retry may help", () => {
   const conversation = new Conversation();
   conversation.asking("Hello");
   conversation.answered(new VoiceError("gateway", "Busy.", { retryable: true }));
@@ -500,7 +500,7 @@ test("a request that failed can be sent again where that may help", () => {
   assert.equal(conversation.text.phase, "ready");
 });
 
-test("an error in the stream is a line of its own, once", () => {
+test("an error in the stream is one line", () => {
   const conversation = new Conversation();
   conversation.asking("Hello");
   conversation.take(received("text", { type: "error", code: "provider_unavailable", message: "The model cannot be reached.", retryable: true }));
@@ -511,7 +511,7 @@ test("an error in the stream is a line of its own, once", () => {
   assert.equal(last(conversation, "trouble").again, "Hello");
 });
 
-test("an answer that the user stops is cut off, or said to be stopped before it began", () => {
+test("a stopped answer is cut off, or marked as stopped before it began", () => {
   const conversation = new Conversation();
   conversation.asking("Hello");
   conversation.take(received("text", { type: "text.delta", item_id: "t1", text: "Good mor" }));
@@ -525,7 +525,7 @@ test("an answer that the user stops is cut off, or said to be stopped before it 
   assert.deepEqual(kinds(conversation), ["utterance", "utterance", "utterance", "remark"]);
 });
 
-test("both sides use the same ids for different things", () => {
+test("both agents use the same ids for different calls", () => {
   const conversation = inCall();
   conversation.asking("Find Ada");
   conversation.take(received("text", { type: "tool.started", call_id: "call_1", tool: "kb_get" }));
@@ -535,7 +535,7 @@ test("both sides use the same ids for different things", () => {
   assert.deepEqual(states, ["kb_get running", "kb_search done"]);
 });
 
-test("each reason why a call ends by itself has words of its own", () => {
+test("each cause of an automatic end has its own text", () => {
   for (const reason of ["length_limit", "budget", "credentials_expired"]) {
     assert.match(endingNotice(reason, 30_000).title, /in 30 s/);
     assert.notEqual(endingNotice(reason, 30_000).advice, endingNotice("other", 30_000).advice, reason);

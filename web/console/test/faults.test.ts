@@ -18,14 +18,14 @@ function gateway(answer: (path: string, body: unknown) => Response): { faults: F
   return { faults: new Faults(request as typeof fetch), asked };
 }
 
-test("what can be committed is what the simulator says", async () => {
+test("the simulator lists the available faults", async () => {
   const { faults } = gateway(() => Response.json({ faults: [DROP, DELAY, null, { do: 7 }] }));
   assert.equal(faults.list.value, null);
   await faults.load();
   assert.deepEqual(faults.list.value, [DROP, DELAY]);
 });
 
-test("without a simulator, or with nobody there, there is nothing to commit", async () => {
+test("without a simulator, or without an answer, no fault is offered", async () => {
   for (const answer of [() => new Response("", { status: 404 }), () => Response.json({}), () => new Response("<html>"), () => Promise.reject(new TypeError("gone")) as never]) {
     const { faults } = gateway(answer);
     await faults.load();
@@ -33,7 +33,7 @@ test("without a simulator, or with nobody there, there is nothing to commit", as
   }
 });
 
-test("a fault is committed now, at the next call, or not at all", async () => {
+test("a fault applies now, at the next call, or not at all", async () => {
   const { faults, asked } = gateway((_, body) => {
     switch ((body as { do: string }).do) {
       case "drop":
@@ -59,7 +59,7 @@ test("a fault is committed now, at the next call, or not at all", async () => {
   ]);
 });
 
-test("while the gateway thinks it is being asked; one that is away says so", async () => {
+test("a pending request is shown; an unreachable gateway is reported", async () => {
   let answer: (response: Response) => void = () => {};
   const { faults } = gateway(() => new Promise((resolve) => (answer = resolve)) as never);
   const committed = faults.commit(DROP, "voice-1");
@@ -70,7 +70,7 @@ test("while the gateway thinks it is being asked; one that is away says so", asy
   assert.equal(faults.committed.value[0]!.result, "failed");
 });
 
-test("the newest fifty are remembered", async () => {
+test("the newest fifty are stored", async () => {
   const { faults } = gateway(() => Response.json({ when: "now" }, { status: 202 }));
   for (let i = 0; i < 80; i++) {
     await faults.commit(DROP, "voice-1");
@@ -83,10 +83,10 @@ test("a fault is shown from its start to its end, with its effects", async () =>
   const shown = (): string[] => [...faults.committed.value[0]!.effects.map(faultEffect), faultEnd(faults.committed.value[0]!)];
   faults.take(received(1, "provider.reconnecting", { reason: "lost" }));
   await faults.commit(DROP, "voice-1");
-  assert.deepEqual(shown(), ["not over yet"], "what came before is no effect");
+  assert.deepEqual(shown(), ["not over yet"], "earlier events are no effects");
   faults.take(received(2, "provider.reconnecting", { reason: "lost" }));
   faults.take(received(3, "turn.ended", { turn: 1, status: "completed" }));
-  assert.equal(shown().at(-1), "not over yet", "the connection is still away");
+  assert.equal(shown().at(-1), "not over yet", "the connection is still lost");
   faults.take(received(4, "provider.reconnected", { reason: "lost", lost_ms: 420, how: "replayed" }));
   faults.take(received(5, "error", { code: "limit" }));
   assert.deepEqual(shown(), [
@@ -110,7 +110,7 @@ test("a fault is shown from its start to its end, with its effects", async () =>
   assert.equal(faultEnd({ ...armed.committed.value[0]!, result: "failed" }), "");
 });
 
-test("every fault that the simulator offers is explained", () => {
+test("every fault of the simulator is explained", () => {
   const offered = [...kinds.matchAll(/^\t\{(\w+), "/gm)].map(([, name]) => new RegExp(`\\b${name}\\s+(?:Kind\\s+)?= "(\\w+)"`).exec(kinds)?.[1]);
   assert.ok(offered.length > 10 && offered.every((word) => word !== undefined && watchFor(word) !== ""), `${offered.filter((word) => watchFor(word ?? "") === "")}`);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "vitest";
 import { HeardCount } from "../src/model/heard.js";
 
-test("what was heard of a flushed answer is a share of what had come of it", () => {
+test("the heard part of a flushed answer is a share of its received audio", () => {
   const count = new HeardCount();
   count.came("i", 1000);
   count.came("i", 1000);
@@ -13,7 +13,7 @@ test("what was heard of a flushed answer is a share of what had come of it", () 
   assert.deepEqual(count.played("i", 9000), { share: 1, length: 80 });
 });
 
-test("the gateway's own length of an answer counts, whatever comes after it", () => {
+test("the gateway's length of an answer counts, despite later audio", () => {
   const count = new HeardCount();
   count.came("i", 900);
   count.all("i", 1000);
@@ -22,11 +22,11 @@ test("the gateway's own length of an answer counts, whatever comes after it", ()
   assert.deepEqual(count.played("i", 500), { share: 0.5, length: 10 });
 });
 
-test("an answer was heard to its end when all of it has come and all but a frame was played", () => {
+test("an answer was heard completely when all of it arrived and all but a frame was played", () => {
   const count = new HeardCount();
   count.came("i", 1000);
   count.played("i", 1000);
-  assert.deepEqual(count.whole(), [], "more may come");
+  assert.deepEqual(count.whole(), [], "more may arrive");
   count.all("i", 1200);
   count.played("i", 1170);
   assert.deepEqual(count.whole(), []);
@@ -34,14 +34,14 @@ test("an answer was heard to its end when all of it has come and all but a frame
   assert.deepEqual(count.whole(), ["i"]);
 });
 
-test("of an answer without sound nothing can be told", () => {
+test("an answer without audio has no heard part", () => {
   const count = new HeardCount();
   assert.equal(count.played("i", 10), null);
   count.flushed("i", 10);
   assert.equal(count.played("i", 10), null);
 });
 
-test("only the newest answers are remembered", () => {
+test("only the newest answers are stored", () => {
   const count = new HeardCount();
   for (let i = 0; i < 17; i++) {
     count.came(`i${i}`, 1000);

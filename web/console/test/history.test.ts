@@ -22,7 +22,7 @@ function short(line: Line): string {
   }
 }
 
-test("a conversation is recalled with its tools, pictures, answers and ways between the agents", () => {
+test("a conversation is loaded with its tools, pictures, answers and handoffs", () => {
   const entries = [
     { at, side: "text", role: "user", text: "Draw a fox", turn: 1 },
     {
@@ -65,19 +65,19 @@ test("a conversation is recalled with its tools, pictures, answers and ways betw
   ]);
 });
 
-test("a conversation that ended by voice is back in text", () => {
+test("a conversation that ended by voice continues in text", () => {
   const lines = recalled({ entries: [{ at, side: "voice", role: "user", text: "Hello", session_id: "voice-a" }] });
   assert.deepEqual(lines.map(short), ["to voice", "voice user: Hello", "to text"]);
   assert.equal(new Set(lines.map(({ key }) => key)).size, 3);
 });
 
-test("an answer of another shape is no conversation", () => {
+test("an answer of another shape is not a conversation", () => {
   for (const value of [null, 7, "x", [], {}, { entries: 7 }, { entries: [null, 7, {}] }]) {
     assert.deepEqual(recalled(value), []);
   }
 });
 
-test("a session that goes on here is not recalled: the page has it", () => {
+test("a session that continues here is not loaded: the page has it", () => {
   const entries = [
     { at, side: "text", role: "user", text: "Hello", turn: 1 },
     { at, side: "voice", role: "user", text: "before", turn: 1, session_id: "voice-a" },

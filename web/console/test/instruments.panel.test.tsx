@@ -55,7 +55,7 @@ async function click(target: HTMLElement): Promise<void> {
   await act(() => target.click());
 }
 
-test("tabs are gone through with arrows, one of them in the order of the page", async () => {
+test("arrow keys select tabs, and one tab is in the tab order", async () => {
   await draw();
   const selected = (): string[] => all("[role=tab][aria-selected=true]").map(({ textContent }) => textContent);
   assert.deepEqual(all("[role=tab]").map(({ textContent, tabIndex }) => [textContent, tabIndex]), [["Tools", 0], ["Latency", -1], ["Events", -1], ["State", -1]]);
@@ -69,7 +69,7 @@ test("tabs are gone through with arrows, one of them in the order of the page", 
   assert.equal(document.getElementById(panel.getAttribute("aria-labelledby")!)?.textContent, "Tools");
 });
 
-test("before anything has happened each tab says what will stand there", async () => {
+test("before the first event each tab describes its content", async () => {
   await draw();
   for (const [tab, text] of [["Tools", "No tool calls yet"], ["Latency", "No response times yet"], ["Events", "No events yet"], ["State", "No voice session"]]) {
     await click(named("[role=tab]", new RegExp(tab!)));
@@ -77,7 +77,7 @@ test("before anything has happened each tab says what will stand there", async (
   }
 });
 
-test("a call opens, shows what it was asked and what it answered, and hides what opens a door", async () => {
+test("a call can be opened and shows its arguments and result without secrets", async () => {
   await draw();
   await take(...recorded());
   const rows = all(".i-call-row").map(({ textContent }) => textContent.replace(/\s+/g, " ").trim());
@@ -90,20 +90,20 @@ test("a call opens, shows what it was asked and what it answered, and hides what
   const details = document.getElementById(asked.getAttribute("aria-controls")!)!;
   assert.ok(["Arguments", "Answer to the model", "Audit record", "CONFIRMATION_REQUIRED", "doc:opening_hours"].every((text) => details.textContent.includes(text)));
   assert.ok(details.textContent.includes("(hidden 1)") && !/cf_[A-Z2-7]{16}/.test(details.textContent));
-  // It stays open while another tab is looked at.
+  // It stays open while another tab is selected.
   await click(named("[role=tab]", /State/));
   await click(named("[role=tab]", /Tools/));
   assert.equal(all(".i-call-row[aria-expanded=true]").length, 1);
 });
 
-test("without inspect a call tells what it can", async () => {
+test("without inspect a call shows the known fields", async () => {
   await draw();
   await take(opened(0), received(10, "tool.started", { turn: 1, call_id: "c", tool: "kb_search" }), received(20, "tool.ended", { turn: 1, call_id: "c", tool: "kb_search", ok: false, duration_ms: 9, error: { type: "TRANSIENT", message: "Away." } }));
   await click(all(".i-call-row")[0]!);
   assert.ok(["for operators", "It ran for 9 ms", "TRANSIENT"].every((text) => host.textContent.includes(text)));
 });
 
-test("the newest turns are shown, and the earlier ones on demand", async () => {
+test("the newest turns are shown, and earlier ones on demand", async () => {
   await draw();
   const turns = Array.from({ length: 15 }, (_, n) => [
     received(10 * n, "turn.started", { turn: n + 1 }),
@@ -117,7 +117,7 @@ test("the newest turns are shown, and the earlier ones on demand", async () => {
   assert.ok(all("button").every((button) => !button.textContent.includes("Show earlier")));
 });
 
-test("the state is told in words", async () => {
+test("the state is shown in words", async () => {
   await draw();
   await take(...recorded());
   await click(named("[role=tab]", /State/));
@@ -126,7 +126,7 @@ test("the state is told in words", async () => {
   assert.ok(named(".i-intents li", /END_VOICE_SESSION/).textContent.includes("done"));
 });
 
-test("events are found, read and gone through with keys; only what is seen is in the document", async () => {
+test("events can be searched, read and selected by keys; only visible ones are in the document", async () => {
   await draw();
   await take(...recorded());
   await click(named("[role=tab]", /Events/));
@@ -146,7 +146,7 @@ test("events are found, read and gone through with keys; only what is seen is in
   assert.ok(host.textContent.includes("No matching events."));
 });
 
-test("a list that is paused stands still, and goes on when it is let go", async () => {
+test("a paused list does not change, and continues afterwards", async () => {
   await draw();
   await take(opened(0), received(10, "turn.started", { turn: 1 }));
   await click(named("[role=tab]", /Events/));
@@ -159,7 +159,7 @@ test("a list that is paused stands still, and goes on when it is let go", async 
   assert.ok(host.textContent.includes("No events yet"));
 });
 
-test("faults are there when a simulator is, and need a call", async () => {
+test("faults are offered with a simulator and require a call", async () => {
   instruments.faults.list.value = [{ do: "drop", label: "Drop the connection", for: false }, { do: "delay", label: "Hold everything back", for: true, for_ms: 700 }];
   instruments.faults.load = async () => {};
   const committed: unknown[] = [];

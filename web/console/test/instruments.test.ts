@@ -15,7 +15,7 @@ function instruments(): { all: Instruments; paint: () => number } {
   return { all, paint };
 }
 
-test("many happenings are shown in one frame, audio in none", () => {
+test("many events are shown in one frame, audio in none", () => {
   const { all, paint } = instruments();
   all.take(opened(0));
   all.take(received(1, "turn.started", { turn: 1 }));
@@ -25,7 +25,7 @@ test("many happenings are shown in one frame, audio in none", () => {
   assert.equal(paint(), 0);
 });
 
-test("reports are for the log alone, unless something else comes along", () => {
+test("playback reports update only the log, unless another event arrives", () => {
   const { all, paint } = instruments();
   all.take(played(1, "a", 200));
   all.take(sent(1, "playback", { item_id: "a", played_ms: 200 }));

@@ -11,7 +11,7 @@ function invitation(sessionId: string, ms: number): VoiceSessionStart {
 beforeEach(() => void vi.useFakeTimers({ now: NOW }));
 afterEach(() => void vi.useRealTimers());
 
-test("an invitation is taken once, and is over after its minute", () => {
+test("an invitation is used once and expires after a minute", () => {
   const over: string[] = [];
   const invitations = new Invitations((name) => over.push(name));
   invitations.came(invitation("a", 60_000), NOW);
@@ -25,7 +25,7 @@ test("an invitation is taken once, and is over after its minute", () => {
   assert.equal(invitations.take("b"), undefined);
 });
 
-test("a newer invitation takes the place of the one before", () => {
+test("a newer invitation replaces the previous one", () => {
   const over: string[] = [];
   const invitations = new Invitations((name) => over.push(name));
   invitations.came(invitation("a", 60_000), NOW);
@@ -34,7 +34,7 @@ test("a newer invitation takes the place of the one before", () => {
   assert.equal(invitations.take("b"), "ticket of b");
 });
 
-test("where this machine's clock is wrong, a minute is a minute", () => {
+test("with a wrong clock on this machine, a minute is still a minute", () => {
   const over: string[] = [];
   const invitations = new Invitations((name) => over.push(name));
   invitations.came(invitation("a", -3600_000), NOW);

@@ -25,7 +25,7 @@ function call(at: number, id: string, turn = 1): Happening[] {
   ];
 }
 
-/** The instruments of the page that is loaded again: its clock began some ms later. */
+/** The instruments of the reloaded page: its clock began some ms later. */
 function reloaded(before: Instruments, later: number): Instruments {
   const kept = before.keep();
   const after = instruments();
@@ -41,7 +41,7 @@ const ASKED = [
   received(2020, "confirmation.request", { token: TOKEN, tool: "book", turn: 2 }),
 ];
 
-test("tools, response times and events are there again after a reload, on the clock of the new page", () => {
+test("tools, response times and events survive a reload, on the new page's clock", () => {
   const after = reloaded(instruments(opened(0), ...call(1000, "c1"), ...ASKED), 5000);
   assert.deepEqual(after.tools.turns.map(({ key, calls }) => [key, calls[0]!.id, calls[0]!.status]), [["voice 1 1", "c1", "done"], ["voice 1 2", "c2", "running"]]);
   const { startedAt, endedAt } = after.tools.turns[0]!.calls[0]!;
@@ -49,13 +49,13 @@ test("tools, response times and events are there again after a reload, on the cl
   assert.deepEqual(after.turns.answered.map(({ key, totalMs }) => [key, totalMs]), [["1.1", 812]]);
   assert.deepEqual(after.log.after(0).map(({ number, type }) => `${number} ${type}`).slice(0, 3), ["1 opened", "2 turn.started", "3 tool.started"]);
 
-  // The session goes on: what is told again belongs to what was known, and is not there twice.
-  for (const happening of [received(10, "session.started", { session_id: "voice-1", resumed: true, snapshot: true }), opened(11), ...ASKED.map((told) => ({ ...told, at: 20 }))]) {
+  // The session continues: repeated messages update known entries.
+  for (const happening of [received(10, "session.started", { session_id: "voice-1", resumed: true, snapshot: true }), opened(11), ...ASKED.map((happening) => ({ ...happening, at: 20 }))]) {
     after.take(happening as Happening);
   }
   const waits = (): Call => after.tools.turns[1]!.calls[0]!;
   assert.deepEqual([after.tools.turns.length, waits().status, waits().asked?.outcome], [2, "running", undefined]);
-  assert.ok(waits().asked!.at < 0, "it was asked before the reload");
+  assert.ok(waits().asked!.at < 0, "the question was asked before the reload");
   after.take(received(30, "confirmation.ended", { token: TOKEN, outcome: "approved", turn: 2 }));
   assert.equal(waits().asked!.outcome, "approved");
   for (const happening of call(100, "c3", 3)) {
@@ -65,7 +65,7 @@ test("tools, response times and events are there again after a reload, on the cl
   assert.equal(after.turns.ofThisCall, 3);
 });
 
-test("a session that does not go on is not mixed with the next one", () => {
+test("a session that has ended is not mixed with the next one", () => {
   const after = reloaded(instruments(opened(0), ...call(1000, "c1")), 0);
   after.take(ended(10));
   for (const happening of [opened(20), ...call(30, "c1")]) {
@@ -75,7 +75,7 @@ test("a session that does not go on is not mixed with the next one", () => {
   assert.deepEqual(after.turns.list.map(({ key }) => key), ["0.1", "1.1"]);
 });
 
-test("only the session that goes on is kept, and no secret of it", () => {
+test("only the continuing session is stored, without secrets", () => {
   const all = instruments(
     opened(0), ...call(1000, "c1"), ended(1500), opened(2000),
     received(2001, "session.started", { session_id: "voice-1", resume_token: "s3cret", turn: 0 }),
@@ -88,10 +88,10 @@ test("only the session that goes on is kept, and no secret of it", () => {
   assert.deepEqual(readKept(JSON.parse(kept), 0)!.tools.flatMap(({ calls }) => calls.map(({ id }) => id)), ["c9", "c2"]);
   const after = reloaded(all, 0);
   after.take(received(0, "session.started", { session_id: "voice-1", resume_token: "another" }));
-  assert.equal(after.log.after(0).filter(({ json }) => json.includes("(hidden 1)") && json.includes("resume_token")).length, 1, "numbers are not used again");
+  assert.equal(after.log.after(0).filter(({ json }) => json.includes("(hidden 1)") && json.includes("resume_token")).length, 1, "numbers are not reused");
 });
 
-test("what is kept is bounded, and the newest of it stays", () => {
+test("the stored size is limited, and the newest entries stay", () => {
   assert.deepEqual(newest(["aaa", "bb", "c"], 7), ["bb", "c"]);
   assert.deepEqual(newest(["aaa"], 4), []);
   const all = instruments(opened(0));
@@ -104,7 +104,7 @@ test("what is kept is bounded, and the newest of it stays", () => {
   assert.equal(readKept(JSON.parse(kept), 0)!.tools.at(-1)!.calls[0]!.id, "c2999");
 });
 
-test("what is something else restores nothing, and a page that has gone on forgets nothing", () => {
+test("invalid stored data restores nothing, and a page that has continued loses nothing", () => {
   for (const wrong of ["", "{", "null", "[]", '{"origin":"x"}', '{"origin":1,"tools":[{},{"key":"k","side":"voice","calls":[{}]}],"turns":[7,{"key":"1"}],"log":[{"at":1}]}']) {
     const after = instruments();
     after.restore(wrong);

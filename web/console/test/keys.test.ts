@@ -36,7 +36,7 @@ function key(key: string, on = "body", more: KeyboardEventInit = {}, type = "key
   return event;
 }
 
-test("Escape stops from everywhere, but in a dialog it closes that", () => {
+test("Escape stops the call everywhere, but in a dialog it closes the dialog", () => {
   for (const place of ["body", "#log", "#field", "#button"]) {
     key("Escape", place);
   }
@@ -45,7 +45,7 @@ test("Escape stops from everywhere, but in a dialog it closes that", () => {
   assert.deepEqual(actions, ["stop", "stop", "stop", "stop"]);
 });
 
-test("Space talks while it is held, and scrolls nothing", () => {
+test("Space talks while held and does not scroll", () => {
   const down = key(" ", "#log");
   key(" ", "#log", { repeat: true });
   key(" ", "#log", {}, "keyup");
@@ -53,7 +53,7 @@ test("Space talks while it is held, and scrolls nothing", () => {
   assert.deepEqual(actions, ["press", "release"]);
 });
 
-test("Space belongs to talking, on a button too: it would press what has the focus", () => {
+test("Space talks even if a button has the focus, and does not press it", () => {
   const down = key(" ", "#button");
   const up = key(" ", "#button", {}, "keyup");
   assert.ok(down.defaultPrevented && up.defaultPrevented);
@@ -65,7 +65,7 @@ test("while a call begins, Space presses no button", () => {
   assert.ok(key(" ", "#button").defaultPrevented);
 });
 
-test("Space is a space in a field, ticks a box, and presses a button where the model listens", () => {
+test("Space types in a field, toggles a checkbox, and presses a button unless push-to-talk is on", () => {
   for (const place of ["#field", "#box", "#inside"]) {
     assert.ok(!key(" ", place).defaultPrevented, place);
   }
@@ -77,7 +77,7 @@ test("Space is a space in a field, ticks a box, and presses a button where the m
   assert.deepEqual(actions, []);
 });
 
-test("single keys work wherever no field takes letters", () => {
+test("single keys work outside text fields", () => {
   for (const place of ["#button", "#box", "#tab"]) {
     key("m", place);
   }
@@ -87,13 +87,13 @@ test("single keys work wherever no field takes letters", () => {
   assert.deepEqual(actions, ["mute", "mute", "mute"]);
 });
 
-test("whoever leaves the window has let go", () => {
+test("leaving the window releases the key", () => {
   key(" ");
   window.dispatchEvent(new Event("blur"));
   assert.deepEqual(actions, ["press", "release"]);
 });
 
-test("single keys do nothing in a field, with a modifier, or when they are turned off", () => {
+test("single keys have no effect in a field, with a modifier, or when disabled", () => {
   for (const name of ["?", "q", "Q", "m", "M", "a", "Enter"]) {
     key(name);
   }

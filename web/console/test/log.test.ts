@@ -28,7 +28,7 @@ function types(log: Log, filter: Partial<Filter> = {}): string[] {
   return new Search(log, { ...ALL, ...filter }).now().map(({ type }) => type);
 }
 
-test("both ways and what was noticed here stand in one order, audio does not", () => {
+test("messages of both directions and local events are in one order, without audio", () => {
   const log = filled(
     feed.opened(10),
     sent("session.start"),
@@ -45,7 +45,7 @@ test("both ways and what was noticed here stand in one order, audio does not", (
   );
 });
 
-test("it is searched by words, side, direction and kind", () => {
+test("it can be searched by words, side, direction and kind", () => {
   const log = filled(
     received("tool.ended", { tool: "kb_search", ok: false, turn: 2 }),
     received("tool.ended", { tool: "kb_search", ok: true, turn: 3 }, "text"),
@@ -69,13 +69,13 @@ test("every type has a kind, unknown ones too", () => {
   );
 });
 
-test("text that grows is apart from what has been said", () => {
+test("growing text differs from final text", () => {
   const log = filled(received("transcript", { text: "It op", final: false }), received("transcript", { text: "It opens.", final: true }), received("text.delta", { text: "It" }, "text"));
   assert.deepEqual(types(log, { groups: new Set(["talk"]) }), ["transcript"]);
   assert.deepEqual(types(log, { groups: new Set(["drafts"]) }), ["transcript", "text.delta"]);
 });
 
-test("what went wrong is marked", () => {
+test("errors are marked", () => {
   const log = filled(
     received("tool.ended", { ok: false }),
     received("tool.ended", { ok: true }),
@@ -91,18 +91,18 @@ test("what went wrong is marked", () => {
   );
 });
 
-test("times of this page have no more digits than they mean", () => {
+test("times of this page have limited precision", () => {
   const log = filled(feed.sounding(17697.63321768726, "a"));
   assert.match(new Search(log, ALL).now()[0]!.json, /"at":17697\.6,/);
 });
 
-test("an error that was noticed is told whole", () => {
+test("a local error is shown completely", () => {
   const log = filled({ ...feed.moment(10), kind: "noticed", side: "voice", name: "error", event: new VoiceError("slow", "The line is slow.", { retryable: true }) });
-  const told = JSON.parse(new Search(log, ALL).now()[0]!.json) as Record<string, unknown>;
-  assert.deepEqual([told["type"], told["code"], told["message"], told["retryable"]], ["error", "slow", "The line is slow.", true]);
+  const reported = JSON.parse(new Search(log, ALL).now()[0]!.json) as Record<string, unknown>;
+  assert.deepEqual([reported["type"], reported["code"], reported["message"], reported["retryable"]], ["error", "slow", "The line is slow.", true]);
 });
 
-test("it is saved as lines of JSON, without what opens a door", () => {
+test("it is saved as JSON lines without secrets", () => {
   const log = filled(
     received("session.started", { session_id: "voice-1", resume_token: "rt_secret" }),
     sent("session.start", { ticket: "tk_secret", resume: { token: "rt_secret", session_id: "voice-1" } }),
@@ -117,7 +117,7 @@ test("it is saved as lines of JSON, without what opens a door", () => {
   assert.equal(lines[1]!.direction, "out");
 });
 
-test("the newest 5000 are kept, and fewer if they are long", () => {
+test("the newest 5000 are stored, and fewer if they are long", () => {
   const log = new Log(new Secrets());
   for (let i = 1; i <= 12_000; i++) {
     log.take(received("pong", { t: i }));
@@ -134,7 +134,7 @@ test("the newest 5000 are kept, and fewer if they are long", () => {
   assert.equal(new Search(log, ALL).now()[0]!.number, 12_011);
 });
 
-test("a search goes on with what is new, and forgets what the log has forgotten", () => {
+test("a search includes new entries and drops entries that the log has dropped", () => {
   const log = new Log(new Secrets());
   const search = new Search(log, { ...ALL, text: "even" });
   const take = (from: number, to: number): void => {
@@ -146,7 +146,7 @@ test("a search goes on with what is new, and forgets what the log has forgotten"
   const before = search.now();
   assert.deepEqual(before.map(({ number }) => number), [2, 4, 6, 8, 10]);
   take(11, 11);
-  assert.equal(search.now(), before, "nothing that fits has come");
+  assert.equal(search.now(), before, "no match has arrived");
   take(12, 5006);
   assert.deepEqual([search.now().length, search.now()[0]!.number, search.now().at(-1)!.number], [2500, 8, 5006]);
   take(5007, 5009);

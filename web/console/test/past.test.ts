@@ -17,7 +17,7 @@ function ids({ calls }: PastCalls): string {
   return calls.map(({ conversation }) => conversation).join(" ");
 }
 
-test("past conversations are read with what is known of each", () => {
+test("past conversations are read with their known fields", () => {
   assert.deepEqual(readPast({ conversations: [TALK, { user: "without an id" }, "nonsense"], next: "1z", incomplete: true }), {
     next: "1z",
     incomplete: true,
@@ -35,18 +35,18 @@ test("past conversations are read with what is known of each", () => {
   }
 });
 
-test("a first page that is asked for again keeps the further ones, and what is gone goes", () => {
+test("a reloaded first page keeps the further pages, and removed entries disappear", () => {
   const first = page("2", ["d", 4], ["c", 3]);
   const all = continued(first, page("", ["c", 3], ["b", 2], ["a", 1]));
   assert.equal(ids(all), "d c b a");
   assert.equal(ids(joined(page("2", ["b", 9], ["d", 4]), all)), "b d c a", "b is in use again");
   assert.equal(ids(joined(page("2", ["d", 4], ["b", 2]), all)), "d b a", "c was removed");
-  assert.equal(joined(page("2", ["d", 4], ["c", 3]), all).next, "", "and the end stays the end");
-  assert.equal(ids(joined(page("", ["d", 4]), all)), "d", "one page is all that there is");
+  assert.equal(joined(page("2", ["d", 4], ["c", 3]), all).next, "", "the end stays the end");
+  assert.equal(ids(joined(page("", ["d", 4]), all)), "d", "there is only one page");
   assert.equal(ids(joined(first, null)), "d c");
 });
 
-test("a turn tells its response time, its cost and its tools, where they are kept", () => {
+test("a turn shows its response time, cost and tools if they are stored", () => {
   const entries = [
     { role: "notice", text: "the beginning" },
     { turn: 1, role: "user", text: "Hello", cost_usd_micros: 100 },
@@ -61,7 +61,7 @@ test("a turn tells its response time, its cost and its tools, where they are kep
   assert.deepEqual(pastTurns(null), []);
 });
 
-test("a gateway that keeps no list is told from one that does not answer", async () => {
+test("a gateway without a list differs from one that does not answer", async () => {
   const answers: (Response | null)[] = [Response.json({ conversations: [TALK] }), Response.json({ error: { code: "not_found" } }, { status: 404 }), Response.json({ error: {} }, { status: 503 }), null];
   const asked: string[] = [];
   const control = new CallsControl(((to: string) => {

@@ -16,7 +16,7 @@ function question(token: string, more: Partial<Question> = {}): Question {
   return { token, side: "voice", tool: "book", preview: `Book ${token}?`, args: '{\n  "n": 1\n}', expires: NOW + 60_000, approved: null, ...more };
 }
 
-/** Shows these, and waits until a press counts. */
+/** Shows these, and waits until presses count. */
 function show(...list: Question[]): void {
   act(() => void (questions.value = list));
 }
@@ -45,7 +45,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a question is an alert that takes no focus, with what would be done and with what exactly", () => {
+test("a question is an alert without the focus and shows the action with its arguments", () => {
   document.getElementById("field")!.focus();
   show(question("a"));
   assert.equal(document.activeElement!.id, "field");
@@ -57,7 +57,7 @@ test("a question is an alert that takes no focus, with what would be done and wi
   assert.match(panel.textContent!, /Book a\?.*1:00 left/s);
 });
 
-test("a press in the moment when a card comes or goes was meant for what was there before", () => {
+test("presses shortly after a change of cards do not count", () => {
   show(question("a"));
   click(button(0, "Approve"));
   assert.deepEqual(answers, []);
@@ -72,13 +72,13 @@ test("a press in the moment when a card comes or goes was meant for what was the
   assert.deepEqual(answers, ["a true"]);
 });
 
-test("a hasty key meets Decline", () => {
+test("a hasty key reaches Decline", () => {
   show(question("a"));
   const labels = [...document.querySelectorAll(".question button")].map((b) => b.textContent);
   assert.deepEqual(labels, ["Decline", "Approve"]);
 });
 
-test("a key on its way elsewhere meets no answer: the buttons can be reached once the keyboard is in the card", () => {
+test("the tab key reaches the answers only once the focus is in the card", () => {
   show(question("a"), question("b"));
   const reachable = (): string[] => [...document.querySelectorAll<HTMLButtonElement>(".question button")].filter((b) => b.tabIndex === 0).map((b) => b.textContent);
   assert.deepEqual(reachable(), []);
@@ -90,20 +90,20 @@ test("a key on its way elsewhere meets no answer: the buttons can be reached onc
   assert.deepEqual(reachable(), []);
 });
 
-test("a key that is held down answers nothing", () => {
+test("a key held down answers nothing", () => {
   show(question("a"));
   const held = new KeyboardEvent("keydown", { key: "Enter", repeat: true, bubbles: true, cancelable: true });
   button(0, "Approve").dispatchEvent(held);
   assert.ok(held.defaultPrevented);
 });
 
-test("a key's press counts at once: it means the button that has the focus", () => {
+test("a key press counts at once, for the focused button", () => {
   show(question("a"));
   click(button(0, "Decline"), 0);
   assert.deepEqual(answers, ["a false"]);
 });
 
-test("the keyboard is not lost with a card, and lands on no other answer", () => {
+test("focus leaves a removed card without reaching another answer", () => {
   show(question("a"), question("b"));
   button(0, "Decline").focus();
   show(question("b"));
@@ -112,7 +112,7 @@ test("the keyboard is not lost with a card, and lands on no other answer", () =>
   assert.equal(document.activeElement!.id, "log");
 });
 
-test("an answered question keeps its place, and its buttons are off", () => {
+test("an answered question keeps its place, with its buttons disabled", () => {
   show(question("a"));
   button(0, "Approve").focus();
   show(question("a", { approved: true }));
@@ -121,20 +121,20 @@ test("an answered question keeps its place, and its buttons are off", () => {
   assert.match(document.querySelector(".left")!.textContent!, /approving/);
 });
 
-test("after its time a question cannot be answered any more, whoever has the focus", () => {
+test("an expired question cannot be answered, wherever the focus is", () => {
   show(question("a", { expires: NOW + 1000 }));
   act(() => void vi.advanceTimersByTime(1250));
   assert.match(document.querySelector(".left")!.textContent!, /expired/);
   assert.ok(button(0, "Approve").disabled);
 });
 
-test("long arguments are folded, and so are those of further questions", () => {
+test("long arguments and those of further questions are collapsed", () => {
   show(question("a", { args: "x".repeat(400) }), question("b"));
   const open = [...document.querySelectorAll("details")].map((details) => details.open);
   assert.deepEqual(open, [false, false]);
 });
 
-test("markup in a preview is text", () => {
+test("markup in a preview is shown as text", () => {
   show(question("a", { preview: "<b>Book</b>", args: "<img src=x>" }));
   assert.equal(document.querySelector(".preview")!.innerHTML, "&lt;b&gt;Book&lt;/b&gt;");
   assert.equal(document.querySelector("img"), null);

@@ -14,7 +14,7 @@ function request(fields: string, token = "t", tool = "book"): ConfirmationReques
   return message;
 }
 
-test("a question can be answered once, and only until it ends", () => {
+test("a question can be answered once, before its end", () => {
   const questions = new Questions();
   questions.asked("voice", request('"preview":"Book it?","expires_at":"2026-11-20T10:05:00.000Z"'), NOW);
   const [question] = questions.list;
@@ -39,7 +39,7 @@ test("a question can be answered once, and only until it ends", () => {
   assert.equal(questions.list.length, 0);
 });
 
-test("a clock that is wrong takes nobody's answer away", () => {
+test("a wrong clock does not prevent an answer", () => {
   const questions = new Questions();
   questions.asked("voice", request('"expires_at":"2026-11-20T09:58:00.000Z"'), NOW);
   const [question] = questions.list;
@@ -47,7 +47,7 @@ test("a clock that is wrong takes nobody's answer away", () => {
   assert.equal(timeLeft(question, NOW), "");
 });
 
-test("questions keep their order, come once, and are not endless", () => {
+test("questions keep their order, appear once, and are limited", () => {
   const questions = new Questions();
   for (let i = 0; i < 100; i++) {
     questions.asked("voice", request('"args":{}', `t${i}`), NOW);
@@ -58,7 +58,7 @@ test("questions keep their order, come once, and are not endless", () => {
   assert.equal(askedHeading(2), "2 actions need your approval");
 });
 
-test("what is approved is shown as it was written", () => {
+test("arguments for approval keep their exact source", () => {
   const questions = new Questions();
   questions.asked("voice", request('"args":{"amount":12345678901234567890,"rate":1.50,"to":["a\\u202eb"],"n":3}'), NOW);
   assert.equal(
@@ -72,7 +72,7 @@ test("what is approved is shown as it was written", () => {
   }
 });
 
-test("a tool without a preview of its own is named, its arguments are shown once", () => {
+test("a tool without its own preview is named, and its arguments are shown once", () => {
   for (const preview of ["", "book", 'book {\\"n\\":1}']) {
     const questions = new Questions();
     questions.asked("voice", request(`"preview":"${preview}","args":{"n":1}`), NOW);
@@ -80,7 +80,7 @@ test("a tool without a preview of its own is named, its arguments are shown once
   }
 });
 
-test("a field is found as it is written, wherever it stands", () => {
+test("a field's source is found wherever it is", () => {
   for (const [json, want] of [
     ['{"args":1}', "1"],
     ['{"a":{"args":2},"args":{"args":[]},"z":[{"args":3}]}', '{\n  "args": []\n}'],
@@ -94,7 +94,7 @@ test("a field is found as it is written, wherever it stands", () => {
   }
 });
 
-test("a side's questions end together", () => {
+test("the questions of one side end together", () => {
   const questions = new Questions();
   questions.asked("voice", request('"args":{}', "a"), NOW);
   questions.asked("text", request('"args":{}', "b"), NOW);
@@ -108,7 +108,7 @@ test("a side's questions end together", () => {
   );
 });
 
-test("no unseen character makes a preview read like another one", () => {
+test("invisible characters do not disguise a preview", () => {
   assert.equal(visible("a\u00adb\u061cc\u3164d\u{e0041}e"), "a\\u00adb\\u061cc\\u3164d\\u{e0041}e");
   const questions = new Questions();
   questions.asked("voice", request('"preview":"x\u202ey"', "t", "pay\u200b"), NOW);

@@ -14,9 +14,9 @@ for (const happening of happenings) {
   instruments.take(happening);
 }
 
-test("the calls of a conversation, as they are shown", () => {
+test("the conversation's calls as shown", () => {
   const rows = instruments.tools.turns.map(({ side, turn, calls, budget }) => [
-    `${side} turn ${turn}, ${budget === undefined ? "no budget told" : `${budget.total.used} of ${budget.total.limit}`}, ${axisOf(calls, END).ms} ms`,
+    `${side} turn ${turn}, ${budget === undefined ? "no budget" : `${budget.total.used} of ${budget.total.limit}`}, ${axisOf(calls, END).ms} ms`,
     ...calls.map((call) => [call.tool, outcomeOf(call), tookOf(call, END), ...chipsOf(call).map(({ text }) => text)].join(" | ")),
   ]);
   assert.deepEqual(rows, [
@@ -24,7 +24,7 @@ test("the calls of a conversation, as they are shown", () => {
     ["voice turn 4, 1 of 3, 20 ms", "kb_search | done | 2 ms", "kb_search | done | – | joined a running call | not delivered"],
     ["voice turn 6, 1 of 3, 5000 ms", "kb_get | answered | 3.10 s | you approved"],
     ["voice turn 7, 1 of 3, 20 ms", "kb_get | done | < 1 ms | approved by button"],
-    ["text turn 1, no budget told, 20 ms", "extract_contacts | done | 2 ms"],
+    ["text turn 1, no budget, 20 ms", "extract_contacts | done | 2 ms"],
     ["voice turn 8, 1 of 3, 20 ms", "end_voice_session | done | < 1 ms"],
   ]);
   const [clamped] = instruments.tools.turns[0]!.calls;
@@ -32,7 +32,7 @@ test("the calls of a conversation, as they are shown", () => {
   assert.deepEqual(segmentsOf(instruments.tools.turns[2]!.calls[0]!, END).map(({ kind }) => kind), ["asked"]);
 });
 
-test("the waits of a conversation, and whom they were for", () => {
+test("the conversation's waits and their causes", () => {
   const rows = instruments.turns.list.map((turn) => `${turn.turn} ${turnRemark(turn)}, ${duration(turn.totalMs!)}, heard after ${duration(turn.heardMs!)}, ${Math.round(turn.parts.detection!)}`);
   assert.deepEqual(rows, [
     "1 spoken, cut off, 722 ms, heard after 758 ms, 519",
@@ -47,20 +47,20 @@ test("the waits of a conversation, and whom they were for", () => {
   assert.deepEqual(percentiles(instruments.turns.answered.map(({ totalMs }) => Math.round(totalMs!))), { n: 8, p50: 207, p90: 722, p95: 722, max: 722 });
 });
 
-test("what was heard and what was not, where it was", () => {
+test("heard and lost audio at its time", () => {
   const { sound, wave } = instruments;
   assert.deepEqual([sound.running, sound.speeches.map(({ turn, from, to }) => [turn, Math.round((to! - from) / 100)])], [false, [[1, 22], [2, 16]]]);
-  // The machine was busy: in the fourth and the sixth answer the sound stopped for a moment.
+  // The machine was busy: in the fourth and the sixth answer the sound paused.
   const kinds = sound.items.map((item) => sound.spans(1, END).filter((span) => span.item === item).map(({ kind }) => kind).join(" "));
   assert.deepEqual(kinds, ["heard lost", "heard lost", "heard", "heard heard lost", "heard", "heard heard lost", "heard", "heard", "heard"]);
-  // The user is seen where the gateway heard speech, and nearly nowhere else.
+  // The user's sound is where the gateway heard speech, and nearly nowhere else.
   const loud = (from: number, to: number): number => Math.max(...Array.from({ length: Math.round((to - from) / 10) }, (_, i) => wave.user.high(Math.round(from / 10) + i)));
   for (const { from, to } of sound.speeches) {
     assert.ok(loud(from, to!) > 3000 && loud(from - 600, from - 400) < 300, `${from}`);
   }
 });
 
-test("a turn can be heard again", () => {
+test("a turn can be played again", () => {
   const { recording } = instruments;
   assert.deepEqual([1, 3].map((turn) => Object.values(recording.of(1, turn)!).map((ms) => Math.round(ms / 100))), [[28, 96], [0, 107]]);
   const seconds = (which: "user" | "both", turn: number): number => {
@@ -72,13 +72,13 @@ test("a turn can be heard again", () => {
   assert.equal(seconds("both", 1), 6.4);
 });
 
-test("the state that it ended in, and what a tool wanted", () => {
+test("the final state and a tool's intent", () => {
   const { agent } = instruments;
   assert.deepEqual([agent.running, agent.session?.provider, agent.state?.phase, agent.budget?.total.used], [false, "openai", "ended", 1]);
   assert.deepEqual(agent.intents.map(({ type, applied }) => [type, applied]), [["END_VOICE_SESSION", true]]);
 });
 
-test("the log has all of it but the audio, and nothing that opens a door", () => {
+test("the log contains everything except audio and secrets", () => {
   const entries = new Search(instruments.log, { text: "", side: "", direction: "", groups: new Set(GROUPS) }).now();
   assert.equal(entries.length, happenings.filter(({ kind }) => kind !== "uplink" && kind !== "downlink").length);
   const all = entries.map(({ json }) => json).join("\n");

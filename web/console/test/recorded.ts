@@ -14,11 +14,11 @@ function samples(count: number, peak: number): Int16Array {
 }
 
 function happening(line: string, clockMs: number): Happening {
-  const told = JSON.parse(line) as Audio | Happening;
-  if (!Array.isArray(told)) {
-    return { ...told, ...moment(told.at) };
+  const entry = JSON.parse(line) as Audio | Happening;
+  if (!Array.isArray(entry)) {
+    return { ...entry, ...moment(entry.at) };
   }
-  const [side, at, count, peak, item] = told;
+  const [side, at, count, peak, item] = entry;
   return side === "u" ? uplink(at, samples(count, peak), RATE, clockMs) : downlink(at, item!, samples(count, peak));
 }
 

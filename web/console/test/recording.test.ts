@@ -46,7 +46,7 @@ function read(file: ArrayBuffer | null): { rate: number; channels: Int16Array[] 
   return { rate: view.getUint32(24, true), channels };
 }
 
-test("the user alone, with a little before and after", () => {
+test("the user alone, with a margin before and after", () => {
   const { recording, take } = watched();
   turn(take);
   assert.deepEqual(recording.of(1, 1), { userMs: 1600, modelMs: 2000 });
@@ -56,7 +56,7 @@ test("the user alone, with a little before and after", () => {
   assert.deepEqual([0, 4799, 4800, 20_799, 20_800, 25_599].map((i) => channels[0]![i]), [1, 1, 1000, 1000, 1, 1]);
 });
 
-test("the model alone, what was never heard too", () => {
+test("the model alone, with unheard audio", () => {
   const { recording, take } = watched();
   turn(take);
   const { rate, channels } = read(recording.wav(1, 1, "model", 9000));
@@ -64,7 +64,7 @@ test("the model alone, what was never heard too", () => {
   assert.ok(channels[0]!.every((sample) => sample === 2000));
 });
 
-test("both sides as they sounded, at one rate", () => {
+test("both sides as they were heard, at one rate", () => {
   const { recording, take } = watched();
   turn(take);
   const { rate, channels } = read(recording.wav(1, 1, "both", 9000));
@@ -76,7 +76,7 @@ test("both sides as they sounded, at one rate", () => {
   assert.deepEqual([right[at(2.99)], right[at(3.01)], right[at(3.49)]], [0, 2000, 2000]);
 });
 
-test("a typed turn has the model, and the room while it spoke", () => {
+test("a typed turn has the model's audio and the microphone during it", () => {
   const { recording, take } = watched();
   take(opened(0), received(100, "audio.start", { turn: 1, item_id: "a" }), downlink(100, "a", ms(500, 24000, 5)), sounding(200, "a"), played(700, "a", 500, true));
   assert.deepEqual(recording.of(1, 1), { userMs: 0, modelMs: 500 });
@@ -84,7 +84,7 @@ test("a typed turn has the model, and the room while it spoke", () => {
   assert.deepEqual(read(recording.wav(1, 1, "both", 9000)).channels.map(({ length }) => length), [12_000, 12_000]);
 });
 
-test("of a turn that nobody recorded there is nothing", () => {
+test("a turn without a recording is null", () => {
   const { recording, take } = watched();
   turn(take);
   assert.equal(recording.of(1, 2), null);
@@ -92,7 +92,7 @@ test("of a turn that nobody recorded there is nothing", () => {
   assert.deepEqual((["user", "model", "both"] as const).map((which) => recording.wav(1, 2, which, 9000)), [null, null, null]);
 });
 
-test("sessions and their turns stay apart until a new conversation begins", () => {
+test("sessions and their turns are separate until a new conversation begins", () => {
   const { recording, take } = watched();
   turn(take);
   take(opened(5000), received(5100, "audio.start", { turn: 1, item_id: "a" }), downlink(5100, "a", ms(100, 24000)));
@@ -102,7 +102,7 @@ test("sessions and their turns stay apart until a new conversation begins", () =
   assert.deepEqual([recording.of(1, 1), recording.of(2, 1)], [null, null]);
 });
 
-test("the newest minutes are kept, of both sides", () => {
+test("the newest minutes of both sides are stored", () => {
   const { recording, take } = watched(10_000);
   take(opened(0));
   for (let second = 1; second <= 60; second++) {
@@ -114,7 +114,7 @@ test("the newest minutes are kept, of both sides", () => {
   assert.equal(kept.reduce((sum, length) => sum + length, 0), 10_000);
   assert.ok(kept[49] === 0 && kept[50] === 1000);
   assert.deepEqual([recording.of(1, 40), recording.of(1, 51)!.userMs, recording.of(1, 55)!.userMs], [null, 1300, 1600]);
-  // One answer alone may be longer than all that is kept.
+  // One answer may be longer than the limit.
   for (let second = 61; second <= 80; second++) {
     take(downlink(second * 1000, "i60", ms(1000, 8000, second), 8000));
   }
@@ -122,11 +122,11 @@ test("the newest minutes are kept, of both sides", () => {
   assert.equal(read(recording.wav(1, 60, "model", 99_000)).channels[0]![0], 71);
 });
 
-test("a page that was busy while the user spoke has all of it, in order", () => {
+test("the user's audio is complete and in order after the page was busy", () => {
   const { recording, take } = watched();
   take(opened(0));
   for (let clock = 20; clock <= 4000; clock += 20) {
-    // For 400 ms the page takes nothing, and then all at once.
+    // For 400 ms the page is blocked, and then all frames arrive at once.
     const at = clock > 1200 && clock < 1600 ? 1600 : clock;
     take(uplink(at, ms(20, 16000, clock), 16000, clock));
   }
@@ -136,7 +136,7 @@ test("a page that was busy while the user spoke has all of it, in order", () => 
   assert.deepEqual(frames, Array.from({ length: frames.length }, (_, i) => 720 + 20 * i));
 });
 
-test("a gap in what was sent is silence", () => {
+test("a gap in the sent audio is silence", () => {
   const { recording, take } = watched();
   take(opened(0), uplink(1000, ms(1000, 16000, 5)), uplink(3000, ms(1000, 16000, 6)));
   take(received(3000, "speech.started", { turn: 1, audio_ms: 0 }), received(3000, "speech.stopped", { turn: 1, audio_ms: 2000 }));

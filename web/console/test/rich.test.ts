@@ -19,7 +19,7 @@ function shown(block: Block): string {
   }
 }
 
-test("markup is read, and other text stays as it was written", () => {
+test("markup is read, and other text is unchanged", () => {
   for (const [text, ...want] of [
     [""],
     ["Plain words.", "Plain words."],
@@ -48,7 +48,7 @@ test("addresses are links, without the punctuation of the sentence", () => {
   }
 });
 
-test("a text that grows is never lost", () => {
+test("a growing text is never lost", () => {
   const whole = "## Found\n\nSee **this** and `that`:\n- [one](https://example.org/1)\n- two\n```\ncode\n```\nend";
   for (let n = 1; n <= whole.length; n++) {
     const words = readRich(whole.slice(0, n)).map(shown).join(" ");
@@ -57,8 +57,8 @@ test("a text that grows is never lost", () => {
   }
 });
 
-test("no text takes long to read", () => {
-  // Much longer than any answer, so that what grows with the square of it would take minutes.
+test("every text is read quickly", () => {
+  // Much longer than any answer, so that quadratic time would take minutes.
   const hard = ["*", "[", "`", "**a", "https://", "- ", "\n", "[a](", "https://a........."].map((part) => part.repeat(80_000 / part.length));
   const begun = performance.now();
   hard.forEach(readRich);

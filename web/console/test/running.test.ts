@@ -8,7 +8,7 @@ import { dollars } from "../src/words.js";
 
 const HERE = { id: "voice-1", user: "ada", agent: "billing", conversation_id: "c-7", provider: "openai", model: "gpt", started_at: "2026-11-26T10:00:00.000Z", turn: 3, phase: "active", cost_usd_micros: 1250 };
 
-test("calls are listed, the newest first, with what is known of each", () => {
+test("calls are listed from the newest on, with their known fields", () => {
   const there = { id: "voice-2", user: "", agent: "default", provider: "gemini", model: "live", started_at: "2026-11-26T11:00:00Z", node: "node-b", node_gone: true };
   const found = readRunning({ sessions: [HERE, there, { user: "without an id" }, "nonsense"], incomplete: true });
   assert.deepEqual(found, {
@@ -20,7 +20,7 @@ test("calls are listed, the newest first, with what is known of each", () => {
   });
 });
 
-test("the state of a call is the worst that is known of it", () => {
+test("the state of a call is its worst known state", () => {
   for (const [fields, state] of [
     [{ phase: "connecting" }, "connecting"],
     [{ phase: "ending" }, "ending"],
@@ -33,7 +33,7 @@ test("the state of a call is the worst that is known of it", () => {
   }
 });
 
-test("a call of which a part has no price has no cost", () => {
+test("a call has no cost if a part has no price", () => {
   assert.equal(readRunning({ sessions: [{ ...HERE, unpriced: 1 }] })?.calls[0]?.costMicros, undefined);
 });
 
@@ -49,12 +49,12 @@ test("a prompt is read with its tools, and an answer without a prompt gives null
   assert.equal(readPrompt({ error: { code: "not_found" } }), null);
 });
 
-test("money and turns are written for people", () => {
+test("money and turns are formatted", () => {
   assert.deepEqual([0, 1250, 12_345_678].map(dollars), ["$0.0000", "$0.0013", "$12.3457"]);
   assert.deepEqual([0, 1, 2].map(turns), ["0 turns", "1 turn", "2 turns"]);
 });
 
-test("the gateway is asked as an operator, and says why a call does not end", async () => {
+test("requests use the operator's token, and a failed end of a call gives the reason", async () => {
   const asked: string[] = [];
   const control = new CallsControl(((to: string, init?: RequestInit) => {
     asked.push(`${init?.method ?? "GET"} ${to}`);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "vitest";
 import { Secrets } from "../src/model/secrets.js";
 
-test("what opens a door is hidden, wherever it stands", () => {
+test("secrets are hidden everywhere", () => {
   const secrets = new Secrets();
   const masked = JSON.stringify(
     secrets.mask({
@@ -20,21 +20,21 @@ test("what opens a door is hidden, wherever it stands", () => {
   assert.ok(masked.includes('"session_id":"voice-1"') && masked.includes('"last_seq":4'));
 });
 
-test("a question and its answer still belong together", () => {
+test("a question and its answer still match", () => {
   const secrets = new Secrets();
   assert.deepEqual(secrets.mask({ token: "cf_AAAAAAAAAAAAAAAAAAAAAAAAAA" }), { token: "(hidden 1)" });
   assert.deepEqual(secrets.mask({ token: "cf_BBBBBBBBBBBBBBBBBBBBBBBBBB" }), { token: "(hidden 2)" });
   assert.deepEqual(secrets.mask({ preview: "Run cf_AAAAAAAAAAAAAAAAAAAAAAAAAA?" }), { preview: "Run (hidden 1)?" });
 });
 
-test("what is hidden already, or nothing, gets no number", () => {
+test("hidden or empty values get no number", () => {
   const secrets = new Secrets();
   assert.deepEqual(secrets.mask({ ticket: "***", token: "" }), { ticket: "(hidden)", token: "(hidden)" });
   assert.deepEqual(secrets.mask({ token: 12 }), { token: 12 });
   assert.equal(secrets.mask("cf_SHORT"), "cf_SHORT");
 });
 
-test("more secrets than anybody asks for take no more room", () => {
+test("the memory for secrets is limited", () => {
   const secrets = new Secrets();
   for (let i = 0; i < 1500; i++) {
     secrets.mask({ token: `t${i}` });

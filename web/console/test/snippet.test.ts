@@ -9,14 +9,14 @@ const ALL = {
   microphone: "device-1", speaker: "device-2", volume: 0.5, echoCancellation: false, noiseSuppression: false,
 } as const;
 
-test("code for what is set by default needs an address and a ticket alone", () => {
+test("code for the defaults needs only an address and a ticket", () => {
   const code = snippet("javascript", DEFAULTS, "http://127.0.0.1:8080/");
   assert.match(code, /connect\(\{\n {4}url: "ws:\/\/127\.0\.0\.1:8080\/v1\/voice",\n/);
   assert.match(code, /POST \/v1\/sessions \{"user":"…"\}/);
   assert.doesNotMatch(code, /provider|voice:|Rate|microphone|volume|turnDetection/);
 });
 
-test("code has all that is set, and neither a secret nor a device of this machine", () => {
+test("code contains all settings, without secrets and local devices", () => {
   for (const kind of ["javascript", "react"] as const) {
     const code = snippet(kind, ALL, PAGE);
     for (const part of ['url: "wss://gateway.example.org/console/v1/voice",', 'provider: "openai"', String.raw`voice: "ma\"rin"`, 'turnDetection: "client"', "inputRate: 8000", "outputRate: 8000", "microphone: { echoCancellation: false, noiseSuppression: false }", "speaker.volume = 0.5"]) {
@@ -27,7 +27,7 @@ test("code has all that is set, and neither a secret nor a device of this machin
   }
 });
 
-test("code can be read by a compiler", async () => {
+test("the code compiles", async () => {
   const { rolldown } = await import("rolldown");
   for (const kind of ["javascript", "react"] as const) {
     for (const settings of [DEFAULTS, ALL]) {

@@ -20,7 +20,7 @@ function spans(timeline: Sound, now: number): string[] {
   return timeline.spans(timeline.session, now).map(({ item, kind, at, from, to }) => `${item.id} ${kind} ${from}-${to} at ${at}`);
 }
 
-test("audio waits until it sounds, and is then where it is heard", () => {
+test("audio waits for playback and is then placed where it is heard", () => {
   const timeline = sound(opened(0), received(100, "audio.start", { item_id: "a", turn: 3 }), downlink(100, "a", 1000), downlink(120, "a", 1000));
   assert.equal(timeline.items[0]!.turn, 3);
   assert.deepEqual(spans(timeline, 150), ["a waiting 0-2000 at 150"]);
@@ -31,7 +31,7 @@ test("audio waits until it sounds, and is then where it is heard", () => {
   assert.deepEqual(spans(timeline, 3000), ["a heard 0-2000 at 200"]);
 });
 
-test("what was flushed was never heard, and ends where the next answer begins", () => {
+test("flushed audio was not heard and ends where the next answer begins", () => {
   const timeline = sound(opened(0), downlink(100, "a", 5000), sounding(200, "a"), received(1190, "audio.flush", { item_id: "a", turn: 1 }), played(1200, "a", 1000, true));
   assert.deepEqual(spans(timeline, 1300), ["a heard 0-1000 at 200", "a lost 1000-5000 at 1200"]);
   assert.deepEqual(timeline.marks, [{ kind: "flush", at: 1190, turn: 1 }]);
@@ -41,29 +41,29 @@ test("what was flushed was never heard, and ends where the next answer begins", 
   assert.deepEqual(spans(timeline, 2300).slice(1), ["a lost 1000-2000 at 1200", "b heard 0-100 at 2200", "b waiting 100-1000 at 2300"]);
 });
 
-test("what was flushed before it sounded is lost whole", () => {
+test("audio flushed before playback is lost completely", () => {
   const timeline = sound(opened(0), downlink(100, "a", 800), played(150, "a", 0, true));
   assert.deepEqual(spans(timeline, 200), ["a lost 0-800 at 150"]);
 });
 
-test("an answer that is over stays as it was, whatever is said of it later", () => {
+test("an ended answer does not change", () => {
   const timeline = sound(opened(0), downlink(100, "a", 800), sounding(200, "a"), played(700, "a", 500, true), played(900, "a", 0, true), played(950, "a", 700));
   assert.deepEqual(spans(timeline, 2000), ["a heard 0-500 at 200", "a lost 500-800 at 700"]);
 });
 
-test("a new session ends what sounded in the old one, if nobody has", () => {
+test("a new session ends the old one's playback", () => {
   const timeline = sound(opened(0), downlink(100, "a", 5000), sounding(200, "a"), opened(1200));
   assert.deepEqual(timeline.spans(1, 9000).map(({ kind, to }) => [kind, to]), [["heard", 1000], ["lost", 5000]]);
 });
 
-test("two answers wait one behind the other", () => {
+test("two answers wait one after the other", () => {
   const timeline = sound(opened(0), downlink(100, "a", 1000), sounding(200, "a"), downlink(300, "b", 500));
   assert.deepEqual(spans(timeline, 400), ["a heard 0-200 at 200", "a waiting 200-1000 at 400", "b waiting 0-500 at 1200"]);
 });
 
-test("when the loudspeaker runs dry the gap is where it was", () => {
+test("an underrun is drawn as a gap at its time", () => {
   const timeline = sound(opened(0), downlink(100, "a", 300), sounding(100, "a"), played(300, "a", 200));
-  // Nothing is left at 400; more comes at 600 and sounds from 700 on.
+  // No audio is left at 400; more arrives at 600 and plays from 700 on.
   assert.deepEqual(spans(timeline, 550), ["a heard 0-300 at 100"]);
   timeline.take(downlink(600, "a", 1000));
   timeline.take(played(800, "a", 400));
@@ -71,7 +71,7 @@ test("when the loudspeaker runs dry the gap is where it was", () => {
   assert.deepEqual(spans(timeline, 1100), ["a heard 0-300 at 100", "a heard 300-700 at 700", "a waiting 700-1300 at 1100"]);
 });
 
-test("a page that is busy is late to learn of it, and no sound has stopped", () => {
+test("late reports of a busy page are not gaps", () => {
   const timeline = sound(opened(0), downlink(0, "a", 60_000), sounding(0, "a"));
   for (const [at, ms] of [[200, 200], [540, 400], [605, 600], [800, 800], [1130, 1000], [1200, 1200]]) {
     timeline.take(played(at!, "a", ms!));
@@ -79,7 +79,7 @@ test("a page that is busy is late to learn of it, and no sound has stopped", () 
   assert.deepEqual(spans(timeline, 1200)[0], "a heard 0-1200 at 0");
 });
 
-test("a sound that has stopped for a moment is late from there on", () => {
+test("after a pause in playback the rest is later", () => {
   const timeline = sound(opened(0), downlink(0, "a", 60_000), sounding(0, "a"));
   for (const [at, ms] of [[200, 200], [500, 400], [710, 600], [905, 800]]) {
     timeline.take(played(at!, "a", ms!));
@@ -87,7 +87,7 @@ test("a sound that has stopped for a moment is late from there on", () => {
   assert.deepEqual(spans(timeline, 905).slice(0, 2), ["a heard 0-400 at 0", "a heard 400-805 at 500"]);
 });
 
-test("a clock that runs otherwise is followed", () => {
+test("a clock of another speed is followed", () => {
   const timeline = sound(opened(0), downlink(0, "a", 60_000), sounding(0, "a"));
   timeline.take(played(10_000, "a", 10_100));
   assert.deepEqual(spans(timeline, 10_000)[0], "a heard 0-10100 at -100");
@@ -95,7 +95,7 @@ test("a clock that runs otherwise is followed", () => {
   assert.deepEqual(spans(none, 400)[0], "a heard 0-300 at 100");
 });
 
-test("speech is where the user spoke, not where the gateway told of it", () => {
+test("speech is placed at its time, not at its report", () => {
   const timeline = sound(opened(0));
   for (let sent = 20; sent <= 4000; sent += 20) {
     timeline.take(uplink(5000 + sent, ms(20, 16000)));
@@ -106,7 +106,7 @@ test("speech is where the user spoke, not where the gateway told of it", () => {
   assert.deepEqual(timeline.speeches, [{ session: 1, turn: 4, from: 6160, to: 8500 }]);
 });
 
-test("a speech that is told twice is one, and one whose end nobody tells ends with its turn", () => {
+test("repeated reports are one speech, and a speech without an end ends with its turn", () => {
   const timeline = sound(opened(0));
   for (let sent = 20; sent <= 9000; sent += 20) {
     timeline.take(uplink(sent, ms(20, 16000)));
@@ -119,7 +119,7 @@ test("a speech that is told twice is one, and one whose end nobody tells ends wi
   assert.deepEqual(timeline.speeches.map(({ turn, from, to }) => [turn, from, to]), [[1, 2000, 5000], [undefined, 5500, 7500], [3, 7500, undefined]]);
 });
 
-test("the end of a session ends what sounds", () => {
+test("the end of a session ends playback", () => {
   const timeline = sound(opened(0), downlink(100, "a", 5000), sounding(200, "a"), received(300, "speech.started", { turn: 2 }));
   timeline.take(ended(1200));
   assert.deepEqual(spans(timeline, 9000), ["a heard 0-1000 at 200", "a lost 1000-5000 at 1200"]);
@@ -131,7 +131,7 @@ test("the end of a session ends what sounds", () => {
   assert.equal(timeline.item("a"), undefined);
 });
 
-test("an endless call takes no endless room", () => {
+test("an endless call uses limited memory", () => {
   const timeline = sound(opened(0));
   for (let i = 0; i < 2000; i++) {
     timeline.take(received(i, "audio.start", { item_id: `i${i}` }));

@@ -1,7 +1,6 @@
 // @vitest-environment happy-dom
-// A component whose properties are the same objects as before is not drawn again, so that an object that is
-// changed in place leaves an old figure on the page. These tests find that in every panel, by playing a whole
-// recorded conversation.
+// A component with unchanged property objects is not rendered again, so an object that is changed in place leaves an
+// old value on the page. These tests find this in every panel by playing a whole recorded conversation.
 import assert from "node:assert/strict";
 import { options, render, type VNode } from "preact";
 import { act } from "preact/test-utils";
@@ -18,7 +17,7 @@ import { recorded } from "./recorded.js";
 let hosts: HTMLElement[] = [];
 const drawn = options.vnode;
 
-/** Freezes the plain objects and arrays that a component is given: changing one of them later throws. */
+/** Freezes the plain objects and arrays in a component's properties: changing one of them later throws. */
 function freeze(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value) || !(Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) || "__v" in value) {
     return;
@@ -28,7 +27,7 @@ function freeze(value: unknown): void {
 }
 
 beforeEach(() => {
-  vi.spyOn(performance, "now").mockReturnValue(recorded().at(-1)!.at); // what goes on reaches to the same moment everywhere
+  vi.spyOn(performance, "now").mockReturnValue(recorded().at(-1)!.at); // running items end at the same time everywhere
   options.vnode = (node: VNode) => {
     if (typeof node.type === "function") {
       for (const [name, value] of Object.entries(node.props)) {
@@ -56,7 +55,7 @@ function place(): HTMLElement {
   return host;
 }
 
-/** What is to be seen, without the names that each drawing gives anew. */
+/** The visible content, without the ids that each render creates. */
 function shown(host: HTMLElement): string {
   return host.innerHTML.replaceAll(/ (id|aria-controls|aria-labelledby|aria-describedby|for)="[^"]*"/g, "");
 }
@@ -67,14 +66,14 @@ function same(host: HTMLElement, anew: HTMLElement, at: number): void {
   assert.ok(was === is, `at ${at} ms it shows …${was.slice(from - 80, from + 80)}… instead of …${is.slice(from - 80, from + 80)}…`);
 }
 
-/** Shows the details of all of these. A signal that is set draws its components again, so it is set only when it must be. */
+/** Expands all of these. A signal is set only if necessary, because it renders its components. */
 function open(shown: View["turns"], names: readonly string[]): void {
   if (names.some((name) => !shown.value.has(name))) {
     shown.value = new Set(names);
   }
 }
 
-test.each(Object.keys(TABS) as Tab[])("the panel %s shows at every moment what it shows when it is drawn anew", async (tab) => {
+test.each(Object.keys(TABS) as Tab[])("at every event, the panel %s equals a fresh render", async (tab) => {
   const due: (() => void)[] = [];
   const instruments = new Instruments((show) => due.push(show));
   const view = new View();
@@ -103,7 +102,7 @@ test.each(Object.keys(TABS) as Tab[])("the panel %s shows at every moment what i
   await compare(-1);
 }, 120_000);
 
-test("the lines of a conversation show at every moment what they show when they are drawn anew", async () => {
+test("at every event, the conversation's lines equal a fresh render", async () => {
   const conversation = new Conversation();
   const lines = () => <div>{conversation.transcript.lines.map((line) => <LineView key={line.key} line={line} console={{} as Console} />)}</div>;
   const host = place();

@@ -7,7 +7,7 @@ import { TextAgent } from "../src/control/textagent.js";
 
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** A request of the page's, and the way to answer it. */
+/** A request of the page, and functions to answer it. */
 interface Request {
   body: { conversation_id?: string; message?: string; confirmation?: { token: string; approved: boolean } };
   aborted: () => boolean;
@@ -48,13 +48,13 @@ beforeEach(() => {
 afterEach(() => void vi.unstubAllGlobals());
 
 function agent(): TextAgent {
-  const told = (what: Told): void => {
+  const record = (what: Told): void => {
     if (what.kind === "received" || what.kind === "sent") {
       log.push(`${what.kind} ${JSON.stringify(what.message)}`);
     }
   };
   return new TextAgent({
-    happened: told,
+    happened: record,
     asking: (message) => void log.push(`asking ${message ?? "about a question"}`),
     answered: (error: VoiceError | null, token) => void log.push(`answered ${error?.gatewayCode ?? error?.code ?? "well"} ${token ?? ""}`.trim()),
   });
@@ -69,7 +69,7 @@ async function logged(want: string): Promise<void> {
   await vi.waitFor(() => assert.ok(log.includes(want), `${want} is not in ${log.join("; ")}`));
 }
 
-test("one message at a time is answered", async () => {
+test("one message is answered at a time", async () => {
   const text = agent();
   assert.ok(text.say("c", "Hello"));
   assert.ok(!text.say("c", "And?"), "while the first is answered");
@@ -82,7 +82,7 @@ test("one message at a time is answered", async () => {
   assert.ok(log[0] === "asking Hello" && log.some((line) => line.includes('"Good"')));
 });
 
-test("the answer to a question waits for its turn, and its token stands in no log", async () => {
+test("the answer to a question waits for its turn, and its token is not in the log", async () => {
   const text = agent();
   text.say("c", "Book it");
   const first = await request(0);
@@ -98,7 +98,7 @@ test("the answer to a question waits for its turn, and its token stands in no lo
   assert.ok(!log.some((line) => line.startsWith("sent") && line.includes("cf_")));
 });
 
-test("a refusal is told with the gateway's code, and the next answer goes out all the same", async () => {
+test("a refusal is reported with the gateway's code, and the next answer is sent", async () => {
   const text = agent();
   text.resolve("c", "a", true);
   text.resolve("c", "b", true);
@@ -108,7 +108,7 @@ test("a refusal is told with the gateway's code, and the next answer goes out al
   await logged("answered well b");
 });
 
-test("an answer that is given up is no failure", async () => {
+test("a cancelled answer is not a failure", async () => {
   const text = agent();
   text.say("c", "Tell me all");
   const first = await request(0);
@@ -119,7 +119,7 @@ test("an answer that is given up is no failure", async () => {
   await logged("answered well");
 });
 
-test("leaving a conversation forgets what waits in it", async () => {
+test("leaving a conversation drops its waiting messages", async () => {
   const text = agent();
   text.say("c", "Book it");
   await request(0);

@@ -14,13 +14,13 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-/** So many ms pass; every frame that was asked for is painted. */
+/** Advances the clock by ms and paints every requested frame. */
 function pass(ms: number): void {
   vi.advanceTimersByTime(ms);
   frames.splice(0).forEach((draw) => draw());
 }
 
-test("all that moves is drawn in one frame, and at most once in a tick", () => {
+test("all drawings share one frame, and are drawn at most once a tick", () => {
   const a = (): void => void drawn.push("a");
   ticks.ask(a);
   ticks.ask(a);
@@ -35,10 +35,10 @@ test("all that moves is drawn in one frame, and at most once in a tick", () => {
   pass(1);
   assert.deepEqual(drawn, ["a", "b", "a"]);
   pass(10 * TICK_MS);
-  assert.equal(drawn.length, 3, "what does not ask is not drawn");
+  assert.equal(drawn.length, 3, "only requests are drawn");
 });
 
-test("what asks again while it is drawn is drawn in the next tick, and what is dropped is not", () => {
+test("a request during drawing is drawn in the next tick, a removed one is not", () => {
   const on = (): void => {
     drawn.push("on");
     ticks.ask(on);

@@ -41,7 +41,7 @@ function segments(call: Call, now: number): string[] {
   return segmentsOf(call, now).map(({ kind, from, to }) => `${kind} ${from}-${to}`);
 }
 
-test("a call waits, runs and ends, and inspect tells how long each took", () => {
+test("a call waits, runs and ends, and inspect gives the times", () => {
   const tools = watched(opened(0), started(1000, "call_1"));
   const call = (): Call => only(tools);
   assert.deepEqual([call().status, segments(call(), 1300)], ["running", ["run 1000-1300"]]);
@@ -54,7 +54,7 @@ test("a call waits, runs and ends, and inspect tells how long each took", () => 
   assert.deepEqual([call().delivered, call().args, call().clamped["top_k"]?.applied], [true, { query: "lab", top_k: 3 }, 3]);
 });
 
-test("what inspect tells of the budget is the turn's, the newest counts", () => {
+test("the budget from inspect belongs to the turn, and the newest counts", () => {
   const budget = (used: number): object => ({ retrieval: { used, limit: 2 }, total: { used, limit: 3 }, tool_time_ms: { used: 310, limit: 1500 } });
   const tools = watched(opened(0), started(1000, "call_1"), inspect(1100, "call_1", 0, 10, { budget: budget(1) }), received(1200, "inspect.state", { turn: 1, phase: "active", budget: budget(2) }));
   assert.deepEqual([tools.turns[0]!.budget!.retrieval, tools.turns[0]!.budget!.tool_time_ms], [{ used: 2, limit: 2 }, { used: 310, limit: 1500 }]);
@@ -63,7 +63,7 @@ test("what inspect tells of the budget is the turn's, the newest counts", () => 
   assert.equal(tools.turns[0]!.budget!.total.used, 2);
 });
 
-test("a repeat shares a call that runs, or has an answer that was there", () => {
+test("a repeated call joins a running one or uses a stored result", () => {
   const tools = watched(
     opened(0), started(1000, "call_1"), started(1010, "call_2"), finished(1100, "call_1"), finished(1101, "call_2", { deduplicated: true }),
     started(1500, "call_3"), finished(1501, "call_3", { deduplicated: true }), inspect(1502, "call_3", 0, 0, { cacheHit: true, originalTurn: 1 }),
@@ -73,18 +73,18 @@ test("a repeat shares a call that runs, or has an answer that was there", () => 
   assert.deepEqual([segments(joined!, 0), segments(memory!, 0)], [["shared 1010-1101"], []]);
 });
 
-test("what was refused has run nothing", () => {
+test("a refused call has not run", () => {
   const tools = watched(opened(0), started(1000, "call_1"), finished(1001, "call_1", { ok: false, duration_ms: 0, error: { type: "BUDGET_EXCEEDED", message: "…" } }));
   const call = only(tools);
   assert.deepEqual([call.status, call.error?.type, segments(call, 2000)], ["failed", "BUDGET_EXCEEDED", []]);
 });
 
-test("what succeeded has run, however short", () => {
+test("a successful call has run, however short", () => {
   const call = only(watched(opened(0), started(1000, "call_1"), finished(1001, "call_1", { duration_ms: 0 })));
   assert.deepEqual(segments(call, 2000), ["run 1000-1000"]);
 });
 
-test("a question belongs to the call that it holds up, and its answer runs another one", () => {
+test("a question belongs to the call it blocks, and its approval runs another one", () => {
   const tools = watched(
     opened(0), started(1000, "call_1"), received(1005, "confirmation.request", { token: TOKEN, tool: "kb_search", turn: 1 }),
     finished(1006, "call_1", { ok: false, duration_ms: 0, error: { type: "CONFIRMATION_REQUIRED", message: "…" } }),
@@ -104,13 +104,13 @@ test("a question belongs to the call that it holds up, and its answer runs anoth
   assert.deepEqual([second!.turn, second!.calls[0]!.approvedBy], [2, "client"]);
 });
 
-test("two questions of one tool belong to two calls, which do not run meanwhile", () => {
+test("two questions of one tool belong to two calls, which do not run during that time", () => {
   const question = (at: number, token: string): Happening => received(at, "confirmation.request", { token, tool: "kb_search", turn: 1 });
   const [first, second] = watched(opened(0), started(1000, "call_1"), started(1001, "call_2"), question(1002, "t1"), question(1003, "t2")).turns[0]!.calls;
   assert.deepEqual([segments(first!, 1010), segments(second!, 1010)], [["asked 1002-1010"], ["asked 1003-1010"]]);
 });
 
-test("a question that nobody told the end of has lapsed", () => {
+test("a question without an end expires", () => {
   const tools = watched(
     started(1000, "call_1_1", 1, "image_generate", "text"), received(1005, "confirmation.request", { token: TOKEN, tool: "image_generate", turn: 1 }, "text"),
     { ...moment(9000), kind: "lapsed", side: "text", token: TOKEN },
@@ -118,12 +118,12 @@ test("a question that nobody told the end of has lapsed", () => {
   assert.deepEqual([only(tools).asked?.outcome, only(tools).asked?.endedAt], ["expired", 9000]);
 });
 
-test("what was not delivered says why", () => {
+test("an undelivered result has a reason", () => {
   const call = only(watched(opened(0), started(1000, "call_1"), finished(1100, "call_1"), inspect(1101, "call_1", 0, 99, { delivered: false, notDelivered: "superseded" })));
   assert.deepEqual([call.delivered, call.notDelivered], [false, "superseded"]);
 });
 
-test("the text agent's calls stand apart, and need no inspect", () => {
+test("the text agent's calls are separate and need no inspect", () => {
   const tools = watched(opened(0), started(1000, "call_1"), started(1000, "call_1_1", 1, "extract_contacts", "text"), finished(1050, "call_1_1", {}, "text"));
   assert.deepEqual(tools.turns.map(({ side, turn, calls }) => [side, turn, calls[0]!.tool, calls[0]!.status]), [
     ["voice", 1, "kb_search", "running"],
@@ -135,7 +135,7 @@ test("the text agent's calls stand apart, and need no inspect", () => {
   assert.deepEqual([tools.turns[1]!.calls[1]!.status, tools.turns[0]!.calls[0]!.status], ["unfinished", "running"]);
 });
 
-test("the end of a session leaves nothing running, and the next one counts anew", () => {
+test("the end of a session leaves no running call, and the next one counts anew", () => {
   const tools = watched(opened(0), started(1000, "call_1"), ended(1500));
   assert.deepEqual([only(tools).status, segments(only(tools), 9000)], ["unfinished", ["run 1000-1500"]]);
   tools.take(opened(2000));
@@ -145,13 +145,13 @@ test("the end of a session leaves nothing running, and the next one counts anew"
   assert.equal(tools.turns.length, 0);
 });
 
-test("a message that comes again changes nothing, one of an unknown call neither", () => {
+test("a repeated message or one of an unknown call changes nothing", () => {
   const tools = watched(opened(0), started(1000, "call_1"), started(1000, "call_1"), finished(1100, "call_9"), inspect(1100, "call_9", 1, 1),
     received(1100, "confirmation.request", { token: TOKEN, tool: "kb_search", turn: 7 }), received(1100, "inspect.state", { turn: 8, phase: "active" }));
   assert.equal(only(tools).status, "running");
 });
 
-test("the axis is a round number of ms, and holds all that is drawn on it", () => {
+test("the axis is a round number of ms and covers everything on it", () => {
   const asked = watched(
     opened(0), started(1000, "call_1"), finished(1035, "call_1", { duration_ms: 35 }), started(1040, "call_2"),
     received(1045, "confirmation.request", { token: TOKEN, tool: "kb_search", turn: 1 }), finished(1046, "call_2", { ok: false, duration_ms: 0 }),
@@ -162,7 +162,7 @@ test("the axis is a round number of ms, and holds all that is drawn on it", () =
   assert.deepEqual([0, 1, 20, 21, 50, 101, 200, 1204, 9999].map(at), [20, 20, 20, 50, 50, 200, 200, 2000, 10_000]);
 });
 
-test("the newest 200 calls are kept", () => {
+test("the newest 200 calls are stored", () => {
   const tools = watched(opened(0));
   for (let i = 0; i < 500; i++) {
     tools.take(started(i, `call_${i}`, Math.floor(i / 2)));
@@ -175,11 +175,11 @@ test("the newest 200 calls are kept", () => {
   assert.equal(tools.turns.at(-1)!.calls.at(-1)!.asked!.outcome, "denied");
 });
 
-test("after a snapshot only the calls that are told again still run", () => {
+test("after a snapshot only repeated calls still run", () => {
   const tools = watched(opened(0), started(1000, "call_1"), started(1000, "call_2"), finished(1500, "call_3"), received(9000, "session.started", { resumed: true, snapshot: true }), started(9001, "call_2"));
   assert.deepEqual(tools.turns[0]!.calls.map(({ id, status, startedAt, endedAt }) => [id, status, startedAt, endedAt]), [
     ["call_1", "unfinished", 1000, 9000],
     ["call_2", "running", 1000, undefined],
   ]);
-  assert.equal(tookOf(tools.turns[0]!.calls[0]!, 20_000), "8.00 s", "so long it ran, as far as anybody knows");
+  assert.equal(tookOf(tools.turns[0]!.calls[0]!, 20_000), "8.00 s", "its last known duration");
 });

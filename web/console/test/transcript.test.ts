@@ -9,7 +9,7 @@ import { said } from "./happenings.js";
 const VOICE: Source = { side: "voice", id: "voice-1" };
 const TEXT: Source = { side: "text", id: "text-1" };
 
-/** The lines in a word or two each. */
+/** The lines in a few words each. */
 function shown(transcript: Transcript): string[] {
   return transcript.lines.map((line) => {
     switch (line.kind) {
@@ -29,7 +29,7 @@ function utterances(transcript: Transcript): Utterance[] {
   return transcript.lines.filter((line) => line.kind === "utterance");
 }
 
-test("the words of the user go before the answer that came first", () => {
+test("the user's words precede an answer that arrived first", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("a1", "assistant", "It is", 12, { final: false }));
   transcript.upsert(VOICE, said("u1", "user", "What time is it?", 10));
@@ -37,10 +37,10 @@ test("the words of the user go before the answer that came first", () => {
   assert.deepEqual(shown(transcript), ["What time is it?", "It is ten."]);
 });
 
-test("a place is kept for what is being said, so that nothing jumps when its words come", () => {
+test("a placeholder is shown while the user speaks, so lines do not move later", () => {
   const transcript = new Transcript();
   transcript.hearing(VOICE, 1);
-  transcript.hearing(VOICE, 1); // Detectors tell of one utterance more than once.
+  transcript.hearing(VOICE, 1); // Detectors may report an utterance more than once.
   transcript.upsert(VOICE, said("a1", "assistant", "It is", 12, { turn: 1, final: false }));
   const [kept] = transcript.lines;
   assert.deepEqual(shown(transcript), ["", "It is"]);
@@ -50,7 +50,7 @@ test("a place is kept for what is being said, so that nothing jumps when its wor
   assert.equal(transcript.lines[0]!.key, kept!.key, "the line is another one");
 });
 
-test("what was said keeps its place below what happened before, whatever its start is told to be", () => {
+test("a line stays below earlier events, whatever start is reported later", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("a1", "assistant", "One moment.", 12, { turn: 1 }));
   transcript.toolStarted(VOICE, { type: "tool.started", seq: 1, call_id: "c1", tool: "kb_search" });
@@ -59,7 +59,7 @@ test("what was said keeps its place below what happened before, whatever its sta
   assert.deepEqual(shown(transcript), ["One moment.", "kb_search", "Never mind"]);
 });
 
-test("a place for words that never come goes away with its turn", () => {
+test("the placeholder of missing words disappears with its turn", () => {
   const transcript = new Transcript();
   transcript.hearing(VOICE, 1);
   transcript.hearing(VOICE, 2);
@@ -72,7 +72,7 @@ test("a place for words that never come goes away with its turn", () => {
   assert.equal(transcript.lines.length, 0);
 });
 
-test("an answer that is told late stays before the next turn", () => {
+test("a late answer stays before the next turn", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("u1", "user", "one", 10, { turn: 1 }));
   transcript.hearing(VOICE, 2);
@@ -88,7 +88,7 @@ test("a corrected start moves the line", () => {
   assert.deepEqual(shown(transcript), ["second", "first"]);
 });
 
-test("a typed line is shown once, whether told back with its id or another", () => {
+test("a typed line is shown once, whether confirmed with its id or another", () => {
   for (const id of ["ours", "theirs"]) {
     const transcript = new Transcript();
     transcript.typed(VOICE, "ours", "Hello");
@@ -98,7 +98,7 @@ test("a typed line is shown once, whether told back with its id or another", () 
   }
 });
 
-test("what was asked before the call was not spoken", () => {
+test("a question from before the call was not spoken", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("pending", "user", "Where is the lab?", 10, { turn: 1 }));
   transcript.hearing(VOICE, 2);
@@ -110,14 +110,14 @@ test("what was asked before the call was not spoken", () => {
   );
 });
 
-test("saying the same twice makes two lines", () => {
+test("repeated words make two lines", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("u1", "user", "Yes", 10));
   transcript.upsert(VOICE, said("u2", "user", "Yes", 20));
   assert.deepEqual(shown(transcript), ["Yes", "Yes"]);
 });
 
-test("sessions use the same ids and turns for different things", () => {
+test("sessions use the same ids and turns for different lines", () => {
   const transcript = new Transcript();
   const second: Source = { side: "voice", id: "voice-2" };
   transcript.upsert(VOICE, said("item_1", "assistant", "before", 10, { turn: 1 }));
@@ -132,7 +132,7 @@ test("sessions use the same ids and turns for different things", () => {
   );
 });
 
-test("an answer that was cut off is marked, and only that", () => {
+test("an answer that was cut off is marked, and only that one", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("a1", "assistant", "one", 10, { turn: 1 }));
   transcript.upsert(VOICE, said("u2", "user", "two", 11, { turn: 2 }));
@@ -142,10 +142,10 @@ test("an answer that was cut off is marked, and only that", () => {
     utterances(transcript).map((line) => line.cut),
     [false, false, true],
   );
-  assert.ok(!transcript.cutOff(TEXT, undefined), "nothing was written");
+  assert.ok(!transcript.cutOff(TEXT, undefined), "there is no text");
 });
 
-test("what was heard of an answer ends with a whole word, also when its text comes late", () => {
+test("the heard part of an answer ends with a whole word, also if its text arrives late", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("a1", "assistant", "one two three", 10, { turn: 1, final: false }));
   transcript.heard(VOICE, "a1", 0.5, "one two three".length);
@@ -166,7 +166,7 @@ test("what was heard of an answer ends with a whole word, also when its text com
   }
 });
 
-test("the text agent's answer grows, and ends as a whole", () => {
+test("the text agent's answer grows until it is complete", () => {
   const transcript = new Transcript();
   transcript.typed(TEXT, "user", "Hello");
   transcript.delta(TEXT, { type: "text.delta", seq: 1, item_id: "t1", text: "Good " });
@@ -185,7 +185,7 @@ test("the text agent's answer grows, and ends as a whole", () => {
   );
 });
 
-test("tool lines and outcomes take their place, and are settled at the end", () => {
+test("tool lines and outcomes are in order and are settled at the end", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("u1", "user", "Find Ada", 10));
   transcript.toolStarted(VOICE, { type: "tool.started", seq: 1, call_id: "c1", tool: "kb_search" });
@@ -200,7 +200,7 @@ test("tool lines and outcomes take their place, and are settled at the end", () 
   assert.ok(open?.kind === "tool" && toolStatus(open) === "not finished");
 });
 
-test("a tool line tells how the call goes, in words", () => {
+test("a tool line describes the call's progress", () => {
   const transcript = new Transcript();
   const status = (): string => {
     const [line] = transcript.lines;
@@ -230,12 +230,12 @@ test("a tool line tells how the call goes, in words", () => {
     transcript.toolEnded(VOICE, { type: "tool.ended", ok: true, duration_ms: 0, ...about, ...end });
     assert.equal(status(), want);
   }
-  // What comes after the end does not open the line again.
+  // Messages after the end do not change the line.
   transcript.toolProgress(VOICE, { type: "tool.progress", ...about, duration_ms: 9000 });
   assert.equal(status(), "failed");
 });
 
-test("only pictures of the gateway's own are shown", () => {
+test("only the gateway's own pictures are shown", () => {
   const transcript = new Transcript();
   const picture = { type: "ui.image", seq: 1, id: "p", prompt: "a fox", width: 8, height: 8, expires_at: "" } as const;
   for (const url of ["https://example.org/a.png", "javascript:alert(1)", "//example.org/v1/images/a", "/v1/images/../providers", "/v1/images/a?b"]) {
@@ -247,7 +247,7 @@ test("only pictures of the gateway's own are shown", () => {
   assert.ok(line?.kind === "picture" && line.url === "v1/images/Ab-_9");
 });
 
-test("a line that does not change stays the same object", () => {
+test("an unchanged line stays the same object", () => {
   const transcript = new Transcript();
   transcript.upsert(VOICE, said("u1", "user", "one", 10));
   transcript.upsert(VOICE, said("a1", "assistant", "two", 11, { final: false }));

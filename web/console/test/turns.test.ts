@@ -20,7 +20,7 @@ function watched(...happenings: Happening[]): Turns {
   return turns;
 }
 
-test("the response time is the gateway's figure, and what was heard here is another one, whichever is told first", () => {
+test("the response time is the gateway's figure, and the page's is separate, in any order of their reports", () => {
   const end = received(2000, "turn.ended", { turn: 1, status: "completed", latency: TOLD });
   for (const order of [[latency(1500, 1, 1000), end], [end, latency(2100, 1, 1000)]]) {
     const [turn] = watched(opened(0), received(1000, "turn.started", { turn: 1 }), ...order).list;
@@ -29,24 +29,24 @@ test("the response time is the gateway's figure, and what was heard here is anot
   }
 });
 
-test("until the loudspeaker tells, the gateway's part stands alone", () => {
+test("until playback is reported, the gateway's part is shown alone", () => {
   const [turn] = watched(opened(0), received(2000, "turn.ended", { turn: 1, status: "interrupted", latency: TOLD })).list;
   assert.deepEqual([turn!.totalMs, turn!.heardMs, turn!.parts], [905, undefined, { detection: 512, provider: 391, gateway: 2 }]);
 });
 
-test("a turn that was not answered in speech has no wait", () => {
+test("a turn without spoken answer has no wait", () => {
   const turns = watched(opened(0), received(1000, "turn.started", { turn: 1 }), received(2000, "turn.ended", { turn: 1, status: "failed" }), received(3000, "turn.ended", { turn: 2, status: "completed", latency: TOLD }));
   assert.deepEqual([turns.list.length, turns.answered.map(({ turn }) => turn)], [2, [2]]);
 });
 
-test("sessions count their turns anew, and an old turn does not go on", () => {
+test("each session counts its turns anew, and an old turn does not continue", () => {
   const turns = watched(opened(0), received(1000, "turn.started", { turn: 1 }), ended(1100), opened(2000), received(2100, "turn.started", { turn: 1 }));
   assert.deepEqual(turns.list.map(({ key, status }) => [key, status]), [["1.1", "unfinished"], ["2.1", "running"]]);
   turns.take(anew(3000));
   assert.equal(turns.list.length, 0);
 });
 
-test("the newest 500 turns are kept", () => {
+test("the newest 500 turns are stored", () => {
   const turns = watched(opened(0));
   for (let i = 1; i <= 800; i++) {
     turns.take(received(i, "turn.started", { turn: i }));
@@ -54,7 +54,7 @@ test("the newest 500 turns are kept", () => {
   assert.deepEqual([turns.list.length, turns.list[0]!.turn], [500, 301]);
 });
 
-test("percentiles are waits that have been", () => {
+test("percentiles are measured waits", () => {
   assert.equal(percentiles([]), null);
   assert.deepEqual(percentiles([7]), { n: 1, p50: 7, p90: 7, p95: 7, max: 7 });
   assert.deepEqual(percentiles([30, 10, 20, 40]), { n: 4, p50: 20, p90: 40, p95: 40, max: 40 });
@@ -63,12 +63,12 @@ test("percentiles are waits that have been", () => {
   assert.equal(percentile(hundred, 0), 1);
 });
 
-test("the lines of the history are over the waits so far, the old ones forgotten", () => {
+test("the history's lines cover recent waits", () => {
   assert.deepEqual(history([100, 300, 200, 1000], 3), { p50: [100, 100, 200, 300], p95: [100, 300, 300, 1000] });
   assert.deepEqual(history([], 3), { p50: [], p95: [] });
 });
 
-test("after a snapshot only the turn that is told again is open", () => {
+test("after a snapshot only the repeated turn is open", () => {
   const turns = watched(
     opened(0),
     received(1000, "turn.started", { turn: 1 }),
@@ -79,7 +79,7 @@ test("after a snapshot only the turn that is told again is open", () => {
   assert.deepEqual(turns.list.map(({ turn, status, startedAt }) => [turn, status, startedAt]), [[1, "unfinished", 1000], [2, "running", 2000]]);
 });
 
-test("a call has used the tokens of its turns and costs what the gateway says, and no other call's", () => {
+test("a call's usage and cost are its own", () => {
   const usage = (input_tokens: number, more: object = {}): object => ({ input_tokens, output_tokens: 10, input: {}, output: {}, ...more });
   const end = (at: number, turn: number, used: object): Happening => received(at, "turn.ended", { turn, status: "completed", usage: used });
   const turns = watched(opened(0));
@@ -92,12 +92,12 @@ test("a call has used the tokens of its turns and costs what the gateway says, a
   turns.take(end(30, 1, usage(100, { cost: { usd_micros: 1200 } })));
   turns.take(end(40, 2, usage(200, { estimated: true, cost: { usd_micros: 300, unpriced: 1 } })));
   turns.take(received(50, "inspect.state", { phase: "active", cost: { usd_micros: 1500 } }));
-  turns.take(received(60, "inspect.state", { phase: "active", cost: { usd_micros: 1700, unpriced: 1 } })); // more is reported after the last turn
+  turns.take(received(60, "inspect.state", { phase: "active", cost: { usd_micros: 1700, unpriced: 1 } })); // a later report
   assert.deepEqual([turns.ofThisCall, turns.spent], [2, { input_tokens: 300, output_tokens: 20, estimated: true, cost: { usd_micros: 1700, unpriced: 1 } }]);
   assert.equal(usedByCall(2, turns.spent!), "This call: 2 turns, about 300 tokens in, 20 out, $0.0017 plus usage without a known price");
   turns.take(opened(70));
   turns.take(end(80, 1, usage(1)));
-  assert.deepEqual(turns.spent, { input_tokens: 1, output_tokens: 10 }, "the cost of the call before is not this one's");
+  assert.deepEqual(turns.spent, { input_tokens: 1, output_tokens: 10 }, "the previous call's cost does not count");
   assert.equal(used({ input_tokens: 1, output_tokens: 2, cost: { usd_micros: 0, unpriced: 1 } }), "1 token in, 2 out, price unknown");
   assert.equal(used({ input_tokens: 1, output_tokens: 2, cost: { usd_micros: 0 } }), "1 token in, 2 out, $0.0000");
 });

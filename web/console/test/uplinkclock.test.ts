@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "vitest";
 import { spokenAt, UplinkClock } from "../src/model/uplinkclock.js";
 
-test("the user's clock counts what was sent, and forgives a page that is late", () => {
+test("the user's clock counts sent audio and tolerates a late page", () => {
   const clock = new UplinkClock();
   assert.equal(clock.when(0), undefined);
   for (const [at, clockMs, begun] of [
@@ -20,21 +20,21 @@ test("the user's clock counts what was sent, and forgives a page that is late", 
   assert.equal(clock.when(105), 1105);
 });
 
-test("a late first frame is put right by the next", () => {
+test("the next frame corrects a late first one", () => {
   const clock = new UplinkClock();
   clock.push(20, 1050, 20);
   assert.equal(spokenAt(clock.push(20, 1040, 40)), 1020);
   assert.equal(clock.when(0), 1000);
 });
 
-test("a gap in what was sent moves what comes after it, and nothing before", () => {
+test("a gap in the sent audio moves only later audio", () => {
   const clock = new UplinkClock();
   clock.push(1000, 2000, 1000);
   clock.push(1000, 8000, 7000);
   assert.deepEqual([clock.when(500), clock.when(999), clock.when(1000), clock.when(1500)], [1500, 1999, 7000, 7500]);
 });
 
-test("one frame that was not sent is a gap, one that came a second late is not", () => {
+test("one missing frame is a gap, one frame that is a second late is not", () => {
   const clock = new UplinkClock();
   const first = clock.push(20, 1020, 20).stretch;
   assert.equal(clock.push(20, 2100, 40).stretch, first);
@@ -42,7 +42,7 @@ test("one frame that was not sent is a gap, one that came a second late is not",
   assert.notEqual(clock.push(20, 2110, 100).stretch, first);
 });
 
-test("where the microphone's clock has stood still, time has gone on", () => {
+test("while the microphone's clock stands still, time continues", () => {
   const clock = new UplinkClock();
   let made = 0;
   const frames = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => spokenAt(clock.push(20, from + 20 * i, (made += 20))));

@@ -15,14 +15,14 @@ test("one channel, byte for byte", () => {
   assert.equal(hex(wavFile([Int16Array.of(1, 32767, -32768)], 16000)), want);
 });
 
-test("two channels take turns", () => {
+test("two channels are interleaved", () => {
   const file = wavFile([Int16Array.of(1, 2), Int16Array.of(-1, -2)], 24000);
   const view = new DataView(file);
   assert.deepEqual([view.getUint16(22, true), view.getUint32(28, true), view.getUint16(32, true), view.getUint32(40, true), view.getUint32(4, true)], [2, 96_000, 4, 8, file.byteLength - 8]);
   assert.deepEqual([...new Int16Array(file.slice(44))], [1, -1, 2, -2]);
 });
 
-test("silence of no length is a file all the same, unequal channels are not", () => {
+test("empty audio is a valid file, unequal channels are not", () => {
   assert.equal(wavFile([new Int16Array(0)], 8000).byteLength, 44);
   assert.throws(() => wavFile([new Int16Array(1), new Int16Array(2)], 8000), RangeError);
 });

@@ -40,7 +40,7 @@ function steps(rate: number, ...heights: number[]): Int16Array {
   return pcm;
 }
 
-test("every column has the lowest and the highest of its samples", () => {
+test("every column has the minimum and maximum of its samples", () => {
   for (const rate of [8000, 16000, 24000, 44100, 48000]) {
     const { wave, take } = watched();
     take(OPENED, uplink(1040, steps(rate, 1, 2, 3, 4), rate));
@@ -50,7 +50,7 @@ test("every column has the lowest and the highest of its samples", () => {
   }
 });
 
-test("an item's columns are by its own time, however it is cut into frames", () => {
+test("an item's columns follow its own time, whatever its frames", () => {
   const pcm = steps(24000, 1, 2, 3, 4, 5, 6);
   const whole = watched();
   whole.take(OPENED, downlink(1000, "a", pcm));
@@ -64,34 +64,34 @@ test("an item's columns are by its own time, however it is cut into frames", () 
   }
 });
 
-test("two minutes are kept, and what was there before is silence", () => {
+test("two minutes are stored, and earlier times are silent", () => {
   const { wave, take } = watched();
   take(OPENED, uplink(300, ms(300, 16000, 7)));
   assert.deepEqual(highs(wave.user, 0, 31), [...Array(30).fill(7), 0]);
   const later = KEPT_MS / COLUMN_MS;
   take(uplink(KEPT_MS + 10, ms(10, 16000, 5)));
   assert.deepEqual(highs(wave.user, 0, 3), [0, 7, 7]);
-  // What comes after a gap lies behind silence, not behind what was there two minutes ago.
+  // Audio after a gap follows silence, not audio of two minutes ago.
   take(uplink(KEPT_MS + 200, ms(10, 16000, 4)));
   assert.deepEqual(highs(wave.user, later, later + 20), [5, ...Array(18).fill(0), 4]);
   take(uplink(10 * KEPT_MS, steps(16000, 5)));
   assert.deepEqual(highs(wave.user, KEPT_MS / COLUMN_MS, KEPT_MS / COLUMN_MS + 1), [0]);
 });
 
-test("audio from before the page's clock began is no fault", () => {
+test("audio from before the page's start causes no error", () => {
   const { wave, take } = watched();
   take(OPENED, uplink(10, steps(16000, 1, 2, 3)));
   assert.deepEqual(highs(wave.user, 0, 2), [3, 0]);
 });
 
-test("a new session begins with nothing", () => {
+test("a new session starts empty", () => {
   const { wave, take } = watched();
   take(OPENED, uplink(1010, steps(16000, 3)), downlink(1020, "a", steps(24000, 4)));
   take(opened(2000));
   assert.deepEqual([wave.user.high(100), wave.item("a")], [0, undefined]);
 });
 
-test("items that ended long ago are forgotten", () => {
+test("items that ended long ago are removed", () => {
   const { wave, take } = watched();
   take(OPENED, downlink(100, "a", steps(24000, 1)));
   take(played(200, "a", 10, true));

@@ -28,7 +28,7 @@ function begins(at: number, session = "s1", fields: object = {}): Happening[] {
   return [received(at, "session.started", { session_id: session, conversation_id: "c1", resumed: false, ...fields }), opened(at)];
 }
 
-/** The user says a value from one time to another, in frames. */
+/** The user says a value during this time, in frames. */
 function says(from: number, to: number, value: number, rate = 16_000): Happening[] {
   return Array.from({ length: (to - from) / 20 }, (_, i) => uplink(from + 20 * (i + 1), ms(20, rate, value), rate));
 }
@@ -43,7 +43,7 @@ async function read(call: WholeCall, now: number): Promise<{ seconds: number; le
   return { seconds: channels[0]!.length / RATE, left: at(0), right: at(1), channels };
 }
 
-test("the user is on the left where they spoke, the model on the right where it sounded, and what was flushed is nowhere", async () => {
+test("the user is on the left and the model on the right at their times, and flushed audio is missing", async () => {
   const { call, take } = watched();
   take(
     ...begins(1000),
@@ -52,7 +52,7 @@ test("the user is on the left where they spoke, the model on the right where it 
     downlink(3400, "a", ms(4000, 24_000, 2000)),
     sounding(3600, "a"),
     received(4900, "audio.flush", { turn: 1, item_id: "a" }),
-    // It was silent before a piece ended, and that is known only afterwards.
+    // It was silent before a piece ended, which is known only afterwards.
     played(5100, "a", 1300, true),
     ...says(5200, 6000, 3000),
     received(6400, "audio.start", { turn: 2, item_id: "b" }),
@@ -71,7 +71,7 @@ test("the user is on the left where they spoke, the model on the right where it 
   assert.deepEqual([right(2.59), right(2.61), right(3.89), right(3.91), right(5.49), right(5.51), right(5.99), right(6.01)], [0, 2000, 2000, 0, 0, 4000, 4000, 0]);
 });
 
-test("what is put away in pieces is the same as what is recorded at once", async () => {
+test("a recording in pieces equals one in a whole", async () => {
   const wave = (from: number, count: number, rate: number): Int16Array => Int16Array.from({ length: count }, (_, i) => Math.round(8000 * Math.sin((2 * Math.PI * 310.3 * (from + i)) / rate)));
   for (const rate of [16_000, 24_000, 44_100]) {
     const { call, take } = watched();
@@ -99,7 +99,7 @@ test("what is put away in pieces is the same as what is recorded at once", async
   }
 });
 
-test("a page that was late with the first frames loses nothing where pieces join, and says it at its time after a silence", async () => {
+test("late first frames lose nothing between pieces and have their time after a silence", async () => {
   const { call, take } = watched();
   const tone = (i: number): number => Math.round(8000 * Math.sin((2 * Math.PI * 310.3 * i) / 16_000));
   const silent = (i: number): boolean => i >= 7.5 * 16_000 && i < 8.5 * 16_000;
@@ -110,7 +110,7 @@ test("a page that was late with the first frames loses nothing where pieces join
   }
   take(ended(19_500));
   const user = (await read(call, 99_000)).channels[0]!;
-  // Each second is compared with the tone as it was spoken, and so many ms earlier.
+  // Each second is compared with the spoken tone, shifted by ms.
   const off = (second: number, ms: number): number => {
     let worst = 0;
     for (let i = second * RATE; i < (second + 0.5) * RATE; i++) {
@@ -126,7 +126,7 @@ test("a page that was late with the first frames loses nothing where pieces join
   }
 });
 
-test("a call that runs is saved so far", async () => {
+test("a running call is saved up to now", async () => {
   const { call, take } = watched();
   assert.deepEqual([call.newest, await call.wav(0)], [null, null]);
   take(...begins(0), ...says(0, 7000, 5));
@@ -135,10 +135,10 @@ test("a call that runs is saved so far", async () => {
   assert.equal((await read(call, 8500)).seconds, 8.5);
 });
 
-test("a connection that was lost is silence: in the same session and in another one it is the same call", async () => {
+test("a lost connection is silence: with or without resume it is the same call", async () => {
   const { call, take } = watched();
   take(...begins(0), ...says(0, 5000, 5));
-  // Resumed: no session is opened.
+  // Resumed: no session opens.
   take(received(8000, "session.started", { session_id: "s1", resumed: true }), ...says(8000, 10_000, 6));
   take(...begins(14_000, "s2"), ...says(14_000, 16_000, 7), ended(16_000));
   const { seconds, left } = await read(call, 99_000);
@@ -147,13 +147,13 @@ test("a connection that was lost is silence: in the same session and in another 
   assert.equal(call.of("s3"), null);
 });
 
-test("a silent call is silence of its length, however seldom something happens in it", async () => {
+test("a silent call is silence of its length, even with few events", async () => {
   const { call, take } = watched();
   take(...begins(0), received(60_000, "speech.started", {}), ended(600_000.5));
   assert.equal((await call.wav(0))!.size, 44 + 4 * Math.round(600.0005 * RATE));
 });
 
-test("after its bound nothing more is recorded, and that is told", async () => {
+test("after its limit recording ends, which is reported", async () => {
   const { call, take } = watched(10_000);
   take(...begins(0), ...says(0, 9000, 5));
   assert.deepEqual(call.newest, { full: false, continued: false });
@@ -164,7 +164,7 @@ test("after its bound nothing more is recorded, and that is told", async () => {
   assert.deepEqual([seconds, left(9.9)], [10, 6]);
 });
 
-test("the newest call is kept, until a new conversation begins", async () => {
+test("the newest call is stored until a new conversation begins", async () => {
   const { call, take } = watched();
   take(...begins(0), ...says(0, 5000, 5), ended(5000), ...begins(6000, "s2", { conversation_id: "c2" }), ...says(6000, 7000, 6), ended(7000));
   assert.deepEqual([(await read(call, 99_000)).seconds, call.of("s1"), call.of("c2")?.full], [1, null, false]);
@@ -172,7 +172,7 @@ test("the newest call is kept, until a new conversation begins", async () => {
   assert.deepEqual([call.newest, await call.wav(9000)], [null, null]);
 });
 
-test("of a call that goes on after the page was loaded again, what was before is missing, and that is told", () => {
+test("a call that continues after a reload reports that its beginning is missing", () => {
   const { call, take } = watched();
   take(...begins(0, "s1", { resumed: true }), { ...moment(100), kind: "noticed", side: "voice", name: "reconnected", event: undefined as never });
   assert.deepEqual(call.newest, { full: false, continued: true });

@@ -23,7 +23,7 @@ const LINES: readonly Line[] = [
   said("user", "Thanks.", 3_725_001),
 ];
 
-test("a transcript as text has a line for each thing said or called, with its time", () => {
+test("a transcript as text has a timed line for each utterance or call", () => {
   assert.equal(
     asText(LINES),
     [
@@ -37,7 +37,7 @@ test("a transcript as text has a line for each thing said or called, with its ti
   );
 });
 
-test("a transcript as WebVTT has a cue for each thing said, which ends with the next one or after ten seconds", () => {
+test("a transcript as WebVTT has a cue for each utterance, up to the next one or ten seconds", () => {
   assert.equal(
     asVtt(LINES),
     [
@@ -60,7 +60,7 @@ test("a transcript as WebVTT has a cue for each thing said, which ends with the 
   );
 });
 
-test("nothing said is an empty text, and a file that is still WebVTT", () => {
+test("an empty transcript is an empty text and a valid WebVTT file", () => {
   assert.equal(asText([]), "");
   assert.equal(asVtt([]), "WEBVTT\n");
 });

@@ -34,7 +34,7 @@ export class FakeSession extends Emitter<VoiceEvents> {
     return Promise.resolve(ended);
   }
 
-  // Emits events.
+  // The test emits events with these.
 
   started(): void {
     this.change("connected");

@@ -17,7 +17,7 @@ interface Seen {
   model: number;
 }
 
-/** The component's newest values, and how often it rendered. */
+/** The component's newest values and number of renders. */
 let seen: Seen;
 let renderings = 0;
 
@@ -35,7 +35,7 @@ async function render(props: { voice?: string } = {}): Promise<void> {
   await act(async () => root.render(createElement(StrictMode, null, createElement(Page, props))));
 }
 
-/** Runs `what` and waits for the renders that follow. */
+/** Runs `what` and waits for the resulting renders. */
 const happens = (what: () => unknown): Promise<void> => act(async () => void what());
 
 async function started(): Promise<FakeSession> {
@@ -83,11 +83,11 @@ afterEach(async () => {
   await act(async () => root.unmount());
 });
 
-describe("a page that is loaded again", () => {
+describe("a reloaded page", () => {
   const kept = (leftAt: number | null): void =>
     sessionStorage.setItem("voicegw.session.session", JSON.stringify({ sessionId: "voice-1", conversationId: "c-7", leftAt, url: "", token: "rt_1", wishes: [], pages: 1, pressed: false, heard: [] }));
 
-  test("goes on with its conversation, and begins no other", async () => {
+  test("continues its conversation and starts no other", async () => {
     kept(1000);
     await render({ voice: "Puck" });
     await happens(() => seen.call.resume());
@@ -106,13 +106,13 @@ describe("a page that is loaded again", () => {
 });
 
 describe("useVoiceSession", () => {
-  test("begins with nothing, also when effects run twice", () => {
+  test("is idle at first, also if effects run twice", () => {
     assert.equal(seen.call.state, "idle");
     assert.equal(seen.call.session, null);
     assert.equal(FakeSession.all.length, 0);
   });
 
-  test("opens a conversation once, and tells how it stands", async () => {
+  test("opens a conversation once and reports its state", async () => {
     await happens(() => seen.call.connect());
     assert.equal(seen.call.state, "connecting");
     await happens(() => seen.call.connect());
@@ -126,7 +126,7 @@ describe("useVoiceSession", () => {
     assert.equal(seen.call.state, "reconnecting");
   });
 
-  test("connect resolves with the opening, and does not reject where it fails", async () => {
+  test("connect resolves when the session opens, and does not reject if it fails", async () => {
     let settled = "";
     await happens(() => seen.call.connect().then(() => (settled = "resolved")));
     assert.equal(settled, "");
@@ -146,7 +146,7 @@ describe("useVoiceSession", () => {
     assert.equal(seen.call.warning, undefined);
   });
 
-  test("an error that ends it is no warning beside that", async () => {
+  test("a final error is not also a warning", async () => {
     const session = await started();
     await happens(() => {
       session.change("disconnected");
@@ -155,7 +155,7 @@ describe("useVoiceSession", () => {
     assert.equal(seen.call.warning, undefined);
   });
 
-  test("tells what the agent does, and whether the user is muted", async () => {
+  test("reports the agent's state and the user's mute", async () => {
     await happens(() => seen.call.mute(true));
     const session = await started();
     assert.deepEqual([seen.call.agentState, seen.call.muted], ["listening", false]);
@@ -167,14 +167,14 @@ describe("useVoiceSession", () => {
     assert.equal(seen.call.muted, false);
   });
 
-  test("has the options of the moment in which it is started", async () => {
+  test("uses the options at the time of the start", async () => {
     await render({ voice: "Puck" });
     await render({ voice: "Kore" });
     await started();
     assert.deepEqual(FakeSession.last.options, { voice: "Kore" });
   });
 
-  test("its functions are always the same", async () => {
+  test("its functions never change", async () => {
     const { connect, disconnect, mute, dismiss } = seen.call;
     await started();
     assert.deepEqual([seen.call.connect, seen.call.disconnect, seen.call.mute, seen.call.dismiss], [connect, disconnect, mute, dismiss]);
@@ -186,12 +186,12 @@ describe("useVoiceSession", () => {
     assert.equal(session.ends, 1);
   });
 
-  test("begins another conversation after the end, and hears nothing of the last one any more", async () => {
+  test("starts another conversation after the end and ignores the last one", async () => {
     const first = await started();
     await happens(() => seen.call.disconnect());
     assert.equal(seen.call.state, "disconnected");
     assert.equal(seen.call.disconnected?.reason, "client_ended");
-    assert.equal(seen.call.session, first as unknown as VoiceSession, "what was said stays");
+    assert.equal(seen.call.session, first as unknown as VoiceSession, "the transcript stays");
     await started();
     assert.equal(seen.call.state, "connected");
     assert.equal(seen.call.disconnected, undefined);
@@ -205,7 +205,7 @@ describe("useVoiceSession", () => {
 describe("useTranscript", () => {
   test("is empty without a conversation", () => assert.deepEqual(seen.lines, []));
 
-  test("puts what was said in order, as it grows", async () => {
+  test("orders the lines as they grow", async () => {
     const session = await started();
     await happens(() => session.tell("transcript", said("b", "It opens", 3, { role: "assistant", final: false })));
     await happens(() => session.tell("transcript", said("a", "When does it open?", 1)));
@@ -214,14 +214,14 @@ describe("useTranscript", () => {
     assert.deepEqual(seen.lines[1], { id: "0-b", role: "assistant", text: "It opens at nine.", final: true, turn: 1, startedAt: Date.parse("2026-11-20T10:00:03Z") });
   });
 
-  test("counts each line once, though effects ran twice", async () => {
+  test("counts each line once if effects run twice", async () => {
     const session = await started();
     await happens(() => session.tell("transcript", said("a", "Hello", 1)));
     await render();
     assert.deepEqual(texts(), ["Hello"]);
   });
 
-  test("goes on where another session of the conversation uses the same names", async () => {
+  test("continues if another session of the conversation uses the same names", async () => {
     const session = await started();
     await happens(() => session.tell("transcript", said("text_1", "before", 1)));
     await happens(() => session.tell("reconnected", { resumed: true, lostMs: 1 }));
@@ -231,7 +231,7 @@ describe("useTranscript", () => {
     assert.deepEqual(texts(), ["before it", "after"]);
   });
 
-  test("keeps the newest 500 lines, and puts what has no time last", async () => {
+  test("keeps the newest 500 lines, with lines without a time last", async () => {
     const session = await started();
     await happens(() => {
       for (let i = 0; i < 600; i++) {
@@ -243,7 +243,7 @@ describe("useTranscript", () => {
     assert.equal(texts().at(-1), "line 599");
   });
 
-  test("begins anew with another conversation", async () => {
+  test("starts anew with another conversation", async () => {
     const session = await started();
     await happens(() => session.tell("transcript", said("a", "Hello", 1)));
     await happens(() => seen.call.disconnect());
@@ -254,7 +254,7 @@ describe("useTranscript", () => {
 });
 
 describe("useLevel", () => {
-  test("is that of its side, and nothing where nothing is heard", async () => {
+  test("is the level of its side, and null without audio", async () => {
     const session = await started();
     assert.deepEqual([seen.user, seen.model], [0, 0]);
     await happens(() => session.tell("level", { side: "user", level: 0.5 }));
@@ -269,7 +269,7 @@ describe("useLevel", () => {
     assert.deepEqual([seen.user, seen.model], [0, 0]);
   });
 
-  test("that stays the same renders nothing", async () => {
+  test("does not render for the same level", async () => {
     const session = await started();
     await happens(() => session.tell("level", { side: "user", level: 0 }));
     const before = renderings;
@@ -279,7 +279,7 @@ describe("useLevel", () => {
 });
 
 describe("useConfirmations", () => {
-  test("asks with everything that is needed, and is answered once", async () => {
+  test("contains all fields of a question and is answered once", async () => {
     const session = await started();
     await happens(() => session.tell("confirmation.request", asked("cf_1")));
     const [question] = seen.questions;
@@ -296,10 +296,10 @@ describe("useConfirmations", () => {
     await happens(() => session.tell("confirmation.ended", { type: "confirmation.ended", seq: 2, token: "cf_1", tool: "send_message", outcome: "approved" }));
     assert.deepEqual(seen.questions, []);
     await happens(() => question.approve());
-    assert.equal(session.approve.mock.calls.length, 1, "a question that is over takes no answer");
+    assert.equal(session.approve.mock.calls.length, 1, "an ended question accepts no answer");
   });
 
-  test("several are open at once, each with an answer of its own", async () => {
+  test("several are open at once, each with its own answer", async () => {
     const session = await started();
     await happens(() => session.tell("confirmation.request", asked("cf_1")));
     await happens(() => session.tell("confirmation.request", asked("cf_2")));
@@ -309,7 +309,7 @@ describe("useConfirmations", () => {
     assert.deepEqual([session.approve.mock.calls, session.decline.mock.calls], [[], [["cf_2"]]]);
   });
 
-  test("an answer that could not be recorded is open again; other errors change nothing", async () => {
+  test("an answer that could not be stored is open again; other errors change nothing", async () => {
     const session = await started();
     await happens(() => session.tell("confirmation.request", asked("cf_1")));
     await happens(() => seen.questions[0]?.approve());
@@ -321,7 +321,7 @@ describe("useConfirmations", () => {
     assert.equal(session.approve.mock.calls.length, 2);
   });
 
-  test("what cannot be seen is written out: the words are a model's", async () => {
+  test("invisible characters are escaped: the model wrote the text", async () => {
     const session = await started();
     await happens(() => session.tell("confirmation.request", asked("cf_1", { preview: "Pay \u202e001\u200b €", args_source: '"\ufeff"' })));
     assert.equal(seen.questions[0]?.preview, "Pay \\u202e001\\u200b €");

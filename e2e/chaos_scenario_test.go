@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// chaosScenario is the model's script: a caller's text determines the tools to call. A text is a verb, the name of
-// the wish, and a slot.
+// chaosScenario is the model's script: a caller's text determines the tools to call. A text is a verb, the name of the
+// wish, and a slot.
 func chaosScenario() string {
 	var b strings.Builder
 	b.WriteString("name: chaos\nrules:\n")
@@ -57,7 +57,7 @@ func chaosScenario() string {
 	wish("repeat") // the same call, with the same id, three times
 	calls(call("note", ", repeat: 2"))
 	spoken()
-	wish("same") // the same wish under two ids
+	wish("same") // the same wish with two ids
 	calls(call("note", ""), call("note", ""))
 	spoken()
 	wish("noid") // the same without ids
@@ -110,7 +110,7 @@ func (w weighted[T]) draw(rng *rand.Rand) T {
 	panic("unreachable: n was below the sum")
 }
 
-// slots are few, so that the callers of one user have the same wishes.
+// There are few slots, so that the callers of a user have equal wishes.
 const slots = 12
 
 // chaosText draws a caller's text. ref is the name of the wish.
@@ -118,7 +118,8 @@ func chaosText(rng *rand.Rand, ref string) string {
 	return fmt.Sprintf("%s %s %s s%d", verbs.draw(rng), hows[rng.IntN(len(hows))], ref, rng.IntN(slots))
 }
 
-// chaosFaults draws the faults of the provider's wires: each kind is half to one and a half times as likely as usual.
+// chaosFaults draws the faults of the provider's wires: each kind has half to one and a half times its usual
+// probability.
 func chaosFaults(rng *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("faults:\n")
@@ -177,11 +178,11 @@ type moodKind string
 // The store's failures.
 const (
 	moodSlow    moodKind = "slow"    // slow
-	moodRefuses moodKind = "refuses" // does nothing and reports an error
-	moodLoses   moodKind = "loses"   // does it and reports an error
+	moodRefuses moodKind = "refuses" // has no effect and reports an error
+	moodLoses   moodKind = "loses"   // has its effect and reports an error
 )
 
-// chaosMoods draws the store's failures: about a quarter of the time.
+// chaosMoods draws the store's failures, about a quarter of the time.
 func chaosMoods(rng *rand.Rand, lasting time.Duration) []mood {
 	kinds := []moodKind{moodSlow, moodRefuses, moodLoses}
 	var all []mood

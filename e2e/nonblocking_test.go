@@ -9,17 +9,17 @@ import (
 	"voicegw/session"
 )
 
-// besides is a setting with a non-blocking tool.
-func besides(scenario string) setting {
+// nonBlocking is a setting with a non-blocking tool.
+func nonBlocking(scenario string) setting {
 	return setting{model: "gemini-3.8-live", limits: session.Limits{AudioAhead: time.Minute}, speed: 50, playback: -1, firstAudioMS: 10, scenario: scenario}
 }
 
-// TestResultBesideTheConversation: an interruption does not stop a non-blocking tool. The model gets its result when
-// it is ready and speaks about it.
-func TestResultBesideTheConversation(t *testing.T) {
+// TestNonBlockingResult: an interruption does not stop a non-blocking tool. The model gets its result when it is ready
+// and speaks about it.
+func TestNonBlockingResult(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
-	set := besides(`
+	set := nonBlocking(`
 name: besides
 rules:
   - when: {utterance: 1}
@@ -34,18 +34,18 @@ rules:
 	tools.hold("report")
 	st := newStack(t, "gemini", set)
 	c := st.start(t, 16000)
-	c.speak(16000, phrase(16000)) // from then on the model reports speech
+	c.speak(16000, phrase(16000)) // the model reports speech from then on
 	tools.waitBegun(t, "report")
 	end := waitFor[*protocol.AudioEnd](c)
 	c.say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
 	c.speak(16000, phrase(16000))
-	waitFor[*protocol.TurnEnded](c) // of the call's turn
+	waitFor[*protocol.TurnEnded](c) // the call's turn
 	if p := c.turn(); p.status != "completed" || len(p.ended) != 0 {
-		t.Errorf("the turn beside the tool was %+v", p)
+		t.Errorf("the turn during the tool was %+v", p)
 	}
 	st.tap.waitAnswers(t, 0)
-	tools.letGo("report")
-	// The result makes the model speak in a turn of its own.
+	tools.release("report")
+	// The result starts a turn of the model's own.
 	waitFor[*protocol.ToolEnded](c)
 	if p := c.turn(); p.status != "completed" {
 		t.Errorf("the turn of the result was %+v", p)
@@ -60,7 +60,7 @@ rules:
 func TestEndlessCaller(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
-	set := besides(`
+	set := nonBlocking(`
 name: endless
 rules:
   - when: {text: go}
@@ -86,7 +86,7 @@ rules:
 				c.say(&protocol.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
 			case *protocol.Error:
 				t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
-			case *protocol.TurnEnded: // the answer to the refused call is the last
+			case *protocol.TurnEnded: // the answer to the refused call is the last one
 				over = len(messages[*protocol.ToolEnded](c)) == 4*round
 			}
 		}
