@@ -35,7 +35,8 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) *problem {
 	if no := grantProblem(r, scopes); no != nil {
 		return no
 	}
-	if callsTool(message) {
+	method, id := requestOf(message)
+	if method == "tools/call" || method == "" {
 		leave, no := s.enterChat(w, r, turn.User)
 		if no != nil {
 			return no
@@ -47,18 +48,17 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) *problem {
 	if auth.From(r.Context()).Unauthenticated() {
 		from.Key = s.nameless(r).String()
 	}
-	s.opts.MCP.Serve(&rpcErrors{ResponseWriter: w}, r, from, bytes.Contains(message, []byte(`"progressToken"`)))
+	s.opts.MCP.Serve(&rpcErrors{ResponseWriter: w, id: id}, r, from, bytes.Contains(message, []byte(`"progressToken"`)))
 	return nil
 }
 
-// callsTool reports whether a message counts as a turn: unless it is a single request or notification of another method.
-func callsTool(message json.RawMessage) bool {
+// requestOf returns the method of a single message, empty for others, and its id; nil without one.
+func requestOf(message json.RawMessage) (method string, id json.RawMessage) {
 	var fields map[string]json.RawMessage // their names are case-sensitive
-	var method string
 	if json.Unmarshal(message, &fields) != nil || json.Unmarshal(fields["method"], &method) != nil {
-		return true
+		return "", nil
 	}
-	return method == "tools/call"
+	return method, fields["id"]
 }
 
 func mcpOnlyPost(w http.ResponseWriter, _ *http.Request) *problem {
@@ -79,7 +79,8 @@ func writeRPC(w http.ResponseWriter, p *problem) {
 // rpcErrors replaces the SDK's plain text errors by those of JSON-RPC.
 type rpcErrors struct {
 	http.ResponseWriter
-	status int // of a plain text error; zero without one
+	id     json.RawMessage // of the request; nil if there is no single one
+	status int             // of a plain text error; zero without one
 }
 
 // Unwrap is for http.ResponseController.
@@ -98,6 +99,11 @@ func (w *rpcErrors) WriteHeader(status int) {
 func (w *rpcErrors) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		return w.ResponseWriter.Write(b)
+	}
+	if w.id != nil && bytes.Contains(b, []byte("JSON RPC not handled")) { // how the SDK (v1.8.0) says it in versions before 2026-07-28
+		answer(w.ResponseWriter, http.StatusOK, map[string]any{"jsonrpc": "2.0", "id": w.id,
+			"error": map[string]any{"code": -32601, "message": "method not found"}})
+		return len(b), nil
 	}
 	writeRPC(w.ResponseWriter, refusal(w.status, "invalid_message", strings.TrimSpace(string(b))))
 	return len(b), nil

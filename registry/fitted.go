@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +17,8 @@ import (
 
 // Fitted turns arguments of a fitted schema into those of the original schema. It is immutable.
 type Fitted struct {
-	texts []string // the properties that models write as JSON text, sorted
+	texts []string          // the properties that models write as JSON text, sorted
+	names map[string]string // the original names of those that have another one
 	// schema is the original; nil if it does not compile here or only the other side checks its arguments.
 	schema *document.Schema
 }
@@ -50,7 +52,7 @@ func Fit(raw json.RawMessage) (f *Fitted, fitted json.RawMessage, losses []strin
 		if len(problems) == 0 {
 			slices.Sort(a.texts)
 			slices.Sort(a.losses)
-			return &Fitted{texts: a.texts, schema: document.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
+			return &Fitted{texts: a.texts, names: a.names, schema: document.CompileForeign(raw)}, text, slices.Compact(a.losses), nil
 		}
 		if !a.repair(problems[0]) {
 			return nil, nil, nil, fmt.Errorf("%w: %s", errNoForm, problems[0])
@@ -62,6 +64,7 @@ func Fit(raw json.RawMessage) (f *Fitted, fitted json.RawMessage, losses []strin
 type simplifier struct {
 	root   map[string]any
 	texts  []string
+	names  map[string]string
 	losses []string
 }
 
@@ -207,11 +210,44 @@ func (a *simplifier) repair(p document.Problem) bool {
 		n, place = child, place+step
 	}
 	properties, _ := a.root["properties"].(map[string]any)
+	if len(at) == 2 && at[0] == "properties" && properties[at[1]] != nil && !adapter.TakesName(at[1]) {
+		a.rename(properties, at[1])
+		return true
+	}
 	if len(at) >= 2 && at[0] == "properties" && !slices.Contains(a.texts, at[1]) && properties[at[1]] != nil {
 		a.asText(properties, at[1])
 		return true
 	}
 	return a.withoutDefs(properties)
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// rename gives a property a name that providers take.
+func (a *simplifier) rename(properties map[string]any, name string) {
+	fit := notInName.ReplaceAllString(name, "_")
+	if !adapter.TakesName(fit) {
+		fit = "a_" + fit[:min(len(fit), 50)]
+	}
+	for base, n := fit, 2; properties[fit] != nil; n++ {
+		fit = fmt.Sprintf("%.50s_%d", base, n)
+	}
+	properties[fit] = properties[name]
+	delete(properties, name)
+	if i := slices.Index(a.texts, name); i >= 0 {
+		a.texts[i] = fit
+	}
+	required, _ := a.root["required"].([]any)
+	for i := range required {
+		if required[i] == name {
+			required[i] = fit
+		}
+	}
+	if a.names == nil {
+		a.names = map[string]string{}
+	}
+	a.names[fit] = name
+	a.lose("%s is called %s.", name, fit)
 }
 
 // withoutDefs replaces the properties that refer to definitions, for problems of those.
@@ -258,6 +294,12 @@ func (a *Fitted) Decode(raw json.RawMessage) (map[string]any, []document.Problem
 			return nil, []document.Problem{{Path: document.Pointer{name}.String(), Message: "It must be JSON."}}
 		}
 		args[name] = value
+	}
+	for fit, name := range a.names {
+		if value, has := args[fit]; has {
+			args[name] = value
+			delete(args, fit)
+		}
 	}
 	if a.schema == nil {
 		return args, nil

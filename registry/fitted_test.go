@@ -44,6 +44,9 @@ func TestFit(t *testing.T) {
 			[]string{"t is written as JSON text."}, `{"t":"{\"c\":{}}"}`, `{"t":{"c":{}}}`},
 		"invisible text": {`{"type":"object","properties":{"a":{"type":"string","description":"x\u200by"}}}`,
 			`{"additionalProperties":false,"properties":{"a":{"description":"xy","type":"string"}},"type":"object"}`, nil, `{}`, `{}`},
+		"names": {`{"type":"object","properties":{"user-id":{"type":"string"},"user_id":{"type":"number"},"$f":{},"":{"type":"boolean"}},"required":["user-id"]}`,
+			`{"additionalProperties":false,"properties":{"_f":{"description":"Write it as JSON.","type":"string"},"a_":{"type":"boolean"},"user_id":{"type":"number"},"user_id_2":{"type":"string"}},"required":["user_id_2"],"type":"object"}`,
+			[]string{" is called a_.", "$f is called _f.", "_f is written as JSON text.", "user-id is called user_id_2."}, `{"user_id_2":"x","user_id":1,"_f":"[1]","a_":true}`, `{"":true,"$f":[1],"user-id":"x","user_id":1}`},
 		"not an object": {`{"type":"string"}`, "error: its root must be an object", nil, "", ""},
 		"not JSON":      {`{"type":"object"`, "error: ", nil, "", ""},
 	} {

@@ -158,7 +158,10 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	var problems []document.Problem
 	e.Spec, compiled, problems = spec.Read(declared, raw)
 	l.problems = append(l.problems, document.Under(place, problems)...)
+	_, foreign := l.foreign[e.ToolID]
 	switch _, twice := l.snapshot.tools[e.ToolID]; {
+	case twice && foreign:
+		l.problem(place.With("toolId"), "There are two tools %q, one of them in tool_dirs; rename that one.", e.ToolID)
 	case twice:
 		l.problem(place.With("toolId"), "There are two tools %q.", e.ToolID)
 	case spec.Reserved(e.ToolID) != "": // spec.Read has reported it

@@ -146,6 +146,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"no summary", strings.Replace(good, `"summary": "A tool."`, `"summary": ""`, 1), Options{Handlers: handler}, "/tools/0/summary", "no summary"},
 		{"summary too long", strings.Replace(good, `"A tool."`, `"`+strings.Repeat("ä", 251)+`"`, 1), Options{Handlers: handler}, "/tools/0/summary", "250"},
 		{"no form", strings.Replace(good, `"gemini"`, `"gemino"`, 1), Options{Handlers: handler}, "/tools/0/forms/gemini", "not a schema object"},
+		{"a foreign one of its name", string(encodeFile(t, entry(t, testutil.KBSearchSchema))), Options{Handlers: handler,
+			Foreign: Foreign{Entries: []Entry{entry(t, testutil.KBSearchSchema)}, Handlers: handler}}, "/tools/1/toolId", "one of them in tool_dirs; rename that one"},
 		{"two of a name", string(encodeFile(t, entry(t, testutil.KBSearchSchema), entry(t, testutil.KBSearchSchema))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
 		{"no handler", good, Options{}, "/tools/0", "no handler"},
 		{"the zero handler", good, Options{Handlers: map[string]Handler{"kb_search": {}}}, "/tools/0", "no handler"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,11 +12,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	esbuild "github.com/evanw/esbuild/pkg/api"
 
 	"voicegw/config"
 	"voicegw/internal/testutil"
+	"voicegw/internal/webhook"
 	"voicegw/registry/registrytest"
 )
 
@@ -100,6 +103,26 @@ func TestExampleReceivers(t *testing.T) {
 			}
 			if out := call(strings.Replace(exampleSecret, "MDEy", "XXXX", 1)); !strings.Contains(out, `"AUTH"`) {
 				t.Errorf("another signature: %s", out)
+			}
+			secret, err := webhook.ParseSecret(exampleSecret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replay := func(order string) string { // only the id and the body are signed
+				body := []byte(`{"reason":"replay"}`)
+				req, _ := http.NewRequest(http.MethodPost, "http://"+addr+"/orders/"+order+"/cancel", bytes.NewReader(body))
+				webhook.Sign(req.Header, "op-1", time.Now(), body, secret)
+				req.Header.Set("Idempotency-Key", order)
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				answer, _ := io.ReadAll(resp.Body)
+				return string(answer)
+			}
+			if first, again := replay("10043"), replay("10044"); first != again || !strings.Contains(first, "10043") {
+				t.Errorf("a replay with another order: %s, %s", first, again)
 			}
 		})
 	}

@@ -416,7 +416,7 @@ func TestMCPRefuses(t *testing.T) {
 		"too deep":           {strings.Repeat("[", 100), nil, 400, `nested deeper`},
 		"too large":          {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`, nil, 413, `1 MiB`},
 		"no message":         {`{"x":1}`, nil, 400, `"code":-32600`},
-		"unknown method":     {`{"jsonrpc":"2.0","id":7,"method":"tools/steal"}`, nil, 400, `tools/steal`},
+		"unknown method":     {`{"jsonrpc":"2.0","id":7,"method":"tools/steal"}`, nil, 200, `-32601,"message":"method not found"},"id":7`},
 		"unknown, newest":    {fmt.Sprintf(newest, "tools/steal", ""), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/steal"}, 404, `-32601`},
 		"a header that lies": {fmt.Sprintf(newest, "tools/call", `,"name":"pay"`), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "look"}, 400, `-32020`},
 		"no prompt":          {`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"x"}}`, nil, 200, `unknown prompt`},

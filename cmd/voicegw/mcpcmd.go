@@ -137,8 +137,16 @@ func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json
 		return err
 	}
 	p := &mcptool.Pinned{Pin: pin, Said: said, Tool: decisions}
-	if _, problems := mcptool.NewTool(server, said.Name, p); len(problems) > 0 {
+	made, problems := mcptool.NewTool(server, said.Name, p)
+	if len(problems) > 0 {
 		return usage(fmt.Errorf("%s: %s", said.Name, problems[0])) //nolint:err113 // of a command
+	}
+	delete(l.Servers[server], said.Name)
+	others, _ := l.Tools() // which may have problems of their own
+	for _, other := range others {
+		if id := other.Entry.ToolID; id == made.Entry.ToolID {
+			return usage(fmt.Errorf("%s would have the same id as another approved tool: %s", said.Name, id)) //nolint:err113 // of a command
+		}
 	}
 	if l.Servers[server] == nil {
 		l.Servers[server] = map[string]*mcptool.Pinned{}
@@ -182,6 +190,9 @@ func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 			return usage(fmt.Errorf("the server %s has no tool %q%s", flags.Server, name, meant)) //nolint:err113 // of a command
 		case l.Servers[flags.Server][name] != nil && len(flags.Tools) == 0:
 			continue
+		case l.Servers[flags.Server][name] != nil:
+			//nolint:err113 // of a command
+			return usage(fmt.Errorf("%s is approved already; edit its decisions in %s, or see voicegw mcp update", name, l.cfg.Lock))
 		}
 		out.WriteString(describeSaid(flags.Server, said, flags.decisions()))
 		if len(flags.Tools) > 0 {
@@ -260,23 +271,32 @@ func (flags mcpDiffFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 		servers = []string{flags.Server}
 	}
 	var out strings.Builder
+	var failed []error
 	for _, server := range servers {
 		says, err := l.ask(ctx, server)
 		if err != nil {
-			return err
+			failed = append(failed, err)
+			continue
 		}
 		changes := l.changes(server, says)
 		for _, name := range slices.Sorted(maps.Keys(changes)) {
-			fmt.Fprintf(&out, "%s %s\n    %s\n", server, name, strings.Join(changes[name], "\n    "))
-			for _, doubt := range says[name].Doubts() {
-				fmt.Fprintf(&out, "    CAUTION: %s\n", doubt)
-			}
+			out.WriteString(describeChange(server, says[name], name, changes[name]))
 		}
 	}
-	if err := p.print(out.String()); err != nil || out.Len() == 0 {
+	if err := errors.Join(append(failed, p.print(out.String()))...); err != nil || out.Len() == 0 {
 		return err
 	}
 	return shown(exitFailure)
+}
+
+// describeChange shows a change of a tool, and doubts about its new words.
+func describeChange(server string, said mcptool.Said, name string, lines []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n    %s\n", server, name, strings.Join(lines, "\n    "))
+	for _, doubt := range said.Doubts() {
+		fmt.Fprintf(&b, "    CAUTION: %s\n", doubt)
+	}
+	return b.String()
 }
 
 // Run approves changes, and removes tools that the server does not have any more. The decisions stay.
@@ -294,7 +314,11 @@ func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(changes))
 	}
+	var out strings.Builder // a reviewer may not have seen this: the server can change its tools after mcp diff
 	for _, name := range names {
+		if lines := changes[name]; len(lines) > 0 {
+			out.WriteString(describeChange(flags.Server, says[name], name, lines))
+		}
 		was := l.Servers[flags.Server][name]
 		said, has := says[name]
 		switch {
@@ -311,7 +335,7 @@ func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	if err := l.write(); err != nil {
 		return err
 	}
-	return p.print(textutil.Count(len(names), "tool") + " updated in " + l.cfg.Lock + "\n")
+	return p.print(out.String() + textutil.Count(len(names), "tool") + " updated in " + l.cfg.Lock + "\n")
 }
 
 // Run lists the approved tools.

@@ -33,7 +33,7 @@ type receiver struct {
 	key []byte
 
 	mu        sync.Mutex
-	cancelled map[string]any // answers by idempotency key: a repeated request gets the same answer
+	cancelled map[string]any // answers by operation, whose id is signed: a repeated request gets the same answer
 }
 
 func (r *receiver) cancel(w http.ResponseWriter, req *http.Request) {
@@ -51,7 +51,7 @@ func (r *receiver) cancel(w http.ResponseWriter, req *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	once := req.Header.Get("Idempotency-Key")
+	once := req.Header.Get("webhook-id")
 	if r.cancelled[once] == nil {
 		order := map[string]any{"number": req.PathValue("order"), "status": "cancelled", "reason": args.Reason}
 		r.cancelled[once] = map[string]any{"order": order}

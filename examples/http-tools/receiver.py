@@ -11,7 +11,9 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 KEY = base64.b64decode(os.environ["SECRET"].removeprefix("whsec_"))
-cancelled = {}  # answers by idempotency key: a repeated request gets the same answer
+if len(KEY) < 24:
+    sys.exit("set SECRET to the tool's signing_secret")
+cancelled = {}  # answers by operation, whose id is signed: a repeated request gets the same answer
 
 
 def signed(headers, body):
@@ -26,13 +28,13 @@ def signed(headers, body):
 
 class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        body = self.rfile.read(min(int(self.headers.get("content-length", 0)), 1 << 20))
         order = re.fullmatch(r"/orders/([0-9]+)/cancel", self.path)
         if not signed(self.headers, body):
             return self.answer(401, {"message": "the signature is wrong"})
         if not order:
             return self.answer(404, {"message": "there is no such order"})
-        key = self.headers.get("idempotency-key", "")
+        key = self.headers.get("webhook-id", "")
         if key not in cancelled:
             cancelled[key] = {"order": {"number": order[1], "status": "cancelled", "reason": json.loads(body).get("reason")}}
         self.answer(200, cancelled[key])

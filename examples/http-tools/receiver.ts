@@ -3,7 +3,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 
 const key = Buffer.from((process.env.SECRET ?? "").replace(/^whsec_/, ""), "base64");
-const cancelled = new Map<string, unknown>(); // answers by idempotency key: a repeated request gets the same answer
+if (key.length < 24) throw new Error("set SECRET to the tool's signing_secret");
+const cancelled = new Map<string, unknown>(); // answers by operation, whose id is signed: a repeated request gets the same answer
 
 /** Reports whether the gateway signed the request within the last five minutes. */
 function signed(headers: IncomingHttpHeaders, body: Buffer): boolean {
@@ -19,14 +20,18 @@ function signed(headers: IncomingHttpHeaders, body: Buffer): boolean {
 
 const server = createServer(async (request, response) => {
   const parts: Buffer[] = [];
-  for await (const part of request) parts.push(part);
+  let size = 0;
+  for await (const part of request) {
+    parts.push(part);
+    if ((size += part.length) > 1 << 20) return request.destroy();
+  }
   const body = Buffer.concat(parts);
   const answer = (status: number, value: unknown) =>
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
   const order = /^\/orders\/([0-9]+)\/cancel$/.exec(request.url ?? "");
   if (!signed(request.headers, body)) return answer(401, { message: "the signature is wrong" });
   if (!order) return answer(404, { message: "there is no such order" });
-  const once = String(request.headers["idempotency-key"]);
+  const once = String(request.headers["webhook-id"]);
   if (!cancelled.has(once)) {
     cancelled.set(once, { order: { number: order[1], status: "cancelled", reason: JSON.parse(body.toString()).reason ?? null } });
   }

@@ -24,7 +24,7 @@ type Outbound struct {
 }
 
 // NewOutbound returns an Outbound with at most conns connections to a host. private allows loopback and private
-// addresses; link-local ones, where clouds serve credentials, are never allowed.
+// addresses; those where clouds serve credentials are never allowed.
 func NewOutbound(private bool, conns int, l Limits) *Outbound {
 	direct, proxied := NewTransport(), NewTransport()
 	o := &Outbound{private: private, direct: Unfollowed(Wrap(direct, l)), proxied: Unfollowed(Wrap(proxied, l)), Proxy: proxied.Proxy}
@@ -105,6 +105,14 @@ var unroutable = []netip.Prefix{
 	netip.MustParsePrefix("240.0.0.0/4"),
 	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// metadata lists the addresses outside link-local networks where AWS, Alibaba, Oracle and Azure serve credentials and settings
+// of a machine (their documentation, read 2026-11-30).
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"),
+	netip.MustParseAddr("168.63.129.16"),
 }
 
 // checkAddress refuses forbidden addresses. It runs after name resolution, just before connecting, so that a later DNS
@@ -112,7 +120,7 @@ var unroutable = []netip.Prefix{
 func checkAddress(ip netip.Addr, private bool) error {
 	ip = ip.Unmap().WithZone("")
 	switch {
-	case ip.IsLinkLocalUnicast(), ip.IsMulticast(), ip.IsUnspecified():
+	case ip.IsLinkLocalUnicast(), ip.IsMulticast(), ip.IsUnspecified(), slices.Contains(metadata, ip):
 		return ErrAddress
 	case private:
 		return nil

@@ -167,7 +167,19 @@ func TestHostileServers(t *testing.T) {
 	}{
 		"hangs":                {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "late"},
 		"sends a gigabyte":     {func(w http.ResponseWriter, _ *http.Request) { flood(w) }, "PERMANENT"},
-		"an error without end": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); flood(w) }, "PERMANENT"},
+		"an error without end": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); flood(w) }, "TRANSIENT"},
+		"a long refusal":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); flood(w) }, "CONFLICT"},
+		"a refusal that is cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			w.WriteHeader(422)
+		}, "VALIDATION"},
+		"a compressed refusal": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(404)
+		}, "NOT_FOUND"},
+		"more than a model gets": {func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"d":"`+strings.Repeat("x", registry.MaxDataBytes)+`"}`)
+		}, "PERMANENT"},
 		"lies about the length": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			io.WriteString(w, `{"d":1}`)

@@ -91,15 +91,22 @@ func (t *Tool) attempt(ctx context.Context, call registry.Call[json.RawMessage, 
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
+	switch {
+	case resp.StatusCode/100 != 2 && err != nil: // the status says enough
+		return t.refused(resp.StatusCode, nil, resp.Header, err)
+	case resp.StatusCode/100 != 2:
+		return t.refused(resp.StatusCode, data, resp.Header, nil)
+	case err != nil:
 		return t.unanswered(err)
 	}
-	if resp.StatusCode/100 == 2 {
-		result, err := t.answer(resp, data)
-		return attempted{result: registry.Result{Data: result}, err: err}
-	}
-	failed := registry.OfStatus(t.spec, resp.StatusCode, messageOf(data), nil)
-	return attempted{err: failed, again: failed.Retryable && t.spec.MayRepeat(), after: bounded.RetryAfter(resp.Header, time.Now())}
+	result, err := t.answer(resp, data)
+	return attempted{result: registry.Result{Data: result}, err: err}
+}
+
+// refused is the outcome of an answer with a status that is no success.
+func (t *Tool) refused(status int, data []byte, header http.Header, cause error) attempted {
+	failed := registry.OfStatus(t.spec, status, messageOf(data), cause)
+	return attempted{err: failed, again: failed.Retryable && t.spec.MayRepeat(), after: bounded.RetryAfter(header, time.Now())}
 }
 
 func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, needs], v values) (*http.Request, error) {
@@ -237,6 +244,9 @@ func (t *Tool) answer(resp *http.Response, data []byte) (any, error) {
 	if !ok {
 		return nil, t.broken("has no "+t.data.String(), nil)
 	}
+	if encoded, err := document.Marshal(found); err != nil || len(encoded) > registry.MaxDataBytes {
+		return nil, t.broken("is too large for a model; name a part of it with data", err)
+	}
 	return found, nil
 }
 
@@ -284,6 +294,8 @@ func (t *Tool) unanswered(err error) attempted {
 	switch {
 	case errors.Is(err, bounded.ErrAddress):
 		return attempted{err: registry.Answered(t.spec, registry.ErrorPermanent, false, err, prompts.ServiceForbidden(t.spec.ToolID))}
+	case over && limit.Status >= http.StatusMultipleChoices: // compressed
+		return t.refused(limit.Status, nil, nil, err)
 	case over && !limit.Timeout():
 		return attempted{err: t.broken("is too large, or compressed", err)}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), over:

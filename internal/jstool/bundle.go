@@ -56,21 +56,90 @@ func bundleOf(root, name string) (bundle, []Problem) {
 		return bundle{}, []Problem{{File: filepath.Join(root, name, FileName), Text: fmt.Sprintf("The directory cannot be read: %v.", err)}}
 	}
 	b := &bundler{root: root, real: real, name: name, own: map[string]string{}}
-	result := api.Build(b.options(nil))
-	problems := b.problems(result)
-	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+	code, problems := b.build(b.options(nil))
+	if code != "" && check(code) != nil { // the interpreter does not know all that classes can be
+		lowered := b.options(nil)
+		maps.Copy(lowered.Supported, map[string]bool{"class-field": false, "class-static-field": false, "class-private-field": false,
+			"class-private-method": false, "class-private-accessor": false, "class-private-static-field": false})
+		lowered.KeepNames = true
+		code, problems = b.build(lowered)
+	}
+	if code == "" {
 		return bundle{}, problems
 	}
-	code := string(result.OutputFiles[0].Contents)
 	if len(code) > maxBundle {
 		return bundle{}, append(problems, b.problem("The handler with its imports has %d bytes, at most %d are allowed.",
 			len(code), maxBundle))
 	}
-	if _, err := parse(code); err != nil {
+	if err := check(code); err != nil {
 		return bundle{}, append(problems, b.problem("The interpreter refuses the handler: %v.", err))
 	}
 	sum := sha256.Sum256([]byte(code))
-	return bundle{code, hex.EncodeToString(sum[:8])}, append(problems, b.free()...)
+	return bundle{code, hex.EncodeToString(sum[:8])}, slices.Concat(problems, b.free(), b.unlike(code))
+}
+
+// build returns a bundle; empty with problems.
+func (b *bundler) build(o api.BuildOptions) (string, []Problem) {
+	result := api.Build(o)
+	problems := b.problems(result)
+	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+		return "", problems
+	}
+	return string(result.OutputFiles[0].Contents), problems
+}
+
+var (
+	bigInts  = regexp.MustCompile(`\b(0[xXoObB][0-9a-fA-F_]+|[\d_]+)n\b`)
+	patterns = regexp.MustCompile(`\bnew RegExp\(("(?:[^"\\\n]|\\.)*"), "([a-z]*)"\)`)
+)
+
+// check compiles a bundle. Constants are evaluated then, so large integers become small.
+func check(code string) error {
+	_, err := compile(bigInts.ReplaceAllString(code, "1n"))
+	return err
+}
+
+// unlikely are uses of members that the interpreter lacks, or that behave otherwise than in Node.
+var unlikely = []struct {
+	use  *regexp.Regexp
+	text string
+}{
+	{regexp.MustCompile(`\.toLocale(Date|Time)?String\b`), "formats no languages here, as there is no Intl"},
+	{regexp.MustCompile(`\.toLocale(Upper|Lower)Case\([^)]|` +
+		`\.localeCompare\([^()]*(\([^()]*\)[^()]*)*,`), "ignores languages and options here"},
+	{regexp.MustCompile(`\bTextDecoder\(\s*["'\x60]([^uU"'\x60]|[uU][^tT]|[uU][tT][fF]-?1)`), "knows only utf-8 here"},
+	{regexp.MustCompile(`\bRegExp(\.(\$[\d&+_]|lastMatch|lastParen|leftContext|rightContext|input)\b|\[)`), "is always undefined here"},
+	{regexp.MustCompile(`\bcrypto\.subtle\b`), "does not exist here; use a package in plain JavaScript"},
+	{regexp.MustCompile(`\.(getReader|pipeTo|pipeThrough|formData|blob)\(`), "does not exist here; use text(), json() or arrayBuffer()"},
+	{regexp.MustCompile(`\.(withResolvers|fromAsync|isWellFormed|toWellFormed|transferToFixedLength)\b|` +
+		`\bmaxByteLength\b|\b((Object|Map)\.groupBy|` +
+		`Symbol\.(asyncDispose|dispose)|URL\.parse|Iterator\.from|RegExp\.escape)\b`), "does not exist here"},
+}
+
+// unlike warns of uses of them that are in the bundle, which has no comments, and of patterns that are not compiled with it.
+func (b *bundler) unlike(code string) []Problem {
+	var all []Problem
+	c := &vmCall{vm: goja.New()}
+	_, _ = c.globals() // knownGlobals reports errors
+	for _, m := range patterns.FindAllStringSubmatch(code, -1) {
+		if _, err := c.vm.RunString(m[0]); err != nil {
+			p := b.problem("The interpreter does not know a part of the pattern %s with flags %q.", m[1], m[2])
+			p.Warning = true
+			all = append(all, p)
+		}
+	}
+	for _, u := range unlikely {
+		for _, rel := range slices.Sorted(maps.Keys(b.own)) {
+			at := u.use.FindStringIndex(b.own[rel])
+			if at == nil || !u.use.MatchString(code) {
+				continue
+			}
+			p := b.problem("%s %s.", strings.Trim(b.own[rel][at[0]:at[1]], ".([, "), u.text)
+			p.File, p.Line, p.Warning = filepath.Join(b.root, rel), 1+strings.Count(b.own[rel][:at[0]], "\n"), true
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 func (b *bundler) problem(format string, args ...any) Problem {
@@ -123,7 +192,8 @@ func (b *bundler) setup(build api.PluginBuild, words []string) {
 		if args.Path == freeWords && words != nil {
 			return api.OnResolveResult{Path: freeWords, Namespace: namespace, SideEffects: api.SideEffectsFalse}, nil
 		}
-		if name, is := strings.CutPrefix(args.Path, "node:"); is || slices.Contains(nodeModules, name) {
+		name, is := strings.CutPrefix(args.Path, "node:")
+		if is || slices.Contains(nodeModules, name) {
 			return refused("The import %q is a module of Node, which tools do not have; %s.", args.Path,
 				cmp.Or(insteadOf[name], "use a package in plain JavaScript or a tool over HTTP")), nil
 		}
@@ -147,7 +217,7 @@ func (b *bundler) setup(build api.PluginBuild, words []string) {
 		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			return refused("The import %q leads out of %s, and nothing else is read; copy the file there.", args.Path, b.root), nil
 		}
-		return api.OnResolveResult{Path: found.Path, Suffix: found.Suffix}, nil
+		return api.OnResolveResult{}, nil // esbuild resolves it again, and keeps what package.json says about it
 	})
 	build.OnLoad(api.OnLoadOptions{Filter: ".", Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		text := errorTypesModule()
@@ -177,11 +247,13 @@ func refused(format string, args ...any) api.OnResolveResult {
 
 // nodeModules are modules of Node. insteadOf says what to use instead of some of them.
 var (
-	nodeModules = strings.Fields("assert async_hooks buffer child_process cluster crypto dgram dns events fs fs/promises http http2 " +
-		"https module net os path perf_hooks process querystring readline stream string_decoder timers tls tty url util v8 vm " +
-		"worker_threads zlib")
+	nodeModules = strings.Fields("assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel " +
+		"dns domain events fs http http2 https inspector module net os path perf_hooks process punycode querystring readline repl stream " +
+		"string_decoder sys timers tls trace_events tty url util v8 vm wasi worker_threads zlib assert/strict dns/promises fs/promises " +
+		"path/posix path/win32 readline/promises stream/consumers stream/promises stream/web timers/promises util/types")
 	insteadOf = map[string]string{
-		"crypto": "crypto.randomUUID is a global", "timers": "setTimeout is a global", "url": "URL and URLSearchParams are globals",
+		"crypto": "crypto.randomUUID is a global", "timers": "setTimeout is a global", "timers/promises": "setTimeout is a global",
+		"url":  "URL and URLSearchParams are globals",
 		"http": "use fetch", "https": "use fetch", "fs": noFiles, "fs/promises": noFiles, "process": useSettings, "buffer": useArrays,
 	}
 )

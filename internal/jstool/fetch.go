@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 
 	"voicegw/internal/bounded"
 	"voicegw/registry"
@@ -71,11 +70,7 @@ func (p *Hosts) request(ctx context.Context, t *Tool, m *fetchMessage, call regi
 	if err != nil {
 		return nil, bounded.Bare(err)
 	}
-	answer := &fetched{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode), Headers: map[string]string{}, Body: body}
-	for name, values := range resp.Header {
-		answer.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
-	}
-	return answer, nil
+	return &fetched{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode), Headers: resp.Header, Body: body}, nil
 }
 
 // literal reports whether a host is an address or this machine, and not a name that a DNS server may point elsewhere.

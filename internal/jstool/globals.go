@@ -1,10 +1,16 @@
 package jstool
 
 import (
+	"bytes"
 	"crypto/rand"
 	_ "embed" // for the prelude
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +19,7 @@ import (
 	"github.com/dop251/goja"
 	"github.com/google/uuid"
 	"golang.org/x/net/idna"
+	"golang.org/x/text/encoding/unicode"
 
 	"voicegw/registry/document"
 )
@@ -149,14 +156,44 @@ func (c *vmCall) failed(text string) {
 	}
 }
 
-// asciiHost returns a host as in a URL.
+// asciiHost returns a host as in a URL (url.spec.whatwg.org, section 3.5, read 2026-11-30); empty if it is not one.
 func asciiHost(name string) string {
+	if inner, is := strings.CutPrefix(name, "["); is {
+		a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		if err != nil || a.Zone() != "" || !a.Is6() {
+			return ""
+		}
+		if four := a.Unmap().As4; a.Is4In6() { // such addresses have no dots there
+			b := four()
+			return fmt.Sprintf("[::ffff:%x:%x]", int(b[0])<<8|int(b[1]), int(b[2])<<8|int(b[3]))
+		}
+		return "[" + a.String() + "]"
+	}
 	name = strings.ToLower(name)
 	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
-		return ascii
+		name = ascii
+	} else if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`#%/:<>?@[\]^|`, r) }) {
+		return ""
 	}
-	return name
+	parts := strings.Split(strings.TrimSuffix(name, "."), ".")
+	if !number.MatchString(parts[len(parts)-1]) {
+		return name
+	}
+	var address uint64 // the last part fills the bytes that the others leave
+	for i, part := range parts {
+		n, err := strconv.ParseUint(strings.TrimSuffix(part, "x"), 0, 64)
+		left := 8 * (4 - i)
+		if last := i == len(parts)-1; err != nil || left <= 0 || !last && n > 255 || last && n >= 1<<left {
+			return ""
+		} else if !last {
+			n <<= 8 * (3 - i)
+		}
+		address |= n
+	}
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(address)))).String() //nolint:gosec // four bytes
 }
+
+var number = regexp.MustCompile(`^(\d+|0x[0-9a-f]*)$`)
 
 func (c *vmCall) random(n int) (goja.ArrayBuffer, error) {
 	if n < 0 || n > maxRandom {
@@ -169,10 +206,16 @@ func (c *vmCall) random(n int) (goja.ArrayBuffer, error) {
 
 func (c *vmCall) encode(s string) goja.ArrayBuffer { return c.vm.NewArrayBuffer([]byte(s)) }
 
-func (c *vmCall) decode(b goja.ArrayBuffer, fatal bool) (string, error) {
+// decode returns text, and undefined for bytes that are not UTF-8 if fatal. Others become U+FFFD, as encoding.spec.whatwg.org
+// wants it.
+func (c *vmCall) decode(b goja.ArrayBuffer, fatal, keepBOM bool) goja.Value {
 	data := b.Bytes()
 	if fatal && !utf8.Valid(data) {
-		return "", errors.New("the encoded data was not valid for encoding utf-8")
+		return goja.Undefined()
 	}
-	return strings.TrimPrefix(strings.ToValidUTF8(string(data), "\ufffd"), "\ufeff"), nil
+	data, _ = unicode.UTF8.NewDecoder().Bytes(data) // never fails
+	if !keepBOM {
+		data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	}
+	return c.vm.ToValue(string(data))
 }

@@ -280,6 +280,12 @@ func TestLint(t *testing.T) {
 		"a link":          {"import x from './link.js';\n" + ok + "x;", `handler.js:1: The import "./link.js" leads out of`},
 		"top-level await": {ok + "await null", "handler.js:2: Top-level await"},
 		"a warning":       {ok + "export const f = (x) => x === -0", `handler.js:2: Comparison with -0 using the "===" operator will also match 0. (warning)`},
+		"large constants": {ok + "export const huge = () => 2n ** 9_999_999_999n << 99999999999n", ""},
+		"languages":       {"// Date.toLocaleString\n" + ok + "new Date().toLocaleString('de')", "handler.js:1: toLocaleString formats no languages here, as there is no Intl. (warning)"},
+		"collation":       {ok + "'a'.localeCompare(String('b'), 'de')", "handler.js:2: localeCompare(String('b') ignores languages and options here. (warning)"},
+		"a comment":       {ok + "// crypto.subtle, 'ß'.toLocaleUpperCase(), new TextDecoder('utf-8'), 'a'.localeCompare('b')", ""},
+		"an encoding":     {ok + "new TextDecoder('utf-8'); new TextDecoder('utf-16le')", "handler.js:2: TextDecoder('utf-1 knows only utf-8 here. (warning)"},
+		"unknown pattern": {ok + "/\\p{Uppercase}/u.test('A')", `handler.js: The interpreter does not know a part of the pattern "\\p{Uppercase}" with flags "u". (warning)`},
 		"no code":         {"", "handler.js: There is no exported function execute"},
 	} {
 		root := write(t, map[string]string{"probe/handler.js": tc.code})

@@ -15,7 +15,11 @@
         enumerable: false,
         get() {
           const all = make();
-          for (const n of names) define(n, all[n]);
+          for (const n of names) {
+            define(n, all[n]);
+            const of = all[n].prototype;
+            if (of && !(of instanceof Error)) Object.defineProperty(of, Symbol.toStringTag, { value: n, configurable: true });
+          }
           return all[name];
         },
         set(value) {
@@ -41,29 +45,44 @@
   const log = (level) => (...all) => native.log(level, all.map(show).join(" "));
   const plain = log("info");
   define("console", { log: plain, info: plain, debug: log("debug"), trace: log("debug"), warn: log("warn"), error: log("error"),
-    assert(ok, ...all) { if (!ok) log("error")("Assertion failed:", ...all); } });
+    assert(ok, ...all) { if (!ok) log("error")("Assertion failed:", ...all); },
+    dir: plain, table: plain, group: plain, groupCollapsed: plain, timeLog: plain, count: plain,
+    groupEnd() {}, time() {}, timeEnd() {}, countReset() {}, clear() {} });
 
   const callable = (fn) => {
     if (typeof fn !== "function") throw new TypeError("The callback must be a function");
     return fn;
   };
-  define("setTimeout", (fn, ms, ...args) => native.timer(() => fn(...args), Number(ms) || 0, callable(fn)));
-  define("clearTimeout", (id) => native.clear(Number(id) || 0));
-  const intervals = new Map();
-  define("setInterval", (fn, ms, ...args) => {
-    callable(fn);
-    const again = () => {
-      fn(...args);
-      if (intervals.has(id)) intervals.set(id, native.timer(again, Number(ms) || 1));
-    };
-    const id = native.timer(again, Number(ms) || 1);
-    intervals.set(id, id);
-    return id;
-  });
-  define("clearInterval", (id) => {
-    native.clear(intervals.get(id) ?? (Number(id) || 0));
-    intervals.delete(id);
-  });
+  class Timeout {
+    #id;
+    constructor(fn, ms, repeat, args) {
+      callable(fn);
+      const start = () => {
+        this.#id = native.timer(() => {
+          const id = this.#id;
+          fn(...args);
+          if (repeat && id === this.#id) start();
+        }, Number(ms) || 0);
+      };
+      start();
+      this.refresh = () => (this.close(), start(), this);
+    }
+    #counts = true; // only told
+    ref() { return (this.#counts = true, this); }
+    unref() { return (this.#counts = false, this); }
+    hasRef() { return this.#counts; }
+    close() {
+      native.clear(this.#id);
+      this.#id = 0;
+      return this;
+    }
+    [Symbol.toPrimitive]() { return this.#id; }
+  }
+  const clear = (t) => void (t instanceof Timeout ? t.close() : native.clear(Number(t) || 0));
+  define("setTimeout", (fn, ms, ...args) => new Timeout(fn, ms, false, args));
+  define("setInterval", (fn, ms, ...args) => new Timeout(fn, ms, true, args));
+  define("clearTimeout", clear);
+  define("clearInterval", clear);
   define("queueMicrotask", (fn) => {
     callable(fn);
     Promise.resolve().then(fn).catch((e) => native.timer(() => { throw e; }, 0));
@@ -93,7 +112,26 @@
     return out;
   });
   define("structuredClone", (v) => clone(v, new Map()));
-  define("performance", { now: () => native.now() });
+  define("performance", { now: () => native.now(), timeOrigin: Date.now() });
+  const add = (to, functions) => {
+    for (const [name, value] of Object.entries(functions)) Object.defineProperty(to, name, { value, writable: true, configurable: true });
+  };
+  add(Error, { captureStackTrace: (e) => void ("stack" in e || add(e, { stack: e + new Error().stack.slice("Error".length) })) });
+  const { any } = Promise;
+  add(Promise, { any(list) {
+    return apply(then, apply(any, this, [list]), [undefined, (e) => {
+      if (e instanceof AggregateError && e.message === "") add(e, { message: "All promises were rejected" });
+      throw e;
+    }]);
+  } });
+  add(Date.prototype, { toGMTString: Date.prototype.toUTCString, getYear() { return this.getFullYear() - 1900; } });
+  for (const name of ["toString", "toTimeString", Symbol.toPrimitive]) { // the zone has its name, as in Node
+    const of = Date.prototype[name];
+    add(Date.prototype, { [name](...hint) {
+      const v = apply(of, this, hint);
+      return typeof v === "string" ? v.replace("(UTC)", "(Coordinated Universal Time)") : v;
+    } });
+  }
 
   // The interpreter understands \p{…} only in patterns with an assertion.
   const NativeRegExp = RegExp;
@@ -114,8 +152,8 @@
   lazy(["URL", "URLSearchParams"], () => {
     const escape = (s) => encodeURIComponent(s).replace(/%20/g, "+").replace(/[!'()~]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase());
     const unescape = (s) => {
-      s = s.replace(/\+/g, " ");
-      try { return decodeURIComponent(s); } catch { return s; }
+      const bytes = (all) => Uint8Array.from(all.match(/[0-9a-f]{2}/gi), (hex) => parseInt(hex, 16));
+      return s.replace(/\+/g, " ").replace(/(?:%[0-9a-f]{2})+/gi, (all) => native.decode(bytes(all).buffer, false, true));
     };
     class URLSearchParams {
       #all = [];
@@ -123,14 +161,20 @@
       constructor(init = "", changed) {
         if (typeof changed === "function") this.#changed = changed;
         if (typeof init === "object" && init !== null) {
-          for (const [name, value] of Symbol.iterator in init ? init : Object.entries(init)) this.#all.push([text(name), text(value)]);
+          for (const pair of Symbol.iterator in init ? init : Object.entries(init)) {
+            const [name, value, ...more] = pair;
+            if (more.length > 0 || [...pair].length < 2) throw new TypeError("Each query pair must be an iterable [name, value] tuple");
+            this.#all.push([text(name), text(value)]);
+          }
           return;
         }
-        for (const pair of text(init).replace(/^\?/, "").split("&")) {
-          if (pair === "") continue;
+        read(this, text(init));
+      }
+      static read(params, query) {
+        params.#all = query.replace(/^\?/, "").split("&").filter((pair) => pair !== "").map((pair) => {
           const at = pair.indexOf("=");
-          this.#all.push(at < 0 ? [unescape(pair), ""] : [unescape(pair.slice(0, at)), unescape(pair.slice(at + 1))]);
-        }
+          return at < 0 ? [unescape(pair), ""] : [unescape(pair.slice(0, at)), unescape(pair.slice(at + 1))];
+        });
       }
       get size() { return this.#all.length; }
       get(name) { return this.#all.find(([n]) => n === text(name))?.[1] ?? null; }
@@ -162,6 +206,8 @@
       [Symbol.iterator]() { return this.entries(); }
       toString() { return this.#all.map(([name, value]) => escape(name) + "=" + escape(value)).join("&"); }
     }
+    const { read } = URLSearchParams;
+    delete URLSearchParams.read;
     // parseURL follows url.spec.whatwg.org for URLs that services have. base holds the parts of another URL, or is undefined.
     const special = { "http:": "80", "https:": "443", "ws:": "80", "wss:": "443", "ftp:": "21" };
     const form = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?$/;
@@ -178,7 +224,11 @@
         hash: encoded(hash === "#" ? "" : hash, /[\0-\x20"<>`\x7f-\uffff]+/g) };
     };
     const parseURL = (input, base) => {
-      let [, scheme, authority, path, search, hash = ""] = form.exec(input.trim().replace(/[\t\n\r]/g, ""));
+      input = input.trim().replace(/[\t\n\r]/g, "");
+      const begins = (/^[A-Za-z][A-Za-z0-9+.-]*:/.exec(input) ?? [base?.protocol ?? ""])[0].toLowerCase();
+      if (special[begins] || begins === "file:") input = input.replace(/^[^?#]*/, (all) => all.replace(/\\/g, "/"));
+      if (special[begins] && begins !== base?.protocol) input = input.replace(/^([^:/?#]*:)\/*/, "$1//");
+      let [, scheme, authority, path, search, hash = ""] = form.exec(input);
       if (!scheme && (!base || base.opaque)) return null;
       const protocol = scheme ? scheme.toLowerCase() + ":" : base.protocol;
       if (!scheme && authority === undefined) {
@@ -189,11 +239,13 @@
       const parts = { protocol, username: "", password: "", hostname: "", port: "", opaque: authority === undefined };
       if (parts.opaque) return special[protocol] ? null : finish(parts, path, search ?? "", hash);
       const [, user, password, host] = /^(?:([^:]*):?(.*)@)?(.*)$/.exec(authority);
-      const at = /^(\[[0-9A-Fa-f:.]+\]|[^:\s<>^|%\\[\]]*)(?::(\d*))?$/.exec(host);
+      const at = /^(\[[0-9A-Fa-f:.]+\]|[^:\s<>^|\\[\]]*)(?::(\d*))?$/.exec(host);
       if (!at || (special[protocol] && !at[1]) || Number(at[2]) > 65535) return null;
       const port = at[2] ? text(Number(at[2])) : "";
+      const hostname = native.host(special[protocol] ? unescape(at[1].replace(/\+/g, "%2B")) : at[1]);
+      if (special[protocol] && !hostname) return null;
       Object.assign(parts, { username: encoded(user ?? "", /[^\w.~%!$&'()*+,;=-]/g), password: encoded(password ?? "", /[^\w.~%!$&'()*+,;=-]/g),
-        hostname: native.host(at[1]), port: port === special[protocol] ? "" : port });
+        hostname, port: port === special[protocol] ? "" : port });
       return finish(parts, path, search ?? "", hash);
     };
     class URL {
@@ -209,7 +261,7 @@
           throw e;
         }
         this.#parts = parts;
-        this.#params = undefined;
+        if (this.#params) read(this.#params, parts.search);
       }
       #set(name, value) {
         const old = this.#parts;
@@ -225,7 +277,7 @@
         return p.protocol + (p.opaque ? "" : "//" + user + this.host) + p.pathname + p.search + p.hash;
       }
       set href(v) { this.#take(text(v), ""); }
-      get origin() { return this.#parts.opaque ? "null" : this.#parts.protocol + "//" + this.host; }
+      get origin() { return this.#parts.opaque || !special[this.protocol] ? "null" : this.#parts.protocol + "//" + this.host; }
       get host() { return this.#parts.hostname + (this.#parts.port ? ":" + this.#parts.port : ""); }
       set host(v) {
         const [, name, port] = /^(.*?)(?::(\d*))?$/.exec(text(v));
@@ -275,14 +327,41 @@
     TextEncoder: class TextEncoder {
       get encoding() { return "utf-8"; }
       encode(s = "") { return new Uint8Array(native.encode(text(s))); }
+      encodeInto(s, to) {
+        let read = 0, written = 0;
+        for (const c of text(s)) {
+          const bytes = this.encode(c);
+          if (written + bytes.length > to.length) break;
+          to.set(bytes, written);
+          [read, written] = [read + c.length, written + bytes.length];
+        }
+        return { read, written };
+      }
     },
     TextDecoder: class TextDecoder {
-      constructor(label = "utf-8", { fatal = false } = {}) {
+      #held = [];
+      #began = false;
+      constructor(label = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
         if (!/^utf-?8$/i.test(label)) throw new RangeError("The encoding " + label + " is not supported; only utf-8 is");
-        this.fatal = fatal;
+        Object.assign(this, { fatal, ignoreBOM });
       }
       get encoding() { return "utf-8"; }
-      decode(v) { return v === undefined ? "" : native.decode(bufferOf(v), this.fatal); }
+      decode(v = new Uint8Array(0), { stream = false } = {}) {
+        const all = [...this.#held, ...bytesOf(v)];
+        let whole = all.length; // without the beginning of a character that the next part completes
+        for (let i = 1; stream && i <= Math.min(3, all.length); i++) {
+          const first = all[all.length - i];
+          if (first < 0x80 || (first >= 0xc0 && i >= (first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4))) break;
+          if (first >= 0xc0) whole = all.length - i;
+          if (first >= 0xc0) break;
+        }
+        this.#held = all.slice(whole);
+        const keep = this.ignoreBOM || this.#began;
+        this.#began = stream && (this.#began || whole > 0);
+        const s = native.decode(Uint8Array.from(all.slice(0, whole)).buffer, this.fatal, keep);
+        if (s === undefined) throw new TypeError("The encoded data was not valid for encoding utf-8");
+        return s;
+      }
     },
   }));
 
@@ -290,6 +369,8 @@
     constructor(message = "", name = "Error") {
       super(message);
       Object.defineProperty(this, "name", { value: name, configurable: true });
+      const codes = { InvalidCharacterError: 5, AbortError: 20, TimeoutError: 23, DataCloneError: 25 };
+      Object.defineProperty(this, "code", { value: codes[name] ?? 0 });
     }
   } }));
 
@@ -298,6 +379,10 @@
     if (typeof v !== "object" || v === null) return v;
     if (seen.has(v)) return seen.get(v);
     const keep = (copy) => (seen.set(v, copy), copy);
+    if ([Promise, WeakMap, WeakSet].some((of) => v instanceof of)) {
+      throw new DOMException("#<" + v.constructor.name + "> could not be cloned.", "DataCloneError");
+    }
+    if ([Boolean, Number, String, BigInt].some((of) => v instanceof of)) return keep(Object(v.valueOf()));
     if (v instanceof Date) return keep(new Date(v.getTime()));
     if (v instanceof RegExp) return keep(new RegExp(v.source, v.flags));
     if (v instanceof ArrayBuffer) return keep(v.slice(0));
@@ -328,7 +413,7 @@
       reason = undefined;
       onabort = null;
       #listeners = new Set();
-      addEventListener(type, fn) { if (type === "abort") this.#listeners.add(fn); }
+      addEventListener(type, fn) { if (type === "abort" && fn) this.#listeners.add(fn); }
       removeEventListener(type, fn) { this.#listeners.delete(fn); }
       throwIfAborted() { if (this.aborted) throw this.reason; }
       static abort(reason) {
@@ -341,13 +426,21 @@
         setTimeout(() => c.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms);
         return c.signal;
       }
+      static any(signals) {
+        const c = new AbortController();
+        for (const s of signals) {
+          if (s.aborted) c.abort(s.reason);
+          else s.addEventListener("abort", () => c.abort(s.reason));
+        }
+        return c.signal;
+      }
       static fire(signal, reason) {
         if (signal.aborted) return;
         signal.aborted = true;
         signal.reason = reason;
         const event = { type: "abort", target: signal };
         signal.onabort?.(event);
-        for (const fn of signal.#listeners) fn(event);
+        for (const fn of signal.#listeners) typeof fn === "function" ? fn.call(signal, event) : fn.handleEvent(event);
       }
     }
     const fire = AbortSignal.fire;
@@ -362,14 +455,23 @@
   lazy(["fetch", "Headers", "Response"], () => {
     class Headers {
       #all = new Map();
+      #cookies = [];
       constructor(init) {
         const pairs = init instanceof Headers || Array.isArray(init) ? init : Object.entries(init ?? {});
         for (const [name, value] of pairs) this.append(name, value);
       }
       get(name) { return this.#all.get(text(name).toLowerCase()) ?? null; }
       has(name) { return this.#all.has(text(name).toLowerCase()); }
-      set(name, value) { this.#all.set(text(name).toLowerCase(), text(value).trim()); }
-      append(name, value) { this.set(name, this.has(name) ? this.get(name) + ", " + text(value) : value); }
+      set(name, value) {
+        if (!/^[!#$%&'*+.^`|~\w-]+$/.test(name)) throw new TypeError('"' + text(name) + '" is an invalid header name.');
+        if (/[\0\r\n]/.test(text(value).trim())) throw new TypeError('"' + text(value) + '" is an invalid header value.');
+        this.#all.set(text(name).toLowerCase(), text(value).trim());
+      }
+      append(name, value) {
+        if (/^set-cookie$/i.test(name)) this.#cookies.push(text(value).trim());
+        this.set(name, this.has(name) ? this.get(name) + ", " + text(value) : value);
+      }
+      getSetCookie() { return [...this.#cookies]; }
       delete(name) { this.#all.delete(text(name).toLowerCase()); }
       forEach(fn, self) { for (const [name, value] of this) fn.call(self, value, name, this); }
       *keys() { for (const [name] of this) yield name; }
@@ -381,6 +483,7 @@
       #body;
       bodyUsed = false;
       redirected = false;
+      type = "default";
       constructor(body, { status = 200, statusText = "", headers, url = "" } = {}) {
         this.#body = typeof body === "string" ? new TextEncoder().encode(body).buffer : body ?? new ArrayBuffer(0);
         Object.assign(this, { status, statusText, url, ok: status >= 200 && status < 300, headers: new Headers(headers) });
@@ -390,6 +493,15 @@
         this.bodyUsed = true;
         return bufferOf(this.#body);
       }
+      clone() {
+        if (this.bodyUsed) throw new TypeError("Response.clone: Body has already been consumed.");
+        return new Response(bufferOf(this.#body), this);
+      }
+      static json(v, init = {}) {
+        const headers = new Headers(init.headers);
+        if (!headers.has("content-type")) headers.set("content-type", "application/json");
+        return new Response(stringify(v), { ...init, headers });
+      }
       async text() { return new TextDecoder().decode(await this.arrayBuffer()).replace(/^\uFEFF/, ""); }
       async json() { return parse(await this.text()); }
     }
@@ -397,8 +509,9 @@
       const { signal } = options;
       signal?.throwIfAborted();
       signal?.addEventListener("abort", () => reject(signal.reason));
-      const headers = new Headers(options.headers);
+      const headers = new Headers(options.headers), method = text(options.method ?? "GET").toUpperCase();
       let { body } = options;
+      if (/^(GET|HEAD)$/.test(method) && body != null) throw new TypeError("Request with GET/HEAD method cannot have body.");
       if (body instanceof URLSearchParams && !headers.has("content-type")) {
         headers.set("content-type", "application/x-www-form-urlencoded;charset=UTF-8");
       } else if (typeof body === "string" && !headers.has("content-type")) {
@@ -406,11 +519,12 @@
       }
       body = body === undefined || body === null ? new ArrayBuffer(0)
         : body instanceof ArrayBuffer || ArrayBuffer.isView(body) ? bufferOf(body) : native.encode(text(body));
-      const request = { method: text(options.method ?? "GET").toUpperCase(), url: text(url), headers: Object.fromEntries(headers),
+      const request = { method, url: text(url), headers: Object.fromEntries(headers),
         manual: options.redirect === "manual" };
       native.fetch(stringify(request), body, (head, data) => {
         const answer = parse(head);
-        if (!answer.error) return resolve(new Response(data, { ...answer, url: request.url }));
+        const headers = Object.entries(answer.headers ?? {}).flatMap(([name, values]) => values.map((value) => [name, value]));
+        if (!answer.error) return resolve(new Response(data, { ...answer, headers, url: request.url }));
         const failed = new TypeError("fetch failed: " + answer.error);
         failed.cause = new Error(answer.error);
         reject(failed);

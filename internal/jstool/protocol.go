@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"voicegw/registry/document"
 )
@@ -42,13 +43,13 @@ type callMessage struct {
 
 // fetched is the answer to a fetchMessage.
 type fetched struct {
-	Call    uint64            `json:"call"`
-	Request uint64            `json:"request"`
-	Error   string            `json:"error,omitempty"`
-	Status  int               `json:"status"`
-	Text    string            `json:"statusText"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    []byte            `json:"body,omitempty"`
+	Call    uint64      `json:"call"`
+	Request uint64      `json:"request"`
+	Error   string      `json:"error,omitempty"`
+	Status  int         `json:"status"`
+	Text    string      `json:"statusText"`
+	Headers http.Header `json:"headers,omitempty"`
+	Body    []byte      `json:"body,omitempty"`
 }
 
 // fromHost is a message of a host: Call and one other field.

@@ -1,9 +1,11 @@
 package mcpserve
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -130,6 +132,63 @@ func TestOffered(t *testing.T) {
 	if got := toolOf(both).Title; got != "Both" {
 		t.Errorf("the title is %q", got)
 	}
+}
+
+// TestBadLines: a line that is no message gets an error, and the connection goes on. Batches are those of old versions.
+func TestBadLines(t *testing.T) {
+	const ping, pinged = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
+	const parse, invalid, batched = `"code":-32700`, `"code":-32600`, `[` + pinged + `]`
+	for version, lines := range map[string]map[string]string{
+		"2025-03-26": {"[" + ping + "]": batched, "[]": invalid, "[" + ping + "," + ping + "]": invalid, "[1]": parse},
+		"2025-06-18": {
+			"[" + ping + "]": invalid, "[]": invalid, "garbage": parse, "{": parse, `{"jsonrpc":"1.0"}`: parse, ping + " x": parse,
+			`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 2<<20) + `"}`: parse,
+		},
+	} {
+		s, _ := newServer(t, Settings{})
+		in, input := io.Pipe()
+		output, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(t.Context(), in, out, Caller{User: user.Must("ada")}) }()
+		answers := bufio.NewReader(output)
+		ask := func(line, want string) {
+			t.Helper()
+			if _, err := io.WriteString(input, line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if want == "" {
+				return
+			}
+			if got, err := answers.ReadString('\n'); err != nil || !strings.Contains(got, want) {
+				t.Errorf("%s: %.60s: %s, %v; want %s", version, line, got, err, want)
+			}
+		}
+		ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, version)
+		ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "")
+		for line, want := range lines {
+			ask(line, want)
+			ask(ping, pinged)
+		}
+		input.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// FuzzMessage: whatever a line holds, it is passed on as one JSON text, or answered with an error.
+func FuzzMessage(f *testing.F) {
+	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `[1]`, `{} {}`, `x`} {
+		f.Add(line)
+	}
+	s, _ := newServer(f, Settings{})
+	f.Fuzz(func(t *testing.T, line string) {
+		var answer bytes.Buffer
+		passed := s.message(&answer, []byte(line), nil)
+		if (passed == nil) != json.Valid(answer.Bytes()) || passed != nil && (!json.Valid(passed) || answer.Len() > 0) {
+			t.Errorf("%q: passed %q, answered %q", line, passed, answer.String())
+		}
+	})
 }
 
 // FuzzServe: whatever a client sends, the answer is JSON or none, and only offered tools run.

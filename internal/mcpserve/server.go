@@ -6,6 +6,7 @@ package mcpserve
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -21,12 +22,14 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
+	"voicegw/internal/mcptool"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/registry/document"
 	"voicegw/registry/spec"
 )
 
@@ -129,11 +132,81 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, from Caller, part
 // Run serves one client over a pair of streams, such as standard input and output, until ctx or the input ends.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, from Caller) error {
 	s.Refresh()
-	err := s.server.Run(with(ctx, from), &mcp.IOTransport{Reader: in, Writer: out})
+	w := &replies{WriteCloser: out}
+	reader := struct {
+		io.Reader
+		io.Closer
+	}{mcptool.NewLines(in, func(line []byte, err error) []byte { return s.message(w, line, err) }), in}
+	err := s.server.Run(with(ctx, from), &mcp.IOTransport{Reader: reader, Writer: w})
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
+}
+
+// replies writes whole messages. It is safe for concurrent use.
+type replies struct {
+	io.WriteCloser
+	mu sync.Mutex
+}
+
+// Write writes one message.
+func (r *replies) Write(message []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.WriteCloser.Write(message)
+}
+
+// message returns a line of a client, unless the SDK would end the connection because of it; then it gets an error.
+func (s *Server) message(w io.Writer, line []byte, err error) []byte {
+	var all []json.RawMessage
+	if err == nil && !json.Valid(line) {
+		err = errNoJSON
+	} else if json.Unmarshal(line, &all) != nil {
+		all = []json.RawMessage{line}
+	} else if len(all) == 0 || !s.batches() {
+		err = errBatch
+	}
+	ids := map[jsonrpc.ID]bool{}
+	for i := 0; i < len(all) && err == nil; i++ {
+		var m jsonrpc.Message
+		if m, err = jsonrpc.DecodeMessage(all[i]); err != nil {
+			continue
+		}
+		if req, is := m.(*jsonrpc.Request); is && req.ID.IsValid() {
+			if ids[req.ID] {
+				err = errSameID
+			}
+			ids[req.ID] = true
+		}
+	}
+	if err == nil {
+		return line
+	}
+	s.opts.Logger.Warn("the MCP client wrote a line that cannot be used", "error", err)
+	code, text := jsonrpc.CodeParseError, "The line cannot be used: "+err.Error()
+	if errors.Is(err, errBatch) || errors.Is(err, errSameID) {
+		code = jsonrpc.CodeInvalidRequest
+	}
+	answer, _ := document.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": text}})
+	_, _ = w.Write(append(answer, '\n')) // without the client, the input ends too
+	return nil
+}
+
+var (
+	errBatch  = errors.New("a batch of messages is allowed in versions 2024-11-05 and 2025-03-26 only, and not empty")
+	errNoJSON = errors.New("it is not JSON")
+	errSameID = errors.New("requests of a batch have the same id")
+)
+
+// batches reports whether the client's version has batches.
+func (s *Server) batches() bool {
+	for session := range s.server.Sessions() {
+		if p := session.InitializeParams(); p != nil {
+			return p.ProtocolVersion == "2024-11-05" || p.ProtocolVersion == "2025-03-26"
+		}
+	}
+	return false
 }
 
 // offer are the offered tools of a version.

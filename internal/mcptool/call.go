@@ -2,6 +2,7 @@ package mcptool
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 		return ctx.Err() //nolint:wrapcheck // the registry knows whether the tool's time is up
 	}
 	rpc, is := errors.AsType[*jsonrpc.Error](err)
+	if !is && undecodable(err) {
+		return t.unreadable(err)
+	}
 	if !is || rpc.Code == codeRejected {
 		return t.unreachable(bounded.Bare(err), sent)
 	}
@@ -167,6 +171,14 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 		return t.unreadable(err)
 	}
 	return t.refused(registry.ErrorPermanent, true, err, said)
+}
+
+// undecodable reports whether an error is of a result that the SDK (v1.8.0) could not decode. For contents it has only texts.
+func undecodable(err error) bool {
+	_, form := errors.AsType[*json.UnmarshalTypeError](err)
+	_, binary := errors.AsType[base64.CorruptInputError](err)
+	text := err.Error()
+	return form || binary || strings.Contains(text, "content type") || strings.HasSuffix(text, "nil content")
 }
 
 func (t *Tool) unreadable(err error) error {

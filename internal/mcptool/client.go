@@ -1,7 +1,6 @@
 package mcptool
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -326,9 +325,9 @@ func (s *connection) open(ctx context.Context) (session *mcp.ClientSession, clos
 			_ = p.In.Close()     // it may have ended
 			_ = p.Wait(graceful) // how it ended does not matter
 		}
-		transport = &mcp.IOTransport{Reader: io.NopCloser(&lines{from: bufio.NewReader(p.Out), drop: func(why string) {
+		transport = &mcp.IOTransport{Reader: io.NopCloser(NewLines(p.Out, messages(func(why string) {
 			s.logger.Warn("the program wrote a line that is not JSON-RPC", "error", why)
-		}}), Writer: p.In, MaxLineLength: 2 * maxEvent}
+		}))), Writer: p.In, MaxLineLength: 2 * maxEvent}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "voicegw", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},

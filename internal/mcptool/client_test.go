@@ -343,6 +343,22 @@ func TestHostileServers(t *testing.T) {
 			asJSON(w)
 			io.WriteString(w, `{"jsonrpc":"2.0","id":99999,"result":{}}`)
 		}, "unreadable"},
+		"no result": {func(w http.ResponseWriter, _ *http.Request, id string) {
+			asJSON(w)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`}`)
+		}, "unreadable"},
+		"another form": {func(w http.ResponseWriter, _ *http.Request, id string) {
+			asJSON(w)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":"text"}}`)
+		}, "unreadable"},
+		"unknown content": {func(w http.ResponseWriter, _ *http.Request, id string) {
+			asJSON(w)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"hologram"}]}}`)
+		}, "unreadable"},
+		"a broken image": {func(w http.ResponseWriter, _ *http.Request, id string) {
+			asJSON(w)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"image","data":"!!!","mimeType":"image/png"}]}}`)
+		}, "unreadable"},
 		"a page": {func(w http.ResponseWriter, _ *http.Request, _ string) { io.WriteString(w, "<html>") }, "unreadable"},
 		"half an event": {func(w http.ResponseWriter, _ *http.Request, id string) {
 			stream(w)

@@ -9,6 +9,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -114,15 +116,12 @@ func (g *guard) answer(r *http.Request, resp *http.Response, id jsonrpc.ID) (*ht
 	ok := resp.StatusCode/100 == 2
 	if ok && kind == "text/event-stream" {
 		resp.Body = &events{from: bufio.NewReader(resp.Body), body: resp.Body, keep: func(data []byte) []byte {
-			switch m, err := jsonrpc.DecodeMessage(data); m := m.(type) {
-			case *jsonrpc.Response:
-				if m.ID != id {
-					return nil // another call's, which this answer may not give
-				}
-			default:
-				if err != nil {
-					return failure(id, codeUnreadable, "the answer is not JSON-RPC", nil)
-				}
+			m, err := decode(data)
+			if answer, is := m.(*jsonrpc.Response); is && answer.ID != id {
+				return nil // another call's, which this answer may not give
+			}
+			if err != nil {
+				return failure(id, codeUnreadable, "the answer is not JSON-RPC", nil)
 			}
 			return data
 		}}
@@ -130,7 +129,7 @@ func (g *guard) answer(r *http.Request, resp *http.Response, id jsonrpc.ID) (*ht
 	}
 	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	m, broken := jsonrpc.DecodeMessage(data)
+	m, broken := decode(data)
 	answer, is := m.(*jsonrpc.Response)
 	switch {
 	case err == nil && broken == nil && is && answer.ID == id && (ok || answer.Error != nil):
@@ -239,11 +238,16 @@ func (e *events) next() {
 	}
 }
 
-// lines passes the messages that a program writes on, one in each line. Other lines, such as logs, are dropped.
+// NewLines returns a reader of lines that passes on what pass returns for each line of from, which ends with a line feed, too. The
+// error is nil, or says that the line has more than 1 MiB; then it is only the beginning.
+func NewLines(from io.Reader, pass func(line []byte, err error) []byte) io.Reader {
+	return &lines{from: bufio.NewReader(from), pass: pass}
+}
+
 type lines struct {
 	from *bufio.Reader
+	pass func(line []byte, err error) []byte
 	out  []byte
-	drop func(why string)
 }
 
 var errTooLong = errors.New("the line is too long")
@@ -255,13 +259,8 @@ func (l *lines) Read(p []byte) (int, error) {
 		if err != nil && !errors.Is(err, errTooLong) {
 			return 0, err
 		}
-		if err == nil && len(bytes.TrimSpace(line)) > 0 {
-			if _, err = jsonrpc.DecodeMessage(line); err == nil {
-				l.out = line
-			}
-		}
-		if err != nil {
-			l.drop(strings.TrimSpace(err.Error()))
+		if err != nil || len(bytes.TrimSpace(line)) > 0 {
+			l.out = l.pass(line, err)
 		}
 	}
 	n := copy(p, l.out)
@@ -269,7 +268,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line returns the next line; errTooLong for one of more than maxEvent bytes, which is skipped.
+// line returns the next line; with errTooLong the beginning of one of more than maxEvent bytes, whose rest is skipped.
 func (l *lines) line() ([]byte, error) {
 	var all []byte
 	for {
@@ -277,14 +276,57 @@ func (l *lines) line() ([]byte, error) {
 		all = append(all, part[:min(len(part), maxEvent+1-len(all))]...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-		case err != nil:
-			return all, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
 		case len(all) > maxEvent:
-			return nil, errTooLong
+			return all, errTooLong
+		case errors.Is(err, io.EOF) && len(all) > 0:
+			return append(all, '\n'), nil
+		case err != nil:
+			return nil, err //nolint:wrapcheck // io.EOF is part of io.Reader's contract
 		default:
 			return all, nil
 		}
 	}
+}
+
+// messages passes on the messages that a program writes. Other lines, such as logs, are dropped; if they begin as the answer to a
+// call, it fails at once.
+func messages(drop func(why string)) func([]byte, error) []byte {
+	return func(line []byte, err error) []byte {
+		if err == nil {
+			_, err = decode(line)
+		}
+		if err == nil {
+			return line
+		}
+		drop(strings.TrimSpace(err.Error()))
+		m := answerID.FindSubmatch(line[:min(len(line), 200)])
+		if m == nil {
+			return nil
+		}
+		number, _ := strconv.ParseInt(string(m[1]), 10, 64) // the SDK's ids are numbers
+		id, _ := jsonrpc.MakeID(float64(number))
+		return append(failure(id, codeUnreadable, "the answer is not JSON-RPC", nil), '\n')
+	}
+}
+
+// answerID finds the id in the beginning of an answer.
+var answerID = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"`)
+
+var (
+	errNoAnswer = errors.New("the answer has neither a result nor an error")
+	errMore     = errors.New("something follows the message")
+)
+
+// decode decodes a message, with nothing behind it.
+func decode(data []byte) (jsonrpc.Message, error) {
+	m, err := jsonrpc.DecodeMessage(data)
+	if err == nil && !json.Valid(data) {
+		err = errMore
+	}
+	if r, is := m.(*jsonrpc.Response); err == nil && is && r.Result == nil && r.Error == nil {
+		err = errNoAnswer
+	}
+	return m, err //nolint:wrapcheck // it says what is wrong
 }
 
 // userKey is the context's key of the user for the server's user header.

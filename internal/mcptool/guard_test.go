@@ -3,6 +3,7 @@ package mcptool
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func FuzzLines(f *testing.F) {
 	f.Add("hello\n{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n{\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		dropped := 0
-		l := &lines{from: bufio.NewReaderSize(strings.NewReader(text), 16), drop: func(string) { dropped++ }}
+		l := &lines{from: bufio.NewReaderSize(strings.NewReader(text), 16), pass: messages(func(string) { dropped++ })}
 		out, err := io.ReadAll(l)
 		if err != nil {
 			t.Fatal(err)
@@ -56,13 +57,23 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// TestLongLines: a line that is too long is skipped, and the next one is read.
-func TestLongLines(t *testing.T) {
+// TestUnreadableLines: a line that is too long or no message is skipped, a call that it answers fails, and the next one is read.
+func TestUnreadableLines(t *testing.T) {
 	message := `{"jsonrpc":"2.0","method":"x"}` + "\n"
-	var why []string
-	l := &lines{from: bufio.NewReader(strings.NewReader(strings.Repeat("x", 3*maxEvent) + "\n" + message)), drop: func(s string) { why = append(why, s) }}
-	out, err := io.ReadAll(l)
-	if err != nil || string(out) != message || len(why) != 1 || why[0] != errTooLong.Error() {
-		t.Errorf("%q, %q, %v", out, why, err)
+	failed := func(id int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32051,"message":"the answer is not JSON-RPC","data":null}}`+"\n", id)
+	}
+	for line, want := range map[string]string{
+		strings.Repeat("x", 3*maxEvent): "", `{"jsonrpc":"2.0","id":null,"error":{}}`: "", `{"jsonrpc":"2.0","id":"7","result":{}`: "",
+		`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 3*maxEvent) + `"}`: failed(7),
+		`{"jsonrpc":"2.0","id":8,"error":{"code":"x"}}`:                               failed(8), `{"id":9,"result":{}`: failed(9),
+		`{"jsonrpc":"2.0","id":7,"result":{}} x`: failed(7),
+	} {
+		var why []string
+		l := NewLines(strings.NewReader(line+"\n"+message), messages(func(s string) { why = append(why, s) }))
+		out, err := io.ReadAll(l)
+		if err != nil || string(out) != want+message || len(why) != 1 {
+			t.Errorf("%.60s: %q, %.200q, %v", line, out, why, err)
+		}
 	}
 }

@@ -173,7 +173,7 @@ func NewTool(server, name string, p *Pinned) (*Tool, []document.Problem) {
 	}
 	args, parameters, losses, err := registry.Fit(p.Said.InputSchema)
 	if err != nil {
-		return bad("The input schema cannot be used: %v. Remove the tool.", err)
+		return bad("The input schema cannot be used: %s. Remove the tool.", strings.TrimSuffix(err.Error(), "."))
 	}
 	about := strings.TrimSpace(document.CleanText(p.Said.Description))
 	declared := map[string]any{

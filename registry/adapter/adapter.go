@@ -47,6 +47,9 @@ func All(canonical json.RawMessage) (openAI, gemini json.RawMessage, err error) 
 	return openAI, gemini, nil
 }
 
+// TakesName reports whether every provider takes the name of an argument.
+func TakesName(name string) bool { return geminiParam.MatchString(name) }
+
 // geminiParam matches Gemini's parameter names (FunctionDeclaration, read 2026-11-20).
 var geminiParam = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
