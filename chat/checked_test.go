@@ -98,6 +98,12 @@ func TestTextIsChecked(t *testing.T) {
 				if stops != len(of[*protocol.AnswerStopped](sent)) {
 					t.Errorf("%d stops were audited", stops)
 				}
+				f.say("And now?", says("Nothing."))
+				for _, m := range f.last().Messages {
+					if strings.Contains(strings.ToLower(m.Text), "damn") {
+						t.Errorf("the model got %+v", m)
+					}
+				}
 			})
 		})
 	}

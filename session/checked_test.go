@@ -144,6 +144,20 @@ func TestCheckCutsOff(t *testing.T) {
 			t.Errorf("audited: %+v", records)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, checking(t, 2*time.Second))
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"}, wordsOf("a1", "Well, my dear damn user", true))
+		speaks(model, "a1", 48000)
+		c.last(t, "answer.stopped")
+		pass(time.Second)
+		model.FailRecv(broken())
+		st.fake.Accept(t)
+		setups := st.fake.Setups()
+		if past := setups[len(setups)-1].History; len(setups) < 2 || strings.Contains(fmt.Sprint(past), "damn") || !setups[0].Checked {
+			t.Errorf("another connection got %+v", past)
+		}
+	})
 }
 
 // TestClaimIsHeldBack: a claim without a supporting call is neither heard nor shown, also while the call waits for

@@ -156,8 +156,7 @@ func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 		Tools:          declarations(w.tools, o.Transports[provider].Capabilities(model).ToolSchemas, o.Policy.SpokenConfirmation),
 		ManualActivity: w.start.TurnDetection == protocol.TurnDetectionClient,
 		SilenceMS:      o.SilenceMS,
-		PrefixMS:       o.PrefixMS,
-		Checked:        o.Checks != nil,
+		PrefixMS:       o.PrefixMS, Checked: o.Checks != nil,
 	}, w.start.Extra)
 }
 
