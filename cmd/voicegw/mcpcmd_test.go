@@ -16,7 +16,7 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// mcpServer serves a tool of a CRM with that description; it counts the customers that were made.
+// mcpServer serves a CRM's tool with the description in about, and counts the new customers in made.
 func mcpServer(t *testing.T, about *atomic.Value, made *atomic.Int32) string {
 	t.Helper()
 	type none struct{}
@@ -40,8 +40,8 @@ func mcpServer(t *testing.T, about *atomic.Value, made *atomic.Int32) string {
 	return srv.URL
 }
 
-// TestMCPTools: a person approves a tool of an MCP server, a call needs approval although the server calls the tool
-// read-only, and a change disables the tool until it is approved.
+// TestMCPTools: a tool of an MCP server needs approval by a person to be used. Its calls need approval even if the server says
+// that it is read-only, and a change disables it until it is approved.
 func TestMCPTools(t *testing.T) {
 	data := registrytest.Project(t)
 	var about atomic.Value
