@@ -168,8 +168,8 @@ func serve(t *testing.T, h http.Handler) (client *http.Client, stop func()) {
 	}
 }
 
-// ear collects the frames of a connection with their times.
-type ear struct {
+// recorder collects the frames of a connection with their times.
+type recorder struct {
 	began time.Time
 	done  sync.WaitGroup
 
@@ -181,8 +181,8 @@ type ear struct {
 
 func listen(c interface {
 	Read() (protocol.Frame, error)
-}) *ear {
-	e := &ear{began: time.Now()}
+}) *recorder {
+	e := &recorder{began: time.Now()}
 	e.done.Go(func() {
 		for {
 			f, err := c.Read()
@@ -203,7 +203,7 @@ func listen(c interface {
 	return e
 }
 
-func (e *ear) hear(data []byte) {
+func (e *recorder) hear(data []byte) {
 	if e.sound > 0 {
 		e.lines = append(e.lines, fmt.Sprint("sound of ", e.sound))
 		e.sound = 0
@@ -227,14 +227,14 @@ func (e *ear) hear(data []byte) {
 	e.lines = append(e.lines, line)
 }
 
-func (e *ear) text() string {
+func (e *recorder) text() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return strings.Join(e.lines, "\n")
 }
 
 // call begins a call.
-func (g *fakeGateway) call(ctx context.Context, t *testing.T) (*Phone, *ear) {
+func (g *fakeGateway) call(ctx context.Context, t *testing.T) (*Phone, *recorder) {
 	t.Helper()
 	p, err := g.carrier.Call(ctx, "+15557654321")
 	if err != nil {
