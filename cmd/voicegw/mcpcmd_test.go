@@ -40,8 +40,8 @@ func mcpServer(t *testing.T, about *atomic.Value, made *atomic.Int32) string {
 	return srv.URL
 }
 
-// TestMCPTools: a tool of an MCP server needs approval by a person to be used. Its calls need approval even if the server says
-// that it is read-only, and a change disables it until it is approved.
+// TestMCPTools: a tool of an MCP server works once a person approves it, and after each change again. Its calls need approval
+// even if the server calls it read-only.
 func TestMCPTools(t *testing.T) {
 	data := registrytest.Project(t)
 	var about atomic.Value
