@@ -31,15 +31,15 @@ import (
 	"voicegw/store"
 )
 
-// desk is a Voice that records its invitations.
-type desk struct{ asked []handoff.Invitation }
+// fakeVoice is a Voice that records its invitations.
+type fakeVoice struct{ asked []handoff.Invitation }
 
-func (d *desk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
+func (d *fakeVoice) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
 	d.asked = append(d.asked, in)
 	return registry.VoiceOffer{Ticket: "s3cret"}, nil
 }
 
-func (d *desk) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
+func (d *fakeVoice) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
 	if id == "call-telnyx-v3-before" {
 		return &conversation.Conversation{}, nil
 	}
@@ -49,7 +49,7 @@ func (d *desk) Conversation(_ context.Context, id string) (*conversation.Convers
 // carriers is a server with all three carriers and their signing keys.
 type carriers struct {
 	*Server
-	desk   *desk
+	voice  *fakeVoice
 	asked  []string // requests to the carriers' REST APIs
 	says   string   // their answer; empty: one with the call's id
 	telnyx ed25519.PrivateKey
@@ -66,8 +66,8 @@ func newCarriers(t *testing.T) *carriers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &carriers{desk: &desk{}, telnyx: private, vonage: key}
-	c.Server = New(Options{Voice: c.desk, Client: &http.Client{Transport: c}, Settings: Settings{
+	c := &carriers{voice: &fakeVoice{}, telnyx: private, vonage: key}
+	c.Server = New(Options{Voice: c.voice, Client: &http.Client{Transport: c}, Settings: Settings{
 		PublicURL: "https://gw.example", Sorry: "Sorry.", Announcement: "Hello.", Transfers: map[string]string{"sales": "+15550123"},
 		Outbound: Outbound{From: "+15550100", Prefixes: []string{"+1"}},
 		Accounts: map[string]Account{
@@ -162,7 +162,7 @@ func TestOtherWebhooks(t *testing.T) {
 			if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Code != http.StatusOK {
 				t.Error(w.Code, diff)
 			}
-			if in := c.desk.asked[0]; in.User.String() != "+15557654321" || in.Vouched || in.ConversationID != "call-"+carrier+"-v3-a" {
+			if in := c.voice.asked[0]; in.User.String() != "+15557654321" || in.Vouched || in.ConversationID != "call-"+carrier+"-v3-a" {
 				t.Errorf("%+v", in)
 			}
 			for name, w := range map[string]*httptest.ResponseRecorder{
@@ -176,8 +176,8 @@ func TestOtherWebhooks(t *testing.T) {
 					t.Errorf("%s: %d %s", name, w.Code, w.Body)
 				}
 			}
-			if len(c.desk.asked) != 1 {
-				t.Errorf("%d tickets, want 1", len(c.desk.asked))
+			if len(c.voice.asked) != 1 {
+				t.Errorf("%d tickets, want 1", len(c.voice.asked))
 			}
 		})
 	}
@@ -298,8 +298,8 @@ func TestRequests(t *testing.T) {
 			if carrier == Vonage {
 				body = []byte(`{"from":"15550100","to":"15559999","uuid":"made"}`)
 			}
-			if w := c.post(carrier, "?call="+query, body, time.Now(), nil); w.Code != 200 || c.desk.asked[0].PendingRequest != "Hello" {
-				t.Errorf("%d %s %+v", w.Code, w.Body, c.desk.asked)
+			if w := c.post(carrier, "?call="+query, body, time.Now(), nil); w.Code != 200 || c.voice.asked[0].PendingRequest != "Hello" {
+				t.Errorf("%d %s %+v", w.Code, w.Body, c.voice.asked)
 			}
 		})
 	}
@@ -540,7 +540,7 @@ func FuzzStream(f *testing.F) {
 func FuzzWebhook(f *testing.F) {
 	f.Add([]byte(`CallSid=CA1&From=%2B1`), "call=AAAA", "sig")
 	f.Add([]byte(`{"uuid":"1"}`), "", "Bearer a.b.c")
-	s := New(Options{Voice: &desk{}, Settings: Settings{PublicURL: "https://gw.example", Accounts: map[string]Account{
+	s := New(Options{Voice: &fakeVoice{}, Settings: Settings{PublicURL: "https://gw.example", Accounts: map[string]Account{
 		Twilio: {Secret: "t"}, Telnyx: {PublicKey: base64.StdEncoding.EncodeToString(make([]byte, 31))}, Vonage: {Secret: "v"}}}})
 	f.Fuzz(func(t *testing.T, body []byte, query, sign string) {
 		for _, carrier := range Carriers() {

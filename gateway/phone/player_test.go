@@ -12,20 +12,20 @@ import (
 	"voicegw/protocol"
 )
 
-// deck is a player with a clock.
-type deck struct {
+// testPlayer is a player with a clock.
+type testPlayer struct {
 	player
 	now   time.Time
 	sent  []byte
 	marks []mark
 }
 
-func newDeck() *deck {
-	return &deck{player: player{width: 1, silence: 0xFF}, now: time.Unix(1000, 0)}
+func newTestPlayer() *testPlayer {
+	return &testPlayer{player: player{width: 1, silence: 0xFF}, now: time.Unix(1000, 0)}
 }
 
 // run sends the audio and marks that are due within the duration.
-func (d *deck) run(t *testing.T, length time.Duration) {
+func (d *testPlayer) run(t *testing.T, length time.Duration) {
 	t.Helper()
 	for end := d.now.Add(length); ; {
 		out, m, more, wait := d.take(nil, d.now)
@@ -50,7 +50,7 @@ func audioOf(d time.Duration, b byte) []byte { return bytes.Repeat([]byte{b}, in
 
 // TestPace: the player sends at most 200 ms ahead, without a gap.
 func TestPace(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(time.Second, 1)); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestPace(t *testing.T) {
 
 // TestMarks: the player sends a mark each 200 ms and at the end; a mark that returns confirms its playback.
 func TestMarks(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(510*time.Millisecond, 1)); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestMarks(t *testing.T) {
 
 // TestEndAfterAudio: an item whose end follows its last frame still gets its last mark.
 func TestEndAfterAudio(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(100*time.Millisecond, 1)); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestEndAfterAudio(t *testing.T) {
 
 // TestFlush: a flush reports the playback to the frame if marks return at once. Cleared and repeated marks are ignored.
 func TestFlush(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(2*time.Second, 1)); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestFlush(t *testing.T) {
 
 // TestFlushOfTwo: a flush also ends the previous item if it still plays.
 func TestFlushOfTwo(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(100*time.Millisecond, 1)); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestFlushOfTwo(t *testing.T) {
 
 // TestFalseMarks: too many marks that the player did not send end the call. A carrier that returns no marks gets no more audio.
 func TestFalseMarks(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(time.Minute, 1)); err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestFalseMarks(t *testing.T) {
 
 // TestFramesAllocateNothing: a frame from the model's PCM to the message, and back, allocates nothing.
 func TestFramesAllocateNothing(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	s := &stream{dialect: dialects[Twilio]}
 	var e event
