@@ -205,7 +205,7 @@ func TestClientEvents(t *testing.T) {
 	}
 }
 
-// TestServerEvents: the events in the golden conversations are the events that the documented table calls sent.
+// TestServerEvents: the golden conversations have exactly the events that docs/realtime.md marks as sent.
 func TestServerEvents(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

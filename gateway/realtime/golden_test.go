@@ -142,7 +142,7 @@ func (p *player) ticks(until time.Time) {
 
 var shortName = regexp.MustCompile(`\b(item|resp|mcpr|mcpl|mcp|call|sess|conv)(\d+)\b`)
 
-// long replaces the short names of ids in a script.
+// long replaces short names in a script by the ids.
 func (p *player) long(s string) string {
 	return shortName.ReplaceAllStringFunc(s, func(short string) string {
 		for long, name := range p.names {
