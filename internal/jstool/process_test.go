@@ -142,8 +142,8 @@ export async function execute({ args }) { calls++; await new Promise(r => setTim
 	}
 }
 
-// crowd starts n calls, waits until all run, and returns their errors.
-func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
+// startCalls starts n calls, waits until all run, and returns their errors.
+func startCalls(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
@@ -163,15 +163,15 @@ func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 	return errs
 }
 
-// TestKilledHost: the calls of a host that dies get another error than those of a host that the gateway kills for another
-// call: these are TRANSIENT and may have had side effects.
+// TestKilledHost: if a host dies, only its calls fail. If the gateway kills it because of another call, they fail as
+// TRANSIENT, with possible side effects.
 func TestKilledHost(t *testing.T) {
 	for name, kill := range map[string]func(h *host){
 		"died": func(h *host) { h.child.Kill() }, "TRANSIENT true false": func(h *host) { h.kill(errors.New("another call")) },
 	} {
 		p, _ := newHosts(t)
 		tool := newTool(t, p, declared(), `export const execute = () => new Promise(r => setTimeout(r, 60000))`)
-		errs := crowd(t, p, tool, 2*maxHosts)
+		errs := startCalls(t, p, tool, 2*maxHosts)
 		p.mu.Lock()
 		first := p.hosts[0]
 		p.mu.Unlock()
