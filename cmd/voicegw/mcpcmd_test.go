@@ -69,7 +69,7 @@ func TestMCPTools(t *testing.T) {
 	run(0, "hints of the server, which decide nothing: {\"idempotentHint\":false,\"readOnlyHint\":true}", "mcp", "add", "crm")
 	run(2, `no tool "add_customer"; did you mean "add-customer"?`, "mcp", "add", "crm", "add_customer")
 	run(2, "mcp.servers has no \"crn\"", "mcp", "add", "crn")
-	run(2, "x_y would have the same id as another approved tool: crm__x_y", "mcp", "add", "crm", "x__y", "x_y")
+	run(2, "x_y would get the id of another approved tool: crm__x_y", "mcp", "add", "crm", "x__y", "x_y")
 	run(0, "approved in", "mcp", "add", "crm", "add-customer")
 	run(2, "add-customer is approved already", "mcp", "add", "crm", "add-customer", "--no-confirm")
 	run(0, "crm__add_customer  action, writes, approval, [text]", "mcp", "list")
