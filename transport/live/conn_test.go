@@ -151,7 +151,7 @@ func TestAudioAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	d := newConn(&Transport{}, transport.Setup{})
-	d.desk = &desk{}
+	d.delegations = &delegations{}
 	loudFrame := []byte(`{"type":"session.output_audio.delta","delta":"` + base64.StdEncoding.EncodeToString(piece(100, true)) + `"}`)
 	quietFrame := []byte(`{"type":"session.output_audio.delta","delta":"` + base64.StdEncoding.EncodeToString(piece(100, false)) + `"}`)
 	noise := piece(100, false)

@@ -199,7 +199,7 @@ func TestCarriedOver(t *testing.T) {
 	}
 	p.delegate("item_4", "A notice.\nBook a room.", 400)
 	testutil.WaitUntil(t, "the delegation continues", func() bool {
-		d := next.Conn.(*liveConn).desk
+		d := next.Conn.(*liveConn).delegations
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.tasks) == 1 && d.tasks[0].id == "item_4"
@@ -280,7 +280,7 @@ func TestOvertakenQuestion(t *testing.T) {
 			playing := testutil.WaitNext(t, "the sentence", sc.p.frames)
 			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
 			testutil.WaitNext(t, "a prompt", sc.s.model.asked).reply <- textmodel.Reply{Text: question}
-			d := sc.conn.Conn.(*liveConn).desk
+			d := sc.conn.Conn.(*liveConn).delegations
 			testutil.WaitUntil(t, "the question waits", func() bool {
 				d.mu.Lock()
 				defer d.mu.Unlock()
@@ -296,7 +296,7 @@ func TestOvertakenQuestion(t *testing.T) {
 			sc.p.wants(livewire.CommentaryAppend, "item_1")
 			approve(t, sc)
 			paid(t, sc)
-			testutil.WaitUntil(t, "the delegation is over", func() bool { return !sc.conn.Conn.(*liveConn).desk.busy() })
+			testutil.WaitUntil(t, "the delegation is over", func() bool { return !sc.conn.Conn.(*liveConn).delegations.busy() })
 			if carried := transport.CarryOver(sc.conn.Conn); carried != nil {
 				carried.Drop()
 				t.Error("the question goes to another connection")
@@ -313,7 +313,7 @@ func TestOvertakenQuestion(t *testing.T) {
 			}
 			testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Calls: calls}
 			play(t, &scene{s, conn, p, awaited[transport.ToolCall](t, conn)})
-			testutil.WaitUntil(t, "the delegation is over", func() bool { return !conn.Conn.(*liveConn).desk.busy() })
+			testutil.WaitUntil(t, "the delegation is over", func() bool { return !conn.Conn.(*liveConn).delegations.busy() })
 			send(t, conn, transport.UserText{Text: "Thanks."})
 			if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("Thanks.") {
 				t.Errorf("then it got %+v", e)
@@ -365,7 +365,7 @@ func TestAppends(t *testing.T) {
 	p.send(`{"type":"session.instructions.appended","client_event_id":%q}`, two.ID)
 	p.send(`{"type":"session.instructions.appended"}`) // Azure names none
 	testutil.WaitUntil(t, "all is placed", func() bool {
-		d := conn.Conn.(*liveConn).desk
+		d := conn.Conn.(*liveConn).delegations
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.appends) == 0
@@ -431,7 +431,7 @@ func TestRepeats(t *testing.T) {
 		{"Call Bob.", "Book a room.", "Call Bob.", false},
 		{"Book a room.", "", "", false},
 	} {
-		d := &desk{last: tc.last}
+		d := &delegations{last: tc.last}
 		if got := d.repeats(request{words: tc.words}, &task{words: tc.earlier}); got != tc.want {
 			t.Errorf("%q after %q and %q: %v", tc.words, tc.earlier, tc.last, got)
 		}
