@@ -115,7 +115,7 @@ func TestOfficialClient(t *testing.T) {
 	seen[livewire.UsageUpdated], seen[livewire.Info] = true, true // usage comes after 15 s, see below; the simulator sends no info
 	for _, kind := range []string{livewire.AudioDelta, livewire.InputTranscript, livewire.OutputTranscript, livewire.Muted, livewire.ThinkingAppended, livewire.FixturePlaying, livewire.Failed} {
 		if !seen[kind] {
-			t.Errorf("no %s came", kind)
+			t.Errorf("the client got no %s", kind)
 		}
 	}
 	raw, err := livewire.Usage(15, 0.1).Encode(wire.NewIDs(1).IDs)
@@ -261,7 +261,7 @@ func FuzzEvents(f *testing.F) {
 				}
 			}
 			if closed >= 0 && (closed != len(all)-1 || c.closed() != noCode) {
-				t.Fatalf("after session.closed came %s", kinds(all[closed:]))
+				t.Fatalf("the server sent %s after session.closed", kinds(all[closed:]))
 			}
 		})
 	})

@@ -212,7 +212,7 @@ func TestCarriedOver(t *testing.T) {
 		t.Errorf("the answer is %q", e.Content)
 	}
 	if transport.CarryOver(conn.Conn) != nil {
-		t.Error("it is carried over twice")
+		t.Error("the work is carried over twice")
 	}
 }
 
