@@ -341,3 +341,11 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		c.Abort()
 	}
 }
+
+// TestStaysInADrain: a session whose client cannot resume does not move to another gateway.
+func TestStaysInADrain(t *testing.T) {
+	conn, _ := dialed(t, "audio/pcm")
+	if follows, is := any(conn).(interface{ Follows() bool }); !is || follows.Follows() {
+		t.Error("the session could move without its client")
+	}
+}
