@@ -15,7 +15,7 @@ import (
 
 // answering is a message in progress.
 type answering struct {
-	sent *turnTold
+	sent *turnMessages
 	err  error
 	over chan struct{} // closed at its end
 }

@@ -417,21 +417,21 @@ func (f *fixture) audited() []audit.Record {
 	return append([]audit.Record{}, f.records...)
 }
 
-// turnTold is the messages of a turn.
-type turnTold struct {
+// turnMessages has the messages of a turn.
+type turnMessages struct {
 	t    testing.TB
 	mu   sync.Mutex // guards the following field
 	msgs []protocol.ServerMessage
 }
 
-func (h *turnTold) emit(m protocol.ServerMessage) {
+func (h *turnMessages) emit(m protocol.ServerMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.msgs = append(h.msgs, m)
 }
 
 // respond runs a turn of the conversation "conv" of the user ada, unless the request has others.
-func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*turnTold, error) {
+func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*turnMessages, error) {
 	f.t.Helper()
 	f.model.mu.Lock()
 	f.model.steps = append(f.model.steps, steps...)
@@ -445,7 +445,7 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	case "none":
 		req.ConversationID = ""
 	}
-	sent := &turnTold{t: f.t}
+	sent := &turnMessages{t: f.t}
 	err := f.agent.Respond(ctx, req, sent.emit)
 	if err != nil {
 		testutil.Check(testutil.Errors, []byte(err.Error()))
@@ -454,7 +454,7 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 }
 
 // say is respond with a message, in a turn that begins.
-func (f *fixture) say(message string, steps ...step) *turnTold {
+func (f *fixture) say(message string, steps ...step) *turnMessages {
 	f.t.Helper()
 	sent, err := f.respond(f.t.Context(), Request{Message: message}, steps...)
 	if err != nil {
@@ -473,7 +473,7 @@ func bubble(t *testing.T, set fixtureSetting, test func(t *testing.T, f *fixture
 func pass(d time.Duration) { <-time.After(d) }
 
 // of returns the messages of a type.
-func of[M protocol.ServerMessage](h *turnTold) []M {
+func of[M protocol.ServerMessage](h *turnMessages) []M {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []M
@@ -486,7 +486,7 @@ func of[M protocol.ServerMessage](h *turnTold) []M {
 }
 
 // types are the types of all messages except the turn's beginning, which must be first, and the pieces of text.
-func (h *turnTold) types() string {
+func (h *turnMessages) types() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
@@ -514,7 +514,7 @@ func (h *turnTold) types() string {
 }
 
 // done is the last message, which must be the only one of its type.
-func (h *turnTold) done() *protocol.Done {
+func (h *turnMessages) done() *protocol.Done {
 	h.t.Helper()
 	all := of[*protocol.Done](h)
 	if len(all) != 1 || h.msgs[len(h.msgs)-1] != protocol.ServerMessage(all[0]) {
@@ -524,7 +524,7 @@ func (h *turnTold) done() *protocol.Done {
 }
 
 // errorTypes are the results of a turn's calls, in order; "ok" for a good answer.
-func (h *turnTold) errorTypes() []string {
+func (h *turnMessages) errorTypes() []string {
 	var out []string
 	for _, e := range of[*protocol.ToolEnded](h) {
 		if e.OK {

@@ -117,7 +117,7 @@ func TestWhoseConversation(t *testing.T) {
 		}
 		// A conversation without a name gets one.
 		began := time.Now()
-		sent = &turnTold{t: t}
+		sent = &turnMessages{t: t}
 		f.model.steps = []step{says("Hi.")}
 		if err := f.agent.Respond(t.Context(), Request{User: user.Must("eve"), Message: "Hello"}, sent.emit); err != nil {
 			t.Fatal(err)

@@ -21,8 +21,8 @@ func TestInside(t *testing.T) {
 			pass(40 * time.Millisecond)
 			return registry.Result{Data: "found"}, nil
 		}
-		looks, other := make(chan *turnTold, 1), make(chan *turnTold, 1)
-		ask := func(inside bool, out chan<- *turnTold, steps ...step) {
+		looks, other := make(chan *turnMessages, 1), make(chan *turnMessages, 1)
+		ask := func(inside bool, out chan<- *turnMessages, steps ...step) {
 			sent, err := f.respond(t.Context(), Request{ID: "m-1", Message: "Search", Inspect: true, Inside: inside}, steps...)
 			if err != nil {
 				t.Error(err)

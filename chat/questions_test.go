@@ -35,7 +35,7 @@ func (s *stubborn) Complete(_ context.Context, p textmodel.Prompt, delta func(st
 func (f *fixture) asked(req Request) []*protocol.ConfirmationRequest {
 	f.t.Helper()
 	req.User, req.ConversationID = user.Must("ada"), "conv"
-	sent := &turnTold{t: f.t}
+	sent := &turnMessages{t: f.t}
 	if err := f.agent.Respond(f.t.Context(), req, sent.emit); err != nil {
 		f.t.Fatal(err)
 	}

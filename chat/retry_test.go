@@ -24,7 +24,7 @@ import (
 )
 
 // lines are all messages of an answer as text, without the numbers of a stream; pieces of one text are joined.
-func (h *turnTold) lines() string {
+func (h *turnMessages) lines() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
@@ -68,7 +68,7 @@ func TestTheSameMessageAgain(t *testing.T) {
 					pass(time.Second)
 					return registry.Result{Data: "done"}, nil
 				}
-				joined := make(chan *turnTold)
+				joined := make(chan *turnMessages)
 				first, err := f.respond(t.Context(), req, func(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 					delta("One moment.")
 					go func() {
@@ -199,7 +199,7 @@ func TestOneOfTwoLeaves(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		stays := make(chan *turnTold)
+		stays := make(chan *turnMessages)
 		go func() {
 			sent, _ := f.respond(t.Context(), Request{Message: "Tell"})
 			stays <- sent

@@ -21,7 +21,7 @@ func TestSwitchInText(t *testing.T) {
 		Personas: func(name string) *Persona { return there[name] },
 		Persona:  Persona{Name: "default", Instructions: "You are the desk. ", SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}, {ID: "gone"}}},
 	}})
-	say := func(steps ...step) *turnTold {
+	say := func(steps ...step) *turnMessages {
 		t.Helper()
 		got, err := f.respond(t.Context(), Request{ConversationID: "c-of-switches", User: user.Must("ada"), Message: "My bill is wrong"}, steps...)
 		if err != nil {

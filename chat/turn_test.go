@@ -395,7 +395,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 // turn has begun, and in which conversation.
 func TestTheTurnBeginsAtOnce(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
-		sent := &turnTold{t: t}
+		sent := &turnMessages{t: t}
 		first := func() { // the first message of all
 			if begun := of[*protocol.TurnStarted](sent); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || sent.msgs[0] != protocol.ServerMessage(begun[0]) {
 				t.Errorf("%s %+v", sent.types(), begun)
@@ -410,7 +410,7 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := of[*protocol.ConfirmationRequest](sent)[0].Token
-		sent = &turnTold{t: t}
+		sent = &turnMessages{t: t}
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			synctest.Wait()
 			first()
@@ -420,7 +420,7 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		first()
-		sent = &turnTold{t: t}
+		sent = &turnMessages{t: t}
 		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: "cf_none", Approved: true}}, sent.emit); err == nil || len(sent.msgs) > 0 {
 			t.Errorf("%v, %s", err, sent.types())
 		}

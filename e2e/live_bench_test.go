@@ -9,8 +9,8 @@ import (
 )
 
 // BenchmarkIdleCall measures sessions in which both sides are silent and the client sends no audio: CPU in us per second
-// of a session, and resident memory. A Live model's time is the audio that it gets, so its session carries silence in
-// both directions.
+// of a session, and resident memory. A Live model measures time by its input audio, so its session carries silence in both
+// directions.
 func BenchmarkIdleCall(b *testing.B) {
 	const sessions = 200
 	for _, provider := range []string{"gemini", "openai", "live"} {

@@ -9,7 +9,7 @@ import (
 	"voicegw/protocol"
 )
 
-// liveRules let a Live model delegate a typed request, and its text model propose a payment.
+// liveRules make a Live model delegate a typed request, and its text model propose a payment.
 const liveRules = `
 name: delegation
 rules:
@@ -26,7 +26,8 @@ rules:
     do: [say: All right.]
 `
 
-// TestLive: a model without tools delegates a payment; the user hears that it needs approval, approves, and it runs once.
+// TestLive: a model without tools delegates a payment. The user hears that it needs approval, approves it, and it runs
+// once.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tools := newStageOn(t, nil)
@@ -68,7 +69,7 @@ func TestLiveApprovedAtOnce(t *testing.T) {
 		c.hearsLive(t, "All right.")
 		for _, m := range messages[*protocol.Transcript](c) {
 			if m.Role == "assistant" && strings.Contains(m.Text, "approve the payment") {
-				t.Errorf("after the outcome the user hears %q", m.Text)
+				t.Errorf("the user hears %q after the outcome", m.Text)
 			}
 		}
 		if saw := tools.runs("pay"); len(saw) != 1 {
@@ -87,8 +88,8 @@ func (c *client) hearsLive(t *testing.T, sentence string) {
 	}
 }
 
-// TestLiveExactNotice: the provider plays a notice, which is a transcript and counts once it was heard, before the model
-// hears the user.
+// TestLiveExactNotice: the provider plays a notice with a transcript. The model answers the user only after the user has
+// heard it.
 func TestLiveExactNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStack(t, "live", setting{timed: true, notice: noticeText, speech: notice()})

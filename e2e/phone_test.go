@@ -52,7 +52,7 @@ func phoneSettings() *phone.Settings {
 	}
 }
 
-// phoneHandoffs makes tickets, in memory: the store does not support fake time.
+// phoneHandoffs makes tickets in memory, because the store does not support virtual time.
 type phoneHandoffs struct {
 	mu      sync.Mutex
 	invited []handoff.Invitation
@@ -105,7 +105,7 @@ func (d *phoneHandoffs) Decided(context.Context, store.Confirmation, json.RawMes
 	return nil
 }
 
-// phoneTools are pay, which must be approved, goodbye and transfer {to}.
+// phoneTools returns the tools pay, which needs approval, goodbye and transfer {to}.
 func phoneTools(t *testing.T) (tools *registry.Registry, paid *atomic.Int32) {
 	paid = &atomic.Int32{}
 	intents := func(of func(to string) registry.Intent) registry.Handler {
@@ -137,7 +137,7 @@ func phoneTools(t *testing.T) (tools *registry.Registry, paid *atomic.Int32) {
 	return tools, paid
 }
 
-// rest is a carrier's REST interface.
+// rest is a carrier's REST API.
 type rest struct {
 	mu    sync.Mutex
 	asked []string
@@ -163,7 +163,7 @@ func (r *rest) list() []string {
 	return slices.Clone(r.asked)
 }
 
-// do makes a request. The connection stays open, because closing the network in memory drops what was not read.
+// do makes a request. The connection stays open, because closing the in-memory network drops unread data.
 func (st *stack) do(t *testing.T, req *http.Request) (status int, body string) {
 	t.Helper()
 	over := st.client.Transport.(*http.Transport).Clone()
@@ -198,7 +198,7 @@ func incoming(id string) url.Values {
 	return url.Values{"AccountSid": {"AC1"}, "CallSid": {id}, "From": {"+15559999"}, "To": {"+15550100"}}
 }
 
-// twiml is what the tests read of TwiML.
+// twiml is the part of TwiML that the tests read.
 type twiml struct {
 	Say     []string
 	Connect struct {
@@ -213,28 +213,28 @@ type twiml struct {
 	Hangup *struct{}
 }
 
-// phoneCall is the carrier's side of a call in a bubble: every 20 ms it sends a frame of the caller's and plays one.
+// phoneCall is the carrier's side of a call in a synctest bubble: every 20 ms it sends a frame of the caller and plays one.
 type phoneCall struct {
 	t    *testing.T
 	conn *ws.Conn
 	id   string
 
 	mu      sync.Mutex
-	speech  []byte // PCM of the caller, still to be sent
-	queue   []byte // mu-law to be played
+	speech  []byte // PCM of the caller, not sent yet
+	queue   []byte // mu-law, not played yet
 	marks   []phoneMark
-	played  []byte // mu-law, with silence where there was nothing
-	heard   int    // bytes of played that were the gateway's
-	cleared []int  // lengths of played at each clear
-	most    int    // bytes that the queue has held
-	mute    bool   // sends no more frames
+	played  []byte // mu-law, with silence for gaps
+	heard   int    // bytes of played that are from the gateway
+	cleared []int  // length of played at each clear
+	most    int    // largest length of queue
+	mute    bool   // stops sending frames
 	noMarks bool
 	over    chan struct{}
 }
 
 type phoneMark struct {
 	name string
-	at   int // of what was queued since the last clear
+	at   int // bytes of queue before the mark
 }
 
 func (st *stack) call(t *testing.T, id string) *phoneCall {
@@ -246,7 +246,7 @@ func (st *stack) call(t *testing.T, id string) *phoneCall {
 	return st.answer(t, id, body)
 }
 
-// answer carries out the TwiML that begins a stream.
+// answer opens the stream of the TwiML.
 func (st *stack) answer(t *testing.T, id, body string) *phoneCall {
 	t.Helper()
 	var x twiml
@@ -325,7 +325,7 @@ func (c *phoneCall) take(m *phone.Message) {
 	}
 }
 
-// back returns the marks up to that byte of the queue. The caller must hold mu.
+// back returns the marks up to that byte of queue. The caller must hold mu.
 func (c *phoneCall) back(upTo int) {
 	for len(c.marks) > 0 && c.marks[0].at <= upTo && !c.noMarks {
 		c.send(&phone.Message{Event: phone.EventMark, StreamSID: "MZ" + c.id, Mark: &phone.Mark{Name: c.marks[0].name}})
@@ -379,7 +379,7 @@ func (c *phoneCall) heardBytes() int {
 	return c.heard
 }
 
-// hear waits until the caller has heard that much of the gateway, or for a minute.
+// hear waits until the caller has heard that much audio of the gateway.
 func (c *phoneCall) hear(length time.Duration) {
 	c.t.Helper()
 	for range 600 {
@@ -391,7 +391,7 @@ func (c *phoneCall) hear(length time.Duration) {
 	c.t.Fatal("the caller hears nothing")
 }
 
-// settle waits until nothing was heard for that time.
+// settle waits until the caller has heard no audio for that time.
 func (c *phoneCall) settle(quiet time.Duration) {
 	for last := -1; ; {
 		heard := c.heardBytes()
@@ -445,7 +445,7 @@ func callerSpeech(length time.Duration) []byte {
 	return append(testutil.SpeechLike(8000, length, 5), testutil.Silence(8000, 1500*time.Millisecond)...)
 }
 
-// TestPhoneCall: what the caller hears is what the model says, at the pace of the call; then the caller hangs up.
+// TestPhoneCall: the caller hears the model's audio at the pace of the call, and the session ends when the caller hangs up.
 func TestPhoneCall(t *testing.T) {
 	inCall(t, nil, func(t *testing.T, _ string, st *stack, r *rest) {
 		c := st.call(t, "CA1")
@@ -462,7 +462,7 @@ func TestPhoneCall(t *testing.T) {
 		said := slices.Clone(st.tap.sound)
 		st.tap.mu.Unlock()
 		if like := likeness(t, heard, said); like < 0.95 {
-			t.Errorf("what was heard is like what was said by %.3f (%d of %d ms)", like, len(heard)/16, len(said)/48)
+			t.Errorf("the likeness of the heard and the model's audio is %.3f (%d of %d ms)", like, len(heard)/16, len(said)/48)
 		}
 		c.hangUp()
 		testutil.WaitUntil(t, "the session has ended", func() bool { return st.manager.Running() == 0 })
@@ -473,7 +473,7 @@ func TestPhoneCall(t *testing.T) {
 	})
 }
 
-// TestPhoneInterruption: when the caller speaks, the line is silent within 100 ms, and the model learns what was heard.
+// TestPhoneInterruption: when the caller speaks, the line is silent within 100 ms, and the model learns the extent of playback.
 func TestPhoneInterruption(t *testing.T) {
 	inCall(t, func(s *setting) { s.speed = 1 }, func(t *testing.T, provider string, st *stack, _ *rest) {
 		c := st.call(t, "CA1")
@@ -495,14 +495,14 @@ func TestPhoneInterruption(t *testing.T) {
 		if provider == "openai" {
 			heardMS := int64(c.heardBytes() / 8)
 			m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
-			if told := int64(m["audio_end_ms"].(float64)); told < heardMS-200 || told > heardMS+200 {
-				t.Errorf("the model was told %d ms; the caller heard %d", told, heardMS)
+			if reported := int64(m["audio_end_ms"].(float64)); reported < heardMS-200 || reported > heardMS+200 {
+				t.Errorf("the model got %d ms; the caller heard %d", reported, heardMS)
 			}
 		}
 	})
 }
 
-// likeness is the highest correlation of audio at 8 kHz with audio at 24 kHz, over small shifts of their beginnings.
+// likeness returns the highest correlation of audio at 8 kHz with audio at 24 kHz, over small time shifts.
 func likeness(t *testing.T, heard, said []byte) (best float64) {
 	t.Helper()
 	down, err := audio.NewResampler(24000, 8000)
@@ -528,7 +528,7 @@ func likeness(t *testing.T, heard, said []byte) (best float64) {
 	return best
 }
 
-// fromSound returns the samples from the first that is no silence.
+// fromSound returns the samples without the silence at the beginning.
 func fromSound(pcm []byte) (all []float64) {
 	for i := 0; i+1 < len(pcm); i += 2 {
 		v := int16(uint16(pcm[i]) | uint16(pcm[i+1])<<8)
@@ -539,8 +539,8 @@ func fromSound(pcm []byte) (all []float64) {
 	return all
 }
 
-// TestPhoneRefusesStrangers: a forged or changed request and a replayed call begin nothing.
-func TestPhoneRefusesStrangers(t *testing.T) {
+// TestPhoneRefuses: a forged, changed or replayed request begins no session.
+func TestPhoneRefuses(t *testing.T) {
 	inCall(t, nil, func(t *testing.T, _ string, st *stack, r *rest) {
 		for name, tc := range map[string]struct {
 			token, query string
@@ -572,7 +572,7 @@ func TestPhoneRefusesStrangers(t *testing.T) {
 				t.Errorf("a stream with %s: %v", name, err)
 			}
 		}
-		// A ticket opens one stream, of its call.
+		// A ticket opens one stream, only for its call.
 		_, body := st.webhook(t, "", phoneToken, incoming("CA6"))
 		first := st.answer(t, "CA6", body)
 		first.say(callerSpeech(time.Second))
@@ -618,7 +618,7 @@ rules:
     do: [{say: "Hello."}]
 `
 
-// TestPhoneKeys: keys are text; 1 and 2 answer a question for approval, but only once it was spoken.
+// TestPhoneKeys: keys are text; 1 and 2 answer a question for approval once it was spoken.
 func TestPhoneKeys(t *testing.T) {
 	for name, tc := range map[string]struct {
 		early bool
@@ -643,14 +643,14 @@ func TestPhoneKeys(t *testing.T) {
 				c.hear(time.Duration(before/8)*time.Millisecond + 100*time.Millisecond)
 				c.settle(4 * time.Second)
 				if got := paid.Load(); got != tc.paid {
-					t.Errorf("it was paid %d times, want %d", got, tc.paid)
+					t.Errorf("paid %d times, want %d", got, tc.paid)
 				}
 				pressed := slices.ContainsFunc(st.tap.all(), func(m map[string]any) bool {
 					text, _ := json.Marshal(m)
 					return strings.Contains(string(text), prompts.KeysPressed("1")+`"`)
 				})
 				if pressed != tc.early {
-					t.Errorf("the key was text: %v", pressed)
+					t.Errorf("the key was sent as text: %v", pressed)
 				}
 				c.hangUp()
 				<-c.over
@@ -689,8 +689,8 @@ func TestPhoneEnds(t *testing.T) {
 	}
 }
 
-// TestPhoneLineFails: a line that is cut, silent, floods, plays nothing, or returns marks that were never sent ends the
-// session, and the carrier is told.
+// TestPhoneLineFails: a broken, silent, flooding or otherwise faulty line ends the session, and the gateway asks the carrier to
+// hang up.
 func TestPhoneLineFails(t *testing.T) {
 	for name, fail := range map[string]func(c *phoneCall){
 		"cut":           func(c *phoneCall) { _ = c.conn.CloseNow() },
@@ -701,7 +701,7 @@ func TestPhoneLineFails(t *testing.T) {
 				c.send(&phone.Message{Event: phone.EventMark, StreamSID: "MZCA1", Mark: &phone.Mark{Name: fmt.Sprint("5-", i)}})
 			}
 		},
-		"another stream's": func(c *phoneCall) {
+		"another stream": func(c *phoneCall) {
 			for range 30 {
 				c.send(&phone.Message{Event: phone.EventDTMF, StreamSID: "MZCA2", DTMF: &phone.DTMF{Digit: "*"}})
 			}
@@ -739,7 +739,7 @@ func TestPhoneLineFails(t *testing.T) {
 	}
 }
 
-// TestPhoneCallsOut: an operator's call carries its agent and request to the conversation, and only to allowed numbers.
+// TestPhoneCallsOut: an operator can call allowed numbers only; the user and request reach the conversation.
 func TestPhoneCallsOut(t *testing.T) {
 	inCall(t, nil, func(t *testing.T, _ string, st *stack, r *rest) {
 		post := func(key, body string) (int, string) {
@@ -789,5 +789,5 @@ func TestPhoneCallsOut(t *testing.T) {
 	})
 }
 
-// elapse lets time go by in a synctest bubble.
+// elapse advances the time in a synctest bubble.
 func elapse(d time.Duration) { <-time.After(d) }

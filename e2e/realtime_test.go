@@ -20,15 +20,15 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// rtClient is a client of OpenAI's Realtime protocol that records everything. Each event must pass the strictest parser.
+// rtClient is a client of OpenAI's Realtime protocol that records all events, and parses each one strictly.
 type rtClient struct {
 	t    testing.TB
 	conn *websocket.Conn
-	in   chan rtEvent // from its reader; closed with the connection
+	in   chan rtEvent // from read; closed with the connection
 	seen []rtEvent
 	done sync.WaitGroup
 	end  error
-	// shown: the client asked to see the gateway's tools.
+	// shown: the client enabled events that strict clients do not know.
 	shown bool
 }
 
@@ -135,12 +135,12 @@ func (c *rtClient) next() rtEvent {
 		c.seen = append(c.seen, e)
 		return e
 	case <-time.After(patience):
-		c.t.Fatalf("nothing more came; before that: %s", c.story())
+		c.t.Fatalf("no more events; before that: %s", c.story())
 	}
 	return rtEvent{}
 }
 
-// wait takes events up to one of a type. An error fails the test unless it is awaited.
+// wait reads events up to one of that type. An unexpected error fails the test.
 func (c *rtClient) wait(kind string) rtEvent {
 	c.t.Helper()
 	for {
@@ -154,7 +154,7 @@ func (c *rtClient) wait(kind string) rtEvent {
 	}
 }
 
-// story lists the events so far, repeated ones once.
+// story lists the types of the events so far, without repetitions.
 func (c *rtClient) story() string { return strings.Join(c.order(), " ") }
 
 func (c *rtClient) order() (kinds []string) {
@@ -175,7 +175,7 @@ func (c *rtClient) all(kind string) (list []rtEvent) {
 	return list
 }
 
-// sound is the audio of an item so far.
+// sound returns the audio of an item so far.
 func (c *rtClient) sound(item string) (data []byte) {
 	for _, e := range c.all("response.output_audio.delta") {
 		if e.text("item_id") == item {
@@ -197,7 +197,7 @@ func (c *rtClient) words(kind string) (text string) {
 	return text
 }
 
-// spoken is speech with the silence that ends a turn.
+// spoken returns speech, and the silence that ends a turn.
 func spoken(rate int, d time.Duration) []byte {
 	return append(testutil.SpeechLike(rate, d, 5), testutil.Silence(rate, 2*time.Second)...)
 }
@@ -226,7 +226,7 @@ rules:
     do: [{say: "Yes, I heard you well and clearly."}]
 `
 
-// overWires runs a test with both providers behind the gateway.
+// overWires runs a test with each provider behind the gateway.
 func overWires(t *testing.T, set setting, f func(t *testing.T, provider string, st *stack)) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -266,7 +266,7 @@ func TestRealtimeTalk(t *testing.T) {
 		}
 		item := c.wait0("response.output_item.added").text("item.id")
 		if n := audio.Duration(24000, len(c.sound(item))); n < time.Second {
-			t.Errorf("%v of audio came", n)
+			t.Errorf("%v of audio", n)
 		}
 		if got := c.words("response.output_audio_transcript.delta"); strings.TrimSpace(got) != "Yes, I heard you well and clearly." {
 			t.Errorf("the words are %q", got)
@@ -286,12 +286,12 @@ func TestRealtimeTalk(t *testing.T) {
 		}
 		started, committed := c.wait0("input_audio_buffer.speech_started"), c.wait0("input_audio_buffer.committed")
 		if started.text("item_id") != committed.text("item_id") {
-			t.Error("the speech has another item than its start")
+			t.Error("the start of the speech has another item")
 		}
 	})
 }
 
-// wait0 is the first event of a type that was seen.
+// wait0 returns the first event of that type so far.
 func (c *rtClient) wait0(kind string) rtEvent {
 	c.t.Helper()
 	all := c.all(kind)
@@ -301,8 +301,8 @@ func (c *rtClient) wait0(kind string) rtEvent {
 	return all[0]
 }
 
-// TestRealtimeInterruption: speech stops the answer, whose item is incomplete and gets no more audio; the model learns
-// how much was heard from the client's truncation.
+// TestRealtimeInterruption: speech stops the answer, whose item gets no more audio; the model learns the extent of playback
+// from the client's truncation.
 func TestRealtimeInterruption(t *testing.T) {
 	overWires(t, setting{speed: 1}, func(t *testing.T, provider string, st *stack) {
 		c := st.realtime(t, "?model=gpt-realtime")
@@ -324,7 +324,7 @@ func TestRealtimeInterruption(t *testing.T) {
 		if provider == "openai" {
 			m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
 			if at := m["audio_end_ms"].(float64); at < 350 || at > 450 {
-				t.Errorf("the model was told %v ms; the client said 400", at)
+				t.Errorf("the model got %v ms; the client sent 400", at)
 			}
 		}
 		c.speak(testutil.Silence(24000, 2*time.Second))
@@ -344,8 +344,7 @@ func (c *rtClient) write(text string) {
 	c.say(`{"type":"response.create","response":{"metadata":{"client_event_id":"mine"}}}`)
 }
 
-// TestRealtimeClientTool: the client runs its tool after the response with the call, and the model continues with the
-// result.
+// TestRealtimeClientTool: the client runs its tool after the response with the call, and the model gets the result.
 func TestRealtimeClientTool(t *testing.T) {
 	overWires(t, setting{tools: newToolbox(t)}, func(t *testing.T, provider string, st *stack) {
 		c := st.realtime(t, "")
@@ -365,7 +364,7 @@ func TestRealtimeClientTool(t *testing.T) {
 	})
 }
 
-// TestRealtimeHiddenTool: the gateway's tool runs within one response, of which the client sees the words only.
+// TestRealtimeHiddenTool: the gateway's tool runs within one response, and the client sees only the words.
 func TestRealtimeHiddenTool(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -392,7 +391,7 @@ func TestRealtimeHiddenTool(t *testing.T) {
 	}
 }
 
-// TestRealtimeText: a client that wants text gets the words of the model's speech as text, and no audio.
+// TestRealtimeText: a client that asks for text gets the words of the model's speech as text, without audio.
 func TestRealtimeText(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, provider string, st *stack) {
 		c := st.realtime(t, "")
@@ -410,7 +409,7 @@ func TestRealtimeText(t *testing.T) {
 	})
 }
 
-// TestRealtimeG711: mu-law in both directions.
+// TestRealtimeG711: audio is mu-law in both directions.
 func TestRealtimeG711(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, provider string, st *stack) {
 		c := st.realtime(t, "")
@@ -449,8 +448,7 @@ func TestRealtimeWithoutDetection(t *testing.T) {
 	})
 }
 
-// TestRealtimeApproval: a client that asks to see the gateway's tools gets an approval request, and its answer runs the
-// call.
+// TestRealtimeApproval: a client that sees the gateway's tools gets an approval request; if it approves, the call runs.
 func TestRealtimeApproval(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -489,11 +487,11 @@ func TestRealtimeApproval(t *testing.T) {
 	}
 }
 
-// TestRealtimeImageAndSilence: the model sees an image of the client, and answers a silence that is too long for it.
+// TestRealtimeImageAndSilence: the model sees an image of the client, and answers after the idle timeout.
 func TestRealtimeImageAndSilence(t *testing.T) {
 	overWires(t, setting{scenario: imageScenario}, func(t *testing.T, _ string, st *stack) {
 		c := st.realtime(t, "")
-		c.shown = true // timeout_triggered is not for Pipecat
+		c.shown = true // Pipecat does not know timeout_triggered
 		c.say(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":{"type":"server_vad","idle_timeout_ms":5000}}}}}`)
 		c.say(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}]}}`)
 		c.write("what do you see")
@@ -505,8 +503,8 @@ func TestRealtimeImageAndSilence(t *testing.T) {
 	})
 }
 
-// TestRealtimeLikeTheProvider: the same script of a client against the simulated provider directly, and through the
-// gateway, gives the same events with the same keys in the same order, but for the differences listed here.
+// TestRealtimeLikeTheProvider: the same script gives the same events, keys and order with the simulated provider and
+// through the gateway, except for the differences listed at shape.
 func TestRealtimeLikeTheProvider(t *testing.T) {
 	t.Parallel()
 	set := setting{scenario: talkRules, speed: 20, firstAudioMS: 10, tools: newToolbox(t)}
@@ -557,10 +555,10 @@ func TestRealtimeLikeTheProvider(t *testing.T) {
 	}
 }
 
-// shape are the events with the keys of all their objects, without what may differ:
-//   - deltas, and when transcripts come, depend on the time
+// shape returns the events with the keys of all their objects, without allowed differences:
+//   - deltas and the order of transcripts depend on the time
 //   - only the provider pads deltas (obfuscation)
-//   - the gateway's items are numbered in the order of the conversation, so previous_item_id is not null where the provider's is
+//   - the gateway's items are in the order of the conversation, so previous_item_id is set where the provider's is null
 func (c *rtClient) shape() (list []string) {
 	for _, e := range c.seen {
 		if strings.HasSuffix(e.Type, ".delta") || strings.Contains(e.Type, "transcription") {
@@ -571,7 +569,7 @@ func (c *rtClient) shape() (list []string) {
 	return list
 }
 
-// keys are the keys of an object and of those in it, sorted, with the error's code and the status.
+// keys returns the sorted keys of an object and of its inner objects, with the error's code and the status.
 func keys(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -598,7 +596,7 @@ func keys(v any) string {
 	return ""
 }
 
-// TestRealtimeLongHistory: a client whose audio flows already brings a long conversation, which is no flood.
+// TestRealtimeLongHistory: a client can add a long conversation while its audio flows; this is no flood.
 func TestRealtimeLongHistory(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, _ string, st *stack) {
 		c := st.realtime(t, "")
@@ -613,7 +611,7 @@ func TestRealtimeLongHistory(t *testing.T) {
 	})
 }
 
-// TestRealtimeModelNames: clients send the default name of their own in session.update, whatever the request names.
+// TestRealtimeModelNames: session.update may have another model than the request, because clients send their default.
 func TestRealtimeModelNames(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, provider string, st *stack) {
 		for query, model := range map[string]string{"": "", "?model=" + provider: provider, "?model=gpt-realtime": "gpt-realtime"} {
@@ -631,8 +629,8 @@ func TestRealtimeModelNames(t *testing.T) {
 	})
 }
 
-// TestRealtimeLikeLiveKit: the expectations of LiveKit's plugin, whose waits are ended by the item's own id, by the
-// metadata of the response and by the event_id of an error.
+// TestRealtimeLikeLiveKit: LiveKit's plugin gets the identifiers that it waits for: the item's own id, the metadata of the
+// response and the event_id of an error.
 func TestRealtimeLikeLiveKit(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, _ string, st *stack) {
 		c := st.realtime(t, "?model=gpt-realtime")

@@ -16,11 +16,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recorded is a line of a recorded session: what a client sent, or the provider.
+// recorded is a line of a recorded session: a message of the client or the provider.
 type recorded struct {
 	Dir  string
 	Data json.RawMessage
-	// OpenAI's client events, and Gemini's messages in the spelling of the recorded client.
+	// OpenAI's client events, and Gemini's messages in the recorded client's spelling.
 	Type    string
 	Session struct{ Model string }
 	Item    json.RawMessage
@@ -63,8 +63,8 @@ func readRecording(t *testing.T, name string) (lines []recorded) {
 	return afterResponses(lines)
 }
 
-// afterResponses moves what a client sent during a response behind it: the gateway's client learns of a call when its
-// response ends.
+// afterResponses moves a client's messages during a response behind it, because the gateway's client learns of a call when
+// the response ends.
 func afterResponses(lines []recorded) (out []recorded) {
 	var held []recorded
 	active := false
@@ -81,7 +81,7 @@ func afterResponses(lines []recorded) (out []recorded) {
 	return out
 }
 
-// parts are the words that identify a client's frame, by provider.
+// parts maps words to the kind of a client's frame.
 var parts = []struct{ word, part string }{{`"setup"`, "setup"}, {`"session.update"`, "setup"}, {`"toolResponse"`, "result"},
 	{`"tool_response"`, "result"}, {`"function_call_output"`, "result"}, {`"audio"`, "audio"}}
 
@@ -94,7 +94,7 @@ func part(frame []byte) string {
 	return "others"
 }
 
-// playback is a provider that sends the recorded frames, each after the gateway has sent the same frames as the recorded client.
+// playback is a provider that sends each recorded frame once the gateway has sent the frames before it.
 func playback(t *testing.T, lines []recorded) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"realtime"}})
@@ -103,11 +103,11 @@ func playback(t *testing.T, lines []recorded) http.Handler {
 		}
 		defer c.CloseNow()
 		c.SetReadLimit(-1)
-		came := map[string]int{}
+		received := map[string]int{}
 		hear := func() bool {
 			_, frame, err := c.Read(context.Background())
 			if err == nil {
-				came[part(frame)]++
+				received[part(frame)]++
 			}
 			return err == nil
 		}
@@ -120,22 +120,22 @@ func playback(t *testing.T, lines []recorded) http.Handler {
 				continue
 			}
 			of := part(l.Data)
-			if of == "audio" && last == of { // the gateway has frames of another length
+			if of == "audio" && last == of { // the gateway's frames have another length
 				continue
 			}
-			for last = of; came[of] == 0; {
+			for last = of; received[of] == 0; {
 				if !hear() {
 					return
 				}
 			}
-			came[of]--
+			received[of]--
 		}
 		for hear() { // until the gateway ends the session
 		}
 	})
 }
 
-// does sends what a client of OpenAI's protocol would have sent instead of a recorded client.
+// does sends the events of OpenAI's protocol for a message of the recorded client.
 func (c *rtClient) does(l recorded, again bool) {
 	switch {
 	case l.Setup != nil:
@@ -143,7 +143,7 @@ func (c *rtClient) does(l recorded, again bool) {
 		for _, of := range l.Setup.Tools {
 			for _, d := range of.Declarations {
 				tools = append(tools, map[string]any{"type": "function", "name": d.Name, "description": d.Description,
-					"parameters": json.RawMessage(bytes.ToLower(d.Parameters))}) // Gemini has the types in capitals
+					"parameters": json.RawMessage(bytes.ToLower(d.Parameters))}) // Gemini's types are in capitals
 			}
 		}
 		b, err := json.Marshal(tools)
@@ -193,7 +193,7 @@ func (c *rtClient) result(output string) {
 	c.say(fmt.Sprintf(`{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":%q,"output":%q}}`, calls[len(calls)-1].text("call_id"), output))
 }
 
-// recordedOutput are the words and calls of a recorded provider, without spaces, and its tokens.
+// recordedOutput returns the words and calls of a recorded provider, without spaces, and its tokens.
 func recordedOutput(lines []recorded) (words string, tokens float64) {
 	for _, l := range lines {
 		e := rtEvent{}
@@ -215,7 +215,7 @@ func recordedOutput(lines []recorded) (words string, tokens float64) {
 	return strings.Join(strings.Fields(words), ""), tokens
 }
 
-// outputOf are the words and calls of a response, and its tokens.
+// outputOf returns the words and calls of a response, and its tokens.
 func outputOf(done rtEvent) (words string, tokens float64) {
 	items, _ := done.get("response.output").([]any)
 	for i := range items {
@@ -226,8 +226,8 @@ func outputOf(done rtEvent) (words string, tokens float64) {
 	return words, tokens
 }
 
-// TestRealtimeRecordings: what providers really sent reaches a client of OpenAI's protocol in events that the strictest
-// client reads: the same words, calls and tokens, and each response ends once.
+// TestRealtimeRecordings: recorded output of real providers reaches a client of OpenAI's protocol with the same words, calls
+// and tokens, in events that a strict client can parse. Each response ends once.
 func TestRealtimeRecordings(t *testing.T) {
 	for _, provider := range providers {
 		files, err := filepath.Glob(filepath.Join("..", "..", "shared", "fixtures", provider, "*.jsonl"))

@@ -44,8 +44,8 @@ func agentsAre(names ...string) LiveValues {
 
 var inText = Session{Mode: spec.ModeText}
 
-// TestFill: an enum holds the values of the session in both forms and where calls are checked; the version
-// of the file stays, and that of the session's tools says what was filled in.
+// TestFill: an enum has the values of the session in every form and in the check of calls. The registry's version stays;
+// the version of the session's tools depends on the values.
 func TestFill(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	base := r.Snapshot()
@@ -70,17 +70,17 @@ func TestFill(t *testing.T) {
 		t.Errorf("the version of the tools is %s", s.ToolsVersion())
 	}
 	if again := base.Fill(inText, agentsAre("billing", "sales")); again != s {
-		t.Error("the same values give another snapshot")
+		t.Error("the same values make another snapshot")
 	}
 	if other := base.Fill(inText, agentsAre("billing")); other == s || other.ToolsVersion() == s.ToolsVersion() {
-		t.Error("other values give the same version")
+		t.Error("other values have the same version")
 	}
 	if env := base.Execute(t.Context(), "probe", spec.ModeText, json.RawMessage(`{"agent":"boss"}`), Session{}); !env.OK {
-		t.Errorf("the snapshot that was filled has changed: %v", env.Error)
+		t.Errorf("Fill has changed its snapshot: %v", env.Error)
 	}
 }
 
-// TestFillDescribeTool: the guide is offered of the tools that the session has.
+// TestFillDescribeTool: describe_tool describes only the tools of the session.
 func TestFillDescribeTool(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	s := r.Snapshot().Only([]string{"kb_search"}).Fill(inText, nil)
@@ -91,35 +91,35 @@ func TestFillDescribeTool(t *testing.T) {
 	}
 	tool, _ := s.Tool(spec.DescribeTool)
 	if !strings.Contains(string(tool.Forms.Gemini), `["kb_search"]`) {
-		t.Errorf("Gemini is told %s", tool.Forms.Gemini)
+		t.Errorf("Gemini gets %s", tool.Forms.Gemini)
 	}
 }
 
-// TestFillWithoutValues: a tool with nothing to choose from is left out, the log says so once, and other
-// tools are not told of it.
+// TestFillWithoutValues: a tool without values for its enum is left out, other tools do not name it, and the log reports it
+// once.
 func TestFillWithoutValues(t *testing.T) {
 	var logged bytes.Buffer
 	r := liveRegistry(t, &logged)
 	for range 3 {
 		s := r.Snapshot().Fill(inText, agentsAre())
 		if _, has := s.Tool("probe"); has {
-			t.Fatal("the tool is there")
+			t.Fatal("the tool is not left out")
 		}
 		tool, _ := s.Tool(spec.DescribeTool)
 		if strings.Contains(string(tool.Parameters), "probe") {
 			t.Errorf("describe_tool offers it: %s", tool.Parameters)
 		}
 		if with := r.Snapshot().Fill(inText, agentsAre("a")); with.ToolsVersion() == s.ToolsVersion() {
-			t.Error("the version does not tell that the tool is missing")
+			t.Error("the version is the same with and without the tool")
 		}
 	}
 	if n := strings.Count(logged.String(), "a tool is left out"); n != 1 || !strings.Contains(logged.String(), "source=agents.switchable") {
-		t.Errorf("the log says %d times: %s", n, logged.String())
+		t.Errorf("the log has it %d times: %s", n, logged.String())
 	}
 }
 
-// TestFillIsBounded: neither the values of an enum nor the fillings that are kept grow without end, and a
-// snapshot with tools that were not loaded shares none.
+// TestFillIsBounded: the values of an enum and the cached fillings have limits, and a snapshot with tools that were not
+// loaded shares no fillings.
 func TestFillIsBounded(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	base := r.Snapshot()
@@ -128,7 +128,7 @@ func TestFillIsBounded(t *testing.T) {
 	}
 	first := base.Fill(inText, agentsAre("a"))
 	if n := len(base.fillings.all); n != 11 || base.Fill(inText, agentsAre("a")) != first {
-		t.Errorf("%d fillings are kept", n)
+		t.Errorf("%d fillings are cached", n)
 	}
 	var many []string
 	for i := range 2 * maxLiveValues {
@@ -150,17 +150,17 @@ func TestFillIsBounded(t *testing.T) {
 	}
 }
 
-// TestFillInAnotherMode: what a tool cannot be called in is not asked for.
+// TestFillInAnotherMode: Fill requests no values for a tool that the session's mode does not allow.
 func TestFillInAnotherMode(t *testing.T) {
 	e, opts, _ := simple(t, nil,
 		`parameters: {"type":"object","properties":{"c":{"type":"string"}},"additionalProperties":false}`, `allowedModes: ["text"]`, `dynamic: {"/properties/c/enum": "calendars"}`)
 	opts.Handlers["probe"] = Bind(func(context.Context, Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })
 	s := mustLoad(t, opts, e).Snapshot().Fill(Session{Mode: spec.ModeVoice}, func(string, Session) []string {
-		t.Error("asked")
+		t.Error("values were requested")
 		return nil
 	})
 	if _, has := s.Tool("probe"); !has {
-		t.Error("it is left out")
+		t.Error("the tool is left out")
 	}
 }
 
@@ -173,7 +173,7 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// TestLiveSourcesAreSorted keeps the hints in order.
+// TestLiveSourcesAreSorted keeps the hints of errors in order.
 func TestLiveSourcesAreSorted(t *testing.T) {
 	if !slices.IsSorted(spec.LiveSources()) {
 		t.Error(spec.LiveSources())

@@ -13,9 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestWhatWaitsIsNotDelivered: a record whose command is dropped with the queue, or comes after
-// its end, is told, once.
-func TestWhatWaitsIsNotDelivered(t *testing.T) {
+// TestUnsentRecords: the uplink reports each record whose command it drops at its end or refuses afterwards, once.
+func TestUnsentRecords(t *testing.T) {
 	u := newUplink(1000, 100, nil)
 	var lost []string
 	u.unsent = func(r *audit.Record) { lost = append(lost, r.CallID) }
@@ -25,42 +24,41 @@ func TestWhatWaitsIsNotDelivered(t *testing.T) {
 	u.pushCommand(transport.ToolResult{}, &audit.Record{ToolCall: audit.ToolCall{CallID: "late"}})
 	u.close()
 	if want := []string{"queued", "late"}; !slices.Equal(lost, want) {
-		t.Errorf("%q are told as not sent, want %q", lost, want)
+		t.Errorf("%q are reported as not sent, want %q", lost, want)
 	}
 }
 
-// seen is the answer of a retrieval tool: the records that it rests on.
+// seen is the answer of a retrieval tool: the ids of its evidence.
 type seen []string
 
 func (s seen) EvidenceIDs() []string { return s }
 
-// TestDeliveredIsWritten: the audit calls an answer delivered once it is written to the
-// model's connection, and not delivered where it never is, whatever was decided.
+// TestDeliveredIsWritten: the audit records a result as delivered only after it was written to the model's connection.
 func TestDeliveredIsWritten(t *testing.T) {
 	for name, c := range map[string]struct {
-		before func(model *fakeConn) (after func()) // the answers are there
+		before func(model *fakeConn) (after func()) // runs before the tools answer; after writes the answers
 		end    func(st *stage, c *testClient, model *fakeConn)
 		want   bool
 	}{
 		"written": {want: true},
-		"the model is gone": {before: func(model *fakeConn) func() {
+		"the write fails": {before: func(model *fakeConn) func() {
 			model.FailSend(errors.New("broken pipe"))
 			return nil
 		}},
-		"it waits behind another one, and the client leaves": {
+		"the result waits, and the client disconnects": {
 			before: func(model *fakeConn) func() { return model.StallSend() },
 			end:    func(_ *stage, c *testClient, _ *fakeConn) { c.Abort() },
 		},
-		"it waits, and is written": {before: func(model *fakeConn) func() { return model.StallSend() }, want: true},
-		"it waits, and the client ends the session": {
+		"the result waits, and is written": {before: func(model *fakeConn) func() { return model.StallSend() }, want: true},
+		"the result waits, and the client ends the session": {
 			before: func(model *fakeConn) func() { return model.StallSend() },
 			end:    func(_ *stage, c *testClient, _ *fakeConn) { c.say(`{"type":"session.end"}`) },
 		},
-		"it waits, and the gateway shuts down": {
+		"the result waits, and the gateway shuts down": {
 			before: func(model *fakeConn) func() { return model.StallSend() },
 			end:    func(st *stage, _ *testClient, _ *fakeConn) { st.m.Close() },
 		},
-		"it waits, and the model is lost": {
+		"the result waits, and the model disconnects": {
 			before: func(model *fakeConn) func() { return model.StallSend() },
 			end: func(_ *stage, _ *testClient, model *fakeConn) {
 				model.FailRecv(&transport.Error{Provider: "fake", Op: "recv", Kind: transport.KindRetry})
@@ -70,7 +68,7 @@ func TestDeliveredIsWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				audited := &records{}
-				answer := make(chan struct{}) // closed by the test: the tools answer
+				answer := make(chan struct{}) // the test closes it, then the tools answer
 				st, _ := withTools(t, entry("look", "1.0.0"), func(context.Context) (registry.Result, error) {
 					<-answer
 					return registry.Result{Data: seen{"doc:lab"}}, nil
@@ -105,7 +103,7 @@ func TestDeliveredIsWritten(t *testing.T) {
 						t.Errorf("%s: delivered %t, %q", id, r.Delivered, r.NotDelivered)
 					}
 					if !slices.Equal(r.Evidence, []string{"doc:lab"}) {
-						t.Errorf("%s: its evidence is %q", id, r.Evidence)
+						t.Errorf("%s: the evidence is %q", id, r.Evidence)
 					}
 				}
 				if sent := len(results(t, model)); c.want && sent != 2 || !c.want && sent == 2 {

@@ -18,7 +18,7 @@ import (
 	"voicegw/protocol"
 )
 
-// tap is a client's end of a network. It counts the pings that come, and can lose what the client sends.
+// tap is a client's end of a network. It counts received pings, and can drop the client's data.
 type tap struct {
 	net.Conn
 	pings atomic.Int64
@@ -70,7 +70,7 @@ func newTapped(t *testing.T, st *stage) *tapped {
 	return &tapped{t, ln}
 }
 
-// dial begins with start, and returns the first message. What follows is read; over gets the time of the end.
+// dial sends start and returns the first message. A goroutine reads the rest; over gets the time of the end.
 func (n *tapped) dial(start string) (wire *tap, client *protocol.Conn, first protocol.SessionStarted, over chan time.Time) {
 	n.t.Helper()
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -103,9 +103,8 @@ func (n *tapped) dial(start string) (wire *tap, client *protocol.Conn, first pro
 
 const plainStart = `{"type":"session.start","input_rate":16000,"output_rate":24000}`
 
-// TestASilentClientIsPinged: a connection on which nothing is said carries a ping and its pong at least every
-// 30 s, and stays open.
-func TestASilentClientIsPinged(t *testing.T) {
+// TestSilentClientIsPinged: an idle connection carries a ping and its pong at least every 30 s, and stays open.
+func TestSilentClientIsPinged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		wire, _, _, over := newTapped(t, st).dial(plainStart)
@@ -113,22 +112,22 @@ func TestASilentClientIsPinged(t *testing.T) {
 			pass(30 * time.Second)
 			synctest.Wait()
 			if n := wire.pings.Load(); n <= had {
-				t.Fatalf("%d pings came within %v", n, time.Duration(had+1)*30*time.Second)
+				t.Fatalf("the client got %d pings within %v", n, time.Duration(had+1)*30*time.Second)
 			}
 		}
 		if n := wire.pings.Load(); n > 24 {
-			t.Errorf("%d pings came within 10 minutes", n)
+			t.Errorf("the client got %d pings within 10 minutes", n)
 		}
 		select {
 		case <-over:
-			t.Error("the connection of a client that answers was closed")
+			t.Error("the gateway closed the connection of a client that answers")
 		default:
 		}
 	})
 }
 
-// TestAClientThatNeverAnswersIsLost like one whose connection breaks: it can come back to its session.
-func TestAClientThatNeverAnswersIsLost(t *testing.T) {
+// TestUnansweredPings: a client that answers no pings is disconnected, and can resume its session.
+func TestUnansweredPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Policy = orchestrator.Policy{ResumeGrace: 30 * time.Second} })
 		network := newTapped(t, st)
@@ -139,18 +138,18 @@ func TestAClientThatNeverAnswersIsLost(t *testing.T) {
 			t.Errorf("the connection ended after %v of silence", took)
 		}
 		if n := wire.pings.Load(); n == 0 {
-			t.Error("the client was not asked")
+			t.Error("the client got no ping")
 		}
 		_, _, again, _ := network.dial(fmt.Sprintf(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":%q,"token":%q,"last_seq":1}}`,
 			first.SessionID, first.ResumeToken))
 		if !again.Resumed || again.SessionID != first.SessionID {
-			t.Errorf("the client came back to %+v", again)
+			t.Errorf("the client resumed %+v", again)
 		}
 	})
 }
 
-// TestAConversationNeedsNoPings: audio in both directions keeps the connection open.
-func TestAConversationNeedsNoPings(t *testing.T) {
+// TestConversationNeedsNoPings: audio in both directions keeps the connection open without pings.
+func TestConversationNeedsNoPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		wire, client, _, _ := newTapped(t, st).dial(plainStart)
@@ -164,13 +163,13 @@ func TestAConversationNeedsNoPings(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := wire.pings.Load(); n != 0 {
-			t.Errorf("%d pings came within 3 minutes of conversation", n)
+			t.Errorf("the client got %d pings within 3 minutes of conversation", n)
 		}
 	})
 }
 
-// TestAListenerThatSaysNothingIsAsked: what is sent to a client does not show that it is there.
-func TestAListenerThatSaysNothingIsAsked(t *testing.T) {
+// TestListenerIsPinged: a client that only receives gets pings, and is disconnected if it does not answer.
+func TestListenerIsPinged(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprint(answers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -180,11 +179,11 @@ func TestAListenerThatSaysNothingIsAsked(t *testing.T) {
 				wire.mute.Store(!answers)
 				for i := range 12 {
 					answer(model, i, make([]byte, 4800))
-					pass(15*time.Second + time.Millisecond) // not in the moment of a check
+					pass(15*time.Second + time.Millisecond) // not at the time of a check
 				}
 				synctest.Wait()
 				if n := wire.pings.Load(); n == 0 || n > 8 {
-					t.Errorf("%d pings came within 3 minutes", n)
+					t.Errorf("the client got %d pings within 3 minutes", n)
 				}
 				if open := len(over) == 0; open != answers {
 					t.Errorf("the connection is open: %v", open)

@@ -6,8 +6,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestUplinkClaim: audio may pass the queue only while nothing is queued before it
-// and nobody else sends; no writer is started meanwhile, and one is after.
+// TestUplinkClaim: audio can bypass the queue only while the queue is empty and no writer sends. During the claim no
+// writer starts; release starts one.
 func TestUplinkClaim(t *testing.T) {
 	hold, sent := make(chan struct{}), 0
 	var u *uplink
@@ -19,23 +19,23 @@ func TestUplinkClaim(t *testing.T) {
 	})
 	u.pushCommand(transport.Interrupt{}, nil)
 	if u.claim() {
-		t.Error("audio would overtake a command, or two would send at once")
+		t.Error("audio would overtake a command, or two goroutines would send at once")
 	}
 	hold <- struct{}{}
 	u.writer.Wait()
 	if !u.claim() || u.claim() {
-		t.Fatal("an idle queue is claimed once")
+		t.Fatal("an idle queue can be claimed once, and not twice")
 	}
 	u.pushCommand(transport.Interrupt{}, nil)
 	u.writer.Wait()
 	if sent != 1 {
-		t.Error("the writer sends while somebody else does")
+		t.Error("the writer sends during a claim")
 	}
 	u.release()
-	hold <- struct{}{} // or this test hangs: nobody would have started the writer
+	hold <- struct{}{} // without a writer this test would hang
 	u.writer.Wait()
 	if sent != 2 {
-		t.Error("what was queued meanwhile is gone")
+		t.Error("the command queued during the claim is lost")
 	}
 	u.close()
 	if u.claim() {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestFailuresAreDocumented: docs/providers.md shows the table of failures as the code has it.
+// TestFailuresAreDocumented: docs/providers.md has the same table of failures as the code.
 func TestFailuresAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/providers.md")
 	if err != nil {
@@ -36,8 +36,8 @@ func TestFailuresAreDocumented(t *testing.T) {
 	}
 }
 
-// TestFailureRows: every row that a client can see has a code and words, and nothing that is retried
-// is final for the user.
+// TestFailureRows: each row that a client can see has a code and a message, and a retried failure is never final for the
+// user.
 func TestFailureRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range Kinds() {

@@ -41,7 +41,7 @@ func TestGemini(t *testing.T) {
 	}
 }
 
-// suiteProvider is provider as the suite wants it.
+// suiteProvider is a geminiServer for the suite.
 type suiteProvider struct {
 	*geminiServer
 	model string
@@ -59,7 +59,7 @@ func (p *suiteProvider) Transport(client *http.Client) transport.Transport {
 }
 
 func (p *suiteProvider) Refuse(status int) { p.status = status }
-func (p *suiteProvider) Remember(int)      {} // nothing confirms a history
+func (p *suiteProvider) Remember(int)      {} // the provider does not confirm a history
 func (p *suiteProvider) Accept() Peer      { return suitePeer{p.accept()} }
 
 func (p *suiteProvider) Mute(first string) {
@@ -155,8 +155,8 @@ func (p suitePeer) NextResult() (string, json.RawMessage) {
 	}
 }
 
-// History reads the one message that holds it. A model that is told in the setup that a history
-// comes must also be told its end, and for any other model that end would be a question.
+// History reads the message with the history. If the setup announces a history, turnComplete must mark its end; for any
+// other model turnComplete would request an answer.
 func (p suitePeer) History() (got []Remembered) {
 	var m struct {
 		ClientContent struct {
@@ -170,8 +170,8 @@ func (p suitePeer) History() (got []Remembered) {
 	if err := json.Unmarshal([]byte(p.next()), &m); err != nil {
 		p.t.Fatal(err)
 	}
-	if told := strings.Contains(string(p.setup), `"historyConfig":{"initialHistoryInClientContent":true}`); told != m.ClientContent.TurnComplete {
-		p.t.Errorf("the setup announces a history: %v; turnComplete at its end: %v", told, m.ClientContent.TurnComplete)
+	if announced := strings.Contains(string(p.setup), `"historyConfig":{"initialHistoryInClientContent":true}`); announced != m.ClientContent.TurnComplete {
+		p.t.Errorf("the setup announces a history: %v; turnComplete at its end: %v", announced, m.ClientContent.TurnComplete)
 	}
 	for _, turn := range m.ClientContent.Turns {
 		role := map[string]string{"user": "user", "model": "assistant"}[turn.Role]
@@ -182,7 +182,7 @@ func (p suitePeer) History() (got []Remembered) {
 	return got
 }
 
-// NextReconfigure reads the update. Nothing confirms it.
+// NextReconfigure reads the update. The provider does not confirm it.
 func (p suitePeer) NextReconfigure() (string, []string) {
 	var m struct {
 		ContextUpdate struct {
@@ -199,7 +199,7 @@ func (p suitePeer) NextReconfigure() (string, []string) {
 	}
 	said, tools := m.ContextUpdate.SystemInstruction, m.ContextUpdate.Tools
 	if said == nil || tools == nil {
-		p.t.Fatal("the update leaves instructions or tools as they are")
+		p.t.Fatal("the update has no instructions or no tools")
 	}
 	var text strings.Builder
 	for _, part := range said.Parts {
@@ -217,11 +217,11 @@ func (p suitePeer) NextReconfigure() (string, []string) {
 	return text.String(), names
 }
 
-// NextItem reads a turn, after which the conversation stays open.
+// NextItem reads a turn that requests no answer.
 func (p suitePeer) NextItem() Remembered {
 	message := p.next()
 	if !strings.Contains(message, `"turnComplete":false`) {
-		p.t.Errorf("%s asks for an answer", message)
+		p.t.Errorf("%s requests an answer", message)
 	}
 	var m struct {
 		ClientContent struct {
@@ -232,7 +232,7 @@ func (p suitePeer) NextItem() Remembered {
 		}
 	}
 	if err := json.Unmarshal([]byte(message), &m); err != nil || len(m.ClientContent.Turns) != 1 {
-		p.t.Fatalf("%s is no turn: %v", message, err)
+		p.t.Fatalf("%s is not one turn: %v", message, err)
 	}
 	turn := m.ClientContent.Turns[0]
 	return Remembered{Role: map[string]string{"user": "user", "model": "assistant"}[turn.Role], Text: turn.Parts[0].Text}
@@ -246,9 +246,9 @@ func (p suitePeer) Close(code int, reason string) { p.close(code, reason) }
 type geminiServer struct {
 	t   *testing.T
 	srv *httptest.Server
-	// Set before the connections that they are about.
-	status int    // refuse the handshake with it
-	first  string // say this instead of setupComplete; "-" for nothing
+	// Set before the connections that they affect.
+	status int    // refuses the handshake, if not zero
+	first  string // sent instead of setupComplete; "-" sends nothing
 	// redirect sends the handshake to another server.
 	redirect string
 
@@ -262,7 +262,7 @@ type geminiPeer struct {
 	url    string
 	header http.Header
 	setup  json.RawMessage
-	done   chan struct{} // closed when the test is over with it
+	done   chan struct{} // closed when the test ends
 }
 
 func newGemini(t *testing.T) *geminiServer {
@@ -314,7 +314,7 @@ func (p *geminiServer) accept() *geminiPeer {
 		p.t.Cleanup(func() { close(c.done) })
 		return c
 	case <-time.After(suitePatience):
-		p.t.Fatal("nobody connected")
+		p.t.Fatal("no adapter connected")
 		return nil
 	}
 }

@@ -54,7 +54,7 @@ type liveServer struct {
 	results chan textmodel.Message // the tools' results, in the order of the calls
 }
 
-// livePeer is the provider's end of one connection. A goroutine reads, as the provider does not stall at session.close.
+// livePeer is the provider's end of one connection. A goroutine reads, because session.close is confirmed at once.
 type livePeer struct {
 	t      *testing.T
 	s      *liveServer
@@ -126,7 +126,7 @@ func (s *liveServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.peers <- p
 }
 
-// read takes the client's messages, which it parses strictly, and confirms session.close.
+// read parses the client's messages strictly and confirms session.close.
 func (p *livePeer) read() {
 	defer close(p.frames)
 	for {
@@ -158,7 +158,7 @@ func (p *livePeer) send(format string, args ...any) {
 	}
 }
 
-// next returns the client's next message of a type, without the audio that the adapter adds.
+// next returns the client's next message that want accepts.
 func (p *livePeer) next(want func(livewire.ClientEvent) bool) livewire.ClientEvent {
 	p.t.Helper()
 	for {
@@ -168,7 +168,7 @@ func (p *livePeer) next(want func(livewire.ClientEvent) bool) livewire.ClientEve
 				return e
 			}
 		case <-time.After(suitePatience):
-			p.t.Fatal("the client does not send what is awaited")
+			p.t.Fatal("the client did not send the expected message")
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (s *liveServer) Transport(client *http.Client) transport.Transport {
 	return tr
 }
 
-// Complete implements textmodel.Model: it calls the tools that the test has named.
+// Complete implements textmodel.Model: it calls the tools that CallTools has set.
 func (s *liveServer) Complete(ctx context.Context, p textmodel.Prompt, _ func(string)) (textmodel.Reply, error) {
 	for _, m := range p.Messages {
 		if m.Role == textmodel.RoleTool {
@@ -212,7 +212,7 @@ func (s *liveServer) Accept() Peer {
 	case p := <-s.peers:
 		return p
 	case <-time.After(suitePatience):
-		s.t.Fatal("nobody connected")
+		s.t.Fatal("no adapter connected")
 		return nil
 	}
 }
@@ -255,14 +255,14 @@ func (p *livePeer) CallTools(calls ...transport.ToolCall) {
 	p.s.mu.Unlock()
 	p.n++
 	p.send(`{"type":"session.delegation.created","event_id":"e","offset_ms":%d,"delegation":{"id":"item_%d","type":"delegation","target":"client"}}`, p.at, p.n)
-	p.Finish() // the timeline goes on
+	p.Finish() // the timeline continues
 }
 
 func (p *livePeer) History() (got []Remembered) {
 	for _, m := range p.input {
 		role := m.Role
 		if role == "developer" {
-			role = "user" // as the suite has it for turns of text
+			role = "user" // as the suite expects for turns of text
 		}
 		got = append(got, Remembered{role, m.Text()})
 	}
@@ -288,7 +288,7 @@ func (p *livePeer) NextAudio() []byte {
 	}))
 }
 
-// NextResult returns the next result that the text model has got. The suite answers calls in another order.
+// NextResult returns the next result that the text model has received, in the order of the calls.
 func (p *livePeer) NextResult() (string, json.RawMessage) {
 	p.t.Helper()
 	select {

@@ -11,7 +11,8 @@ import (
 	"voicegw/transport/openai"
 )
 
-// localSessions are what local servers show in session.created, with the members of session.update that each accepts.
+// localSessions has the session that each local server shows in session.created, and the members of session.update that
+// it accepts.
 var localSessions = map[string]struct {
 	shown   string
 	accepts []string
@@ -28,7 +29,7 @@ var localSessions = map[string]struct {
 			"audio.input.turn_detection.create_response", "audio.input.turn_detection.interrupt_response", "audio.output.format.type", "audio.output.format.rate", "tools", "tool_choice"},
 		bare: true,
 	},
-	"a server that shows nothing": {
+	"no settings": {
 		shown: `{"id":"sess_1","model":"m"}`,
 		accepts: []string{"type", "instructions", "output_modalities", "audio.input.format.type", "audio.input.format.rate", "audio.input.turn_detection.type",
 			"audio.input.turn_detection.create_response", "audio.input.turn_detection.interrupt_response", "audio.output.format.type", "audio.output.format.rate", "tools", "tool_choice"},
@@ -57,7 +58,7 @@ type localServer struct {
 	bare bool
 }
 
-// localPeer is its end of a connection.
+// localPeer is the server's end of one connection.
 type localPeer struct {
 	*openaiPeer
 	bare bool
@@ -77,7 +78,7 @@ func newLocal(t *testing.T, name string) *localServer {
 			}
 		}
 		p.send(`{"type":"session.updated","event_id":"e","session":%s}`, kind.shown)
-		if s.remember.Load() > 0 { // nothing is confirmed
+		if s.remember.Load() > 0 { // the server confirms nothing
 			item, _ := p.expect("conversation.item.create")["item"].(map[string]any)
 			p.past = append(p.past, item)
 		}
@@ -85,7 +86,7 @@ func newLocal(t *testing.T, name string) *localServer {
 	return s
 }
 
-// leaves are the paths of all values in nested objects.
+// leaves returns the paths of all values in nested objects.
 func leaves(prefix string, in map[string]any) (paths []string) {
 	for key, value := range in {
 		if inner, ok := value.(map[string]any); ok {
@@ -103,14 +104,14 @@ func (s *localServer) Transport(client *http.Client) transport.Transport {
 
 func (s *localServer) Accept() Peer { return &localPeer{s.accept(), s.bare} }
 
-// A call without its items.
+// CallTools sends the calls of a bare server without their items.
 func (p *localPeer) CallTools(calls ...transport.ToolCall) {
 	p.t.Helper()
 	if !p.bare {
 		p.openaiPeer.CallTools(calls...)
 		return
 	}
-	item := p.id("item") // all calls and the speech have it
+	item := p.id("item") // all calls and the speech share it
 	for i, call := range calls {
 		p.send(`{"type":"response.function_call_arguments.done","event_id":"e","response_id":%q,"item_id":%q,"output_index":%d,"call_id":%q,"name":%q,"arguments":%q}`,
 			p.response, item, i, call.ID, call.Name, call.Args)
@@ -144,16 +145,16 @@ func (p *localPeer) Interrupt() {
 	delete(p.setup, "said")
 }
 
-// History is the lines of the one item.
+// History returns the lines of the only item.
 func (p *localPeer) History() (got []Remembered) {
 	for _, item := range p.past {
 		content := item["content"].([]any)[0].(map[string]any)
 		if item["role"] != "user" || content["type"] != "input_text" {
-			p.t.Errorf("the item %v is no text of the user", item)
+			p.t.Errorf("the item %v is not a text of the user", item)
 		}
 		lines := strings.Split(fmt.Sprint(content["text"]), "\n")
 		if len(lines) > 1 {
-			lines = lines[1:] // the words about it
+			lines = lines[1:] // the introduction
 		}
 		for _, line := range lines {
 			role := "user"

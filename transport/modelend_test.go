@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOf(t *testing.T) {
+func TestEndOfModel(t *testing.T) {
 	for model, want := range map[string]string{
 		"gpt-realtime": "2027-01-20", "gpt-realtime-2025-08-28": "2027-01-20", "gpt-realtime-mini-2025-12-15": "2027-01-20",
 		"gpt-realtime-2": "", "gpt-realtime-2.1": "", "gpt-realtime-1.5": "", "gpt-realtime-whisper": "",
@@ -21,9 +21,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestRowsAreWhole: each row has a day, a source, and a successor that has no announced
-// end itself.
-func TestRowsAreWhole(t *testing.T) {
+// TestModelEndRows: each row has a day, a source, and a successor without an announced end.
+func TestModelEndRows(t *testing.T) {
 	for _, r := range modelEnds {
 		if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" || r.Successor == "" {
 			t.Errorf("%s: %+v, %v", r.names, r.ModelEnd, err)
@@ -37,6 +36,6 @@ func TestRowsAreWhole(t *testing.T) {
 func TestPast(t *testing.T) {
 	end := ModelEnd{Date: "2027-01-20"}
 	if end.Past(time.Date(2027, 1, 19, 23, 59, 59, 0, time.UTC)) || !end.Past(time.Date(2027, 1, 20, 0, 0, 0, 0, time.UTC)) {
-		t.Error("the end is not on its day")
+		t.Error("the model does not end on its day")
 	}
 }

@@ -42,12 +42,12 @@ type openaiServer struct {
 	t      *testing.T
 	http   *httptest.Server
 	client *http.Client
-	opts   openai.Options // what transport.Options are made of
+	opts   openai.Options // for the adapters
 
-	status   atomic.Int64           // every handshake is answered with it, if not zero
-	body     atomic.Value           // the body then, a string
-	mute     atomic.Pointer[string] // all that is said
-	remember atomic.Int64           // how many items of a history the usual greeting takes
+	status   atomic.Int64           // if not zero, the answer to every handshake
+	body     atomic.Value           // the body of that answer, a string
+	mute     atomic.Pointer[string] // the only frame that is sent
+	remember atomic.Int64           // the number of history items that the usual greeting reads
 	// greet is the opening exchange from the provider's side; nil means the usual one.
 	greet func(*openaiPeer)
 
@@ -71,7 +71,7 @@ type openaiPeer struct {
 	n        int // numbers ids
 	response string
 	item     string
-	ended    bool // the response was ended by CallTools
+	ended    bool // CallTools has ended the response
 }
 
 func newOpenAI(t *testing.T) *openaiServer {
@@ -147,8 +147,7 @@ func (p *openaiPeer) remember(count int) {
 	}
 }
 
-// It knows what the provider takes: each role has one kind
-// of content, and a call is followed by its output.
+// History checks the rules of the provider: each role has one kind of content, and an output follows its call.
 func (p *openaiPeer) History() (got []Remembered) {
 	kinds := map[any]any{"user": "input_text", "system": "input_text", "assistant": "output_text"}
 	var open any
@@ -169,19 +168,19 @@ func (p *openaiPeer) History() (got []Remembered) {
 			}
 			got = append(got, Remembered{Role: "tool", Text: item["output"].(string)})
 		default:
-			p.t.Errorf("no item of a history: %v", item)
+			p.t.Errorf("not a history item: %v", item)
 		}
 	}
 	return got
 }
 
-// It knows what the provider refuses in mid-call.
+// NextReconfigure checks that the update has no member that the provider refuses in an open session.
 func (p *openaiPeer) NextReconfigure() (string, []string) {
 	p.t.Helper()
 	session, _ := p.expect("session.update")["session"].(map[string]any)
 	for key := range session {
 		if key != "type" && key != "instructions" && key != "tools" {
-			p.t.Errorf("an update in mid-call has %s", key)
+			p.t.Errorf("an update of an open session has %s", key)
 		}
 	}
 	list, ok := session["tools"].([]any)
@@ -231,12 +230,12 @@ func (s *openaiServer) accept() *openaiPeer {
 	case p := <-s.peers:
 		return p
 	case <-time.After(suitePatience):
-		s.t.Fatal("nobody connected")
+		s.t.Fatal("no adapter connected")
 		return nil
 	}
 }
 
-// send writes one frame, made with fmt if there are arguments.
+// send writes one frame, formatted if there are arguments.
 func (p *openaiPeer) send(format string, args ...any) {
 	p.t.Helper()
 	text := format
@@ -328,7 +327,7 @@ func (p *openaiPeer) finish(status, details string) {
 	p.send(`{"type":"rate_limits.updated","event_id":"e","rate_limits":[{"name":"tokens","limit":1,"remaining":1,"reset_seconds":0.004}]}`)
 }
 
-// trimNil takes away what fmt.Sprint makes of the first missing value.
+// trimNil removes the text that fmt.Sprint writes for a missing value.
 func trimNil(s string) string {
 	const none = "<nil>"
 	if len(s) >= len(none) && s[:len(none)] == none {

@@ -27,22 +27,22 @@ type Harness struct {
 	// Secret is the credential that the provider's adapters use. No error may show it.
 	Secret string
 
-	// CloseKinds is what Recv must report when the provider closes an open
+	// CloseKinds has the kind that Recv must report when the provider closes an open
 	// conversation, by close code.
 	CloseKinds map[int]transport.Kind
 
-	// StatusKinds is what Connect must report when the handshake is answered with an
-	// HTTP error, by HTTP status.
+	// StatusKinds has the kind that Connect must report when the provider refuses the
+	// handshake, by HTTP status.
 	StatusKinds map[int]transport.Kind
 
 	// First is a message that does not complete the opening of a conversation; empty if the wire has none.
 	First string
 
-	// Quiet means a model without turns: nothing says that an answer was interrupted, the adapter lets some of its silence
-	// through, and calls get their results together.
+	// Quiet marks a model without turns: no event reports an interruption, the adapter passes on some silence, and calls get
+	// their results together.
 	Quiet bool
 
-	client *http.Client  // name of the subtest
+	client *http.Client  // of the subtest
 	open   *atomic.Int64 // connections of the client, if it wraps them
 }
 
@@ -57,8 +57,8 @@ type Provider interface {
 	// the credential in the body.
 	Refuse(status int)
 
-	// Remember makes the provider take a history of that many entries on every later connection:
-	// it reads them after the setup, and confirms them if that is its way.
+	// Remember makes the provider read a history of that many entries after the setup of every
+	// later connection, and confirm them if its protocol does.
 	Remember(entries int)
 
 	// Mute makes the provider accept later connections, but send nothing on them, or only first.
@@ -93,7 +93,7 @@ type Peer interface {
 	History() []Remembered
 
 	// NextReconfigure reads the next message, which is the update of instructions and tools, and
-	// confirms it if that is the provider's way. NextItem reads the next message, which adds an
+	// confirms it if the provider's protocol does. NextItem reads the next message, which adds an
 	// entry to the conversation and asks for no answer.
 	NextReconfigure() (instructions string, tools []string)
 	NextItem() Remembered
@@ -113,7 +113,7 @@ type Peer interface {
 }
 
 // Remembered is one entry of a history as it came over the wire. Role is "user", "assistant",
-// "system" or "tool"; Text holds everything that the entry says.
+// "system" or "tool"; Text has all its words.
 type Remembered struct{ Role, Text string }
 
 // Suite runs the tests that every adapter must pass: a subtest for each promise of
@@ -127,18 +127,18 @@ func Suite(t *testing.T, h Harness) {
 		name string
 		run  func(*testing.T, Harness)
 	}{
-		{"info says what was opened", testInfo},
-		{"audio arrives whole and in order", testAudio},
-		{"transcripts are whole texts", testTranscripts},
+		{"info describes the connection", testInfo},
+		{"audio arrives complete and in order", testAudio},
+		{"transcripts are complete texts", testTranscripts},
 		{"an interrupted answer ends once", testInterrupted},
-		{"tools are called in order and answered by name of the call", testTools},
+		{"tools are called in order and results name their calls", testTools},
 		{"the user's audio reaches the wire", testUplink},
 		{"the history reaches the wire before anything else", testHistory},
 		{"instructions and tools change in an open conversation", testReconfigure},
 		{"an entry is added without a turn", testAddItem},
-		{"commands without meaning are dropped", testDropped},
+		{"unsupported commands are dropped", testDropped},
 		{"unknown events are counted", testUnknown},
-		{"garbage is survived and counted", testGarbage},
+		{"malformed messages are counted", testGarbage},
 		{"close unblocks Recv", testCloseRecv},
 		{"close unblocks Send", testCloseSend},
 		{"Connect honours its deadline", testConnectDeadline},
@@ -150,7 +150,7 @@ func Suite(t *testing.T, h Harness) {
 			before := goleak.IgnoreCurrent()
 			h.open = new(atomic.Int64)
 			for name, client := range clients(h.open) {
-				t.Run("leaves nothing behind, "+name, func(t *testing.T) {
+				t.Run("no leaks, "+name, func(t *testing.T) {
 					h.client = client
 					test.run(t, h)
 				})
@@ -160,7 +160,7 @@ func Suite(t *testing.T, h Harness) {
 	}
 }
 
-// clients make connections of each kind. open counts those of the last kind that are open.
+// clients returns a client for each kind of connection. open counts the open connections of the last kind.
 func clients(open *atomic.Int64) map[string]*http.Client {
 	// dial returns a connection that does not reveal that it is a socket.
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -172,13 +172,13 @@ func clients(open *atomic.Int64) map[string]*http.Client {
 		return &wrapped{Conn: c, closed: sync.OnceFunc(func() { open.Add(-1) })}, nil
 	}
 	return map[string]*http.Client{
-		"heard by a loop":      nonblock.Client(nil, &nonblock.Loops{}),
-		"heard by a goroutine": nonblock.Client(nil, nil),
-		"wrapped":              {Transport: &http.Transport{DialContext: dial}},
+		"read by an event loop": nonblock.Client(nil, &nonblock.Loops{}),
+		"read by a goroutine":   nonblock.Client(nil, nil),
+		"wrapped":               {Transport: &http.Transport{DialContext: dial}},
 	}
 }
 
-// wrapped is a connection that says when it is closed.
+// wrapped is a connection that reports when it is closed.
 type wrapped struct {
 	net.Conn
 	closed func()

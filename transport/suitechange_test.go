@@ -10,9 +10,8 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// testReconfigure changes instructions and tools twice, the second time to nothing. Each change reaches the wire
-// complete, before later commands, and is confirmed once. A tool of the new list can be called. A model that does not
-// take changes is sent nothing.
+// testReconfigure changes instructions and tools twice, the second time to nothing. Each change reaches the provider
+// complete, before later commands, and is confirmed once. A model without this capability gets nothing.
 func testReconfigure(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
@@ -27,7 +26,7 @@ func testReconfigure(t *testing.T, h Harness) {
 			checkChange(t, conn, peer, change)
 		}
 		if got := peer.NextAudio(); len(got) != 320 {
-			t.Errorf("after the change %d bytes of audio came, not 320", len(got))
+			t.Errorf("the provider got %d bytes of audio after the change, want 320", len(got))
 		}
 	}
 	peer.Begin()
@@ -48,15 +47,15 @@ func checkChange(t *testing.T, conn *transporttest.Listener, peer Peer, want tra
 	}
 	instructions, tools := peer.NextReconfigure()
 	if instructions != want.Instructions || !slices.Equal(tools, names) {
-		t.Errorf("on the wire are %q and the tools %q, want %q and %q", instructions, tools, want.Instructions, names)
+		t.Errorf("the provider got %q and the tools %q, want %q and %q", instructions, tools, want.Instructions, names)
 	}
 	if ev, ok := recv(t, conn).(transport.Reconfigured); !ok || ev.Err != nil {
 		t.Errorf("the change was answered with %T %+v", ev, ev)
 	}
 }
 
-// testAddItem adds an entry of each kind that has words: it reaches the wire, and nothing asks for
-// an answer. A model that takes none is sent nothing.
+// testAddItem adds an entry of each kind with words: the provider gets it without a request for an answer. A model
+// without this capability gets nothing.
 func testAddItem(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	form := conn.Info().Capabilities.AddItem
@@ -77,11 +76,11 @@ func testAddItem(t *testing.T, h Harness) {
 			want.Role = "user"
 		}
 		if got := peer.NextItem(); got.Role != want.Role || !strings.Contains(got.Text, want.Text) {
-			t.Errorf("added was %+v, want %+v", got, want)
+			t.Errorf("the provider got %+v, want %+v", got, want)
 		}
 	}
 	send(t, conn, &transport.AudioIn{PCM: tone(1, 160)})
 	if got := peer.NextAudio(); len(got) != 320 {
-		t.Errorf("after the entries %d bytes of audio came, not 320", len(got))
+		t.Errorf("the provider got %d bytes of audio after the entries, want 320", len(got))
 	}
 }

@@ -32,14 +32,13 @@ func testCloseRecv(t *testing.T, h Harness) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	checkClosed(t, "the Recv under way", await(t, ended))
+	checkClosed(t, "the pending Recv", await(t, ended))
 	_, err := conn.Recv(context.Background())
 	checkClosed(t, "a Recv after Close", err)
 	checkClosed(t, "a Send after Close", conn.Send(context.Background(), transport.UserText{Text: "anybody?"}))
 }
 
-// testCloseSend sends until nothing more fits, because the peer does not read, and then
-// closes the connection.
+// testCloseSend sends until Send blocks, because the peer does not read, and then closes the connection.
 func testCloseSend(t *testing.T, h Harness) {
 	conn, _ := h.connect(t)
 	var sends atomic.Int64
@@ -58,21 +57,21 @@ func testCloseSend(t *testing.T, h Harness) {
 	if err := conn.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	checkClosed(t, "the Send under way", await(t, ended))
+	checkClosed(t, "the pending Send", await(t, ended))
 }
 
-// awaitStandstill waits until n has not changed for a while.
+// awaitStandstill waits until n is constant for 100 ms.
 func awaitStandstill(t *testing.T, n *atomic.Int64) {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	give := time.NewTimer(suitePatience)
-	defer give.Stop()
+	limit := time.NewTimer(suitePatience)
+	defer limit.Stop()
 	last, same := int64(-1), 0
 	for same < 5 {
 		select {
 		case <-ticker.C:
-		case <-give.C:
+		case <-limit.C:
 			t.Fatal("Send never blocked: does the peer read although it should not?")
 		}
 		if now := n.Load(); now == last {
@@ -101,7 +100,7 @@ func checkClosed(t *testing.T, what string, err error) {
 	}
 }
 
-// testConnectDeadline connects to a provider that falls silent after it has accepted, or after its first message.
+// testConnectDeadline connects to a provider that sends nothing after the handshake, or nothing after its first message.
 // Package ws tests silent handshakes.
 func testConnectDeadline(t *testing.T, h Harness) {
 	connectToSilence(t, h, "")
@@ -156,7 +155,7 @@ func testCloseKinds(t *testing.T, h Harness) {
 		checkEnd(t, h, "close code", code, err, want)
 		_, again := conn.Recv(ctx)
 		if transport.KindOf(again) != want {
-			t.Errorf("close code %d: the error was %v, then %v: it is final", code, err, again)
+			t.Errorf("close code %d: the error was %v, then %v, want the same kind", code, err, again)
 		}
 		cancel()
 		_ = conn.Close()

@@ -9,8 +9,8 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// testHistory gives a conversation to a new connection: its entries arrive in their order, each
-// with its words and on its side, and the audio that follows comes after all of them.
+// testHistory opens a connection with a history: the provider gets the entries in order, each with its words and role,
+// before any audio.
 func testHistory(t *testing.T, h Harness) {
 	p := h.Start(t)
 	tr := p.Transport(h.client)
@@ -50,12 +50,12 @@ func testHistory(t *testing.T, h Harness) {
 	checkHistory(t, form, peer.History(), want)
 	send(t, heard, &transport.AudioIn{PCM: tone(1, 160)})
 	if got := peer.NextAudio(); len(got) != 320 {
-		t.Errorf("after the history %d bytes of audio came, not 320", len(got))
+		t.Errorf("the provider got %d bytes of audio after the history, want 320", len(got))
 	}
 }
 
-// checkHistory compares the history that a provider has read with the expected one. A model that takes only turns of
-// text gets a tool call and the caller's instruction as the user's.
+// checkHistory compares the history that a provider has read with the expected one. A model that accepts only
+// turns of text gets tool calls and instructions as turns of the user.
 func checkHistory(t *testing.T, form transport.HistoryForm, got, want []Remembered) {
 	t.Helper()
 	for i, w := range want {
@@ -68,11 +68,11 @@ func checkHistory(t *testing.T, form transport.HistoryForm, got, want []Remember
 			t.Errorf("entry %d of the history is %+v, want %s that says %q", i+1, entry, role, w.Text)
 		}
 		if w.Role == "tool" && (!strings.Contains(entry.Text, "first_tool") || !strings.Contains(entry.Text, "7")) {
-			t.Errorf("the tool call came without its name or its arguments: %+v", entry)
+			t.Errorf("the tool call has no name or no arguments: %+v", entry)
 		}
 	}
 	if len(got) > 0 {
-		t.Errorf("the history has more than was given: %+v", got)
+		t.Errorf("the history has additional entries: %+v", got)
 	}
 }
 

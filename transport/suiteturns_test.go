@@ -36,8 +36,7 @@ func testInfo(t *testing.T, h Harness) {
 	}
 }
 
-// testAudio plays two answers and checks everything that the events promise about items
-// and responses.
+// testAudio plays two answers and checks the order of the events of items and responses.
 func testAudio(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	var want []byte
@@ -71,8 +70,7 @@ func testAudio(t *testing.T, h Harness) {
 	}
 }
 
-// checkResponses checks that each response starts and ends once, one after another, with all
-// audio in between.
+// checkResponses checks that each response starts and ends once, one after another, with all audio and calls in between.
 func checkResponses(t *testing.T, events []transport.Event, want ...transport.ResponseStatus) {
 	t.Helper()
 	var got []transport.ResponseStatus
@@ -98,7 +96,7 @@ func checkResponses(t *testing.T, events []transport.Event, want ...transport.Re
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("responses ended otherwise (-want +got):\n%s", diff)
+		t.Errorf("the ends of the responses differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -250,7 +248,7 @@ func testTools(t *testing.T, h Harness) {
 		send(t, conn, transport.ToolResult{Call: calls[i].Call, Output: output})
 		id, got := peer.NextResult()
 		if id != asked[i].ID || string(got) != string(output) {
-			t.Errorf("the result of %s went out as %s %s, want %s", calls[i].Name, id, got, output)
+			t.Errorf("the result of %s was sent as %s %s, want %s", calls[i].Name, id, got, output)
 		}
 	}
 }
@@ -269,12 +267,12 @@ func testUplink(t *testing.T, h Harness) {
 		got = append(got, peer.NextAudio()...)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("the wire carried %d bytes that differ from the %d sent", len(got), len(want))
+		t.Errorf("the provider got %d bytes that differ from the %d sent", len(got), len(want))
 	}
 }
 
-// testDropped sends commands that may mean nothing to a model or at this moment: none of them
-// causes an error, and the connection continues.
+// testDropped sends commands that a model does not support, or not at this time. They cause no error, and the connection
+// continues.
 func testDropped(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	for _, cmd := range []transport.Command{
@@ -285,7 +283,7 @@ func testDropped(t *testing.T, h Harness) {
 	}
 	send(t, conn, &transport.AudioIn{PCM: tone(1, 160)})
 	if got := peer.NextAudio(); !bytes.Equal(got, tone(1, 160)) {
-		t.Errorf("the audio after it differs")
+		t.Errorf("the audio after the dropped commands differs")
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"voicegw/transport"
 )
 
-// The tiny wire is a whole one in small, for docs/providers.md: a WebSocket with JSON
-// messages of one form, which only the tests of this package speak.
+// The tiny wire is a small, complete example for docs/providers.md: a WebSocket with JSON
+// messages of one form. Only the tests of this package use it.
 
 // tinyWire is its row in the table of wires.
 func tinyWire() transport.Wire {
@@ -46,8 +46,8 @@ func (t *tiny) Voices(string) []string { return nil }
 func (t *tiny) Models() []string       { return nil }
 func (t *tiny) Refuses(string) bool    { return false }
 
-// Capabilities is the row of the wire's only model: it reports where the user speaks and
-// when it was interrupted, and answers automatically.
+// Capabilities is the row of the wire's only model: it reports when the user speaks and
+// when the answer was interrupted, and answers automatically.
 func (t *tiny) Capabilities(string) transport.Capabilities {
 	return transport.Capabilities{SpeechEvents: true, InterruptNotice: true, Tools: transport.ToolsBlock, Source: "this file"}
 }
@@ -107,9 +107,9 @@ type tinyConn struct {
 	// Owned by Recv.
 	queue     []transport.Event
 	responses int
-	item      string // that is being spoken; empty while nothing is spoken
+	item      string // the item of the current answer; empty before the first
 	said      string
-	heard     string // of the user's utterance
+	heard     string // the user's words so far
 	answering bool
 }
 
@@ -131,7 +131,7 @@ func (c *tinyConn) parse(b []byte) (m message) {
 	return m
 }
 
-// Send implements transport.Conn. What the wire has no message for is dropped.
+// Send implements transport.Conn. It drops commands for which the wire has no message.
 func (c *tinyConn) Send(ctx context.Context, cmd transport.Command) error {
 	defer context.AfterFunc(ctx, func() { _ = c.ws.CloseNow() })()
 	var m message
@@ -179,7 +179,7 @@ func (c *tinyConn) take(m message) {
 	case "begin":
 		c.responses++
 		c.answering, c.item, c.said = true, fmt.Sprintf("item_%d", c.responses), ""
-		if c.heard != "" { // the user has said all of it
+		if c.heard != "" { // the user's utterance is complete
 			c.give(transport.Transcript{Item: "user", Role: transport.RoleUser, Text: c.heard, Final: true})
 			c.heard = ""
 		}
@@ -227,9 +227,9 @@ func (c *tinyConn) finish(status transport.ResponseStatus) {
 	c.give(transport.ResponseDone{ID: c.response(), Status: status})
 }
 
-// ended classes the end of the connection: the table of this wire has one row.
+// ended classifies the end of the connection: the table of this wire has one row.
 func (c *tinyConn) ended(ctx context.Context, op string, err error) *transport.Error {
-	_ = c.ws.CloseNow() // nothing can be said any more
+	_ = c.ws.CloseNow() // the connection has ended
 	switch code := websocket.CloseStatus(err); {
 	case c.closed.Load():
 		return c.t.fail(op, transport.KindClosed, "", net.ErrClosed)
@@ -247,7 +247,7 @@ func (c *tinyConn) Info() transport.Info { return c.info }
 
 func (c *tinyConn) Close() error {
 	c.closed.Store(true)
-	_ = c.ws.CloseNow() // it says only whether somebody was faster
+	_ = c.ws.CloseNow() // its error only means that the socket was closed before
 	return nil
 }
 

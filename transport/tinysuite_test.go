@@ -37,7 +37,7 @@ type tinyServer struct {
 	peers  chan *tinyPeer // from the handler; one for each connection, capacity 4, never closed
 }
 
-// tinyPeer is one connection of it.
+// tinyPeer is the provider's end of one connection.
 type tinyPeer struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -76,10 +76,10 @@ func newTinyServer(t *testing.T) *tinyServer {
 	return s
 }
 
-// table is all wires and the tiny one: the line by which a wire is registered.
+// table returns all wires and the tiny one, which registers in one line.
 func table() []transport.Wire { return append(config.Wires(), tinyWire()) }
 
-// Transport is that of a provider of any name, whose wire is looked for in the table.
+// Transport returns the adapter of a provider, whose wire it finds in the table.
 func (s *tinyServer) Transport(client *http.Client) transport.Transport {
 	for _, w := range table() {
 		if w.Name != "tiny" {
@@ -91,7 +91,7 @@ func (s *tinyServer) Transport(client *http.Client) transport.Transport {
 		}
 		return tr
 	}
-	s.t.Fatal("the table has no such wire")
+	s.t.Fatal("the table has no tiny wire")
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (p *tinyPeer) History() []Remembered       { return nil } // the wire has n
 func (p *tinyPeer) Unknown()                    { p.send(message{Kind: "surprise"}) }
 func (p *tinyPeer) Garbage()                    { p.write([]byte("no JSON")) }
 
-// The wire takes neither, so that the suite asks for none.
+// The wire has neither, so the suite does not call them.
 func (p *tinyPeer) NextReconfigure() (string, []string) { return "", nil }
 func (p *tinyPeer) NextItem() Remembered                { return Remembered{} }
 
@@ -159,7 +159,7 @@ func (p *tinyPeer) NextResult() (string, json.RawMessage) {
 	return m.ID, m.JSON
 }
 
-// Close does not wait for the other side's answer, for which somebody must read.
+// Close does not wait for the other side's answer, because the other side may not read.
 func (p *tinyPeer) Close(code int, reason string) {
 	closing := make(chan struct{})
 	go func() {
@@ -169,7 +169,7 @@ func (p *tinyPeer) Close(code int, reason string) {
 	p.t.Cleanup(func() { <-closing })
 }
 
-// TestTinyWire: a wire of a few lines passes what every wire has to.
+// TestTinyWire: the tiny wire passes the suite of all wires.
 func TestTinyWire(t *testing.T) {
 	Suite(t, Harness{
 		Start:  func(t *testing.T) Provider { return newTinyServer(t) },
@@ -181,9 +181,8 @@ func TestTinyWire(t *testing.T) {
 	})
 }
 
-// TestTinyWireCarriesASpokenTurn: the user's words reach the provider and its answer reaches
-// the user, through the gateway and a session, which know nothing about the wire.
-func TestTinyWireCarriesASpokenTurn(t *testing.T) {
+// TestTinyWireTurn: a spoken turn works through the gateway and a session, which have no code for the wire.
+func TestTinyWireTurn(t *testing.T) {
 	provider := newTinyServer(t)
 	m, err := session.NewManager(session.Options{
 		Transports: map[string]transport.Transport{"desk": provider.Transport(provider.client)}, Provider: "desk", Limits: session.Limits{ExemptLoopback: true},
@@ -218,7 +217,7 @@ func TestTinyWireCarriesASpokenTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := peer.NextAudio(); string(got) != string(speech) {
-		t.Errorf("the provider heard %d other bytes", len(got))
+		t.Errorf("the provider got %d bytes that differ", len(got))
 	}
 	peer.send(message{Kind: "speech"})
 	peer.UserSaid("Good ", "day")
@@ -262,6 +261,6 @@ func TestTinyWireCarriesASpokenTurn(t *testing.T) {
 		}
 	}
 	if heard != len(answer) || said["user"] != "Good day" || said["assistant"] != "And to you." {
-		t.Errorf("the user heard %d bytes, want %d; said was %v", heard, len(answer), said)
+		t.Errorf("the user heard %d bytes, want %d; the transcripts are %v", heard, len(answer), said)
 	}
 }

@@ -31,11 +31,11 @@ const (
 	public = "https://voice.example.com/gw"
 )
 
-// fakeGateway is the gateway's side of calls, on an in-memory network.
+// fakeGateway is the gateway of calls, on an in-memory network.
 type fakeGateway struct {
 	t       *testing.T
 	twiml   string
-	serve   func(c *ws.Conn, start *phone.Message) // a stream, after its start
+	serve   func(c *ws.Conn, start *phone.Message) // handles a stream after its start
 	carrier *Carrier
 	rest    *http.Client   // reaches the carrier
 	open    sync.WaitGroup // requests and streams
@@ -133,7 +133,7 @@ func (g *fakeGateway) noted(t *testing.T, parts ...string) {
 	}
 }
 
-// within runs a test in a bubble with a gateway and a carrier.
+// within runs a test with a gateway and a carrier in a synctest bubble.
 func (g *fakeGateway) within(t *testing.T, test func(t *testing.T, g *fakeGateway)) {
 	synctest.Test(t, func(t *testing.T) {
 		g.t = t
@@ -149,7 +149,7 @@ func (g *fakeGateway) within(t *testing.T, test func(t *testing.T, g *fakeGatewa
 	})
 }
 
-// serve serves on an in-memory network, and returns its client.
+// serve starts an HTTP server on an in-memory network, and returns a client.
 func serve(t *testing.T, h http.Handler) (client *http.Client, stop func()) {
 	l := testutil.ListenPipe()
 	srv := &http.Server{Handler: h}
@@ -168,8 +168,8 @@ func serve(t *testing.T, h http.Handler) (client *http.Client, stop func()) {
 	}
 }
 
-// ear collects the frames of a connection with their times.
-type ear struct {
+// recorder collects the frames of a connection with their times.
+type recorder struct {
 	began time.Time
 	done  sync.WaitGroup
 
@@ -181,8 +181,8 @@ type ear struct {
 
 func listen(c interface {
 	Read() (protocol.Frame, error)
-}) *ear {
-	e := &ear{began: time.Now()}
+}) *recorder {
+	e := &recorder{began: time.Now()}
 	e.done.Go(func() {
 		for {
 			f, err := c.Read()
@@ -203,7 +203,7 @@ func listen(c interface {
 	return e
 }
 
-func (e *ear) hear(data []byte) {
+func (e *recorder) hear(data []byte) {
 	if e.sound > 0 {
 		e.lines = append(e.lines, fmt.Sprint("sound of ", e.sound))
 		e.sound = 0
@@ -227,14 +227,14 @@ func (e *ear) hear(data []byte) {
 	e.lines = append(e.lines, line)
 }
 
-func (e *ear) text() string {
+func (e *recorder) text() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return strings.Join(e.lines, "\n")
 }
 
-// call begins a call, whose caller is silent for d.
-func (g *fakeGateway) call(ctx context.Context, t *testing.T) (*Phone, *ear) {
+// call begins a call.
+func (g *fakeGateway) call(ctx context.Context, t *testing.T) (*Phone, *recorder) {
 	t.Helper()
 	p, err := g.carrier.Call(ctx, "+15557654321")
 	if err != nil {
@@ -256,7 +256,7 @@ func say(t *testing.T, c interface{ WriteText([]byte) error }, m protocol.Client
 	}
 }
 
-// keepSilent sends silence for d, in real time.
+// keepSilent sends silence for d, a frame each 20 ms.
 func keepSilent(t *testing.T, p *Phone, d time.Duration) {
 	t.Helper()
 	for range d / (20 * time.Millisecond) {
@@ -268,9 +268,8 @@ func keepSilent(t *testing.T, p *Phone, d time.Duration) {
 	}
 }
 
-// TestACall checks the stream in both directions: marks come back when their audio was played, or cleared; keys are
-// pressed one by one; an answer is over after a silence.
-func TestACall(t *testing.T) {
+// TestCall: marks return when their audio was played or cleared, keys are sent one by one, and silence ends an answer.
+func TestCall(t *testing.T) {
 	var got []string
 	var began time.Time
 	g := &fakeGateway{twiml: streamTwiML}
@@ -336,8 +335,8 @@ sound of 600ms
 	})
 }
 
-// TestTheGatewayEndsACall over the REST API, or by closing the stream, after which the carrier goes on.
-func TestTheGatewayEndsACall(t *testing.T) {
+// TestGatewayEnds: the gateway ends a call over the REST API, or closes the stream, and the carrier continues with its TwiML.
+func TestGatewayEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		form        url.Values
 		reason, say string
@@ -352,7 +351,7 @@ func TestTheGatewayEndsACall(t *testing.T) {
 			status := 0
 			g.serve = func(c *ws.Conn, start *phone.Message) {
 				g.speak(c, start.StreamSID, 100*time.Millisecond, "begun")
-				time.Sleep(time.Millisecond) //nolint:forbidigo // virtual time: the carrier hears it
+				time.Sleep(time.Millisecond) //nolint:forbidigo // virtual time: the carrier gets it
 				if tc.form != nil {
 					status = g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", "AC1", token, tc.form)
 				}
@@ -361,9 +360,9 @@ func TestTheGatewayEndsACall(t *testing.T) {
 					return
 				}
 				if again := g.post("/2010-04-01/Accounts/AC1/Calls/"+start.Start.CallSID+".json", "AC1", token, tc.form); again != http.StatusNotFound {
-					g.t.Errorf("ending it again: %d", again)
+					g.t.Errorf("ending the call again: %d", again)
 				}
-				for g.next(c) != nil { // until it is closed
+				for g.next(c) != nil { // until the stream closes
 				}
 			}
 			g.within(t, func(t *testing.T, g *fakeGateway) {
@@ -371,7 +370,7 @@ func TestTheGatewayEndsACall(t *testing.T) {
 				e.done.Wait()
 				p.Abort()
 				ends := "session.ended " + tc.reason
-				if tc.reason == "tool_ended" { // the answer is over, too
+				if tc.reason == "tool_ended" { // this ends the answer, too
 					ends = "1ms turn.ended 1 completed\n1ms " + ends
 				}
 				if text := e.text(); !strings.HasSuffix(text, ends) || strings.Contains(text, "turn.ended") != (tc.reason == "tool_ended") {
@@ -386,7 +385,7 @@ func TestTheGatewayEndsACall(t *testing.T) {
 	}
 }
 
-// post makes a request of the REST API and returns its status.
+// post sends a request to the REST API and returns its status.
 func (g *fakeGateway) post(path, user, password string, form url.Values) int {
 	r, err := http.NewRequest(http.MethodPost, "http://carrier"+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -404,8 +403,8 @@ func (g *fakeGateway) post(path, user, password string, form url.Values) int {
 	return resp.StatusCode
 }
 
-// TestAnOrderedCall: the gateway orders a call over the REST API, and the carrier asks its webhook.
-func TestAnOrderedCall(t *testing.T) {
+// TestOutboundCall: the gateway orders a call over the REST API, and the carrier requests its webhook.
+func TestOutboundCall(t *testing.T) {
 	g := &fakeGateway{twiml: streamTwiML}
 	g.serve = func(c *ws.Conn, _ *phone.Message) { _ = c.Close(websocket.StatusNormalClosure, "") }
 	g.within(t, func(t *testing.T, g *fakeGateway) {
@@ -443,7 +442,7 @@ func TestAnOrderedCall(t *testing.T) {
 	})
 }
 
-// TestNoStream: the error says what happens instead.
+// TestNoStream: without a stream, the error describes the carrier's action or the problem.
 func TestNoStream(t *testing.T) {
 	stream := func(url string) string {
 		return `<Response><Connect><Stream url="` + url + `"/></Connect></Response>`
@@ -452,7 +451,7 @@ func TestNoStream(t *testing.T) {
 		"declined":          {`<Response><Say>Sorry</Say><Hangup/></Response>`, token, "declined the call: <Hangup>"},
 		"transfer":          {`<Response><Dial><Number>+15550000009</Number></Dial></Response>`, token, "transferred to +15550000009"},
 		"no document":       {`hello`, token, "no TwiML"},
-		"an empty one":      {`<Response/>`, token, "no <Stream>"},
+		"empty":             {`<Response/>`, token, "no <Stream>"},
 		"no address":        {`<Response><Connect/></Response>`, token, "no <Stream> with a url"},
 		"a query":           {stream("wss://voice.example.com/gw/v1/phone/twilio?x=1"), token, "31922"},
 		"a forged webhook":  {streamTwiML, "other", "403 Forbidden: a forged webhook"},
@@ -476,8 +475,8 @@ func TestNoStream(t *testing.T) {
 	}
 }
 
-// TestAGatewayThatBreaksTheRules ends the call with an error that quotes the message.
-func TestAGatewayThatBreaksTheRules(t *testing.T) {
+// TestGatewayErrors: an invalid message ends the call with an error that quotes it.
+func TestGatewayErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"no JSON":        {`hello`, "sent hello"},
 		"another stream": {`{"event":"clear","streamSid":"MZ1"}`, "streamSid"},

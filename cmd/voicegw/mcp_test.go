@@ -28,27 +28,27 @@ import (
 	"voicegw/registry/spec"
 )
 
-// stall is a program whose tools a test offers to MCP clients.
-type stall struct {
+// mcpProgram is a program that offers tools to MCP clients.
+type mcpProgram struct {
 	t     *testing.T
 	file  string // the configuration
 	dir   string
-	paid  atomic.Int64 // how often a writing tool has run
+	paid  atomic.Int64 // the number of runs of the tools that write
 	began chan struct{}
 }
 
-// stallNeeds are the needs of the tool wait.
-type stallNeeds struct{ Progress registry.Progress }
+// waitNeeds are the needs of the tool wait.
+type waitNeeds struct{ Progress registry.Progress }
 
-// newStall writes a configuration with more settings.
-func newStall(t *testing.T, more string) *stall {
-	s := &stall{t: t, dir: t.TempDir(), began: make(chan struct{}, 10)}
+// newMCPProgram returns a program whose configuration has more settings.
+func newMCPProgram(t *testing.T, more string) *mcpProgram {
+	s := &mcpProgram{t: t, dir: t.TempDir(), began: make(chan struct{}, 10)}
 	s.file = filepath.Join(s.dir, "voicegw.yaml")
 	s.configure(more)
 	return s
 }
 
-func (s *stall) configure(more string) {
+func (s *mcpProgram) configure(more string) {
 	s.t.Helper()
 	if err := os.WriteFile(s.file, []byte("store: {sync: interval}\nlimits: {new_turns_per_second: 10000}\n"+more), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -57,15 +57,15 @@ func (s *stall) configure(more string) {
 
 const offered = "mcp: {serve: true, expose: [gift, hidden, look, pay, wait]}\n"
 
-// process is the program's environment.
-func (s *stall) process() Process {
+// process returns the program's process, without arguments.
+func (s *mcpProgram) process() Process {
 	look := registry.Bind(func(_ context.Context, call registry.Call[worldArgs, struct{}]) (registry.Result, error) {
 		return registry.Result{Data: map[string]any{"ref": call.Args.Ref, "user": call.Session.UserID}}, nil
 	})
 	pay := registry.Bind(func(_ context.Context, call registry.Call[worldArgs, struct{}]) (registry.Result, error) {
 		return registry.Result{Data: map[string]any{"ref": call.Args.Ref, "receipt": s.paid.Add(1)}}, nil
 	})
-	wait := registry.Bind(func(ctx context.Context, call registry.Call[worldArgs, stallNeeds]) (registry.Result, error) {
+	wait := registry.Bind(func(ctx context.Context, call registry.Call[worldArgs, waitNeeds]) (registry.Result, error) {
 		call.Needs.Progress.Tell("Waiting", 0.5)
 		s.began <- struct{}{}
 		<-ctx.Done()
@@ -94,7 +94,7 @@ func (s *stall) process() Process {
 	}
 }
 
-func (s *stall) serve() *running { return startAs(s.t, s.process(), "--config", s.file) }
+func (s *mcpProgram) serve() *running { return startAs(s.t, s.process(), "--config", s.file) }
 
 // withHeaders adds headers to requests.
 type withHeaders struct{ header http.Header }
@@ -107,7 +107,7 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// mcpVersions are the versions of the protocol, newest first.
+// mcpVersions lists the versions of the protocol, newest first.
 var mcpVersions = mcp.SupportedProtocolVersions()
 
 // dials connects the SDK's client.
@@ -129,7 +129,7 @@ func toMCP(r *running, header ...string) mcp.Transport {
 	return &mcp.StreamableClientTransport{Endpoint: "http://" + r.addr + "/mcp", HTTPClient: &http.Client{Transport: withHeaders{h}}}
 }
 
-// envelopeOf is the envelope of a result, which has it twice.
+// envelopeOf returns the envelope of a result, which has two equal copies.
 func envelopeOf(t *testing.T, res *mcp.CallToolResult, err error) (env registry.Envelope) {
 	t.Helper()
 	if err != nil {
@@ -142,7 +142,7 @@ func envelopeOf(t *testing.T, res *mcp.CallToolResult, err error) (env registry.
 	var one, two any
 	text := res.Content[0].(*mcp.TextContent).Text
 	if err = errors.Join(err, json.Unmarshal([]byte(text), &one), json.Unmarshal(structured, &two)); err != nil || res.IsError == env.OK || !reflect.DeepEqual(one, two) {
-		t.Errorf("a result of two minds: %v: %s and %s, isError %t", err, structured, text, res.IsError)
+		t.Errorf("the copies differ: %v: %s and %s, isError %t", err, structured, text, res.IsError)
 	}
 	if res.Meta["voicegw/registryVersion"] != env.Meta.RegistryVersion {
 		t.Errorf("_meta is %v, the envelope has %s", res.Meta, env.Meta.RegistryVersion)
@@ -162,7 +162,7 @@ func calling(t *testing.T, c *mcp.ClientSession, tool string, args any, meta ...
 
 var r1 = map[string]any{"ref": "r1"}
 
-// auditedAt returns the audit's records once there are so many.
+// auditedAt returns the audit's records once there are n.
 func auditedAt(t *testing.T, dataDir string, n int) (all []audit.Record) {
 	t.Helper()
 	testutil.WaitUntil(t, fmt.Sprintf("%d records", n), func() bool {
@@ -176,8 +176,8 @@ func auditedAt(t *testing.T, dataDir string, n int) (all []audit.Record) {
 	return all
 }
 
-// offers checks what any client can do with any transport in each version.
-func (s *stall) offers(t *testing.T, c *mcp.ClientSession, version string) {
+// offers checks the tools, calls and resources of a client, which are the same for each transport and version.
+func (s *mcpProgram) offers(t *testing.T, c *mcp.ClientSession, version string) {
 	t.Helper()
 	if got := c.InitializeResult(); got == nil || got.ProtocolVersion != version || got.Capabilities.Tools == nil || got.Capabilities.Prompts != nil {
 		t.Errorf("%s: negotiated %+v", version, got)
@@ -206,7 +206,7 @@ func (s *stall) offers(t *testing.T, c *mcp.ClientSession, version string) {
 	}
 	for _, name := range []string{"hidden", "spoken", "describe_tool", "kb_search"} {
 		_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: r1})
-		if told, ok := errors.AsType[*jsonrpc.Error](err); !ok || told.Code != jsonrpc.CodeInvalidParams || told.Message != "unknown tool "+name {
+		if failure, ok := errors.AsType[*jsonrpc.Error](err); !ok || failure.Code != jsonrpc.CodeInvalidParams || failure.Message != "unknown tool "+name {
 			t.Errorf("%s: %s: %v", version, name, err)
 		}
 	}
@@ -225,10 +225,10 @@ func (s *stall) offers(t *testing.T, c *mcp.ClientSession, version string) {
 	}
 }
 
-// TestMCPOverHTTP: a client of each version of the protocol gets the same.
+// TestMCPOverHTTP: a client of each version of the protocol gets the same tools and results.
 func TestMCPOverHTTP(t *testing.T) {
 	t.Parallel()
-	s := newStall(t, offered)
+	s := newMCPProgram(t, offered)
 	r := s.serve()
 	for _, version := range mcpVersions {
 		s.offers(t, dials(t, toMCP(r), version, nil), version)
@@ -246,17 +246,17 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// TestMCPOverStreams: so does one over standard input and output, and it cancels calls and hears of progress.
+// TestMCPOverStreams: so does a client over standard input and output, which can also cancel calls and receive progress.
 func TestMCPOverStreams(t *testing.T) {
 	t.Parallel()
 	for _, version := range mcpVersions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newStall(t, offered)
+			s := newMCPProgram(t, offered)
 			over, end := s.streams(t, "--store")
-			told := make(chan *mcp.ProgressNotificationParams, 10)
+			progress := make(chan *mcp.ProgressNotificationParams, 10)
 			c := dials(t, over, version, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-				told <- req.Params
+				progress <- req.Params
 			}})
 			s.offers(t, c, version)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -268,7 +268,7 @@ func TestMCPOverStreams(t *testing.T) {
 				done <- err
 			}()
 			<-s.began
-			if got := <-told; got.ProgressToken != "p1" || got.Message != "Waiting" || got.Progress != 0.5 || got.Total != 1 {
+			if got := <-progress; got.ProgressToken != "p1" || got.Message != "Waiting" || got.Progress != 0.5 || got.Total != 1 {
 				t.Errorf("progress %+v", got)
 			}
 			cancel()
@@ -286,14 +286,14 @@ func TestMCPOverStreams(t *testing.T) {
 	}
 }
 
-// TestMCPServeFollows: mcp serve loads changed tools and tells its client; a call gets the new version.
+// TestMCPServeFollows: mcp serve loads changed tools and informs its client.
 func TestMCPServeFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(httpTools+"tools")); err != nil {
 		t.Fatal(err)
 	}
-	s := newStall(t, fmt.Sprintf("tool_dirs: [%q]\nmcp: {expose: [look, order_cancel]}\ntools: {order_cancel: {base_url: \"https://shop.example\", signing_secret: %s}}\n", dir, exampleSecret))
+	s := newMCPProgram(t, fmt.Sprintf("tool_dirs: [%q]\nmcp: {expose: [look, order_cancel]}\ntools: {order_cancel: {base_url: \"https://shop.example\", signing_secret: %s}}\n", dir, exampleSecret))
 	over, _ := s.streams(t)
 	changed := make(chan struct{}, 100)
 	c := dials(t, over, mcpVersions[1], &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }})
@@ -322,12 +322,12 @@ func TestMCPServeFollows(t *testing.T) {
 		now = offers()
 	}
 	if len(before) != 2 || len(now) != 2 || now[1] != "order_cancel: Another name" {
-		t.Errorf("it offers %v after %v", now, before)
+		t.Errorf("the tools are %v after %v", now, before)
 	}
 }
 
-// streams runs mcp serve. end closes its input and returns its exit code and its standard error.
-func (s *stall) streams(t *testing.T, flags ...string) (over mcp.Transport, end func() (int, string)) {
+// streams runs mcp serve. end closes its input and returns its exit code and standard error.
+func (s *mcpProgram) streams(t *testing.T, flags ...string) (over mcp.Transport, end func() (int, string)) {
 	t.Helper()
 	in, input := io.Pipe()
 	output, out := io.Pipe()
@@ -353,7 +353,7 @@ func (s *stall) streams(t *testing.T, flags ...string) (over mcp.Transport, end 
 	return &mcp.IOTransport{Reader: output, Writer: input}, end
 }
 
-// postMCP sends a message as it is.
+// postMCP sends a raw message.
 func (r *running) postMCP(body string, header ...string) (int, http.Header, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.addr+"/mcp", strings.NewReader(body))
@@ -389,7 +389,7 @@ const lookCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name"
 func TestMCPRefuses(t *testing.T) {
 	t.Parallel()
 	key, blind := auth.NewAPIKey(), auth.NewAPIKey()
-	s := newStall(t, offered+fmt.Sprintf("hosts: [voice.example.com]\nauth: {keys: {a: {id: %q, sha256: %q, scopes: [chat]}, b: {id: %q, sha256: %q, scopes: [metrics]}}}\n",
+	s := newMCPProgram(t, offered+fmt.Sprintf("hosts: [voice.example.com]\nauth: {keys: {a: {id: %q, sha256: %q, scopes: [chat]}, b: {id: %q, sha256: %q, scopes: [metrics]}}}\n",
 		key.ID(), key.Hash(), blind.ID(), blind.Hash()))
 	r := s.serve()
 	own := "Bearer " + key.Reveal()
@@ -398,7 +398,7 @@ func TestMCPRefuses(t *testing.T) {
 		body   string
 		header []string
 		status int
-		says   string
+		want   string
 	}{
 		"a call":             {lookCall, nil, 200, `"ref":"r1"`},
 		"the host's name":    {lookCall, []string{"Host", "voice.example.com"}, 200, `"ref":"r1"`},
@@ -406,9 +406,9 @@ func TestMCPRefuses(t *testing.T) {
 		"no key":             {lookCall, []string{"Authorization", ""}, 401, `"key_missing"`},
 		"a wrong key":        {lookCall, []string{"Authorization", "Bearer vgw_wrong"}, 401, `"wrong_key"`},
 		"a key without chat": {lookCall, []string{"Authorization", "Bearer " + blind.Reveal()}, 403, `"scope_missing"`},
-		"another's page":     {lookCall, []string{"Origin", "https://evil.example"}, 403, `"origin"`},
-		"another's user":     {lookCall, []string{"X-Voicegw-User", "bob"}, 403, `"user_not_allowed"`},
-		"scopes for itself":  {lookCall, []string{"X-Voicegw-Scopes", "shop.hidden"}, 403, `"scopes_not_allowed"`},
+		"another origin":     {lookCall, []string{"Origin", "https://evil.example"}, 403, `"origin"`},
+		"another user":       {lookCall, []string{"X-Voicegw-User", "bob"}, 403, `"user_not_allowed"`},
+		"its own scopes":     {lookCall, []string{"X-Voicegw-Scopes", "shop.hidden"}, 403, `"scopes_not_allowed"`},
 		"a form":             {lookCall, []string{"Content-Type", "text/plain"}, 415, `"invalid_message"`},
 		"no JSON":            {`{"jsonrpc":`, nil, 400, `-32600`},
 		"an empty body":      {``, nil, 400, `-32600`},
@@ -418,7 +418,7 @@ func TestMCPRefuses(t *testing.T) {
 		"no message":         {`{"x":1}`, nil, 400, `"code":-32600`},
 		"unknown method":     {`{"jsonrpc":"2.0","id":7,"method":"tools/steal"}`, nil, 200, `-32601,"message":"method not found"},"id":7`},
 		"unknown, newest":    {fmt.Sprintf(newest, "tools/steal", ""), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/steal"}, 404, `-32601`},
-		"a header that lies": {fmt.Sprintf(newest, "tools/call", `,"name":"pay"`), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "look"}, 400, `-32020`},
+		"a false header":     {fmt.Sprintf(newest, "tools/call", `,"name":"pay"`), []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "look"}, 400, `-32020`},
 		"no prompt":          {`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"x"}}`, nil, 200, `unknown prompt`},
 		"an old version":     {lookCall, []string{"Mcp-Protocol-Version", "2023-01-01"}, 400, `Unsupported protocol version`},
 		"an empty key":       {strings.Replace(lookCall, `"name"`, `"_meta":{"voicegw/idempotencyKey":""},"name"`, 1), nil, 200, `-32602`},
@@ -429,7 +429,7 @@ func TestMCPRefuses(t *testing.T) {
 			`"id":8`},
 	} {
 		status, header, body := r.postMCP(tc.body, append([]string{"Authorization", own}, tc.header...)...)
-		if status != tc.status || !strings.Contains(body, tc.says) {
+		if status != tc.status || !strings.Contains(body, tc.want) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 		if status != 202 && (header.Get("Content-Type") != "application/json" || !strings.Contains(body, `"jsonrpc":"2.0"`)) {
@@ -453,38 +453,38 @@ func TestMCPRefuses(t *testing.T) {
 // TestMCPIsOff: a gateway has no route for MCP clients unless it is configured.
 func TestMCPIsOff(t *testing.T) {
 	t.Parallel()
-	r := newStall(t, "").serve()
+	r := newMCPProgram(t, "").serve()
 	if status, _, body := r.postMCP(lookCall); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", status, body)
 	}
 }
 
-// TestMCPSettings: tools that cannot be offered are errors, and by default those are offered that only read.
+// TestMCPSettings: a tool that cannot be offered is an error; the default is the tools that only read.
 func TestMCPSettings(t *testing.T) {
 	t.Parallel()
-	for expose, says := range map[string]string{"[lok]": "Did you mean look?", "[spoken]": "only for voice", "[describe_tool]": "belongs to conversations"} {
-		s := newStall(t, "mcp: {expose: "+expose+"}\n")
+	for expose, want := range map[string]string{"[lok]": "Did you mean look?", "[spoken]": "only for voice", "[describe_tool]": "belongs to conversations"} {
+		s := newMCPProgram(t, "mcp: {expose: "+expose+"}\n")
 		for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--data-dir", s.dir}, {"serve", "--check-config", "--data-dir", s.dir}, {"mcp", "serve"}} {
 			var errs console
 			p := s.process()
 			p.Args, p.Stdin, p.Stdout, p.Stderr = append(args, "--config", s.file), strings.NewReader(""), io.Discard, &errs
-			if code := Run(t.Context(), p); code != exitUsage || !strings.Contains(errs.String(), says) || !strings.Contains(errs.String(), "mcp.expose") {
+			if code := Run(t.Context(), p); code != exitUsage || !strings.Contains(errs.String(), want) || !strings.Contains(errs.String(), "mcp.expose") {
 				t.Errorf("%s: %v: exit code %d: %s", expose, args, code, errs.String())
 			}
 		}
 	}
-	r := newStall(t, "mcp: {serve: true}\n").serve()
+	r := newMCPProgram(t, "mcp: {serve: true}\n").serve()
 	list, err := dials(t, toMCP(r), "", nil).ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) != 2 || list.Tools[0].Name != "look" || list.Tools[1].Name != "wait" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
 
-// TestMCPRateLimit: a key has so many calls in a minute, and another key is not affected.
+// TestMCPRateLimit: each key has its own limit of calls per minute.
 func TestMCPRateLimit(t *testing.T) {
 	t.Parallel()
 	a, b := auth.NewAPIKey(), auth.NewAPIKey()
-	s := newStall(t, strings.Replace(offered, "serve", "per_minute: 2, serve", 1)+fmt.Sprintf(
+	s := newMCPProgram(t, strings.Replace(offered, "serve", "per_minute: 2, serve", 1)+fmt.Sprintf(
 		"auth: {keys: {a: {id: %q, sha256: %q, scopes: [chat]}, b: {id: %q, sha256: %q, scopes: [chat]}}}\n", a.ID(), a.Hash(), b.ID(), b.Hash()))
 	r := s.serve()
 	first, second := dials(t, toMCP(r, "Authorization", "Bearer "+a.Reveal()), "", nil), dials(t, toMCP(r, "Authorization", "Bearer "+b.Reveal()), "", nil)
@@ -505,7 +505,7 @@ func TestMCPRateLimit(t *testing.T) {
 func TestMCPUsers(t *testing.T) {
 	t.Parallel()
 	server, plain := auth.NewAPIKey(), auth.NewAPIKey()
-	s := newStall(t, offered+fmt.Sprintf("auth: {keys: {a: {id: %q, sha256: %q, scopes: [chat, tickets]}, b: {id: %q, sha256: %q, scopes: [chat]}}}\n",
+	s := newMCPProgram(t, offered+fmt.Sprintf("auth: {keys: {a: {id: %q, sha256: %q, scopes: [chat, tickets]}, b: {id: %q, sha256: %q, scopes: [chat]}}}\n",
 		server.ID(), server.Hash(), plain.ID(), plain.Hash()))
 	r := s.serve()
 	as := func(key auth.APIKey, user, scopes string) *mcp.ClientSession {
@@ -565,8 +565,8 @@ func (r *running) approve(token string, approved bool) (int, map[string]any) {
 	return resp.StatusCode, answer
 }
 
-// TestMCPConfirmation: a call that needs approval runs once when the API approves it, and its result is there. In old
-// versions that is so even if clients are asked otherwise.
+// TestMCPConfirmation: a call that needs approval runs once when the API approves it, and the API returns its result. This is
+// also the case for old versions over HTTP with confirm: elicitation.
 func TestMCPConfirmation(t *testing.T) {
 	t.Parallel()
 	asks := &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -574,7 +574,7 @@ func TestMCPConfirmation(t *testing.T) {
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}, nil
 	}}
 	for confirm, versions := range map[string][]string{"api": mcpVersions[:2], "elicitation": mcpVersions[1:2]} {
-		s := newStall(t, strings.Replace(offered, "serve", "confirm: "+confirm+", serve", 1))
+		s := newMCPProgram(t, strings.Replace(offered, "serve", "confirm: "+confirm+", serve", 1))
 		r := s.serve()
 		for i, version := range versions {
 			c := dials(t, toMCP(r), version, asks)
@@ -618,8 +618,8 @@ func TestMCPConfirmation(t *testing.T) {
 	}
 }
 
-// TestMCPElicitation: if it is configured, clients that can ask their user do, over HTTP in the newest version and over
-// streams in all versions that have it.
+// TestMCPElicitation: if configured, clients ask their user for approval: over HTTP in the newest version, over streams in
+// each version with elicitation.
 func TestMCPElicitation(t *testing.T) {
 	t.Parallel()
 	answers := make(chan *mcp.ElicitResult, 1)
@@ -630,7 +630,7 @@ func TestMCPElicitation(t *testing.T) {
 		return <-answers, nil
 	}}
 	yes, no := map[string]any{"approve": true}, map[string]any{"approve": false}
-	s := newStall(t, strings.Replace(offered, "serve", "confirm: elicitation, serve", 1))
+	s := newMCPProgram(t, strings.Replace(offered, "serve", "confirm: elicitation, serve", 1))
 	r := s.serve()
 	dir := filepath.Join(s.dir, "data")
 	inData, _ := s.streams(t, "--store")
@@ -664,12 +664,12 @@ func TestMCPElicitation(t *testing.T) {
 	}
 }
 
-// TestMCPStateIsChecked: the state of a question is good for its user and tool only; an answer that is sent again gets
-// the same result, and a contrary one changes nothing.
+// TestMCPStateIsChecked: the state of a question is valid for its user and tool only. A repeated answer gets the same result,
+// and a contrary answer has no effect.
 func TestMCPStateIsChecked(t *testing.T) {
 	t.Parallel()
 	key := auth.NewAPIKey()
-	s := newStall(t, strings.Replace(offered, "serve", "confirm: elicitation, serve", 1)+
+	s := newMCPProgram(t, strings.Replace(offered, "serve", "confirm: elicitation, serve", 1)+
 		fmt.Sprintf("auth: {keys: {a: {id: %q, sha256: %q, scopes: [chat, tickets]}}}\n", key.ID(), key.Hash()))
 	r := s.serve()
 	call := func(user, tool, more string) string {
@@ -689,7 +689,7 @@ func TestMCPStateIsChecked(t *testing.T) {
 		return fmt.Sprintf(`,"requestState":%q,"inputResponses":{"approval":{"action":"accept","content":{"approve":%s}}}`, asked.Result.RequestState, approve)
 	}
 	for i, step := range []struct {
-		user, tool, more, says string
+		user, tool, more, want string
 		paid                   int64
 	}{
 		{"bob", "pay", answer("true"), "-32602", 0},
@@ -699,21 +699,21 @@ func TestMCPStateIsChecked(t *testing.T) {
 		{"ada", "pay", answer("true"), `"receipt":1`, 1},
 		{"ada", "pay", answer("false"), "PERMANENT", 1},
 	} {
-		if body := call(step.user, step.tool, step.more); !strings.Contains(body, step.says) || s.paid.Load() != step.paid {
+		if body := call(step.user, step.tool, step.more); !strings.Contains(body, step.want) || s.paid.Load() != step.paid {
 			t.Errorf("step %d: paid %d times: %s", i, s.paid.Load(), body)
 		}
 	}
 }
 
-// TestMCPClientLeaves: a call ends with the connection of its client, in each version, and progress streams to it.
-func TestMCPClientLeaves(t *testing.T) {
+// TestMCPClientDisconnects: in each version, a call streams progress, and ends with its client's connection.
+func TestMCPClientDisconnects(t *testing.T) {
 	t.Parallel()
-	s := newStall(t, offered)
+	s := newMCPProgram(t, offered)
 	r := s.serve()
 	for i, version := range mcpVersions[:2] {
-		told := make(chan string, 10)
+		progress := make(chan string, 10)
 		c := dials(t, toMCP(r), version, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-			told <- req.Params.Message
+			progress <- req.Params.Message
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		p := &mcp.CallToolParams{Name: "wait", Arguments: r1}
@@ -724,7 +724,7 @@ func TestMCPClientLeaves(t *testing.T) {
 			done <- err
 		}()
 		<-s.began
-		if got := <-told; got != "Waiting" {
+		if got := <-progress; got != "Waiting" {
 			t.Errorf("%s: progress %q", version, got)
 		}
 		cancel()
@@ -738,7 +738,7 @@ func TestMCPClientLeaves(t *testing.T) {
 	}
 }
 
-// TestMCPReload: other settings and other tools count from the next request on.
+// TestMCPReload: changed settings and tools apply to the next request.
 func TestMCPReload(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()
@@ -746,7 +746,7 @@ func TestMCPReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	more := fmt.Sprintf("tool_dirs: [%q]\ntools: {order_cancel: {base_url: 'https://shop.example', signing_secret: %q}}\n", tools, exampleSecret)
-	s := newStall(t, offered+more)
+	s := newMCPProgram(t, offered+more)
 	r := s.serve()
 	c := dials(t, toMCP(r), "2025-06-18", nil)
 	list := func() (version string, names []string) {
@@ -789,10 +789,10 @@ func TestMCPReload(t *testing.T) {
 	}
 }
 
-// TestMCPFlood: many calls at once are answered or refused, one by one.
+// TestMCPFlood: each of many concurrent calls is answered or refused.
 func TestMCPFlood(t *testing.T) {
 	t.Parallel()
-	s := newStall(t, strings.Replace(offered, "serve", "per_minute: 50, serve", 1))
+	s := newMCPProgram(t, strings.Replace(offered, "serve", "per_minute: 50, serve", 1))
 	r := s.serve()
 	batch := "[" + strings.TrimSuffix(strings.Repeat(lookCall+",", 1), ",")
 	for i := range 200 {

@@ -145,7 +145,7 @@ func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json
 	others, _ := l.Tools() // which may have problems of their own
 	for _, other := range others {
 		if id := other.Entry.ToolID; id == made.Entry.ToolID {
-			return usage(fmt.Errorf("%s would have the same id as another approved tool: %s", said.Name, id)) //nolint:err113 // of a command
+			return usage(fmt.Errorf("%s would get the id of another approved tool: %s", said.Name, id)) //nolint:err113 // of a command
 		}
 	}
 	if l.Servers[server] == nil {

@@ -16,7 +16,7 @@ import (
 	"voicegw/registry/registrytest"
 )
 
-// mcpServer serves a tool of a CRM with that description; it counts the customers that were made.
+// mcpServer serves a CRM's tool with the description in about, and counts the new customers in made.
 func mcpServer(t *testing.T, about *atomic.Value, made *atomic.Int32) string {
 	t.Helper()
 	type none struct{}
@@ -40,8 +40,8 @@ func mcpServer(t *testing.T, about *atomic.Value, made *atomic.Int32) string {
 	return srv.URL
 }
 
-// TestMCPTools: a person approves a tool of an MCP server, a call needs approval although the server calls the tool
-// read-only, and a change disables the tool until it is approved.
+// TestMCPTools: a tool of an MCP server works once a person approves it, and after each change again. Its calls need approval
+// even if the server calls it read-only.
 func TestMCPTools(t *testing.T) {
 	data := registrytest.Project(t)
 	var about atomic.Value
@@ -69,7 +69,7 @@ func TestMCPTools(t *testing.T) {
 	run(0, "hints of the server, which decide nothing: {\"idempotentHint\":false,\"readOnlyHint\":true}", "mcp", "add", "crm")
 	run(2, `no tool "add_customer"; did you mean "add-customer"?`, "mcp", "add", "crm", "add_customer")
 	run(2, "mcp.servers has no \"crn\"", "mcp", "add", "crn")
-	run(2, "x_y would have the same id as another approved tool: crm__x_y", "mcp", "add", "crm", "x__y", "x_y")
+	run(2, "x_y would get the id of another approved tool: crm__x_y", "mcp", "add", "crm", "x__y", "x_y")
 	run(0, "approved in", "mcp", "add", "crm", "add-customer")
 	run(2, "add-customer is approved already", "mcp", "add", "crm", "add-customer", "--no-confirm")
 	run(0, "crm__add_customer  action, writes, approval, [text]", "mcp", "list")

@@ -25,7 +25,7 @@ import (
 	"voicegw/internal/ws"
 )
 
-// restOfCarrier is a carrier's REST interface.
+// restOfCarrier is a carrier's REST API.
 type restOfCarrier struct {
 	mu    sync.Mutex
 	asked []string
@@ -49,8 +49,8 @@ func (c *restOfCarrier) last() string {
 	return c.asked[len(c.asked)-1]
 }
 
-// TestPhonePage follows docs/phone.md: its settings start a gateway, the webhook that it names takes a call, the caller
-// hears the agent, and its request begins a call.
+// TestPhonePage follows docs/phone.md: a gateway starts with the page's settings, its webhook takes a call, the caller hears
+// the agent, and the page's request begins a call.
 func TestPhonePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/phone.md")
 	if err != nil {
@@ -103,13 +103,13 @@ func TestPhonePage(t *testing.T) {
 
 const phonePageKey = "an-operators-key-of-this-test"
 
-// pageCall is a call from the side of its carrier.
+// pageCall is the carrier's side of a call.
 type pageCall struct {
 	conn *ws.Conn
 	id   string
 }
 
-// streamVerb is a stream in a carrier's instructions.
+// streamVerb is a stream in TwiML.
 type streamVerb struct {
 	URL        string `xml:"url,attr"`
 	Parameters []struct {
@@ -118,7 +118,7 @@ type streamVerb struct {
 	} `xml:"Parameter"`
 }
 
-// carrierAnswer is what the tests read of TwiML.
+// carrierAnswer is the part of TwiML that the tests read.
 type carrierAnswer struct {
 	Say     []string
 	Connect []struct{ Stream streamVerb }
@@ -126,7 +126,7 @@ type carrierAnswer struct {
 
 const pageToken = "change-me"
 
-// callOf asks the webhook that the page names, and opens the stream of the answer.
+// callOf sends a request to the page's webhook, and opens the stream of the answer.
 func callOf(t *testing.T, addr, page, query string, form url.Values) pageCall {
 	t.Helper()
 	at := regexp.MustCompile(`https://voice\.example\.com/v1/phone/twilio/voice`).FindString(page) + query
@@ -188,7 +188,7 @@ func (c pageCall) talk(t *testing.T) {
 	c.send(t, &phone.Message{Event: phone.EventStop, StreamSID: "MZ" + c.id, Stop: &phone.Stop{CallSID: c.id}})
 }
 
-// listen is silent, and hears everything at once, which it confirms, until the stream closes.
+// listen sends silence, and confirms all audio at once, until the stream closes.
 func (c pageCall) listen() {
 	over := make(chan struct{})
 	var silence sync.WaitGroup
@@ -224,7 +224,7 @@ func (c pageCall) listen() {
 func (c pageCall) ask(t *testing.T) {
 	t.Helper()
 	pcm := append(testutil.SpeechLike(8000, time.Second, 5), testutil.Silence(8000, 2*time.Second)...)
-	for len(pcm) >= 320 { // the gateway takes a few seconds at once
+	for len(pcm) >= 320 { // the gateway accepts a few seconds at once
 		c.send(t, &phone.Message{Event: phone.EventMedia, StreamSID: "MZ" + c.id, Media: &phone.Media{Track: phone.TrackInbound,
 			Payload: base64.StdEncoding.EncodeToString(audio.AppendULaw(nil, pcm[:320]))}})
 		pcm = pcm[320:]

@@ -46,7 +46,7 @@ func startPhone(t *testing.T) (r *running, rest string) {
 		"--set", "phone.twilio.api=http://"+rest, "--set", "phone.outbound.from=+15550100", "--set", "phone.outbound.prefixes=+1555"), rest
 }
 
-// simPhone runs the carrier, whose output goes to out, and returns its exit code and errors.
+// simPhone runs the carrier with its output to out, and returns its exit code and errors.
 func (r *running) simPhone(out *console, rest string, args ...string) (code int, problems string) {
 	var stderr bytes.Buffer
 	code = Run(r.t.Context(), Process{Stdin: strings.NewReader(""), Stdout: out, Stderr: &stderr, Args: append([]string{
@@ -63,7 +63,7 @@ func wants(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestSimPhone calls a gateway, speaks, interrupts nothing, presses keys, and is hung up on over the REST API.
+// TestSimPhone: the caller speaks and presses keys, and the gateway hangs up over the REST API.
 func TestSimPhone(t *testing.T) {
 	t.Parallel()
 	r, rest := startPhone(t)

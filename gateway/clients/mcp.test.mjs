@@ -1,5 +1,5 @@
-// The tools of a running gateway, and those of mcp serve, with both generations of the
-// official TypeScript client of the Model Context Protocol.
+// The tools of a running gateway and of mcp serve, called by both generations of the official
+// TypeScript client of the Model Context Protocol.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

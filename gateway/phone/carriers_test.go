@@ -31,27 +31,27 @@ import (
 	"voicegw/store"
 )
 
-// desk is a Voice that notes what it is asked for.
-type desk struct{ asked []handoff.Invitation }
+// fakeVoice is a Voice that records its invitations.
+type fakeVoice struct{ asked []handoff.Invitation }
 
-func (d *desk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
+func (d *fakeVoice) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
 	d.asked = append(d.asked, in)
 	return registry.VoiceOffer{Ticket: "s3cret"}, nil
 }
 
-func (d *desk) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
+func (d *fakeVoice) Conversation(_ context.Context, id string) (*conversation.Conversation, error) {
 	if id == "call-telnyx-v3-before" {
 		return &conversation.Conversation{}, nil
 	}
 	return nil, store.ErrUnknown
 }
 
-// carriers are a server of all three, and what signs for them.
+// carriers is a server with all three carriers and their signing keys.
 type carriers struct {
 	*Server
-	desk   *desk
-	asked  []string // of the carriers' REST interfaces
-	says   string   // their answer; empty for one that names a call
+	voice  *fakeVoice
+	asked  []string // requests to the carriers' REST APIs
+	says   string   // their answer; empty: one with the call's id
 	telnyx ed25519.PrivateKey
 	vonage *rsa.PrivateKey
 }
@@ -66,8 +66,8 @@ func newCarriers(t *testing.T) *carriers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &carriers{desk: &desk{}, telnyx: private, vonage: key}
-	c.Server = New(Options{Voice: c.desk, Client: &http.Client{Transport: c}, Settings: Settings{
+	c := &carriers{voice: &fakeVoice{}, telnyx: private, vonage: key}
+	c.Server = New(Options{Voice: c.voice, Client: &http.Client{Transport: c}, Settings: Settings{
 		PublicURL: "https://gw.example", Sorry: "Sorry.", Announcement: "Hello.", Transfers: map[string]string{"sales": "+15550123"},
 		Outbound: Outbound{From: "+15550100", Prefixes: []string{"+1"}},
 		Accounts: map[string]Account{
@@ -108,7 +108,7 @@ func (c *carriers) answer() string {
 	return `{"uuid":"made"}`
 }
 
-// post asks the webhook of a carrier, signed at that time.
+// post sends a request, signed at that time, to a carrier's webhook.
 func (c *carriers) post(carrier, query string, body []byte, at time.Time, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, VoicePath(carrier)+query, strings.NewReader(string(body)))
 	switch carrier {
@@ -144,7 +144,7 @@ func formOf(carrier, id string) []byte {
 	return []byte(url.Values{"CallSid": {id}, "From": {"+15557654321"}, "To": {"+15550100"}}.Encode())
 }
 
-// TestOtherWebhooks: Telnyx and Vonage get their form of the answer, once, and only for what they have signed.
+// TestOtherWebhooks: Telnyx and Vonage get an answer in their format once for each signed request.
 func TestOtherWebhooks(t *testing.T) {
 	answers := map[string]string{
 		Telnyx: `<?xml version="1.0" encoding="UTF-8"?><Response><Connect><Stream url="wss://gw.example/v1/phone/telnyx" ` +
@@ -162,7 +162,7 @@ func TestOtherWebhooks(t *testing.T) {
 			if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Code != http.StatusOK {
 				t.Error(w.Code, diff)
 			}
-			if in := c.desk.asked[0]; in.User.String() != "+15557654321" || in.Vouched || in.ConversationID != "call-"+carrier+"-v3-a" {
+			if in := c.voice.asked[0]; in.User.String() != "+15557654321" || in.Vouched || in.ConversationID != "call-"+carrier+"-v3-a" {
 				t.Errorf("%+v", in)
 			}
 			for name, w := range map[string]*httptest.ResponseRecorder{
@@ -176,14 +176,14 @@ func TestOtherWebhooks(t *testing.T) {
 					t.Errorf("%s: %d %s", name, w.Code, w.Body)
 				}
 			}
-			if len(c.desk.asked) != 1 {
-				t.Errorf("%d tickets were made", len(c.desk.asked))
+			if len(c.voice.asked) != 1 {
+				t.Errorf("%d tickets, want 1", len(c.voice.asked))
 			}
 		})
 	}
 	c := newCarriers(t)
 	if w := c.post(Telnyx, "", formOf(Telnyx, "v3:before"), time.Now(), nil); w.Code != http.StatusForbidden {
-		t.Errorf("a call of an earlier process: %d", w.Code)
+		t.Errorf("a call that an earlier process answered: %d", w.Code)
 	}
 	for hint, token := range map[string]string{
 		"phone.vonage.application.": vonageToken(formOf(Vonage, "x"), time.Now(), "other", "vonage secret"),
@@ -197,7 +197,7 @@ func TestOtherWebhooks(t *testing.T) {
 	}
 }
 
-// TestVonageUpgrade: the upgrade has a token without a body.
+// TestVonageUpgrade: the token of an upgrade has no hash of a body.
 func TestVonageUpgrade(t *testing.T) {
 	c := newCarriers(t)
 	for token, ok := range map[string]bool{vonageToken(nil, time.Now(), "app", "vonage secret"): true, "": false,
@@ -216,7 +216,7 @@ func TestVonageUpgrade(t *testing.T) {
 	}
 }
 
-// TestTwilioAddresses: a signature is of the public address, with or without its port, and with the path and query of the request.
+// TestTwilioAddresses: a signature covers the public address, with or without its port, and the request's path and query.
 func TestTwilioAddresses(t *testing.T) {
 	c := newCarriers(t)
 	form := url.Values{"AccountSid": {"AC1"}, "To": {"+15550100"}, "From": {"Jürgen 😀", "a+b&c", "a+b&c"}}
@@ -249,7 +249,7 @@ func TestTwilioAddresses(t *testing.T) {
 	}
 }
 
-// TestRequests: each carrier is told in its form to hang up, to transfer and to call; an ended call is no failure.
+// TestRequests: each carrier gets requests to hang up, transfer and call in its format; it is no error if the call has ended.
 func TestRequests(t *testing.T) {
 	transfer := url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>+15550123</Dial></Response>`)
 	for carrier, want := range map[string][]string{
@@ -268,17 +268,17 @@ func TestRequests(t *testing.T) {
 		t.Run(carrier, func(t *testing.T) {
 			c := newCarriers(t)
 			for _, how := range []struct{ id, to string }{{"v3:a", ""}, {"v3:a", "sales"}, {"over", ""}} {
-				told := make(chan struct{})
-				c.release(call{carrier: carrier, id: how.id}, ending{begun: true, transfer: how.to}, told)
-				<-told
+				done := make(chan struct{})
+				c.release(call{carrier: carrier, id: how.id}, ending{begun: true, transfer: how.to}, done)
+				<-done
 			}
 			if diff := cmp.Diff(want, c.asked); diff != "" {
 				t.Error(diff)
 			}
 			for name, how := range map[string]ending{"refused": {}, "hung up": {begun: true, stopped: true}} {
-				told := make(chan struct{})
-				c.release(call{carrier: carrier, id: "v3:a"}, how, told)
-				if <-told; len(c.asked) != len(want) {
+				done := make(chan struct{})
+				c.release(call{carrier: carrier, id: "v3:a"}, how, done)
+				if <-done; len(c.asked) != len(want) {
 					t.Errorf("%s: %q", name, c.asked)
 				}
 			}
@@ -298,15 +298,15 @@ func TestRequests(t *testing.T) {
 			if carrier == Vonage {
 				body = []byte(`{"from":"15550100","to":"15559999","uuid":"made"}`)
 			}
-			if w := c.post(carrier, "?call="+query, body, time.Now(), nil); w.Code != 200 || c.desk.asked[0].PendingRequest != "Hello" {
-				t.Errorf("%d %s %+v", w.Code, w.Body, c.desk.asked)
+			if w := c.post(carrier, "?call="+query, body, time.Now(), nil); w.Code != 200 || c.voice.asked[0].PendingRequest != "Hello" {
+				t.Errorf("%d %s %+v", w.Code, w.Body, c.voice.asked)
 			}
 		})
 	}
 }
 
-// TestMoves: each carrier is told in its form to open another stream, whose start resumes the session; a call without a session
-// that can be resumed, or that has ended, does not move.
+// TestMoves: each carrier gets a request in its format to open another stream, whose start resumes the session. A call that has
+// ended, or has no session to resume, does not move.
 func TestMoves(t *testing.T) {
 	const open = `<Parameter name="heard" value="250"/><Parameter name="item" value="item_1"/><Parameter name="seq" value="7"/>` +
 		`<Parameter name="session" value="voice-1"/><Parameter name="token" value="t&amp;k"/></Stream></Connect>`
@@ -329,7 +329,7 @@ func TestMoves(t *testing.T) {
 			token        string
 			moves, stops bool
 		}{
-			"moved": {"t&k", true, false}, "no session": {"", true, false}, "ended": {"t&k", false, false}, "hung up meantime": {"t&k", true, true},
+			"moved": {"t&k", true, false}, "no session": {"", true, false}, "ended": {"t&k", false, false}, "hung up already": {"t&k", true, true},
 		} {
 			c.asked = nil
 			conn := &Conn{Conn: &ws.Conn{}, server: c.Server, hungUp: make(chan struct{}), call: call{carrier: carrier, id: "CA1"}, begun: true,
@@ -338,10 +338,10 @@ func TestMoves(t *testing.T) {
 			<-conn.hungUp
 			asked := strings.Join(c.asked, "\n")
 			if moves := name == "moved"; (asked == want) != moves || strings.Contains(asked, "voice-1") != moves || (asked == "") != tc.stops {
-				t.Errorf("%s: %s: the carrier was asked for\n%s\nand not\n%s", carrier, name, asked, want)
+				t.Errorf("%s: %s: the carrier got\n%s\nwant\n%s", carrier, name, asked, want)
 			}
 			if got := resumeOf(conn.leave()); name == "moved" && !reflect.DeepEqual(got, resume) {
-				t.Errorf("%s: it resumes %+v", carrier, got)
+				t.Errorf("%s: the next stream resumes %+v", carrier, got)
 			}
 		}
 	}
@@ -354,19 +354,19 @@ func TestMoves(t *testing.T) {
 		t.Errorf("a new call resumes %+v", r)
 	}
 	if r := resumeOf(map[string]string{"session": "s", "seq": "-1", "heard": "x"}); r.LastSeq != 0 || r.Audio != nil {
-		t.Errorf("wrong numbers are %+v", r)
+		t.Errorf("wrong numbers give %+v", r)
 	}
 }
 
-// TestOutcomes: each call counts once, by how it went.
+// TestOutcomes: each call counts once, under its outcome.
 func TestOutcomes(t *testing.T) {
 	c := newCarriers(t)
 	c.post(Vonage, "", formOf(Vonage, "1"), time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })
 	for _, how := range []ending{{}, {begun: true}, {begun: true, stopped: true}, {begun: true, transfer: "sales"},
 		{begun: true, resume: map[string]string{}}} {
-		told := make(chan struct{})
-		c.release(call{carrier: Telnyx, id: "1"}, how, told)
-		<-told
+		done := make(chan struct{})
+		c.release(call{carrier: Telnyx, id: "1"}, how, done)
+		<-done
 	}
 	c.release(call{}, ending{}, make(chan struct{}))
 	want := map[Outcome]uint64{{Vonage, "refused"}: 1, {Telnyx, "failed"}: 1, {Telnyx, "ended"}: 1, {Telnyx, "hung_up"}: 1, {Telnyx, "transferred"}: 1,
@@ -376,7 +376,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestDialLimits: only calls to allowed numbers, and only so many.
+// TestDialLimits: the gateway calls allowed numbers only, up to PerMinute.
 func TestDialLimits(t *testing.T) {
 	c := newCarriers(t)
 	set := *c.settings()
@@ -401,7 +401,7 @@ func TestDialLimits(t *testing.T) {
 	}
 }
 
-// TestDialAnswers: a call without a name has not begun, except at Telnyx, which need not name it.
+// TestDialAnswers: an answer without the call's id is an error, except at Telnyx, where the id is optional.
 func TestDialAnswers(t *testing.T) {
 	c := newCarriers(t)
 	for _, tc := range []struct {
@@ -425,7 +425,7 @@ func TestDialAnswers(t *testing.T) {
 	}
 }
 
-// TestCallers: a number is a user, and a withheld one a new user each time.
+// TestCallers: a number is a user; each call with a withheld number is a new user.
 func TestCallers(t *testing.T) {
 	if who := caller("+15557654321"); who.String() != "+15557654321" || who.Anonymous() {
 		t.Errorf("%v", who)
@@ -437,7 +437,7 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// TestOtherStreams: Telnyx and Vonage speak their forms.
+// TestOtherStreams: the messages of Telnyx and Vonage are read and written in their formats.
 func TestOtherStreams(t *testing.T) {
 	for carrier, tc := range map[string]struct {
 		start, key, mark, stop string
@@ -497,13 +497,13 @@ func TestOtherStreams(t *testing.T) {
 				read(websocket.MessageText, tc.stop, stopped)
 			}
 			if err := s.read(websocket.MessageText, []byte(tc.start), &e); err == nil {
-				t.Error("it starts twice")
+				t.Error("a second start is accepted")
 			}
 		})
 	}
 }
 
-// FuzzStream: no message of a carrier breaks a stream, and what is taken as audio is bounded.
+// FuzzStream: no message of a carrier breaks a stream, and its audio is bounded.
 func FuzzStream(f *testing.F) {
 	start := []byte(`{"event":"start","streamSid":"S1","stream_id":"S1","start":{"callSid":"CA1","call_control_id":"CA1","streamSid":"S1",` +
 		`"mediaFormat":{"encoding":"audio/x-mulaw","sampleRate":8000,"channels":1},"media_format":{"encoding":"PCMU","sample_rate":8000}}}`)
@@ -519,7 +519,7 @@ func FuzzStream(f *testing.F) {
 		for _, first := range [][]byte{nil, start, vonage} {
 			s := &stream{dialect: dialects[carrier]}
 			var e event
-			_ = s.read(websocket.MessageText, first, &e) // another carrier's start is refused
+			_ = s.read(websocket.MessageText, first, &e) // fails for another carrier's start
 			typ := websocket.MessageText
 			if binary {
 				typ = websocket.MessageBinary
@@ -536,11 +536,11 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzWebhook: no webhook without a signature is answered with a ticket.
+// FuzzWebhook: a request without a valid signature gets no ticket.
 func FuzzWebhook(f *testing.F) {
 	f.Add([]byte(`CallSid=CA1&From=%2B1`), "call=AAAA", "sig")
 	f.Add([]byte(`{"uuid":"1"}`), "", "Bearer a.b.c")
-	s := New(Options{Voice: &desk{}, Settings: Settings{PublicURL: "https://gw.example", Accounts: map[string]Account{
+	s := New(Options{Voice: &fakeVoice{}, Settings: Settings{PublicURL: "https://gw.example", Accounts: map[string]Account{
 		Twilio: {Secret: "t"}, Telnyx: {PublicKey: base64.StdEncoding.EncodeToString(make([]byte, 31))}, Vonage: {Secret: "v"}}}})
 	f.Fuzz(func(t *testing.T, body []byte, query, sign string) {
 		for _, carrier := range Carriers() {

@@ -12,7 +12,7 @@ import (
 	"voicegw/audio"
 )
 
-// TestSignature: the example of Twilio's documentation.
+// TestSignature checks the example in Twilio's documentation.
 func TestSignature(t *testing.T) {
 	form := url.Values{"CallSid": {"CA1234567890ABCDE"}, "Caller": {"+14158675309"}, "Digits": {"1234"},
 		"From": {"+14158675309"}, "To": {"+18005551212"}}
@@ -41,7 +41,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// messages are as Twilio's documentation shows them.
+// messages are examples from Twilio's documentation.
 var messages = []string{
 	`{"event":"connected","protocol":"Call","version":"1.0.0"}`,
 	`{"event":"start","sequenceNumber":"1","streamSid":"MZ1","start":{"accountSid":"AC1","callSid":"CA1","streamSid":"MZ1",` +
@@ -85,7 +85,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMedia: what one side appends, the other reads, without an allocation.
+// TestMedia: audio is encoded and decoded without an allocation.
 func TestMedia(t *testing.T) {
 	ulaw := bytes.Repeat([]byte{0, 0xFF, 0x7F, 0x80}, FrameSamples/4)
 	stream := []byte("MZ1")
@@ -95,17 +95,17 @@ func TestMedia(t *testing.T) {
 	if err != nil || m.StreamSID != "MZ1" || m.Media.Payload != base64.StdEncoding.EncodeToString(ulaw) {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	came := []byte(strings.Replace(messages[2], "AAD/", base64.StdEncoding.EncodeToString(ulaw), 1))
-	got, ok := AppendPayload(nil, came, stream)
+	media := []byte(strings.Replace(messages[2], "AAD/", base64.StdEncoding.EncodeToString(ulaw), 1))
+	got, ok := AppendPayload(nil, media, stream)
 	if !ok || !bytes.Equal(got, ulaw) {
 		t.Errorf("%v %d bytes", ok, len(got))
 	}
 	for name, text := range map[string]string{
-		"another stream": strings.Replace(string(came), "MZ1", "MZ2", 1),
-		"other track":    strings.Replace(string(came), `"inbound"`, `"outbound"`, 1),
+		"another stream": strings.Replace(string(media), "MZ1", "MZ2", 1),
+		"other track":    strings.Replace(string(media), `"inbound"`, `"outbound"`, 1),
 		"no base64":      strings.Replace(messages[2], "AAD/", "AA*/", 1),
 		"another event":  messages[4],
-		"cut":            string(came[:len(came)-4]),
+		"cut":            string(media[:len(media)-4]),
 	} {
 		if _, ok := AppendPayload(nil, []byte(text), stream); ok {
 			t.Errorf("%s is accepted", name)
@@ -113,7 +113,7 @@ func TestMedia(t *testing.T) {
 	}
 	var pcm, line []byte
 	if n := testing.AllocsPerRun(100, func() {
-		got, _ = AppendPayload(got[:0], came, stream)
+		got, _ = AppendPayload(got[:0], media, stream)
 		pcm = audio.AppendFromULaw(pcm[:0], got)
 		line = AppendMedia(line[:0], head, audio.AppendULaw(got[:0], pcm))
 	}); n > 0 {
@@ -121,7 +121,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// FuzzParse: a message that is accepted has the same meaning in both ways of reading, and again after encoding.
+// FuzzParse: both parsers agree on each valid message, which survives encoding.
 func FuzzParse(f *testing.F) {
 	for _, text := range messages {
 		f.Add([]byte(text))

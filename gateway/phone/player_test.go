@@ -12,20 +12,20 @@ import (
 	"voicegw/protocol"
 )
 
-// deck is a player with a clock.
-type deck struct {
+// testPlayer is a player with a clock.
+type testPlayer struct {
 	player
 	now   time.Time
 	sent  []byte
 	marks []mark
 }
 
-func newDeck() *deck {
-	return &deck{player: player{width: 1, silence: 0xFF}, now: time.Unix(1000, 0)}
+func newTestPlayer() *testPlayer {
+	return &testPlayer{player: player{width: 1, silence: 0xFF}, now: time.Unix(1000, 0)}
 }
 
-// run sends what is due until nothing is before the duration has passed.
-func (d *deck) run(t *testing.T, length time.Duration) {
+// run sends the audio and marks that are due within the duration.
+func (d *testPlayer) run(t *testing.T, length time.Duration) {
 	t.Helper()
 	for end := d.now.Add(length); ; {
 		out, m, more, wait := d.take(nil, d.now)
@@ -48,9 +48,9 @@ func (d *deck) run(t *testing.T, length time.Duration) {
 
 func audioOf(d time.Duration, b byte) []byte { return bytes.Repeat([]byte{b}, int(samples(d))) }
 
-// TestPace: never more than 200 ms ahead, and no gap.
+// TestPace: the player sends at most 200 ms ahead, without a gap.
 func TestPace(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(time.Second, 1)); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("after %v it is %d ms ahead", at, ahead)
 		}
 	}
-	// A pause of the model, and the carrier's clock goes on.
+	// The model pauses while the carrier's clock continues.
 	d.run(t, 2*time.Second)
 	if err := d.push(audioOf(time.Second, 1)); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPace(t *testing.T) {
 	if got := ms(int64(len(d.sent) - before)); got != 200 {
 		t.Errorf("%d ms at once after a pause", got)
 	}
-	// A stall of this process: the carrier's buffer is filled again, and no more.
+	// After a stall of this process, the player fills the carrier's buffer once.
 	d.now = d.now.Add(500 * time.Millisecond)
 	before = len(d.sent)
 	d.run(t, 0)
@@ -84,9 +84,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestMarks: one each 200 ms and at the end, and what comes back was heard.
+// TestMarks: the player sends a mark each 200 ms and at the end; a mark that returns confirms its playback.
 func TestMarks(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(510*time.Millisecond, 1)); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestMarks(t *testing.T) {
 		t.Error(diff)
 	}
 	if !bytes.Equal(d.sent[:len(d.sent)-80], audioOf(510*time.Millisecond, 1)) || !bytes.Equal(d.sent[len(d.sent)-80:], audioOf(10*time.Millisecond, 0xFF)) {
-		t.Error("the audio is not what was pushed, with silence to a whole frame")
+		t.Error("the audio is not the pushed audio, padded with silence to a whole frame")
 	}
 	reports, err := d.returned(0, d.marks[1].number, d.now, nil)
 	if diff := cmp.Diff([]protocol.Playback{
@@ -116,13 +116,13 @@ func TestMarks(t *testing.T) {
 		t.Error(diff, err)
 	}
 	if len(d.items) != 0 {
-		t.Error("the item is not forgotten")
+		t.Error("the item is still there")
 	}
 }
 
-// TestEndAfterAudio: an item whose end is known after its last frame was sent still gets its last mark.
+// TestEndAfterAudio: an item whose end follows its last frame still gets its last mark.
 func TestEndAfterAudio(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(100*time.Millisecond, 1)); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestEndAfterAudio(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	if d.end("a") != nil {
-		t.Error("it ends twice")
+		t.Error("a second end returns a mark")
 	}
 	d.begin("b")
 	if d.end("b") != nil || len(d.items) != 1 {
@@ -141,10 +141,9 @@ func TestEndAfterAudio(t *testing.T) {
 	}
 }
 
-// TestFlush: what was heard is exact to the frame with marks at once, and to 200 ms with late ones; cleared and repeated marks
-// count for nothing.
+// TestFlush: a flush reports the playback to the frame if marks return at once. Cleared and repeated marks are ignored.
 func TestFlush(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(2*time.Second, 1)); err != nil {
 		t.Fatal(err)
@@ -153,7 +152,7 @@ func TestFlush(t *testing.T) {
 	if _, err := d.returned(0, d.marks[0].number, d.now, nil); err != nil {
 		t.Fatal(err)
 	}
-	d.run(t, 110*time.Millisecond) // 310 ms were played
+	d.run(t, 110*time.Millisecond) // playback is at 310 ms
 	reports, clear := d.flush("a", d.now, nil)
 	if diff := cmp.Diff([]protocol.Playback{{ItemID: "a", PlayedMS: 310, ReceivedMS: 310, Done: true}}, reports); diff != "" || !clear {
 		t.Error(diff, clear)
@@ -163,13 +162,13 @@ func TestFlush(t *testing.T) {
 	if len(d.sent) != sent {
 		t.Error("audio follows a flush")
 	}
-	// The carrier returns what was outstanding.
+	// The carrier returns the outstanding marks.
 	for _, m := range slices.Concat(d.marks, d.marks) {
 		if reports, err := d.returned(0, m.number, d.now, nil); len(reports) > 0 || err != nil || d.wrong > 0 {
 			t.Errorf("a cleared or repeated mark is reported as %+v, %v, wrong %d", reports, err, d.wrong)
 		}
 	}
-	// The next item is of the next generation.
+	// The next item has the next generation.
 	d.begin("b")
 	if err := d.push(audioOf(200*time.Millisecond, 2)); err != nil {
 		t.Fatal(err)
@@ -183,9 +182,9 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFlushOfTwo: the clear of an item ends the one before it, too, which was almost over.
+// TestFlushOfTwo: a flush also ends the previous item if it still plays.
 func TestFlushOfTwo(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(100*time.Millisecond, 1)); err != nil {
 		t.Fatal(err)
@@ -204,9 +203,9 @@ func TestFlushOfTwo(t *testing.T) {
 	}
 }
 
-// TestFalseMarks: marks that were never sent end the call, and a carrier that returns none gets no more.
+// TestFalseMarks: too many marks that the player did not send end the call. A carrier that returns no marks gets no more audio.
 func TestFalseMarks(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	if err := d.push(audioOf(time.Minute, 1)); err != nil {
 		t.Fatal(err)
@@ -231,9 +230,9 @@ func TestFalseMarks(t *testing.T) {
 	}
 }
 
-// TestFramesAllocateNothing: from the model's PCM to the message, and from the message to the PCM.
+// TestFramesAllocateNothing: a frame from the model's PCM to the message, and back, allocates nothing.
 func TestFramesAllocateNothing(t *testing.T) {
-	d := newDeck()
+	d := newTestPlayer()
 	d.begin("a")
 	s := &stream{dialect: dialects[Twilio]}
 	var e event
@@ -243,8 +242,8 @@ func TestFramesAllocateNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	pcm, encoded, text, heard := make([]byte, 320), []byte(nil), []byte(nil), []byte(nil)
-	came := []byte(`{"event":"media","sequenceNumber":"4","streamSid":"MZ1","media":{"track":"inbound","chunk":"2","timestamp":"5","payload":"`)
-	came = AppendMedia(nil, came, make([]byte, 160))
+	media := []byte(`{"event":"media","sequenceNumber":"4","streamSid":"MZ1","media":{"track":"inbound","chunk":"2","timestamp":"5","payload":"`)
+	media = AppendMedia(nil, media, make([]byte, 160))
 	frames := 0
 	if n := testing.AllocsPerRun(200, func() {
 		encoded = e.format.encode(encoded[:0], pcm)
@@ -263,7 +262,7 @@ func TestFramesAllocateNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.read(1, came, &e); err != nil || e.kind != spoke {
+		if err := s.read(1, media, &e); err != nil || e.kind != spoke {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		heard = e.format.decode(heard[:0], e.audio)

@@ -231,7 +231,7 @@ func (s *State) finish(status string, details ...any) {
 	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
 	if len(s.tools.open) == 0 {
-		s.reconfigure(s.settings()) // that of the response are over
+		s.reconfigure(settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice)) // that of the response are over
 	}
 	if t := s.sess.Audio.Input.TurnDetection; t != nil && t.IdleTimeoutMS != nil && status == openaiwire.Completed && r.turn != 0 {
 		// It counts from the end of the playback.

@@ -93,7 +93,7 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 		s.changeAt = next
 	default:
 		s.changed = now
-		s.reconfigure(s.settings())
+		s.reconfigure(settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice))
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	q.Voice = "" // the session's
 	s.start()
 	s.changeAt = time.Time{}
-	s.reconfigure(s.settingsWith(openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
+	s.reconfigure(settingsOf(s.sess, openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
 	r := s.create(now, 0, q)
 	if len(s.tools.outputs) > 0 {
 		s.flushTexts()

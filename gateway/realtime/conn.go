@@ -206,6 +206,10 @@ func (c *Conn) append(encoded []byte) *openaiwire.Error {
 	return nil
 }
 
+// Follows is false: the protocol has no resume, so a session that moved in a drain would wait for its client in vain and
+// keep the conversation from the next session of the same secret.
+func (c *Conn) Follows() bool { return false }
+
 func (c *Conn) lost(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -80,7 +80,7 @@ func read(t testing.TB, client *websocket.Conn) (kind string, data []byte) {
 	return e.Type, data
 }
 
-// inputs hears a Conn as a session does.
+// inputs receives the inputs of a Conn like a session.
 func inputs(conn *Conn) chan protocol.Input {
 	in := make(chan protocol.Input, 1000)
 	over := false
@@ -106,9 +106,9 @@ func append64(pcm []byte) string {
 	return `{"type":"input_audio_buffer.append","audio":"` + base64.StdEncoding.EncodeToString(pcm) + `"}`
 }
 
-// TestAppendsOfAnySize: audio in one event of megabytes, and in events of one sample, reaches the session whole, in order
-// and in frames that it takes; it may come while the session still connects to its model.
-func TestAppendsOfAnySize(t *testing.T) {
+// TestAppendSizes: audio in events of any size reaches the session complete, in order and in frames of valid size, even if
+// it arrives before the session is connected to its model.
+func TestAppendSizes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		length time.Duration
 		piece  int
@@ -156,14 +156,14 @@ func TestAppendsOfAnySize(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("%d bytes came, want %d, or others", len(got), len(want))
+				t.Errorf("got %d bytes, want %d, or the audio differs", len(got), len(want))
 			}
 		})
 	}
 }
 
-// TestAnEventIsAnswered: events are answered before the session has begun, and while it does not hear.
-func TestAnEventIsAnswered(t *testing.T) {
+// TestAnswers: the Conn answers events before the session begins, and while the session does not receive.
+func TestAnswers(t *testing.T) {
 	conn, client := dialed(t, "audio/pcm")
 	if kind, _ := read(t, client); kind != "session.created" {
 		t.Fatalf("the first event is %s", kind)
@@ -185,13 +185,13 @@ func TestAnEventIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAClientThatLeaves: the session ends at once, as nobody can come back to it; a client that leaves before it needs a
-// model begins none.
-func TestAClientThatLeaves(t *testing.T) {
+// TestClientDisconnects: the session ends at once, because the client cannot resume it. It does not begin if the client
+// disconnects before it needs a model.
+func TestClientDisconnects(t *testing.T) {
 	conn, client := dialed(t, "audio/pcm")
 	_ = client.CloseNow()
 	if in, err := conn.Receive(); err == nil {
-		t.Errorf("a client that has left begins a session: %#v", in.Message)
+		t.Errorf("a disconnected client begins a session: %#v", in.Message)
 	}
 	for _, early := range []bool{true, false} {
 		conn, client = dialed(t, "audio/pcm")
@@ -204,7 +204,7 @@ func TestAClientThatLeaves(t *testing.T) {
 			in = inputs(conn)
 		}
 		_ = client.CloseNow()
-		if early { // before the session hears
+		if early { // before the session receives
 			testutil.WaitUntil(t, "the loss is noticed", conn.lostNow)
 			in = inputs(conn)
 		}
@@ -219,8 +219,8 @@ func TestAClientThatLeaves(t *testing.T) {
 	}
 }
 
-// TestAClientThatDoesNotRead is disconnected: what it asks for is kept within limits, and nothing waits for it.
-func TestAClientThatDoesNotRead(t *testing.T) {
+// TestClientDoesNotRead: the gateway disconnects a client that does not read its answers.
+func TestClientDoesNotRead(t *testing.T) {
 	conn, client := dialed(t, "audio/pcm")
 	send(t, client, fmt.Sprintf(`{"type":"conversation.item.create","item":{"id":"i","type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, strings.Repeat("x", 7900)))
 	in := inputs(conn)
@@ -229,11 +229,11 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 			break
 		}
 	}
-	for range in { // until it is disconnected
+	for range in { // until the gateway disconnects it
 	}
 }
 
-// TestClose: the client gets the end of its response, the reason and its own close code, and nothing after them.
+// TestClose: the client gets the end of its response, the error, and a close code of its protocol.
 func TestClose(t *testing.T) {
 	conn, client := dialed(t, "audio/pcm")
 	send(t, client, `{"type":"response.create"}`)
@@ -256,7 +256,7 @@ func TestClose(t *testing.T) {
 		_, data, err := client.Read(context.Background())
 		if err != nil {
 			if websocket.CloseStatus(err) != 1011 {
-				t.Errorf("it ended with %v", err)
+				t.Errorf("the connection ended with %v", err)
 			}
 			break
 		}
@@ -271,7 +271,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// sink takes everything that is written, and has no input.
+// sink discards all writes; a read blocks.
 type sink struct {
 	net.Conn
 	in io.Reader
@@ -286,10 +286,10 @@ func (sink) SetWriteDeadline(time.Time) error { return nil }
 func (sink) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (sink) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// TestAudioPathAllocatesNothing holds for a frame in each direction and each format, in the steady state.
+// TestAudioPathAllocatesNothing: in the steady state, a frame allocates nothing in either direction and any format.
 func TestAudioPathAllocatesNothing(t *testing.T) {
 	if testutil.RaceEnabled {
-		t.Skip("the race detector makes sync.Pool drop what it is given")
+		t.Skip("the race detector makes sync.Pool drop items")
 	}
 	for _, format := range []string{"audio/pcm", "audio/pcmu", "audio/pcma"} {
 		blocked, wrote := io.Pipe()
@@ -339,5 +339,13 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		}
 		_ = wrote.Close()
 		c.Abort()
+	}
+}
+
+// TestStaysInADrain: a session whose client cannot resume does not move to another gateway.
+func TestStaysInADrain(t *testing.T) {
+	conn, _ := dialed(t, "audio/pcm")
+	if follows, is := any(conn).(interface{ Follows() bool }); !is || follows.Follows() {
+		t.Error("the session could move without its client")
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"voicegw/protocol"
 )
 
-// example is a row of the table of client events: what happens before, and the client's event.
+// example is a row of the table of client events: the steps before, and the client's event.
 type example struct {
 	before []string
 	event  string
-	// want is a part of an event or an input that follows; unused for a rejected event.
+	// want is a part of an event or input that must follow; unused for a rejected event.
 	want string
 	lock bool // the instructions are locked
 }
@@ -119,7 +119,7 @@ func docTable(t *testing.T, heading string) [][]string {
 	return docRow.FindAllStringSubmatch(table, -1)[1:]
 }
 
-// drive does one step of an example, and returns what followed.
+// drive runs a step of an example, and returns the resulting events and inputs.
 func (e example) drive(s *State, now time.Time, step string, events *[]string) (said string) {
 	for name, prefix := range map[string]string{"MCPR": `"id":"(mcpr_\w+)"`, "ANSWER": `"id":"(item_\w+)","type":"message","status":"in_progress"`} {
 		if found := regexp.MustCompile(prefix).FindStringSubmatch(strings.Join(*events, "\n")); found != nil {
@@ -155,14 +155,14 @@ func (e example) drive(s *State, now time.Time, step string, events *[]string) (
 	return said
 }
 
-// TestClientEventsAreAnsweredAsDocumented carries out each row of the table of client events.
-func TestClientEventsAreAnsweredAsDocumented(t *testing.T) {
+// TestClientEvents runs the example of each row in the documented table of client events.
+func TestClientEvents(t *testing.T) {
 	left, types := maps.Clone(examples), map[string]bool{}
 	for _, row := range docTable(t, "### Client events") {
 		name, answer, notes := strings.ReplaceAll(row[1], "`", ""), row[2], row[3]
 		e, known := left[name]
 		if !known {
-			t.Errorf("the row %q has no example here", name)
+			t.Errorf("the row %q has no example in this test", name)
 			continue
 		}
 		delete(left, name)
@@ -205,8 +205,8 @@ func TestClientEventsAreAnsweredAsDocumented(t *testing.T) {
 	}
 }
 
-// TestServerEventsAreDocumented: the events of all golden conversations are those that the table has as sent.
-func TestServerEventsAreDocumented(t *testing.T) {
+// TestServerEvents: the golden conversations have exactly the events that docs/realtime.md marks as sent.
+func TestServerEvents(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden conversations: %v", err)
@@ -225,12 +225,12 @@ func TestServerEventsAreDocumented(t *testing.T) {
 		note(string(text))
 	}
 	for _, row := range docTable(t, "### Server events") {
-		name, told := strings.Trim(row[1], "`"), row[2]
-		if !slices.Contains([]string{"yes", "on request", "never"}, told) {
-			t.Errorf("%s is sent %q", name, told)
+		name, says := strings.Trim(row[1], "`"), row[2]
+		if !slices.Contains([]string{"yes", "on request", "never"}, says) {
+			t.Errorf("%s is sent %q", name, says)
 		}
-		if (told != "never") != sent[name] {
-			t.Errorf("the page says %q of %s; it is sent: %t", told, name, sent[name])
+		if (says != "never") != sent[name] {
+			t.Errorf("the page says %q of %s; it is sent: %t", says, name, sent[name])
 		}
 		delete(sent, name)
 	}

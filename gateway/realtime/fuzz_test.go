@@ -13,7 +13,7 @@ import (
 	"voicegw/protocol"
 )
 
-// fuzzEvents are events of a client; the ids of items and calls repeat, so that events are about each other.
+// fuzzEvents are events of a client; ids of items and calls repeat, so that events refer to each other.
 var fuzzEvents = []string{
 	`{"type":"session.update","session":{"type":"realtime","instructions":"x","audio":{"input":{"transcription":{"model":"whisper-1"}}}}}`,
 	`{"type":"session.update","session":{"audio":{"input":{"turn_detection":null}}}}`,
@@ -43,7 +43,7 @@ var fuzzEvents = []string{
 	`[]`,
 }
 
-// fuzzMessage returns a message of a session. Not all of them make sense at that point.
+// fuzzMessage returns a message of a session, which may be invalid at that point.
 func fuzzMessage(a, b byte) protocol.ServerMessage {
 	head := protocol.Header{Turn: int(b % 4)}
 	item := fmt.Sprintf("a%d", b/4%3)
@@ -83,8 +83,8 @@ func fuzzMessage(a, b byte) protocol.ServerMessage {
 	return &protocol.Pong{Header: head}
 }
 
-// FuzzState gives a State any order of events of a client, messages of the session, audio and time: nothing crashes, each
-// response ends exactly once, nothing comes after the end, and the strictest client can read every event.
+// FuzzState: for any order of client events, session messages, audio and time, each response ends exactly once, no event
+// follows the end, and a strict client can parse every event.
 func FuzzState(f *testing.F) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -99,7 +99,7 @@ func FuzzState(f *testing.F) {
 
 var fuzzTone = testutil.Tone(24000, 200, -12, 400*time.Millisecond)
 
-// converse holds a conversation of three bytes a step.
+// converse runs a conversation with a step for each three bytes.
 func converse(t *testing.T, data []byte) {
 	now := epoch
 	s := newState(now)
@@ -107,7 +107,7 @@ func converse(t *testing.T, data []byte) {
 	last := "none"
 	take := func() {
 		for _, e := range s.Events {
-			check.event(t, e, strings.Contains(string(e), "timeout_triggered")) // Pipecat never asks for it
+			check.event(t, e, strings.Contains(string(e), "timeout_triggered")) // Pipecat does not enable it
 			var of struct{ Item struct{ ID string } }
 			if json.Unmarshal(e, &of) == nil && of.Item.ID != "" {
 				last = of.Item.ID
@@ -158,7 +158,7 @@ func converse(t *testing.T, data []byte) {
 	check.over(t, s)
 }
 
-// TestMirrorIsBounded: the oldest items are dropped, and the bytes add up.
+// TestMirrorIsBounded: the mirror drops the oldest items, and its size is correct.
 func TestMirrorIsBounded(t *testing.T) {
 	s := newState(epoch)
 	long := string(make([]byte, 7000))

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the golden conversations")
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// counted makes ids that differ, and are the same in every run.
+// counted makes different ids, the same in each run.
 func counted() openaiwire.IDs {
 	n := uint64(1)
 	return openaiwire.IDs{IntN: func(most int) int {
@@ -46,7 +46,7 @@ func newState(now time.Time) *State {
 		Tools: []protocol.ClientTool{{Name: "kb_search", Description: "Searches."}}, CheckTools: hasKBSearch}, now)
 }
 
-// hasKBSearch refuses the name of a tool of the gateway.
+// hasKBSearch refuses the name of the gateway's tool.
 func hasKBSearch(tools []protocol.ClientTool) (field, why string) {
 	for i, t := range tools {
 		if strings.EqualFold(t.Name, "kb_search") {
@@ -57,8 +57,8 @@ func hasKBSearch(tools []protocol.ClientTool) (field, why string) {
 	return "", ""
 }
 
-// TestGoldenConversations replays the conversations of testdata. Each is prose that says what it pins, a script, and
-// what followed: events for the client (<<) and inputs for the session (>>). A line of a script is a time in ms and
+// TestGoldenConversations replays the conversations of testdata. Each has a description, a script and the result: events for
+// the client (<<) and inputs for the session (>>). A line of a script is a time in ms and one of
 //
 //	client EVENT        an event of the client
 //	hear MS [tone]      audio of the client: silence, or a voice
@@ -89,7 +89,7 @@ func TestGoldenConversations(t *testing.T) {
 				want = string(ar.Files[1].Data)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the conversation went another way (-want +got):\n%s", diff)
+				t.Errorf("the conversation differs (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ type player struct {
 	check checker
 	names map[string]string
 	out   strings.Builder
-	// extra: the client asked for events that Pipecat does not know.
+	// extra: the client enabled events that Pipecat does not know.
 	extra bool
 }
 
@@ -142,7 +142,7 @@ func (p *player) ticks(until time.Time) {
 
 var shortName = regexp.MustCompile(`\b(item|resp|mcpr|mcpl|mcp|call|sess|conv)(\d+)\b`)
 
-// long replaces the short names of ids in a script.
+// long replaces short names in a script by the ids.
 func (p *player) long(s string) string {
 	return shortName.ReplaceAllStringFunc(s, func(short string) string {
 		for long, name := range p.names {
@@ -200,7 +200,7 @@ func mustInt(t *testing.T, s string) int {
 
 func lengthBytes(rate int, d time.Duration) int { return int(d.Milliseconds()) * rate / 1000 * 2 }
 
-// write writes what an input has led to.
+// write writes an input with the resulting events and inputs.
 func (p *player) write(what string) {
 	fmt.Fprintf(&p.out, "%s\n", what)
 	for _, e := range p.state.Events {
@@ -254,7 +254,7 @@ var (
 	details = regexp.MustCompile(`"object":"realtime.response",|"conversation_id":"[^"]*",|"max_output_tokens":"inf",|"audio":\{"output":[^}]*\}[^}]*\}\},|"input_token_details".*?\}\},|,"output_token_details":\{[^}]*\}`)
 )
 
-// shown is an event without what is the same everywhere.
+// shown returns an event without the fields that are the same everywhere.
 func (p *player) shown(e []byte) string {
 	s := eventID.ReplaceAllString(string(e), "")
 	s = session.ReplaceAllString(s, `"session":…`)
@@ -268,7 +268,7 @@ func (p *player) shown(e []byte) string {
 	return p.named(details.ReplaceAllString(s, ""))
 }
 
-// checker checks what holds for every conversation.
+// checker checks the rules of every conversation.
 type checker struct {
 	active string
 	ids    map[string]bool
@@ -327,7 +327,7 @@ func (c *checker) input(t *testing.T, in protocol.Input) {
 	}
 }
 
-// over ends the conversation: each response has ended then.
+// over ends the conversation, and checks that each response has ended.
 func (c *checker) over(t *testing.T, s *State) {
 	t.Helper()
 	s.Close(1000, "client_ended")

@@ -123,7 +123,7 @@ func (s *State) start() {
 		return
 	}
 	s.begun, s.startBy = true, time.Time{}
-	s.given = s.settings()
+	s.given = settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice)
 	start := s.opts.Start
 	in, out := s.sess.Audio.Input, s.sess.Audio.Output
 	start.InputRate, start.OutputRate = in.Format.Hz(), out.Format.Hz()
@@ -165,11 +165,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// settings returns the settings for the session. Of the tools it has only those that the client runs.
-func (s *State) settings() settings { return s.settingsWith(s.sess.Tools, s.sess.ToolChoice) }
-
-func (s *State) settingsWith(tools []openaiwire.Tool, choice json.RawMessage) settings {
-	now := settings{instructions: s.sess.Instructions}
+// settingsOf returns a session's settings. Of the tools it has only those that the client runs.
+func settingsOf(s *openaiwire.Session, tools []openaiwire.Tool, choice json.RawMessage) settings {
+	now := settings{instructions: s.Instructions}
 	if string(choice) != `"none"` {
 		now.tools = declared(tools)
 	}
@@ -212,7 +210,7 @@ func (s *State) Tick(now time.Time) {
 	}
 	if !s.changeAt.IsZero() && !now.Before(s.changeAt) {
 		s.changed, s.changeAt = now, time.Time{}
-		s.reconfigure(s.settings())
+		s.reconfigure(settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice))
 	}
 	s.reportPlayed(now)
 	if !s.in.idleAt.IsZero() && !now.Before(s.in.idleAt) {

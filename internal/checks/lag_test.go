@@ -14,9 +14,9 @@ import (
 
 var recordings = flag.String("recordings", "", "a folder of recorded provider sessions for TestLag")
 
-// TestLag prints how long after its sound a word's transcript came in recorded sessions (*.jsonl with one frame a line,
-// below folders openai, gemini and live). Recordings without times give the order alone; the length of the sound is that
-// of the billed tokens: 20 a second at OpenAI, 25 at Google. Words are taken to be spoken evenly.
+// TestLag prints the delay between the sound of a word and its transcript in recorded sessions (*.jsonl with one frame a
+// line, in folders openai, gemini and live). For recordings without times it computes the length of the sound from the
+// billed tokens: 20 a second at OpenAI, 25 at Google. It assumes that words are spread evenly over the sound.
 func TestLag(t *testing.T) {
 	if *recordings == "" {
 		t.Skip("it needs -recordings")
@@ -52,10 +52,10 @@ func TestLag(t *testing.T) {
 // recording is the output of one session.
 type recording struct {
 	model  string
-	answer answerPieces // that is being received
+	answer answerPieces // the current one
 	done   []answerPieces
-	live   []time.Duration // lags, from times
-	first  int64           // when the first sound of a Live session came
+	live   []time.Duration // lags, from the times of a Live session
+	first  int64           // time of the first sound of a Live session
 }
 
 type answerPieces struct {
@@ -160,7 +160,7 @@ func (r *recording) frame(t *testing.T, data []byte) {
 	}
 }
 
-// lags returns how long before each piece of words the sound of its beginning had come.
+// lags returns, for each piece of words, the delay after the beginning of its sound.
 func (r *recording) lags() []time.Duration {
 	all := r.live
 	for _, a := range r.done {

@@ -15,13 +15,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden conversations")
 
-// TestConversations plays the scripts of testdata on a line. Lines with > are what the line does after each input:
+// TestConversations plays the scripts of testdata on a line. Lines with > are its actions after each input. The inputs:
 //
-//	hold MS / patient                     the hold-back
+//	hold MS | patient                     the hold-back
 //	word|pattern|remote|claims NAME [block] TEXT a check; "booked" is untrue before the event "call"
-//	MS begin | event NAME                 at that time: an answer, another event
+//	MS begin | event NAME                 at that time, an answer begins, or another event comes
 //	MS words ITEM "TEXT" [final]
-//	MS audio ITEM MS                      "sound" of that length
+//	MS audio ITEM MS                      sound of that length
 //	MS pass|refuse|fail N                 the verdict of the N-th request
 //	MS interrupt | tick
 func TestConversations(t *testing.T) {
@@ -50,7 +50,7 @@ func TestConversations(t *testing.T) {
 
 type noRemote struct{}
 
-func (noRemote) Check(context.Context, Text) (bool, error) { panic("the line asks nobody") }
+func (noRemote) Check(context.Context, Text) (bool, error) { panic("a line makes no requests") }
 
 type player struct {
 	l    line[string]
@@ -168,7 +168,7 @@ func (p *player) take(t *testing.T, at time.Time, f []string, text string) {
 	}
 }
 
-// show prints what the line has let through or stopped.
+// show prints the released and the stopped values of the line.
 func (p *player) show() {
 	l := &p.l
 	for _, r := range l.out {
@@ -188,7 +188,7 @@ func (p *player) show() {
 	l.out = nil
 }
 
-// TestDisguises: letters that only look different, and a piece of any length, hide nothing.
+// TestDisguises: a check finds its words in letters of another script, with invisible characters, and in a long text.
 func TestDisguises(t *testing.T) {
 	words := ruleOf(t, []string{"word", "rude", "darn"})
 	number := ruleOf(t, []string{"pattern", "card", `/\b\d{4}( ?\d{4}){3}\b/`})

@@ -49,7 +49,7 @@ func endpointOf(t testing.TB, h http.HandlerFunc, secrets ...webhook.Secret) Rem
 	return e
 }
 
-// drained reads a request, because only then the server sees that its client leaves.
+// drained reads the request: without this the server does not notice that its client disconnects.
 func drained(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 
 func TestEndpoint(t *testing.T) {
@@ -61,7 +61,7 @@ func TestEndpoint(t *testing.T) {
 		}
 		signed := http.Header{}
 		if id := r.Header.Get(webhook.HeaderID); !strings.HasPrefix(id, "chk_") || r.Header.Get(webhook.HeaderSignature) == "" {
-			t.Errorf("it is not signed: %s", r.Header)
+			t.Errorf("the request is not signed: %s", r.Header)
 		} else {
 			at, err := time.ParseDuration(r.Header.Get(webhook.HeaderTimestamp) + "s")
 			if err != nil {
@@ -80,7 +80,7 @@ func TestEndpoint(t *testing.T) {
 			t.Errorf("%s: %t, %v", text, pass, err)
 		}
 		if got["session_id"] != "s" || got["conversation_id"] != "c" || got["text"] != "Hello. "+text {
-			t.Errorf("it got %v", got)
+			t.Errorf("the endpoint got %v", got)
 		}
 	}
 	if _, err := e.Check(t.Context(), Text{Text: strings.Repeat("é", maxSent)}); err != nil || len(got["text"]) != maxSent {
@@ -88,7 +88,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestBadEndpoints: whatever an endpoint answers, or not, the check fails in time, and the error names no address.
+// TestBadEndpoints: for every bad or missing answer of an endpoint, the check fails in time, and the error has no address.
 func TestBadEndpoints(t *testing.T) {
 	for name, tt := range map[string]struct {
 		h    http.HandlerFunc
@@ -177,7 +177,7 @@ func FuzzVerdicts(f *testing.F) {
 	})
 }
 
-// FuzzWords: in whatever pieces words come, a refused word is never released, and what is released is in the text.
+// FuzzWords: for words in pieces of any length, a refused word is never released, and released words are in the text.
 func FuzzWords(f *testing.F) {
 	f.Add("well, you DAMN fool", uint8(3))
 	f.Add("d\u200bamn. Ⓓamn \xff damn", uint8(1))
@@ -219,14 +219,14 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// hears collects what a gate releases.
-type hears struct {
+// recorder records the releases and stops of a gate.
+type recorder struct {
 	mu    sync.Mutex
 	got   []string
 	stops []Stop
 }
 
-func (h *hears) Release(r Released[string]) {
+func (h *recorder) Release(r Released[string]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.Words {
@@ -235,9 +235,9 @@ func (h *hears) Release(r Released[string]) {
 	h.got = append(h.got, r.Value)
 }
 
-func (h *hears) Unmatched(string, string, int) bool { return false }
+func (h *recorder) Unmatched(string, string, int) bool { return false }
 
-func (h *hears) Stopped(s Stop) {
+func (h *recorder) Stopped(s Stop) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stops = append(h.stops, s)
@@ -247,8 +247,8 @@ type remoteFunc func(ctx context.Context, t Text) (bool, error)
 
 func (f remoteFunc) Check(ctx context.Context, t Text) (bool, error) { return f(ctx, t) }
 
-// TestGate: requests run beside each other and are bounded, what they have not decided within the hold-back passes, and
-// Close ends them.
+// TestGate: requests run concurrently, up to a limit. Text without a verdict passes after the hold-back. Close ends the
+// requests.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open, most atomic.Int64
@@ -266,7 +266,7 @@ func TestGate(t *testing.T) {
 		var gates []*Gate[string]
 		for range maxAtOnce {
 			began := time.Now()
-			h := &hears{}
+			h := &recorder{}
 			g := NewGate(set, Text{}, false, h, all.Go)
 			gates = append(gates, g)
 			g.Other(true, "begin")
@@ -279,24 +279,24 @@ func TestGate(t *testing.T) {
 				t.Fatalf("%v after %v", err, time.Since(began))
 			}
 			if h.got[len(h.got)-1] != "end" || len(h.got) < 3 || len(h.stops) != 0 {
-				t.Fatalf("it released %q", h.got)
+				t.Fatalf("the gate released %q", h.got)
 			}
 		}
 		synctest.Wait()
 		if n := most.Load(); n != maxAtOnce {
-			t.Errorf("%d requests were made at once, want %d", n, maxAtOnce)
+			t.Errorf("%d requests ran at once, want %d", n, maxAtOnce)
 		}
 		for _, g := range gates {
 			g.Close()
 		}
 		all.Wait()
 		if n := open.Load(); n != 0 {
-			t.Errorf("%d requests are left", n)
+			t.Errorf("%d requests still run", n)
 		}
 	})
 }
 
-// TestLongText: a remote check gets every part of a text that comes at once.
+// TestLongText: a remote check gets every part of a long text.
 func TestLongText(t *testing.T) {
 	asked := 0
 	set, err := New(time.Second, slog.New(slog.DiscardHandler), &Rule{Name: "long", Outcome: Cut,
@@ -308,7 +308,7 @@ func TestLongText(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("größer ", maxSent/2)
-	h := &hears{}
+	h := &recorder{}
 	var queue []func()
 	g := NewGate(set, Text{}, true, h, func(f func()) { queue = append(queue, f) })
 	defer g.Close()
@@ -316,11 +316,11 @@ func TestLongText(t *testing.T) {
 		queue[0]()
 	}
 	if asked != len(text) || len(h.got) == 0 || h.got[len(h.got)-1] != text {
-		t.Errorf("%d of %d bytes were checked, %d times something was released", asked, len(text), len(h.got))
+		t.Errorf("%d of %d bytes were checked, and the gate released %d values", asked, len(text), len(h.got))
 	}
 }
 
-// BenchmarkPiece is the gateway's own work on a piece of words, of 5 characters in an answer of 2,000.
+// BenchmarkPiece measures the gateway's own work on a piece of 5 characters in an answer of 2,000.
 func BenchmarkPiece(b *testing.B) {
 	answer := strings.Repeat("This is a sentence of some words, as a model says it in a minute. ", 30)
 	var words []string
@@ -340,11 +340,11 @@ func BenchmarkPiece(b *testing.B) {
 			}
 			var all sync.WaitGroup
 			b.ReportAllocs()
-			g, end := NewGate(set, Text{}, false, &hears{}, all.Go), 0
+			g, end := NewGate(set, Text{}, false, &recorder{}, all.Go), 0
 			for b.Loop() {
 				if end += 5; end >= len(answer) {
 					g.Close()
-					g, end = NewGate(set, Text{}, false, &hears{}, all.Go), 5
+					g, end = NewGate(set, Text{}, false, &recorder{}, all.Go), 5
 				}
 				g.Words("a", answer[:end], false, "")
 			}

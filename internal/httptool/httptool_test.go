@@ -47,7 +47,7 @@ func declared(t testing.TB, idempotent bool) *spec.Spec {
 
 const secretText = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// call makes a call of a tool with that handler.yaml against a server.
+// call runs a tool with that handler.yaml against a server.
 func call(t testing.TB, handler, base, args string, idempotent bool) (registry.Result, error) {
 	t.Helper()
 	tool, err := Parse(FileName, []byte(handler), declared(t, idempotent))
@@ -67,7 +67,7 @@ func callOf(base, args string) registry.Call[json.RawMessage, needs] {
 	}
 }
 
-// TestRequests: what handler.yaml says reaches the server, each value escaped for its place.
+// TestRequests: the server gets the request of handler.yaml, with each value escaped for its place.
 func TestRequests(t *testing.T) {
 	for name, tc := range map[string]struct{ handler, args, want string }{
 		"the arguments are the body": {"url: '{settings.base_url}/v1'\nprivate: true", `{"id":"a"}`, `POST /v1 {"id":"a"}`},
@@ -109,7 +109,7 @@ func TestRequests(t *testing.T) {
 
 const simple = "url: '{settings.base_url}/'\nsign: key\ndata: /d\nprivate: true"
 
-// TestAnswers: each status has its error type; only what may be repeated is tried again.
+// TestAnswers: each status has its error type; only idempotent requests are retried.
 func TestAnswers(t *testing.T) {
 	for status, want := range map[int]string{
 		200: "ok 1", 201: "ok 1", 400: "VALIDATION 1", 422: "VALIDATION 1", 401: "AUTH 1", 403: "AUTH 1", 404: "NOT_FOUND 1", 410: "NOT_FOUND 1",
@@ -140,7 +140,7 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("%d: the model reads %q", status, e.Message)
 				}
 				if !idempotent && (asked.Load() != 1 || e.Retryable && status != 429 || e.Repeatable) {
-					t.Errorf("%d: it was asked %d times, although it is not idempotent: %+v", status, asked.Load(), e)
+					t.Errorf("%d: %d requests, although it is not idempotent: %+v", status, asked.Load(), e)
 				}
 			} else if diff := cmp.Diff(map[string]any{"x": json.Number("1")}, result.Data); diff != "" {
 				t.Error(diff)
@@ -152,7 +152,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileServers: whatever a server does, the call ends in time with an error of its type, and reads little.
+// TestHostileServers: a call to a hostile server ends in time with an error of the right type, and reads little.
 func TestHostileServers(t *testing.T) {
 	flood := func(w io.Writer) {
 		for block := strings.Repeat("x", 1<<16); ; {
@@ -165,10 +165,10 @@ func TestHostileServers(t *testing.T) {
 		serve http.HandlerFunc
 		want  string
 	}{
-		"hangs":                {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "late"},
-		"sends a gigabyte":     {func(w http.ResponseWriter, _ *http.Request) { flood(w) }, "PERMANENT"},
-		"an error without end": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); flood(w) }, "TRANSIENT"},
-		"a long refusal":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); flood(w) }, "CONFLICT"},
+		"hangs":            {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "late"},
+		"sends a gigabyte": {func(w http.ResponseWriter, _ *http.Request) { flood(w) }, "PERMANENT"},
+		"an endless error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); flood(w) }, "TRANSIENT"},
+		"a long refusal":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); flood(w) }, "CONFLICT"},
 		"a refusal that is cut": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			w.WriteHeader(422)
@@ -213,7 +213,7 @@ func TestHostileServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client leaves
+				io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client disconnects
 				tc.serve(w, r)
 			}))
 			defer srv.Close()
@@ -231,9 +231,9 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestPlaces: only public addresses are connected to unless private is set, whatever name leads there, and nothing but
-// http and https. A server that cannot be reached was not asked to do anything.
-func TestPlaces(t *testing.T) {
+// TestAddresses: without private, a tool connects only to public addresses, under every name, and only over http and
+// https. A failed connection has no side effects.
+func TestAddresses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -254,8 +254,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestNoReplay: a request that may have had its effect is not sent again, although its connection was used before and it
-// has an idempotency key.
+// TestNoReplay: a request that may have had a side effect is not sent again, even with a reused connection and an
+// idempotency key.
 func TestNoReplay(t *testing.T) {
 	var asked atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -313,7 +313,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// FuzzHandler: any handler.yaml is refused with an error or makes requests to its host alone.
+// FuzzHandler: a handler.yaml is refused, or sends requests to its own host only.
 func FuzzHandler(f *testing.F) {
 	f.Add([]byte(simple), "a")
 	f.Add([]byte("url: https://a.example/{args.id}\nmethod: GET\nquery: {a: '{args.id}'}\nheaders: {x: '{args.id}'}"), "..")

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
 }
 
-// syncBuffer is a log that a test reads.
+// syncBuffer is a log that is safe for concurrent use.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -62,7 +62,7 @@ func declared(network ...string) *spec.Spec {
 		Network: network, Settings: map[string]spec.Setting{"base_url": {Type: spec.SettingString}}}
 }
 
-// write writes files, by their path, into a directory of tools.
+// write writes files, by their path, into a new tool directory.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -78,7 +78,7 @@ func write(t testing.TB, files map[string]string) string {
 	return root
 }
 
-// hostedTool is a tool with the hosts that run it.
+// hostedTool is a tool with its hosts.
 type hostedTool struct {
 	*Tool
 	hosts *Hosts
@@ -118,7 +118,7 @@ func call(t testing.TB, tool *hostedTool, args string, timeout time.Duration) (r
 	return tool.execute(ctx, callOf(args))
 }
 
-// TestCalls: what a handler returns, throws, logs and sends.
+// TestCalls checks the results, errors, logs and messages of a handler.
 func TestCalls(t *testing.T) {
 	p, log := newHosts(t)
 	tool := newTool(t, p, declared(), `
@@ -162,7 +162,7 @@ export const execute = (context) => forms[context.args.form](context);`)
 	}
 }
 
-// TestTimeoutMessage: ws.send passes on a timeout, with a time that agrees with its duration.
+// TestTimeoutMessage: ws.send passes on valid timeouts only; the time follows from the duration.
 func TestTimeoutMessage(t *testing.T) {
 	p, _ := newHosts(t)
 	tool := &hostedTool{&Tool{spec: declared()}, p}
@@ -179,13 +179,13 @@ func TestTimeoutMessage(t *testing.T) {
 	}
 }
 
-// hostile are bodies of execute with the beginning of their error, or of their result.
+// hostile are bodies of execute, with the beginning of the error or result.
 var hostile = map[string]struct{ body, want string }{
 	"an endless loop":          {`for (;;) {}`, "context deadline exceeded"},
 	"an endless constant":      {`return { ok: true, data: 2n ** 72n ** 70n }`, ""},
 	"an endless async loop":    {`for (;;) await null`, "context deadline exceeded"},
 	"a catastrophic pattern":   {`return { ok: true, data: /^(?=a)(a+)+$/.test('a'.repeat(32) + '!') }`, "ok false"},
-	"many of them":             {`for (;;) /^(?=a)(a+)+$/.test('a'.repeat(32) + '!')`, "context deadline exceeded"},
+	"catastrophic patterns":    {`for (;;) /^(?=a)(a+)+$/.test('a'.repeat(32) + '!')`, "context deadline exceeded"},
 	"ten gigabytes":            {`const l = []; for (;;) l.push(new Array(1000).fill(l.length))`, "the tool host died"},
 	"a long string":            {`return { ok: true, data: 'x'.repeat(2 ** 40).length }`, "the tool host died"},
 	"a long array":             {`return { ok: true, data: new Uint8Array(2 ** 33).length }`, "the tool host died"},
@@ -201,7 +201,7 @@ var hostile = map[string]struct{ body, want string }{
 	"recursion through Go":     {`const f = () => [1].map(f); f()`, "functions call each other more than 5000 deep"},
 	"a deep object":            {`let o = {}; for (let i = 0; i < 1e6; i++) o = { o }; return { ok: true, data: o }`, "context deadline exceeded"},
 	"a deep text":              {`return { ok: true, data: JSON.parse('['.repeat(1e6) + ']'.repeat(1e6)) }`, "the tool host died"},
-	"a promise that stays":     {`await new Promise(() => {})`, "the promise of execute is never settled"},
+	"a pending promise":        {`await new Promise(() => {})`, "the promise of execute is never settled"},
 	"a thenable":               {`return { then() {} }`, "the promise of execute is never settled"},
 	"a huge result":            {`return { ok: true, data: 'x'.repeat(2 << 20) }`, "the result is too large"},
 	"a huge error":             {`throw new Error('x'.repeat(2 << 20))`, "handler.js threw an error that cannot be read"},
@@ -223,13 +223,13 @@ func TestHostile(t *testing.T) {
 	good := newTool(t, p, declared(), `export function execute({ args }) { return { ok: true, data: typeof leak + [1].map(x => x + args.n) + JSON.stringify({}.ok) } }`)
 	for name, tc := range hostile {
 		root := write(t, map[string]string{"probe/handler.js": "export async function execute(context) {" + tc.body + "\n}"})
-		b, problems := bundleOf(root, "probe") // some of them are refused by the lint
+		b, problems := bundleOf(root, "probe") // the lint refuses some of them
 		if b.code == "" {
 			t.Fatal(name, problems)
 		}
 		limit := 500 * time.Millisecond
 		if !strings.HasPrefix(tc.want, "context") {
-			limit = time.Minute // of a busy machine
+			limit = time.Minute // for a busy machine
 		}
 		result, err := call(t, &hostedTool{&Tool{spec: declared(), bundle: b}, p}, `{}`, limit)
 		got := fmt.Sprint(err)
@@ -248,7 +248,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLint: what cannot work in a tool is reported, with its place.
+// TestLint: code that cannot work in a tool is reported with its place.
 func TestLint(t *testing.T) {
 	const ok = "export async function execute() { return { ok: true } }\n"
 	outside := write(t, map[string]string{"x.js": "export default 1"})
@@ -265,9 +265,9 @@ func TestLint(t *testing.T) {
 		"another scope":   {"function f() { const inner = 1; return inner }\nexport const execute = () => f() + inner;", "handler.js:1: inner is not declared."},
 		"process":         {ok + "process.exit(1)", "handler.js:2: Tools have no process unless they declare it; declare \"settings\""},
 		"buffer":          {ok + "Buffer.from('x')", "handler.js:2: Tools have no Buffer unless they declare it; use Uint8Array"},
-		"asked for":       {ok + "if (typeof Buffer !== 'undefined') Buffer.from('x')", ""},
+		"checked first":   {ok + "if (typeof Buffer !== 'undefined') Buffer.from('x')", ""},
 		"a property":      {ok + "const o = { process: 1 }; o.process; class A { Buffer() {} }; label: for (;;) break label;", ""},
-		"forgotten":       {"export const execute = () => { throw new ToolError('x') }", "handler.js:1: Tools have no ToolError unless they declare it; import it"},
+		"not imported":    {"export const execute = () => { throw new ToolError('x') }", "handler.js:1: Tools have no ToolError unless they declare it; import it"},
 		"assigned":        {ok + "total = 1", `handler.js:2: Cannot assign to "total"`},
 		"node":            {"import fs from 'node:fs';\n" + ok + "fs;", `handler.js:1: The import "node:fs" is a module of Node, which tools do not have; keep data in a service`},
 		"required":        {ok + "require('crypto')", `handler.js:2: The import "crypto" is a module of Node, which tools do not have; crypto.randomUUID is`},
@@ -311,7 +311,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestChangedFiles: a handler's hash changes with the files that it imports, and only with them.
+// TestChangedFiles: a handler's hash depends on its file and its imports only.
 func TestChangedFiles(t *testing.T) {
 	root := write(t, map[string]string{"probe/handler.js": "import x from '../_lib/x.js'; export const execute = () => x;", "_lib/x.js": "export default 1", "other/y.js": "1"})
 	hash := func() string {

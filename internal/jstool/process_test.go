@@ -22,7 +22,7 @@ import (
 	"voicegw/registry"
 )
 
-// TestFetch: handlers reach the listed servers, and no others.
+// TestFetch: handlers reach only the listed servers.
 func TestFetch(t *testing.T) {
 	p, _ := newHosts(t)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Error("the other server was reached") }))
@@ -84,7 +84,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestNetwork: which URLs an entry of network allows.
+// TestNetwork checks the URLs that an entry of network allows.
 func TestNetwork(t *testing.T) {
 	c := callOf("{}")
 	c.Needs.Settings.Values = map[string]any{"base_url": "http://10.0.0.5:8080/v1", "empty": ""}
@@ -121,7 +121,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestConcurrentCalls: calls run at the same time in a few hosts, without knowing of each other.
+// TestConcurrentCalls: concurrent calls share a few hosts, but no state.
 func TestConcurrentCalls(t *testing.T) {
 	p, _ := newHosts(t)
 	tool := newTool(t, p, declared(), `let calls = 0;
@@ -142,8 +142,8 @@ export async function execute({ args }) { calls++; await new Promise(r => setTim
 	}
 }
 
-// crowd starts calls until every host runs one more, and returns their errors.
-func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
+// startCalls starts n calls, waits until all run, and returns their errors.
+func startCalls(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
@@ -163,15 +163,15 @@ func crowd(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 	return errs
 }
 
-// TestKilledHost: calls of a host that dies fail as INTERNAL; those of a host that is ended because of another call, as
-// TRANSIENT; and both say that something may have changed.
+// TestKilledHost: if a host dies, only its calls fail. If the gateway kills it because of another call, they fail as
+// TRANSIENT, with possible side effects.
 func TestKilledHost(t *testing.T) {
 	for name, kill := range map[string]func(h *host){
 		"died": func(h *host) { h.child.Kill() }, "TRANSIENT true false": func(h *host) { h.kill(errors.New("another call")) },
 	} {
 		p, _ := newHosts(t)
 		tool := newTool(t, p, declared(), `export const execute = () => new Promise(r => setTimeout(r, 60000))`)
-		errs := crowd(t, p, tool, 2*maxHosts)
+		errs := startCalls(t, p, tool, 2*maxHosts)
 		p.mu.Lock()
 		first := p.hosts[0]
 		p.mu.Unlock()
@@ -195,7 +195,7 @@ func TestKilledHost(t *testing.T) {
 	}
 }
 
-// TestIdleHost: a host without calls ends, and that counts as no death.
+// TestIdleHost: a host without calls ends, and this does not count as a death.
 func TestIdleHost(t *testing.T) {
 	p, log := newHosts(t)
 	p.idle = 10 * time.Millisecond
@@ -215,7 +215,7 @@ func TestIdleHost(t *testing.T) {
 	}
 }
 
-// TestDyingHosts: hosts that die one after another make calls fail at once for a while.
+// TestDyingHosts: after several deaths of hosts, calls fail at once for some time.
 func TestDyingHosts(t *testing.T) {
 	p, _ := newHosts(t)
 	p.command = []string{"-test.run=^$"} // the test program ends at once
@@ -231,7 +231,7 @@ func TestDyingHosts(t *testing.T) {
 	}
 }
 
-// TestCancelledCall: a cancelled call stops in the machine, and its host goes on.
+// TestCancelledCall: a cancelled call stops, and its host continues.
 func TestCancelledCall(t *testing.T) {
 	p, _ := newHosts(t)
 	tool := newTool(t, p, declared(), `export const execute = ({ args }) => { while (args.loop) {} return { ok: true, data: 1 } }`)
@@ -259,7 +259,7 @@ func TestCancelledCall(t *testing.T) {
 	p.mu.Unlock()
 }
 
-// TestHostIsConfined: a host has no environment, and opens no files that it could write.
+// TestHostIsConfined: a host gets none of the gateway's environment, cannot write files, and has a low priority.
 func TestHostIsConfined(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_GATEWAY", "x")
 	p, _ := newHosts(t)
@@ -307,7 +307,7 @@ func FuzzFromHost(f *testing.F) {
 	})
 }
 
-// FuzzToHost: no input crashes a host, and each call that begins ends.
+// FuzzToHost: no input crashes a host, and each call ends.
 func FuzzToHost(f *testing.F) {
 	line, _ := encode(toHost{Call: &callMessage{ID: 1, Program: "h", Code: "var " + globalName + " = { execute: () => ({ ok: true }) }", Context: json.RawMessage(`{"session":{},"capabilities":{}}`), Millis: 50}})
 	f.Add(line)
@@ -326,7 +326,7 @@ func FuzzToHost(f *testing.F) {
 	})
 }
 
-// FuzzLoader: any handler is bundled or refused.
+// FuzzLoader: a handler is bundled or refused.
 func FuzzLoader(f *testing.F) {
 	for _, body := range sameInNode {
 		f.Add("export async function execute(context) {" + body + "}")
@@ -339,7 +339,7 @@ func FuzzLoader(f *testing.F) {
 		for _, p := range problems {
 			refused = refused || !p.Warning
 			if p.Text == "" || !strings.HasPrefix(p.File, root) {
-				t.Errorf("a problem without words or place: %+v", p)
+				t.Errorf("a problem without text or place: %+v", p)
 			}
 		}
 		if refused != (tool == nil) {
@@ -348,7 +348,7 @@ func FuzzLoader(f *testing.F) {
 	})
 }
 
-// BenchmarkCall is a call of a small handler; compare with a Go handler, which takes microseconds.
+// BenchmarkCall measures a call of a small handler. A Go handler takes microseconds.
 func BenchmarkCall(b *testing.B) {
 	p, _ := newHosts(b)
 	tool := newTool(b, p, declared(), `import { ErrorType } from '../_core/error-types.js'; export async function execute({ args }) { return { ok: true, data: { n: args.n, ErrorType } } }`)
@@ -368,7 +368,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs-p99")
 }
 
-// BenchmarkParse is the time to bundle and check a handler.
+// BenchmarkParse measures bundling and checking a handler.
 func BenchmarkParse(b *testing.B) {
 	root := write(b, map[string]string{"probe/handler.js": "import { ToolError } from '../_core/error-types.js'; export const execute = () => { throw new ToolError('TRANSIENT', 'x') }"})
 	n := 0

@@ -40,7 +40,7 @@ func entry(id string, change func(*spec.Spec)) registry.Entry {
 	}}
 }
 
-// newServer serves tools and counts their calls.
+// newServer returns a server of tools, and the number of their calls.
 func newServer(t testing.TB, settings Settings) (*Server, *atomic.Int64) {
 	t.Helper()
 	ran := new(atomic.Int64)
@@ -78,7 +78,7 @@ func newServer(t testing.TB, settings Settings) (*Server, *atomic.Int64) {
 		Version: "1", Settings: settings}), ran
 }
 
-// names are those of the offered tools.
+// names returns the names of the offered tools.
 func names(t *testing.T, s *Server) (all []string) {
 	t.Helper()
 	status, body := serve(s, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "2025-06-18")
@@ -100,7 +100,7 @@ func serve(s *Server, body, version string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestOffered: the default are tools that only read and need no approval; otherwise the named tools that fit.
+// TestOffered: the server offers the configured tools that fit; by default, those that only read and need no approval.
 func TestOffered(t *testing.T) {
 	s, _ := newServer(t, Settings{})
 	if got := names(t, s); !slices.Equal(got, []string{"both", "look"}) {
@@ -108,15 +108,15 @@ func TestOffered(t *testing.T) {
 	}
 	first := s.current()
 	if s.current() != first {
-		t.Error("the same tools are offered anew")
+		t.Error("an unchanged list is made again")
 	}
 	s.Reconfigure(Settings{Expose: []string{"writes", "asks", "invite", "spoken", "describe_tool", "gone"}})
 	if got := names(t, s); !slices.Equal(got, []string{"asks", "writes"}) {
 		t.Errorf("offered as configured: %v", got)
 	}
-	for id, says := range map[string]string{"look": "", "spoken": "voice", "invite": "client", "describe_tool": "conversations"} {
+	for id, reason := range map[string]string{"look": "", "spoken": "voice", "invite": "client", "describe_tool": "conversations"} {
 		tool, ok := s.opts.Tools().Tool(id)
-		if why := Unfit(tool); !ok || (why == "") != (says == "") || !strings.Contains(why, says) {
+		if why := Unfit(tool); !ok || (why == "") != (reason == "") || !strings.Contains(why, reason) {
 			t.Errorf("%s: %q", id, why)
 		}
 	}
@@ -124,9 +124,9 @@ func TestOffered(t *testing.T) {
 		t.Errorf("a job: %q", why)
 	}
 	look, _ := s.opts.Tools().Tool("look")
-	told := toolOf(look)
-	if told.Title != "Look around" || told.Description != "Looks around. Looks." || !told.Annotations.ReadOnlyHint || *told.Annotations.OpenWorldHint || *told.Annotations.DestructiveHint {
-		t.Errorf("%+v %+v", told, told.Annotations)
+	offered := toolOf(look)
+	if offered.Title != "Look around" || offered.Description != "Looks around. Looks." || !offered.Annotations.ReadOnlyHint || *offered.Annotations.OpenWorldHint || *offered.Annotations.DestructiveHint {
+		t.Errorf("%+v %+v", offered, offered.Annotations)
 	}
 	both, _ := s.opts.Tools().Tool("both")
 	if got := toolOf(both).Title; got != "Both" {
@@ -134,7 +134,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestBadLines: a line that is no message gets an error, and the connection goes on. Batches are those of old versions.
+// TestBadLines: a line that is no message gets an error, and the connection continues. Only old versions have batches.
 func TestBadLines(t *testing.T) {
 	const ping, pinged = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
 	const parse, invalid, batched = `"code":-32700`, `"code":-32600`, `[` + pinged + `]`
@@ -176,7 +176,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// FuzzMessage: whatever a line holds, it is passed on as one JSON text, or answered with an error.
+// FuzzMessage: a line is passed on as one JSON text, or answered with an error.
 func FuzzMessage(f *testing.F) {
 	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `[1]`, `{} {}`, `x`} {
 		f.Add(line)
@@ -191,7 +191,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzServe: whatever a client sends, the answer is JSON or none, and only offered tools run.
+// FuzzServe: an answer is JSON or empty, and only offered tools run.
 func FuzzServe(f *testing.F) {
 	for _, version := range append(mcp.SupportedProtocolVersions(), "", "2099-01-01") {
 		for _, body := range []string{

@@ -11,8 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// FuzzEvents: whatever a server streams, the SDK gets only well-formed events whose data keep accepted, each with its
-// message in one line.
+// FuzzEvents: the SDK gets only well-formed events that keep accepted, each with its message in one line.
 func FuzzEvents(f *testing.F) {
 	f.Add("event: message\nid: 1\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{}}\n\nnonsense\ndata:x\r\n\r\n: ping\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -39,7 +38,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// FuzzLines: whatever a program writes, the SDK gets only messages.
+// FuzzLines: the SDK gets only messages.
 func FuzzLines(f *testing.F) {
 	f.Add("hello\n{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n{\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -57,7 +56,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// TestUnreadableLines: a line that is too long or no message is skipped, a call that it answers fails, and the next one is read.
+// TestUnreadableLines: a line that is too long or no message is skipped. If it answers a call, that call fails.
 func TestUnreadableLines(t *testing.T) {
 	message := `{"jsonrpc":"2.0","method":"x"}` + "\n"
 	failed := func(id int) string {

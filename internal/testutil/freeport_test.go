@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestAddr: each address can be listened on, differs each time, is not one of the ports
-// that systems give away, and none that somebody listens on.
+// TestAddr: each address is new and free, and its port is outside the ephemeral range.
 func TestAddr(t *testing.T) {
 	seen := map[string]bool{}
 	for range 50 {
@@ -26,7 +25,7 @@ func TestAddr(t *testing.T) {
 		}
 		t.Cleanup(func() { ln.Close() })
 	}
-	// All the way round: those that are still listened on are passed over.
+	// The next candidates are the ports in use.
 	next.Add(-50)
 	if addr, err := FreeAddr(); err != nil || seen[addr] {
 		t.Errorf("%s is in use, %v", addr, err)

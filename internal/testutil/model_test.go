@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// two counts to two, by two processes that need a lock each.
+// two is the state of two processes that need both locks.
 type two struct {
-	lock [2]int8 // 0 for free, else the number of its holder
-	at   [2]int8 // 0 to 2: how many locks each has; 3: it is over
+	lock [2]int8 // 0: free, else the number of the process that holds it
+	at   [2]int8 // 0 to 2: the number of locks; 3: done
 }
 
-// locks is two processes that take two locks, in the order that each is given.
+// locks is the protocol of two processes that take two locks, each in its order.
 func locks(order [2][2]int) Protocol[two] {
 	return Protocol[two]{
 		Steps: func(s two, can Can[two]) {
@@ -55,24 +55,24 @@ func exploreAll[S comparable](t *testing.T, p Protocol[S]) Report {
 	return r
 }
 
-func TestEveryStateIsVisited(t *testing.T) {
+func TestStates(t *testing.T) {
 	if r := exploreAll(t, locks([2][2]int{{0, 1}, {0, 1}})); r.Violation != nil || r.States != 12 || r.Steps != 12 || r.Depth != 6 {
 		t.Errorf("%v, %v", r, r.Violation)
 	}
 	if _, err := Explore(locks([2][2]int{{0, 1}, {0, 1}}), 11); err == nil {
-		t.Error("more states than there may be are no error")
+		t.Error("no error above the limit of states")
 	}
 }
 
-func TestADeadlockIsFound(t *testing.T) {
+func TestDeadlock(t *testing.T) {
 	v := exploreAll(t, locks([2][2]int{{0, 1}, {1, 0}})).Violation
 	if v == nil || v.Promise != Reachable || !strings.Contains(v.String(), "   1  Ada: takes a lock\n   2  Eve: takes a lock\n") {
 		t.Errorf("found %v", v)
 	}
 }
 
-// TestTheShortestWayIsTold: a promise that breaks is told with the way of fewest steps.
-func TestTheShortestWayIsTold(t *testing.T) {
+// TestShortestTrace: a violation has the shortest trace to the state.
+func TestShortestTrace(t *testing.T) {
 	p := Protocol[int]{
 		Steps: func(s int, can Can[int]) {
 			if s < 10 {
@@ -96,10 +96,10 @@ func TestTheShortestWayIsTold(t *testing.T) {
 	}
 }
 
-// TestFairness: what only goes on if somebody is never let on is not endless, and what goes on
-// although everybody is let on is. The world may stop, or go round, as it likes.
+// TestFairness: a loop is a violation only if it can continue while each process gets its turns. The world may
+// stop or continue at any time.
 func TestFairness(t *testing.T) {
-	// 0 and 1 go round, 2 is the end.
+	// 0 and 1 form the loop, 2 is the end.
 	round := func(by, out string, outOf ...int) Protocol[int] {
 		return Protocol[int]{
 			Steps: func(s int, can Can[int]) {
@@ -120,12 +120,12 @@ func TestFairness(t *testing.T) {
 		loop bool
 		ok   bool
 	}{
-		"another can always leave":              {p: round("round", "out", 0, 1), ok: true},
-		"another can leave now and then":        {p: round("round", "out", 1), loop: true},
-		"the same may go round and never leave": {p: round("round", "round", 0, 1), loop: true},
-		"the world goes round":                  {p: round("", "out", 0, 1), ok: true},
-		"the world alone leaves":                {p: round("round", "", 0, 1), loop: true},
-		"nobody but the world does anything":    {p: round("", "", 0, 1), loop: true},
+		"another can always leave":           {p: round("round", "out", 0, 1), ok: true},
+		"another can leave sometimes":        {p: round("round", "out", 1), loop: true},
+		"the same process may loop or leave": {p: round("round", "round", 0, 1), loop: true},
+		"the world loops":                    {p: round("", "out", 0, 1), ok: true},
+		"only the world leaves":              {p: round("round", "", 0, 1), loop: true},
+		"only the world acts":                {p: round("", "", 0, 1), loop: true},
 	} {
 		v := exploreAll(t, c.p).Violation
 		if (v == nil) != c.ok || v != nil && (v.Promise != Reached || (len(v.Loop) > 0) != c.loop) {
@@ -141,6 +141,6 @@ func TestFairness(t *testing.T) {
 		End: func(s int) bool { return s == 1 },
 	}
 	if v := exploreAll(t, waits).Violation; v == nil || v.Promise != Reached || len(v.Loop) > 0 || len(v.Trace) > 0 {
-		t.Errorf("what waits for the world: %v", v)
+		t.Errorf("a protocol that waits for the world: %v", v)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a proxy with a target that the test plays.
+// rig is a proxy whose target is the test.
 type rig struct {
 	t      *testing.T
 	p      *Proxy
@@ -42,7 +42,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{t, p, target}
 }
 
-// connect makes a connection through the proxy, and returns both of its ends.
+// connect makes a connection through the proxy, and returns both ends.
 func (r *rig) connect() (client, server net.Conn) {
 	r.t.Helper()
 	client = r.dial()
@@ -95,7 +95,7 @@ func passes(t *testing.T, client, server net.Conn) {
 	receive(t, client, "pong")
 }
 
-// isReset waits for the end of a side, which must be RST.
+// isReset waits for the end of a connection, which must be RST.
 func isReset(t *testing.T, c net.Conn) {
 	t.Helper()
 	if _, err := io.Copy(io.Discard, c); !errors.Is(err, syscall.ECONNRESET) {
@@ -114,14 +114,14 @@ func (r *rig) state() state {
 // left waits until the proxy holds n connections.
 func (r *rig) left(n int) {
 	r.t.Helper()
-	WaitUntil(r.t, "the proxy has let go of its connections", func() bool { return r.state().open == n })
+	WaitUntil(r.t, "the proxy has closed its connections", func() bool { return r.state().open == n })
 }
 
 func TestPassesOn(t *testing.T) {
 	r := newRig(t)
 	client, server := r.connect()
 	passes(t, client, server)
-	// A half that ends leaves the other half open, and nothing is lost at the end.
+	// A half-close leaves the other direction open, and loses no data.
 	big := bytes.Repeat([]byte("x"), 1<<20)
 	if err := client.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestPassesOn(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	r.left(0)
-	// A late reader has everything, and then the end.
+	// A late reader gets all data, then the end.
 	late, lateServer := r.connect()
 	_ = late.(*net.TCPConn).CloseWrite()
 	send(t, lateServer, "end")
@@ -161,7 +161,7 @@ func TestReset(t *testing.T) {
 	isReset(t, server)
 	r.left(0)
 
-	// One side alone: the other goes on talking to nobody, until it ends.
+	// A reset of one side alone leaves the other open.
 	client, server = r.connect()
 	passes(t, client, server)
 	r.do(Command{Do: Reset, Way: ToClient})
@@ -193,8 +193,8 @@ func TestFinish(t *testing.T) {
 	r.left(0)
 }
 
-// TestBlackHole: what is sent is lost for good, and neither side learns of the other's end; a
-// later connection works, or meets the same.
+// TestBlackHole: the proxy drops all data permanently, and neither side learns that the other closed. The fault applies to
+// existing or to later connections.
 func TestBlackHole(t *testing.T) {
 	r := newRig(t)
 	client, server := r.connect()
@@ -202,11 +202,11 @@ func TestBlackHole(t *testing.T) {
 	r.do(Command{Do: BlackHole})
 	send(t, client, "lost?")
 	send(t, server, "lost?")
-	r.do(Command{Do: Heal}) // does not revive it
+	r.do(Command{Do: Heal}) // has no effect on existing connections
 	send(t, client, "x")
 	other, otherServer := r.connect()
 	passes(t, other, otherServer)
-	// The server reads nothing, not even the end of the client, until it gives up.
+	// The server gets neither data nor the client's end.
 	read := make(chan error, 1)
 	go func() {
 		_, err := server.Read(make([]byte, 1))
@@ -224,7 +224,7 @@ func TestBlackHole(t *testing.T) {
 	client = r.dial()
 	send(t, client, "hello?")
 	_ = client.Close()
-	WaitUntil(t, "the connection has come and gone", func() bool { s := r.state(); return s.accepted == 1 && s.open == 0 })
+	WaitUntil(t, "the connection has opened and closed", func() bool { s := r.state(); return s.accepted == 1 && s.open == 0 })
 	r.do(Command{Do: Heal})
 	passed, server := r.connect()
 	passes(t, passed, server)
@@ -233,7 +233,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// TestFreeze: what is sent meanwhile comes afterwards, in order, and so does the end.
+// TestFreeze: the proxy delivers data and the end after the freeze, in order.
 func TestFreeze(t *testing.T) {
 	r := newRig(t)
 	client, server := r.connect()
@@ -260,7 +260,7 @@ func TestFreeze(t *testing.T) {
 	}
 	receive(t, client, "two ")
 
-	// For a time.
+	// A freeze with a duration.
 	client, server = r.connect()
 	r.do(Command{Do: Freeze, For: 50 * time.Millisecond})
 	began := time.Now()
@@ -273,7 +273,7 @@ func TestFreeze(t *testing.T) {
 	r.do(Command{Do: Freeze, Later: true})
 	waiting := r.dial()
 	send(t, waiting, "ping")
-	WaitUntil(t, "the proxy has it", func() bool { return r.state().accepted == 3 })
+	WaitUntil(t, "the proxy has accepted it", func() bool { return r.state().accepted == 3 })
 	r.do(Command{Do: Heal})
 	other, err := r.target.Accept()
 	if err != nil {
@@ -283,7 +283,7 @@ func TestFreeze(t *testing.T) {
 	receive(t, other, "ping")
 }
 
-// TestAfterBytes: exactly so many bytes pass before the fault, on each connection.
+// TestAfterBytes: exactly AfterBytes bytes pass before the fault, on each connection.
 func TestAfterBytes(t *testing.T) {
 	r := newRig(t)
 	r.do(Command{Do: Finish, AfterBytes: 6, Count: ToClient, Later: true})
@@ -294,7 +294,7 @@ func TestAfterBytes(t *testing.T) {
 		send(t, server, "two and three")
 		got, err := io.ReadAll(client)
 		if string(got) != "two" || err != nil {
-			t.Errorf("after the first bytes came %q, %v", got, err)
+			t.Errorf("then received %q, %v", got, err)
 		}
 	}
 	r.do(Command{Do: Heal})
@@ -306,13 +306,12 @@ func TestAfterBytes(t *testing.T) {
 	isReset(t, client)
 	for _, wrong := range []Command{{}, {Do: "explode"}, {Do: Reset, AfterBytes: 1}, {Do: Reset, Count: ToClient}} {
 		if r.p.Do(wrong) == nil {
-			t.Errorf("%+v is done", wrong)
+			t.Errorf("%+v is accepted", wrong)
 		}
 	}
 }
 
-// TestClose: it ends whatever a connection is in, and waits for it; without a target a client is
-// reset.
+// TestClose: Close ends connections in every state, and waits for them. A client without a target is reset.
 func TestClose(t *testing.T) {
 	r := newRig(t)
 	frozen, frozenServer := r.connect()
@@ -323,7 +322,7 @@ func TestClose(t *testing.T) {
 	passes(t, lost, lostServer)
 	r.do(Command{Do: Freeze, Later: true})
 	waiting := r.dial()
-	WaitUntil(t, "the proxy has all", func() bool { return r.state().open == 3 })
+	WaitUntil(t, "the proxy has accepted all", func() bool { return r.state().open == 3 })
 	if err := r.p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -344,14 +343,14 @@ func TestBounded(t *testing.T) {
 	for range maxConns {
 		r.dial()
 	}
-	WaitUntil(t, "all are there", func() bool { return r.state().open == maxConns })
+	WaitUntil(t, "all are open", func() bool { return r.state().open == maxConns })
 	if c, err := net.Dial("tcp", r.p.Addr()); err == nil {
 		isReset(t, c)
 		_ = c.Close()
 	}
 }
 
-// TestBalance: each connection leads to the target that is named when it is made.
+// TestBalance: the proxy asks for the target of each new connection.
 func TestBalance(t *testing.T) {
 	var targets []net.Listener
 	for range 2 {

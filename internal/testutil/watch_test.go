@@ -17,7 +17,7 @@ import (
 
 const made = "Zx3_abcdefghijklmnop-0123456789"
 
-// fresh is a run of its own, in which one secret was made.
+// fresh starts a watcher that knows one secret.
 func fresh(t *testing.T, kind logging.Kind) {
 	t.Helper()
 	old := run
@@ -27,7 +27,7 @@ func fresh(t *testing.T, kind logging.Kind) {
 	logging.Made(kind, made)
 }
 
-// TestLeaks: a secret is found wherever it is written, and is not told again.
+// TestLeaks: the watcher finds a secret in each sink, and does not print it.
 func TestLeaks(t *testing.T) {
 	file := func(name, text string) func(*testing.T) {
 		return func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLeaks(t *testing.T) {
 				}
 			}
 			if next.String() != strings.Join(pieces, "") {
-				t.Errorf("written on was %q", next.String())
+				t.Errorf("passed on: %q", next.String())
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestLeaks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind logging.Kind
 		do   func(*testing.T)
-		want string // empty: nothing is found
+		want string // empty: no finding
 	}{
 		"log, at the lowest level":    {logging.Ticket, func(*testing.T) { Logger(nil).Debug("m", "x", []string{made}) }, "ticket) leaked to a sink (log)"},
 		"log, with":                   {logging.Ticket, func(*testing.T) { Logger(slog.New(slog.DiscardHandler)).With("a", made).Info("m") }, "(log)"},
@@ -104,7 +104,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestNeed: a run that has made or read nothing is no proof; one of some tests need not be.
+// TestNeed: a full run that made no secret or read no sink fails; a run of selected tests does not.
 func TestNeed(t *testing.T) {
 	fresh(t, logging.Ticket)
 	Check(Log, []byte("a line"))
@@ -121,8 +121,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestChildren: the parent hears of the secrets and findings of its children; of a line that
-// is being written, when it is whole.
+// TestChildren: the parent reads the secrets and findings of its children, once a line is complete.
 func TestChildren(t *testing.T) {
 	fresh(t, logging.Image)
 	told.path, told.offset = filepath.Join(t.TempDir(), "told"), 0

@@ -51,6 +51,7 @@ type Conn struct {
 
 	heard   atomic.Bool // Notify was called
 	flooded atomic.Bool // reading is over; see ErrFlood
+	leaving atomic.Bool // the connection ends with the owed answer; see settle
 	closed  atomic.Bool
 	watch   watch
 	proven  atomic.Uint32                 // see Proven
@@ -193,6 +194,13 @@ func (c *Conn) fail(err error) {
 		c.flooded.Store(true)
 		c.under.Pause()
 		return
+	}
+	if c.heard.Load() && errors.As(err, new(websocket.CloseError)) {
+		c.leaving.Store(true)
+		if c.settle(); !c.closed.Load() {
+			time.AfterFunc(floodTime, func() { _ = c.CloseNow() }) // the writer may wait for the other side
+			return
+		}
 	}
 	_ = c.CloseNow() // it may already be closed
 }

@@ -177,9 +177,11 @@ func (c *Conn) answer(opcode byte, payload []byte) {
 	c.settle()
 }
 
-// settle writes an owed answer unless another goroutine is writing, which calls settle afterwards.
+// settle writes an owed answer, and closes the connection if it is leaving, unless another goroutine is writing, which
+// calls settle afterwards.
 func (c *Conn) settle() {
-	for c.owed.Load() != nil && c.writing.TryLock() {
+	for (c.owed.Load() != nil || c.leaving.Load() && !c.closed.Load()) && c.writing.TryLock() {
+		last := c.leaving.Load()
 		if m := c.owed.Swap(nil); m != nil {
 			// If it is full, the other side is not reading.
 			if !c.under.Full() {
@@ -188,6 +190,9 @@ func (c *Conn) settle() {
 			m.free()
 		}
 		c.writing.Unlock()
+		if last {
+			_ = c.CloseNow()
+		}
 	}
 }
 

@@ -636,6 +636,27 @@ func stuckWriter(t *testing.T, s setting) {
 	pinger.Wait()
 }
 
+// TestCloseDuringAWrite: a close frame that arrives while another goroutine writes is answered after its frame.
+func TestCloseDuringAWrite(t *testing.T) {
+	for _, s := range []setting{ourServerHeard, ourServerHeardTLS} {
+		t.Run(s.name, func(t *testing.T) {
+			client, server := s.connect(t, Options{})
+			w := server.(*hearing)
+			w.writing.Lock()
+			closed := make(chan error, 1)
+			go func() { closed <- client.close(websocket.StatusNormalClosure, "") }()
+			if _, _, err := w.read(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+				t.Errorf("the server read %v", err)
+			}
+			w.writing.Unlock()
+			w.settle()
+			if err := <-closed; err != nil {
+				t.Error("the client got no answer:", err)
+			}
+		})
+	}
+}
+
 // TestManyWriters: frames of concurrent writers are not mixed.
 func TestManyWriters(t *testing.T) {
 	client, server := settings[0].connect(t, Options{})

@@ -230,8 +230,8 @@ func (s *sentence) over(end rune, all []Claim) []Claim {
 			// "I've booked it, is that all?" asks nothing about the booking. "I've booked it, haven't I?" does.
 			if end != '?' || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], wTag) && !s.asks(s.words[from:to]) {
 				// "It is booked, if you agree" and "Ist es gebucht, reicht das" are no states.
-				open := s.free && to < s.n && s.asks(s.words[from:to]) && anyIs(s.words[from:to], wPron|wYour|wThe) || s.seen&wSource != 0 || anyIs(s.words[:from], wCondition) ||
-					to < s.n && s.words[to].is(wCondition)
+				open := s.free && to < s.n && s.asks(s.words[from:to]) && anyIs(s.words[from:to], wPron|wYour|wThe) ||
+					s.seen&wSource != 0 || anyIs(s.words[:from], wCondition) || to < s.n && s.words[to].is(wCondition)
 				all = s.claims(s.words[from:to], open, all)
 			}
 			from = to

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// labelled is a sentence of a part of the corpus, such as "en" or "en.held", with the kind that a person has given it;
+// labelledSentence is a sentence of a part of the corpus, such as "en" or "en.held", with the kind that a person gave it;
 // "-" for no claim.
 type labelledSentence struct{ part, kind, text string }
 
@@ -47,15 +47,15 @@ func claimLanguages(t testing.TB, codes ...string) ClaimLanguages {
 	return l
 }
 
-// score counts the sentences of a language.
+// claimScore counts the sentences of a part of the corpus.
 type claimScore struct{ sentences, negatives, right, missed, wrong int }
 
 func (s claimScore) precision() float64 { return float64(s.right) / float64(s.right+s.wrong) }
 func (s claimScore) recall() float64    { return float64(s.right) / float64(s.right+s.missed) }
 
-// published are lower limits of the figures in docs/policy.md for each part of the corpus: precision and recall. The
-// tables were made with the parts "en" and "de". Never change them for sentences of the others: "held" and "last" were
-// measured while they were made, and "fresh" once, afterwards.
+// publishedFigures has lower limits of the precision and recall in docs/policy.md for each part of the corpus. The tables
+// were made with the parts "en" and "de". Never change them for sentences of the others: "held" and "last" were measured
+// while they were made, and "fresh" once, afterwards.
 var publishedFigures = map[string][2]float64{
 	"en": {0.95, 0.8}, "de": {0.95, 0.8},
 	"en.held": {0.98, 0.86}, "de.held": {0.96, 0.91},
@@ -63,8 +63,8 @@ var publishedFigures = map[string][2]float64{
 	"en.fresh": {0.97, 0.82}, "de.fresh": {0.97, 0.92},
 }
 
-// TestCorpus finds the claims of the corpus with all languages on, as a gateway with several languages does, and
-// prints the figures of docs/policy.md. Sentences are printed only of the parts that the tables were made with.
+// TestClaimCorpus finds the claims of the corpus with all languages on and prints the figures of docs/policy.md. It prints
+// sentences only of the parts that the tables were made with.
 func TestClaimCorpus(t *testing.T) {
 	find, scores, kinds := claimLanguages(t, KnownClaimLanguages()...), map[string]*claimScore{}, 0
 	for _, s := range claimCorpus(t) {
@@ -101,7 +101,7 @@ func TestClaimCorpus(t *testing.T) {
 	for part, want := range publishedFigures {
 		s := scores[part]
 		if s == nil {
-			t.Fatalf("no corpus of %s", part)
+			t.Fatalf("the corpus has no part %s", part)
 		}
 		t.Log(claimFigures(part, *s))
 		if s.precision() < want[0] || s.recall() < want[1] {
@@ -113,7 +113,7 @@ func TestClaimCorpus(t *testing.T) {
 		right += s.right
 	}
 	if len(scores) != len(publishedFigures) {
-		t.Errorf("%d parts of the corpus, %d of them published", len(scores), len(publishedFigures))
+		t.Errorf("the corpus has %d parts, and %d have published figures", len(scores), len(publishedFigures))
 	}
 	if kinds > right/50 {
 		t.Errorf("%d of %d claims have an unrelated kind", kinds, right)
@@ -124,7 +124,7 @@ func claimFigures(name string, s claimScore) string {
 	return fmt.Sprintf("%s: %d sentences, %d without a claim; precision %.3f, recall %.3f", name, s.sentences, s.negatives, s.precision(), s.recall())
 }
 
-// TestForms are the rules that single sentences of the corpus would not show.
+// TestClaimForms: rules that single sentences of the corpus do not show.
 func TestClaimForms(t *testing.T) {
 	find := claimLanguages(t, "en", "de")
 	for _, tt := range []struct{ text, want string }{
@@ -190,10 +190,10 @@ func TestClaimLanguages(t *testing.T) {
 		t.Errorf("an unknown language: %v", err)
 	}
 	if l := claimLanguages(t); !l.None() || l.Find("I've booked it.") != nil {
-		t.Error("without a language, something is found")
+		t.Error("without a language, a claim is found")
 	}
 	if l := claimLanguages(t, "en", "en"); len(l.Find("I've booked it.")) != 1 {
-		t.Error("a language that is named twice finds twice")
+		t.Error("a repeated language finds claims twice")
 	}
 	if l := claimLanguages(t, "en"); l.Find("Ich habe den Tisch reserviert.") != nil {
 		t.Error("English finds German")
@@ -210,26 +210,26 @@ func TestClaimCheck(t *testing.T) {
 		effects []ClaimEffect
 		want    ClaimVerdict
 	}{
-		{"nothing happened", book, nil, ClaimNoEffect},
-		{"it happened", book, []ClaimEffect{{Turn: 5, Kinds: booked}}, ClaimMatched},
-		{"in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: booked}}, ClaimMatched},
-		{"by a related kind", book, []ClaimEffect{{Turn: 2, Kinds: KindCreate.set()}}, ClaimMatched},
-		{"something else in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: sent}}, ClaimNoEffect},
-		{"something unknown in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: unknown}}, ClaimMatched},
-		{"something else in this turn", book, []ClaimEffect{{Turn: 5, Kinds: sent}}, ClaimMatched},
-		{"it waits", book, []ClaimEffect{{Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
-		{"it waits since an earlier turn", book, []ClaimEffect{{Turn: 3, Kinds: booked, Waits: true}}, ClaimWaiting},
-		{"it waits, and something else happened", book, []ClaimEffect{{Turn: 5, Kinds: sent}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
-		{"it waits, and it happened before", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
-		{"one waits and one happened", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimMatched},
-		{"an old one waits, and one happened before", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 3, Kinds: booked, Waits: true}}, ClaimMatched},
-		{"something else waits", book, []ClaimEffect{{Turn: 5, Kinds: sent, Waits: true}}, ClaimNoEffect},
-		{"something else waits, and it happened", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: sent, Waits: true}}, ClaimMatched},
-		{"a lookup is no action", book, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}}, ClaimNoEffect},
+		{"no effect", book, nil, ClaimNoEffect},
+		{"an effect", book, []ClaimEffect{{Turn: 5, Kinds: booked}}, ClaimMatched},
+		{"an effect in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: booked}}, ClaimMatched},
+		{"an effect of a related kind", book, []ClaimEffect{{Turn: 2, Kinds: KindCreate.set()}}, ClaimMatched},
+		{"another effect in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: sent}}, ClaimNoEffect},
+		{"an unknown effect in an earlier turn", book, []ClaimEffect{{Turn: 2, Kinds: unknown}}, ClaimMatched},
+		{"another effect in this turn", book, []ClaimEffect{{Turn: 5, Kinds: sent}}, ClaimMatched},
+		{"a call waits", book, []ClaimEffect{{Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"a call waits since an earlier turn", book, []ClaimEffect{{Turn: 3, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"a call waits, and another effect", book, []ClaimEffect{{Turn: 5, Kinds: sent}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"a call waits, and an earlier effect", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"a call waits, and an effect in this turn", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimMatched},
+		{"an old call waits, and an earlier effect", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 3, Kinds: booked, Waits: true}}, ClaimMatched},
+		{"another call waits", book, []ClaimEffect{{Turn: 5, Kinds: sent, Waits: true}}, ClaimNoEffect},
+		{"another call waits, and an effect", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: sent, Waits: true}}, ClaimMatched},
+		{"a lookup is no effect", book, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}}, ClaimNoEffect},
 		{"a lookup shows a state", weak, []ClaimEffect{{Turn: 5, Kinds: sent, Reads: true}}, ClaimMatched},
 		{"an earlier lookup shows a state", weak, []ClaimEffect{{Turn: 2, Kinds: booked, Reads: true}}, ClaimMatched},
-		{"an earlier lookup of something else", weak, []ClaimEffect{{Turn: 2, Kinds: sent, Reads: true}}, ClaimNoEffect},
-		{"a lookup, and it waits", weak, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
+		{"an earlier lookup of another kind", weak, []ClaimEffect{{Turn: 2, Kinds: sent, Reads: true}}, ClaimNoEffect},
+		{"a lookup, and a call waits", weak, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}, {Turn: 5, Kinds: booked, Waits: true}}, ClaimWaiting},
 		{"done", Claim{Kind: KindDone}, []ClaimEffect{{Turn: 2, Kinds: sent}}, ClaimMatched},
 	} {
 		if got := tt.claim.Check(5, tt.effects); got != tt.want {
@@ -243,7 +243,7 @@ func TestClaimCheck(t *testing.T) {
 	}
 }
 
-// TestUnmatchedAfter: words that were compared before are not compared again, and hide no later claim of their kind.
+// TestUnmatchedAfter: compared words are not compared again, and do not hide a later claim of their kind.
 func TestUnmatchedAfter(t *testing.T) {
 	c := New(nil, &Rules{Claims: claimLanguages(t, "en")})
 	first, both := "I've booked a table. ", "I've booked a table. Now I've booked a taxi. And I've sent it."
@@ -252,10 +252,10 @@ func TestUnmatchedAfter(t *testing.T) {
 		after int
 		want  string
 	}{
-		"all of them, one of each kind": {both, 0, "I've booked a table, I've sent it"},
-		"the rest":                      {both, len(first), "I've booked a taxi, I've sent it"},
-		"within a claim":                {both, len(first) - 5, "I've booked a table, I've sent it"},
-		"nothing is left":               {first, len(first), ""},
+		"all words, one of each kind": {both, 0, "I've booked a table, I've sent it"},
+		"later words":                 {both, len(first), "I've booked a taxi, I've sent it"},
+		"within a claim":              {both, len(first) - 5, "I've booked a table, I've sent it"},
+		"no words left":               {first, len(first), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -292,7 +292,7 @@ func TestKindsOf(t *testing.T) {
 	}
 }
 
-// TestRecordings: no statement of a model in the recorded sessions is reported.
+// TestClaimsOfRecordings: every claim of a model in the recorded sessions matches a call.
 func TestClaimsOfRecordings(t *testing.T) {
 	dir, _ := filepath.Abs(".")
 	var files []string
@@ -300,7 +300,7 @@ func TestClaimsOfRecordings(t *testing.T) {
 		files, _ = filepath.Glob(filepath.Join(dir, "shared", "fixtures", "*", "*.jsonl"))
 	}
 	if len(files) == 0 {
-		t.Skip("no shared/fixtures above the package: the recordings are not there")
+		t.Skip("no shared/fixtures with recordings above the package")
 	}
 	find, words := claimLanguages(t, KnownClaimLanguages()...), 0
 	for _, file := range files {
@@ -317,7 +317,7 @@ func TestClaimsOfRecordings(t *testing.T) {
 	}
 }
 
-// said returns the words of a recording's model, an utterance on each line, and its tool calls.
+// saidInRecording returns the words of a recording's model, an utterance on each line, and its tool calls.
 func saidInRecording(t *testing.T, file string) (text string, effects []ClaimEffect) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -357,7 +357,7 @@ func saidInRecording(t *testing.T, file string) (text string, effects []ClaimEff
 	return text, effects
 }
 
-// TestNoClaimAllocatesNothing: the check runs in every turn.
+// TestNoClaimAllocatesNothing: a text without a claim costs no allocation, because the check runs in every turn.
 func TestNoClaimAllocatesNothing(t *testing.T) {
 	find := claimLanguages(t, KnownClaimLanguages()...)
 	for _, s := range claimCorpus(t) {
@@ -384,7 +384,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// BenchmarkFind reads an answer of 600 characters without a claim, as most are, and the longest text of participles.
+// BenchmarkClaims reads a typical answer, 600 characters without a claim, and the longest text of participles.
 func BenchmarkClaims(b *testing.B) {
 	answer := strings.Repeat("There are three flights on Friday, and the first one leaves at nine. ", 9)
 	hostile := strings.Repeat("your booked sent set to ", maxClaimText/24)

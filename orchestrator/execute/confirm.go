@@ -70,7 +70,8 @@ func (e *Executor) ask(j calls.Run, s registry.Session, channel string, q *calls
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
 	if p.Tool().SideEffects == spec.SideEffectsWrites {
-		record.Action = actionKey(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
+		keys := calls.ApprovedKeys(record.Reference, p.BusinessKey())
+		record.Action = actionKey(calls.Run{Prepared: p, Keys: keys, Message: j.Message}, s)
 	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
 		return err

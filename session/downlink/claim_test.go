@@ -7,9 +7,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestDownlinkClaim: audio may pass the queue only for the item that is open, while
-// nothing is queued before it and nobody else writes. Anything else would let a
-// flushed item through, or overtake a message.
+// TestDownlinkClaim: audio can bypass the queue only for the open item, while the queue is empty and no writer writes.
+// Otherwise it could belong to a flushed item, or overtake a message.
 func TestDownlinkClaim(t *testing.T) {
 	open := func() *Queue {
 		d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800}, nil)
@@ -37,7 +36,7 @@ func TestDownlinkClaim(t *testing.T) {
 		{"ended", func(d *Queue) { d.EndItem(&protocol.AudioEnd{ItemID: "a"}); d.Pop(0); d.Pop(0) }, "a", false},
 		{"a message waits", func(d *Queue) { d.PushMessage(&protocol.Pong{}) }, "a", false},
 		{"a frame waits", func(d *Queue) { d.PushAudio("a", []byte{0, 0}) }, "a", false},
-		{"somebody writes", func(d *Queue) { d.PushMessage(&protocol.Pong{}); d.Pop(0) }, "a", false},
+		{"a writer writes", func(d *Queue) { d.PushMessage(&protocol.Pong{}); d.Pop(0) }, "a", false},
 		{"claimed", func(d *Queue) { d.Claim(0, "a", []byte{0, 0}) }, "a", false},
 		{"finished", func(d *Queue) { d.Finish() }, "a", false},
 		{"lost", func(d *Queue) { d.Lose() }, "a", false},
@@ -50,9 +49,9 @@ func TestDownlinkClaim(t *testing.T) {
 	}
 }
 
-// TestDownlinkWriterWaitsForAClaim: while the reading goroutine writes, no writer is
-// started; afterwards one is, for what has been queued meanwhile, and wait waits for it.
-func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
+// TestDownlinkWriterAfterClaim: no writer starts during a claim. Release starts one for the messages queued since then,
+// and Wait waits for it.
+func TestDownlinkWriterAfterClaim(t *testing.T) {
 	var written []string
 	var d *Queue
 	d = newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800}, func(int) {
@@ -72,7 +71,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	d.Finish()
 	d.writer.Wait()
 	if len(written) != 1 {
-		t.Fatal("the flush was written while a frame of the item was being written")
+		t.Fatal("the flush was written during the claim")
 	}
 	d.Release(0, "a", 2)
 	d.Wait()
@@ -81,9 +80,8 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	}
 }
 
-// TestLostClientIsWaitedForNoLonger: a writer that fails drops what is queued and what
-// comes, and whoever waits goes on.
-func TestLostClientIsWaitedForNoLonger(t *testing.T) {
+// TestLostClient: after Lose the queue drops its messages and later ones, and Wait returns.
+func TestLostClient(t *testing.T) {
 	var d *Queue
 	writes := 0
 	d = newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800}, func(int) {
@@ -102,6 +100,6 @@ func TestLostClientIsWaitedForNoLonger(t *testing.T) {
 	d.Finish(&protocol.SessionEnded{})
 	d.Wait()
 	if writes != 1 {
-		t.Errorf("%d writes to a client that is gone", writes)
+		t.Errorf("%d writes to a disconnected client", writes)
 	}
 }

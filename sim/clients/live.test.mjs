@@ -1,4 +1,4 @@
-// The Live class of npm openai, which speaks plain WebSockets to a base URL with http.
+// The Live class of npm openai, which uses unencrypted WebSockets for a base URL with http.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => simulator.stop());
 
-// Talk is one session with everything that came.
+// Talk is one session with all its events.
 class Talk {
   events = new Mailbox();
   errors = new Mailbox((error) => error.error?.error?.code ?? error.message);
@@ -29,7 +29,7 @@ class Talk {
     this.live.on('event', (event) => this.events.push(event));
     this.live.on('error', (error) => this.errors.push(error));
     this.closed = within('the close', (done) => this.live.on('close', (code) => done(code)), undefined, 40_000);
-    this.closed.catch(() => {}); // only tests that wait for it care
+    this.closed.catch(() => {}); // only some tests wait for it
   }
 
   static async open(session = {}) {
@@ -58,7 +58,7 @@ class Talk {
     this.live.send({ type: 'session.close' });
     const last = await this.events.type('session.closed');
     assert.equal(await this.closed, 1005);
-    assert.equal(this.events.all.at(-1), last, 'nothing comes after session.closed');
+    assert.equal(this.events.all.at(-1), last, 'session.closed is the last event');
     return last;
   }
 }
@@ -66,8 +66,8 @@ class Talk {
 describe('LiveWS', () => {
   test('speech is transcribed and answered on the track', limit, async () => {
     const talk = await Talk.open({ audio: { output: { voice: 'cedar' } }, delegation: { type: 'client' } });
-    const { session, client_event_id: answers } = await talk.events.type('session.started');
-    assert.equal(answers, 'start');
+    const { session, client_event_id: cause } = await talk.events.type('session.started');
+    assert.equal(cause, 'start');
     assert.equal(session.audio.output.voice, 'cedar');
     assert.match(session.id, /^live_/);
     talk.speak(Buffer.concat([utterance(rate), silence(rate, 8000)]));
@@ -95,7 +95,7 @@ describe('LiveWS', () => {
     await talk.close();
   });
 
-  test('a fixture is played as it is', limit, async () => {
+  test('a fixture is played unchanged', limit, async () => {
     const talk = await Talk.open();
     const notice = utterance(rate);
     talk.live.send({ type: 'session.output_audio.fixture.play', audio: notice.toString('base64') });
@@ -106,7 +106,7 @@ describe('LiveWS', () => {
     await talk.close();
   });
 
-  test('errors are the class’s errors', limit, async () => {
+  test('the class reports the errors', limit, async () => {
     const talk = new Talk();
     talk.live.send({ type: 'session.start', session: { model: 'gpt-live-1', temperature: 1 } });
     await talk.errors.type('unknown_parameter');

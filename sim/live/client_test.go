@@ -23,8 +23,8 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestOfficialClient: the provider's own Go client, over a real socket, decodes every event that the simulator sends, and
-// knows every member of it.
+// TestOfficialClient: the provider's own Go client, over a real socket, decodes every event that the simulator sends and
+// knows all its members.
 func TestOfficialClient(t *testing.T) {
 	o := wire.Options{Scenario: script(t, weather), Speed: -1, Group: &wire.Group{}, Stats: &wire.Stats{}}
 	srv := httptest.NewServer(New(o))
@@ -112,10 +112,10 @@ func TestOfficialClient(t *testing.T) {
 	if e := until(livewire.Closed).AsSessionClosedEvent(); e.Reason != "close_requested" || e.Usage.Seconds < 8 {
 		t.Errorf("closed %s", e.RawJSON())
 	}
-	seen[livewire.UsageUpdated], seen[livewire.Info] = true, true // comes after 15 s: see below; the simulator sends no info
+	seen[livewire.UsageUpdated], seen[livewire.Info] = true, true // usage comes after 15 s, see below; the simulator sends no info
 	for _, kind := range []string{livewire.AudioDelta, livewire.InputTranscript, livewire.OutputTranscript, livewire.Muted, livewire.ThinkingAppended, livewire.FixturePlaying, livewire.Failed} {
 		if !seen[kind] {
-			t.Errorf("no %s came", kind)
+			t.Errorf("the client got no %s", kind)
 		}
 	}
 	raw, err := livewire.Usage(15, 0.1).Encode(wire.NewIDs(1).IDs)
@@ -131,8 +131,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-// checkDecoded fails for an event of a type that the client does not know, without a member that it requires, or with one
-// that it does not know.
+// checkDecoded fails for an event whose type or a member of it is unknown to the client.
 func checkDecoded(t *testing.T, e live.ServerEventUnion) {
 	t.Helper()
 	known := e.AsAny()
@@ -151,7 +150,7 @@ func checkDecoded(t *testing.T, e live.ServerEventUnion) {
 	sameMembers(t, e.Type, sent, read)
 }
 
-// sameMembers fails if an object has a member that the client's type does not have.
+// sameMembers fails if the client's type lacks a member of an object.
 func sameMembers(t *testing.T, path string, sent, read map[string]any) {
 	t.Helper()
 	for key, value := range sent {
@@ -166,11 +165,11 @@ func sameMembers(t *testing.T, path string, sent, read map[string]any) {
 	}
 }
 
-// TestOrderOfTheRecording: the simulator sends what the provider sent, in the same order, for the same conversation.
-func TestOrderOfTheRecording(t *testing.T) {
+// TestOrderOfEvents: for a recorded conversation, the simulator sends the provider's events in the same order.
+func TestOrderOfEvents(t *testing.T) {
 	data, err := os.ReadFile("../../../shared/fixtures/live/delegation_to_client.jsonl")
 	if err != nil {
-		t.Skip("the recording of ../shared is not there")
+		t.Skip("../shared has no recording")
 	}
 	var want []string
 	for line := bufio.NewScanner(bytes.NewReader(data)); line.Scan(); {
@@ -209,7 +208,7 @@ rules:
 	})
 }
 
-// order is a list of types without audio, in which a run of transcripts counts once.
+// order returns a list of types without audio. A run of transcripts counts once.
 func order(list []string) string {
 	var out []string
 	for _, k := range list {
@@ -222,8 +221,8 @@ func order(list []string) string {
 	return strings.Join(out, " ")
 }
 
-// FuzzEvents: whatever a client sends in whatever order, the server answers with events or closes; session.closed comes
-// once at most, and nothing after it.
+// FuzzEvents: for any frames in any order, the server sends known events or closes. It sends session.closed at most once,
+// as its last event.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	f.Add([]byte{5, 1, 10, 1, 6, 9, 1, 1, 8, 1, 1})
@@ -262,7 +261,7 @@ func FuzzEvents(f *testing.F) {
 				}
 			}
 			if closed >= 0 && (closed != len(all)-1 || c.closed() != noCode) {
-				t.Fatalf("after session.closed came %s", kinds(all[closed:]))
+				t.Fatalf("the server sent %s after session.closed", kinds(all[closed:]))
 			}
 		})
 	})

@@ -11,7 +11,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestFaults plays the same conversation with each fault: a request that is delegated, and commentary.
+// TestFaults runs one conversation with each fault: a delegated request, and commentary.
 func TestFaults(t *testing.T) {
 	delegation := "input_transcript.delta delegation.created output_transcript.delta"
 	for do, want := range map[string]struct {
@@ -39,7 +39,7 @@ func TestFaults(t *testing.T) {
 		bubble(t, wire.Options{Scenario: script(t, weather), Faults: faults(t, do)}, func(r *rig) {
 			c := r.open()
 			pcm := append(sound(2*time.Second, 8*time.Second), make([]byte, 4800)...)
-			for i := 0; len(pcm) > 0; i++ { // the fault may end it
+			for i := 0; len(pcm) > 0; i++ { // the fault may end the connection
 				if i == 30 {
 					_ = c.ws.Write(context.Background(), 1, []byte(text(livewire.CommentaryAppend, "It is fine.", "")))
 				}
@@ -84,7 +84,7 @@ func TestRefusedStart(t *testing.T) {
 	})
 }
 
-// TestScenarioSteps: waits, silence, faults and ends of a scenario.
+// TestScenarioSteps: a scenario can wait, be silent, cause faults and end the session.
 func TestScenarioSteps(t *testing.T) {
 	for steps, want := range map[string]struct {
 		kinds string

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// got is an event as received: as the client's side of livewire reads it, raw, and when it came.
+// got is a received event: parsed, raw, and its time.
 type got struct {
 	livewire.ServerEvent
 
@@ -33,7 +33,7 @@ type got struct {
 	when time.Duration
 }
 
-// client is a test's end of a connection. A goroutine collects what comes.
+// client is a test's end of a connection. A goroutine collects the events.
 type client struct {
 	t     *testing.T
 	ws    *websocket.Conn
@@ -52,7 +52,7 @@ type rig struct {
 	stats *wire.Stats
 }
 
-// bubble runs a test with a server under a fake clock, and ends both.
+// bubble runs a test with a server under a fake clock, and stops the server.
 func bubble(t *testing.T, o wire.Options, test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func bubble(t *testing.T, o wire.Options, test func(*rig)) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if err := o.Group.Close(ctx); err != nil {
-				t.Errorf("connections are left: %v", err)
+				t.Errorf("open connections: %v", err)
 			}
 			_ = srv.Close()
 			tr.CloseIdleConnections()
@@ -99,7 +99,7 @@ func (r *rig) connect(path string) *client {
 	return c
 }
 
-// open starts a session; more are members of its object.
+// open starts a session; more has additional members of its object.
 func (r *rig) open(more ...string) *client {
 	r.t.Helper()
 	c := r.connect(livewire.Path)
@@ -139,7 +139,7 @@ func (c *client) send(events ...string) {
 
 func pass(d time.Duration) { <-time.After(d) }
 
-// take waits d and returns what came since the last take.
+// take waits d and returns the events since the last take.
 func (c *client) take(d time.Duration) []got {
 	pass(d)
 	synctest.Wait()
@@ -150,7 +150,7 @@ func (c *client) take(d time.Duration) []got {
 	return out
 }
 
-// speak sends audio in pieces of 100 ms in real time, and returns what came meanwhile.
+// speak sends audio in pieces of 100 ms in real time, and returns the events of that time.
 func (c *client) speak(pcm []byte) []got {
 	c.t.Helper()
 	for len(pcm) > 0 {
@@ -168,7 +168,7 @@ func (c *client) quiet(d time.Duration) []got {
 	return c.speak(make([]byte, audio.Bytes(24000, d)))
 }
 
-// closed is the code of the end of the connection; 0 if it is open.
+// closed returns the close code of the connection; 0 if it is open.
 func (c *client) closed() int {
 	synctest.Wait()
 	c.mu.Lock()
@@ -183,7 +183,7 @@ func (c *client) closed() int {
 	return 1006
 }
 
-// kinds are the types of events in order without the prefix session., audio left out, repeats collapsed.
+// kinds returns the types of events in order, without the prefix session., audio and repeats.
 func kinds(list []got) string {
 	var out []string
 	for _, e := range list {
@@ -196,7 +196,7 @@ func kinds(list []got) string {
 	return strings.Join(out, " ")
 }
 
-// find is the first event of a type, or an empty one.
+// find returns the first event of a type, or an empty one.
 func find(list []got, kind string) got {
 	for _, e := range list {
 		if e.Type == kind {
@@ -206,7 +206,7 @@ func find(list []got, kind string) got {
 	return got{}
 }
 
-// words are the fragments of a transcript, joined.
+// words returns the joined fragments of a transcript.
 func words(list []got, kind string) string {
 	var b strings.Builder
 	for _, e := range list {
@@ -217,7 +217,7 @@ func words(list []got, kind string) string {
 	return b.String()
 }
 
-// sounds counts the pieces of the track, and those with sound.
+// sounds counts all pieces of the track, and the loud ones.
 func sounds(t *testing.T, list []got) (all, loud int) {
 	t.Helper()
 	for _, e := range list {
@@ -240,7 +240,7 @@ var sentence = sync.OnceValue(func() []byte {
 	return voice.New(voice.Options{}).Speak("This is a sentence that a person says to the machine, and it goes on for quite a while so that there is enough of it.").PCM
 })
 
-// sound is PCM at 24 kHz: speech of a length, and silence after it.
+// sound returns PCM at 24 kHz: speech, then silence, of the given lengths.
 func sound(speech, after time.Duration) []byte {
 	pcm := sentence()[:min(audio.Bytes(24000, speech), len(sentence()))]
 	return append(pcm[:len(pcm):len(pcm)], make([]byte, audio.Bytes(24000, after))...)

@@ -36,8 +36,8 @@ rules:
     do: nothing
 `
 
-// TestDelegation is the round trip of the recording: words while the user speaks, a delegation without the task, the
-// model's own filler, and the answer from commentary.
+// TestDelegation: as in the recording, the client gets the user's words during the speech, a delegation without the task,
+// the model's filler, and the answer from its commentary.
 func TestDelegation(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, weather)}, func(r *rig) {
 		c := r.open()
@@ -64,7 +64,7 @@ func TestDelegation(t *testing.T) {
 		for _, e := range all {
 			if late := e.when - time.Duration(e.EndMS)*time.Millisecond; e.Type == livewire.InputTranscript {
 				if last = e.EndMS; late < 550*time.Millisecond || late > 900*time.Millisecond {
-					t.Errorf("%s %v after its place", e.raw, late)
+					t.Errorf("%s came %v after its time", e.raw, late)
 				}
 			}
 		}
@@ -85,7 +85,7 @@ func TestDelegation(t *testing.T) {
 			t.Errorf("%d pieces have sound", loud)
 		}
 		if n := r.stats.Calls.Load(); n != 1 || r.stats.Results.Load() != 1 || r.stats.Utterances.Load() != 1 {
-			t.Errorf("%d delegations were counted", n)
+			t.Errorf("the statistics count %d delegations", n)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestTrack(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.open()
 		if got := c.take(20 * time.Second); len(got) > 0 && kinds(got) != "usage.updated" {
-			t.Errorf("without audio came %s", kinds(got))
+			t.Errorf("without audio, the client got %s", kinds(got))
 		}
 		c.send(string(livewire.AppendAudio(nil, make([]byte, audio.Bytes(24000, 5*time.Second)))))
 		for i, want := range []int{2, 10, 10, 10, 10, 0, 0} {
@@ -143,7 +143,7 @@ func TestInterruption(t *testing.T) {
 		}
 		all = append(all, c.speak(sound(0, 500*time.Millisecond))...)
 		if got := words(all, livewire.OutputTranscript); strings.Contains(got, "city of Paris") {
-			t.Errorf("the words that were not spoken are told: %q", got)
+			t.Errorf("the transcript has unspoken words: %q", got)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestAppends(t *testing.T) {
 		}
 		c.send(text(livewire.InstructionsAppend, "The user typed: thank you", ""))
 		if got := c.quiet(5 * time.Second); words(got, livewire.OutputTranscript) != "You are welcome Ada." {
-			t.Errorf("what the model knows is not used: %s %q", kinds(got), words(got, livewire.OutputTranscript))
+			t.Errorf("the model does not use its context: %s %q", kinds(got), words(got, livewire.OutputTranscript))
 		}
 		// Commentary in two pieces is spoken in order.
 		c.send(text(livewire.CommentaryAppend, "The first piece.", ""), text(livewire.CommentaryAppend, "The second piece.", ""))
@@ -180,7 +180,7 @@ func TestAppends(t *testing.T) {
 		if got := words(c.quiet(6*time.Second), livewire.OutputTranscript); !strings.HasPrefix(got, "Not yet.") {
 			t.Errorf("said %q after the user had spoken", got)
 		}
-		// Instructions stop what is being said.
+		// Instructions stop the current answer.
 		c.send(text(livewire.CommentaryAppend, strings.Repeat("This goes on and on. ", 10), ""))
 		c.quiet(2 * time.Second)
 		c.send(text(livewire.InstructionsAppend, "The user typed: time in Rome", ""))
@@ -207,7 +207,7 @@ func TestAppends(t *testing.T) {
 				t.Errorf("%.80s: %s, want %s at %s", c2.frame, e.raw, c2.code, c2.param)
 			}
 		}
-		for range maxPending { // nothing places them
+		for range maxPending { // without audio they stay pending
 			c.send(text(livewire.ThinkingAppend, "x", ""))
 		}
 		if got := c.take(0); len(got) > 0 {
@@ -224,7 +224,7 @@ func TestAppends(t *testing.T) {
 	})
 }
 
-// TestAcknowledgement: the filler waits for acknowledgement_delay_ms, and an append takes its place.
+// TestAcknowledgement: the filler waits for acknowledgement_delay_ms, and an append replaces it.
 func TestAcknowledgement(t *testing.T) {
 	for _, append := range []bool{false, true} {
 		bubble(t, wire.Options{Scenario: script(t, weather)}, func(r *rig) {
@@ -271,7 +271,7 @@ func TestFixture(t *testing.T) {
 		if got := c.take(0); kinds(got) != "error" || len(got) != 2 {
 			t.Errorf("during a fixture: %s", kinds(got))
 		}
-		all := c.speak(sound(time.Second, 500*time.Millisecond)) // is not heard
+		all := c.speak(sound(time.Second, 500*time.Millisecond)) // the model does not hear it
 		all = append(all, c.quiet(3*time.Second)...)
 		if got := kinds(all); got != "output_audio.fixture.playing output_audio.fixture.played" {
 			t.Errorf("got %s", got)
@@ -288,7 +288,7 @@ func TestFixture(t *testing.T) {
 			track = append(track, pcm...)
 		}
 		if !strings.Contains(string(track), string(notice)) {
-			t.Error("the fixture is not on the track byte by byte")
+			t.Error("the track does not have the bytes of the fixture")
 		}
 		playing, played := find(all, livewire.FixturePlaying), find(all, livewire.FixturePlayed)
 		if d := played.when - playing.when; d < 1200*time.Millisecond || d > 1300*time.Millisecond || played.ClientID != "f" {
@@ -340,7 +340,7 @@ func (e got) decoded(t *testing.T) string {
 	return string(data)
 }
 
-// TestClose: appends that the timeline still reaches are placed, the others are errors, and session.closed is the end.
+// TestClose: appends that the timeline still reaches are placed, the others are errors, and session.closed is last.
 func TestClose(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.open()
@@ -365,7 +365,7 @@ func TestClose(t *testing.T) {
 		c := r.open()
 		c.quiet(time.Second)
 		c.send(text(livewire.ThinkingAppend, "a", ""), `{"type":"session.close"}`)
-		for range 20 { // audio goes on, to the end
+		for range 20 { // audio continues to the end
 			if c.ws.Write(context.Background(), 1, livewire.AppendAudio(nil, make([]byte, 4800))) != nil {
 				break
 			}
@@ -388,7 +388,7 @@ func TestEnds(t *testing.T) {
 		c = r.open()
 		c.quiet(time.Second)
 		if got := kinds(c.take(45 * time.Second)); got != "usage.updated" || c.closed() != 0 {
-			t.Errorf("with audio and then none: %s", got)
+			t.Errorf("after audio and then none: %s", got)
 		}
 	})
 	bubble(t, wire.Options{ConnectionLife: 40 * time.Second}, func(r *rig) {
@@ -411,7 +411,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// TestCompaction: the context shrinks without an event to the instructions and 8,192 tokens.
+// TestCompaction: the context shrinks to the instructions and 8,192 tokens, without an event.
 func TestCompaction(t *testing.T) {
 	bubble(t, wire.Options{Speed: -1}, func(r *rig) {
 		c := r.open(`"instructions":"` + strings.Repeat("word ", 12_000) + `"`)
@@ -430,7 +430,7 @@ func TestCompaction(t *testing.T) {
 	})
 }
 
-// TestStartIsFirst: every other first event, and every session that is refused, ends the connection with an error.
+// TestStartIsFirst: another first event, or a refused session, ends the connection with an error.
 func TestStartIsFirst(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		for _, c2 := range []struct{ frame, code, param string }{
@@ -449,7 +449,7 @@ func TestStartIsFirst(t *testing.T) {
 				t.Errorf("%s: %s, close code %d", c2.frame, e.raw, c.closed())
 			}
 			if strings.Contains(c2.frame, `"a"`) != (e.Error.ClientID == "a") {
-				t.Errorf("%s: %s names no event", c2.frame, e.raw)
+				t.Errorf("%s: %s has the wrong client_event_id", c2.frame, e.raw)
 			}
 		}
 		silent := r.connect(livewire.Path)
@@ -500,7 +500,7 @@ func TestHandshake(t *testing.T) {
 	})
 }
 
-// TestAzure: the model is a deployment, audio has times, and acknowledgements name no event of the client.
+// TestAzure: the model is a deployment, audio has times, and acknowledgements have no client_event_id.
 func TestAzure(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, weather)}, func(r *rig) {
 		c := r.connect("/openai" + livewire.Path)
@@ -531,7 +531,7 @@ func TestAzure(t *testing.T) {
 	})
 }
 
-// TestHistory: the model knows the messages that the session begins with.
+// TestHistory: the model knows the initial messages of the session.
 func TestHistory(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, "rules: [{when: {utterance: any}, do: [{say: 'I know ${memory}'}]}]")}, func(r *rig) {
 		input, err := json.Marshal([]livewire.Message{

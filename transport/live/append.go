@@ -21,14 +21,14 @@ type addition struct {
 }
 
 // say sends a text in pieces, about a task if t is not nil. Without a connection, own texts are kept for the next one.
-func (d *desk) say(kind string, t *task, own bool, text string) error {
+func (d *delegations) say(kind string, t *task, own bool, text string) error {
 	d.order.Lock()
 	defer d.order.Unlock()
 	return d.send(kind, t, own, text)
 }
 
 // send is say for a caller that holds order.
-func (d *desk) send(kind string, t *task, own bool, text string) error {
+func (d *delegations) send(kind string, t *task, own bool, text string) error {
 	for _, piece := range livewire.Split(text, appendTokens) {
 		if err := d.append(kind, t, own, piece); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (d *desk) send(kind string, t *task, own bool, text string) error {
 }
 
 // append sends one text. The caller must hold order.
-func (d *desk) append(kind string, t *task, own bool, text string) error {
+func (d *delegations) append(kind string, t *task, own bool, text string) error {
 	d.mu.Lock()
 	d.nextAppend++
 	a := addition{id: "append_" + strconv.Itoa(d.nextAppend), kind: kind, text: text, of: t, own: own}
@@ -73,13 +73,13 @@ func (a addition) write(c *conn) error {
 const playPatience = 10 * time.Second
 
 // plays notes that the provider plays a sentence of a length. The caller must hold mu.
-func (d *desk) plays(c *conn, length time.Duration) {
+func (d *delegations) plays(c *conn, length time.Duration) {
 	d.stopLapse()
 	d.playing, d.lapse = true, time.AfterFunc(length+playPatience, c.unplayed)
 }
 
 // begun notes that the provider has begun to play a sentence, which may have been given up.
-func (d *desk) begun(c *conn) {
+func (d *delegations) begun(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.playing {
@@ -88,7 +88,7 @@ func (d *desk) begun(c *conn) {
 }
 
 // stopLapse ends the wait for the end of a playback. The caller must hold mu.
-func (d *desk) stopLapse() {
+func (d *delegations) stopLapse() {
 	if d.lapse != nil {
 		d.lapse.Stop()
 	}
@@ -98,7 +98,7 @@ func (d *desk) stopLapse() {
 const exactID = "exact"
 
 // play asks the provider to play a sentence. Until it has played or refused it, it refuses appends, so they wait.
-func (d *desk) play(pcm []byte) error {
+func (d *delegations) play(pcm []byte) error {
 	d.order.Lock()
 	defer d.order.Unlock()
 	d.mu.Lock()
@@ -118,7 +118,7 @@ func (d *desk) play(pcm []byte) error {
 }
 
 // played sends the appends that have waited. It does not wait for the network.
-func (d *desk) played() {
+func (d *delegations) played() {
 	go func() {
 		d.order.Lock()
 		defer d.order.Unlock()
@@ -142,7 +142,7 @@ func (d *desk) played() {
 }
 
 // placed takes the acknowledgement of an append. Azure's names none: then it is the oldest of its kind.
-func (d *desk) placed(id, kind string) {
+func (d *delegations) placed(id, kind string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if at := d.find(id, kind); at >= 0 {
@@ -150,14 +150,14 @@ func (d *desk) placed(id, kind string) {
 	}
 }
 
-func (d *desk) find(id, kind string) int {
+func (d *delegations) find(id, kind string) int {
 	return slices.IndexFunc(d.appends, func(a addition) bool {
 		return id != "" && a.id == id || id == "" && livewire.AppendType(a.kind) == kind
 	})
 }
 
 // refused takes an error about an append, and reports whether it was about one that is sent again or kept.
-func (d *desk) refused(id string, e *livewire.Failure) bool {
+func (d *delegations) refused(id string, e *livewire.Failure) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := d.find(id, "")

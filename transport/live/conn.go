@@ -37,11 +37,11 @@ const (
 // conn is one open conversation. [transport.Conn] defines which goroutine may call what.
 type conn struct {
 	// Fixed once connected.
-	t    *Transport
-	ws   *ws.Conn
-	info transport.Info
-	desk *desk
-	feed feed
+	t           *Transport
+	ws          *ws.Conn
+	info        transport.Info
+	delegations *delegations
+	feed        feed
 
 	unknowns, malformed, slow atomic.Int64
 	heard                     atomic.Int64 // when the last frame came, Unix ns; zero before Notify
@@ -50,7 +50,7 @@ type conn struct {
 	// Owned by Recv.
 	dialog  dialog
 	pooled  *pcmBuf          // the audio of the current frame; nil for a frame without sound
-	phrases int              // of the dialog, as the desk knows
+	phrases int              // of the dialog, as the delegations last saw
 	booked  int64            // the seconds that were reported
 	doom    transport.Kind   // the kind of the last error, if it explains an end
 	failed  *transport.Error // what Recv has returned
@@ -174,7 +174,7 @@ func (c *conn) Close() error {
 	}
 	c.mu.Unlock()
 	c.feed.stop()
-	c.desk.leave(c)
+	c.delegations.leave(c)
 	if !first || !c.ws.Ready() || !c.ask() {
 		c.shut()
 	}
@@ -374,7 +374,7 @@ func (c *conn) unplayed() {
 // played ends an exact sentence.
 func (c *conn) played() {
 	c.dialog.played()
-	c.desk.played()
+	c.delegations.played()
 }
 
 // toldNow reports whether Recv has not seen the newest result.

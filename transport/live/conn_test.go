@@ -12,7 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestEnds: every reason of session.closed, and what was complained about before, has a kind; the last seconds are
+// TestEnds: each reason of session.closed has its kind, an earlier error can determine it, and the last seconds are
 // reported before the end.
 func TestEnds(t *testing.T) {
 	for reason, want := range map[string]transport.Kind{
@@ -46,7 +46,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestCloseReportsTheSeconds: the audio that was sent is charged, also what no report has counted.
+// TestCloseReportsTheSeconds: Close reports the seconds of audio that no usage event has counted.
 func TestCloseReportsTheSeconds(t *testing.T) {
 	s := newServer(t)
 	conn, _ := s.connect(transport.Setup{})
@@ -82,7 +82,7 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
-// TestHistoryFits: a long conversation loses its beginning, and says so.
+// TestHistoryFits: a long history is cut at its beginning, and its first message says so.
 func TestHistoryFits(t *testing.T) {
 	setup := transport.Setup{Reanchor: "Go on."}
 	for range 200 {
@@ -100,7 +100,7 @@ func TestHistoryFits(t *testing.T) {
 			t.Errorf("%s: %d messages of %d tokens, the last is %q", name, len(list), tokens, list[len(list)-1].Text())
 		}
 		if name == "many" && !strings.Contains(list[0].Text(), "are missing here") {
-			t.Errorf("the loss is not stated: %q", list[0].Text())
+			t.Errorf("the first message does not mention the cut: %q", list[0].Text())
 		}
 	}
 	short := transport.Setup{History: []transport.Past{transport.PastUser{Text: "hi"}}}
@@ -109,7 +109,7 @@ func TestHistoryFits(t *testing.T) {
 	}
 }
 
-// TestSilenceFlows: without any audio from the client, the model gets silence in real time.
+// TestSilenceFlows: without audio from the client, the model gets silence in real time.
 func TestSilenceFlows(t *testing.T) {
 	s := newServer(t)
 	conn, _ := s.connect(transport.Setup{})
@@ -120,7 +120,7 @@ func TestSilenceFlows(t *testing.T) {
 	}
 }
 
-// TestAddresses: the forms of a base URL, and those that are refused.
+// TestAddresses: each form of base URL has its address; bad options are refused.
 func TestAddresses(t *testing.T) {
 	for base, want := range map[string]string{
 		"":                                    "wss://api.openai.com/v1/live/sessions",
@@ -151,7 +151,7 @@ func TestAudioAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	d := newConn(&Transport{}, transport.Setup{})
-	d.desk = &desk{}
+	d.delegations = &delegations{}
 	loudFrame := []byte(`{"type":"session.output_audio.delta","delta":"` + base64.StdEncoding.EncodeToString(piece(100, true)) + `"}`)
 	quietFrame := []byte(`{"type":"session.output_audio.delta","delta":"` + base64.StdEncoding.EncodeToString(piece(100, false)) + `"}`)
 	noise := piece(100, false)
@@ -180,7 +180,7 @@ func TestAudioAllocatesNothing(t *testing.T) {
 		}
 	}
 	s := newServer(t)
-	s.deaf = true
+	s.discards = true
 	conn, _ := s.connect(transport.Setup{})
 	in := &transport.AudioIn{PCM: make([]byte, 960)}
 	send := func() {

@@ -18,7 +18,7 @@ import (
 	"voicegw/transport"
 )
 
-// piece returns ms of output: loud or silent.
+// piece returns ms milliseconds of output, loud or silent.
 func piece(ms int64, loud bool) []byte {
 	pcm := make([]byte, ms*bytesPerMS)
 	for i := range pcm {
@@ -29,8 +29,8 @@ func piece(ms int64, loud bool) []byte {
 	return pcm
 }
 
-// told returns the events of a dialog in words; audio is joined.
-func told(d *dialog) (lines []string) {
+// eventsOf returns the events of a dialog as text; consecutive audio is one line.
+func eventsOf(d *dialog) (lines []string) {
 	for {
 		switch ev := d.next().(type) {
 		case nil:
@@ -54,7 +54,7 @@ func told(d *dialog) (lines []string) {
 	}
 }
 
-// play does one line of a script.
+// play runs one line of a script.
 func play(t *testing.T, d *dialog, line string) []string {
 	t.Helper()
 	verb, rest, _ := strings.Cut(line, " ")
@@ -66,7 +66,7 @@ func play(t *testing.T, d *dialog, line string) []string {
 		}
 		for ; ms > 0; ms -= livewire.FrameMS {
 			d.sound(piece(min(ms, livewire.FrameMS), loud))
-			for _, l := range told(d) {
+			for _, l := range eventsOf(d) {
 				if n := len(out); n == 0 || out[n-1] != l {
 					out = append(out, l)
 				}
@@ -96,12 +96,12 @@ func play(t *testing.T, d *dialog, line string) []string {
 		d.working = false
 		d.told()
 	default:
-		t.Fatalf("no such line: %q", line)
+		t.Fatalf("unknown line: %q", line)
 	}
-	return append(out, told(d)...)
+	return append(out, eventsOf(d)...)
 }
 
-// TestConversations plays the scripts in testdata. A script's line is one input; its events follow, indented.
+// TestConversations plays the scripts in testdata. Each line is one input; the events that it causes follow, indented.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -135,11 +135,11 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestRecording plays the order of events of a recorded session: each delegation has its words, each answer ends.
+// TestRecording: in the events of a recorded session, each delegation has its words and each answer ends.
 func TestRecording(t *testing.T) {
 	file, err := os.Open("../../../shared/fixtures/live/delegation_to_client.jsonl")
 	if err != nil {
-		t.Skip("the recording of ../shared is not there")
+		t.Skip("../shared has no recording")
 	}
 	defer func() { _ = file.Close() }()
 	d := newDialog()
@@ -164,7 +164,7 @@ func TestRecording(t *testing.T) {
 			d.working = false
 			d.told()
 		}
-		lines = append(lines, told(&d)...)
+		lines = append(lines, eventsOf(&d)...)
 	}
 	got := strings.Join(lines, "\n")
 	for _, want := range []string{
@@ -178,7 +178,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestNoWordIsClipped: an answer that begins and ends faintly between digital silence arrives whole, and nothing else does.
+// TestNoWordIsClipped: a faint beginning or end of an answer is not cut off, and the silence around it is dropped.
 func TestNoWordIsClipped(t *testing.T) {
 	for _, pause := range []int64{0, 100, 200, 500} {
 		d := newDialog()
@@ -216,8 +216,8 @@ func TestNoWordIsClipped(t *testing.T) {
 	}
 }
 
-// FuzzDialog gives a dialog any order of inputs: each answer begins and ends once, in order, with its audio inside, and
-// no transcript shrinks.
+// FuzzDialog: for inputs in any order, each answer begins and ends once, in order, with its audio inside, and no
+// transcript shrinks.
 func FuzzDialog(f *testing.F) {
 	f.Add([]byte{0, 9, 1, 3, 2, 40, 3, 7, 4, 200, 0, 0, 255, 1, 9})
 	f.Add([]byte{2, 0, 2, 255, 0, 1, 4, 4, 4, 4, 3, 3, 0, 200, 1, 250})
@@ -298,8 +298,8 @@ func (c *checker) take(d *dialog) {
 	d.reminders()
 }
 
-// TestRequestsAreNew: a delegation has the words that no answer was given to, spoken or typed.
-func TestRequestsAreNew(t *testing.T) {
+// TestRequestWords: a request has the user's words, spoken or typed, that the model has not answered.
+func TestRequestWords(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answerMS int
 		answer   string
@@ -346,7 +346,7 @@ func TestRequestsAreNew(t *testing.T) {
 	}
 }
 
-// TestResultInTheSameAnswer: a result that follows the filler without a pause is said, so nothing is owed.
+// TestResultInTheSameAnswer: a result that follows the filler without a pause counts as spoken.
 func TestResultInTheSameAnswer(t *testing.T) {
 	d := newDialog()
 	d.heard("Is it open?", 0, 800)
@@ -356,16 +356,16 @@ func TestResultInTheSameAnswer(t *testing.T) {
 	before := d.phrases
 	d.said("It is open.", 2000, 3000)
 	if d.unsaid >= 0 || d.phrases != before+1 {
-		t.Errorf("the result is owed since %d", d.unsaid)
+		t.Errorf("the result is still unspoken, since %d", d.unsaid)
 	}
 	if text := string(d.open.text); text != "Okay, checking now. It is open." {
 		t.Errorf("the answer is %q", text)
 	}
 }
 
-// TestResponseGoesOn: the response of a filler goes on with the result, unless the user speaks or types in between. Words
-// that come late are from before.
-func TestResponseGoesOn(t *testing.T) {
+// TestResponseContinues: the result continues the response of the filler, unless the user speaks or types in between. A
+// late transcript does not count as speech.
+func TestResponseContinues(t *testing.T) {
 	for name, tt := range map[string]struct {
 		between func(d *dialog)
 		answers int

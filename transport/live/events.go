@@ -29,19 +29,19 @@ func (c *conn) take(frame []byte) {
 // follow starts the work that the frame has made due.
 func (c *conn) follow() {
 	for _, r := range c.dialog.requests() {
-		c.desk.open(r)
+		c.delegations.open(r)
 	}
 	switch c.dialog.reminders() {
 	case remindDelegation:
-		c.desk.remind(false)
+		c.delegations.remind(false)
 	case remindResult:
-		c.desk.remind(true)
+		c.delegations.remind(true)
 	}
 	if c.dialog.phrases != c.phrases {
 		c.phrases = c.dialog.phrases
-		c.desk.said()
+		c.delegations.said()
 	}
-	c.dialog.working = c.desk.busy() || c.toldNow()
+	c.dialog.working = c.delegations.busy() || c.toldNow()
 }
 
 var zeros = bytes.Repeat([]byte("A"), 100*bytesPerMS/3*4)
@@ -69,16 +69,16 @@ func (c *conn) event(frame []byte) {
 		c.sound(ev.Sound)
 	case livewire.OutputTranscript:
 		c.dialog.said(ev.Delta, ev.StartMS, ev.EndMS)
-		c.desk.script.note(&c.dialog)
+		c.delegations.script.note(&c.dialog)
 	case livewire.InputTranscript:
 		c.dialog.heard(ev.Delta, ev.StartMS, ev.EndMS)
-		c.desk.script.note(&c.dialog)
+		c.delegations.script.note(&c.dialog)
 	case livewire.DelegationCreated:
 		c.delegated(&ev)
 	case livewire.InstructionsAppended, livewire.ThinkingAppended, livewire.CommentaryAppended:
-		c.desk.placed(ev.ClientID, ev.Type)
+		c.delegations.placed(ev.ClientID, ev.Type)
 	case livewire.FixturePlaying:
-		c.desk.begun(c)
+		c.delegations.begun(c)
 		c.dialog.playing()
 	case livewire.FixturePlayed:
 		c.played()
@@ -105,11 +105,11 @@ func (c *conn) delegated(ev *livewire.ServerEvent) {
 	if t := ev.Delegation.Target; t != "" && t != livewire.DelegateToClient || ev.Delegation.ID == "" || len(ev.Delegation.ID) > maxID {
 		return
 	}
-	if c.desk.knows(ev.Delegation.ID) {
+	if c.delegations.knows(ev.Delegation.ID) {
 		return // it was announced before
 	}
 	if !c.dialog.delegated(ev.Delegation.ID, ev.OffsetMS) {
-		go c.desk.refuse(ev.Delegation.ID)
+		go c.delegations.refuse(ev.Delegation.ID)
 	}
 }
 
@@ -122,7 +122,7 @@ func (c *conn) problem(e *livewire.Failure, clientID string) {
 	if clientID == "" {
 		clientID = e.ClientID
 	}
-	if c.desk.refused(clientID, e) {
+	if c.delegations.refused(clientID, e) {
 		return
 	}
 	if clientID == exactID {

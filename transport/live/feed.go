@@ -171,28 +171,28 @@ func (c *conn) control(cmd transport.Command) error {
 	case transport.AudioPause:
 		c.feed.pause()
 	case transport.UserText:
-		if c.desk.works(cmd.Text) {
+		if c.delegations.works(cmd.Text) {
 			return nil // the caller asks again, and the answer will come
 		}
-		c.desk.script.add("user", cmd.Text)
+		c.delegations.script.add("user", cmd.Text)
 		c.typed(cmd.Text)
-		return c.written(c.desk.enter(cmd))
+		return c.written(c.delegations.enter(cmd))
 	case transport.AddItem:
 		role, text := entry(cmd.Item)
-		c.desk.script.add(role, text)
+		c.delegations.script.add(role, text)
 		if role == "user" {
 			c.typed(text)
 		}
 		who := map[string]string{"user": prompts.KnownUser, "assistant": prompts.KnownAssistant, "developer": prompts.KnownNote}[role]
-		return c.written(c.desk.say(livewire.ThinkingAppend, nil, false, prompts.Known(who, text)))
+		return c.written(c.delegations.say(livewire.ThinkingAppend, nil, false, prompts.Known(who, text)))
 	case transport.Respond:
 		if cmd.Instructions != "" {
-			return c.written(c.desk.say(livewire.InstructionsAppend, nil, false, cmd.Instructions))
+			return c.written(c.delegations.say(livewire.InstructionsAppend, nil, false, cmd.Instructions))
 		}
 	case transport.PlayExact:
-		return c.written(c.desk.play(cmd.PCM))
+		return c.written(c.delegations.play(cmd.PCM))
 	case transport.ToolResult:
-		c.desk.result(cmd)
+		c.delegations.result(cmd)
 	case transport.ActivityStart, transport.ActivityEnd, transport.Interrupt, transport.Truncate, transport.Reconfigure, transport.Image:
 		// The model decides alone when the user has finished, and takes nothing else.
 	default:

@@ -78,14 +78,14 @@ func (s *script) note(d *dialog) {
 
 // Passed implements transport.CheckedConn. A stop drops all results: the voice was stopped with one of them, or none.
 func (c *conn) Passed(item, text string, stopped bool) {
-	c.desk.mu.Lock()
-	defer c.desk.mu.Unlock()
-	s := &c.desk.script
+	c.delegations.mu.Lock()
+	defer c.delegations.mu.Unlock()
+	s := &c.delegations.script
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := slices.IndexFunc(s.lines, func(l line) bool { return l.item == item })
 	switch {
-	case c.desk.conn != c: // the next connection has items with the same names
+	case c.delegations.conn != c: // the next connection has items with the same names
 	case stopped:
 		s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return l.role == result })
 	case at >= 0:

@@ -26,12 +26,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server is a scripted provider. It acknowledges no append unless the test does.
 type server struct {
-	t     *testing.T
-	tr    *Transport
-	peers chan *peer
-	model *scripted
-	http  *http.Client
-	deaf  bool // the provider reads without looking, for tests that count allocations
+	t        *testing.T
+	tr       *Transport
+	peers    chan *peer
+	model    *scripted
+	http     *http.Client
+	discards bool // the provider reads without parsing, for tests that count allocations
 }
 
 // peer is the provider's end of one connection.
@@ -69,7 +69,7 @@ func newServer(t *testing.T) *server {
 		p.send(`{"type":"session.started","session":%s}`, text)
 		serving.Go(func() {
 			defer close(p.frames)
-			for buf := make([]byte, 64<<10); s.deaf; {
+			for buf := make([]byte, 64<<10); s.discards; {
 				_, r, err := ws.Reader(context.Background())
 				for err == nil {
 					_, err = r.Read(buf)
@@ -127,7 +127,7 @@ func (p *peer) send(format string, args ...any) {
 	}
 }
 
-// delegate delegates, with the words said before.
+// delegate sends the user's words and a delegation.
 func (p *peer) delegate(id, words string, at int64) {
 	p.send(`{"type":"session.input_transcript.delta","delta":%q,"start_ms":%d,"end_ms":%d}`, words, at-200, at)
 	p.send(`{"type":"session.delegation.created","offset_ms":%d,"delegation":{"id":%q,"target":"client"}}`, at, id)
@@ -143,7 +143,7 @@ func (p *peer) wants(kind, delegation string) livewire.ClientEvent {
 	return e
 }
 
-// scripted is a text model whose answers the test gives, one for each prompt.
+// scripted is a text model. The test gives one answer for each prompt.
 type scripted struct{ asked chan asked }
 
 type asked struct {

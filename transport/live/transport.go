@@ -3,7 +3,7 @@
 //
 //   - dialog makes answers, items and transcripts of the track and its timed transcripts. It drops silent output.
 //   - feed sends silence while the client sends no audio, because the model's time is its input.
-//   - desk answers the model's delegations with a text model. Its calls are [transport.ToolCall] events, so the caller's
+//   - delegations does each delegation with a text model. Its calls are [transport.ToolCall] events, so the caller's
 //     policy applies to them; its answer goes back to the voice.
 //
 // The capabilities show the limits of the wire: no answer can be stopped, truncated or requested without words, and
@@ -191,8 +191,8 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		c.end(err)
 		return nil, err
 	}
-	c.desk = deskFor(t, setup, text)
-	c.desk.attach(c)
+	c.delegations = delegationsFor(t, setup, text)
+	c.delegations.attach(c)
 	c.feed.start(c)
 	return c, nil
 }

@@ -22,8 +22,8 @@ func call(id, name, args string) textmodel.ToolCall {
 	return textmodel.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}
 }
 
-// TestDelegation: the text model gets the conversation and the tools, its calls go through the session, their results
-// come back to it, and its answer is said. Its tokens are counted as its own.
+// TestDelegation: the text model gets the conversation and the tools. The session runs its calls and returns their
+// results, and the voice says its answer. Its tokens are counted under its name.
 func TestDelegation(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{Instructions: "You are Ada.", History: []transport.Past{transport.PastUser{Text: "I am Bob."}},
@@ -58,11 +58,11 @@ func TestDelegation(t *testing.T) {
 	}
 	b.reply <- textmodel.Reply{Text: "It is booked for two."}
 	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != "It is booked for two." {
-		t.Errorf("said is %q", e.Content)
+		t.Errorf("the answer is %q", e.Content)
 	}
 	p.send(`{"type":"session.output_transcript.delta","delta":"It is booked.","start_ms":2600,"end_ms":2800}`)
 	if awaited[transport.Interaction](t, conn).InProgress {
-		t.Error("the delegation is not over")
+		t.Error("the delegation has not ended")
 	}
 }
 
@@ -129,13 +129,13 @@ func TestPassedOnAnotherConnection(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: the second delegation knows of the first, and may drop it: then the first one's result is not said.
-func TestTwoAtOnce(t *testing.T) {
+// TestTwoDelegations: the second delegation knows the first one and can drop it. The voice does not say a dropped result.
+func TestTwoDelegations(t *testing.T) {
 	s := newServer(t)
 	_, p := s.connect(transport.Setup{})
 	p.delegate("item_1", "Book for two.", 400)
 	first := testutil.WaitNext(t, "the first prompt", s.model.asked)
-	p.delegate("item_1", "", 500) // the provider repeats itself
+	p.delegate("item_1", "", 500) // a duplicate
 	p.delegate("item_2", " No, for three.", 800)
 	second := testutil.WaitNext(t, "the second prompt", s.model.asked)
 	if open := second.Messages[0].Text; !strings.Contains(open, `(1) "Book for two."`) || second.last().Text != "Book for two. No, for three." {
@@ -144,7 +144,7 @@ func TestTwoAtOnce(t *testing.T) {
 	second.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("a", dropTool, `{"number":1}`), call("b", dropTool, `{"number":7}`)}}
 	second = testutil.WaitNext(t, "the third prompt", s.model.asked)
 	if results := second.Messages[len(second.Messages)-2:]; results[0].Text != prompts.Dropped || results[1].Text != prompts.NotDropped {
-		t.Errorf("dropping is answered with %+v", results)
+		t.Errorf("the results of the drops are %+v", results)
 	}
 	second.reply <- textmodel.Reply{Text: "Booked for three."}
 	p.wants(livewire.CommentaryAppend, "item_2")
@@ -154,7 +154,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestHandedOverAgain: a second delegation of the same words is not the same request once more.
+// TestHandedOverAgain: the prompt of a delegation without new words does not repeat the earlier request.
 func TestHandedOverAgain(t *testing.T) {
 	s := newServer(t)
 	_, p := s.connect(transport.Setup{})
@@ -173,14 +173,14 @@ func TestHandedOverAgain(t *testing.T) {
 	}
 }
 
-// TestDelegationsFail: each ends in words for the user.
+// TestDelegationsFail: the voice reports each failure to the user.
 func TestDelegationsFail(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
 	p.delegate("item_1", "Book.", 400)
 	testutil.WaitNext(t, "the prompt", s.model.asked).fail <- &textmodel.Error{Kind: transport.KindQuota, Err: errors.New("empty")}
 	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != prompts.DelegationFailed {
-		t.Errorf("a failure is told as %q", e.Content)
+		t.Errorf("a failure is reported as %q", e.Content)
 	}
 	if problem := awaited[transport.Problem](t, conn); problem.Err.Kind != transport.KindQuota || problem.Err.Op != "delegation" {
 		t.Errorf("the problem is %v", problem.Err)
@@ -188,7 +188,7 @@ func TestDelegationsFail(t *testing.T) {
 	p.delegate("item_2", " Again.", 800)
 	testutil.WaitNext(t, "the prompt", s.model.asked).reply <- textmodel.Reply{Refused: true, Text: "No."}
 	if e := p.wants(livewire.CommentaryAppend, "item_2"); e.Content != prompts.DelegationRefused {
-		t.Errorf("a refusal is told as %q", e.Content)
+		t.Errorf("a refusal is reported as %q", e.Content)
 	}
 	for i, id := range []string{"a", "b", "c", "d"} {
 		p.delegate(id, " More.", 1000+int64(i)*100)
@@ -196,11 +196,11 @@ func TestDelegationsFail(t *testing.T) {
 	}
 	p.delegate("e", " More.", 1500)
 	if e := p.wants(livewire.CommentaryAppend, "e"); e.Content != prompts.DelegationBusy {
-		t.Errorf("one too many is told as %q", e.Content)
+		t.Errorf("a delegation over the limit is reported as %q", e.Content)
 	}
 }
 
-// TestRounds: the last answer of the text model gets no tools.
+// TestRounds: the text model gets no tools for its last answer.
 func TestRounds(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{Tools: []transport.Tool{{Name: "again"}}})
@@ -216,13 +216,13 @@ func TestRounds(t *testing.T) {
 		}
 	}
 	if e := p.wants(livewire.CommentaryAppend, "item_1"); e.Content != prompts.DelegationRefused {
-		t.Errorf("said is %q", e.Content)
+		t.Errorf("the answer is %q", e.Content)
 	}
 }
 
-// TestCarriedOver: what the old connection has not placed and a running delegation reach the next connection. The model
-// is not asked for the same there, and does not have it done twice if it delegates it. A delegation whose call went with the old
-// connection is named to the model, because the session tells the result itself.
+// TestCarriedOver: unplaced texts and a running delegation move to the next connection. There, the model is not asked for
+// the same again, and its repeated delegation continues the running one. A delegation whose call was made on the old
+// connection is named to the model as unfinished, because the session reports the result.
 func TestCarriedOver(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -233,7 +233,7 @@ func TestCarriedOver(t *testing.T) {
 	p.delegate("item_3", " Call Bob.", 1200)
 	calls := testutil.WaitNext(t, "a prompt", s.model.asked)
 	done.reply <- textmodel.Reply{Text: "Ada is in Vienna."}
-	p.wants(livewire.CommentaryAppend, "item_1") // and is never acknowledged
+	p.wants(livewire.CommentaryAppend, "item_1") // never acknowledged
 	calls.reply <- textmodel.Reply{Calls: []textmodel.ToolCall{call("x", "phone", "{}")}}
 	awaited[transport.ToolCall](t, conn)
 	if err := conn.Send(context.Background(), transport.UserText{Text: "Hello?"}); err != nil {
@@ -244,13 +244,13 @@ func TestCarriedOver(t *testing.T) {
 	carried := transport.CarryOver(conn.Conn)
 	_ = conn.Close()
 	next, p := s.connect(transport.Setup{Carried: carried, History: []transport.Past{transport.PastUser{Text: "Book a room."}}})
-	carried.Drop() // it is taken: this changes nothing
+	carried.Drop() // no effect: a connection has taken it
 	if e := p.wants(livewire.CommentaryAppend, ""); e.Content != "Ada is in Vienna." {
 		t.Errorf("carried over is %q", e.Content)
 	}
 	for _, want := range []string{prompts.Unfinished([]string{"Call Bob."}), prompts.Continued([]string{"Book a room. Hello?"})} {
 		if e := p.wants(livewire.ThinkingAppend, ""); e.Content != want {
-			t.Errorf("the model knows %q, want %q", e.Content, want)
+			t.Errorf("the model got %q, want %q", e.Content, want)
 		}
 	}
 	for _, text := range []string{"A notice.\nBook a room.", "Thank you."} {
@@ -263,7 +263,7 @@ func TestCarriedOver(t *testing.T) {
 	}
 	p.delegate("item_4", "A notice.\nBook a room.", 400)
 	testutil.WaitUntil(t, "the delegation continues", func() bool {
-		d := next.Conn.(*liveConn).desk
+		d := next.Conn.(*liveConn).delegations
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.tasks) == 1 && d.tasks[0].id == "item_4"
@@ -273,18 +273,18 @@ func TestCarriedOver(t *testing.T) {
 	_ = next.Send(context.Background(), transport.ToolResult{Call: c.Call, Output: json.RawMessage(`{}`)})
 	testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Text: "Booked."}
 	if e := p.wants(livewire.CommentaryAppend, "item_4"); e.Content != "Booked." {
-		t.Errorf("said is %q", e.Content)
+		t.Errorf("the answer is %q", e.Content)
 	}
 	if transport.CarryOver(conn.Conn) != nil {
-		t.Error("it is carried over twice")
+		t.Error("the work is carried over twice")
 	}
 }
 
-// TestOvertakenQuestion: what the text model says of a question is not said once the question was answered: the answer under
-// way is for the voice to know only, a later one knows the outcome, and words that were not sent are withdrawn.
+// TestOvertakenQuestion: after the user has answered a question, the voice does not say the text model's words about it.
+// The voice learns a pending answer without saying it, later answers know the outcome, and unsent words are withdrawn.
 func TestOvertakenQuestion(t *testing.T) {
 	const question = "I need your approval."
-	type scene struct {
+	type fixture struct {
 		s    *server
 		conn *transporttest.Listener
 		p    *peer
@@ -296,35 +296,35 @@ func TestOvertakenQuestion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	approve := func(t *testing.T, sc *scene) {
+	approve := func(t *testing.T, sc *fixture) {
 		t.Helper()
 		send(t, sc.conn, transport.UserText{Text: "It is paid.", Overtakes: sc.pay.Call})
 	}
-	paid := func(t *testing.T, sc *scene) {
+	paid := func(t *testing.T, sc *fixture) {
 		t.Helper()
 		if e := sc.p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("It is paid.") {
 			t.Errorf("the outcome is %q", e.Content)
 		}
 	}
-	for name, play := range map[string]func(t *testing.T, sc *scene){
-		"while the text model answers": func(t *testing.T, sc *scene) {
+	for name, play := range map[string]func(t *testing.T, sc *fixture){
+		"while the text model answers": func(t *testing.T, sc *fixture) {
 			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
 			answering := testutil.WaitNext(t, "a prompt", sc.s.model.asked)
 			approve(t, sc)
 			paid(t, sc)
 			answering.reply <- textmodel.Reply{Text: question}
 			if e := sc.p.wants(livewire.ThinkingAppend, "item_1"); e.Content != prompts.OvertakenAnswer(question) {
-				t.Errorf("it is known as %q", e.Content)
+				t.Errorf("the voice learns %q", e.Content)
 			}
 		},
-		"while the text model fails": func(t *testing.T, sc *scene) {
+		"while the text model fails": func(t *testing.T, sc *fixture) {
 			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
 			answering := testutil.WaitNext(t, "a prompt", sc.s.model.asked)
 			approve(t, sc)
 			paid(t, sc)
 			answering.fail <- &textmodel.Error{Kind: transport.KindQuota, Err: errors.New("empty")}
 		},
-		"while another tool runs": func(t *testing.T, sc *scene) {
+		"while another tool runs": func(t *testing.T, sc *fixture) {
 			find := awaited[transport.ToolCall](t, sc.conn)
 			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
 			approve(t, sc)
@@ -336,15 +336,15 @@ func TestOvertakenQuestion(t *testing.T) {
 			}
 			answering.reply <- textmodel.Reply{Text: "Ada is in Vienna."}
 			if e := sc.p.wants(livewire.CommentaryAppend, "item_1"); e.Content != "Ada is in Vienna." {
-				t.Errorf("said is %q", e.Content)
+				t.Errorf("the answer is %q", e.Content)
 			}
 		},
-		"while a sentence plays": func(t *testing.T, sc *scene) {
+		"while a sentence plays": func(t *testing.T, sc *fixture) {
 			send(t, sc.conn, transport.PlayExact{Text: "Five euros.", PCM: make([]byte, 4800)})
 			playing := testutil.WaitNext(t, "the sentence", sc.p.frames)
 			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
 			testutil.WaitNext(t, "a prompt", sc.s.model.asked).reply <- textmodel.Reply{Text: question}
-			d := sc.conn.Conn.(*liveConn).desk
+			d := sc.conn.Conn.(*liveConn).delegations
 			testutil.WaitUntil(t, "the question waits", func() bool {
 				d.mu.Lock()
 				defer d.mu.Unlock()
@@ -354,16 +354,16 @@ func TestOvertakenQuestion(t *testing.T) {
 			sc.p.send(`{"type":"session.output_audio.fixture.played","client_event_id":%q}`, playing.ID)
 			paid(t, sc)
 		},
-		"before it is placed, and the connection ends": func(t *testing.T, sc *scene) {
+		"before it is placed, and the connection ends": func(t *testing.T, sc *fixture) {
 			send(t, sc.conn, transport.ToolResult{Call: sc.pay.Call, Output: json.RawMessage("{}")})
 			testutil.WaitNext(t, "a prompt", sc.s.model.asked).reply <- textmodel.Reply{Text: question}
 			sc.p.wants(livewire.CommentaryAppend, "item_1")
 			approve(t, sc)
 			paid(t, sc)
-			testutil.WaitUntil(t, "the delegation is over", func() bool { return !sc.conn.Conn.(*liveConn).desk.busy() })
+			testutil.WaitUntil(t, "the delegation ends", func() bool { return !sc.conn.Conn.(*liveConn).delegations.busy() })
 			if carried := transport.CarryOver(sc.conn.Conn); carried != nil {
 				carried.Drop()
-				t.Error("the question goes to another connection")
+				t.Error("the question is carried over")
 			}
 		},
 	} {
@@ -376,32 +376,32 @@ func TestOvertakenQuestion(t *testing.T) {
 				calls = append(calls, call("y", "find", "{}"))
 			}
 			testutil.WaitNext(t, "a prompt", s.model.asked).reply <- textmodel.Reply{Calls: calls}
-			play(t, &scene{s, conn, p, awaited[transport.ToolCall](t, conn)})
-			testutil.WaitUntil(t, "the delegation is over", func() bool { return !conn.Conn.(*liveConn).desk.busy() })
+			play(t, &fixture{s, conn, p, awaited[transport.ToolCall](t, conn)})
+			testutil.WaitUntil(t, "the delegation ends", func() bool { return !conn.Conn.(*liveConn).delegations.busy() })
 			send(t, conn, transport.UserText{Text: "Thanks."})
 			if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("Thanks.") {
-				t.Errorf("then it got %+v", e)
+				t.Errorf("the provider then got %+v", e)
 			}
 		})
 	}
 }
 
-// TestNotCarried: work that no connection takes ends with Drop, and an idle connection leaves none.
+// TestNotCarried: Drop ends work that no connection takes, and an idle connection carries nothing over.
 func TestNotCarried(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
 	if carried := transport.CarryOver(conn.Conn); carried != nil {
-		t.Errorf("an idle connection leaves %v", carried)
+		t.Errorf("an idle connection carries over %v", carried)
 	}
 	p.delegate("item_1", "Find Ada.", 400)
-	testutil.WaitNext(t, "a prompt", s.model.asked) // and is never answered
+	testutil.WaitNext(t, "a prompt", s.model.asked) // never answered
 	carried := transport.CarryOver(conn.Conn)
 	_ = conn.Close()
 	carried.Drop()
 }
 
-// TestAppends: a text that the provider finds too long is sent in halves, one that it places is forgotten, and others
-// are reported.
+// TestAppends: a text that the provider refuses as too long is sent again in halves, a placed text is forgotten, and other
+// errors are reported.
 func TestAppends(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})
@@ -427,9 +427,9 @@ func TestAppends(t *testing.T) {
 		t.Errorf("the problem is %v", problem.Err)
 	}
 	p.send(`{"type":"session.instructions.appended","client_event_id":%q}`, two.ID)
-	p.send(`{"type":"session.instructions.appended"}`) // Azure names none
-	testutil.WaitUntil(t, "all is placed", func() bool {
-		d := conn.Conn.(*liveConn).desk
+	p.send(`{"type":"session.instructions.appended"}`) // Azure sends no event id
+	testutil.WaitUntil(t, "all texts are placed", func() bool {
+		d := conn.Conn.(*liveConn).delegations
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.appends) == 0
@@ -438,7 +438,8 @@ func TestAppends(t *testing.T) {
 
 type liveConn = conn
 
-// TestExactSentence: the provider plays it as an answer of its own, and gets no text until it was played or refused.
+// TestExactSentence: the provider plays an exact sentence as a separate answer, and gets no text before it has played or
+// refused the sentence.
 func TestExactSentence(t *testing.T) {
 	const never = "never played"
 	for _, end := range []string{"refused", "played", never} {
@@ -461,7 +462,7 @@ func TestExactSentence(t *testing.T) {
 			p.send(`{"type":"session.output_audio.delta","delta":%q}`, base64.StdEncoding.EncodeToString(sentence))
 			select {
 			case e := <-p.frames:
-				t.Errorf("the provider got %s while it plays", e.Type)
+				t.Errorf("the provider got %s during the sentence", e.Type)
 			default:
 			}
 			if e := awaited[transport.ResponseStarted](t, conn); !e.Exact {
@@ -475,13 +476,13 @@ func TestExactSentence(t *testing.T) {
 			awaited[transport.ResponseDone](t, conn)
 		}
 		if e := p.wants(livewire.InstructionsAppend, ""); e.Content != prompts.Entered("hello") {
-			t.Errorf("then it got %+v", e)
+			t.Errorf("the provider then got %+v", e)
 		}
 	}
 }
 
-// TestRepeats: a request repeats an earlier one with all its words, or with the user's last message, which may be a part of
-// them.
+// TestRepeats: a request repeats an earlier one if it ends with all its words, or with the user's last message as a part
+// of them.
 func TestRepeats(t *testing.T) {
 	for _, tc := range []struct {
 		words, earlier, last string
@@ -495,7 +496,7 @@ func TestRepeats(t *testing.T) {
 		{"Call Bob.", "Book a room.", "Call Bob.", false},
 		{"Book a room.", "", "", false},
 	} {
-		d := &desk{last: tc.last}
+		d := &delegations{last: tc.last}
 		if got := d.repeats(request{words: tc.words}, &task{words: tc.earlier}); got != tc.want {
 			t.Errorf("%q after %q and %q: %v", tc.words, tc.earlier, tc.last, got)
 		}

@@ -33,9 +33,9 @@ const (
 // dropTool is this package's own tool: the text model calls it about an earlier delegation.
 const dropTool = "drop_request"
 
-// desk answers the model's delegations: a text model does each on a goroutine of its own, with the session's tools. It
-// outlives its connection if the next one of the session takes it over.
-type desk struct {
+// delegations runs the model's delegations: a text model does each on a goroutine of its own, with the session's tools.
+// They outlive their connection if the session's next connection takes them over.
+type delegations struct {
 	t      *Transport
 	ctx    context.Context //nolint:containedctx // of all tasks, which outlive a connection
 	cancel context.CancelFunc
@@ -65,7 +65,7 @@ type desk struct {
 	nextCall     int
 }
 
-// task is one delegation. Its fields are guarded by the desk's mu.
+// task is one delegation. Its fields are guarded by the mu of its delegations.
 type task struct {
 	id      string          // the provider's; empty on another connection
 	words   string          // the user's
@@ -82,11 +82,11 @@ type openCall struct {
 	result chan json.RawMessage // capacity 1; never closed
 }
 
-// deskFor returns the desk of a new connection: that of the last one, or a new one.
-func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
-	d, _ := setup.Carried.(*desk)
+// delegationsFor returns the delegations of a new connection: those of the last one, or none yet.
+func delegationsFor(t *Transport, setup transport.Setup, text *text) *delegations {
+	d, _ := setup.Carried.(*delegations)
 	if d == nil || d.ctx.Err() != nil {
-		d = &desk{up: make(chan struct{}), calls: map[string]openCall{}}
+		d = &delegations{up: make(chan struct{}), calls: map[string]openCall{}}
 		d.ctx, d.cancel = context.WithCancel(context.Background())
 	}
 	d.mu.Lock()
@@ -106,8 +106,8 @@ func deskFor(t *Transport, setup transport.Setup, text *text) *desk {
 	return d
 }
 
-// attach gives the desk a connection, with the rest of the last one.
-func (d *desk) attach(c *conn) {
+// attach gives the delegations a connection, and sends it what the last one left.
+func (d *delegations) attach(c *conn) {
 	d.mu.Lock()
 	d.conn, d.known, d.playing = c, nil, false
 	for _, a := range d.appends {
@@ -138,7 +138,7 @@ func (d *desk) attach(c *conn) {
 }
 
 // running returns the delegations that have not ended, oldest first. The caller must hold mu.
-func (d *desk) running() []*task {
+func (d *delegations) running() []*task {
 	return slices.DeleteFunc(slices.Clone(d.tasks), func(t *task) bool { return t.ctx.Err() != nil })
 }
 
@@ -151,15 +151,15 @@ func requests(tasks []*task) (words []string) {
 
 // CarryOver implements transport.Carrier: the caller's next connection continues the work.
 func (c *conn) CarryOver() transport.Carried {
-	if c.desk.detach(c) {
-		return c.desk
+	if c.delegations.detach(c) {
+		return c.delegations
 	}
 	return nil
 }
 
-// detach parts the desk from its connection, if there is anything to carry over. A delegation whose calls were made is
-// lost with the connection: the caller itself gives the model their results.
-func (d *desk) detach(c *conn) bool {
+// detach separates the delegations from their connection, if there is anything to carry over. A delegation whose calls
+// were made is lost with the connection: the caller itself gives the model their results.
+func (d *delegations) detach(c *conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != c {
@@ -207,10 +207,10 @@ func (c *conn) undelivered() (calls []transport.Event) {
 }
 
 // Drop implements transport.Carried.
-func (d *desk) Drop() { d.leave(nil) }
+func (d *delegations) Drop() { d.leave(nil) }
 
-// leave ends the desk with its connection, or without one.
-func (d *desk) leave(c *conn) {
+// leave ends the delegations with their connection, or without one.
+func (d *delegations) leave(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopLapse()
@@ -220,14 +220,14 @@ func (d *desk) leave(c *conn) {
 }
 
 // busy reports whether a delegation runs.
-func (d *desk) busy() bool {
+func (d *delegations) busy() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.tasks) > 0
 }
 
 // knows remembers a delegation, and reports whether it was announced before.
-func (d *desk) knows(id string) bool {
+func (d *delegations) knows(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return remember(&d.known, id)
@@ -245,7 +245,7 @@ func remember(list *[]string, id string) (known bool) {
 }
 
 // open starts a delegation.
-func (d *desk) open(r request) {
+func (d *delegations) open(r request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.continues(r)
@@ -269,7 +269,7 @@ func (d *desk) open(r request) {
 }
 
 // works reports whether a delegation of an earlier connection answers these words.
-func (d *desk) works(words string) bool {
+func (d *delegations) works(words string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.continues(request{words: words}) != nil
@@ -277,7 +277,7 @@ func (d *desk) works(words string) bool {
 
 // continues returns the running delegation of an earlier connection that a request repeats; nil without one. The caller
 // must hold mu.
-func (d *desk) continues(r request) *task {
+func (d *delegations) continues(r request) *task {
 	for _, t := range d.running() {
 		if t.id == "" && !t.dropped && d.repeats(r, t) {
 			return t
@@ -288,18 +288,18 @@ func (d *desk) continues(r request) *task {
 
 // repeats reports whether a request has the words of an earlier one, or the part of them that was the user's last message.
 // The caller must hold mu.
-func (d *desk) repeats(r request, t *task) bool {
+func (d *delegations) repeats(r request, t *task) bool {
 	return t.words != "" && strings.HasSuffix(r.words, t.words) ||
 		d.last != "" && strings.HasSuffix(r.words, d.last) && strings.Contains(t.words, d.last)
 }
 
 // refuse answers a delegation that is not begun.
-func (d *desk) refuse(id string) {
+func (d *delegations) refuse(id string) {
 	_ = d.say(livewire.CommentaryAppend, &task{id: id}, true, prompts.DelegationBusy) // a lost connection has no such delegation
 }
 
 // prompt returns the text model's input for a new delegation: it ends with the user's words. The caller must hold mu.
-func (d *desk) prompt(t *task, others []*task) textmodel.Prompt {
+func (d *delegations) prompt(t *task, others []*task) textmodel.Prompt {
 	p := textmodel.Prompt{Tools: slices.Clone(d.tools)}
 	system := d.instructions
 	if len(others) > 0 {
@@ -333,7 +333,7 @@ var dropParameters, _ = json.Marshal(map[string]any{
 })
 
 // run does a delegation. others are the requests that were open at its beginning.
-func (d *desk) run(t *task, p textmodel.Prompt, others []*task) {
+func (d *delegations) run(t *task, p textmodel.Prompt, others []*task) {
 	defer d.finished(t)
 	for round := range maxRounds {
 		p.ToolsOff = round == maxRounds-1
@@ -378,7 +378,7 @@ func object(args json.RawMessage) json.RawMessage {
 }
 
 // complete asks the text model for its next answer.
-func (d *desk) complete(t *task, p textmodel.Prompt) (textmodel.Reply, error) {
+func (d *delegations) complete(t *task, p textmodel.Prompt) (textmodel.Reply, error) {
 	d.mu.Lock()
 	text := d.text
 	d.mu.Unlock()
@@ -393,7 +393,7 @@ func (d *desk) complete(t *task, p textmodel.Prompt) (textmodel.Reply, error) {
 	return reply, err //nolint:wrapcheck // failed classifies it
 }
 
-func (d *desk) post(told bool, events ...transport.Event) {
+func (d *delegations) post(told bool, events ...transport.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != nil {
@@ -402,7 +402,7 @@ func (d *desk) post(told bool, events ...transport.Event) {
 }
 
 // call makes calls through the session and waits for their results. ok is false if they are lost.
-func (d *desk) call(t *task, calls []textmodel.ToolCall, others []*task) (results []string, ok bool) {
+func (d *delegations) call(t *task, calls []textmodel.ToolCall, others []*task) (results []string, ok bool) {
 	if !d.connected(t) {
 		return nil, false
 	}
@@ -445,7 +445,7 @@ func (d *desk) call(t *task, calls []textmodel.ToolCall, others []*task) (result
 }
 
 // connected waits for a connection and returns with mu held, or false if the task has ended.
-func (d *desk) connected(t *task) bool {
+func (d *delegations) connected(t *task) bool {
 	for {
 		d.mu.Lock()
 		if d.conn != nil && t.ctx.Err() == nil {
@@ -462,7 +462,7 @@ func (d *desk) connected(t *task) bool {
 }
 
 // drop answers dropTool. The caller must hold mu.
-func (d *desk) drop(args json.RawMessage, others []*task) string {
+func (d *delegations) drop(args json.RawMessage, others []*task) string {
 	var in struct {
 		Number int `json:"number"`
 	}
@@ -474,7 +474,7 @@ func (d *desk) drop(args json.RawMessage, others []*task) string {
 }
 
 // result takes a tool's result. One for an unknown call is dropped.
-func (d *desk) result(r transport.ToolResult) {
+func (d *delegations) result(r transport.ToolResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if call, ok := d.calls[r.Call]; ok {
@@ -484,7 +484,7 @@ func (d *desk) result(r transport.ToolResult) {
 }
 
 // answer gives the text model's answer to the voice.
-func (d *desk) answer(t *task, reply textmodel.Reply) {
+func (d *delegations) answer(t *task, reply textmodel.Reply) {
 	said := strings.TrimSpace(reply.Text)
 	if said == "" || reply.Refused {
 		d.tell(t, prompts.DelegationRefused, false)
@@ -494,7 +494,7 @@ func (d *desk) answer(t *task, reply textmodel.Reply) {
 }
 
 // tell gives the voice the words about a delegation to say, or an answer that comes too late to know.
-func (d *desk) tell(t *task, words string, answered bool) {
+func (d *delegations) tell(t *task, words string, answered bool) {
 	d.order.Lock()
 	defer d.order.Unlock()
 	d.mu.Lock()
@@ -521,7 +521,7 @@ func (d *desk) tell(t *task, words string, answered bool) {
 }
 
 // enter gives the voice a text in place of the user's words.
-func (d *desk) enter(u transport.UserText) error {
+func (d *delegations) enter(u transport.UserText) error {
 	d.order.Lock()
 	defer d.order.Unlock()
 	if u.Overtakes != "" {
@@ -532,7 +532,7 @@ func (d *desk) enter(u transport.UserText) error {
 
 // overtake withdraws the words about a question that u answers: those to come are not said, those not sent are dropped, and
 // no connection gets any again. The caller must hold order, so that none can follow u.
-func (d *desk) overtake(u transport.UserText) {
+func (d *delegations) overtake(u transport.UserText) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := func(t *task) bool { return t != nil && slices.Contains(t.calls, u.Overtakes) }
@@ -559,7 +559,7 @@ func (d *desk) overtake(u transport.UserText) {
 }
 
 // learned returns the news of a task for the text model's next answer.
-func (d *desk) learned(t *task) (news []textmodel.Message) {
+func (d *delegations) learned(t *task) (news []textmodel.Message) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, text := range t.news {
@@ -570,7 +570,7 @@ func (d *desk) learned(t *task) (news []textmodel.Message) {
 }
 
 // failed has the voice say that the text model has failed.
-func (d *desk) failed(t *task, err error) {
+func (d *delegations) failed(t *task, err error) {
 	kind := transport.KindRetry
 	var failed *textmodel.Error
 	switch {
@@ -583,7 +583,7 @@ func (d *desk) failed(t *task, err error) {
 	d.post(false, transport.Problem{Err: d.t.fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
 }
 
-func (d *desk) finished(t *task) {
+func (d *delegations) finished(t *task) {
 	t.cancel()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -592,14 +592,14 @@ func (d *desk) finished(t *task) {
 }
 
 // rest reports that no work is left. A result is work until the model speaks about it. The caller must hold mu.
-func (d *desk) rest() {
+func (d *delegations) rest() {
 	if len(d.tasks) == 0 && d.unsaid == "" && d.conn != nil {
 		d.conn.post(false, transport.Interaction{})
 	}
 }
 
 // said records that the model speaks.
-func (d *desk) said() {
+func (d *delegations) said() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.unsaid != "" {
@@ -609,7 +609,7 @@ func (d *desk) said() {
 }
 
 // remind asks the model for an owed result or delegation. It does not wait for the network.
-func (d *desk) remind(result bool) {
+func (d *delegations) remind(result bool) {
 	d.mu.Lock()
 	text := prompts.OwedDelegation
 	if result && d.unsaid != "" {
