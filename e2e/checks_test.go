@@ -1,9 +1,14 @@
 package e2e
 
 import (
+	"bytes"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"voicegw/audio"
@@ -73,5 +78,68 @@ rules:
 			t.Errorf("the other transcript is %+v", m)
 		}
 		t.Logf("%s: %d ms were heard before the refused word", provider, heard[first])
+	})
+}
+
+// TestLiveChecked: the text model behind a Live voice never gets a stopped word: neither as the voice's nor, after the voice was
+// stopped with its answer, as its own.
+func TestLiveChecked(t *testing.T) {
+	rules := &checks.Rule{Name: "rude", Outcome: checks.Replace, Say: "Let us stay polite.", Words: []string{"damn"}}
+	set, err := checks.New(time.Second, slog.New(slog.DiscardHandler), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		tools := newStageOn(t, nil)
+		given := setting{timed: true, checks: set, tools: tools.box, scenario: `
+name: rude
+rules:
+  - when: {text: talk}
+    do: [say: Well then. You damn fool.]
+  - when: {text: '^look$'}
+    do:
+      - call: {tool: lookup, args: {query: Ada}}
+      - then: [{say: Found the damn fool.}]
+  - when: {text: any}
+    do: [say: Let us stay polite.]
+`}
+		var mu sync.Mutex
+		var prompted []string
+		model := newSim(t, given)
+		given.provider = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				prompted = append(prompted, string(body))
+				mu.Unlock()
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			model.ServeHTTP(w, r)
+		})
+		c := newStack(t, "live", given).start(t, 16000)
+		stops := func(text string) {
+			c.say(&protocol.InputText{Text: text})
+			if stopped := waitFor[*protocol.AnswerStopped](c); stopped.Check != "rude" {
+				t.Errorf("the client got %+v", stopped)
+			}
+			c.hearsLive(t, "Let us stay polite.")
+			<-time.After(5 * time.Second)
+		}
+		stops("talk")
+		stops("look")
+		stops("look")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(prompted) != 4 || !strings.Contains(prompted[2], "Let us stay polite.") {
+			t.Errorf("the text model got %q", prompted)
+		}
+		for _, prompt := range prompted {
+			if strings.Contains(prompt, "damn") {
+				t.Errorf("the text model got %s", prompt)
+			}
+		}
 	})
 }

@@ -56,6 +56,9 @@ const (
 	NotDropped = "There is no such request."
 )
 
+// AnswerToSay begins an earlier answer of the text model, of which the checks may have let the voice say only a part.
+const AnswerToSay = "You gave the voice this answer to say, and the user may have heard only a part of it: "
+
 const entered = "This was not spoken, but takes the place of the user's next words. Answer it aloud now, or delegate it: "
 
 // Entered gives a voice a text in place of the user's speech.

@@ -321,6 +321,10 @@ func (g gated) Release(r checks.Released[held]) {
 		g.l.audio(r.Value.item, r.Value.pcm, r.Value.rate)
 	case transport.Transcript:
 		ev.Text, ev.Final = r.Text, r.Final
+		if c, ok := g.l.conn.(transport.CheckedConn); ok {
+			item, _ := g.l.own(ev.Item)
+			c.Passed(item, ev.Text, false)
+		}
 		g.l.event(ev)
 	default:
 		g.l.event(ev)
@@ -332,6 +336,10 @@ func (g gated) Unmatched(item, text string, from int) bool {
 }
 
 func (g gated) Stopped(stop checks.Stop) {
+	if c, ok := g.l.conn.(transport.CheckedConn); ok {
+		item, _ := g.l.own(stop.Item)
+		c.Passed(item, "", true)
+	}
 	g.l.s.dispatchFrom(g.l, orchestrator.AnswerStopped{Stop: stop})
 }
 

@@ -157,6 +157,7 @@ func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 		ManualActivity: w.start.TurnDetection == protocol.TurnDetectionClient,
 		SilenceMS:      o.SilenceMS,
 		PrefixMS:       o.PrefixMS,
+		Checked:        o.Checks != nil,
 	}, w.start.Extra)
 }
 

@@ -122,6 +122,13 @@ type Setup struct {
 
 	// Carried is the rest of the session's last connection; nil without any. See [Carrier].
 	Carried Carried
+	Checked bool // the caller checks the answers; see [CheckedConn]
+}
+
+// CheckedConn is implemented by a Conn that gives the answers to another model: with Setup.Checked, only words that were passed.
+// Passed gives all such words of an item so far, or reports that a check has stopped its answer. It may be called at any time.
+type CheckedConn interface {
+	Passed(item, text string, stopped bool)
 }
 
 // Carrier is implemented by a Conn with work of its own that the session's next connection can continue.

@@ -96,7 +96,7 @@ func delegationsFor(t *Transport, setup transport.Setup, text *text) *delegation
 	for _, tool := range setup.Tools {
 		d.tools = append(d.tools, textmodel.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
 	}
-	d.script.begin(setup.History)
+	d.script.begin(setup.History, setup.Checked)
 	d.last = ""
 	for _, p := range setup.History {
 		if u, ok := p.(transport.PastUser); ok {
@@ -308,7 +308,7 @@ func (d *delegations) prompt(t *task, others []*task) textmodel.Prompt {
 	}
 	said := d.script.messages()
 	last := len(said) - 1
-	for last >= 0 && said[last].Role != textmodel.RoleUser { // "One moment." does not belong between the request and the answer
+	for last >= 0 && (said[last].Role != textmodel.RoleUser || said[last].Notice) { // "One moment." does not belong between the request and the answer
 		last--
 	}
 	before := d.handed
@@ -503,7 +503,7 @@ func (d *delegations) tell(t *task, words string, answered bool) {
 		d.unsaid, d.unsaidOf = words, t
 	}
 	d.mu.Unlock()
-	kind, role, known := livewire.CommentaryAppend, "assistant", words
+	kind, role, known := livewire.CommentaryAppend, result, words
 	switch {
 	case dropped:
 		kind, words = livewire.ThinkingAppend, prompts.DroppedResult(t.words, words)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,69 @@ func TestDelegation(t *testing.T) {
 	p.send(`{"type":"session.output_transcript.delta","delta":"It is booked.","start_ms":2600,"end_ms":2800}`)
 	if awaited[transport.Interaction](t, conn).InProgress {
 		t.Error("the delegation has not ended")
+	}
+}
+
+// TestCheckedAnswers: where the caller checks the answers, the text model's history has only the words that have passed. Its
+// own answer is in it as a note, and no longer once the voice was stopped with it.
+func TestCheckedAnswers(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		s := newServer(t)
+		conn, p := s.connect(transport.Setup{Checked: true, History: []transport.Past{transport.PastAssistant{Text: "Hello."}}})
+		gate := conn.Conn.(transport.CheckedConn)
+		p.send(`{"type":"session.output_transcript.delta","delta":"Well, damn fool.","start_ms":0,"end_ms":200}`)
+		first := awaited[transport.Transcript](t, conn)
+		gate.Passed(first.Item, "Well, ", false)
+		gate.Passed(first.Item, "", true)
+		p.send(`{"type":"session.output_transcript.delta","delta":" Damn you.","start_ms":200,"end_ms":300}`)
+		p.delegate("item_1", "Book a table.", 1400)
+		said := func(a asked) (all []string) {
+			for _, m := range a.Messages[1:] {
+				all = append(all, string(m.Role)+": "+m.Text)
+			}
+			return all
+		}
+		a := testutil.WaitNext(t, "the prompt", s.model.asked)
+		if got, want := said(a), []string{"assistant: Hello.", "assistant: Well,", "user: Book a table."}; !slices.Equal(got, want) {
+			t.Errorf("the prompt is %q, want %q", got, want)
+		}
+		const result = "It is booked, damn fool."
+		a.reply <- textmodel.Reply{Text: result}
+		p.wants(livewire.CommentaryAppend, "item_1")
+		p.send(`{"type":"session.output_transcript.delta","delta":"It is booked, damn fool.","start_ms":2600,"end_ms":2800}`)
+		second := awaited[transport.Transcript](t, conn)
+		for second.Role != transport.RoleAssistant || second.Item == first.Item {
+			second = awaited[transport.Transcript](t, conn)
+		}
+		want := []string{"assistant: Hello.", "assistant: Well,", "user: Book a table.", "user: " + prompts.AnswerToSay + result, "assistant: It is booked,"}
+		gate.Passed(second.Item, "It is booked,", false)
+		if stopped {
+			gate.Passed(second.Item, "", true)
+			want = slices.Delete(want, 3, 4)
+		}
+		p.send(`{"type":"session.delegation.created","offset_ms":1400,"delegation":{"id":"item_2","target":"client"}}`)
+		a = testutil.WaitNext(t, "the second prompt", s.model.asked)
+		if want = append(want, "user: "+prompts.HandedOverAgain); !slices.Equal(said(a), want) {
+			t.Errorf("stopped %t: the prompt is %q, want %q", stopped, said(a), want)
+		}
+	}
+}
+
+// TestPassedOnAnotherConnection: the words of a connection that was replaced change nothing.
+func TestPassedOnAnotherConnection(t *testing.T) {
+	s := newServer(t)
+	old, p := s.connect(transport.Setup{Checked: true})
+	p.delegate("item_1", "Book a table.", 400)
+	testutil.WaitNext(t, "the prompt", s.model.asked)
+	next, p := s.connect(transport.Setup{Checked: true, Carried: transport.CarryOver(old.Conn)})
+	p.send(`{"type":"session.output_transcript.delta","delta":"Damn fool.","start_ms":0,"end_ms":200}`)
+	item := awaited[transport.Transcript](t, next).Item
+	old.Conn.(transport.CheckedConn).Passed(item, "Damn fool.", false)
+	p.delegate("item_2", "Call Bob.", 1400)
+	for _, m := range testutil.WaitNext(t, "the prompt", s.model.asked).Messages {
+		if m.Role == textmodel.RoleAssistant {
+			t.Errorf("the prompt has %q", m.Text)
+		}
 	}
 }
 

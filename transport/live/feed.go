@@ -183,10 +183,7 @@ func (c *conn) control(cmd transport.Command) error {
 		if role == "user" {
 			c.typed(text)
 		}
-		who := map[string]string{"user": prompts.KnownUser, "assistant": prompts.KnownAssistant}[role]
-		if who == "" {
-			who = prompts.KnownNote
-		}
+		who := map[string]string{"user": prompts.KnownUser, "assistant": prompts.KnownAssistant, "developer": prompts.KnownNote}[role]
 		return c.written(c.delegations.say(livewire.ThinkingAppend, nil, false, prompts.Known(who, text)))
 	case transport.Respond:
 		if cmd.Instructions != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"voicegw/prompts"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
 )
@@ -13,30 +14,32 @@ import (
 const (
 	maxLines     = 80
 	maxLineBytes = 48 << 10 // of all lines
+	result       = "result" // the role of the text model's answers
 )
 
 // script is the conversation so far, for the text model. It may be used concurrently.
 type script struct {
-	mu    sync.Mutex // guards the following field
-	lines []line     // oldest first
+	mu      sync.Mutex // guards the following fields
+	lines   []line     // oldest first
+	checked bool       // the voice's words count once they have passed
 }
 
 type line struct {
 	item       string // empty for a complete line
-	role, text string // role is user, assistant or developer
+	role, text string // role is user, assistant, developer or result
 }
 
 // begin starts the script of a connection: with the history, or else with the lines of the last connection.
-func (s *script) begin(past []transport.Past) {
+func (s *script) begin(past []transport.Past, checked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(past) == 0 {
-		for i := range s.lines {
-			s.lines[i].item = ""
-		}
-		return
+	s.checked = checked
+	if len(past) > 0 {
+		s.lines = nil
 	}
-	s.lines = nil
+	for i := range s.lines {
+		s.lines[i].item = ""
+	}
 	for _, p := range past {
 		role, text := entry(p)
 		s.lines = append(s.lines, line{role: role, text: text})
@@ -63,12 +66,32 @@ func (s *script) note(d *dialog) {
 		}
 		at := slices.IndexFunc(s.lines, func(l line) bool { return l.item == t.Item })
 		if at < 0 {
-			s.lines = append(s.lines, line{item: t.Item, role: string(t.Role), text: t.Text})
-		} else {
+			at = len(s.lines)
+			s.lines = append(s.lines, line{item: t.Item, role: string(t.Role)})
+		}
+		if !s.checked || t.Role != transport.RoleAssistant {
 			s.lines[at].text = t.Text
 		}
 	}
 	s.cut()
+}
+
+// Passed implements transport.CheckedConn. A stop drops all results: the voice was stopped with one of them, or none.
+func (c *conn) Passed(item, text string, stopped bool) {
+	c.delegations.mu.Lock()
+	defer c.delegations.mu.Unlock()
+	s := &c.delegations.script
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.lines, func(l line) bool { return l.item == item })
+	switch {
+	case c.delegations.conn != c: // the next connection has items with the same names
+	case stopped:
+		s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return l.role == result })
+	case at >= 0:
+		s.lines[at].text = text
+		s.cut()
+	}
 }
 
 // cut drops the oldest lines beyond the limits. The caller must hold mu.
@@ -90,11 +113,13 @@ func (s *script) messages() (all []textmodel.Message) {
 		if text == "" {
 			continue
 		}
-		role := textmodel.RoleUser
-		if l.role == string(transport.RoleAssistant) {
-			role = textmodel.RoleAssistant
+		m := textmodel.Message{Role: textmodel.RoleUser, Text: text}
+		if l.role == result && s.checked {
+			m.Text, m.Notice = prompts.AnswerToSay+text, true
+		} else if l.role == result || l.role == string(transport.RoleAssistant) {
+			m.Role = textmodel.RoleAssistant
 		}
-		all = append(all, textmodel.Message{Role: role, Text: text})
+		all = append(all, m)
 	}
 	return all
 }
