@@ -308,7 +308,8 @@ func (d *delegations) prompt(t *task, others []*task) textmodel.Prompt {
 	}
 	said := d.script.messages()
 	last := len(said) - 1
-	for last >= 0 && (said[last].Role != textmodel.RoleUser || said[last].Notice) { // "One moment." does not belong between the request and the answer
+	// "One moment." does not belong between the request and the answer.
+	for last >= 0 && (said[last].Role != textmodel.RoleUser || said[last].Notice) {
 		last--
 	}
 	before := d.handed
