@@ -152,7 +152,7 @@ func unbounded(file *ast.File, names map[string]string) []string {
 	return found
 }
 
-// calledSDKs are the SDKs of which a file calls something that connects.
+// calledSDKs are the SDKs whose connecting functions a file calls.
 func calledSDKs(file *ast.File, names map[string]string) []string {
 	var found []string
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -21,7 +21,7 @@ var (
 )
 
 // TestPagesNameWhatExists: a test or a file that a page of the top folder or of docs
-// names is there, so that nobody looks for it in vain.
+// names is there, so that readers can find it.
 func TestPagesNameWhatExists(t *testing.T) {
 	tests := declaredTests(t)
 	pages, err := filepath.Glob("docs/*.md")

@@ -210,12 +210,12 @@ func TestNotAsked(t *testing.T) {
 func TestRefusedByCheck(t *testing.T) {
 	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.check = func(c toolCall) error {
-			if c.Args.Name == "nobody" {
-				return registry.Errorf(registry.ErrorValidation, "Nobody cannot be paid.")
+			if c.Args.Name == "unknown" {
+				return registry.Errorf(registry.ErrorValidation, "Unknown cannot be paid.")
 			}
 			return nil
 		}
-		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"nobody"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		sent := f.say("Pay", callsTools(nth(1), "pay", `{"name":"unknown"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
 		if got := sent.types(); got != "tool.started tool.ended tool.started confirmation.request tool.ended text.done usage done" {
 			t.Error(got)
 		}

@@ -45,8 +45,8 @@ func (f *fixture) asked(req Request) []*protocol.ConfirmationRequest {
 	return of[*protocol.ConfirmationRequest](sent)
 }
 
-// questionsOf sends a message and answers every question, like `voicegw chat` with --approve and --deny, until there
-// is none. It returns the number of questions.
+// questionsOf sends a message and answers every question, like `voicegw chat` with --approve and --deny, until
+// none is open. It returns the number of questions.
 func (f *fixture) questionsOf(message string, approve bool) (n int) {
 	f.t.Helper()
 	for open := f.asked(Request{Message: message}); len(open) > 0; n++ {

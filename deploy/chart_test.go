@@ -146,7 +146,7 @@ const auth = "{jwt: {login: {issuer: 'https://login.example.com', discovery: tru
 func TestInstallations(t *testing.T) {
 	for name, test := range map[string]struct {
 		set   string
-		files string // the manifests besides those that always exist
+		files string // the manifests that do not always exist
 		check func(t *testing.T, i installation)
 	}{
 		"auth alone": {

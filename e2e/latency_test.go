@@ -23,7 +23,7 @@ func (c *client) speakInTime(rate int, pcm []byte) {
 	}
 }
 
-// TestTurnLatency: on each wire a spoken turn has a detection time besides the provider's time, a typed one has none,
+// TestTurnLatency: on each wire a spoken turn has a detection time and the provider's time, a typed one only the latter,
 // and the parts add up to the total.
 func TestTurnLatency(t *testing.T) {
 	for name, tc := range map[string]struct {

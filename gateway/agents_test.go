@@ -161,10 +161,10 @@ func TestEditsAreRefused(t *testing.T) {
 		"another form of a patch":    {"PATCH", "/v1/agents/sales", `{}`, []string{"If-Match", "*", "Content-Type", "application/yaml"}, 415, "invalid_message"},
 		"too big":                    {"POST", "/v1/agents", `{"id":"` + strings.Repeat("x", maxChatBody), nil, 413, "too_big"},
 		"the end of a file's":        {"DELETE", "/v1/agents/billing", "", []string{"If-Match", "*"}, 409, "agent_in_file"},
-		"delete of an unknown agent": {"DELETE", "/v1/agents/nobody", "", []string{"If-Match", "*"}, 404, "unknown_agent"},
-		"patch of an unknown agent":  {"PATCH", "/v1/agents/nobody", `{}`, []string{"If-Match", "*"}, 404, "unknown_agent"},
+		"delete of an unknown agent": {"DELETE", "/v1/agents/unknown", "", []string{"If-Match", "*"}, 404, "unknown_agent"},
+		"patch of an unknown agent":  {"PATCH", "/v1/agents/unknown", `{}`, []string{"If-Match", "*"}, 404, "unknown_agent"},
 		"the default one, off":       {"PUT", "/v1/agents/default", `{"id":"default","name":"D","playbook":"x","enabled":false}`, []string{"If-Match", "*"}, 422, "agent_invalid"},
-		"an unknown agent, by GET":   {"GET", "/v1/agents/nobody", "", nil, 404, "unknown_agent"},
+		"an unknown agent, by GET":   {"GET", "/v1/agents/unknown", "", nil, 404, "unknown_agent"},
 		"a document with a problem":  {"POST", "/v1/agents", `{"id":"x","name":"X","playbook":"x","tool":[]}`, nil, 422, "agent_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {

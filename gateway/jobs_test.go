@@ -63,7 +63,7 @@ func TestJobs(t *testing.T) {
 	}{
 		{"operator", "GET", "/v1/jobs", 200, `"id":"job-b"`, "secret"},
 		{"operator", "GET", "/v1/jobs?user=ada&conversation_id=c-1", 200, `"progress":{"text":"Page 1","fraction":0.5,"at":"2026-11-26T09:00:00.000Z"}`, "job-b"},
-		{"operator", "GET", "/v1/jobs?user=nobody", 200, `{"jobs":[]}`, "job-"},
+		{"operator", "GET", "/v1/jobs?user=unknown", 200, `{"jobs":[]}`, "job-"},
 		{"operator", "GET", "/v1/jobs?since=1", 400, "invalid_message", ""},
 		{"operator", "GET", "/v1/jobs/job-b", 200, `"envelope":{"ok":true}`, ""},
 		{"operator", "GET", "/v1/jobs/job-c", 404, "unknown_job", ""},

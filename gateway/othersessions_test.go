@@ -136,7 +136,7 @@ func TestEndingASession(t *testing.T) {
 		asked  int
 		over   bool
 	}{
-		"it is unknown":              {id: "voice-nobody", status: 404},
+		"it is unknown":              {id: "voice-unknown", status: 404},
 		"its gateway is asked":       {url: "https://b.example", status: 204, asked: 1},
 		"it has ended there":         {url: "https://b.example", err: store.ErrUnknown, status: 404, asked: 1},
 		"its gateway fails":          {url: "https://b.example", err: store.ErrUnavailable, status: 503, asked: 1},
@@ -174,10 +174,10 @@ func TestEndingASession(t *testing.T) {
 		})
 	}
 	s := deskServer(t, &desk{}, nil)
-	if w := operate(s, http.MethodDelete, "/v1/sessions/voice-nobody", "", nil); w.Code != http.StatusNotFound {
+	if w := operate(s, http.MethodDelete, "/v1/sessions/voice-unknown", "", nil); w.Code != http.StatusNotFound {
 		t.Errorf("on the only gateway: %d", w.Code)
 	}
-	if w := operate(s, http.MethodDelete, "/v1/sessions/voice-nobody", "", func(r *http.Request) { r.Header.Del("Authorization") }); w.Code != http.StatusUnauthorized {
+	if w := operate(s, http.MethodDelete, "/v1/sessions/voice-unknown", "", func(r *http.Request) { r.Header.Del("Authorization") }); w.Code != http.StatusUnauthorized {
 		t.Errorf("without the key: %d", w.Code)
 	}
 }
@@ -198,7 +198,7 @@ func TestShowingASession(t *testing.T) {
 		"its gateway has no address": {status: 200},
 		"its gateway is dead":        {gone: true, status: 200},
 		"it has ended":               {over: true, status: 200},
-		"it is unknown":              {id: "voice-nobody", status: 404},
+		"it is unknown":              {id: "voice-unknown", status: 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, r := elsewhere(t)

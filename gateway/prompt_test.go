@@ -19,7 +19,7 @@ func TestThePromptOfAnotherGateway(t *testing.T) {
 		asked   int
 		says    string
 	}{
-		"it is unknown":              {id: "voice-nobody", status: 404, says: "session_unknown"},
+		"it is unknown":              {id: "voice-unknown", status: 404, says: "session_unknown"},
 		"its gateway answers":        {url: "https://b.example", status: 200, asked: 1, says: `"session_id":"voice-there","agent":"billing"`},
 		"it has ended there":         {url: "https://b.example", err: store.ErrUnknown, status: 404, asked: 1, says: "session_unknown"},
 		"it has no model":            {url: "https://b.example", err: session.ErrNoModel, status: 409, asked: 1, says: "session_connecting"},

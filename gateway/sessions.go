@@ -77,16 +77,16 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) *problem {
 	})
 }
 
-// invited returns the invitation of a request whose user may begin a session now. nobody is the user of a caller that
+// invited returns the invitation of a request whose user may begin a session now. anonymous is the user of a caller that
 // names none; zero if it must name one.
-func (s *Server) invited(w http.ResponseWriter, r *http.Request, body *sessionBody, nobody user.User) (handoff.Invitation, *problem) {
+func (s *Server) invited(w http.ResponseWriter, r *http.Request, body *sessionBody, anonymous user.User) (handoff.Invitation, *problem) {
 	if no := forSelf(r, body); no != nil {
 		return handoff.Invitation{}, no
 	}
-	in, wrong := invitation(*body, nobody)
+	in, wrong := invitation(*body, anonymous)
 	// A console is a browser, so it cannot vouch for users.
 	caller := auth.From(r.Context())
-	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole && in.User != nobody,
+	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole && in.User != anonymous,
 		registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
 	in.Scopes = grantsOf(r, in.Scopes)
 	no := grantProblem(r, body.Scopes)
@@ -123,11 +123,11 @@ func forSelf(r *http.Request, body *sessionBody) *problem {
 	return nil
 }
 
-func invitation(body sessionBody, nobody user.User) (in handoff.Invitation, wrong string) {
+func invitation(body sessionBody, anonymous user.User) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
 	who, unnamed := user.Parse(body.User)
 	if body.User == "" {
-		who, unnamed = nobody, nil
+		who, unnamed = anonymous, nil
 	}
 	switch {
 	case who.IsZero() && unnamed == nil:

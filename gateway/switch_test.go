@@ -20,7 +20,7 @@ func TestSwitchingAnAgent(t *testing.T) {
 		asked         int
 		says          string
 	}{
-		"it is unknown":              {id: "voice-nobody", status: 404, says: "session_unknown"},
+		"it is unknown":              {id: "voice-unknown", status: 404, says: "session_unknown"},
 		"its gateway answers":        {url: "https://b.example", status: 202, asked: 1},
 		"it has ended there":         {url: "https://b.example", err: store.ErrUnknown, status: 404, asked: 1, says: "session_unknown"},
 		"the agent cannot":           {url: "https://b.example", err: fmt.Errorf("%w: it is asleep", session.ErrAgent), status: 409, asked: 1, says: "it is asleep"},

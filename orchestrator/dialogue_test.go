@@ -39,7 +39,7 @@ type dialogue struct {
 
 	said   []*phrase
 	keeps  bool      // this process has sent part of it
-	waits  time.Time // start of the user's wait for an answer; zero if there is none
+	waits  time.Time // start of the user's wait for an answer; zero without one
 	epoch  uint64    // counts the processes
 	memory []byte    // the newest checkpoint
 	upTo   int64     // end of the speech that is settled in it

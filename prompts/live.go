@@ -56,7 +56,7 @@ const (
 	NotDropped = "There is no such request."
 )
 
-// AnswerToSay begins an earlier answer of the text model, of which the checks may have let the voice say only a part.
+// AnswerToSay begins an earlier answer of the text model. The checks may have let the voice say only a part of it.
 const AnswerToSay = "You gave the voice this answer to say, and the user may have heard only a part of it: "
 
 const entered = "This was not spoken, but takes the place of the user's next words. Answer it aloud now, or delegate it: "

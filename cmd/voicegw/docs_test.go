@@ -70,7 +70,7 @@ func TestPagesCallCommandsThatExist(t *testing.T) {
 	}
 }
 
-// wrongCall returns the first unknown command or flag of a call; empty if there is none.
+// wrongCall returns the first unknown command or flag of a call; empty without one.
 func wrongCall(node *kong.Node, args []string) string {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]

@@ -113,7 +113,7 @@ func (b *balancer) accept() {
 	}
 }
 
-// pass carries a client's connection to a ready gateway, and aborts it if there is none.
+// pass carries a client's connection to a ready gateway, and aborts it without one.
 func (b *balancer) pass(client *net.TCPConn) {
 	gateway, to := b.dial()
 	if gateway == nil {

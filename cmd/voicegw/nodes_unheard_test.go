@@ -89,7 +89,7 @@ func (h *hearer) speaks(r *voice.Recording) {
 	}
 }
 
-// TestNodesUnheardAnswer: a gateway is killed after a complete answer, of which the client got nothing, a part, or
+// TestNodesUnheardAnswer: a gateway is killed after a complete answer: the client got nothing, a part, or
 // everything. The next gateway's model speaks exactly the missing part. This also holds for a spoken question that the
 // client does not store and Gemini has not fully transcribed yet.
 func TestNodesUnheardAnswer(t *testing.T) {

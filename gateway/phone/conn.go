@@ -54,7 +54,7 @@ type Conn struct {
 	begun    bool  // the session has started
 	session  string
 	token    string               // resumes the session
-	heard    protocol.ResumeAudio // the newest item of which the caller has heard something
+	heard    protocol.ResumeAudio // the newest item that the caller has heard at least in part
 	stopped  bool                 // the carrier has ended the stream
 	transfer string
 	over     bool

@@ -74,7 +74,7 @@ type Options struct {
 	Voice    Voice
 	// Refuses reports that no session can begin here now.
 	Refuses func() bool
-	// Others reports that another gateway takes sessions, so that calls can move there; nil if there is none.
+	// Others reports that another gateway takes sessions, so that calls can move there. It may be nil.
 	Others func() bool
 	// Client makes the requests to carriers; nil means the default.
 	Client *http.Client

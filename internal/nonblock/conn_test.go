@@ -300,7 +300,7 @@ func TestMakeRoom(t *testing.T) {
 	})
 }
 
-// TestUnder: Under finds a Conn below other wrappers, and nil if there is none.
+// TestUnder: Under finds a Conn below other wrappers, or nil.
 func TestUnder(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()

@@ -19,7 +19,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// asideNeeds are the needs of a tool with output besides its answer.
+// asideNeeds are the needs of a tool with more output than its answer.
 type asideNeeds struct {
 	Messenger registry.Messenger
 	Progress  registry.Progress
@@ -27,7 +27,7 @@ type asideNeeds struct {
 	Gallery   registry.Optional[registry.Gallery]
 }
 
-// aside is a conversation with one reading tool, look, and its output besides answers.
+// aside is a conversation with one reading tool, look, and its output apart from answers.
 type aside struct {
 	*fixture
 	do func(context.Context, registry.Call[args, asideNeeds]) error

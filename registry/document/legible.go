@@ -12,7 +12,7 @@ import (
 
 // Hidden finds the first character that must not be in text for a model, and describes it with its byte offset:
 // control characters, and invisible or misleading ones (zero-width characters, direction overrides, tags). The result
-// is empty if there is none. Line feeds, tabs, joiners and direction marks are allowed, because some scripts and
+// is empty if the text has none. Line feeds, tabs, joiners and direction marks are allowed, because some scripts and
 // emojis need them.
 func Hidden(text string) (what string, at int) {
 	before := ' '

@@ -7,7 +7,7 @@ import (
 	"voicegw/registry"
 )
 
-// progress is nobody who is told of it.
+// progress ignores all reports.
 type progress struct{}
 
 func (progress) Tell(string, float64) {}
