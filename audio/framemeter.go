@@ -211,7 +211,7 @@ type quad [4]float64
 // block is the recursion solved for eight outputs, so that vector code can compute them at once.
 type block struct {
 	early, late [4]quad // what each of the last four outputs adds to the next four, and to those after
-	// echo is the effect of a difference on the output of the same sample and to the next seven, after three zeros.
+	// echo is the effect of a difference on the output of the same sample and of the next seven, after three zeros.
 	echo [3 + eight]float64
 }
 

@@ -51,7 +51,7 @@ const (
 	invitedFor       = 10 * time.Minute // ringing included
 )
 
-// Begun is a call that was begun. CallID is the carrier's; both are empty if Telnyx does not tell it.
+// Begun is a call that was begun. CallID is the carrier's; both are empty if Telnyx does not name it.
 type Begun struct {
 	CallID         string `json:"call_id"`
 	ConversationID string `json:"conversation_id"`

@@ -111,7 +111,7 @@ type Outbound struct {
 type Server struct {
 	opts   Options
 	log    *slog.Logger
-	seldom *logging.Throttle // of what anybody can cause
+	seldom *logging.Throttle // for requests that anyone can send
 	client *http.Client
 	live   atomic.Pointer[Settings]
 	ctx    func() context.Context // of requests to carriers
