@@ -727,8 +727,12 @@ func TestPhoneLineFails(t *testing.T) {
 				c := st.call(t, "CA1")
 				c.say(callerSpeech(time.Second))
 				c.hear(time.Second)
+				failed := time.Now()
 				fail(c)
 				testutil.WaitUntil(t, "the session has ended", func() bool { return st.manager.Running() == 0 })
+				if took := time.Since(failed); name == "silent" && took > 20*time.Second {
+					t.Errorf("the silent line ended after %s, want 15 to 20 s", took)
+				}
 				<-c.over
 				synctest.Wait()
 				if asked := r.list(); len(asked) != 1 || !strings.HasSuffix(asked[0], "CA1.json Status=completed") {
@@ -737,6 +741,24 @@ func TestPhoneLineFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPhoneTicketOfAnotherCall: a ticket opens no stream of another call, and the gateway does not end that call.
+func TestPhoneTicketOfAnotherCall(t *testing.T) {
+	inCall(t, func(*setting) {}, func(t *testing.T, _ string, st *stack, r *rest) {
+		_, body := st.webhook(t, "", phoneToken, incoming("CA1"))
+		c := st.answer(t, "CA2", body)
+		select {
+		case <-c.over:
+		case <-time.After(time.Minute):
+			t.Fatal("the stream stays open")
+		}
+		testutil.WaitUntil(t, "the session has ended", func() bool { return st.manager.Running() == 0 })
+		synctest.Wait()
+		if asked := r.list(); len(asked) != 0 {
+			t.Errorf("the carrier was asked for %q", asked)
+		}
+	})
 }
 
 // TestPhoneCallsOut: an operator can call allowed numbers only; the user and request reach the conversation.
