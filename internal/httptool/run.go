@@ -92,8 +92,10 @@ func (t *Tool) attempt(ctx context.Context, call registry.Call[json.RawMessage, 
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
 	switch {
-	case resp.StatusCode/100 != 2: // it counts even if the body could not be read
-		return t.refused(resp.StatusCode, data, resp.Header, err)
+	case resp.StatusCode/100 != 2 && err != nil: // the status says enough
+		return t.refused(resp.StatusCode, nil, resp.Header, err)
+	case resp.StatusCode/100 != 2:
+		return t.refused(resp.StatusCode, data, resp.Header, nil)
 	case err != nil:
 		return t.unanswered(err)
 	}
