@@ -146,6 +146,7 @@ const (
 
 var relayLoads = []relayLoad{
 	{200, 20 * time.Millisecond, speech}, {200, 20 * time.Millisecond, reports}, {200, 20 * time.Millisecond, silence},
+	{20, 20 * time.Millisecond, speech},
 	{1000, 100 * time.Millisecond, speech}, {1000, 100 * time.Millisecond, silence},
 }
 

@@ -36,6 +36,11 @@ const (
 	napTurns   = 8
 )
 
+// Go's monitor takes the processor from a goroutine that has run for 10 ms, even in a system call, and then looks again
+// every 20 µs for a while (sysmon and retake in runtime/proc.go, Go 1.26). With few sessions, that costs more than their
+// work. So a loop lets the scheduler run more often than that.
+const yieldAfter = 8 * time.Millisecond
+
 var nap = unix.Timespec{Nsec: (500 * time.Microsecond).Nanoseconds()}
 
 // Loops is a set of at most one loop for each processor. A loop's goroutine exists only while the loop has connections.
@@ -243,7 +248,13 @@ func (l *loop) run(poll int) {
 	l.since, l.worked, l.waited, l.full, l.shed = now, l.all.threadTime(), 0, 0, 0
 	events := make([]unix.EpollEvent, maxTurns)
 	turns := make([]turn, 0, maxTurns)
+	yielded := now
 	for {
+		if now.Sub(yielded) >= yieldAfter {
+			runtime.Gosched()
+			now = time.Now()
+			yielded = now
+		}
 		began := now
 		if l.all.Clock != nil {
 			began = l.all.Clock()
