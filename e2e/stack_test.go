@@ -279,7 +279,7 @@ func newLive(t testing.TB, key, base string, client *http.Client) transport.Tran
 }
 
 func liveModel(key, base string, client *http.Client) (transport.Transport, error) {
-	tr, err := live.New(live.Options{APIKey: key, BaseURL: base + "/v1", HTTPClient: client})
+	tr, err := live.New(transport.Provider{APIKey: key, BaseURL: base + "/v1", HTTPClient: client})
 	if err != nil {
 		return nil, err
 	}

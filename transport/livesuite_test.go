@@ -180,7 +180,7 @@ func pcmOf(e livewire.ClientEvent) []byte {
 
 func (s *liveServer) Transport(client *http.Client) transport.Transport {
 	s.t.Helper()
-	tr, err := live.New(live.Options{APIKey: secret, BaseURL: s.http.URL, HTTPClient: client})
+	tr, err := live.New(transport.Provider{APIKey: secret, BaseURL: s.http.URL, HTTPClient: client})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/internal/ws"
 	"voicegw/transport"
@@ -49,35 +49,25 @@ type conn struct {
 
 	// Owned by Recv.
 	dialog  dialog
-	pooled  *pcmBuf          // the audio of the current frame; nil for a frame without sound
+	pcm     []byte           // the audio of the current frame; nil while the model is silent
 	phrases int              // of the dialog, as the delegations last saw
+	known   []string         // the latest ids of delegations
 	booked  int64            // the seconds that were reported
 	doom    transport.Kind   // the kind of the last error, if it explains an end
 	failed  *transport.Error // what Recv has returned
-	unknown map[string]struct{}
+	unknown []string         // the types that were logged
 
-	mu    sync.Mutex // guards the following fields
-	cause *transport.Error
-	inbox inbox
-
-	closing sync.Once
+	mu      sync.Mutex // guards the following fields
+	cause   *transport.Error
+	inbox   []any       // events, and notes of the following types, that other goroutines have for Recv
 	leaving *time.Timer // closes the socket; nil unless session.close was sent
 }
 
-// inbox is what other goroutines have for Recv.
-type inbox struct {
-	events []transport.Event
-	told   bool // a result went to the model
-	played bool // an exact sentence counts as played
-	typed  []string
-}
-
-type pcmBuf struct{ b []byte }
-
-const pcmBufKeep = 64 << 10 // larger buffers are not kept, in bytes
-
-// pcmPool is shared by all connections: a buffer is taken only for a frame with sound.
-var pcmPool = sync.Pool{New: func() any { return &pcmBuf{} }}
+type (
+	resultTold     struct{} // a result went to the model
+	sentencePlayed struct{} // an exact sentence counts as played
+	userTyped      string
+)
 
 func newConn(t *Transport, setup transport.Setup) *conn {
 	return &conn{t: t, dialog: newDialog(), info: transport.Info{
@@ -198,13 +188,7 @@ func (c *conn) ask() bool {
 }
 
 // shut closes the socket.
-func (c *conn) shut() {
-	c.closing.Do(func() {
-		if c.ws != nil {
-			_ = c.ws.CloseNow() // it is closed afterwards even if this returns an error
-		}
-	})
-}
+func (c *conn) shut() { _ = c.ws.CloseNow() } // it is closed afterwards even if this returns an error
 
 // end ends the connection for cause, unless it has ended already.
 func (c *conn) end(cause *transport.Error) {
@@ -308,7 +292,6 @@ func (c *conn) Recv() (transport.Event, error) {
 		if ev := c.dialog.next(); ev != nil {
 			return ev, nil
 		}
-		c.release()
 		if c.failed != nil {
 			return nil, c.failed
 		}
@@ -322,8 +305,7 @@ func (c *conn) Recv() (transport.Event, error) {
 		_, frame, ok, err := c.ws.TryRead()
 		switch {
 		case err != nil:
-			cause := c.readError("recv", err)
-			c.over(cause, c.feed.seconds())
+			c.over(c.readError("recv", err), c.feed.seconds())
 		case !ok:
 			return nil, nil
 		default:
@@ -337,39 +319,33 @@ func (c *conn) Recv() (transport.Event, error) {
 func (c *conn) deliver() transport.Event {
 	c.mu.Lock()
 	in := c.inbox
-	c.inbox = inbox{}
+	c.inbox = nil
 	c.mu.Unlock()
-	if in.told {
-		c.dialog.told()
-	}
-	if in.played {
-		c.played()
-	}
-	for _, text := range in.typed {
-		c.dialog.typed(text)
-	}
-	for _, ev := range in.events {
-		c.dialog.emit(ev)
+	for _, one := range in {
+		switch one := one.(type) {
+		case resultTold:
+			c.dialog.told()
+		case sentencePlayed:
+			c.played()
+		case userTyped:
+			c.dialog.typed(string(one))
+		case transport.Event:
+			c.dialog.emit(one)
+		}
 	}
 	return c.dialog.next()
 }
 
-// post leaves events for Recv. told: the model has a new result. It may be called at any time.
-func (c *conn) post(told bool, events ...transport.Event) {
+// post leaves events and notes for Recv. It may be called at any time.
+func (c *conn) post(all ...any) {
 	c.mu.Lock()
-	c.inbox.events = append(c.inbox.events, events...)
-	c.inbox.told = c.inbox.told || told
+	c.inbox = append(c.inbox, all...)
 	c.mu.Unlock()
 	c.ws.Nudge()
 }
 
 // unplayed ends an exact sentence whose end the provider has not reported. It may be called at any time.
-func (c *conn) unplayed() {
-	c.mu.Lock()
-	c.inbox.played = true
-	c.mu.Unlock()
-	c.ws.Nudge()
-}
+func (c *conn) unplayed() { c.post(sentencePlayed{}) }
 
 // played ends an exact sentence.
 func (c *conn) played() {
@@ -381,15 +357,7 @@ func (c *conn) played() {
 func (c *conn) toldNow() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inbox.told
-}
-
-// typed leaves typed words for the dialog. It may be called at any time.
-func (c *conn) typed(text string) {
-	c.mu.Lock()
-	c.inbox.typed = append(c.inbox.typed, text)
-	c.mu.Unlock()
-	c.ws.Nudge()
+	return slices.Contains(c.inbox, any(resultTold{}))
 }
 
 // over ends the reading: the last seconds are reported before Recv returns cause. After Close, the socket stays open for
@@ -409,28 +377,4 @@ func (c *conn) book(seconds int64) {
 		c.booked = seconds
 		c.dialog.emit(transport.Usage{Tokens: transport.Tokens{Seconds: more}})
 	}
-}
-
-func (c *conn) release() {
-	if c.pooled == nil {
-		return
-	}
-	if cap(c.pooled.b) <= pcmBufKeep {
-		pcmPool.Put(c.pooled)
-	}
-	c.pooled = nil
-}
-
-// decode decodes a piece of the model's audio; nil if it is not base64 of whole samples.
-func (c *conn) decode(sound []byte) []byte {
-	if c.pooled == nil {
-		c.pooled = pcmPool.Get().(*pcmBuf)
-	}
-	pcm, err := audio.AppendFromBase64(c.pooled.b[:0], sound)
-	if err != nil || len(pcm)%audio.BytesPerSample != 0 {
-		c.malformed.Add(1)
-		return nil
-	}
-	c.pooled.b = pcm
-	return pcm
 }

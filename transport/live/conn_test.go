@@ -129,17 +129,17 @@ func TestAddresses(t *testing.T) {
 		"https://x.example/openai/v1":         "wss://x.example/openai/v1/live/sessions",
 		"http://127.0.0.1:1/v1/live/sessions": "ws://127.0.0.1:1/v1/live/sessions",
 	} {
-		tr, err := New(Options{APIKey: "k", BaseURL: base})
+		tr, err := New(transport.Provider{APIKey: "k", BaseURL: base})
 		if err != nil || tr.url != want {
 			t.Errorf("%q is %v, %v, want %s", base, tr, err, want)
 		}
 	}
-	for _, o := range []Options{{}, {APIKey: "a b"}, {APIKey: "k", BaseURL: "ftp://x"}, {APIKey: "k", BaseURL: "https://me.openai.azure.com?api-version=1"}} {
+	for _, o := range []transport.Provider{{}, {APIKey: "a b"}, {APIKey: "k", BaseURL: "ftp://x"}, {APIKey: "k", BaseURL: "https://me.openai.azure.com?api-version=1"}} {
 		if _, err := New(o); err == nil || !strings.HasPrefix(err.Error(), "live: Options.") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	tr, _ := New(Options{APIKey: "k"})
+	tr, _ := New(transport.Provider{APIKey: "k"})
 	if tr.Refuses("gpt-live-1") || !tr.Refuses("gpt-realtime-2.1") || tr.Voices("")[0] != "marin" || len(tr.Voices("")) != len(livewire.Voices) {
 		t.Error("models or voices are wrong")
 	}
@@ -165,7 +165,6 @@ func TestAudioAllocatesNothing(t *testing.T) {
 			for ev := d.dialog.next(); ev != nil; ev = d.dialog.next() {
 				_ = ev
 			}
-			d.release()
 		}
 	}
 	for _, step := range []struct {

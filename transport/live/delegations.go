@@ -39,7 +39,6 @@ type delegations struct {
 	t      *Transport
 	ctx    context.Context //nolint:containedctx // of all tasks, which outlive a connection
 	cancel context.CancelFunc
-	script script
 
 	order sync.Mutex // held while a text is sent, so that texts arrive in their order
 
@@ -51,14 +50,16 @@ type delegations struct {
 	tools        []textmodel.Tool
 	tasks        []*task             // running, oldest first
 	calls        map[string]openCall // without a result, by their name
-	unsent       []transport.Event   // calls that the last connection has not delivered
+	unsent       []any               // calls that the last connection has not delivered
 	lost         []string            // the words of delegations whose calls went with a connection
 	appends      []addition          // not placed, oldest first
 	last         string              // the user's last message in the history of the connection
 	handed       string              // the user's last message when the last delegation began
 	unsaid       string              // the last result, until the model speaks
 	unsaidOf     *task               // the task with that result; nil for another text
-	known, seen  []string            // the latest ids of delegations and of the text model's calls
+	seen         []string            // the latest ids of the text model's calls
+	lines        []line              // the conversation so far, oldest first
+	checked      bool                // the voice's words are lines once they have passed
 	playing      bool                // an exact sentence is played, or asked for: appends wait
 	lapse        *time.Timer         // ends that; nil before the first sentence
 	nextAppend   int
@@ -92,24 +93,18 @@ func delegationsFor(t *Transport, setup transport.Setup, text *text) *delegation
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.t, d.text, d.instructions = t, text, strings.TrimSpace(setup.Instructions+"\n\n"+prompts.BehindVoice)
-	d.tools = nil
+	d.tools, d.checked = nil, setup.Checked
 	for _, tool := range setup.Tools {
 		d.tools = append(d.tools, textmodel.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
 	}
-	d.script.begin(setup.History, setup.Checked)
-	d.last = ""
-	for _, p := range setup.History {
-		if u, ok := p.(transport.PastUser); ok {
-			d.last = strings.TrimSpace(u.Text)
-		}
-	}
+	d.begin(setup.History)
 	return d
 }
 
 // attach gives the delegations a connection, and sends it what the last one left.
 func (d *delegations) attach(c *conn) {
 	d.mu.Lock()
-	d.conn, d.known, d.playing = c, nil, false
+	d.conn, d.playing = c, false
 	for _, a := range d.appends {
 		if a.of != nil {
 			a.of.id = ""
@@ -119,7 +114,7 @@ func (d *delegations) attach(c *conn) {
 	d.appends, d.unsent, d.lost = nil, nil, nil
 	running := requests(d.running())
 	if len(running) > 0 {
-		unsent = append([]transport.Event{transport.Interaction{InProgress: true}}, unsent...)
+		unsent = append([]any{transport.Interaction{InProgress: true}}, unsent...)
 	}
 	close(d.up)
 	d.mu.Unlock()
@@ -132,9 +127,7 @@ func (d *delegations) attach(c *conn) {
 	if len(running) > 0 {
 		_ = d.say(livewire.ThinkingAppend, nil, false, prompts.Continued(running))
 	}
-	if len(unsent) > 0 {
-		c.post(false, unsent...)
-	}
+	c.post(unsent...)
 }
 
 // running returns the delegations that have not ended, oldest first. The caller must hold mu.
@@ -175,7 +168,7 @@ func (d *delegations) detach(c *conn) bool {
 	d.conn, d.up = nil, make(chan struct{})
 	d.unsent = c.undelivered()
 	for name, call := range d.calls {
-		if slices.ContainsFunc(d.unsent, func(ev transport.Event) bool { return ev.(transport.ToolCall).Call == name }) {
+		if slices.ContainsFunc(d.unsent, func(ev any) bool { return ev.(transport.ToolCall).Call == name }) {
 			continue
 		}
 		delete(d.calls, name)
@@ -191,18 +184,16 @@ func (d *delegations) detach(c *conn) bool {
 }
 
 // undelivered takes the calls that Recv has not returned.
-func (c *conn) undelivered() (calls []transport.Event) {
+func (c *conn) undelivered() (calls []any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := c.inbox.events[:0]
-	for _, ev := range c.inbox.events {
-		if _, ok := ev.(transport.ToolCall); ok {
+	c.inbox = slices.DeleteFunc(c.inbox, func(ev any) bool {
+		_, is := ev.(transport.ToolCall)
+		if is {
 			calls = append(calls, ev)
-		} else {
-			kept = append(kept, ev)
 		}
-	}
-	c.inbox.events = kept
+		return is
+	})
 	return calls
 }
 
@@ -226,13 +217,7 @@ func (d *delegations) busy() bool {
 	return len(d.tasks) > 0
 }
 
-// knows remembers a delegation, and reports whether it was announced before.
-func (d *delegations) knows(id string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return remember(&d.known, id)
-}
-
+// remember adds an id to a list of the latest, and reports whether it was there before.
 func remember(list *[]string, id string) (known bool) {
 	if slices.Contains(*list, id) {
 		return true
@@ -244,10 +229,28 @@ func remember(list *[]string, id string) (known bool) {
 	return false
 }
 
-// open starts a delegation.
-func (d *delegations) open(r request) {
+// follow starts the delegations that are due, and reminds the model. speaks: it has begun to speak, perhaps about a result.
+func (d *delegations) follow(due []request, r reminder, speaks bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, r := range due {
+		d.open(r)
+	}
+	if r != remindNothing {
+		text := prompts.OwedDelegation
+		if r == remindResult && d.unsaid != "" {
+			text = prompts.OwedResult(d.unsaid)
+		}
+		go func() { _ = d.say(livewire.InstructionsAppend, nil, false, text) }() // the next read knows why it failed
+	}
+	if speaks && d.unsaid != "" {
+		d.unsaid, d.unsaidOf = "", nil
+		d.rest()
+	}
+}
+
+// open starts a delegation. The caller must hold mu.
+func (d *delegations) open(r request) {
 	t := d.continues(r)
 	if t != nil {
 		t.id = r.id
@@ -263,7 +266,7 @@ func (d *delegations) open(r request) {
 	prompt := d.prompt(t, others)
 	d.tasks = append(d.tasks, t)
 	if d.conn != nil {
-		d.conn.post(false, transport.Interaction{InProgress: true})
+		d.conn.post(transport.Interaction{InProgress: true})
 	}
 	go d.run(t, prompt, others)
 }
@@ -306,7 +309,7 @@ func (d *delegations) prompt(t *task, others []*task) textmodel.Prompt {
 		system += "\n\n" + prompts.OpenRequests(requests(others))
 		p.Tools = append(p.Tools, textmodel.Tool{Name: dropTool, Description: prompts.DropRequest, Parameters: dropParameters})
 	}
-	said := d.script.messages()
+	said := d.messages()
 	last := len(said) - 1
 	// "One moment." does not belong between the request and the answer.
 	for last >= 0 && (said[last].Role != textmodel.RoleUser || said[last].Notice) {
@@ -387,18 +390,18 @@ func (d *delegations) complete(t *task, p textmodel.Prompt) (textmodel.Reply, er
 	defer cancel()
 	reply, err := text.model.Complete(ctx, p, func(string) {})
 	if u := reply.Usage; u != (textmodel.Usage{}) {
-		d.post(false, transport.Usage{Model: text.name, Tokens: transport.Tokens{
+		d.post(transport.Usage{Model: text.name, Tokens: transport.Tokens{
 			Input: u.Input, InputText: u.Input, CachedText: u.Cached, Output: u.Output, OutputText: u.Output,
 		}})
 	}
 	return reply, err //nolint:wrapcheck // failed classifies it
 }
 
-func (d *delegations) post(told bool, events ...transport.Event) {
+func (d *delegations) post(note any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != nil {
-		d.conn.post(told, events...)
+		d.conn.post(note)
 	}
 }
 
@@ -409,7 +412,7 @@ func (d *delegations) call(t *task, calls []textmodel.ToolCall, others []*task) 
 	}
 	results = make([]string, len(calls))
 	waits := make([]chan json.RawMessage, len(calls))
-	events := []transport.Event{transport.Interaction{InProgress: true}}
+	events := []any{transport.Interaction{InProgress: true}}
 	for i, call := range calls {
 		if call.Name == dropTool {
 			results[i] = d.drop(call.Args, others)
@@ -429,7 +432,7 @@ func (d *delegations) call(t *task, calls []textmodel.ToolCall, others []*task) 
 		}
 		events = append(events, ev)
 	}
-	d.conn.post(false, events...)
+	d.conn.post(events...)
 	d.mu.Unlock()
 	for i, wait := range waits {
 		if wait == nil {
@@ -513,12 +516,14 @@ func (d *delegations) tell(t *task, words string, answered bool) {
 		role, known = "developer", words
 	}
 	if answered {
-		d.script.add(role, known)
+		d.add(role, known)
 	}
 	if answered || kind == livewire.CommentaryAppend {
 		_ = d.send(kind, t, true, words) // kept for the next connection
 	}
-	d.post(kind == livewire.CommentaryAppend)
+	if kind == livewire.CommentaryAppend {
+		d.post(resultTold{})
+	}
 }
 
 // enter gives the voice a text in place of the user's words.
@@ -581,7 +586,7 @@ func (d *delegations) failed(t *task, err error) {
 		kind = transport.KindTimeout
 	}
 	d.tell(t, prompts.DelegationFailed, false)
-	d.post(false, transport.Problem{Err: d.t.fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
+	d.post(transport.Problem{Err: d.t.fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
 }
 
 func (d *delegations) finished(t *task) {
@@ -595,27 +600,6 @@ func (d *delegations) finished(t *task) {
 // rest reports that no work is left. A result is work until the model speaks about it. The caller must hold mu.
 func (d *delegations) rest() {
 	if len(d.tasks) == 0 && d.unsaid == "" && d.conn != nil {
-		d.conn.post(false, transport.Interaction{})
+		d.conn.post(transport.Interaction{})
 	}
-}
-
-// said records that the model speaks.
-func (d *delegations) said() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.unsaid != "" {
-		d.unsaid, d.unsaidOf = "", nil
-		d.rest()
-	}
-}
-
-// remind asks the model for an owed result or delegation. It does not wait for the network.
-func (d *delegations) remind(result bool) {
-	d.mu.Lock()
-	text := prompts.OwedDelegation
-	if result && d.unsaid != "" {
-		text = prompts.OwedResult(d.unsaid)
-	}
-	d.mu.Unlock()
-	go func() { _ = d.say(livewire.InstructionsAppend, nil, false, text) }() // the next read knows why it failed
 }

@@ -3,7 +3,9 @@ package live
 import (
 	"bytes"
 	"math"
+	"slices"
 
+	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/internal/openaiwire"
 	"voicegw/transport"
@@ -28,19 +30,9 @@ func (c *conn) take(frame []byte) {
 
 // follow starts the work that the frame has made due.
 func (c *conn) follow() {
-	for _, r := range c.dialog.requests() {
-		c.delegations.open(r)
-	}
-	switch c.dialog.reminders() {
-	case remindDelegation:
-		c.delegations.remind(false)
-	case remindResult:
-		c.delegations.remind(true)
-	}
-	if c.dialog.phrases != c.phrases {
-		c.phrases = c.dialog.phrases
-		c.delegations.said()
-	}
+	speaks := c.dialog.phrases != c.phrases
+	c.phrases = c.dialog.phrases
+	c.delegations.follow(c.dialog.requests(), c.dialog.reminders(), speaks)
 	c.dialog.working = c.delegations.busy() || c.toldNow()
 }
 
@@ -49,9 +41,15 @@ var zeros = bytes.Repeat([]byte("A"), 100*bytesPerMS/3*4)
 // sound takes audio in base64. Digital silence in a silence is not decoded.
 func (c *conn) sound(sound []byte) {
 	if n := len(sound); n%4 == 0 && n <= len(zeros) && bytes.Equal(sound, zeros[:n]) && n/4*3%2 == 0 && c.dialog.silence(n/4*3) {
+		c.pcm = nil
 		return
 	}
-	if pcm := c.decode(sound); len(pcm) > 0 {
+	pcm, err := audio.AppendFromBase64(c.pcm[:0], sound)
+	if err != nil || len(pcm)%audio.BytesPerSample != 0 {
+		c.malformed.Add(1)
+		return
+	}
+	if c.pcm = pcm; len(pcm) > 0 {
 		c.dialog.sound(pcm)
 	}
 }
@@ -69,10 +67,10 @@ func (c *conn) event(frame []byte) {
 		c.sound(ev.Sound)
 	case livewire.OutputTranscript:
 		c.dialog.said(ev.Delta, ev.StartMS, ev.EndMS)
-		c.delegations.script.note(&c.dialog)
+		c.delegations.note(&c.dialog)
 	case livewire.InputTranscript:
 		c.dialog.heard(ev.Delta, ev.StartMS, ev.EndMS)
-		c.delegations.script.note(&c.dialog)
+		c.delegations.note(&c.dialog)
 	case livewire.DelegationCreated:
 		c.delegated(&ev)
 	case livewire.InstructionsAppended, livewire.ThinkingAppended, livewire.CommentaryAppended:
@@ -102,14 +100,12 @@ const maxSeconds = 24 * 3600
 const maxID = 512
 
 func (c *conn) delegated(ev *livewire.ServerEvent) {
-	if t := ev.Delegation.Target; t != "" && t != livewire.DelegateToClient || ev.Delegation.ID == "" || len(ev.Delegation.ID) > maxID {
-		return
-	}
-	if c.delegations.knows(ev.Delegation.ID) {
-		return // it was announced before
-	}
-	if !c.dialog.delegated(ev.Delegation.ID, ev.OffsetMS) {
-		go c.delegations.refuse(ev.Delegation.ID)
+	id, target := ev.Delegation.ID, ev.Delegation.Target
+	switch {
+	case target != "" && target != livewire.DelegateToClient, id == "", len(id) > maxID:
+	case remember(&c.known, id): // it was announced before
+	case !c.dialog.delegated(id, ev.OffsetMS):
+		go c.delegations.refuse(id)
 	}
 }
 
@@ -142,12 +138,9 @@ func (c *conn) problem(e *livewire.Failure, clientID string) {
 
 func (c *conn) unknownEvent(kind string) {
 	c.unknowns.Add(1)
-	if _, again := c.unknown[kind]; again || len(c.unknown) >= maxUnknownLogged {
+	if slices.Contains(c.unknown, kind) || len(c.unknown) >= maxUnknownLogged {
 		return
 	}
-	if c.unknown == nil {
-		c.unknown = make(map[string]struct{})
-	}
-	c.unknown[kind] = struct{}{}
+	c.unknown = append(c.unknown, kind)
 	c.t.opts.Logger.Warn("event_unknown", "provider", c.info.Provider, "type", c.t.redact.Text(kind))
 }

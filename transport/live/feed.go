@@ -102,7 +102,7 @@ func (f *feed) pause() {
 // turn sends the silence that is due.
 func (f *feed) turn() {
 	if !f.mu.TryLock() { // the client's audio is being sent, or Close stops the feed
-		f.c.rearm()
+		time.AfterFunc(feedEvery, f.turn)
 		return
 	}
 	defer f.mu.Unlock()
@@ -123,9 +123,6 @@ func (f *feed) turn() {
 	}
 	f.timer.Reset(max(feedEvery, f.until.Add(patience+feedEvery).Sub(now)))
 }
-
-// rearm lets another turn follow one that found the feed in use.
-func (c *conn) rearm() { time.AfterFunc(feedEvery, c.feed.turn) }
 
 func (f *feed) fill(now time.Time) {
 	if least := now.Add(-feedMost); f.until.Before(least) {
@@ -151,19 +148,9 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 		defer stop()
 	}
 	if in, ok := cmd.(*transport.AudioIn); ok && in != nil {
-		if err := c.feed.audio(in.PCM); err != nil {
-			return c.sendError(err)
-		}
-		return nil
+		return c.written(c.feed.audio(in.PCM))
 	}
 	return c.control(cmd)
-}
-
-func (c *conn) sendError(err error) *transport.Error {
-	if cause := c.ended(); cause != nil {
-		return cause
-	}
-	return c.t.fault("send", transport.KindRetry, "1006", err)
 }
 
 func (c *conn) control(cmd transport.Command) error {
@@ -174,14 +161,14 @@ func (c *conn) control(cmd transport.Command) error {
 		if c.delegations.works(cmd.Text) {
 			return nil // the caller asks again, and the answer will come
 		}
-		c.delegations.script.add("user", cmd.Text)
-		c.typed(cmd.Text)
+		c.delegations.add("user", cmd.Text)
+		c.post(userTyped(cmd.Text))
 		return c.written(c.delegations.enter(cmd))
 	case transport.AddItem:
 		role, text := entry(cmd.Item)
-		c.delegations.script.add(role, text)
+		c.delegations.add(role, text)
 		if role == "user" {
-			c.typed(text)
+			c.post(userTyped(text))
 		}
 		who := map[string]string{"user": prompts.KnownUser, "assistant": prompts.KnownAssistant, "developer": prompts.KnownNote}[role]
 		return c.written(c.delegations.say(livewire.ThinkingAppend, nil, false, prompts.Known(who, text)))

@@ -102,7 +102,7 @@ func newServer(t *testing.T) *server {
 		s.peers <- p
 	}))
 	t.Cleanup(func() { close(over); serving.Wait(); srv.Close() })
-	tr, err := New(Options{APIKey: "sk-secret", BaseURL: srv.URL, HTTPClient: s.http})
+	tr, err := New(transport.Provider{APIKey: "sk-secret", BaseURL: srv.URL, HTTPClient: s.http})
 	if err != nil {
 		t.Fatal(err)
 	}

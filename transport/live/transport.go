@@ -33,27 +33,9 @@ import (
 
 const defaultName = "live"
 
-// Options configure the connection to a provider. The public service needs only APIKey.
-type Options struct {
-	// Name is returned by Transport.Name. Empty means "live".
-	Name string
-	// APIKey is sent as a bearer token.
-	APIKey string
-	// BaseURL has the SDK's form, https://host/v1; of Azure, https://name.openai.azure.com is enough. Empty means OpenAI's.
-	BaseURL string
-	// Model and Voice are for a Setup without them. On Azure Model is the deployment.
-	Model, Voice string
-	// Simulated means that BaseURL is the simulator's.
-	Simulated bool
-	// HTTPClient makes the handshake, without redirects. May be nil.
-	HTTPClient *http.Client
-	// Logger may be nil.
-	Logger *slog.Logger
-}
-
 // Transport opens Live connections. It may be used concurrently.
 type Transport struct {
-	opts   Options
+	opts   transport.Provider
 	url    string
 	own    bool // OpenAI's service or the simulator, whose models have known names
 	client *http.Client
@@ -69,8 +51,10 @@ type text struct {
 
 var _ transport.Transport = (*Transport)(nil)
 
-// New checks the options. An error wraps one of package openai's, and shows no key.
-func New(opts Options) (*Transport, error) {
+// New checks the options. An error wraps one of package openai's, and shows no key. The public service needs only APIKey.
+// BaseURL has the SDK's form, https://host/v1; of Azure, https://name.openai.azure.com is enough, and Model is the
+// deployment there.
+func New(opts transport.Provider) (*Transport, error) {
 	opts.Name = cmp.Or(opts.Name, defaultName)
 	opts.Model = cmp.Or(opts.Model, livewire.Model)
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
@@ -200,10 +184,6 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 // Wire is this package's row in the table of wires. It has no settings of its own.
 func Wire() transport.Wire {
 	return transport.Wire{
-		Name: defaultName, Simulated: true,
-		New: func(p transport.Provider) (transport.Transport, error) {
-			return New(Options{Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
-				Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger})
-		},
+		Name: defaultName, Simulated: true, New: func(p transport.Provider) (transport.Transport, error) { return New(p) },
 	}
 }
