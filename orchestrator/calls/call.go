@@ -44,8 +44,6 @@ type call struct {
 	progress   progress
 }
 
-func (k *call) setPrepared(p *registry.Prepared) { k.prepared, k.args = p, p.Args() }
-
 // hasTool reports whether a tool runs for the call, or will run unless the user declines.
 func (k *call) hasTool() bool { return k.state == asking || k.state == queued || k.working() }
 
@@ -70,11 +68,11 @@ func (k *call) run() Run {
 	return r
 }
 
-func (c *openCalls) find(id string) *call {
+func (c *Calls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
 
-func (c *openCalls) first(is func(*call) bool) *call {
+func (c *Calls) first(is func(*call) bool) *call {
 	for i := range c.open {
 		if is(&c.open[i]) {
 			return &c.open[i]
@@ -83,7 +81,7 @@ func (c *openCalls) first(is func(*call) bool) *call {
 	return nil
 }
 
-func (c *openCalls) remove(id string) (k call) {
+func (c *Calls) remove(id string) (k call) {
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		if o.id == id {
 			k = o
@@ -96,7 +94,7 @@ func (c *openCalls) remove(id string) (k call) {
 // awaited reports whether the model waits for the answer.
 func (k *call) awaited() bool { return !k.wasAsked() && k.reader.wants() }
 
-func (c *openCalls) number(is func(*call) bool) (n int) {
+func (c *Calls) number(is func(*call) bool) (n int) {
 	for i := range c.open {
 		if is(&c.open[i]) {
 			n++
@@ -106,21 +104,21 @@ func (c *openCalls) number(is func(*call) bool) (n int) {
 }
 
 // UnderWay returns the number of open calls without questions.
-func (c *openCalls) UnderWay() int { return len(c.open) - c.Questions() }
+func (c *Calls) UnderWay() int { return len(c.open) - c.Questions() }
 
 // Owed reports whether the model waits for the answer to a call of that turn.
-func (c *openCalls) Owed(turn int) bool {
+func (c *Calls) Owed(turn int) bool {
 	return c.first(func(k *call) bool { return k.turn == turn && k.awaited() }) != nil
 }
 
 // Awaited returns the number of calls whose answer the model waits for.
-func (c *openCalls) Awaited() int { return c.number((*call).awaited) }
+func (c *Calls) Awaited() int { return c.number((*call).awaited) }
 
 // Questions returns the number of open questions.
-func (c *openCalls) Questions() int { return c.number((*call).wasAsked) }
+func (c *Calls) Questions() int { return c.number((*call).wasAsked) }
 
 // wanted reports whether the model waits for the answer to a call or to one that joined it.
-func (c *openCalls) wanted(id string) bool {
+func (c *Calls) wanted(id string) bool {
 	return c.first(func(k *call) bool { return (k.id == id || k.into == id) && k.reader.wants() }) != nil
 }
 
@@ -147,11 +145,11 @@ type Answer struct {
 
 func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 	c.remember(k, env)
+	end := withdrawn
 	if k.reader.wants() {
-		c.setState(k, answered)
-	} else {
-		c.setState(k, withdrawn)
+		end = answered
 	}
+	c.setState(k, end)
 	a := Answer{
 		Owed: c.Owed(k.turn),
 		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, reader: k.reader, Envelope: env, Ran: ran,

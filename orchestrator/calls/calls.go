@@ -37,37 +37,18 @@ const (
 	maxResolved = 32
 )
 
-// past is a conversation's memory of finished calls.
-type past struct {
-	lost    []OpenCall    // another process's writing calls; see Restore
-	effects []ClaimEffect // oldest first
-}
-
-var nothing past
-
-func (c *Calls) before() *past {
-	if c.past == nil {
-		return &nothing
-	}
-	return c.past
-}
-
 // Calls holds the calls of one conversation. It is a value; see Clone. It is not safe for concurrent use.
 type Calls struct {
 	rules *Rules // fixed after New
 
-	openCalls
+	open     []call // without a final result, in the order of the model's calls; questions in the order they were asked
 	book     Book
-	resolved []resolved // answered questions, oldest first
-	past     *past      // nil for an empty one; never changed in place
-	count    int        // names given so far
-	prefix   string     // prefix of the next names
-	strayed  bool       // see Strayed
-}
-
-// openCalls has the calls without a final result.
-type openCalls struct {
-	open []call // in the order of the model's calls; questions in the order they were asked
+	resolved []resolved    // answered questions, oldest first
+	lost     []OpenCall    // another process's writing calls, see Restore; never changed in place
+	effects  []ClaimEffect // of finished calls, oldest first; never changed in place
+	count    int           // names given so far
+	prefix   string        // prefix of the next names
+	strayed  bool          // see Strayed
 }
 
 type resolved struct {

@@ -77,8 +77,10 @@ func (s *sentence) read(all []Claim) []Claim {
 				s.quote = r
 			}
 			s.clause++
-		default:
-			s.quotes(r)
+		case isQuote(r) && (s.quote == 0 || s.quote == ':'):
+			s.quote = r
+		case isQuote(r):
+			s.quote = 0
 		}
 		s.last = r
 		at += size
@@ -121,23 +123,7 @@ func (s *sentence) stops(at int) bool {
 // nameTitles are abbreviations before a name.
 var nameTitles = []string{"Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Hr", "Fr", "Nr", "Str", "No", "Sr", "Sra", "Mme", "M"}
 
-func isQuote(r rune) bool {
-	switch r {
-	case '"', '“', '”', '„', '«', '»', '`':
-		return true
-	}
-	return false
-}
-
-func (s *sentence) quotes(r rune) {
-	switch {
-	case !isQuote(r):
-	case s.quote == 0, s.quote == ':':
-		s.quote = r
-	default:
-		s.quote = 0
-	}
-}
+func isQuote(r rune) bool { return strings.ContainsRune("\"“”„«»`", r) }
 
 // word reads a word and returns the position after it. An apostrophe ends a word, a hyphen between letters does not.
 func (s *sentence) word(at int) int {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"unicode"
-	"unicode/utf8"
 )
 
 // The check of claims finds statements of the assistant that it has done something ("I have booked it"), and compares
@@ -134,37 +133,19 @@ const maxToolWords = 2 << 10
 // arguments' texts.
 func KindsOf(args json.RawMessage, texts ...string) (s ClaimKinds) {
 	_, tools := loadTables()
-	see := func(text string) {
-		var buf [maxWord]byte
-		text = text[:min(len(text), maxToolWords)]
-		for len(text) > 0 {
-			n, at := 0, 0
-			for at < len(text) {
-				r, size := utf8.DecodeRuneInString(text[at:])
-				if !unicode.IsLetter(r) || at > 0 && unicode.IsUpper(r) && lowerBefore(text[:at]) {
-					break
-				}
-				at += size
-				n = appendLower(&buf, n, r)
+	for _, text := range append(texts, string(args)) {
+		var word []rune
+		before := ' '
+		for _, r := range text[:min(len(text), maxToolWords)] + " " {
+			if !unicode.IsLetter(r) || unicode.IsUpper(r) && unicode.IsLower(before) { // bookTable are two words
+				s |= tools[string(word)]
+				word = word[:0]
 			}
-			if n > 0 {
-				s |= tools[string(buf[:n])]
-				text = text[at:]
-				continue
+			if unicode.IsLetter(r) {
+				word = append(word, unicode.ToLower(r))
 			}
-			_, size := utf8.DecodeRuneInString(text)
-			text = text[size:]
+			before = r
 		}
 	}
-	for _, t := range texts {
-		see(t)
-	}
-	see(string(args))
 	return s
-}
-
-// lowerBefore reports whether a text ends in a small letter: bookTable are two words.
-func lowerBefore(text string) bool {
-	r, _ := utf8.DecodeLastRuneInString(text)
-	return unicode.IsLower(r)
 }

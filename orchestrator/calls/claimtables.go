@@ -1,8 +1,10 @@
 package calls
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -160,15 +162,11 @@ func (t *wordTable) line(line string, tools map[string]ClaimKinds) error {
 		}
 	case strings.HasPrefix(name, "object:"):
 		for _, w := range words {
-			e := t.words[w]
-			e.marks |= marksOf(name[len("object:"):])
-			t.words[w] = e
+			t.add(w, wordEntry{marks: marksOf(name[len("object:"):])})
 		}
 	case wordClasses[name] != 0:
 		for _, w := range words {
-			e := t.words[w]
-			e.class |= wordClasses[name]
-			t.words[w] = e
+			t.add(w, wordEntry{class: wordClasses[name]})
 		}
 	default:
 		return fmt.Errorf("unknown class %q", name)
@@ -185,9 +183,13 @@ func (t *wordTable) addVerb(word string, kind ClaimKind) {
 		c = wInfinitive
 	}
 	word, needs, _ := strings.Cut(word, "/")
-	e := t.words[word]
-	e.class, e.kind, e.needs = e.class|c, kind, e.needs|marksOf(needs)
-	t.words[word] = e
+	t.add(word, wordEntry{class: c, kind: kind, needs: marksOf(needs)})
+}
+
+// add adds to what the table has for a word. A kind replaces an earlier one.
+func (t *wordTable) add(word string, e wordEntry) {
+	had := t.words[word]
+	t.words[word] = wordEntry{had.class | e.class, cmp.Or(e.kind, had.kind), had.marks | e.marks, had.needs | e.needs}
 }
 
 // ClaimLanguages is a set of languages. The zero value finds nothing.
@@ -196,12 +198,7 @@ type ClaimLanguages struct{ tables []*wordTable }
 // KnownClaimLanguages returns the codes of all languages, sorted.
 func KnownClaimLanguages() []string {
 	tables, _ := loadTables()
-	var all []string
-	for code := range tables {
-		all = append(all, code)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(tables))
 }
 
 // ParseClaimLanguages returns the languages with these codes (ISO 639-1). The error names an unknown one.

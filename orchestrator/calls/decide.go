@@ -182,8 +182,7 @@ func (c *Calls) join(k call, first *call) {
 
 func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
 	c.setState(&k, queued)
-	k.setPrepared(p)
-	k.queuedAt = at
+	k.prepared, k.args, k.queuedAt = p, p.Args(), at
 	k.progressAt = at.Add(time.Duration(p.Tool().LatencyBudgetMS) * time.Millisecond)
 	c.open = append(c.open, k)
 	return c.startQueued()
@@ -191,12 +190,7 @@ func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
 
 // startQueued starts queued calls in order while fewer than maxParallel run.
 func (c *Calls) startQueued() (do []Action) {
-	free := maxParallel
-	for _, k := range c.open {
-		if k.state == running || k.state == stopping {
-			free--
-		}
-	}
+	free := maxParallel - c.number((*call).working)
 	for i := range c.open {
 		k := &c.open[i]
 		if k.state != queued || free <= 0 {

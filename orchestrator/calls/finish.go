@@ -55,54 +55,29 @@ func (c *Calls) Finished(in Finished) (do []Action, ok bool) {
 // finish ends a call and the calls that joined it, in the model's order. A successful answer is kept for repetitions.
 func (c *Calls) finish(id string, env registry.Envelope) []Action {
 	k := c.remove(id)
-	var others, echoes []call
-	c.open = slices.DeleteFunc(c.open, func(o call) bool {
-		switch {
-		case o.into != id:
-			return false
-		case o.echo:
-			echoes = append(echoes, o)
-		default:
-			others = append(others, o)
-		}
-		return true
-	})
-	c.keep(k, others, env)
+	kept := Stored{Keys: k.keys, Tool: k.runs, Asked: k.asked, Envelope: env, Turn: k.turn}
+	c.book.Keep(kept)
 	env = c.book.WithUsage(env)
 	do := []Action{c.answer(&k, env, true)}
-	for _, j := range others {
-		do = append(do, c.answer(&j, Again(env, k.turn), false))
-	}
-	for _, e := range echoes {
-		again := env
-		again.Meta.CacheHit, again.Meta.OriginalTurn = true, e.turn
-		do = append(do, c.answer(&e, again, false))
-	}
-	c.owed(do)
-	return do
-}
-
-// owed sets Owed in each answer that precedes another wanted answer of the same turn.
-func (c *Calls) owed(answers []Action) {
-	waits := map[int]bool{}
-	for i, a := range slices.Backward(answers) {
-		a := a.(Answer)
-		a.Owed = a.Owed || waits[a.Turn]
-		waits[a.Turn] = waits[a.Turn] || a.reader.wants()
-		answers[i] = a
-	}
-}
-
-// keep stores a successful answer for the call and for joined calls with their own keys.
-func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
-	s := Stored{Keys: k.keys, Tool: k.runs, Asked: k.asked, Envelope: env, Turn: k.turn}
-	c.book.Keep(s)
-	for _, j := range joined {
-		if !c.taken(j.keys.Idempotency) {
-			s.Keys.Idempotency, s.Asked = j.keys.Idempotency, j.asked
-			c.book.Keep(s)
+	joined := slices.DeleteFunc(slices.Clone(c.open), func(o call) bool { return o.into != id })
+	for _, echo := range []bool{false, true} {
+		for _, j := range joined {
+			if j.echo != echo {
+				continue
+			}
+			c.remove(j.id)
+			again := Again(env, k.turn)
+			if echo {
+				again = env
+				again.Meta.CacheHit, again.Meta.OriginalTurn = true, j.turn
+			} else if !c.taken(j.keys.Idempotency) {
+				kept.Keys.Idempotency, kept.Asked = j.keys.Idempotency, j.asked
+				c.book.Keep(kept)
+			}
+			do = append(do, c.answer(&j, again, false))
 		}
 	}
+	return do
 }
 
 func (c *Calls) cancelled(k *call) []Action {
@@ -151,7 +126,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 }
 
 // Unlinked records the loss of the model's connection: it gets the results of open calls in a separate turn.
-func (c *openCalls) Unlinked() {
+func (c *Calls) Unlinked() {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
 			k.reader, k.model, k.unlinked = byNotice, "", true
@@ -257,7 +232,7 @@ type progress struct {
 }
 
 // Progressed keeps the newest progress of a call for the model.
-func (c *openCalls) Progressed(in Progressed) {
+func (c *Calls) Progressed(in Progressed) {
 	if k := c.find(in.Call); k != nil && k.wantsProgress() && in.Text != "" && in.Text != k.progress.text {
 		k.progress.text, k.progress.fraction, k.progress.sent = in.Text, in.Fraction, false
 	}
@@ -278,7 +253,7 @@ func (k *call) modelProgressAt() (at time.Time) {
 }
 
 // ProgressAt returns when the model may get the progress of a call; zero without any.
-func (c *openCalls) ProgressAt() (first time.Time) {
+func (c *Calls) ProgressAt() (first time.Time) {
 	for i := range c.open {
 		if at := c.open[i].modelProgressAt(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
@@ -294,7 +269,7 @@ type Progress struct {
 }
 
 // TakeProgress returns the progress that is due, and records that the model knows it.
-func (c *openCalls) TakeProgress(at time.Time) (all []Progress) {
+func (c *Calls) TakeProgress(at time.Time) (all []Progress) {
 	for i := range c.open {
 		k := &c.open[i]
 		if due := k.modelProgressAt(); due.IsZero() || at.Before(due) {
@@ -307,6 +282,6 @@ func (c *openCalls) TakeProgress(at time.Time) (all []Progress) {
 }
 
 // Holds reports whether the model waits for the answer to a call for which but is false.
-func (c *openCalls) Holds(but func(*registry.Prepared) bool) bool {
+func (c *Calls) Holds(but func(*registry.Prepared) bool) bool {
 	return c.first(func(k *call) bool { return k.awaited() && !but(k.prepared) }) != nil
 }

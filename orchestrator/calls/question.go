@@ -2,6 +2,7 @@ package calls
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"voicegw/internal/audit"
@@ -48,7 +49,7 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	}
 	waiting := c.Questions() + len(others)
 	c.setState(&k, asking)
-	k.setPrepared(p)
+	k.prepared, k.args = p, p.Args()
 	c.open = append(c.open, k)
 	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
 		full := registry.NewError(registry.ErrorRateLimit, prompts.TooManyQuestions)
@@ -96,22 +97,22 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 }
 
 // Recall restores an open question of an earlier message. env is its CONFIRMATION_REQUIRED without the token.
-func (c *openCalls) Recall(env registry.Envelope, turn int) {
+func (c *Calls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
 		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &question{answer: env},
 	})
 }
 
-func (c *openCalls) asked(token string) *call {
+func (c *Calls) asked(token string) *call {
 	return c.first(func(k *call) bool { return k.wasAsked() && k.question.token == token && token != "" })
 }
 
 // Knows reports whether the question with that token is open.
-func (c *openCalls) Knows(token string) bool { return c.asked(token) != nil }
+func (c *Calls) Knows(token string) bool { return c.asked(token) != nil }
 
 // Waits reports whether the question with that token waits for the user.
-func (c *openCalls) Waits(token string) bool {
+func (c *Calls) Waits(token string) bool {
 	k := c.asked(token)
 	return k != nil && k.state == waiting
 }
@@ -121,13 +122,9 @@ func (c *Calls) Answered(token string, approved bool) []Action {
 	k := c.asked(token)
 	if k == nil {
 		why := RefusedUnknown
-		for _, r := range c.resolved {
-			switch {
-			case r.token != token:
-			case r.outcome == OutcomeExpired:
+		if i := slices.IndexFunc(c.resolved, func(r resolved) bool { return r.token == token }); i >= 0 {
+			if why = RefusedUsed; c.resolved[i].outcome == OutcomeExpired {
 				why = RefusedExpired
-			default:
-				why = RefusedUsed
 			}
 		}
 		return []Action{Refused{Why: why}}

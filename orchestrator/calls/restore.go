@@ -72,7 +72,7 @@ const maxLost = 64
 
 // Memory returns what another process needs. It shares nothing with c.
 func (c *Calls) Memory() Memory {
-	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.before().lost), Effects: c.before().effects}
+	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost), Effects: c.effects}
 	for i := range c.open {
 		if k := &c.open[i]; k.wasAsked() {
 			m.Questions = append(m.Questions, k.openQuestion())
@@ -138,7 +138,7 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 		}
 		do = append(do, c.answerLost(o))
 	}
-	c.past = &past{lost[max(len(lost)-maxLost, 0):], effects}
+	c.lost, c.effects = lost[max(len(lost)-maxLost, 0):], effects
 	return do
 }
 
@@ -177,7 +177,7 @@ func (c *Calls) answerLost(o OpenCall) Action {
 }
 
 func (c *Calls) adoptLostKey(k *call, p *registry.Prepared) {
-	for _, o := range c.before().lost {
+	for _, o := range c.lost {
 		if o.Reference == "" && o.Runs == p.Tool().ToolID && o.hasArgs(p.Args()) {
 			k.keys.Idempotency = o.Key
 		}

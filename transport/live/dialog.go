@@ -162,7 +162,7 @@ func (d *dialog) silence(n int) bool {
 		return false
 	}
 	d.bytes += int64(n)
-	d.gate.forget()
+	d.gate.take()
 	d.tick()
 	return true
 }
@@ -172,12 +172,11 @@ func (d *dialog) loud(pcm []byte, from, until int64) {
 		d.begin(from)
 	}
 	if !d.open.sounded || from-d.open.loud > tailMS {
-		lead := d.gate.take()
-		if lead == nil {
-			pcm = pcm[faint(pcm):]
-		} else {
+		if lead := d.gate.take(); len(lead) > 0 {
 			d.lead = transport.AudioOut{Item: d.open.item, PCM: lead}
 			d.emit(&d.lead)
+		} else {
+			pcm = pcm[faint(pcm):]
 		}
 	}
 	d.open.sounded = true

@@ -46,37 +46,27 @@ func faint(pcm []byte) int {
 	return len(pcm) &^ 1
 }
 
-// gate keeps the end of a silence, which may be the faint beginning of a word.
-type gate struct {
-	lead []byte // at most leadMS; nil until a silence was not digital
-	used bool   // lead was handed out and may be overwritten
-}
+// gate keeps the end of a silence that is not digital, which may be the faint beginning of a word: at most leadMS.
+type gate []byte
 
 func (g *gate) keep(pcm []byte) {
 	const most = leadMS * bytesPerMS
-	if g.used {
-		g.lead, g.used = g.lead[:0], false
-	}
 	pcm = pcm[max(len(pcm)-most, 0):]
-	if len(g.lead) == 0 {
+	if len(*g) == 0 {
 		pcm = pcm[faint(pcm):]
 	}
-	if over := len(g.lead) + len(pcm) - most; over > 0 {
-		g.lead = append(g.lead[:0], g.lead[over:]...)
+	if over := len(*g) + len(pcm) - most; over > 0 {
+		*g = append((*g)[:0], (*g)[over:]...)
 	}
-	g.lead = append(g.lead, pcm...)
-	if len(bytes.Trim(g.lead, "\x00")) == 0 {
-		g.forget()
+	*g = append(*g, pcm...)
+	if len(bytes.Trim(*g, "\x00")) == 0 {
+		g.take()
 	}
 }
 
-func (g *gate) forget() { g.lead = g.lead[:0] }
-
-// take returns the kept silence, valid until the next keep; nil without one.
+// take empties the gate and returns its content, valid until the next keep.
 func (g *gate) take() []byte {
-	if g.used || len(g.lead) == 0 {
-		return nil
-	}
-	g.used = true
-	return g.lead
+	lead := *g
+	*g = lead[:0]
+	return lead
 }
