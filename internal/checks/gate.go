@@ -171,7 +171,6 @@ func (g *Gate[T]) release() {
 
 var errBusy = errors.New("too many requests of this check are under way")
 
-// run makes a remote check.
 func (g *Gate[T]) run(a *ask[T]) {
 	pass, err := g.request(a)
 	if err != nil && g.life().Err() == nil {

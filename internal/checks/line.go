@@ -114,7 +114,6 @@ func (l *line[T]) item(id string) *item[T] {
 	return it
 }
 
-// words takes all of an item's words so far.
 func (l *line[T]) words(at time.Time, id, text string, final bool, v T) {
 	it := l.item(id)
 	if it.answer.stopped || it.dropped {
@@ -212,7 +211,6 @@ func (l *line[T]) ask(it *item[T], rule int, now bool) {
 	}
 }
 
-// verdict takes the result of an ask.
 func (l *line[T]) verdict(a *ask[T], pass, failed bool) {
 	l.asks = slices.DeleteFunc(l.asks, func(b *ask[T]) bool { return a == b })
 	it := a.of
@@ -233,7 +231,6 @@ func (l *line[T]) verdict(a *ask[T], pass, failed bool) {
 	it.settle()
 }
 
-// audio takes a piece of an item's sound.
 func (l *line[T]) audio(at time.Time, id string, took time.Duration, v T) {
 	it := l.item(id)
 	if it.answer.stopped || it.dropped {
@@ -339,7 +336,6 @@ func (l *line[T]) claims(e entry[T], at time.Time) bool {
 	return false
 }
 
-// compared takes the result of a comparison.
 func (l *line[T]) compared(a *ask[T], unmatched bool) {
 	if unmatched {
 		l.halt(a.of, a.rule, Matched).Text = a.text

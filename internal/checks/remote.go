@@ -102,7 +102,6 @@ func (q *question) Check(ctx context.Context, t Text) (bool, error) {
 	return decided(reply.Text)
 }
 
-// decided reads a model's yes or no.
 func decided(answer string) (pass bool, err error) {
 	switch strings.ToLower(strings.Trim(answer, " \t\r\n.!*\"'`")) {
 	case "no":

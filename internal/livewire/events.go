@@ -51,18 +51,12 @@ var clientTypes = []string{
 	"response.item.create", "response.create", "decision.create", "decision.item.create", "decision.item.delete",
 }
 
-// ClientTypes returns the types of the client's events that ParseClientEvent knows.
-func ClientTypes() []string { return append([]string(nil), clientTypes...) }
-
 // ClientEvent is an event of the client, with the values that its type has.
 type ClientEvent struct {
-	Type string
-	// ID is the client's id of the event, which the answer repeats as client_event_id; empty without one.
-	ID string
-	// Session is the object of session.start and session.update, for ParseStart and Session.Update.
-	Session json.RawMessage
-	// Audio is the audio of session.input_audio.append or a fixture in base64.
-	Audio []byte
+	Type    string
+	ID      string          // the client's id of the event, which the answer repeats as client_event_id; empty without one
+	Session json.RawMessage // of session.start and session.update, for ParseStart and Session.Update
+	Audio   []byte          // of session.input_audio.append or a fixture, in base64
 	// Content is the text of an append, Delegation the delegation that it is about; empty means null.
 	Content, Delegation string
 }
@@ -179,10 +173,9 @@ type ServerEvent struct {
 	Delta string `json:"delta"`
 	Sound []byte `json:"-"`
 	// StartMS and EndMS are a place on the timeline, in ms from the begin of the session.
-	StartMS int64 `json:"start_ms"`
-	EndMS   int64 `json:"end_ms"`
-	// OffsetMS is the place of a delegation.
-	OffsetMS   int64 `json:"offset_ms"`
+	StartMS    int64 `json:"start_ms"`
+	EndMS      int64 `json:"end_ms"`
+	OffsetMS   int64 `json:"offset_ms"` // the place of a delegation
 	Delegation struct {
 		ID     string `json:"id"`
 		Target string `json:"target"`
@@ -195,10 +188,9 @@ type ServerEvent struct {
 	Context *struct {
 		Ratio float64 `json:"usage_ratio"`
 	} `json:"context_window"`
-	Error *Failure `json:"error"`
-	// Code and Message are those of info.
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Error   *Failure `json:"error"`
+	Code    string   `json:"code"` // of info, as Message
+	Message string   `json:"message"`
 }
 
 // Failure is the content of an error event.

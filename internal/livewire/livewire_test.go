@@ -133,7 +133,7 @@ func TestClientEventsAreStrict(t *testing.T) {
 		}
 	}
 	_, err := ParseClientEvent([]byte(`{"type":"session.pause"}`))
-	for _, kind := range ClientTypes() {
+	for _, kind := range clientTypes {
 		if !strings.Contains(err.Message, "'"+kind+"'") {
 			t.Errorf("the error for an unknown type does not list %s: %s", kind, err.Message)
 		}

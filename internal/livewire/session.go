@@ -22,12 +22,9 @@ import (
 )
 
 const (
-	// Path is the WebSocket's path below the host, or below /openai at Azure.
-	Path = "/v1/live/sessions"
-	// Model is the only model.
-	Model = "gpt-live-1"
-	// DefaultVoice is the voice of a session that names none.
-	DefaultVoice = "marin"
+	Path         = "/v1/live/sessions" // below the host, or below /openai at Azure
+	Model        = "gpt-live-1"        // the only model
+	DefaultVoice = "marin"             // of a session that names none
 )
 
 // Limits. Tokens are as Tokens counts them.
@@ -142,16 +139,15 @@ func (v Voice) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a name or an object with an id.
 func (v *Voice) UnmarshalJSON(data []byte) error {
+	type object struct {
+		Name string `json:"-"`
+		ID   string `json:"id"`
+	}
 	*v = Voice{}
-	if openaiwire.KindOf(data) != "an object" {
-		return json.Unmarshal(data, &v.Name) //nolint:wrapcheck // encoding/json names the place
+	if openaiwire.KindOf(data) == "an object" {
+		return json.Unmarshal(data, (*object)(v)) //nolint:wrapcheck // encoding/json names the place
 	}
-	var object struct {
-		ID string `json:"id"`
-	}
-	err := json.Unmarshal(data, &object)
-	v.ID = object.ID
-	return err //nolint:wrapcheck // encoding/json names the place
+	return json.Unmarshal(data, &v.Name) //nolint:wrapcheck // encoding/json names the place
 }
 
 // Delegation is who does the work that the model hands over.

@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,15 +17,12 @@ import (
 )
 
 const (
-	// usageEvery is the time between two reports of usage, as recorded also while the timeline stands still.
-	usageEvery = 15 * time.Second
-	// quietBefore is how long no audio may come for a close not to wait for appends any longer.
-	quietBefore = 500 * time.Millisecond
+	usageEvery  = 15 * time.Second       // between two reports of usage, as recorded also while the timeline stands still
+	quietBefore = 500 * time.Millisecond // without audio, after which a close does not wait for appends any longer
 	// maxPending, maxDelegated and maxMemory bound the memory of a session.
 	maxPending, maxDelegated, maxMemory = 1000, 1000, 1000
-	// tokensPerSecond is about the recorded growth of the context.
-	tokensPerSecond = 50
-	noCode          = 1005 // a close frame without a code, as recorded
+	tokensPerSecond                     = 50   // about the recorded growth of the context
+	noCode                              = 1005 // a close frame without a code, as recorded
 )
 
 // conn is one session on one connection. The goroutine of wire.Conn.Run owns everything in it.
@@ -38,16 +34,15 @@ type conn struct {
 	ids   *wire.IDs
 	azure bool
 
-	sess     *livewire.Session // nil before the start
-	dialogue *scenario.Dialogue
-	memory   []scenario.Memory
-	context  int // tokens that are not of audio
-	agenda   wire.Agenda
-	in       input
-	out      output
-	pending  []appended // in the order of their places
-	// delegated are the ids of delegations, the newest last.
-	delegated []string
+	sess      *livewire.Session // nil before the start
+	dialogue  *scenario.Dialogue
+	memory    []scenario.Memory
+	context   int // tokens that are not of audio
+	agenda    wire.Agenda
+	in        input
+	out       output
+	pending   []appended // in the order of their places
+	delegated []string   // the ids of delegations, the newest last
 	calls     int
 	due       []fault.Action // faults of the events already sent, for settle
 	closing   *ending        // set by session.close
@@ -204,7 +199,6 @@ func noCredit() *openaiwire.Error {
 	return &openaiwire.Error{Type: "insufficient_quota", Code: livewire.CodeNoCredit, Message: "Your credit balance is exhausted."}
 }
 
-// usage reports the usage again and again.
 func (c *conn) usage() {
 	size := c.context + int(c.in.ms)*tokensPerSecond/1000
 	if float64(size) > livewire.CompactAt*livewire.ContextTokens { // the session is compacted, without an event
@@ -227,7 +221,12 @@ func (c *conn) handle(e *livewire.ClientEvent) *openaiwire.Error {
 	case livewire.Start:
 		return openaiwire.Invalid(livewire.CodeInvalidValue, "type", "The session has started already.")
 	case livewire.Update:
-		return c.update(e.Session, e.ID)
+		changed, err := c.sess.Update(e.Session)
+		if err != nil {
+			return err
+		}
+		c.sess = changed
+		c.acknowledge(livewire.Updated, e.ID, "session", c.sess)
 	case livewire.AudioAppend:
 		return c.appendAudio(e.Audio)
 	case livewire.Mute:
@@ -245,16 +244,6 @@ func (c *conn) handle(e *livewire.ClientEvent) *openaiwire.Error {
 		c.after(quietBefore, func() {}) // to look again
 		c.after(livewire.DrainFor, func() {})
 	}
-	return nil
-}
-
-func (c *conn) update(session json.RawMessage, id string) *openaiwire.Error {
-	changed, err := c.sess.Update(session)
-	if err != nil {
-		return err
-	}
-	c.sess = changed
-	c.acknowledge(livewire.Updated, id, "session", c.sess)
 	return nil
 }
 

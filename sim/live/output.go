@@ -15,11 +15,10 @@ import (
 	"voicegw/sim/wire"
 )
 
+// The model's lines while work is delegated, as recorded, and with the fault undelegated.
 const (
-	// fillerLine is the model's line while work is delegated, as recorded.
 	fillerLine = "Okay, checking now."
-	// claimLine is its line with the fault undelegated.
-	claimLine = "All right, I have booked it for you."
+	claimLine  = "All right, I have booked it for you."
 )
 
 // output is the track that goes out. Its clock is leadMS behind that of the input.
@@ -36,14 +35,12 @@ type output struct {
 	silent  []byte // the event with it, for a track without times
 }
 
-// queued is a step that is not carried out before at.
 type queued struct {
 	scenario.Step
 
 	at int64
 }
 
-// line is words being spoken.
 type line struct {
 	audio []byte
 	words []fragment // not yet sent
@@ -109,7 +106,6 @@ func (c *conn) stop() {
 	c.out.steps = nil
 }
 
-// finish ends the line that is being spoken.
 func (c *conn) finish() {
 	if c.out.line != nil {
 		c.remember("model", c.out.line.said.String())
@@ -210,7 +206,6 @@ func (c *conn) advance(now int64) {
 	}
 }
 
-// wait holds the other steps back.
 func (c *conn) wait(until int64) {
 	for i := range c.out.steps {
 		c.out.steps[i].at = max(c.out.steps[i].at, until)

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -13,24 +14,17 @@ import (
 
 // Times on the timeline, in ms, from the recording and the measurements.
 const (
-	tickMS = 50
-	// leadMS is how far the output is behind the input: the first audio comes that long after the begin.
-	leadMS = 850
-	// lagMS is from the end of a place to the events about it: words arrived 550 to 680 ms after it.
-	lagMS = 600
-	// silenceMS ends an utterance: a delegation came 0.9 s after the last sound.
-	silenceMS = 800
-	// interruptMS of speech stop the model; shorter speech over its voice is a back-channel without an answer.
-	interruptMS = 500
-	// wordMS is the pace of the words of an utterance, whose length is not known while it lasts.
-	wordMS = 300
-	// gapMS is between two lines.
-	gapMS = 400
+	tickMS      = 50
+	leadMS      = 850 // the output is so far behind the input: the first audio comes that long after the begin
+	lagMS       = 600 // from the end of a place to the events about it: words arrived 550 to 680 ms after it
+	silenceMS   = 800 // ends an utterance: a delegation came 0.9 s after the last sound
+	interruptMS = 500 // of speech stop the model; shorter speech over its voice is a back-channel without an answer
+	wordMS      = 300 // the pace of the words of an utterance, whose length is not known while it lasts
+	gapMS       = 400 // between two lines
 	// commentaryAfter and instructionsAfter are from the place of an append to its words.
 	commentaryAfter, instructionsAfter = 200, 1400
-	// maxAhead bounds the audio that waits because it came faster than real time.
-	maxAhead = time.Minute
-	never    = -1
+	maxAhead                           = time.Minute // of audio that waits because it came faster than real time
+	never                              = -1
 )
 
 // slotOf is the begin of the place that contains a time.
@@ -62,7 +56,6 @@ type utterance struct {
 	stopped bool     // it has stopped the model
 }
 
-// fragment is the words of a place.
 type fragment struct {
 	slot int64
 	text string
@@ -123,18 +116,17 @@ func (c *conn) tick(now time.Time) {
 		pcm = in.quiet
 	}
 	if in.ms += tickMS; c.opts.Speed >= 0 {
-		speed := c.opts.Speed
-		if speed == 0 {
-			speed = 1
-		}
-		in.due = now.Add(time.Duration(float64(tickMS*time.Millisecond) / speed))
+		in.due = now.Add(time.Duration(float64(tickMS*time.Millisecond) / cmp.Or(c.opts.Speed, 1)))
 	}
 	c.opts.Stats.AudioInMS.Add(tickMS)
 	var heard *utterance
 	var endMS int64
 	for _, a := range in.detector.Process(pcm) {
 		if a.Started {
-			in.speech = c.hearing(a.EdgeMS)
+			in.speech = &utterance{edge: a.EdgeMS, over: c.out.line != nil}
+			if words, known := c.dialogue.Expected(c.knows()); known {
+				in.speech.words = wire.Words(words)
+			}
 		} else if in.speech != nil {
 			heard, endMS, in.speech = in.speech, a.EdgeMS, nil
 		}
@@ -157,14 +149,6 @@ func (c *conn) tick(now time.Time) {
 	if in.ms >= leadMS && (in.ms-leadMS)%livewire.FrameMS == 0 {
 		c.frame(in.ms - leadMS)
 	}
-}
-
-func (c *conn) hearing(edge int64) *utterance {
-	u := &utterance{edge: edge, over: c.out.line != nil}
-	if words, known := c.dialogue.Expected(c.knows()); known {
-		u.words = wire.Words(words)
-	}
-	return u
 }
 
 // follow transcribes the speech so far but its last word, and stops the model if the user keeps speaking.
@@ -205,7 +189,6 @@ func (c *conn) understand(u *utterance, endMS int64) []scenario.Step {
 	return turn.Steps
 }
 
-// tell sends the fragments that are due.
 func (c *conn) tell() {
 	for in := &c.in; len(in.words) > 0 && in.words[0].slot+livewire.SlotMS+lagMS <= in.ms; {
 		f := in.words[0]

@@ -20,14 +20,10 @@ import (
 )
 
 const (
-	// readLimit bounds one frame from the provider, in bytes. Its frames have 100 ms of audio.
-	readLimit = 4 << 20
-	// maxEvents bounds the events of one frame, since they are handled all at once.
-	maxEvents = 256
-	// maxSetupEvents bounds the events before session.started.
-	maxSetupEvents = 100
-	// maxUnknownLogged bounds the unknown types that one connection logs.
-	maxUnknownLogged = 32
+	readLimit        = 4 << 20 // bytes of a frame, which has 100 ms of audio
+	maxEvents        = 256     // of one frame, since they are handled all at once
+	maxSetupEvents   = 100     // before session.started
+	maxUnknownLogged = 32      // unknown types
 	// leaveTime is how long the provider may take to confirm session.close, which has the final usage. No caller waits for it.
 	leaveTime = 3 * time.Second
 	// silentTime ends a connection that is silent: the provider sends ten frames a second.
@@ -187,7 +183,6 @@ func (c *conn) ask() bool {
 	return true
 }
 
-// shut closes the socket.
 func (c *conn) shut() { _ = c.ws.CloseNow() } // it is closed afterwards even if this returns an error
 
 // end ends the connection for cause, unless it has ended already.
@@ -200,7 +195,6 @@ func (c *conn) end(cause *transport.Error) {
 	c.shut()
 }
 
-// ended returns why the connection ended, or nil.
 func (c *conn) ended() *transport.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,12 +19,10 @@ import (
 )
 
 const (
-	maxTasks = 4 // delegations that run at once; others are refused with words
-	// maxRounds bounds the answers of the text model in one delegation. The last one gets no tools.
-	maxRounds = 8
-	maxCalls  = 16 // of one answer; the rest are left out
-	// maxAppends bounds the texts that the provider has not placed. It places one within a second.
-	maxAppends = 64
+	maxTasks   = 4  // delegations that run at once; others are refused with words
+	maxRounds  = 8  // answers of the text model in one delegation; the last one gets no tools
+	maxCalls   = 16 // of one answer; the rest are left out
+	maxAppends = 64 // texts that the provider has not placed, which takes it a second
 	maxKnown   = 64 // ids of delegations, and of calls, that are remembered
 	// completeTime bounds one answer of the text model: the user waits, and nothing else ends the wait.
 	completeTime = 60 * time.Second
@@ -210,7 +208,6 @@ func (d *delegations) leave(c *conn) {
 	}
 }
 
-// busy reports whether a delegation runs.
 func (d *delegations) busy() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -381,7 +378,6 @@ func object(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// complete asks the text model for its next answer.
 func (d *delegations) complete(t *task, p textmodel.Prompt) (textmodel.Reply, error) {
 	d.mu.Lock()
 	text := d.text
@@ -487,7 +483,6 @@ func (d *delegations) result(r transport.ToolResult) {
 	}
 }
 
-// answer gives the text model's answer to the voice.
 func (d *delegations) answer(t *task, reply textmodel.Reply) {
 	said := strings.TrimSpace(reply.Text)
 	if said == "" || reply.Refused {

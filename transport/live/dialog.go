@@ -11,35 +11,25 @@ import (
 // the adapter's waits on it. live.md is the project's reading of the sources on the wire (developers.openai.com,
 // guides/live-conversations and public recordings, read 2026-11-28).
 const (
-	// quietMS ends an answer and an utterance: LiveKit and Pipecat infer turns from 800 ms of quiet.
-	quietMS = 800
-	// turnQuietMS ends an answer if the user speaks after it.
-	turnQuietMS = 300
+	quietMS     = 800 // ends an answer and an utterance: LiveKit and Pipecat infer turns from 800 ms of quiet
+	turnQuietMS = 300 // ends an answer if the user speaks after it
 	// tailMS is how much silence within an answer is passed on, so that pauses between words stay as they are. In a longer
 	// pause the client has played everything, and waits.
-	tailMS = 300
-	// leadMS is how much faint sound before the first loud sound belongs to it.
-	leadMS = 60
-	// wordsMS is how long a delegation waits for the words that it is about; recorded fragments came up to 400 ms late.
-	wordsMS = 400
+	tailMS  = 300
+	leadMS  = 60  // of faint sound before the first loud sound belong to it
+	wordsMS = 400 // a delegation waits so long for the words that it is about; recorded fragments came up to 400 ms late
 	// owedMS is the mutual silence after which an unanswered request is taken for a forgotten delegation. LiveKit waits for
 	// 8 s (livekit/agents#7455); the orchestrator asks a silent model after 10 s.
-	owedMS = 7000
-	// phraseMS is the shortest pause before another phrase.
-	phraseMS = 400
-	// unsaidMS is how long the model may take to speak about a result; recorded: 2.2 s.
-	unsaidMS = 8000
-	// promiseMS is the longest answer that may be no more than a promise ("I'll look that up for you").
-	promiseMS = 4000
+	owedMS    = 7000
+	phraseMS  = 400  // the shortest pause before another phrase
+	unsaidMS  = 8000 // the model may take so long to speak about a result; recorded: 2.2 s
+	promiseMS = 4000 // the longest answer that may be no more than a promise ("I'll look that up for you")
 )
 
 const (
-	// maxText bounds the transcript of one answer or utterance, in bytes.
-	maxText = 64 << 10
-	// maxAsked bounds the words of a request, in bytes.
-	maxAsked = 8 << 10
-	// maxWaiting bounds the delegations that wait for their words.
-	maxWaiting = 16
+	maxText    = 64 << 10 // bytes of the transcript of one answer or utterance
+	maxAsked   = 8 << 10  // bytes of the words of a request
+	maxWaiting = 16       // delegations that wait for their words
 )
 
 // dialog derives answers, items and transcripts from Live's one output track and its timed fragments. It is pure: its
@@ -108,15 +98,12 @@ type waiting struct {
 // request is a delegation with the user's words since the previous one.
 type request struct{ id, words string }
 
-// reminder is a reason to remind the model.
 type reminder uint8
 
 const (
-	remindNothing reminder = iota
-	// remindDelegation: the user's words were neither answered nor delegated.
-	remindDelegation
-	// remindResult: the model has not spoken about a result.
-	remindResult
+	remindNothing    reminder = iota
+	remindDelegation          // the user's words were neither answered nor delegated
+	remindResult              // the model has not spoken about a result
 )
 
 func newDialog() dialog { return dialog{answered: -1, unsaid: -1} }
@@ -125,7 +112,6 @@ func (d *dialog) emit(ev transport.Event) { d.queue = append(d.queue, ev) }
 
 func (d *dialog) pending() int { return len(d.queue) - d.given }
 
-// next returns the next event, or nil.
 func (d *dialog) next() transport.Event {
 	if d.given == len(d.queue) {
 		if d.given > 0 {
@@ -217,7 +203,6 @@ func (d *dialog) acted(at int64) {
 	d.finish()
 }
 
-// finish ends the held response.
 func (d *dialog) finish() {
 	if d.held != "" {
 		d.emit(transport.ResponseDone{ID: d.held, Status: transport.ResponseCompleted})
@@ -225,7 +210,6 @@ func (d *dialog) finish() {
 	}
 }
 
-// end ends the open answer, if there is one.
 func (d *dialog) end() {
 	a := d.open
 	if a == nil {
@@ -267,7 +251,6 @@ func (d *dialog) transcribe(a *answer, final bool) {
 	}
 }
 
-// said takes a fragment of the model's transcript.
 func (d *dialog) said(text string, from, until int64) {
 	from, until = d.span(from, until)
 	if text == "" {
@@ -300,7 +283,6 @@ func (d *dialog) said(text string, from, until int64) {
 	d.tick()
 }
 
-// heard takes a fragment of the user's transcript.
 func (d *dialog) heard(text string, from, until int64) {
 	from, until = d.span(from, until)
 	if text == "" {

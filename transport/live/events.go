@@ -11,7 +11,6 @@ import (
 	"voicegw/transport"
 )
 
-// take turns a frame into events.
 func (c *conn) take(frame []byte) {
 	if _, sound, ok := openaiwire.ReadAudio(frame, livewire.AudioDelta, "delta"); ok {
 		c.sound(sound)
@@ -54,7 +53,6 @@ func (c *conn) sound(sound []byte) {
 	}
 }
 
-// event takes any other event than audio in its usual form.
 func (c *conn) event(frame []byte) {
 	ev, err := livewire.ParseServerEvent(frame)
 	if err != nil || ev.Type == "" {

@@ -16,14 +16,11 @@ import (
 )
 
 const (
-	// feedEvery is the length of a piece of silence: as long as the provider's own pieces.
-	feedEvery = 100 * time.Millisecond
+	feedEvery = 100 * time.Millisecond // the length of a piece of silence: that of the provider's own pieces
 	// feedPatience is how late a client's audio may be: silence before it would delay the model's hearing until the end.
 	feedPatience = 300 * time.Millisecond
-	// feedPause is how long a client that sends no audio counts as one that is late.
-	feedPause = 2 * time.Second
-	// feedMost is how much silence is sent at once after a delay of this process. The rest of the time is lost to the model.
-	feedMost = time.Second
+	feedPause    = 2 * time.Second // so long a client that sends no audio counts as one that is late
+	feedMost     = time.Second     // of silence at once after a delay of this process; the rest is lost to the model
 )
 
 // silence is the event with feedEvery of silence.

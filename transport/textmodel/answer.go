@@ -54,7 +54,7 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 		if text != "" {
 			a.begun = true
 			if a.text.Len()+len(text) > maxText {
-				return &unreadable{fmt.Sprintf("the answer has more than %d bytes", maxText)}
+				return unreadable(fmt.Sprintf("the answer has more than %d bytes", maxText))
 			}
 			a.text.WriteString(text)
 			a.delta(text)
@@ -70,7 +70,7 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 		}
 		switch {
 		case choice.FinishReason == "error": // OpenRouter ends a failed answer this way
-			return &streamed{problem{Message: "the provider ended its answer with the finish reason error"}}
+			return problem{Message: "the provider ended its answer with the finish reason error"}
 		case choice.FinishReason != "":
 			if !a.finished && a.last != nil {
 				a.last()
@@ -87,7 +87,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	p := a.byIndex[int(d.Index)]
 	if p == nil || p.ends(d) {
 		if len(a.calls) >= maxCalls {
-			return &unreadable{fmt.Sprintf("the answer calls more than %d tools", maxCalls)}
+			return unreadable(fmt.Sprintf("the answer calls more than %d tools", maxCalls))
 		}
 		if a.byIndex == nil {
 			a.byIndex = map[int]*partial{}
@@ -102,7 +102,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	p.name = cmp.Or(p.name, d.Function.Name)
 	args := d.Function.Arguments // some servers send an object, which the library returns unparsed
 	if a.argBytes += len(args); a.argBytes > maxArgs {
-		return &unreadable{fmt.Sprintf("the arguments of the tool calls have more than %d bytes", maxArgs)}
+		return unreadable(fmt.Sprintf("the arguments of the tool calls have more than %d bytes", maxArgs))
 	}
 	p.args.WriteString(args)
 	return a.takeExtra(&p.extra, callExtras, d.RawJSON())

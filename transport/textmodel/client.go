@@ -248,8 +248,8 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 		return out
 	}
 	var api *openai.Error
-	var told *streamed
-	var bad *unreadable
+	var told problem
+	var bad unreadable
 	switch {
 	case errors.As(err, &api):
 		said := problem{Message: api.Message, Type: api.Type, Code: api.Code, Param: api.Param}
@@ -370,6 +370,9 @@ func readProblem(raw []byte) (p problem, ok bool) {
 	p = problem{Message: word("message", "detail", "msg"), Type: word("type", "status"), Code: word("code"), Param: word("param")}
 	return p, p != problem{}
 }
+
+// Error makes a problem the error of an answer that ends with it.
+func (p problem) Error() string { return p.Message }
 
 func (p problem) normal() []byte {
 	out, _ := json.Marshal(map[string]problem{"error": p}) // strings only: cannot fail

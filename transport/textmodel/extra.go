@@ -66,7 +66,7 @@ func (f *fields) take(known []carried, piece string) int {
 
 func (a *answer) takeExtra(f *fields, known []carried, piece string) error {
 	if a.extraBytes += f.take(known, piece); a.extraBytes > maxExtra {
-		return &unreadable{fmt.Sprintf("the answer's extra fields have more than %d bytes", maxExtra)}
+		return unreadable(fmt.Sprintf("the answer's extra fields have more than %d bytes", maxExtra))
 	}
 	return nil
 }

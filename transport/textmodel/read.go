@@ -3,6 +3,7 @@ package textmodel
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,17 +15,10 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// streamed is an error that a provider reports within its answer.
-type streamed struct{ problem }
+// unreadable says why an answer cannot be parsed. It contains none of the content.
+type unreadable string
 
-// Error returns the provider's message.
-func (e *streamed) Error() string { return e.Message }
-
-// unreadable is an answer that cannot be parsed. Its text contains none of the content.
-type unreadable struct{ why string }
-
-// Error returns the reason.
-func (e *unreadable) Error() string { return e.why }
+func (u unreadable) Error() string { return string(u) }
 
 // maxWhole limits an answer that is not streamed, in bytes.
 const maxWhole = 2 << 20
@@ -40,7 +34,7 @@ func (a *answer) read(body io.Reader) error {
 	case '{', '[':
 		return a.readWhole(r)
 	case '<':
-		return &unreadable{"the answer is a web page; check the base URL and the proxy"}
+		return unreadable("the answer is a web page; check the base URL and the proxy")
 	}
 	return a.readEvents(r)
 }
@@ -71,7 +65,7 @@ func (a *answer) readEvents(r io.Reader) error {
 		}
 		if e.Type == "error" {
 			if p, ok := readProblem(data); ok {
-				return &streamed{p}
+				return p
 			}
 		}
 		if err := a.event(data); err != nil {
@@ -90,14 +84,14 @@ func (a *answer) readWhole(r io.Reader) error {
 		return err //nolint:wrapcheck // failure classifies it
 	}
 	if len(raw) > maxWhole {
-		return &unreadable{fmt.Sprintf("the answer has more than %d bytes", maxWhole)}
+		return unreadable(fmt.Sprintf("the answer has more than %d bytes", maxWhole))
 	}
 	raw = bytes.TrimSpace(raw)
 	if raw[0] == '[' { // only an error can be a list
 		if p, ok := readProblem(raw); ok {
-			return &streamed{p}
+			return p
 		}
-		return &unreadable{"the answer is a JSON list, not a Chat Completions answer"}
+		return unreadable("the answer is a JSON list, not a Chat Completions answer")
 	}
 	if err := a.event(raw); err != nil {
 		return err
@@ -129,52 +123,28 @@ func (a *answer) event(data []byte) error {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return &unreadable{"part of the answer isn't Chat Completions JSON: " + err.Error()}
+		return unreadable("part of the answer isn't Chat Completions JSON: " + err.Error())
 	}
 	if len(said.Error) > 0 && string(said.Error) != "null" {
 		p, _ := readProblem(said.Error)
-		return &streamed{p}
+		return p
 	}
 	if said.Choices == nil && (said.Object == "error" || len(said.Detail) > 0) { // vLLM and FastAPI
 		if p, ok := readProblem(data); ok {
-			return &streamed{p}
-		}
-	}
-	for _, c := range said.Choices {
-		if c.Delta == nil && c.Message != nil {
-			return a.message(data)
+			return p
 		}
 	}
 	var chunk openai.ChatCompletionChunk
-	if err := json.Unmarshal(data, &chunk); err != nil {
-		return &unreadable{"part of the answer isn't Chat Completions JSON: " + err.Error()}
+	err := json.Unmarshal(data, &chunk)
+	for i, c := range said.Choices[:min(len(said.Choices), len(chunk.Choices))] {
+		if c.Delta == nil && c.Message != nil { // a whole message is one delta
+			err = cmp.Or(err, json.Unmarshal(c.Message, &chunk.Choices[i].Delta))
+		}
+	}
+	if err != nil {
+		return unreadable("part of the answer isn't Chat Completions JSON: " + err.Error())
 	}
 	return a.add(chunk)
-}
-
-// message handles an object whose choices hold whole messages, as deltas.
-func (a *answer) message(data []byte) error {
-	var object map[string]json.RawMessage
-	var choices []map[string]json.RawMessage
-	if err := json.Unmarshal(data, &object); err != nil {
-		return &unreadable{err.Error()}
-	}
-	if err := json.Unmarshal(object["choices"], &choices); err != nil {
-		return &unreadable{err.Error()}
-	}
-	for _, c := range choices {
-		c["delta"] = c["message"]
-		delete(c, "message")
-	}
-	var err error
-	if object["choices"], err = json.Marshal(choices); err != nil {
-		return &unreadable{err.Error()}
-	}
-	again, err := json.Marshal(object)
-	if err != nil {
-		return &unreadable{err.Error()}
-	}
-	return a.event(again)
 }
 
 // content returns the text of a content field: a string, or the text parts of a list.
@@ -194,14 +164,14 @@ func content(text, raw string) (string, error) {
 		raw = "[" + raw + "]"
 	}
 	if json.Unmarshal([]byte(raw), &parts) != nil {
-		return "", &unreadable{"the content of the answer is neither text nor a list of parts"}
+		return "", unreadable("the content of the answer is neither text nor a list of parts")
 	}
 	var all strings.Builder
 	for _, p := range parts {
 		var s string
 		if p.Type == "text" || p.Type == "output_text" || p.Type == "" {
 			if json.Unmarshal(p.Text, &s) != nil {
-				return "", &unreadable{"a part of the answer's content has no text"}
+				return "", unreadable("a part of the answer's content has no text")
 			}
 			all.WriteString(s)
 		}

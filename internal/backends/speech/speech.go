@@ -29,12 +29,9 @@ import (
 )
 
 const (
-	// MaxLength is the longest sentence.
-	MaxLength = time.Minute
-	// MaxText limits the words of a recording, in bytes.
-	MaxText = 4 << 10
-	// MaxRecordings limits the recordings of a folder.
-	MaxRecordings = 256
+	MaxLength     = time.Minute // of a sentence
+	MaxText       = 4 << 10     // bytes of the words of a recording
+	MaxRecordings = 256         // of a folder
 
 	minLength = 50 * time.Millisecond
 	maxRate   = 48000
@@ -58,16 +55,11 @@ type Recording struct {
 
 // Endpoint is a speech endpoint.
 type Endpoint struct {
-	// BaseURL is its address with /v1. Empty without one.
-	BaseURL, APIKey string
-	// Model and Voice are DefaultModel and DefaultVoice if empty.
-	Model, Voice string
-	// Format is "wav" (also if empty) or "pcm": 16 bits, mono, 24 kHz.
-	Format string
-	// Timeout bounds a request; zero means setting.SpeechTimeout.
-	Timeout time.Duration
-	// Client makes the requests; nil means the default.
-	Client *http.Client
+	BaseURL, APIKey string        // BaseURL is its address with /v1; empty without one
+	Model, Voice    string        // empty means DefaultModel and DefaultVoice
+	Format          string        // "wav" (also if empty) or "pcm": 16 bits, mono, 24 kHz
+	Timeout         time.Duration // of a request; zero means setting.SpeechTimeout
+	Client          *http.Client  // nil means the default
 }
 
 // Speaker gives the audio of sentences. It may be used concurrently.
