@@ -144,32 +144,26 @@ func (t *wordTable) line(line string, tools map[string]ClaimKinds) error {
 	}
 	name, words := fields[0], fields[1:]
 	ofTools, isTools := strings.CutPrefix(name, "tool:")
-	switch kind, isKind := kindOf(ofTools); {
-	case name == "option":
-		for _, o := range words {
-			t.free, t.pastTense = t.free || o == "free", t.pastTense || o == "past"
-			t.ordinals, t.compounds = t.ordinals || o == "ordinals", t.compounds || o == "compounds"
-		}
-	case name == "ending":
-		t.endings = append(t.endings, words...)
-	case isTools && isKind:
-		for _, w := range words {
+	kind, isKind := kindOf(ofTools)
+	letters, isObject := strings.CutPrefix(name, "object:")
+	for _, w := range words {
+		switch {
+		case name == "option":
+			t.free, t.pastTense = t.free || w == "free", t.pastTense || w == "past"
+			t.ordinals, t.compounds = t.ordinals || w == "ordinals", t.compounds || w == "compounds"
+		case name == "ending":
+			t.endings = append(t.endings, w)
+		case isTools && isKind:
 			tools[w] |= kind.set()
-		}
-	case isKind:
-		for _, w := range words {
+		case isKind:
 			t.addVerb(w, kind)
-		}
-	case strings.HasPrefix(name, "object:"):
-		for _, w := range words {
-			t.add(w, wordEntry{marks: marksOf(name[len("object:"):])})
-		}
-	case wordClasses[name] != 0:
-		for _, w := range words {
+		case isObject:
+			t.add(w, wordEntry{marks: marksOf(letters)})
+		case wordClasses[name] != 0:
 			t.add(w, wordEntry{class: wordClasses[name]})
+		default:
+			return fmt.Errorf("unknown class %q", name)
 		}
-	default:
-		return fmt.Errorf("unknown class %q", name)
 	}
 	return nil
 }

@@ -347,7 +347,11 @@ func (d *delegations) run(t *task, p textmodel.Prompt, others []*task) {
 			d.failed(t, err)
 			return
 		case len(reply.Calls) == 0 || p.ToolsOff:
-			d.answer(t, reply)
+			if said := strings.TrimSpace(reply.Text); said != "" && !reply.Refused {
+				d.tell(t, said, true)
+			} else {
+				d.tell(t, prompts.DelegationRefused, false)
+			}
 			return
 		}
 		if text := strings.TrimSpace(reply.Text); text != "" {
@@ -481,15 +485,6 @@ func (d *delegations) result(r transport.ToolResult) {
 		delete(d.calls, r.Call)
 		call.result <- r.Output
 	}
-}
-
-func (d *delegations) answer(t *task, reply textmodel.Reply) {
-	said := strings.TrimSpace(reply.Text)
-	if said == "" || reply.Refused {
-		d.tell(t, prompts.DelegationRefused, false)
-		return
-	}
-	d.tell(t, said, true)
 }
 
 // tell gives the voice the words about a delegation to say, or an answer that comes too late to know.

@@ -122,9 +122,7 @@ func (f *feed) turn() {
 }
 
 func (f *feed) fill(now time.Time) {
-	if least := now.Add(-feedMost); f.until.Before(least) {
-		f.until = least
-	}
+	f.add(0, now)
 	for now.Sub(f.until) >= feedEvery && f.c.ws.Ready() {
 		m := ws.NewMessage()
 		m.B = append(m.B, silence...)
