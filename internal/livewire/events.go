@@ -218,21 +218,16 @@ func ParseServerEvent(data []byte) (ServerEvent, error) {
 	if id, sound, ok := openaiwire.ReadAudio(data, AudioDelta, "delta"); ok {
 		return ServerEvent{Type: AudioDelta, ID: id, Sound: sound}, nil
 	}
-	var head struct {
-		Type string `json:"type"`
-		ID   string `json:"event_id"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return ServerEvent{}, fmt.Errorf("livewire: the frame is no event: %w", err)
-	}
-	e := ServerEvent{Type: head.Type, ID: head.ID}
-	if !Known(head.Type) {
-		return e, nil
-	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		return e, fmt.Errorf("livewire: the event %s: %w", head.Type, err)
-	}
-	if e.Type == AudioDelta {
+	var e ServerEvent
+	err := json.Unmarshal(data, &e)
+	switch {
+	case err != nil && e.Type == "":
+		return e, fmt.Errorf("livewire: the frame is no event: %w", err)
+	case !Known(e.Type):
+		return ServerEvent{Type: e.Type, ID: e.ID}, nil
+	case err != nil:
+		return e, fmt.Errorf("livewire: the event %s: %w", e.Type, err)
+	case e.Type == AudioDelta:
 		e.Sound, e.Delta = []byte(e.Delta), ""
 	}
 	return e, nil

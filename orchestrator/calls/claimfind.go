@@ -356,8 +356,8 @@ func (s *sentence) own(c []word, i int) (start int, ok bool) {
 		start, ok = j, true
 	case c[j].is(wHave):
 		start, ok = s.speaker(c, j, i)
-	default:
-		start, ok = s.joined(c, j, i)
+	case s.pastTense && anyIs(c[j+1:i], wAnd): // "I've looked at it and booked it"
+		start, ok = nearestSelf(c, j)
 	}
 	if !ok || c[start].is(wPlural) && object&oursMark != 0 {
 		return 0, false
@@ -423,14 +423,6 @@ func (s *sentence) speaker(c []word, j, i int) (start int, ok bool) {
 		return nearestSelf(c, k-1)
 	}
 	return 0, false
-}
-
-// joined finds the speaker of an action that follows another one: "I've looked at it and booked it".
-func (s *sentence) joined(c []word, j, i int) (start int, ok bool) {
-	if !s.pastTense || !anyIs(c[j+1:i], wAnd) {
-		return 0, false
-	}
-	return nearestSelf(c, j)
 }
 
 // passive finds a state or a passive of something that actions change, without another actor.

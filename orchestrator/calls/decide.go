@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -244,13 +245,9 @@ func (c *Calls) Nested(in Nested) []Action {
 	}
 	p, refusal := c.book.Prepare(k.tools, in.Tool, registry.Decode(in.Args))
 	c.book.Charge(k.tools, in.Tool)
-	do := Permit{ID: in.ID, Prepared: p, Budget: c.book.Usage()}
-	exceeded := c.book.Exceeded(k.tools, in.Tool)
+	do := Permit{ID: in.ID, Prepared: p, Refused: cmp.Or(c.book.Exceeded(k.tools, in.Tool), refusal), Budget: c.book.Usage()}
 	switch {
-	case exceeded != nil:
-		do.Refused = exceeded
-	case refusal != nil:
-		do.Refused = refusal
+	case do.Refused != nil:
 	case p.Tool().ByClient() || in.Tool == spec.AgentSwitch:
 		do.Refused = refused(p, registry.ErrorPermanent, prompts.NotByTools(in.Tool))
 	case k.approval == nil && c.book.Confirms(p):

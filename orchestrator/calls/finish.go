@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -224,59 +225,47 @@ type Progressed struct {
 
 func (Progressed) input() {}
 
-type progress struct {
-	text     string
-	fraction float64
-	sent     bool      // the model knows it
-	sentAt   time.Time // when the model last got progress; zero if never
-}
-
-// Progressed keeps the newest progress of a call for the model.
-func (c *Calls) Progressed(in Progressed) {
-	if k := c.find(in.Call); k != nil && k.wantsProgress() && in.Text != "" && in.Text != k.progress.text {
-		k.progress.text, k.progress.fraction, k.progress.sent = in.Text, in.Fraction, false
-	}
-}
-
-// wantsProgress reports whether the model waits for the result of a running tool on this connection.
-func (k *call) wantsProgress() bool { return k.state == running && k.reader == byCall && k.model != "" }
-
-// modelProgressAt returns when the model may get the call's progress; zero without any.
-func (k *call) modelProgressAt() (at time.Time) {
-	if !k.wantsProgress() || k.progress.text == "" || k.progress.sent {
-		return at
-	}
-	if k.progress.sentAt.IsZero() {
-		return k.queuedAt.Add(progressInterval)
-	}
-	return k.progress.sentAt.Add(progressInterval)
-}
-
-// ProgressAt returns when the model may get the progress of a call; zero without any.
-func (c *Calls) ProgressAt() (first time.Time) {
-	for i := range c.open {
-		if at := c.open[i].modelProgressAt(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
-			first = at
-		}
-	}
-	return first
-}
-
 // Progress is the progress of a call for the model. Fraction is that of Progressed.
 type Progress struct {
 	Tool, Text string
 	Fraction   float64
 }
 
+type progress struct {
+	Progress
+	due    time.Time // when the model may get it; zero if the model knows it
+	sentAt time.Time // when the model last got progress; zero if never
+}
+
+// Progressed keeps the newest progress of a call for the model.
+func (c *Calls) Progressed(in Progressed) {
+	if k := c.find(in.Call); k != nil && k.wantsProgress() && in.Text != "" && in.Text != k.progress.Text {
+		k.progress.Progress = Progress{Tool: k.tool, Text: in.Text, Fraction: in.Fraction}
+		k.progress.due = cmp.Or(k.progress.sentAt, k.queuedAt).Add(progressInterval)
+	}
+}
+
+// wantsProgress reports whether the model waits for the result of a running tool on this connection.
+func (k *call) wantsProgress() bool { return k.state == running && k.reader == byCall && k.model != "" }
+
+// ProgressAt returns when the model may get the progress of a call; zero without any.
+func (c *Calls) ProgressAt() (first time.Time) {
+	for i := range c.open {
+		if k := &c.open[i]; k.wantsProgress() && !k.progress.due.IsZero() && (first.IsZero() || k.progress.due.Before(first)) {
+			first = k.progress.due
+		}
+	}
+	return first
+}
+
 // TakeProgress returns the progress that is due, and records that the model knows it.
 func (c *Calls) TakeProgress(at time.Time) (all []Progress) {
 	for i := range c.open {
 		k := &c.open[i]
-		if due := k.modelProgressAt(); due.IsZero() || at.Before(due) {
-			continue
+		if k.wantsProgress() && !k.progress.due.IsZero() && !at.Before(k.progress.due) {
+			k.progress.due, k.progress.sentAt = time.Time{}, at
+			all = append(all, k.progress.Progress)
 		}
-		k.progress.sent, k.progress.sentAt = true, at
-		all = append(all, Progress{Tool: k.tool, Text: k.progress.text, Fraction: k.progress.fraction})
 	}
 	return all
 }

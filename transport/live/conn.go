@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,12 +154,7 @@ func (c *conn) Ready() bool { return c.ws.Ready() }
 // Close implements transport.Conn. The provider is asked to end the session, so that no more seconds are charged; its
 // last messages are read later, by the socket's own events.
 func (c *conn) Close() error {
-	c.mu.Lock()
-	first := c.cause == nil
-	if first {
-		c.cause = c.t.fault("close", transport.KindClosed, "", errClosed)
-	}
-	c.mu.Unlock()
+	first := c.ends(c.t.fault("close", transport.KindClosed, "", errClosed))
 	c.feed.stop()
 	c.delegations.leave(c)
 	if !first || !c.ws.Ready() || !c.ask() {
@@ -185,13 +181,17 @@ func (c *conn) ask() bool {
 
 func (c *conn) shut() { _ = c.ws.CloseNow() } // it is closed afterwards even if this returns an error
 
-// end ends the connection for cause, unless it has ended already.
-func (c *conn) end(cause *transport.Error) {
+// ends notes why the connection ends, and reports whether it had not ended before.
+func (c *conn) ends(cause *transport.Error) (first bool) {
 	c.mu.Lock()
-	if c.cause == nil {
-		c.cause = cause
-	}
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	first = c.cause == nil
+	c.cause = cmp.Or(c.cause, cause)
+	return first
+}
+
+func (c *conn) end(cause *transport.Error) {
+	c.ends(cause)
 	c.shut()
 }
 
@@ -253,25 +253,18 @@ func (c *conn) Notify(f func()) {
 
 // hearOut reads the provider's last messages after Close.
 func (c *conn) hearOut() {
-	for {
+	for over := false; !over; {
 		_, frame, ok, err := c.ws.TryRead()
-		if err != nil || !ok {
-			if err != nil {
-				c.left()
-			}
+		if err == nil && !ok {
 			return
 		}
-		if ev, err := livewire.ParseServerEvent(frame); err == nil && ev.Type == livewire.Closed {
-			if late := int64(math.Ceil(ev.Usage.Seconds)) - c.booked; late > 0 {
-				c.t.opts.Logger.Info("usage_after_close", "provider", c.info.Provider, "seconds", late)
-			}
-			c.left()
-			return
+		ev, _ := livewire.ParseServerEvent(frame) // what cannot be read is skipped
+		closed := ev.Type == livewire.Closed
+		over = closed || err != nil
+		if late := int64(math.Ceil(ev.Usage.Seconds)) - c.booked; closed && late > 0 {
+			c.t.opts.Logger.Info("usage_after_close", "provider", c.info.Provider, "seconds", late)
 		}
 	}
-}
-
-func (c *conn) left() {
 	c.mu.Lock()
 	if c.leaving != nil {
 		c.leaving.Stop()

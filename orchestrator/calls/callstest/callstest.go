@@ -236,11 +236,11 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, to
 	}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries {
-		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[arguments, needs]) (registry.Result, error) {
+		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[json.RawMessage, needs]) (registry.Result, error) {
 			if handler == nil {
 				return registry.Result{Data: Data}, nil
 			}
-			return handler(ctx, c.Tool, string(c.Args.raw), c.Needs.Tools)
+			return handler(ctx, c.Tool, string(c.Args), c.Needs.Tools)
 		})
 	}
 	r, err := registry.Load(registrytest.File(t, entries...),
@@ -252,10 +252,3 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, to
 }
 
 type needs struct{ Tools registry.Tools }
-
-type arguments struct{ raw json.RawMessage }
-
-func (a *arguments) UnmarshalJSON(b []byte) error {
-	a.raw = slices.Clone(b)
-	return nil
-}
