@@ -35,8 +35,7 @@ type call struct {
 	message  string
 	approval *Approved // may be nil
 	repeats  *registry.Envelope
-	question *question // if waiting or resolving
-	version  string    // the tool's version at the time of the question, if another process asked
+	question *OpenQuestion // if waiting or resolving; never changed in place
 
 	askedAt    time.Time
 	queuedAt   time.Time

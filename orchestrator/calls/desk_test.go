@@ -129,7 +129,7 @@ func (d *desk) asked(mine, token string) []Answer {
 
 // over ends a question without an approval.
 func (d *desk) over(name string) {
-	if k := d.first(func(k *call) bool { return k.wasAsked() && k.question.name == name }); k != nil {
+	if k := d.first(func(k *call) bool { return k.wasAsked() && k.question.Name == name }); k != nil {
 		d.remove(k.id)
 	}
 	d.book.Resolved(name)

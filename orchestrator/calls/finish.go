@@ -191,9 +191,9 @@ func (c *Calls) Tick(at time.Time) (do []Action) {
 			Category: c.category(k.tool), DurationMS: at.Sub(k.queuedAt).Milliseconds()}})
 	}
 	for i := range c.open {
-		if k := &c.open[i]; c.rules.Live && k.state == waiting && !at.Before(k.question.expiresAt) {
+		if k := &c.open[i]; c.rules.Live && k.state == waiting && !at.Before(k.question.ExpiresAt) {
 			c.setState(k, resolving)
-			do = append(do, Resolve{Token: k.question.token, By: ByClock})
+			do = append(do, Resolve{Token: k.question.Token, By: ByClock})
 		}
 	}
 	return do
@@ -208,7 +208,7 @@ func (c *Calls) Due(sooner func(time.Time)) {
 		case k.timed():
 			sooner(k.progressAt)
 		case c.rules.Live && k.state == waiting:
-			sooner(k.question.expiresAt)
+			sooner(k.question.ExpiresAt)
 		}
 	}
 }

@@ -12,21 +12,11 @@ import (
 	"voicegw/registry/spec"
 )
 
-// question belongs to a call in the state waiting or resolving. It is immutable.
-type question struct {
-	token     string // the secret that answers it; empty for a question of an earlier message
-	name      string // the book's name for it
-	reference string // the model's short name for it
-	putAt     time.Time
-	expiresAt time.Time
-	answer    registry.Envelope // the model's CONFIRMATION_REQUIRED answer
-}
-
-func (q *question) waited(at time.Time) time.Duration {
-	if q.putAt.IsZero() {
+func (q *OpenQuestion) waited(at time.Time) time.Duration {
+	if q.PutAt.IsZero() {
 		return 0
 	}
-	return max(at.Sub(q.putAt), 0)
+	return max(at.Sub(q.PutAt), 0)
 }
 
 // ask asks the user to approve a call, unless the question is open or was asked often enough. It must be recorded
@@ -34,7 +24,7 @@ func (q *question) waited(at time.Time) time.Duration {
 func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	about := c.first(func(o *call) bool { return o.wasAsked() && o.runs == k.tool && string(o.args) == string(p.Args()) })
 	if about != nil {
-		return c.decided(k, Again(about.question.answer, about.turn))
+		return c.decided(k, Again(about.question.Answer, about.turn))
 	}
 	var others []string // tools with questions being recorded
 	for _, o := range c.open {
@@ -84,12 +74,13 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	}
 	q, p := *k, k.prepared
 	c.setState(&q, waiting)
-	q.written, q.question = nil, &question{
-		token: in.Token, name: in.Name, reference: in.Reference, putAt: at, expiresAt: in.ExpiresAt,
-		answer: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules),
+	q.written, q.question = nil, &OpenQuestion{
+		Token: in.Token, Name: in.Name, Reference: in.Reference, Call: q.id, Turn: q.turn, Tool: q.tool, Runs: q.runs, Agent: q.by,
+		Version: p.Tool().Version, Provider: q.provider, Args: q.args, Key: q.keys.Idempotency, Business: q.keys.Business,
+		PutAt: at, ExpiresAt: in.ExpiresAt, Answer: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules),
 	}
 	c.book.Asked(q.runs, in.Name)
-	answers := c.finish(q.id, q.question.answer)
+	answers := c.finish(q.id, q.question.Answer)
 	c.open = append(c.open, q)
 	request := &protocol.ConfirmationRequest{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool,
 		Args: q.args, Preview: p.Preview(), ExpiresAt: protocol.Time{Time: in.ExpiresAt}}
@@ -100,12 +91,12 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 func (c *Calls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
-		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &question{answer: env},
+		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &OpenQuestion{Answer: env},
 	})
 }
 
 func (c *Calls) asked(token string) *call {
-	return c.first(func(k *call) bool { return k.wasAsked() && k.question.token == token && token != "" })
+	return c.first(func(k *call) bool { return k.wasAsked() && k.question.Token == token && token != "" })
 }
 
 // Knows reports whether the question with that token is open.
@@ -170,14 +161,14 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	c.setState(&q, answered)
 	c.resolved = append(c.resolved, resolved{in.Token, in.Outcome})
 	c.resolved = c.resolved[max(len(c.resolved)-maxResolved, 0):]
-	c.book.Resolved(q.question.name)
+	c.book.Resolved(q.question.Name)
 	do := []Action{ToClient{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool,
 		Outcome: string(in.Outcome)}}}
 	if in.Outcome == OutcomeApproved {
-		c.book.Approved(q.runs, q.question.name)
-		a := Approved{Tool: q.runs, Reference: q.question.reference, Model: q.model, Provider: q.provider, By: in.By, Agent: q.by,
-			Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.version,
-			Keys: ApprovedKeys(q.question.reference, q.keys.Business), Waited: q.question.waited(at)}
+		c.book.Approved(q.runs, q.question.Name)
+		a := Approved{Tool: q.runs, Reference: q.question.Reference, Model: q.model, Provider: q.provider, By: in.By, Agent: q.by,
+			Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.question.Version,
+			Keys: ApprovedKeys(q.question.Reference, q.keys.Business), Waited: q.question.waited(at)}
 		if spoken == nil {
 			return append(do, a)
 		}
@@ -189,14 +180,14 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	record := Decision(audit.Call{
 		At: at, Agent: q.by.Name, AgentVersion: q.by.Version, Tools: q.tools, Mode: c.book.rules.Mode, Turn: q.turn, Tool: q.runs,
 		ProviderID: q.provider, Args: q.args, Waited: q.question.waited(at),
-	}, in.Outcome, in.By, q.question.reference)
-	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Model: q.model, Outcome: in.Outcome,
+	}, in.Outcome, in.By, q.question.Reference)
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.Reference, Model: q.model, Outcome: in.Outcome,
 		ByCall: spoken != nil, Record: record})
 	if spoken == nil {
 		return do
 	}
 	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent,
-		prompts.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
+		prompts.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.Reference, in.Outcome))))
 	return append(do, c.answer(spoken, env, false))
 }
 
@@ -259,17 +250,17 @@ func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	if reference == "" || !answered {
 		return refuse(registry.ErrorValidation, prompts.ConfirmActionArguments)
 	}
-	q := c.first(func(o *call) bool { return o.wasAsked() && o.question.reference == reference })
+	q := c.first(func(o *call) bool { return o.wasAsked() && o.question.Reference == reference })
 	switch {
 	case q == nil || q.state == resolving:
 		return refuse(registry.ErrorNotFound, prompts.NoSuchQuestion)
-	case approved && !q.question.putAt.Before(spokenAt):
+	case approved && !q.question.PutAt.Before(spokenAt):
 		return refuse(registry.ErrorConfirmationRequired, prompts.UserHasNotSpoken)
 	}
 	c.setState(q, resolving)
 	c.setState(&k, joined)
 	k.into = q.id
-	do := []Action{Resolve{Token: q.question.token, Approved: approved, By: BySpoken}}
+	do := []Action{Resolve{Token: q.question.Token, Approved: approved, By: BySpoken}}
 	c.open = append(c.open, k)
 	return do
 }

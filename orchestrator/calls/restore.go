@@ -48,7 +48,7 @@ type OpenCall struct {
 
 // OpenQuestion is a question that waits for the user.
 type OpenQuestion struct {
-	Token     string             `json:"-"` // the secret that answers the question
+	Token     string             `json:"-"` // the secret that answers it; empty for one of an earlier message
 	Name      string             `json:"name"`
 	Reference string             `json:"reference"`
 	Call      string             `json:"call"`
@@ -75,7 +75,9 @@ func (c *Calls) Memory() Memory {
 	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost), Effects: c.effects}
 	for i := range c.open {
 		if k := &c.open[i]; k.wasAsked() {
-			m.Questions = append(m.Questions, k.openQuestion())
+			q := *k.question
+			q.Answer = withToken(q.Answer, "")
+			m.Questions = append(m.Questions, q)
 		} else {
 			m.Open = append(m.Open, k.openCall())
 		}
@@ -91,22 +93,6 @@ func (k *call) openCall() OpenCall {
 	}
 	if k.approval != nil {
 		o.By, o.Reference = k.approval.By, k.approval.Reference
-	}
-	return o
-}
-
-func (k *call) openQuestion() OpenQuestion {
-	q := k.question
-	o := OpenQuestion{
-		Token: q.token, Name: q.name, Reference: q.reference, Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs,
-		Provider: k.provider, Agent: k.by,
-		Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business, PutAt: q.putAt, ExpiresAt: q.expiresAt,
-		Answer: withToken(q.answer, ""),
-	}
-	if k.prepared != nil {
-		o.Version = k.prepared.Tool().Version
-	} else {
-		o.Version = k.version
 	}
 	return o
 }
@@ -145,12 +131,10 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 // restoreQuestion returns the call of a question. A tool that has changed since cannot run; approve reports that.
 func (c *Calls) restoreQuestion(q OpenQuestion) call {
 	tools := cmp.Or(q.Tools, c.book.tools)
+	q.Tools, q.Answer = nil, withToken(q.Answer, q.Token)
 	k := call{
-		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider,
-		state: waiting, args: q.Args, version: q.Version,
-		keys: Keys{Idempotency: q.Key, Business: q.Business},
-		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt,
-			expiresAt: q.ExpiresAt, answer: withToken(q.Answer, q.Token)},
+		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting,
+		args: q.Args, keys: Keys{Idempotency: q.Key, Business: q.Business}, question: &q,
 	}
 	p, _ := c.book.Prepare(tools, q.Runs, registry.Decode(q.Args))
 	if p != nil && p.Tool().Version == q.Version && string(p.Args()) == string(q.Args) {
