@@ -48,8 +48,7 @@ type Rule struct {
 	phrases map[string][][]string // Words, folded, by the first of each
 	longest int                   // of phrases; a number of words
 	slots   chan struct{}
-	counts  [3]atomic.Int64
-	passed  atomic.Int64
+	counts  [4]atomic.Int64 // of results
 }
 
 // Text is text of an assistant that a Remote checks.
@@ -74,7 +73,10 @@ const (
 	Failed  Why = "failed"  // the check failed
 )
 
-var whys = []Why{Matched, Late, Failed}
+// passed is the result of a request to a Remote that refuses nothing.
+const passed Why = "passed"
+
+var results = []Why{passed, Matched, Late, Failed}
 
 // Stop is the decision to stop an answer.
 type Stop struct {
@@ -161,7 +163,7 @@ func (r *Rule) prepare() error {
 
 // Count is how often a check came to a result.
 type Count struct {
-	Check, Result string // Result is "passed" or a Why; passed counts requests to a Remote
+	Check, Result string // Result is "passed", for requests to a Remote alone, or a Why
 	N             int64
 }
 
@@ -171,15 +173,14 @@ func (s *Set) Counts() (all []Count) {
 		return nil
 	}
 	for _, r := range s.rules {
-		all = append(all, Count{r.Name, "passed", r.passed.Load()})
-		for i, why := range whys {
-			all = append(all, Count{r.Name, string(why), r.counts[i].Load()})
+		for i, result := range results {
+			all = append(all, Count{r.Name, string(result), r.counts[i].Load()})
 		}
 	}
 	return all
 }
 
-func (r *Rule) count(why Why) { r.counts[slices.Index(whys, why)].Add(1) }
+func (r *Rule) count(result Why) { r.counts[slices.Index(results, result)].Add(1) }
 
 // match looks for r in a text that has passed up to a byte. If it finds nothing, the text passes up to upTo.
 func (r *Rule) match(text string, passed int, final bool) (found bool, upTo int) {

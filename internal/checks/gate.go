@@ -182,7 +182,7 @@ func (g *Gate[T]) run(a *ask[T]) {
 	case err != nil && !a.rule.Block: // a blocking one is counted when it stops the answer
 		a.rule.count(Failed)
 	case err == nil && pass:
-		a.rule.passed.Add(1)
+		a.rule.count(passed)
 	}
 	g.do(func(time.Time) { g.line.verdict(a, pass, err != nil) })
 }

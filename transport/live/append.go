@@ -14,10 +14,11 @@ import (
 
 // addition is a text for the model.
 type addition struct {
-	id, kind, delegation, text string
-	of                         *task // nil for another text
-	own                        bool  // of a task; the caller repeats its own texts
-	sent                       bool
+	livewire.ClientEvent
+
+	of   *task // nil for another text
+	own  bool  // of a task; the caller repeats its own texts
+	sent bool
 }
 
 // say sends a text in pieces, about a task if t is not nil. Without a connection, own texts are kept for the next one.
@@ -41,12 +42,13 @@ func (d *delegations) send(kind string, t *task, own bool, text string) error {
 func (d *delegations) append(kind string, t *task, own bool, text string) error {
 	d.mu.Lock()
 	d.nextAppend++
-	a := addition{id: "append_" + strconv.Itoa(d.nextAppend), kind: kind, text: text, of: t, own: own}
+	a := addition{of: t, own: own}
+	a.Type, a.ID, a.Content = kind, "append_"+strconv.Itoa(d.nextAppend), text
 	if t != nil {
-		a.delegation = t.id
+		a.Delegation = t.id
 	}
 	if len(d.appends) == maxAppends {
-		d.t.opts.Logger.Warn("append_dropped", "provider", d.t.opts.Name, "kind", d.appends[0].kind, "reason",
+		d.t.opts.Logger.Warn("append_dropped", "provider", d.t.opts.Name, "kind", d.appends[0].Type, "reason",
 			"the provider has not placed it")
 		d.appends = slices.Delete(d.appends, 0, 1)
 	}
@@ -57,14 +59,13 @@ func (d *delegations) append(kind string, t *task, own bool, text string) error 
 	if !a.sent {
 		return nil
 	}
-	return a.write(c)
+	return c.write(a.ClientEvent)
 }
 
-// write sends the addition. The caller must hold order.
-func (a addition) write(c *conn) error {
-	frame, err := livewire.ClientEvent{Type: a.kind, ID: a.id, Content: a.text, Delegation: a.delegation}.Encode()
+func (c *conn) write(e livewire.ClientEvent) error {
+	frame, err := e.Encode()
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", a.kind, err)
+		return fmt.Errorf("encode %s: %w", e.Type, err)
 	}
 	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
 }
@@ -110,11 +111,7 @@ func (d *delegations) play(pcm []byte) error {
 	if c == nil {
 		return nil
 	}
-	frame, err := livewire.ClientEvent{Type: livewire.FixturePlay, ID: exactID, Audio: audio.AppendBase64(nil, pcm)}.Encode()
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", livewire.FixturePlay, err)
-	}
-	return c.ws.Write(websocket.MessageText, frame) //nolint:wrapcheck // the caller classifies it
+	return c.write(livewire.ClientEvent{Type: livewire.FixturePlay, ID: exactID, Audio: audio.AppendBase64(nil, pcm)})
 }
 
 // played sends the appends that have waited. It does not wait for the network.
@@ -134,7 +131,7 @@ func (d *delegations) played() {
 		}
 		d.mu.Unlock()
 		for _, a := range due {
-			if a.write(c) != nil {
+			if c.write(a.ClientEvent) != nil {
 				return // the next read knows why
 			}
 		}
@@ -152,7 +149,7 @@ func (d *delegations) placed(id, kind string) {
 
 func (d *delegations) find(id, kind string) int {
 	return slices.IndexFunc(d.appends, func(a addition) bool {
-		return id != "" && a.id == id || id == "" && livewire.AppendType(a.kind) == kind
+		return id != "" && a.ID == id || id == "" && livewire.AppendType(a.Type) == kind
 	})
 }
 
@@ -169,15 +166,15 @@ func (d *delegations) refused(id string, e *livewire.Failure) bool {
 	}
 	a := d.appends[at]
 	d.appends = slices.Delete(d.appends, at, at+1)
-	tokens := livewire.Tokens(a.text)
+	tokens := livewire.Tokens(a.Content)
 	if e.Code != livewire.CodeInvalidValue || e.Param != "content" || tokens < 2*leastTokens {
 		return false
 	}
 	go func() { // it has more tokens than estimated
 		d.order.Lock()
 		defer d.order.Unlock()
-		for _, half := range livewire.Split(a.text, tokens/2+1) {
-			_ = d.append(a.kind, a.of, a.own, half) // the next read knows why it failed
+		for _, half := range livewire.Split(a.Content, tokens/2+1) {
+			_ = d.append(a.Type, a.of, a.own, half) // the next read knows why it failed
 		}
 	}()
 	return true

@@ -166,11 +166,7 @@ func (c *conn) Close() error {
 
 // ask sends session.close, after which the socket stays open for leaveTime at most. It reports whether it did.
 func (c *conn) ask() bool {
-	if c.heard.Load() == 0 {
-		return false // no one reads
-	}
-	frame, err := livewire.ClientEvent{Type: livewire.Close}.Encode()
-	if err != nil || c.ws.Write(websocket.MessageText, frame) != nil {
+	if c.heard.Load() == 0 || c.write(livewire.ClientEvent{Type: livewire.Close}) != nil { // no one reads, or it is broken
 		return false
 	}
 	c.mu.Lock()

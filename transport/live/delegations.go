@@ -117,7 +117,7 @@ func (d *delegations) attach(c *conn) {
 	close(d.up)
 	d.mu.Unlock()
 	for _, a := range waiting {
-		_ = d.say(a.kind, a.of, a.own, a.text) // the next read knows why it failed
+		_ = d.say(a.Type, a.of, a.own, a.Content) // the next read knows why it failed
 	}
 	if len(lost) > 0 {
 		_ = d.say(livewire.ThinkingAppend, nil, true, prompts.Unfinished(lost))
@@ -157,8 +157,9 @@ func (d *delegations) detach(c *conn) bool {
 		return false
 	}
 	d.appends = slices.DeleteFunc(d.appends, func(a addition) bool { return !a.own })
-	if d.unsaid != "" && !slices.ContainsFunc(d.appends, func(a addition) bool { return a.kind == livewire.CommentaryAppend }) {
-		d.appends = append(d.appends, addition{kind: livewire.CommentaryAppend, text: d.unsaid, of: d.unsaidOf, own: true})
+	if d.unsaid != "" && !slices.ContainsFunc(d.appends, func(a addition) bool { return a.Type == livewire.CommentaryAppend }) {
+		d.appends = append(d.appends, addition{of: d.unsaidOf, own: true,
+			ClientEvent: livewire.ClientEvent{Type: livewire.CommentaryAppend, Content: d.unsaid}})
 	}
 	if len(d.tasks) == 0 && len(d.appends) == 0 {
 		return false
@@ -539,7 +540,7 @@ func (d *delegations) overtake(u transport.UserText) {
 	}
 	kept := d.appends[:0]
 	for _, a := range d.appends {
-		if a.kind == livewire.CommentaryAppend && asked(a.of) {
+		if a.Type == livewire.CommentaryAppend && asked(a.of) {
 			if !a.sent {
 				continue
 			}

@@ -245,7 +245,7 @@ func TestErrors(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("%v is no ModelError", err)
 			}
-			if e.Kind != tc.kind || e.Status != tc.status || e.RetryAfter != tc.after || e.Begun != tc.begun || e.Retryable() != tc.retryable {
+			if e.Kind != tc.kind || e.Status != tc.status || e.RetryAfter != tc.after || e.Begun != tc.begun || e.Kind.Retryable() != tc.retryable {
 				t.Errorf("%+v", e)
 			}
 			if !strings.Contains(err.Error(), tc.says) || strings.HasSuffix(err.Error(), ": ") {

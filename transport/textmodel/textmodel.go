@@ -142,6 +142,3 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Retryable reports whether the same request may succeed later.
-func (e *Error) Retryable() bool { return e.Kind.Retryable() }
