@@ -81,12 +81,10 @@ func (c *Calls) first(is func(*call) bool) *call {
 }
 
 func (c *Calls) remove(id string) (k call) {
-	c.open = slices.DeleteFunc(c.open, func(o call) bool {
-		if o.id == id {
-			k = o
-		}
-		return o.id == id
-	})
+	if i := slices.IndexFunc(c.open, func(o call) bool { return o.id == id }); i >= 0 {
+		k = c.open[i]
+		c.open = slices.Delete(c.open, i, i+1)
+	}
 	return k
 }
 

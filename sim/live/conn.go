@@ -323,7 +323,7 @@ func (c *conn) playFixture(e *livewire.ClientEvent) *openaiwire.Error {
 	if err != nil { // every rate of a session can be reached
 		return openaiwire.Invalid(livewire.CodeInvalidAudio, "audio", "The fixture cannot be resampled.")
 	}
-	c.out.fixture = &fixture{id: e.ID, audio: c.in.format.Encode(new([]byte), clip.PCM)}
+	c.out.fixture = &line{id: e.ID, audio: c.in.format.Encode(new([]byte), clip.PCM)}
 	return nil
 }
 

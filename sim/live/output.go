@@ -28,11 +28,11 @@ type output struct {
 	freeAt  int64    // when the next line may begin
 	askedAt int64    // the place of the end of the last utterance
 	filler  int64    // when the filler is due, on the clock of the input; never without one
-	fixture *fixture
-	turn    int    // reactions
-	chunks  int    // of the turn
-	quiet   []byte // a piece of silence in the session's format
-	silent  []byte // the event with it, for a track without times
+	fixture *line    // played instead; nil without one
+	turn    int      // reactions
+	chunks  int      // of the turn
+	quiet   []byte   // a piece of silence in the session's format
+	silent  []byte   // the event with it, for a track without times
 }
 
 type queued struct {
@@ -45,12 +45,8 @@ type line struct {
 	audio []byte
 	words []fragment // not yet sent
 	said  strings.Builder
-}
-
-type fixture struct {
-	id      string
-	audio   []byte
-	playing bool
+	id    string // of the event that asked for a fixture
+	begun bool   // the fixture was announced
 }
 
 // react begins a turn of the model with these steps, if there are any.
@@ -117,21 +113,16 @@ func (c *conn) finish() {
 func (c *conn) frame(now int64) {
 	out := &c.out
 	size := livewire.FrameMS * c.in.format.BytesPerMS()
-	if f := out.fixture; f != nil {
-		if !f.playing {
-			f.playing = true
-			c.stop()
-			c.acknowledge(livewire.FixturePlaying, f.id)
-		}
-		c.sendAudio(now, f.audio[:min(size, len(f.audio))], size)
-		if f.audio = f.audio[min(size, len(f.audio)):]; len(f.audio) == 0 {
-			out.fixture = nil
-			c.acknowledge(livewire.FixturePlayed, f.id)
-		}
-		return
+	l := out.fixture
+	switch {
+	case l == nil:
+		c.advance(now)
+		l = out.line
+	case !l.begun:
+		l.begun = true
+		c.stop()
+		c.acknowledge(livewire.FixturePlaying, l.id)
 	}
-	c.advance(now)
-	l := out.line
 	if l == nil {
 		c.sendAudio(now, nil, size)
 		return
@@ -144,7 +135,12 @@ func (c *conn) frame(now int64) {
 		l.words = l.words[1:]
 	}
 	c.sendAudio(now, piece, size)
-	if len(l.audio) == 0 && out.line == l {
+	switch {
+	case len(l.audio) > 0:
+	case l == out.fixture:
+		out.fixture = nil
+		c.acknowledge(livewire.FixturePlayed, l.id)
+	case l == out.line:
 		c.finish()
 		out.freeAt = now + livewire.FrameMS + gapMS
 	}
