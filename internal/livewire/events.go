@@ -188,9 +188,7 @@ type ServerEvent struct {
 	Context *struct {
 		Ratio float64 `json:"usage_ratio"`
 	} `json:"context_window"`
-	Error   *Failure `json:"error"`
-	Code    string   `json:"code"` // of info, as Message
-	Message string   `json:"message"`
+	Error *Failure `json:"error"`
 }
 
 // Failure is the content of an error event.
