@@ -53,12 +53,7 @@ func pronounce(word string) []sound {
 }
 
 func sayable(s []sound) bool {
-	for _, x := range s {
-		if x.ph.isVowel() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(x sound) bool { return x.ph.isVowel() })
 }
 
 func withS(stem []sound) []sound {
@@ -127,7 +122,4 @@ func bySpelling(word string) []sound {
 	return out
 }
 
-func vowelLetter(b byte) bool { return strings.IndexByte("aeiouy", b) >= 0 }
-func consonantLetter(b byte) bool {
-	return b >= 'a' && b <= 'z' && !vowelLetter(b)
-}
+func consonantLetter(b byte) bool { return b >= 'a' && b <= 'z' && strings.IndexByte("aeiouy", b) < 0 }

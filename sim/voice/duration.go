@@ -27,36 +27,28 @@ func timePhrase(segs []segment, p phrase, speed float64) {
 		} else {
 			factor = consonantFactor(segs, i, p, finalStart)
 		}
-		if s.stress == 0 && info.kind != flap {
-			if s.weak || info.kind != vowel {
-				least *= 0.7
-			} else {
-				least *= 0.6
-			}
+		switch {
+		case s.stress > 0 || info.kind == flap:
+		case s.weak || info.kind != vowel:
+			least *= 0.7
+		default:
+			least *= 0.6
 		}
-		s.dur = (info.inherent-least)*factor + least
-		s.dur += 0.6 * s.breath
-		if speed != 1 {
-			s.dur = s.dur / speed
-			s.breath = s.breath / speed
-		}
-		s.dur = max(s.dur, 4*frameMS)
+		s.dur = max(((info.inherent-least)*factor+least+0.6*s.breath)/speed, 4*frameMS)
+		s.breath /= speed
 	}
 }
 
 func vowelFactor(segs []segment, i int, p phrase, lastVowel int) float64 {
 	s := &segs[i]
-	f := 1.0
+	f := 0.75
 	if i == lastVowel {
-		f *= 1.35
-	} else {
-		f *= 0.75
+		f = 1.35
 	}
-	if n := syllables(segs, i); n > 1 {
+	if vowelAfter(segs, i) {
+		f *= 0.85 * 0.9
+	} else if vowelBefore(segs, i) {
 		f *= 0.85
-		if !lastSyllable(segs, i) {
-			f *= 0.9
-		}
 	}
 	switch {
 	case s.stress == 2:
@@ -124,27 +116,20 @@ func consonantFactor(segs []segment, i int, p phrase, finalStart int) float64 {
 	return f
 }
 
-func syllables(segs []segment, i int) int {
-	for i > 0 && !segs[i].wordStart {
-		i--
-	}
-	n := 0
-	for ; i < len(segs); i++ {
-		if segs[i].ph.isVowel() {
-			n++
-		}
-		if segs[i].wordEnd {
-			break
+func vowelBefore(segs []segment, i int) bool {
+	for !segs[i].wordStart {
+		if i--; segs[i].ph.isVowel() {
+			return true
 		}
 	}
-	return n
+	return false
 }
 
-func lastSyllable(segs []segment, i int) bool {
-	for ; i < len(segs) && !segs[i].wordEnd; i++ {
-		if segs[i+1].ph.isVowel() {
-			return false
+func vowelAfter(segs []segment, i int) bool {
+	for !segs[i].wordEnd {
+		if i++; segs[i].ph.isVowel() {
+			return true
 		}
 	}
-	return true
+	return false
 }

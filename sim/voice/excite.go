@@ -18,14 +18,7 @@ func (t *track) excite(i int) {
 	}
 	switch p.kind {
 	case vowel:
-		level := 0.0
-		switch s.stress {
-		case 0:
-			level = weakVowel
-		case 2:
-			level = secondaryVowel
-		}
-		t.sonorant(s, span, level)
+		t.sonorant(s, span, [...]float64{weakVowel, 0, secondaryVowel}[s.stress])
 	case glide, nasal, flap:
 		t.sonorant(s, span, p.voice)
 	case aspirate:
@@ -59,8 +52,7 @@ func (t *track) exciteH(i int, span []frame) {
 	for k := range span {
 		span[k].ah = db(breathOfH)
 		if between {
-			span[k].av = db(-10)
-			span[k].tilt = 800
+			span[k].av, span[k].tilt = db(-10), 800
 		}
 	}
 }
@@ -68,23 +60,17 @@ func (t *track) exciteH(i int, span []frame) {
 func (t *track) exciteFricative(i int, span []frame) {
 	p := t.segs[i].ph.info()
 	n := len(span)
-	level := db(p.noiseDB)
-	voice := db(p.voice)
 	// At the end of a phrase the voicing fades before the friction does.
 	voiced := n
-	if t.at(i+1).ph == phSil || (t.at(i+1).ph.obstruent() && !t.voicedAt(i+1)) {
+	if next := t.at(i + 1).ph; next == phSil || next.obstruent() && !next.info().voiced {
 		voiced = n / 2
 	}
 	const rise = 8 // frames
 	edge := float64(min(rise, max(1, n/3)))
 	for k := range span {
-		up := ramp((float64(k) + 1) / edge)
-		down := ramp(float64(n-k) / edge)
-		span[k].noise = p.noise
-		span[k].af = level * min(up, down)
+		span[k].noise, span[k].af = p.noise, db(p.noiseDB)*ramp(float64(min(k+1, n-k))/edge)
 		if p.voiced && k < voiced {
-			span[k].av = voice
-			span[k].tilt = 900
+			span[k].av, span[k].tilt = db(p.voice), 900
 		}
 	}
 }
@@ -108,12 +94,11 @@ func (t *track) exciteStop(i int, span []frame) {
 	}
 	for k := n - burst; k < n; k++ {
 		x := float64(k-(n-burst)) / float64(max(burst, 1))
-		span[k].noise = p.noise
-		span[k].af = level * (1 - 0.5*x)
-		if !p.voiced {
-			span[k].ah = breath * x
-		} else {
+		span[k].noise, span[k].af = p.noise, level*(1-0.5*x)
+		if p.voiced {
 			span[k].av = db(voiceBar)
+		} else {
+			span[k].ah = breath * x
 		}
 	}
 }
@@ -129,8 +114,7 @@ func (t *track) close(i int, span []frame) {
 		if !before && k < len(span)/2 {
 			continue
 		}
-		span[k].av = db(voiceBar - 6*float64(k)/float64(len(span)))
-		span[k].tilt = voiceBarTilt
+		span[k].av, span[k].tilt = db(voiceBar-6*float64(k)/float64(len(span))), voiceBarTilt
 	}
 }
 
@@ -139,14 +123,11 @@ func (t *track) exciteAffricate(i int, span []frame) {
 	n := len(span)
 	shut := n * 2 / 5
 	t.close(i, span[:shut])
-	level := db(p.noiseDB)
 	for k := shut; k < n; k++ {
 		x := float64(k-shut) / float64(n-shut)
-		span[k].noise = p.noise
-		span[k].af = level * (1 - 0.6*x*x)
+		span[k].noise, span[k].af = p.noise, db(p.noiseDB)*(1-0.6*x*x)
 		if p.voiced {
-			span[k].av = db(-14)
-			span[k].tilt = 900
+			span[k].av, span[k].tilt = db(-14), 900
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"voicegw/sim/wire"
 )
 
 type spoken struct {
@@ -161,29 +163,14 @@ func clip(text string) string {
 // split cuts text into written words, each with the white space before it. Joined, the words
 // are the text. A text that is only white space has no words.
 func split(text string) []string {
-	var out []string
-	for text != "" {
-		end := wordEnd(text)
-		if word := text[:end]; strings.TrimSpace(word) != "" {
-			out = append(out, word)
-		} else if len(out) > 0 {
-			out[len(out)-1] += word
+	words := wire.Words(text)
+	n := len(words) - 1
+	if rest := words[n]; strings.TrimSpace(rest) == "" {
+		if words = words[:n]; n > 0 {
+			words[n-1] += rest
 		}
-		text = text[end:]
 	}
-	return out
-}
-
-func wordEnd(text string) int {
-	inWord := false
-	for i, r := range text {
-		space := unicode.IsSpace(r)
-		if space && inWord {
-			return i
-		}
-		inWord = inWord || !space
-	}
-	return len(text)
+	return words
 }
 
 // letter and digit accept only plain Latin, to which fold has reduced other letters.

@@ -248,28 +248,21 @@ func phraseTune(t *track, p phrase, steps []float64, lively float64) {
 		x := (float64(k)*frameMS - from) / (to - from)
 		steps[k] = lively * (baseTop + (baseBottom-baseTop)*x)
 	}
-	accents := 0
-	last := -1
+	last, accents := p.first, 0.0
 	for i := p.first; i < p.last; i++ {
 		s := &t.segs[i]
-		if !s.ph.isVowel() {
+		if !s.ph.isVowel() || s.stress != 1 {
 			continue
 		}
-		if s.stress == 1 {
-			height := lively * accent * math.Pow(0.88, float64(accents))
-			if accents == 0 {
-				height *= 1.2
-			}
-			accents++
-			a, b := frameAt(t.start[i]-30), frameAt(t.start[i+1]-0.25*s.dur)
-			for k := a; k < b; k++ {
-				steps[k] += height
-			}
-			last = i
+		height := lively * accent * math.Pow(0.88, accents)
+		if accents == 0 {
+			height *= 1.2
 		}
-	}
-	if last < 0 {
-		last = p.first
+		for k := frameAt(t.start[i] - 30); k < frameAt(t.start[i+1]-0.25*s.dur); k++ {
+			steps[k] += height
+		}
+		accents++
+		last = i
 	}
 	end := finalMove(p)
 	a, b := frameAt(t.start[last]+0.5*t.segs[last].dur), frameAt(to)

@@ -2,12 +2,13 @@ package voice
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
 // stressed puts stress on the sounds of a word that came from the spelling rules, and weakens the unstressed vowels.
 func stressed(s []sound, word string) []sound {
-	out := append([]sound(nil), s...)
+	out := slices.Clone(s)
 	var heart []int // the vowels
 	for i, x := range out {
 		if x.ph.isVowel() {
@@ -18,12 +19,11 @@ func stressed(s []sound, word string) []sound {
 		return out
 	}
 	main := mainStress(out, heart, word)
-	out[heart[main]].stress = 1
-	out[heart[main]].ph = cmp.Or(full[out[heart[main]].ph], out[heart[main]].ph)
-	for k := main - 2; k >= 0; k -= 2 {
-		out[heart[k]].stress = 2
-		out[heart[k]].ph = cmp.Or(full[out[heart[k]].ph], out[heart[k]].ph)
+	for k := main; k >= 0; k -= 2 {
+		vowel := &out[heart[k]]
+		vowel.stress, vowel.ph = 2, cmp.Or(full[vowel.ph], vowel.ph)
 	}
+	out[heart[main]].stress = 1
 	for k := main + 2; k < len(heart); k += 2 {
 		if diphthong(out[heart[k]].ph) {
 			out[heart[k]].stress = 2
@@ -44,25 +44,14 @@ func diphthong(p phone) bool { return p == phEY || p == phAY || p == phOY || p =
 
 func reduce(s []sound, heart []int, k int) {
 	i := heart[k]
-	first := k == 0 && i == 0
-	switch s[i].ph {
-	case phAE, phAA, phAH, phEH:
-		if s[i].ph == phEH && first {
-			s[i].ph = phIX
-			return
-		}
-		if k == 0 && i+2 < len(s) && !s[i+1].ph.isVowel() && !s[i+2].ph.isVowel() && s[i].ph == phAE {
-			return // "activity" keeps its first vowel
-		}
-		s[i].ph = phAX
-	case phIH:
+	switch ph := s[i].ph; {
+	case ph == phIH, ph == phEH && i == 0:
 		s[i].ph = phIX
-	case phER:
+	case ph == phAE && k == 0 && i+2 < len(s) && !s[i+1].ph.isVowel() && !s[i+2].ph.isVowel(): // "activity" keeps its first vowel
+	case ph == phAE, ph == phAA, ph == phAH, ph == phEH:
+		s[i].ph = phAX
+	case ph == phER:
 		s[i].ph = phAXR
-	case phAO:
-		if i+1 < len(s) && s[i+1].ph == phR {
-			return
-		}
 	}
 }
 
@@ -113,7 +102,7 @@ func mainStress(s []sound, heart []int, word string) int {
 }
 
 func settle(s []sound, heart []int, k int) int {
-	weak := func(k int) bool { p := s[heart[k]].ph; return p == phAX || p == phIX || p == phAXR }
+	weak := func(k int) bool { return full[s[heart[k]].ph] != phSil }
 	if !weak(k) {
 		return k
 	}

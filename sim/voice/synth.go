@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -28,17 +29,15 @@ type timbre struct {
 type tract struct {
 	tb       timbre
 	glottis  glottis
-	rnd      prng
-	nose     [len(nosePoles)]resonator
-	noseZero antiresonator
+	random   *rand.Rand
+	nose     [len(nosePoles)]filter
+	noseZero filter
 	lastHum  float64
-	low      [3]resonator // the formants that move
-	high     []resonator  // the formants that stay fixed
-	bands    [noiseBands]bandpass
-	gains    [noiseBands]float64
-	bypass   float64
-	scale    [noiseKinds]float64
-	dc       dcBlock
+	low      [3]filter // the formants that move
+	high     []filter  // the formants that stay fixed
+	noise    *spectrum // the latest
+	bands    [3]filter // of noise
+	dc       filter    // removes frequencies below 25 Hz
 	prev     frame
 }
 
@@ -54,30 +53,18 @@ const (
 var nosePoles = [...][2]float64{{280, 150}, {1750, 220}, {2500, 300}, {3400, 300}, {4300, 350}}
 
 func newTract(tb timbre) *tract {
-	t := &tract{tb: tb, rnd: 0x9E3779B97F4A7C15}
-	t.glottis = glottis{rate: synthRate, open: tb.open}
+	t := &tract{tb: tb, random: rand.New(rand.NewPCG(1, 1)), glottis: glottis{open: tb.open},
+		dc: filter{a0: 1, a1: -1, b1: 1 - 2*math.Pi*25/synthRate}}
 	for i, p := range nosePoles {
-		t.nose[i].tune(p[0]*tb.size, p[1], synthRate)
+		t.nose[i].resonate(p[0]*tb.size, p[1])
 	}
 	for f := 3350.0; f*tb.size < synthRate/2-200; f += 1000 {
-		var r resonator
-		r.tune(f*tb.size, 130+0.04*f, synthRate)
+		var r filter
+		r.resonate(f*tb.size, 130+0.04*f)
 		t.high = append(t.high, r)
 	}
-	for k := range noiseTable {
-		t.scale[k] = noiseScale(&noiseTable[k])
-	}
-	t.dc.tune(25, synthRate)
 	t.prev = frame{f: neutral, bw: formants{60, 90, 150}, noseZero: 1250, nosePole: 1750, tilt: modalTilt}
 	return t
-}
-
-func noiseScale(s *noiseSpectrum) float64 {
-	power := db(s.bypass) * db(s.bypass)
-	for _, b := range s.bands {
-		power += db(b.level) * db(b.level)
-	}
-	return 1 / math.Sqrt(power)
 }
 
 // run appends the sound of one frame to out. Amplitudes and pitch change linearly from those of the previous frame.
@@ -100,34 +87,28 @@ func (t *tract) run(fr *frame, out []float64) []float64 {
 
 func (t *tract) shape(fr *frame) {
 	for j := range t.low {
-		t.low[j].tune(fr.f[j]*t.tb.size, fr.bw[j], synthRate)
+		t.low[j].resonate(fr.f[j]*t.tb.size, fr.bw[j])
 	}
 	if fr.nose > 0 && fr.noseZero > 0 {
-		t.noseZero.tune(fr.noseZero*t.tb.size, 250, synthRate)
-		t.nose[1].tune(fr.nosePole*t.tb.size, 220, synthRate)
+		t.noseZero.absorb(fr.noseZero*t.tb.size, 250)
+		t.nose[1].resonate(fr.nosePole*t.tb.size, 220)
 	}
-	t.glottis.tilt.tune(fr.tilt*t.tb.tilt, synthRate)
-	if fr.noise == noNoise {
+	t.glottis.tilt.soften(fr.tilt * t.tb.tilt)
+	if fr.noise == nil {
 		return
 	}
-	s := &noiseTable[fr.noise]
-	for j, b := range s.bands {
-		freq := b.freq
+	t.noise = fr.noise
+	for j, b := range fr.noise.bands {
 		if b.follow > 0 {
-			freq = fr.f[b.follow-1]
+			b.freq = fr.f[b.follow-1]
 		}
-		t.bands[j].tune(min(freq*t.tb.size, synthRate/2-400), b.width, synthRate)
-		t.gains[j] = db(b.level) * t.scale[fr.noise]
-		if j%2 == 1 {
-			t.gains[j] = -t.gains[j]
-		}
+		t.bands[j].pass(min(b.freq*t.tb.size, synthRate/2-400), b.width)
 	}
-	t.bypass = db(s.bypass) * t.scale[fr.noise]
 }
 
 func (t *tract) sample(av, ah, af, f0, nose float64) float64 {
 	pulse, open := t.glottis.step(f0)
-	noise := t.rnd.next()
+	noise := t.random.NormFloat64()
 	// Breath passes freely while the folds are open.
 	breath := noise * (ah + av*t.tb.breath*open)
 	y := pulse*av*voiceGain + breath*breathGain
@@ -145,28 +126,15 @@ func (t *tract) sample(av, ah, af, f0, nose float64) float64 {
 		hum = t.nose[j].step(hum)
 	}
 	y += nose * (noseGain*hum - 0.9*y)
-	if af > 0 {
+	if af > 0 && t.noise != nil {
 		hiss := noise * af * (1 - 0.5*min(1, 4*av)*(1-open))
-		s := hiss * t.bypass
+		s := hiss * t.noise.bypass
 		for j := range t.bands {
-			s += t.bands[j].step(hiss) * t.gains[j]
+			s += t.bands[j].step(hiss) * t.noise.bands[j].gain
 		}
 		y += s
 	}
 	return y
-}
-
-// dcBlock removes frequencies below its corner.
-type dcBlock struct {
-	r, x, y float64
-}
-
-func (d *dcBlock) tune(corner, rate float64) { d.r = 1 - 2*math.Pi*corner/rate }
-
-func (d *dcBlock) step(x float64) float64 {
-	d.y = x - d.x + d.r*d.y
-	d.x = x
-	return d.y
 }
 
 // sound is a phone of a word and, for a vowel, its stress: 0 none, 1 primary, 2 secondary.
@@ -180,7 +148,7 @@ func mustSounds(s string) []sound {
 	var out []sound
 	for _, f := range strings.Fields(s) {
 		name := strings.TrimRight(f, "012")
-		p := slices.IndexFunc(phoneTable[:], func(info phoneInfo) bool { return info.name == name })
+		p := slices.IndexFunc(phoneTable, func(info phoneInfo) bool { return info.name == name })
 		if p < 0 {
 			panic(fmt.Sprintf("voice: %q is not a phone", f))
 		}
@@ -193,106 +161,57 @@ func mustSounds(s string) []sound {
 	return out
 }
 
-// resonator is a two-pole filter with gain 1 at 0 Hz, the building block of
-// the vocal tract in Klatt (1980), section II.
-type resonator struct {
-	a, b, c float64
-	y1, y2  float64
+// filter is a digital filter with up to two zeros and two poles. Its methods tune it to a frequency and a bandwidth in
+// Hz. They keep its memory, so that they may be called while sound passes through.
+type filter struct {
+	a0, a1, a2, b1, b2 float64 // factors of the input, and of the previous output
+	x1, x2, y1, y2     float64
 }
 
-// tune sets centre and bandwidth in Hz. It keeps the filter's memory, so
-// that it may be called while sound passes through.
-func (r *resonator) tune(freq, bw, rate float64) {
-	e := math.Exp(-math.Pi * bw / rate)
-	r.c = -e * e
-	r.b = 2 * e * math.Cos(2*math.Pi*freq/rate)
-	r.a = 1 - r.b - r.c
-}
-
-func (r *resonator) step(x float64) float64 {
-	y := r.a*x + r.b*r.y1 + r.c*r.y2
-	r.y2, r.y1 = r.y1, y
+func (f *filter) step(x float64) float64 {
+	y := f.a0*x + f.a1*f.x1 + f.a2*f.x2 + f.b1*f.y1 + f.b2*f.y2
+	f.x2, f.x1, f.y2, f.y1 = f.x1, x, f.y1, y
 	return y
 }
 
-// antiresonator is the inverse of a resonator: it makes a dip in the spectrum, as the side branch of the nose does.
-type antiresonator struct {
-	a, b, c float64
-	x1, x2  float64
+// resonate makes two poles with gain 1 at 0 Hz, the building block of the vocal tract in Klatt (1980), section II.
+func (f *filter) resonate(freq, bw float64) {
+	e := math.Exp(-math.Pi * bw / synthRate)
+	f.b2 = -e * e
+	f.b1 = 2 * e * math.Cos(2*math.Pi*freq/synthRate)
+	f.a0 = 1 - f.b1 - f.b2
 }
 
-func (z *antiresonator) tune(freq, bw, rate float64) {
-	var r resonator
-	r.tune(freq, bw, rate)
-	z.a = 1 / r.a
-	z.b = -r.b / r.a
-	z.c = -r.c / r.a
+// absorb makes the inverse of resonate: a dip in the spectrum, as the side branch of the nose does.
+func (f *filter) absorb(freq, bw float64) {
+	var r filter
+	r.resonate(freq, bw)
+	f.a0, f.a1, f.a2 = 1/r.a0, -r.b1/r.a0, -r.b2/r.a0
 }
 
-func (z *antiresonator) step(x float64) float64 {
-	y := z.a*x + z.b*z.x1 + z.c*z.x2
-	z.x2, z.x1 = z.x1, x
-	return y
-}
-
-// bandpass passes one band of noise, with zeros at 0 Hz and at half the rate.
-// White noise of variance 1 leaves it with variance 1 times the gain squared.
-type bandpass struct {
-	resonator
-	x1, x2 float64
-}
-
-func (p *bandpass) tune(freq, bw, rate float64) {
-	p.resonator.tune(freq, bw, rate)
+// pass lets one band of noise through, with zeros at 0 Hz and at half the rate. White noise of variance 1 leaves it with
+// variance 1 times the gain squared.
+func (f *filter) pass(freq, bw float64) {
+	f.resonate(freq, bw)
 	// The filter with peak gain 1, (1-e²)/2·(1-z⁻²)/(1-b/z+e²/z²), is half of 1 minus an all-pass, so its impulse
 	// response has the energy (1-e²)/2.
-	g := (1 + p.c) / 2
-	p.a = g / math.Sqrt(g)
+	f.a0 = math.Sqrt((1 + f.b2) / 2)
+	f.a2 = -f.a0
 }
 
-func (p *bandpass) step(x float64) float64 {
-	y := p.resonator.step(x - p.x2)
-	p.x2, p.x1 = p.x1, x
-	return y
-}
-
-// lowpass is a one-pole filter with gain 1 at 0 Hz.
-type lowpass struct {
-	a, y float64
-}
-
-func (l *lowpass) tune(corner, rate float64) {
-	l.a = 1 - math.Exp(-2*math.Pi*corner/rate)
-}
-
-func (l *lowpass) step(x float64) float64 {
-	l.y += l.a * (x - l.y)
-	return l.y
-}
-
-// prng is a small deterministic generator of noise (xorshift64*).
-type prng uint64
-
-// next returns noise with mean 0 and variance 1, the sum of four uniform numbers: close enough to Gaussian for the ear.
-func (p *prng) next() float64 {
-	x := uint64(*p)
-	x ^= x >> 12
-	x ^= x << 25
-	x ^= x >> 27
-	*p = prng(x)
-	x *= 0x2545F4914F6CDD1D
-	s := int32(x&0xffff) + int32(x>>16&0xffff) + int32(x>>32&0xffff) + int32(x>>48&0xffff)
-	return float64(s-2*0xffff) * (1 / 37837.2) // standard deviation of the sum
+// soften makes one pole with gain 1 at 0 Hz, which lets frequencies below the corner through.
+func (f *filter) soften(corner float64) {
+	f.b1 = math.Exp(-2 * math.Pi * corner / synthRate)
+	f.a0 = 1 - f.b1
 }
 
 // glottis is the voice source: the derivative of the air flow through the vocal folds, after the KLGLOTT88 model (D. H.
 // Klatt and L. C. Klatt, 1990, "Analysis, synthesis, and perception of voice quality variations"). While the folds are
 // open the flow is a·t²-b·t³; closing is abrupt, and a low-pass filter, the tilt, rounds it.
 type glottis struct {
-	rate  float64
 	phase float64 // position in the period, 0 to 1
 	open  float64 // open quotient
-	tilt  lowpass
+	tilt  filter
 	taps  [oversample * 2]float64
 }
 
@@ -302,7 +221,7 @@ const oversample = 4
 
 // step advances one sample at f0 Hz. It returns the source and how open the folds are (0 or 1).
 func (g *glottis) step(f0 float64) (float64, float64) {
-	inc := f0 / (g.rate * oversample)
+	inc := f0 / (synthRate * oversample)
 	copy(g.taps[:oversample], g.taps[oversample:])
 	for i := range oversample {
 		g.phase += inc

@@ -23,7 +23,7 @@ type frame struct {
 	f0       float64
 	av, ah   float64 // voicing, aspiration
 	af       float64 // frication
-	noise    noiseKind
+	noise    *spectrum
 	tilt     float64 // corner of the source's low-pass in Hz
 	f, bw    formants
 	nose     float64 // how much of the sound goes through the nose, 0 to 1
