@@ -153,3 +153,21 @@ type completion struct {
 	ServiceTier string       `json:"service_tier"`
 	Fingerprint string       `json:"system_fingerprint"`
 }
+
+type choiceOut struct {
+	Index   int `json:"index"`
+	Message struct {
+		Role        string    `json:"role"`
+		Content     *string   `json:"content"`
+		ToolCalls   []callOut `json:"tool_calls,omitempty"`
+		Refusal     *string   `json:"refusal"`
+		Annotations []string  `json:"annotations"`
+	} `json:"message"`
+	Finish string `json:"finish_reason"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}

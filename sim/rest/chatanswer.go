@@ -42,17 +42,16 @@ func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) 
 	h.opts.Stats.Responses.Add(1)
 	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
 	x.Pause(h.firstAfter)
-	usage := usage{Prompt: promptTokens(r)}
+	tokens := 0
 	out := newOutput(x, r, "chatcmpl-"+x.IDs.Base62(29), object{
 		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", h.fingerprint(r.Model),
 	})
 	for i := range r.choices() {
 		s := speaker{h: h, x: x, r: r, w: out, cut: -1, reason: stopped}
 		s.speak(i, turn)
-		usage.Completion += s.tokens
+		tokens += s.tokens
 	}
-	usage.Total = usage.Prompt + usage.Completion
-	out.end(usage)
+	out.end(promptTokens(r), tokens)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/json"
 	"hash/fnv"
 	"strings"
@@ -14,6 +15,20 @@ type input struct {
 	results []scenario.Result // nil for text
 }
 
+type conversation struct {
+	instructions string
+	past         []answered // inputs that were answered
+	now          *input     // the input to be answered; nil if there is nothing new
+}
+
+// answered is an input with the assistant's message: its text and the tools it called.
+type answered struct {
+	input
+	said   string
+	called []string
+}
+
+// remember appends the lines of the memory.
 func (e *answered) remember(lines []scenario.Memory) []scenario.Memory {
 	add := func(who, text string) {
 		if text != "" {
@@ -29,19 +44,6 @@ func (e *answered) remember(lines []scenario.Memory) []scenario.Memory {
 		add("call", name)
 	}
 	return lines
-}
-
-type conversation struct {
-	instructions string
-	past         []answered // inputs that were answered
-	now          *input     // the input to be answered; nil if there is nothing new
-}
-
-// answered is an input with the assistant's message: its text and the tools it called.
-type answered struct {
-	input
-	said   string
-	called []string
 }
 
 // read sorts the messages of a request, which have been checked. System messages before
@@ -94,24 +96,19 @@ func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
 		Instructions: c.instructions, Tools: r.tools(), Now: now,
 		ToolsOff: r.choice.off, ToolRequired: r.choice.required, ToolNamed: r.choice.named,
 	}
-	var lines []scenario.Memory
 	for _, e := range c.past {
-		known.Memory = lines
 		d.Replay(scenario.HeardIn(e.text), e.results, known, e.said, e.called)
-		lines = e.remember(lines)
+		known.Memory = e.remember(known.Memory)
 	}
-	known.Memory = lines
-	var turn scenario.Turn
 	switch {
 	case c.now == nil:
-		turn = d.Continue(known)
+		return r.format(d.Continue(known), "")
 	case c.now.results != nil:
 		h.opts.Stats.Results.Add(int64(len(c.now.results)))
-		turn = d.Results(c.now.results, known)
+		return r.format(d.Results(c.now.results, known), "")
 	default:
-		turn = d.Hear(scenario.HeardIn(c.now.text), known)
+		return r.format(d.Hear(scenario.HeardIn(c.now.text), known), c.now.text)
 	}
-	return r.format(turn, c.now)
 }
 
 // seed is the conversation's seed, the same in every request of it.
@@ -129,8 +126,10 @@ func (c *conversation) seed() uint64 {
 	return hash.Sum64()
 }
 
-func (r *chatRequest) format(t scenario.Turn, now *input) scenario.Turn {
-	if r.ResponseFormat == nil || r.ResponseFormat.Type == "text" {
+// format makes the texts of a turn JSON if the request wants it. asked is the text that is answered, if it is one.
+func (r *chatRequest) format(t scenario.Turn, asked string) scenario.Turn {
+	f := r.ResponseFormat
+	if f == nil || f.Type == "text" {
 		return t
 	}
 	var said []string
@@ -149,17 +148,12 @@ func (r *chatRequest) format(t scenario.Turn, now *input) scenario.Turn {
 		}
 	}
 	text := strings.Join(said, " ")
-	var out []byte
-	if f := r.ResponseFormat; f.JSONSchema != nil {
-		if now != nil && now.results == nil {
-			text = now.text
-		}
-		out = scenario.Fill(scenario.Tool{Name: f.JSONSchema.Name, Parameters: f.JSONSchema.Schema}, text)
-	} else {
-		var err error
-		if out, err = json.Marshal(map[string]string{"answer": text}); err != nil { // a string can always be encoded
-			return t
-		}
+	out, err := json.Marshal(object{"answer", text})
+	if err != nil { // a string can always be encoded
+		return t
+	}
+	if f.JSONSchema != nil {
+		out = scenario.Fill(scenario.Tool{Name: f.JSONSchema.Name, Parameters: f.JSONSchema.Schema}, cmp.Or(asked, text))
 	}
 	t.Steps = append(rest, scenario.Say{Text: string(out)})
 	return t

@@ -3,9 +3,11 @@ package rest
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+
 	"voicegw/internal/openaiwire"
 )
 
@@ -64,6 +66,9 @@ func (r *chatRequest) checkMessages() *Error {
 	return open.end(len(r.Messages))
 }
 
+// dotted is the place of message i as the provider spells it in some errors.
+func dotted(i int) string { return fmt.Sprintf("messages.[%d]", i) }
+
 func (m *message) read(i int) *Error {
 	at := openaiwire.Path("messages", i)
 	switch m.Role {
@@ -77,8 +82,7 @@ func (m *message) read(i int) *Error {
 		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
 			return nil
 		}
-		dotted := strings.Replace(at, "[", ".[", 1) // spelled as the provider does here
-		return openaiwire.Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
+		return openaiwire.Invalid("", dotted(i)+".content", "Invalid value for 'content': expected a string, got null.")
 	}
 	if json.Unmarshal(m.Content, &m.text) == nil {
 		return nil
@@ -91,8 +95,7 @@ func (m *message) read(i int) *Error {
 	var texts []string
 	for k, p := range parts {
 		if !slices.Contains(partTypes, p.Type) {
-			return openaiwire.BadValue(openaiwire.Path(at+".content", k), p.Type, "text", "image_url", "input_audio",
-				"refusal", "audio", "file")
+			return openaiwire.BadValue(openaiwire.Path(at+".content", k), p.Type, partTypes...)
 		}
 		switch p.Type {
 		case "text":
@@ -137,9 +140,8 @@ func (p messagePart) checkImage(at string) *Error {
 
 // messageOrder follows calls and their results through the messages.
 type messageOrder struct {
-	ids  []string // calls without a result so far
-	all  []string // of the last message with calls
-	said bool     // such a message came, followed only by results so far
+	ids []string // calls without a result so far
+	all []string // of the last message, if it has calls and only results followed
 }
 
 //nolint:misspell // the provider's own words
@@ -149,14 +151,14 @@ func (o *messageOrder) next(i int, m *message) *Error {
 	at := openaiwire.Path("messages", i)
 	if m.Role == "tool" {
 		switch k := slices.Index(o.ids, m.ToolCallID); {
-		case !o.said:
-			return openaiwire.Invalid("", strings.Replace(at, "[", ".[", 1)+".role", orphan)
+		case len(o.all) == 0:
+			return openaiwire.Invalid("", dotted(i)+".role", orphan)
 		case k >= 0:
 			o.ids = slices.Delete(o.ids, k, k+1)
 		case m.ToolCallID == "":
 			return openaiwire.Missing(at + ".tool_call_id")
 		case !slices.Contains(o.all, m.ToolCallID):
-			return openaiwire.Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id",
+			return openaiwire.Invalid("", dotted(i)+".tool_call_id",
 				"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
 		}
 		return nil
@@ -179,7 +181,6 @@ func (o *messageOrder) next(i int, m *message) *Error {
 			o.ids = append(o.ids, c.ID)
 			o.all = append(o.all, c.ID)
 		}
-		o.said = true
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ func (o *messageOrder) end(i int) *Error {
 	if len(o.ids) == 0 {
 		return nil
 	}
-	return openaiwire.Invalid("", strings.Replace(openaiwire.Path("messages", i), "[", ".[", 1)+".role",
+	return openaiwire.Invalid("", dotted(i)+".role",
 		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
 			"The following tool_call_ids did not have response messages: %s", strings.Join(o.ids, ", "))
 }

@@ -14,48 +14,32 @@ type output struct {
 	head              object
 	id                string
 	usage, obfuscated bool // of a stream
+	stream            bool
+	whole             []object // the choices, without a stream
 
-	// choice is the choice that is being written.
-	choice choiceOut
-	open   bool        // its first chunk has been sent
-	alone  bool        // it is a single call
-	whole  []choiceOut // nil for a stream
+	// The choice that is being written.
+	index int
+	open  bool              // its first chunk has been sent
+	alone bool              // it is a single call
+	texts map[string]string // its content and refusal
+	calls []*callOut
 }
 
 func newOutput(x *exchange, r *chatRequest, id string, head object) *output {
-	o := &output{x: x, id: id, head: head, obfuscated: true}
-	if !r.Stream {
-		o.whole = []choiceOut{}
-	} else if s := r.StreamOptions; s != nil {
+	o := &output{x: x, id: id, head: head, stream: r.Stream, obfuscated: true}
+	if s := r.StreamOptions; s != nil {
 		o.usage, o.obfuscated = s.IncludeUsage, s.IncludeObfuscation == nil || *s.IncludeObfuscation
 	}
 	return o
 }
 
 type callOut struct {
-	ID       string      `json:"id,omitempty"`
-	Type     string      `json:"type"`
-	Function functionOut `json:"function"`
-}
-
-type functionOut struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type messageOut struct {
-	Role        string    `json:"role"`
-	Content     *string   `json:"content"`
-	ToolCalls   []callOut `json:"tool_calls,omitempty"`
-	Refusal     *string   `json:"refusal"`
-	Annotations []string  `json:"annotations"`
-}
-
-type choiceOut struct {
-	Index    int        `json:"index"`
-	Message  messageOut `json:"message"`
-	Logprobs *struct{}  `json:"logprobs"`
-	Finish   string     `json:"finish_reason"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
 }
 
 type object = openaiwire.Object
@@ -68,19 +52,18 @@ const (
 
 // begin is called before anything else of a choice. alone means that the answer is a single call.
 func (o *output) begin(index int, alone bool) {
-	o.choice = choiceOut{Index: index, Message: messageOut{Role: "assistant", Annotations: []string{}}}
-	o.open, o.alone = false, alone
-	if o.whole == nil && index == 0 {
+	o.index, o.open, o.alone, o.texts, o.calls = index, false, alone, map[string]string{}, nil
+	if o.stream && index == 0 {
 		o.x.Stream()
 	}
 }
 
 // send sends one chunk. If usage was requested, every chunk but the last has usage null.
-func (o *output) send(choices []object, u *usage) {
+func (o *output) send(choices []object, usage any) {
 	chunk := append(object{"id", o.id, "object", chunkEvent}, o.head...)
 	chunk = append(chunk, "choices", choices)
 	if o.usage {
-		chunk = append(chunk, "usage", u)
+		chunk = append(chunk, "usage", usage)
 	}
 	if o.obfuscated { // hides the length of the pieces
 		chunk = append(chunk, "obfuscation", o.x.IDs.Base62(8))
@@ -91,7 +74,7 @@ func (o *output) send(choices []object, u *usage) {
 }
 
 func (o *output) delta(d object, reason any) {
-	o.send([]object{{"index", o.choice.Index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
+	o.send([]object{{"index", o.index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
 }
 
 // role sends the first chunk of a choice, which names the role.
@@ -104,24 +87,23 @@ func (o *output) role(content any) {
 
 // text adds a piece of the text or, named "refusal", of the refusal.
 func (o *output) text(name, piece string) {
-	into, first := &o.choice.Message.Content, any("")
-	if name == "refusal" {
-		into, first = &o.choice.Message.Refusal, nil
-	}
-	if o.whole == nil {
-		o.role(first)
-		o.delta(object{name, piece}, nil)
+	if !o.stream {
+		o.texts[name] += piece
 		return
 	}
-	if *into == nil {
-		*into = new(string)
+	if name == "refusal" {
+		o.role(nil)
+	} else {
+		o.role("")
 	}
-	**into += piece
+	o.delta(object{name, piece}, nil)
 }
 
 func (o *output) call(i int, id, name string) {
-	if o.whole != nil {
-		o.choice.Message.ToolCalls = append(o.choice.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})
+	if !o.stream {
+		call := &callOut{ID: id, Type: "function"}
+		call.Function.Name = name
+		o.calls = append(o.calls, call)
 		return
 	}
 	call := object{"index", i}
@@ -139,58 +121,48 @@ func (o *output) call(i int, id, name string) {
 }
 
 func (o *output) arguments(i int, piece string) {
-	if o.whole != nil {
-		o.choice.Message.ToolCalls[i].Function.Arguments += piece
+	if !o.stream {
+		o.calls[i].Function.Arguments += piece
 		return
 	}
 	o.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
 }
 
 func (o *output) endChoice(reason string) {
-	if o.whole == nil {
+	if o.stream {
 		o.role("")
 		o.delta(object{}, reason)
 		return
 	}
-	m := &o.choice.Message
-	if o.choice.Finish = reason; m.Content == nil && m.Refusal == nil && len(m.ToolCalls) == 0 {
-		m.Content = new(string)
+	content, said := o.texts["content"]
+	refusal, refused := o.texts["refusal"]
+	message := object{"role", "assistant", "content", nil}
+	if said || !refused && len(o.calls) == 0 {
+		message[3] = content
 	}
-	o.whole = append(o.whole, o.choice)
+	if len(o.calls) > 0 {
+		message = append(message, "tool_calls", o.calls)
+	}
+	message = append(message, "refusal", openaiwire.Nullable(refusal), "annotations", []string{})
+	o.whole = append(o.whole, object{"index", o.index, "message", message, "logprobs", nil, "finish_reason", reason})
 }
 
-func (o *output) end(u usage) {
-	if o.whole != nil {
+// end sends the rest, with the tokens of the prompt and of the answer.
+func (o *output) end(prompt, completion int) {
+	usage := object{"prompt_tokens", prompt, "completion_tokens", completion, "total_tokens", prompt + completion,
+		"prompt_tokens_details", object{"cached_tokens", 0, "audio_tokens", 0},
+		"completion_tokens_details", object{"reasoning_tokens", 0, "audio_tokens", 0, "accepted_prediction_tokens", 0,
+			"rejected_prediction_tokens", 0}}
+	if !o.stream {
 		answer := append(object{"id", o.id, "object", "chat.completion"}, o.head[:4]...)
-		answer = append(answer, "choices", o.whole, "usage", u)
+		answer = append(answer, "choices", o.whole, "usage", usage)
 		o.x.JSON(append(answer, o.head[4:]...))
 		return
 	}
 	if o.usage {
-		o.send([]object{}, &u)
+		o.send([]object{}, usage)
 	}
 	o.x.Event(doneEvent, []byte(doneEvent))
-}
-
-// usage counts tokens, its keys in the provider's order.
-type usage struct {
-	Prompt        int           `json:"prompt_tokens"`
-	Completion    int           `json:"completion_tokens"`
-	Total         int           `json:"total_tokens"`
-	PromptDetails promptDetails `json:"prompt_tokens_details"`
-	OutDetails    outDetails    `json:"completion_tokens_details"`
-}
-
-type promptDetails struct {
-	Cached int `json:"cached_tokens"`
-	Audio  int `json:"audio_tokens"`
-}
-
-type outDetails struct {
-	Reasoning int `json:"reasoning_tokens"`
-	Audio     int `json:"audio_tokens"`
-	Accepted  int `json:"accepted_prediction_tokens"`
-	Rejected  int `json:"rejected_prediction_tokens"`
 }
 
 // The cost of a message, of the whole prompt and of an image, in addition to their text.

@@ -300,7 +300,7 @@ var otherModels = regexp.MustCompile(`realtime|^text-embedding-|-image|^dall-e-|
 func checkModel(name string, azure bool) *Error {
 	switch {
 	case name == "":
-		return openaiwire.Invalid("", "", "you must provide a model parameter")
+		return noModel()
 	case azure, chatModels.MatchString(name) && !otherModels.MatchString(name):
 		return nil
 	case otherModels.MatchString(name):

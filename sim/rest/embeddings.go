@@ -2,11 +2,10 @@ package rest
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
+	"net/http"
 	"strings"
 
 	"voicegw/internal/openaiwire"
@@ -60,7 +59,7 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 	m, ok := models[r.model]
 	switch {
 	case r.model == "":
-		return nil, openaiwire.Invalid("", "", "you must provide a model parameter")
+		return nil, noModel()
 	case !ok && azure: // the name of a deployment can be anything
 		m = models["text-embedding-3-small"]
 	case !ok:
@@ -94,54 +93,53 @@ func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 		return openaiwire.Missing("input")
 	}
 	var one string
+	var texts []string
 	var tokens []int
 	var many [][]int
 	switch {
 	case json.Unmarshal(input, &one) == nil:
 		r.texts = []string{one}
-	case json.Unmarshal(input, &r.texts) == nil:
+	case json.Unmarshal(input, &texts) == nil:
+		r.texts = texts
 	case json.Unmarshal(input, &tokens) == nil:
-		return r.readTokens([][]int{tokens})
+		many = [][]int{tokens}
 	case json.Unmarshal(input, &many) == nil:
-		return r.readTokens(many)
 	default:
 		return openaiwire.Invalid("", "",
 			"'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
 	}
-	for i, t := range r.texts {
-		if t == "" {
-			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty string.",
-				openaiwire.Path("input", i))
-		}
-		if bad := r.count(wire.TextTokens(t), i); bad != nil {
+	for i, text := range r.texts {
+		if bad := r.count(wire.TextTokens(text), text == "", "string", i); bad != nil {
 			return bad
 		}
 	}
-	return r.countInputs()
-}
-
-// readTokens treats tokens as words: their meaning is unknown here, but the same tokens give the same vector.
-func (r *embeddingsRequest) readTokens(many [][]int) *Error {
-	r.texts = make([]string, 0, min(len(many), maxInputs))
 	for i, tokens := range many {
-		if len(tokens) == 0 {
-			return openaiwire.Invalid("", openaiwire.Path("input", i), "Invalid '%s': input cannot be an empty array.",
-				openaiwire.Path("input", i))
-		}
-		if bad := r.count(len(tokens), i); bad != nil {
+		if bad := r.count(len(tokens), len(tokens) == 0, "array", i); bad != nil {
 			return bad
 		}
-		var b strings.Builder
-		for _, t := range tokens {
-			fmt.Fprintf(&b, "token%d ", t)
+		// Tokens are words: their meaning is unknown here, but the same tokens give the same vector.
+		var text strings.Builder
+		for _, token := range tokens {
+			fmt.Fprintf(&text, "token%d ", token)
 		}
-		r.texts = append(r.texts, b.String())
+		r.texts = append(r.texts, text.String())
 	}
-	return r.countInputs()
+	switch n := len(r.texts); {
+	case n == 0:
+		return emptyArray("input")
+	case n > maxInputs:
+		return tooLong("input", maxInputs, n)
+	}
+	return nil
 }
 
-func (r *embeddingsRequest) count(n, i int) *Error {
-	if n > maxTokens {
+// count counts the tokens of input i.
+func (r *embeddingsRequest) count(n int, empty bool, kind string, i int) *Error {
+	switch {
+	case empty:
+		at := openaiwire.Path("input", i)
+		return openaiwire.Invalid("", at, "Invalid '%s': input cannot be an empty %s.", at, kind)
+	case n > maxTokens:
 		return openaiwire.Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your "+
 			"prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
 	}
@@ -152,59 +150,29 @@ func (r *embeddingsRequest) count(n, i int) *Error {
 	return nil
 }
 
-func (r *embeddingsRequest) countInputs() *Error {
-	switch n := len(r.texts); {
-	case n == 0:
-		return emptyArray("input")
-	case n > maxInputs:
-		return tooLong("input", maxInputs, n)
-	}
-	return nil
-}
-
-type vectorOut struct {
-	Object    string `json:"object"`
-	Index     int    `json:"index"`
-	Embedding any    `json:"embedding"` // []float32, or the base64 of them
-}
-
-type answer struct {
-	Object string      `json:"object"`
-	Data   []vectorOut `json:"data"`
-	Model  string      `json:"model"`
-	Usage  struct {
-		Prompt int `json:"prompt_tokens"`
-		Total  int `json:"total_tokens"`
-	} `json:"usage"`
-}
-
 func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseEmbeddings(body, deployment, azure)
 	if bad != nil {
 		return bad
 	}
 	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
-	a := answer{Object: "list", Model: r.model, Data: make([]vectorOut, len(r.texts))}
-	a.Usage.Prompt, a.Usage.Total = r.tokens, r.tokens
+	var vectors []object
 	for i, text := range r.texts {
 		if x.Pause(0); x.over { // the client may be gone
 			return nil
 		}
-		v := Vector(text, r.dimensions)
-		a.Data[i] = vectorOut{Object: "embedding", Index: i, Embedding: v}
+		var vector any = Vector(text, r.dimensions)
 		if r.base64 {
-			a.Data[i].Embedding = encode(v)
+			packed, err := binary.Append(nil, binary.LittleEndian, vector)
+			if err != nil {
+				return failure(http.StatusInternalServerError, err.Error())
+			}
+			vector = packed // in JSON, bytes are base64
 		}
+		vectors = append(vectors, object{"object", "embedding", "index", i, "embedding", vector})
 	}
 	h.opts.Stats.Embedded.Add(int64(len(r.texts)))
-	x.JSON(a)
+	x.JSON(object{"object", "list", "data", vectors, "model", r.model,
+		"usage", object{"prompt_tokens", r.tokens, "total_tokens", r.tokens}})
 	return nil
-}
-
-func encode(v []float32) string {
-	b := make([]byte, 0, 4*len(v))
-	for _, f := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-	}
-	return base64.StdEncoding.EncodeToString(b)
 }

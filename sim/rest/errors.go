@@ -40,6 +40,8 @@ func tooLong(param string, most, n int) *Error {
 		"but got an array with length %d instead.", param, most, n)
 }
 
+func noModel() *Error { return openaiwire.Invalid("", "", "you must provide a model parameter") }
+
 // Dialect writes errors in a provider's form.
 type Dialect func(*Error) []byte
 

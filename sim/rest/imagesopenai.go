@@ -39,7 +39,7 @@ type openAIRequest struct {
 	Prompt  *string `json:"prompt"`
 	N       *int    `json:"n"`
 	Size    *string `json:"size"`
-	Quality *string `json:"quality"`
+	Quality string  `json:"quality"`
 	Format  *string `json:"output_format"`
 	Stream  bool    `json:"stream"`
 }
@@ -77,7 +77,7 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	r.Model = cmp.Or(r.Model, deployment)
 	switch {
 	case r.Model == "":
-		return r, o, openaiwire.Invalid("", "", "you must provide a model parameter")
+		return r, o, noModel()
 	case !azure && !openAIModels.MatchString(r.Model):
 		return r, o, ModelNotFound(r.Model)
 	case r.Stream: // (own)
@@ -92,29 +92,22 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 			"prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with "+
 				"length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
 	}
-	o = imageOrder{prompt: *r.Prompt, count: 1}
+	o = imageOrder{prompt: *r.Prompt, count: 1, format: "png"}
+	if r.Format != nil {
+		o.format = *r.Format
+	}
 	if r.N != nil {
 		o.count = *r.N
 	}
 	if bad = inRange("n", &o.count, 1, maxPictures); bad != nil {
 		return r, o, bad
 	}
-	if o.format, bad = r.outputFormat(); bad != nil {
-		return r, o, bad
+	if o.format != "png" && o.format != "jpeg" {
+		return r, o, openaiwire.Invalid("invalid_value", "output_format",
+			"Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", o.format) // (own)
 	}
 	o.width, o.height, bad = r.size(azure)
 	return r, o, bad
-}
-
-func (r *openAIRequest) outputFormat() (string, *Error) {
-	switch {
-	case r.Format == nil:
-		return "png", nil
-	case *r.Format == "png", *r.Format == "jpeg":
-		return *r.Format, nil
-	}
-	return "", openaiwire.Invalid("invalid_value", "output_format",
-		"Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
 }
 
 // size returns the requested size: a standard one, or for the newer models any whose sides are
@@ -145,8 +138,8 @@ var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhi
 
 func (r *openAIRequest) answer(o imageOrder, d drawn) object {
 	quality := "medium"
-	if r.Quality != nil && outputTokens[*r.Quality] > 0 {
-		quality = *r.Quality
+	if outputTokens[r.Quality] > 0 {
+		quality = r.Quality
 	}
 	var data []object
 	for _, p := range d.pictures {

@@ -38,7 +38,7 @@ func (h *Handler) speech(x *exchange, body []byte, deployment string, _ bool) *E
 	}
 	switch r.Format = cmp.Or(r.Format, "mp3"); {
 	case cmp.Or(r.Model, deployment) == "":
-		return openaiwire.Invalid("", "", "you must provide a model parameter")
+		return noModel()
 	case r.Input == nil:
 		return openaiwire.Missing("input")
 	case strings.TrimSpace(*r.Input) == "":
