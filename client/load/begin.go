@@ -32,12 +32,11 @@ func (k *Caller) begin(ctx context.Context) (ticket, error) {
 	if err != nil {
 		return ticket{}, err
 	}
-	v := Variables{Session: k.session, Call: k.calls, Pass: 1}
-	user := v.Fill(k.set.Script.User)
+	user := k.fill(k.set.Script.User, 1)
 	if b.Chat != "" {
-		return k.chat(ctx, base, user, v.Fill(b.Chat))
+		return k.chat(ctx, base, user, k.fill(b.Chat, 1))
 	}
-	return k.order(ctx, base, user, v.Fill(b.PendingRequest))
+	return k.order(ctx, base, user, k.fill(b.PendingRequest, 1))
 }
 
 // BaseURL derives the base address of a gateway's HTTP endpoints from its voice endpoint.

@@ -69,9 +69,12 @@ func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, O
 	g.t, g.out, g.gone = t, make(chan protocol.Frame, 1000), make(chan struct{})
 	s := &scene{T: t, c: report.New(), gate: g}
 	s.set = &Settings{
-		URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Collector: s.c, InputRate: 16000, OutputRate: 24000,
-		Frame: 20 * ms1, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: srv.Client(), APIKey: "key",
-		Dial: func(context.Context, string) (voice.Conn, error) { return g, nil },
+		Options: Options{
+			URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, InputRate: 16000, OutputRate: 24000,
+			Frame: 20 * ms1, ConnectTime: 10 * time.Second, APIKey: "key",
+			Dial: func(context.Context, string) (voice.Conn, error) { return g, nil },
+		},
+		Collector: s.c, Began: time.Now(), HTTP: srv.Client(),
 	}
 	return s, New(s.set, 7).Call(t.Context(), Limit{})
 }
@@ -163,7 +166,10 @@ func TestIgnoredPendingRequest(t *testing.T) {
 		})
 		g.out, g.gone = make(chan protocol.Frame, 1000), make(chan struct{})
 		s := &scene{T: t, c: report.New(), gate: g}
-		s.set = &Settings{Script: sc, Collector: s.c, InputRate: 16000, OutputRate: 24000, Frame: 20 * ms1, Began: time.Now(), ConnectTime: time.Minute}
+		s.set = &Settings{
+			Options:   Options{Script: sc, InputRate: 16000, OutputRate: 24000, Frame: 20 * ms1, ConnectTime: time.Minute},
+			Collector: s.c, Began: time.Now(),
+		}
 		k := New(s.set, 7)
 		k.calls = 1
 		c := k.converse(t.Context(), g, Limit{}, ticket{"t", time.Now()})

@@ -80,12 +80,11 @@ const (
 
 func (k *Caller) options(limit Limit, t ticket) voice.Options {
 	s := k.set.Script
-	v := Variables{Session: k.session, Call: k.calls, Pass: 1}
 	o := voice.Options{
 		Start: protocol.Start{
 			Provider: cmp.Or(k.set.Provider, s.Provider), Agent: s.Agent, Voice: s.Voice, Ticket: t.secret,
 			InputRate: k.set.InputRate, OutputRate: k.set.OutputRate,
-			Client: &protocol.ClientInfo{Name: "voicegw-load", ID: v.Fill(s.User)},
+			Client: &protocol.ClientInfo{Name: "voicegw-load", ID: k.fill(s.User, 1)},
 		},
 		Turns: k.turns, Words: k.words, Microphone: !s.NoMicrophone, Frame: k.set.Frame, Silence: k.silence, PushToTalk: s.PushToTalk,
 		Until: limit.Until, HangUp: limit.HangUp,
@@ -108,12 +107,11 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 
 // outages returns the configured outages. Each caller starts them at its own time, the same in each run.
 func (k *Caller) outages() []voice.Outage {
-	var list []voice.Outage
-	for i, o := range k.set.Outages {
+	list := k.set.outages()
+	for i, o := range list {
 		// Multiples of the golden ratio spread evenly over any number of callers.
 		_, part := math.Modf(float64(k.session+i) * math.Phi)
-		o.First = time.Duration(part * float64(o.Every))
-		list = append(list, o)
+		list[i].First = time.Duration(part * float64(o.Every))
 	}
 	return list
 }
@@ -122,7 +120,7 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
 	case t.Act != voice.Say:
-		return voice.Words{Text: Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(t.Text)}
+		return voice.Words{Text: k.fill(t.Text, pass)}
 	case t.Recording == "":
 		return voice.Words{Recording: k.set.Speech.Line(t.Text)}
 	case t.Recording == AnyRecording:
@@ -132,12 +130,9 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 	}
 }
 
-func turns(s *Script) []voice.Turn {
-	var list []voice.Turn
-	for _, t := range s.Turns {
-		list = append(list, t.Turn)
-	}
-	return list
+// fill replaces the variables in a text.
+func (k *Caller) fill(text string, pass int) string {
+	return Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(text)
 }
 
 // ticket admits to an existing session; the zero value is no ticket.
@@ -165,10 +160,10 @@ func (k *Caller) open(ctx context.Context, back bool) (voice.Conn, error) {
 		return s.Dial(ctx, s.URL)
 	case s.Carrier != nil:
 		return s.Carrier.Call(ctx, fmt.Sprintf("+1555%07d", k.session))
-	case s.Wire.Name == wire.NameRealtime:
+	case s.Wire == wire.NameRealtime:
 		return wire.DialRealtime(ctx, s.URL, wire.RealtimeOptions{
 			APIKey: s.APIKey, Client: s.HTTP, Tools: s.Script.SeesTools(), Model: s.model(),
-			User: Variables{Session: k.session, Call: k.calls, Pass: 1}.Fill(s.Script.User),
+			User: k.fill(s.Script.User, 1),
 		})
 	}
 	o := protocol.DialOptions{Client: s.HTTP, Back: back}
@@ -191,34 +186,17 @@ func (k *Caller) refused(ctx context.Context, err error) Outcome {
 	return Broken
 }
 
-// Settings are shared by all callers of a run. All fields are required unless noted; nothing changes after New.
+// Settings are shared by all callers of a run. Nothing changes after New.
 type Settings struct {
-	URL  string
-	Wire wire.Wire
+	Options // with their defaults
 	// Carrier makes the calls of the wire of phones; nil on any other.
 	Carrier   *wire.Carrier
-	Script    *Script
 	Speech    *voice.Library
+	HTTP      *http.Client
 	Collector *report.Collector
-	// Provider overrides the script's if not empty.
-	Provider string
-	// InputRate and OutputRate are in Hz; Frame is the audio in each sent frame.
-	InputRate, OutputRate int
-	Frame                 time.Duration
-	// ProviderDelay is the provider's known delay before it speaks; zero if unknown.
-	ProviderDelay time.Duration
-	// APIKey opens voice sessions, the text agent and POST /v1/sessions; empty if the gateway needs none.
-	APIKey string
-	// Outages cut the connections; their First is ignored. May be empty.
-	Outages []voice.Outage
-	Began   time.Time
-	// ConnectTime bounds a connection attempt, and the session's start after it.
-	ConnectTime time.Duration
-	HTTP        *http.Client
+	Began     time.Time
 	// SawCall, if set, is called for every tool.ended with the ids of its session and call.
 	SawCall func(session, call string)
-	// Dial connects; nil means the wire's own.
-	Dial func(ctx context.Context, url string) (voice.Conn, error)
 }
 
 // model is the model that a client of the OpenAI Realtime protocol asks for: an agent or a provider of the gateway.
@@ -243,8 +221,12 @@ type Caller struct {
 
 // New returns caller number session, from 1.
 func New(set *Settings, session int) *Caller {
-	return &Caller{
-		set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)), turns: turns(set.Script),
+	k := &Caller{
+		set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)),
 		random: rand.New(rand.NewPCG(uint64(session), 1)),
 	}
+	for _, t := range set.Script.Turns {
+		k.turns = append(k.turns, t.Turn)
+	}
+	return k
 }

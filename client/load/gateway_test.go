@@ -257,9 +257,12 @@ func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, o
 		g.out, g.gone = make(chan protocol.Frame, 10_000), make(chan struct{})
 		s := &scene{T: t, c: report.New(), gate: g}
 		s.set = &Settings{
-			URL: "ws://test/v1/voice", Script: sc, Speech: library, Collector: s.c, InputRate: 16000, OutputRate: 24000,
-			Frame: 20 * time.Millisecond, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: http.DefaultClient,
-			Dial: func(context.Context, string) (voice.Conn, error) { return g, nil },
+			Options: Options{
+				URL: "ws://test/v1/voice", Script: sc, InputRate: 16000, OutputRate: 24000,
+				Frame: 20 * time.Millisecond, ConnectTime: 10 * time.Second,
+				Dial: func(context.Context, string) (voice.Conn, error) { return g, nil },
+			},
+			Speech: library, Collector: s.c, Began: time.Now(), HTTP: http.DefaultClient,
 		}
 		if h.change != nil {
 			h.change(s.set)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"voicegw/audio"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -66,70 +65,48 @@ func (c *call) connectionEvent(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.Disconnected:
 		c.disconnected(now, e)
-	case voice.Retrying:
-		c.Add(report.ResumeRetries, 1)
 	case voice.Resumed:
-		c.resumed(now, e)
+		c.Record(report.Resume, e.Resumption.Took)
+		c.Record(report.Outage, e.Resumption.Away)
+		if e.Resumption.Snapshot {
+			c.Add(report.Snapshots, 1)
+		}
+		c.loss.back = true
 	case voice.ResumeFailed:
-		c.Add(report.ResumesFailed, 1)
 		c.problem(now, report.KindResume, e.X, "the session could not be resumed: %s%s", c.ending(e.Err), because(e.GatewayError))
 	case voice.OutageSkipped:
-		c.Add(report.OutagesSkipped, 1)
 		c.problem(now, report.KindResume, e.X, "%s", e.Text)
-	case voice.Displaced:
-		c.Add(report.Displaced, 1)
 	case voice.MissedMessages:
-		c.Add(report.LostMessages, e.N)
 		c.problem(now, report.KindLostMessage, e.X, "%s", e.Text)
 	case voice.MissedAudio:
-		c.Add(report.LostBytes, e.N)
 		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were skipped after a resume", e.N, e.Text)
 	case voice.AudioRepeated:
-		c.Add(report.RepeatedBytes, e.N)
 		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were repeated after a resume", e.N, e.Text)
-	case voice.SpeechLost:
-		c.Add(report.SpeechLost, e.N)
 	}
 }
 
-// disconnected records a lost connection. Intended outages are counted when the session resumes and are no problem.
+// disconnected records a lost connection, with the answer in progress. Intended outages are counted when the session
+// resumes and are no problem.
 func (c *call) disconnected(now time.Time, e voice.Event) {
-	c.loseIn(c.Incoming())
-	if e.Act == "" {
+	lost := loss{}
+	if i := c.Incoming(); i != nil && !i.First.IsZero() {
+		lost = loss{item: i, latest: i.Latest}
+	}
+	if before := c.loss.item; before == lost.item { // lost twice in one answer
+		lost.silent = c.loss.silent
+	} else if before != nil {
+		c.playedAfterLoss(before)
+	}
+	c.loss = lost
+	switch e.Act {
+	case "":
 		c.Add(report.Losses, 1)
 		c.problem(now, report.KindDisconnected, e.X, "the connection was lost: %s", c.ending(e.Err))
-		return
-	}
-	if e.Act == voice.Move {
+	case voice.Move:
 		c.Add(report.Moves, 1)
-		return
+	default:
+		c.Add(report.Outages[string(e.Act)], 1)
 	}
-	c.Add(report.Outages[string(e.Act)], 1)
-}
-
-func (c *call) loseIn(i *voice.Item) {
-	if c.loss.item != nil && c.loss.item != i {
-		c.playedAfterLoss(c.loss.item)
-	}
-	silent := time.Duration(0)
-	if c.loss.item != nil {
-		silent = c.loss.silent // lost twice in one answer
-	}
-	c.loss = loss{}
-	if i != nil && !i.First.IsZero() {
-		c.loss = loss{item: i, latest: i.Latest, silent: silent}
-	}
-}
-
-func (c *call) resumed(now time.Time, e voice.Event) {
-	r := e.Resumption
-	c.Add(report.Resumes, 1)
-	c.Record(report.Resume, r.Took)
-	c.Record(report.Outage, r.Away)
-	if r.Snapshot {
-		c.Add(report.Snapshots, 1)
-	}
-	c.loss.back = true
 }
 
 func (c *call) heardLoss(m protocol.ServerMessage) {
@@ -147,14 +124,4 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 			c.Add(report.ProviderFresh, 1)
 		}
 	}
-}
-
-// mismatch counts the bytes by which an answer's length differs from its audio.end.
-func (c *call) mismatch(i *voice.Item, ms int64) {
-	off := i.Bytes + i.Skipped - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
-	if off > 0 {
-		c.Add(report.RepeatedBytes, int64(off))
-		return
-	}
-	c.Add(report.LostBytes, int64(-off))
 }

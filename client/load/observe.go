@@ -112,30 +112,50 @@ func (c *call) Underrun(buffer int, gap time.Duration) {
 	}
 }
 
+// counted are the counters of events that are counted each.
+var counted = map[voice.Kind]report.Counter{
+	voice.Began: report.Turns, voice.AnsweredEarly: report.Early, voice.Missed: report.MissedInterruptions,
+	voice.Answered: report.Answered, voice.Interrupted: report.Interrupted, voice.Failed: report.Failed,
+	voice.NothingPending: report.Failed, voice.Stuck: report.Stuck, voice.CutOff: report.Cut,
+	voice.Refused: report.Refused, voice.Lost: report.Lost, voice.Retrying: report.ResumeRetries, voice.Resumed: report.Resumes,
+	voice.ResumeFailed: report.ResumesFailed, voice.OutageSkipped: report.OutagesSkipped, voice.Displaced: report.Displaced,
+}
+
+// summed are the counters of events with a number.
+var summed = map[voice.Kind]report.Counter{
+	voice.Dropped: report.FramesDropped, voice.SpeechLost: report.SpeechLost, voice.MissedMessages: report.LostMessages,
+	voice.MissedAudio: report.LostBytes, voice.AudioRepeated: report.RepeatedBytes,
+}
+
 func (c *call) Happened(now time.Time, e voice.Event) {
+	if counter, ok := counted[e.Kind]; ok {
+		c.Add(counter, 1)
+	} else if counter, ok := summed[e.Kind]; ok {
+		c.Add(counter, e.N)
+	}
 	x := e.X
 	switch e.Kind {
 	case voice.Began:
-		c.Add(report.Turns, 1)
 		c.unjudged = append(c.unjudged, x)
 	case voice.FirstAudio:
 		c.answered(now, x)
-	case voice.AnsweredEarly:
-		c.Add(report.Early, 1)
 	case voice.Noticed:
 		c.Record(report.InterruptSeen, now.Sub(x.Onset))
 	case voice.Flushed:
 		c.Record(report.Flush, now.Sub(x.Onset))
-	case voice.Missed:
-		c.Add(report.MissedInterruptions, 1)
-	case voice.Answered:
-		c.settled(now, x, report.Answered)
-	case voice.Interrupted:
-		c.settled(now, x, report.Interrupted)
-	case voice.Failed, voice.NothingPending, voice.Stuck, voice.CutOff:
-		c.unanswered(now, e)
-	case voice.Dropped:
-		c.Add(report.FramesDropped, e.N)
+	case voice.Answered, voice.Interrupted:
+		c.judge(now, x)
+	case voice.Failed:
+		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.GatewayError))
+		c.judge(now, x)
+	case voice.NothingPending:
+		c.problem(now, report.KindFailed, x, "no answer to the pending request within %s", pendingTime)
+		c.judge(now, x)
+	case voice.Stuck:
+		c.stuck(now, x)
+	case voice.CutOff:
+		c.cut = true
+		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
 	case voice.Violation:
 		c.problem(now, report.KindProtocol, x, "%s", e.Text)
 	case voice.Refused:
@@ -147,26 +167,7 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	}
 }
 
-func (c *call) unanswered(now time.Time, e voice.Event) {
-	x := e.X
-	switch e.Kind {
-	case voice.Failed:
-		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.GatewayError))
-		c.settled(now, x, report.Failed)
-	case voice.NothingPending:
-		c.problem(now, report.KindFailed, x, "no answer to the pending request within %s", pendingTime)
-		c.settled(now, x, report.Failed)
-	case voice.Stuck:
-		c.stuck(now, x)
-	case voice.CutOff:
-		c.cut = true
-		c.Add(report.Cut, 1)
-		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
-	}
-}
-
 func (c *call) lost(now time.Time, e voice.Event) {
-	c.Add(report.Lost, 1)
 	if e.Err == nil {
 		c.problem(now, report.KindLost, nil, "%s", e.Text)
 		return
@@ -209,13 +210,7 @@ func because(e *protocol.Error) string {
 	return ": " + e.Code + ": " + e.Message
 }
 
-func (c *call) settled(now time.Time, x *voice.Exchange, as report.Counter) {
-	c.Add(as, 1)
-	c.judge(now, x)
-}
-
 func (c *call) stuck(now time.Time, x *voice.Exchange) {
-	c.Add(report.Stuck, 1)
 	heard := "no answer began"
 	if x.Bytes > 0 {
 		heard = "the answer did not end"
@@ -225,7 +220,6 @@ func (c *call) stuck(now time.Time, x *voice.Exchange) {
 }
 
 func (c *call) refused(now time.Time, e voice.Event) {
-	c.Add(report.Refused, 1)
 	what := e.Text
 	if e.Err != nil {
 		c.Error("refused")
@@ -263,7 +257,9 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 			c.Record(report.GatewayOwn, ms(l.GatewayMS))
 		}
 	case *protocol.AudioEnd:
-		c.heardAudioEnd(now, m)
+		if i := c.Open(m.ItemID); i != nil { // the conversation reports other items
+			c.heardAudioEnd(now, m, i)
+		}
 	case *protocol.ToolStarted:
 		if len(c.open) < maxOpenCalls {
 			c.open[m.CallID] = openCall{tool: m.Tool, began: now}
@@ -297,22 +293,18 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 // lostTolerance allows for lengths rounded to ms.
 const lostTolerance = 2
 
-func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
-	i := c.Open(m.ItemID)
-	if i == nil {
-		return // the conversation reports it
-	}
+func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd, i *voice.Item) {
 	c.Add(report.Items, 1)
 	c.Record(report.BufferNeeded, i.Needed)
-	if i.Reloaded {
+	got := audio.MS(c.set.OutputRate, i.Bytes)
+	if off := max(got-m.AudioMS, m.AudioMS-got); i.Reloaded || off <= lostTolerance {
 		return
 	}
-	got := audio.MS(c.set.OutputRate, i.Bytes)
-	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
-		c.Add(report.LostAudio, 1)
-		c.mismatch(i, m.AudioMS)
-		c.problem(now, report.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
-	}
+	c.Add(report.LostAudio, 1)
+	off := int64(i.Bytes + i.Skipped - audio.Bytes(c.set.OutputRate, ms(m.AudioMS)))
+	c.Add(report.RepeatedBytes, max(off, 0))
+	c.Add(report.LostBytes, max(-off, 0))
+	c.problem(now, report.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
 }
 
 const maxOpenCalls = 1000
@@ -328,15 +320,12 @@ func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
 	if c.set.SawCall != nil {
 		c.set.SawCall(c.SessionID(), m.CallID)
 	}
-	asks := m.Asks()
+	asks, run := m.Asks(), ms(m.DurationMS)
 	c.Add(report.ToolCalls, 1)
-	run := ms(m.DurationMS)
 	c.Tool(m.Tool, m.OK || asks, m.Deduplicated, run)
-	switch {
-	case m.Deduplicated:
+	if m.Deduplicated {
 		c.Add(report.ToolRepeats, 1)
-	case asks:
-	default:
+	} else if !asks {
 		total := now.Sub(began.began)
 		c.Record(report.ToolTotal, total)
 		c.Record(report.ToolRun, run)

@@ -89,39 +89,33 @@ func (o Options) withDefaults() (Options, error) {
 		return o, err
 	}
 	o.Wire, o.URL = w.Name, address
-	if err := checkURL(o.URL, o.Anywhere); err != nil {
-		return o, fmt.Errorf("%w: %w", ErrOptions, err)
-	}
 	o.Frame = cmp.Or(o.Frame, defaultFrame)
 	o.ConnectTime = cmp.Or(o.ConnectTime, defaultConnectTime)
-	if o.InputRate, o.OutputRate, err = w.Rates(o.InputRate, o.OutputRate); err != nil {
-		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	if o.InputRate, o.OutputRate, err = w.Rates(o.InputRate, o.OutputRate); err == nil {
+		err = cmp.Or(checkURL(o.URL, o.Anywhere), o.fits())
 	}
-	if o.Script == nil {
-		return o, fmt.Errorf("%w: no script", ErrOptions)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	if err := o.fits(); err != nil {
-		return o, fmt.Errorf("%w: %w", ErrOptions, err)
-	}
-	switch {
-	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
-		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples",
-			ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
-	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
-		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
-	case o.Warmup > MaxDuration:
-		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, MaxDuration)
-	case o.Away < 0 || o.Away > MaxDuration:
-		return o, fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, MaxDuration)
-	case slices.ContainsFunc(o.outages(), func(lost voice.Outage) bool { return lost.Every < minEvery }):
-		return o, fmt.Errorf("%w: the time between lost connections must be at least %s", ErrOptions, minEvery)
-	}
-	return o, nil
+	return o, err
 }
 
-// fits rejects options without a meaning on the wire.
+// fits rejects options out of range, and those without a meaning on the wire.
 func (o Options) fits() error {
 	switch {
+	case o.Script == nil:
+		return errors.New("no script")
+	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
+		return fmt.Errorf("a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples",
+			o.Frame, o.InputRate, minFrame, maxFrame)
+	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
+		return errors.New("a time is negative")
+	case o.Warmup > MaxDuration:
+		return fmt.Errorf("the warm-up must last at most %s", MaxDuration)
+	case o.Away < 0 || o.Away > MaxDuration:
+		return fmt.Errorf("the time without a connection must be from 0 to %s", MaxDuration)
+	case slices.ContainsFunc(o.outages(), func(lost voice.Outage) bool { return lost.Every < minEvery }):
+		return fmt.Errorf("the time between lost connections must be at least %s", minEvery)
 	case o.Wire == wire.NameTwilio && o.Frame != defaultFrame:
 		return fmt.Errorf("a phone sends frames of %s, not %s", defaultFrame, o.Frame)
 	case o.Wire == wire.NameTwilio && o.Provider != "":

@@ -17,11 +17,9 @@ import (
 
 // Limits and defaults of a script.
 const (
-	maxTurns    = 500
-	maxWait     = 10 * time.Minute
-	maxPatience = 10 * time.Minute
-	maxAway     = 10 * time.Minute // of an outage
-	maxSpoken   = 2000             // characters of a spoken line
+	maxTurns  = 500
+	maxWait   = 10 * time.Minute // of each time
+	maxSpoken = 2000             // characters of a text other than a typed one
 
 	// DefaultPatience exceeds the gateway's own wait for a model, so that the gateway reports a silent one.
 	DefaultPatience = 20 * time.Second
@@ -30,11 +28,10 @@ const (
 )
 
 var (
-	topKeys   = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
-	beginKeys = []string{"chat", "pending_request", "expect"}
-	turnKeys  = []string{"say", "type", "stop", "wait", "drop", "reload", "roam", "pause", "interrupt_after", "after",
-		"into_speech", "wait_for", "approve", "patience", "expect"}
+	topKeys    = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
+	beginKeys  = []string{"chat", "pending_request", "expect"}
 	actKeys    = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
+	turnKeys   = append(slices.Clip(actKeys), "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience", "expect")
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
 	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )
@@ -89,12 +86,7 @@ func (p *parser) top(m strict.Map) {
 	if s.PushToTalk && s.NoMicrophone {
 		p.Problem(m.Get("push_to_talk"), "push_to_talk needs a microphone")
 	}
-	if n := m.Get("pause"); n != nil {
-		p.pause, _ = p.Duration(n, "pause", maxWait)
-	}
-	if n := m.Get("patience"); n != nil {
-		p.patience = p.patienceAt(n)
-	}
+	p.times(m, &p.pause, &p.patience)
 	if n := m.Get("begin"); n != nil {
 		s.Begin = p.begin(n)
 	}
@@ -113,12 +105,17 @@ func (p *parser) top(m strict.Map) {
 	}
 }
 
-func (p *parser) patienceAt(n *yaml.Node) time.Duration {
-	d, ok := p.Duration(n, "patience", maxPatience)
-	if ok && d == 0 {
-		p.Problem(n, "with patience 0 every turn is stuck; omit it or raise it")
+// times reads the times that a script and a turn may have.
+func (p *parser) times(m strict.Map, pause, patience *time.Duration) {
+	if n := m.Get("pause"); n != nil {
+		*pause, _ = p.Duration(n, "pause", maxWait)
 	}
-	return d
+	if n := m.Get("patience"); n != nil {
+		var ok bool
+		if *patience, ok = p.Duration(n, "patience", maxWait); ok && *patience == 0 {
+			p.Problem(n, "with patience 0 every turn is stuck; omit it or raise it")
+		}
+	}
 }
 
 func (p *parser) begin(n *yaml.Node) *Begin {
@@ -148,12 +145,7 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	}
 	t := Turn{Line: n.Line, Turn: voice.Turn{Pause: p.pause, Patience: p.patience, WaitFor: voice.ForAnswer}}
 	p.act(m, &t)
-	if v := m.Get("pause"); v != nil {
-		t.Pause, _ = p.Duration(v, "pause", maxWait)
-	}
-	if v := m.Get("patience"); v != nil {
-		t.Patience = p.patienceAt(v)
-	}
+	p.times(m, &t.Pause, &t.Patience)
 	if v := m.Get("approve"); v != nil {
 		t.Approval = voice.ApprovalNo
 		if yes, _ := p.Bool(v, "approve"); yes {
@@ -181,41 +173,36 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 	before := spokenBefore(p.script.Turns)
 	switch {
 	case answer == nil && speech == nil:
-		return
 	case !t.Act.Disconnects():
 		for _, key := range []string{"after", "into_speech"} {
 			p.refuse(m, key, "%s goes with drop, reload and roam", key)
 		}
-		return
 	case answer != nil && speech != nil:
 		p.Problem(speech, "give after or into_speech, not both")
-		return
 	case before.Act == "":
 		p.Problem(m.Node, "there is no previous turn whose answer or speech could lose the connection")
-		return
-	}
-	if answer != nil {
+	case answer != nil:
 		t.From = voice.FromAnswer
 		t.After, _ = p.Duration(answer, "after", maxWait)
 		if before.WaitFor != voice.ForAnswer || before.Act == voice.Stop {
 			p.Problem(answer, "the previous turn does not wait for its answer, so the answer cannot lose the connection")
 		}
-		return
-	}
-	t.From = voice.FromSpeech
-	t.After, _ = p.Duration(speech, "into_speech", maxWait)
-	if before.Act != voice.Say {
-		p.Problem(speech, "the previous turn has no speech")
+	default:
+		t.From = voice.FromSpeech
+		t.After, _ = p.Duration(speech, "into_speech", maxWait)
+		if before.Act != voice.Say {
+			p.Problem(speech, "the previous turn has no speech")
+		}
 	}
 }
 
-func spokenBefore(turns []Turn) Turn {
-	for _, t := range slices.Backward(turns) {
+func spokenBefore(turns []Turn) (before Turn) {
+	for _, t := range turns {
 		if !t.Act.Disconnects() {
-			return t
+			before = t
 		}
 	}
-	return Turn{}
+	return before
 }
 
 func (p *parser) act(m strict.Map, t *Turn) {
@@ -241,10 +228,8 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			if on, ok := p.Bool(v, key); ok && !on {
 				p.Problem(v, "%s must be true or omitted", key)
 			}
-		case voice.Wait:
-			t.Wait, _ = p.Duration(v, "wait", maxWait)
-		case voice.Drop, voice.Reload:
-			t.Wait, _ = p.Duration(v, key, maxAway)
+		case voice.Wait, voice.Drop, voice.Reload:
+			t.Wait, _ = p.Duration(v, key, maxWait)
 		}
 	}
 	if t.Act == "" {

@@ -41,7 +41,7 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	// use bounded.Client.
 	t := bounded.NewTransport()
 	t.DialContext, t.DisableKeepAlives = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext, true
-	r := &run{o: o, plan: schedule, library: library, http: &http.Client{Transport: t}}
+	r := &run{Settings: Settings{Options: o, Speech: library, HTTP: &http.Client{Transport: t}}, plan: schedule}
 	if r.wire, err = wire.Find(o.Wire); err != nil {
 		return nil, err
 	}
@@ -49,22 +49,22 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 		if o.Phone.Gateway, err = BaseURL(o.URL); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 		}
-		o.Phone.Client = r.http
-		r.carrier = wire.NewCarrier(o.Phone)
-		stop, err := r.carrier.Serve(ctx)
+		o.Phone.Client = r.HTTP
+		r.Carrier = wire.NewCarrier(o.Phone)
+		stop, err := r.Carrier.Serve(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 		defer func() { _ = stop() }() // the report matters more
 	}
-	defer r.http.CloseIdleConnections()
+	defer r.HTTP.CloseIdleConnections()
 	if o.Audit != "" {
 		r.ledger = newLedger()
 	}
-	if err := awaitReady(ctx, o, r.http); err != nil {
+	if err := awaitReady(ctx, o, r.HTTP); err != nil {
 		return nil, err
 	}
-	if r.watch, err = newWatch(ctx, o, r.http); err != nil {
+	if r.watch, err = newWatch(ctx, o, r.HTTP); err != nil {
 		return nil, err
 	}
 	return r.run(ctx)
@@ -130,15 +130,12 @@ func ask(ctx context.Context, client *http.Client, address string, out any) erro
 }
 
 type run struct {
-	// Fixed after Run has made it.
-	o       Options
-	wire    wire.Wire
-	carrier *wire.Carrier // nil on other wires than that of phones
-	plan    Schedule
-	library *voice.Library
-	http    *http.Client
-	watch   *watch
-	ledger  *ledger // nil without an audit
+	// Fixed after Run has made it. Each call has its own collector and begin.
+	Settings
+	wire   wire.Wire
+	plan   Schedule
+	watch  *watch
+	ledger *ledger // nil without an audit
 }
 
 func (r *run) run(ctx context.Context) (*report.Report, error) {
@@ -158,7 +155,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	rep.Generator = generator(own, took)
 	c.Add(report.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
-		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)
+		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.Audit, r.Progress)
 	}
 	rep.Measured(c, took)
 	rep.Resources = r.watch.resources(rep, took)
@@ -166,12 +163,12 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 }
 
 func (r *run) warmUp(ctx context.Context) error {
-	if r.o.Warmup == 0 {
+	if r.Warmup == 0 {
 		return nil
 	}
-	o := r.o.Plan
-	o.Duration = r.o.Warmup
-	o.Ramp = min(o.Ramp, r.o.Warmup/2)
+	o := r.Plan
+	o.Duration = r.Warmup
+	o.Ramp = min(o.Ramp, r.Warmup/2)
 	p, err := makeSchedule(o)
 	if err != nil {
 		return fmt.Errorf("the warm-up: %w", err)
@@ -181,17 +178,14 @@ func (r *run) warmUp(ctx context.Context) error {
 }
 
 func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began time.Time, counts bool) {
-	set := &Settings{
-		URL: r.o.URL, Wire: r.wire, Carrier: r.carrier, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
-		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
-		APIKey: r.o.APIKey, Outages: r.o.outages(), Began: began, ConnectTime: r.o.ConnectTime, HTTP: r.http, Dial: r.o.Dial,
-	}
+	set := r.Settings
+	set.Collector, set.Began = c, began
 	if r.ledger != nil && counts {
 		set.SawCall = r.ledger.saw
 	}
 	var callers sync.WaitGroup
 	for _, slot := range p.Slots {
-		callers.Go(func() { keepCalling(ctx, New(set, slot.N), slot, c, began) })
+		callers.Go(func() { keepCalling(ctx, New(&set, slot.N), slot, c, began) })
 	}
 	over := make(chan struct{}) // closed when all callers have hung up
 	var helpers sync.WaitGroup
@@ -270,19 +264,19 @@ func heartbeat(over <-chan struct{}, c *report.Collector) {
 func (r *run) describe(began time.Time) *report.Report {
 	p := r.plan.Options
 	rep := &report.Report{
-		Format: report.Format, Program: r.o.Program, Began: began.UTC().Truncate(time.Millisecond),
+		Format: report.Format, Program: r.Program, Began: began.UTC().Truncate(time.Millisecond),
 		Target: report.Target{
-			URL: r.o.URL, Wire: r.wire.Name, Unmeasured: r.wire.Unmeasured, Provider: cmp.Or(r.o.Provider, r.o.Script.Provider),
-			ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
-			InputRate:       r.o.InputRate, OutputRate: r.o.OutputRate, FrameMS: r.o.Frame.Milliseconds(),
+			URL: r.URL, Wire: r.wire.Name, Unmeasured: r.wire.Unmeasured, Provider: cmp.Or(r.Provider, r.Script.Provider),
+			ProviderDelayMS: float64(r.ProviderDelay) / float64(time.Millisecond),
+			InputRate:       r.InputRate, OutputRate: r.OutputRate, FrameMS: r.Frame.Milliseconds(),
 		},
 		Plan: report.Plan{
 			Mode: string(p.Mode), Sessions: p.Sessions, RampMS: p.Ramp.Milliseconds(), DurationMS: p.Duration.Milliseconds(),
-			WarmupMS:    r.o.Warmup.Milliseconds(),
-			DropEveryMS: r.o.Drop.Milliseconds(), ReloadEveryMS: r.o.Reload.Milliseconds(),
-			RoamEveryMS: r.o.Roam.Milliseconds(), AwayMS: r.o.Away.Milliseconds(),
+			WarmupMS:    r.Warmup.Milliseconds(),
+			DropEveryMS: r.Drop.Milliseconds(), ReloadEveryMS: r.Reload.Milliseconds(),
+			RoamEveryMS: r.Roam.Milliseconds(), AwayMS: r.Away.Milliseconds(),
 		},
-		Script: report.Script{Name: r.o.Script.Name, File: r.o.ScriptFile, Turns: len(r.o.Script.Turns)},
+		Script: report.Script{Name: r.Script.Name, File: r.ScriptFile, Turns: len(r.Script.Turns)},
 	}
 	switch p.Mode {
 	case Step:
@@ -290,7 +284,7 @@ func (r *run) describe(began time.Time) *report.Report {
 	case Soak:
 		rep.Plan.CallMS, rep.Plan.RestMS = p.Call.Milliseconds(), p.Rest.Milliseconds()
 	}
-	for _, s := range r.library.All() {
+	for _, s := range r.Speech.All() {
 		rep.Speech = append(rep.Speech, report.Speech{
 			Name: s.Name, Source: string(s.Source), DurationMS: inMS(s.Duration()), StartMS: inMS(s.Onset()), EndMS: inMS(s.End()),
 		})

@@ -146,8 +146,8 @@ func (r *run) sample(p Schedule, c *report.Collector, began time.Time, over <-ch
 				next += every
 			}
 		}
-		if r.o.Progress != nil {
-			r.o.Progress(Status{
+		if r.Progress != nil {
+			r.Progress(Status{
 				Elapsed: since, Total: p.Options.Duration, warmup: !counts, planned: p.Options.Sessions, measured: c,
 				cpu: r.watch.cpu, rss: r.watch.rss,
 			})
