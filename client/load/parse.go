@@ -28,10 +28,11 @@ const (
 )
 
 var (
-	topKeys    = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
-	beginKeys  = []string{"chat", "pending_request", "expect"}
-	actKeys    = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
-	turnKeys   = append(slices.Clip(actKeys), "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience", "expect")
+	topKeys   = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
+	beginKeys = []string{"chat", "pending_request", "expect"}
+	actKeys   = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
+	turnKeys  = append(slices.Clip(actKeys), "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience",
+		"expect")
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
 	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )

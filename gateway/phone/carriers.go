@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -41,8 +40,6 @@ type carrier interface {
 	follow(ctx context.Context, c call, instructions string) (*http.Request, error)
 	// dial begins a call; the carrier asks at webhook what to do with it.
 	dial(ctx context.Context, from, to, webhook string) (*http.Request, error)
-	// secret is known to the operator and the carrier only.
-	secret() string
 }
 
 // Account is an account at a carrier.
@@ -60,8 +57,6 @@ type line struct {
 	Account
 	name, public string
 }
-
-func (l line) secret() string { return l.Secret }
 
 // socket is the public address for WebSockets, and stream that of media streams.
 func (l line) socket() string { return strings.Replace(l.public, "http", "ws", 1) }
@@ -386,10 +381,4 @@ func (s *Server) do(req *http.Request) (answer []byte, err error) {
 		return nil, &statusError{resp.StatusCode, string(body)}
 	}
 	return body, nil
-}
-
-func macOf(key string, data []byte) []byte {
-	mac := hmac.New(sha256.New, []byte("voicegw phone call\n"+key))
-	mac.Write(data)
-	return mac.Sum(nil)
 }

@@ -152,13 +152,7 @@ func (c *Conn) TryReceive() (protocol.Input, bool, error) {
 			typ, data, ok, err = c.TryRead()
 		}
 		if err != nil {
-			c.err = fmt.Errorf("read stream: %w", err)
-			switch {
-			case protocol.Flooded(err):
-				c.drop(err)
-			case !protocol.TooBig(err): // the session knows these two
-				c.tell(&protocol.End{})
-			}
+			c.lose(err)
 			continue
 		}
 		if !ok {
@@ -184,7 +178,7 @@ func (c *Conn) take() {
 	case pressed:
 		c.press(c.event.key)
 	case marked:
-		reports, err := c.player.returned(c.event.gen, c.event.mark, time.Now(), nil)
+		reports, err := c.player.returned(c.event.gen, c.event.mark, time.Now())
 		for _, r := range reports {
 			c.keys.played(r)
 			c.playback(r)
@@ -210,14 +204,20 @@ func (c *Conn) nextInput() (protocol.ClientMessage, error) {
 	return m, nil
 }
 
-// tell queues a message for the session.
-func (c *Conn) tell(m protocol.ClientMessage) {
+// lose takes the error that ends reading.
+func (c *Conn) lose(err error) {
+	c.err = fmt.Errorf("read stream: %w", err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.input(m)
+	switch {
+	case protocol.Flooded(err):
+		c.fail(err)
+	case !protocol.TooBig(err): // the session knows these two
+		c.input(&protocol.End{})
+	}
 }
 
-// input is tell for a caller that holds mu.
+// input queues a message for the session. The caller must hold mu.
 func (c *Conn) input(m protocol.ClientMessage) {
 	if len(c.inputs) < maxInputs {
 		c.inputs = append(c.inputs, m)
@@ -311,7 +311,7 @@ func (c *Conn) WriteText(message []byte) error {
 
 // flush silences an item. The caller must hold mu.
 func (c *Conn) flush(item string) {
-	reports, clear := c.player.flush(item, time.Now(), nil)
+	reports, clear := c.player.flush(item, time.Now())
 	for _, r := range reports {
 		c.playback(r)
 	}
@@ -352,7 +352,7 @@ func (c *Conn) send() {
 		}
 		m := ws.NewMessage()
 		m.B = c.stream.appendMedia(m.B, out)
-		c.sent(c.Conn.Send(c.format.frames, m))
+		c.sendMessage(c.format.frames, m)
 		if at != nil {
 			c.write(c.stream.appendMark, at.number)
 		}
@@ -383,36 +383,26 @@ func (c *Conn) paced() {
 func (c *Conn) write(appendTo func(dst []byte, gen, number uint32) []byte, number uint32) {
 	m := ws.NewMessage()
 	m.B = appendTo(m.B, c.player.gen, number)
-	c.sent(c.Conn.Send(websocket.MessageText, m))
+	c.sendMessage(websocket.MessageText, m)
 }
 
-func (c *Conn) sent(err error) {
-	if err != nil {
+func (c *Conn) sendMessage(typ websocket.MessageType, m *ws.Message) {
+	if err := c.Conn.Send(typ, m); err != nil {
 		c.fail(err)
 	}
-}
-
-// drop is fail for a caller that does not hold mu.
-func (c *Conn) drop(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.fail(err)
 }
 
 // fail ends the call: the reading goroutine finds the line closed, which ends the session. The caller must hold mu.
 func (c *Conn) fail(err error) {
 	if !c.over && c.broken == nil {
-		c.server.log.Log(c.server.ctx(), levelOf(err), "a call broke off", "call", c.call.id, "carrier", c.call.carrier, "error", err)
+		level := slog.LevelInfo
+		if slices.Contains([]error{errQueue, errMarks, errTicket}, err) {
+			level = slog.LevelWarn
+		}
+		c.server.log.Log(c.server.ctx(), level, "a call broke off", "call", c.call.id, "carrier", c.call.carrier, "error", err)
 	}
 	c.broken = cmp.Or(c.broken, err)
 	_ = c.CloseNow() // it may already be closed
-}
-
-func levelOf(err error) slog.Level {
-	if errors.Is(err, errQueue) || errors.Is(err, errMarks) || errors.Is(err, errTicket) {
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
 }
 
 // KeepAlive pings the carrier and closes a line that is silent or stalled, see [ws.Conn.KeepAlive]. The session then

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -198,26 +199,11 @@ func AppendPayload(dst, data, stream []byte) ([]byte, bool) {
 }
 
 // AppendMedia appends a media message of the gateway with encoded audio to dst. It allocates nothing if dst has the
-// capacity. head is of MediaHead.
+// capacity. head is the beginning of the stream's media messages.
 func AppendMedia(dst, head, encoded []byte) []byte {
 	dst = append(dst, head...)
 	dst = audio.AppendBase64(dst, encoded)
 	return append(dst, `"}}`...)
-}
-
-// MediaHead returns the beginning of all media messages of a Twilio stream.
-func MediaHead(stream string) []byte {
-	return append(AppendEvent(nil, EventMedia, stream), `,"media":{"payload":"`...)
-}
-
-// AppendEvent appends the beginning of a message of the gateway, without the closing brace.
-func AppendEvent(dst []byte, event, stream string) []byte {
-	dst = append(append(append(dst, `{"event":"`...), event...), `","streamSid":`...)
-	quoted, err := json.Marshal(stream)
-	if err != nil {
-		return append(dst, `""`...) // a string always has a JSON form
-	}
-	return append(dst, quoted...)
 }
 
 // Sign returns the X-Twilio-Signature of a request to url, which is the exact public URL: https for a webhook, wss for
@@ -225,15 +211,8 @@ func AppendEvent(dst []byte, event, stream string) []byte {
 func Sign(token, url string, form url.Values) string {
 	mac := hmac.New(sha1.New, []byte(token))
 	mac.Write([]byte(url))
-	names := make([]string, 0, len(form))
-	for name := range form {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		values := slices.Clone(form[name])
-		slices.Sort(values)
-		for _, value := range slices.Compact(values) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		for _, value := range slices.Compact(slices.Sorted(slices.Values(form[name]))) {
 			mac.Write([]byte(name + value))
 		}
 	}

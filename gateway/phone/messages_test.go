@@ -89,7 +89,7 @@ func TestMessages(t *testing.T) {
 func TestMedia(t *testing.T) {
 	ulaw := bytes.Repeat([]byte{0, 0xFF, 0x7F, 0x80}, FrameSamples/4)
 	stream := []byte("MZ1")
-	head := MediaHead("MZ1")
+	head := inStream(dialects[Twilio].media, "MZ1")
 	sent := AppendMedia(nil, head, ulaw)
 	m, err := Parse(sent)
 	if err != nil || m.StreamSID != "MZ1" || m.Media.Payload != base64.StdEncoding.EncodeToString(ulaw) {

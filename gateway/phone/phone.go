@@ -275,7 +275,7 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 			c, err = by.incoming(r, body)
 		}
 		if query := r.URL.Query(); err == nil && query.Has(invitedParameter) {
-			c.invited, err = s.invited(by, query.Get(invitedParameter), c)
+			c.invited, err = unseal(set.Accounts[carrier], query.Get(invitedParameter), c)
 		}
 		if err != nil {
 			s.refuse(w, r, carrier, err)

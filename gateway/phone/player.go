@@ -81,7 +81,7 @@ func (p *player) push(encoded []byte) error {
 	if n == 0 || p.items[n-1].ended {
 		return nil
 	}
-	if len(p.queue)-p.head+len(encoded) > p.bytes(maxQueued) {
+	if len(p.queue)-p.head+len(encoded) > int(samples(maxQueued))*p.width {
 		return errQueue
 	}
 	if p.head > 0 && len(p.queue)+len(encoded) > cap(p.queue) {
@@ -92,8 +92,6 @@ func (p *player) push(encoded []byte) error {
 	p.items[n-1].waits += len(encoded)
 	return nil
 }
-
-func (p *player) bytes(d time.Duration) int { return int(samples(d)) * p.width }
 
 func samples(d time.Duration) int64 { return int64(d / time.Millisecond * Rate / 1000) }
 
@@ -189,44 +187,44 @@ func (p *player) mark(s *spoken, last bool) *mark {
 	return &p.open[len(p.open)-1]
 }
 
-// returned takes a mark from the carrier: everything before it was heard, unless it was cleared. It appends the
-// reports to the session.
-func (p *player) returned(gen, number uint32, now time.Time, to []protocol.Playback) ([]protocol.Playback, error) {
+// returned takes a mark from the carrier: everything before it was heard, unless it was cleared. It returns the reports
+// to the session.
+func (p *player) returned(gen, number uint32, now time.Time) (reports []protocol.Playback, err error) {
 	at := slices.IndexFunc(p.open, func(m mark) bool { return m.number == number })
 	switch {
 	case gen == p.gen && at >= 0:
 	case gen <= p.gen && number > 0 && number <= p.newMark: // it was cleared, or returned before
-		return to, nil
+		return nil, nil
 	default:
 		if p.wrong++; p.wrong > maxFalse {
-			return to, errMarks
+			err = errMarks
 		}
-		return to, nil
+		return nil, err
 	}
 	p.heard, p.heardAt, p.stalled = p.open[at].total, now, false
 	for _, m := range p.open[:at+1] {
 		if s := p.item(m.item); s != nil {
 			s.heard = m.at
-			to = append(to, report(s, m.at, m.last))
+			reports = append(reports, report(s, m.at, m.last))
 		}
 		if m.last {
 			p.forget(m.item)
 		}
 	}
 	p.open = slices.Delete(p.open, 0, at+1)
-	return to, nil
+	return reports, nil
 }
 
 func report(s *spoken, at int64, done bool) protocol.Playback {
 	return protocol.Playback{ItemID: s.id, PlayedMS: ms(at), ReceivedMS: ms(at), Done: done}
 }
 
-// flush drops an item and appends a report of its heard part: up to the last mark, and since then by the clock, at most to
+// flush drops an item and returns reports of its heard part: up to the last mark, and since then by the clock, at most to
 // the next mark. clear reports that the carrier must drop its audio, which ends earlier items, too.
-func (p *player) flush(item string, now time.Time, to []protocol.Playback) (reports []protocol.Playback, clear bool) {
+func (p *player) flush(item string, now time.Time) (reports []protocol.Playback, clear bool) {
 	s := p.item(item)
 	if s == nil {
-		return to, false
+		return nil, false
 	}
 	before := p.head
 	for i := range p.items {
@@ -236,10 +234,10 @@ func (p *player) flush(item string, now time.Time, to []protocol.Playback) (repo
 		before += p.items[i].waits
 	}
 	p.queue = slices.Delete(p.queue, before, before+s.waits)
-	if clear = s.played > s.heard; !clear {
-		to = append(to, report(s, s.played, true))
+	if s.played <= s.heard {
+		reports = append(reports, report(s, s.played, true))
 		p.forget(item)
-		return to, false
+		return reports, false
 	}
 	since := max(samples(now.Sub(p.heardAt)), 0)
 	if len(p.open) > 0 {
@@ -250,7 +248,7 @@ func (p *player) flush(item string, now time.Time, to []protocol.Playback) (repo
 		d := min(since, s.played-s.heard)
 		since -= d
 		if s.played > s.heard || s.id == item {
-			to = append(to, report(&s, s.heard+d, s.id == item || s.ended && s.waits == 0))
+			reports = append(reports, report(&s, s.heard+d, s.id == item || s.ended && s.waits == 0))
 		}
 		if s.id != item && s.waits > 0 {
 			s.heard = s.played
@@ -258,16 +256,11 @@ func (p *player) flush(item string, now time.Time, to []protocol.Playback) (repo
 		}
 	}
 	p.items = kept
-	p.clear(now)
-	return to, true
-}
-
-// clear starts a generation of marks: the carrier drops its audio.
-func (p *player) clear(now time.Time) {
-	p.gen++
+	p.gen++ // of marks: the carrier drops its audio
 	p.open = p.open[:0]
 	p.until, p.stalled = now, false
 	p.heard, p.markAt, p.heardAt = p.sent, p.sent, now
+	return reports, true
 }
 
 // newest returns the newest item, and how much of it was queued, in ms.

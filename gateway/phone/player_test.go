@@ -105,13 +105,13 @@ func TestMarks(t *testing.T) {
 	if !bytes.Equal(d.sent[:len(d.sent)-80], audioOf(510*time.Millisecond, 1)) || !bytes.Equal(d.sent[len(d.sent)-80:], audioOf(10*time.Millisecond, 0xFF)) {
 		t.Error("the audio is not the pushed audio, padded with silence to a whole frame")
 	}
-	reports, err := d.returned(0, d.marks[1].number, d.now, nil)
+	reports, err := d.returned(0, d.marks[1].number, d.now)
 	if diff := cmp.Diff([]protocol.Playback{
 		{ItemID: "a", PlayedMS: 200, ReceivedMS: 200}, {ItemID: "a", PlayedMS: 400, ReceivedMS: 400},
 	}, reports); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	reports, err = d.returned(0, d.marks[2].number, d.now, nil)
+	reports, err = d.returned(0, d.marks[2].number, d.now)
 	if diff := cmp.Diff([]protocol.Playback{{ItemID: "a", PlayedMS: 510, ReceivedMS: 510, Done: true}}, reports); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -149,11 +149,11 @@ func TestFlush(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.run(t, 200*time.Millisecond)
-	if _, err := d.returned(0, d.marks[0].number, d.now, nil); err != nil {
+	if _, err := d.returned(0, d.marks[0].number, d.now); err != nil {
 		t.Fatal(err)
 	}
 	d.run(t, 110*time.Millisecond) // playback is at 310 ms
-	reports, clear := d.flush("a", d.now, nil)
+	reports, clear := d.flush("a", d.now)
 	if diff := cmp.Diff([]protocol.Playback{{ItemID: "a", PlayedMS: 310, ReceivedMS: 310, Done: true}}, reports); diff != "" || !clear {
 		t.Error(diff, clear)
 	}
@@ -164,7 +164,7 @@ func TestFlush(t *testing.T) {
 	}
 	// The carrier returns the outstanding marks.
 	for _, m := range slices.Concat(d.marks, d.marks) {
-		if reports, err := d.returned(0, m.number, d.now, nil); len(reports) > 0 || err != nil || d.wrong > 0 {
+		if reports, err := d.returned(0, m.number, d.now); len(reports) > 0 || err != nil || d.wrong > 0 {
 			t.Errorf("a cleared or repeated mark is reported as %+v, %v, wrong %d", reports, err, d.wrong)
 		}
 	}
@@ -176,7 +176,7 @@ func TestFlush(t *testing.T) {
 	d.end("b")
 	d.run(t, time.Second)
 	m := d.marks[len(d.marks)-1]
-	reports, err := d.returned(1, m.number, d.now, nil)
+	reports, err := d.returned(1, m.number, d.now)
 	if diff := cmp.Diff([]protocol.Playback{{ItemID: "b", PlayedMS: 200, ReceivedMS: 200, Done: true}}, reports); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -195,7 +195,7 @@ func TestFlushOfTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.run(t, 60*time.Millisecond)
-	reports, clear := d.flush("b", d.now, nil)
+	reports, clear := d.flush("b", d.now)
 	if diff := cmp.Diff([]protocol.Playback{
 		{ItemID: "a", PlayedMS: 60, ReceivedMS: 60, Done: true}, {ItemID: "b", Done: true},
 	}, reports); diff != "" || !clear || len(d.items) != 0 {
@@ -217,12 +217,12 @@ func TestFalseMarks(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 100; n++ {
-		_, err = d.returned(7, 99, d.now, nil)
+		_, err = d.returned(7, 99, d.now)
 	}
 	if !errors.Is(err, errMarks) || n != maxFalse+1 {
 		t.Errorf("%v after %d", err, n)
 	}
-	if _, err := d.returned(0, d.marks[len(d.marks)-1].number, d.now, nil); err != nil || d.stalled {
+	if _, err := d.returned(0, d.marks[len(d.marks)-1].number, d.now); err != nil || d.stalled {
 		t.Errorf("%v, stalled: %v", err, d.stalled)
 	}
 	if err := d.push(audioOf(maxQueued, 1)); !errors.Is(err, errQueue) {
@@ -258,7 +258,7 @@ func TestFramesAllocateNothing(t *testing.T) {
 		text = s.appendMedia(text[:0], out)
 		if m != nil {
 			text = s.appendMark(text, 0, m.number)
-			if _, err := d.returned(0, m.number, d.now, reuse[:0]); err != nil {
+			if _, err := d.returned(0, m.number, d.now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -271,5 +271,3 @@ func TestFramesAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations for a frame", n)
 	}
 }
-
-var reuse = make([]protocol.Playback, 0, 4)

@@ -2,6 +2,7 @@ package phone
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -57,22 +58,23 @@ type dialect struct {
 	carrier string
 	parse   func(data []byte) (*Message, error)
 	binary  bool // audio is in binary messages
-	// media, mark and clear begin the messages of a stream; media is nil with binary audio.
-	media, mark, clear func(stream string) []byte
+	// media, mark and clear begin the messages of a stream, whose id takes the place of $; media is empty with binary audio.
+	media, mark, clear string
 }
 
-func fixed(text string) func(string) []byte { return func(string) []byte { return []byte(text) } }
-
 var dialects = map[string]dialect{
-	Twilio: {carrier: Twilio, parse: Parse, media: MediaHead,
-		mark: func(stream string) []byte {
-			return append(AppendEvent(nil, EventMark, stream), `,"mark":{"name":"`...)
-		},
-		clear: func(stream string) []byte { return append(AppendEvent(nil, EventClear, stream), '}') }},
-	Telnyx: {carrier: Telnyx, parse: ParseTelnyx, media: fixed(`{"event":"media","media":{"payload":"`),
-		mark: fixed(`{"event":"mark","mark":{"name":"`), clear: fixed(`{"event":"clear"}`)},
+	Twilio: {carrier: Twilio, parse: Parse, media: `{"event":"media","streamSid":$,"media":{"payload":"`,
+		mark: `{"event":"mark","streamSid":$,"mark":{"name":"`, clear: `{"event":"clear","streamSid":$}`},
+	Telnyx: {carrier: Telnyx, parse: ParseTelnyx, media: `{"event":"media","media":{"payload":"`,
+		mark: `{"event":"mark","mark":{"name":"`, clear: `{"event":"clear"}`},
 	Vonage: {carrier: Vonage, parse: ParseVonage, binary: true,
-		mark: fixed(`{"action":"notify","payload":{"name":"`), clear: fixed(`{"action":"clear"}`)},
+		mark: `{"action":"notify","payload":{"name":"`, clear: `{"action":"clear"}`},
+}
+
+// inStream puts a stream's id into the form of its messages.
+func inStream(form, id string) []byte {
+	quoted, _ := json.Marshal(id) // a string always has a JSON form
+	return []byte(strings.Replace(form, "$", string(quoted), 1))
 }
 
 // stream is one media stream: it reads the carrier's messages and encodes the gateway's.
@@ -100,8 +102,8 @@ func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 	}
 	if s.begun && !s.binary {
 		if payload, ok := AppendPayload(s.payload[:0], data, s.id); ok {
-			s.payload = payload
-			return s.heard(e)
+			s.heard(e, payload)
+			return nil
 		}
 	}
 	m, err := s.parse(data)
@@ -129,11 +131,9 @@ func (s *stream) start(m *Message, e *event) error {
 	if m.Start.CallSID == "" {
 		return errors.New("the stream belongs to no call")
 	}
-	s.begun, s.id = true, []byte(m.Start.StreamSID)
-	s.markHead, s.clearText = s.mark(m.Start.StreamSID), s.clear(m.Start.StreamSID)
-	if s.media != nil {
-		s.mediaHead = s.media(m.Start.StreamSID)
-	}
+	id := m.Start.StreamSID
+	s.begun, s.id = true, []byte(id)
+	s.mediaHead, s.markHead, s.clearText = inStream(s.media, id), inStream(s.mark, id), inStream(s.clear, id)
 	e.kind, e.format, e.parameters = started, f, m.Start.CustomParameters
 	e.call = call{carrier: s.carrier, id: m.Start.CallSID, account: m.Start.AccountSID}
 	return nil
@@ -149,8 +149,7 @@ func (s *stream) other(m *Message, e *event) error {
 		if err != nil {
 			return fmt.Errorf("the payload of media: %w", err)
 		}
-		s.payload = payload
-		return s.heard(e)
+		s.heard(e, payload)
 	case EventDTMF:
 		e.kind, e.key = pressed, m.DTMF.Digit[0]
 	case EventMark:
@@ -168,11 +167,10 @@ func (s *stream) other(m *Message, e *event) error {
 	return nil
 }
 
-func (s *stream) heard(e *event) error {
-	if len(s.payload) > 0 {
-		e.kind, e.audio = spoke, s.payload
+func (s *stream) heard(e *event, payload []byte) {
+	if s.payload = payload; len(payload) > 0 {
+		e.kind, e.audio = spoke, payload
 	}
-	return nil
 }
 
 func (s *stream) appendMedia(dst, encoded []byte) []byte {
