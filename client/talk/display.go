@@ -10,9 +10,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -103,8 +103,6 @@ func (d *Display) Event(e Event) {
 		d.line("session", text)
 	case *protocol.AudioFlush:
 		d.line("flush", m.Reason)
-	case *protocol.ToolStarted, *protocol.ToolProgress, *protocol.JobProgress, *protocol.ToolMessage, *protocol.ToolEnded:
-		d.ofTool(m)
 	case *protocol.ConfirmationRequest:
 		d.confirmation(m)
 	case *protocol.ConfirmationEnded:
@@ -123,6 +121,8 @@ func (d *Display) Event(e Event) {
 		d.line("error", fmt.Sprintf("%s (%s)", m.Message, m.Code))
 	case nil:
 		d.own(e)
+	default:
+		d.ofTool(m)
 	}
 }
 
@@ -141,42 +141,47 @@ func (d *Display) ofTool(m protocol.ServerMessage) {
 	}
 }
 
+// ownLines are the lines of the client's own events, with the event's text in place of $. An empty who is the turn.
+var ownLines = map[string]struct{ who, text string }{
+	EventSpeaking:     {"", "speaking $"},
+	EventTyped:        {"", "typed $"},
+	EventPending:      {"", "answering the pending request"},
+	EventInterrupting: {"", "interrupts the answer"},
+	EventFailed:       {"", "not answered: $"},
+	EventAnswered:     {"", "answered"},
+	EventAsking:       {"confirm", "Approve? [y/N]  $"},
+	EventApproving:    {"confirm", "approving"},
+	EventDeclining:    {"confirm", "declining"},
+	EventUnanswered:   {"confirm", "it has expired"},
+	EventUnanswerable: {"confirm", "no one can answer here and it will expire; use --approve or --deny"},
+	EventDisconnected: {"network", "the connection was lost ($); reconnecting"},
+	EventRetrying:     {"network", "reconnecting failed: $"},
+	EventMoving:       {"network", "$"},
+	EventResumed:      {"network", "$"},
+	EventNotResumed:   {"network", "$"},
+	EventSpeechLost:   {"network", "$"},
+	EventCall:         {"call", "$"},
+}
+
 func (d *Display) own(e Event) {
-	who := "turn " + fmt.Sprint(e.Turn)
-	if e.Turn == 0 {
-		who = "before"
+	l, shown := ownLines[e.Event]
+	if !shown {
+		return
+	}
+	if l.who == "" {
+		l.who = "before"
+		if e.Turn > 0 {
+			l.who = fmt.Sprint("turn ", e.Turn)
+		}
 	}
 	switch e.Event {
-	case EventSpeaking, EventTyped:
-		d.line(who, strings.TrimSpace(e.Event+" "+e.Text))
-	case EventPending:
-		d.line(who, "answering the pending request")
-	case EventInterrupting:
-		d.line(who, "interrupts the answer")
-	case EventFailed:
-		d.line(who, "not answered: "+e.Text)
-	case EventAnswered:
-		d.line(who, "answered")
 	case EventAsking:
 		d.asking = true
-		d.line("confirm", "Approve? [y/N]  "+document.Shorten(exact(e.Text), maxPrompt))
-	case EventApproving, EventDeclining:
+		e.Text = document.Shorten(exact(e.Text), maxPrompt)
+	case EventApproving, EventDeclining, EventUnanswered:
 		d.asking = false
-		d.line("confirm", e.Event)
-	case EventUnanswered:
-		d.asking = false
-		d.line("confirm", "it has expired")
-	case EventDisconnected:
-		d.line("network", "the connection was lost ("+e.Text+"); reconnecting")
-	case EventRetrying:
-		d.line("network", "reconnecting failed: "+e.Text)
-	case EventMoving, EventResumed, EventNotResumed, EventSpeechLost:
-		d.line("network", e.Text)
-	case EventCall:
-		d.line("call", e.Text)
-	case EventUnanswerable:
-		d.line("confirm", "no one can answer here and it will expire; use --approve or --deny")
 	}
+	d.line(l.who, strings.TrimSpace(strings.Replace(l.text, "$", e.Text, 1)))
 }
 
 func (d *Display) confirmation(m *protocol.ConfirmationRequest) {
@@ -263,13 +268,10 @@ func (d *Display) transcript(m *protocol.Transcript) {
 		}
 		return
 	}
-	switch i := slices.IndexFunc(d.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID }); {
-	case i >= 0:
+	if i := slices.IndexFunc(d.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID }); i >= 0 {
 		d.unfinal[i] = *m
-	case len(d.unfinal) >= maxUnfinal:
-		d.unfinal = append(d.unfinal[1:], *m)
-	default:
-		d.unfinal = append(d.unfinal, *m)
+	} else {
+		d.unfinal = append(d.unfinal[max(len(d.unfinal)-maxUnfinal+1, 0):], *m)
 	}
 	if d.terminal && !d.asking {
 		d.live = m.ID
@@ -289,10 +291,10 @@ func (d *Display) textDelta(m *protocol.TextDelta) {
 		d.write(d.prefix("assistant"))
 		d.writing = m.ItemID
 	}
-	lines := strings.Split(m.Text, "\n")
-	for i, line := range lines {
+	indent := "\n" + strings.Repeat(" ", len(d.prefix("")))
+	for i, line := range strings.Split(m.Text, "\n") {
 		if i > 0 {
-			d.write("\n" + strings.Repeat(" ", len(d.prefix(""))))
+			d.write(indent)
 		}
 		d.write(textutil.Printable(line))
 	}
@@ -393,14 +395,8 @@ func Show(ctx context.Context, o Options, d *Display, keep io.WriteCloser) error
 
 // Table formats a report with a line for each turn.
 func Table(r Report) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "turn\tsaid\tanswered\tfirst audio\tanswer\theard\tstopped after\ttokens in/out")
+	rows := [][]string{{"turn", "said", "answered", "first audio", "answer", "heard", "stopped after", "tokens in/out"}}
 	for i, t := range r.Turns {
-		answered := "yes"
-		if !t.Answered {
-			answered = "no"
-		}
 		first := "-"
 		if t.FirstAudioMS != nil {
 			first = fmt.Sprintf("%d ms", *t.FirstAudioMS)
@@ -409,12 +405,10 @@ func Table(r Report) string {
 		if r := []rune(name); len(r) > 24 {
 			name = "…" + string(r[len(r)-23:])
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\n", i+1, textutil.Printable(name), answered,
-			first, seconds(t.AnswerMS), seconds(t.HeardMS), stopped(t.Interruption),
-			t.Usage.InputTokens, t.Usage.OutputTokens)
+		rows = append(rows, []string{strconv.Itoa(i + 1), textutil.Printable(name), textutil.YesNo(t.Answered), first, seconds(t.AnswerMS),
+			seconds(t.HeardMS), stopped(t.Interruption), fmt.Sprintf("%d/%d", t.Usage.InputTokens, t.Usage.OutputTokens)})
 	}
-	_ = w.Flush()
-	return b.String()
+	return textutil.Table(nil, rows)
 }
 
 func said(t TurnReport) string {
@@ -431,13 +425,14 @@ func said(t TurnReport) string {
 }
 
 func stopped(i *Interruption) string {
-	if i == nil {
+	switch {
+	case i == nil:
 		return "-"
-	}
-	if i.FlushMS == nil {
+	case i.FlushMS == nil:
 		return "no flush"
+	default:
+		return fmt.Sprintf("%d ms", max(*i.FlushMS, i.LastAudioMS))
 	}
-	return fmt.Sprintf("%d ms", max(*i.FlushMS, i.LastAudioMS))
 }
 
 func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }

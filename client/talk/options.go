@@ -75,35 +75,12 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if len(o.Turns) == 0 && o.Ticket == "" {
-		return o, fmt.Errorf("%w: no turns; give at least one", ErrOptions)
-	}
-	if len(o.Turns) > maxTurns {
-		return o, fmt.Errorf("%w: %d turns; at most %d", ErrOptions, len(o.Turns), maxTurns)
-	}
-	for i, t := range o.Turns {
-		if !t.spoken() && t.Text == "" {
-			return o, fmt.Errorf("%w: turn %d (%s) has neither audio nor text", ErrOptions, i+1, t.Name)
-		}
-	}
-	if len(o.Ticket) > protocol.MaxTicketBytes {
-		return o, fmt.Errorf("%w: the ticket is too long", ErrOptions)
-	}
-	if o.InterruptAfter < 0 {
-		return o, fmt.Errorf("%w: InterruptAfter is negative", ErrOptions)
-	}
-	if o.Approval == voice.ApprovalAsk && o.Answers == nil {
-		return o, fmt.Errorf("%w: Approval asks, but there are no Answers", ErrOptions)
-	}
 	o.URL = cmp.Or(o.URL, DefaultURL)
 	if o.Patience <= 0 {
 		o.Patience = defaultPatience
 	}
-	if o.InputRate == 0 {
-		o.InputRate = o.ownRate()
-	}
-	o.OutputRate = cmp.Or(o.OutputRate, defaultOutputRate)
-	if err := voice.CheckRates(o.InputRate, o.OutputRate); err != nil {
+	o.InputRate, o.OutputRate = cmp.Or(o.InputRate, o.ownRate()), cmp.Or(o.OutputRate, defaultOutputRate)
+	if err := cmp.Or(o.check(), voice.CheckRates(o.InputRate, o.OutputRate)); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if o.InterruptAfter > 0 && len(o.Turns) == 1 && o.Ticket == "" {
@@ -113,6 +90,27 @@ func (o Options) withDefaults() (Options, error) {
 		o.Events = func(Event) {}
 	}
 	return o, nil
+}
+
+func (o Options) check() error {
+	switch {
+	case len(o.Turns) == 0 && o.Ticket == "":
+		return errors.New("no turns; give at least one")
+	case len(o.Turns) > maxTurns:
+		return fmt.Errorf("%d turns; at most %d", len(o.Turns), maxTurns)
+	case len(o.Ticket) > protocol.MaxTicketBytes:
+		return errors.New("the ticket is too long")
+	case o.InterruptAfter < 0:
+		return errors.New("InterruptAfter is negative")
+	case o.Approval == voice.ApprovalAsk && o.Answers == nil:
+		return errors.New("Approval asks, but there are no Answers")
+	}
+	for i, t := range o.Turns {
+		if !t.spoken() && t.Text == "" {
+			return fmt.Errorf("turn %d (%s) has neither audio nor text", i+1, t.Name)
+		}
+	}
+	return nil
 }
 
 func (o Options) ownRate() int {
@@ -160,14 +158,6 @@ const (
 	EventCall         = "call"                // an event of the phone call, in Text
 	EventReport       = "report"              // the last line of JSON output
 )
-
-func (o Options) dial() protocol.DialOptions {
-	out := protocol.DialOptions{Client: o.Client}
-	if o.APIKey != "" {
-		out.Header = http.Header{"Authorization": {"Bearer " + o.APIKey}}
-	}
-	return out
-}
 
 // ReadTicket reads a ticket from one line.
 func ReadTicket(r io.Reader) (string, error) {

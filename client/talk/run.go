@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"voicegw/audio"
@@ -29,9 +30,7 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		return Report{}, err
 	}
 	began := time.Now()
-	dialCtx, cancel := context.WithTimeout(ctx, o.Patience)
-	defer cancel()
-	conn, err := o.connect(dialCtx, false)
+	conn, err := o.connect(ctx, false)
 	if err != nil {
 		silent := Report{InputRate: o.InputRate, OutputRate: o.OutputRate}
 		if cause := context.Cause(ctx); cause != nil {
@@ -39,21 +38,21 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		}
 		return silent, fmt.Errorf("%w at %s: %w", ErrConnect, o.URL, err)
 	}
-	again := func(ctx context.Context) (voice.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, o.Patience)
-		defer cancel()
-		return o.connect(ctx, true)
-	}
+	again := func(ctx context.Context) (voice.Conn, error) { return o.connect(ctx, true) }
 	return converse(ctx, o, turns, voice.Link{Conn: conn, Dial: again}, began)
 }
 
 // connect opens a connection; back means to resume a session.
 func (o Options) connect(ctx context.Context, back bool) (voice.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
 	if o.Dial != nil {
 		return o.Dial(ctx)
 	}
-	how := o.dial()
-	how.Back = back
+	how := protocol.DialOptions{Client: o.Client, Back: back}
+	if o.APIKey != "" {
+		how.Header = http.Header{"Authorization": {"Bearer " + o.APIKey}}
+	}
 	return protocol.Dial(ctx, o.URL, how)
 }
 

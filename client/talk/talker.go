@@ -84,7 +84,21 @@ func (t *talker) Played(i *voice.Item) {
 
 func (t *talker) Underrun(int, time.Duration) { t.underruns++ }
 
+// ownEvents are the events of turns without a text.
+var ownEvents = map[voice.Kind]string{
+	voice.Spoken: EventSpoken, voice.PendingBegan: EventPending, voice.FirstAudio: EventFirstAudio, voice.Answered: EventAnswered,
+}
+
+// approvals are the events of a question.
+var approvals = map[voice.Approval]string{
+	voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining,
+	voice.ApprovalNobody: EventUnanswerable,
+}
+
 func (t *talker) Happened(now time.Time, e voice.Event) {
+	if name := ownEvents[e.Kind]; name != "" {
+		t.emitTurn(now, name, e.X, "")
+	}
 	switch e.Kind {
 	case voice.Began:
 		t.said = append(t.said, e.X)
@@ -98,33 +112,19 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 			break
 		}
 		t.emitTurn(now, EventSpeaking, e.X, t.name(e.X))
-	case voice.Spoken:
-		t.emitTurn(now, EventSpoken, e.X, "")
-	case voice.PendingBegan:
-		t.emitTurn(now, EventPending, e.X, "")
-	case voice.FirstAudio:
-		t.emitTurn(now, EventFirstAudio, e.X, "")
-	case voice.Answered:
-		delete(t.reasons, e.X)
-		t.emitTurn(now, EventAnswered, e.X, "")
-	case voice.Interrupted:
+	case voice.Answered, voice.Interrupted:
 		delete(t.reasons, e.X)
 	case voice.Failed:
-		reason := e.Text
-		if e.GatewayError != nil {
-			reason += because(e.GatewayError.Message)
+		t.failed(now, e.X, e.Text+explained(e.GatewayError))
+	case voice.NothingPending: // the ticket's session begins with the client
+		t.said = nil
+		if len(t.o.Turns) == 0 {
+			t.err = fmt.Errorf("%w: no pending request and no turns; give at least one turn", ErrUnanswered)
 		}
-		t.failed(now, e.X, reason)
-	case voice.NothingPending:
-		t.nothingPending()
 	case voice.Stuck:
 		t.failed(now, e.X, fmt.Sprintf("nothing was heard for %s", t.o.Patience))
 	case voice.Question:
-		name := map[voice.Approval]string{
-			voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining,
-			voice.ApprovalNobody: EventUnanswerable,
-		}[e.Approval]
-		t.emit(now, Event{Event: name, Text: e.Text})
+		t.emit(now, Event{Event: approvals[e.Approval], Text: e.Text})
 	case voice.Violation:
 		t.broken(now, e)
 	case voice.Refused:
@@ -167,11 +167,8 @@ func (t *talker) connectionEvent(now time.Time, e voice.Event) {
 		}
 		t.emit(now, Event{Event: EventResumed, Text: text})
 	case voice.ResumeFailed:
-		text := "the session cannot be resumed: " + e.Err.Error()
-		if e.GatewayError != nil {
-			text = "the session cannot be resumed" + because(e.GatewayError.Message)
-		}
-		t.emit(now, Event{Event: EventNotResumed, Text: text})
+		t.emit(now, Event{Event: EventNotResumed, Text: "the session cannot be resumed" +
+			cmp.Or(explained(e.GatewayError), because(e.Err.Error()))})
 	case voice.SpeechLost:
 		t.emit(now, Event{Event: EventSpeechLost, Text: fmt.Sprintf("%s of speech were lost", time.Duration(e.N)*frameLength)})
 	case voice.MissedMessages:
@@ -188,14 +185,6 @@ func (t *talker) emitTurn(now time.Time, name string, x *voice.Exchange, text st
 func (t *talker) failed(now time.Time, x *voice.Exchange, reason string) {
 	t.reasons[x] = reason
 	t.emitTurn(now, EventFailed, x, reason)
-}
-
-// nothingPending drops the pending request: the ticket's session begins with the client.
-func (t *talker) nothingPending() {
-	t.said = nil
-	if len(t.o.Turns) == 0 {
-		t.err = fmt.Errorf("%w: no pending request and no turns; give at least one turn", ErrUnanswered)
-	}
 }
 
 func (t *talker) broken(now time.Time, e voice.Event) {
@@ -225,6 +214,13 @@ func (t *talker) lost(what error, e voice.Event) {
 		}
 	}
 	t.err = cmp.Or(t.err, err)
+}
+
+func explained(e *protocol.Error) string {
+	if e == nil {
+		return ""
+	}
+	return because(e.Message)
 }
 
 func because(reason string) string {
