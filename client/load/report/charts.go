@@ -9,7 +9,7 @@ type chart struct {
 	Title string `json:"title"`
 	Note  string `json:"note"`
 	// Across is the meaning of X: time of the run in ms, share of all values from 0 to 1, or number of sessions.
-	Across across    `json:"across"`
+	Across string    `json:"across"`
 	X      []float64 `json:"x"`
 	// Unit is that of all lines: ms, %, MB, or empty.
 	Unit  string `json:"unit"`
@@ -18,29 +18,19 @@ type chart struct {
 	Limit float64 `json:"limit,omitempty"`
 }
 
-type across string
-
-const (
-	acrossTime     across = "time"
-	acrossShare    across = "share"
-	acrossSessions across = "sessions"
-)
-
 // line has a value for each X; nil is a gap.
 type line struct {
 	Name  string     `json:"name"`
-	Style style      `json:"style"`
+	Style string     `json:"style"`
 	Class string     `json:"class"` // of the page's CSS: s1, s2, s3, bad
 	Y     []*float64 `json:"y"`
 }
 
-type style string
-
 const (
-	plain style = "line"
-	area  style = "area" // filled to the axis
-	dots  style = "dots" // points instead of a line
-	bars  style = "bars"
+	plain = "line"
+	area  = "area" // filled to the axis
+	dots  = "dots" // points instead of a line
+	bars  = "bars"
 )
 
 func (c chart) empty() bool {
@@ -84,15 +74,15 @@ func (r *Report) charts() []chart {
 func (r *Report) figure(f Figure) Summary { return r.Figures[f.Definition().Name] }
 
 func (r *Report) timed(title, note, unit string, lines ...line) chart {
-	c := chart{Title: title, Note: note, Across: acrossTime, Unit: unit, Lines: lines}
+	c := chart{Title: title, Note: note, Across: "time", Unit: unit, Lines: lines}
 	for _, p := range r.Series {
 		c.X = append(c.X, float64(p.AtMS))
 	}
 	return c
 }
 
-func (r *Report) over(name, class string, s style, value func(Point) float64) line {
-	l := line{Name: name, Class: class, Style: s}
+func (r *Report) over(name, class, style string, value func(Point) float64) line {
+	l := line{Name: name, Class: class, Style: style}
 	for _, p := range r.Series {
 		v := value(p)
 		l.Y = append(l.Y, &v)
@@ -101,8 +91,8 @@ func (r *Report) over(name, class string, s style, value func(Point) float64) li
 }
 
 // waits returns a line of times. A zero is a gap: nothing was answered in that interval.
-func (r *Report) waits(name, class string, s style, value func(Point) float64) line {
-	l := r.over(name, class, s, value)
+func (r *Report) waits(name, class, style string, value func(Point) float64) line {
+	l := r.over(name, class, style, value)
 	for i, v := range l.Y {
 		if *v == 0 {
 			l.Y[i] = nil
@@ -112,14 +102,13 @@ func (r *Report) waits(name, class string, s style, value func(Point) float64) l
 }
 
 func (r *Report) steps() chart {
-	half, most := line{Name: "p50", Class: "s1", Style: plain}, line{Name: "p95", Class: "s2", Style: plain}
 	c := chart{Title: "First audio by sessions", Note: "of each step, by the sessions that were in progress",
-		Across: acrossSessions, Unit: "ms"}
+		Across: "sessions", Unit: "ms", Lines: []line{{Name: "p50", Class: "s1", Style: plain}, {Name: "p95", Class: "s2", Style: plain}}}
+	half, most := &c.Lines[0], &c.Lines[1]
 	for _, s := range r.Segments {
 		c.X = append(c.X, float64(s.Sessions))
 		half.Y, most.Y = append(half.Y, &s.First.P50), append(most.Y, &s.First.P95)
 	}
-	c.Lines = []line{half, most}
 	return c
 }
 
@@ -132,7 +121,7 @@ const fewest = 10
 
 // distribution draws the share of values below each time, with most of the axis for the slow ones.
 func distribution(title string, curves ...curve) chart {
-	c := chart{Title: title, Note: "the share of values up to this size", Across: acrossShare, Unit: "ms"}
+	c := chart{Title: title, Note: "the share of values up to this size", Across: "share", Unit: "ms"}
 	classes := []string{"s1", "s2", "s3"}
 	quantiles := CurveQuantiles()
 	for n, of := range curves {

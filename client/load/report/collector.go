@@ -30,18 +30,13 @@ type Collector struct {
 	problems []Problem // at most maxProblems
 	found    int64     // all problems
 	kinds    map[Kind]int64
-	tools    map[string]*toolCount
+	tools    map[string]*ToolSummary
 	series   []Point
 	last     Point // the totals at the last Sample
-	segments []*segment
+	segments []*Segment
 }
 
 var bufferSizes = Buffers()
-
-type toolCount struct {
-	ToolSummary
-	run *histogram
-}
 
 const maxTools = 100
 
@@ -49,13 +44,13 @@ const maxTools = 100
 func New() *Collector {
 	c := &Collector{
 		lagNow: newHistogram(), firstNow: newHistogram(),
-		codes: map[string]int64{}, kinds: map[Kind]int64{}, tools: map[string]*toolCount{},
+		codes: map[string]int64{}, kinds: map[Kind]int64{}, tools: map[string]*ToolSummary{},
 	}
 	for range figureDefinitions {
 		c.figures = append(c.figures, newHistogram())
 	}
 	c.counters = make([]atomic.Int64, len(counterDefinitions))
-	c.segments = []*segment{{first: newHistogram()}}
+	c.segments = []*Segment{{first: newHistogram()}}
 	return c
 }
 
@@ -112,7 +107,7 @@ func (c *Collector) Tool(name string, ok, repeated bool, run time.Duration) {
 		if len(c.tools) == maxTools {
 			return
 		}
-		t = &toolCount{ToolSummary{Tool: name}, newHistogram()}
+		t = &ToolSummary{Tool: name, run: newHistogram()}
 		c.tools[name] = t
 	}
 	t.Calls++
@@ -134,6 +129,7 @@ type ToolSummary struct {
 	Repeated int64  `json:"repeated"`
 	// Run is the tool's own time in successful calls.
 	Run Summary `json:"run"`
+	run *histogram
 }
 
 func (c *Collector) byUse() []ToolSummary {
@@ -141,7 +137,7 @@ func (c *Collector) byUse() []ToolSummary {
 	for _, t := range c.tools {
 		t.Run = t.run.summary()
 		t.Run.Curve = nil
-		out = append(out, t.ToolSummary)
+		out = append(out, *t)
 	}
 	slices.SortFunc(out, func(a, b ToolSummary) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Tool, b.Tool))
@@ -201,15 +197,11 @@ type Segment struct {
 	Sessions int64   `json:"sessions"`
 	Problems int64   `json:"problems"`
 	First    Summary `json:"first_audio"`
+	before   int64   // problems before it
+	first    *histogram
 }
 
-type segment struct {
-	Segment
-	before int64 // problems before it
-	first  *histogram
-}
-
-func (c *Collector) segment() *segment {
+func (c *Collector) segment() *Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.segments[len(c.segments)-1]
@@ -220,9 +212,7 @@ func (c *Collector) NextSegment(sinceStart time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endSegment(sinceStart)
-	c.segments = append(c.segments, &segment{
-		Segment: Segment{FromMS: sinceStart.Milliseconds()}, before: c.found, first: newHistogram(),
-	})
+	c.segments = append(c.segments, &Segment{FromMS: sinceStart.Milliseconds(), before: c.found, first: newHistogram()})
 }
 
 // endSegment records the running segment; the caller holds the mutex.
@@ -238,7 +228,7 @@ func (c *Collector) steps(sinceStart time.Duration) []Segment {
 	for _, s := range c.segments {
 		s.First = s.first.summary()
 		s.First.Curve = nil
-		out = append(out, s.Segment)
+		out = append(out, *s)
 	}
 	return out
 }

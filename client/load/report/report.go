@@ -210,18 +210,15 @@ func (r *Report) Measured(c *Collector, sinceStart time.Duration) {
 	r.TookMS = sinceStart.Milliseconds()
 	r.Figures, r.Counters, r.Definitions = map[string]Summary{}, map[string]int64{}, map[string]string{}
 	for f, d := range figureDefinitions {
-		if slices.Contains(r.Target.Unmeasured, d.Name) {
-			continue
-		}
-		r.Figures[d.Name] = c.Summary(Figure(f))
-		r.Definitions[d.Name] = d.Meaning
+		r.Figures[d.Name], r.Definitions[d.Name] = c.Summary(Figure(f)), d.Meaning
 	}
 	for counter, d := range counterDefinitions {
-		if slices.Contains(r.Target.Unmeasured, d.Name) {
-			continue
-		}
-		r.Counters[d.Name] = c.Count(Counter(counter))
-		r.Definitions[d.Name] = d.Meaning
+		r.Counters[d.Name], r.Definitions[d.Name] = c.Count(Counter(counter)), d.Meaning
+	}
+	for _, name := range r.Target.Unmeasured {
+		delete(r.Figures, name)
+		delete(r.Counters, name)
+		delete(r.Definitions, name)
 	}
 	played := c.Count(PlayedMS)
 	r.Sound = nil

@@ -96,17 +96,16 @@ const lineWidth = 100
 func wrapped(first, others, s string) string {
 	var lines []string
 	line := first
-	empty := true
-	for _, word := range strings.Fields(s) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth {
+	for i, word := range strings.Fields(s) {
+		switch {
+		case i == 0:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth:
 			lines = append(lines, line)
-			line, empty = others, true
+			line = others + word
+		default:
+			line += " " + word
 		}
-		if !empty {
-			line += " "
-		}
-		line += word
-		empty = false
 	}
 	return strings.Join(append(lines, line), "\n")
 }

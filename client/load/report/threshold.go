@@ -57,32 +57,39 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, nil
 }
 
-var suffixes = map[unit]map[string]float64{
-	unitMS:        {"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000},
-	unitPercent:   {"": 1, "%": 1},
-	unitMB:        {"": 1, "mb": 1},
-	unitCount:     {"": 1},
-	unitPerMinute: {"": 1},
+// unit is the unit of a value.
+type unit struct {
+	suffix string             // in words
+	sizes  map[string]float64 // of the units in an expression
+	wrong  string             // the error for another one
 }
 
-func (u unit) factor(suffix string) (float64, error) {
-	factor, ok := suffixes[u][suffix]
+var (
+	unitMS = &unit{" ms", map[string]float64{"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000},
+		"%q is not a unit of time; write 1200ms or 1.2s"}
+	unitPercent   = &unit{" %", map[string]float64{"": 1, "%": 1}, "the unit is percent, not %q"}
+	unitMB        = &unit{" MB", map[string]float64{"": 1, "MB": 1, "Mb": 1, "mB": 1, "mb": 1}, "the unit is MB, not %q"}
+	unitCount     = &unit{"", map[string]float64{"": 1}, "a number has no unit such as %q"}
+	unitPerMinute = &unit{" per minute", unitCount.sizes, unitCount.wrong}
+)
+
+func (u *unit) factor(suffix string) (float64, error) {
+	factor, ok := u.sizes[suffix]
 	switch {
 	case ok:
 		return factor, nil
-	case u == unitMB && strings.EqualFold(suffix, "mb"):
-		return 1, nil
 	case u == unitMS && suffix == "":
 		return 0, errors.New("a time needs its unit, such as 1200ms or 1.2s")
-	case u == unitMS:
-		return 0, fmt.Errorf("%q is not a unit of time; write 1200ms or 1.2s", suffix)
-	case u == unitPercent:
-		return 0, fmt.Errorf("the unit is percent, not %q", suffix)
-	case u == unitMB:
-		return 0, fmt.Errorf("the unit is MB, not %q", suffix)
 	default:
-		return 0, fmt.Errorf("a number has no unit such as %q", suffix)
+		return 0, fmt.Errorf(u.wrong, suffix)
 	}
+}
+
+func (u *unit) inWords(v float64) string {
+	if u == unitMS {
+		return inMS(v) + u.suffix
+	}
+	return strconv.FormatFloat(round(v), 'f', -1, 64) + u.suffix
 }
 
 // Check compares a report with the threshold.

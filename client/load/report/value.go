@@ -4,18 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-)
-
-type unit int
-
-const (
-	unitCount unit = iota
-	unitMS
-	unitPercent
-	unitMB
-	unitPerMinute
 )
 
 var stats = map[string]func(Summary) float64{
@@ -30,7 +19,7 @@ var stats = map[string]func(Summary) float64{
 
 // value is a value for thresholds; get's result is false if it is missing.
 type value struct {
-	unit unit
+	unit *unit
 	get  func(*Report) (float64, bool)
 }
 
@@ -63,7 +52,7 @@ func ofAudit(get func(*Audit) int64) value {
 	}}
 }
 
-func ofResources(u unit, get func(*Resources) (float64, bool)) value {
+func ofResources(u *unit, get func(*Resources) (float64, bool)) value {
 	return value{u, func(r *Report) (float64, bool) {
 		if r.Resources == nil {
 			return 0, false
@@ -136,20 +125,4 @@ func names() []string {
 // OtherNames returns the threshold names that are neither figures nor counters.
 func OtherNames() []string {
 	return append(slices.Sorted(maps.Keys(other)), soundNames()...)
-}
-
-func (u unit) inWords(v float64) string {
-	n := strconv.FormatFloat(round(v), 'f', -1, 64)
-	switch u {
-	case unitMS:
-		return inMS(v) + " ms"
-	case unitPercent:
-		return n + " %"
-	case unitMB:
-		return n + " MB"
-	case unitPerMinute:
-		return n + " per minute"
-	default:
-		return n
-	}
 }
