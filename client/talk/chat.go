@@ -59,18 +59,13 @@ type texting struct {
 	began time.Time
 	// typed has the lines from the terminal or standard input and is closed at their end; nil without input. canAsk
 	// means that a user types.
-	typed  <-chan typedLine
+	typed  <-chan string
 	canAsk bool
 
 	conversation string
-	agent        string      // for the next turn
-	ahead        []typedLine // lines typed before a question that was answered elsewhere
-	named        bool        // the conversation's id was shown
-}
-
-type typedLine struct {
-	at   time.Time
-	text string
+	agent        string   // for the next turn
+	ahead        []string // lines typed before a question that was answered elsewhere
+	named        bool     // the conversation's id was shown
 }
 
 const maxAhead = 64
@@ -84,7 +79,7 @@ func (x *texting) listen() (done func()) {
 		if err != nil {
 			return nothing
 		}
-		x.typed, x.canAsk = stamped(func() (string, bool) {
+		x.typed, x.canAsk = buffered(func() (string, bool) {
 			line, ok := <-lines
 			return line, ok
 		}), !x.o.JSON
@@ -95,21 +90,21 @@ func (x *texting) listen() (done func()) {
 	}
 	// Reading from a pipe cannot be interrupted: the goroutine ends with its input or the process.
 	input := bufio.NewScanner(x.o.In)
-	x.typed = stamped(func() (string, bool) {
+	x.typed = buffered(func() (string, bool) {
 		ok := input.Scan()
 		return input.Text(), ok
 	})
 	return nothing
 }
 
-// stamped adds the time to each line. Its goroutine ends with the lines.
-func stamped(next func() (string, bool)) <-chan typedLine {
-	out := make(chan typedLine, maxAhead) // to texting; closed here
+// buffered reads lines as they are typed. Its goroutine ends with the lines.
+func buffered(next func() (string, bool)) <-chan string {
+	out := make(chan string, maxAhead) // to texting, or to its voice session; closed here
 	go func() {
 		defer close(out)
 		for line, ok := next(); ok; line, ok = next() {
 			select {
-			case out <- typedLine{time.Now(), line}:
+			case out <- line:
 			default: // too far ahead: dropped
 			}
 		}
@@ -158,7 +153,7 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 	if len(x.ahead) > 0 {
 		line := x.ahead[0]
 		x.ahead = x.ahead[1:]
-		return line.text, nil
+		return line, nil
 	}
 	if x.typed == nil {
 		return "", io.EOF
@@ -169,7 +164,7 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 	select {
 	case line, ok := <-x.typed:
 		if ok {
-			return line.text, nil
+			return line, nil
 		}
 		if x.canAsk {
 			_, _ = fmt.Fprintln(x.o.Out) // best effort: the prompt's line stays open
@@ -246,34 +241,29 @@ func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (
 		return false, false
 	}
 	x.note(EventAsking, q.Preview)
-	since := time.Now()
+	for range len(x.typed) { // typed before the question
+		x.ahead = append(x.ahead, <-x.typed)
+	}
 	late := time.NewTimer(time.Until(q.ExpiresAt.Time))
 	defer late.Stop()
-	for {
-		select {
-		case line, ok := <-x.typed:
-			switch {
-			case !ok:
-				x.note(EventUnanswerable, q.Preview)
-				return false, false
-			case line.at.Before(since): // typed before the question
-				x.ahead = append(x.ahead, line)
-				continue
-			}
-			word := strings.ToLower(strings.TrimSpace(line.text))
-			if approved = word == "y" || word == "yes"; approved {
-				x.note(EventApproving, q.Preview)
-			} else {
-				x.note(EventDeclining, q.Preview)
-			}
-			return approved, true
-		case <-late.C:
-			x.note(EventUnanswered, q.Preview)
-			return false, false
-		case <-ctx.Done():
+	select {
+	case line, ok := <-x.typed:
+		if !ok {
+			x.note(EventUnanswerable, q.Preview)
 			return false, false
 		}
+		word := strings.ToLower(strings.TrimSpace(line))
+		name := EventDeclining
+		if approved = word == "y" || word == "yes"; approved {
+			name = EventApproving
+		}
+		x.note(name, q.Preview)
+		return approved, true
+	case <-late.C:
+		x.note(EventUnanswered, q.Preview)
+	case <-ctx.Done():
 	}
+	return false, false
 }
 
 func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
@@ -290,38 +280,9 @@ func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionS
 	}
 	o.Approval = x.o.Approval
 	if o.Approval == voice.ApprovalNobody && x.canAsk {
-		answers, stop := x.answers()
-		defer stop()
-		o.Approval, o.Answers = voice.ApprovalAsk, answers
+		o.Approval, o.Answers = voice.ApprovalAsk, x.typed
 	}
 	return x.d.report(Run(ctx, o))
-}
-
-// answers passes typed lines to a voice session until stop is called.
-func (x *texting) answers() (lines <-chan string, stop func()) {
-	out := make(chan string)        // to the session; closed at the end of input
-	stopping := make(chan struct{}) // closed by stop
-	stopped := make(chan struct{})  // closed by the goroutine
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case line, ok := <-x.typed:
-				if !ok {
-					close(out)
-					return
-				}
-				select {
-				case out <- line.text:
-				case <-stopping:
-					return
-				}
-			case <-stopping:
-				return
-			}
-		}
-	}()
-	return out, func() { close(stopping); <-stopped }
 }
 
 func shellQuote(s string) string {

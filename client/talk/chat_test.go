@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				typed := make(chan typedLine, maxAhead)
+				typed := make(chan string, maxAhead)
 				asked := time.Now().Add(-2 * early)
 				var out bytes.Buffer
 				x := &texting{o: ChatOptions{Approval: tc.approval}, canAsk: !tc.unattended, typed: typed, d: NewDisplay(&out, false), began: time.Now()}
@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 					for _, at := range []time.Duration{early, late} {
 						if line, ok := tc.lines[at]; ok {
 							<-time.After(time.Until(asked.Add(at)))
-							typed <- typedLine{time.Now(), line}
+							typed <- line
 						}
 					}
 					if tc.ends {
