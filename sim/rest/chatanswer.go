@@ -10,26 +10,34 @@ import (
 	"voicegw/sim/wire"
 )
 
-const (
-	stopped   = "stop"
-	cutShort  = "length"
-	callTools = "tool_calls"
-)
-
+// speaker makes one answer. Its choices come one after the other.
 type speaker struct {
-	h *Handler
-	x *exchange
-	r *chatRequest
-	w *output
+	h      *Handler
+	x      *exchange
+	r      *chatRequest
+	id     string
+	head   object   // of chunks and of whole answers: created, model, service_tier and system_fingerprint
+	whole  []object // the choices, without a stream
+	tokens int      // of all choices
 
-	said   int // bytes of text written
-	cut    int // bytes of text that may be written, up to a stop sequence; -1 means all
-	pieces int // pieces of text written, for faults
-	calls  int // of the turn
-	sent   int // calls written, including repeats
-	tokens int
+	choice choice
+}
+
+// choice is the choice that is being written.
+type choice struct {
+	index  int
+	alone  bool // it is a single call
+	cut    int  // bytes of text that may be written, up to a stop sequence; -1 means all
+	opened bool // its first chunk has been sent
 	over   bool // the limit of tokens or a stop sequence is reached
 	reason string
+
+	texts  map[string]string // its content and refusal
+	said   int               // bytes of text written
+	pieces int               // pieces of text written, for faults
+	called int               // calls of the turn, for faults
+	calls  []*callOut        // calls written, including repeats
+	tokens int
 }
 
 func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) *Error {
@@ -42,16 +50,16 @@ func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) 
 	h.opts.Stats.Responses.Add(1)
 	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
 	x.Pause(h.firstAfter)
-	tokens := 0
-	out := newOutput(x, r, "chatcmpl-"+x.IDs.Base62(29), object{
+	s := speaker{h: h, x: x, r: r, id: "chatcmpl-" + x.IDs.Base62(29), head: object{
 		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", h.fingerprint(r.Model),
-	})
-	for i := range r.choices() {
-		s := speaker{h: h, x: x, r: r, w: out, cut: -1, reason: stopped}
-		s.speak(i, turn)
-		tokens += s.tokens
+	}}
+	if r.Stream {
+		x.Stream()
 	}
-	out.end(promptTokens(r), tokens)
+	for i := range r.choices() {
+		s.speak(i, turn)
+	}
+	s.end()
 	return nil
 }
 
@@ -62,18 +70,21 @@ func (h *Handler) fingerprint(model string) string {
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
 }
 
-func (s *speaker) speak(choice int, turn scenario.Turn) {
+func (s *speaker) speak(index int, turn scenario.Turn) {
 	texts, calls := plan(turn)
-	s.cut = firstStop(strings.Join(texts, " "), s.r.stops)
-	s.w.begin(choice, len(texts) == 0 && calls == 1)
+	s.choice = choice{index: index, alone: len(texts) == 0 && calls == 1, cut: firstStop(strings.Join(texts, " "), s.r.stops),
+		reason: "stop", texts: map[string]string{}}
 	for _, step := range turn.Steps {
-		if s.over || s.x.over {
+		if s.over() {
 			break
 		}
 		s.step(step)
 	}
-	s.w.endChoice(s.reason)
+	s.tokens += s.choice.tokens
+	s.endChoice()
 }
+
+func (s *speaker) over() bool { return s.choice.over || s.x.over }
 
 func (r *chatRequest) oneByOne(turn scenario.Turn) scenario.Turn {
 	if r.ParallelToolCalls == nil || *r.ParallelToolCalls {
@@ -120,7 +131,7 @@ func (s *speaker) step(step scenario.Step) {
 		s.say(t)
 	case scenario.Calls:
 		if s.r.choice.named == "" { // a forced call ends with "stop", as the provider documents it
-			s.reason = callTools
+			s.choice.reason = "tool_calls"
 		}
 		for _, call := range t.Calls {
 			s.callTool(call)
@@ -130,76 +141,62 @@ func (s *speaker) step(step scenario.Step) {
 	case scenario.Fault:
 		s.x.Do([]fault.Action{t.Action})
 	case scenario.End:
-		s.over = true // ending the answer is all that closing means here
+		s.choice.over = true // ending the answer is all that closing means here
 	}
 }
 
 func (s *speaker) say(t scenario.Say) {
+	c := &s.choice
 	kind, text := "content", t.Text
 	if t.Refusal {
 		kind = "refusal"
-	} else if s.said > 0 && text != "" {
+	} else if c.said > 0 && text != "" {
 		text = " " + text
 	}
 	if text == "" {
 		return
 	}
 	for _, piece := range wire.Words(text) {
-		if s.over || s.x.over {
+		if s.over() {
 			return
 		}
-		if !t.Refusal && s.cut >= 0 && s.said+len(piece) >= s.cut {
-			piece, s.over = piece[:s.cut-s.said], true
+		if !t.Refusal && c.cut >= 0 && c.said+len(piece) >= c.cut {
+			piece, c.over = piece[:c.cut-c.said], true
 		}
-		s.pieces++
-		s.x.At(fault.Point{At: fault.AtChunk, Turn: 1, N: s.pieces})
+		c.pieces++
+		s.x.At(fault.Point{At: fault.AtChunk, Turn: 1, N: c.pieces})
 		if piece == "" || !s.spend() {
 			return
 		}
 		s.x.Pause(s.h.between)
-		s.w.text(kind, piece)
-		s.said += len(piece)
+		s.text(kind, piece)
+		c.said += len(piece)
 	}
 }
 
 // spend counts a token; false means that none is left.
 func (s *speaker) spend() bool {
-	if limit := s.r.limit(); limit > 0 && s.tokens >= limit {
-		s.over, s.reason = true, cutShort
+	c := &s.choice
+	if limit := s.r.limit(); limit > 0 && c.tokens >= limit {
+		c.over, c.reason = true, "length"
 		return false
 	}
-	s.tokens++
+	c.tokens++
 	return true
 }
 
 func (s *speaker) callTool(call scenario.Call) {
-	if s.over || s.x.over {
+	if s.over() {
 		return
 	}
-	s.calls++
-	s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.calls})
+	s.choice.called++
+	s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.choice.called})
 	wire.PlanCall(&call, "call_"+s.x.IDs.Base62(24), s.x.TakeCallFaults())
 	for range call.Repeat + 1 {
-		if s.over || s.x.over {
+		if s.over() {
 			return
 		}
 		s.h.opts.Stats.Calls.Add(1)
-		s.sendCall(call)
-	}
-}
-
-func (s *speaker) sendCall(call scenario.Call) {
-	if !s.spend() {
-		return
-	}
-	index := s.sent
-	s.sent++
-	s.w.call(index, call.ID, call.Name)
-	for _, piece := range wire.ArgumentPieces(string(call.Args)) {
-		if s.x.over || !s.spend() {
-			return
-		}
-		s.x.Pause(s.h.between)
-		s.w.arguments(index, piece)
+		s.call(call)
 	}
 }

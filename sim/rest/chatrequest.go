@@ -41,7 +41,7 @@ type chatRequest struct {
 
 	// Filled in from the above by parseChat.
 	stops  []string
-	choice choice
+	choice toolChoice
 }
 
 type streamOptions struct {
@@ -66,8 +66,7 @@ type tool struct {
 	} `json:"function"`
 }
 
-// choice is tool_choice.
-type choice struct {
+type toolChoice struct {
 	off, required bool
 	named         string
 }
