@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"voicegw/client/load/report"
@@ -130,10 +129,9 @@ func ExampleNames() []string {
 		panic(err) // embedded
 	}
 	var names []string
-	for _, e := range entries {
+	for _, e := range entries { // in this order
 		names = append(names, strings.TrimSuffix(e.Name(), path.Ext(e.Name())))
 	}
-	slices.Sort(names)
 	return names
 }
 

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -100,21 +101,13 @@ func matches(re *regexp.Regexp, want bool, what string, said voice.Transcripts, 
 	if re == nil || re.MatchString(said.String()) == want {
 		return
 	}
-	not := ""
-	if !want {
-		not = "not "
-	}
+	not := map[bool]string{false: "not "}[want]
 	unmet("expected %s %sto match %s; it is %q", what, not, strings.TrimPrefix(re.String(), "(?is)"), shorten(said.String()))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
+func list(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
 func shorten(s string) string {
 	if r := []rune(s); len(r) > 200 {

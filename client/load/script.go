@@ -99,19 +99,6 @@ var variables = []string{"session", "call", "pass"}
 
 // Fill replaces the variables in a text.
 func (v Variables) Fill(text string) string {
-	if !strings.Contains(text, "${") {
-		return text
-	}
-	return variable.ReplaceAllStringFunc(text, func(found string) string {
-		switch strings.TrimSuffix(strings.TrimPrefix(found, "${"), "}") {
-		case "session":
-			return strconv.Itoa(v.Session)
-		case "call":
-			return strconv.Itoa(v.Call)
-		case "pass":
-			return strconv.Itoa(v.Pass)
-		default:
-			return found // ParseScript rejected it
-		}
-	})
+	return strings.NewReplacer("${session}", strconv.Itoa(v.Session), "${call}", strconv.Itoa(v.Call), "${pass}", strconv.Itoa(v.Pass)).
+		Replace(text)
 }

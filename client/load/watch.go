@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -113,12 +114,7 @@ func (w *watch) weigh(ctx context.Context, s *report.State) {
 }
 
 // least returns the smaller figure; zero means none yet.
-func least(before, now float64) float64 {
-	if before == 0 {
-		return now
-	}
-	return min(before, now)
-}
+func least(before, now float64) float64 { return min(cmp.Or(before, now), now) }
 
 // The time for a gateway to come to rest after the last session.
 const (
@@ -136,10 +132,7 @@ const (
 // intervals.
 func (w *watch) rest(ctx context.Context, look func()) {
 	const what = "until the gateway is at rest"
-	w.await(ctx, what, restTime, func() bool {
-		n, ok := w.sessions(ctx)
-		return !ok || n == 0
-	})
+	w.await(ctx, what, restTime, func() bool { return w.sessions(ctx) == 0 })
 	next := time.Now().Add(weighEvery)
 	w.await(ctx, what, w.settle, func() bool {
 		if w.soak && !time.Now().Before(next) {
@@ -157,14 +150,8 @@ func (w *watch) await(ctx context.Context, what string, atMost time.Duration, do
 	})
 }
 
-// closeTime is for the store's files: every two minutes it closes those without writes for half a minute (nats-server
-// 2.15, server/filestore.go, syncBlocks).
-const closeTime = 3 * time.Minute
-
 func (w *watch) awaitClosed(ctx context.Context) {
-	w.await(ctx, "until the gateway's store closes its files", closeTime, func() bool {
-		return w.fewest <= w.start.FDs
-	})
+	w.await(ctx, "until the gateway's store closes its files", closeTime, func() bool { return w.fewest <= w.start.FDs })
 }
 
 func (w *watch) count() {
@@ -176,13 +163,13 @@ func (w *watch) count() {
 	}
 }
 
-func (w *watch) sessions(ctx context.Context) (int64, bool) {
-	if w.health == "" {
-		return 0, false
+// sessions returns the number of the gateway's sessions; 0 if it does not tell.
+func (w *watch) sessions(ctx context.Context) int64 {
+	var health struct{ Sessions int64 }
+	if w.health == "" || ask(ctx, w.client, w.health, &health) != nil {
+		return 0
 	}
-	health := struct{ Sessions int64 }{-1}
-	err := ask(ctx, w.client, w.health, &health)
-	return health.Sessions, err == nil && health.Sessions >= 0
+	return max(health.Sessions, 0)
 }
 
 // look returns the process's CPU since the last look, in percent of one core, and its MB; zero if unreadable.
@@ -202,7 +189,15 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 	return cpu, inMB(u.RSS)
 }
 
-func (w *watch) end(ctx context.Context) int64 {
+const (
+	// closeTime is for the store's files: every two minutes it closes those without writes for half a minute
+	// (nats-server 2.15, server/filestore.go, syncBlocks).
+	closeTime = 3 * time.Minute
+	leaveTime = 5 * time.Second
+)
+
+// end measures the gateway without sessions, and returns how many it still has.
+func (w *watch) end(ctx context.Context) (left int64) {
 	if w.pid != 0 {
 		w.fewest = 0
 		if w.soak {
@@ -210,17 +205,8 @@ func (w *watch) end(ctx context.Context) int64 {
 		}
 		w.ended = w.state(ctx)
 	}
-	return w.leftOver(ctx)
-}
-
-const leaveTime = 5 * time.Second
-
-func (w *watch) leftOver(ctx context.Context) (left int64) {
 	wait(ctx, w.progress, "until the gateway has no sessions", leaveTime, func() bool {
-		n, ok := w.sessions(ctx)
-		if left = 0; ok {
-			left = n
-		}
+		left = w.sessions(ctx)
 		return left == 0
 	})
 	return left

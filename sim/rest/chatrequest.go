@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -121,20 +122,9 @@ func wrongType(err error) *Error {
 	if !errors.As(err, &t) {
 		return openaiwire.Invalid("", "", "The request is no valid JSON: %v", err) // (own)
 	}
-	want := "an object"
-	switch kind := t.Type.Kind().String(); {
-	case kind == "string":
-		want = "a string"
-	case kind == "bool":
-		want = "a boolean"
-	case kind == "slice":
-		want = "an array"
-	case strings.HasPrefix(kind, "int"):
-		want = "an integer"
-	case strings.HasPrefix(kind, "float"):
-		want = "a decimal"
-	}
-	return openaiwire.WrongType(t.Field, want, t.Value)
+	want := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "a boolean", reflect.Slice: "an array",
+		reflect.Int: "an integer", reflect.Float64: "a decimal"}[t.Type.Kind()]
+	return openaiwire.WrongType(t.Field, cmp.Or(want, "an object"), t.Value)
 }
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -257,10 +247,8 @@ func (r *chatRequest) checkFormat() *Error {
 }
 
 func (r *chatRequest) limit() int {
-	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
-		if n != nil {
-			return *n
-		}
+	if n := cmp.Or(r.MaxTokens, r.MaxCompletionTokens); n != nil {
+		return *n
 	}
 	return 0
 }

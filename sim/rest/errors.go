@@ -100,19 +100,21 @@ func quota() *Error {
 
 // GoogleKey returns Google's error for a key, or nil if the key is accepted.
 func GoogleKey(key string) *Error {
+	e := &Error{Status: http.StatusBadRequest}
 	switch wire.ClassifyKey(key) {
 	case wire.KeyMissing:
-		return &Error{Status: http.StatusForbidden, Message: "Method doesn't allow unregistered callers " +
-			"(callers without established identity). Please use API Key or other form of API consumer identity to call this API."}
+		e.Status, e.Message = http.StatusForbidden, "Method doesn't allow unregistered callers "+
+			"(callers without established identity). Please use API Key or other form of API consumer identity to call this API."
 	case wire.KeyInvalid:
-		return &Error{Status: http.StatusBadRequest, Message: "API key not valid. Please pass a valid API key."}
+		e.Message = "API key not valid. Please pass a valid API key."
 	case wire.KeyExpired:
-		return &Error{Status: http.StatusBadRequest, Message: "API key expired. Please renew the API key."}
+		e.Message = "API key expired. Please renew the API key."
 	case wire.KeyQuota:
 		return quota()
 	case wire.KeyOK:
+		return nil
 	}
-	return nil
+	return e
 }
 
 // ModelNotFound returns OpenAI's error for an unknown model.
