@@ -21,6 +21,11 @@ type ledger struct {
 
 type audited struct{ session, id string }
 
+type carriedOut struct {
+	action string
+	by     audited
+}
+
 // maxLedger bounds the recorded calls; later ones are not compared.
 const maxLedger = 1_000_000
 
@@ -51,8 +56,8 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := &report.Audit{File: path, Expected: int64(len(l.calls))}
-	found := map[audited]bool{}
-	actions := map[string]map[audited]bool{} // the calls that carried out each action
+	found, actions := map[audited]bool{}, map[string]bool{}
+	carried := map[carriedOut]bool{} // a gateway that died may have logged a call twice
 	_, err := audit.ReadFiles(ctx, path, func(r audit.Record, _ []byte) error {
 		c := audited{r.SessionID, r.CallID}
 		if r.Event != audit.EventTool || !l.sessions[r.SessionID] {
@@ -63,21 +68,13 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 		}
 		if r.BusinessKey != "" && r.OK && !r.CacheHit {
 			action := r.ToolID + " " + r.BusinessKey
-			if actions[action] == nil {
-				actions[action] = map[audited]bool{}
-			}
-			actions[action][c] = true // a gateway that died may have logged a call twice
+			actions[action], carried[carriedOut{action, c}] = true, true
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && a.Expected == 0:
-	case err != nil:
+	if err != nil && !(errors.Is(err, fs.ErrNotExist) && a.Expected == 0) {
 		a.Problem = err.Error()
 	}
-	a.Found = int64(len(found))
-	for _, by := range actions {
-		a.Twice += int64(len(by) - 1)
-	}
+	a.Found, a.Twice = int64(len(found)), int64(len(carried)-len(actions))
 	return a
 }

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"voicegw/client/voice"
 	"voicegw/client/wire"
+	"voicegw/internal/origin"
 )
 
 // Options describe a run. The flags of voicegw load fill them; zero values have defaults.
@@ -149,17 +148,8 @@ func checkURL(address string, anywhere bool) error {
 	if u.User != nil {
 		return errors.New("the address has a password; gateways don't use it, and reports would show it")
 	}
-	if anywhere || loopback(u.Hostname()) {
+	if host, err := origin.ParseHost(u.Host); anywhere || err == nil && host.Loopback() {
 		return nil
 	}
 	return fmt.Errorf("%s is not this machine; if you are allowed to load it, add --yes-really", u.Host)
-}
-
-// loopback reports whether a host is this machine, without a DNS query.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,8 +23,7 @@ const (
 	Soak Mode = "soak"
 )
 
-// Modes returns all modes.
-func Modes() []Mode { return []Mode{Steady, Ramp, Step, Soak} }
+var modes = []Mode{Steady, Ramp, Step, Soak}
 
 // ScheduleOptions are the options of a schedule. Zero values have defaults.
 type ScheduleOptions struct {
@@ -119,12 +119,9 @@ func (p *Schedule) step(o ScheduleOptions) {
 
 func (o ScheduleOptions) withDefaults() (ScheduleOptions, error) {
 	o.Mode = cmp.Or(o.Mode, Steady)
-	switch o.Mode {
-	case Steady, Ramp, Step, Soak:
-	default:
-		return o, fmt.Errorf("unknown mode %q; one of %v", o.Mode, Modes())
-	}
 	switch {
+	case !slices.Contains(modes, o.Mode):
+		return o, fmt.Errorf("unknown mode %q; one of %v", o.Mode, modes)
 	case o.Sessions < 1 || o.Sessions > MaxSessions:
 		return o, fmt.Errorf("there must be 1 to %d sessions, not %d", MaxSessions, o.Sessions)
 	case o.Duration < 0 || o.Duration > MaxDuration:

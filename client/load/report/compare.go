@@ -102,29 +102,28 @@ func compareFigure(d Definition, a, b Summary) []comparedRow {
 		return nil
 	}
 	var out []comparedRow
-	for _, p := range []struct {
-		name   string
-		a, b   float64
-		ia, ib Interval
-	}{
-		{"p50", a.P50, b.P50, a.Interval.P50, b.Interval.P50},
-		{"p95", a.P95, b.P95, a.Interval.P95, b.Interval.P95},
-		{"p99", a.P99, b.P99, a.Interval.P99, b.Interval.P99},
-	} {
-		row := comparedRow{Title: d.Title + ", " + p.name, Meaning: d.Meaning, A: "-", B: "-"}
+	for i, name := range []string{"p50", "p95", "p99"} {
+		row := comparedRow{Title: d.Title + ", " + name, Meaning: d.Meaning, A: "-", B: "-"}
+		before, within := a.percentile(i)
+		after, afterWithin := b.percentile(i)
 		if a.Count > 0 {
-			row.A = inMS(p.a) + " ms"
+			row.A = inMS(before) + " ms"
 		}
 		if b.Count > 0 {
-			row.B = inMS(p.b) + " ms"
+			row.B = inMS(after) + " ms"
 		}
 		if a.Count > 0 && b.Count > 0 {
-			row.Change = change(p.a, p.b)
-			row.Word, row.Class = worth(p.a, p.b, p.ia, p.ib)
+			row.Change = change(before, after)
+			row.Word, row.Class = worth(before, after, within, afterWithin)
 		}
 		out = append(out, row)
 	}
 	return out
+}
+
+// percentile returns the 50th, 95th or 99th percentile and its interval.
+func (s Summary) percentile(i int) (float64, Interval) {
+	return []float64{s.P50, s.P95, s.P99}[i], []Interval{s.Interval.P50, s.Interval.P95, s.Interval.P99}[i]
 }
 
 func worth(a, b float64, ia, ib Interval) (word, class string) {
