@@ -89,23 +89,21 @@ func (v *Voice) Speak(text string) Utterance {
 // without a sound are joined to a neighbour, so that each remaining word is heard.
 func prepare(text string) ([]string, []spoken) {
 	written := split(clip(text))
+	heard := make([]bool, len(written))
 	var words []spoken
 	for _, w := range normalize(written) {
-		if len(pronounce(w.word)) > 0 {
-			words = append(words, w)
-		} else if n := len(words); n > 0 {
-			words[n-1].brk = max(words[n-1].brk, w.brk)
+		if len(pronounce(w.word)) == 0 {
+			words = pause(words, w.brk)
+			continue
 		}
+		words = append(words, w)
+		heard[w.chunk] = true
 	}
 	if len(words) == 0 {
 		return nil, nil
 	}
-	heard := make([]bool, len(written))
-	for _, w := range words {
-		heard[w.chunk] = true
-	}
 	var out []string
-	place := make([]int, len(written))
+	place := make([]int, len(written)) // in out
 	before := ""
 	for i, w := range written {
 		switch {
