@@ -2,6 +2,8 @@ module voicegw
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
