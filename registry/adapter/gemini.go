@@ -44,7 +44,7 @@ var typeUpper = map[typeSet]string{
 }
 
 type gemini struct {
-	p    *problems
+	p    Problems
 	made int
 	full bool
 	// looser lists keywords with constraints that the form doesn't express.
@@ -59,35 +59,32 @@ type gemini struct {
 // propertyOrdering, required; a schema of alternatives has only anyOf, because the server accepts nothing next to it.
 // It is nil without an error for an object without properties. The error is [Problems].
 func GeminiParameters(text json.RawMessage) (json.RawMessage, error) {
-	form, _, err := makeGemini(text)
-	return form, err
+	return (&gemini{}).parameters(text)
 }
 
-func makeGemini(text []byte) (json.RawMessage, []string, error) {
-	var p problems
-	o := canonical(text, &p)
+func (g *gemini) parameters(text []byte) (json.RawMessage, error) {
+	o := canonical(text, &g.p)
 	if o == nil || o.unknown || typesOf(o) != typeObject {
-		return nil, nil, p.list.asError()
+		return nil, g.p.asError()
 	}
-	g := &gemini{p: &p}
-	if alternative := slices.IndexFunc([]string{"anyOf", "oneOf"}, o.has); alternative >= 0 {
-		key := []string{"anyOf", "oneOf"}[alternative]
-		p.add(o.at(key), key, "Gemini takes only an object at the root of the parameters, no alternatives. Instead: %s.", rootMend)
-		o = o.without("anyOf", "oneOf")
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if o.has(key) {
+			g.p.add(o.at(key), key, "Gemini takes only an object at the root of the parameters, no alternatives. Instead: %s.", rootMend)
+			o = o.without("anyOf", "oneOf")
+		}
 	}
 	if len(o.sub("properties").members) == 0 {
 		g.refuse(o)
-		return nil, g.looser, p.list.asError()
+		return nil, g.p.asError()
 	}
 	form := g.schema(o)
-	if (form == nil || g.gaps) && len(p.list) == 0 {
-		p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema") // never return a form with holes
+	if (form == nil || g.gaps) && len(g.p) == 0 {
+		g.p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema") // never return a form with holes
 	}
-	if err := p.list.asError(); err != nil || form == nil {
-		return nil, nil, err
+	if len(g.p) > 0 {
+		return nil, g.p.asError()
 	}
-	encoded, err := document.Marshal(form)
-	return encoded, g.looser, err
+	return document.Marshal(form)
 }
 
 // schema returns nil if a problem explains the missing form.
@@ -119,7 +116,7 @@ func (g *gemini) schema(o *object) *schema {
 				`say "type": "object"`)
 		}
 		return nil
-	case several(t &^ typeNull):
+	case len((t &^ typeNull).Names()) > 1:
 		s = g.union(byType(o, t))
 	default:
 		s = g.one(o, t)
@@ -130,21 +127,17 @@ func (g *gemini) schema(o *object) *schema {
 	return s
 }
 
-func several(t typeSet) bool { return len(t.Names()) > 1 }
-
 func (g *gemini) refuse(o *object) bool {
-	before := len(g.p.list)
-	for _, m := range o.members {
-		if m.key == "allOf" {
-			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: "+
-				"write the parts as one schema.", residue(o, "allOf"))
-		}
+	before := len(g.p)
+	if o.has("allOf") {
+		g.p.add(o.at("allOf"), "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: "+
+			"write the parts as one schema.", residue(o, "allOf"))
 	}
 	if o.has("anyOf") && o.has("oneOf") {
 		g.p.add(o.at("oneOf"), "oneOf", "the schema has oneOf and anyOf, and Gemini has one list of alternatives; write the "+
 			"combinations as one list")
 	}
-	return len(g.p.list) == before
+	return len(g.p) == before
 }
 
 // annotations stay with the schema of alternatives; other keywords go into each alternative.
@@ -243,11 +236,10 @@ func (g *gemini) union(all []*object) *schema {
 }
 
 func (g *gemini) one(o *object, t typeSet) *schema {
-	s := &schema{Nullable: t&typeNull != 0}
+	s := &schema{}
 	if t != typeNull {
+		s.Nullable = t&typeNull != 0
 		t &^= typeNull
-	} else {
-		s.Nullable = false
 	}
 	s.Type = typeUpper[t]
 	if o.has("enum") {
@@ -381,16 +373,17 @@ func (g *gemini) annotate(s *schema, o *object) {
 		one.Description = sentences(append([]string{o.text("description"), one.Description}, notes...)...)
 	}
 	if v, ok := o.get("default"); ok && v != nil {
-		if !floats(v) {
+		if text, exact := floatNumbers(v); !exact {
 			g.p.add(o.at("default"), "default",
 				"Gemini's form holds numbers as float64, which would round this default; use one that it holds exactly")
 		} else if one := taking(targets, v); one != nil {
-			one.Default = floatNumbers(v)
+			one.Default = text
 		}
 	}
 	for _, v := range o.list("examples") {
-		if one := taking(targets, v); one != nil && v != nil && floats(v) {
-			one.Example = floatNumbers(v)
+		text, exact := floatNumbers(v)
+		if one := taking(targets, v); one != nil && v != nil && exact {
+			one.Example = text
 			break
 		}
 	}
@@ -404,20 +397,6 @@ func taking(all []*schema, v any) *schema {
 		}
 	}
 	return nil
-}
-
-func floats(v any) bool {
-	switch v := v.(type) {
-	case json.Number:
-		_, exact := float(rat(v))
-		return exact
-	case []any:
-		return !slices.ContainsFunc(v, func(e any) bool { return !floats(e) })
-	case *object:
-		return !slices.ContainsFunc(v.members, func(m member) bool { return !floats(m.value) })
-	default:
-		return true
-	}
 }
 
 func sentences(texts ...string) string {
@@ -437,13 +416,15 @@ func sentences(texts ...string) string {
 }
 
 // floatNumbers encodes a value with its numbers as Go encodes floats, so that decoding and encoding a form with
-// genai's types keeps its bytes.
-func floatNumbers(v any) json.RawMessage {
+// genai's types keeps its bytes. exact is false if that rounds a number.
+func floatNumbers(v any) (text json.RawMessage, exact bool) {
+	exact = true
 	var convert func(v any) any
 	convert = func(v any) any {
 		switch v := v.(type) {
 		case json.Number:
-			f, _ := float(rat(v))
+			f, same := float(rat(v))
+			exact = exact && same
 			return f
 		case []any:
 			made := make([]any, len(v))
@@ -452,14 +433,14 @@ func floatNumbers(v any) json.RawMessage {
 			}
 			return made
 		case *object:
-			made := &object{}
-			for _, m := range v.members {
-				made.members = append(made.members, member{key: m.key, value: convert(m.value)})
+			made := v.without()
+			for i, m := range made.members {
+				made.members[i].value = convert(m.value)
 			}
 			return made
 		}
 		return v
 	}
-	text, _ := document.Marshal(convert(v)) // cannot fail: parse rejects numbers that are not finite
-	return text
+	text, _ = document.Marshal(convert(v)) // cannot fail: parse rejects numbers that are not finite
+	return text, exact
 }

@@ -9,14 +9,14 @@ import (
 
 type inliner struct {
 	root *object
-	p    *problems
+	p    *Problems
 	made int
 	full bool
 }
 
 // canonical parses and inlines a schema, which every form starts with. It returns nil if the text isn't an object
 // schema.
-func canonical(text []byte, p *problems) *object {
+func canonical(text []byte, p *Problems) *object {
 	root := parse(text, p)
 	if root == nil {
 		return nil
@@ -40,13 +40,10 @@ func (n *inliner) schema(v any, depth int) any {
 		return v
 	}
 	n.made++
-	if n.made > MaxSchemas || depth > MaxDepth {
-		if !n.full {
-			n.full = true
-			n.p.add("", "", "with its references inlined the schema has more than %d subschemas or %d levels; refer less "+
-				"often or describe less", MaxSchemas, MaxDepth)
-		}
-		return &object{path: o.path, unknown: true}
+	if !n.full && (n.made > MaxSchemas || depth > MaxDepth) {
+		n.full = true
+		n.p.add("", "", "with its references inlined the schema has more than %d subschemas or %d levels; refer less "+
+			"often or describe less", MaxSchemas, MaxDepth)
 	}
 	if n.full {
 		return &object{path: o.path, unknown: true}
@@ -87,7 +84,7 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 	own := &object{path: o.path}
 	var parts []any
 	for _, m := range o.members {
-		k, ok := known(m.key)
+		k, ok := document.KeywordNamed(m.key)
 		switch {
 		case !ok, slices.Contains([]string{"$schema", "$comment", "$defs"}, m.key):
 		case m.key == "$ref":
@@ -105,7 +102,7 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 				own.set(m.key, names)
 			}
 		default:
-			own.set(m.key, n.subschemas(m.value, k.holds, depth))
+			own.set(m.key, subschemas(m.value, k.Holds, func(s any) any { return n.schema(s, depth+1) }))
 		}
 	}
 	return own, parts
@@ -113,46 +110,39 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 
 func distinct(list []any) []any {
 	kept := make([]any, 0, len(list))
-	seen := map[string]bool{}
+	texts := map[string]bool{} // fast for long lists
 	for _, v := range list {
-		if s, ok := v.(string); ok {
-			if !seen[s] {
-				seen[s], kept = true, append(kept, v)
-			}
-			continue
-		}
-		if !contains(kept, v) {
+		s, text := v.(string)
+		if text && !texts[s] || !text && !contains(kept, v) {
 			kept = append(kept, v)
 		}
+		texts[s] = texts[s] || text
 	}
 	return kept
 }
 
-func (n *inliner) subschemas(v any, h holding, depth int) any {
+// subschemas returns a keyword's value with its subschemas replaced.
+func subschemas(v any, h document.Holding, replace func(schema any) any) any {
 	switch h {
-	case holdsSchema:
-		return n.schema(v, depth+1)
-	case holdsList:
+	case document.HoldsSchema:
+		return replace(v)
+	case document.HoldsList:
 		list, _ := v.([]any)
-		made := make([]any, len(list))
+		list = slices.Clone(list)
 		for i, s := range list {
-			made[i] = n.schema(s, depth+1)
+			list[i] = replace(s)
 		}
-		return made
-	case holdsMap:
-		named, _ := v.(*object)
-		if named == nil {
-			return v
+		return list
+	case document.HoldsMap:
+		if named, ok := v.(*object); ok {
+			named = named.without()
+			for i, m := range named.members {
+				named.members[i].value = replace(m.value)
+			}
+			return named
 		}
-		made := &object{path: named.path, members: make([]member, 0, len(named.members))}
-		for _, m := range named.members {
-			m.value = n.schema(m.value, depth+1)
-			made.members = append(made.members, m)
-		}
-		return made
-	default:
-		return v
 	}
+	return v
 }
 
 // follow inlines the target of a reference. The registry rejects endless references.

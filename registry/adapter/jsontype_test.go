@@ -20,7 +20,7 @@ func TestSets(t *testing.T) {
 		{[]any{"colour", 1, "null"}, typeNull, "null", "null"},
 		{7, 0, "", []any{}},
 	} {
-		got := parseType(tt.value)
+		got := typesOf(newObject("", "type", tt.value))
 		if got != tt.want || got.String() != tt.printed {
 			t.Errorf("%v is %d %q, want %d %q", tt.value, got, got, tt.want, tt.printed)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+
+	"voicegw/registry/document"
 )
 
 func mergeFinish(a, b any) (any, error) {
@@ -138,52 +140,40 @@ func (o *object) combineProperties(a, b *object) {
 		o.apart(b, "properties", "additionalProperties")
 		return
 	}
-	out := mergeProperties(pa, pb, closed(a), closed(b))
-	firstWith := func(key string) *object {
-		if a.has(key) {
-			return a
+	for _, key := range []string{"properties", "additionalProperties"} {
+		if i := b.find(key); i >= 0 && !a.has(key) {
+			o.put(b.members[i])
 		}
-		return b
 	}
-	if a.has("properties") || b.has("properties") {
-		o.put(member{key: "properties", value: out, path: firstWith("properties").at("properties")})
+	if o.has("properties") {
+		o.replace("properties", mergeProperties(pa, pb, closed(a), closed(b)))
 	}
 	if closed(a) || closed(b) {
-		from := a
-		if !closed(a) {
-			from = b
-		}
-		o.put(member{key: "additionalProperties", value: false, path: from.at("additionalProperties")})
-	} else if vb != nil && !a.has("additionalProperties") {
-		o.put(b.members[b.find("additionalProperties")])
+		o.replace("additionalProperties", false)
 	}
 }
 
 // mergeProperties returns the properties of two objects that must both hold; a closed object allows no others.
 func mergeProperties(pa, pb *object, closedA, closedB bool) *object {
-	out := &object{path: pa.path}
-	for _, m := range pa.members {
-		other, both := pb.get(m.key)
+	out := pa.without()
+	for _, m := range pb.members {
+		if !pa.has(m.key) {
+			out.members = append(out.members, m)
+		}
+	}
+	for i, m := range out.members {
+		va, inA := pa.get(m.key)
+		vb, inB := pb.get(m.key)
 		switch {
-		case both:
-			v, err := mergeFinish(m.value, other)
+		case inA && inB:
+			v, err := mergeFinish(va, vb)
 			if err != nil {
 				v = false
 			}
-			m.value = v
-		case closedB:
-			m.value = false
+			out.members[i].value = v
+		case inA && closedB, inB && closedA:
+			out.members[i].value = false
 		}
-		out.members = append(out.members, m)
-	}
-	for _, m := range pb.members {
-		if pa.has(m.key) {
-			continue
-		}
-		if closedA {
-			m.value = false
-		}
-		out.members = append(out.members, m)
 	}
 	return out
 }
@@ -213,14 +203,9 @@ func finish(v any) (any, error) {
 	if !closed(o) {
 		return o, nil
 	}
-	props := o.sub("properties")
-	kept := &object{path: props.path}
-	for _, m := range props.members {
-		if m.value != false {
-			kept.members = append(kept.members, m)
-		}
-	}
-	if len(kept.members) < len(props.members) {
+	kept := o.sub("properties").without()
+	kept.members = slices.DeleteFunc(kept.members, func(m member) bool { return m.value == false })
+	if len(kept.members) < len(o.sub("properties").members) {
 		o.replace("properties", kept)
 	}
 	if typesOf(o) == typeObject {
@@ -255,8 +240,8 @@ func narrow(o *object) (*object, error) {
 		out.replace("type", t.Value())
 	}
 	out.members = slices.DeleteFunc(out.members, func(m member) bool {
-		k, _ := known(m.key)
-		return k.applies != 0 && k.applies&t == 0
+		k, _ := document.KeywordNamed(m.key)
+		return len(k.Types) > 0 && typesNamed(k.Types...)&t == 0
 	})
 	return out, nil
 }

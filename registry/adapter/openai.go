@@ -15,23 +15,23 @@ var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum"}
 const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
 
 // OpenAIParameters returns the parameter schema of both OpenAI forms: an equivalent JSON Schema with references
-// inlined and allOf merged where possible. Keywords have the order of [Keywords], properties that of the schema's
+// inlined and allOf merged where possible. Keywords have the order of [document.Keywords], properties that of the schema's
 // text. The error is [Problems].
 func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
-	var p problems
+	var p Problems
 	o := canonical(text, &p)
 	if o == nil || o.unknown {
-		return nil, p.list.asError()
+		return nil, p.asError()
 	}
 	for _, key := range rootRefused {
 		if o.has(key) {
 			p.add(o.at(key), key, "OpenAI does not take %s at the root of the parameters%s. Instead: %s.", key, residue(o, key), rootMend)
 		}
 	}
-	if err := p.list.asError(); err != nil {
+	if err := p.asError(); err != nil {
 		return nil, err
 	}
-	return document.Marshal(printSchema(o))
+	return document.Marshal(ordered(o))
 }
 
 func residue(o *object, key string) string {
@@ -46,41 +46,19 @@ func residue(o *object, key string) string {
 	return ""
 }
 
-func printSchema(o *object) *object {
+// ordered returns a schema with its keywords in the order of [document.Keywords].
+func ordered(schema any) any {
+	o, ok := schema.(*object)
+	if !ok {
+		return schema
+	}
 	out := &object{path: o.path, members: make([]member, 0, len(o.members))}
-	for _, k := range table {
-		i := o.find(k.name)
-		if i < 0 {
-			continue
+	for _, k := range document.Keywords {
+		if i := o.find(k.Name); i >= 0 {
+			m := o.members[i]
+			m.value = subschemas(m.value, k.Holds, ordered)
+			out.members = append(out.members, m)
 		}
-		m := o.members[i]
-		switch k.holds {
-		case holdsSchema:
-			m.value = printAny(m.value)
-		case holdsList:
-			list, _ := m.value.([]any)
-			made := make([]any, len(list))
-			for i, s := range list {
-				made[i] = printAny(s)
-			}
-			m.value = made
-		case holdsMap:
-			named := o.sub(k.name)
-			made := &object{path: named.path}
-			for _, s := range named.members {
-				made.members = append(made.members, member{key: s.key, value: printAny(s.value)})
-			}
-			m.value = made
-		case holdsNone:
-		}
-		out.members = append(out.members, m)
 	}
 	return out
-}
-
-func printAny(schema any) any {
-	if o, ok := schema.(*object); ok {
-		return printSchema(o)
-	}
-	return schema
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,10 +27,10 @@ var errTooDeep = errors.New("it is nested too deeply; flatten it")
 
 // parse parses a schema's text into a tree that keeps order and digits. If it cannot be a schema, it adds a problem
 // and returns nil.
-func parse(text []byte, p *problems) *object {
+func parse(text []byte, p *Problems) *object {
 	r := reader{dec: json.NewDecoder(bytes.NewReader(text)), problems: p}
 	r.dec.UseNumber()
-	before := len(p.list)
+	before := len(*p)
 	v, err := r.value("", 0)
 	o, ok := v.(*object)
 	switch {
@@ -40,7 +41,7 @@ func parse(text []byte, p *problems) *object {
 	case !ok:
 		p.add("", "", `the schema must be a JSON object: {"type":"object","properties":{…},"additionalProperties":false}`)
 	}
-	if len(p.list) > before {
+	if len(*p) > before {
 		return nil
 	}
 	return o
@@ -49,7 +50,7 @@ func parse(text []byte, p *problems) *object {
 // reader builds the tree from tokens, because maps would lose the order of members.
 type reader struct {
 	dec      *json.Decoder
-	problems *problems
+	problems *Problems
 }
 
 func (r *reader) value(path string, depth int) (any, error) {
@@ -146,17 +147,10 @@ var namedTypes = []namedType{
 	{"integer", typeInteger}, {"boolean", typeBoolean}, {"null", typeNull},
 }
 
-func parseType(value any) typeSet {
-	list, ok := value.([]any)
-	if !ok {
-		list = []any{value}
-	}
-	var t typeSet
-	for _, one := range list {
-		for _, n := range namedTypes {
-			if n.Name == one {
-				t |= n.Set
-			}
+func typesNamed(names ...string) (t typeSet) {
+	for _, n := range namedTypes {
+		if slices.Contains(names, n.Name) {
+			t |= n.Set
 		}
 	}
 	return t

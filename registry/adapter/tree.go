@@ -146,11 +146,13 @@ func (o *object) target(place document.Pointer) (v any, ok bool) {
 
 // typesOf returns a schema's types; all if it has no "type".
 func typesOf(o *object) typeSet {
-	v, ok := o.get("type")
-	if !ok {
+	switch {
+	case !o.has("type"):
 		return typeAny
+	case o.text("type") != "":
+		return typesNamed(o.text("type"))
 	}
-	return parseType(v)
+	return typesNamed(o.names("type")...)
 }
 
 func typeOf(v any) typeSet {

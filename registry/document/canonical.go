@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -18,8 +19,6 @@ import (
 // only above U+D7FF.
 func AppendCanonical(dst []byte, v any) []byte {
 	switch v := v.(type) {
-	case nil:
-		return append(dst, "null"...)
 	case bool:
 		return strconv.AppendBool(dst, v)
 	case json.Number:
@@ -49,43 +48,25 @@ func AppendCanonical(dst []byte, v any) []byte {
 	return append(dst, "null"...)
 }
 
-const hexDigits = "0123456789abcdef"
-
-// appendString escapes like RFC 8785 section 3.2.2.2.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			if c < 0x20 {
-				dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			} else {
-				dst = append(dst, c)
-			}
+// jsonEscapes are those of RFC 8785 section 3.2.2.2.
+var jsonEscapes = func() *strings.Replacer {
+	pairs := []string{`"`, `\"`, `\`, `\\`, "\b", `\b`, "\f", `\f`, "\n", `\n`, "\r", `\r`, "\t", `\t`}
+	for c := range ' ' {
+		if !slices.Contains(pairs, string(c)) {
+			pairs = append(pairs, string(c), fmt.Sprintf(`\u%04x`, c))
 		}
 	}
-	return append(dst, '"')
+	return strings.NewReplacer(pairs...)
+}()
+
+func appendString(dst []byte, s string) []byte {
+	return append(append(append(dst, '"'), jsonEscapes.Replace(s)...), '"')
 }
 
 // AppendNumber appends a JSON number that checkNumber accepts, in the layout of ECMAScript's
 // Number.prototype.toString (RFC 8785 section 3.2.2.3) but with all digits: a plain integer below 10^21, a plain
 // fraction from 10^-6, otherwise an exponent.
 func AppendNumber(dst []byte, s string) []byte {
-	if plainInteger(s) {
-		return append(dst, s...)
-	}
 	negative, digits, point := decimal(s)
 	if digits == "" {
 		return append(dst, '0')
@@ -127,19 +108,6 @@ func decimal(s string) (negative bool, digits string, point int) {
 	trimmed := strings.TrimLeft(digits, "0")
 	point += len(whole) - (len(digits) - len(trimmed))
 	return negative, strings.TrimRight(trimmed, "0"), point
-}
-
-func plainInteger(s string) bool {
-	digits := strings.TrimPrefix(s, "-")
-	if digits == "" || len(digits) > 21 || (digits[0] == '0' && len(s) > 1) {
-		return false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // Clone copies a decoded value, so that callers don't change shared defaults.

@@ -8,49 +8,6 @@ import (
 	"strings"
 )
 
-var knownKeywords = []string{
-	"$comment", "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "contentEncoding", "contentMediaType",
-	"default", "dependentRequired", "deprecated", "description", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format",
-	"items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf",
-	"oneOf", "pattern", "properties", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
-}
-
-var refusedKeywords = map[string]string{
-	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
-	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
-	"$dynamicAnchor":        "is not understood by the providers' forms; refer with \"#/$defs/…\"",
-	"$dynamicRef":           "is not understood by the providers' forms; refer with \"#/$defs/…\"",
-	"$recursiveRef":         "belongs to an older draft; refer with \"#/$defs/…\"",
-	"$recursiveAnchor":      "belongs to an older draft; refer with \"#/$defs/…\"",
-	"$vocabulary":           "is for meta-schemas; remove it",
-	"definitions":           "belongs to an older draft; write $defs",
-	"dependencies":          "belongs to an older draft; write dependentRequired",
-	"additionalItems":       "belongs to an older draft; write items",
-	"nullable":              "is OpenAPI's; write \"type\": [\"string\", \"null\"]",
-	"contentSchema":         "is never checked; say it in the description",
-	"propertyOrdering":      "is Gemini's and is added by the build; remove it",
-	"enumDescriptions":      "is not a standard keyword; say it in the description",
-	"markdownDescription":   "is an editor's keyword; write description",
-	"additional_properties": "is not a keyword; write additionalProperties",
-
-	"prefixItems":       "does not exist in Gemini's form; use an object with one property for each position",
-	"contains":          "does not exist in Gemini's form; make the item that must be there a property of its own",
-	"minContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
-	"maxContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
-	"patternProperties": "does not exist in Gemini's form; use an array of objects with the properties key and value",
-	"propertyNames":     "does not exist in Gemini's form, and a closed object lists its names; remove it",
-	"dependentSchemas": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
-		"in the description",
-	"not": "does not exist in Gemini's form; say what is allowed",
-	"if": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
-		"in the description",
-	"then": "belongs to if, which does not exist in Gemini's form; remove it",
-	"else": "belongs to if, which does not exist in Gemini's form; remove it",
-	"unevaluatedProperties": "depends on its neighbours, which the forms change; write \"additionalProperties\": false in the " +
-		"object that lists the properties",
-	"unevaluatedItems": "depends on its neighbours, which the forms change; use items",
-}
-
 // schemaCheck checks restrictions in addition to the meta-schema.
 type schemaCheck struct {
 	problems []Problem
@@ -104,9 +61,9 @@ func (c *schemaCheck) keywords(n *Node) {
 			c.problem(place, "The keyword %q %s.", keyword, why)
 			continue
 		}
-		if !slices.Contains(knownKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
+		if _, known := KeywordNamed(keyword); !known && !strings.HasPrefix(keyword, "x-") {
 			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.",
-				Shorten(keyword, 40), DidYouMean(keyword, knownKeywords))
+				Shorten(keyword, 40), DidYouMean(keyword, keywordNames()))
 		}
 	}
 	switch draft, has := n.Doc["$schema"]; {
@@ -118,18 +75,17 @@ func (c *schemaCheck) keywords(n *Node) {
 }
 
 func (c *schemaCheck) patterns(n *Node) {
-	check := func(place Pointer, pattern string) {
-		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
-			c.problem(place, "The pattern %s stands in slashes, which would have to be in the text, flags and all; write what "+
-				"is between them. (A slash that is meant is written [/].)", Show(pattern))
-		}
-		if _, err := regexp.Compile(pattern); err != nil {
-			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do "+
-				"not exist here (RE2 syntax).", Show(pattern), err)
-		}
+	pattern, ok := n.Doc["pattern"].(string)
+	if !ok {
+		return
 	}
-	if pattern, ok := n.Doc["pattern"].(string); ok {
-		check(n.at.With("pattern"), pattern)
+	if inSlashes.MatchString(pattern) {
+		c.problem(n.at.With("pattern"), "The pattern %s stands in slashes, which would have to be in the text, flags and all; "+
+			"write what is between them. (A slash that is meant is written [/].)", Show(pattern))
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		c.problem(n.at.With("pattern"), "The regular expression %s does not compile (%v); lookahead, lookbehind and back "+
+			"references do not exist here (RE2 syntax).", Show(pattern), err)
 	}
 }
 
@@ -151,30 +107,15 @@ func (c *schemaCheck) twice(n *Node) {
 	}
 }
 
-var constrained = map[string][]string{}
-
-func init() {
-	for types, keywords := range map[string][]string{
-		"string":         {"contentEncoding", "contentMediaType", "format", "maxLength", "minLength", "pattern"},
-		"integer number": {"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"},
-		"array":          {"items", "maxItems", "minItems", "uniqueItems"},
-		"object":         {"additionalProperties", "dependentRequired", "maxProperties", "minProperties", "properties", "required"},
-	} {
-		for _, keyword := range keywords {
-			constrained[keyword] = strings.Fields(types)
-		}
-	}
-}
-
 // idle reports keywords without effect: they constrain types that aren't accepted, or depend on a missing keyword.
 func (c *schemaCheck) idle(n *Node) {
 	types := n.Types()
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
-		about := constrained[keyword]
-		if len(types) > 0 && len(about) > 0 && !slices.ContainsFunc(types, func(t string) bool { return slices.Contains(about, t) }) {
+		k, _ := KeywordNamed(keyword)
+		applies := func(t string) bool { return slices.Contains(k.Types, t) }
+		if len(types) > 0 && len(k.Types) > 0 && !slices.ContainsFunc(types, applies) {
 			c.problem(n.at.With(keyword), "%q says something of a value of the type %s, and the type here is %s, so that it "+
-				"has no effect; change one of them.",
-				keyword, strings.Join(about, " or "), strings.Join(types, " or "))
+				"has no effect; change one of them.", keyword, strings.Join(k.Types, " or "), strings.Join(types, " or "))
 		}
 	}
 	if needed, is := n.Doc["dependentRequired"].(map[string]any); is && n.Doc["additionalProperties"] == false {
@@ -200,14 +141,12 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 	if n.Items != nil {
 		values = append(values, n.Items)
 	}
-	for _, child := range values {
-		c.value(child)
-		c.open(child, seen)
-	}
 	switch extra, has := n.Doc["additionalProperties"]; {
 	case !has || extra == false:
 	case c.isMap(n):
-		c.inMap(n.extra, seen)
+		if n.extra.Doc != nil { // true declares arbitrary values
+			values = append(values, n.extra)
+		}
 	case c.mayMap:
 		c.problem(n.at.With("additionalProperties"),
 			"Unknown properties are let in here; write \"additionalProperties\": false and name every property. Only an "+
@@ -216,10 +155,14 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 		c.problem(n.at.With("additionalProperties"),
 			"Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
 	}
+	for _, child := range values {
+		c.value(child)
+		c.open(child, seen)
+	}
 	if n.Ref != nil {
 		c.open(n.Ref, seen)
 	}
-	if n.closedByItself() {
+	if c.closedAlone(n) && !c.isMap(n) {
 		return // the other subschemas can only restrict the same value
 	}
 	for _, part := range slices.Concat(n.AllOf, n.AnyOf, n.OneOf) {
@@ -229,15 +172,6 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 
 func (c *schemaCheck) isMap(n *Node) bool {
 	return c.mayMap && len(n.at) > 0 && n.mapped()
-}
-
-// inMap reports open values of a map. Arbitrary values must be declared with true.
-func (c *schemaCheck) inMap(values *Node, seen map[*Node]bool) {
-	if values.Doc == nil {
-		return
-	}
-	c.value(values)
-	c.open(values, seen)
 }
 
 func (c *schemaCheck) value(n *Node) {
@@ -285,6 +219,11 @@ func (c *schemaCheck) closes(n *Node) bool {
 			return true
 		}
 	}
+	return c.closedAlone(n)
+}
+
+// closedAlone reports whether n is closed without the subschemas that hold for the same value.
+func (c *schemaCheck) closedAlone(n *Node) bool {
 	types := n.Types()
 	return len(types) > 0 &&
 		(!slices.Contains(types, "object") || n.Doc["additionalProperties"] == false || c.isMap(n)) &&

@@ -140,8 +140,8 @@ func TestPointers(t *testing.T) {
 		if !ok || got.String() != p.String() || len(got) != len(p) {
 			t.Errorf("%q read again is %q", p, got)
 		}
-		if got, ok := ParseFragment(Fragment(p)); !ok || got.String() != p.String() {
-			t.Errorf("%q as a fragment is %q, read again %q", p, Fragment(p), got)
+		if got, ok := ParseFragment(p.fragment()); !ok || got.String() != p.String() {
+			t.Errorf("%q as a fragment is %q, read again %q", p, p.fragment(), got)
 		}
 	}
 	for _, bad := range []string{"a", "/~", "/~2", "/a~"} {

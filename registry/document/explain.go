@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -62,7 +63,7 @@ func (e *explainer) facts(ve *jsonschema.ValidationError) []Problem {
 	f := e.fact(ve)
 	switch {
 	case len(ve.Causes) == 0:
-		return e.problems(f)
+		return f.problems()
 	case !whole && (f.keyword == "anyOf" || f.keyword == "oneOf"):
 		return e.choices(ve, f)
 	}
@@ -97,10 +98,10 @@ func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 
 func isAssertion(keyword string) bool {
 	switch keyword {
-	case "additionalProperties", "anyOf", "dependentRequired", "enum", "format", "oneOf", "required", "type", "uniqueItems":
+	case "additionalProperties", "anyOf", "dependentRequired", "required":
 		return true
 	}
-	return comparisons[keyword] != "" || sizes[keyword] != ""
+	return assertions[keyword] != ""
 }
 
 // choices reports the errors of the nearest branch or, without one, that no branch matches.
@@ -112,7 +113,7 @@ func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []Problem {
 		if i == 0 {
 			continue
 		}
-		switch c := e.far(branches[i], f.place) - e.far(branches[best], f.place); {
+		switch c := far(branches[i], f.place) - far(branches[best], f.place); {
 		case c < 0:
 			best, alone = i, true
 		case c == 0:
@@ -132,40 +133,44 @@ func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []Problem {
 			forms = append(forms, form)
 		}
 	}
-	if len(forms) == 1 {
-		return []Problem{{Path: f.place.String(), Message: forms[0]}}
+	message := forms[0]
+	if len(forms) > 1 {
+		message = "fits none of the allowed forms: " + strings.Join(forms, "; or ")
 	}
-	return []Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
-}
-
-// far measures the distance of a value from a branch: a wrong value is farther than one with wrong parts.
-func (e *explainer) far(branch []Problem, place Pointer) int {
-	far := len(branch)
-	for _, p := range branch {
-		if p.Path == place.String() {
-			far += 1000
-		}
-	}
-	return far
-}
-
-// problems describes a fact. Messages continue a path such as "/top_k".
-func (e *explainer) problems(f fact) []Problem {
-	switch f.keyword {
-	case "required":
-		return e.missing(f)
-	case "dependentRequired":
-		return e.dependent(f)
-	case "additionalProperties":
-		return e.unknown(f)
-	case "":
-		return []Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
-	}
-	message := cmp.Or(f.word(), "is not valid: "+f.message)
 	return []Problem{{Path: f.place.String(), Message: message}}
 }
 
-var comparisons = map[string]string{
+// far measures the distance of a value from a branch: a wrong value is farther than one with wrong parts.
+func far(branch []Problem, place Pointer) int {
+	distance := len(branch)
+	for _, p := range branch {
+		if p.Path == place.String() {
+			distance += 1000
+		}
+	}
+	return distance
+}
+
+// problems describes a fact. Messages continue a path such as "/top_k".
+func (f *fact) problems() []Problem {
+	switch f.keyword {
+	case "required":
+		return f.missing()
+	case "dependentRequired":
+		return f.dependent()
+	case "additionalProperties":
+		return f.unknown()
+	case "":
+		return []Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
+	}
+	return []Problem{{Path: f.place.String(), Message: f.word()}}
+}
+
+// assertions say what a keyword wants, and the value.
+var assertions = map[string]string{
+	"type":             "must be %s, got %s",
+	"enum":             "must be %s, got %s",
+	"format":           "must be %s, got %s",
 	"const":            "must be %s, got %s",
 	"minimum":          "must be at least %s, got %s",
 	"maximum":          "must be at most %s, got %s",
@@ -173,57 +178,50 @@ var comparisons = map[string]string{
 	"exclusiveMaximum": "must be less than %s, got %s",
 	"multipleOf":       "must be a multiple of %s, got %s",
 	"pattern":          "must match the regular expression %s, got %s",
-}
-
-var sizes = map[string]string{
-	"minLength":     "must have at least %s characters, has %d",
-	"maxLength":     "must have at most %s characters, has %d",
-	"minItems":      "must have at least %s items, has %d",
-	"maxItems":      "must have at most %s items, has %d",
-	"minProperties": "must have at least %s properties, has %d",
-	"maxProperties": "must have at most %s properties, has %d",
+	"minLength":        "must have at least %s characters, has %s",
+	"maxLength":        "must have at most %s characters, has %s",
+	"minItems":         "must have at least %s items, has %s",
+	"maxItems":         "must have at most %s items, has %s",
+	"minProperties":    "must have at least %s properties, has %s",
+	"maxProperties":    "must have at most %s properties, has %s",
+	"oneOf":            "fits several of the allowed forms and must fit one alone: %[2]s",
+	"uniqueItems":      "must not hold the same item twice: %[2]s",
 }
 
 func (f *fact) word() string {
-	if words, ok := comparisons[f.keyword]; ok {
-		return fmt.Sprintf(words, Show(f.limit), Show(f.got))
-	}
-	if words, ok := sizes[f.keyword]; ok {
-		return f.wordSize(words)
-	}
+	wanted, got := Show(f.limit), Show(f.got)
 	switch f.keyword {
 	case "type":
-		return fmt.Sprintf("must be %s, got %s", f.typeNames(), Describe(f.got))
+		wanted, got = f.typeNames(), Describe(f.got)
 	case "enum":
-		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), Show(f.got))
+		wanted = oneOf(f.limit)
 	case "format":
-		format := cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+Show(f.limit))
-		return fmt.Sprintf("must be %s, got %s", format, Show(f.got))
-	case "oneOf":
-		return "fits several of the allowed forms and must fit one alone: " + f.message
-	case "uniqueItems":
-		return "must not hold the same item twice: " + f.message
-	}
-	return ""
-}
-
-func (f *fact) wordSize(words string) string {
-	switch got := f.got.(type) {
-	case string:
-		n := utf8.RuneCountInString(got)
-		if n == 0 && f.keyword == "minLength" {
-			return fmt.Sprintf("must not be empty, at least %s characters", Show(f.limit))
+		wanted = cmp.Or(formatNames[fmt.Sprint(f.limit)], "of the format "+wanted)
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+		if got = sizeOf(f.got); got == "0" && f.keyword == "minLength" {
+			return fmt.Sprintf("must not be empty, at least %s characters", wanted)
 		}
-		return fmt.Sprintf(words, Show(f.limit), n)
-	case []any:
-		return fmt.Sprintf(words, Show(f.limit), len(got))
-	case map[string]any:
-		return fmt.Sprintf(words, Show(f.limit), len(got))
+	case "oneOf", "uniqueItems":
+		got = f.message
 	}
-	return ""
+	if words := assertions[f.keyword]; words != "" {
+		return fmt.Sprintf(words, wanted, got)
+	}
+	return "is not valid: " + f.message
 }
 
-func (e *explainer) missing(f fact) []Problem {
+func sizeOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Itoa(utf8.RuneCountInString(v))
+	case []any:
+		return strconv.Itoa(len(v))
+	}
+	object, _ := v.(map[string]any)
+	return strconv.Itoa(len(object))
+}
+
+func (f *fact) missing() []Problem {
 	required, _ := f.limit.([]any)
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
@@ -234,17 +232,16 @@ func (e *explainer) missing(f fact) []Problem {
 			continue
 		}
 		message := "is required and missing"
-		if prop, ok := props[name].(map[string]any); ok {
-			if about, ok := prop["description"].(string); ok && about != "" {
-				message += ": " + Shorten(about, 120)
-			}
+		prop, _ := props[name].(map[string]any)
+		if about, _ := prop["description"].(string); about != "" {
+			message += ": " + Shorten(about, 120)
 		}
 		problems = append(problems, Problem{Path: f.place.With(name).String(), Message: message})
 	}
 	return problems
 }
 
-func (e *explainer) dependent(f fact) []Problem {
+func (f *fact) dependent() []Problem {
 	byName, _ := f.limit.(map[string]any)
 	object, _ := f.got.(map[string]any)
 	var problems []Problem
@@ -264,7 +261,7 @@ func (e *explainer) dependent(f fact) []Problem {
 	return problems
 }
 
-func (e *explainer) unknown(f fact) []Problem {
+func (f *fact) unknown() []Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
 	known := slices.Sorted(maps.Keys(props))
@@ -284,22 +281,17 @@ func (e *explainer) unknown(f fact) []Problem {
 }
 
 func (f *fact) typeNames() string {
-	n := Node{Doc: f.schema}
-	var names []string
-	for _, t := range n.Types() {
-		names = append(names, typeName(t))
+	names := (&Node{Doc: f.schema}).Types()
+	for i, t := range names {
+		switch t {
+		case "null":
+		case "integer", "array", "object":
+			names[i] = "an " + t
+		default:
+			names[i] = "a " + t
+		}
 	}
 	return strings.Join(names, " or ")
-}
-
-func typeName(t string) string {
-	switch t {
-	case "null":
-		return t
-	case "integer", "array", "object":
-		return "an " + t
-	}
-	return "a " + t
 }
 
 func oneOf(limit any) string {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -124,34 +123,17 @@ func Clean(v any) any {
 	return v
 }
 
+// jsonEscape matches an escape of JSON. Its groups are the first half of a character, the second half after it, and a second
+// half alone.
+var jsonEscape = regexp.MustCompile(`(?s)\\u(?i:(d[89ab][0-9a-f]{2})(\\ud[c-f][0-9a-f]{2})?|(d[c-f][0-9a-f]{2}))|\\.`)
+
 // LoneSurrogate returns the index of a \u escape that is half of a character, which decoders silently replace, or -1.
 // data is JSON.
 func LoneSurrogate(data []byte) int {
-	unit := func(i int) (rune, bool) {
-		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
-			return 0, false
-		}
-		n, err := strconv.ParseUint(string(data[i+2:i+6]), 16, 32)
-		return rune(n), err == nil
-	}
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
-		}
-		r, ok := unit(i)
-		switch {
-		case !ok:
-			i++ // another escape of one character
-		case r >= 0xd800 && r < 0xdc00:
-			low, ok := unit(i + 6)
-			if !ok || low < 0xdc00 || low > 0xdfff {
-				return i
-			}
-			i += 11
-		case r >= 0xdc00 && r < 0xe000:
-			return i
-		default:
-			i += 5
+	for _, at := range jsonEscape.FindAllSubmatchIndex(data, -1) {
+		high, low, pair := at[2] >= 0, at[6] >= 0, at[4] >= 0
+		if low || high && !pair {
+			return at[0]
 		}
 	}
 	return -1

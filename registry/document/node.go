@@ -72,13 +72,6 @@ func (n *Node) filled() []*Node {
 	return all
 }
 
-func (n *Node) all() []*Node {
-	if n.extra == nil {
-		return n.filled()
-	}
-	return append(n.filled(), n.extra)
-}
-
 func (n *Node) mapped() bool {
 	return len(n.Names) == 0 && n.extra != nil && (n.extra.Doc != nil || n.extra.yes)
 }
@@ -98,13 +91,6 @@ func (n *Node) Types() []string {
 		return types
 	}
 	return nil
-}
-
-func (n *Node) closedByItself() bool {
-	types := n.Types()
-	return len(types) > 0 &&
-		(!slices.Contains(types, "object") || n.Doc["additionalProperties"] == false) &&
-		(!slices.Contains(types, "array") || n.Items != nil)
 }
 
 // Property returns the schema of a property of n's objects, or nil.

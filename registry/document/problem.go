@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,11 +101,10 @@ func Describe(v any) string {
 
 // DidYouMean returns "; did you mean …?" with the most similar known name, or an empty string.
 func DidYouMean(name string, known []string) string {
-	best := textutil.Nearest(name, known)
-	if best == "" {
-		return ""
+	if best := textutil.Nearest(name, known); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
 	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	return ""
 }
 
 // Pointer is a JSON Pointer (RFC 6901) as unescaped tokens.
@@ -115,7 +115,7 @@ func (p Pointer) String() string {
 	var b strings.Builder
 	for _, token := range p {
 		b.WriteByte('/')
-		b.WriteString(escapeToken(token))
+		b.WriteString(escapes.Replace(token))
 	}
 	return b.String()
 }
@@ -128,34 +128,23 @@ func (p Pointer) With(tokens ...string) Pointer {
 // Index returns p with an item's index, in new memory.
 func (p Pointer) Index(i int) Pointer { return p.With(strconv.Itoa(i)) }
 
-func escapeToken(token string) string {
-	if !strings.ContainsAny(token, "~/") {
-		return token
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
-}
+var (
+	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapes = strings.NewReplacer("~0", "~", "~1", "/")
+	noEscape  = regexp.MustCompile(`~([^01]|$)`)
+)
 
 // ParsePointer parses a JSON Pointer.
 func ParsePointer(s string) (p Pointer, ok bool) {
 	if s == "" {
 		return nil, true
 	}
-	if s[0] != '/' {
+	if s[0] != '/' || noEscape.MatchString(s) {
 		return nil, false
 	}
 	tokens := strings.Split(s[1:], "/")
 	for i, token := range tokens {
-		for rest := token; ; {
-			_, after, found := strings.Cut(rest, "~")
-			if !found {
-				break
-			}
-			if after == "" || (after[0] != '0' && after[0] != '1') {
-				return nil, false
-			}
-			rest = after[1:]
-		}
-		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		tokens[i] = unescapes.Replace(token)
 	}
 	return tokens, true
 }
@@ -190,16 +179,4 @@ func At(v any, p Pointer) (found any, ok bool) {
 	return v, true
 }
 
-// Fragment encodes a pointer as a URL fragment.
-func Fragment(p Pointer) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/$"
-	var b strings.Builder
-	for _, c := range []byte(p.String()) {
-		if strings.IndexByte(plain, c) >= 0 {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
+func (p Pointer) fragment() string { return (&url.URL{Fragment: p.String()}).EscapedFragment() }

@@ -89,9 +89,8 @@ func CompileForeign(raw json.RawMessage) *Schema {
 	if !ok || len(problems) > 0 {
 		return nil
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.LoadURL = openNothing
-	if compiler.AddResource(schemaURL, bytes.NewReader(raw)) != nil {
+	compiler, err := newCompiler(raw)
+	if err != nil {
 		return nil
 	}
 	compiled, err := compiler.Compile(schemaURL)
@@ -101,18 +100,19 @@ func CompileForeign(raw json.RawMessage) *Schema {
 	return &Schema{Doc: doc, schema: compiled}
 }
 
-func openNothing(url string) (io.ReadCloser, error) {
-	return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
+func newCompiler(raw json.RawMessage) (*jsonschema.Compiler, error) {
+	compiler := jsonschema.NewCompiler()
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) { return nil, fmt.Errorf("%w: %s", errNothingOpened, url) }
+	return compiler, compiler.AddResource(schemaURL, bytes.NewReader(raw))
 }
 
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
-	compiler := jsonschema.NewCompiler()
-	compiler.Draft = jsonschema.Draft2020
-	compiler.AssertFormat, compiler.Formats = true, formatChecks()
-	compiler.LoadURL = openNothing
-	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
+	compiler, err := newCompiler(raw)
+	if err != nil {
 		return nil, nil, []Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
 	}
+	compiler.Draft = jsonschema.Draft2020
+	compiler.AssertFormat, compiler.Formats = true, formatChecks()
 	schema, err := compiler.Compile(schemaURL)
 	if err == nil {
 		return compiler, schema, nil
@@ -173,7 +173,7 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Prob
 		if !needed[n] {
 			continue
 		}
-		compiled, err := compiler.Compile(schemaURL + "#" + Fragment(n.at))
+		compiled, err := compiler.Compile(schemaURL + "#" + n.at.fragment())
 		if err != nil {
 			problems = append(problems, Problem{Path: place,
 				Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
@@ -297,7 +297,11 @@ func (b *treeBuilder) measure(n *Node) {
 		b.measure(child)
 		n.fills = n.fills || child.fills
 	}
-	for _, child := range n.all() {
+	children := n.filled()
+	if n.extra != nil {
+		children = append(children, n.extra)
+	}
+	for _, child := range children {
 		b.measure(child)
 		n.nodes = min(n.nodes+child.nodes, maxSchemaNodes+1)
 		n.height = max(n.height, child.height+1)
@@ -352,26 +356,13 @@ func CompileOutput(raw json.RawMessage) (*Schema, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	if place := p.Root.findDefault(); place != nil {
-		return nil, []Problem{{Path: place.String(),
-			Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
-	}
-	return p, nil
-}
-
-func (n *Node) findDefault() Pointer {
-	if !n.fills {
-		return nil
-	}
-	if n.hasDefault {
-		return n.at.With("default")
-	}
-	for _, child := range n.filled() {
-		if place := child.findDefault(); place != nil {
-			return place
+	for _, place := range slices.Sorted(maps.Keys(p.nodes)) {
+		if n := p.nodes[place]; p.Root.fills && n.hasDefault {
+			return nil, []Problem{{Path: n.at.With("default").String(),
+				Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // Emptied replaces null in a decoded value with an empty list or object where the schema wants a list or map, in
