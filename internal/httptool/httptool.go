@@ -1,18 +1,10 @@
-// Package httptool runs tools that are HTTP requests: handler.yaml describes the request and the answer.
-//
-//	method: POST
-//	url: "{settings.base_url}/v1/orders/{args.order}"
-//	query: { unit: "{args.unit}" }
-//	headers: { Authorization: "Bearer {settings.token}", X-User: "{session.user}" }
-//	body: { lines: "{args.lines}" }     # default: the arguments, for POST, PUT and PATCH
-//	sign: signing_secret                # a secret setting; as for webhooks
-//	data: /order                        # the part of the answer that the model gets; default: all
-//	private: true                       # allow private addresses
-//
-// The tool's schema.json decides about everything else: arguments, timeout, confirmation, idempotency.
+// Package httptool runs tools that are HTTP requests: handler.yaml describes the request and the answer, as in
+// docs/http-tools.md. The tool's schema.json decides about everything else: arguments, timeout, confirmation, idempotency.
 package httptool
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,8 +49,6 @@ type reader struct {
 	declared       *spec.Spec
 }
 
-var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-
 // The limits of answers.
 const (
 	maxAnswer   = 1 << 20
@@ -68,12 +58,10 @@ const (
 
 // Parse reads handler.yaml for a tool. name is the file's, for problems. The error is a *strict.Error.
 func Parse(name string, text []byte, declared *spec.Spec) (*Tool, error) {
-	r := &reader{Reader: strict.NewReader(name), declared: declared}
-	r.args = argumentsOf(declared)
-	for setting := range declared.Settings {
-		r.settings = append(r.settings, setting)
-	}
-	slices.Sort(r.settings)
+	var parameters struct{ Properties map[string]json.RawMessage }
+	_ = json.Unmarshal(declared.Parameters, &parameters) // the registry has checked them
+	r := &reader{Reader: strict.NewReader(name), declared: declared, args: slices.Sorted(maps.Keys(parameters.Properties)),
+		settings: slices.Sorted(maps.Keys(declared.Settings))}
 	t := &Tool{spec: declared}
 	if top := r.Document(text); top != nil {
 		r.tool(top, t)
@@ -84,19 +72,6 @@ func Parse(name string, text []byte, declared *spec.Spec) (*Tool, error) {
 	return t, nil
 }
 
-// argumentsOf returns the names of a tool's arguments.
-func argumentsOf(declared *spec.Spec) []string {
-	v, _, _ := document.Decode(declared.Parameters, document.MaxArgsBytes, document.MaxSpecDepth)
-	properties, _ := document.At(v, document.Pointer{"properties"})
-	object, _ := properties.(map[string]any)
-	var names []string
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 func (r *reader) tool(top *yaml.Node, t *Tool) {
 	m, ok := r.Map(top, FileName, "method", "url", "query", "headers", "body", "sign", "data", "private")
 	if !ok {
@@ -104,7 +79,7 @@ func (r *reader) tool(top *yaml.Node, t *Tool) {
 	}
 	t.method = http.MethodPost
 	if n := m.Get("method"); n != nil {
-		t.method, _ = r.Word(n, "method", methods...)
+		t.method, _ = r.Word(n, "method", http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
 	}
 	if n := m.Get("url"); n == nil {
 		r.Problem(top, "url is missing")
@@ -158,23 +133,20 @@ var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-En
 // address reads the URL. Only settings may choose its host, so no model can.
 func (r *reader) address(n *yaml.Node) template {
 	t := r.template(n, "url")
-	host := t
-	for i, text := range t.texts { // up to the path
-		from := 0
-		if i == 0 {
-			if at := strings.Index(text, "://"); at >= 0 {
-				from = at + len("://")
-			}
-		}
-		if at := strings.IndexAny(text[from:], "/?#"); at >= 0 {
-			host = template{t.texts[:i+1], t.holes[:i]}
-			break
-		}
+	const hole = "\x00"
+	whole := strings.Join(t.texts, hole)
+	scheme, host, found := strings.Cut(whole, "://")
+	if !found || strings.Contains(scheme, hole) {
+		host = whole
 	}
-	if host.uses(fromArgs, fromSession) {
+	if at := strings.IndexAny(host, "/?#"); at >= 0 {
+		host = host[:at]
+	}
+	inHost := min(strings.Count(host, hole), len(t.holes))
+	if slices.ContainsFunc(t.holes[:inHost], func(p placeholder) bool { return p.from != fromSettings }) {
 		r.Problem(n, "the host of url may come from settings only; begin it with https://host/ or {settings.base_url}/")
 	}
-	if strings.ContainsAny(strings.Join(t.texts, ""), "?#") {
+	if strings.ContainsAny(whole, "?#") {
 		r.Problem(n, "url has a query or a fragment; write the query's parameters below query")
 	}
 	if len(t.holes) == 0 || t.texts[0] != "" {

@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,14 +120,8 @@ func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, 
 		return nil, fmt.Errorf("the URL of %s is not absolute with http or https", t.spec.ToolID) // it may hold a secret
 	}
 	query := url.Values{}
-	for _, p := range t.query {
-		text, ok, err := p.value.fill(v, plain)
-		if err != nil {
-			return nil, unfit("query", err)
-		}
-		if ok {
-			query.Set(p.name, text)
-		}
+	if err := setPairs(query.Set, "query", t.query, v, plain); err != nil {
+		return nil, err
 	}
 	u.RawQuery = query.Encode()
 	payload, err := t.payload(call.Args, v)
@@ -137,14 +132,8 @@ func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, 
 	if err != nil {
 		return nil, bounded.Bare(err)
 	}
-	for _, p := range t.headers {
-		text, ok, err := p.value.fill(v, line)
-		if err != nil {
-			return nil, unfit("headers", err)
-		}
-		if ok {
-			req.Header.Set(p.name, text)
-		}
+	if err := setPairs(req.Header.Set, "headers", t.headers, v, line); err != nil {
+		return nil, err
 	}
 	req.Header.Set("User-Agent", "voicegw")
 	if payload != nil {
@@ -154,6 +143,20 @@ func (t *Tool) request(ctx context.Context, call registry.Call[json.RawMessage, 
 		req.Header.Set("Idempotency-Key", call.IdempotencyKey)
 	}
 	return req, t.signed(req, call, v, payload)
+}
+
+// setPairs sets the pairs that have a value.
+func setPairs(set func(name, text string), part string, pairs []pair, v values, escape escape) error {
+	for _, p := range pairs {
+		text, ok, err := p.value.fill(v, escape)
+		if err != nil {
+			return unfit(part, err)
+		}
+		if ok {
+			set(p.name, text)
+		}
+	}
+	return nil
 }
 
 // signed signs the request as a webhook is signed. Its id is that of the operation, so that a receiver can recognise a
@@ -268,18 +271,8 @@ func messageOf(data []byte) string {
 	if json.Unmarshal(data, &said) == nil {
 		var inner struct{ Message string }
 		var short string
-		switch {
-		case said.Detail != "":
-			text = said.Detail
-		case said.Message != "":
-			text = said.Message
-		case json.Unmarshal(said.Error, &inner) == nil && inner.Message != "":
-			text = inner.Message
-		case json.Unmarshal(said.Error, &short) == nil && short != "":
-			text = short
-		case said.Title != "":
-			text = said.Title
-		}
+		_, _ = json.Unmarshal(said.Error, &inner), json.Unmarshal(said.Error, &short) // at most one fits
+		text = cmp.Or(said.Detail, said.Message, inner.Message, short, said.Title, text)
 	}
 	if !utf8.ValidString(text) || strings.HasPrefix(strings.TrimSpace(text), "<") {
 		return "" // a page or binary data says nothing to a model

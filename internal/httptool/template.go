@@ -75,11 +75,6 @@ func (r *reader) placeholder(n *yaml.Node, text string) placeholder {
 	return placeholder{source(from), name}
 }
 
-// uses reports whether the template has a placeholder from one of these sources.
-func (t template) uses(sources ...source) bool {
-	return slices.ContainsFunc(t.holes, func(p placeholder) bool { return slices.Contains(sources, p.from) })
-}
-
 // values are the values of one call.
 type values struct {
 	args, session, settings map[string]any
@@ -97,8 +92,11 @@ func (v values) get(p placeholder) (value any, ok bool) {
 	return value, value != nil && value != ""
 }
 
+// escape makes a value fit into its place.
+type escape func(from source, text string) (string, error)
+
 // fill returns the text with its values, each escaped; ok is false if a value is missing.
-func (t template) fill(v values, escape func(from source, text string) (string, error)) (text string, ok bool, err error) {
+func (t template) fill(v values, escape escape) (text string, ok bool, err error) {
 	var b strings.Builder
 	b.WriteString(t.texts[0])
 	for i, h := range t.holes {
