@@ -72,12 +72,15 @@ func mcpTool(b *testing.B, name string, of mcptool.Server) *mcptool.Tool {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pin, err := says[0].Pin()
+	pin, err := says["echo"].Pin()
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &mcptool.Pinned{Pin: pin, Said: says[0], Tool: mcptool.Decisions()}
-	p.Tool["allowedModes"], p.Tool["requiresConfirmation"] = json.RawMessage(`["voice"]`), json.RawMessage("false")
+	p := &mcptool.Pinned{Pin: pin, Said: says["echo"]}
+	if err := json.Unmarshal([]byte(`{"category": "action", "sideEffects": "writes", "idempotent": false, "requiresConfirmation": false,
+		"allowedModes": ["voice"], "latencyBudgetMs": 3000, "timeoutMs": 5000}`), &p.Tool); err != nil {
+		b.Fatal(err)
+	}
 	t, problems := mcptool.NewTool(name, "echo", p)
 	if len(problems) > 0 {
 		b.Fatal(problems)

@@ -24,8 +24,8 @@ import (
 // foreignKinds are the kinds of tools that are not Go code, by the name of the handler's file.
 var foreignKinds = []struct {
 	file string
-	// parse returns the tool, nil with problems, and may complete the entry.
-	parse func(f *foreignReader, t *build.Foreign, dir string) any
+	// parse returns the tool's handler, nil with problems, and may complete the entry.
+	parse func(f *foreignReader, t *build.Foreign, dir string) handlerOf
 }{
 	{httptool.FileName, (*foreignReader).http},
 	{jstool.FileName, (*foreignReader).js},
@@ -48,10 +48,10 @@ func (f *foreignReader) report(warning bool, file string, line int, text string)
 	}
 }
 
-func (f *foreignReader) http(t *build.Foreign, _ string) any {
+func (f *foreignReader) http(t *build.Foreign, _ string) handlerOf {
 	tool, err := httptool.Parse(t.File, t.Handler, &t.Entry.Spec)
 	if err == nil {
-		return tool
+		return func(*capabilities) registry.Handler { return tool.Handler() }
 	}
 	if bad, ok := errors.AsType[*strict.Error](err); ok {
 		for _, p := range bad.Problems {
@@ -63,7 +63,7 @@ func (f *foreignReader) http(t *build.Foreign, _ string) any {
 	return nil
 }
 
-func (f *foreignReader) js(t *build.Foreign, dir string) any {
+func (f *foreignReader) js(t *build.Foreign, dir string) handlerOf {
 	tool, problems := jstool.Parse(dir, filepath.Base(filepath.Dir(t.File)), &t.Entry.Spec)
 	for _, p := range problems {
 		f.report(p.Warning, p.File, p.Line, p.Text)
@@ -72,13 +72,13 @@ func (f *foreignReader) js(t *build.Foreign, dir string) any {
 		return nil
 	}
 	t.Entry.Handler = tool.Hash() // with its imports
-	return tool
+	return func(c *capabilities) registry.Handler { return c.hosts.Handler(tool) }
 }
 
 // dirTools reads the tools in the directories of tool_dirs. The error is config.Problems, with the files' names and
 // lines.
 func dirTools(dirs []string) (all foreign, err error) {
-	all.tools = map[string]any{}
+	all.handlers = map[string]handlerOf{}
 	from := map[string]string{} // the file, by tool
 	f := &foreignReader{}
 	var kinds []string
@@ -96,8 +96,8 @@ func dirTools(dirs []string) (all foreign, err error) {
 		}
 		for _, t := range tools {
 			id := t.Entry.ToolID
-			tool := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir)
-			if tool == nil {
+			handler := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir)
+			if handler == nil {
 				continue
 			}
 			if other := from[id]; other != "" {
@@ -106,7 +106,7 @@ func dirTools(dirs []string) (all foreign, err error) {
 			}
 			from[id] = t.File
 			all.entries = append(all.entries, t.Entry)
-			all.tools[id] = tool
+			all.handlers[id] = handler
 		}
 	}
 	all.warnings = f.warnings
@@ -147,10 +147,13 @@ func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdou
 // foreign are the tools that are not part of the program.
 type foreign struct {
 	entries  []registry.Entry
-	tools    map[string]any // an *httptool.Tool, *jstool.Tool or *mcptool.Tool for each entry
+	handlers map[string]handlerOf // for each entry
 	mcp      []*mcptool.Tool
 	warnings []string
 }
+
+// handlerOf returns a tool's handler. Without hosts and connections to servers, calls of some handlers fail.
+type handlerOf func(*capabilities) registry.Handler
 
 // with returns the tools with their handlers. caps is nil if no tool is called.
 func (f foreign) with(caps *capabilities) registry.Foreign {
@@ -158,15 +161,8 @@ func (f foreign) with(caps *capabilities) registry.Foreign {
 		caps = &capabilities{}
 	}
 	all := registry.Foreign{Entries: f.entries, Handlers: map[string]registry.Handler{}}
-	for id, tool := range f.tools {
-		switch tool := tool.(type) {
-		case *httptool.Tool:
-			all.Handlers[id] = tool.Handler()
-		case *jstool.Tool:
-			all.Handlers[id] = caps.hosts.Handler(tool)
-		case *mcptool.Tool:
-			all.Handlers[id] = caps.mcp.Handler(tool)
-		}
+	for id, handler := range f.handlers {
+		all.Handlers[id] = handler(caps)
 	}
 	return all
 }
@@ -220,7 +216,7 @@ func readForeign(dirs []string, m config.MCP) (foreign, error) {
 		}
 		all.mcp = append(all.mcp, t)
 		all.entries = append(all.entries, t.Entry)
-		all.tools[t.Entry.ToolID] = t
+		all.handlers[t.Entry.ToolID] = func(c *capabilities) registry.Handler { return c.mcp.Handler(t) }
 	}
 	for _, name := range slices.Sorted(maps.Keys(lock.Servers)) {
 		if m.Servers[name] == nil {

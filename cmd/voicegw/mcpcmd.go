@@ -98,15 +98,11 @@ func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said,
 		known := strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", ")
 		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, known)) //nolint:err113 // of a command
 	}
-	all, err := mcptool.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
+	says, err := mcptool.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
 	if err != nil {
 		return nil, fmt.Errorf("the server %s: %w", name, err)
 	}
-	by := map[string]mcptool.Said{}
-	for _, said := range all {
-		by[said.Name] = said
-	}
-	return by, nil
+	return says, nil
 }
 
 // write replaces the lock file at once, so that a running gateway never reads half of it.
@@ -156,7 +152,7 @@ func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json
 }
 
 func (flags mcpAddFlags) decisions() map[string]json.RawMessage {
-	all := mcptool.Decisions()
+	all := map[string]json.RawMessage{}
 	for key, value := range map[string]any{
 		"category": flags.Category, "sideEffects": flags.SideEffects, "requiresConfirmation": !flags.NoConfirm, "allowedModes": flags.Modes,
 		"idempotent": flags.Idempotent || flags.Category == "retrieval", "timeoutMs": flags.Timeout.Milliseconds(),

@@ -139,17 +139,18 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case flags.Utility:
 		category = spec.CategoryUtility
 	}
-	var files []string
-	var err error
-	dir := "" // of a tool that is not Go code
+	kind, dir := "", "" // of a tool that is not Go code
 	switch {
 	case flags.JS:
-		dir = flags.Dir
-		files, err = build.NewForeign(dir, flags.Name, jstool.FileName, category)
+		kind = jstool.FileName
 	case flags.HTTP:
-		dir = flags.Dir
-		files, err = build.NewForeign(dir, flags.Name, httptool.FileName, category)
-	default:
+		kind = httptool.FileName
+	}
+	var files []string
+	var err error
+	if kind != "" {
+		files, err = build.NewForeign(flags.Dir, flags.Name, kind, category)
+	} else {
 		files, err = build.New(flags.Dir, flags.Name, category)
 	}
 	switch {
@@ -160,8 +161,8 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case err != nil:
 		return cannotBuild(flags.Dir, err)
 	}
-	if dir != "" {
-		if dir, err = filepath.Abs(dir); err != nil {
+	if kind != "" {
+		if dir, err = filepath.Abs(flags.Dir); err != nil {
 			return err
 		}
 	}

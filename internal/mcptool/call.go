@@ -81,7 +81,8 @@ func (s *connection) call(ctx context.Context, t *Tool, args map[string]any,
 		sent, unsent := bounded.Watch(ctx)
 		result, err := now.session.CallTool(sent, params)
 		if again && errors.Is(err, mcp.ErrSessionMissing) { // the server has started again and did not take the call
-			if s.lost(ctx, now) {
+			_ = now.session.Close() // the server does not know it
+			if now.replaced(ctx) == nil {
 				continue
 			}
 		}
@@ -99,22 +100,19 @@ func (s *connection) ready(ctx context.Context) (state, error) {
 		if now.session != nil || now.err != nil {
 			return now, nil
 		}
-		select {
-		case <-now.changed:
-		case <-ctx.Done():
-			return now, ctx.Err() //nolint:wrapcheck // the caller's
+		if err := now.replaced(ctx); err != nil {
+			return now, err
 		}
 	}
 }
 
-// lost closes a session that the server has forgotten, and waits until the state changes.
-func (s *connection) lost(ctx context.Context, was state) bool {
-	_ = was.session.Close() // the server does not know it
+// replaced waits until the connection has another state.
+func (now state) replaced(ctx context.Context) error {
 	select {
-	case <-was.changed:
-		return true
+	case <-now.changed:
+		return nil
 	case <-ctx.Done():
-		return false
+		return ctx.Err() //nolint:wrapcheck // the caller's
 	}
 }
 
@@ -124,7 +122,7 @@ func (s *connection) progress(p registry.Progress) (token string, over func()) {
 	defer s.mu.Unlock()
 	s.token++
 	token = strconv.Itoa(s.token)
-	s.calls[token] = func(text string, fraction float64) { p.Tell(document.CleanText(text), fraction) }
+	s.calls[token] = p
 	return token, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -135,11 +133,6 @@ func (s *connection) progress(p registry.Progress) (token string, over func()) {
 // unreachable is the error of a call without an answer. sent means that the server may have got it.
 func (t *Tool) unreachable(err error, sent bool) error {
 	return registry.Lost(&t.Entry.Spec, sent, err, prompts.ServiceUnreachable(t.Entry.ToolID))
-}
-
-// refused is the error of an answer that is no usable result.
-func (t *Tool) refused(kind registry.ErrorType, changed bool, cause error, message string) error {
-	return registry.Answered(&t.Entry.Spec, kind, changed, cause, message)
 }
 
 // codeRejected is the SDK's for a request that its transport did not deliver.
@@ -160,9 +153,9 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 	said := prompts.ServerSays(t.Entry.ToolID, document.OneLine(rpc.Message, maxSaid))
 	switch rpc.Code {
 	case jsonrpc.CodeInvalidParams:
-		return t.refused(registry.ErrorValidation, false, err, said)
+		return registry.Answered(&t.Entry.Spec, registry.ErrorValidation, false, err, said)
 	case jsonrpc.CodeMethodNotFound:
-		return t.refused(registry.ErrorNotFound, false, err, said)
+		return registry.Answered(&t.Entry.Spec, registry.ErrorNotFound, false, err, said)
 	case codeStatus:
 		var of status
 		_ = json.Unmarshal(rpc.Data, &of) // it is the guard's
@@ -170,7 +163,7 @@ func (t *Tool) failed(ctx context.Context, err error, sent bool) error {
 	case codeUnreadable:
 		return t.unreadable(err)
 	}
-	return t.refused(registry.ErrorPermanent, true, err, said)
+	return registry.Answered(&t.Entry.Spec, registry.ErrorPermanent, true, err, said)
 }
 
 // undecodable reports whether an error is of a result that the SDK (v1.8.0) could not decode. For contents it has only texts.
@@ -182,7 +175,7 @@ func undecodable(err error) bool {
 }
 
 func (t *Tool) unreadable(err error) error {
-	return t.refused(registry.ErrorPermanent, true, err, prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"))
+	return registry.Answered(&t.Entry.Spec, registry.ErrorPermanent, true, err, prompts.UnusableAnswer(t.Entry.ToolID, "cannot be read"))
 }
 
 // result turns a server's result into data. It is marked with its source, because a server may write instructions there.
@@ -191,10 +184,10 @@ func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, e
 	text := document.CleanText(strings.Join(texts, "\n"))
 	switch {
 	case r.NeedsInput():
-		return registry.Result{}, t.refused(registry.ErrorPermanent, false, nil, prompts.InputNeeded(t.Entry.ToolID))
+		return registry.Result{}, registry.Answered(&t.Entry.Spec, registry.ErrorPermanent, false, nil, prompts.InputNeeded(t.Entry.ToolID))
 	case r.IsError:
 		said := prompts.ServerSays(t.Entry.ToolID, document.OneLine(text, maxSaid))
-		return registry.Result{}, t.refused(registry.ErrorPermanent, true, nil, said)
+		return registry.Result{}, registry.Answered(&t.Entry.Spec, registry.ErrorPermanent, true, nil, said)
 	}
 	data := map[string]any{"source": "mcp:" + t.Server}
 	most := maxText

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/process"
+	"voicegw/registry"
 	"voicegw/registry/document"
 )
 
@@ -120,7 +120,6 @@ func (c *Client) Status() []Status {
 
 // connection is the connection to a server, which one goroutine keeps.
 type connection struct {
-	name   string
 	server Server
 	pins   map[string]string // the approved ones, by the server's names
 	logger *slog.Logger
@@ -130,7 +129,7 @@ type connection struct {
 
 	mu    sync.Mutex // guards the fields below
 	state state
-	calls map[string]func(text string, fraction float64) // progress, by token
+	calls map[string]registry.Progress // by token
 	token int
 }
 
@@ -162,8 +161,8 @@ var (
 
 func connect(name string, of Server, pins map[string]string, logger *slog.Logger) *connection {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &connection{name: name, server: of, pins: pins, logger: logger.With("server", name), cancel: cancel, done: make(chan struct{}),
-		relist: make(chan struct{}, 1), state: state{changed: make(chan struct{})}, calls: map[string]func(string, float64){}}
+	s := &connection{server: of, pins: pins, logger: logger.With("server", name), cancel: cancel, done: make(chan struct{}),
+		relist: make(chan struct{}, 1), state: state{changed: make(chan struct{})}, calls: map[string]registry.Progress{}}
 	go s.run(ctx)
 	return s
 }
@@ -369,9 +368,9 @@ var errNotOffered = errors.New("not offered")
 func (s *connection) progressed(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	token, _ := r.Params.ProgressToken.(string)
 	s.mu.Lock()
-	tell := s.calls[token]
+	call, known := s.calls[token]
 	s.mu.Unlock()
-	if tell == nil {
+	if !known {
 		return
 	}
 	text, fraction := r.Params.Message, -1.0
@@ -379,12 +378,12 @@ func (s *connection) progressed(_ context.Context, r *mcp.ProgressNotificationCl
 		fraction = min(max(r.Params.Progress/r.Params.Total, 0), 1)
 		text = cmp.Or(text, fmt.Sprintf("%v / %v", r.Params.Progress, r.Params.Total))
 	}
-	tell(text, fraction)
+	call.Tell(document.CleanText(text), fraction)
 }
 
-// Ask connects to a server, and returns its statements about its tools, sorted by name.
-func Ask(ctx context.Context, name string, of Server, logger *slog.Logger) ([]Said, error) {
-	s := &connection{name: name, server: of, logger: logger.With("server", name)}
+// Ask connects to a server, and returns its statements about its tools, by name.
+func Ask(ctx context.Context, name string, of Server, logger *slog.Logger) (map[string]Said, error) {
+	s := &connection{server: of, logger: logger.With("server", name)}
 	session, closeAll, err := s.open(ctx)
 	if err != nil {
 		return nil, err
@@ -393,6 +392,9 @@ func Ask(ctx context.Context, name string, of Server, logger *slog.Logger) ([]Sa
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	all, _, err := list(ctx, session)
-	slices.SortFunc(all, func(a, b Said) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
+	by := map[string]Said{}
+	for _, said := range all {
+		by[said.Name] = said
+	}
+	return by, err
 }

@@ -55,27 +55,16 @@ const (
 // fromServer are the keys of a schema.json that the server decides, or that need code.
 var fromServer = []string{"toolId", "version", "description", "parameters", "output", "settings", "dynamic", "variantOf", "job"}
 
-// Decisions returns the decisions about a tool that no reviewer has changed: text only, with approval.
-func Decisions() map[string]json.RawMessage {
-	return map[string]json.RawMessage{
-		"category": json.RawMessage(`"action"`), "sideEffects": json.RawMessage(`"writes"`), "idempotent": json.RawMessage(`false`),
-		"requiresConfirmation": json.RawMessage(`true`), "allowedModes": json.RawMessage(`["text"]`),
-		"latencyBudgetMs": json.RawMessage(`3000`), "timeoutMs": json.RawMessage(`5000`),
-	}
-}
-
 // saidOf returns a server's statement about a tool.
 func saidOf(t *mcp.Tool) (Said, error) {
 	said := Said{Name: t.Name, Description: t.Description}
-	for into, v := range map[*json.RawMessage]any{&said.InputSchema: t.InputSchema, &said.Annotations: t.Annotations} {
-		if v == nil || v == (*mcp.ToolAnnotations)(nil) {
-			continue
-		}
-		data, err := json.Marshal(v)
-		if err != nil {
-			return said, fmt.Errorf("the tool %s cannot be encoded: %w", t.Name, err)
-		}
-		*into = data
+	var err error
+	said.InputSchema, err = json.Marshal(t.InputSchema)
+	if err == nil && t.Annotations != nil {
+		said.Annotations, err = json.Marshal(t.Annotations)
+	}
+	if err != nil {
+		return said, fmt.Errorf("the tool %s cannot be encoded: %w", t.Name, err)
 	}
 	return said, nil
 }
@@ -212,15 +201,11 @@ func firstOf(text, otherwise string) string {
 }
 
 func guide(server, name, about string, losses []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nA tool of the server %s. It says:\n\n%s\n", name, server, document.Shorten(about, maxGuide))
-	for i, loss := range losses {
-		if i == 0 {
-			b.WriteString("\n## Arguments\n\n")
-		}
-		b.WriteString("- " + loss + "\n")
+	text := fmt.Sprintf("# %s\n\nA tool of the server %s. It says:\n\n%s\n", name, server, document.Shorten(about, maxGuide))
+	if len(losses) > 0 {
+		text += "\n## Arguments\n\n- " + strings.Join(losses, "\n- ") + "\n"
 	}
-	return b.String()
+	return text
 }
 
 var notInID = regexp.MustCompile(`[^a-z0-9]+`)
@@ -263,16 +248,15 @@ func (s Said) Doubts() []string {
 func Differences(old, now Said) []string {
 	a, b := linesOf(old), linesOf(now)
 	var all []string
-	for _, line := range a {
-		if !slices.Contains(b, line) {
-			all = append(all, "- "+line)
+	add := func(sign string, lines, others []string) {
+		for _, line := range lines {
+			if !slices.Contains(others, line) {
+				all = append(all, sign+line)
+			}
 		}
 	}
-	for _, line := range b {
-		if !slices.Contains(a, line) {
-			all = append(all, "+ "+line)
-		}
-	}
+	add("- ", a, b)
+	add("+ ", b, a)
 	return all
 }
 
@@ -283,11 +267,9 @@ func linesOf(s Said) []string {
 	}
 	for key, raw := range map[string]json.RawMessage{"schema": s.InputSchema, "annotations": s.Annotations} {
 		var text bytes.Buffer
-		if len(raw) == 0 || json.Indent(&text, raw, "", "  ") != nil {
-			continue
-		}
-		for line := range strings.SplitSeq(text.String(), "\n") {
-			lines = append(lines, key+": "+document.CleanText(line))
+		_ = json.Indent(&text, raw, "", "  ") // a server's annotations may be missing
+		for line := range strings.Lines(text.String()) {
+			lines = append(lines, key+": "+document.CleanText(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	return lines

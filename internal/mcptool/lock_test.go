@@ -25,11 +25,20 @@ func pinned(t testing.TB, said Said, more map[string]string) *Pinned {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Pinned{Pin: pin, Said: said, Tool: Decisions()}
+	p := &Pinned{Pin: pin, Said: said, Tool: defaults()}
 	for key, value := range more {
 		p.Tool[key] = json.RawMessage(value)
 	}
 	return p
+}
+
+// defaults are those of voicegw mcp add without flags.
+func defaults() map[string]json.RawMessage {
+	return map[string]json.RawMessage{
+		"category": json.RawMessage(`"action"`), "sideEffects": json.RawMessage(`"writes"`), "idempotent": json.RawMessage(`false`),
+		"requiresConfirmation": json.RawMessage(`true`), "allowedModes": json.RawMessage(`["text"]`),
+		"latencyBudgetMs": json.RawMessage(`3000`), "timeoutMs": json.RawMessage(`5000`),
+	}
 }
 
 func schemaOf(properties string) json.RawMessage {
@@ -121,7 +130,7 @@ func FuzzLock(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p := &Pinned{Pin: pin, Said: said, Tool: Decisions()}
+		p := &Pinned{Pin: pin, Said: said, Tool: defaults()}
 		if json.Unmarshal([]byte(decisions), &p.Tool) != nil {
 			return
 		}
