@@ -49,8 +49,6 @@ type gemini struct {
 	full bool
 	// looser lists keywords with constraints that the form doesn't express.
 	looser []string
-	// gaps means that a part has no form; a problem must explain it.
-	gaps bool
 }
 
 // GeminiParameters returns a Gemini Schema with upper-case types, and propertyOrdering in the order of the schema's
@@ -64,7 +62,7 @@ func GeminiParameters(text json.RawMessage) (json.RawMessage, error) {
 
 func (g *gemini) parameters(text []byte) (json.RawMessage, error) {
 	o := canonical(text, &g.p)
-	if o == nil || o.unknown || typesOf(o) != typeObject {
+	if o == nil {
 		return nil, g.p.asError()
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
@@ -78,20 +76,24 @@ func (g *gemini) parameters(text []byte) (json.RawMessage, error) {
 		return nil, g.p.asError()
 	}
 	form := g.schema(o)
-	if (form == nil || g.gaps) && len(g.p) == 0 {
-		g.p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema") // never return a form with holes
-	}
 	if len(g.p) > 0 {
 		return nil, g.p.asError()
 	}
 	return document.Marshal(form)
 }
 
+// gap stands for a part without a form. A problem explains it, so that no form has a hole.
+func (g *gemini) gap() *schema {
+	if len(g.p) == 0 {
+		g.p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema")
+	}
+	return nil
+}
+
 // schema returns nil if a problem explains the missing form.
 func (g *gemini) schema(o *object) *schema {
 	g.made++
-	if o.unknown || g.full {
-		g.gaps = true
+	if g.full {
 		return nil
 	}
 	if g.made > MaxSchemas {
@@ -110,12 +112,11 @@ func (g *gemini) schema(o *object) *schema {
 		s = g.union(g.alternatives(o, "oneOf"))
 	case !o.has("type"):
 		// The registry rejects an open one without a type.
-		g.gaps = true
 		if closed(o) {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; `+
 				`say "type": "object"`)
 		}
-		return nil
+		return g.gap()
 	case len((t &^ typeNull).Names()) > 1:
 		s = g.union(byType(o, t))
 	default:
@@ -154,9 +155,9 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 			continue // nothing is accepted
 		}
 		made, ok := merged.(*object)
-		if !ok || made.unknown {
-			g.gaps = true
-			return nil // cannot happen: the registry rejects it
+		if !ok {
+			g.gap() // otherwise the registry rejects it
+			return nil
 		}
 		made = made.without()
 		made.path = pointer(o.at(key), key, strconv.Itoa(i))
@@ -261,14 +262,11 @@ func (g *gemini) one(o *object, t typeSet) *schema {
 func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
-		// The registry rejects an open one.
-		g.gaps = true
-		if !closed(o) {
-			return nil
+		if closed(o) { // the registry rejects an open one
+			g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or "+
+				"leave the object out")
 		}
-		g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or "+
-			"leave the object out")
-		return nil
+		return g.gap()
 	}
 	s.Properties = &object{}
 	for _, m := range props.members {
@@ -297,18 +295,16 @@ func (g *gemini) any(v any, path string) *schema {
 	if o, ok := v.(*object); ok {
 		return g.schema(o)
 	}
-	g.gaps = true
 	if v == false {
 		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
 	}
-	return nil // the registry rejects true
+	return g.gap() // the registry rejects true
 }
 
 func (g *gemini) array(s *schema, o *object) *schema {
 	items, ok := o.get("items")
 	if !ok {
-		g.gaps = true
-		return nil // the registry rejects a list of anything
+		return g.gap() // the registry rejects a list of anything
 	}
 	if s.Items = g.any(items, pointer(o.at("items"), "items")); s.Items == nil {
 		return nil

@@ -14,8 +14,7 @@ type inliner struct {
 	full bool
 }
 
-// canonical parses and inlines a schema, which every form starts with. It returns nil if the text isn't an object
-// schema.
+// canonical parses and inlines a schema, which every form starts with. It returns nil after a problem that leaves none.
 func canonical(text []byte, p *Problems) *object {
 	root := parse(text, p)
 	if root == nil {
@@ -23,17 +22,13 @@ func canonical(text []byte, p *Problems) *object {
 	}
 	n := &inliner{root: root, p: p}
 	o, ok := n.schema(root, 0).(*object)
-	switch {
-	case !ok:
-		return &object{unknown: true} // a contradiction that was already reported
-	case !o.unknown && typesOf(o) != typeObject:
+	if ok && typesOf(o) != typeObject {
 		p.add("", "type", `the parameters are no object; write "type": "object" at the root`)
 		return nil
 	}
 	return o
 }
 
-// schema returns a bool or an *object.
 func (n *inliner) schema(v any, depth int) any {
 	o, ok := v.(*object)
 	if !ok {
@@ -46,7 +41,7 @@ func (n *inliner) schema(v any, depth int) any {
 			"often or describe less", MaxSchemas, MaxDepth)
 	}
 	if n.full {
-		return &object{path: o.path, unknown: true}
+		return nil
 	}
 	if at := dialect(o.text("pattern")); at >= 0 {
 		n.p.add(o.path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named "+
@@ -66,7 +61,7 @@ func (n *inliner) schema(v any, depth int) any {
 	}
 	if err != nil {
 		n.p.add(o.path, blame(o), "nothing can be valid here: %s; correct one of the two", err)
-		return &object{path: o.path, unknown: true}
+		return nil
 	}
 	return merged
 }
@@ -153,7 +148,7 @@ func (n *inliner) follow(o *object, depth int) any {
 		}
 	}
 	n.p.add(o.path, "$ref", "%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(o.text("$ref")))
-	return &object{path: o.path, unknown: true}
+	return nil
 }
 
 // dialect returns the index at which an RE2 pattern has another meaning, or none, in ECMA-262, the dialect of JSON

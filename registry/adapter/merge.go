@@ -20,8 +20,11 @@ func mergeFinish(a, b any) (any, error) {
 // merge returns a schema (bool or *object) that accepts exactly what both accept. The inexpressible rest stays in its
 // allOf. An error explains why nothing is accepted. a's annotations win.
 func merge(a, b any) (any, error) {
-	if a == false || b == false {
+	switch {
+	case a == false || b == false:
 		return nil, fmt.Errorf("the schema false accepts nothing")
+	case a == nil || b == nil:
+		return nil, nil //nolint:nilnil // reported already
 	}
 	x, ok := a.(*object)
 	if !ok {
@@ -30,9 +33,6 @@ func merge(a, b any) (any, error) {
 	y, ok := b.(*object)
 	if !ok {
 		return a, nil
-	}
-	if x.unknown || y.unknown {
-		return &object{path: x.path, unknown: true}, nil
 	}
 	out := &object{path: x.path, members: slices.Clone(x.members)}
 	for _, m := range y.members {
@@ -193,7 +193,7 @@ func closed(o *object) bool {
 // that are false. An error explains why nothing is accepted.
 func finish(v any) (any, error) {
 	o, ok := v.(*object)
-	if !ok || o.unknown {
+	if !ok {
 		return v, nil
 	}
 	o, err := narrow(o)

@@ -20,7 +20,7 @@ const rootMend = "describe the properties one by one; what binds them together i
 func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
 	var p Problems
 	o := canonical(text, &p)
-	if o == nil || o.unknown {
+	if o == nil {
 		return nil, p.asError()
 	}
 	for _, key := range rootRefused {

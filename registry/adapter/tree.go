@@ -10,15 +10,13 @@ import (
 	"voicegw/registry/document"
 )
 
-// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a bool or an *object.
+// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a bool, an *object, or nil after a problem.
 
 // object is a JSON object in the order of its text. Schemas share subtrees, so values in a tree must not be changed.
 type object struct {
 	// path is the object's JSON Pointer in the canonical text.
 	path    string
 	members []member
-	// unknown marks an unreadable schema, which was already reported.
-	unknown bool
 }
 
 type member struct {
