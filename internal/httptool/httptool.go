@@ -49,7 +49,6 @@ type reader struct {
 	declared       *spec.Spec
 }
 
-// The limits of answers.
 const (
 	maxAnswer   = 1 << 20
 	maxElements = 20_000

@@ -29,7 +29,6 @@ type needs struct{ Settings registry.AnySettings }
 // Handler returns the tool's handler.
 func (t *Tool) Handler() registry.Handler { return registry.Bind(t.execute) }
 
-// attempts is the number of attempts of a call that may be repeated, or that was not sent.
 const attempts = 3
 
 func (t *Tool) execute(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {

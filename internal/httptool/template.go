@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/strict"
 )
 
-// source is where a placeholder's value comes from.
 type source string
 
 const (
@@ -21,7 +20,6 @@ const (
 	fromSession  source = "session"
 )
 
-// sessionNames are the names of a session's values.
 var sessionNames = []string{"id", "user", "vouched", "conversation", "agent", "mode", "turn", "time_zone"}
 
 // template is a text with placeholders such as {args.city}. Its parts alternate: text, placeholder, text.
@@ -75,7 +73,6 @@ func (r *reader) placeholder(n *yaml.Node, text string) placeholder {
 	return placeholder{source(from), name}
 }
 
-// values are the values of one call.
 type values struct {
 	args, session, settings map[string]any
 }

@@ -31,7 +31,6 @@ type Problem struct {
 	Warning bool
 }
 
-// bundle is a handler with its imports, as a script.
 type bundle struct {
 	code string
 	hash string
@@ -47,8 +46,7 @@ type bundler struct {
 
 // bundleOf bundles a tool's handler. File names in problems begin with root.
 func bundleOf(root, name string) (bundle, []Problem) {
-	abs, err := filepath.Abs(root)
-	if err == nil {
+	if abs, err := filepath.Abs(root); err == nil {
 		root = abs
 	}
 	real, err := filepath.EvalSymlinks(root)
@@ -78,7 +76,6 @@ func bundleOf(root, name string) (bundle, []Problem) {
 	return bundle{code, hex.EncodeToString(sum[:8])}, slices.Concat(problems, b.free(), b.unlike(code))
 }
 
-// build returns a bundle; empty with problems.
 func (b *bundler) build(o api.BuildOptions) (string, []Problem) {
 	result := api.Build(o)
 	problems := b.problems(result)
@@ -180,10 +177,8 @@ const (
 	freeWords  = "free-words"
 )
 
-// checked marks imports that setup resolves itself.
 type checked struct{}
 
-// setup limits the imports of a handler.
 func (b *bundler) setup(build api.PluginBuild, words []string) {
 	build.OnResolve(api.OnResolveOptions{Filter: "."}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		if _, again := args.PluginData.(checked); again {
@@ -265,7 +260,6 @@ const (
 	useImport   = "import it from '../_core/error-types.js'"
 )
 
-// instead says what to use instead of an identifier.
 var instead = map[string]string{
 	"process": useSettings, "Buffer": useArrays, "__dirname": noFiles, "__filename": noFiles, "XMLHttpRequest": "use fetch",
 	"FormData": "use URLSearchParams or JSON", "setImmediate": "use setTimeout", "ReadableStream": "use text() or json() of the answer",
@@ -274,29 +268,22 @@ var instead = map[string]string{
 
 // errorTypesModule is the file that the authoring guide's tools import.
 var errorTypesModule = sync.OnceValue(func() string {
-	var s strings.Builder
-	list := func(name string, words []string) {
-		fmt.Fprintf(&s, "export const %s = Object.freeze({", name)
-		for _, w := range words {
-			fmt.Fprintf(&s, "%s: '%s',", w, w)
-		}
-		s.WriteString("});\n")
-	}
-	var types []string
-	for _, t := range registry.ErrorTypes() {
-		types = append(types, string(t))
-	}
-	list("ErrorType", types)
-	list("IntentType", []string{string(registry.IntentEndVoiceSession), string(registry.IntentSuppressAudio),
-		string(registry.IntentSuppressTranscript), string(registry.IntentSetPendingMessage), string(registry.IntentSwitchAgent),
-		string(registry.IntentTransferCall), string(registry.IntentSayExactly)})
-	return s.String() + toolErrorText
+	return frozen("ErrorType", registry.ErrorTypes()...) + frozen("IntentType", registry.IntentEndVoiceSession,
+		registry.IntentSuppressAudio, registry.IntentSuppressTranscript, registry.IntentSetPendingMessage, registry.IntentSwitchAgent,
+		registry.IntentTransferCall, registry.IntentSayExactly) + toolErrorText
 })
+
+func frozen[T ~string](name string, words ...T) string {
+	text := "export const " + name + " = Object.freeze({"
+	for _, w := range words {
+		text += fmt.Sprintf("%s: '%s',", w, w)
+	}
+	return text + "});\n"
+}
 
 //go:embed tool-error.js
 var toolErrorText string
 
-// problems converts esbuild's messages.
 func (b *bundler) problems(r api.BuildResult) []Problem {
 	var all []Problem
 	for i, m := range slices.Concat(r.Errors, r.Warnings) {

@@ -3,7 +3,6 @@ package jstool
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,26 +12,14 @@ import (
 	"slices"
 
 	"voicegw/internal/bounded"
-	"voicegw/registry"
 	"voicegw/registry/document"
 )
 
-// maxHostConns limits the connections to a server.
 const maxHostConns = 64
 
-// ownHeaders are not the handler's to set.
 var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Accept-Encoding"}
 
-// fetch makes a request for a handler.
-func (p *Hosts) fetch(ctx context.Context, t *Tool, m *fetchMessage, call registry.Call[json.RawMessage, needs]) *fetched {
-	answer, err := p.request(ctx, t, m, call)
-	if err != nil {
-		return &fetched{Error: document.Shorten(err.Error(), maxText)}
-	}
-	return answer
-}
-
-func (p *Hosts) request(ctx context.Context, t *Tool, m *fetchMessage, call registry.Call[json.RawMessage, needs]) (*fetched, error) {
+func (p *Hosts) fetch(ctx context.Context, t *Tool, m *fetchMessage, call toolCall) (*fetched, error) {
 	u, err := url.Parse(m.URL)
 	if err != nil || u.Host == "" || u.User != nil {
 		return nil, errors.New("the URL is not absolute, or has a user")
@@ -46,10 +33,9 @@ func (p *Hosts) request(ctx context.Context, t *Tool, m *fetchMessage, call regi
 		return nil, bounded.Bare(err)
 	}
 	for name, value := range m.Headers {
-		if slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)) {
-			continue
+		if !slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)) {
+			req.Header.Set(name, value)
 		}
-		req.Header.Set(name, value)
 	}
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "voicegw")
@@ -79,7 +65,6 @@ func literal(host string) bool {
 	return err == nil || host == "localhost"
 }
 
-// portOf returns host:port with the scheme's port.
 func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":

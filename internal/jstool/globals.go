@@ -77,7 +77,6 @@ func (c *vmCall) log(level, text string) {
 	c.host.send(fromHost{Call: c.id, Log: &logMessage{level, text}})
 }
 
-// timer calls f after some milliseconds, and returns the timer's number.
 func (c *vmCall) timer(f goja.Callable, ms float64) (int64, error) {
 	if len(c.waiting) >= maxTimers {
 		return 0, errors.New("too many timers")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/dop251/goja"
-	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/parser"
 
 	"voicegw/registry/document"
@@ -34,7 +33,6 @@ const (
 	maxDepth = 5000
 	// matchTime limits a match of a regular expression that Go's own package cannot express. Interrupts do not stop it.
 	matchTime = 100 * time.Millisecond
-	// hostThreads limits the processors that a host uses.
 	hostThreads = 2
 )
 
@@ -141,22 +139,14 @@ func (h *worker) begin(m *callMessage) {
 	}()
 }
 
-// parse parses a bundle, which has its source map with it.
-func parse(code string) (*ast.Program, error) {
+// compile compiles a bundle, which has its source map with it. It evaluates constants without a limit, so it runs only in a
+// host, where it can be killed.
+func compile(code string) (*goja.Program, error) {
 	tree, err := goja.Parse("bundle.js", code, parser.WithSourceMapLoader(func(string) ([]byte, error) {
 		return nil, errors.New("source maps outside the bundle are not read")
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("the bundle is not valid: %w", err)
-	}
-	return tree, nil
-}
-
-// compile compiles a bundle. It evaluates constants without a limit, so it runs only in a host, where it can be killed.
-func compile(code string) (*goja.Program, error) {
-	tree, err := parse(code)
-	if err != nil {
-		return nil, err
 	}
 	return goja.CompileAST(tree, false)
 }
@@ -183,7 +173,6 @@ type vmCall struct {
 	woken chan struct{} // a task was added; capacity 1, not closed
 }
 
-// timer is a function to call at a time.
 type timer struct {
 	due time.Time
 	f   goja.Callable

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"voicegw/config/setting"
-	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
@@ -37,6 +36,8 @@ type needs struct {
 	Settings  registry.AnySettings
 	Messenger registry.Messenger
 }
+
+type toolCall = registry.Call[json.RawMessage, needs]
 
 // Parse bundles and checks the handler of the tool in root/name. The tool is nil if a problem is an error.
 func Parse(root, name string, declared *spec.Spec) (*Tool, []Problem) {
@@ -64,12 +65,12 @@ func (t *Tool) Hash() string { return t.bundle.hash }
 
 // Handler returns a tool's handler.
 func (p *Hosts) Handler(t *Tool) registry.Handler {
-	return registry.Bind(func(ctx context.Context, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+	return registry.Bind(func(ctx context.Context, call toolCall) (registry.Result, error) {
 		return p.execute(ctx, t, call)
 	})
 }
 
-func (p *Hosts) execute(ctx context.Context, t *Tool, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+func (p *Hosts) execute(ctx context.Context, t *Tool, call toolCall) (registry.Result, error) {
 	given, err := t.context(call)
 	if err != nil {
 		return registry.Result{}, err
@@ -89,7 +90,7 @@ func (p *Hosts) execute(ctx context.Context, t *Tool, call registry.Call[json.Ra
 }
 
 // context returns what execute gets, as JSON. geminiSession and ws are added in the host.
-func (t *Tool) context(call registry.Call[json.RawMessage, needs]) (json.RawMessage, error) {
+func (t *Tool) context(call toolCall) (json.RawMessage, error) {
 	s := call.Session
 	voice := s.Mode == spec.ModeVoice
 	settings := map[string]any{}
@@ -134,7 +135,6 @@ func (e *thrown) toolError() *registry.ToolError {
 	return failed
 }
 
-// answer is what execute returns.
 type answer struct {
 	OK      *bool             `json:"ok"`
 	Data    json.RawMessage   `json:"data"`
@@ -145,7 +145,7 @@ type answer struct {
 var errForm = errors.New("execute must return { ok: true, data } or { ok: false, error: { type, message } }")
 
 // result reads what execute has returned. Its meta is ignored: the gateway writes its own.
-func (p *Hosts) result(t *Tool, text json.RawMessage, call registry.Call[json.RawMessage, needs]) (registry.Result, error) {
+func (p *Hosts) result(t *Tool, text json.RawMessage, call toolCall) (registry.Result, error) {
 	var a answer
 	if err := json.Unmarshal(text, &a); err != nil || a.OK == nil || !*a.OK && a.Error == nil {
 		return registry.Result{}, errForm
@@ -191,8 +191,7 @@ func intentOf(raw json.RawMessage) (registry.Intent, error) {
 	return i, nil
 }
 
-// sent carries out a message of ws.send.
-func (p *Hosts) sent(t *Tool, text string, call registry.Call[json.RawMessage, needs]) {
+func (p *Hosts) sent(t *Tool, text string, call toolCall) {
 	var m struct {
 		Type            string  `json:"type"`
 		TimeoutUntil    float64 `json:"timeoutUntil"`
@@ -213,11 +212,6 @@ func (p *Hosts) sent(t *Tool, text string, call registry.Call[json.RawMessage, n
 	call.Needs.Messenger.Timeout(until, d, m.Message)
 }
 
-// unavailable is the error of a call that could not begin.
-func (t *Tool) unavailable(err error) error {
-	return registry.Lost(t.spec, false, err, prompts.ToolHostUnavailable(t.spec.ToolID))
-}
-
 // settingOf returns the setting that an entry of network names, as in {settings.base_url}.
 func settingOf(entry string) (string, bool) {
 	inner, is := strings.CutPrefix(entry, "{settings.")
@@ -226,7 +220,7 @@ func settingOf(entry string) (string, bool) {
 
 // allowed reports whether network allows a URL, and whether its address may be private: only if the operator has
 // configured it, or network names it literally.
-func (t *Tool) allowed(u *url.URL, call registry.Call[json.RawMessage, needs]) (private, ok bool) {
+func (t *Tool) allowed(u *url.URL, call toolCall) (private, ok bool) {
 	for _, entry := range t.spec.Network {
 		name, configured := settingOf(entry)
 		if configured {

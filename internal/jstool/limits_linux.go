@@ -31,7 +31,6 @@ func limitProcess() error {
 	return nil
 }
 
-// extendProcessorTime gives the host more time to compute.
 func extendProcessorTime() {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {

@@ -30,7 +30,6 @@ const (
 	freeDeaths = 5
 	maxPause   = 30 * time.Second
 	maxQueue   = 64 // messages to a host
-	// idleTime is how long a host without calls stays.
 	idleTime = 5 * time.Minute
 )
 
@@ -43,7 +42,7 @@ type Hosts struct {
 	private *bounded.Outbound
 	idle    time.Duration
 
-	mu        sync.Mutex // guards the following
+	mu        sync.Mutex // guards the following, and the hosts
 	hosts     []*host
 	calls     uint64    // the number of the last call
 	deaths    int       // in a row
@@ -90,42 +89,35 @@ func (p *Hosts) warn(tool, session, text string) {
 
 // host is a running host, seen from the gateway.
 type host struct {
-	pool  *Hosts // fixed, like the next two
+	pool  *Hosts // fixed, like the next ones
 	child *process.Child
 	idle  *time.Timer   // calls retire
 	out   chan []byte   // lines for the host; not closed
 	dead  chan struct{} // closed when the host has ended
 
-	mu       sync.Mutex // guards the following
+	// Guarded by Hosts.mu.
 	calls    map[uint64]*pending
 	programs map[string]bool
 	killed   error  // why it was killed, or errEnded; nil while it runs
 	said     string // the beginning of its stderr, which says why it died
 }
 
-// pending is a call in a host.
 type pending struct {
 	id       uint64
 	tool     *Tool
-	call     registry.Call[json.RawMessage, needs]
+	call     toolCall
 	done     chan *doneMessage // capacity 1; not closed
 	ctx      context.Context   //nolint:containedctx // of the call; fetches end with it
-	fetching int               // guarded by host.mu
-	culprit  bool              // its host is killed because of it; guarded by host.mu
+	fetching int               // guarded by Hosts.mu
+	culprit  bool              // its host is killed because of it; guarded by Hosts.mu
 }
 
 // run runs a call and returns when it has ended or ctx is done.
-func (p *Hosts) run(ctx context.Context, t *Tool, given json.RawMessage, call registry.Call[json.RawMessage, needs]) (*doneMessage, error) {
-	end, _ := ctx.Deadline() // the registry sets one
+func (p *Hosts) run(ctx context.Context, t *Tool, given json.RawMessage, call toolCall) (*doneMessage, error) {
 	c := &pending{tool: t, call: call, done: make(chan *doneMessage, 1), ctx: ctx}
-	h, err := p.reserve(c)
+	h, err := p.begin(c, given)
 	if err != nil {
-		return nil, t.unavailable(err)
-	}
-	m := &callMessage{ID: c.id, Program: t.bundle.hash, Context: given, Millis: max(1, (time.Until(end) + grace/2).Milliseconds())}
-	if err := h.call(m, t.bundle.code); err != nil {
-		h.drop(c.id)
-		return nil, t.unavailable(err)
+		return nil, registry.Lost(t.spec, false, err, prompts.ToolHostUnavailable(t.spec.ToolID))
 	}
 	select {
 	case done := <-c.done:
@@ -141,36 +133,46 @@ func (p *Hosts) run(ctx context.Context, t *Tool, given json.RawMessage, call re
 	}
 }
 
-// reserve finds a host for a call: one without calls, a new one, or the one with the fewest calls.
-func (p *Hosts) reserve(c *pending) (*host, error) {
+func (p *Hosts) begin(c *pending, given json.RawMessage) (*host, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return nil, errClosed
+	h, err := p.choose()
+	if err != nil {
+		return nil, err
 	}
 	p.calls++
 	c.id = p.calls
+	end, _ := c.ctx.Deadline() // the registry sets one
+	m := &callMessage{ID: c.id, Program: c.tool.bundle.hash, Context: given, Millis: max(1, (time.Until(end) + grace/2).Milliseconds())}
+	if !h.programs[m.Program] {
+		m.Code = c.tool.bundle.code
+	}
+	if err := h.send(toHost{Call: m}); err != nil {
+		return nil, err
+	}
+	h.calls[c.id], h.programs[m.Program] = c, true
+	return h, nil
+}
+
+// choose finds a host for a call: one without calls, a new one, or the one with the fewest calls.
+func (p *Hosts) choose() (*host, error) {
+	if p.closed {
+		return nil, errClosed
+	}
 	var best *host
-	fewest := 0
 	for _, h := range p.hosts {
-		if n := h.load(); best == nil || n < fewest {
-			best, fewest = h, n
+		if h.usable() && (best == nil || len(h.calls) < len(best.calls)) {
+			best = h
 		}
 	}
-	if (best == nil || fewest > 0) && len(p.hosts) < maxHosts && time.Now().After(p.notBefore) {
-		h, err := p.start()
-		if err == nil {
-			best = h
-		} else if best == nil {
-			return nil, err
+	if (best == nil || len(best.calls) > 0) && len(p.hosts) < maxHosts && time.Now().After(p.notBefore) {
+		if h, err := p.start(); err == nil || best == nil {
+			return h, err
 		}
 	}
 	if best == nil {
 		return nil, errPause
 	}
-	best.mu.Lock()
-	best.calls[c.id] = c
-	best.mu.Unlock()
 	return best, nil
 }
 
@@ -196,20 +198,17 @@ func (p *Hosts) start() (*host, error) {
 	return h, nil
 }
 
-// retire ends a host without calls.
 func (h *host) retire() {
-	h.pool.mu.Lock() // no call begins now
+	h.pool.mu.Lock()
 	defer h.pool.mu.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if len(h.calls) == 0 {
-		h.killLocked(errIdle)
+		h.kill(errIdle)
 	}
 }
 
 func (h *host) says(line string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
 	h.said = document.Shorten(h.said+line+"\n", maxText)
 }
 
@@ -229,14 +228,15 @@ func (h *host) write() {
 
 // read takes the host's messages until it ends.
 func (h *host) read() {
-	h.kill(cmp.Or(receive(h.child.Out, h.take), errEnded))
+	p := h.pool
+	failed := receive(h.child.Out, h.take)
+	p.mu.Lock()
+	h.kill(cmp.Or(failed, errEnded))
+	p.mu.Unlock()
 	ended := h.child.Wait(0)
 	h.idle.Stop()
-	h.mu.Lock()
-	why, said := h.killed, h.said
-	h.mu.Unlock()
-	p := h.pool
 	p.mu.Lock()
+	why, said := h.killed, h.said
 	p.hosts = slices.DeleteFunc(p.hosts, func(other *host) bool { return other == h })
 	wanted := p.closed || errors.Is(why, errIdle)
 	if !wanted {
@@ -252,33 +252,13 @@ func (h *host) read() {
 	close(h.dead)
 }
 
-// load is the number of its calls. A host with too many programs takes no more calls, and ends after the last one.
-func (h *host) load() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.killed != nil:
-		return 1 << 20
-	case len(h.programs) < maxPrograms:
-		return len(h.calls)
-	case len(h.calls) == 0:
-		h.killLocked(errors.New("it keeps the programs of many versions"))
+// usable reports whether it takes calls. With too many programs it ends after the last call.
+func (h *host) usable() bool {
+	full := len(h.programs) >= maxPrograms
+	if full && len(h.calls) == 0 {
+		h.kill(errors.New("it keeps the programs of many versions"))
 	}
-	return 1 << 20
-}
-
-// call sends a call.
-func (h *host) call(m *callMessage, code string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock() // so that the program is there before another call needs it
-	if !h.programs[m.Program] {
-		m.Code = code
-	}
-	err := h.send(toHost{Call: m})
-	if err == nil {
-		h.programs[m.Program] = true
-	}
-	return err
+	return h.killed == nil && !full
 }
 
 // send sends a message, unless the host does not read.
@@ -304,17 +284,17 @@ func (h *host) stop(c *pending) {
 	case <-c.done:
 	case <-h.dead:
 	case <-timer.C:
-		h.mu.Lock()
+		h.pool.mu.Lock()
 		c.culprit = true
-		h.killLocked(fmt.Errorf("the tool %s did not stop", c.tool.spec.ToolID))
-		h.mu.Unlock()
+		h.kill(fmt.Errorf("the tool %s did not stop", c.tool.spec.ToolID))
+		h.pool.mu.Unlock()
 	}
 	h.drop(c.id)
 }
 
 func (h *host) drop(id uint64) *pending {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
 	c := h.calls[id]
 	if delete(h.calls, id); len(h.calls) == 0 {
 		h.idle.Reset(h.pool.idle)
@@ -322,13 +302,8 @@ func (h *host) drop(id uint64) *pending {
 	return c
 }
 
+// kill kills the host. The caller holds the pool's mu.
 func (h *host) kill(why error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.killLocked(why)
-}
-
-func (h *host) killLocked(why error) {
 	if h.killed == nil {
 		h.killed = why
 		h.child.Kill()
@@ -337,8 +312,8 @@ func (h *host) killLocked(why error) {
 
 // died returns the outcome of a call whose host has ended. If the call was not alone there, it may not be the cause.
 func (h *host) died(c *pending) (*doneMessage, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
 	select {
 	case done := <-c.done: // at the same moment
 		return done, nil
@@ -358,22 +333,25 @@ func (h *host) take(m fromHost) {
 		}
 		return
 	}
-	h.mu.Lock()
+	h.pool.mu.Lock()
 	c := h.calls[m.Call]
 	fetch := c != nil && m.Fetch != nil && c.fetching < maxFetches
 	if fetch {
 		c.fetching++
 	}
-	h.mu.Unlock()
+	h.pool.mu.Unlock()
 	switch {
 	case c == nil || c.ctx.Err() != nil:
 	case fetch:
 		h.pool.running.Go(func() {
-			answer := h.pool.fetch(c.ctx, c.tool, m.Fetch, c.call)
+			answer, err := h.pool.fetch(c.ctx, c.tool, m.Fetch, c.call)
+			if err != nil {
+				answer = &fetched{Error: document.Shorten(err.Error(), maxText)}
+			}
 			answer.Call, answer.Request = c.id, m.Fetch.Request
-			h.mu.Lock()
+			h.pool.mu.Lock()
 			c.fetching--
-			h.mu.Unlock()
+			h.pool.mu.Unlock()
 			_ = h.send(toHost{Fetched: answer}) // otherwise the call runs out of time
 		})
 	case m.Log != nil:

@@ -156,7 +156,7 @@ func startCalls(t *testing.T, p *Hosts, tool *hostedTool, n int) <-chan error {
 		defer p.mu.Unlock()
 		running := 0
 		for _, h := range p.hosts {
-			running += h.load()
+			running += len(h.calls)
 		}
 		return running == n
 	})
@@ -174,8 +174,8 @@ func TestKilledHost(t *testing.T) {
 		errs := startCalls(t, p, tool, 2*maxHosts)
 		p.mu.Lock()
 		first := p.hosts[0]
-		p.mu.Unlock()
 		kill(first)
+		p.mu.Unlock()
 		for range 2 {
 			err := <-errs
 			got := fmt.Sprint(err)
@@ -244,7 +244,7 @@ func TestCancelledCall(t *testing.T) {
 	testutil.WaitUntil(t, "the call runs", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.hosts) == 1 && p.hosts[0].load() == 1
+		return len(p.hosts) == 1 && len(p.hosts[0].calls) == 1
 	})
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

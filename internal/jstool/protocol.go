@@ -114,7 +114,6 @@ func receive[T any](r io.Reader, take func(T)) error {
 	return nil
 }
 
-// encode returns a message as a line.
 func encode(m any) ([]byte, error) {
 	data, err := document.Marshal(m)
 	if err != nil {
