@@ -9,8 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +22,7 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
+	"voicegw/registry/build"
 	"voicegw/registry/document"
 )
 
@@ -76,7 +75,7 @@ func (s configFlags) openLock(p Process, parsed *kong.Context) (*locked, error) 
 		return nil, usage(err)
 	}
 	if len(cfg.Servers) == 0 {
-		return nil, usage(errors.New("mcp.servers names no server; add one (docs/mcp-tools.md)")) //nolint:err113 // of a command
+		return nil, usage(errors.New("mcp.servers names no server; add one (docs/mcp-tools.md)"))
 	}
 	lock, err := readLock(cfg.Lock)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +95,7 @@ func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said,
 	s, has := mcpServers(l.cfg)[name]
 	if !has {
 		known := strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", ")
-		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, known)) //nolint:err113 // of a command
+		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, known))
 	}
 	says, err := mcptool.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
 	if err != nil {
@@ -108,20 +107,11 @@ func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said,
 // write replaces the lock file at once, so that a running gateway never reads half of it.
 func (l *locked) write() error {
 	data, err := l.Encode()
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(l.cfg.Lock), ".mcp-lock-*")
-	if err != nil {
-		return fmt.Errorf("writing mcp.lock: %w", err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), l.cfg.Lock)
+		err = build.Replace(l.cfg.Lock, data)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("writing mcp.lock: %w", err), os.Remove(f.Name()))
+		return fmt.Errorf("mcp.lock: %w", err)
 	}
 	return nil
 }
@@ -135,13 +125,13 @@ func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json
 	p := &mcptool.Pinned{Pin: pin, Said: said, Tool: decisions}
 	made, problems := mcptool.NewTool(server, said.Name, p)
 	if len(problems) > 0 {
-		return usage(fmt.Errorf("%s: %s", said.Name, problems[0])) //nolint:err113 // of a command
+		return usage(fmt.Errorf("%s: %s", said.Name, problems[0]))
 	}
 	delete(l.Servers[server], said.Name)
 	others, _ := l.Tools() // which may have problems of their own
 	for _, other := range others {
 		if id := other.Entry.ToolID; id == made.Entry.ToolID {
-			return usage(fmt.Errorf("%s would get the id of another approved tool: %s", said.Name, id)) //nolint:err113 // of a command
+			return usage(fmt.Errorf("%s would get the id of another approved tool: %s", said.Name, id))
 		}
 	}
 	if l.Servers[server] == nil {
@@ -173,40 +163,41 @@ func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 	if err != nil {
 		return err
 	}
-	var out strings.Builder
-	names := flags.Tools
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(says))
+	if len(flags.Tools) == 0 {
+		return p.print(flags.candidates(l, says))
 	}
-	for _, name := range names {
+	var out strings.Builder
+	for _, name := range flags.Tools {
 		said, has := says[name]
 		switch {
 		case !has:
 			meant := document.DidYouMean(name, slices.Sorted(maps.Keys(says)))
-			return usage(fmt.Errorf("the server %s has no tool %q%s", flags.Server, name, meant)) //nolint:err113 // of a command
-		case l.Servers[flags.Server][name] != nil && len(flags.Tools) == 0:
-			continue
+			return usage(fmt.Errorf("the server %s has no tool %q%s", flags.Server, name, meant))
 		case l.Servers[flags.Server][name] != nil:
-			//nolint:err113 // of a command
 			return usage(fmt.Errorf("%s is approved already; edit its decisions in %s, or see voicegw mcp update", name, l.cfg.Lock))
 		}
 		out.WriteString(describeSaid(flags.Server, said, flags.decisions()))
-		if len(flags.Tools) > 0 {
-			if err := l.pin(flags.Server, said, flags.decisions()); err != nil {
-				return err
-			}
-		}
-	}
-	if len(flags.Tools) > 0 {
-		if err := l.write(); err != nil {
+		if err := l.pin(flags.Server, said, flags.decisions()); err != nil {
 			return err
 		}
-		fmt.Fprintf(&out, "approved in %s: %s. Review the file, and edit the decisions below \"tool\".\n",
-			l.cfg.Lock, strings.Join(names, ", "))
-	} else {
-		fmt.Fprintf(&out, "Approve tools with: voicegw mcp add %s NAME ... (see --help for decisions)\n", flags.Server)
 	}
+	if err := l.write(); err != nil {
+		return err
+	}
+	fmt.Fprintf(&out, "approved in %s: %s. Review the file, and edit the decisions below \"tool\".\n",
+		l.cfg.Lock, strings.Join(flags.Tools, ", "))
 	return p.print(out.String())
+}
+
+// candidates describes the tools that are not approved.
+func (flags mcpAddFlags) candidates(l *locked, says map[string]mcptool.Said) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(says)) {
+		if l.Servers[flags.Server][name] == nil {
+			out.WriteString(describeSaid(flags.Server, says[name], flags.decisions()))
+		}
+	}
+	return out.String() + "Approve tools with: voicegw mcp add " + flags.Server + " NAME ... (see --help for decisions)\n"
 }
 
 // describeSaid shows a tool to a reviewer: the server's words, its hints, and doubts.
@@ -319,7 +310,7 @@ func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		said, has := says[name]
 		switch {
 		case was == nil:
-			return usage(fmt.Errorf("%q is not approved; see voicegw mcp add %s", name, flags.Server)) //nolint:err113 // of a command
+			return usage(fmt.Errorf("%q is not approved; see voicegw mcp add %s", name, flags.Server))
 		case !has:
 			delete(l.Servers[flags.Server], name)
 		default:

@@ -224,7 +224,7 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 		if bytes.Equal(f.want, f.now) {
 			continue
 		}
-		if err := replace(filepath.Join(p.dir, filepath.FromSlash(f.name)), f.want); err != nil {
+		if err := Replace(filepath.Join(p.dir, filepath.FromSlash(f.name)), f.want); err != nil {
 			return err
 		}
 		r.Written = append(r.Written, f.name)
@@ -232,8 +232,8 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 	return nil
 }
 
-// replace writes a file atomically.
-func replace(name string, data []byte) error {
+// Replace writes a file atomically. It makes the directory if it is missing.
+func Replace(name string, data []byte) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
