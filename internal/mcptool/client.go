@@ -225,8 +225,7 @@ func (s *connection) serve(ctx context.Context) error {
 	go func() { ended <- session.Wait() }()
 	for {
 		soonest := time.After(time.Second) // a server that says so all the time is asked once a second
-		again, err := s.look(ctx, session)
-		if err != nil {
+		if err := s.look(ctx, session); err != nil {
 			return err
 		}
 		select {
@@ -235,7 +234,7 @@ func (s *connection) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err() //nolint:wrapcheck // the caller's
 		case <-s.relist:
-		case <-time.After(again):
+		case <-time.After(lookAgain):
 		}
 		select {
 		case <-soonest:
@@ -244,13 +243,13 @@ func (s *connection) serve(ctx context.Context) error {
 	}
 }
 
-// look compares the server's tools with the approved ones. It returns when to look again.
-func (s *connection) look(ctx context.Context, session *mcp.ClientSession) (time.Duration, error) {
+// look compares the server's tools with the approved ones.
+func (s *connection) look(ctx context.Context, session *mcp.ClientSession) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	tools, again, err := list(ctx, session)
+	tools, err := list(ctx, session)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	pins := map[string]string{}
 	for _, t := range tools {
@@ -260,7 +259,7 @@ func (s *connection) look(ctx context.Context, session *mcp.ClientSession) (time
 	}
 	was := s.now()
 	if was.session == session && maps.Equal(was.pins, pins) {
-		return again, nil
+		return nil
 	}
 	s.become(state{session: session, pins: pins})
 	for _, name := range slices.Sorted(maps.Keys(s.pins)) {
@@ -271,33 +270,29 @@ func (s *connection) look(ctx context.Context, session *mcp.ClientSession) (time
 			s.logger.Error("a server has changed a tool since it was approved; it is disabled. See voicegw mcp diff", "tool", name)
 		}
 	}
-	return again, nil
+	return nil
 }
 
-// list returns a server's statements about its tools, and the time until the next look.
-func list(ctx context.Context, session *mcp.ClientSession) ([]Said, time.Duration, error) {
+// list returns a server's statements about its tools.
+func list(ctx context.Context, session *mcp.ClientSession) ([]Said, error) {
 	var all []Said
-	again := lookAgain
 	params := &mcp.ListToolsParams{}
 	for {
 		page, err := session.ListTools(ctx, params)
 		if err != nil {
-			return nil, 0, fmt.Errorf("listing its tools: %w", err)
+			return nil, fmt.Errorf("listing its tools: %w", err)
 		}
 		for _, t := range page.Tools {
 			said, err := saidOf(t)
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 			if all = append(all, said); len(all) > maxTools {
-				return nil, 0, errTooMany
+				return nil, errTooMany
 			}
 		}
-		if ttl := time.Duration(page.GetTTLMs()) * time.Millisecond; ttl > 0 {
-			again = max(min(again, ttl), 30*time.Second)
-		}
 		if page.NextCursor == "" || page.NextCursor == params.Cursor || len(page.Tools) == 0 {
-			return all, again, nil
+			return all, nil
 		}
 		params = &mcp.ListToolsParams{Cursor: page.NextCursor}
 	}
@@ -391,7 +386,7 @@ func Ask(ctx context.Context, name string, of Server, logger *slog.Logger) (map[
 	defer closeAll()
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	all, _, err := list(ctx, session)
+	all, err := list(ctx, session)
 	by := map[string]Said{}
 	for _, said := range all {
 		by[said.Name] = said

@@ -122,7 +122,7 @@ func testServerTool(t *testing.T, name string) Said {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	all, _, err := list(t.Context(), client)
+	all, err := list(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -251,21 +251,13 @@ func disjoint(a, b any) bool {
 	if a == false || b == false {
 		return true
 	}
-	x, ok := a.(*object)
-	if !ok {
+	x, isX := a.(*object)
+	y, isY := b.(*object)
+	switch {
+	case !isX || !isY:
 		return false
-	}
-	y, ok := b.(*object)
-	if !ok {
-		return false
-	}
-	if x.has("enum") && y.has("enum") {
-		for _, v := range x.list("enum") {
-			if contains(y.list("enum"), v) {
-				return false
-			}
-		}
-		return true
+	case x.has("enum") && y.has("enum"):
+		return !slices.ContainsFunc(x.list("enum"), func(v any) bool { return contains(y.list("enum"), v) })
 	}
 	common := typesOf(x) & typesOf(y)
 	for _, n := range namedTypes {
@@ -296,10 +288,7 @@ func requiresApart(a, b *object) bool {
 	for _, name := range a.names("required") {
 		va, ina := pa.get(name)
 		vb, inb := pb.get(name)
-		switch {
-		case !inb && closed(b):
-			return true
-		case ina && inb && disjoint(va, vb):
+		if !inb && closed(b) || ina && inb && disjoint(va, vb) {
 			return true
 		}
 	}
