@@ -32,7 +32,7 @@ const (
 	maxStack = 128 << 20
 	maxDepth = 5000
 	// matchTime limits a match of a regular expression that Go's own package cannot express. Interrupts do not stop it.
-	matchTime = 100 * time.Millisecond
+	matchTime   = 100 * time.Millisecond
 	hostThreads = 2
 )
 

@@ -30,7 +30,7 @@ const (
 	freeDeaths = 5
 	maxPause   = 30 * time.Second
 	maxQueue   = 64 // messages to a host
-	idleTime = 5 * time.Minute
+	idleTime   = 5 * time.Minute
 )
 
 // Hosts are the tool hosts of this process. They start when they are needed. It may be used concurrently.

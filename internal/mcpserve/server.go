@@ -61,9 +61,9 @@ type Settings struct {
 // Server serves tools. It is safe for concurrent use.
 type Server struct {
 	// Fixed after New.
-	opts            Options
-	inJSON, inParts *mcp.StreamableHTTPHandler
-	server          *mcp.Server
+	opts     Options
+	handlers map[bool]*mcp.StreamableHTTPHandler // by whether the answer is a stream of events
+	server   *mcp.Server
 
 	settings atomic.Pointer[Settings]
 	rates    quota.Windows[string]
@@ -93,7 +93,7 @@ func with(ctx context.Context, from Caller) context.Context {
 // New returns a Server.
 func New(o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{opts: o, offer: &offer{}}
+	s := &Server{opts: o, offer: &offer{}, handlers: map[bool]*mcp.StreamableHTTPHandler{}}
 	s.server = mcp.NewServer(&mcp.Implementation{Name: "voicegw", Version: o.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: o.Changes},
 			Resources: &mcp.ResourceCapabilities{ListChanged: o.Changes}},
@@ -103,12 +103,11 @@ func New(o Options) *Server {
 	})
 	s.server.AddReceivingMiddleware(s.filter)
 	s.Reconfigure(o.Settings)
-	of := func(*http.Request) *mcp.Server { return s.server }
-	// The gateway checks Host, Origin and the body's size.
-	stateless := mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
-	s.inJSON = mcp.NewStreamableHTTPHandler(of, &stateless)
-	stateless.JSONResponse = false
-	s.inParts = mcp.NewStreamableHTTPHandler(of, &stateless)
+	for _, parts := range []bool{false, true} {
+		// The gateway checks Host, Origin and the body's size.
+		s.handlers[parts] = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{
+			Stateless: true, JSONResponse: !parts, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1})
+	}
 	return s
 }
 
@@ -121,12 +120,7 @@ func (s *Server) Reconfigure(to Settings) {
 // Serve answers a request of streamable HTTP. Its body must be small. The answer is a stream of events if parts is
 // true, for a client that wants progress, otherwise JSON. A call ends with the request, unless the ledger needs its end.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, from Caller, parts bool) {
-	r = r.WithContext(with(r.Context(), from))
-	if parts {
-		s.inParts.ServeHTTP(w, r)
-	} else {
-		s.inJSON.ServeHTTP(w, r)
-	}
+	s.handlers[parts].ServeHTTP(w, r.WithContext(with(r.Context(), from)))
 }
 
 // Run serves one client over a pair of streams, such as standard input and output, until ctx or the input ends.

@@ -195,11 +195,12 @@ func (c *schemaCheck) value(n *Node) {
 }
 
 func (c *schemaCheck) isClosed(n *Node) bool {
-	if known, ok := c.closed[n]; ok {
-		return known
+	known, ok := c.closed[n]
+	if !ok {
+		known = c.closes(n)
+		c.closed[n] = known
 	}
-	c.closed[n] = c.closes(n)
-	return c.closed[n]
+	return known
 }
 
 func (c *schemaCheck) closes(n *Node) bool {
