@@ -17,11 +17,11 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/httptool"
 	"voicegw/internal/jstool"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/registry"
 )
 
@@ -62,9 +62,9 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 	s.nodes[n.name] = n
 	s.mu.Unlock()
 	all.Handlers = map[string]registry.Handler{}
-	client := mcptool.NewClient(slog.New(slog.DiscardHandler))
+	client := mcp.NewClient(slog.New(slog.DiscardHandler))
 	closers := []func(){client.Close}
-	var tools []*mcptool.Tool
+	var tools []*mcp.Tool
 	for _, spec := range chaosTools {
 		switch spec.kind {
 		case kindJS:
@@ -92,7 +92,7 @@ func (s *services) foreign(n *chaosNode) (all registry.Foreign, closeAll func(),
 			all.Entries, all.Handlers[spec.id] = append(all.Entries, tool.Entry), client.Handler(tool)
 		}
 	}
-	client.Use(map[string]mcptool.Server{mcpServer: {URL: s.server.URL + "/mcp", Headers: http.Header{headerNode: {n.name}}}}, tools)
+	client.Use(map[string]mcp.Remote{mcpServer: {URL: s.server.URL + "/mcp", Headers: http.Header{headerNode: {n.name}}}}, tools)
 	return all, func() {
 		for _, end := range closers {
 			end()
@@ -144,13 +144,13 @@ func (s *services) script(spec chaosTool, n *chaosNode) (registry.Entry, *jstool
 }
 
 // said returns the MCP server's description of a tool.
-func (c chaosTool) said() mcptool.Said {
+func (c chaosTool) said() mcp.Said {
 	entry := c.entry()
-	return mcptool.Said{Name: strings.TrimPrefix(c.id, mcpServer+"__"), Description: entry.Description, InputSchema: entry.Parameters}
+	return mcp.Said{Name: strings.TrimPrefix(c.id, mcpServer+"__"), Description: entry.Description, InputSchema: entry.Parameters}
 }
 
 // approved returns a tool of the MCP server as in a lock file.
-func (c chaosTool) approved() (*mcptool.Tool, error) {
+func (c chaosTool) approved() (*mcp.Tool, error) {
 	said := c.said()
 	pin, err := said.Pin()
 	if err != nil {
@@ -167,7 +167,7 @@ func (c chaosTool) approved() (*mcptool.Tool, error) {
 	for _, key := range []string{"toolId", "version", "description", "parameters"} {
 		delete(decided, key)
 	}
-	tool, problems := mcptool.NewTool(mcpServer, said.Name, &mcptool.Pinned{Pin: pin, Said: said, Tool: decided})
+	tool, problems := mcp.NewTool(mcpServer, said.Name, &mcp.Pinned{Pin: pin, Said: said, Tool: decided})
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the tool %s: %v", c.id, problems)
 	}
@@ -230,14 +230,14 @@ func (c *counter) serveHTTP(w http.ResponseWriter, req *http.Request) {
 
 // serveMCP is the MCP server. The SDK's server answers, except calls that fail below it.
 func (c *counter) serveMCP() http.Handler {
-	server := mcp.NewServer(&mcp.Implementation{Name: mcpServer, Version: "1"}, nil)
+	server := sdk.NewServer(&sdk.Implementation{Name: mcpServer, Version: "1"}, nil)
 	for _, spec := range chaosTools {
 		if spec.kind != kindMCP {
 			continue
 		}
 		said := spec.said()
-		server.AddTool(&mcp.Tool{Name: said.Name, Description: said.Description, InputSchema: said.InputSchema},
-			func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		server.AddTool(&sdk.Tool{Name: said.Name, Description: said.Description, InputSchema: said.InputSchema},
+			func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				args, r := c.called(spec, call.Extra.Header, call.Params)
 				if r == nil {
 					return nil, errUnknown
@@ -250,20 +250,20 @@ func (c *counter) serveMCP() http.Handler {
 				case "refuse":
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "It cannot be done."}
 				case "partial":
-					return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "It stopped in the middle."}}}, nil
+					return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "It stopped in the middle."}}}, nil
 				}
-				return &mcp.CallToolResult{StructuredContent: map[string]string{"ref": args.Ref}}, nil
+				return &sdk.CallToolResult{StructuredContent: map[string]string{"ref": args.Ref}}, nil
 			})
 	}
-	return c.failing(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	return c.failing(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
 }
 
 var errUnknown = errors.New("an unknown call")
 
 // called records a call of the MCP server; nil for an invalid one.
-func (c *counter) called(spec chaosTool, from http.Header, p *mcp.CallToolParamsRaw) (chaosArgs, *run) {
+func (c *counter) called(spec chaosTool, from http.Header, p *sdk.CallToolParamsRaw) (chaosArgs, *run) {
 	args, n, ok := c.asked(from, p.Arguments)
-	key, _ := p.Meta[mcptool.KeyMeta].(string)
+	key, _ := p.Meta[mcp.KeyMeta].(string)
 	if !ok || spec.writes != (key != "") {
 		c.broke("the MCP server got %s with the _meta %v", spec.id, p.Meta)
 		return args, nil
@@ -281,7 +281,7 @@ func (c *counter) failing(next http.Handler) http.Handler {
 		req.Body = io.NopCloser(bytes.NewReader(text))
 		var call struct {
 			Method string
-			Params *mcp.CallToolParamsRaw
+			Params *sdk.CallToolParamsRaw
 		}
 		var asked chaosArgs
 		if json.Unmarshal(text, &call) != nil || call.Method != "tools/call" || json.Unmarshal(call.Params.Arguments, &asked) != nil ||

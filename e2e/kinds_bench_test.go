@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/httptool"
 	"voicegw/internal/jstool"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -41,9 +41,9 @@ type kindsArgs struct {
 	Text string `json:"text"`
 }
 
-func kindsServer() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "kinds", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "echo", Description: "Says it again."}, func(_ context.Context, _ *mcp.CallToolRequest, in kindsArgs) (*mcp.CallToolResult, any, error) {
+func kindsServer() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "kinds", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "Says it again."}, func(_ context.Context, _ *sdk.CallToolRequest, in kindsArgs) (*sdk.CallToolResult, any, error) {
 		return nil, in, nil
 	})
 	return s
@@ -66,9 +66,9 @@ func kindEntry(b testing.TB, id string) registry.Entry {
 }
 
 // mcpTool approves the server's tool.
-func mcpTool(b *testing.B, name string, of mcptool.Server) *mcptool.Tool {
+func mcpTool(b *testing.B, name string, of mcp.Remote) *mcp.Tool {
 	b.Helper()
-	says, err := mcptool.Ask(b.Context(), name, of, slog.New(slog.DiscardHandler))
+	says, err := mcp.Ask(b.Context(), name, of, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func mcpTool(b *testing.B, name string, of mcptool.Server) *mcptool.Tool {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &mcptool.Pinned{Pin: pin, Said: says["echo"]}
+	p := &mcp.Pinned{Pin: pin, Said: says["echo"]}
 	if err := json.Unmarshal([]byte(`{"category": "action", "sideEffects": "writes", "idempotent": false, "requiresConfirmation": false,
 		"allowedModes": ["voice"], "latencyBudgetMs": 3000, "timeoutMs": 5000}`), &p.Tool); err != nil {
 		b.Fatal(err)
 	}
-	t, problems := mcptool.NewTool(name, "echo", p)
+	t, problems := mcp.NewTool(name, "echo", p)
 	if len(problems) > 0 {
 		b.Fatal(problems)
 	}
@@ -95,12 +95,12 @@ func BenchmarkToolKinds(b *testing.B) {
 		_, _ = io.Copy(w, r.Body)
 	}))
 	b.Cleanup(web.Close)
-	served := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kindsServer() },
-		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	served := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return kindsServer() },
+		&sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 	b.Cleanup(served.Close)
-	client := mcptool.NewClient(slog.New(slog.DiscardHandler))
+	client := mcp.NewClient(slog.New(slog.DiscardHandler))
 	b.Cleanup(client.Close)
-	servers := map[string]mcptool.Server{"web": {URL: served.URL}, "program": {Command: []string{os.Args[0], serveTools}}}
+	servers := map[string]mcp.Remote{"web": {URL: served.URL}, "program": {Command: []string{os.Args[0], serveTools}}}
 
 	foreign := registry.Foreign{Handlers: map[string]registry.Handler{}}
 	echo := kindEntry(b, "http_echo")
@@ -123,7 +123,7 @@ func BenchmarkToolKinds(b *testing.B) {
 		b.Fatal(wrong)
 	}
 	foreign.Entries, foreign.Handlers["js_echo"] = append(foreign.Entries, script), hosts.Handler(run)
-	var pinned []*mcptool.Tool
+	var pinned []*mcp.Tool
 	for name, of := range servers {
 		t := mcpTool(b, name, of)
 		pinned, foreign.Entries = append(pinned, t), append(foreign.Entries, t.Entry)
@@ -248,20 +248,20 @@ rules:
 func BenchmarkToolMemory(b *testing.B) {
 	const many = 50
 	b.Run("MCP connection", func(b *testing.B) {
-		served := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kindsServer() }, nil))
+		served := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return kindsServer() }, nil))
 		b.Cleanup(served.Close)
 		for b.Loop() {
-			servers, pinned := map[string]mcptool.Server{}, []*mcptool.Tool{}
+			servers, pinned := map[string]mcp.Remote{}, []*mcp.Tool{}
 			for i := range many {
 				name := fmt.Sprint("s", i)
-				servers[name] = mcptool.Server{URL: served.URL}
+				servers[name] = mcp.Remote{URL: served.URL}
 				pinned = append(pinned, mcpTool(b, name, servers[name]))
 			}
-			client := mcptool.NewClient(slog.New(slog.DiscardHandler))
+			client := mcp.NewClient(slog.New(slog.DiscardHandler))
 			before := heldNow()
 			client.Use(servers, pinned)
 			testutil.WaitUntil(b, "the servers are connected", func() bool {
-				return !slices.ContainsFunc(client.Status(), func(s mcptool.Status) bool { return !s.Up })
+				return !slices.ContainsFunc(client.Status(), func(s mcp.Status) bool { return !s.Up })
 			})
 			b.ReportMetric(float64(heldNow()-before)/many/1024, "KiB/connection") // with the server's part
 			client.Close()

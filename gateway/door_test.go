@@ -15,7 +15,7 @@ import (
 
 	"voicegw/gateway/phone"
 	"voicegw/internal/agent"
-	"voicegw/internal/mcpserve"
+	"voicegw/internal/mcp"
 	"voicegw/internal/origin"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -78,7 +78,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 // fakeMCP answers every message alike.
 type fakeMCP struct{}
 
-func (fakeMCP) Serve(w http.ResponseWriter, _ *http.Request, _ mcpserve.Caller, _ bool) {
+func (fakeMCP) Serve(w http.ResponseWriter, _ *http.Request, _ mcp.Caller, _ bool) {
 	answer(w, http.StatusOK, map[string]string{"jsonrpc": "2.0"})
 }
 

@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"voicegw/internal/auth"
-	"voicegw/internal/mcpserve"
+	"voicegw/internal/mcp"
 )
 
 const mcpPath = "/mcp"
 
-// MCP serves the tools to MCP clients; *mcpserve.Server implements it.
+// MCP serves the tools to MCP clients; *mcp.Server implements it.
 type MCP interface {
-	Serve(w http.ResponseWriter, r *http.Request, from mcpserve.Caller, parts bool)
+	Serve(w http.ResponseWriter, r *http.Request, from mcp.Caller, parts bool)
 }
 
 // mcp answers a JSON-RPC message of an MCP client. A trusted server names the user and grants scopes in headers.
@@ -44,7 +44,7 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) *problem {
 		defer leave()
 	}
 	r.Body = io.NopCloser(bytes.NewReader(message))
-	from := mcpserve.Caller{User: turn.User, Vouched: turn.Vouched, Scopes: turn.Scopes, Key: turn.Key}
+	from := mcp.Caller{User: turn.User, Vouched: turn.Vouched, Scopes: turn.Scopes, Key: turn.Key}
 	if auth.From(r.Context()).Unauthenticated() {
 		from.Key = s.nameless(r).String()
 	}

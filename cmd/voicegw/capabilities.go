@@ -25,7 +25,7 @@ import (
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/jstool"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -47,8 +47,8 @@ type capabilities struct {
 	closeCalendar func()
 	images        images
 	agents        *agent.Directory
-	mcp           *mcptool.Client // connected when the tools are loaded
-	hosts         *jstool.Hosts   // of tools in JavaScript
+	mcp           *mcp.Client   // connected when the tools are loaded
+	hosts         *jstool.Hosts // of tools in JavaScript
 	// contacts is expensive to make.
 	contacts *contacts.Extractor
 
@@ -59,7 +59,7 @@ type capabilities struct {
 // place is inside dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options,
 	logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Directory{}, mcp: mcptool.NewClient(logger),
+	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Directory{}, mcp: mcp.NewClient(logger),
 		hosts: jstool.New([]string{"tool-host"}, logger)}
 	c.flags.Store(cfg)
 	var err error

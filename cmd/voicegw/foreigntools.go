@@ -14,7 +14,7 @@ import (
 	"voicegw/config"
 	"voicegw/internal/httptool"
 	"voicegw/internal/jstool"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/internal/strict"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -148,7 +148,7 @@ func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdou
 type foreign struct {
 	entries  []registry.Entry
 	handlers map[string]handlerOf // for each entry
-	mcp      []*mcptool.Tool
+	mcp      []*mcp.Tool
 	warnings []string
 }
 
@@ -228,15 +228,15 @@ func readForeign(dirs []string, m config.MCP) (foreign, error) {
 
 // readLock reads the lock file of MCP servers; an empty one for an empty path. The error is one of the file system, or
 // config.Problems.
-func readLock(path string) (*mcptool.Lock, error) {
+func readLock(path string) (*mcp.Lock, error) {
 	if path == "" {
-		return &mcptool.Lock{}, nil
+		return &mcp.Lock{}, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("mcp.lock: %w", err)
 	}
-	lock, problems := mcptool.ParseLock(data)
+	lock, problems := mcp.ParseLock(data)
 	if len(problems) > 0 {
 		return nil, lockProblems(path, problems)
 	}
@@ -252,10 +252,10 @@ func lockProblems(path string, found []document.Problem) error {
 }
 
 // mcpServers returns the servers of a configuration.
-func mcpServers(m config.MCP) map[string]mcptool.Server {
-	all := map[string]mcptool.Server{}
+func mcpServers(m config.MCP) map[string]mcp.Remote {
+	all := map[string]mcp.Remote{}
 	for name, s := range m.Servers {
-		all[name] = mcptool.Server{URL: s.URL, Headers: s.Header(), UserHeader: s.UserHeader, Command: s.Command, Env: s.Environment()}
+		all[name] = mcp.Remote{URL: s.URL, Headers: s.Header(), UserHeader: s.UserHeader, Command: s.Command, Env: s.Environment()}
 	}
 	return all
 }

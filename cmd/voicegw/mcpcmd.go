@@ -17,8 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
-	"voicegw/internal/mcpserve"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
@@ -63,7 +62,7 @@ type mcpListFlags struct{ configFlags }
 type locked struct {
 	p   Process
 	cfg config.MCP
-	*mcptool.Lock
+	*mcp.Lock
 }
 
 // openLock reads the configuration and the lock file, which may not exist yet.
@@ -79,25 +78,25 @@ func (s configFlags) openLock(p Process, parsed *kong.Context) (*locked, error) 
 	}
 	lock, err := readLock(cfg.Lock)
 	if errors.Is(err, fs.ErrNotExist) {
-		lock, err = &mcptool.Lock{}, nil
+		lock, err = &mcp.Lock{}, nil
 	}
 	if err != nil {
 		return nil, usage(err)
 	}
 	if lock.Servers == nil {
-		lock.Servers = map[string]map[string]*mcptool.Pinned{}
+		lock.Servers = map[string]map[string]*mcp.Pinned{}
 	}
 	return &locked{p, cfg, lock}, nil
 }
 
 // ask returns a server's descriptions of its tools, by name.
-func (l *locked) ask(ctx context.Context, name string) (map[string]mcptool.Said, error) {
+func (l *locked) ask(ctx context.Context, name string) (map[string]mcp.Said, error) {
 	s, has := mcpServers(l.cfg)[name]
 	if !has {
 		known := strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", ")
 		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, known))
 	}
-	says, err := mcptool.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
+	says, err := mcp.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
 	if err != nil {
 		return nil, fmt.Errorf("the server %s: %w", name, err)
 	}
@@ -117,13 +116,13 @@ func (l *locked) write() error {
 }
 
 // pin approves a tool with a reviewer's decisions.
-func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json.RawMessage) error {
+func (l *locked) pin(server string, said mcp.Said, decisions map[string]json.RawMessage) error {
 	pin, err := said.Pin()
 	if err != nil {
 		return err
 	}
-	p := &mcptool.Pinned{Pin: pin, Said: said, Tool: decisions}
-	made, problems := mcptool.NewTool(server, said.Name, p)
+	p := &mcp.Pinned{Pin: pin, Said: said, Tool: decisions}
+	made, problems := mcp.NewTool(server, said.Name, p)
 	if len(problems) > 0 {
 		return usage(fmt.Errorf("%s: %s", said.Name, problems[0]))
 	}
@@ -135,7 +134,7 @@ func (l *locked) pin(server string, said mcptool.Said, decisions map[string]json
 		}
 	}
 	if l.Servers[server] == nil {
-		l.Servers[server] = map[string]*mcptool.Pinned{}
+		l.Servers[server] = map[string]*mcp.Pinned{}
 	}
 	l.Servers[server][said.Name] = p
 	return nil
@@ -190,7 +189,7 @@ func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 }
 
 // candidates describes the tools that are not approved.
-func (flags mcpAddFlags) candidates(l *locked, says map[string]mcptool.Said) string {
+func (flags mcpAddFlags) candidates(l *locked, says map[string]mcp.Said) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(says)) {
 		if l.Servers[flags.Server][name] == nil {
@@ -201,7 +200,7 @@ func (flags mcpAddFlags) candidates(l *locked, says map[string]mcptool.Said) str
 }
 
 // describeSaid shows a tool to a reviewer: the server's words, its hints, and doubts.
-func describeSaid(server string, said mcptool.Said, decisions map[string]json.RawMessage) string {
+func describeSaid(server string, said mcp.Said, decisions map[string]json.RawMessage) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", said.Name)
 	for line := range strings.SplitSeq(strings.TrimSpace(document.CleanText(said.Description)), "\n") {
@@ -211,7 +210,7 @@ func describeSaid(server string, said mcptool.Said, decisions map[string]json.Ra
 		fmt.Fprintf(&b, "    hints of the server, which decide nothing: %s\n", document.CleanText(string(said.Annotations)))
 	}
 	pin, err := said.Pin()
-	tool, problems := mcptool.NewTool(server, said.Name, &mcptool.Pinned{Pin: pin, Said: said, Tool: decisions})
+	tool, problems := mcp.NewTool(server, said.Name, &mcp.Pinned{Pin: pin, Said: said, Tool: decisions})
 	switch {
 	case err != nil:
 		fmt.Fprintf(&b, "    cannot be used: %v\n", err)
@@ -230,7 +229,7 @@ func describeSaid(server string, said mcptool.Said, decisions map[string]json.Ra
 }
 
 // changes returns the differences of a server's approved tools, by name.
-func (l *locked) changes(server string, says map[string]mcptool.Said) map[string][]string {
+func (l *locked) changes(server string, says map[string]mcp.Said) map[string][]string {
 	all := map[string][]string{}
 	for name, p := range l.Servers[server] {
 		said, has := says[name]
@@ -241,7 +240,7 @@ func (l *locked) changes(server string, says map[string]mcptool.Said) map[string
 		case err != nil:
 			all[name] = []string{err.Error()}
 		case pin != p.Pin:
-			all[name] = mcptool.Differences(p.Said, said)
+			all[name] = mcp.Differences(p.Said, said)
 		}
 	}
 	return all
@@ -277,7 +276,7 @@ func (flags mcpDiffFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 }
 
 // describeChange shows a change of a tool, and doubts about its new words.
-func describeChange(server string, said mcptool.Said, name string, lines []string) string {
+func describeChange(server string, said mcp.Said, name string, lines []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n    %s\n", server, name, strings.Join(lines, "\n    "))
 	for _, doubt := range said.Doubts() {
@@ -373,9 +372,9 @@ func (flags mcpServeFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 		defer stop()
 		o := mcpOptions(cfg, b.executor)
 		o.Tools, o.Live, o.Audit, o.Logger, o.Changes = b.tools.Snapshot, b.live, b.audit, logger, true
-		served := mcpserve.New(o)
+		served := mcp.New(o)
 		follows.Go(func() { b.caps.followTools(ctx, cfg, b.tools, served.Refresh) })
-		from := mcpserve.Caller{User: who, Vouched: true, Scopes: flags.Scope}
+		from := mcp.Caller{User: who, Vouched: true, Scopes: flags.Scope}
 		return served.Run(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
 	})
 }
@@ -385,23 +384,23 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-func mcpOptions(cfg *config.Config, executor *execute.Executor) mcpserve.Options {
-	return mcpserve.Options{
+func mcpOptions(cfg *config.Config, executor *execute.Executor) mcp.Options {
+	return mcp.Options{
 		Executor: executor, Rules: textRules(cfg), Agent: cfg.Agent.Name, Version: versionOf(), Settings: mcpSettings(cfg),
 	}
 }
 
-func mcpSettings(cfg *config.Config) mcpserve.Settings {
-	return mcpserve.Settings{Expose: cfg.MCP.Expose, PerMinute: cfg.MCP.PerMinute,
+func mcpSettings(cfg *config.Config) mcp.Settings {
+	return mcp.Settings{Expose: cfg.MCP.Expose, PerMinute: cfg.MCP.PerMinute,
 		Elicit: cfg.MCP.Confirm == config.ConfirmElicitation}
 }
 
 // newMCP returns nil unless mcp.serve is set.
-func (s *server) newMCP(executor *execute.Executor) *mcpserve.Server {
+func (s *server) newMCP(executor *execute.Executor) *mcp.Server {
 	if !s.cfg.MCP.Serve {
 		return nil
 	}
 	o := mcpOptions(s.cfg, executor)
 	o.Tools, o.Live, o.Audit, o.Logger = s.tools.Snapshot, s.live, s.record, s.logger
-	return mcpserve.New(o)
+	return mcp.New(o)
 }

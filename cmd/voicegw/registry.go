@@ -16,7 +16,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/agent"
-	"voicegw/internal/mcpserve"
+	"voicegw/internal/mcp"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -119,7 +119,7 @@ func checkTools(cfg *config.Config, tools *registry.Snapshot, more ...registry.E
 	}
 	for _, id := range cfg.MCP.Expose {
 		if t := find("mcp.expose", id); t != nil {
-			if why := mcpserve.Unfit(t); why != "" {
+			if why := mcp.Unfit(t); why != "" {
 				problems.Add("mcp.expose", "The tool %q cannot be offered to MCP clients: %s.", id, why)
 			}
 		}

@@ -28,7 +28,7 @@ import (
 	"voicegw/internal/cluster"
 	"voicegw/internal/cost"
 	"voicegw/internal/jobs"
-	"voicegw/internal/mcpserve"
+	"voicegw/internal/mcp"
 	"voicegw/internal/meter"
 	"voicegw/internal/metrics"
 	"voicegw/internal/nonblock"
@@ -135,9 +135,9 @@ type server struct {
 	sessions     *session.Manager
 	voices       atomic.Pointer[session.Manager] // sessions, for goroutines that start before it exists
 	texts        *chat.Agent
-	mcp          *mcpserve.Server // nil unless it is configured
-	phone        *phone.Server    // nil unless it is configured
-	drained      *operatorDrain   // by an operator
+	mcp          *mcp.Server    // nil unless it is configured
+	phone        *phone.Server  // nil unless it is configured
+	drained      *operatorDrain // by an operator
 	node         *store.Membership
 	peers        *peers // nil without a cluster
 	elsewhere    *cluster.Node

@@ -20,7 +20,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/checks"
 	"voicegw/internal/cost"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
@@ -72,7 +72,7 @@ func sources() Sources {
 		Phone: func() map[phone.Outcome]uint64 {
 			return map[phone.Outcome]uint64{{Carrier: "twilio", How: "hung_up"}: 3}
 		},
-		MCP:    func() []mcptool.Status { return []mcptool.Status{{Server: "crm", Up: true, Changed: 2}} },
+		MCP:    func() []mcp.Status { return []mcp.Status{{Server: "crm", Up: true, Changed: 2}} },
 		Checks: func() []checks.Count { return []checks.Count{{Check: "slurs", Result: "matched", N: 2}} },
 		Webhooks: func() map[string]webhook.Stats {
 			all := map[string]webhook.Stats{}

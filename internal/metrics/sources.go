@@ -11,7 +11,7 @@ import (
 	"voicegw/gateway/phone"
 	"voicegw/internal/audit"
 	"voicegw/internal/checks"
-	"voicegw/internal/mcptool"
+	"voicegw/internal/mcp"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
@@ -32,7 +32,7 @@ type Sources struct {
 	Overload     func() quota.State
 	Certificates func() map[string]time.Time
 	Webhooks     func() map[string]webhook.Stats
-	MCP          func() []mcptool.Status
+	MCP          func() []mcp.Status
 	Phone        func() map[phone.Outcome]uint64
 	Traces       func() traces.Stats
 	Audit        func() audit.Stats

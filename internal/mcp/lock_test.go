@@ -1,4 +1,4 @@
-package mcptool
+package mcp
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package mcptool
+package mcp
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/bounded"
 	"voicegw/prompts"
@@ -60,8 +60,8 @@ func (c *Client) run(ctx context.Context, t *Tool, call registry.Call[json.RawMe
 
 // call calls the tool on the server. It waits while the connection is being opened.
 func (s *connection) call(ctx context.Context, t *Tool, args map[string]any,
-	call registry.Call[json.RawMessage, needs]) (*mcp.CallToolResult, error) {
-	params := &mcp.CallToolParams{Name: t.name, Arguments: args, Meta: mcp.Meta{}}
+	call registry.Call[json.RawMessage, needs]) (*sdk.CallToolResult, error) {
+	params := &sdk.CallToolParams{Name: t.name, Arguments: args, Meta: sdk.Meta{}}
 	if call.IdempotencyKey != "" {
 		params.Meta[KeyMeta] = call.IdempotencyKey
 	}
@@ -80,7 +80,7 @@ func (s *connection) call(ctx context.Context, t *Tool, args map[string]any,
 		}
 		sent, unsent := bounded.Watch(ctx)
 		result, err := now.session.CallTool(sent, params)
-		if again && errors.Is(err, mcp.ErrSessionMissing) { // the server has started again and did not take the call
+		if again && errors.Is(err, sdk.ErrSessionMissing) { // the server has started again and did not take the call
 			_ = now.session.Close() // the server does not know it
 			if now.replaced(ctx) == nil {
 				continue
@@ -179,7 +179,7 @@ func (t *Tool) unreadable(err error) error {
 }
 
 // result turns a server's result into data. It is marked with its source, because a server may write instructions there.
-func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, error) {
+func (t *Tool) result(r *sdk.CallToolResult, mode spec.Mode) (registry.Result, error) {
 	texts, left := textsOf(r.Content)
 	text := document.CleanText(strings.Join(texts, "\n"))
 	switch {
@@ -220,22 +220,22 @@ func (t *Tool) result(r *mcp.CallToolResult, mode spec.Mode) (registry.Result, e
 }
 
 // textsOf returns the texts of a result, and the kinds of content that a model cannot get.
-func textsOf(all []mcp.Content) (texts, left []string) {
+func textsOf(all []sdk.Content) (texts, left []string) {
 	for _, c := range all {
 		switch c := c.(type) {
-		case *mcp.TextContent:
+		case *sdk.TextContent:
 			texts = append(texts, c.Text)
-		case *mcp.ResourceLink:
+		case *sdk.ResourceLink:
 			texts = append(texts, strings.TrimSpace(c.Name+" "+c.URI))
-		case *mcp.EmbeddedResource:
+		case *sdk.EmbeddedResource:
 			if c.Resource != nil && c.Resource.Text != "" {
 				texts = append(texts, c.Resource.Text)
 			} else {
 				left = append(left, "a file")
 			}
-		case *mcp.ImageContent:
+		case *sdk.ImageContent:
 			left = append(left, "an image")
-		case *mcp.AudioContent:
+		case *sdk.AudioContent:
 			left = append(left, "audio")
 		}
 	}

@@ -1,4 +1,4 @@
-package mcpserve
+package mcp
 
 import (
 	"bufio"
@@ -14,8 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
@@ -25,8 +24,6 @@ import (
 	"voicegw/registry/spec"
 	"voicegw/store/storetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func entry(id string, change func(*spec.Spec)) registry.Entry {
 	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
@@ -82,7 +79,7 @@ func newServer(t testing.TB, settings Settings) (*Server, *atomic.Int64) {
 func names(t *testing.T, s *Server) (all []string) {
 	t.Helper()
 	status, body := serve(s, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "2025-06-18")
-	var answer struct{ Result mcp.ListToolsResult }
+	var answer struct{ Result sdk.ListToolsResult }
 	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s: %v", status, body, err)
 	}
@@ -193,7 +190,7 @@ func FuzzMessage(f *testing.F) {
 
 // FuzzServe: an answer is JSON or empty, and only offered tools run.
 func FuzzServe(f *testing.F) {
-	for _, version := range append(mcp.SupportedProtocolVersions(), "", "2099-01-01") {
+	for _, version := range append(sdk.SupportedProtocolVersions(), "", "2099-01-01") {
 		for _, body := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{}}}`,
 			`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"writes","arguments":{}}}`,

@@ -1,7 +1,4 @@
-// Package mcpserve serves the gateway's tools to MCP clients (https://modelcontextprotocol.io/specification/2026-07-28,
-// read 2026-11-29, and the four versions before). Each call is a conversation of its own in text mode, with the policy,
-// ledger, approvals and audit of text.
-package mcpserve
+package mcp
 
 import (
 	"cmp"
@@ -18,11 +15,10 @@ import (
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
-	"voicegw/internal/mcptool"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
@@ -62,8 +58,8 @@ type Settings struct {
 type Server struct {
 	// Fixed after New.
 	opts     Options
-	handlers map[bool]*mcp.StreamableHTTPHandler // by whether the answer is a stream of events
-	server   *mcp.Server
+	handlers map[bool]*sdk.StreamableHTTPHandler // by whether the answer is a stream of events
+	server   *sdk.Server
 
 	settings atomic.Pointer[Settings]
 	rates    quota.Windows[string]
@@ -93,11 +89,11 @@ func with(ctx context.Context, from Caller) context.Context {
 // New returns a Server.
 func New(o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{opts: o, offer: &offer{}, handlers: map[bool]*mcp.StreamableHTTPHandler{}}
-	s.server = mcp.NewServer(&mcp.Implementation{Name: "voicegw", Version: o.Version}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: o.Changes},
-			Resources: &mcp.ResourceCapabilities{ListChanged: o.Changes}},
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+	s := &Server{opts: o, offer: &offer{}, handlers: map[bool]*sdk.StreamableHTTPHandler{}}
+	s.server = sdk.NewServer(&sdk.Implementation{Name: "voicegw", Version: o.Version}, &sdk.ServerOptions{
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Changes},
+			Resources: &sdk.ResourceCapabilities{ListChanged: o.Changes}},
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
 			c.TTLMs, c.CacheScope = cacheMS, "private" // callers see different tools
 		},
 	})
@@ -105,7 +101,7 @@ func New(o Options) *Server {
 	s.Reconfigure(o.Settings)
 	for _, parts := range []bool{false, true} {
 		// The gateway checks Host, Origin and the body's size.
-		s.handlers[parts] = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{
+		s.handlers[parts] = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.server }, &sdk.StreamableHTTPOptions{
 			Stateless: true, JSONResponse: !parts, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1})
 	}
 	return s
@@ -130,8 +126,8 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, 
 	reader := struct {
 		io.Reader
 		io.Closer
-	}{mcptool.NewLines(in, func(line []byte, err error) []byte { return s.message(w, line, err) }), in}
-	err := s.server.Run(with(ctx, from), &mcp.IOTransport{Reader: reader, Writer: w})
+	}{newLines(in, func(line []byte, err error) []byte { return s.message(w, line, err) }), in}
+	err := s.server.Run(with(ctx, from), &sdk.IOTransport{Reader: reader, Writer: w})
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -268,7 +264,7 @@ func Unfit(t *registry.Tool) string {
 	return ""
 }
 
-func toolOf(t *registry.Tool) *mcp.Tool {
+func toolOf(t *registry.Tool) *sdk.Tool {
 	writes := t.Writes()
 	destructive, open := writes && t.RequiresConfirmation, t.SideEffects != spec.SideEffectsNone
 	title := cmp.Or(t.Title, strings.ToUpper(t.ToolID[:1])+strings.ReplaceAll(t.ToolID[1:], "_", " "))
@@ -276,8 +272,8 @@ func toolOf(t *registry.Tool) *mcp.Tool {
 	if !strings.HasPrefix(description, t.Summary) {
 		description = t.Summary + " " + description
 	}
-	return &mcp.Tool{Name: t.ToolID, Title: title, Description: description, InputSchema: t.Parameters,
-		OutputSchema: registry.EnvelopeSchema(), Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: !writes,
+	return &sdk.Tool{Name: t.ToolID, Title: title, Description: description, InputSchema: t.Parameters,
+		OutputSchema: registry.EnvelopeSchema(), Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: !writes,
 			IdempotentHint: t.Idempotent, DestructiveHint: &destructive, OpenWorldHint: &open}}
 }
 
@@ -285,8 +281,8 @@ func guideURI(id string) string { return "voicegw://tools/" + id + guideSuffix }
 
 const guideSuffix = "/guide.md"
 
-func guideOf(t *registry.Tool) *mcp.Resource {
-	return &mcp.Resource{URI: guideURI(t.ToolID), Name: t.ToolID + "-guide", MIMEType: "text/markdown",
+func guideOf(t *registry.Tool) *sdk.Resource {
+	return &sdk.Resource{URI: guideURI(t.ToolID), Name: t.ToolID + "-guide", MIMEType: "text/markdown",
 		Description: prompts.GuideOf(t.ToolID), Size: int64(len(t.Guide))}
 }
 
@@ -314,8 +310,8 @@ func (v view) tool(id string) (*registry.Tool, bool) {
 }
 
 // filter hides the tools that a caller may not use: lists lack them, and calls of them are calls of unknown tools.
-func (s *Server) filter(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+func (s *Server) filter(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {
 		case "tools/list", "tools/call", "resources/list", "resources/read":
 		default:
@@ -323,13 +319,13 @@ func (s *Server) filter(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		v := s.current().view(ctx)
 		switch p := req.GetParams().(type) {
-		case *mcp.CallToolParamsRaw:
+		case *sdk.CallToolParamsRaw:
 			if _, ok := v.tool(p.Name); !ok {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool " + p.Name}
 			}
-		case *mcp.ReadResourceParams:
+		case *sdk.ReadResourceParams:
 			if _, ok := v.tool(guided(p.URI)); !ok {
-				return nil, mcp.ResourceNotFoundError(p.URI)
+				return nil, sdk.ResourceNotFoundError(p.URI)
 			}
 		}
 		res, err := next(ctx, method, req)
@@ -337,15 +333,15 @@ func (s *Server) filter(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, err
 		}
 		switch res := res.(type) {
-		case *mcp.ListToolsResult:
+		case *sdk.ListToolsResult:
 			res.Meta = v.meta()
-			res.Tools = slices.DeleteFunc(res.Tools, func(t *mcp.Tool) bool { return !v.lists(t.Name) })
+			res.Tools = slices.DeleteFunc(res.Tools, func(t *sdk.Tool) bool { return !v.lists(t.Name) })
 			for i, t := range res.Tools {
 				own, _ := v.mine.Tool(t.Name)
 				res.Tools[i] = toolOf(own)
 			}
-		case *mcp.ListResourcesResult:
-			res.Resources = slices.DeleteFunc(res.Resources, func(r *mcp.Resource) bool { return !v.lists(guided(r.URI)) })
+		case *sdk.ListResourcesResult:
+			res.Resources = slices.DeleteFunc(res.Resources, func(r *sdk.Resource) bool { return !v.lists(guided(r.URI)) })
 		}
 		return res, nil
 	}
@@ -365,13 +361,13 @@ func guided(uri string) string {
 	return id
 }
 
-func (v view) meta() mcp.Meta { return mcp.Meta{"voicegw/registryVersion": v.tools.Version()} }
+func (v view) meta() sdk.Meta { return sdk.Meta{"voicegw/registryVersion": v.tools.Version()} }
 
-func (s *Server) guide(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (s *Server) guide(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	v := s.current().view(ctx)
 	t, ok := v.tool(guided(req.Params.URI))
 	if !ok {
-		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	}
-	return &mcp.ReadResourceResult{Meta: v.meta(), Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: t.Guide}}}, nil
+	return &sdk.ReadResourceResult{Meta: v.meta(), Contents: []*sdk.ResourceContents{{URI: req.Params.URI, Text: t.Guide}}}, nil
 }

@@ -1,4 +1,12 @@
-package mcptool
+// Package mcp speaks the Model Context Protocol, versions 2024-11-05 to 2026-07-28 (modelcontextprotocol.io, read
+// 2026-11-29), as a client and as a server.
+//
+// A [Client] runs tools of MCP servers. A lock file, which a person reviews, names the tools that may be used and pins
+// the servers' words about them. A tool that has changed since is not called.
+//
+// A [Server] serves the gateway's tools to MCP clients. Each call is a conversation of its own in text mode, with the
+// policy, ledger, approvals and audit of text.
+package mcp
 
 import (
 	"cmp"
@@ -15,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/process"
@@ -23,8 +31,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// Server is how to reach an MCP server: by HTTP, or as a program that speaks over its standard input and output.
-type Server struct {
+// Remote is how to reach an MCP server: by HTTP, or as a program that speaks over its standard input and output.
+type Remote struct {
 	URL string
 	// Headers are sent with every request. UserHeader carries the user of the call, if a trusted caller named the user.
 	Headers    http.Header
@@ -48,7 +56,7 @@ func NewClient(logger *slog.Logger) *Client {
 }
 
 // Use connects to the servers, and ends the connections to others and to servers that have changed. It waits for their end.
-func (c *Client) Use(servers map[string]Server, tools []*Tool) {
+func (c *Client) Use(servers map[string]Remote, tools []*Tool) {
 	if c == nil {
 		return
 	}
@@ -120,7 +128,7 @@ func (c *Client) Status() []Status {
 
 // connection is the connection to a server, which one goroutine keeps.
 type connection struct {
-	server Server
+	server Remote
 	pins   map[string]string // the approved ones, by the server's names
 	logger *slog.Logger
 	cancel context.CancelFunc
@@ -135,7 +143,7 @@ type connection struct {
 
 // state is a connection's. Without a session and an error, it is about to be connected.
 type state struct {
-	session *mcp.ClientSession
+	session *sdk.ClientSession
 	pins    map[string]string // of the server's tools, by its names
 	err     error
 	changed chan struct{} // closed when the state is no longer this one
@@ -159,7 +167,7 @@ var (
 	errEnded   = errors.New("the connection has ended")
 )
 
-func connect(name string, of Server, pins map[string]string, logger *slog.Logger) *connection {
+func connect(name string, of Remote, pins map[string]string, logger *slog.Logger) *connection {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &connection{server: of, pins: pins, logger: logger.With("server", name), cancel: cancel, done: make(chan struct{}),
 		relist: make(chan struct{}, 1), state: state{changed: make(chan struct{})}, calls: map[string]registry.Progress{}}
@@ -244,7 +252,7 @@ func (s *connection) serve(ctx context.Context) error {
 }
 
 // look compares the server's tools with the approved ones.
-func (s *connection) look(ctx context.Context, session *mcp.ClientSession) error {
+func (s *connection) look(ctx context.Context, session *sdk.ClientSession) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	tools, err := list(ctx, session)
@@ -274,9 +282,9 @@ func (s *connection) look(ctx context.Context, session *mcp.ClientSession) error
 }
 
 // list returns a server's statements about its tools.
-func list(ctx context.Context, session *mcp.ClientSession) ([]Said, error) {
+func list(ctx context.Context, session *sdk.ClientSession) ([]Said, error) {
 	var all []Said
-	params := &mcp.ListToolsParams{}
+	params := &sdk.ListToolsParams{}
 	for {
 		page, err := session.ListTools(ctx, params)
 		if err != nil {
@@ -294,18 +302,18 @@ func list(ctx context.Context, session *mcp.ClientSession) ([]Said, error) {
 		if page.NextCursor == "" || page.NextCursor == params.Cursor || len(page.Tools) == 0 {
 			return all, nil
 		}
-		params = &mcp.ListToolsParams{Cursor: page.NextCursor}
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
 	}
 }
 
 // open connects to the server. closeAll ends the connection and its program.
-func (s *connection) open(ctx context.Context) (session *mcp.ClientSession, closeAll func(), err error) {
+func (s *connection) open(ctx context.Context) (session *sdk.ClientSession, closeAll func(), err error) {
 	var closing func()
-	var transport mcp.Transport
+	var transport sdk.Transport
 	if s.server.URL != "" {
 		g := newGuard(&s.server)
 		closing = g.close
-		transport = &mcp.StreamableClientTransport{Endpoint: s.server.URL, HTTPClient: bounded.Unfollowed(g), MaxEventSize: 2 * maxEvent}
+		transport = &sdk.StreamableClientTransport{Endpoint: s.server.URL, HTTPClient: bounded.Unfollowed(g), MaxEventSize: 2 * maxEvent}
 	} else {
 		cmd := exec.Command(s.server.Command[0], s.server.Command[1:]...) //nolint:gosec,noctx // the operator names it; closing ends it
 		cmd.Env = s.server.Env
@@ -319,13 +327,13 @@ func (s *connection) open(ctx context.Context) (session *mcp.ClientSession, clos
 			_ = p.In.Close()     // it may have ended
 			_ = p.Wait(graceful) // how it ended does not matter
 		}
-		transport = &mcp.IOTransport{Reader: io.NopCloser(NewLines(p.Out, messages(func(why string) {
+		transport = &sdk.IOTransport{Reader: io.NopCloser(newLines(p.Out, messages(func(why string) {
 			s.logger.Warn("the program wrote a line that is not JSON-RPC", "error", why)
 		}))), Writer: p.In, MaxLineLength: 2 * maxEvent}
 	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "voicegw", Version: "1"}, &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "voicegw", Version: "1"}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{}, MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case s.relist <- struct{}{}:
 			default:
@@ -348,8 +356,8 @@ func (s *connection) open(ctx context.Context) (session *mcp.ClientSession, clos
 }
 
 // refuse answers requests of the server: sampling, roots and elicitation do not exist here.
-func refuse(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+func refuse(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {
 		case "roots/list", "sampling/createMessage", "elicitation/create":
 			return nil, errNotOffered
@@ -360,7 +368,7 @@ func refuse(next mcp.MethodHandler) mcp.MethodHandler {
 
 var errNotOffered = errors.New("not offered")
 
-func (s *connection) progressed(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+func (s *connection) progressed(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 	token, _ := r.Params.ProgressToken.(string)
 	s.mu.Lock()
 	call, known := s.calls[token]
@@ -377,7 +385,7 @@ func (s *connection) progressed(_ context.Context, r *mcp.ProgressNotificationCl
 }
 
 // Ask connects to a server, and returns its statements about its tools, by name.
-func Ask(ctx context.Context, name string, of Server, logger *slog.Logger) (map[string]Said, error) {
+func Ask(ctx context.Context, name string, of Remote, logger *slog.Logger) (map[string]Said, error) {
 	s := &connection{server: of, logger: logger.With("server", name)}
 	session, closeAll, err := s.open(ctx)
 	if err != nil {

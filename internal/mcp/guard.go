@@ -1,4 +1,4 @@
-package mcptool
+package mcp
 
 import (
 	"bufio"
@@ -38,7 +38,7 @@ const (
 	conns     = 64
 )
 
-func newGuard(s *Server) *guard {
+func newGuard(s *Remote) *guard {
 	limits := func(bytes int64, whole time.Duration) bounded.Limits {
 		return bounded.Limits{Service: "the MCP server", Format: bounded.Events, Bytes: bytes, Piece: maxEvent, Idle: whole, Whole: whole}
 	}
@@ -238,9 +238,9 @@ func (e *events) next() {
 	}
 }
 
-// NewLines returns a reader of lines that passes on what pass returns for each line of from, which ends with a line feed, too. The
+// newLines returns a reader of lines that passes on what pass returns for each line of from, which ends with a line feed, too. The
 // error is nil, or says that the line has more than 1 MiB; then it is only the beginning.
-func NewLines(from io.Reader, pass func(line []byte, err error) []byte) io.Reader {
+func newLines(from io.Reader, pass func(line []byte, err error) []byte) io.Reader {
 	return &lines{from: bufio.NewReader(from), pass: pass}
 }
 

@@ -1,4 +1,4 @@
-package mcpserve
+package mcp
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
@@ -26,11 +26,8 @@ import (
 // Channel marks the calls of MCP clients in the audit.
 const Channel = "mcp"
 
-// KeyMeta is the field of a call's _meta with its idempotency key.
-const KeyMeta = "voicegw/idempotencyKey"
-
 // call answers tools/call. The filter has checked that the caller may use the tool.
-func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	v, p := s.current().view(ctx), req.Params
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -76,7 +73,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 }
 
 // answer turns the result of a call into an answer, which may ask for an approval.
-func (v view) answer(env registry.Envelope, req *mcp.CallToolRequest) *mcp.CallToolResult {
+func (v view) answer(env registry.Envelope, req *sdk.CallToolRequest) *sdk.CallToolResult {
 	if asks(env) && v.settings.Elicit && elicits(req.ClientCapabilities()) {
 		return ask(env.Error.ConfirmationRequest)
 	}
@@ -89,7 +86,7 @@ func (v view) answer(env registry.Envelope, req *mcp.CallToolRequest) *mcp.CallT
 }
 
 // nameOf is equal for equal calls of a caller.
-func (v view) nameOf(p *mcp.CallToolParamsRaw, key string) string {
+func (v view) nameOf(p *sdk.CallToolParamsRaw, key string) string {
 	args, _, _ := document.Decode(p.Arguments, document.MaxArgsBytes, document.MaxArgsDepth) // a call with others asks nothing
 	return fmt.Sprintf("%q %s", []string{v.from.Key, v.session.UserID, p.Name, key, v.tools.Version()}, document.AppendCanonical(nil, args))
 }
@@ -129,15 +126,15 @@ func wrong(message string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }
 
-func (v view) result(env registry.Envelope) *mcp.CallToolResult {
+func (v view) result(env registry.Envelope) *sdk.CallToolResult {
 	text := env.Encode()
-	return &mcp.CallToolResult{Meta: v.meta(), Content: []mcp.Content{&mcp.TextContent{Text: string(text)}},
+	return &sdk.CallToolResult{Meta: v.meta(), Content: []sdk.Content{&sdk.TextContent{Text: string(text)}},
 		StructuredContent: text, IsError: !env.OK}
 }
 
 // progress returns a function that passes tool.progress on. The protocol wants numbers that grow: they are the tool's
 // fraction while that grows.
-func progress(ctx context.Context, to *mcp.ServerSession, token any) func(protocol.ServerMessage) {
+func progress(ctx context.Context, to *sdk.ServerSession, token any) func(protocol.ServerMessage) {
 	var mu sync.Mutex // guards last
 	last := 0.0
 	return func(m protocol.ServerMessage) {
@@ -145,7 +142,7 @@ func progress(ctx context.Context, to *mcp.ServerSession, token any) func(protoc
 		if !ok {
 			return
 		}
-		n := &mcp.ProgressNotificationParams{ProgressToken: token, Message: p.Text}
+		n := &sdk.ProgressNotificationParams{ProgressToken: token, Message: p.Text}
 		mu.Lock()
 		defer mu.Unlock()
 		if n.Progress = math.Nextafter(last, 2); p.Fraction != nil {
@@ -159,7 +156,7 @@ func progress(ctx context.Context, to *mcp.ServerSession, token any) func(protoc
 // approval is the id of the question in an input request.
 const approval = "approval"
 
-func elicits(c *mcp.ClientCapabilities) bool {
+func elicits(c *sdk.ClientCapabilities) bool {
 	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
 }
 
@@ -169,8 +166,8 @@ func asks(env registry.Envelope) bool {
 }
 
 // ask asks for an approval through the client. The state is the question's name, which does not reveal its token.
-func ask(q *registry.ConfirmationRequest) *mcp.CallToolResult {
-	return &mcp.CallToolResult{RequestState: store.QuestionName(q.Token), InputRequests: mcp.InputRequestMap{approval: &mcp.ElicitParams{
+func ask(q *registry.ConfirmationRequest) *sdk.CallToolResult {
+	return &sdk.CallToolResult{RequestState: store.QuestionName(q.Token), InputRequests: sdk.InputRequestMap{approval: &sdk.ElicitParams{
 		Mode: "form", Message: q.Tool + ": " + cmp.Or(q.Preview, string(q.Args)),
 		RequestedSchema: json.RawMessage(`{"type":"object","properties":{"approve":{"type":"boolean","title":"Approve"}},` +
 			`"required":["approve"]}`),
@@ -178,7 +175,7 @@ func ask(q *registry.ConfirmationRequest) *mcp.CallToolResult {
 }
 
 // answered runs the call of a question after the user's answer. The arguments are those of the question.
-func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
+func (v view) answered(ctx context.Context, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
 	executor := v.s.opts.Executor
 	q, err := executor.Question(ctx, p.RequestState)
 	if err != nil && !errors.Is(err, store.ErrUnknown) {
@@ -187,7 +184,7 @@ func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.Call
 	if err != nil || q.Channel != Channel || q.User != v.session.UserID || q.Tool != p.Name {
 		return nil, wrong("requestState is not that of a question about this call, or has expired; make the call without it")
 	}
-	said, ok := p.InputResponses[approval].(*mcp.ElicitResult)
+	said, ok := p.InputResponses[approval].(*sdk.ElicitResult)
 	if !ok {
 		return nil, wrong("inputResponses has no answer to " + approval)
 	}
@@ -213,7 +210,7 @@ func (v view) answered(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.Call
 		prompts.ApprovalNotGiven(calls.OutcomeNotice(p.Name, q.Reference, outcome))))), nil
 }
 
-func (v view) unrecorded(tool string, err error) *mcp.CallToolResult {
+func (v view) unrecorded(tool string, err error) *sdk.CallToolResult {
 	v.s.opts.Logger.Error("answer to a confirmation not recorded", "tool", tool, "error", err)
 	return v.result(v.mine.Refuse(tool, registry.NewError(registry.ErrorTransient, prompts.AnswerNotRecorded)))
 }

@@ -1,8 +1,4 @@
-// Package mcptool runs tools of MCP servers. A lock file, which a person reviews, names the tools that may be used and
-// pins what each server said about them. A tool that has changed since is not called.
-//
-// Sources: MCP specification 2026-07-28 and the four versions before (modelcontextprotocol.io, read 2026-11-29).
-package mcptool
+package mcp
 
 import (
 	"bytes"
@@ -15,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"voicegw/registry"
 	"voicegw/registry/document"
@@ -56,7 +52,7 @@ const (
 var fromServer = []string{"toolId", "version", "description", "parameters", "output", "settings", "dynamic", "variantOf", "job"}
 
 // saidOf returns a server's statement about a tool.
-func saidOf(t *mcp.Tool) (Said, error) {
+func saidOf(t *sdk.Tool) (Said, error) {
 	said := Said{Name: t.Name, Description: t.Description}
 	var err error
 	said.InputSchema, err = json.Marshal(t.InputSchema)

@@ -1,4 +1,4 @@
-package mcptool
+package mcp
 
 import (
 	"bufio"
@@ -69,7 +69,7 @@ func TestUnreadableLines(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"result":{}} x`: failed(7),
 	} {
 		var why []string
-		l := NewLines(strings.NewReader(line+"\n"+message), messages(func(s string) { why = append(why, s) }))
+		l := newLines(strings.NewReader(line+"\n"+message), messages(func(s string) { why = append(why, s) }))
 		out, err := io.ReadAll(l)
 		if err != nil || string(out) != want+message || len(why) != 1 {
 			t.Errorf("%.60s: %q, %.200q, %v", line, out, why, err)
