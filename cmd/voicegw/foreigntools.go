@@ -21,16 +21,6 @@ import (
 	"voicegw/registry/document"
 )
 
-// foreignKinds are the kinds of tools that are not Go code, by the name of the handler's file.
-var foreignKinds = []struct {
-	file string
-	// parse returns the tool's handler, nil with problems, and may complete the entry.
-	parse func(f *foreignReader, t *build.Foreign, dir string) handlerOf
-}{
-	{httptool.FileName, (*foreignReader).http},
-	{jstool.FileName, (*foreignReader).js},
-}
-
 // foreignReader reads tools and collects problems.
 type foreignReader struct {
 	problems config.Problems
@@ -48,6 +38,7 @@ func (f *foreignReader) report(warning bool, file string, line int, text string)
 	}
 }
 
+// http returns a tool's handler, nil with problems.
 func (f *foreignReader) http(t *build.Foreign, _ string) handlerOf {
 	tool, err := httptool.Parse(t.File, t.Handler, &t.Entry.Spec)
 	if err == nil {
@@ -63,6 +54,7 @@ func (f *foreignReader) http(t *build.Foreign, _ string) handlerOf {
 	return nil
 }
 
+// js returns a tool's handler, nil with problems, and adds the hash of its code to the entry.
 func (f *foreignReader) js(t *build.Foreign, dir string) handlerOf {
 	tool, problems := jstool.Parse(dir, filepath.Base(filepath.Dir(t.File)), &t.Entry.Spec)
 	for _, p := range problems {
@@ -81,12 +73,9 @@ func dirTools(dirs []string) (all foreign, err error) {
 	all.handlers = map[string]handlerOf{}
 	from := map[string]string{} // the file, by tool
 	f := &foreignReader{}
-	var kinds []string
-	for _, k := range foreignKinds {
-		kinds = append(kinds, k.file)
-	}
+	parse := map[string]func(t *build.Foreign, dir string) handlerOf{httptool.FileName: f.http, jstool.FileName: f.js}
 	for _, dir := range dirs {
-		tools, report, err := build.LintForeign(dir, kinds...)
+		tools, report, err := build.LintForeign(dir, httptool.FileName, jstool.FileName)
 		if err != nil {
 			f.problems.Add("tool_dirs", "%v.", err)
 			continue
@@ -96,7 +85,7 @@ func dirTools(dirs []string) (all foreign, err error) {
 		}
 		for _, t := range tools {
 			id := t.Entry.ToolID
-			handler := foreignKinds[slices.Index(kinds, t.Kind)].parse(f, &t, dir)
+			handler := parse[t.Kind](&t, dir)
 			if handler == nil {
 				continue
 			}

@@ -39,10 +39,8 @@ type schema struct {
 	notes []string
 }
 
-var typeUpper = map[typeSet]string{
-	typeObject: "OBJECT", typeArray: "ARRAY", typeString: "STRING", typeNumber: "NUMBER",
-	typeInteger: "INTEGER", typeBoolean: "BOOLEAN", typeNull: "NULL",
-}
+// geminiType returns the name of one type.
+func geminiType(t typeSet) string { return strings.ToUpper(t.String()) }
 
 type gemini struct {
 	p    Problems
@@ -243,7 +241,7 @@ func (g *gemini) one(o *object, t typeSet) *schema {
 		s.Nullable = t&typeNull != 0
 		t &^= typeNull
 	}
-	s.Type = typeUpper[t]
+	s.Type = geminiType(t)
 	if o.has("enum") {
 		return g.enum(s, o, t)
 	}
@@ -389,7 +387,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
-		if s.Type == typeUpper[t] || s.Type == "NUMBER" && t&typeNumber != 0 {
+		if s.Type == geminiType(t) || s.Type == "NUMBER" && t&typeNumber != 0 {
 			return s
 		}
 	}
