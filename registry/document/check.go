@@ -19,9 +19,8 @@ func (c *schemaCheck) problem(place Pointer, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
 }
 
-func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
-	broken := len(tree.problems) > 0 // a $ref is known; its target is not judged
-	c.problems = tree.problems
+func (c *schemaCheck) all(root *Node, all []*Node) {
+	broken := len(c.problems) > 0 // a $ref is known; its target is not judged
 	if !broken {
 		if root.nodes > maxSchemaNodes {
 			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; "+
@@ -36,8 +35,7 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 	if typ, _ := root.Doc["type"].(string); typ != "object" {
 		c.problem(Pointer{"type"}, "The parameters are an object: write \"type\": \"object\".")
 	}
-	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
-		n := tree.nodes[place]
+	for _, n := range all {
 		c.keywords(n)
 		c.idle(n)
 		c.patterns(n)

@@ -65,21 +65,33 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []Problem) {
 	root := tree.build(doc, nil)
 	tree.link()
 	tree.measure(root)
-	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
-		tree.measure(tree.nodes[place]) // also unreferenced ones
+	all := inOrder(tree.nodes)
+	for _, n := range all {
+		tree.measure(n) // also unreferenced ones
 	}
 	check := &schemaCheck{problems: tree.problems, mayMap: mayMap}
-	check.all(tree, root)
-	compiler, schema, compileProblems := compileSchema(raw)
-	problems = mergeProblems(check.problems, compileProblems)
+	check.all(root, all)
+	compiler, err := newCompiler(raw)
+	compiler.Draft, compiler.AssertFormat, compiler.Formats = jsonschema.Draft2020, true, formatChecks()
+	p := &Schema{Doc: doc, Root: root, nodes: tree.nodes}
+	if err == nil {
+		p.schema, err = compiler.Compile(schemaURL)
+	}
+	problems = mergeProblems(check.problems, problemsOf(err))
+	if len(problems) == 0 {
+		problems = p.finish(compiler, all)
+	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	p := &Schema{Doc: doc, Root: root, schema: schema, nodes: tree.nodes}
-	if problems := p.finish(compiler, tree); len(problems) > 0 {
-		return nil, problems
-	}
 	return p, nil
+}
+
+func inOrder(nodes map[string]*Node) (all []*Node) {
+	for _, place := range slices.Sorted(maps.Keys(nodes)) {
+		all = append(all, nodes[place])
+	}
+	return all
 }
 
 // CompileForeign compiles a schema of another program, of any draft and with any keywords, for [Schema.Validate] alone. It
@@ -89,15 +101,12 @@ func CompileForeign(raw json.RawMessage) *Schema {
 	if !ok || len(problems) > 0 {
 		return nil
 	}
-	compiler, err := newCompiler(raw)
-	if err != nil {
-		return nil
+	if compiler, err := newCompiler(raw); err == nil {
+		if compiled, err := compiler.Compile(schemaURL); err == nil {
+			return &Schema{Doc: doc, schema: compiled}
+		}
 	}
-	compiled, err := compiler.Compile(schemaURL)
-	if err != nil {
-		return nil
-	}
-	return &Schema{Doc: doc, schema: compiled}
+	return nil
 }
 
 func newCompiler(raw json.RawMessage) (*jsonschema.Compiler, error) {
@@ -106,38 +115,25 @@ func newCompiler(raw json.RawMessage) (*jsonschema.Compiler, error) {
 	return compiler, compiler.AddResource(schemaURL, bytes.NewReader(raw))
 }
 
-func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
-	compiler, err := newCompiler(raw)
-	if err != nil {
-		return nil, nil, []Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
-	}
-	compiler.Draft = jsonschema.Draft2020
-	compiler.AssertFormat, compiler.Formats = true, formatChecks()
-	schema, err := compiler.Compile(schemaURL)
+// problemsOf are those of an error of the compiler.
+func problemsOf(err error) []Problem {
 	if err == nil {
-		return compiler, schema, nil
+		return nil
 	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return nil, nil, []Problem{{Message: "The schema does not compile: " +
-			strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return metaProblems(invalid)
 	}
-	var problems []Problem
-	for _, leaf := range leaves(invalid) {
-		place, _ := ParseFragment(leaf.InstanceLocation)
-		problems = append(problems, Problem{Path: place.String(),
-			Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
-	}
-	return nil, nil, problems
+	return []Problem{{Message: "The schema does not compile: " + strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
 }
 
-func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	if len(e.Causes) == 0 {
-		return []*jsonschema.ValidationError{e}
-	}
-	var all []*jsonschema.ValidationError
+func metaProblems(e *jsonschema.ValidationError) (all []Problem) {
 	for _, cause := range e.Causes {
-		all = append(all, leaves(cause)...)
+		all = append(all, metaProblems(cause)...)
+	}
+	if len(e.Causes) == 0 {
+		place, _ := ParseFragment(e.InstanceLocation)
+		all = append(all, Problem{Path: place.String(),
+			Message: "This is not as JSON Schema draft 2020-12 has it: " + e.Message + "."})
 	}
 	return all
 }
@@ -155,10 +151,10 @@ func mergeProblems(ours, theirs []Problem) []Problem {
 	return SortProblems(slices.Concat(ours, theirs))
 }
 
-func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Problem {
-	var problems []Problem
+// finish compiles the parts that are needed alone, and checks the defaults and examples.
+func (p *Schema) finish(compiler *jsonschema.Compiler, all []*Node) []Problem {
 	needed := map[*Node]bool{}
-	for _, n := range tree.nodes {
+	for _, n := range all {
 		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0 || len(n.at) == 2 && n.at[0] == "properties"
 		for _, list := range [][]*Node{n.AnyOf, n.OneOf} {
 			if slices.ContainsFunc(list, func(choice *Node) bool { return choice.fills }) {
@@ -168,24 +164,17 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Prob
 			}
 		}
 	}
-	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
-		n := tree.nodes[place]
+	for _, n := range all {
 		if !needed[n] {
 			continue
 		}
-		compiled, err := compiler.Compile(schemaURL + "#" + n.at.fragment())
-		if err != nil {
-			problems = append(problems, Problem{Path: place,
-				Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
-			continue
+		var err error
+		if n.compiled, err = compiler.Compile(schemaURL + "#" + n.at.fragment()); err != nil {
+			return []Problem{{Path: n.at.String(), Message: "This part of the schema does not compile on its own: " + err.Error() + "."}}
 		}
-		n.compiled = compiled
 	}
-	if len(problems) > 0 {
-		return problems
-	}
-	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
-		n := tree.nodes[place]
+	var problems []Problem
+	for _, n := range all {
 		if n.hasDefault {
 			problems = append(problems, p.fits(n, n.at.With("default"), "default", n.value)...)
 		}
@@ -257,8 +246,7 @@ func (b *treeBuilder) build(v any, place Pointer) *Node {
 }
 
 func (b *treeBuilder) link() {
-	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
-		n := b.nodes[place]
+	for _, n := range inOrder(b.nodes) {
 		ref, ok := n.Doc["$ref"].(string)
 		if !ok {
 			continue
@@ -356,8 +344,8 @@ func CompileOutput(raw json.RawMessage) (*Schema, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	for _, place := range slices.Sorted(maps.Keys(p.nodes)) {
-		if n := p.nodes[place]; p.Root.fills && n.hasDefault {
+	for _, n := range inOrder(p.nodes) {
+		if p.Root.fills && n.hasDefault {
 			return nil, []Problem{{Path: n.at.With("default").String(),
 				Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
 		}
