@@ -63,7 +63,8 @@ func keywordNames() []string {
 
 // refusedKeywords say why, and what to do instead.
 var refusedKeywords = map[string]string{
-	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
+	"$id": "gives this part an address of its own, from which $ref would be read; " +
+		"remove it and refer with \"#/$defs/…\"",
 	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
 	"$dynamicAnchor":        "is not understood by the providers' forms; refer with \"#/$defs/…\"",
 	"$dynamicRef":           "is not understood by the providers' forms; refer with \"#/$defs/…\"",
