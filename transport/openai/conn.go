@@ -136,7 +136,7 @@ func (c *conn) overdue() {
 	c.rearm()
 	if send != nil {
 		c.log.Info("response_create_overdue", "provider", c.info.Provider, "event_id", send.event)
-		c.writeAside(func() ([]byte, error) { return createFrame(send) })
+		c.writeAside(send.frame)
 	}
 }
 
@@ -355,7 +355,7 @@ func slowType(frame []byte) string {
 // release sends a response.create that the sequencer returned; it ignores nil.
 func (c *conn) release(send *create) {
 	if send != nil {
-		c.aside(func() ([]byte, error) { return createFrame(send) })
+		c.aside(send.frame)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"voicegw/internal/openaiwire"
 	"voicegw/transport"
 )
 
@@ -26,8 +27,8 @@ type dialect struct {
 	models   []modelRow
 	// openai means that the service is OpenAI or a compatible server.
 	openai bool
-	// session builds the session of session.update; nil means OpenAI's form.
-	session func(setup transport.Setup, o *Options) any
+	// session completes the session of session.update; nil means OpenAI's form.
+	session func(s *session, setup transport.Setup, o *Options)
 	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
 	// fixedSession: a later session.update with omitted settings might reset them, as that is not documented.
@@ -81,22 +82,25 @@ func dialectOf(setting, host, path string) *dialect {
 	return &dialects[len(dialects)-1]
 }
 
-// flatSession is the session of services whose settings are not nested.
-type flatSession struct {
-	Modalities    []string `json:"modalities,omitempty"`
-	Instructions  string   `json:"instructions,omitempty"`
-	Voice         any      `json:"voice,omitempty"`
-	InputFormat   string   `json:"input_audio_format,omitempty"`
-	OutputFormat  string   `json:"output_audio_format,omitempty"`
-	Audio         any      `json:"audio,omitempty"`
-	Transcription any      `json:"input_audio_transcription,omitempty"`
-	// TurnDetection is nil (null on the wire) for a caller that marks its own turns.
-	TurnDetection *flatDetection  `json:"turn_detection"`
-	Tools         json.RawMessage `json:"tools,omitempty"`
-	ToolChoice    string          `json:"tool_choice,omitempty"`
+// session is the session of session.update; empty members are left out.
+type session struct {
+	Type             string   `json:"type,omitempty"`
+	OutputModalities []string `json:"output_modalities,omitempty"`
+	Modalities       []string `json:"modalities,omitempty"`
+	Instructions     string   `json:"instructions,omitempty"`
+	Voice            any      `json:"voice,omitempty"`
+	InputFormat      string   `json:"input_audio_format,omitempty"`
+	OutputFormat     string   `json:"output_audio_format,omitempty"`
+	Audio            object   `json:"audio,omitempty"`
+	Transcription    object   `json:"input_audio_transcription,omitempty"`
+	// TurnDetection has a nil *detection, null on the wire, for a caller that marks its own turns.
+	TurnDetection any        `json:"turn_detection,omitempty"`
+	Tools         []function `json:"tools,omitempty"`
+	ToolChoice    string     `json:"tool_choice,omitempty"`
+	Reasoning     object     `json:"reasoning,omitempty"`
 }
 
-type flatDetection struct {
+type detection struct {
 	Type      string `json:"type"`
 	PrefixMS  int    `json:"prefix_padding_ms,omitempty"`
 	SilenceMS int    `json:"silence_duration_ms,omitempty"`
@@ -104,62 +108,101 @@ type flatDetection struct {
 	Interrupt bool   `json:"interrupt_response"`
 }
 
-func newFlatSession(setup transport.Setup) flatSession {
-	s := flatSession{Instructions: setup.Instructions}
-	if len(setup.Tools) > 0 {
-		s.Tools = toolList(setup.Tools)
+// function is a tool. Parameters are valid JSON.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Type        string          `json:"type"`
+}
+
+// toolList is never nil, because an empty list clears and null keeps.
+func toolList(tools []transport.Tool) []function {
+	list := make([]function, len(tools))
+	for i, t := range tools {
+		list[i] = function{t.Name, t.Description, t.Parameters, "function"}
 	}
-	if !setup.ManualActivity {
-		s.TurnDetection = &flatDetection{Type: "server_vad", PrefixMS: max(setup.PrefixMS, 0),
-			SilenceMS: max(setup.SilenceMS, 0), Create: true, Interrupt: true}
+	return list
+}
+
+var pcm = object{"format", object{"rate", sampleRate, "type", "audio/pcm"}}
+
+// openaiSession is today's form, with the audio's settings by direction.
+func openaiSession(s *session, setup transport.Setup, o *Options) {
+	s.Type, s.OutputModalities, s.ToolChoice = "realtime", []string{"audio"}, "auto"
+	input, output := append(pcm, "turn_detection", s.TurnDetection), pcm
+	s.TurnDetection = nil
+	if o.TranscriptionModel != NoTranscription {
+		transcription := object{"model", o.TranscriptionModel}
+		if lang, _, _ := strings.Cut(setup.Language, "-"); lang != "" {
+			// ISO 639-1, whereas Setup has BCP 47.
+			transcription = append(transcription, "language", strings.ToLower(lang))
+		}
+		input = append(input, "transcription", transcription)
 	}
-	return s
+	if setup.Voice != "" {
+		output = append(output, "voice", setup.Voice)
+	}
+	s.Audio = object{"input", input, "output", output}
+	if o.Reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
+		s.Reasoning = object{"effort", o.Reasoning}
+	}
 }
 
 // azureVoice matches the names of Azure's own voices: en-US-AvaNeural.
 var azureVoice = regexp.MustCompile(`^[a-z]{2,3}-[A-Z]{2}-`)
 
 // betaSession is the form of the Realtime API's beta, which Voice Live still uses.
-func betaSession(setup transport.Setup, o *Options) any {
-	s := newFlatSession(setup)
+func betaSession(s *session, setup transport.Setup, o *Options) {
 	s.Modalities, s.ToolChoice = []string{"text", "audio"}, "auto"
 	s.InputFormat, s.OutputFormat = "pcm16", "pcm16"
 	switch {
 	case azureVoice.MatchString(setup.Voice):
-		s.Voice = map[string]string{"type": "azure-standard", "name": setup.Voice}
+		s.Voice = object{"name", setup.Voice, "type", "azure-standard"}
 	case setup.Voice != "":
-		s.Voice = map[string]string{"type": "openai", "name": setup.Voice}
+		s.Voice = object{"name", setup.Voice, "type", "openai"}
 	}
 	switch model := o.TranscriptionModel; {
 	case model == NoTranscription:
 	case model != DefaultTranscriptionModel:
-		s.Transcription = map[string]string{"model": model}
+		s.Transcription = object{"model", model}
 	case strings.HasPrefix(setup.Model, "gpt-realtime"):
-		s.Transcription = map[string]string{"model": "whisper-1"}
+		s.Transcription = object{"model", "whisper-1"}
 	default: // a model that does not hear the audio itself
-		s.Transcription = map[string]string{"model": "azure-speech"}
+		s.Transcription = object{"model", "azure-speech"}
 	}
-	return s
 }
 
 // xaiSession has OpenAI's audio formats, and the rest not nested. The server transcribes unasked.
-func xaiSession(setup transport.Setup, _ *Options) any {
-	s := newFlatSession(setup)
-	format := map[string]any{"format": map[string]any{"type": "audio/pcm", "rate": sampleRate}}
-	s.Audio = map[string]any{"input": format, "output": format}
+func xaiSession(s *session, setup transport.Setup, _ *Options) {
+	s.Audio = object{"input", pcm, "output", pcm}
 	if setup.Voice != "" {
 		s.Voice = setup.Voice
 	}
-	return s
 }
 
+// update encodes the setup.
 func (d *dialect) update(event string, setup transport.Setup, o *Options) ([]byte, error) {
-	if d.session == nil {
-		return sessionUpdate(event, setup, o)
+	s := session{Instructions: setup.Instructions, Tools: toolList(setup.Tools)}
+	var turns *detection
+	if !setup.ManualActivity {
+		turns = &detection{"server_vad", max(setup.PrefixMS, 0), max(setup.SilenceMS, 0), true, true}
 	}
-	return json.Marshal(struct {
-		EventID string `json:"event_id"`
-		Type    string `json:"type"`
-		Session any    `json:"session"`
-	}{event, "session.update", d.session(setup, o)})
+	s.TurnDetection = turns
+	complete := d.session
+	if complete == nil {
+		complete = openaiSession
+	}
+	complete(&s, setup, o)
+	return encode(event, openaiwire.SessionUpdate, "session", s)
+}
+
+// reconfigure encodes other instructions and tools and nothing else: a voice, sent again, would have the update refused
+// (cannot_update_voice), and formats would begin anew. Only today's API requires a type.
+func (d *dialect) reconfigure(event string, r transport.Reconfigure) ([]byte, error) {
+	s := object{"instructions", r.Instructions, "tools", toolList(r.Tools)}
+	if d.session == nil {
+		s = append(s, "type", "realtime")
+	}
+	return encode(event, openaiwire.SessionUpdate, "session", s)
 }

@@ -54,7 +54,7 @@ func TestDialects(t *testing.T) {
 			got, err := tr.ep.dialect.update("update_1", setup, &tr.opts)
 			want := []byte(`{"event_id":"update_1","type":"session.update","session":` + tt.session + `}`)
 			if tt.session == "" {
-				want, _ = sessionUpdate("update_1", setup, &tr.opts)
+				want, _ = dialectOf("", "", "").update("update_1", setup, &tr.opts)
 			}
 			if diff := cmp.Diff(string(want), string(got)); err != nil || diff != "" {
 				t.Errorf("%v\n%s", err, diff)

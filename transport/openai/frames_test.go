@@ -1,20 +1,20 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/transport"
 )
 
-// TestSessionUpdateEqualsTheLibrarys: the event around the session is built by hand, and equals the library's.
-func TestSessionUpdateEqualsTheLibrarys(t *testing.T) {
+// TestSessionUpdateIsTheLibrarys: the library's types read the whole event and write the same one.
+func TestSessionUpdateIsTheLibrarys(t *testing.T) {
 	for name, setup := range map[string]transport.Setup{
 		"nothing": {},
 		"everything": {
@@ -23,21 +23,20 @@ func TestSessionUpdateEqualsTheLibrarys(t *testing.T) {
 		},
 		"manual": {ManualActivity: true},
 	} {
-		got, err := sessionUpdate("update_1", setup, &Options{})
+		got, err := dialectOf("", "", "").update("update_1", setup, &Options{TranscriptionModel: DefaultTranscriptionModel})
 		if err != nil {
 			t.Fatal(err)
 		}
-		session := sessionOf(setup, &Options{})
-		for _, t := range setup.Tools {
-			session.Tools = append(session.Tools, realtime.RealtimeToolsConfigUnionParam{OfFunction: &realtime.RealtimeFunctionToolParam{
-				Type: realtime.RealtimeFunctionToolTypeFunction, Name: param.NewOpt(t.Name), Description: param.NewOpt(t.Description),
-				Parameters: t.Parameters,
-			}})
+		const null = `"turn_detection":null,` // the library cannot read it
+		if bytes.Contains(got, []byte(null)) != setup.ManualActivity {
+			t.Errorf("%s: %s", name, got)
 		}
-		want, err := json.Marshal(realtime.SessionUpdateEventParam{
-			EventID: param.NewOpt("update_1"),
-			Session: realtime.SessionUpdateEventSessionUnionParam{OfRealtime: session},
-		})
+		got = bytes.Replace(got, []byte(null), nil, 1)
+		var event realtime.SessionUpdateEventParam
+		if err := json.Unmarshal(got, &event); err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(event)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +58,7 @@ func BenchmarkSessionUpdate(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sessionUpdate("update_1", setup, &Options{}); err != nil {
+		if _, err := dialectOf("", "", "").update("update_1", setup, &Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

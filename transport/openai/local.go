@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -121,7 +117,7 @@ func usable(format json.RawMessage) bool {
 // roles, and one closes the connection after several refusals. The user's last words follow if it has no answer:
 // the caller may ask for one.
 func localHistory(past []transport.Past) ([]pastItem, error) {
-	lines := make([]string, 0, len(past))
+	var lines []string
 	open := unanswered(past)
 	for i, p := range past {
 		if i == open {
@@ -133,14 +129,14 @@ func localHistory(past []transport.Past) ([]pastItem, error) {
 		}
 		lines = append(lines, line)
 	}
-	chain := chain{prefix: opPast + "_"}
+	var notes []transport.Past
 	if len(lines) > 0 {
-		chain.user(prompts.EarlierLines(lines))
+		notes = append(notes, transport.PastNote{Text: prompts.EarlierLines(lines)})
 	}
 	if open >= 0 {
-		chain.user(past[open].(transport.PastUser).Text)
+		notes = append(notes, transport.PastNote{Text: past[open].(transport.PastUser).Text})
 	}
-	return chain.items, chain.err
+	return localDialect.chain(opPast+"_", notes...)
 }
 
 // unanswered is the index of the user's last words if no answer follows them, or -1.
@@ -154,37 +150,6 @@ func unanswered(past []transport.Past) int {
 		}
 	}
 	return -1
-}
-
-func pastLine(p transport.Past) (string, error) {
-	switch p := p.(type) {
-	case transport.PastUser:
-		return prompts.EarlierUser(p.Text), nil
-	case transport.PastAssistant:
-		return prompts.EarlierAnswer(p.Text, p.Interrupted), nil
-	case transport.PastNote:
-		return p.Text, nil
-	case transport.PastTool:
-		return prompts.EarlierCall(p.Name, string(p.Args), string(p.Output)), nil
-	default:
-		return "", fmt.Errorf("%w: %T is no entry of a history", errCommand, p)
-	}
-}
-
-func (c *chain) user(text string) {
-	item := realtime.ConversationItemParamOfRealtimeUserMessageItem(
-		[]realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(text)}})
-	c.add(item, item.OfRealtimeUserMessageItem)
-}
-
-// remind sends the history without waiting: not every server confirms it, and all read in order.
-func remind(c *conn, items []pastItem) *transport.Error {
-	for _, it := range items {
-		if err := c.write(it.frame); err != nil {
-			return c.readError(transport.OpHistory, err)
-		}
-	}
-	return nil
 }
 
 // patient bounds the handshake with a local server more tightly than its first message.

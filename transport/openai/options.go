@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/transport"
 )
@@ -109,11 +108,7 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 }
 
 // efforts are the values of session.reasoning.effort.
-var efforts = []string{
-	string(realtime.RealtimeReasoningEffortMinimal), string(realtime.RealtimeReasoningEffortLow),
-	string(realtime.RealtimeReasoningEffortMedium), string(realtime.RealtimeReasoningEffortHigh),
-	string(realtime.RealtimeReasoningEffortXhigh),
-}
+var efforts = []string{"minimal", "low", "medium", "high", "xhigh"}
 
 func (o Options) checkReasoning(d *dialect) error {
 	switch {

@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/internal/openaiwire"
 	"voicegw/transport"
 )
 
@@ -74,9 +74,14 @@ func (c *conn) eventID(op string) string {
 
 func (c *conn) writeFrame(frame []byte, err error) error {
 	if err != nil {
-		return fmt.Errorf("%w: %w", errEncode, err)
+		return err
 	}
 	return c.write(frame)
+}
+
+// tell sends a client event of a purpose, with its members after event_id and type.
+func (c *conn) tell(op, kind string, members ...any) error {
+	return c.writeFrame(encode(c.eventID(op), kind, members...))
 }
 
 func (c *conn) sendText(text string) error {
@@ -84,7 +89,7 @@ func (c *conn) sendText(text string) error {
 		return err
 	}
 	c.changed()
-	if err := c.writeFrame(textFrame(c.eventID(opItem), text)); err != nil {
+	if err := c.tell(opItem, openaiwire.ItemCreate, "item", message("user", "input_text", text)); err != nil {
 		return err
 	}
 	return c.respond(request{})
@@ -95,7 +100,7 @@ func (c *conn) sendImage(image transport.Image) error {
 	if !c.info.Capabilities.Images {
 		return nil
 	}
-	return c.writeFrame(imageFrame(c.eventID(opItem), image))
+	return c.tell(opItem, openaiwire.ItemCreate, "item", imageItem(image))
 }
 
 // Earlier audio does not count as the user's speech.
@@ -107,7 +112,7 @@ func (c *conn) startActivity() error {
 		return err
 	}
 	c.sent.buffered = 0
-	return c.writeFrame(clearFrame(c.eventID(opBuffer)))
+	return c.tell(opBuffer, openaiwire.AudioClear)
 }
 
 // endActivity commits the turn, or drops it if it is empty: the provider refuses to commit less than 100 ms of audio.
@@ -118,10 +123,10 @@ func (c *conn) endActivity(cmd transport.ActivityEnd) error {
 	enough := audio.MS(c.info.InputRate, int(c.sent.buffered)) >= minCommitMS
 	c.sent.buffered = 0
 	if cmd.Empty || !enough {
-		return c.writeFrame(clearFrame(c.eventID(opBuffer)))
+		return c.tell(opBuffer, openaiwire.AudioClear)
 	}
 	c.changed()
-	if err := c.writeFrame(commitFrame(c.eventID(opBuffer))); err != nil {
+	if err := c.tell(opBuffer, openaiwire.AudioCommit); err != nil {
 		return err
 	}
 	return c.respond(request{})
@@ -151,7 +156,7 @@ func (c *conn) truncate(cmd transport.Truncate) error {
 	if !c.local { // it may answer nothing, and later errors are not about this
 		c.truncates.Add(1)
 	}
-	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))
+	return c.tell(opTruncate, openaiwire.ItemTruncate, "item_id", cmd.Item, "content_index", 0, "audio_end_ms", ms)
 }
 
 // A result for a call that is not open is dropped: the provider would refuse a second output.
@@ -165,7 +170,7 @@ func (c *conn) sendResult(cmd transport.ToolResult) error {
 		return nil
 	}
 	c.changed()
-	return c.writeFrame(resultFrame(c.eventID(opResult), id, cmd.Output))
+	return c.tell(opResult, openaiwire.ItemCreate, "item", outputOf(id, cmd.Output))
 }
 
 func (c *conn) respond(r request) error {
@@ -176,7 +181,7 @@ func (c *conn) respond(r request) error {
 	if send == nil {
 		return nil
 	}
-	return c.writeFrame(createFrame(send))
+	return c.writeFrame(send.frame())
 }
 
 // pauseMarginMS is added to the silence that ends a phrase, which is unknownSilenceMS if it is not reported.
@@ -234,35 +239,12 @@ func (c *conn) pause() error {
 // maxUpdates bounds how many updates may wait for their confirmation; the oldest is dropped.
 const maxUpdates = 16
 
-// updateFrame replaces instructions and tools and nothing else: a voice, sent again, would have the update refused
-// (cannot_update_voice), and formats would begin anew. Only today's API requires a type.
-func (d *dialect) updateFrame(event string, r transport.Reconfigure) ([]byte, error) {
-	type session struct {
-		Type         string          `json:"type,omitempty"`
-		Instructions string          `json:"instructions"`
-		Tools        json.RawMessage `json:"tools"`
-	}
-	s := session{Instructions: r.Instructions, Tools: toolList(r.Tools)}
-	if d.session == nil {
-		s.Type = "realtime"
-	}
-	frame, err := json.Marshal(struct {
-		EventID string  `json:"event_id"`
-		Type    string  `json:"type"`
-		Session session `json:"session"`
-	}{event, "session.update", s})
-	if err != nil {
-		return nil, fmt.Errorf("%w: session.update: %w", errEncode, err)
-	}
-	return frame, nil
-}
-
 func (c *conn) reconfigure(cmd transport.Reconfigure) error {
 	if c.info.Capabilities.Reconfigure != transport.ReconfigureLive {
 		return nil
 	}
 	event := c.eventID(opUpdate)
-	frame, err := c.t.ep.dialect.updateFrame(event, cmd)
+	frame, err := c.t.ep.dialect.reconfigure(event, cmd)
 	if err != nil {
 		return err
 	}
@@ -316,14 +298,9 @@ func (c *conn) addItem(cmd transport.AddItem) error {
 	if c.info.Capabilities.AddItem == transport.AddItemNone {
 		return nil
 	}
-	chain := chain{prefix: c.eventID(opAdded) + "_"}
-	if err := chain.entry(cmd.Item, c.t.ep.dialect); err != nil {
+	items, err := c.t.ep.dialect.chain(c.eventID(opAdded)+"_", cmd.Item)
+	if err != nil {
 		return err
 	}
-	for _, item := range chain.items {
-		if err := c.write(item.frame); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.writeAll(items)
 }

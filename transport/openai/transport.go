@@ -1,10 +1,8 @@
 // Package openai speaks the OpenAI Realtime protocol (GA) to OpenAI, to Azure OpenAI and to any compatible server.
 //
 // The wire code is our own, based on github.com/coder/websocket: one JSON event in each text frame, read 2026-11-20 at
-// developers.openai.com/api/docs/guides/realtime-websocket and checked against recorded sessions. The types of
-// openai-go are used for sending; received events other than audio are decoded into small types of our own, since
-// the SDK's union of all events is a 40 KB value. Audio takes a separate path in both directions (scan.go, audio.go)
-// that allocates nothing.
+// developers.openai.com/api/docs/guides/realtime-websocket and checked against recorded sessions. Events other than audio
+// are decoded into small types. Audio takes a separate path in both directions (scan.go, audio.go) that allocates nothing.
 //
 // # Guarantees beyond package transport
 //
