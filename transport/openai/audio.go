@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/coder/websocket"
@@ -96,13 +97,16 @@ func (c *conn) endAudio(it *spokenItem) {
 		return
 	}
 	it.closed = true
-	for i, open := range c.openAudio {
-		if open == it {
-			c.openAudio = append(c.openAudio[:i], c.openAudio[i+1:]...)
-			break
+	c.openAudio = slices.DeleteFunc(c.openAudio, func(open *spokenItem) bool { return open == it })
+	c.events.add(transport.AudioDone{Item: it.id})
+}
+
+func (c *conn) endAudioOf(responses ...string) {
+	for _, it := range slices.Backward(c.openAudio) {
+		if slices.Contains(responses, it.response) {
+			c.endAudio(it)
 		}
 	}
-	c.events.add(transport.AudioDone{Item: it.id})
 }
 
 // pcmDecoder decodes the model's speech. It is owned by Recv.

@@ -95,33 +95,34 @@ func inFamily(model, prefix string) bool {
 
 // capabilities returns the record for a row. All models of a service have the same capabilities.
 func (t *Transport) capabilities(row modelRow) transport.Capabilities {
-	source := row.source
-	if d := t.ep.dialect; !d.openai {
-		source += "; " + d.name + ": " + d.source
-	}
-	if t.ep.dialect.local {
-		return t.localCapabilities()
-	}
-	reconfigure := transport.ReconfigureLive // session.update at any time, in the guide
-	if t.ep.dialect.fixedSession {
-		reconfigure = transport.ReconfigureReconnect
-	}
-	return transport.Capabilities{
+	d := t.ep.dialect
+	c := transport.Capabilities{
 		SpeechEvents:    true,
 		InterruptNotice: false, // speech_started is the notice
-		Truncate:        !t.ep.dialect.noTruncate,
+		Truncate:        !d.noTruncate,
 		Cancel:          !t.opts.NoInterrupt,
 		RespondNeeded:   true, // also with speech detection on
 		ToolsOff:        true,
 		AudioClock:      true, // audio_start_ms of speech_started
 		Tools:           transport.ToolsBlock,
-		History:         transport.HistoryItems,
-		Reconfigure:     reconfigure,
-		AddItem:         transport.AddItemLive, // conversation.item.create alone asks for no answer
-		ConnectionLife:  60 * time.Minute,      // session.expires_at = created + 3600 s
-		Images:          t.ep.dialect.openai,   // input_image; not documented for the others
-		// At most 140 ms in recorded sessions of gpt-realtime at OpenAI and Azure (checks.TestLag), 2026-11-30.
-		TranscriptLagMS: 150,
-		Source:          source,
+		Reconfigure:     transport.ReconfigureLive, // session.update at any time, in the guide
+		AddItem:         transport.AddItemLive,     // conversation.item.create alone asks for no answer
+		Source:          row.source,
 	}
+	if d.local { // notes are sent as the user's, and nothing costs money
+		c.History, c.Free = transport.HistoryContent, true
+		return c
+	}
+	c.History = transport.HistoryItems
+	c.ConnectionLife = 60 * time.Minute // session.expires_at = created + 3600 s
+	c.Images = d.openai                 // input_image; not documented for the others
+	// At most 140 ms in recorded sessions of gpt-realtime at OpenAI and Azure (checks.TestLag), 2026-11-30.
+	c.TranscriptLagMS = 150
+	if d.fixedSession {
+		c.Reconfigure = transport.ReconfigureReconnect
+	}
+	if !d.openai {
+		c.Source += "; " + d.name + ": " + d.source
+	}
+	return c
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -40,23 +39,24 @@ type conn struct {
 	seenCalls callBook
 	unknown   map[string]struct{} // types already logged
 	response  responseState
-	committed bool // the commit of the user's speech was reported before the server's event
+	committed bool             // the commit of the user's speech was reported before the server's event
+	fatal     *transport.Error // an event ends the connection
 
 	// Owned by Send.
 	sent     sentAudio
 	upEvents int // numbers the client events of Send
 
 	// Used by both.
-	counters
-	progress  atomic.Int64 // events of responses
-	truncates atomic.Int64 // truncations without an answer
+	malformed, unknowns, slow atomic.Int64
+	progress                  atomic.Int64 // events of responses
+	truncates                 atomic.Int64 // truncations without an answer
 
-	awaited atomic.Pointer[string] // the event that the setup waits for
-	ready   atomic.Bool            // the provider has accepted the setup
+	awaited  atomic.Pointer[string] // the event that the setup waits for
+	ready    atomic.Bool            // the provider has accepted the setup
+	notified atomic.Bool            // Notify was called: incoming frames are read
 
-	keepalive keepalive
-	later     sync.WaitGroup // writes that a turn must not wait for; none is added once cause is set
-	closing   sync.Once      // closes ws once
+	later   sync.WaitGroup // writes that a turn must not wait for; none is added once cause is set
+	closing sync.Once      // closes ws once
 
 	mu sync.Mutex // guards the following fields
 	// cause is why the connection ended, and the first reason wins; nil while it is open.
@@ -65,6 +65,7 @@ type conn struct {
 	doom *transport.Error
 	seq  sequencer
 	late *time.Timer // calls overdue when seq has waited long enough; nil before the first wait
+	ping *time.Timer // calls keepAlive; nil without pings
 	// updates are the event ids of the updates that wait for their confirmation, oldest first.
 	updates []string
 	calls   newest[string]      // the provider's ids of calls that may be answered
@@ -101,10 +102,11 @@ func (c *conn) Info() transport.Info { return c.info }
 // Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
 	c.end(c.t.fault("close", transport.KindClosed, "", errClosed))
-	c.keepalive.stop()
 	c.mu.Lock()
-	if c.late != nil {
-		c.late.Stop()
+	for _, timer := range []*time.Timer{c.late, c.ping} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	c.mu.Unlock()
 	c.later.Wait()
@@ -128,15 +130,15 @@ func (c *conn) rearm() {
 // overdue sends what waited for the provider's permission, because the wait has timed out.
 func (c *conn) overdue() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cause != nil {
-		return
+	var send *create
+	if c.cause == nil {
+		send = c.seq.due(time.Now(), c.progress.Load())
+		c.rearm()
 	}
-	send := c.seq.due(time.Now(), c.progress.Load())
-	c.rearm()
+	c.mu.Unlock()
 	if send != nil {
 		c.log.Info("response_create_overdue", "provider", c.info.Provider, "event_id", send.event)
-		c.writeAside(send.frame)
+		c.release(send)
 	}
 }
 
@@ -163,34 +165,7 @@ func (c *conn) ended() *transport.Error {
 
 // watch ends the connection when ctx ends before the returned function is called.
 func (c *conn) watch(ctx context.Context, cause func() *transport.Error) func() bool {
-	if ctx.Done() == nil {
-		return noWatch
-	}
 	return context.AfterFunc(ctx, func() { c.end(cause()) })
-}
-
-func noWatch() bool { return true }
-
-// watchUse is like watch, for Send.
-func (c *conn) watchUse(ctx context.Context, op string) func() bool {
-	if ctx.Done() == nil {
-		return noWatch
-	}
-	return c.watch(ctx, func() *transport.Error {
-		err := ctx.Err()
-		if cause := context.Cause(ctx); !errors.Is(cause, err) {
-			err = fmt.Errorf("%w: %w", err, cause)
-		}
-		return c.t.fault(op, transport.KindClosed, "", err)
-	})
-}
-
-func (t *Transport) providerText(kind, message, param string) error {
-	s := kind + ": " + message
-	if param != "" {
-		s += " (" + param + ")"
-	}
-	return errors.New(t.redact.Text(s))
 }
 
 // The frame is valid until the next readFrame, which may be called only before Notify.
@@ -213,18 +188,14 @@ func (c *conn) readError(op string, err error) *transport.Error {
 		return cause
 	}
 	var closed websocket.CloseError
-	var kind transport.Kind
-	var code string
+	kind, code := transport.KindRetry, strconv.Itoa(int(websocket.StatusAbnormalClosure))
 	switch {
 	case errors.As(err, &closed):
 		kind, code = CloseKind(closed.Code, closed.Reason, c.ready.Load())
 	case errors.Is(err, websocket.ErrMessageTooBig):
-		kind, code, err = transport.KindRetry, "frame_too_big", errTooBig
+		code, err = "frame_too_big", errTooBig
 	case errors.Is(err, ws.ErrFlood):
-		kind, code = transport.KindRetry, "flood"
-	default:
-		code = strconv.Itoa(int(websocket.StatusAbnormalClosure))
-		kind = transport.KindRetry
+		code = "flood"
 	}
 	if doom != nil && (kind == transport.KindRetry || kind == transport.KindExpired) {
 		// The provider gave the reason before; the close code only ends the connection.
@@ -236,30 +207,28 @@ func (c *conn) readError(op string, err error) *transport.Error {
 // maxEvents bounds the events of one frame, since they are handled all at once.
 const maxEvents = 256
 
-var responsePrefix = []byte("response.")
-
 const maxUnknownLogged = 32
 
-// take returns the first event from a frame; nil for a frame without an event.
-func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
+// take handles a frame. It returns the audio of a usual audio event.
+func (c *conn) take(frame []byte) transport.Event {
 	ev, s, v := c.fastAudio(frame)
 	if v == scanAudio {
-		return ev, nil
+		return ev
 	}
-	if final := c.dispatch(frame, &s, v); final != nil {
-		return nil, final
+	c.dispatch(frame, &s, v)
+	if c.fatal == nil && c.events.len() > maxEvents {
+		c.fatal = c.t.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
 	}
-	if c.events.len() > maxEvents {
-		return nil, c.t.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
-	}
-	return c.events.next(), nil
+	return nil
 }
 
+// Notify implements transport.Conn.
 func (c *conn) Notify(f func()) {
-	c.keepalive.notified.Store(true)
+	c.notified.Store(true)
 	c.ws.Notify(f)
 }
 
+// Recv implements transport.Conn.
 func (c *conn) Recv() (transport.Event, error) {
 	for {
 		if ev := c.events.next(); ev != nil {
@@ -267,59 +236,44 @@ func (c *conn) Recv() (transport.Event, error) {
 		}
 		c.speech.release()
 		_, frame, ok, err := c.ws.TryRead()
-		var final *transport.Error
-		var ev transport.Event
 		switch {
 		case err != nil:
-			final = c.readError("recv", err)
+			c.fatal = c.readError("recv", err)
 		case !ok:
 			return nil, nil
 		default:
-			c.keepalive.signs.Add(1)
-			ev, final = c.take(frame)
+			if ev := c.take(frame); ev != nil {
+				return ev, nil
+			}
 		}
-		if final != nil {
-			c.end(final)
+		if c.fatal != nil {
+			c.end(c.fatal)
 			return nil, c.ended()
 		}
-		if ev != nil {
-			return ev, nil
-		}
 	}
 }
 
-func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
-	var row eventRow
-	var known bool
-	if v == scanOther {
-		row, known = eventRows[string(s.eventType)]
-	} else {
-		row, known = eventRows[slowType(frame)]
-	}
-	if v == scanOther && bytes.HasPrefix(s.eventType, responsePrefix) {
+// dispatch handles an event other than usual audio.
+func (c *conn) dispatch(frame []byte, s *scanned, v verdict) {
+	eventType := string(s.eventType)
+	if v != scanOther {
+		eventType = typeOf(frame)
+	} else if strings.HasPrefix(eventType, "response.") {
 		c.progress.Add(1)
 	}
-	if row.handle == nil {
-		c.skip(frame, known)
-		return nil
-	}
-	return row.handle(handler{c}, row.name, frame)
-}
-
-func (c *conn) skip(frame []byte, known bool) {
-	if known {
-		if !json.Valid(frame) {
-			c.malformed.Add(1)
+	handle, known := handlers[eventType]
+	switch {
+	case handle != nil:
+		var ev event
+		if c.parse(eventType, frame, &ev) {
+			handle(c, &ev)
 		}
-		return
-	}
-	eventType := slowType(frame)
-	if eventType == "" {
+	case eventType == "" || !json.Valid(frame):
 		c.malformed.Add(1)
-		return
+	case !known:
+		c.unknowns.Add(1)
+		c.logUnknown(eventType)
 	}
-	c.unknowns.Add(1)
-	c.logUnknown(eventType)
 }
 
 func (c *conn) logUnknown(eventType string) {
@@ -333,16 +287,8 @@ func (c *conn) logUnknown(eventType string) {
 	c.log.Warn("event_unknown", "provider", c.info.Provider, "type", clip(eventType, 80))
 }
 
-// typeOf returns the type of a frame; empty if it has none.
+// typeOf returns the type of a frame; empty for one that encoding/json refuses.
 func typeOf(frame []byte) string {
-	if s, v := scanFrame(frame); v != scanUnsure {
-		return string(s.eventType)
-	}
-	return slowType(frame)
-}
-
-// slowType is typeOf with encoding/json; empty for a frame that it refuses.
-func slowType(frame []byte) string {
 	var ev struct {
 		Type string `json:"type"`
 	}
@@ -359,17 +305,14 @@ func (c *conn) release(send *create) {
 	}
 }
 
-// aside writes on a separate goroutine, which Close waits for: a turn must not wait for the network.
+// aside writes on a separate goroutine, which Close waits for: a turn must not wait for the network. A failure is not
+// returned: the next read fails too, and knows the provider's last words.
 func (c *conn) aside(frame func() ([]byte, error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cause == nil {
-		c.writeAside(frame)
+	if c.cause != nil {
+		return
 	}
-}
-
-// The caller must hold mu. A failure is not returned: the next read fails too, and knows the provider's last words.
-func (c *conn) writeAside(frame func() ([]byte, error)) {
 	c.later.Go(func() {
 		if err := c.writeFrame(frame()); err != nil {
 			c.log.Debug("frame_lost", "provider", c.info.Provider, "error", err)
@@ -377,12 +320,9 @@ func (c *conn) writeAside(frame func() ([]byte, error)) {
 	})
 }
 
-type counters struct{ malformed, unknowns, slow atomic.Int64 }
-
-func (c *counters) Stats() transport.Stats {
-	return transport.Stats{
-		UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load(),
-	}
+// Stats implements transport.Conn.
+func (c *conn) Stats() transport.Stats {
+	return transport.Stats{UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load()}
 }
 
 // eventQueue holds the events of a frame until Recv returns them. One frame produces few.
@@ -398,65 +338,26 @@ func (q *eventQueue) add(ev transport.Event) { q.pending = append(q.pending, ev)
 // next returns the next event, or nil.
 func (q *eventQueue) next() transport.Event {
 	if q.given == len(q.pending) {
-		if q.given > 0 {
-			clear(q.pending)
-			q.pending, q.given = q.pending[:0], 0
-		}
+		clear(q.pending)
+		q.pending, q.given = q.pending[:0], 0
 		return nil
 	}
-	ev := q.pending[q.given]
 	q.given++
-	return ev
+	return q.pending[q.given-1]
 }
 
-// keepalive sends pings and ends the connection if nothing arrives for pongTimeout. Before Notify no goroutine reads,
-// so silence means nothing. It is a timer rather than a goroutine, because there are many silent connections.
-type keepalive struct {
-	c        *conn        // never changes after start
-	signs    atomic.Int64 // frames and pongs
-	notified atomic.Bool  // Notify was called: incoming frames are read
-
-	mu    sync.Mutex // guards the following fields; held while a turn runs
-	timer *time.Timer
-	heard int64     // signs at its last change
-	at    time.Time // time of that change
-}
-
-func (k *keepalive) start(c *conn) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.c = c
-	k.heard, k.at = k.signs.Load(), time.Now()
-	k.timer = time.AfterFunc(pingInterval, k.turn)
-}
-
-// stop waits for a running turn. The connection must have ended, or more turns follow.
-func (k *keepalive) stop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.timer != nil {
-		k.timer.Stop()
+// keepAlive pings a silent provider, and ends the connection if nothing arrives for pongsMissed intervals. A late pong
+// counts: pongs 8 to 30 s late were measured with other providers. Before Notify no goroutine reads, so silence means
+// nothing.
+func (c *conn) keepAlive() {
+	if c.notified.Load() && !c.ws.KeepAlive(1, pongsMissed) {
+		c.end(c.t.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
 	}
-}
-
-// turn pings, or ends a silent connection. A late pong counts: pongs 8 to 30 s late were measured with other providers.
-func (k *keepalive) turn() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.c.ended() != nil {
-		return
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.ping.Reset(pingInterval)
 	}
-	signs := k.signs.Load()
-	if signs != k.heard || !k.notified.Load() {
-		k.heard, k.at = signs, time.Now()
-	}
-	if time.Since(k.at) >= pongTimeout {
-		k.c.end(k.c.t.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
-		return
-	}
-	// signs shows whether an answer comes; the result of this ping does not matter.
-	_ = k.c.ws.Ping()
-	k.timer.Reset(pingInterval)
 }
 
 const maxSetupEvents = 1000
@@ -477,20 +378,20 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	return err
 }
 
-// adapt limits the update to the fields of the local server, and adopts its audio formats.
-func (c *conn) adapt(update []byte, created *sessionEvent) ([]byte, *transport.Error) {
+// adapt limits the update to the fields of the local server, and adopts its audio formats. created is session.created.
+func (c *conn) adapt(update []byte, s *sessionValue, created []byte) ([]byte, *transport.Error) {
 	var shown struct{ Session json.RawMessage }
 	// The event was decoded before.
-	_ = json.Unmarshal(created.shown, &shown)
+	_ = json.Unmarshal(created, &shown)
 	update, err := c.fit(update, shown.Session)
 	if err != nil {
 		return nil, c.t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}
 	// A format that cannot be used is replaced by the update.
-	if hz, err := created.input().hz(sampleRate); err == nil {
+	if hz, err := s.input().hz(sampleRate); err == nil {
 		c.info.InputRate = hz
 	}
-	if hz, err := created.output().hz(sampleRate); err == nil {
+	if hz, err := s.output().hz(sampleRate); err == nil {
 		c.info.OutputRate = hz
 	}
 	return update, nil
@@ -499,48 +400,44 @@ func (c *conn) adapt(update []byte, created *sessionEvent) ([]byte, *transport.E
 func (c *conn) awaits(event string) { c.awaited.Store(&event) }
 
 func (c *conn) exchange(update []byte) *transport.Error {
-	created, err := c.awaitSession(typeSessionCreated)
+	s, created, err := c.awaitSession(typeSessionCreated)
+	if err == nil && c.local {
+		update, err = c.adapt(update, s, created)
+	}
 	if err != nil {
 		return err
 	}
-	if c.local {
-		if update, err = c.adapt(update, created); err != nil {
-			return err
-		}
-	}
 	c.awaits(typeSessionUpdated)
 	writeErr := c.write(update)
-	announced, err := c.awaitSession(typeSessionUpdated) // even after a failed write: the read finds the reason
+	s, _, err = c.awaitSession(typeSessionUpdated) // even after a failed write: the read finds the reason
 	switch {
 	case err != nil:
 		return err
 	case writeErr != nil:
 		return c.readError("setup", writeErr)
 	}
-	return c.soundsAs(announced)
+	return c.soundsAs(s)
 }
 
-// awaitSession waits for session.created or session.updated, and adopts it.
-func (c *conn) awaitSession(eventType string) (*sessionEvent, *transport.Error) {
-	var ev sessionEvent
-	err := c.await(func(eventType string, frame []byte) bool {
-		ok := c.parse(eventType, frame, &ev)
+// awaitSession waits for session.created or session.updated, and adopts it. The frame is valid until the next one is read.
+func (c *conn) awaitSession(eventType string) (s *sessionValue, frame []byte, err *transport.Error) {
+	var ev event
+	err = c.await(func(eventType string, read []byte) bool {
+		ok := c.parse(eventType, read, &ev)
 		if ok {
-			c.adopt(&ev)
-			if c.local {
-				ev.shown = bytes.Clone(frame)
-			}
+			frame = read
+			c.adopt(&ev.Session)
 		}
 		return ok
 	}, eventType)
-	return &ev, err
+	return &ev.Session, frame, err
 }
 
 // codeAudioFormat is the code of a failure about an announced format of audio.
 const codeAudioFormat = "audio_format"
 
-func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
-	in, out, err := ev.rates(c.info.InputRate, c.info.OutputRate)
+func (c *conn) soundsAs(s *sessionValue) *transport.Error {
+	in, out, err := s.rates(c.info.InputRate, c.info.OutputRate)
 	if err != nil {
 		return c.t.fault("setup", transport.KindInvalid, codeAudioFormat, err)
 	}
@@ -549,20 +446,16 @@ func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
-func (ev *sessionEvent) input() audioFormat {
-	return cmp.Or(ev.Session.Audio.Input.Format, ev.Session.InputFormat)
-}
+func (s *sessionValue) input() audioFormat { return cmp.Or(s.Audio.Input.Format, s.InputFormat) }
 
-func (ev *sessionEvent) output() audioFormat {
-	return cmp.Or(ev.Session.Audio.Output.Format, ev.Session.OutputFormat)
-}
+func (s *sessionValue) output() audioFormat { return cmp.Or(s.Audio.Output.Format, s.OutputFormat) }
 
 // rates returns the server's rates in Hz; in and out are their defaults.
-func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
-	if inHz, err = ev.input().hz(in); err != nil {
+func (s *sessionValue) rates(in, out int) (inHz, outHz int, err error) {
+	if inHz, err = s.input().hz(in); err != nil {
 		return 0, 0, fmt.Errorf("%w, for the user's speech", err)
 	}
-	if outHz, err = ev.output().hz(out); err != nil {
+	if outHz, err = s.output().hz(out); err != nil {
 		return 0, 0, fmt.Errorf("%w, for the model's speech", err)
 	}
 	return inHz, outHz, nil
@@ -594,8 +487,7 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 		fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
 }
 
-func (c *conn) adopt(ev *sessionEvent) {
-	s := &ev.Session
+func (c *conn) adopt(s *sessionValue) {
 	if s.ID != "" {
 		c.info.SessionID = s.ID
 	}
@@ -612,15 +504,15 @@ func (c *conn) adopt(ev *sessionEvent) {
 
 // An unknown code means that the setup will not be accepted next time either.
 func (c *conn) setupRefused(e *errorValue) *transport.Error {
-	kind := transport.KindOfCode(e.Code, e.Type)
-	if kind == 0 {
-		kind = transport.KindInvalid
-	}
-	return c.t.reported("setup", kind, e)
+	return c.t.reported("setup", cmp.Or(transport.KindOfCode(e.Code, e.Type), transport.KindInvalid), e)
 }
 
 func (t *Transport) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {
-	err := t.fault(op, kind, e.Code, t.providerText(e.Type, e.Message, e.Param))
+	text := e.Type + ": " + e.Message
+	if e.Param != "" {
+		text += " (" + e.Param + ")"
+	}
+	err := t.fault(op, kind, e.Code, errors.New(t.redact.Text(text)))
 	err.RetryAfter = transport.WaitIn(e.Message)
 	return err
 }

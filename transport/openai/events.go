@@ -22,28 +22,8 @@ const (
 	typeItemCreated    = "conversation.item.created"
 )
 
-// eventRow describes how one type of server event is handled, or why it is ignored.
-type eventRow struct {
-	// handle handles an event of the row's type. Its error ends the connection.
-	handle func(c handler, eventType string, frame []byte) *transport.Error
-	name   string // the event's type
-	why    string
-}
-
-type handler struct{ *conn }
-
-func decode[T any](take func(handler, *T) *transport.Error) eventRow {
-	return eventRow{handle: func(c handler, eventType string, frame []byte) *transport.Error {
-		var ev T
-		if !c.parse(eventType, frame, &ev) {
-			return nil
-		}
-		return take(c, &ev)
-	}}
-}
-
 // parse decodes the readable part; false if nothing is readable. It rarely logs a field of the wrong JSON type.
-func (c *conn) parse(eventType string, frame []byte, into any) bool {
+func (c *conn) parse(eventType string, frame []byte, into *event) bool {
 	misfit, err := decodeEvent(frame, into)
 	switch {
 	case err != nil:
@@ -56,106 +36,71 @@ func (c *conn) parse(eventType string, frame []byte, into any) bool {
 	return true
 }
 
-func ignore(why string) eventRow { return eventRow{why: why} }
+// handlers has every server event of the Realtime API (openai-go v3.95, read 2026-11-20), and the beta names that
+// compatible servers still use; nil ignores one. A type that is missing here is counted and skipped.
+var handlers = map[string]func(*conn, *event){
+	typeError:          (*conn).onError,
+	typeSessionUpdated: (*conn).onSessionUpdated,
 
-// eventRows lists every server event of the Realtime API (openai-go v3.95, read 2026-11-20), and the beta names that
-// compatible servers still use. A type that is missing here is counted and skipped.
-var eventRows = named(map[string]eventRow{
-	typeError:          decode(handler.onError),
-	typeSessionUpdated: decode(handler.onSessionUpdated),
+	"input_audio_buffer.speech_started": (*conn).onSpeechStarted,
+	"input_audio_buffer.speech_stopped": (*conn).onSpeechStopped,
+	"input_audio_buffer.committed":      (*conn).onCommitted,
 
-	"input_audio_buffer.speech_started": decode(handler.onSpeechStarted),
-	"input_audio_buffer.speech_stopped": decode(handler.onSpeechStopped),
-	"input_audio_buffer.committed":      decode(handler.onCommitted),
+	"conversation.item.truncated":                           (*conn).onTruncated,
+	"conversation.item.input_audio_transcription.delta":     (*conn).onUserDelta,
+	"conversation.item.input_audio_transcription.completed": (*conn).onUserDone,
+	"conversation.item.input_audio_transcription.failed":    (*conn).onUserFailed,
 
-	"conversation.item.truncated":                           decode(handler.onTruncated),
-	"conversation.item.input_audio_transcription.delta":     decode(handler.onUserDelta),
-	"conversation.item.input_audio_transcription.completed": decode(handler.onUserDone),
-	"conversation.item.input_audio_transcription.failed":    decode(handler.onUserFailed),
+	"response.created":                       (*conn).onResponseCreated,
+	"response.done":                          (*conn).onResponseDone,
+	"response.output_item.added":             (*conn).onOutputItemAdded,
+	"response.output_item.done":              (*conn).onOutputItemDone,
+	"response.function_call_arguments.done":  (*conn).onArgumentsDone,
+	typeAudioDelta:                           (*conn).onAudioDelta,
+	"response.output_audio.done":             (*conn).onAudioDone,
+	"response.output_audio_transcript.delta": (*conn).onAssistantDelta,
+	"response.output_audio_transcript.done":  (*conn).onAssistantDone,
+	"response.output_text.delta":             (*conn).onAssistantDelta,
+	"response.output_text.done":              (*conn).onAssistantDone,
 
-	"response.created":                       decode(handler.onResponseCreated),
-	"response.done":                          decode(handler.onResponseDone),
-	"response.output_item.done":              decode(handler.onOutputItemDone),
-	"response.function_call_arguments.done":  decode(handler.onArgumentsDone),
-	typeAudioDelta:                           decode(handler.onAudioDelta),
-	"response.output_audio.done":             decode(handler.onAudioDone),
-	"response.output_audio_transcript.delta": decode(handler.onAssistantDelta),
-	"response.output_audio_transcript.done":  decode(handler.onAssistantDone),
-	"response.output_text.delta":             decode(handler.onAssistantDelta),
-	"response.output_text.done":              decode(handler.onAssistantDone),
+	typeAudioDeltaBeta:                (*conn).onAudioDelta,
+	"response.audio.done":             (*conn).onAudioDone,
+	"response.audio_transcript.delta": (*conn).onAssistantDelta,
+	"response.audio_transcript.done":  (*conn).onAssistantDone,
+	"response.text.delta":             (*conn).onAssistantDelta,
+	"response.text.done":              (*conn).onAssistantDone,
 
-	typeAudioDeltaBeta:                decode(handler.onAudioDelta),
-	"response.audio.done":             decode(handler.onAudioDone),
-	"response.audio_transcript.delta": decode(handler.onAssistantDelta),
-	"response.audio_transcript.done":  decode(handler.onAssistantDone),
-	"response.text.delta":             decode(handler.onAssistantDelta),
-	"response.text.done":              decode(handler.onAssistantDone),
+	typeSessionCreated:                     nil, // read while connecting; its content is fixed then
+	"input_audio_buffer.cleared":           nil, // confirms our own clear
+	"input_audio_buffer.timeout_triggered": nil, // idle_timeout_ms is not asked for
+	"rate_limits.updated":                  nil, // a limit that is reached shows as a failed response
 
-	typeSessionCreated:     ignore("read while connecting; what it says is fixed then"),
-	"conversation.created": ignore("beta and xAI; holds only an id"),
-	"ping":                 ignore("xAI: a sign of life, which every frame is"),
-
-	"localai.classifier.result":         ignore("LocalAI: not asked for"),
-	"conversation.item.speaker":         ignore("LocalAI: speakers are not told apart"),
-	"conversation.item.sound_detection": ignore("LocalAI: sounds without speech are no input"),
-
-	"warning":                              ignore("Voice Live: the session goes on"),
-	"input_text.delta":                     ignore("Voice Live: hosted agents are not used"),
-	"input_text.done":                      ignore("Voice Live: hosted agents are not used"),
-	"response.invocation.delta":            ignore("Voice Live: hosted agents are not used"),
-	"response.invocation.done":             ignore("Voice Live: hosted agents are not used"),
-	"session.avatar.connecting":            ignore("Voice Live: no avatar is asked for"),
-	"session.avatar.switch_to_speaking":    ignore("Voice Live: no avatar is asked for"),
-	"session.avatar.switch_to_idle":        ignore("Voice Live: no avatar is asked for"),
-	"response.video.delta":                 ignore("Voice Live: no avatar is asked for"),
-	"response.animation_blendshapes.delta": ignore("Voice Live: no avatar is asked for"),
-	"response.animation_blendshapes.done":  ignore("Voice Live: no avatar is asked for"),
-	"response.animation_viseme.delta":      ignore("Voice Live: no avatar is asked for"),
-	"response.animation_viseme.done":       ignore("Voice Live: no avatar is asked for"),
-	"response.audio_timestamp.delta":       ignore("Voice Live: times of words are not asked for"),
-	"response.audio_timestamp.done":        ignore("Voice Live: times of words are not asked for"),
-
-	"input_audio_buffer.cleared":             ignore("confirms our own clear"),
-	"input_audio_buffer.timeout_triggered":   ignore("idle_timeout_ms is not asked for"),
-	"input_audio_buffer.dtmf_event_received": ignore("SIP only"),
-
-	"conversation.item.added":     ignore("the events of its response and of the user's turn carry the same"),
-	typeItemCreated:               ignore("beta name of conversation.item.added"),
-	typeItemDone:                  ignore("response.output_item.done carries the same"),
-	"conversation.item.retrieved": ignore("never asked for"),
-	"conversation.item.deleted":   ignore("never asked for"),
-	"conversation.item.input_audio_transcription.segment": ignore("speakers are not told apart"),
-
-	"response.output_item.added":             decode(handler.onOutputItemAdded),
-	"response.content_part.added":            ignore("empty"),
-	"response.content_part.done":             ignore("the transcript's done carries the same"),
-	"response.function_call_arguments.delta": ignore("a call is given whole"),
-
-	"rate_limits.updated":         ignore("a limit that is reached shows as a failed response"),
-	"output_audio_buffer.started": ignore("WebRTC and SIP only"),
-	"output_audio_buffer.stopped": ignore("WebRTC and SIP only"),
-	"output_audio_buffer.cleared": ignore("WebRTC and SIP only"),
-
-	"mcp_list_tools.in_progress":        ignore("no MCP server is declared"),
-	"mcp_list_tools.completed":          ignore("no MCP server is declared"),
-	"mcp_list_tools.failed":             ignore("no MCP server is declared"),
-	"response.mcp_call_arguments.delta": ignore("no MCP server is declared"),
-	"response.mcp_call_arguments.done":  ignore("no MCP server is declared"),
-	"response.mcp_call.in_progress":     ignore("no MCP server is declared"),
-	"response.mcp_call.completed":       ignore("no MCP server is declared"),
-	"response.mcp_call.failed":          ignore("no MCP server is declared"),
-})
-
-func named(rows map[string]eventRow) map[string]eventRow {
-	for name, row := range rows {
-		row.name = name
-		rows[name] = row
-	}
-	return rows
+	// Other events carry the same, or nothing.
+	"conversation.item.added": nil, typeItemCreated: nil, typeItemDone: nil, "response.content_part.added": nil,
+	"response.content_part.done": nil, "response.function_call_arguments.delta": nil,
+	// Never asked for: items, the segments of speakers, and MCP servers.
+	"conversation.item.retrieved": nil, "conversation.item.deleted": nil,
+	"conversation.item.input_audio_transcription.segment": nil,
+	"mcp_list_tools.in_progress":                          nil, "mcp_list_tools.completed": nil, "mcp_list_tools.failed": nil,
+	"response.mcp_call_arguments.delta": nil, "response.mcp_call_arguments.done": nil,
+	"response.mcp_call.in_progress": nil, "response.mcp_call.completed": nil, "response.mcp_call.failed": nil,
+	// Only over WebRTC and SIP.
+	"output_audio_buffer.started": nil, "output_audio_buffer.stopped": nil, "output_audio_buffer.cleared": nil,
+	"input_audio_buffer.dtmf_event_received": nil,
+	// xAI and the beta: an id, and a sign of life.
+	"conversation.created": nil, "ping": nil,
+	// LocalAI: classifiers are not asked for, speakers are not told apart, and sounds without speech are no input.
+	"localai.classifier.result": nil, "conversation.item.speaker": nil, "conversation.item.sound_detection": nil,
+	// Voice Live: the session goes on after a warning. Hosted agents, avatars and the times of words are not asked for.
+	"warning": nil, "input_text.delta": nil, "input_text.done": nil, "response.invocation.delta": nil, "response.invocation.done": nil,
+	"session.avatar.connecting": nil, "session.avatar.switch_to_speaking": nil, "session.avatar.switch_to_idle": nil,
+	"response.video.delta": nil, "response.animation_blendshapes.delta": nil, "response.animation_blendshapes.done": nil,
+	"response.animation_viseme.delta": nil, "response.animation_viseme.done": nil,
+	"response.audio_timestamp.delta": nil, "response.audio_timestamp.done": nil,
 }
 
 // The sequencer absorbs some errors, a fatal one ends the connection, and any other becomes a Problem.
-func (c handler) onError(ev *event) *transport.Error {
+func (c *conn) onError(ev *event) {
 	e := &ev.Error
 	c.mu.Lock()
 	send, absorbed := c.seq.refused(e.EventID, e.Code, time.Now())
@@ -164,7 +109,7 @@ func (c handler) onError(ev *event) *transport.Error {
 	c.release(send)
 	if absorbed {
 		c.log.Debug("response_create_waits", "provider", c.info.Provider, "event_id", e.EventID)
-		return nil
+		return
 	}
 	op := opOfError(e, c.truncates.Load() > 0)
 	kind, fatal := kindOfError(e, op)
@@ -178,21 +123,19 @@ func (c handler) onError(ev *event) *transport.Error {
 	err := c.t.reported(cmp.Or(op, "recv"), kind, e)
 	switch {
 	case fatal:
-		return err
+		c.fatal = err
 	case updating:
 		c.events.add(transport.Reconfigured{Err: err})
 	default:
 		c.events.add(transport.Problem{Err: err})
 	}
-	return nil
 }
 
-func (c handler) onSpeechStarted(ev *event) *transport.Error {
+func (c *conn) onSpeechStarted(ev *event) {
 	c.events.add(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
-	return nil
 }
 
-func (c handler) onSpeechStopped(ev *event) *transport.Error {
+func (c *conn) onSpeechStopped(ev *event) {
 	c.changed()
 	c.events.add(transport.SpeechStopped{
 		Item:    ev.ItemID,
@@ -203,7 +146,6 @@ func (c handler) onSpeechStopped(ev *event) *transport.Error {
 		c.committed = true
 		c.events.add(transport.InputCommitted{Item: ev.ItemID})
 	}
-	return nil
 }
 
 // itemOr makes up for an event without an item: the response's spoken item, or a made-up name.
@@ -211,8 +153,8 @@ func (c *conn) itemOr(id, response string) string {
 	if id != "" {
 		return id
 	}
-	for i := len(c.openAudio) - 1; i >= 0; i-- {
-		if it := c.openAudio[i]; it.response == response || it.response == "" {
+	for _, it := range slices.Backward(c.openAudio) {
+		if it.response == response || it.response == "" {
 			return it.id
 		}
 	}
@@ -232,13 +174,12 @@ func (c *conn) callerClock(ms int64) int64 {
 	return c.pads.caller(ms)
 }
 
-func (c handler) onCommitted(ev *event) *transport.Error {
+func (c *conn) onCommitted(ev *event) {
 	c.changed()
 	if !c.committed {
 		c.events.add(transport.InputCommitted{Item: ev.ItemID})
 	}
 	c.committed = false
-	return nil
 }
 
 func (c *conn) truncated() {
@@ -247,48 +188,38 @@ func (c *conn) truncated() {
 	}
 }
 
-func (c handler) onTruncated(ev *event) *transport.Error {
+func (c *conn) onTruncated(ev *event) {
 	c.truncated()
 	c.events.add(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
-	return nil
 }
 
-func (c handler) onUserDelta(ev *event) *transport.Error {
+func (c *conn) onUserDelta(ev *event) {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Delta, false)
-	return nil
 }
 
 // onUserDone emits the final text. Its usage belongs to another model: see the package comment.
-func (c handler) onUserDone(ev *event) *transport.Error {
+func (c *conn) onUserDone(ev *event) {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
-	return nil
 }
 
-func (c handler) onUserFailed(ev *event) *transport.Error {
+func (c *conn) onUserFailed(ev *event) {
 	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
-	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.fault("recv", transport.KindRefused, ev.Error.Code,
-		c.t.providerText("transcription", ev.Error.Message, ev.Error.Param))})
-	return nil
+	ev.Error.Type = "transcription"
+	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.reported("recv", transport.KindRefused, &ev.Error)})
 }
 
-func (c handler) onAssistantDelta(ev *event) *transport.Error {
-	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
-	return nil
-}
+func (c *conn) onAssistantDelta(ev *event) { c.speak(ev, ev.Delta, false) }
 
-func (c handler) onAssistantDone(ev *event) *transport.Error {
-	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, cmp.Or(ev.Transcript, ev.Text), true)
-	return nil
-}
+func (c *conn) onAssistantDone(ev *event) { c.speak(ev, cmp.Or(ev.Transcript, ev.Text), true) }
 
-func (c handler) speak(response, item string, part int64, text string, final bool) {
-	response = cmp.Or(response, c.response.answering)
+func (c *conn) speak(ev *event, text string, final bool) {
+	response := cmp.Or(ev.ResponseID, c.response.answering)
 	if !c.response.isMuted(response) {
-		c.transcribe(c.itemOr(item, response), transport.RoleAssistant, part, text, final)
+		c.transcribe(c.itemOr(ev.ItemID, response), transport.RoleAssistant, ev.ContentIndex, text, final)
 	}
 }
 
-func (c handler) transcribe(item string, role transport.Role, part int64, text string, final bool) {
+func (c *conn) transcribe(item string, role transport.Role, part int64, text string, final bool) {
 	whole, ok := c.texts.update(item, part, text, final)
 	if !ok {
 		c.malformed.Add(1)
@@ -297,7 +228,7 @@ func (c handler) transcribe(item string, role transport.Role, part int64, text s
 	c.events.add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
-func (c handler) onAudioDelta(ev *event) *transport.Error {
+func (c *conn) onAudioDelta(ev *event) {
 	c.slow.Add(1)
 	response := cmp.Or(ev.ResponseID, c.response.answering)
 	item := c.itemOr(ev.ItemID, response)
@@ -308,39 +239,38 @@ func (c handler) onAudioDelta(ev *event) *transport.Error {
 	out, ok := c.speech.decode(it, []byte(ev.Delta))
 	if !ok {
 		c.malformed.Add(1)
-		return nil
-	}
-	if out != nil {
+	} else if out != nil {
 		c.events.add(out)
 	}
-	return nil
 }
 
-func (c handler) onAudioDone(ev *event) *transport.Error {
+func (c *conn) onAudioDone(ev *event) {
 	if it := c.items.by[c.itemOr(ev.ItemID, cmp.Or(ev.ResponseID, c.response.answering))]; it != nil {
 		c.endAudio(it)
 	}
-	return nil
 }
 
 // The types below have plain fields: one that a server sends as another JSON type keeps its zero value, and the rest is
 // used (see decodeEvent). No field may have a type that can fail to decode.
 
-// event is every event except those that carry a whole response.
+// event has the members of every event.
 type event struct {
-	ResponseID   string     `json:"response_id"`
-	ItemID       string     `json:"item_id"`
-	ContentIndex int64      `json:"content_index"`
-	Delta        string     `json:"delta"`
-	Transcript   string     `json:"transcript"`
-	Text         string     `json:"text"`
-	AudioStartMS int64      `json:"audio_start_ms"`
-	AudioEndMS   int64      `json:"audio_end_ms"`
-	CallID       string     `json:"call_id"`
-	Name         string     `json:"name"`
-	Arguments    arguments  `json:"arguments"`
-	Item         outputItem `json:"item"`
-	Error        errorValue `json:"error"`
+	ResponseID   string        `json:"response_id"`
+	ItemID       string        `json:"item_id"`
+	ContentIndex int64         `json:"content_index"`
+	Delta        string        `json:"delta"`
+	Transcript   string        `json:"transcript"`
+	Text         string        `json:"text"`
+	AudioStartMS int64         `json:"audio_start_ms"`
+	AudioEndMS   int64         `json:"audio_end_ms"`
+	CallID       string        `json:"call_id"`
+	Name         string        `json:"name"`
+	Arguments    arguments     `json:"arguments"`
+	Item         outputItem    `json:"item"`
+	Error        errorValue    `json:"error"`
+	Response     responseValue `json:"response"`
+	Usage        *usage        `json:"usage"` // xAI sends that of a response next to it
+	Session      sessionValue  `json:"session"`
 }
 
 // errorValue is the content of an error event. Some servers send only a text.
@@ -395,17 +325,15 @@ type outputItem struct {
 	Arguments arguments `json:"arguments"`
 }
 
-type responseEvent struct {
-	Response struct {
-		ID            string          `json:"id"`
-		Status        string          `json:"status"`
-		StatusDetails statusDetails   `json:"status_details"`
-		Output        []outputItem    `json:"output"`
-		Usage         *usage          `json:"usage"`
-		Metadata      json.RawMessage `json:"metadata"`
-	} `json:"response"`
-	// xAI sends the usage next to the response.
-	Usage *usage `json:"usage"`
+type responseValue struct {
+	ID            string        `json:"id"`
+	Status        string        `json:"status"`
+	StatusDetails statusDetails `json:"status_details"`
+	Output        []outputItem  `json:"output"`
+	Usage         *usage        `json:"usage"`
+	Metadata      struct {
+		Label string `json:"voicegw_request"` // labelKey; empty without one of this adapter's
+	} `json:"metadata"`
 }
 
 // statusDetails is why a response did not complete. xAI sends a useless string (recorded, read 2026-11-23).
@@ -431,27 +359,24 @@ type modalities struct {
 	Audio int64 `json:"audio_tokens"`
 }
 
-type sessionEvent struct {
-	shown   []byte // the whole event, of a local server
-	Session struct {
-		ID        string `json:"id"`
-		Model     string `json:"model"`
-		ExpiresAt int64  `json:"expires_at"` // s since the epoch
-		Audio     struct {
-			Input struct {
-				TurnDetection turnDetectionValue `json:"turn_detection"`
-				Format        audioFormat        `json:"format"`
-			} `json:"input"`
-			Output struct {
-				Format audioFormat `json:"format"`
-			} `json:"output"`
-		} `json:"audio"`
-		// Servers of the beta's form, and xAI's, send it here.
-		TurnDetection turnDetectionValue `json:"turn_detection"`
-		// The beta's form.
-		InputFormat  audioFormat `json:"input_audio_format"`
-		OutputFormat audioFormat `json:"output_audio_format"`
-	} `json:"session"`
+type sessionValue struct {
+	ID        string `json:"id"`
+	Model     string `json:"model"`
+	ExpiresAt int64  `json:"expires_at"` // s since the epoch
+	Audio     struct {
+		Input struct {
+			TurnDetection turnDetectionValue `json:"turn_detection"`
+			Format        audioFormat        `json:"format"`
+		} `json:"input"`
+		Output struct {
+			Format audioFormat `json:"format"`
+		} `json:"output"`
+	} `json:"audio"`
+	// Servers of the beta's form, and xAI's, send it here.
+	TurnDetection turnDetectionValue `json:"turn_detection"`
+	// The beta's form.
+	InputFormat  audioFormat `json:"input_audio_format"`
+	OutputFormat audioFormat `json:"output_audio_format"`
 }
 
 // audioFormat is an announcement: an object or, in the beta's form, a name; empty without one.

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -152,24 +151,7 @@ func unanswered(past []transport.Past) int {
 	return -1
 }
 
-// patient bounds the handshake with a local server more tightly than its first message.
-func (d *dialect) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.local {
-		return context.WithTimeout(ctx, handshakePatience)
-	}
-	return ctx, func() {}
-}
-
 // LoadTime implements transport.Loading.
 func (t *Transport) LoadTime() time.Duration { return t.opts.LoadTime }
 
 var _ transport.Loading = (*Transport)(nil)
-
-// localCapabilities are the common capabilities of the servers. Notes are sent as the user's, and nothing costs money.
-func (t *Transport) localCapabilities() transport.Capabilities {
-	return transport.Capabilities{
-		SpeechEvents: true, Truncate: true, Cancel: !t.opts.NoInterrupt, RespondNeeded: true, ToolsOff: true, AudioClock: true,
-		Tools: transport.ToolsBlock, History: transport.HistoryContent, Reconfigure: transport.ReconfigureLive,
-		AddItem: transport.AddItemLive, Free: true, Source: localDialect.source,
-	}
-}

@@ -33,8 +33,8 @@ const (
 const (
 	defaultName  = "openai"
 	pingInterval = 20 * time.Second
-	// pongTimeout ends a connection that has received nothing for this long while it was being read.
-	pongTimeout = 60 * time.Second
+	// pongsMissed is after how many intervals a connection ends that has received nothing while it was being read.
+	pongsMissed = 3
 )
 
 // Options configure the connection to a provider. The public service needs only APIKey.

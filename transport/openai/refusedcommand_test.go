@@ -37,8 +37,8 @@ func TestRefusedCommands(t *testing.T) {
 		if c.truncates {
 			c1.truncates.Add(1)
 		}
-		if err := (handler{c1}).onError(&event{Error: c.err}); err != nil {
-			t.Errorf("%s: the connection ends: %v", name, err)
+		if c1.onError(&event{Error: c.err}); c1.fatal != nil {
+			t.Errorf("%s: the connection ends: %v", name, c1.fatal)
 			continue
 		}
 		if pr, ok := c1.events.next().(transport.Problem); !ok || (pr.Err.Kind != transport.KindIgnore) != c.shown {

@@ -12,19 +12,6 @@ import (
 	"voicegw/transport"
 )
 
-// label is empty without metadata of this adapter's form.
-func (ev *responseEvent) label() string {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(ev.Response.Metadata, &m) != nil {
-		return ""
-	}
-	var label string
-	if json.Unmarshal(m[labelKey], &label) != nil {
-		return ""
-	}
-	return label
-}
-
 // reasonSpeech is the reason for a response that speech detection cancelled.
 const reasonSpeech = "turn_detected"
 
@@ -34,14 +21,14 @@ func (o *outputItem) call() (finishedCall, bool) {
 	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: string(o.Arguments)}, done
 }
 
-func (c handler) onResponseCreated(ev *responseEvent) *transport.Error {
+func (c *conn) onResponseCreated(ev *event) {
 	id := ev.Response.ID
 	var stale bool
 	var over []string
 	c.mu.Lock()
 	again := c.seq.busy && c.seq.active == id && id != "" || c.response.isMuted(id)
 	if !again {
-		stale = c.seq.created(id, ev.label(), time.Now())
+		stale = c.seq.created(id, ev.Response.Metadata.Label, time.Now())
 		if !stale {
 			over, c.seq.abandoned = c.seq.abandoned, nil
 		}
@@ -53,10 +40,9 @@ func (c handler) onResponseCreated(ev *responseEvent) *transport.Error {
 	case stale:
 		c.log.Debug("response_stale", "provider", c.info.Provider, "response", id)
 		c.mute(id)
-		if !c.info.Capabilities.Cancel {
-			break
+		if c.info.Capabilities.Cancel {
+			c.aside(func() ([]byte, error) { return cancelFrame(opCancel+"_stale", id) })
 		}
-		c.aside(func() ([]byte, error) { return cancelFrame(opCancel+"_stale", id) })
 	default:
 		for _, lost := range over {
 			c.mute(lost)
@@ -65,34 +51,28 @@ func (c handler) onResponseCreated(ev *responseEvent) *transport.Error {
 		c.thought()
 		c.events.add(transport.ResponseStarted{ID: c.response.start(id)})
 	}
-	return nil
 }
 
 // mute hides the later events of a response from the caller, because another response has taken its place.
-func (c handler) mute(response string) {
+func (c *conn) mute(response string) {
 	if response == "" {
 		return
 	}
-	for i := len(c.openAudio) - 1; i >= 0; i-- {
-		if it := c.openAudio[i]; it.response == response {
-			c.endAudio(it)
-		}
-	}
-	c.response.mute(response)
+	c.endAudioOf(response)
+	c.response.muted = pushed(c.response.muted, maxMuted, response)
 }
 
 // The model thinks until its response is over or has something to say. For other items, their done says more.
-func (c handler) onOutputItemAdded(ev *event) *transport.Error {
+func (c *conn) onOutputItemAdded(ev *event) {
 	if ev.Item.Type == itemReasoning && c.response.answering != "" && !c.response.isMuted(ev.ResponseID) {
 		c.response.thinks = true
 		c.events.add(transport.Interaction{InProgress: true})
-		return nil
+		return
 	}
 	c.thought()
-	return nil
 }
 
-func (c handler) thought() {
+func (c *conn) thought() {
 	if c.response.thinks {
 		c.response.thinks = false
 		c.events.add(transport.Interaction{})
@@ -103,7 +83,7 @@ func (c handler) thought() {
 const itemReasoning = "reasoning"
 
 // Only this event, not arguments.done, reports that the call was not cut off.
-func (c handler) onOutputItemDone(ev *event) *transport.Error {
+func (c *conn) onOutputItemDone(ev *event) {
 	call, ok := ev.Item.call()
 	switch {
 	case !ok || c.response.isMuted(ev.ResponseID):
@@ -112,18 +92,16 @@ func (c handler) onOutputItemDone(ev *event) *transport.Error {
 	default:
 		c.seenCalls.hold(call)
 	}
-	return nil
 }
 
 // Servers without output_item.done: the call is decided at the response's end.
-func (c handler) onArgumentsDone(ev *event) *transport.Error {
+func (c *conn) onArgumentsDone(ev *event) {
 	if ev.Name != "" && !c.response.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
 	}
-	return nil
 }
 
-func (c handler) giveCall(call finishedCall) {
+func (c *conn) giveCall(call finishedCall) {
 	if !c.seenCalls.first(call) {
 		return
 	}
@@ -139,10 +117,10 @@ func (c handler) giveCall(call finishedCall) {
 }
 
 // onResponseDone emits the rest, the usage and the end; then it sends the request that waited.
-func (c handler) onResponseDone(ev *responseEvent) *transport.Error {
+func (c *conn) onResponseDone(ev *event) {
 	r := &ev.Response
 	if r.ID == c.response.lastDone && r.ID != "" {
-		return nil // a repeated event
+		return // a repeated event
 	}
 	c.response.lastDone = r.ID
 	reported, began := c.response.endOf(r.ID)
@@ -151,12 +129,8 @@ func (c handler) onResponseDone(ev *responseEvent) *transport.Error {
 		c.response.answering = ""
 		c.thought()
 	}
-	for i := len(c.openAudio) - 1; i >= 0; i-- {
-		if it := c.openAudio[i]; it.response == r.ID || it.response == "" {
-			c.endAudio(it)
-		}
-	}
-	status, err := c.responseEnd(ev)
+	c.endAudioOf(r.ID, "")
+	status, err := c.responseEnd(r)
 	muted := c.response.isMuted(r.ID) || r.ID == "" // no response was active
 	if status == transport.ResponseCompleted && !muted {
 		c.giveOwedCalls(r.Output)
@@ -184,10 +158,9 @@ func (c handler) onResponseDone(ev *responseEvent) *transport.Error {
 	c.rearm()
 	c.mu.Unlock()
 	c.release(send)
-	return nil
 }
 
-func (c handler) giveOwedCalls(output []outputItem) {
+func (c *conn) giveOwedCalls(output []outputItem) {
 	for _, whole := range []bool{true, false} { // a call with missing fields may be the same as a whole one
 		for i := range output {
 			if call, ok := output[i].call(); ok && call.whole() == whole {
@@ -203,26 +176,20 @@ func (c handler) giveOwedCalls(output []outputItem) {
 }
 
 // responseEnd maps the status; an unknown status counts as completed, because nothing indicates a failure.
-func (c handler) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transport.Error) {
-	switch ev.Response.Status {
+func (c *conn) responseEnd(r *responseValue) (transport.ResponseStatus, *transport.Error) {
+	switch r.Status {
 	case "cancelled":
 		return transport.ResponseInterrupted, nil
 	case "incomplete":
-		kind := transport.KindOfCode(ev.Response.StatusDetails.Reason)
-		if kind == 0 {
-			kind = transport.KindRefused
-		}
-		return transport.ResponseIncomplete, c.t.fault("response", kind, ev.Response.StatusDetails.Reason, errIncomplete)
+		kind := cmp.Or(transport.KindOfCode(r.StatusDetails.Reason), transport.KindRefused)
+		return transport.ResponseIncomplete, c.t.fault("response", kind, r.StatusDetails.Reason, errIncomplete)
 	case "failed":
-		e := &ev.Response.StatusDetails.Error
+		e := &r.StatusDetails.Error
 		if *e == (errorValue{}) {
 			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "", errNoReason)
 		}
-		kind := transport.KindOfCode(e.Code, e.Type)
-		if kind == 0 {
-			kind = transport.KindServer // the request may succeed: the attempts are bounded
-		}
-		err := c.t.reported("response", kind, e)
+		// An unknown failure counts as the server's, as the request may succeed: the attempts are bounded.
+		err := c.t.reported("response", cmp.Or(transport.KindOfCode(e.Code, e.Type), transport.KindServer), e)
 		err.Code = cmp.Or(e.Code, e.Type)
 		return transport.ResponseFailed, err
 	default:
@@ -284,13 +251,6 @@ func (r *responseState) endOf(id string) (reported, began string) {
 	}
 }
 
-func (r *responseState) mute(id string) {
-	if len(r.muted) == maxMuted {
-		r.muted = slices.Delete(r.muted, 0, 1)
-	}
-	r.muted = append(r.muted, id)
-}
-
 func (r *responseState) isMuted(id string) bool {
 	return len(r.muted) > 0 && slices.Contains(r.muted, id)
 }
@@ -330,10 +290,17 @@ func (n *newest[V]) put(limit int, key string, v V) {
 	}
 	if len(n.order) == limit {
 		delete(n.by, n.order[0])
-		n.order = append(n.order[:0], n.order[1:]...) // so that the array does not grow with every call
 	}
 	n.by[key] = v
-	n.order = append(n.order, key)
+	n.order = pushed(n.order, limit, key)
+}
+
+// pushed appends v to a list of bounded length, which loses its oldest entry.
+func pushed[T any](list []T, limit int, v T) []T {
+	if len(list) == limit {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, v)
 }
 
 // texts collects the words of each item. It is owned by Recv.

@@ -177,7 +177,7 @@ func FuzzFrames(f *testing.F) {
 		for range 2 {
 			own := bytes.Clone(frame)
 			if _, s, v := c.fastAudio(own); v != scanAudio {
-				_ = c.dispatch(own, &s, v)
+				c.dispatch(own, &s, v)
 			}
 		}
 		if st := c.Stats(); st.MalformedEvents+st.UnknownEvents > 2 {

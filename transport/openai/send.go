@@ -19,14 +19,21 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if cause := c.ended(); cause != nil {
 		return cause
 	}
-	stop := c.watchUse(ctx, "send")
+	if ctx.Done() != nil {
+		defer c.watch(ctx, func() *transport.Error {
+			err := ctx.Err()
+			if cause := context.Cause(ctx); !errors.Is(cause, err) {
+				err = fmt.Errorf("%w: %w", err, cause)
+			}
+			return c.t.fault("send", transport.KindClosed, "", err)
+		})()
+	}
 	var err error
 	if a, ok := cmd.(*transport.AudioIn); ok && a != nil {
 		err = c.sendAudio(a.PCM)
 	} else {
 		err = c.sendControl(cmd)
 	}
-	stop()
 	switch {
 	case err == nil:
 		return nil
@@ -202,9 +209,8 @@ type padList struct {
 func (p *padList) add(at, length int64) {
 	if len(p.pads) == maxPads {
 		p.base += p.pads[0].length
-		p.pads = append(p.pads[:0], p.pads[1:]...)
 	}
-	p.pads = append(p.pads, pad{at, length})
+	p.pads = pushed(p.pads, maxPads, pad{at, length})
 }
 
 // caller returns ms without the silence added before it.
@@ -255,20 +261,18 @@ func (c *conn) reconfigure(cmd transport.Reconfigure) error {
 func (c *conn) expectUpdate(event string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.updates) == maxUpdates {
-		c.updates = slices.Delete(c.updates, 0, 1)
-	}
-	c.updates = append(c.updates, event)
+	c.updates = pushed(c.updates, maxUpdates, event)
 }
 
 // The provider confirms in order and names no update. The rate of the user's speech cannot change.
-func (c handler) onSessionUpdated(ev *sessionEvent) *transport.Error {
-	in, out, err := ev.rates(c.info.InputRate, c.speech.rate)
+func (c *conn) onSessionUpdated(ev *event) {
+	in, out, err := ev.Session.rates(c.info.InputRate, c.speech.rate)
 	if err == nil && in != c.info.InputRate {
 		err = fmt.Errorf("%w: its input has changed to %d Hz", errFormat, in)
 	}
 	if err != nil {
-		return c.t.fault("recv", transport.KindRetry, codeAudioFormat, err)
+		c.fatal = c.t.fault("recv", transport.KindRetry, codeAudioFormat, err)
+		return
 	}
 	c.speech.rate = out
 	c.mu.Lock()
@@ -280,7 +284,6 @@ func (c handler) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	if waited {
 		c.events.add(transport.Reconfigured{})
 	}
-	return nil
 }
 
 func (c *conn) updateRefused(eventID string) bool {

@@ -174,19 +174,13 @@ func (s *sequencer) expire(now time.Time) {
 }
 
 func (s *sequencer) giveUp() {
-	if len(s.late) == maxLate {
-		s.late = slices.Delete(s.late, 0, 1)
-	}
-	s.late = append(s.late, lateCreate{event: s.sent.event, request: s.sent.request, stale: s.sent.withdrawn || s.sent.outdated})
+	s.late = pushed(s.late, maxLate, lateCreate{s.sent.event, s.sent.request, s.sent.withdrawn || s.sent.outdated})
 	s.sent = nil
 }
 
 func (s *sequencer) abandon() {
 	if s.active != "" {
-		if len(s.abandoned) == maxAbandoned {
-			s.abandoned = slices.Delete(s.abandoned, 0, 1)
-		}
-		s.abandoned = append(s.abandoned, s.active)
+		s.abandoned = pushed(s.abandoned, maxAbandoned, s.active)
 	}
 	s.busy, s.active, s.cancel, s.last = false, "", false, nil
 }

@@ -121,7 +121,9 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		return nil, err
 	}
 	if !t.opts.noPings {
-		c.keepalive.start(c)
+		c.mu.Lock()
+		c.ping = time.AfterFunc(pingInterval, c.keepAlive)
+		c.mu.Unlock()
 	}
 	return c, nil
 }
@@ -131,18 +133,18 @@ func (t *Transport) fault(op string, kind transport.Kind, code string, err error
 }
 
 func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
-	ctx, stop := t.ep.dialect.patient(ctx)
-	defer stop()
 	limit := int64(readLimit)
-	if t.ep.dialect.local {
+	if c.local { // its handshake is bounded more tightly than its first message
 		limit = localReadLimit
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, handshakePatience)
+		defer stop()
 	}
 	socket, resp, err := ws.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: limit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst},
-		OnPong: func() { c.keepalive.signs.Add(1) }})
+	}, ws.Options{Limit: limit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 		return nil
