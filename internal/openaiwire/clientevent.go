@@ -1,7 +1,6 @@
 package openaiwire
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"math"
@@ -56,8 +55,8 @@ func EventTypes() []string { return append([]string(nil), eventTypes...) }
 
 // ParseEvent reads an event. With an error, its ID is set if it is known. Audio may share memory with data.
 func ParseEvent(data []byte) (ClientEvent, *Error) {
-	if e, ok := parseAppend(data); ok {
-		return e, nil
+	if id, audio, ok := ReadAudio(data, AudioAppend, "audio"); ok {
+		return ClientEvent{Type: AudioAppend, ID: id, Audio: audio}, nil
 	}
 	return parseAny(data)
 }
@@ -133,71 +132,4 @@ func must(raw json.RawMessage, name string) *Error {
 		return Missing(name)
 	}
 	return nil
-}
-
-// parseAppend reads an input_audio_buffer.append without a copy of its audio, if ReadAudio can.
-func parseAppend(data []byte) (e ClientEvent, ok bool) {
-	e.Type = AudioAppend
-	e.ID, e.Audio, ok = ReadAudio(data, AudioAppend, "audio")
-	return e, ok
-}
-
-// ReadAudio reads an event of the given type whose only members are type, event_id and the audio under key in base64,
-// without escapes in them. The audio shares memory with data: reading it as JSON costs more than all the rest. False
-// means any other event.
-func ReadAudio(data []byte, kind, key string) (id string, audio []byte, ok bool) {
-	rest, ok := after(data, '{')
-	typed := false
-	for ok {
-		var name, value []byte
-		if name, rest, ok = plainText(rest); !ok {
-			break
-		}
-		if rest, ok = after(rest, ':'); !ok {
-			break
-		}
-		if value, rest, ok = plainText(rest); !ok {
-			break
-		}
-		switch {
-		case string(name) == "type" && string(value) == kind:
-			typed = true
-		case string(name) == "event_id" && printable(value):
-			id = string(value)
-		case string(name) == key:
-			audio = value
-		default:
-			return "", nil, false
-		}
-		if next, more := after(rest, ','); more {
-			rest = next
-			continue
-		}
-		rest, ok = after(rest, '}')
-		return id, audio, ok && len(bytes.TrimLeft(rest, " \n\r\t")) == 0 && typed && audio != nil
-	}
-	return "", nil, false
-}
-
-func printable(text []byte) bool {
-	return !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' })
-}
-
-// after returns what follows a character and the space before it.
-func after(data []byte, c byte) ([]byte, bool) {
-	data = bytes.TrimLeft(data, " \n\r\t")
-	if len(data) == 0 || data[0] != c {
-		return nil, false
-	}
-	return data[1:], true
-}
-
-// plainText returns a string without escapes, which is never nil, and what follows it.
-func plainText(data []byte) (text, rest []byte, ok bool) {
-	data, ok = after(data, '"')
-	end := bytes.IndexByte(data, '"')
-	if !ok || end < 0 || bytes.IndexByte(data[:end], '\\') >= 0 {
-		return nil, nil, false
-	}
-	return data[:end:end], data[end+1:], true
 }

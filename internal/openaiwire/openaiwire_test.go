@@ -202,15 +202,15 @@ func FuzzParseEvent(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, frame string) {
-		fast, ok := parseAppend([]byte(frame))
+		id, audio, ok := ReadAudio([]byte(frame), AudioAppend, "audio")
 		any, bad := parseAny([]byte(frame))
 		if ok && utf8.ValidString(frame) {
 			if bad != nil { // a character forbidden in JSON and in base64
-				if _, err := base64.StdEncoding.DecodeString(string(fast.Audio)); err == nil {
+				if _, err := base64.StdEncoding.DecodeString(string(audio)); err == nil {
 					t.Fatalf("%q is accepted, but %v", frame, bad)
 				}
-			} else if any.Type != fast.Type || any.ID != fast.ID || string(any.Audio) != string(fast.Audio) {
-				t.Fatalf("%q: %+v, want %+v", frame, fast, any)
+			} else if any.Type != AudioAppend || any.ID != id || string(any.Audio) != string(audio) {
+				t.Fatalf("%q: %q %q, want %+v", frame, id, audio, any)
 			}
 		}
 		if bad == nil && any.Type == SessionUpdate {
