@@ -1,10 +1,12 @@
 package realtime
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/protocol"
 )
@@ -32,7 +34,7 @@ type answerState struct {
 type response struct {
 	*openaiwire.Response
 	turn  int // of the session; zero before it began
-	open  []*message
+	open  []*voice
 	until time.Time // see beginTime
 
 	calls   int                   // of the client's tools
@@ -52,24 +54,16 @@ type begunCall struct {
 	call *protocol.ToolCall
 }
 
-// message is an incomplete item of the response.
-type message struct {
-	item  *openaiwire.Item
-	place openaiwire.Place
-	// source is the session's id of the item.
-	source string
-	words  string
-	ended  bool // its audio
-}
-
-// voice is a spoken item of the model that the client can still truncate.
+// voice is a message of the model. The client can truncate it once it is complete.
 type voice struct {
-	id, source string
-	turn       int
-	message    *message // nil once it is complete
-	from       time.Time
-	sent       int // bytes of PCM
-	ended      bool
+	item   *openaiwire.Item
+	place  openaiwire.Place
+	source string // the session's id of the item
+	words  string
+	open   bool // the response has it, incomplete
+	from   time.Time
+	sent   int  // bytes of PCM
+	ended  bool // its audio
 	// reportAt is when the client has heard it, or the answer to a flush is due; zero for never.
 	reportAt time.Time
 	flushed  bool
@@ -143,12 +137,13 @@ func (s *State) turnStarted(now time.Time, turn int) {
 	}
 }
 
-// message opens the item of a response for a spoken or written item of the session.
-func (s *State) message(now time.Time, turn int, source string) *message {
-	for _, v := range s.answer.voices {
-		if v.source == source {
-			return v.message
-		}
+// message opens the item of a response for a spoken or written item of the session. It returns nil for one that is
+// complete or that the client does not get.
+func (s *State) message(now time.Time, turn int, source string) *voice {
+	if v := s.voice(source); v != nil && v.open {
+		return v
+	} else if v != nil {
+		return nil
 	}
 	r := s.responseOf(now, turn)
 	if r == nil {
@@ -156,16 +151,15 @@ func (s *State) message(now time.Time, turn int, source string) *message {
 	}
 	s.closeEnded(r)
 	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.Message, Status: openaiwire.InProgress, Role: "assistant"}
-	m := &message{item: it, source: source}
-	m.place = s.openItem(r, it)
-	s.emit(m.place.Event("response.content_part.added", openaiwire.Part(r.InText(), "")))
-	r.open = append(r.open, m)
+	v := &voice{item: it, source: source, open: true, place: s.openItem(r, it)}
+	s.emit(v.place.Event("response.content_part.added", openaiwire.Part(r.InText(), "")))
+	r.open = append(r.open, v)
 	a := &s.answer
 	if len(a.voices) == maxVoices {
 		a.voices = slices.Delete(a.voices, 0, 1)
 	}
-	a.voices = append(a.voices, &voice{id: it.ID, source: source, turn: turn, message: m})
-	return m
+	a.voices = append(a.voices, v)
+	return v
 }
 
 // openItem adds an item to the response and the conversation.
@@ -196,25 +190,23 @@ func (s *State) voice(source string) *voice {
 
 // closeEnded completes the items of the response whose audio has ended.
 func (s *State) closeEnded(r *response) {
-	for _, m := range r.open {
-		if m.ended {
-			s.closeMessage(r, m, openaiwire.Completed)
+	r.open = slices.DeleteFunc(r.open, func(v *voice) bool {
+		if v.ended {
+			s.closeMessage(r, v, openaiwire.Completed)
 		}
-	}
-	r.open = slices.DeleteFunc(r.open, func(m *message) bool { return m.ended })
+		return v.ended
+	})
 }
 
-func (s *State) closeMessage(r *response, m *message, status string) {
-	if v := s.voice(m.source); v != nil {
-		v.message = nil
-		if s.answer.sounds == v {
-			s.answer.sounds = nil
-		}
+func (s *State) closeMessage(r *response, v *voice, status string) {
+	v.open = false
+	if s.answer.sounds == v {
+		s.answer.sounds = nil
 	}
-	s.emit(m.place.CloseMessage(m.item, r.InText(), m.words)...)
-	m.item.Size += len(m.words)
-	s.mirror.grew(len(m.words))
-	s.closeItem(m.place, m.item, status)
+	s.emit(v.place.CloseMessage(v.item, r.InText(), v.words)...)
+	v.item.Size += len(v.words)
+	s.mirror.grew(len(v.words))
+	s.closeItem(v.place, v.item, status)
 }
 
 // finish ends the active response, if there is one. details are the members of status_details after its type.
@@ -224,14 +216,14 @@ func (s *State) finish(status string, details ...any) {
 		return
 	}
 	itemStatus := r.End(status, details...)
-	for _, m := range r.open {
-		s.closeMessage(r, m, itemStatus)
+	for _, v := range r.open {
+		s.closeMessage(r, v, itemStatus)
 	}
-	toolSide{s}.endToolItems(r)
+	s.endToolItems(r)
 	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
 	if len(s.tools.open) == 0 {
-		s.reconfigure(settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice)) // that of the response are over
+		s.reconfigure(&openaiwire.ResponseParams{}) // those of the response are over
 	}
 	if t := s.sess.Audio.Input.TurnDetection; t != nil && t.IdleTimeoutMS != nil && status == openaiwire.Completed && r.turn != 0 {
 		// It counts from the end of the playback.
@@ -277,7 +269,7 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 		if v == nil {
 			return
 		}
-		if it, _ := s.mirror.Find(v.id); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
+		if it, _ := s.mirror.Find(v.item.ID); it != nil && m.Final && len(it.Content) == 1 && it.Content[0].Transcript != nil {
 			s.mirror.say(it, m.Text)
 		}
 		return
@@ -294,22 +286,18 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 
 // sound begins the frames of an item.
 func (s *State) sound(now time.Time, m *protocol.AudioStart) {
-	s.answer.sounds = nil
-	if s.message(now, m.Turn, m.ItemID) == nil {
-		return
-	}
-	s.answer.sounds = s.voice(m.ItemID)
+	s.answer.sounds = s.message(now, m.Turn, m.ItemID)
 }
 
 // AppendAudio appends the event for a frame of the current item to dst; nothing if the client does not get the frame.
 func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
 	a := &s.answer
 	v, r := a.sounds, a.response
-	if s.closed || v == nil || v.message == nil || r == nil {
+	if s.closed || v == nil || !v.open || r == nil {
 		return dst
 	}
 	out := s.sess.Audio.Output.Format
-	length := lengthOf(out.Hz(), len(pcm))
+	length := audio.Duration(out.Hz(), len(pcm))
 	r.alive(now)
 	if v.sent += len(pcm); r.InText() {
 		return dst
@@ -322,17 +310,17 @@ func (s *State) AppendAudio(dst []byte, now time.Time, pcm []byte) []byte {
 	}
 	a.playEnd = a.playEnd.Add(length)
 	s.sess.VoiceFixed = true
-	return v.message.place.AppendAudioDelta(dst, s.ids, out.Encode(&a.coded, pcm))
+	return v.place.AppendAudioDelta(dst, s.ids, out.Encode(&a.coded, pcm))
 }
 
-func (v *voice) sentMS(s *State) int64 { return ms(lengthOf(s.sess.Audio.Output.Format.Hz(), v.sent)) }
+func (v *voice) sentMS(s *State) int64 { return audio.MS(s.sess.Audio.Output.Format.Hz(), v.sent) }
 
 // heardMS estimates how much of an item the client has heard, as if it played in real time.
 func (s *State) heardMS(v *voice, now time.Time) int64 {
 	if v.from.IsZero() {
 		return 0
 	}
-	return min(max(ms(now.Sub(v.from)), 0), v.sentMS(s))
+	return min(max(now.Sub(v.from).Milliseconds(), 0), v.sentMS(s))
 }
 
 func (s *State) soundEnded(now time.Time, source string) {
@@ -341,9 +329,6 @@ func (s *State) soundEnded(now time.Time, source string) {
 		return
 	}
 	v.ended = true
-	if v.message != nil {
-		v.message.ended = true
-	}
 	if s.answer.sounds == v {
 		s.answer.sounds = nil
 	}
@@ -417,7 +402,7 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 	}
 	end := e.EndMS
 	for _, v := range s.answer.voices {
-		if v.id != it.ID || v.from.IsZero() {
+		if v.item.ID != it.ID || v.from.IsZero() {
 			continue
 		}
 		end = min(end, int(v.sentMS(s)))
@@ -461,7 +446,7 @@ func (s *State) callsKnown(now time.Time, r *response) {
 	for len(r.begun) > 0 && (late || r.begun[0].call != nil) {
 		first := r.begun[0]
 		if r.begun = r.begun[1:]; first.call != nil {
-			toolSide{s}.showClientCall(r, first.call)
+			s.showClientCall(r, first.call)
 		}
 	}
 	switch {
@@ -561,8 +546,18 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 		s.turnEnded(m)
 	case *protocol.Error:
 		s.failed(m)
-	default:
-		toolSide{s}.takeTools(now, turn, m)
+	case *protocol.ToolCall:
+		s.call(now, m)
+	case *protocol.ToolStarted:
+		s.showCall(now, turn, m)
+	case *protocol.ToolEnded:
+		s.callEnded(now, m)
+	case *protocol.InspectCall:
+		s.inspected(m)
+	case *protocol.ConfirmationRequest:
+		s.confirm(now, m)
+	case *protocol.ConfirmationEnded:
+		maps.DeleteFunc(s.tools.asked, func(_, token string) bool { return token == m.Token })
 	}
 	s.answerTurn(now)
 }

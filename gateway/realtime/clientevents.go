@@ -6,12 +6,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/protocol"
 )
-
-// clientSide handles the events of the client.
-type clientSide struct{ *State }
 
 // Event takes an event of the client other than its audio, see [openaiwire.ParseEvent]. failure is the error of parsing.
 func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwire.Error) {
@@ -19,7 +17,7 @@ func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwi
 		return
 	}
 	if failure == nil {
-		failure = clientSide{s}.dispatch(now, &e)
+		failure = s.dispatch(now, &e)
 	}
 	if failure != nil {
 		s.emit(failure.Failure(e.ID))
@@ -27,7 +25,7 @@ func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwi
 	s.answerTurn(now)
 }
 
-func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	switch e.Type {
 	case openaiwire.SessionUpdate:
 		return s.update(now, e)
@@ -66,10 +64,10 @@ func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwi
 }
 
 // update takes session.update, as a whole or not at all.
-func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	changed, err := s.sess.Update(e.Session)
 	if err == nil {
-		err = toolSide(s).checkTools(changed.Tools, "session")
+		err = s.checkTools(changed.Tools, "session")
 	}
 	if err != nil {
 		return err
@@ -85,7 +83,7 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	s.sess = changed
 	s.in.configure(before, changed)
 	s.tell("session.updated", changed)
-	toolSide(s).showTools(before)
+	s.showTools(before)
 	s.prepares(now)
 	switch next := s.changed.Add(changeTime); {
 	case !s.begun:
@@ -93,7 +91,7 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 		s.changeAt = next
 	default:
 		s.changed = now
-		s.reconfigure(settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice))
+		s.reconfigure(&openaiwire.ResponseParams{})
 	}
 	return nil
 }
@@ -106,7 +104,7 @@ func fixedFormat(path string) *openaiwire.Error {
 // maxText bounds a text of the client.
 const maxText = protocol.MaxTextChars
 
-func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	it := e.Item
 	if it.ID == "" {
 		it.ID = s.ids.New("item")
@@ -145,13 +143,13 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 			}
 		}
 	case openaiwire.MCPResponse:
-		if err := toolSide(s).approve(it); err != nil {
+		if err := s.approve(it); err != nil {
 			return err
 		}
 	case openaiwire.FunctionOutput:
-		toolSide(s).output(it)
+		s.output(it)
 	case openaiwire.FunctionCall:
-		toolSide(s).earlierCall(it)
+		s.earlierCall(it)
 	default:
 		return openaiwire.BadValue("item.type", it.Type, openaiwire.Message, openaiwire.FunctionCall, openaiwire.FunctionOutput,
 			openaiwire.MCPResponse)
@@ -178,7 +176,7 @@ func imageOf(url, path string) (*protocol.InputImage, *openaiwire.Error) {
 	return image, nil
 }
 
-func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
+func (s *State) addItem(it *openaiwire.Item, previous *string) {
 	s.mirror.insert(it, previous)
 	before := s.mirror.Before(it.ID)
 	s.tell("conversation.item.added", before, it)
@@ -186,13 +184,13 @@ func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
 }
 
 // learn gives the session an item of the client: with the Start, at once, or, for the user's words, with the next response.
-func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
+func (s *State) learn(it *openaiwire.Item, pcm []byte) {
 	words := it.Words()
 	switch {
 	case len(pcm) > 0:
 		s.in.keepTurn(pcm)
 		at := s.in.clockMS() // the item has its own audio, which no buffer had
-		s.in.items = append(s.in.items, &utterance{id: it.ID, startMS: at, stopMS: at + ms(lengthOf(s.in.rate, len(pcm))),
+		s.in.items = append(s.in.items, &utterance{id: it.ID, startMS: at, stopMS: at + audio.MS(s.in.rate, len(pcm)),
 			stopped: true, began: true, ended: true, item: it})
 		s.in.items = s.in.items[max(0, len(s.in.items)-maxUnwritten):]
 	case words == "" || !s.begun: // the Start has the history
@@ -221,7 +219,7 @@ func (s *State) flushTexts() {
 }
 
 // createResponse takes response.create.
-func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
+func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
 	if r := s.answer.response; r != nil {
 		if r.absorbs || s.tools.approvals > 0 { // the approved call opens its own turn
 			r.absorbs = false
@@ -235,12 +233,12 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	q.Voice = "" // the session's
 	s.start()
 	s.changeAt = time.Time{}
-	s.reconfigure(settingsOf(s.sess, openaiwire.Given(q.Tools, s.sess.Tools), openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)))
+	s.reconfigure(q)
 	r := s.create(now, 0, q)
 	if len(s.tools.outputs) > 0 {
 		s.flushTexts()
 	}
-	if turn := toolSide(s).giveOutputs(); turn != 0 {
+	if turn := s.giveOutputs(); turn != 0 {
 		r.turn, r.continues = turn, true
 		s.answer.muted = 0
 		r.alive(now)
@@ -255,10 +253,10 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 }
 
 // refuses returns why a response cannot have its settings.
-func (s clientSide) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
+func (s *State) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 	err := s.sess.Permit(q)
 	if err == nil {
-		err = toolSide(s).checkTools(q.Tools, "response")
+		err = s.checkTools(q.Tools, "response")
 	}
 	switch {
 	case err != nil:
@@ -275,7 +273,7 @@ func (s clientSide) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 }
 
 // askFor asks for the answer of a response that has begun, to the user's newest turn or texts.
-func (s clientSide) askFor(instructions string) {
+func (s *State) askFor(instructions string) {
 	early := s.tools.early
 	s.tools.early = false
 	switch {
@@ -299,13 +297,13 @@ func (s clientSide) askFor(instructions string) {
 }
 
 // ask asks the session for an answer.
-func (s clientSide) ask(m protocol.ClientMessage) {
+func (s *State) ask(m protocol.ClientMessage) {
 	s.answer.asked++
 	s.put(m)
 }
 
 // allTexts joins the user's texts. If the result is too long, it returns the newest, and the others become items.
-func (s clientSide) allTexts() string {
+func (s *State) allTexts() string {
 	texts := s.in.texts
 	last := texts[len(texts)-1]
 	var parts []string
@@ -322,7 +320,7 @@ func (s clientSide) allTexts() string {
 	return all
 }
 
-func (s clientSide) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s *State) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
 	r := s.answer.response
 	if r == nil || e.ResponseID != "" && e.ResponseID != r.ID {
 		return openaiwire.NotActive()

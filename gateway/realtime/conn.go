@@ -63,12 +63,8 @@ type Conn struct {
 	writing sync.Mutex // held while events are written, so that they keep their order; taken before mu
 
 	mu       sync.Mutex // guards the fields below
-	state    *State
-	inputs   []protocol.Input
-	held     int    // bytes of audio in inputs
-	rest     []byte // live PCM after inputs, in the buffer of the last message; owned by the reader
-	out      [][]byte
-	outBytes int
+	state    *State     // with the inputs and events that wait
+	rest     []byte     // live PCM after the inputs, in the buffer of the last message; owned by the reader
 	flushing bool
 	opened   bool // started is closed
 	failed   error
@@ -82,25 +78,16 @@ func NewConn(c *ws.Conn, opts Options) *Conn {
 	conn := &Conn{Conn: c, started: make(chan struct{}), state: New(opts, time.Now())}
 	conn.mu.Lock()
 	conn.timer = time.AfterFunc(time.Hour, conn.tick)
-	conn.collect()
+	conn.follow()
 	conn.mu.Unlock()
 	conn.flush(true)
 	c.Notify(conn.turn)
 	return conn
 }
 
-// collect takes the state's new events and inputs. The caller must hold mu.
-func (c *Conn) collect() {
-	for _, in := range c.state.Inputs {
-		c.held += len(in.PCM)
-	}
-	c.inputs = append(c.inputs, c.state.Inputs...)
-	for _, e := range c.state.Events {
-		c.outBytes += len(e)
-	}
-	c.out = append(c.out, c.state.Events...)
-	c.state.Inputs, c.state.Events = nil, nil
-	if !c.opened && (len(c.inputs) > 0 || c.failed != nil) {
+// follow must be called after each change of the state. The caller must hold mu.
+func (c *Conn) follow() {
+	if !c.opened && (len(c.state.Inputs) > 0 || c.failed != nil) {
 		c.opened = true
 		close(c.started)
 	}
@@ -122,8 +109,8 @@ func (c *Conn) tick() {
 	c.mu.Lock()
 	c.wakeAt = time.Time{}
 	c.state.Tick(time.Now())
-	c.collect()
-	waiting := len(c.inputs) > 0
+	c.follow()
+	waiting := len(c.state.Inputs) > 0
 	c.mu.Unlock()
 	c.flush(true)
 	if waiting {
@@ -138,25 +125,28 @@ func (c *Conn) turn() {
 			(*hear)()
 			return
 		}
-		c.mu.Lock()
-		full := len(c.inputs) > maxInputs || c.held > maxHeld
-		c.mu.Unlock()
-		if full || !c.read() {
+		if c.full() || !c.read() {
 			return
 		}
 		c.mu.Lock()
-		pcm := slices.Clone(c.rest) // the connection reuses the buffer
-		c.rest = nil
-		c.held += len(pcm)
-		for frame := range slices.Chunk(pcm, c.frame()) {
-			c.inputs = append(c.inputs, protocol.Input{Audio: true, PCM: frame})
+		if len(c.rest) > 0 {
+			c.state.speak(slices.Clone(c.rest)) // the connection reuses the buffer
+			c.rest = nil
 		}
 		c.mu.Unlock()
 	}
 }
 
-// frame is the longest frame that the session takes, in bytes. The caller must hold mu.
-func (c *Conn) frame() int { return c.state.in.bytes(protocol.MaxFrameMS * time.Millisecond) }
+// full reports whether too much waits for the session.
+func (c *Conn) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := 0
+	for _, in := range c.state.Inputs {
+		held += len(in.PCM)
+	}
+	return len(c.state.Inputs) > maxInputs || held > maxHeld
+}
 
 // read reads one message of the client and reports whether there was one.
 func (c *Conn) read() bool {
@@ -176,7 +166,7 @@ func (c *Conn) read() bool {
 	}
 	c.mu.Lock()
 	c.state.Event(time.Now(), e, failure)
-	c.collect()
+	c.follow()
 	c.mu.Unlock()
 	c.flush(false)
 	return true
@@ -197,8 +187,8 @@ func (c *Conn) append(encoded []byte) *openaiwire.Error {
 	if c.state.Hear(time.Now(), pcm) {
 		c.rest = pcm
 	}
-	c.collect()
-	unsent := len(c.out) > 0
+	c.follow()
+	unsent := len(c.state.Events) > 0
 	c.mu.Unlock()
 	if unsent {
 		c.flush(false)
@@ -217,27 +207,29 @@ func (c *Conn) lost(err error) {
 		c.failed = fmt.Errorf("read event: %w", err)
 		c.state.Gone()
 	}
-	c.collect()
+	c.follow()
 }
 
 // next returns the next input that waits. The caller must hold mu.
-func (c *Conn) next() (protocol.Input, bool) {
-	if len(c.inputs) > 0 {
-		in := c.inputs[0]
-		c.inputs[0] = protocol.Input{}
-		if c.inputs = c.inputs[1:]; len(c.inputs) == 0 {
-			c.inputs = nil
-		}
-		c.held -= len(in.PCM)
-		return in, true
+func (c *Conn) next() (in protocol.Input, ok bool) {
+	if in, ok = first(&c.state.Inputs); !ok && len(c.rest) > 0 {
+		n := min(len(c.rest), c.state.in.frame())
+		in, ok = protocol.Input{Audio: true, PCM: c.rest[:n]}, true
+		c.rest = c.rest[n:]
 	}
-	if len(c.rest) == 0 {
-		return protocol.Input{}, false
+	return in, ok
+}
+
+// first takes the first element of a list.
+func first[T any](list *[]T) (v T, ok bool) {
+	if len(*list) == 0 {
+		return v, false
 	}
-	n := min(len(c.rest), c.frame())
-	in := protocol.Input{Audio: true, PCM: c.rest[:n]}
-	c.rest = c.rest[n:]
-	return in, true
+	v = (*list)[0]
+	if *list = slices.Delete(*list, 0, 1); len(*list) == 0 {
+		*list = nil // an idle connection holds no array
+	}
+	return v, true
 }
 
 // Receive returns the Start when the client has prepared its session.
@@ -310,11 +302,15 @@ func (c *Conn) flush(wait bool) {
 func (c *Conn) flushLater() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	unsent := 0
+	for _, e := range c.state.Events {
+		unsent += len(e)
+	}
 	switch {
-	case c.outBytes > maxUnsent:
-		c.out, c.outBytes = nil, 0
+	case unsent > maxUnsent:
+		c.state.Events = nil
 		go c.Abort()
-	case !c.flushing && len(c.out) > 0:
+	case !c.flushing && unsent > 0:
 		c.flushing = true
 		go func() {
 			c.flush(true)
@@ -327,36 +323,25 @@ func (c *Conn) flushLater() {
 
 // drain writes the events that wait. The caller must hold writing.
 func (c *Conn) drain(wait bool) error {
-	for {
+	for wait || c.Conn.Ready() {
 		c.mu.Lock()
-		events := c.out
-		c.out, c.outBytes = nil, 0
+		e, ok := first(&c.state.Events)
 		c.mu.Unlock()
-		if len(events) == 0 {
+		if !ok {
 			return nil
 		}
-		for i, e := range events {
-			if !wait && !c.Conn.Ready() {
-				c.mu.Lock()
-				c.out = append(events[i:len(events):len(events)], c.out...)
-				for _, e := range events[i:] {
-					c.outBytes += len(e)
-				}
-				c.mu.Unlock()
-				c.flushLater()
-				return nil
-			}
-			if err := c.Write(websocket.MessageText, e); err != nil {
-				return fmt.Errorf("write event: %w", err)
-			}
+		if err := c.Write(websocket.MessageText, e); err != nil {
+			return fmt.Errorf("write event: %w", err)
 		}
 	}
+	c.flushLater()
+	return nil
 }
 
 // Ready is [ws.Conn.Ready]; it is false while events wait.
 func (c *Conn) Ready() bool {
 	c.mu.Lock()
-	waiting := len(c.out) > 0 || c.flushing
+	waiting := len(c.state.Events) > 0 || c.flushing
 	c.mu.Unlock()
 	return !waiting && c.Conn.Ready()
 }
@@ -371,8 +356,8 @@ func (c *Conn) WriteText(message []byte) error {
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	c.state.Take(time.Now(), m)
-	c.collect()
-	waiting := len(c.inputs) > 0
+	c.follow()
+	waiting := len(c.state.Inputs) > 0
 	c.mu.Unlock()
 	err = c.drain(true)
 	if waiting {
@@ -387,7 +372,7 @@ func (c *Conn) WriteAudio(pcm []byte) error {
 	defer c.writing.Unlock()
 	m := ws.NewMessage()
 	c.mu.Lock()
-	for len(c.out) > 0 { // others may add some
+	for len(c.state.Events) > 0 { // others may add some
 		c.mu.Unlock()
 		if err := c.drain(true); err != nil {
 			return err
@@ -412,7 +397,7 @@ const maxReason = 123
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	c.mu.Lock()
 	code, reason = c.state.Close(code, reason)
-	c.collect()
+	c.follow()
 	c.mu.Unlock()
 	c.flush(true)
 	c.timer.Stop()

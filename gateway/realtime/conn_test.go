@@ -143,7 +143,7 @@ func TestAppendSizes(t *testing.T) {
 				testutil.WaitUntil(t, "audio waits", func() bool {
 					conn.mu.Lock()
 					defer conn.mu.Unlock()
-					return len(conn.inputs) > 3
+					return len(conn.state.Inputs) > 3
 				})
 			}
 			var got []byte
@@ -303,8 +303,8 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		c.state.start()
 		c.state.Take(now, &protocol.TurnStarted{Header: protocol.Header{Turn: 1}})
 		c.state.Take(now, &protocol.AudioStart{Header: protocol.Header{Turn: 1}, ItemID: "a1"})
-		c.collect()
-		c.inputs = nil
+		c.follow()
+		c.state.Inputs = nil
 		c.mu.Unlock()
 		pcm := testutil.Noise(sess.Audio.Output.Format.Hz(), -20, 20*time.Millisecond, 1)
 		down := func() {

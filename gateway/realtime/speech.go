@@ -84,6 +84,9 @@ func (in *inputState) clockMS() int64 {
 
 func (in *inputState) bytes(d time.Duration) int { return audio.Bytes(in.rate, d) }
 
+// frame is the longest frame that the session takes, in bytes.
+func (in *inputState) frame() int { return in.bytes(protocol.MaxFrameMS * time.Millisecond) }
+
 // Hear takes PCM of the client. live means that the caller must pass it to the session.
 func (s *State) Hear(now time.Time, pcm []byte) (live bool) {
 	if s.closed {
@@ -205,7 +208,7 @@ func (s *State) sayTurn() {
 // speak gives the session PCM, in frames that it takes.
 func (s *State) speak(pcm []byte) {
 	s.start()
-	for frame := range slices.Chunk(pcm, s.in.bytes(protocol.MaxFrameMS*time.Millisecond)) {
+	for frame := range slices.Chunk(pcm, s.in.frame()) {
 		s.Inputs = append(s.Inputs, protocol.Input{Audio: true, PCM: frame})
 	}
 }
@@ -214,7 +217,7 @@ func (s *State) speak(pcm []byte) {
 func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 	in := &s.in
 	s.start()
-	if length := lengthOf(in.rate, in.buffered); length < 100*time.Millisecond {
+	if length := audio.Duration(in.rate, in.buffered); length < 100*time.Millisecond {
 		return openaiwire.CommitEmpty(float64(length.Microseconds()) / 1000)
 	}
 	in.buffered = 0
@@ -229,7 +232,7 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 		s.commit(u)
 		return nil
 	}
-	u := &utterance{id: s.ids.New("item"), startMS: in.clockMS() - ms(lengthOf(in.rate, len(in.kept))), stopMS: in.clockMS(), stopped: true}
+	u := &utterance{id: s.ids.New("item"), startMS: in.clockMS() - audio.MS(in.rate, len(in.kept)), stopMS: in.clockMS(), stopped: true}
 	if in.speech != nil && in.detect != nil && !in.speech.stopped {
 		u.id, u.startMS, u.began = in.speech.id, in.speech.startMS, true
 		in.detect.Reset()
@@ -260,7 +263,7 @@ func (s *State) idle(now time.Time) {
 	s.tell("input_audio_buffer.timeout_triggered", u.startMS, u.stopMS, u.id)
 	s.commit(u)
 	s.create(now, 0, &openaiwire.ResponseParams{})
-	clientSide{s}.ask(&protocol.Respond{})
+	s.ask(&protocol.Respond{})
 }
 
 func (s *State) clear() {
@@ -286,7 +289,7 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 		u.item == nil && u.began && (!u.stopped || m.AudioMS < u.stopMS)) {
 		return
 	}
-	toolSide{s}.giveOutputs()
+	s.giveOutputs()
 	s.flushTexts()
 	s.in.idleAt = time.Time{}
 	s.in.speech = &utterance{id: s.ids.New("item"), turn: m.Turn, startMS: m.AudioMS}
@@ -327,7 +330,7 @@ const staleSpeech = 15 * time.Second
 // spoke reports whether there is speech that is no item yet.
 func (in *inputState) spoke() bool {
 	u := in.speech
-	return !in.manual && u != nil && u.item == nil && (!u.stopped || in.clockMS()-u.stopMS < ms(staleSpeech))
+	return !in.manual && u != nil && u.item == nil && (!u.stopped || in.clockMS()-u.stopMS < staleSpeech.Milliseconds())
 }
 
 // commitSpeech makes the newest speech an item, because its turn has begun.

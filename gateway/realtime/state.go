@@ -12,7 +12,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/audio"
 	"voicegw/internal/openaiwire"
 	"voicegw/protocol"
 )
@@ -92,7 +91,7 @@ func New(opts Options, now time.Time) *State {
 		startBy: now.Add(maxIdle)}
 	s.tools.open, s.tools.asked = map[string]string{}, map[string]string{}
 	s.tell("session.created", s.sess)
-	toolSide{s}.showTools(nil)
+	s.showTools(nil)
 	s.in.configure(nil, s.sess)
 	return s
 }
@@ -123,7 +122,7 @@ func (s *State) start() {
 		return
 	}
 	s.begun, s.startBy = true, time.Time{}
-	s.given = settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice)
+	s.given = s.settingsOf(&openaiwire.ResponseParams{})
 	start := s.opts.Start
 	in, out := s.sess.Audio.Input, s.sess.Audio.Output
 	start.InputRate, start.OutputRate = in.Format.Hz(), out.Format.Hz()
@@ -165,17 +164,18 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// settingsOf returns a session's settings. Of the tools it has only those that the client runs.
-func settingsOf(s *openaiwire.Session, tools []openaiwire.Tool, choice json.RawMessage) settings {
-	now := settings{instructions: s.Instructions}
-	if string(choice) != `"none"` {
-		now.tools = declared(tools)
+// settingsOf returns the settings of a response. Of the tools it has only those that the client runs.
+func (s *State) settingsOf(q *openaiwire.ResponseParams) settings {
+	now := settings{instructions: s.sess.Instructions}
+	if string(openaiwire.Given(q.ToolChoice, s.sess.ToolChoice)) != `"none"` {
+		now.tools = declared(openaiwire.Given(q.Tools, s.sess.Tools))
 	}
 	return now
 }
 
-// reconfigure sends the session settings that differ from those it has.
-func (s *State) reconfigure(to settings) {
+// reconfigure sends the session the settings of a response that differ from those it has.
+func (s *State) reconfigure(q *openaiwire.ResponseParams) {
+	to := s.settingsOf(q)
 	same := func(a, b protocol.ClientTool) bool {
 		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
 	}
@@ -210,7 +210,7 @@ func (s *State) Tick(now time.Time) {
 	}
 	if !s.changeAt.IsZero() && !now.Before(s.changeAt) {
 		s.changed, s.changeAt = now, time.Time{}
-		s.reconfigure(settingsOf(s.sess, s.sess.Tools, s.sess.ToolChoice))
+		s.reconfigure(&openaiwire.ResponseParams{})
 	}
 	s.reportPlayed(now)
 	if !s.in.idleAt.IsZero() && !now.Before(s.in.idleAt) {
@@ -240,8 +240,8 @@ func (s *State) Close(code websocket.StatusCode, reason string) (websocket.Statu
 	} else {
 		s.fail(how.kind, how.error, message)
 		failure := openaiwire.Error{Type: how.kind, Code: how.error, Message: message}
-		if s.ending != nil {
-			failure.Param = param(s.ending.Ref)
+		if s.ending != nil && strings.HasPrefix(s.ending.Ref, "tools") { // a field of session.start
+			failure.Param = "session." + s.ending.Ref
 		}
 		s.emit(failure.Failure(""))
 	}
@@ -297,14 +297,6 @@ func closeOf(code websocket.StatusCode, reason string) closing {
 		c.message = "The session ended: " + strings.ReplaceAll(reason, "_", " ") + "."
 	}
 	return c
-}
-
-// param is the parameter of the client's protocol for a field of session.start.
-func param(field string) string {
-	if strings.HasPrefix(field, "tools") {
-		return "session." + field
-	}
-	return ""
 }
 
 // mirror are the items of the conversation, which the client may ask for: the newest ones only.
@@ -373,7 +365,3 @@ func (m *mirror) history() (said []protocol.AddItem, texts []*openaiwire.Item) {
 	}
 	return said, slices.DeleteFunc(texts, (*openaiwire.Item).IsAudio) // the session hears those
 }
-
-func ms(d time.Duration) int64 { return d.Milliseconds() }
-
-func lengthOf(rate, bytes int) time.Duration { return audio.Duration(rate, bytes) }
