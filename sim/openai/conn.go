@@ -43,9 +43,8 @@ type conn struct {
 }
 
 type spending struct {
-	used    int
-	cached  int // the next response finds these in the cache
-	inputOf map[string]inputTokens
+	used   int
+	cached int // the next response finds these in the cache
 }
 
 func (c *conn) run(first []fault.Action) {
@@ -122,14 +121,10 @@ func (c *conn) Commit(as []fault.Action) {
 			if r := c.active(); r != nil {
 				r.onCall = append(r.onCall, a)
 			}
-		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
-			// wire.Conn has carried it out.
 		case fault.Deaf:
 			c.deaf = true
-		case fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
-			// Sessions of this API cannot be resumed.
-		case fault.NoAudio, fault.Unplaced, fault.Undelegated:
-			// Sessions of this API have neither a track, nor appends, nor delegations.
+		default:
+			// wire.Conn has carried it out, or sessions of this API have nothing like it.
 		}
 	}
 }

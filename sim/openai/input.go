@@ -212,10 +212,8 @@ func (c *conn) answerSpeech(it *item) string {
 		return ""
 	}
 	q := &request{}
-	r := c.newResponse(q)
-	turn := c.answer(q, r)
-	r.steps = turn.Steps
-	c.begin(r)
+	turn := c.answer(q)
+	c.begin(q, turn.Steps)
 	return turn.Heard
 }
 
@@ -306,8 +304,6 @@ func (c *conn) timeout(startMS int64) {
 		Item: *openaiwire.Speech(id), format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
 	}
 	c.addCommitted(it)
-	r := c.newResponse(&request{})
-	r.steps = []scenario.Step{scenario.Say{Text: "Are you still there?"}}
-	c.begin(r)
+	c.begin(&request{}, []scenario.Step{scenario.Say{Text: "Are you still there?"}})
 	c.transcribe(it, "")
 }

@@ -10,6 +10,7 @@ import (
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
 )
 
 // request is a response.create whose references are resolved.
@@ -48,17 +49,13 @@ func (c *conn) createResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
 		return openaiwire.Invalid("too_many_active_responses", "",
 			"There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
-	if c.deaf {
-		return nil
+	if !c.deaf {
+		c.begin(q, c.answer(q).Steps)
 	}
-	r := c.newResponse(q)
-	turn := c.answer(q, r)
-	r.steps = turn.Steps
-	c.begin(r)
 	return nil
 }
 
-func (c *conn) answer(q *request, r *response) scenario.Turn {
+func (c *conn) answer(q *request) scenario.Turn {
 	ctx := c.context(q)
 	d := c.dialogue
 	var results, said []*item
@@ -146,18 +143,8 @@ func (c *conversation) results(items []*item) []scenario.Result {
 }
 
 func (c *conn) context(q *request) scenario.Context {
-	ctx := scenario.Context{Instructions: c.sess.Instructions, Preamble: c.model.phases}
-	if q.Instructions != nil {
-		ctx.Instructions = *q.Instructions
-	}
-	declared, choice := c.sess.Tools, c.sess.ToolChoice
-	if q.Tools != nil {
-		declared = q.Tools
-	}
-	if q.ToolChoice != nil {
-		choice = q.ToolChoice
-	}
-	for _, t := range declared {
+	ctx := scenario.Context{Instructions: *cmp.Or(q.Instructions, &c.sess.Instructions), Preamble: c.model.phases}
+	for _, t := range openaiwire.Given(q.Tools, c.sess.Tools) {
 		if t.Type != "function" {
 			continue
 		}
@@ -167,7 +154,7 @@ func (c *conn) context(q *request) scenario.Context {
 		}
 		ctx.Tools = append(ctx.Tools, known)
 	}
-	switch string(choice) {
+	switch choice := openaiwire.Given(q.ToolChoice, c.sess.ToolChoice); string(choice) {
 	case `"none"`:
 		ctx.ToolsOff = true
 	case `"required"`:
@@ -181,42 +168,15 @@ func (c *conn) context(q *request) scenario.Context {
 	return ctx
 }
 
-func (c *conn) newResponse(q *request) *response {
+// begin begins a response that carries out the steps.
+func (c *conn) begin(q *request, steps []scenario.Step) {
 	o := openaiwire.NewResponse(c.ids.New("resp"), c.conv.id, c.sess, &q.ResponseParams)
-	r := &response{obj: o, aside: q.Aside, inText: o.InText(), speed: c.sess.Audio.Output.Speed}
+	c.turn++
+	c.idle++
+	r := &response{obj: o, aside: q.Aside, inText: o.InText(), speed: c.sess.Audio.Output.Speed, turn: c.turn, steps: steps, next: time.Now()}
 	// "inf" is not a number and leaves the limit at 0.
 	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)
 	c.countInput(q, r)
-	return r
-}
-
-func (c *conn) countInput(q *request, r *response) {
-	items := c.conv.items
-	if q.Given {
-		items = q.input
-	}
-	n := countItems(items)
-	instructions, declared := c.sess.Instructions, c.sess.Tools
-	if q.Instructions != nil {
-		instructions = *q.Instructions
-	}
-	if q.Tools != nil {
-		declared = q.Tools
-	}
-	r.reasons = c.model.phases && len(declared) == 0
-	n.text += countItems([]*item{words(instructions)}).text + countTools(declared)
-	c.inputOf[r.obj.ID] = n
-}
-
-func words(text string) *item {
-	return &item{Item: openaiwire.Item{Type: openaiwire.Message, Content: []openaiwire.Content{{Text: text}}}}
-}
-
-func (c *conn) begin(r *response) {
-	c.turn++
-	c.idle++
-	r.turn = c.turn
-	r.next = time.Now()
 	c.running = append(c.running, r)
 	c.stats.Responses.Add(1)
 	c.tell("response.created", r.obj)
@@ -225,6 +185,16 @@ func (c *conn) begin(r *response) {
 		return
 	}
 	c.Commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
+}
+
+func (c *conn) countInput(q *request, r *response) {
+	items, declared := c.conv.items, openaiwire.Given(q.Tools, c.sess.Tools)
+	if q.Given {
+		items = q.input
+	}
+	r.reasons = c.model.phases && len(declared) == 0
+	r.in = countItems(items)
+	r.in.text += wire.TextTokens(*cmp.Or(q.Instructions, &c.sess.Instructions)) + countTools(declared)
 }
 
 func withAudio(it *item) (json.RawMessage, error) {

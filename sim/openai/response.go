@@ -34,6 +34,7 @@ type response struct {
 	spoke   bool      // a line was begun before
 	onCall  []fault.Action
 	late    []scenario.Call // sent after its end
+	in      inputTokens
 	out     outputTokens
 	heardTo time.Time // when a client that plays in real time has heard it all
 	over    bool
@@ -41,16 +42,8 @@ type response struct {
 
 type message struct {
 	item  *item
-	index int
+	place openaiwire.Place
 	words string
-	audio time.Duration
-}
-
-// place is where the message's deltas belong.
-func (r *response) place() openaiwire.Place { return r.at(r.msg.item, r.msg.index) }
-
-func (r *response) at(it *item, index int) openaiwire.Place {
-	return openaiwire.Place{ResponseID: r.obj.ID, ItemID: it.ID, Output: index}
 }
 
 func (c *conn) advance(r *response, now time.Time) {
@@ -152,8 +145,8 @@ func (r *response) reached() bool { return r.limit > 0 && r.out.total() >= r.lim
 
 func (c *conn) sendWord(r *response, word string) {
 	r.msg.words += word
-	r.out.words(word)
-	c.emitWords(r.place().WordsDelta(r.inText, word), word)
+	r.out.text++
+	c.emitWords(r.msg.place.WordsDelta(r.inText, word), word)
 }
 
 func (c *conn) sendAudio(r *response, p voice.Part) {
@@ -163,15 +156,14 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 		return
 	}
 	length := p.To - p.From
-	r.msg.audio += length
-	r.msg.item.length = r.msg.audio
+	r.msg.item.length += length
 	r.out.audio += length
 	c.stats.AudioOutMS.Add(length.Milliseconds())
 	if !r.aside {
 		c.sess.VoiceFixed = true
 		c.conv.keep(r.msg.item, p.Audio)
 	}
-	c.sent(openaiwire.AudioDelta, r.place().AppendAudioDelta(make([]byte, 0, len(p.Audio)*4/3+300), c.ids.IDs, p.Audio))
+	c.sent(openaiwire.AudioDelta, r.msg.place.AppendAudioDelta(make([]byte, 0, len(p.Audio)*4/3+300), c.ids.IDs, p.Audio))
 }
 
 func (c *conn) openMessage(r *response) {
@@ -183,27 +175,28 @@ func (c *conn) openMessage(r *response) {
 			it.Phase = "commentary"
 		}
 	}
-	r.msg = &message{item: it, index: len(r.obj.Output)}
-	c.openItem(r, it)
-	c.emit(r.place().Event("response.content_part.added", openaiwire.Part(r.inText, "")))
+	r.msg = &message{item: it, place: c.openItem(r, it)}
+	c.emit(r.msg.place.Event("response.content_part.added", openaiwire.Part(r.inText, "")))
 }
 
-func (c *conn) openItem(r *response, it *item) {
+func (c *conn) openItem(r *response, it *item) openaiwire.Place {
+	place := openaiwire.Place{ResponseID: r.obj.ID, ItemID: it.ID, Output: len(r.obj.Output)}
 	r.obj.Output = append(r.obj.Output, &it.Item)
-	c.emit(r.at(it, len(r.obj.Output)-1).Event("response.output_item.added", &it.Item))
+	c.emit(place.Event("response.output_item.added", &it.Item))
 	if !r.aside {
 		previous := c.conv.items.Last()
 		c.conv.insert(it, len(c.conv.items))
 		c.tell("conversation.item.added", previous, &it.Item)
 	}
+	return place
 }
 
-func (c *conn) closeItem(r *response, it *item, index int, status string) {
+func (c *conn) closeItem(r *response, it *item, place openaiwire.Place, status string) {
 	it.Status = status
 	if !r.aside {
 		c.tell("conversation.item.done", c.conv.beforeDone(it), &it.Item)
 	}
-	c.emit(r.at(it, index).Event("response.output_item.done", &it.Item))
+	c.emit(place.Event("response.output_item.done", &it.Item))
 }
 
 // beforeDone is the previous_item_id of conversation.item.done: it is also null for the
@@ -217,8 +210,8 @@ func (c *conversation) beforeDone(it *item) *string {
 
 func (c *conn) closeMessage(r *response, status string) {
 	if m := r.msg; m != nil {
-		c.emit(r.place().CloseMessage(&m.item.Item, r.inText, m.words)...)
-		c.closeItem(r, m.item, m.index, status)
+		c.emit(m.place.CloseMessage(&m.item.Item, r.inText, m.words)...)
+		c.closeItem(r, m.item, m.place, status)
 		r.msg = nil
 	}
 }
@@ -311,25 +304,23 @@ func (c *conn) cancelCall(r *response, a fault.Action) {
 func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
 	it := &item{answered: true}
 	it.ID, it.Type, it.Status, it.Name, it.CallID = c.ids.New("item"), openaiwire.FunctionCall, openaiwire.InProgress, call.Name, call.ID
-	index := len(r.obj.Output)
-	c.openItem(r, it)
-	at := r.at(it, index)
+	at := c.openItem(r, it)
 	arguments := c.model.style(call.Args)
 	for _, piece := range wire.ArgumentPieces(arguments) {
 		if r.over {
 			return
 		}
-		r.out.words(piece)
+		r.out.text++
 		c.emitWords(at.Event("response.function_call_arguments.delta", call.ID, piece), piece)
 	}
 	it.Arguments = arguments
 	c.closeMessage(r, openaiwire.Completed)
 	if doomed {
-		c.closeItem(r, it, index, openaiwire.Incomplete)
+		c.closeItem(r, it, at, openaiwire.Incomplete)
 		return
 	}
 	c.emit(at.Event("response.function_call_arguments.done", call.ID, call.Name, arguments))
-	c.closeItem(r, it, index, openaiwire.Completed)
+	c.closeItem(r, it, at, openaiwire.Completed)
 }
 
 // style writes arguments as the model does: compact, or with the spaces
@@ -354,7 +345,5 @@ func (c *conn) lateResponse(call scenario.Call) {
 		return
 	}
 	call.Late = 0
-	r := c.newResponse(&request{})
-	r.steps = []scenario.Step{scenario.Calls{Calls: []scenario.Call{call}}}
-	c.begin(r)
+	c.begin(&request{}, []scenario.Step{scenario.Calls{Calls: []scenario.Call{call}}})
 }

@@ -108,8 +108,8 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 	c := &conn{
 		opts: h.opts, stats: h.opts.Stats, log: log, lines: &h.lines, w: ws, ids: wire.NewIDs(begin.Seed),
 		azure: azure, quota: wire.ClassifyKey(key) == wire.KeyQuota, begun: time.Now(),
-		dialogue: h.opts.Scenario.NewDialogue(begin.Seed), spending: spending{inputOf: map[string]inputTokens{}},
-		conv: conversation{held: &h.held},
+		dialogue: h.opts.Scenario.NewDialogue(begin.Seed),
+		conv:     conversation{held: &h.held},
 	}
 	defer c.conv.end()
 	made, no := h.secrets.find(key, time.Now())

@@ -23,8 +23,6 @@ type outputTokens struct {
 	chunks int
 }
 
-func (o *outputTokens) words(string) { o.text++ }
-
 func (o *outputTokens) audioTokens() int {
 	return int((o.audio + outputTokenTime - 1) / outputTokenTime)
 }
@@ -72,8 +70,7 @@ const cacheStep = 64
 
 // account fills in the usage of a response, and returns its tokens.
 func (n *spending) account(r *response) int {
-	in := n.inputOf[r.obj.ID]
-	delete(n.inputOf, r.obj.ID)
+	in := r.in
 	cached := min(n.cached, in.total()) / cacheStep * cacheStep
 	cachedAudio := 0
 	if cached > in.text {
