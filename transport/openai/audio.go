@@ -32,12 +32,6 @@ type sentAudio struct {
 	sincePause int64
 }
 
-func (s *sentAudio) add(n int) {
-	s.total += int64(n)
-	s.buffered += int64(n)
-	s.sincePause += int64(n)
-}
-
 // sendAudio sends a piece of the user's speech. It allocates nothing.
 func (c *conn) sendAudio(pcm []byte) error {
 	for len(pcm) > 0 {
@@ -47,7 +41,9 @@ func (c *conn) sendAudio(pcm []byte) error {
 		if err := c.ws.Send(websocket.MessageText, m); err != nil {
 			return err
 		}
-		c.sent.add(n)
+		c.sent.total += int64(n)
+		c.sent.buffered += int64(n)
+		c.sent.sincePause += int64(n)
 		pcm = pcm[n:]
 	}
 	return nil

@@ -101,7 +101,7 @@ func (c *conn) Info() transport.Info { return c.info }
 
 // Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
-	c.end(c.t.fault("close", transport.KindClosed, "", errClosed))
+	c.end(c.t.fault("close", transport.KindClosed, "", errors.New("closed by this side")))
 	c.mu.Lock()
 	for _, timer := range []*time.Timer{c.late, c.ping} {
 		if timer != nil {
@@ -168,13 +168,6 @@ func (c *conn) watch(ctx context.Context, cause func() *transport.Error) func() 
 	return context.AfterFunc(ctx, func() { c.end(cause()) })
 }
 
-// The frame is valid until the next readFrame, which may be called only before Notify.
-func (c *conn) readFrame() ([]byte, error) {
-	c.speech.release()
-	_, frame, err := c.ws.Read()
-	return frame, err
-}
-
 // write sends one text frame. It may be called concurrently.
 func (c *conn) write(frame []byte) error {
 	return c.ws.Write(websocket.MessageText, frame)
@@ -193,7 +186,7 @@ func (c *conn) readError(op string, err error) *transport.Error {
 	case errors.As(err, &closed):
 		kind, code = CloseKind(closed.Code, closed.Reason, c.ready.Load())
 	case errors.Is(err, websocket.ErrMessageTooBig):
-		code, err = "frame_too_big", errTooBig
+		code, err = "frame_too_big", errors.New("the provider sent a frame larger than the read limit")
 	case errors.Is(err, ws.ErrFlood):
 		code = "flood"
 	}
@@ -217,7 +210,8 @@ func (c *conn) take(frame []byte) transport.Event {
 	}
 	c.dispatch(frame, &s, v)
 	if c.fatal == nil && c.events.len() > maxEvents {
-		c.fatal = c.t.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
+		c.fatal = c.t.fault("recv", transport.KindRetry, "too_many_events",
+			errors.New("a frame from the provider contains too many events"))
 	}
 	return nil
 }
@@ -351,7 +345,8 @@ func (q *eventQueue) next() transport.Event {
 // nothing.
 func (c *conn) keepAlive() {
 	if c.notified.Load() && !c.ws.KeepAlive(1, pongsMissed) {
-		c.end(c.t.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
+		c.end(c.t.fault("recv", transport.KindRetry, "keepalive",
+			errors.New("the provider has been silent for too long: no frame and no pong")))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -400,51 +395,37 @@ func (c *conn) adapt(update []byte, s *sessionValue, created []byte) ([]byte, *t
 func (c *conn) awaits(event string) { c.awaited.Store(&event) }
 
 func (c *conn) exchange(update []byte) *transport.Error {
-	s, created, err := c.awaitSession(typeSessionCreated)
-	if err == nil && c.local {
-		update, err = c.adapt(update, s, created)
-	}
+	created, frame, err := c.await(typeSessionCreated)
 	if err != nil {
 		return err
 	}
+	c.adopt(&created.Session)
+	if c.local {
+		if update, err = c.adapt(update, &created.Session, frame); err != nil {
+			return err
+		}
+	}
 	c.awaits(typeSessionUpdated)
 	writeErr := c.write(update)
-	s, _, err = c.awaitSession(typeSessionUpdated) // even after a failed write: the read finds the reason
+	updated, _, err := c.await(typeSessionUpdated) // even after a failed write: the read finds the reason
 	switch {
 	case err != nil:
 		return err
 	case writeErr != nil:
 		return c.readError("setup", writeErr)
 	}
-	return c.soundsAs(s)
-}
-
-// awaitSession waits for session.created or session.updated, and adopts it. The frame is valid until the next one is read.
-func (c *conn) awaitSession(eventType string) (s *sessionValue, frame []byte, err *transport.Error) {
-	var ev event
-	err = c.await(func(eventType string, read []byte) bool {
-		ok := c.parse(eventType, read, &ev)
-		if ok {
-			frame = read
-			c.adopt(&ev.Session)
-		}
-		return ok
-	}, eventType)
-	return &ev.Session, frame, err
-}
-
-// codeAudioFormat is the code of a failure about an announced format of audio.
-const codeAudioFormat = "audio_format"
-
-func (c *conn) soundsAs(s *sessionValue) *transport.Error {
-	in, out, err := s.rates(c.info.InputRate, c.info.OutputRate)
-	if err != nil {
-		return c.t.fault("setup", transport.KindInvalid, codeAudioFormat, err)
+	c.adopt(&updated.Session)
+	in, out, bad := updated.Session.rates(c.info.InputRate, c.info.OutputRate)
+	if bad != nil {
+		return c.t.fault("setup", transport.KindInvalid, codeAudioFormat, bad)
 	}
 	c.info.InputRate, c.info.OutputRate = in, out
 	c.speech.rate, c.speech.announced = out, out
 	return nil
 }
+
+// codeAudioFormat is the code of a failure about an announced format of audio.
+const codeAudioFormat = "audio_format"
 
 func (s *sessionValue) input() audioFormat { return cmp.Or(s.Audio.Input.Format, s.InputFormat) }
 
@@ -461,30 +442,31 @@ func (s *sessionValue) rates(in, out int) (inHz, outHz int, err error) {
 	return inHz, outHz, nil
 }
 
-// await reads events until last returns true for a wanted one. An error event is returned as the error.
-func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...string) *transport.Error {
-	defer c.speech.release()
+// await returns the next event of a wanted type; its frame is valid until the next one is read. An error event is
+// returned as the error.
+func (c *conn) await(wanted ...string) (*event, []byte, *transport.Error) {
 	for range maxSetupEvents {
-		frame, err := c.readFrame()
+		_, frame, err := c.ws.Read()
 		if err != nil {
-			return c.readError("setup", fmt.Errorf("the connection ended before %s: %w", wanted[0], err))
+			return nil, nil, c.readError("setup", fmt.Errorf("the connection ended before %s: %w", wanted[0], err))
 		}
-		switch eventType := typeOf(frame); {
-		case slices.Contains(wanted, eventType):
-			if last(eventType, frame) {
-				return nil
-			}
-		case eventType == typeError:
-			var ev event
-			if c.parse(typeError, frame, &ev) {
-				return c.setupRefused(&ev.Error)
-			}
-		case eventType == "":
+		eventType := typeOf(frame)
+		if eventType == "" {
 			c.malformed.Add(1)
 		}
+		var ev event
+		if eventType != typeError && !slices.Contains(wanted, eventType) || !c.parse(eventType, frame, &ev) {
+			continue
+		}
+		if eventType == typeError {
+			// An unknown code means that the setup will not be accepted next time either.
+			kind := cmp.Or(transport.KindOfCode(ev.Error.Code, ev.Error.Type), transport.KindInvalid)
+			return nil, nil, c.t.reported("setup", kind, &ev.Error)
+		}
+		return &ev, frame, nil
 	}
-	return c.t.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
-		fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
+	return nil, nil, c.t.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
+		fmt.Errorf("the provider did not answer the setup within the first events: %s is missing", wanted[0]))
 }
 
 func (c *conn) adopt(s *sessionValue) {
@@ -500,11 +482,6 @@ func (c *conn) adopt(s *sessionValue) {
 	if ms := cmp.Or(s.Audio.Input.TurnDetection.SilenceMS, s.TurnDetection.SilenceMS); ms != nil {
 		c.silenceMS = max(*ms, 0)
 	}
-}
-
-// An unknown code means that the setup will not be accepted next time either.
-func (c *conn) setupRefused(e *errorValue) *transport.Error {
-	return c.t.reported("setup", cmp.Or(transport.KindOfCode(e.Code, e.Type), transport.KindInvalid), e)
 }
 
 func (t *Transport) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {

@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -95,15 +94,12 @@ func cancelFrame(event, response string) ([]byte, error) {
 	return encode(event, openaiwire.ResponseCancel, "response_id", response)
 }
 
-// message is an item of one text.
-func message(role, kind, text string) object {
-	return object{"type", openaiwire.Message, "role", role, "content", []object{{"type", kind, "text", text}}}
+// message is an item of one part.
+func message(role string, part ...any) object {
+	return object{"type", openaiwire.Message, "role", role, "content", []object{part}}
 }
 
-func imageItem(image transport.Image) object {
-	url := "data:" + image.MIME + ";base64," + base64.StdEncoding.EncodeToString(image.Data)
-	return object{"type", openaiwire.Message, "role", "user", "content", []object{{"type", "input_image", "image_url", url}}}
-}
+func textItem(role, text string) object { return message(role, "type", "input_text", "text", text) }
 
 // outputOf is the answer to a call; output is the envelope.
 func outputOf(callID string, output []byte) object {
@@ -112,9 +108,6 @@ func outputOf(callID string, output []byte) object {
 
 // historyPatience is how long the provider may take to confirm the history.
 const historyPatience = 5 * time.Second
-
-// errHistoryLate means that the provider has not confirmed the history in time.
-var errHistoryLate = errors.New("the provider has not confirmed the items of the history in time")
 
 // pastItem is one item of the history, as the client event that creates it.
 type pastItem struct {
@@ -168,19 +161,19 @@ func (d *dialect) chain(prefix string, past ...transport.Past) (items []pastItem
 func (d *dialect) itemsOf(p transport.Past, callID string) ([]object, error) {
 	if d.local {
 		line, err := pastLine(p)
-		return []object{message("user", "input_text", line)}, err
+		return []object{textItem("user", line)}, err
 	}
 	switch p := p.(type) {
 	case transport.PastUser:
-		return []object{message("user", "input_text", p.Text)}, nil
+		return []object{textItem("user", p.Text)}, nil
 	case transport.PastAssistant:
 		status := openaiwire.Completed
 		if p.Interrupted {
 			status = openaiwire.Incomplete
 		}
-		return []object{append(message("assistant", cmp.Or(d.pastText, "output_text"), p.Text), "status", status)}, nil
+		return []object{append(message("assistant", "type", cmp.Or(d.pastText, "output_text"), "text", p.Text), "status", status)}, nil
 	case transport.PastNote:
-		return []object{message("system", "input_text", p.Text)}, nil
+		return []object{textItem("system", p.Text)}, nil
 	case transport.PastTool:
 		call := object{"type", openaiwire.FunctionCall, "name", p.Name, "call_id", callID, "arguments", cmp.Or(string(p.Args), "{}")}
 		return []object{call, outputOf(callID, p.Output)}, nil
@@ -227,7 +220,8 @@ func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error 
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
 	late := func() *transport.Error {
-		return c.t.fault(transport.OpHistory, transport.KindOfContext(ctx.Err()), "history_unconfirmed", errHistoryLate)
+		return c.t.fault(transport.OpHistory, transport.KindOfContext(ctx.Err()), "history_unconfirmed",
+			errors.New("the provider has not confirmed the items of the history in time"))
 	}
 	stop := c.watch(ctx, late)
 	err := c.sendHistory(items)
@@ -242,14 +236,11 @@ func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error 
 
 func (c *conn) sendHistory(items []pastItem) *transport.Error {
 	_ = c.writeAll(items) // the reads below find the reason
-	// A server that gives items other ids has confirmed the last one when it has confirmed as many.
-	last, count := items[len(items)-1].id, len(items)
-	return c.await(func(eventType string, frame []byte) bool {
-		var ev event
-		if !c.parse(eventType, frame, &ev) {
-			return false
+	for range items {     // a server that gives items other ids has confirmed the last one when it has confirmed as many
+		ev, _, err := c.await(typeItemDone, typeItemCreated)
+		if err != nil || ev.Item.ID == items[len(items)-1].id {
+			return err
 		}
-		count--
-		return ev.Item.ID == last || count == 0
-	}, typeItemDone, typeItemCreated)
+	}
+	return nil
 }

@@ -202,9 +202,6 @@ func parseBaseURL(base, dialect string) (endpoint, error) {
 	return ep, nil
 }
 
-// plainText reports whether the key would cross a network unencrypted.
-func (ep endpoint) plainText() bool { return PlainText(&ep.url) }
-
 // PlainText reports whether a key would cross a network unencrypted to this address.
 func PlainText(u *url.URL) bool {
 	if u.Scheme != "ws" || u.Hostname() == "localhost" {
@@ -295,16 +292,9 @@ var (
 
 // Causes that the adapter finds itself. They are wrapped in a [transport.Error].
 var (
-	errClosed     = errors.New("closed by this side")
-	errSilentPeer = errors.New("the provider has been silent for too long: no frame and no pong")
-	errTooBig     = errors.New("the provider sent a frame larger than the read limit")
-	errCrammed    = errors.New("a frame from the provider contains too many events")
-	errTooMany    = errors.New("the provider did not answer the setup within the first events")
-	errIncomplete = errors.New("the provider cut the answer off")
-	errNoReason   = errors.New("the response failed without a reason")
-	errFormat     = errors.New("the server announces audio that the gateway cannot use")
-	errCommand    = errors.New("not a command of package transport")
-	errEncode     = errors.New("cannot be encoded")
+	errFormat  = errors.New("the server announces audio that the gateway cannot use")
+	errCommand = errors.New("not a command of package transport")
+	errEncode  = errors.New("cannot be encoded")
 )
 
 // maxErrorText bounds the kept part of a provider's message, in bytes.
@@ -405,11 +395,4 @@ func CloseKind(code websocket.StatusCode, reason string, ready bool) (transport.
 		return kind, strconv.Itoa(int(code))
 	}
 	return transport.KindOfClose(int(code), ready), strconv.Itoa(int(code))
-}
-
-func statusKind(status int, bodyCode string) (transport.Kind, string) {
-	if kind := transport.KindOfCode(bodyCode); kind != 0 {
-		return kind, bodyCode
-	}
-	return transport.KindOfStatus(status), strconv.Itoa(status)
 }

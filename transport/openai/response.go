@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,7 +106,8 @@ func (c *conn) giveCall(call finishedCall) {
 	if !c.seenCalls.first(call) {
 		return
 	}
-	name := c.seenCalls.name()
+	c.seenCalls.count++
+	name := "c" + strconv.Itoa(c.seenCalls.count)
 	c.mu.Lock()
 	c.calls.put(maxCalls, name, call.id)
 	c.mu.Unlock()
@@ -182,11 +184,11 @@ func (c *conn) responseEnd(r *responseValue) (transport.ResponseStatus, *transpo
 		return transport.ResponseInterrupted, nil
 	case "incomplete":
 		kind := cmp.Or(transport.KindOfCode(r.StatusDetails.Reason), transport.KindRefused)
-		return transport.ResponseIncomplete, c.t.fault("response", kind, r.StatusDetails.Reason, errIncomplete)
+		return transport.ResponseIncomplete, c.t.fault("response", kind, r.StatusDetails.Reason, errors.New("the provider cut the answer off"))
 	case "failed":
 		e := &r.StatusDetails.Error
 		if *e == (errorValue{}) {
-			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "", errNoReason)
+			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "", errors.New("the response failed without a reason"))
 		}
 		// An unknown failure counts as the server's, as the request may succeed: the attempts are bounded.
 		err := c.t.reported("response", cmp.Or(transport.KindOfCode(e.Code, e.Type), transport.KindServer), e)
@@ -379,11 +381,6 @@ func (b *callBook) over() {
 	clear(b.unfinished)
 	clear(b.given)
 	b.unfinished, b.held, b.given = b.unfinished[:0], 0, b.given[:0]
-}
-
-func (b *callBook) name() string {
-	b.count++
-	return "c" + strconv.Itoa(b.count)
 }
 
 // hold records a call whose arguments are complete. Calls beyond the limits are dropped.

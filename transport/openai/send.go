@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -96,7 +97,7 @@ func (c *conn) sendText(text string) error {
 		return err
 	}
 	c.changed()
-	if err := c.tell(opItem, openaiwire.ItemCreate, "item", message("user", "input_text", text)); err != nil {
+	if err := c.tell(opItem, openaiwire.ItemCreate, "item", textItem("user", text)); err != nil {
 		return err
 	}
 	return c.respond(request{})
@@ -107,7 +108,8 @@ func (c *conn) sendImage(image transport.Image) error {
 	if !c.info.Capabilities.Images {
 		return nil
 	}
-	return c.tell(opItem, openaiwire.ItemCreate, "item", imageItem(image))
+	url := "data:" + image.MIME + ";base64," + base64.StdEncoding.EncodeToString(image.Data)
+	return c.tell(opItem, openaiwire.ItemCreate, "item", message("user", "type", "input_image", "image_url", url))
 }
 
 // Earlier audio does not count as the user's speech.

@@ -34,6 +34,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func New(opts Options) (*Transport, error) {
 		*client = *opts.HTTPClient
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if opts.APIKey != "" && ep.plainText() {
+	if opts.APIKey != "" && PlainText(&ep.url) {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
 			"fix", "use https in the base URL: the API key crosses the network readable")
 	}
@@ -169,7 +170,10 @@ func (r Redactor) RefusedHandshake(provider string, resp *http.Response) *transp
 	if readErr == nil {
 		_ = json.Unmarshal(text, &body) // then only the status decides
 	}
-	kind, code := statusKind(resp.StatusCode, body.Error.Code)
+	kind, code := transport.KindOfCode(body.Error.Code), body.Error.Code
+	if kind == 0 {
+		kind, code = transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode)
+	}
 	advice := ""
 	switch {
 	case kind == transport.KindAuth:
