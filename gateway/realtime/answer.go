@@ -11,7 +11,6 @@ import (
 	"voicegw/protocol"
 )
 
-// answerState is the model's side of the conversation.
 type answerState struct {
 	turn     int       // the session's newest
 	response *response // the active one; nil without one
@@ -30,7 +29,6 @@ type answerState struct {
 	owed    openaiwire.Usage // used, but in no response.done yet
 }
 
-// response is the active response.
 type response struct {
 	*openaiwire.Response
 	turn  int // of the session; zero before it began
@@ -106,7 +104,6 @@ func (s *State) responseOf(now time.Time, turn int) *response {
 	return a.response
 }
 
-// turnStarted begins the answer to a turn.
 func (s *State) turnStarted(now time.Time, turn int) {
 	a := &s.answer
 	a.turn, a.failure, s.tools.early, s.in.own = turn, nil, false, false
@@ -188,7 +185,6 @@ func (s *State) voice(source string) *voice {
 	return nil
 }
 
-// closeEnded completes the items of the response whose audio has ended.
 func (s *State) closeEnded(r *response) {
 	r.open = slices.DeleteFunc(r.open, func(v *voice) bool {
 		if v.ended {
@@ -231,7 +227,6 @@ func (s *State) finish(status string, details ...any) {
 	}
 }
 
-// fail ends the active response with an error.
 func (s *State) fail(kind, code, message string) {
 	if r := s.answer.response; r != nil && r.turn == 0 {
 		s.answer.asked, s.in.own, s.in.ordered = max(s.answer.asked-1, 0), false, false // its turn does not begin
@@ -255,7 +250,6 @@ func (a *answerState) spent(turn int, u protocol.Usage) {
 	}
 }
 
-// said takes the words of the model so far.
 func (s *State) said(now time.Time, m *protocol.Transcript) {
 	v := s.voice(m.ID)
 	if v == nil && (m.Turn != s.answer.turn || s.answer.response == nil) {
@@ -284,7 +278,6 @@ func (s *State) said(now time.Time, m *protocol.Transcript) {
 	}
 }
 
-// sound begins the frames of an item.
 func (s *State) sound(now time.Time, m *protocol.AudioStart) {
 	s.answer.sounds = s.message(now, m.Turn, m.ItemID)
 }
@@ -323,7 +316,7 @@ func (s *State) heardMS(v *voice, now time.Time) int64 {
 	return min(max(now.Sub(v.from).Milliseconds(), 0), v.sentMS(s))
 }
 
-func (s *State) soundEnded(now time.Time, source string) {
+func (s *State) soundEnded(source string) {
 	v := s.voice(source)
 	if v == nil {
 		return
@@ -423,7 +416,6 @@ func (s *State) truncate(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 	return nil
 }
 
-// answerEnded takes the end of the generation of an answer.
 func (s *State) answerEnded(now time.Time, m *protocol.AnswerEnded) {
 	r := s.answer.response
 	switch {
@@ -530,14 +522,14 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 		s.speechStopped(m)
 	case *protocol.Transcript:
 		if m.Role == "user" {
-			s.heard(now, m)
+			s.heard(m)
 		} else {
 			s.said(now, m)
 		}
 	case *protocol.AudioStart:
 		s.sound(now, m)
 	case *protocol.AudioEnd:
-		s.soundEnded(now, m.ItemID)
+		s.soundEnded(m.ItemID)
 	case *protocol.AudioFlush:
 		s.flushed(now, m)
 	case *protocol.AnswerEnded:

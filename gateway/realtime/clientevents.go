@@ -32,7 +32,7 @@ func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 	case openaiwire.SessionClose:
 		s.put(&protocol.End{})
 	case openaiwire.AudioCommit:
-		return s.commitByHand(now)
+		return s.commitByHand()
 	case openaiwire.AudioClear:
 		s.clear()
 	case openaiwire.ItemCreate:
@@ -101,7 +101,6 @@ func fixedFormat(path string) *openaiwire.Error {
 		"Cannot update '%s' after the conversation has begun. Set the format before the first audio or item.", path)
 }
 
-// maxText bounds a text of the client.
 const maxText = protocol.MaxTextChars
 
 func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
@@ -205,7 +204,6 @@ func (s *State) learn(it *openaiwire.Item, pcm []byte) {
 	}
 }
 
-// maxTexts bounds the texts that wait for a response.
 const maxTexts = 50
 
 // flushTexts gives the session the user's texts that no response has answered.
@@ -218,7 +216,6 @@ func (s *State) flushTexts() {
 	}
 }
 
-// createResponse takes response.create.
 func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
 	if r := s.answer.response; r != nil {
 		if r.absorbs || s.tools.approvals > 0 { // the approved call opens its own turn
@@ -252,7 +249,6 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	return nil
 }
 
-// refuses returns why a response cannot have its settings.
 func (s *State) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 	err := s.sess.Permit(q)
 	if err == nil {
@@ -296,7 +292,6 @@ func (s *State) askFor(instructions string) {
 	}
 }
 
-// ask asks the session for an answer.
 func (s *State) ask(m protocol.ClientMessage) {
 	s.answer.asked++
 	s.put(m)

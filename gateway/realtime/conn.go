@@ -137,7 +137,6 @@ func (c *Conn) turn() {
 	}
 }
 
-// full reports whether too much waits for the session.
 func (c *Conn) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +219,6 @@ func (c *Conn) next() (in protocol.Input, ok bool) {
 	return in, ok
 }
 
-// first takes the first element of a list.
 func first[T any](list *[]T) (v T, ok bool) {
 	if len(*list) == 0 {
 		return v, false
@@ -390,7 +388,6 @@ func (c *Conn) WriteAudio(pcm []byte) error {
 	return nil
 }
 
-// maxReason is the longest reason of a close frame, in bytes.
 const maxReason = 123
 
 // Close ends the conversation for a close code and a reason of voicegw.v1, and waits a few seconds for the client.

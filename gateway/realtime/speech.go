@@ -50,6 +50,11 @@ type utterance struct {
 	final           bool
 }
 
+// unreported returns an utterance of which the client gets neither the start nor the stop.
+func (s *State) unreported(startMS, stopMS int64) *utterance {
+	return &utterance{id: s.ids.New("item"), startMS: startMS, stopMS: stopMS, stopped: true, began: true, ended: true}
+}
+
 // maxKept bounds the audio of a turn.
 const maxKept = 60 * time.Second
 
@@ -183,7 +188,6 @@ func (s *State) press() {
 	in.turn = nil
 }
 
-// sayTurn sends the turn to the session, to be answered.
 func (s *State) sayTurn() {
 	in := &s.in
 	s.answer.asked++
@@ -213,8 +217,7 @@ func (s *State) speak(pcm []byte) {
 	}
 }
 
-// commitByHand takes input_audio_buffer.commit.
-func (s *State) commitByHand(now time.Time) *openaiwire.Error {
+func (s *State) commitByHand() *openaiwire.Error {
 	in := &s.in
 	s.start()
 	if length := audio.Duration(in.rate, in.buffered); length < 100*time.Millisecond {
@@ -228,17 +231,16 @@ func (s *State) commitByHand(now time.Time) *openaiwire.Error {
 			s.commit(u)
 			return nil
 		}
-		u := &utterance{id: s.ids.New("item"), stopMS: in.clockMS(), stopped: true, began: true, ended: true, final: true}
+		u := s.unreported(0, in.clockMS())
+		u.final = true
 		s.commit(u)
 		return nil
 	}
-	u := &utterance{id: s.ids.New("item"), startMS: in.clockMS() - audio.MS(in.rate, len(in.kept)), stopMS: in.clockMS(), stopped: true}
+	u := s.unreported(in.clockMS()-audio.MS(in.rate, len(in.kept)), in.clockMS())
 	if in.speech != nil && in.detect != nil && !in.speech.stopped {
-		u.id, u.startMS, u.began = in.speech.id, in.speech.startMS, true
+		u.id, u.startMS, u.ended = in.speech.id, in.speech.startMS, false
 		in.detect.Reset()
 		in.base = in.clockMS()
-	} else {
-		u.began, u.ended = true, true // without turn detection the client gets neither event
 	}
 	in.speech = u
 	in.keepTurn(in.kept)
@@ -258,8 +260,8 @@ func (s *State) idle(now time.Time) {
 		return
 	}
 	end := in.clockMS()
-	u := &utterance{id: s.ids.New("item"), startMS: max(end-int64(*t.IdleTimeoutMS), 0), stopMS: end, stopped: true, began: true,
-		ended: true, final: true}
+	u := s.unreported(max(end-int64(*t.IdleTimeoutMS), 0), end)
+	u.final = true
 	s.tell("input_audio_buffer.timeout_triggered", u.startMS, u.stopMS, u.id)
 	s.commit(u)
 	s.create(now, 0, &openaiwire.ResponseParams{})
@@ -327,7 +329,6 @@ func (s *State) endSpeech(u *utterance) {
 // staleSpeech is the age at which speech without a turn is forgotten, as noise.
 const staleSpeech = 15 * time.Second
 
-// spoke reports whether there is speech that is no item yet.
 func (in *inputState) spoke() bool {
 	u := in.speech
 	return !in.manual && u != nil && u.item == nil && (!u.stopped || in.clockMS()-u.stopMS < staleSpeech.Milliseconds())
@@ -343,13 +344,10 @@ func (s *State) commitSpeech(turn int) {
 	if !u.stopped { // the model was quicker than the detector
 		u.stopMS, u.stopped = s.in.clockMS(), true
 	}
-	s.beginSpeech()
-	s.endSpeech(u)
 	s.in.buffered = 0
 	s.commit(u)
 }
 
-// commit adds an utterance to the conversation.
 func (s *State) commit(u *utterance) {
 	s.beginSpeech()
 	s.endSpeech(u)
@@ -364,7 +362,6 @@ func (s *State) commit(u *utterance) {
 	s.write(u)
 }
 
-// await makes an utterance wait for its words.
 func (s *State) await(u *utterance) {
 	if len(s.in.said) == maxUnwritten {
 		s.complete(s.in.said[0])
@@ -381,8 +378,7 @@ func (in *inputState) begins(turn int) {
 	}
 }
 
-// heard takes the user's words so far.
-func (s *State) heard(now time.Time, m *protocol.Transcript) {
+func (s *State) heard(m *protocol.Transcript) {
 	in := &s.in
 	if it, _ := s.mirror.Find(m.ID); m.ID == in.typed || it != nil && !it.IsAudio() {
 		return // typed by the client, which may have deleted it
@@ -393,10 +389,10 @@ func (s *State) heard(now time.Time, m *protocol.Transcript) {
 			return
 		}
 		// The session reported no speech.
-		u = &utterance{id: s.ids.New("item"), turn: m.Turn, startMS: in.clockMS(), stopMS: in.clockMS(), stopped: true}
-		in.speech = u
-		if m.Turn == s.answer.turn {
-			u.began, u.ended = true, true
+		u = s.unreported(in.clockMS(), in.clockMS())
+		in.speech, u.turn = u, m.Turn
+		known := m.Turn == s.answer.turn
+		if u.began, u.ended = known, known; known {
 			s.commit(u)
 		}
 	}
@@ -404,7 +400,6 @@ func (s *State) heard(now time.Time, m *protocol.Transcript) {
 	s.write(u)
 }
 
-// find returns the utterance with these words.
 func (in *inputState) find(m *protocol.Transcript) *utterance {
 	all := in.said
 	if in.speech != nil && in.speech.item == nil {
@@ -440,7 +435,6 @@ func (s *State) write(u *utterance) {
 	}
 }
 
-// complete ends the transcript of an utterance.
 func (s *State) complete(u *utterance) {
 	i := slices.Index(s.in.said, u)
 	if i < 0 {
@@ -455,7 +449,6 @@ func (s *State) complete(u *utterance) {
 	s.tell("conversation.item.input_audio_transcription.completed", u.id, u.text, openaiwire.DurationUsage(seconds))
 }
 
-// completeSpeech ends the transcripts of a turn that is over.
 func (s *State) completeSpeech(turn int) {
 	for _, u := range slices.Clone(s.in.said) {
 		if u.turn != 0 && u.turn <= turn {

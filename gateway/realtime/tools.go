@@ -136,7 +136,6 @@ func (s *State) store(it *openaiwire.Item, members ...any) {
 	it.Raw, it.Size = raw, len(raw)
 }
 
-// call asks the client to run its tool.
 func (s *State) call(now time.Time, m *protocol.ToolCall) {
 	s.tools.turn = m.Turn
 	if m.Again {
@@ -331,7 +330,6 @@ func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	s.closeItem(place, it, openaiwire.Completed)
 }
 
-// approve takes the answer of the client's user.
 func (s *State) approve(it *openaiwire.Item) *openaiwire.Error {
 	request, yes, err := it.Approval()
 	if err != nil {

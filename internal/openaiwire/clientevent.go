@@ -62,52 +62,40 @@ func ParseEvent(data []byte) (ClientEvent, *Error) {
 }
 
 func parseAny(data []byte) (ClientEvent, *Error) {
-	var w struct {
-		Type     json.RawMessage `json:"type"`
-		EventID  json.RawMessage `json:"event_id"`
-		Audio    json.RawMessage `json:"audio"`
-		Session  json.RawMessage `json:"session"`
-		Item     json.RawMessage `json:"item"`
-		Previous json.RawMessage `json:"previous_item_id"`
-		ItemID   json.RawMessage `json:"item_id"`
-		Index    json.RawMessage `json:"content_index"`
-		EndMS    json.RawMessage `json:"audio_end_ms"`
-		Response json.RawMessage `json:"response"`
-		RespID   json.RawMessage `json:"response_id"`
-	}
+	var w members
 	if err := json.Unmarshal(data, &w); err != nil {
 		return ClientEvent{}, NotJSON(data)
 	}
 	var e ClientEvent
-	err := cmp.Or(member(w.EventID, "event_id", Text(&e.ID)), member(w.Type, "type", Text(&e.Type)))
+	err := cmp.Or(w.read("event_id", Text(&e.ID)), w.read("type", Text(&e.Type)))
 	if err != nil {
 		return e, err
 	}
 	switch e.Type {
 	case SessionUpdate:
-		e.Session = w.Session
+		e.Session = w["session"]
 	case AudioAppend:
 		var audio string
-		err = cmp.Or(must(w.Audio, "audio"), member(w.Audio, "audio", Text(&audio)))
+		err = cmp.Or(w.must("audio"), w.read("audio", Text(&audio)))
 		e.Audio = []byte(audio)
 	case ItemCreate:
-		if err = member(w.Previous, "previous_item_id", Optional(&e.Previous, Text)); err == nil {
-			e.Item, err = readItem(w.Item, "item")
+		if err = w.read("previous_item_id", Optional(&e.Previous, Text)); err == nil {
+			e.Item, err = readItem(w["item"], "item")
 		}
 	case ItemTruncate:
 		index := 0
-		err = cmp.Or(must(w.ItemID, "item_id"), must(w.EndMS, "audio_end_ms"), member(w.ItemID, "item_id", Text(&e.ItemID)),
-			member(w.Index, "content_index", Integer(&index, 0, math.MaxInt32)),
-			member(w.EndMS, "audio_end_ms", Integer(&e.EndMS, 0, math.MaxInt32)), need(e.ItemID, "item_id"))
+		err = cmp.Or(w.must("item_id"), w.must("audio_end_ms"), w.read("item_id", Text(&e.ItemID)),
+			w.read("content_index", Integer(&index, 0, math.MaxInt32)), w.read("audio_end_ms", Integer(&e.EndMS, 0, math.MaxInt32)),
+			need(e.ItemID, "item_id"))
 		if err == nil && index != 0 {
 			err = Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", index)
 		}
 	case ItemDelete, ItemRetrieve:
-		err = cmp.Or(member(w.ItemID, "item_id", Text(&e.ItemID)), need(e.ItemID, "item_id"))
+		err = cmp.Or(w.read("item_id", Text(&e.ItemID)), need(e.ItemID, "item_id"))
 	case ResponseCreate:
-		e.Response, err = readParams(w.Response)
+		e.Response, err = readParams(w["response"])
 	case ResponseCancel:
-		err = member(w.RespID, "response_id", Text(&e.ResponseID))
+		err = w.read("response_id", Text(&e.ResponseID))
 	case SessionClose, AudioCommit, AudioClear:
 	case "transcription_session.update":
 		err = transcriptionUpdate()
@@ -119,16 +107,18 @@ func parseAny(data []byte) (ClientEvent, *Error) {
 	return e, err
 }
 
-// member reads a member of an event that may be missing or null.
-func member(raw json.RawMessage, name string, read Reader) *Error {
-	if len(raw) == 0 || isNull(raw) {
+type members map[string]json.RawMessage
+
+// read reads a member that may be missing or null.
+func (m members) read(name string, read Reader) *Error {
+	if m.must(name) != nil {
 		return nil
 	}
-	return read(raw, name)
+	return read(m[name], name)
 }
 
-func must(raw json.RawMessage, name string) *Error {
-	if len(raw) == 0 || isNull(raw) {
+func (m members) must(name string) *Error {
+	if raw := m[name]; len(raw) == 0 || isNull(raw) {
 		return Missing(name)
 	}
 	return nil

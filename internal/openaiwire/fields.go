@@ -18,7 +18,7 @@ type Reader = func(raw json.RawMessage, path string) *Error
 // Fields are the known members of an object.
 type Fields map[string]Reader
 
-func members(raw json.RawMessage, path string) ([]strict.Member, *Error) {
+func membersOf(raw json.RawMessage, path string) ([]strict.Member, *Error) {
 	ms, ok := strict.Members(raw)
 	if !ok {
 		return nil, WrongType(path, "an object", KindOf(raw))
@@ -28,7 +28,7 @@ func members(raw json.RawMessage, path string) ([]strict.Member, *Error) {
 
 // Read reads raw as an object with these fields. It stops at the first problem.
 func (f Fields) Read(raw json.RawMessage, path string) *Error {
-	ms, err := members(raw, cmp.Or(path, "body"))
+	ms, err := membersOf(raw, cmp.Or(path, "body"))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (f Fields) Read(raw json.RawMessage, path string) *Error {
 // readType reads the member "type" of an object, on which its other members depend. A missing
 // one keeps dst, and is an error if dst is empty.
 func readType(dst *string, raw json.RawMessage, path string, allowed ...string) *Error {
-	ms, err := members(raw, path)
+	ms, err := membersOf(raw, path)
 	if err != nil {
 		return err
 	}
@@ -103,13 +103,14 @@ func scalar[T any](dst *T, kind string) Reader {
 
 // Optional reads a value that may be null; *dst is then nil.
 func Optional[T any](dst **T, read func(*T) Reader) Reader {
+	return OrNull(func() { *dst = nil }, present(dst, read))
+}
+
+// present reads a value into a new *dst.
+func present[T any](dst **T, read func(*T) Reader) Reader {
 	return func(raw json.RawMessage, path string) *Error {
-		var v T
-		if *dst = nil; isNull(raw) {
-			return nil
-		}
-		*dst = &v
-		return read(&v)(raw, path)
+		*dst = new(T)
+		return read(*dst)(raw, path)
 	}
 }
 
@@ -141,12 +142,16 @@ func Decimal(dst *float64, lo, hi float64) Reader {
 		if err := scalar(&v, "a decimal")(raw, path); err != nil {
 			return err
 		}
-		if v < lo || v > hi {
-			return OutOfRange(path, lo, hi, v)
-		}
 		*dst = v
-		return nil
+		return within(path, lo, hi, v)
 	}
+}
+
+func within(path string, lo, hi, v float64) *Error {
+	if v < lo || v > hi {
+		return OutOfRange(path, lo, hi, v)
+	}
+	return nil
 }
 
 // Integer reads a whole number between lo and hi.
@@ -156,11 +161,8 @@ func Integer(dst *int, lo, hi int) Reader {
 		if KindOf(raw) != "an integer" || json.Unmarshal(raw, &v) != nil {
 			return WrongType(path, "an integer", KindOf(raw))
 		}
-		if v < float64(lo) || v > float64(hi) {
-			return OutOfRange(path, float64(lo), float64(hi), v)
-		}
 		*dst = int(v)
-		return nil
+		return within(path, float64(lo), float64(hi), v)
 	}
 }
 

@@ -156,22 +156,20 @@ func (l List[T]) After(previous *string) (index int, ok bool) {
 
 // Approval reads an MCPResponse: the id of its request, and the answer.
 func (it *Item) Approval() (requestID string, approve bool, err *Error) {
-	given := false
+	var answer *bool
 	err = Fields{
 		"type": Ignored, "id": Ignored, "object": Ignored, "status": Ignored, "reason": Ignored,
-		"approval_request_id": Text(&requestID),
-		"approve": func(raw json.RawMessage, path string) *Error {
-			given = true
-			return Bool(&approve)(raw, path)
-		},
+		"approval_request_id": Text(&requestID), "approve": present(&answer, Bool),
 	}.Read(it.Raw, "item")
-	if err == nil && requestID == "" {
-		err = Missing("item.approval_request_id")
+	switch {
+	case err != nil:
+		return "", false, err
+	case requestID == "":
+		return "", false, Missing("item.approval_request_id")
+	case answer == nil:
+		return "", false, Missing("item.approve")
 	}
-	if err == nil && !given {
-		err = Missing("item.approve")
-	}
-	return requestID, approve, err
+	return requestID, *answer, nil
 }
 
 func readItem(raw json.RawMessage, path string) (*Item, *Error) {

@@ -42,11 +42,8 @@ func readParams(raw json.RawMessage) (*ResponseParams, *Error) {
 			q.Input = append(q.Input, it)
 			return err
 		}, func() { q.Given = true }),
-		"instructions": func(raw json.RawMessage, path string) *Error {
-			q.Instructions = new(string)
-			return Text(q.Instructions)(raw, path)
-		},
-		"tools": tools(&q.Tools), "tool_choice": toolChoice(&q.ToolChoice), "output_modalities": modalities(&q.Modalities),
+		"instructions": present(&q.Instructions, Text),
+		"tools":        tools(&q.Tools), "tool_choice": toolChoice(&q.ToolChoice), "output_modalities": modalities(&q.Modalities),
 		"max_output_tokens": maxTokens(&q.MaxTokens), "metadata": Raw(&q.Metadata), "prompt": Ignored, "reasoning": Ignored,
 		"parallel_tool_calls": Ignored,
 		"audio": Fields{"output": Fields{"format": formats(&q.Format), "voice": func(raw json.RawMessage, path string) (err *Error) {

@@ -26,7 +26,6 @@ type conversation struct {
 	words int // bytes of everything else
 }
 
-// insert puts an item at an index.
 func (c *conversation) insert(it *item, at int) {
 	c.items = slices.Insert(c.items, at, it)
 	c.hold(len(it.audio))

@@ -85,7 +85,6 @@ func (h *habits) shown(s *openaiwire.Session) any {
 	return all
 }
 
-// members is a value as decoded JSON.
 func members(v any) map[string]any {
 	b, err := json.Marshal(v)
 	var all map[string]any

@@ -168,7 +168,6 @@ func (c *conn) context(q *request) scenario.Context {
 	return ctx
 }
 
-// begin begins a response that carries out the steps.
 func (c *conn) begin(q *request, steps []scenario.Step) {
 	o := openaiwire.NewResponse(c.ids.New("resp"), c.conv.id, c.sess, &q.ResponseParams)
 	c.turn++
