@@ -198,7 +198,7 @@ func TestClientEvents(t *testing.T) {
 	for name := range left {
 		t.Errorf("the page has no row %q", name)
 	}
-	for _, name := range openaiwire.EventTypes() {
+	for _, name := range openaiwire.EventTypes {
 		if !types[name] {
 			t.Errorf("the page has no row for %s", name)
 		}

@@ -44,14 +44,11 @@ const (
 	ResponseCancel = "response.cancel"
 )
 
-// eventTypes are the client's events in the order of the error for an unknown one.
-var eventTypes = []string{
+// EventTypes are the types that ParseEvent knows, in the order of the error for an unknown one. They do not change.
+var EventTypes = []string{
 	SessionUpdate, SessionClose, "transcription_session.update", AudioAppend, AudioCommit, AudioClear,
 	ItemCreate, ItemTruncate, ItemDelete, ItemRetrieve, ResponseCreate, ResponseCancel,
 }
-
-// EventTypes returns the types of the client's events that ParseEvent knows.
-func EventTypes() []string { return append([]string(nil), eventTypes...) }
 
 // ParseEvent reads an event. With an error, its ID is set if it is known. Audio may share memory with data.
 func ParseEvent(data []byte) (ClientEvent, *Error) {
@@ -102,7 +99,7 @@ func parseAny(data []byte) (ClientEvent, *Error) {
 	case "":
 		err = Missing("type")
 	default:
-		err = BadValue("type", e.Type, eventTypes...)
+		err = BadValue("type", e.Type, EventTypes...)
 	}
 	return e, err
 }

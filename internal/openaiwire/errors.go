@@ -30,16 +30,10 @@ func (e *Error) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.M
 
 // Body is the body of an HTTP answer (https://developers.openai.com/api/docs/guides/error-codes, read 2026-11-20).
 func (e *Error) Body() []byte {
-	type object struct {
-		Message string `json:"message"`
-		Type    string `json:"type"`
-		Param   any    `json:"param"`
-		Code    any    `json:"code"`
-	}
-	b, err := json.Marshal(map[string]object{"error": {e.Message, e.Type, Nullable(e.Param), Nullable(e.Code)}})
-	if err != nil { // strings can always be encoded
-		return []byte(`{"error":{}}`)
-	}
+	// Strings can always be encoded.
+	b, _ := Object{"error", Object{
+		"message", e.Message, "type", e.Type, "param", Nullable(e.Param), "code", Nullable(e.Code),
+	}}.MarshalJSON()
 	return b
 }
 

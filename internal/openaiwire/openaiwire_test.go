@@ -105,7 +105,7 @@ func TestEventTypes(t *testing.T) {
 	if err == nil || err.Code != "invalid_value" || err.Param != "type" {
 		t.Fatalf("an unknown type: %+v", err)
 	}
-	for _, name := range EventTypes() {
+	for _, name := range EventTypes {
 		if !strings.Contains(err.Message, "'"+name+"'") {
 			t.Errorf("the error does not name %s: %s", name, err.Message)
 		}

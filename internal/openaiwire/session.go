@@ -12,20 +12,32 @@ var null = json.RawMessage("null")
 
 // Session is the session object, its keys in the order of the recordings.
 type Session struct {
-	Type              string          `json:"type"`
-	Object            string          `json:"object"`
-	ID                string          `json:"id"`
-	Model             string          `json:"model"`
-	OutputModalities  []string        `json:"output_modalities"`
-	Instructions      string          `json:"instructions"`
-	Tools             []Tool          `json:"tools"`
-	ToolChoice        json.RawMessage `json:"tool_choice"`
-	MaxOutputTokens   json.RawMessage `json:"max_output_tokens"`
-	Tracing           json.RawMessage `json:"tracing"`
-	Truncation        json.RawMessage `json:"truncation"`
-	Prompt            json.RawMessage `json:"prompt"`
-	ExpiresAt         int64           `json:"expires_at"`
-	Audio             SessionAudio    `json:"audio"`
+	Type             string          `json:"type"`
+	Object           string          `json:"object"`
+	ID               string          `json:"id"`
+	Model            string          `json:"model"`
+	OutputModalities []string        `json:"output_modalities"`
+	Instructions     string          `json:"instructions"`
+	Tools            []Tool          `json:"tools"`
+	ToolChoice       json.RawMessage `json:"tool_choice"`
+	MaxOutputTokens  json.RawMessage `json:"max_output_tokens"`
+	Tracing          json.RawMessage `json:"tracing"`
+	Truncation       json.RawMessage `json:"truncation"`
+	Prompt           json.RawMessage `json:"prompt"`
+	ExpiresAt        int64           `json:"expires_at"`
+	Audio            struct {
+		Input struct {
+			Format         Format          `json:"format"`
+			Transcription  *Transcription  `json:"transcription"`
+			NoiseReduction json.RawMessage `json:"noise_reduction"`
+			TurnDetection  *TurnDetection  `json:"turn_detection"`
+		} `json:"input"`
+		Output struct {
+			Format Format  `json:"format"`
+			Voice  string  `json:"voice"`
+			Speed  float64 `json:"speed"`
+		} `json:"output"`
+	} `json:"audio"`
 	Include           json.RawMessage `json:"include"`
 	Reasoning         json.RawMessage `json:"reasoning,omitempty"`
 	ParallelToolCalls json.RawMessage `json:"parallel_tool_calls,omitempty"`
@@ -54,24 +66,6 @@ type Rules struct {
 	SameModel func(name string) bool
 	// MapVoice, if it is not nil, returns the voice to use for the one that was asked for.
 	MapVoice func(name string) string
-}
-
-// SessionAudio is the audio of both directions.
-type SessionAudio struct {
-	Input struct {
-		Format         Format          `json:"format"`
-		Transcription  *Transcription  `json:"transcription"`
-		NoiseReduction json.RawMessage `json:"noise_reduction"`
-		TurnDetection  *TurnDetection  `json:"turn_detection"`
-	} `json:"input"`
-	Output SessionOutput `json:"output"`
-}
-
-// SessionOutput is the model's audio.
-type SessionOutput struct {
-	Format Format  `json:"format"`
-	Voice  string  `json:"voice"`
-	Speed  float64 `json:"speed"`
 }
 
 // Format is an audio format. Rate is set only for audio/pcm.
@@ -212,10 +206,9 @@ func NewSession(id, model string, rules *Rules, expires time.Time) *Session {
 		ToolChoice: json.RawMessage(`"auto"`), MaxOutputTokens: json.RawMessage(`"inf"`), Tracing: null,
 		Truncation: json.RawMessage(`"auto"`), Prompt: null, ExpiresAt: expires.Unix(), Include: null, Rules: rules,
 	}
-	s.Audio.Input.Format = Format{"audio/pcm", 24000}
-	s.Audio.Input.NoiseReduction = null
-	s.Audio.Input.TurnDetection = rules.serverVAD()
-	s.Audio.Output = SessionOutput{Format: Format{"audio/pcm", 24000}, Voice: rules.Voice, Speed: 1}
+	in, out := &s.Audio.Input, &s.Audio.Output
+	in.Format, in.NoiseReduction, in.TurnDetection = Format{"audio/pcm", 24000}, null, rules.serverVAD()
+	out.Format, out.Voice, out.Speed = in.Format, rules.Voice, 1
 	return s
 }
 

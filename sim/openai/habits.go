@@ -9,63 +9,40 @@ import (
 	"voicegw/internal/openaiwire"
 )
 
-// habits are how a server on one's own machine differs from OpenAI's, from the sources at transport/openai.Local: none
-// was recorded. The zero value is OpenAI's.
-type habits struct {
-	// local servers need no key.
-	local bool
-	// names replaces types of events; an empty name means that the event is not sent.
-	names map[string]string
-	// hidden are the settings that the session does not show, by path.
-	hidden []string
-	// strict refuses a setting that is not shown; after maxRefusals errors the connection is closed.
-	strict bool
-	// rate is that of both directions in Hz; zero means 24,000.
-	rate int
-	// whole sends a line in one piece of audio.
-	whole bool
-	// conversation sends conversation.created after session.created.
-	conversation bool
-	// uncounted responses have no usage.
-	uncounted bool
-	// unloadable reports that the model cannot be loaded, instead of session.created.
-	unloadable bool
-}
-
 // wholeLine is longer than any line, in ms.
 const wholeLine = 3600 * 1000
 
 // maxRefusals is after how many errors a strict server closes the connection.
 const maxRefusals = 3
 
-// localServers are the names under which the simulator plays local servers.
+// localServers are the names under which the simulator plays local servers, from the sources at transport/openai.Local:
+// none was recorded.
 var localServers = map[string]model{
-	"localai": {voice: "default", silenceMS: 500, habits: habits{local: true, whole: true, uncounted: true,
-		hidden: []string{"expires_at"}}},
-	"localai-broken": {habits: habits{local: true, unloadable: true}},
-	"speech-to-speech": {voice: "default", silenceMS: 500, habits: habits{
-		local: true, uncounted: true, hidden: []string{"expires_at"}, names: map[string]string{
+	"localai":        {voice: "default", silenceMS: 500, local: true, whole: true, uncounted: true, hidden: []string{"expires_at"}},
+	"localai-broken": {local: true, unloadable: true},
+	"speech-to-speech": {
+		voice: "default", silenceMS: 500, local: true, uncounted: true, hidden: []string{"expires_at"}, names: map[string]string{
 			"conversation.item.added": "conversation.item.created", "conversation.item.done": "", "conversation.item.truncated": "",
 			"input_audio_buffer.committed": "", "response.content_part.added": "", "response.content_part.done": "",
 			"response.output_item.added": "", "response.output_item.done": "", "response.function_call_arguments.delta": "",
 			"response.output_audio_transcript.delta": "",
 		},
-	}},
-	"nemotron": {voice: "default", silenceMS: 500, habits: habits{
-		local: true, strict: true, rate: 16000, conversation: true, hidden: []string{
+	},
+	"nemotron": {
+		voice: "default", silenceMS: 500, local: true, strict: true, rate: 16000, conversation: true, hidden: []string{
 			"tracing", "truncation", "prompt", "include", "expires_at", "max_output_tokens", "audio.input.transcription",
 			"audio.input.noise_reduction", "audio.output.speed", "audio.input.turn_detection.threshold",
 			"audio.input.turn_detection.prefix_padding_ms", "audio.input.turn_detection.silence_duration_ms",
 			"audio.input.turn_detection.idle_timeout_ms", "audio.input.turn_detection.create_response",
 			"audio.input.turn_detection.interrupt_response",
 		},
-	}},
-	"vllm-omni": {voice: "default", silenceMS: 500, habits: habits{
-		local: true, uncounted: true, names: map[string]string{
+	},
+	"vllm-omni": {
+		voice: "default", silenceMS: 500, local: true, uncounted: true, names: map[string]string{
 			"conversation.item.truncated": "", "response.content_part.added": "", "response.content_part.done": "",
 		}, hidden: []string{"type", "object", "output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens",
 			"tracing", "truncation", "prompt", "include", "expires_at", "audio"},
-	}},
+	},
 }
 
 // loadError is what LocalAI sends instead of session.created.
@@ -74,12 +51,12 @@ func loadError(name string) *refusal {
 }
 
 // shown is the session as the server shows it.
-func (h *habits) shown(s *openaiwire.Session) any {
-	if len(h.hidden) == 0 {
+func (m *model) shown(s *openaiwire.Session) any {
+	if len(m.hidden) == 0 {
 		return s
 	}
 	all := members(s)
-	for _, path := range h.hidden {
+	for _, path := range m.hidden {
 		hide(all, strings.Split(path, "."))
 	}
 	return all
@@ -103,11 +80,11 @@ func hide(from map[string]any, path []string) {
 }
 
 // checkShown refuses the first setting that a strict server does not show.
-func (h *habits) checkShown(s *openaiwire.Session, update json.RawMessage) *openaiwire.Error {
-	if !h.strict {
+func (m *model) checkShown(s *openaiwire.Session, update json.RawMessage) *openaiwire.Error {
+	if !m.strict {
 		return nil
 	}
-	return onlyShown(members(update), members(h.shown(s)), "session")
+	return onlyShown(members(update), members(m.shown(s)), "session")
 }
 
 func onlyShown(update, shown map[string]any, path string) *openaiwire.Error {
@@ -128,11 +105,11 @@ func onlyShown(update, shown map[string]any, path string) *openaiwire.Error {
 }
 
 // configure sets the values that a local server chooses itself.
-func (h *habits) configure(s *openaiwire.Session) {
-	if h.rate > 0 {
-		s.Audio.Input.Format.Rate, s.Audio.Output.Format.Rate = h.rate, h.rate
+func (m *model) configure(s *openaiwire.Session) {
+	if m.rate > 0 {
+		s.Audio.Input.Format.Rate, s.Audio.Output.Format.Rate = m.rate, m.rate
 	}
-	if h.local { // its model transcribes unasked
+	if m.local { // its model transcribes unasked
 		s.Audio.Input.Transcription = &openaiwire.Transcription{Model: "whisper-1"}
 	}
 }

@@ -191,7 +191,27 @@ type model struct {
 	// response.done, and a session without tools counts reasoning_tokens.
 	phases bool
 	spaced bool
-	habits
+
+	// The rest is how a server on one's own machine differs from OpenAI's.
+
+	// local servers need no key.
+	local bool
+	// names replaces types of events; an empty name means that the event is not sent.
+	names map[string]string
+	// hidden are the settings that the session does not show, by path.
+	hidden []string
+	// strict refuses a setting that is not shown; after maxRefusals errors the connection is closed.
+	strict bool
+	// rate is that of both directions in Hz; zero means 24,000.
+	rate int
+	// whole sends a line in one piece of audio.
+	whole bool
+	// conversation sends conversation.created after session.created.
+	conversation bool
+	// uncounted responses have no usage.
+	uncounted bool
+	// unloadable reports that the model cannot be loaded, instead of session.created.
+	unloadable bool
 }
 
 // models are the models that the simulator knows (https://developers.openai.com/api/docs/models,

@@ -52,16 +52,9 @@ type create struct {
 	repeats bool
 	// withdrawn: its answer is no longer wanted.
 	withdrawn bool
-	// outdated: its answer will not be wanted once the request is given up.
+	// outdated: its answer will not be wanted once the request is given up, because the conversation has continued or
+	// another response has begun.
 	outdated bool
-}
-
-// lateCreate is a request that was given up. The provider may still answer it.
-type lateCreate struct {
-	event string
-	request
-	// stale: the conversation has continued or another response has begun since.
-	stale bool
 }
 
 // sequencer sends one response.create at a time: never while a response is active and never while an earlier one is
@@ -99,7 +92,7 @@ type sequencer struct {
 	wait     *request
 	quietAt  time.Time // since when wait has waited without an event of the response
 	progress int64     // number of response events at that time
-	late     []lateCreate
+	late     []create  // given up; the provider may still answer them
 	// abandoned are the responses that were given up; Recv takes them.
 	abandoned []string
 	labels    bool // the server repeats a request's label
@@ -130,7 +123,7 @@ func (s *sequencer) next(now time.Time) *create {
 	}
 	s.events++
 	s.sent = &create{event: opCreate + "_" + strconv.Itoa(s.events), request: *s.wait, at: now, plain: s.plain}
-	s.sent.repeats = slices.ContainsFunc(s.late, func(l lateCreate) bool { return !l.stale })
+	s.sent.repeats = slices.ContainsFunc(s.late, func(l create) bool { return !l.outdated })
 	s.wait, s.cancel = nil, false
 	return s.sent
 }
@@ -174,7 +167,9 @@ func (s *sequencer) expire(now time.Time) {
 }
 
 func (s *sequencer) giveUp() {
-	s.late = pushed(s.late, maxLate, lateCreate{s.sent.event, s.sent.request, s.sent.withdrawn || s.sent.outdated})
+	late := *s.sent
+	late.outdated = late.outdated || late.withdrawn
+	s.late = pushed(s.late, maxLate, late)
 	s.sent = nil
 }
 
@@ -195,7 +190,7 @@ func (s *sequencer) outdate() {
 		s.sent.outdated = true
 	}
 	for i := range s.late {
-		s.late[i].stale = true
+		s.late[i].outdated = true
 	}
 }
 
@@ -208,7 +203,7 @@ func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	case ours != nil:
 		stale = ours.withdrawn && label != ""
 	case late != nil:
-		stale = late.stale
+		stale = late.outdated
 		if !stale && s.sent != nil && s.sent.repeats {
 			s.giveUp() // this response also answers that request
 		}
@@ -233,14 +228,13 @@ func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 }
 
 // origin removes the request that a response answers. It finds none for the provider's own responses.
-func (s *sequencer) origin(label string) (*create, *lateCreate) {
+func (s *sequencer) origin(label string) (ours, late *create) {
 	s.labels = s.labels || label != ""
 	if s.sent != nil && (label == s.sent.event || !s.labels) {
-		ours := s.sent
-		s.sent = nil
+		ours, s.sent = s.sent, nil
 		return ours, nil
 	}
-	if !s.labels && len(s.late) > 0 && (!s.input || !s.late[0].stale) {
+	if !s.labels && len(s.late) > 0 && (!s.input || !s.late[0].outdated) {
 		// The server repeats no labels. Without new input, this is the answer to the earlier request.
 		label = s.late[0].event
 	}
@@ -248,8 +242,8 @@ func (s *sequencer) origin(label string) (*create, *lateCreate) {
 }
 
 // takeLate removes and returns the given-up request with that event_id, or nil.
-func (s *sequencer) takeLate(event string) *lateCreate {
-	at := slices.IndexFunc(s.late, func(l lateCreate) bool { return l.event == event })
+func (s *sequencer) takeLate(event string) *create {
+	at := slices.IndexFunc(s.late, func(l create) bool { return l.event == event })
 	if at < 0 {
 		return nil
 	}
@@ -281,7 +275,7 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 		ours = s.last
 	case event != "":
 		if late := s.takeLate(event); late != nil && code == codeActiveResponse {
-			if !late.stale && s.sent == nil {
+			if !late.outdated && s.sent == nil {
 				s.again(late.request, now)
 			}
 			return s.next(now), true
