@@ -31,7 +31,6 @@ type Conn struct {
 	direct bool           // stream is under: reading it needs no buffer while it waits
 	client bool
 	limit  int64
-	onPong func()
 
 	share share // owned by the turn
 
@@ -62,9 +61,7 @@ type Conn struct {
 type Options struct {
 	// Limit is the length of the longest message to read, in bytes; a longer one ends the connection with 1009. Zero
 	// means 32 KiB.
-	Limit int64
-	// The reading goroutine calls OnPong for each pong. It may be nil.
-	OnPong func()
+	Limit  int64
 	Budget Budget // of the other side
 }
 
@@ -72,7 +69,7 @@ const defaultLimit = 32 << 10
 
 // newConn returns a connection over stream, whose bottom is under.
 func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts Options) *Conn {
-	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, onPong: opts.OnPong, allowance: newAllowance(opts.Budget)}
+	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, allowance: newAllowance(opts.Budget)}
 	c.direct = stream == io.ReadWriteCloser(under)
 	if c.limit == 0 {
 		c.limit = defaultLimit
@@ -228,22 +225,17 @@ func (c *Conn) Send(typ websocket.MessageType, m *Message) error {
 	return nil
 }
 
-// Ping asks the other side for a pong; see Options.OnPong.
-func (c *Conn) Ping() error { return c.ping(nil) }
-
 // Probe sends a ping with the number n, which must rise with each call. The pong proves that the other side has all that
 // was written before, also through proxies that relay its bytes; see Proven.
-func (c *Conn) Probe(n uint32) error { return c.ping(binary.BigEndian.AppendUint32(nil, n)) }
-
-// Proven returns the number of the latest answered Probe; zero before the first.
-func (c *Conn) Proven() uint32 { return c.proven.Load() }
-
-func (c *Conn) ping(payload []byte) error {
-	if err := c.control(opPing, payload); err != nil {
+func (c *Conn) Probe(n uint32) error {
+	if err := c.control(opPing, binary.BigEndian.AppendUint32(nil, n)); err != nil {
 		return fmt.Errorf("write ping: %w", err)
 	}
 	return nil
 }
+
+// Proven returns the number of the latest answered Probe; zero before the first.
+func (c *Conn) Proven() uint32 { return c.proven.Load() }
 
 const (
 	closeTime = 5 * time.Second // for which Close waits for the other side

@@ -189,7 +189,7 @@ func (l *line) answersBeside(t *testing.T, frames flood) {
 			<-ready
 			once.Do(func() { // the ping is sent during a turn of the flood
 				before, pinged = taken(), true
-				if err := client.Ping(); err != nil {
+				if err := client.Probe(1); err != nil {
 					t.Error(err)
 				}
 			})

@@ -268,9 +268,6 @@ func (c *Conn) takeControl(opcode byte, p []byte) error {
 		if len(p) == 4 {
 			c.proven.Store(binary.BigEndian.Uint32(p))
 		}
-		if c.onPong != nil {
-			c.onPong()
-		}
 	case opClose:
 		said, err := parseClose(p)
 		if err != nil {

@@ -326,14 +326,15 @@ func maskedFrame(first, opcode byte, payload []byte) []byte {
 
 // TestPings: the library answers our pings, and we answer its pings.
 func TestPings(t *testing.T) {
-	heard := make(chan struct{}, 1)
-	client, server := setting{ourClient: true}.connect(t, Options{OnPong: func() { heard <- struct{}{} }})
+	client, server := setting{ourClient: true}.connect(t, Options{})
 	go server.read()
 	go client.read()
-	if err := client.(ours).Ping(); err != nil {
+	if err := client.(ours).Probe(7); err != nil {
 		t.Fatal(err)
 	}
-	<-heard
+	for client.(ours).Proven() != 7 {
+		time.Sleep(time.Millisecond)
+	}
 	if err := server.(theirs).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -668,7 +669,7 @@ func TestManyWriters(t *testing.T) {
 				if err := client.write(websocket.MessageBinary, bytes.Repeat([]byte{byte(i)}, 100*i+1)); err != nil {
 					t.Error(err)
 				}
-				if err := client.(ours).Ping(); err != nil {
+				if err := client.(ours).Probe(1); err != nil {
 					t.Error(err)
 				}
 			}
