@@ -58,7 +58,8 @@ type Conn struct {
 	*ws.Conn
 
 	hear    atomic.Pointer[func()] // of Notify
-	started chan struct{}          // closed when the first input waits, or the client is gone
+	started chan struct{}          // closed by open when the first input waits, or the client is gone
+	open    sync.Once
 
 	writing sync.Mutex // held while events are written, so that they keep their order; taken before mu
 
@@ -66,7 +67,6 @@ type Conn struct {
 	state    *State     // with the inputs and events that wait
 	rest     []byte     // live PCM after the inputs, in the buffer of the last message; owned by the reader
 	flushing bool
-	opened   bool // started is closed
 	failed   error
 	timer    *time.Timer
 	wakeAt   time.Time
@@ -87,9 +87,8 @@ func NewConn(c *ws.Conn, opts Options) *Conn {
 
 // follow must be called after each change of the state. The caller must hold mu.
 func (c *Conn) follow() {
-	if !c.opened && (len(c.state.Inputs) > 0 || c.failed != nil) {
-		c.opened = true
-		close(c.started)
+	if len(c.state.Inputs) > 0 || c.failed != nil {
+		c.open.Do(func() { close(c.started) })
 	}
 	at := c.state.WakeAt()
 	if c.failed != nil {

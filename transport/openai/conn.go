@@ -65,7 +65,7 @@ type conn struct {
 	doom *transport.Error
 	seq  sequencer
 	late *time.Timer // calls overdue when seq has waited long enough; nil before the first wait
-	ping *time.Timer // calls keepAlive; nil without pings
+	ping *time.Timer // calls keepAlive; nil before the connection is set up
 	// updates are the event ids of the updates that wait for their confirmation, oldest first.
 	updates []string
 	calls   newest[string]      // the provider's ids of calls that may be answered
@@ -216,13 +216,11 @@ func (c *conn) take(frame []byte) transport.Event {
 	return nil
 }
 
-// Notify implements transport.Conn.
 func (c *conn) Notify(f func()) {
 	c.notified.Store(true)
 	c.ws.Notify(f)
 }
 
-// Recv implements transport.Conn.
 func (c *conn) Recv() (transport.Event, error) {
 	for {
 		if ev := c.events.next(); ev != nil {
@@ -247,7 +245,6 @@ func (c *conn) Recv() (transport.Event, error) {
 	}
 }
 
-// dispatch handles an event other than usual audio.
 func (c *conn) dispatch(frame []byte, s *scanned, v verdict) {
 	eventType := string(s.eventType)
 	if v != scanOther {
@@ -314,7 +311,6 @@ func (c *conn) aside(frame func() ([]byte, error)) {
 	})
 }
 
-// Stats implements transport.Conn.
 func (c *conn) Stats() transport.Stats {
 	return transport.Stats{UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load()}
 }
@@ -329,7 +325,6 @@ func (q *eventQueue) len() int { return len(q.pending) - q.given }
 
 func (q *eventQueue) add(ev transport.Event) { q.pending = append(q.pending, ev) }
 
-// next returns the next event, or nil.
 func (q *eventQueue) next() transport.Event {
 	if q.given == len(q.pending) {
 		clear(q.pending)

@@ -109,7 +109,7 @@ func outputOf(callID string, output []byte) object {
 // historyPatience is how long the provider may take to confirm the history.
 const historyPatience = 5 * time.Second
 
-// pastItem is one item of the history, as the client event that creates it.
+// pastItem is the client event that creates an item.
 type pastItem struct {
 	id    string
 	frame []byte

@@ -210,18 +210,3 @@ func TestSilenceWithoutNotify(t *testing.T) {
 		}
 	})
 }
-
-func TestNoPings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &rawProvider{pongAfter: 0}
-		conn := transporttest.Listen(connectRaw(t, r, Options{noPings: true}))
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		if _, err := conn.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Recv ends with %v", err)
-		}
-		if n := r.pinged(); n != 0 {
-			t.Errorf("%d pings", n)
-		}
-	})
-}

@@ -76,9 +76,6 @@ type Options struct {
 
 	// Logger gets warnings about unknown events, dropped results and plain-text URLs, and absorbed errors. May be nil.
 	Logger *slog.Logger
-
-	// noPings disables pings, for tests.
-	noPings bool
 }
 
 // endpoint is the service's address. It never changes.

@@ -63,7 +63,7 @@ func TestUnansweredRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := transporttest.Listen(connectRaw(t, r, Options{noPings: true}))
+		conn := transporttest.Listen(connectRaw(t, r, Options{}))
 		events := make(chan transport.Event, 32)
 		reading := sync.WaitGroup{}
 		reading.Go(func() {
@@ -126,7 +126,7 @@ func TestACancelledResponseThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := transporttest.Listen(connectRaw(t, r, Options{noPings: true}))
+		conn := transporttest.Listen(connectRaw(t, r, Options{}))
 		say := func(format string, args ...any) {
 			r.wg.Go(func() { r.frame(opText, fmt.Appendf(nil, format, args...)) })
 			synctest.Wait()

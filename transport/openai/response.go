@@ -80,7 +80,6 @@ func (c *conn) thought() {
 	}
 }
 
-// itemReasoning is the type of an item in which a model thinks.
 const itemReasoning = "reasoning"
 
 // Only this event, not arguments.done, reports that the call was not cut off.

@@ -103,7 +103,6 @@ func (c *conn) sendText(text string) error {
 	return c.respond(request{})
 }
 
-// sendImage adds a still image to the conversation. No answer is requested.
 func (c *conn) sendImage(image transport.Image) error {
 	if !c.info.Capabilities.Images {
 		return nil

@@ -121,11 +121,9 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		c.end(err)
 		return nil, err
 	}
-	if !t.opts.noPings {
-		c.mu.Lock()
-		c.ping = time.AfterFunc(pingInterval, c.keepAlive)
-		c.mu.Unlock()
-	}
+	c.mu.Lock()
+	c.ping = time.AfterFunc(pingInterval, c.keepAlive)
+	c.mu.Unlock()
 	return c, nil
 }
 
