@@ -49,27 +49,21 @@ func (c *conn) sendAudio(pcm []byte) error {
 	return nil
 }
 
-// fastAudio decodes the usual form of an audio event, or leaves the frame to the typed path. The event may be nil.
-func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
+// fastAudio decodes the usual form of an audio event. The event may be nil. Without ok the frame is for the typed path.
+func (c *conn) fastAudio(frame []byte) (ev transport.Event, ok bool) {
 	if delta, ok := c.like.match(frame); ok {
-		if ev, ok := c.speech.decode(c.like.it, delta); ok {
-			return ev, s, scanAudio
-		}
-		return nil, s, scanUnsure
+		return c.speech.decode(c.like.it, delta)
 	}
-	if s, v = scanFrame(frame); v != scanAudio {
-		return nil, s, v
+	s, ok := scanFrame(frame)
+	if !ok {
+		return nil, false
 	}
 	it := c.items.by[string(s.item)]
 	if it == nil {
 		it = c.newSpoken(string(s.item), string(s.response))
 	}
 	c.like.learn(it, frame, &s)
-	ev, ok := c.speech.decode(it, s.delta)
-	if !ok {
-		v = scanUnsure
-	}
-	return ev, s, v
+	return c.speech.decode(it, s.delta)
 }
 
 func (c *conn) newSpoken(id, response string) *spokenItem {

@@ -36,8 +36,8 @@ func bareConn(tb testing.TB) *conn {
 func BenchmarkAudioDown(b *testing.B) {
 	for _, n := range []int{960, 4800} {
 		frame := audioFrame(benchItem, n)
-		s, v := scanFrame(frame)
-		if v != scanAudio {
+		s, ok := scanFrame(frame)
+		if !ok {
 			b.Fatal("the frame is not plain")
 		}
 		b.Run(fmt.Sprintf("%dB/memcpy", n), func(b *testing.B) {
@@ -60,7 +60,7 @@ func BenchmarkAudioDown(b *testing.B) {
 			c := bareConn(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				if ev, _, v := c.fastAudio(frame); v != scanAudio || ev == nil {
+				if ev, ok := c.fastAudio(frame); !ok || ev == nil {
 					b.Fatal("no audio")
 				}
 			}

@@ -204,16 +204,29 @@ const maxUnknownLogged = 32
 
 // take handles a frame. It returns the audio of a usual audio event.
 func (c *conn) take(frame []byte) transport.Event {
-	ev, s, v := c.fastAudio(frame)
-	if v == scanAudio {
+	if ev, ok := c.fastAudio(frame); ok {
 		return ev
 	}
-	c.dispatch(frame, &s, v)
+	if ev, ok := c.parse(frame); ok {
+		c.dispatch(ev)
+	}
 	if c.fatal == nil && c.events.len() > maxEvents {
 		c.fatal = c.t.fault("recv", transport.KindRetry, "too_many_events",
 			errors.New("a frame from the provider contains too many events"))
 	}
 	return nil
+}
+
+func (c *conn) dispatch(ev *event) {
+	if strings.HasPrefix(ev.Type, "response.") {
+		c.progress.Add(1)
+	}
+	if handle, known := handlers[ev.Type]; handle != nil {
+		handle(c, ev)
+	} else if !known {
+		c.unknowns.Add(1)
+		c.logUnknown(ev.Type)
+	}
 }
 
 func (c *conn) Notify(f func()) {
@@ -245,28 +258,6 @@ func (c *conn) Recv() (transport.Event, error) {
 	}
 }
 
-func (c *conn) dispatch(frame []byte, s *scanned, v verdict) {
-	eventType := string(s.eventType)
-	if v != scanOther {
-		eventType = typeOf(frame)
-	} else if strings.HasPrefix(eventType, "response.") {
-		c.progress.Add(1)
-	}
-	handle, known := handlers[eventType]
-	switch {
-	case handle != nil:
-		var ev event
-		if c.parse(eventType, frame, &ev) {
-			handle(c, &ev)
-		}
-	case eventType == "" || !json.Valid(frame):
-		c.malformed.Add(1)
-	case !known:
-		c.unknowns.Add(1)
-		c.logUnknown(eventType)
-	}
-}
-
 func (c *conn) logUnknown(eventType string) {
 	if _, again := c.unknown[eventType]; again || len(c.unknown) >= maxUnknownLogged {
 		return
@@ -276,17 +267,6 @@ func (c *conn) logUnknown(eventType string) {
 	}
 	c.unknown[eventType] = struct{}{}
 	c.log.Warn("event_unknown", "provider", c.info.Provider, "type", clip(eventType, 80))
-}
-
-// typeOf returns the type of a frame; empty for one that encoding/json refuses.
-func typeOf(frame []byte) string {
-	var ev struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(frame, &ev) != nil {
-		return ""
-	}
-	return ev.Type
 }
 
 // release sends a response.create that the sequencer returned; it ignores nil.
@@ -445,20 +425,15 @@ func (c *conn) await(wanted ...string) (*event, []byte, *transport.Error) {
 		if err != nil {
 			return nil, nil, c.readError("setup", fmt.Errorf("the connection ended before %s: %w", wanted[0], err))
 		}
-		eventType := typeOf(frame)
-		if eventType == "" {
-			c.malformed.Add(1)
-		}
-		var ev event
-		if eventType != typeError && !slices.Contains(wanted, eventType) || !c.parse(eventType, frame, &ev) {
-			continue
-		}
-		if eventType == typeError {
+		switch ev, ok := c.parse(frame); {
+		case !ok:
+		case ev.Type == typeError:
 			// An unknown code means that the setup will not be accepted next time either.
 			kind := cmp.Or(transport.KindOfCode(ev.Error.Code, ev.Error.Type), transport.KindInvalid)
 			return nil, nil, c.t.reported("setup", kind, &ev.Error)
+		case slices.Contains(wanted, ev.Type):
+			return ev, frame, nil
 		}
-		return &ev, frame, nil
 	}
 	return nil, nil, c.t.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
 		fmt.Errorf("the provider did not answer the setup within the first events: %s is missing", wanted[0]))

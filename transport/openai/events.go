@@ -22,18 +22,19 @@ const (
 	typeItemCreated    = "conversation.item.created"
 )
 
-// parse decodes the readable part; false if nothing is readable. It rarely logs a field of the wrong JSON type.
-func (c *conn) parse(eventType string, frame []byte, into *event) bool {
-	misfit, err := decodeEvent(frame, into)
+// parse decodes the readable part of an event; false if it has no type. It rarely logs a field of the wrong JSON type.
+func (c *conn) parse(frame []byte) (ev *event, ok bool) {
+	ev = new(event)
+	misfit, err := decodeEvent(frame, ev)
 	switch {
-	case err != nil:
+	case err != nil || ev.Type == "":
 		c.malformed.Add(1)
 		c.log.Debug("event_malformed", "provider", c.info.Provider, "bytes", len(frame))
-		return false
-	case misfit != "":
-		c.t.seldom.Info("event_field_of_another_type", eventType+" "+misfit, "provider", c.info.Provider)
+		return nil, false
+	case misfit != "" && handlers[ev.Type] != nil:
+		c.t.seldom.Info("event_field_of_another_type", ev.Type+" "+misfit, "provider", c.info.Provider)
 	}
-	return true
+	return ev, true
 }
 
 // handlers has every server event of the Realtime API (openai-go v3.95, read 2026-11-20), and the beta names that
@@ -255,6 +256,7 @@ func (c *conn) onAudioDone(ev *event) {
 
 // event has the members of every event.
 type event struct {
+	Type         string        `json:"type"`
 	ResponseID   string        `json:"response_id"`
 	ItemID       string        `json:"item_id"`
 	ContentIndex int64         `json:"content_index"`

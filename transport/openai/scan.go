@@ -17,25 +17,12 @@ const (
 // scanned is the result of scanFrame. Its slices point into the frame, with its capacity; nil for a missing member.
 type scanned struct{ eventType, event, item, response, delta []byte }
 
-// verdict is how sure scanFrame is.
-type verdict uint8
-
-const (
-	// scanUnsure: something unusual; only the typed path can decode this frame.
-	scanUnsure verdict = iota
-	// scanAudio: a flat and well-formed audio event with all the needed members. The characters of delta are not
-	// checked: decoding does that, and if it fails the typed path must decode the frame.
-	scanAudio
-	// scanOther: an event of the type found, which is not audio. The rest of the frame was not read.
-	scanOther
-)
-
-// scanFrame reads one frame without allocating, with its keys in any order. It finds the type of any event, and of an
-// audio event its id, item_id, response_id and delta.
+// scanFrame reads an audio event without allocating, with its keys in any order: its type, id, item_id, response_id and
+// delta, whose characters are not checked: decoding does that.
 //
-// It returns scanAudio only for an object that [openaiwire.Scanner] reads, and for which encoding/json would find the
-// same. It returns scanUnsure for a duplicate key, and for a key that differs only in case from a known one.
-func scanFrame(frame []byte) (s scanned, v verdict) {
+// ok is true only for an object that [openaiwire.Scanner] reads, with all needed members, for which encoding/json would
+// find the same. It is false for a duplicate key, and for a key that differs only in case from a known one.
+func scanFrame(frame []byte) (s scanned, ok bool) {
 	m := openaiwire.Scan(frame, "delta")
 	for m.Next() {
 		var field *[]byte
@@ -52,22 +39,19 @@ func scanFrame(frame []byte) (s scanned, v verdict) {
 			field = &s.response
 		default:
 			if slices.ContainsFunc(scannedKeys, func(known string) bool { return foldsTo(m.Key, known) }) {
-				return s, scanUnsure // encoding/json ignores case, so it may be the same member
+				return s, false // encoding/json ignores case, so it may be the same member
 			}
 			continue
 		}
 		if *field != nil || !m.IsText {
-			return s, scanUnsure
+			return s, false
 		}
 		*field = m.Value
 		if field == &s.eventType && string(m.Value) != typeAudioDelta && string(m.Value) != typeAudioDeltaBeta {
-			return s, scanOther
+			return s, false
 		}
 	}
-	if !m.Whole || s.eventType == nil || s.item == nil || s.delta == nil {
-		return s, scanUnsure
-	}
-	return s, scanAudio
+	return s, m.Whole && s.eventType != nil && s.item != nil && s.delta != nil
 }
 
 var scannedKeys = []string{"type", "delta", "item_id", "event_id", "response_id"}
