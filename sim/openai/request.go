@@ -172,7 +172,8 @@ func (c *conn) begin(q *request, steps []scenario.Step) {
 	o := openaiwire.NewResponse(c.ids.New("resp"), c.conv.id, c.sess, &q.ResponseParams)
 	c.turn++
 	c.idle++
-	r := &response{obj: o, aside: q.Aside, inText: o.InText(), speed: c.sess.Audio.Output.Speed, turn: c.turn, steps: steps, next: time.Now()}
+	r := &response{obj: o, aside: q.Aside, inText: o.InText(), speed: c.sess.Audio.Output.Speed, turn: c.turn,
+		steps: steps, next: time.Now()}
 	// "inf" is not a number and leaves the limit at 0.
 	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)
 	c.countInput(q, r)

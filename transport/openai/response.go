@@ -183,11 +183,13 @@ func (c *conn) responseEnd(r *responseValue) (transport.ResponseStatus, *transpo
 		return transport.ResponseInterrupted, nil
 	case "incomplete":
 		kind := cmp.Or(transport.KindOfCode(r.StatusDetails.Reason), transport.KindRefused)
-		return transport.ResponseIncomplete, c.t.fault("response", kind, r.StatusDetails.Reason, errors.New("the provider cut the answer off"))
+		return transport.ResponseIncomplete, c.t.fault("response", kind, r.StatusDetails.Reason,
+			errors.New("the provider cut the answer off"))
 	case "failed":
 		e := &r.StatusDetails.Error
 		if *e == (errorValue{}) {
-			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "", errors.New("the response failed without a reason"))
+			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "",
+				errors.New("the response failed without a reason"))
 		}
 		// An unknown failure counts as the server's, as the request may succeed: the attempts are bounded.
 		err := c.t.reported("response", cmp.Or(transport.KindOfCode(e.Code, e.Type), transport.KindServer), e)
