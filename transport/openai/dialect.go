@@ -2,8 +2,14 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/realtime"
+	"github.com/openai/openai-go/v3/responses"
 
 	"voicegw/internal/openaiwire"
 	"voicegw/transport"
@@ -82,22 +88,19 @@ func dialectOf(setting, host, path string) *dialect {
 	return &dialects[len(dialects)-1]
 }
 
-// session is the session of session.update; empty members are left out.
+// session is the session of services whose settings are not nested; empty members are left out.
 type session struct {
-	Type             string   `json:"type,omitempty"`
-	OutputModalities []string `json:"output_modalities,omitempty"`
-	Modalities       []string `json:"modalities,omitempty"`
-	Instructions     string   `json:"instructions,omitempty"`
-	Voice            any      `json:"voice,omitempty"`
-	InputFormat      string   `json:"input_audio_format,omitempty"`
-	OutputFormat     string   `json:"output_audio_format,omitempty"`
-	Audio            object   `json:"audio,omitempty"`
-	Transcription    object   `json:"input_audio_transcription,omitempty"`
-	// TurnDetection has a nil *detection, null on the wire, for a caller that marks its own turns.
-	TurnDetection any        `json:"turn_detection,omitempty"`
+	Modalities    []string `json:"modalities,omitempty"`
+	Instructions  string   `json:"instructions,omitempty"`
+	Voice         any      `json:"voice,omitempty"`
+	InputFormat   string   `json:"input_audio_format,omitempty"`
+	OutputFormat  string   `json:"output_audio_format,omitempty"`
+	Audio         object   `json:"audio,omitempty"`
+	Transcription object   `json:"input_audio_transcription,omitempty"`
+	// TurnDetection is nil (null on the wire) for a caller that marks its own turns.
+	TurnDetection *detection `json:"turn_detection"`
 	Tools         []function `json:"tools,omitempty"`
 	ToolChoice    string     `json:"tool_choice,omitempty"`
-	Reasoning     object     `json:"reasoning,omitempty"`
 }
 
 type detection struct {
@@ -127,26 +130,58 @@ func toolList(tools []transport.Tool) []function {
 
 var pcm = object{"format", object{"rate", sampleRate, "type", "audio/pcm"}}
 
-// openaiSession is today's form, with the audio's settings by direction.
-func openaiSession(s *session, setup transport.Setup, o *Options) {
-	s.Type, s.OutputModalities, s.ToolChoice = "realtime", []string{"audio"}, "auto"
-	input, output := append(pcm, "turn_detection", s.TurnDetection), pcm
-	s.TurnDetection = nil
+// openaiSession encodes today's form.
+func openaiSession(setup transport.Setup, o *Options) (json.RawMessage, error) {
+	pcm := realtime.RealtimeAudioFormatsUnionParam{
+		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
+	}
+	input := realtime.RealtimeAudioConfigInputParam{Format: pcm, TurnDetection: turnDetection(setup)}
 	if o.TranscriptionModel != NoTranscription {
-		transcription := object{"model", o.TranscriptionModel}
+		input.Transcription.Model = realtime.AudioTranscriptionModel(o.TranscriptionModel)
 		if lang, _, _ := strings.Cut(setup.Language, "-"); lang != "" {
 			// ISO 639-1, whereas Setup has BCP 47.
-			transcription = append(transcription, "language", strings.ToLower(lang))
+			input.Transcription.Language = param.NewOpt(strings.ToLower(lang))
 		}
-		input = append(input, "transcription", transcription)
 	}
+	output := realtime.RealtimeAudioConfigOutputParam{Format: pcm}
 	if setup.Voice != "" {
-		output = append(output, "voice", setup.Voice)
+		output.Voice.OfString = param.NewOpt(setup.Voice)
 	}
-	s.Audio = object{"input", input, "output", output}
+	s := realtime.RealtimeSessionCreateRequestParam{
+		OutputModalities: []string{"audio"},
+		Audio:            realtime.RealtimeAudioConfigParam{Input: input, Output: output},
+		ToolChoice:       realtime.RealtimeToolChoiceConfigUnionParam{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsAuto)},
+	}
+	if setup.Instructions != "" { // otherwise the provider's own defaults apply
+		s.Instructions = param.NewOpt(setup.Instructions)
+	}
 	if o.Reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
-		s.Reasoning = object{"effort", o.Reasoning}
+		s.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
 	}
+	frame, err := s.MarshalJSON()
+	if err != nil || len(setup.Tools) == 0 { // a new session has none
+		return frame, err
+	}
+	// The library would take four times the memory of the tools (openai-go v3.95).
+	tools, err := json.Marshal(toolList(setup.Tools))
+	return slices.Concat(frame[:len(frame)-1], []byte(`,"tools":`), tools, []byte("}")), err
+}
+
+func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetectionUnionParam {
+	if setup.ManualActivity {
+		off := param.NullStruct[realtime.RealtimeAudioInputTurnDetectionServerVadParam]()
+		return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: &off}
+	}
+	vad := realtime.RealtimeAudioInputTurnDetectionServerVadParam{
+		CreateResponse: param.NewOpt(true), InterruptResponse: param.NewOpt(true),
+	}
+	if setup.SilenceMS > 0 {
+		vad.SilenceDurationMs = param.NewOpt(int64(setup.SilenceMS))
+	}
+	if setup.PrefixMS > 0 {
+		vad.PrefixPaddingMs = param.NewOpt(int64(setup.PrefixMS))
+	}
+	return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: &vad}
 }
 
 // azureVoice matches the names of Azure's own voices: en-US-AvaNeural.
@@ -183,17 +218,18 @@ func xaiSession(s *session, setup transport.Setup, _ *Options) {
 
 // update encodes the setup.
 func (d *dialect) update(event string, setup transport.Setup, o *Options) ([]byte, error) {
+	if d.session == nil {
+		s, err := openaiSession(setup, o)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errEncode, openaiwire.SessionUpdate, err)
+		}
+		return encode(event, openaiwire.SessionUpdate, "session", s)
+	}
 	s := session{Instructions: setup.Instructions, Tools: toolList(setup.Tools)}
-	var turns *detection
 	if !setup.ManualActivity {
-		turns = &detection{"server_vad", max(setup.PrefixMS, 0), max(setup.SilenceMS, 0), true, true}
+		s.TurnDetection = &detection{"server_vad", max(setup.PrefixMS, 0), max(setup.SilenceMS, 0), true, true}
 	}
-	s.TurnDetection = turns
-	complete := d.session
-	if complete == nil {
-		complete = openaiSession
-	}
-	complete(&s, setup, o)
+	d.session(&s, setup, o)
 	return encode(event, openaiwire.SessionUpdate, "session", s)
 }
 

@@ -9,6 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/realtime"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
 	"voicegw/internal/openaiwire"
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -70,20 +75,17 @@ const labelKey = "voicegw_request"
 
 // frame encodes the request. Without special wishes it has only its label, and the session's settings apply.
 func (c *create) frame() ([]byte, error) {
-	var response object
+	event := realtime.ResponseCreateEventParam{EventID: param.NewOpt(c.event)}
 	if !c.plain {
-		response = append(response, "metadata", object{labelKey, c.event})
+		event.Response.Metadata = shared.Metadata{labelKey: c.event}
 	}
 	if c.toolsOff {
-		response = append(response, "tool_choice", "none")
+		event.Response.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsNone)
 	}
 	if c.instructions != "" {
-		response = append(response, "instructions", c.instructions)
+		event.Response.Instructions = param.NewOpt(c.instructions)
 	}
-	if response == nil {
-		return encode(c.event, openaiwire.ResponseCreate)
-	}
-	return encode(c.event, openaiwire.ResponseCreate, "response", response)
+	return event.MarshalJSON()
 }
 
 // cancelFrame encodes a response.cancel; an empty id means the active response.
