@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,12 +38,18 @@ func invalid(field, format string, args ...any) *MessageError {
 	return &MessageError{Code: CodeInvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-var clientTypes = byName[ClientMessage](ClientMessage.clientType,
-	new(Start), new(InputText), new(InputImage), new(InputContext), new(InputActivity), new(Interrupt),
-	new(Playback), new(ConfirmationResolve), new(ToolResult), new(End), new(Ping),
-)
+var clientTypes = func() map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for _, m := range []ClientMessage{
+		new(Start), new(InputText), new(InputImage), new(InputContext), new(InputActivity), new(Interrupt),
+		new(Playback), new(ConfirmationResolve), new(ToolResult), new(End), new(Ping),
+	} {
+		types[m.clientType()] = reflect.TypeOf(m).Elem()
+	}
+	return types
+}()
 
-var serverTypes = byName[ServerMessage](ServerMessage.serverType,
+var serverTypes = byTag(
 	new(SessionStarted), new(AudioStart), new(AudioEnd), new(AudioFlush), new(SpeechStarted),
 	new(SpeechStopped), new(Transcript), new(TurnStarted), new(TurnEnded), new(ToolStarted),
 	new(ToolProgress), new(JobProgress), new(ToolMessage), new(ToolEnded), new(ConfirmationRequest),
@@ -53,13 +60,26 @@ var serverTypes = byName[ServerMessage](ServerMessage.serverType,
 )
 
 // otherTypes are the messages that voicegw.v1 does not have.
-var otherTypes = byName[ServerMessage](ServerMessage.serverType, new(AnswerEnded), new(CallTransfer))
+var otherTypes = byTag(new(AnswerEnded), new(CallTransfer))
 
-// byName returns the messages' types by the names on the wire.
-func byName[M any](name func(M) string, all ...M) map[string]reflect.Type {
+// serverNames are the names on the wire by type.
+var serverNames = func() map[reflect.Type]string {
+	names := map[reflect.Type]string{}
+	for name, of := range serverTypes {
+		names[of] = name
+	}
+	for name, of := range otherTypes {
+		names[of] = name
+	}
+	return names
+}()
+
+// byTag returns the messages' types by the names on the wire, which are the tags of their headers.
+func byTag(all ...ServerMessage) map[string]reflect.Type {
 	types := make(map[string]reflect.Type, len(all))
 	for _, m := range all {
-		types[name(m)] = reflect.TypeOf(m).Elem()
+		of := reflect.TypeOf(m).Elem()
+		types[of.Field(0).Tag.Get("type")] = of
 	}
 	return types
 }
@@ -143,7 +163,7 @@ func EncodeClient(m ClientMessage) ([]byte, error) {
 // EncodeServer encodes a message as a text frame with its type and seq.
 func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	h := m.header()
-	h.Type, h.Seq = m.serverType(), seq
+	h.Type, h.Seq = cmp.Or(serverNames[reflect.TypeOf(m).Elem()], h.Type), seq // an Unknown keeps its own
 	out, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", h.Type, err)
@@ -213,188 +233,125 @@ func jsonKind(goKind string) string {
 	}
 }
 
-// check validates a message with correctly typed fields; data is its JSON.
-func check(m ClientMessage, data []byte) error {
-	if err := checkNames(m); err != nil {
-		return err
+// checker makes the errors about the fields of a message of a type.
+type checker struct{ typ string }
+
+// must returns an error unless ok. The format continues a sentence that begins with the field.
+func (c checker) must(ok bool, field, format string, args ...any) *MessageError {
+	if ok {
+		return nil
 	}
+	return invalid(field, c.typ+": the field "+field+" "+format, args...)
+}
+
+// name rejects long ids and names, because truncated ones would identify something else.
+func (c checker) name(field, value string) *MessageError {
+	return c.atMost(MaxNameChars, field, value)
+}
+
+func (c checker) atMost(limit int, field, value string) *MessageError {
+	if len(value) <= limit {
+		return nil
+	}
+	n := utf8.RuneCountInString(value)
+	return c.must(n <= limit, field, "has %d characters; at most %d are accepted.", n, limit)
+}
+
+func (c checker) given(field, value string) *MessageError {
+	return c.must(value != "", field, "is missing.")
+}
+
+func (c checker) notNegative(field string, value int64) *MessageError {
+	return c.must(value >= 0, field, "is negative (%d).", value)
+}
+
+// check validates a message with correctly typed fields; data is its JSON.
+func check(m ClientMessage, data []byte) *MessageError {
+	c := checker{m.clientType()}
 	switch m := m.(type) {
 	case *Start:
-		return checkStart(m)
+		return c.start(m)
 	case *InputText:
-		if textutil.IsBlank(m.Text) {
-			return invalid("text", "input.text: the field text is empty.")
-		}
-		return checkLength("input.text", "text", m.Text)
+		return cmp.Or(c.name("id", m.ID), c.must(!textutil.IsBlank(m.Text), "text", "is empty."), c.atMost(MaxTextChars, "text", m.Text))
 	case *Playback:
-		if m.ItemID == "" {
-			return invalid("item_id", "playback: the field item_id is missing.")
-		}
-		if m.PlayedMS < 0 {
-			return invalid("played_ms", "playback: the field played_ms is negative (%d).", m.PlayedMS)
-		}
-		if m.ReceivedMS < 0 {
-			return invalid("received_ms", "playback: the field received_ms is negative (%d).", m.ReceivedMS)
-		}
+		return cmp.Or(c.name("item_id", m.ItemID), c.given("item_id", m.ItemID),
+			c.notNegative("played_ms", m.PlayedMS), c.notNegative("received_ms", m.ReceivedMS))
 	case *ConfirmationResolve:
-		if m.Token == "" {
-			return invalid("token", "confirmation.resolve: the field token is missing.")
-		}
-		return checkApproved(data)
+		return cmp.Or(c.name("token", m.Token), c.given("token", m.Token), c.approved(data))
 	case *ToolResult:
-		return checkResult(m)
+		return cmp.Or(c.name("call_id", m.CallID), c.given("call_id", m.CallID), c.failure(m))
 	case *InputImage:
-		return checkImage(m)
-	case *InputContext:
-		return checkContext(m)
+		return c.image(m)
+	case *InputContext: // its limit is in bytes, because texts are buffered until the model is silent
+		return cmp.Or(c.must(!textutil.IsBlank(m.Text), "text", "is empty."), c.must(len(m.Text) <= MaxContextBytes, "text",
+			"has %d bytes; at most %d are accepted.", len(m.Text), MaxContextBytes))
 	}
 	return nil
 }
 
-// The limit is in bytes, because texts are buffered until the model is silent.
-func checkContext(m *InputContext) error {
-	if textutil.IsBlank(m.Text) {
-		return invalid("text", "input.context: the field text is empty.")
-	}
-	if n := len(m.Text); n > MaxContextBytes {
-		return invalid("text", "input.context: the field text has %d bytes; at most %d are accepted.", n, MaxContextBytes)
-	}
-	return nil
-}
-
-func checkImage(m *InputImage) error {
+func (c checker) image(m *InputImage) *MessageError {
 	if m.MIME != "image/jpeg" && m.MIME != "image/png" {
-		return invalid("mime", "input.image: the field mime must be \"image/jpeg\" or \"image/png\", not %s.", quoted(m.MIME))
+		return c.must(false, "mime", "must be \"image/jpeg\" or \"image/png\", not %s.", quoted(m.MIME))
 	}
-	if _, err := m.File(); err != nil {
-		return invalid("data", "input.image: the field data is wrong: %v.", err)
-	}
-	return nil
+	_, err := m.File()
+	return c.must(err == nil, "data", "is wrong: %v.", err)
 }
 
-func checkResult(m *ToolResult) error {
+func (c checker) failure(m *ToolResult) *MessageError {
 	switch {
-	case m.CallID == "":
-		return invalid("call_id", "tool.result: the field call_id is missing.")
 	case m.Error == nil:
 		return nil
 	case len(m.Result) > 0:
 		return invalid("error", "tool.result: the fields result and error exclude each other.")
-	case strings.TrimSpace(m.Error.Message) == "":
-		return invalid("error.message", "tool.result: the field error.message is empty.")
 	}
-	return checkLength("tool.result", "error.message", m.Error.Message)
+	return cmp.Or(c.must(strings.TrimSpace(m.Error.Message) != "", "error.message", "is empty."),
+		c.atMost(MaxTextChars, "error.message", m.Error.Message))
 }
 
-// checkNames rejects long ids and names, because truncated ones would identify something else.
-func checkNames(m ClientMessage) error {
-	type field struct{ name, value string }
-	var fields []field
-	switch m := m.(type) {
-	case *Start:
-		fields = []field{{"provider", m.Provider}, {"agent", m.Agent}, {"voice", m.Voice}, {"conversation_id", m.ConversationID}}
-		if c := m.Client; c != nil {
-			fields = append(fields, field{"client.name", c.Name}, field{"client.version", c.Version})
-		}
-		if r := m.Resume; r != nil {
-			fields = append(fields, field{"resume.session_id", r.SessionID}, field{"resume.token", r.Token})
-			if r.Audio != nil {
-				fields = append(fields, field{"resume.audio.item_id", r.Audio.ItemID})
-			}
-		}
-	case *InputText:
-		fields = []field{{"id", m.ID}}
-	case *Playback:
-		fields = []field{{"item_id", m.ItemID}}
-	case *ConfirmationResolve:
-		fields = []field{{"token", m.Token}}
-	case *ToolResult:
-		fields = []field{{"call_id", m.CallID}}
-	}
-	for _, f := range fields {
-		if n := utf8.RuneCountInString(f.value); n > MaxNameChars {
-			return invalid(f.name, "%s: the field %s has %d characters; at most %d are accepted.", m.clientType(), f.name, n, MaxNameChars)
-		}
-	}
-	return nil
-}
-
-// checkApproved rejects a missing answer, which would count as a no.
-func checkApproved(data []byte) error {
-	var given struct {
+// approved rejects a missing answer, which would count as a no.
+func (c checker) approved(data []byte) *MessageError {
+	var answer struct {
 		Approved *bool `json:"approved"`
 	}
-	if json.Unmarshal(data, &given) != nil || given.Approved == nil {
-		return invalid("approved", "confirmation.resolve: the field approved is missing; it is true or false.")
-	}
-	return nil
+	err := json.Unmarshal(data, &answer)
+	return c.must(err == nil && answer.Approved != nil, "approved", "is missing; it is true or false.")
 }
 
-func checkStart(m *Start) error {
-	if !slices.Contains(InputRates(), m.InputRate) {
-		return invalid("input_rate", "session.start: the field input_rate must be one of %v Hz, not %d.", InputRates(), m.InputRate)
-	}
-	if !slices.Contains(OutputRates(), m.OutputRate) {
-		return invalid("output_rate", "session.start: the field output_rate must be one of %v Hz, not %d.", OutputRates(), m.OutputRate)
-	}
-	switch m.TurnDetection {
-	case "", TurnDetectionServer, TurnDetectionClient:
-	default:
-		return invalid("turn_detection", "session.start: the field turn_detection must be \"server\" or \"client\", not %s.",
-			quoted(m.TurnDetection))
-	}
-	if err := checkResume(m.Resume); err != nil {
-		return err
-	}
-	if len(m.Ticket) > MaxTicketBytes {
-		return invalid("ticket", "session.start: the field ticket is too long.")
-	}
-	if m.TimeZone != "" {
-		if _, err := user.LoadZone(m.TimeZone); err != nil {
-			return invalid("time_zone", "session.start: the field time_zone must be an IANA name such as "+
-				"\"Europe/Berlin\", not %s.", quoted(m.TimeZone))
-		}
-	}
-	return checkLength("session.start", "pending_request", m.PendingRequest)
+func (c checker) start(m *Start) *MessageError {
+	client, resume := cmp.Or(m.Client, &ClientInfo{}), cmp.Or(m.Resume, &Resume{})
+	_, zoneErr := user.LoadZone(cmp.Or(m.TimeZone, "UTC"))
+	return cmp.Or(
+		c.name("provider", m.Provider), c.name("agent", m.Agent), c.name("voice", m.Voice), c.name("conversation_id", m.ConversationID),
+		c.name("client.name", client.Name), c.name("client.version", client.Version),
+		c.name("resume.session_id", resume.SessionID), c.name("resume.token", resume.Token),
+		c.name("resume.audio.item_id", cmp.Or(resume.Audio, &ResumeAudio{}).ItemID),
+		c.must(slices.Contains(InputRates(), m.InputRate), "input_rate", "must be one of %v Hz, not %d.", InputRates(), m.InputRate),
+		c.must(slices.Contains(OutputRates(), m.OutputRate), "output_rate", "must be one of %v Hz, not %d.", OutputRates(), m.OutputRate),
+		c.must(slices.Contains([]string{"", TurnDetectionServer, TurnDetectionClient}, m.TurnDetection), "turn_detection",
+			"must be \"server\" or \"client\", not %s.", quoted(m.TurnDetection)),
+		c.resume(m.Resume),
+		c.must(len(m.Ticket) <= MaxTicketBytes, "ticket", "is too long."),
+		c.must(zoneErr == nil, "time_zone", "must be an IANA name such as \"Europe/Berlin\", not %s.", quoted(m.TimeZone)),
+		c.atMost(MaxTextChars, "pending_request", m.PendingRequest),
+	)
 }
 
-func checkResume(r *Resume) error {
-	switch {
-	case r == nil:
+func (c checker) resume(r *Resume) *MessageError {
+	if r == nil {
 		return nil
-	case r.SessionID == "":
-		return invalid("resume.session_id", "session.start: the field resume.session_id is missing.")
-	case r.Token == "":
-		return invalid("resume.token", "session.start: the field resume.token is missing.")
-	case r.LastSeq < 0:
-		return invalid("resume.last_seq", "session.start: the field resume.last_seq is negative (%d).", r.LastSeq)
 	}
-	if in := r.Input; in != nil && (in.FromMS < 0 || in.ToMS < in.FromMS || in.ToMS > maxInputMS) {
-		return invalid("resume.input", "session.start: the field resume.input is invalid (from_ms %d, to_ms %d); from_ms may "+
-			"not be negative, nor higher than to_ms, and to_ms not higher than %d.",
-			in.FromMS, in.ToMS, int64(maxInputMS))
-	}
-	switch {
-	case r.Audio == nil:
-		return nil
-	case r.Audio.ItemID == "":
-		return invalid("resume.audio.item_id", "session.start: the field resume.audio.item_id is missing.")
-	case r.Audio.ReceivedMS < 0:
-		return invalid("resume.audio.received_ms", "session.start: the field resume.audio.received_ms is negative (%d).",
-			r.Audio.ReceivedMS)
-	}
-	return nil
+	in, heard := cmp.Or(r.Input, &ResumeInput{}), cmp.Or(r.Audio, &ResumeAudio{ItemID: "none"})
+	return cmp.Or(
+		c.given("resume.session_id", r.SessionID), c.given("resume.token", r.Token), c.notNegative("resume.last_seq", r.LastSeq),
+		c.must(in.FromMS >= 0 && in.ToMS >= in.FromMS && in.ToMS <= maxInputMS, "resume.input",
+			"is invalid (from_ms %d, to_ms %d); from_ms may not be negative, nor higher than to_ms, and to_ms not higher than %d.",
+			in.FromMS, in.ToMS, int64(maxInputMS)),
+		c.given("resume.audio.item_id", heard.ItemID), c.notNegative("resume.audio.received_ms", heard.ReceivedMS),
+	)
 }
 
 // maxInputMS limits a position on the input clock to about 34 years.
 const maxInputMS = 1 << 40
-
-func checkLength(typ, field, text string) error {
-	if n := utf8.RuneCountInString(text); n > MaxTextChars {
-		return invalid(field, "%s: the field %s has %d characters; at most %d are accepted.", typ, field, n, MaxTextChars)
-	}
-	return nil
-}
 
 func quoted(s string) string {
 	if r := []rune(s); len(r) > 40 {
@@ -433,9 +390,10 @@ const resumeSubprotocol = "voicegw.resume"
 // ComesBack reports whether a request resumes a session. A full gateway refuses others with 503.
 func ComesBack(h http.Header) bool { return slices.Contains(subprotocols(h), resumeSubprotocol) }
 
-// secretOf returns the secret after that prefix, if any. ok is false if several differ or one is too long.
-func secretOf(offered []string, prefix string) (secret string, ok bool) {
-	for _, o := range offered {
+// OfferedSecret returns the unverified secret after a prefix in a request's subprotocols; empty without one. ok is false
+// if several differ or one is too long.
+func OfferedSecret(h http.Header, prefix string) (secret string, ok bool) {
+	for _, o := range subprotocols(h) {
 		t, found := strings.CutPrefix(o, prefix)
 		switch {
 		case !found:
@@ -448,21 +406,15 @@ func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	return secret, true
 }
 
-// OfferedSecret returns the unverified secret after a prefix in a request's subprotocols; empty without one. ok is false
-// if several differ or one is too long.
-func OfferedSecret(h http.Header, prefix string) (secret string, ok bool) {
-	return secretOf(subprotocols(h), prefix)
-}
-
 // OfferedKey returns the unverified console key in a request's subprotocols, a secret; empty unless there is one.
 func OfferedKey(h http.Header) string {
-	key, _ := secretOf(subprotocols(h), keyPrefix)
+	key, _ := OfferedSecret(h, keyPrefix)
 	return key
 }
 
 // OffersTicket reports whether a request has a ticket in its subprotocols.
 func OffersTicket(h http.Header) bool {
-	ticket, ok := secretOf(subprotocols(h), ticketPrefix)
+	ticket, ok := OfferedSecret(h, ticketPrefix)
 	return ok && ticket != ""
 }
 
@@ -481,42 +433,24 @@ type TraceParent struct {
 // IsZero reports whether p is empty: there is no parent.
 func (p TraceParent) IsZero() bool { return p.Trace == [16]byte{} }
 
-// Layout: version "-" trace "-" span "-" flags.
-const (
-	headerLength = 55
-	traceAt      = 3
-	spanAt       = 36
-	flagsAt      = 53
-	flagSampled  = 1 // the only flag that is read
-)
+// traceParent has the version, the trace, the span, the flags, and the parts that a later version may append (section
+// 3.2.4).
+var traceParent = regexp.MustCompile(`(?s)^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
 
-// ParseTraceParent parses a header. Callers ignore invalid ones. Later versions may append parts (section 3.2.4).
+// ParseTraceParent parses a header. Callers ignore invalid ones.
 func ParseTraceParent(text string) (p TraceParent, ok bool) {
-	if len(text) < headerLength || text[2] != '-' || text[spanAt-1] != '-' || text[flagsAt-1] != '-' {
+	m := traceParent.FindStringSubmatch(text)
+	if m == nil || m[1] == "ff" || m[1] == "00" && m[5] != "" {
 		return TraceParent{}, false
 	}
-	version, flags := [1]byte{}, [1]byte{}
-	if !lowerHex(version[:], text[:2]) || !lowerHex(p.Trace[:], text[traceAt:spanAt-1]) ||
-		!lowerHex(p.Span[:], text[spanAt:flagsAt-1]) || !lowerHex(flags[:], text[flagsAt:headerLength]) {
+	_, traceErr := hex.Decode(p.Trace[:], []byte(m[2]))
+	_, spanErr := hex.Decode(p.Span[:], []byte(m[3]))
+	flags, flagsErr := strconv.ParseUint(m[4], 16, 8)
+	if errors.Join(traceErr, spanErr, flagsErr) != nil || p.IsZero() || p.Span == [8]byte{} {
 		return TraceParent{}, false
 	}
-	switch {
-	case version[0] == 0xff, version[0] == 0 && len(text) != headerLength, len(text) > headerLength && text[headerLength] != '-',
-		p.Trace == [16]byte{}, p.Span == [8]byte{}:
-		return TraceParent{}, false
-	}
-	p.Sampled = flags[0]&flagSampled != 0
+	p.Sampled = flags&1 != 0 // the only flag that is read
 	return p, true
-}
-
-func lowerHex(to []byte, text string) bool {
-	for _, c := range []byte(text) {
-		if c >= 'A' && c <= 'F' {
-			return false
-		}
-	}
-	_, err := hex.Decode(to, []byte(text))
-	return err == nil
 }
 
 // String returns the header value, or "" for none.

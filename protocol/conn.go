@@ -78,12 +78,12 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		http.Error(w, "This endpoint speaks the WebSocket subprotocol "+Subprotocol+"; offer it, or none.", http.StatusBadRequest)
 		return nil, err
 	}
-	ticket, ok := secretOf(offered, ticketPrefix)
+	ticket, ok := OfferedSecret(r.Header, ticketPrefix)
 	if !ok {
 		http.Error(w, "Offer one ticket, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several tickets, or one that is too long")
 	}
-	if _, ok := secretOf(offered, keyPrefix); !ok {
+	if _, ok := OfferedSecret(r.Header, keyPrefix); !ok {
 		http.Error(w, "Offer one key, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several keys, or one that is too long")
 	}

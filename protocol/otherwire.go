@@ -52,19 +52,15 @@ func (*Reconfigure) clientType() string { return "internal.reconfigure" }
 // AnswerEnded reports that the model has generated its answer to the turn, which follows the answer's audio. TurnEnded
 // follows when the user has heard it.
 type AnswerEnded struct {
-	Header
+	Header `type:"internal.answer_ended"`
 	// Waiting means that the answer continues once the turn's open calls have results.
 	Waiting bool  `json:"waiting,omitempty"`
 	Usage   Usage `json:"usage"`
 }
 
-func (*AnswerEnded) serverType() string { return "internal.answer_ended" }
-
 // CallTransfer asks a phone line to connect the caller with another number once the session has ended.
 type CallTransfer struct {
-	Header
+	Header `type:"internal.call_transfer"`
 	// To is one of StartExtra.Transfers.
 	To string `json:"to"`
 }
-
-func (*CallTransfer) serverType() string { return "internal.call_transfer" }

@@ -12,12 +12,10 @@ import (
 )
 
 // ServerMessage is a message from the gateway in a text frame, with a Header. The set is closed.
-type ServerMessage interface {
-	serverType() string
-	header() *Header
-}
+type ServerMessage interface{ header() *Header }
 
-// Header starts every message from the gateway. The encoder sets Type and Seq.
+// Header starts every message from the gateway. Its tag in a message's struct is the name on the wire. The encoder sets
+// Type and Seq.
 type Header struct {
 	Type string `json:"type"`
 	// Seq starts at 1 and increases by one with every message of a session.
@@ -55,7 +53,7 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 
 // SessionStarted answers Start.
 type SessionStarted struct {
-	Header
+	Header    `type:"session.started"`
 	SessionID string `json:"session_id"`
 	// ResumeToken lets the client resume the session, once. It is empty if the gateway doesn't support that.
 	ResumeToken string `json:"resume_token,omitempty"`
@@ -91,7 +89,7 @@ type SessionStarted struct {
 
 // AudioStart announces that the following binary frames belong to ItemID.
 type AudioStart struct {
-	Header
+	Header `type:"audio.start"`
 	ItemID string `json:"item_id"`
 	// FromMS is the position in the item of the next frame, for a client that has resumed; zero for the start.
 	FromMS int64 `json:"from_ms,omitempty"`
@@ -99,35 +97,35 @@ type AudioStart struct {
 
 // AudioEnd reports that all audio of ItemID, AudioMS long, has been sent.
 type AudioEnd struct {
-	Header
+	Header  `type:"audio.end"`
 	ItemID  string `json:"item_id"`
 	AudioMS int64  `json:"audio_ms"`
 }
 
 // AudioFlush asks the client to drop its buffered audio of ItemID. Neither more audio of it nor an AudioEnd follows.
 type AudioFlush struct {
-	Header
+	Header `type:"audio.flush"`
 	ItemID string `json:"item_id"`
 	Reason string `json:"reason"`
 }
 
 // SpeechStarted reports the start of the user's speech, in ms on the client's audio clock: since its first sample.
 type SpeechStarted struct {
-	Header
+	Header  `type:"speech.started"`
 	AudioMS int64 `json:"audio_ms"`
 }
 
 // SpeechStopped reports the end of the user's speech, on the clock of SpeechStarted. AudioMS may include the silence
 // that a speech detector waits for. EndMS is the end of the last sound; nil if unknown.
 type SpeechStopped struct {
-	Header
+	Header  `type:"speech.stopped"`
 	AudioMS int64  `json:"audio_ms"`
 	EndMS   *int64 `json:"end_ms,omitempty"`
 }
 
 // Transcript is the complete text of an utterance so far, which replaces earlier ones with the same ID.
 type Transcript struct {
-	Header
+	Header    `type:"transcript"`
 	ID        string `json:"id"`
 	Role      string `json:"role"`
 	Text      string `json:"text"`
@@ -137,14 +135,14 @@ type Transcript struct {
 
 // TurnStarted reports the start of a user's turn. In a text conversation it is the first new message.
 type TurnStarted struct {
-	Header
+	Header `type:"turn.started"`
 	// ConversationID is a text conversation's id; empty in a voice session.
 	ConversationID string `json:"conversation_id,omitempty"`
 }
 
 // TurnEnded reports a turn's outcome: completed, interrupted or failed.
 type TurnEnded struct {
-	Header
+	Header  `type:"turn.ended"`
 	Status  string   `json:"status"`
 	Usage   Usage    `json:"usage"`
 	Latency *Latency `json:"latency,omitempty"`
@@ -216,7 +214,7 @@ type Latency struct {
 
 // ToolStarted is the first message of a tool call and ToolEnded the last. CallID is unique in the session.
 type ToolStarted struct {
-	Header
+	Header   `type:"tool.started"`
 	CallID   string `json:"call_id"`
 	Tool     string `json:"tool"`
 	Category string `json:"category,omitempty"`
@@ -224,7 +222,7 @@ type ToolStarted struct {
 
 // ToolProgress reports a tool's progress, or that it has exceeded its latency budget.
 type ToolProgress struct {
-	Header
+	Header   `type:"tool.progress"`
 	CallID   string `json:"call_id"`
 	Tool     string `json:"tool"`
 	Category string `json:"category,omitempty"`
@@ -238,7 +236,7 @@ type ToolProgress struct {
 
 // ToolMessage is a running tool's own message to the client.
 type ToolMessage struct {
-	Header
+	Header   `type:"tool.message"`
 	CallID   string `json:"call_id"`
 	Tool     string `json:"tool"`
 	Category string `json:"category,omitempty"`
@@ -249,7 +247,7 @@ type ToolMessage struct {
 
 // JobProgress reports the progress of a background job of an earlier call, on any gateway. It belongs to no turn.
 type JobProgress struct {
-	Header
+	Header `type:"job.progress"`
 	// JobID is from the answer of the call; Tool started the job, and Name is its name.
 	JobID string `json:"job_id"`
 	Tool  string `json:"tool"`
@@ -261,7 +259,7 @@ type JobProgress struct {
 
 // ConfirmationRequest asks the user to approve a call with exactly these arguments, by ConfirmationResolve.
 type ConfirmationRequest struct {
-	Header
+	Header `type:"confirmation.request"`
 	// Token identifies the request in the answer; it works once.
 	Token string          `json:"token"`
 	Tool  string          `json:"tool"`
@@ -273,7 +271,7 @@ type ConfirmationRequest struct {
 
 // ConfirmationEnded reports the outcome of a ConfirmationRequest: approved, denied or expired.
 type ConfirmationEnded struct {
-	Header
+	Header  `type:"confirmation.ended"`
 	Token   string `json:"token"`
 	Tool    string `json:"tool"`
 	Outcome string `json:"outcome"`
@@ -281,7 +279,7 @@ type ConfirmationEnded struct {
 
 // ToolEnded is the end of a ToolStarted.
 type ToolEnded struct {
-	Header
+	Header       `type:"tool.ended"`
 	CallID       string          `json:"call_id"`
 	Tool         string          `json:"tool"`
 	Category     string          `json:"category,omitempty"`
@@ -301,7 +299,7 @@ func (m *ToolEnded) Asks() bool {
 // ClaimUnmatched reports that the assistant has said that it did something, and no tool call of the conversation has done
 // it. Kind is the kind of action, such as "book", Text the words, and ItemID the id of their transcript or text.
 type ClaimUnmatched struct {
-	Header
+	Header `type:"claim.unmatched"`
 	ItemID string `json:"item_id"`
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -312,7 +310,7 @@ type ClaimUnmatched struct {
 // AnswerStopped reports that a check of the operator has stopped the rest of an answer. ItemID is the id of its transcript or
 // text, Check the check's name.
 type AnswerStopped struct {
-	Header
+	Header `type:"answer.stopped"`
 	ItemID string `json:"item_id"`
 	Check  string `json:"check"`
 	// Outcome is what follows: replace, cut or end.
@@ -323,7 +321,7 @@ type AnswerStopped struct {
 
 // Timeout reports that the user is blocked until TimeoutUntil, in ms since the epoch.
 type Timeout struct {
-	Header
+	Header          `type:"timeout"`
 	TimeoutUntil    int64  `json:"timeoutUntil"`
 	DurationSeconds int    `json:"durationSeconds"`
 	Message         string `json:"message"`
@@ -331,7 +329,7 @@ type Timeout struct {
 
 // SessionMoving announces that the session leaves this gateway. The client should reconnect and resume it anywhere.
 type SessionMoving struct {
-	Header
+	Header `type:"session.moving"`
 	// Reason is draining, taken_over or provider_unavailable; clients may ignore it.
 	Reason string `json:"reason"`
 	// Deadline is when the gateway will close the connection.
@@ -340,22 +338,22 @@ type SessionMoving struct {
 
 // AgentSwitched reports that another agent continues the conversation.
 type AgentSwitched struct {
-	Header
-	From string `json:"from"`
-	To   string `json:"to"`
+	Header `type:"agent.switched"`
+	From   string `json:"from"`
+	To     string `json:"to"`
 	// Reason is a short text from the previous agent or the caller who switched; may be empty.
 	Reason string `json:"reason,omitempty"`
 }
 
 // ProviderReconnecting reports that the connection to the model is being replaced, which may be noticeable.
 type ProviderReconnecting struct {
-	Header
+	Header `type:"provider.reconnecting"`
 	Reason string `json:"reason"`
 }
 
 // ProviderReconnected reports that the model is available again.
 type ProviderReconnected struct {
-	Header
+	Header `type:"provider.reconnected"`
 	Reason string `json:"reason"`
 	LostMS int64  `json:"lost_ms"`
 	// How is "resumed" if the provider remembers the conversation, "replayed" if it got it again, "fresh" if it lost it.
@@ -364,14 +362,14 @@ type ProviderReconnected struct {
 
 // SessionEnding announces that the session will end automatically in AfterMS ms.
 type SessionEnding struct {
-	Header
+	Header  `type:"session.ending"`
 	Reason  string `json:"reason"`
 	AfterMS int64  `json:"after,omitempty"`
 }
 
 // SessionEnded is the last message of a session.
 type SessionEnded struct {
-	Header
+	Header `type:"session.ended"`
 	Reason string `json:"reason"`
 	// Handback is set if the session continued a conversation.
 	Handback *Handback `json:"handback,omitempty"`
@@ -386,7 +384,7 @@ type Handback struct {
 
 // Error reports a problem to a person.
 type Error struct {
-	Header
+	Header    `type:"error"`
 	Code      string `json:"code"`
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`
@@ -400,8 +398,8 @@ type Error struct {
 
 // Pong answers Ping.
 type Pong struct {
-	Header
-	T float64 `json:"t"`
+	Header `type:"pong"`
+	T      float64 `json:"t"`
 }
 
 // Unknown is a message of an unknown type.
@@ -409,39 +407,6 @@ type Unknown struct {
 	Header
 	Raw json.RawMessage `json:"-"`
 }
-
-func (*SessionStarted) serverType() string { return "session.started" }
-func (*AudioStart) serverType() string     { return "audio.start" }
-func (*AudioEnd) serverType() string       { return "audio.end" }
-func (*AudioFlush) serverType() string     { return "audio.flush" }
-func (*SpeechStarted) serverType() string  { return "speech.started" }
-func (*SpeechStopped) serverType() string  { return "speech.stopped" }
-func (*Transcript) serverType() string     { return "transcript" }
-func (*TurnStarted) serverType() string    { return "turn.started" }
-func (*TurnEnded) serverType() string      { return "turn.ended" }
-func (*ToolStarted) serverType() string    { return "tool.started" }
-func (*ToolProgress) serverType() string   { return "tool.progress" }
-func (*JobProgress) serverType() string    { return "job.progress" }
-func (*ToolMessage) serverType() string    { return "tool.message" }
-func (*ToolEnded) serverType() string      { return "tool.ended" }
-
-func (*ConfirmationRequest) serverType() string { return "confirmation.request" }
-func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
-
-func (*AnswerStopped) serverType() string  { return "answer.stopped" }
-func (*ClaimUnmatched) serverType() string { return "claim.unmatched" }
-func (*Timeout) serverType() string        { return "timeout" }
-func (*SessionMoving) serverType() string  { return "session.moving" }
-
-func (*AgentSwitched) serverType() string        { return "agent.switched" }
-func (*ProviderReconnecting) serverType() string { return "provider.reconnecting" }
-func (*ProviderReconnected) serverType() string  { return "provider.reconnected" }
-
-func (*SessionEnding) serverType() string { return "session.ending" }
-func (*SessionEnded) serverType() string  { return "session.ended" }
-func (*Error) serverType() string         { return "error" }
-func (*Pong) serverType() string          { return "pong" }
-func (u *Unknown) serverType() string     { return u.Type }
 
 // SetTurn sets the turn of a message.
 func SetTurn(m ServerMessage, turn int) { m.header().Turn = turn }
@@ -458,14 +423,14 @@ func Clone(m ServerMessage) ServerMessage {
 
 // TextDelta is the next piece of the agent's answer.
 type TextDelta struct {
-	Header
+	Header `type:"text.delta"`
 	ItemID string `json:"item_id"`
 	Text   string `json:"text"`
 }
 
 // TextDone is the complete text of an answer. A turn may contain several, with tools between them.
 type TextDone struct {
-	Header
+	Header `type:"text.done"`
 	ItemID string `json:"item_id"`
 	Text   string `json:"text"`
 	// Cut means that the answer ended at the model's length limit.
@@ -476,7 +441,7 @@ type TextDone struct {
 
 // VoiceSessionStart invites the client to connect to URL with Ticket, which works once until ExpiresAt.
 type VoiceSessionStart struct {
-	Header
+	Header         `type:"voice_session_start"`
 	SessionID      string `json:"sessionId"`
 	PendingRequest string `json:"pendingRequest"`
 	Ticket         string `json:"ticket"`
@@ -486,7 +451,7 @@ type VoiceSessionStart struct {
 
 // UIImage shows a tool's image. URL is the image's path on the gateway, valid until ExpiresAt.
 type UIImage struct {
-	Header
+	Header `type:"ui.image"`
 	ID     string `json:"id"`
 	URL    string `json:"url"`
 	Prompt string `json:"prompt"`
@@ -498,13 +463,13 @@ type UIImage struct {
 
 // TurnUsage counts the tokens of the whole turn.
 type TurnUsage struct {
-	Header
+	Header `type:"usage"`
 	Usage
 }
 
 // Done is the last message of a stream. Its Status is DoneCompleted or DoneFailed.
 type Done struct {
-	Header
+	Header         `type:"done"`
 	ConversationID string `json:"conversation_id"`
 	Status         string `json:"status"`
 }
@@ -518,7 +483,7 @@ const (
 // ToolCall asks the client to run one of its own tools. In text it ends the turn, and the client sends the result
 // with its next request; by voice the client sends a ToolResult.
 type ToolCall struct {
-	Header
+	Header `type:"tool.call"`
 	// CallID identifies the call in the client's result.
 	CallID string          `json:"call_id"`
 	Name   string          `json:"name"`
@@ -529,20 +494,12 @@ type ToolCall struct {
 	Again bool `json:"again,omitempty"`
 }
 
-func (*ToolCall) serverType() string          { return "tool.call" }
-func (*TextDelta) serverType() string         { return "text.delta" }
-func (*TextDone) serverType() string          { return "text.done" }
-func (*VoiceSessionStart) serverType() string { return "voice_session_start" }
-func (*UIImage) serverType() string           { return "ui.image" }
-func (*TurnUsage) serverType() string         { return "usage" }
-func (*Done) serverType() string              { return "done" }
-
 // Messages for people who build or operate agents. Sessions must request them in Start, and SessionStarted grants
 // them, because they contain arguments, answers and records that users may not see.
 
 // InspectCall describes a finished call. It follows the call's ToolEnded.
 type InspectCall struct {
-	Header
+	Header `type:"inspect.call"`
 	CallID string `json:"call_id"`
 	Tool   string `json:"tool"`
 	// QueuedMS is the time from the model's call to the handler's start; zero if no handler ran.
@@ -560,7 +517,7 @@ type InspectCall struct {
 
 // InspectIntent reports whether a tool's intent was applied.
 type InspectIntent struct {
-	Header
+	Header `type:"inspect.intent"`
 	// Intent is an object with a type and its fields.
 	Intent  json.RawMessage `json:"intent"`
 	Applied bool            `json:"applied"`
@@ -570,7 +527,7 @@ type InspectIntent struct {
 
 // InspectState is the session's state, sent after changes, at most once per moment.
 type InspectState struct {
-	Header
+	Header `type:"inspect.state"`
 	// Phase is connecting, active, ending or ended.
 	Phase string `json:"phase"`
 	// Speaking: the user speaks. Responding: the model is producing an answer.
@@ -594,10 +551,6 @@ type InspectSuppressed struct {
 	Audio      bool `json:"audio"`
 	Transcript bool `json:"transcript"`
 }
-
-func (*InspectCall) serverType() string   { return "inspect.call" }
-func (*InspectIntent) serverType() string { return "inspect.intent" }
-func (*InspectState) serverType() string  { return "inspect.state" }
 
 // DrainProgress is the response of GET and POST /v1/drain.
 type DrainProgress struct {
