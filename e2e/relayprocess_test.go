@@ -93,7 +93,7 @@ func runRelay(target string) error {
 	}
 	calls := phone.New(phone.Options{Settings: *phoneSettings(), Voice: desk})
 	defer calls.Close(context.Background())
-	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m, Phone: calls, Hosts: origin.Hosts{Listen: netip.IPv4Unspecified()}}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
+	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m, Phone: calls, Settings: gateway.Settings{Hosts: origin.Hosts{Listen: netip.IPv4Unspecified()}}}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
 	scheme, clients := "http", gateway.Listen(ln, loops)
 	if secure {
 		scheme = "https"

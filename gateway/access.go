@@ -1,22 +1,20 @@
 package gateway
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"net/http"
 
 	"voicegw/gateway/phone"
 	"voicegw/internal/auth"
 )
 
 const (
-	voicePath      = "/v1/voice"
-	voicePattern   = "GET " + voicePath
-	metricsPattern = "GET /metrics"
-	modelsPath     = "/v1/models"
-	sessionsPath   = "/v1/sessions"
+	voicePath    = "/v1/voice"
+	voicePattern = "GET " + voicePath
+	modelsPath   = "/v1/models"
+	sessionsPath = "/v1/sessions"
 )
 
+// access says who may use a route.
 type access struct {
 	pattern string
 	// scopes are alternatives. Without any the route is public and ignores credentials.
@@ -28,81 +26,103 @@ type access struct {
 	realtime bool
 }
 
-// accesses lists all routes (docs/authentication.md). OPTIONS, for CORS preflights, is always public.
-var accesses = []access{
-	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // also opened by a ticket or a resume token
-	{pattern: "GET /v1/realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
-	{pattern: "GET /openai/v1/realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
-	{pattern: "GET /realtime", scopes: auth.ScopeVoice, free: true, realtime: true},
-	{pattern: "GET /v1/providers", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true},
-	{pattern: "GET /v1/tools", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true},
-	{pattern: "GET /v1/tools/{id}", scopes: auth.ScopeInspect, free: true},
-	{pattern: "POST /v1/chat", scopes: auth.ScopeChat, free: true},
-	{pattern: "POST " + completionsPath, scopes: auth.ScopeChat, free: true},
-	{pattern: "GET " + modelsPath, scopes: auth.ScopeChat, free: true},
-	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.ScopeChat, free: true},
-	{pattern: "POST " + mcpPath, scopes: auth.ScopeChat, free: true},
-	{pattern: mcpPath, scopes: auth.ScopeChat, free: true},
-	// Carriers sign their webhooks, and most of them their streams; a stream also needs a ticket.
-	{pattern: "POST /v1/phone/twilio/voice"},
-	{pattern: "GET /v1/phone/twilio"},
-	{pattern: "POST /v1/phone/telnyx/voice"},
-	{pattern: "GET /v1/phone/telnyx"},
-	{pattern: "POST /v1/phone/vonage/voice"},
-	{pattern: "GET /v1/phone/vonage"},
-	{pattern: "POST " + phone.CallsPath, scopes: auth.ScopeAdmin},
-	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice},                // with voice, only for the caller itself
-	{pattern: "POST " + secretsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true}, // as POST /v1/sessions
-	{pattern: "POST " + azurePrefix + secretsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true},
-	{pattern: "POST " + betaSecretsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true},
-	{pattern: "POST " + callsPath, scopes: auth.ScopeTickets | auth.ScopeVoice, realtime: true},
-	{pattern: "GET " + sessionsPath, scopes: auth.ScopeInspect},
-	{pattern: "GET /v1/sessions/{id}", scopes: auth.ScopeInspect},
-	{pattern: "GET /v1/sessions/{id}/prompt", scopes: auth.ScopeInspect},
-	{pattern: "DELETE /v1/sessions/{id}", scopes: auth.ScopeAdmin},
-	{pattern: "POST /v1/sessions/{id}/agent", scopes: auth.ScopeAdmin},
-	{pattern: "GET " + conversationsPath, scopes: auth.ScopeInspect},
-	{pattern: "GET " + conversationsPath + "/{id}", scopes: auth.ScopeInspect},
-	{pattern: "GET /v1/usage", scopes: auth.ScopeInspect},
-	{pattern: "GET " + agentsPath, scopes: auth.ScopeInspect},
-	{pattern: "GET " + agentsPath + "/{id}", scopes: auth.ScopeInspect},
-	{pattern: "POST " + agentsPath, scopes: auth.ScopeAdmin},
-	{pattern: "PUT " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
-	{pattern: "PATCH " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
-	{pattern: "DELETE " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
-	{pattern: "POST /v1/confirmations", scopes: auth.ScopeConfirm},
-	{pattern: "GET /v1/approvals", scopes: auth.ScopeAdmin},
-	{pattern: "GET " + jobsPath, scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect}, // without inspect, only the caller's own
-	{pattern: "GET " + jobsPath + "/{id}", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect},
-	{pattern: "DELETE " + jobsPath + "/{id}", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeAdmin},
-	{pattern: "GET /v1/blocks", scopes: auth.ScopeAdmin},
-	{pattern: "DELETE /v1/blocks/{user}", scopes: auth.ScopeAdmin},
-	{pattern: "GET /v1/simulator", scopes: auth.ScopeAdmin},
-	{pattern: "POST /v1/simulator/faults", scopes: auth.ScopeAdmin},
-	{pattern: "POST /v1/drain", scopes: auth.ScopeAdmin},
-	{pattern: "GET /v1/drain", scopes: auth.ScopeAdmin},
-	{pattern: "POST /v1/admin/reload", scopes: auth.ScopeAdmin},
-	{pattern: metricsPattern, scopes: auth.ScopeMetrics},
-	{pattern: "POST /v1/console/codes", scopes: auth.ScopeAdmin}, // not with a console's token: see consoleCode
-	{pattern: "POST /v1/console/login"},
-	{pattern: "GET /v1/images/{id}"}, // the URL is a secret
-	{pattern: "/v1/confirmations/{token...}"},
-	{pattern: "GET /healthz"},
-	{pattern: "GET /readyz"},
-	{pattern: "/v1/"},
-	{pattern: "/"},
-}
-
-// accessOf panics for a route without a row, so that a forgotten row doesn't make it public.
-func accessOf(pattern string) access {
-	if strings.HasPrefix(pattern, "OPTIONS ") {
-		return access{pattern: pattern}
-	}
-	i := slices.IndexFunc(accesses, func(a access) bool { return a.pattern == pattern })
-	if i < 0 {
-		panic(fmt.Sprintf("gateway: the route %s has no row in accesses (access.go)", pattern))
-	}
-	return accesses[i]
-}
-
 func (a access) public() bool { return a.scopes == 0 }
+
+var (
+	everyone    = access{}
+	admins      = access{scopes: auth.ScopeAdmin}
+	inspectors  = access{scopes: auth.ScopeInspect}
+	chatters    = access{scopes: auth.ScopeChat, free: true}
+	ticketers   = access{scopes: auth.ScopeTickets | auth.ScopeVoice}
+	secretaries = access{scopes: ticketers.scopes, realtime: true}
+)
+
+// addRoutes adds all routes (docs/authentication.md), those of optional backends only with the backend. OPTIONS, for
+// CORS preflights, is always public.
+func (s *Server) addRoutes() {
+	o, texts, realtime := s.opts, chatAPI{s}, realtimeAPI{s}
+	// A page may read why its WebSocket fails. A ticket or a resume token also opens it.
+	s.forPages(true, "GET", voicePath, access{scopes: auth.ScopeVoice, free: true}, s.voice)
+	for _, path := range realtimePaths {
+		s.forPages(true, "GET", path, access{scopes: auth.ScopeVoice, free: true, realtime: true}, realtime.realtime)
+	}
+	s.forPages(true, "GET", "/v1/providers",
+		access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true}, s.providers)
+	s.handle(o.Tools != nil, "GET /v1/tools", access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true}, s.tools)
+	s.handle(o.Tools != nil, "GET /v1/tools/{id}", access{scopes: auth.ScopeInspect, free: true}, s.tool)
+	s.forPages(o.Chat != nil, "POST", "/v1/chat", chatters, texts.chat)
+	s.forPages(o.Chat != nil, "POST", completionsPath, chatters, texts.completions)
+	s.forPages(o.Chat != nil, "GET", modelsPath, chatters, texts.models)
+	s.forPages(o.Chat != nil, "GET", modelsPath+"/{id...}", chatters, texts.model)
+	s.forPages(o.MCP != nil, "POST", mcpPath, chatters, s.mcp)
+	s.handle(o.MCP != nil, mcpPath, chatters, mcpOnlyPost)
+	s.forPages(o.Voice != nil, "POST", sessionsPath, ticketers, s.makeSession) // with the scope voice, only for the caller itself
+	for _, path := range secretPaths {
+		s.forPages(o.Voice != nil, "POST", path, secretaries, realtime.makeClientSecret)
+	}
+	s.forPages(o.Voice != nil, "POST", callsPath, secretaries, noCalls)
+	for _, carrier := range phone.Carriers() {
+		// Carriers sign their webhooks, and most of them their streams; a stream also needs a ticket.
+		s.handle(o.Phone != nil, "POST "+phone.VoicePath(carrier), everyone, served(o.Phone.Voice(carrier)))
+		s.handle(o.Phone != nil, "GET "+phone.StreamPath(carrier), everyone, s.phoneStream(carrier))
+	}
+	s.handle(o.Images != nil, "GET /v1/images/{id}", everyone, s.image) // the URL is a secret
+	s.addOperatorRoutes()
+	s.handle(true, "GET /healthz", everyone, s.health)
+	s.forPages(true, "GET", "/readyz", everyone, s.ready)
+	s.handle(true, "/v1/", everyone, func(_ http.ResponseWriter, r *http.Request) *problem {
+		return refusal(http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
+	})
+	s.handle(o.Page != nil, "/", everyone, served(o.Page))
+}
+
+func (s *Server) addOperatorRoutes() {
+	o, operators, agents := s.opts, operatorAPI{s}, agentAPI{s}
+	jobs := access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect} // without inspect, only the caller's own
+	s.handle(true, "GET "+sessionsPath, inspectors, operators.listSessions)
+	s.handle(true, "GET /v1/sessions/{id}", inspectors, operators.showSession)
+	s.handle(true, "GET /v1/sessions/{id}/prompt", inspectors, operators.showPrompt)
+	s.handle(true, "DELETE /v1/sessions/{id}", admins, operators.endSession)
+	s.handle(true, "POST /v1/sessions/{id}/agent", admins, operators.switchAgent)
+	s.handle(o.Voice != nil, "GET /v1/conversations", inspectors, operators.listConversations)
+	s.handle(o.Voice != nil, "GET /v1/conversations/{id}", inspectors, operators.showConversation)
+	s.handle(o.Usage != nil, "GET /v1/usage", inspectors, operators.showUsage)
+	s.handle(o.Agents != nil, "GET "+agentsPath, inspectors, agents.listAgents)
+	s.handle(o.Agents != nil, "GET "+agentsPath+"/{id}", inspectors, agents.showAgent)
+	s.handle(o.Agents != nil, "POST "+agentsPath, admins, agents.createAgent)
+	s.handle(o.Agents != nil, "PUT "+agentsPath+"/{id}", admins, agents.replaceAgent)
+	s.handle(o.Agents != nil, "PATCH "+agentsPath+"/{id}", admins, agents.patchAgent)
+	s.handle(o.Agents != nil, "DELETE "+agentsPath+"/{id}", admins, agents.deleteAgent)
+	s.handle(true, "POST /v1/confirmations", access{scopes: auth.ScopeConfirm}, operators.confirm)
+	s.handle(true, "/v1/confirmations/{token...}", everyone, confirmationMoved)
+	s.handle(o.Approvals != nil, "GET /v1/approvals", admins, operators.approvals)
+	s.handle(o.Jobs != nil, "GET /v1/jobs", jobs, operators.listJobs)
+	s.handle(o.Jobs != nil, "GET /v1/jobs/{id}", jobs, operators.showJob)
+	s.handle(o.Jobs != nil, "DELETE /v1/jobs/{id}", access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeAdmin}, operators.cancelJob)
+	s.handle(o.Blocks != nil, "GET /v1/blocks", admins, operators.blocks)
+	s.handle(o.Blocks != nil, "DELETE /v1/blocks/{user}", admins, operators.unblock)
+	s.handle(o.Simulator != nil, "GET /v1/simulator", admins, operators.listFaults)
+	s.handle(o.Simulator != nil, "POST /v1/simulator/faults", admins, operators.commitFault)
+	s.handle(o.Drain != nil, "POST /v1/drain", admins, operators.beginDrain)
+	s.handle(o.Drain != nil, "GET /v1/drain", admins, operators.showDrain)
+	s.handle(o.Reload != nil, "POST /v1/admin/reload", admins, operators.reload)
+	s.handle(o.Phone != nil, "POST "+phone.CallsPath, admins, operators.beginCall)
+	s.handle(o.Metrics != nil, "GET /metrics", access{scopes: auth.ScopeMetrics}, served(o.Metrics))
+	s.handle(true, "POST /v1/console/codes", admins, operators.consoleCode) // not with a console's token: see consoleCode
+	s.handle(true, "POST /v1/console/login", everyone, operators.consoleLogin)
+}
+
+// handle adds a route if its backend exists.
+func (s *Server) handle(exists bool, pattern string, a access, h handler) {
+	if exists {
+		a.pattern = pattern
+		s.routes.add(a, s.guarded(a, h))
+	}
+}
+
+func served(by http.Handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) *problem {
+		by.ServeHTTP(w, r)
+		return nil
+	}
+}

@@ -13,8 +13,6 @@ import (
 	"voicegw/store"
 )
 
-const conversationsPath = "/v1/conversations"
-
 const pageLines = 50
 
 type conversationLine struct {

@@ -41,9 +41,12 @@ func mayAsk(r *http.Request) bool {
 	return true
 }
 
-// forPages adds a route that pages of [Options.Origins] may call (https://fetch.spec.whatwg.org/#http-cors-protocol,
+// forPages is handle for a route that pages of [Options.Origins] may call (https://fetch.spec.whatwg.org/#http-cors-protocol,
 // read 2026-11-22), without credentials, because it uses no cookies.
-func (s *Server) forPages(method, path string, h handler) {
+func (s *Server) forPages(exists bool, method, path string, a access, h handler) {
+	if !exists {
+		return
+	}
 	c := cors.New(cors.Options{
 		AllowOriginVaryRequestFunc: func(r *http.Request, _ string) (bool, []string) { return s.originAllowed(r), nil },
 		AllowedMethods:             []string{method},
@@ -51,14 +54,14 @@ func (s *Server) forPages(method, path string, h handler) {
 		ExposedHeaders:             exposedHeaders,
 		MaxAge:                     preflightSeconds,
 	})
-	pattern := method + " " + path
-	s.routes.add(pattern, c.Handler(s.guarded(accessOf(pattern), h)).ServeHTTP) // pages can read a refusal too
+	a.pattern = method + " " + path
+	s.routes.add(a, c.Handler(s.guarded(a, h)).ServeHTTP) // pages can read a refusal too
 	plain := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", method+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 	})
 	allowed := c.Handler(plain)
-	s.routes.add("OPTIONS "+path, func(w http.ResponseWriter, r *http.Request) {
+	s.routes.add(access{pattern: "OPTIONS " + path}, func(w http.ResponseWriter, r *http.Request) {
 		if mayAsk(r) {
 			allowed.ServeHTTP(w, r)
 			return

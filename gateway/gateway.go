@@ -33,9 +33,7 @@ type Options struct {
 	Tools    func() *registry.Snapshot
 	// Page serves all paths without an endpoint; nil means 404.
 	Page http.Handler
-	// Hosts are the allowed values of a request's Host; empty means those of loopback.
-	Hosts   origin.Hosts
-	Origins []origin.Pattern
+	Settings
 	// TrustedProxies are the proxies with a trusted X-Forwarded-For and X-Forwarded-Proto.
 	TrustedProxies []netip.Prefix
 	Jobs           Jobs
@@ -43,8 +41,6 @@ type Options struct {
 	Blocks         Blocks
 	// Auth authenticates callers. Nil means that there are no keys, so only public routes can be used.
 	Auth *auth.Current
-	// GuardCompletions requires credentials for /v1/chat/completions even if other routes need none.
-	GuardCompletions bool
 	// Ready returns an error while sessions cannot run, within readyTime. Nil means always ready.
 	Ready func(ctx context.Context) error
 	// Lateness says whether the gateway is too late for new sessions. Nil asks the loops of the request's listener.
@@ -76,11 +72,8 @@ type Options struct {
 	Refused func(why string)
 	Metrics http.Handler
 	Agents  *agent.Catalog // serves /v1/agents
-	// Usage counts the usage for limits and GET /v1/usage. Prices is the version of the price table.
-	Usage  Usage
-	Prices string
-	Turns  TurnLimits
-	Logger *slog.Logger
+	Usage   Usage          // for limits and GET /v1/usage
+	Logger  *slog.Logger
 }
 
 // Server is the HTTP server. It is safe for concurrent use.
@@ -105,115 +98,23 @@ func New(opts Options) *Server {
 	s.big.all, s.big.byAddr = make(chan struct{}, maxBigBodies), quota.New[netip.Addr](quota.Options{AtOnce: maxBigOfOne})
 	s.turns = turns{all: quota.New[struct{}](quota.Options{}), byAddr: quota.New[string](quota.Options{}),
 		byUser: quota.New[string](quota.Options{})}
-	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions,
-		Prices: opts.Prices, Turns: opts.Turns})
-	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket fails
-	for _, path := range realtimePaths {
-		s.forPages("GET", path, realtimeAPI{s}.realtime)
-	}
-	s.forPages("GET", "/v1/providers", s.providers)
-	s.handleIf(opts.Tools != nil, "GET /v1/tools", s.tools)
-	s.handleIf(opts.Tools != nil, "GET /v1/tools/{id}", s.tool)
-	if opts.Chat != nil {
-		texts := chatAPI{s}
-		s.forPages("POST", "/v1/chat", texts.chat)
-		s.forPages("POST", completionsPath, texts.completions)
-		s.forPages("GET", modelsPath, texts.models)
-		s.forPages("GET", modelsPath+"/{id...}", texts.model)
-	}
-	if opts.MCP != nil {
-		s.forPages("POST", mcpPath, s.mcp)
-		s.handle(mcpPath, mcpOnlyPost)
-	}
-	s.handleIf(opts.Images != nil, "GET /v1/images/{id}", s.image)
-	s.handleOperators()
-	if opts.Voice != nil {
-		s.forPages("POST", sessionsPath, s.makeSession)
-	}
-	if opts.Phone != nil {
-		phoneAPI{s}.handlePhone()
-	}
-	realtimeAPI{s}.handleRealtime()
-	s.handle("POST /v1/console/codes", operatorAPI{s}.consoleCode)
-	s.handle("POST /v1/console/login", operatorAPI{s}.consoleLogin)
-	s.handle("POST /v1/confirmations", operatorAPI{s}.confirm)
-	s.handle("/v1/confirmations/{token...}", confirmationMoved)
-	s.handle("GET /healthz", s.health)
-	s.forPages("GET", "/readyz", s.ready)
-	s.handle("/v1/", func(_ http.ResponseWriter, r *http.Request) *problem {
-		return refusal(http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
-	})
-	s.handleIf(opts.Page != nil, "/", served(opts.Page))
+	s.Reconfigure(opts.Settings)
+	s.addRoutes()
 	return s
 }
 
 type operatorAPI struct{ *Server }
 
-func (s *Server) handleOperators() {
-	opts, agents, operators := s.opts, agentAPI{s}, operatorAPI{s}
-	s.handle("GET /v1/sessions", operators.listSessions)
-	s.handle("GET /v1/sessions/{id}", operators.showSession)
-	s.handle("GET /v1/sessions/{id}/prompt", operators.showPrompt)
-	s.handle("DELETE /v1/sessions/{id}", operators.endSession)
-	s.handle("POST /v1/sessions/{id}/agent", operators.switchAgent)
-	s.handleIf(opts.Voice != nil, "GET "+conversationsPath, operators.listConversations)
-	s.handleIf(opts.Voice != nil, "GET "+conversationsPath+"/{id}", operators.showConversation)
-	s.handleIf(opts.Approvals != nil, "GET /v1/approvals", operators.approvals)
-	s.handleIf(opts.Blocks != nil, "GET /v1/blocks", operators.blocks)
-	s.handleIf(opts.Blocks != nil, "DELETE /v1/blocks/{user}", operators.unblock)
-	s.handleIf(opts.Agents != nil, "GET "+agentsPath, agents.listAgents)
-	s.handleIf(opts.Agents != nil, "GET "+agentsPath+"/{id}", agents.showAgent)
-	s.handleIf(opts.Agents != nil, "POST "+agentsPath, agents.createAgent)
-	s.handleIf(opts.Agents != nil, "PUT "+agentsPath+"/{id}", agents.replaceAgent)
-	s.handleIf(opts.Agents != nil, "PATCH "+agentsPath+"/{id}", agents.patchAgent)
-	s.handleIf(opts.Agents != nil, "DELETE "+agentsPath+"/{id}", agents.deleteAgent)
-	s.handleIf(opts.Jobs != nil, "GET "+jobsPath, operators.listJobs)
-	s.handleIf(opts.Jobs != nil, "GET "+jobsPath+"/{id}", operators.showJob)
-	s.handleIf(opts.Jobs != nil, "DELETE "+jobsPath+"/{id}", operators.cancelJob)
-	s.handleIf(opts.Usage != nil, "GET /v1/usage", operators.showUsage)
-	s.handleIf(opts.Simulator != nil, "GET /v1/simulator", operators.listFaults)
-	s.handleIf(opts.Simulator != nil, "POST /v1/simulator/faults", operators.commitFault)
-	s.handleIf(opts.Drain != nil, "POST /v1/drain", operators.beginDrain)
-	s.handleIf(opts.Drain != nil, "GET /v1/drain", operators.showDrain)
-	s.handleIf(opts.Reload != nil, "POST /v1/admin/reload", operators.reload)
-	s.handleIf(opts.Metrics != nil, metricsPattern, served(opts.Metrics))
-}
-
-func (s *Server) handle(pattern string, h handler) {
-	s.routes.add(pattern, s.guarded(accessOf(pattern), h))
-}
-
-// handleIf adds the route of an optional backend.
-func (s *Server) handleIf(has bool, pattern string, h handler) {
-	if has {
-		s.handle(pattern, h)
-	}
-}
-
-func served(by http.Handler) handler {
-	return func(w http.ResponseWriter, r *http.Request) *problem {
-		by.ServeHTTP(w, r)
-		return nil
-	}
-}
-
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) *problem {
-	admission, no := s.admit(w, r, protocol.ComesBack(r.Header))
+	admission, no := s.admit(w, r, session.Coming{Back: protocol.ComesBack(r.Header)})
 	if no != nil {
 		return no
 	}
-	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
-	conn, err := protocol.Accept(w, r, opts)
-	if err != nil {
-		admission.Release()
-		s.seldom.Info("connection refused", "handshake", "addr", s.clientAddr(r).String(), "error", err)
-		return nil
+	conn, err := protocol.Accept(w, r, protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes})
+	if s.upgrade(r, admission, err) {
+		admission.Ticket = conn.Ticket()
+		s.opts.Sessions.Start(admission, conn)
 	}
-	s.taken(r)
-	p := auth.From(r.Context())
-	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
-	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(auth.ScopeVoice), parentOf(r)
-	s.opts.Sessions.Start(admission, conn)
 	return nil
 }
 
@@ -328,12 +229,14 @@ func NewLoops(logger *slog.Logger) *nonblock.Loops {
 	return loops
 }
 
-// Settings are the options that may change while the Server runs; see [Options].
+// Settings are the options that may change while the Server runs.
 type Settings struct {
-	Hosts            origin.Hosts
-	Origins          []origin.Pattern
+	// Hosts are the allowed values of a request's Host; empty means those of loopback.
+	Hosts   origin.Hosts
+	Origins []origin.Pattern
+	// GuardCompletions requires credentials for /v1/chat/completions even if other routes need none.
 	GuardCompletions bool
-	Prices           string
+	Prices           string // the version of the price table
 	Turns            TurnLimits
 }
 

@@ -81,7 +81,7 @@ func TestInspectAccess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := New(Options{Sessions: m, Auth: operators(testKey), Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")})
+			server := New(Options{Sessions: m, Auth: operators(testKey), Settings: Settings{Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")}})
 			srv := httptest.NewServer(server)
 			defer srv.Close()
 			defer m.Close()

@@ -19,8 +19,6 @@ type Jobs interface {
 	Cancel(ctx context.Context, id, by string) (j store.Job, was bool, err error)
 }
 
-const jobsPath = "/v1/jobs"
-
 func jobLineOf(j store.Job) protocol.Job {
 	l := protocol.Job{
 		ID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, Conversation: j.Conversation, Session: j.Session,

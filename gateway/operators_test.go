@@ -146,7 +146,7 @@ func TestOperatorsWithAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			blocks := &fakeBlocks{}
-			w := ask(New(Options{Blocks: blocks, Auth: operators(key), Hosts: named(t, "gateway.example")}), "GET", "/v1/blocks", func(r *http.Request) {
+			w := ask(New(Options{Blocks: blocks, Auth: operators(key), Settings: Settings{Hosts: named(t, "gateway.example")}}), "GET", "/v1/blocks", func(r *http.Request) {
 				noKey(r)
 				if tc.change != nil {
 					tc.change(r)

@@ -27,11 +27,16 @@ const (
 type routes struct {
 	mux      http.ServeMux
 	patterns []string // in the form of http.ServeMux
+	access   map[string]access
 }
 
-func (rs *routes) add(pattern string, h http.HandlerFunc) {
-	rs.patterns = append(rs.patterns, pattern)
-	rs.mux.HandleFunc(pattern, h)
+func (rs *routes) add(a access, h http.HandlerFunc) {
+	rs.patterns = append(rs.patterns, a.pattern)
+	if rs.access == nil {
+		rs.access = map[string]access{}
+	}
+	rs.access[a.pattern] = a
+	rs.mux.HandleFunc(a.pattern, h)
 }
 
 // ServeHTTP answers a request. Every request passes enter first.

@@ -3,54 +3,28 @@ package gateway
 import (
 	"cmp"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
 	"voicegw/gateway/phone"
-	"voicegw/internal/nonblock"
 	"voicegw/internal/user"
 	"voicegw/session"
 )
 
-// phoneAPI serves the carriers of phone calls.
-type phoneAPI struct{ *Server }
-
-func (s phoneAPI) handlePhone() {
-	for _, carrier := range phone.Carriers() {
-		s.handle("POST "+phone.VoicePath(carrier), served(s.opts.Phone.Voice(carrier)))
-		s.handle("GET "+phone.StreamPath(carrier), s.phoneStream(carrier))
-	}
-	s.handle("POST "+phone.CallsPath, operatorAPI(s).beginCall)
-}
-
 // phoneStream serves the media stream of a call.
-func (s phoneAPI) phoneStream(carrier string) handler {
+func (s *Server) phoneStream(carrier string) handler {
 	return func(w http.ResponseWriter, r *http.Request) *problem {
 		if !s.opts.Phone.Verify(carrier, w, r) {
 			return nil
 		}
-		addr, late, over := s.clientAddr(r), s.lateness(r), s.overload()
-		admission, err := s.opts.Sessions.Admit(addr, session.Coming{Trusted: true, Behind: late.Behind || over.Over()})
-		switch {
-		case errors.Is(err, session.ErrBehind):
-			return s.busy(addr, late, over)
-		case err != nil:
-			return s.notAdmitted(addr, err)
+		admission, no := s.admit(w, r, session.Coming{Trusted: true})
+		if no != nil {
+			return no
 		}
 		conn, err := s.opts.Phone.Accept(carrier, w, r)
-		if err != nil {
-			admission.Release()
-			s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
-			return nil
+		if s.upgrade(r, admission, err) {
+			s.opts.Sessions.Start(admission, conn)
 		}
-		client, _ := r.Context().Value(connKey{}).(net.Conn)
-		if under := nonblock.Under(client); under != nil {
-			limitSendBuffer(under)
-		}
-		upgraded(client)
-		admission.TicketNeeded = true
-		s.opts.Sessions.Start(admission, conn)
 		return nil
 	}
 }

@@ -31,20 +31,14 @@ type realtimeAPI struct{ *Server }
 
 // realtime begins a session for a client of OpenAI's Realtime protocol.
 func (s realtimeAPI) realtime(w http.ResponseWriter, r *http.Request) *problem {
-	admission, no := s.admit(w, r, false)
+	admission, no := s.admit(w, r, session.Coming{})
 	if no != nil {
 		return no
 	}
 	conn, err := realtime.Accept(w, r)
-	if err != nil {
-		admission.Release()
-		s.seldom.Info("connection refused", "handshake", "addr", s.clientAddr(r).String(), "error", err)
+	if !s.upgrade(r, admission, err) {
 		return nil
 	}
-	s.taken(r)
-	p := auth.From(r.Context())
-	admission.Origin, admission.Anonymous = pageOf(r), s.nameless(r)
-	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(auth.ScopeVoice), parentOf(r)
 	if secret := clientSecret(r.Context()); secret != nil {
 		admission.Redeem = secret.Redeem
 	}
@@ -177,11 +171,11 @@ func (s realtimeAPI) voiceTools(r *http.Request) (list []protocol.ClientTool) {
 	return list
 }
 
-// admit admits a connection that will carry a session. back means that it comes for a session that runs.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, back bool) (*session.Admission, *problem) {
+// admit admits a connection that will carry a session of the caller.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, coming session.Coming) (*session.Admission, *problem) {
 	addr, late, over := s.clientAddr(r), s.lateness(r), s.overload()
-	// A running session adds no load.
-	admission, err := s.opts.Sessions.Admit(addr, session.Coming{Back: back, Behind: late.Behind || over.Over()})
+	coming.Behind = late.Behind || over.Over()
+	admission, err := s.opts.Sessions.Admit(addr, coming)
 	switch {
 	case errors.Is(err, session.ErrBehind):
 		return nil, s.busy(addr, late, over)
@@ -196,14 +190,22 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, back bool) (*sess
 			return nil, s.limited(w, r, no)
 		}
 	}
+	admission.Origin, admission.Anonymous = pageOf(r), s.nameless(r)
+	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(auth.ScopeVoice), parentOf(r)
 	return admission, nil
 }
 
-// taken prepares the connection of a request that was upgraded.
-func (s *Server) taken(r *http.Request) {
+// upgrade prepares the connection of a request after its handshake, whose error is err; false if that has failed.
+func (s *Server) upgrade(r *http.Request, admission *session.Admission, err error) bool {
+	if err != nil {
+		admission.Release()
+		s.seldom.Info("connection refused", "handshake", "addr", s.clientAddr(r).String(), "error", err)
+		return false
+	}
 	client, _ := r.Context().Value(connKey{}).(net.Conn)
 	if under := nonblock.Under(client); under != nil {
 		limitSendBuffer(under)
 	}
 	upgraded(client)
+	return true
 }

@@ -234,13 +234,3 @@ func (s realtimeAPI) bySecret(r *http.Request, key string) (auth.Principal, *han
 
 // secretPaths are the routes that make client secrets.
 var secretPaths = []string{secretsPath, azurePrefix + secretsPath, betaSecretsPath}
-
-func (s realtimeAPI) handleRealtime() {
-	if s.opts.Voice == nil {
-		return
-	}
-	for _, path := range secretPaths {
-		s.forPages("POST", path, s.makeClientSecret)
-	}
-	s.forPages("POST", callsPath, noCalls)
-}

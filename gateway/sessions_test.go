@@ -69,7 +69,7 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	opts := Options{Sessions: m, Voice: d, Auth: operators("key"), Hosts: named(t, "gw.example", "other"), TrustedProxies: proxies()}
+	opts := Options{Sessions: m, Voice: d, Auth: operators("key"), Settings: Settings{Hosts: named(t, "gw.example", "other")}, TrustedProxies: proxies()}
 	if change != nil {
 		change(&opts)
 	}

@@ -301,17 +301,15 @@ func (s *server) takeAddress(ctx context.Context) error {
 		return errors.Join(err, s.listener.Close())
 	}
 	s.bound = gateway.Bound(s.listener, connectionLimits(s.cfg))
-	may := s.gatewaySettings(s.cfg)
 	options := gateway.Options{
-		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: may.Hosts, Origins: may.Origins,
+		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Settings: s.gatewaySettings(s.cfg),
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth,
-		GuardCompletions: may.GuardCompletions,
-		Directory:        s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
 		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: func() (gateway.Reloaded, error) { return s.again() },
-		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
-		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered,
+		Agents: s.agents.catalog, Usage: s.usage, Overload: s.overload.State,
+		TrustedProxies: s.cfg.Proxies(), Metrics: measured, Observe: s.metrics.Answered,
 		Refused: s.metrics.Refused, Ready: s.caps.store.Ready, Phone: s.phone,
 	}
 	if s.mcp != nil { // avoids a nil pointer in the interface
