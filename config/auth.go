@@ -161,10 +161,9 @@ func (v validator) validateAuth() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.Auth.Keys)) {
 		k := v.config.Auth.Keys[name]
 		v.validateKey(authKeysPrefix+name+".", k)
-		if other, twice := ids[k.ID]; twice && k.ID != "" {
-			v.bad(authKeysPrefix+name+".id", "%s%s.id is also the id of the key %s; make another key with voicegw keys new.",
-				authKeysPrefix, name, other)
-		}
+		other, twice := ids[k.ID]
+		v.wrongIf(twice && k.ID != "", authKeysPrefix+name+".id", "is also the id of the key %s; make another key with voicegw keys new",
+			other)
 		ids[k.ID] = name
 	}
 	names := slices.Sorted(maps.Keys(v.config.Auth.JWT))
@@ -177,9 +176,8 @@ func (v validator) validateAuth() {
 }
 
 func (v validator) validateKey(prefix string, k *AuthKey) {
-	if !auth.ValidKeyID(k.ID) {
-		v.wrong(prefix+"id", "must be the 8 characters after vgk_ in the key; voicegw keys new and voicegw keys hash print them")
-	}
+	v.wrongIf(!auth.ValidKeyID(k.ID), prefix+"id", "must be the 8 characters after vgk_ in the key; voicegw keys new and voicegw "+
+		"keys hash print them")
 	_, err := auth.ParseKeyHash(k.SHA256)
 	v.failed(prefix+"sha256", err)
 	v.validateScopes(prefix+"scopes", k.Scopes)
@@ -194,22 +192,18 @@ func (v validator) validateKey(prefix string, k *AuthKey) {
 }
 
 func (v validator) validateIssuer(prefix string, i *AuthIssuer) {
-	if i.Issuer == "" {
-		v.wrong(prefix+"issuer", "is missing; set it to the claim iss of its tokens")
-	}
+	v.wrongIf(i.Issuer == "", prefix+"issuer", "is missing; set it to the claim iss of its tokens")
 	if len(i.Audience) == 0 || slices.Contains(i.Audience, "") {
 		is := "is missing"
 		if len(i.Audience) > 0 {
 			is = "has an empty entry"
 		}
-		v.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that tokens for other services "+
-			"are not valid here")
+		v.wrong(prefix+"audience", "%s; it names this gateway in the claim aud of tokens, so that tokens for other services are not "+
+			"valid here", is)
 	}
 	v.validateKeySource(prefix, i)
 	v.validateScopes(prefix+"scopes", i.Scopes)
-	if i.Claims.User == "" {
-		v.wrong(prefix+"claims.user", "is empty; name the claim with the user's name, such as sub")
-	}
+	v.wrongIf(i.Claims.User == "", prefix+"claims.user", "is empty; name the claim with the user's name, such as sub")
 	if i.UserPrefix != "" {
 		_, err := parseUser(i.UserPrefix + "x")
 		v.failed(prefix+"user_prefix", err)
@@ -235,12 +229,10 @@ func (v validator) validateKeySource(prefix string, i *AuthIssuer) {
 		v.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has %s.",
 			strings.TrimSuffix(prefix, "."), has)
 	}
-	if wrong := auth.CheckURL(i.JWKSURL); i.JWKSURL != "" && wrong != "" {
-		v.wrong(prefix+"jwks_url", wrong)
-	}
-	if wrong := auth.CheckURL(i.Issuer); i.Discovery && i.Issuer != "" && wrong != "" {
-		v.wrong(prefix+"issuer", wrong+" for discovery")
-	}
+	wrong := auth.CheckURL(i.JWKSURL)
+	v.wrongIf(i.JWKSURL != "" && wrong != "", prefix+"jwks_url", "%s", wrong)
+	wrong = auth.CheckURL(i.Issuer)
+	v.wrongIf(i.Discovery && i.Issuer != "" && wrong != "", prefix+"issuer", "%s for discovery", wrong)
 	if i.KeysFile.Path != "" {
 		if err := auth.CheckKeyFile(i.KeysFile.Data); err != nil {
 			v.bad(prefix+"keys_file", "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
@@ -249,31 +241,25 @@ func (v validator) validateKeySource(prefix string, i *AuthIssuer) {
 	allowed := auth.PublicAlgorithms
 	if i.HSSecret.IsSet() {
 		allowed = auth.SecretAlgorithms
-		if n := len(i.HSSecret.Reveal()); n < auth.MinSecret {
-			v.wrong(prefix+"hs_secret", fmt.Sprintf(
-				"has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32", n, auth.MinSecret))
-		}
+		n := len(i.HSSecret.Reveal())
+		v.wrongIf(n < auth.MinSecret, prefix+"hs_secret", "has %d bytes and could be guessed; make one of at least %d, for example "+
+			"with: openssl rand -hex 32", n, auth.MinSecret)
 	}
 	for _, alg := range i.Algs {
-		if !slices.Contains(allowed, alg) {
-			v.wrong(prefix+"algs", fmt.Sprintf("holds %s; with this kind of keys it may hold %s. Public keys and a shared "+
-				"secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", ")))
-		}
+		v.wrongIf(!slices.Contains(allowed, alg), prefix+"algs", "holds %s; with this kind of keys it may hold %s. Public keys and a "+
+			"shared secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", "))
 	}
 }
 
 // validateApart checks that users of two issuers cannot be confused.
 func (v validator) validateApart(name, other string) {
 	a, b := v.config.Auth.JWT[name], v.config.Auth.JWT[other]
-	if a.Issuer != "" && a.Issuer == b.Issuer {
-		v.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is also the issuer of %s; list an issuer only once.", authJWTPrefix, name, other)
-	}
-	if strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix) {
-		v.bad(authJWTPrefix+name+".user_prefix",
-			"%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each "+
-				"issuer a prefix that does not begin with another's, such as %s:.",
-			authJWTPrefix, name, quote(a.UserPrefix), other, quote(b.UserPrefix), name)
-	}
+	v.wrongIf(a.Issuer != "" && a.Issuer == b.Issuer, authJWTPrefix+name+".issuer", "is also the issuer of %s; list an issuer only "+
+		"once", other)
+	v.wrongIf(strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix),
+		authJWTPrefix+name+".user_prefix",
+		"is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each issuer a prefix that does not "+
+			"begin with another's, such as %s:", quote(a.UserPrefix), other, quote(b.UserPrefix), name)
 }
 
 func (v validator) validateScopes(key string, names []string) {
@@ -284,7 +270,7 @@ func (v validator) validateScopes(key string, names []string) {
 		if len(names) > 0 {
 			is = "holds only scopes for tools, which open no endpoint"
 		}
-		v.wrong(key, is+"; choose from "+strings.Join(auth.ScopeNames(), ", "))
+		v.wrong(key, "%s; choose from %s", is, strings.Join(auth.ScopeNames(), ", "))
 	}
 }
 
@@ -293,18 +279,23 @@ func (v validator) validateLimits(prefix string, a AuthLimits) {
 		name string
 		most float64
 	}{{"new_per_second", a.NewPerSecond}, {"minutes_per_day", a.MinutesPerDay}, {"cost_per_day", a.CostPerDay}} {
-		if limit.most < 0 || math.IsNaN(limit.most) || math.IsInf(limit.most, 0) {
-			v.wrong(prefix+limit.name, fmt.Sprintf("must be 0 for no limit, or more, not %v", limit.most))
-		}
+		v.wrongIf(limit.most < 0 || math.IsNaN(limit.most) || math.IsInf(limit.most, 0), prefix+limit.name, "must be 0 for no limit, "+
+			"or more, not %v", limit.most)
 	}
 }
 
 // failed adds an error about a setting, if there is one.
 func (v validator) failed(key string, err error) {
-	if err != nil {
-		v.wrong(key, err.Error())
-	}
+	v.wrongIf(err != nil, key, "%v", err)
 }
 
-// wrong adds a problem of a setting. what completes a sentence that starts with the key.
-func (v validator) wrong(key, what string) { v.bad(key, "%s %s.", key, what) }
+// wrong adds a problem of a setting. The format continues a sentence that starts with the key.
+func (v validator) wrong(key, format string, args ...any) {
+	v.bad(key, "%s "+format+".", append([]any{key}, args...)...)
+}
+
+func (v validator) wrongIf(is bool, key, format string, args ...any) {
+	if is {
+		v.wrong(key, format, args...)
+	}
+}

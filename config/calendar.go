@@ -12,14 +12,6 @@ import (
 )
 
 func (v validator) validateCalendar() {
-	c := v.config.Calendar
-	v.needs([]need{
-		{c.CalDAV.User, "calendar.caldav.url", c.CalDAV.URL},
-		{c.CalDAV.Password.Reveal(), "calendar.caldav.url", c.CalDAV.URL},
-		{c.CalDAV.Password.Reveal(), "calendar.caldav.user", c.CalDAV.User},
-		{c.Google.Subject, "calendar.google.credentials", string(c.Google.Credentials)},
-		{c.Google.BaseURL, "calendar.google.credentials", string(c.Google.Credentials)},
-	})
 	v.calendarBackend()
 	v.calendarDetails()
 	v.calendarFolders()
@@ -30,9 +22,9 @@ func (v validator) calendarBackend() {
 	auto := c.Backend == CalendarAuto
 	switch {
 	case c.Backend == CalendarCalDAV && c.CalDAV.URL == "":
-		v.bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
+		v.wrong("calendar.caldav.url", "is missing; calendar.backend is caldav")
 	case c.Backend == CalendarGoogle && c.Google.Credentials == "":
-		v.bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
+		v.wrong("calendar.google.credentials", "is missing; calendar.backend is google")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
 		v.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with "+
 			"calendar.backend, or remove one.")
@@ -45,17 +37,17 @@ func (v validator) calendarBackend() {
 func (v validator) calendarDetails() {
 	c := v.config.Calendar
 	if _, err := user.LoadZone(c.TimeZone); err != nil {
-		v.bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
+		v.wrong("calendar.time_zone", "must be a name such as Europe/Berlin or UTC, not %s", quote(c.TimeZone))
 	}
 	if a, err := mail.ParseAddress(c.Email); c.Email != "" && (err != nil || a.Address != c.Email) {
-		v.bad("calendar.email", "calendar.email must be an e-mail address alone, such as ada@example.com, not %s.", quote(c.Email))
+		v.wrong("calendar.email", "must be an e-mail address alone, such as ada@example.com, not %s", quote(c.Email))
 	}
 	if c.MeetingURL != "" {
 		u, err := url.Parse(strings.ReplaceAll(c.MeetingURL, "{id}", "id"))
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
 			strings.ContainsAny(c.MeetingURL, " \r\n") {
-			v.bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no "+
-				"password in it, such as https://meet.example.com/{id}.")
+			v.wrong("calendar.meeting_url", "must be a whole URL that begins with https:// and has no password in it, such as "+
+				"https://meet.example.com/{id}")
 		}
 	}
 }
@@ -66,9 +58,8 @@ func (v validator) calendarFolders() {
 		return
 	}
 	for key, name := range map[string]string{"calendar.primary": c.Primary, "calendar.team": c.Team, "calendar.personal": c.Personal} {
-		if name != "" && (name == "." || name != path.Base(filepath.ToSlash(name)) || !filepath.IsLocal(name)) {
-			v.bad(key, "%s must be the name of a folder below the calendars' folder, not %s.", key, quote(name))
-		}
+		v.wrongIf(name != "" && (name == "." || name != path.Base(filepath.ToSlash(name)) || !filepath.IsLocal(name)), key,
+			"must be the name of a folder below the calendars' folder, not %s", quote(name))
 	}
 }
 
@@ -100,9 +91,9 @@ type CalDAV struct {
 	// CalDAV server: `https://dav.example.com`.
 	URL string `key:"url" is:"url" eg:"https://dav.example.com"`
 	// User.
-	User string `key:"user" eg:"ada"`
+	User string `key:"user" needs:"url" eg:"ada"`
 	// Password, best an app password: printable ASCII without spaces.
-	Password setting.Secret `key:"password" eg:"an-app-password"`
+	Password setting.Secret `key:"password" needs:"url,user" eg:"an-app-password"`
 }
 
 // Google is a Google Calendar account.
@@ -110,9 +101,9 @@ type Google struct {
 	// JSON file of a service account or authorized user.
 	Credentials setting.Path `key:"credentials" eg:"service-account.json"`
 	// User a service account acts for (domain-wide delegation).
-	Subject string `key:"subject" eg:"ada@example.com"`
+	Subject string `key:"subject" needs:"credentials" eg:"ada@example.com"`
 	// Another address, with `/calendar/v3`.
-	BaseURL string `key:"base_url" is:"url" unset:"Google's" eg:"https://www.googleapis.com/calendar/v3"`
+	BaseURL string `key:"base_url" is:"url" needs:"credentials" unset:"Google's" eg:"https://www.googleapis.com/calendar/v3"`
 }
 
 // The values of Calendar.Backend.

@@ -103,12 +103,7 @@ func (c *Check) Rule(name string) *checks.Rule {
 }
 
 // Secrets returns the secrets that sign its requests. Load has checked them.
-func (c *Check) Secrets() []webhook.Secret {
-	if s, err := webhook.ParseSecret(c.Secret.Reveal()); err == nil {
-		return []webhook.Secret{s}
-	}
-	return nil
-}
+func (c *Check) Secrets() []webhook.Secret { return parseSecrets(c.Secret) }
 
 func (v validator) validateChecks() {
 	c := v.config.Checks
@@ -117,9 +112,8 @@ func (v validator) validateChecks() {
 		v.bad(checksPrefix+names[checks.MaxRules]+".kind", "There are %d checks; at most %d are allowed.", len(names), checks.MaxRules)
 	}
 	for i, name := range c.Order {
-		if c.Rules[name] == nil || slices.Contains(c.Order[:i], name) {
-			v.wrong("checks.order", "holds "+quote(name)+", which is not a check or comes twice; the checks are "+strings.Join(names, ", "))
-		}
+		v.wrongIf(c.Rules[name] == nil || slices.Contains(c.Order[:i], name), "checks.order", "holds %s, which is not a check or "+
+			"comes twice; the checks are %s", quote(name), strings.Join(names, ", "))
 	}
 	for _, name := range names {
 		v.validateCheck(checksPrefix+name+".", c.Rules[name])
@@ -135,27 +129,22 @@ func (v validator) validateCheck(prefix string, c *Check) {
 	case !slices.Contains(kinds, c.Kind):
 		return // reported already
 	case c.Kind == checkClaims:
-		if len(v.config.Claims.Languages) == 0 {
-			v.wrong(prefix+"kind", "is claims, but claims.languages is empty, so no claim would be found; name the languages there")
-		}
+		v.wrongIf(len(v.config.Claims.Languages) == 0, prefix+"kind", "is claims, but claims.languages is empty, so no claim would "+
+			"be found; name the languages there")
 	case !given[c.Kind]:
-		v.wrong(prefix+key[c.Kind], "is missing; a check of the kind "+c.Kind+" needs it")
+		v.wrong(prefix+key[c.Kind], "is missing; a check of the kind %s needs it", c.Kind)
 	}
 	for _, other := range kinds {
-		if other != c.Kind && given[other] {
-			v.wrong(prefix+key[other], "has no effect on a check of the kind "+c.Kind+"; remove it, or make another check")
-		}
+		v.wrongIf(other != c.Kind && given[other], prefix+key[other], "has no effect on a check of the kind %s; remove it, or make "+
+			"another check", c.Kind)
 	}
 	for _, text := range c.Patterns {
-		if _, err := regexp.Compile(text); err != nil {
-			v.wrong(prefix+"patterns", "holds "+quote(text)+", which is not a regular expression: "+err.Error())
-		}
+		_, err := regexp.Compile(text)
+		v.wrongIf(err != nil, prefix+"patterns", "holds %s, which is not a regular expression: %v", quote(text), err)
 	}
 	switch checks.Outcome(c.Outcome) {
 	case checks.Replace:
-		if strings.TrimSpace(c.Say) == "" {
-			v.wrong(prefix+"say", "is missing; with outcome: replace the user gets these words instead")
-		}
+		v.wrongIf(strings.TrimSpace(c.Say) == "", prefix+"say", "is missing; with outcome: replace the user gets these words instead")
 	case checks.Cut, checks.End:
 	case "ask":
 		v.wrong(prefix+"outcome", "is ask, but no person can approve words while the user waits for them; use replace, cut or end")
@@ -163,11 +152,7 @@ func (v validator) validateCheck(prefix string, c *Check) {
 		v.oneOf(prefix+"outcome", c.Outcome, string(checks.Replace), string(checks.Cut), string(checks.End))
 	}
 	if c.Kind == CheckHTTP && c.URL.IsSet() {
-		if wrong := checkReceiver(c.URL.Reveal(), c.Private); wrong != "" {
-			v.wrong(prefix+"url", wrong)
-		}
+		v.validateReceiver(prefix+"url", c.URL.Reveal(), c.Private)
 	}
-	if _, err := webhook.ParseSecret(c.Secret.Reveal()); c.Secret.IsSet() && err != nil {
-		v.wrong(prefix+"secret", err.Error())
-	}
+	v.validateSigning(prefix+"secret", c.Secret)
 }

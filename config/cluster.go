@@ -29,8 +29,7 @@ func (v validator) validateCluster() {
 	c := v.config.Cluster
 	if !c.Enabled() {
 		if c.URL != "" {
-			v.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or "+
-				"remove cluster.url.")
+			v.wrong("cluster.listen", "is missing; name the address on which this gateway serves the others, or remove cluster.url")
 		} else if c.Secret.IsSet() {
 			// A single gateway may later become part of a cluster and keep its secret.
 			v.warnings = append(v.warnings, "cluster.secret is not used without cluster.listen.")
@@ -40,20 +39,16 @@ func (v validator) validateCluster() {
 	v.listen("cluster.listen", c.Listen)
 	v.config.Cluster.URL = bracketed(c.URL)
 	v.httpURL("cluster.url", v.config.Cluster.URL)
-	if c.URL == "" {
-		v.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for "+
-			"example http://10.0.0.1:8090.")
-	}
+	v.wrongIf(c.URL == "", "cluster.url", "is missing; name the address at which the other gateways reach cluster.listen, for "+
+		"example http://10.0.0.1:8090")
 	switch n := len(c.Secret.Reveal()); {
 	case n == 0:
-		v.bad("cluster.secret", "cluster.secret is missing; make one with: openssl rand -hex 32, and give all gateways the same.")
+		v.wrong("cluster.secret", "is missing; make one with: openssl rand -hex 32, and give all gateways the same")
 	case n < minClusterSecret:
-		v.bad("cluster.secret", "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: "+
-			"openssl rand -hex 32.", n, minClusterSecret)
+		v.wrong("cluster.secret", "has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32",
+			n, minClusterSecret)
 	}
-	if v.config.Store.URL == "" {
-		v.bad("store.url", "store.url is missing; cluster.listen needs a store that all gateways have in common.")
-	}
+	v.wrongIf(v.config.Store.URL == "", "store.url", "is missing; cluster.listen needs a store that all gateways have in common")
 }
 
 // bracketed adds brackets to an IPv6 address in a URL, because Kubernetes omits them.

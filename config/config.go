@@ -28,7 +28,8 @@ import (
 //
 // A field's key is its tag, joined with dots to the tags of the enclosing structs. It is the name in the file and, in
 // capitals, in the environment. Other tags define the valid values: from and to are bounds, words are the allowed
-// texts, and is:"url" means a URL with http:// or https://, or empty. An agent's own budget may be 0.
+// texts, is:"url" means a URL with http:// or https://, or empty, and needs are the settings of the section that this one
+// needs. An agent's own budget may be 0.
 //
 // make docs writes docs/configuration.md and voicegw.example.yaml from the fields: the comment is the text, unset
 // describes an empty default, and eg is an example.
@@ -271,11 +272,9 @@ func (v validator) validateExact() {
 	e := v.config.Exact
 	v.baseURL("exact.base_url", e.BaseURL)
 	if n := utf8.RuneCountInString(e.Notice); n > registry.MaxSentence {
-		v.bad("exact.notice", "exact.notice has %d characters; the maximum is %d.", n, registry.MaxSentence)
+		v.wrong("exact.notice", "has %d characters; the maximum is %d", n, registry.MaxSentence)
 	}
-	if e.APIKey.IsSet() && e.BaseURL == "" {
-		v.bad("exact.base_url", "exact.base_url is missing; exact.api_key is sent to that address only.")
-	}
+	v.wrongIf(e.APIKey.IsSet() && e.BaseURL == "", "exact.base_url", "is missing; exact.api_key is sent to that address only")
 }
 
 // The values of Confirmation.Voice.
@@ -566,21 +565,21 @@ type Grant struct {
 // words are compared.
 type Embeddings struct {
 	// OpenAI-compatible endpoint for vectors; without it only words are compared.
-	BaseURL string `key:"base_url" is:"url" eg:"https://api.openai.com/v1"`
+	BaseURL string `key:"base_url" is:"url" needs:"model" eg:"https://api.openai.com/v1"`
 	// Its key.
-	APIKey setting.Secret `key:"api_key" eg:"your-key"`
+	APIKey setting.Secret `key:"api_key" needs:"base_url" eg:"your-key"`
 	// Its model, such as `text-embedding-3-small`.
-	Model string `key:"model" eg:"text-embedding-3-small"`
+	Model string `key:"model" needs:"base_url" eg:"text-embedding-3-small"`
 	// File that caches vectors.
-	Cache setting.Path `key:"cache" eg:"vectors.cache"`
+	Cache setting.Path `key:"cache" needs:"base_url" eg:"vectors.cache"`
 }
 
 // Qdrant is a server that holds the records' index instead of this process.
 type Qdrant struct {
 	// Qdrant server for the index: `http://localhost:6333`.
-	URL string `key:"url" is:"url" eg:"http://localhost:6333"`
+	URL string `key:"url" is:"url" needs:"collection" eg:"http://localhost:6333"`
 	// Its key.
-	APIKey setting.Secret `key:"api_key" eg:"your-key"`
+	APIKey setting.Secret `key:"api_key" needs:"url" eg:"your-key"`
 	// Collection, owned by this gateway: unknown records are deleted.
 	Collection string `key:"collection"`
 }
@@ -589,17 +588,14 @@ func (v validator) validateImage() {
 	i := v.config.Image
 	v.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, v.config.ProviderNames()...)...)
 	if i.BaseURL != "" || i.APIKey.IsSet() {
-		if i.Provider == ImageAuto && i.BaseURL == "" {
-			v.bad("image.provider", "image.provider must name a provider, such as openai or gemini, so that image.api_key is "+
-				"sent to the right one.")
-		}
+		v.wrongIf(i.Provider == ImageAuto && i.BaseURL == "", "image.provider", "must name a provider, such as openai or gemini, so "+
+			"that image.api_key is sent to the right one")
 		return
 	}
 	services := v.config.Services()
 	simulated := len(services) > 0 && services[0].Simulated
 	if p := v.config.Providers[i.Provider]; p != nil && !p.Configured() && !simulated {
-		v.bad("image.provider", "image.provider is %s, which has no key; set image.api_key, or %s.", i.Provider,
-			v.config.HowToReach(i.Provider))
+		v.wrong("image.provider", "is %s, which has no key; set image.api_key, or %s", i.Provider, v.config.HowToReach(i.Provider))
 	}
 }
 

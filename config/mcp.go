@@ -111,18 +111,12 @@ func (v validator) validateMCPServer(prefix string, s *MCPServer) {
 	case u.User != nil || u.Fragment != "":
 		v.wrong(prefix+"url", "has a user, a password or a fragment; remove it, and put credentials into headers")
 	}
-	if program && (s.Headers.IsSet() || s.UserHeader != "") {
-		v.wrong(prefix+"command", "has no use for headers and user_header; a program gets env")
-	}
-	if !program && s.Env.IsSet() {
-		v.wrong(prefix+"env", "is for a command; a URL has headers")
-	}
+	v.wrongIf(program && (s.Headers.IsSet() || s.UserHeader != ""), prefix+"command", "has no use for headers and user_header; a "+
+		"program gets env")
+	v.wrongIf(!program && s.Env.IsSet(), prefix+"env", "is for a command; a URL has headers")
 	for key, text := range map[string]setting.Secret{"headers": s.Headers, "env": s.Env} {
-		if _, err := setting.ParsePairs(text.Reveal()); err != nil {
-			v.wrong(prefix+key, err.Error())
-		}
+		_, err := setting.ParsePairs(text.Reveal())
+		v.failed(prefix+key, err)
 	}
-	if s.UserHeader != "" && !httpguts.ValidHeaderFieldName(s.UserHeader) {
-		v.wrong(prefix+"user_header", "is not the name of a header")
-	}
+	v.wrongIf(s.UserHeader != "" && !httpguts.ValidHeaderFieldName(s.UserHeader), prefix+"user_header", "is not the name of a header")
 }

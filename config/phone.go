@@ -114,26 +114,22 @@ func pairsIn(list []string) map[string]string {
 func (v validator) validatePhone() {
 	p := &v.config.Phone
 	u, err := url.Parse(p.PublicURL)
-	if p.Enabled() && (err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-		v.wrong("phone.public_url", "must be a scheme and a host without a path, such as https://voice.example.com")
-	}
+	v.wrongIf(p.Enabled() && (err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil),
+		"phone.public_url", "must be a scheme and a host without a path, such as https://voice.example.com")
 	for number, agent := range p.Agents() {
-		if !phone.IsNumber(number) {
-			v.wrong("phone.numbers", "holds "+quote(number+"="+agent)+"; write a number such as +15550100, or +15550100=agent")
-		}
+		v.wrongIf(!phone.IsNumber(number), "phone.numbers", "holds %s; write a number such as +15550100, or +15550100=agent",
+			quote(number+"="+agent))
 	}
 	for name, number := range p.TransferNumbers() {
-		if !validName.MatchString(name) || !phone.IsNumber(number) {
-			v.wrong("phone.transfers", "holds "+quote(name+"="+number)+"; write a name and a number, such as sales=+15550123")
-		}
+		v.wrongIf(!validName.MatchString(name) || !phone.IsNumber(number), "phone.transfers", "holds %s; write a name and a number, "+
+			"such as sales=+15550123", quote(name+"="+number))
 	}
-	if from := p.Outbound.From; from != "" && !phone.IsNumber(from) {
-		v.wrong("phone.outbound.from", "must be a number such as +15550100, not "+quote(from))
-	}
+	from := p.Outbound.From
+	v.wrongIf(from != "" && !phone.IsNumber(from), "phone.outbound.from", "must be a number such as +15550100, not %s", quote(from))
 	for _, prefix := range p.Outbound.Prefixes {
-		if digits, ok := strings.CutPrefix(prefix, "+"); !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
-			v.wrong("phone.outbound.prefixes", "holds "+quote(prefix)+"; write + and digits, such as +1555")
-		}
+		digits, ok := strings.CutPrefix(prefix, "+")
+		v.wrongIf(!ok || digits == "" || strings.Trim(digits, "0123456789") != "", "phone.outbound.prefixes",
+			"holds %s; write + and digits, such as +1555", quote(prefix))
 	}
 	if p.Enabled() {
 		v.warnOfPhone(p)

@@ -244,22 +244,22 @@ func (v validator) validateProviders() {
 		for _, s := range services {
 			names = append(names, s.Name)
 		}
-		v.bad("providers.fallback", "providers.fallback is %s, which the gateway does not offer; choose one of %s, or give that "+
-			"provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
+		v.wrong("providers.fallback", "is %s, which the gateway does not offer; choose one of %s, or give that provider its api_key "+
+			"or base_url", quote(c.Fallback), strings.Join(names, ", "))
 	}
 	switch {
 	case v.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // the configured providers are unknown
 	case len(services) == 0 && c.Sim.Use == useNever:
-		v.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.",
+		v.wrong("sim.use", "is never, and no provider is configured; set %s, or providers.<name>.base_url",
 			strings.Join(c.keyVariables(), " or "))
 	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
 	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):
-		v.bad("provider", "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose "+
-			"another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
+		v.wrong("provider", "is %s, and the simulator does not speak its wire, %s; set %s, or choose another provider", c.Provider,
+			c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
 	default:
-		v.bad("provider", "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, "+
-			"or use the simulator for both with sim.use: always.",
-			c.Provider, services[0].Name, c.HowToReach(c.Provider), c.Provider, services[0].Name)
+		v.wrong("provider", "is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the "+
+			"simulator for both with sim.use: always", c.Provider, services[0].Name, c.HowToReach(c.Provider), c.Provider,
+			services[0].Name)
 	}
 	for _, name := range c.ProviderNames() {
 		if !slices.Contains(c.wireNames(), name) && !slices.ContainsFunc(services, func(s Service) bool { return s.Name == name }) {

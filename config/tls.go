@@ -94,14 +94,11 @@ func (v validator) validateTLS() {
 			v.validatePath("tls.certificates", p)
 		}
 	}
-	if len(t.ACME.Hosts) == 0 && (t.ACME.Email != "" || t.ACME.Directory != "" || t.ACME.Cache != "") {
-		v.bad("tls.acme.hosts", "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other "+
-			"settings of tls.acme.")
-	}
-	if strings.HasPrefix(t.ACME.Directory, "http://") {
-		v.bad("tls.acme.directory", "tls.acme.directory must begin with https://, because others could change the authority's answers.")
-	}
+	v.wrongIf(len(t.ACME.Hosts) == 0 && (t.ACME.Email != "" || t.ACME.Directory != "" || t.ACME.Cache != ""), "tls.acme.hosts",
+		"is missing; name the hosts to order certificates for, or remove the other settings of tls.acme")
+	v.wrongIf(strings.HasPrefix(t.ACME.Directory, "http://"), "tls.acme.directory", "must begin with https://, because others could "+
+		"change the authority's answers")
 	if e := t.ACME.Email; e != "" && (strings.Count(e, "@") != 1 || strings.ContainsAny(e, " <>,:")) {
-		v.bad("tls.acme.email", "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))
+		v.wrong("tls.acme.email", "must be one address, such as operator@example.com, not %s", quote(e))
 	}
 }

@@ -25,7 +25,6 @@ type validator struct{ *loader }
 func (v validator) validate() {
 	v.validateListen()
 	v.validateProviders()
-	v.validateKB()
 	v.validateCalendar()
 	v.validateImage()
 	v.validateChat()
@@ -53,15 +52,11 @@ func (v validator) validate() {
 	v.validateTLS()
 	v.validateProxies()
 	v.validateTags()
-	if strings.TrimSpace(v.config.Agent.Name) == "" {
-		v.bad("agent.name", "agent.name is empty; give a name, or leave it out for \"default\".")
-	}
+	v.wrongIf(strings.TrimSpace(v.config.Agent.Name) == "", "agent.name", "is empty; give a name, or leave it out for \"default\"")
 }
 
 func (v validator) oneOf(key, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		v.bad(key, "%s must be one of %s, not %s.", key, strings.Join(allowed, ", "), quote(value))
-	}
+	v.wrongIf(!slices.Contains(allowed, value), key, "must be one of %s, not %s", strings.Join(allowed, ", "), quote(value))
 }
 
 func (v validator) listen(key, address string) (valid bool) {
@@ -76,20 +71,19 @@ func (v validator) validateListen() {
 	c := v.config
 	if v.listen("listen", c.Listen) && !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") &&
 		!v.refused("insecure") {
-		v.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
-			"provider's key. "+
-			"Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or "+
-			"name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
-			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if "+
-			"everyone who can reach the address may use it.", c.Listen)
+		v.wrong("listen", "is %s, which other machines can reach, and nothing says who may use the gateway and so your provider's "+
+			"key. Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or name "+
+			"the issuer of your users' tokens below auth.jwt (docs/authentication.md). Otherwise listen on 127.0.0.1 and put an "+
+			"authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use it",
+			c.Listen)
 	}
 }
 
 func (v validator) validateTraces() {
 	t := v.config.Traces
 	if u, err := url.Parse(t.Endpoint); err == nil && t.Protocol == TracesGRPC && strings.Trim(u.Path, "/") != "" {
-		v.bad("traces.endpoint", "traces.endpoint has a path, which gRPC does not support; give a scheme, a host and a port, such as "+
-			"http://localhost:4317.")
+		v.wrong("traces.endpoint", "has a path, which gRPC does not support; give a scheme, a host and a port, such as "+
+			"http://localhost:4317")
 	}
 }
 
@@ -116,36 +110,13 @@ func (v validator) baseURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		v.bad(key, "%s is not a URL; write for example https://proxy.example.com/v1.", key)
+		v.wrong(key, "is not a URL; write for example https://proxy.example.com/v1")
 	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "":
-		v.bad(key, "%s must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host.", key)
+		v.wrong(key, "must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host")
 	case u.User != nil:
-		v.bad(key, "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
+		v.wrong(key, "holds a user or a password; a provider takes a key, which belongs into api_key")
 	case u.Fragment != "":
-		v.bad(key, "%s has a fragment (#…); remove it.", key)
-	}
-}
-
-func (v validator) validateKB() {
-	e, q := v.config.KB.Embeddings, v.config.KB.Qdrant
-	v.needs([]need{
-		{e.BaseURL, "kb.embeddings.model", e.Model},
-		{e.Model, "kb.embeddings.base_url", e.BaseURL},
-		{e.APIKey.Reveal(), "kb.embeddings.base_url", e.BaseURL},
-		{string(e.Cache), "kb.embeddings.base_url", e.BaseURL},
-		{q.APIKey.Reveal(), "kb.qdrant.url", q.URL},
-		{q.URL, "kb.qdrant.collection", q.Collection},
-	})
-}
-
-// need is a setting that another one needs: if has is set, value must be.
-type need struct{ has, key, value string }
-
-func (v validator) needs(all []need) {
-	for _, n := range all {
-		if n.has != "" && n.value == "" {
-			v.bad(n.key, "%s is missing; the other settings of its section need it.", n.key)
-		}
+		v.wrong(key, "has a fragment (#…); remove it")
 	}
 }
 
@@ -154,13 +125,9 @@ func (v validator) validateChat() {
 	if c.Vision != "" {
 		v.oneOf("chat.vision", c.Vision, "true", "false")
 	}
-	if c.BaseURL != "" && c.Model == "" {
-		v.bad("chat.model", "chat.model is missing; chat.base_url needs it.")
-	}
-	if c.APIKey.IsSet() && c.BaseURL == "" && !v.refused("chat.base_url") {
-		v.bad("chat.api_key", "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own "+
-			"endpoint takes the provider's key.")
-	}
+	v.wrongIf(c.BaseURL != "" && c.Model == "", "chat.model", "is missing; chat.base_url needs it")
+	v.wrongIf(c.APIKey.IsSet() && c.BaseURL == "" && !v.refused("chat.base_url"), "chat.api_key", "is set without chat.base_url; "+
+		"name the endpoint that it is for. A provider's own endpoint takes the provider's key")
 }
 
 // httpURL does not repeat the URL, because it may contain a password.
@@ -171,9 +138,9 @@ func (v validator) httpURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		v.bad(key, "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
+		v.wrong(key, "must be a whole URL that begins with https:// or http:// and names a host")
 	case u.User != nil:
-		v.bad(key, "%s holds a user or a password; a key belongs into the section's api_key.", key)
+		v.wrong(key, "holds a user or a password; a key belongs into the section's api_key")
 	}
 }
 
@@ -183,13 +150,9 @@ func (v validator) validateStore() {
 		return
 	}
 	if s.URL == "" {
-		if s.Credentials != "" {
-			v.bad("store.url", "store.url is missing; store.credentials are for a server of its own.")
-		}
-		if s.Replicas > 1 {
-			v.bad("store.replicas", "store.replicas is %d, but without store.url the store is inside this process alone; name "+
-				"a cluster, or leave it at 1.", s.Replicas)
-		}
+		v.wrongIf(s.Credentials != "", "store.url", "is missing; store.credentials are for a server of its own")
+		v.wrongIf(s.Replicas > 1, "store.replicas", "is %d, but without store.url the store is inside this process alone; name a "+
+			"cluster, or leave it at 1", s.Replicas)
 		return
 	}
 	// The messages do not repeat the URL, because it may contain a password.
@@ -197,9 +160,9 @@ func (v validator) validateStore() {
 		u, err := url.Parse(strings.TrimSpace(one))
 		switch {
 		case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "":
-			v.bad("store.url", "store.url must be nats://host:4222 or tls://host:4222, or a comma-separated list of them.")
+			v.wrong("store.url", "must be nats://host:4222 or tls://host:4222, or a comma-separated list of them")
 		case u.User != nil:
-			v.bad("store.url", "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
+			v.wrong("store.url", "holds a user, a password or a token; they belong into the file of store.credentials")
 		}
 	}
 }
@@ -216,19 +179,18 @@ func (v validator) validatePaths() {
 func (v validator) validatePath(key string, p setting.Path) {
 	switch {
 	case p == setting.Stdout && key != "audit.file":
-		v.bad(key, "%s is \"-\"; name a file or a folder.", key)
+		v.wrong(key, "is \"-\"; name a file or a folder")
 	case slices.Contains(strings.Split(filepath.ToSlash(string(p)), "/"), "~"):
-		v.bad(key, "%s holds ~, which only a shell understands; write the whole path.", key)
+		v.wrong(key, "holds ~, which only a shell understands; write the whole path")
 	}
 }
 
 const minAPIKey = 16
 
 func (v validator) validateAPIKey() {
-	if n := len(v.config.APIKey.Reveal()); n > 0 && n < minAPIKey {
-		v.bad("api_key", "api_key has %d characters and could be guessed; make one of at least %d, for example with: "+
-			"openssl rand -hex 32.", n, minAPIKey)
-	}
+	n := len(v.config.APIKey.Reveal())
+	v.wrongIf(n > 0 && n < minAPIKey, "api_key", "has %d characters and could be guessed; make one of at least %d, for example with: "+
+		"openssl rand -hex 32", n, minAPIKey)
 }
 
 func (v validator) validateHosts() {
@@ -236,12 +198,12 @@ func (v validator) validateHosts() {
 		p, err := origin.ParseHostPattern(text)
 		switch {
 		case strings.Contains(text, "/"):
-			v.bad("hosts", "hosts holds %s; name hosts alone, without a scheme and a path, such as voice.example.com.", quote(text))
+			v.wrong("hosts", "holds %s; name hosts alone, without a scheme and a path, such as voice.example.com", quote(text))
 		case err != nil:
-			v.bad("hosts", "hosts holds %s, which %v.", quote(text), err)
+			v.wrong("hosts", "holds %s, which %v", quote(text), err)
 		case p.Every() && !v.config.Insecure:
-			v.bad("hosts", "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS "+
-				"rebinding). Name the hosts, or give --insecure as well.", quote(text))
+			v.wrong("hosts", "holds %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the "+
+				"hosts, or give --insecure as well", quote(text))
 		}
 	}
 }
@@ -251,10 +213,10 @@ func (v validator) validateOrigins() {
 		p, bare, err := origin.ParsePattern(text)
 		switch {
 		case err != nil:
-			v.bad("origins", "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
+			v.wrong("origins", "holds %s, which %v; write a scheme and a host, such as https://app.example.com", quote(text), err)
 		case p.Every() && !v.config.Insecure:
-			v.bad("origins", "origins holds %s: every web page that a user visits could speak through this gateway. Name the "+
-				"pages' origins, or give --insecure as well.", quote(text))
+			v.wrong("origins", "holds %s: every web page that a user visits could speak through this gateway. Name the pages' "+
+				"origins, or give --insecure as well", quote(text))
 		case bare:
 			v.warnings = append(v.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it "+
 				"that, or with http:// if the page uses it.", quote(text), text))
@@ -277,10 +239,14 @@ func (v validator) validateTags() {
 		if f.tag.Get("is") == "url" {
 			v.httpURL(key, f.value.String())
 		}
+		for needed := range strings.SplitSeq(f.tag.Get("needs"), ",") {
+			needed = key[:strings.LastIndexByte(key, '.')+1] + needed
+			v.wrongIf(!f.value.IsZero() && f.tag.Get("needs") != "" && v.fields[needed].value.IsZero(), needed,
+				"is missing; the other settings of its section need it")
+		}
 	}
-	if s := v.config.Sim.Speed; s != s || s < -1 || s > 1000 {
-		v.bad("sim.speed", "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
-	}
+	s := v.config.Sim.Speed
+	v.wrongIf(s != s || s < -1 || s > 1000, "sim.speed", "must be from 0 to 1000, or -1 for all at once, not %v", s)
 }
 
 // between checks the bounds of a number or a duration. least and most have the form of a configuration.
@@ -294,9 +260,7 @@ func (v validator) between(key, least, most string) {
 	if value.CanFloat() { // NaN is not inside
 		inside = func() bool { return value.Float() >= low.Float() && value.Float() <= high.Float() }
 	}
-	if !inside() {
-		v.bad(key, "%s must be from %v to %v, not %v.", key, low, high, value)
-	}
+	v.wrongIf(!inside(), key, "must be from %v to %v, not %v", low, high, value)
 }
 
 var featureForm = regexp.MustCompile(`^(!)?([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?:@([^@!\s]+))?$`)
@@ -317,16 +281,16 @@ func (v validator) validateFeatures() {
 		m := featureForm.FindStringSubmatch(entry)
 		switch {
 		case m == nil || len(m[2]) > 64 || len(m[3]) > 64:
-			v.bad("features", "features holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may "+
-				"name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it.", quote(entry))
+			v.wrong("features", "holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may name an agent: "+
+				"spring-sale@desk is on for that agent, !spring-sale@desk is off for it", quote(entry))
 		case m[1] != "" && m[3] == "":
-			v.bad("features", "features holds %s, but a feature that is not listed is off anyway; leave it out, or name the "+
-				"agent for which it is off: !%s@desk.", quote(entry), m[2])
+			v.wrong("features", "holds %s, but a feature that is not listed is off anyway; leave it out, or name the agent for which "+
+				"it is off: !%s@desk", quote(entry), m[2])
 		case slices.Contains(v.config.Features[:i], entry):
-			v.bad("features", "features holds %s twice; leave one.", quote(entry))
+			v.wrong("features", "holds %s twice; leave one", quote(entry))
 		case slices.Contains(v.config.Features[:i], "!"+entry), m[1] != "" &&
 			slices.Contains(v.config.Features[:i], strings.TrimPrefix(entry, "!")):
-			v.bad("features", "features says that %s is both on and off for %s; leave one.", quote(m[2]), quote(m[3]))
+			v.wrong("features", "says that %s is both on and off for %s; leave one", quote(m[2]), quote(m[3]))
 		}
 	}
 }
@@ -335,9 +299,9 @@ func (v validator) validateToolDirs() {
 	for i, dir := range v.config.ToolDirs {
 		switch {
 		case !filepath.IsAbs(dir):
-			v.bad("tool_dirs", "tool_dirs holds %s; write the whole path, from the root.", quote(dir))
+			v.wrong("tool_dirs", "holds %s; write the whole path, from the root", quote(dir))
 		case slices.Contains(v.config.ToolDirs[:i], dir):
-			v.bad("tool_dirs", "tool_dirs holds %s twice; leave one.", quote(dir))
+			v.wrong("tool_dirs", "holds %s twice; leave one", quote(dir))
 		}
 	}
 }
@@ -383,8 +347,7 @@ func parseProxy(text string) (netip.Prefix, error) {
 
 func (v validator) validateProxies() {
 	for _, text := range v.config.TrustedProxies {
-		if _, err := parseProxy(text); err != nil {
-			v.bad("trusted_proxies", "trusted_proxies holds %s, %v.", quote(text), err)
-		}
+		_, err := parseProxy(text)
+		v.wrongIf(err != nil, "trusted_proxies", "holds %s, %v", quote(text), err)
 	}
 }

@@ -38,9 +38,10 @@ const mostReceivers = 20
 const webhooksPrefix = "webhooks."
 
 // Secrets returns the secrets that sign for the webhook. Load has checked them.
-func (w *Webhook) Secrets() []webhook.Secret {
-	var all []webhook.Secret
-	for _, text := range []setting.Secret{w.Secret, w.OldSecret} {
+func (w *Webhook) Secrets() []webhook.Secret { return parseSecrets(w.Secret, w.OldSecret) }
+
+func parseSecrets(texts ...setting.Secret) (all []webhook.Secret) {
+	for _, text := range texts {
 		if s, err := webhook.ParseSecret(text.Reveal()); err == nil {
 			all = append(all, s)
 		}
@@ -55,47 +56,43 @@ func (v validator) validateWebhooks() {
 	}
 	for _, name := range names {
 		w, prefix := v.config.Webhooks[name], webhooksPrefix+name+"."
-		if wrong := checkReceiver(w.URL.Reveal(), w.Private); wrong != "" {
-			v.wrong(prefix+"url", wrong)
-		}
-		if !w.Secret.IsSet() {
-			v.wrong(prefix+"secret", "is missing; make one with: echo whsec_$(openssl rand -base64 32), and give it to the receiver, too")
-		}
-		for key, s := range map[string]setting.Secret{"secret": w.Secret, "old_secret": w.OldSecret} {
-			if _, err := webhook.ParseSecret(s.Reveal()); s.IsSet() && err != nil {
-				v.wrong(prefix+key, err.Error())
-			}
-		}
-		if len(w.Events) == 0 {
-			v.wrong(prefix+"events", "is empty; name some of "+strings.Join(webhook.Types(), ", "))
-		}
+		v.validateReceiver(prefix+"url", w.URL.Reveal(), w.Private)
+		v.wrongIf(!w.Secret.IsSet(), prefix+"secret", "is missing; make one with: echo whsec_$(openssl rand -base64 32), and give it "+
+			"to the receiver, too")
+		v.validateSigning(prefix+"secret", w.Secret)
+		v.validateSigning(prefix+"old_secret", w.OldSecret)
+		v.wrongIf(len(w.Events) == 0, prefix+"events", "is empty; name some of %s", strings.Join(webhook.Types(), ", "))
 		for _, kind := range w.Events {
-			if !slices.Contains(webhook.Types(), kind) {
-				v.wrong(prefix+"events", "holds "+quote(kind)+"; it may hold "+strings.Join(webhook.Types(), ", "))
-			}
+			v.wrongIf(!slices.Contains(webhook.Types(), kind), prefix+"events", "holds %s; it may hold %s", quote(kind),
+				strings.Join(webhook.Types(), ", "))
 		}
 	}
 }
 
-// checkReceiver returns the problem of a webhook's URL as the end of a sentence, or "". It does not repeat the URL.
-func checkReceiver(text string, private bool) string {
+func (v validator) validateSigning(key string, s setting.Secret) {
+	if s.IsSet() {
+		_, err := webhook.ParseSecret(s.Reveal())
+		v.failed(key, err)
+	}
+}
+
+// validateReceiver does not repeat the URL, which is a secret.
+func (v validator) validateReceiver(key, text string, private bool) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		return "is missing; set it to the receiver's address"
+		v.wrong(key, "is missing; set it to the receiver's address")
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return "must be a whole URL that begins with https:// and names a host"
+		v.wrong(key, "must be a whole URL that begins with https:// and names a host")
 	case u.User != nil || u.Fragment != "":
-		return "has a user, a password or a fragment; remove it, because the gateway signs events instead"
+		v.wrong(key, "has a user, a password or a fragment; remove it, because the gateway signs events instead")
 	case private:
-		return ""
 	case u.Scheme == "http":
-		return "must begin with https://, because events name users; http is for private networks, with private: true"
+		v.wrong(key, "must begin with https://, because events name users; http is for private networks, with private: true")
+	default:
+		ip, err := netip.ParseAddr(u.Hostname())
+		v.wrongIf(strings.EqualFold(u.Hostname(), "localhost") || err == nil &&
+			(ip.IsLoopback() || ip.IsPrivate() || net.IP(ip.AsSlice()).IsLinkLocalUnicast()),
+			key, "names this machine or a private network, which needs private: true")
 	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	if strings.EqualFold(u.Hostname(), "localhost") || err == nil &&
-		(ip.IsLoopback() || ip.IsPrivate() || net.IP(ip.AsSlice()).IsLinkLocalUnicast()) {
-		return "names this machine or a private network, which needs private: true"
-	}
-	return ""
 }
