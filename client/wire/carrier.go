@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -115,13 +114,7 @@ func (c *Carrier) Await(ctx context.Context) (*Phone, error) {
 }
 
 func newSID(prefix string) string {
-	id := make([]byte, 0, 16)
-	for range 2 {
-		for n, i := rand.Uint64(), 0; i < 8; i++ {
-			id = append(id, byte(n>>(8*i)))
-		}
-	}
-	return prefix + hex.EncodeToString(id)
+	return fmt.Sprintf("%s%016x%016x", prefix, rand.Uint64(), rand.Uint64())
 }
 
 // connect gets the call's document and opens its stream.

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/coder/websocket"
-
-	"voicegw/internal/ws"
 	"voicegw/protocol"
 )
 
@@ -52,11 +49,6 @@ func (b *inbox) next() (f protocol.Frame, ok bool, err error) {
 	b.frames[0] = protocol.Frame{}
 	b.frames = b.frames[1:]
 	return f, true, nil
-}
-
-// hangUp closes a connection without waiting for the peer. helpers waits for that.
-func hangUp(conn *ws.Conn, helpers *sync.WaitGroup) {
-	helpers.Go(func() { _ = conn.Close(websocket.StatusNormalClosure, "") }) // the reader gets the peer's answer
 }
 
 func inTurn(turn int) protocol.Header { return protocol.Header{Turn: turn} }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -101,7 +102,7 @@ func (c *Realtime) Read() (protocol.Frame, error) {
 		}
 		_, data, err := c.conn.Read()
 		if err != nil {
-			if c.locked(func() { c.inbox.say(c.state.closed(err)...) }); !c.inbox.empty() {
+			if c.locked(func() { c.state.closed(err, &c.inbox) }); !c.inbox.empty() {
 				continue
 			}
 			return f, fmt.Errorf("read event: %w", err)
@@ -128,17 +129,13 @@ func (c *Realtime) locked(do func()) {
 func (c *Realtime) WriteAudio(pcm []byte) error {
 	m := ws.NewMessage()
 	m.B = append(m.B, appendHead...)
-	if c.inputRate() == audio8k {
+	var rate int
+	if c.locked(func() { rate = c.state.start.InputRate }); rate == audio8k {
 		c.ulaw = audio.AppendULaw(c.ulaw[:0], pcm)
 		pcm = c.ulaw
 	}
 	m.B = append(audio.AppendBase64(m.B, pcm), `"}`...)
 	return c.conn.Send(websocket.MessageText, m)
-}
-
-func (c *Realtime) inputRate() (rate int) {
-	c.locked(func() { rate = c.state.start.InputRate })
-	return rate
 }
 
 // WriteText translates a message of voicegw.v1. Messages that the protocol does not have are errors.
@@ -149,7 +146,7 @@ func (c *Realtime) WriteText(message []byte) error {
 	}
 	if _, end := m.(*protocol.End); end {
 		c.locked(func() { c.state.leaving = true })
-		hangUp(c.conn, &c.helpers)
+		c.helpers.Go(func() { _ = c.conn.Close(websocket.StatusNormalClosure, "") }) // the reader gets the peer's answer
 		return nil
 	}
 	var events []any
@@ -236,7 +233,7 @@ func (s *realtimeState) said(m protocol.ClientMessage, tools bool, to *inbox) ([
 			s.stopping, s.after = true, []any{respond}
 			return []any{item, object{"type": openaiwire.ResponseCancel}}, nil
 		}
-		to.say(s.flush("user_text")...)
+		s.flush("user_text", to)
 		return []any{item, respond}, nil
 	case *protocol.InputActivity:
 		if m.Active {
@@ -285,20 +282,16 @@ func (s *realtimeState) played(m *protocol.Playback) []any {
 	return []any{object{"type": openaiwire.ItemTruncate, "item_id": m.ItemID, "content_index": 0, "audio_end_ms": m.PlayedMS}}
 }
 
-// closed returns the messages at the end of the connection. A server that closes in order has hung up.
-func (s *realtimeState) closed(err error) []protocol.ServerMessage {
-	reason := "client_ended"
-	switch {
-	case s.over:
-		return nil
-	case s.leaving:
-	case websocket.CloseStatus(err) == websocket.StatusNormalClosure:
-		reason = endedByModel
-	default:
-		return nil
+// closed says that the session has ended, if the connection was closed in order: a server that does so has hung up.
+func (s *realtimeState) closed(err error, to *inbox) {
+	reason := endedByModel
+	if s.leaving {
+		reason = "client_ended"
 	}
-	s.over = true
-	return []protocol.ServerMessage{&protocol.SessionEnded{Reason: reason}}
+	if !s.over && (s.leaving || websocket.CloseStatus(err) == websocket.StatusNormalClosure) {
+		s.over = true
+		to.say(&protocol.SessionEnded{Reason: reason})
+	}
 }
 
 // realtimeEvent has the fields of all server events that are read.
@@ -346,7 +339,7 @@ func (s *realtimeState) hear(data []byte, to *inbox) error {
 	if e.Type == openaiwire.AudioDelta {
 		return s.hearAudio(data, e, to)
 	}
-	to.say(s.translate(e)...)
+	s.translate(e, to)
 	return nil
 }
 
@@ -386,162 +379,136 @@ func (s *realtimeState) item(id string) *realtimeItem {
 	return i
 }
 
-func (s *realtimeState) translate(e realtimeEvent) []protocol.ServerMessage {
+func (s *realtimeState) translate(e realtimeEvent, to *inbox) {
 	switch e.Type {
 	case "session.created":
 		s.sessionID = e.Session.ID
 	case "session.updated":
-		return s.updated()
+		if !s.began {
+			s.began = true
+			to.say(&protocol.SessionStarted{SessionID: s.sessionID, InputRate: s.start.InputRate, OutputRate: s.start.OutputRate})
+		}
 	case "input_audio_buffer.speech_started":
-		return append([]protocol.ServerMessage{&protocol.SpeechStarted{Header: inTurn(s.turn + 1), AudioMS: e.AudioStartMS}},
-			s.flush("user_speech")...)
+		to.say(&protocol.SpeechStarted{Header: inTurn(s.turn + 1), AudioMS: e.AudioStartMS})
+		s.flush("user_speech", to)
 	case "input_audio_buffer.speech_stopped":
-		return []protocol.ServerMessage{&protocol.SpeechStopped{Header: inTurn(s.turn + 1), AudioMS: e.AudioEndMS}}
+		to.say(&protocol.SpeechStopped{Header: inTurn(s.turn + 1), AudioMS: e.AudioEndMS})
 	case "conversation.item.input_audio_transcription.delta", "conversation.item.input_audio_transcription.completed":
-		return s.heardUser(e)
+		if s.user.id != e.ItemID {
+			s.user.id, s.user.text = e.ItemID, ""
+		}
+		to.say(transcript(&s.user.text, e, inTurn(s.turn), "user"))
 	case "response.created":
 		s.turn++
 		s.active = true
-		return []protocol.ServerMessage{&protocol.TurnStarted{Header: inTurn(s.turn)}}
+		to.say(&protocol.TurnStarted{Header: inTurn(s.turn)})
 	case "response.output_audio_transcript.delta", "response.output_audio_transcript.done":
-		return s.words(e)
+		if i := s.item(e.ItemID); i != nil { // otherwise its audio is refused
+			to.say(transcript(&i.text, e, inTurn(i.turn), "assistant"))
+		}
 	case "response.output_audio.done":
-		return s.end(e.ItemID)
+		s.end(e.ItemID, to)
 	case "response.done":
-		return s.done(e)
+		s.done(e, to)
 	case "response.output_item.added", "response.output_item.done", "conversation.item.added":
-		return s.tool(e)
+		s.tool(e, to)
 	case "error":
-		return s.failed(e.Error)
+		s.failed(e.Error, to)
 	}
-	return nil
 }
 
-func (s *realtimeState) updated() []protocol.ServerMessage {
-	if s.began {
-		return nil
+// transcript adds the words of an event to a text.
+func transcript(text *string, e realtimeEvent, turn protocol.Header, role string) *protocol.Transcript {
+	final := !strings.HasSuffix(e.Type, ".delta")
+	if *text += e.Delta; final {
+		*text = e.Transcript
 	}
-	s.began = true
-	return []protocol.ServerMessage{&protocol.SessionStarted{SessionID: s.sessionID,
-		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate}}
+	return &protocol.Transcript{Header: turn, ID: e.ItemID, Role: role, Text: *text, Final: final}
 }
 
 // flush drops all items: clients fall silent when the user speaks, whatever the server does.
-func (s *realtimeState) flush(reason string) (out []protocol.ServerMessage) {
+func (s *realtimeState) flush(reason string, to *inbox) {
 	for _, id := range s.open() {
 		if i := s.items[id]; i.begun && !i.flushed {
 			i.flushed = true
-			out = append(out, &protocol.AudioFlush{Header: inTurn(i.turn), ItemID: id, Reason: reason})
+			to.say(&protocol.AudioFlush{Header: inTurn(i.turn), ItemID: id, Reason: reason})
 		}
 	}
-	return out
 }
 
 // open returns the ids of the items in a fixed order.
 func (s *realtimeState) open() []string {
-	ids := make([]string, 0, len(s.items))
-	for id := range s.items {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(s.items[a].turn, s.items[b].turn), cmp.Compare(a, b)) })
-	return ids
+	return slices.SortedFunc(maps.Keys(s.items), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.items[a].turn, s.items[b].turn), cmp.Compare(a, b))
+	})
 }
 
-func (s *realtimeState) heardUser(e realtimeEvent) []protocol.ServerMessage {
-	if s.user.id != e.ItemID {
-		s.user.id, s.user.text = e.ItemID, ""
+func (s *realtimeState) end(id string, to *inbox) {
+	if i := s.items[id]; i != nil && i.begun && !i.ended && !i.flushed {
+		i.ended = true
+		to.say(&protocol.AudioEnd{Header: inTurn(i.turn), ItemID: id, AudioMS: audio.MS(s.start.OutputRate, i.bytes)})
 	}
-	final := strings.HasSuffix(e.Type, ".completed")
-	s.user.text += e.Delta
-	if final {
-		s.user.text = e.Transcript
-	}
-	return []protocol.ServerMessage{&protocol.Transcript{Header: inTurn(s.turn), ID: e.ItemID, Role: "user",
-		Text: s.user.text, Final: final}}
-}
-
-func (s *realtimeState) words(e realtimeEvent) []protocol.ServerMessage {
-	i := s.item(e.ItemID)
-	if i == nil {
-		return nil // its audio is refused
-	}
-	final := strings.HasSuffix(e.Type, ".done")
-	i.text += e.Delta
-	if final {
-		i.text = e.Transcript
-	}
-	return []protocol.ServerMessage{&protocol.Transcript{Header: inTurn(i.turn), ID: e.ItemID, Role: "assistant",
-		Text: i.text, Final: final}}
-}
-
-func (s *realtimeState) end(id string) []protocol.ServerMessage {
-	i := s.items[id]
-	if i == nil || !i.begun || i.ended || i.flushed {
-		return nil
-	}
-	i.ended = true
-	return []protocol.ServerMessage{&protocol.AudioEnd{Header: inTurn(i.turn), ItemID: id, AudioMS: audio.MS(s.start.OutputRate, i.bytes)}}
 }
 
 // realtimeStatus has the status of turn.ended for that of a response.
 var realtimeStatus = map[string]string{
 	openaiwire.Completed: "completed", openaiwire.Incomplete: "completed", openaiwire.Cancelled: "interrupted"}
 
-func (s *realtimeState) done(e realtimeEvent) (out []protocol.ServerMessage) {
+func (s *realtimeState) done(e realtimeEvent, to *inbox) {
 	s.active = false
 	s.owed, s.after = append(s.owed, s.after...), nil
 	if s.stopping {
 		s.stopping = false
-		out = s.flush("user_stop")
+		s.flush("user_stop", to)
 	}
 	for _, id := range s.open() { // a server that cancels may not end its items
-		out = append(out, s.end(id)...)
+		s.end(id, to)
 		if !s.items[id].begun {
 			delete(s.items, id)
 		}
 	}
 	if d := e.Response.StatusDetails; d != nil && d.Error != nil {
-		out = append(out, &protocol.Error{Header: inTurn(s.turn), Code: cmp.Or(d.Error.Code, d.Error.Type), Message: d.Error.Message})
+		to.say(&protocol.Error{Header: inTurn(s.turn), Code: cmp.Or(d.Error.Code, d.Error.Type), Message: d.Error.Message})
 	}
-	return append(out, &protocol.TurnEnded{Header: inTurn(s.turn), Status: cmp.Or(realtimeStatus[e.Response.Status], "failed")})
+	to.say(&protocol.TurnEnded{Header: inTurn(s.turn), Status: cmp.Or(realtimeStatus[e.Response.Status], "failed")})
 }
 
 // tool translates the items of the gateway's own tools, which are seen only on request.
-func (s *realtimeState) tool(e realtimeEvent) []protocol.ServerMessage {
+func (s *realtimeState) tool(e realtimeEvent, to *inbox) {
 	item, turn := e.Item, inTurn(s.turn)
 	switch [2]string{e.Type, item.Type} {
 	case [2]string{"response.output_item.added", openaiwire.MCPCall}:
-		return []protocol.ServerMessage{&protocol.ToolStarted{Header: turn, CallID: item.ID, Tool: item.Name}}
+		to.say(&protocol.ToolStarted{Header: turn, CallID: item.ID, Tool: item.Name})
 	case [2]string{"response.output_item.done", openaiwire.MCPCall}:
 		ended := &protocol.ToolEnded{Header: turn, CallID: item.ID, Tool: item.Name, OK: true}
 		if len(item.Error) > 0 && string(item.Error) != "null" {
 			ended.OK, ended.Error = false, item.Error
 		}
-		return []protocol.ServerMessage{ended}
+		to.say(ended)
 	case [2]string{"conversation.item.added", openaiwire.MCPRequest}:
 		ask := &protocol.ConfirmationRequest{Header: turn, Token: item.ID, Tool: item.Name, Preview: item.Name + " " + item.Arguments}
 		if json.Valid([]byte(item.Arguments)) {
 			ask.Args = json.RawMessage(item.Arguments)
 		}
-		return []protocol.ServerMessage{ask}
+		to.say(ask)
 	case [2]string{"conversation.item.added", openaiwire.MCPResponse}:
 		outcome := "denied"
 		if item.Approve {
 			outcome = "approved"
 		}
-		return []protocol.ServerMessage{&protocol.ConfirmationEnded{Header: turn, Token: item.ApprovalRequestID, Outcome: outcome}}
+		to.say(&protocol.ConfirmationEnded{Header: turn, Token: item.ApprovalRequestID, Outcome: outcome})
 	}
-	return nil
 }
 
 // cancelTooLate is the answer to response.cancel without a response: the user stopped an answer that was complete.
 const cancelTooLate = "response_cancel_not_active"
 
-func (s *realtimeState) failed(e realtimeError) []protocol.ServerMessage {
+func (s *realtimeState) failed(e realtimeError, to *inbox) {
 	if s.stopping && e.Code == cancelTooLate {
 		s.stopping = false
 		s.owed, s.after = append(s.owed, s.after...), nil
-		return s.flush("user_stop")
+		s.flush("user_stop", to)
+		return
 	}
-	return []protocol.ServerMessage{&protocol.Error{Code: cmp.Or(e.Code, e.Type), Message: e.Message, Ref: e.Param}}
+	to.say(&protocol.Error{Code: cmp.Or(e.Code, e.Type), Message: e.Message, Ref: e.Param})
 }
