@@ -239,10 +239,11 @@ func (v validator) validateTags() {
 		if f.tag.Get("is") == "url" {
 			v.httpURL(key, f.value.String())
 		}
-		for needed := range strings.SplitSeq(f.tag.Get("needs"), ",") {
-			needed = key[:strings.LastIndexByte(key, '.')+1] + needed
-			v.wrongIf(!f.value.IsZero() && f.tag.Get("needs") != "" && v.fields[needed].value.IsZero(), needed,
-				"is missing; the other settings of its section need it")
+		if needed := f.tag.Get("needs"); needed != "" && !f.value.IsZero() {
+			section := key[:strings.LastIndexByte(key, '.')+1]
+			for name := range strings.SplitSeq(needed, ",") {
+				v.wrongIf(v.fields[section+name].value.IsZero(), section+name, "is missing; the other settings of its section need it")
+			}
 		}
 	}
 	s := v.config.Sim.Speed
